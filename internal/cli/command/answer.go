@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -52,11 +51,11 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		}
 	case a.Option != "":
 	case a.IsDeny:
-		if o.Detail = optionOf(q, "reject_once", saysNo); o.Detail == "" {
+		if o.Detail = optionOf(q, "reject_once"); o.Detail == "" {
 			o.Detail, answer["outcome"] = "cancelled", "cancelled"
 		}
 	default:
-		if o.Detail = optionOf(q, "allow_once", saysYes); o.Detail == "" {
+		if o.Detail = optionOf(q, "allow_once"); o.Detail == "" {
 			return o, Usage("which one? none of its options says yes").WithHint("atm pending lists the options")
 		}
 	}
@@ -84,18 +83,10 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 	})
 }
 
-const (
-	saysYes = `(?i)^(allow|approve|yes)(\PL|$)`
-	saysNo  = `(?i)^(deny|reject|no)(\PL|$)`
-	lasts   = `(?i)always|again|session|future|from now on`
-)
-
-// optionOf is the option of a kind, or where kinds are not known the first that says it, and for this once.
-func optionOf(q policy.Question, kind, says string) string {
-	isSaid, isLasting := regexp.MustCompile(says).MatchString, regexp.MustCompile(lasts).MatchString
+// optionOf is the first option of a kind; "": there is none.
+func optionOf(q policy.Question, kind string) string {
 	for _, o := range q.Options {
-		isLike := (isSaid(o.ID) || isSaid(o.Label)) && !isLasting(o.ID+" "+o.Label)
-		if o.Kind == kind || o.Kind == "" && isLike {
+		if o.Kind == kind {
 			return o.ID
 		}
 	}
