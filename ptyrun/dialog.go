@@ -21,8 +21,9 @@ type Question struct {
 	ID     wire.ID // of the request: that of the message to the lead as well
 	Dialog driver.Dialog
 
-	answer *answer       // that was pressed and has yet to work
-	closed chan struct{} // when the dialog is gone
+	ruled  *driver.Option // what a rule presses, once the question is in the log
+	answer *answer        // that was pressed and has yet to work
+	closed chan struct{}  // when the dialog is gone
 }
 
 // Options are the options as JSON: [{"id","label","kind"}], the kind in ACP's word; nil: there are none.
@@ -75,20 +76,29 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	p.told, p.detail = p.reading.Activity, p.reading.Detail
 
 	// (Where the tool is not known for sure, not even a rule about all of them is about this.)
-	var ruled *driver.Option
 	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
 		switch r.Decide(d) {
 		case Allow:
-			ruled = firstOption(d.Options, driver.Option.AllowsOnce)
+			q.ruled = firstOption(d.Options, driver.Option.AllowsOnce)
 		case Deny:
-			ruled = firstOption(d.Options, driver.Option.Denies)
+			q.ruled = firstOption(d.Options, driver.Option.Denies)
 		}
 	}
-	if ruled != nil {
-		r.wg.Go(func() { r.answerByRule(q, *ruled) })
-	} else {
+	if q.ruled == nil {
 		r.tellOfQuestion(q)
 	}
+}
+
+// noteQuestionEvent has a rule answer whose question is in the log by now: what came of the answer must not
+// stand there before it.
+func (r *runner) noteQuestionEvent(e *wire.Event) {
+	q := r.question
+	if q == nil || q.ruled == nil || e.Field("id") != string(q.ID) {
+		return
+	}
+	ruled := *q.ruled
+	q.ruled = nil
+	r.wg.Go(func() { r.answerByRule(q, ruled) })
 }
 
 // answerByRule presses what a rule says, some times: a person may be typing. Then people are asked. It runs
