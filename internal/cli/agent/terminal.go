@@ -150,23 +150,20 @@ func attach(c *cli.Context) error {
 	if err := k.s.MayAct("type into", k.name()); !isReadOnly && err != nil {
 		return err
 	}
-	client, err := k.dial(c.Context)
-	if err != nil {
-		return k.explain(err)
-	}
-	defer client.Close()
-	if !onTerminal {
-		return k.s.Follow(func(ctx context.Context) error {
-			size := control.AttachRequest{Cols: 120, Rows: 30, ReadOnly: true}
-			_, err := client.Attach(ctx, size, control.Terminal{Out: os.Stdout})
-			return cmp.Or(err, ctx.Err())
-		})
-	}
-	end, err := k.showTerminal(client, false)
-	if err != nil {
-		return k.explain(err)
-	}
-	return k.printEnd(end)
+	return k.s.AskRunner(c.Context, k.name(), func(client *control.Client) error {
+		if !onTerminal {
+			return k.s.Follow(func(ctx context.Context) error {
+				size := control.AttachRequest{Cols: 120, Rows: 30, ReadOnly: true}
+				_, err := client.Attach(ctx, size, control.Terminal{Out: os.Stdout})
+				return cmp.Or(err, ctx.Err())
+			})
+		}
+		end, err := k.showTerminal(client, false)
+		if err != nil {
+			return err
+		}
+		return k.printEnd(end)
+	})
 }
 
 // showTerminal shows the agent's terminal on this one until it is left or ends. Closing this terminal
