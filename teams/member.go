@@ -19,9 +19,8 @@ import (
 // evidence for is unknown, which is neither idle nor off. It is what team and status
 // print as JSON.
 type Member struct {
-	Name wire.Name `json:"name"` // bob@build of another host, as its bridge told last:
-	Host wire.Name `json:"host,omitempty"`
-
+	Name   wire.Name  `json:"name"` // bob@build of another host, as its bridge told last:
+	Host   wire.Name  `json:"host,omitempty"`
 	SeenAt *time.Time `json:"seen_at,omitempty"` // when that came
 	Clock  string     `json:"clock,omitempty"`   // how that host's clock differs: "3m ahead"
 	Kind   string     `json:"kind"`              // agent, person

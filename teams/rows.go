@@ -23,7 +23,6 @@ const RowsDir = mailbox.BridgeDir + "/rows"
 const (
 	rowsHold  = time.Minute      // older rows say nothing of how things are now
 	clockSlip = 10 * time.Second // a host's clock that differs by more is told of
-	rowsMax   = 4 << 20          // bytes of a file that are read
 )
 
 // Rows are what a host told last of its members, under their names there.
@@ -96,7 +95,7 @@ func (t *Team) Rows() (all []Rows, err error) {
 }
 
 func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
-	data, err := t.Dir().ReadFile(RowsDir+"/"+string(host)+".json", rowsMax)
+	data, err := t.Dir().ReadFile(RowsDir+"/"+string(host)+".json", 4<<20)
 	if err == nil {
 		err = json.Unmarshal(data, &r)
 	}
@@ -116,10 +115,9 @@ func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
 // RemoteMembers are the members of other hosts as they are shown here: old rows are unknown.
 func (t *Team) RemoteMembers() (out []Row, err error) {
 	all, err := t.Rows()
-	now := time.Now()
 	for _, r := range all {
 		for _, m := range r.Members {
-			out = append(out, r.shown(m, now))
+			out = append(out, r.shown(m, time.Now()))
 		}
 	}
 	return out, err
@@ -133,10 +131,8 @@ func (r *Rows) shown(m Row, now time.Time) Row {
 	}
 	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
 	m.Name, m.Host, m.SeenAt = name, r.Host, moment(r.ReceivedAt)
-	if slip := r.At.Sub(r.ReceivedAt); slip > clockSlip {
-		m.Clock = letter.Span(slip) + " ahead"
-	} else if slip < -clockSlip {
-		m.Clock = letter.Span(-slip) + " behind"
+	if slip := r.At.Sub(r.ReceivedAt); slip.Abs() > clockSlip {
+		m.Clock = letter.Span(slip.Abs()) + map[bool]string{true: " ahead", false: " behind"}[slip > 0]
 	}
 	for i := range m.Questions {
 		q := &m.Questions[i]
@@ -168,12 +164,8 @@ func (t *Team) Remote(name, host wire.Name) (Member, error) {
 
 // Seen says how old what is known of a member of another host is.
 func (m *Member) Seen(now time.Time) string {
-	seen := "no news of " + string(m.Host) + " yet"
-	if m.SeenAt != nil {
-		seen = "seen " + letter.Age(now, *m.SeenAt)
+	if m.SeenAt == nil {
+		return "no news of " + string(m.Host) + " yet"
 	}
-	if m.Clock != "" {
-		seen += ", clock " + m.Clock
-	}
-	return seen
+	return strings.TrimSuffix("seen "+letter.Age(now, *m.SeenAt)+", clock "+m.Clock, ", clock ")
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// answeredEvents is among how many of an agent's newest events the answer to a question is looked for.
-const answeredEvents = 1000
-
 // answers gives an answer to what members here ask to those, if by this team's rules its sender may answer; else
 // the sender is told why not. It returns whom the message goes to as mail all the same: an answer does only as the
 // reason of a refusal.
@@ -43,13 +40,13 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if refused == nil && r.Decision == "reject" && r.Reason != "" {
+		switch {
+		case refused != nil:
+			err = b.tellRefused(ctx, m, box, refused)
+		case r.Decision == "reject" && r.Reason != "":
 			mail = append(mail, box)
 			continue
-		}
-		if refused != nil {
-			err = b.tellRefused(ctx, m, box, refused)
-		} else {
+		default:
 			err = b.tellAnswered(ctx, m, box)
 		}
 		if err == nil {
@@ -84,9 +81,9 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, op
 	return err
 }
 
-// answeredBy is who has answered a question, as the agent's events tell; "": they do not.
+// answeredBy is who has answered a question, as the agent's newest events tell; "": they do not.
 func (b *Bridge) answeredBy(agent wire.Name, question string) string {
-	events, _ := b.Team.Box(agent).Log().Newest(answeredEvents)
+	events, _ := b.Team.Box(agent).Log().Newest(1000)
 	for _, e := range slices.Backward(events) {
 		if by := e.Text("by"); by != "" && e.Text("id") == question {
 			return by
@@ -112,6 +109,5 @@ func (b *Bridge) tellAnswered(ctx context.Context, m *wire.Message, asker *mailb
 func (b *Bridge) tellRefused(ctx context.Context, m *wire.Message, asker *mailbox.Box, why error) error {
 	name := asker.Agent() + "@" + b.Host
 	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(asker.Agent()), Title: m.Title(), Reason: why.Error()})
-	return b.notify(ctx, m, asker.Address(), "not answered", fmt.Sprintf("%s: your answer did not count", name),
-		fmt.Sprintf("Your answer to %s (%s) did not count: %v.", name, m.Title(), why))
+	return b.notify(ctx, m, asker.Address(), "not answered", fmt.Sprintf("%s: your answer did not count", name), fmt.Sprintf("%s: %v", m.Title(), why))
 }

@@ -59,7 +59,8 @@ func answerQuestion(c *cli.Context, isDeny bool) error {
 	} else if d.option != "" {
 		var err error
 		if d.option, err = d.q.Choose(d.option); err != nil {
-			return command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
+			return command.Usage("%s", letter.Escape(err.Error())).
+				WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", d.q.Agent)
 		}
 	}
 	if d.q.Host != "" {
@@ -90,7 +91,11 @@ func (d *decision) open(ctx context.Context) (err error) {
 		return err
 	}
 	if d.q, err = findQuestion(ctx, d.s, d.c.Args().First()); err != nil {
-		return err
+		e := command.Explain(d.c, err)
+		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
+			e.WithHint("atm pending lists what is asked; %s", e.Hint)
+		}
+		return e
 	}
 	d.box = d.s.Team.Box(d.q.Agent)
 	return d.s.MayAnswer(d.q)

@@ -242,8 +242,7 @@ func status(c *cli.Context, s *command.Scope) error {
 	case a.Host != "":
 		var t *teams.Team
 		if t, err = s.Root.Team(a.Team); err == nil {
-			remote = make([]teams.Row, 1)
-			boxes, unreadable = nil, nil
+			remote, boxes, unreadable = make([]teams.Row, 1), nil, nil
 			remote[0].Member, err = t.Remote(a.Agent, a.Host)
 		}
 	case !c.Bool("all") && err == nil:
@@ -265,6 +264,9 @@ func status(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 		document, text := any(m), statusText(m)
+		if !c.Args().Present() && !c.Bool("all") {
+			text += "everybody: atm team\n"
+		}
 		if c.IsSet("as-wire") {
 			line, err := wire.Marshal(t.Slot(m))
 			if err != nil {
