@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -65,11 +66,6 @@ func TestMachines(t *testing.T) {
 	for _, h := range w.hosts {
 		h.startBridge(t, dir)
 	}
-	logs := func() {
-		for _, p := range w.programs() {
-			t.Logf("%s: %s", p.log, p.lastLine())
-		}
-	}
 
 	var all, disturbing sync.WaitGroup
 	n := uint64(0)
@@ -100,8 +96,8 @@ func TestMachines(t *testing.T) {
 		}
 	}
 	if t.Log(v); len(v) > 0 {
-		logs()
-		t.Fail()
+		kept := filepath.Join(os.TempDir(), fmt.Sprint("machines-", seed))
+		t.Errorf("what is left is kept in %s: %v", kept, exec.Command("cp", "-a", dir, kept).Run())
 	}
 }
 
