@@ -66,12 +66,8 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 	if len(content) > maxInline {
 		return fmt.Errorf("tell of the members: their rows have %d bytes, the most is %d", len(content), maxInline)
 	}
-	key, err := b.Root.Keys.Private(b.Host)
-	if err != nil {
-		return err
-	}
 	e := &Envelope{Kind: KindRows, ID: wire.NewID(), Team: b.Team.Name, FromHost: b.Host, At: rows.At, Content: content}
-	if _, err = b.keys.Put(ctx, rowsKey(b.Host), e.Sign(key)); err != nil {
+	if _, err = b.keys.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {
 		return fmt.Errorf("tell of the members: %w", err)
 	}
 	return nil
