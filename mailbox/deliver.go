@@ -136,7 +136,7 @@ type delivery struct {
 // mailbox's lock; then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
 	targets := map[string]*target{} // by the path of the inbox
-	var all, same []*delivery
+	var all []*delivery
 	for _, p := range posts {
 		data, err := encode(p.Message)
 		p.Outcomes = make([]Outcome, len(p.To))
@@ -149,12 +149,7 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			if targets[inbox] == nil {
 				targets[inbox] = openTarget(b)
 			}
-			d := &delivery{Outcome: o, post: p, to: targets[inbox], data: data}
-			if b.host != "" && slices.ContainsFunc(all, d.isSame) { // one file for all members on a host
-				same = append(same, d)
-				continue
-			}
-			all = append(all, d)
+			all = append(all, &delivery{Outcome: o, post: p, to: targets[inbox], data: data})
 		}
 	}
 	sideBySide(all, func(d *delivery) { d.Err = d.write() })
@@ -162,15 +157,15 @@ func Deliver(ctx context.Context, posts ...*Post) {
 		if d.Err == nil {
 			d.Known, d.Err = d.publish(ctx)
 		}
+		if d.Known && d.to.box.host != "" {
+			first := slices.IndexFunc(d.to.stored, func(o *delivery) bool { return o.post == d.post })
+			d.Known = first < 0 || d.to.stored[first].Known // the members of a host share an outbox
+		}
 		if d.Stored = d.Err == nil; d.Stored {
 			d.to.stored = append(d.to.stored, d)
 		}
 	}
 	sideBySide(slices.Collect(maps.Values(targets)), (*target).close)
-	for _, d := range same {
-		first := all[slices.IndexFunc(all, d.isSame)].Outcome
-		d.Stored, d.Known, d.Err = first.Stored, first.Known, first.Err
-	}
 	for _, p := range posts {
 		stored := slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
 		if stored && p.Sender != nil {
@@ -178,9 +173,6 @@ func Deliver(ctx context.Context, posts ...*Post) {
 		}
 	}
 }
-
-// isSame reports whether both are one message in one mailbox.
-func (d *delivery) isSame(o *delivery) bool { return d.post == o.post && d.to == o.to }
 
 // write writes and syncs the message in the recipient's tmp.
 func (d *delivery) write() error {

@@ -19,14 +19,12 @@ import (
 // evidence for is unknown, which is neither idle nor off. It is what team and status
 // print as JSON.
 type Member struct {
-	Name wire.Name `json:"name"` // bob@build of another host, as its bridge told last:
-	Host wire.Name `json:"host,omitempty"`
-
+	Name   wire.Name  `json:"name"` // bob@build of another host, as its bridge told last:
+	Host   wire.Name  `json:"host,omitempty"`
 	SeenAt *time.Time `json:"seen_at,omitempty"` // when that came
 	Clock  string     `json:"clock,omitempty"`   // how that host's clock differs: "3m ahead"
-
-	Kind string `json:"kind"` // agent, person
-	Role string `json:"role,omitempty"`
+	Kind   string     `json:"kind"`              // agent, person
+	Role   string     `json:"role,omitempty"`
 
 	State  reducer.Word `json:"state"` // one word, made of what follows
 	Detail string       `json:"detail,omitempty"`
@@ -206,7 +204,7 @@ func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err 
 	for _, r := range remote {
 		members = append(members, r.Member)
 	}
-	return members, StatsOf(members), joinUnreadable(err, unreadable)
+	return members, StatsOf(members), cmp.Or(err, unreadable)
 }
 
 // StatsOf adds members up.

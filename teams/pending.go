@@ -32,7 +32,7 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 		out = append(out, r.Questions...)
 	}
 	slices.SortStableFunc(out, func(a, b policy.Question) int { return a.Since.Compare(b.Since) })
-	return out, errors.Join(joinUnreadable(err, unreadRows), unreadable)
+	return out, errors.Join(err, unreadRows, unreadable)
 }
 
 // Questions are what a member asks now, in all sessions of its program, as its events
@@ -62,7 +62,7 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 			}
 			out = append(out, policy.Question{
 				ID: w.ID, Agent: name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
-				Options: policy.ParseOptions(w.Options), Since: w.Since.UTC(), Cut: w.Cut, Running: running, Call: w.Call, ByWire: w.ByWire && !running,
+				Options: policy.ParseOptions(w.Options, w.ByWire), Since: w.Since.UTC(), Cut: w.Cut, Running: running, Call: w.Call, ByWire: w.ByWire && !running,
 			})
 		}
 	}

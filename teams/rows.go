@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +23,6 @@ const RowsDir = mailbox.BridgeDir + "/rows"
 const (
 	rowsHold  = time.Minute      // older rows say nothing of how things are now
 	clockSlip = 10 * time.Second // a host's clock that differs by more is told of
-	rowsMax   = 4 << 20          // bytes of a file that are read
 )
 
 // Rows are what a host told last of its members, under their names there.
@@ -65,10 +63,7 @@ func (t *Team) SaveRows(r Rows) error {
 		return nil
 	}
 	data, err := json.Marshal(r)
-	if err == nil {
-		err = t.Dir().MkdirAll(RowsDir)
-	}
-	if err != nil {
+	if err = cmp.Or(err, t.Dir().MkdirAll(RowsDir)); err != nil {
 		return err
 	}
 	return t.Dir().Replace(RowsDir+"/"+string(r.Host)+".json", append(data, '\n'), false)
@@ -78,8 +73,8 @@ func (t *Team) SaveRows(r Rows) error {
 // *UnreadableError tells of all.
 func (t *Team) Rows() (all []Rows, err error) {
 	names, err := t.Dir().Names(RowsDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if err != nil {
+		return nil, err
 	}
 	var errs []error
 	for _, name := range names {
@@ -87,21 +82,20 @@ func (t *Team) Rows() (all []Rows, err error) {
 		if !isRows || !wire.IsName(host) {
 			continue
 		}
-		r, err := t.rowsOf(wire.Name(host))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("the rows of %s: %w", host, err))
-			continue
+		if r, err := t.rowsOf(wire.Name(host)); err == nil {
+			all = append(all, r)
+		} else {
+			errs = append(errs, err)
 		}
-		all = append(all, r)
 	}
-	if err == nil && len(errs) > 0 {
+	if len(errs) > 0 {
 		err = &UnreadableError{errs}
 	}
 	return all, err
 }
 
 func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
-	data, err := t.Dir().ReadFile(RowsDir+"/"+string(host)+".json", rowsMax)
+	data, err := t.Dir().ReadFile(RowsDir+"/"+string(host)+".json", 4<<20)
 	if err == nil {
 		err = json.Unmarshal(data, &r)
 	}
@@ -109,71 +103,57 @@ func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
 		err = fmt.Errorf("they are of host %q", r.Host)
 	}
 	for _, m := range r.Members {
-		if _, bad := wire.ParseName(string(m.Name)); bad != nil && err == nil {
-			err = bad
-		}
+		_, bad := wire.ParseName(string(m.Name))
+		err = cmp.Or(err, bad)
+	}
+	if err != nil {
+		err = fmt.Errorf("the rows of %s: %w", host, err)
 	}
 	return r, err
 }
 
-// RemoteName is what a member of another host is called here: bob@build.
-func RemoteName(name, host wire.Name) wire.Name { return name + "@" + host }
-
 // RemoteMembers are the members of other hosts as they are shown here: old rows are unknown.
 func (t *Team) RemoteMembers() (out []Row, err error) {
 	all, err := t.Rows()
-	now := time.Now()
 	for _, r := range all {
 		for _, m := range r.Members {
-			out = append(out, r.shown(m, now))
+			out = append(out, r.shown(m, time.Now()))
 		}
 	}
 	return out, err
 }
 
-var words = []reducer.Word{
-	reducer.WordStarting, reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked, reducer.WordError, reducer.WordOff, reducer.WordPerson,
-}
-
-// shown is a row of r as it is shown on this host at a time.
+// shown is a row of r as it is shown on this host at a time. What a newer atm says is escaped.
 func (r *Rows) shown(m Row, now time.Time) Row {
-	name := RemoteName(m.Name, r.Host)
+	name := m.Name + "@" + r.Host
 	if !r.IsFresh(now) {
-		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: reducer.PresenceUnknown, TurnStatus: unknown, Activity: unknown, Unread: m.Unread, Owed: m.Owed}
+		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: "unknown", TurnStatus: "unknown", Activity: "unknown", Unread: m.Unread, Owed: m.Owed}
 	}
-	if !slices.Contains(words, m.State) {
-		m.State = reducer.WordUnknown
-	}
+	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
 	m.Name, m.Host, m.SeenAt = name, r.Host, moment(r.ReceivedAt)
-	if slip := r.At.Sub(r.ReceivedAt); slip > clockSlip {
-		m.Clock = letter.Span(slip) + " ahead"
-	} else if slip < -clockSlip {
-		m.Clock = letter.Span(-slip) + " behind"
+	if slip := r.At.Sub(r.ReceivedAt); slip.Abs() > clockSlip {
+		m.Clock = letter.Span(slip.Abs()) + map[bool]string{true: " ahead", false: " behind"}[slip > 0]
 	}
-	questions := m.Questions
-	m.Questions = nil
-	for _, q := range questions {
+	for i := range m.Questions {
+		q := &m.Questions[i]
 		q.Agent, q.Host, q.SeenAt = name, r.Host, m.SeenAt
-		m.Questions = append(m.Questions, q)
 	}
 	return m
 }
-
-const unknown = "unknown"
 
 // Remote is a member of another host, as that told last: an *UnknownError where fresh rows do not know it,
 // unknown where there are none.
 func (t *Team) Remote(name, host wire.Name) (Member, error) {
 	r, err := t.rowsOf(host)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Member{}, fmt.Errorf("the rows of %s: %w", host, err)
+		return Member{}, err
 	}
-	now, nobody := time.Now(), &UnknownError{Name: RemoteName(name, host), Team: t.Name}
+	now, nobody := time.Now(), &UnknownError{Name: name + "@" + host, Team: t.Name}
 	for _, m := range r.Members {
 		if m.Name == name {
 			return r.shown(m, now).Member, nil
 		}
-		nobody.Members = append(nobody.Members, RemoteName(m.Name, host))
+		nobody.Members = append(nobody.Members, m.Name+"@"+host)
 	}
 	if r.IsFresh(now) {
 		return Member{}, nobody
@@ -182,15 +162,10 @@ func (t *Team) Remote(name, host wire.Name) (Member, error) {
 	return r.shown(Row{Member: Member{Name: name, Kind: "agent"}}, now).Member, nil
 }
 
-// Seen says how old what is known of a member of another host is; "" for one of this host.
+// Seen says how old what is known of a member of another host is.
 func (m *Member) Seen(now time.Time) string {
-	switch {
-	case m.Host == "":
-		return ""
-	case m.SeenAt == nil:
+	if m.SeenAt == nil {
 		return "no news of " + string(m.Host) + " yet"
-	case m.Clock != "":
-		return "seen " + letter.Age(now, *m.SeenAt) + ", clock " + m.Clock
 	}
-	return "seen " + letter.Age(now, *m.SeenAt)
+	return strings.TrimSuffix("seen "+letter.Age(now, *m.SeenAt)+", clock "+m.Clock, ", clock ")
 }

@@ -249,18 +249,6 @@ func Unreadable(b *mailbox.Box, err error) error {
 	return &UnreadableError{[]error{fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}}
 }
 
-// joinUnreadable is both errors as one *UnreadableError, unless one is something else.
-func joinUnreadable(a, b error) error {
-	x, isA := errors.AsType[*UnreadableError](a)
-	y, isB := errors.AsType[*UnreadableError](b)
-	if isA && isB {
-		return &UnreadableError{slices.Concat(x.errs, y.errs)}
-	} else if isA {
-		return cmp.Or(b, a)
-	}
-	return cmp.Or(a, b)
-}
-
 // Each calls f for the mailbox of every member, by name. One that is retired meanwhile is
 // passed over, and an error hides nobody else: an *UnreadableError tells of all.
 func (t *Team) Each(f func(*mailbox.Box) error) error {

@@ -151,7 +151,7 @@ func (t *DeliveryTrace) fillRemote(ctx context.Context, r *Root, m *wire.Message
 		t.State, t.Gate = mailbox.Owed, fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
 	case t.Reached("stored"):
 		t.State = mailbox.Unread
-	default:
+	case m.From.Host == "":
 		t.Gate = fmt.Sprintf("it has left; host %s has told nothing of it yet", a.Host)
 	}
 }

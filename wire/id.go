@@ -33,17 +33,17 @@ func Derive(purpose string, parent ID, author Address) ID {
 }
 
 // AckID is the id of a recipient's acknowledgement of a message. One on another machine derives it without its
-// host, and adds the host when the ack leaves: two machines may each have a bob.
+// host, which is added when the ack leaves: two machines may each have a bob.
 func AckID(id ID, recipient Address) ID {
-	host := recipient.Host
-	recipient.Host = ""
-	if id = Derive("ack", id, recipient); host != "" {
-		id = idOnHost(id, host)
-	}
-	return id
+	return Derive("ack", id, Address{Agent: recipient.Agent, Team: recipient.Team}).onHost(recipient.Host)
 }
 
-func idOnHost(id ID, host Name) ID { return Derive("host "+string(host), id, Address{}) }
+func (id ID) onHost(host Name) ID {
+	if host == "" {
+		return id
+	}
+	return Derive("host "+string(host), id, Address{})
+}
 
 // IsID reports whether s is exactly an id: lower case, hyphens in place, version 7.
 func IsID(s string) bool {

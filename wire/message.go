@@ -152,19 +152,12 @@ func Decode(data []byte) (*Message, error) {
 // ErrNotMessage says that JSON is no message of ours.
 var ErrNotMessage = errors.New("no message")
 
-// AddHost makes the addresses of a message whole, for its way to another machine: those without a host get this
-// machine's. An ack gets the id that AckID gives its recipient there.
-func (m *Message) AddHost(host Name) {
+// ReplaceHost puts one host in the place of another in all addresses. On the way to another machine "" becomes this
+// one's name, and an ack gets the id that AckID gives its recipient there; on arrival its own name becomes "".
+func (m *Message) ReplaceHost(old, new Name) {
 	if m.Type == TypeAck && m.From.Host == "" {
-		m.ID = idOnHost(m.ID, host)
+		m.ID = m.ID.onHost(new)
 	}
-	m.replaceHost("", host)
-}
-
-// RemoveHost makes the addresses of this machine local, in a message that has come from another.
-func (m *Message) RemoveHost(host Name) { m.replaceHost(host, "") }
-
-func (m *Message) replaceHost(old, new Name) {
 	all := append(slices.Clone(m.To), m.From)
 	for i := range all {
 		if all[i].Host == old {

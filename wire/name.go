@@ -39,13 +39,10 @@ type Address struct {
 
 // String gives agent@team or agent@team.host; without an agent it gives "".
 func (a Address) String() string {
-	switch {
-	case a.Agent == "":
+	if a.Agent == "" {
 		return ""
-	case a.Host == "":
-		return string(a.Agent) + "@" + string(a.Team)
 	}
-	return string(a.Agent) + "@" + string(a.Team) + "." + string(a.Host)
+	return strings.TrimSuffix(string(a.Agent+"@"+a.Team+"."+a.Host), ".")
 }
 
 // ParseAddress reads "agent", "agent@team" or "agent@team.host"; team fills in a missing one. "drop@team" is

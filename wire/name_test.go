@@ -47,16 +47,16 @@ func TestMessageBetweenHosts(t *testing.T) {
 	alice, bob, there := Address{"alice", "main", ""}, Address{"bob", "main", ""}, Address{"bob", "main", "build"}
 	m := &Message{ID: NewID(), From: alice, To: []Address{bob, there}, Body: "hi"}
 	id := m.ID
-	m.AddHost("laptop")
+	m.ReplaceHost("", "laptop")
 	if m.ID != id || m.From.String() != "alice@main.laptop" || m.To[0].Host != "laptop" || m.To[1] != there {
 		t.Errorf("on its way: %v", m)
 	}
-	m.RemoveHost("build")
+	m.ReplaceHost("build", "")
 	if m.From.Host != "laptop" || m.To[0].Host != "laptop" || m.To[1] != bob {
 		t.Errorf("at build: %v", m)
 	}
 	ack := &Message{ID: AckID(id, bob), Type: TypeAck, From: bob, To: []Address{m.From}, InReplyTo: id}
-	ack.AddHost("build")
+	ack.ReplaceHost("", "build")
 	if ack.ID != AckID(id, there) || ack.ID == AckID(id, bob) || !IsID(string(ack.ID)) {
 		t.Errorf("the ack of bob at build has the id %s", ack.ID)
 	}

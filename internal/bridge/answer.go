@@ -15,9 +15,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// answeredEvents is among how many of an agent's newest events the answer to a question is looked for.
-const answeredEvents = 1000
-
 // answers gives an answer to what members here ask to those, if by this team's rules its sender may answer; else
 // the sender is told why not. It returns whom the message goes to as mail all the same: an answer does only as the
 // reason of a refusal.
@@ -43,13 +40,13 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if refused == nil && r.Decision == "reject" && r.Reason != "" {
+		switch {
+		case refused != nil:
+			err = b.tellRefused(ctx, m, box, refused)
+		case r.Decision == "reject" && r.Reason != "":
 			mail = append(mail, box)
 			continue
-		}
-		if refused != nil {
-			err = b.tellRefused(ctx, m, box, refused)
-		} else {
+		default:
 			err = b.tellAnswered(ctx, m, box)
 		}
 		if err == nil {
@@ -64,20 +61,17 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 
 // judge answers the question as `atm approve` does. What was answered so by the same person is done.
 func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, open []policy.Question, r teams.PermissionReply) error {
-	by := teams.RemoteName(m.From.Agent, m.From.Host)
+	by := m.From.Agent + "@" + m.From.Host
 	if r.Decision != "approve" && r.Decision != "reject" {
 		return command.Usage("%q is neither approve nor reject", r.Decision)
 	}
 	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question })
 	if n < 0 {
 		who := b.answeredBy(agent, r.Question)
-		switch who {
-		case string(by):
+		if who == string(by) {
 			return nil
-		case "":
-			return command.Refused("it is not open any more")
 		}
-		return command.Refused("it was answered before, by %s", who)
+		return command.Refused("it is not open any more (answered by %s)", cmp.Or(who, "nobody that is known"))
 	}
 	scope, isInAgent := &command.Scope{Root: b.Root, Team: b.Team}, m.Origin != nil && m.Origin.Run != ""
 	if err := scope.MayAnswerAs(by, isInAgent, open[n]); err != nil {
@@ -87,9 +81,9 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, op
 	return err
 }
 
-// answeredBy is who has answered a question, as the agent's events tell; "": they do not.
+// answeredBy is who has answered a question, as the agent's newest events tell; "": they do not.
 func (b *Bridge) answeredBy(agent wire.Name, question string) string {
-	events, _ := b.Team.Box(agent).Log().Newest(answeredEvents)
+	events, _ := b.Team.Box(agent).Log().Newest(1000)
 	for _, e := range slices.Backward(events) {
 		if by := e.Text("by"); by != "" && e.Text("id") == question {
 			return by
@@ -100,13 +94,9 @@ func (b *Bridge) answeredBy(agent wire.Name, question string) string {
 
 // tellAnswered tells whoever answered that it counted, as a stage of their message.
 func (b *Bridge) tellAnswered(ctx context.Context, m *wire.Message, asker *mailbox.Box) error {
-	to := asker.Address()
+	to, now, evidence := asker.Address(), time.Now().UTC(), "it answered the question"
 	to.Host = b.Host
-	now, evidence := time.Now().UTC(), fmt.Sprintf("it answered what %s asked", to.Agent)
-	content, err := json.Marshal(stages{m.ID, m.From.String(), to.String(), []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}}})
-	if err != nil {
-		return err
-	}
+	content, _ := json.Marshal(stages{m.ID, m.From.String(), to.String(), []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}}})
 	acked, err := b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages answered", m.ID, to), ToHost: m.From.Host, Content: content})
 	if err == nil {
 		err = acked()
@@ -117,8 +107,7 @@ func (b *Bridge) tellAnswered(ctx context.Context, m *wire.Message, asker *mailb
 
 // tellRefused tells whoever answered why it did not count.
 func (b *Bridge) tellRefused(ctx context.Context, m *wire.Message, asker *mailbox.Box, why error) error {
-	name := teams.RemoteName(asker.Agent(), b.Host)
+	name := asker.Agent() + "@" + b.Host
 	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(asker.Agent()), Title: m.Title(), Reason: why.Error()})
-	return b.notify(ctx, m, asker.Address(), "not answered", fmt.Sprintf("%s: your answer did not count", name),
-		fmt.Sprintf("Your answer to %s (%s) did not count: %v.", name, m.Title(), why))
+	return b.notify(ctx, m, asker.Address(), "not answered", fmt.Sprintf("%s: your answer did not count", name), fmt.Sprintf("%s: %v", m.Title(), why))
 }

@@ -121,10 +121,13 @@ func (b *Bridge) who(a wire.Address) string {
 func (b *Bridge) Once(ctx context.Context) error {
 	return b.locked(ctx, func() error {
 		err := b.connect(ctx)
-		for _, step := range []func(context.Context) error{b.send, b.fetch, b.takeAgain, b.sendStages, b.send, b.sendRows, b.fetchRows} {
+		for _, step := range []func(context.Context) error{b.send, b.fetch, b.takeAgain, b.sendStages, b.send, b.sendRows} {
 			if err == nil {
 				err = step(ctx)
 			}
+		}
+		if err == nil {
+			err = b.receiveRows(ctx, false)
 		}
 		return err
 	})
@@ -209,7 +212,7 @@ func (b *Bridge) serve(ctx context.Context) error {
 		func() error { return b.repeat(ctx, nil, lookEvery, b.takeAgain) },
 		func() error { return b.receive(ctx) },
 		func() error { return b.keepRows(ctx) },
-		func() error { return b.receiveRows(ctx) },
+		func() error { return b.receiveRows(ctx, true) },
 		func() error { return b.keepLease(ctx) },
 	} {
 		all.Go(func() { cancel(loop()) })

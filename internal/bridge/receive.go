@@ -226,7 +226,7 @@ func (b *Bridge) prepare(ctx context.Context, in *incoming) (*mailbox.Post, erro
 			return nil, err
 		}
 	}
-	m.RemoveHost(b.Host)
+	m.ReplaceHost(b.Host, "")
 	in.message = m
 	post.To, err = b.answers(ctx, m, post.To)
 	return post, err

@@ -31,9 +31,7 @@ func (b *Bridge) addMembers(w *watcher.Dirs) {
 	boxes, _ := b.Team.Boxes() // where they cannot be listed, sendRows says so
 	w.Add(b.Team.Dir().Path())
 	for _, box := range boxes {
-		for _, dir := range []string{"/inbox", "/inbox/new", "/inbox/cur", "/events"} {
-			w.Add(box.Path() + dir)
-		}
+		w.Add(box.Path()+"/inbox", box.Path()+"/inbox/new", box.Path()+"/inbox/cur", box.Path()+"/events")
 	}
 }
 
@@ -53,33 +51,27 @@ func (b *Bridge) keepRows(ctx context.Context) error {
 
 // sendRows tells the other hosts how things are with this host's members.
 func (b *Bridge) sendRows(ctx context.Context) error {
-	rows, err := b.Team.LocalRows(ctx, b.Host)
-	if _, isSaid := errors.AsType[*teams.UnreadableError](err); isSaid {
-		b.say("%v", err)
-	} else if err != nil {
-		return err
+	rows, unreadable := b.Team.LocalRows(ctx, b.Host)
+	if _, isPart := errors.AsType[*teams.UnreadableError](unreadable); unreadable != nil && !isPart {
+		return unreadable
 	}
 	content, err := json.Marshal(rows)
-	if err != nil {
-		return err
+	if err == nil && len(content) > maxInline {
+		err = fmt.Errorf("%d bytes are more than %d", len(content), maxInline)
 	}
-	if len(content) > maxInline {
-		return fmt.Errorf("tell of the members: their rows have %d bytes, the most is %d", len(content), maxInline)
+	if err != nil {
+		return fmt.Errorf("tell of the members: %w", err)
 	}
 	e := &Envelope{Kind: KindRows, ID: wire.NewID(), Team: b.Team.Name, FromHost: b.Host, At: rows.At, Content: content}
 	if _, err = b.keys.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {
 		return fmt.Errorf("tell of the members: %w", err)
 	}
-	return nil
+	return unreadable
 }
 
-// fetchRows takes in what other hosts have told of their members.
-func (b *Bridge) fetchRows(ctx context.Context) error { return b.takeAllRows(ctx, false) }
-
-// receiveRows takes in also what they tell, until the context ends.
-func (b *Bridge) receiveRows(ctx context.Context) error { return b.takeAllRows(ctx, true) }
-
-func (b *Bridge) takeAllRows(ctx context.Context, stay bool) error {
+// receiveRows takes in what other hosts have told of their members, and to stay also what they tell until the context
+// ends.
+func (b *Bridge) receiveRows(ctx context.Context, stay bool) error {
 	// A row may have lain on the server for long: it is as old as that says, by our own clock.
 	asked := time.Now()
 	now, err := b.serverTime(ctx)

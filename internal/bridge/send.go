@@ -84,7 +84,7 @@ func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box,
 
 // publishMail publishes a message, and first what it needs in the object store.
 func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (acked func() error, err error) {
-	m.AddHost(b.Host)
+	m.ReplaceHost("", b.Host)
 	content, err := m.MarshalJSON()
 	for _, a := range m.Attachments {
 		var f *os.File

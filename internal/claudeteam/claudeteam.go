@@ -112,7 +112,7 @@ func nameThere(a wire.Address, team wire.Name) string {
 	if slices.Contains([]wire.Name{"team-lead", "user", "system"}, a.Agent) {
 		a.Agent += "-atm"
 	}
-	if a.Team != team {
+	if a.Team != team || a.Host != "" {
 		return a.String()
 	}
 	return string(a.Agent)

@@ -116,7 +116,10 @@ func (sc *scene) unread(name wire.Name) (out []*wire.Message) {
 	sc.t.Helper()
 	batch, err := sc.sync.Team.Box(name).Peek(context.Background(), mailbox.ReadOptions{})
 	must(sc.t, err)
-	return mailbox.Messages(batch.Items)
+	for _, it := range batch.Items {
+		out = append(out, it.Message)
+	}
+	return out
 }
 
 func send(t testing.TB, team *teams.Team, m wire.Message, from, to wire.Name) *wire.Message {
@@ -359,7 +362,7 @@ func TestNames(t *testing.T) {
 	} {
 		equal(t, theirs, nameHere(theirs), want)
 	}
-	for ours, want := range map[string]string{"bob@main": "bob", "team-lead@main": "team-lead-atm", "bob@other": "bob@other"} {
+	for ours, want := range map[string]string{"bob@main": "bob", "team-lead@main": "team-lead-atm", "bob@other": "bob@other", "bob@main.build": "bob@main.build"} {
 		a, err := wire.ParseAddress(ours, "main")
 		must(t, err)
 		equal(t, ours, nameThere(a, "main"), want)

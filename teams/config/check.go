@@ -46,12 +46,7 @@ func (k *checker) check() {
 		c.Lead = "lead"
 	}
 	k.names("lead", c.Lead)
-	for _, n := range c.Approvers {
-		name, host, isRemote := strings.Cut(string(n), "@") // alice@laptop: a person on another host
-		if !isRemote || !wire.IsName(name) || !wire.IsName(host) {
-			k.names("approvers", n)
-		}
-	}
+	k.names("approvers", c.Approvers...)
 	for name, m := range c.Members {
 		after := "members." + string(name) + ".after"
 		k.names(after, m.After...)
@@ -127,7 +122,9 @@ func (k *checker) word(path, value string, known ...string) {
 // names reports names that no member has.
 func (k *checker) names(path string, names ...wire.Name) {
 	for _, n := range names {
-		if n != "" && !k.isMember(n) {
+		name, host, _ := strings.Cut(string(n), "@")
+		isRemote := path == "approvers" && wire.IsName(name) && wire.IsName(host) // a person on another host
+		if n != "" && !k.isMember(n) && !isRemote {
 			k.add(path, "%s names %q, and there is no such member", lastKey(path), n)
 		}
 	}

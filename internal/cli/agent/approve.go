@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -55,11 +54,17 @@ func answerQuestion(c *cli.Context, isDeny bool) error {
 		return err
 	}
 	do := d.answerDialog
-	switch {
-	case d.q.Host != "":
-		do = d.answerRemote
-	case d.q.Kind == policy.KindDraft:
+	if d.q.Kind == policy.KindDraft {
 		do = d.answerDraft
+	} else if d.option != "" {
+		var err error
+		if d.option, err = d.q.Choose(d.option); err != nil {
+			return command.Usage("%s", letter.Escape(err.Error())).
+				WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", d.q.Agent)
+		}
+	}
+	if d.q.Host != "" {
+		do = d.answerRemote
 	}
 	r, err := do(ctx)
 	if err != nil {
@@ -86,7 +91,11 @@ func (d *decision) open(ctx context.Context) (err error) {
 		return err
 	}
 	if d.q, err = findQuestion(ctx, d.s, d.c.Args().First()); err != nil {
-		return err
+		e := command.Explain(d.c, err)
+		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
+			e.WithHint("atm pending lists what is asked; %s", e.Hint)
+		}
+		return e
 	}
 	d.box = d.s.Team.Box(d.q.Agent)
 	return d.s.MayAnswer(d.q)
@@ -97,7 +106,7 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
 	a, _ := s.Address(word)
 	if a.Host != "" && a.Team == s.Team.Name {
-		word = string(teams.RemoteName(a.Agent, a.Host))
+		word = string(a.Agent + "@" + a.Host)
 	}
 	q, err := policy.Find(list, word)
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
@@ -115,64 +124,39 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	return q, err
 }
 
-// choose finds the option that was named, if any.
-func (d *decision) choose() (err error) {
-	if d.option == "" {
-		return nil
-	}
-	if d.option, err = d.q.Choose(d.option); err != nil {
-		return command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
-	}
-	return nil
-}
-
 // answerDialog answers what an agent asks. Without an option it is the one that says so, once.
 func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
-	if err := d.choose(); err != nil {
-		return r, err
-	}
 	r, err = d.result(d.s.Answer(ctx, d.q, command.Answer{Option: d.option, IsDeny: d.isDeny, Reason: d.reason}))
 	if err == nil && d.reason != "" && !d.q.ByWire {
-		_, err = d.send(ctx, d.box.Address(), d.reason)
+		_, err = d.send(ctx, d.box.Address())
 	}
 	return r, err
 }
 
 // answerRemote sends the answer to the agent's own host, which judges it.
 func (d *decision) answerRemote(ctx context.Context) (r result, err error) {
-	if err := d.choose(); err != nil {
+	to, err := d.s.Address(string(d.q.Agent))
+	if err != nil {
 		return r, err
 	}
-	name, _, _ := strings.Cut(string(d.q.Agent), "@")
-	to := wire.Address{Agent: wire.Name(name), Team: d.s.Team.Name, Host: d.q.Host}
-	id, err := d.send(ctx, to, cmp.Or(d.reason, d.did()))
-	detail := fmt.Sprintf("%s decides whether it counts", d.q.Host)
+	id, err := d.send(ctx, to)
+	r = result{Name: d.q.Agent, State: "sent " + id.Short(6), Detail: string(d.q.Host) + " decides whether it counts"}
 	if !d.s.Team.IsBridged() {
-		detail += "; bridge is off: goes out when it runs"
+		r.Detail += "; bridge is off: goes out when it runs"
 	}
-	return result{Name: d.q.Agent, State: "sent " + id.Short(6), Detail: detail}, err
-}
-
-func (d *decision) did() string {
-	if d.isDeny {
-		return "rejected"
-	}
-	return "approved"
+	return r, err
 }
 
 // send sends the answer as a message: why the agent was refused, or to another host what is answered.
-func (d *decision) send(ctx context.Context, to wire.Address, body string) (wire.ID, error) {
-	reply := teams.PermissionReply{Decision: "approve", Question: d.q.ID, Option: d.option, Reason: d.reason}
+func (d *decision) send(ctx context.Context, to wire.Address) (wire.ID, error) {
+	reply, did := teams.PermissionReply{Decision: "approve", Question: d.q.ID, Option: d.option, Reason: d.reason}, "approved"
 	if d.isDeny {
-		reply.Decision = "reject"
+		reply.Decision, did = "reject", "rejected"
 	}
-	payload, err := json.Marshal(reply)
-	if err != nil {
-		return "", err
-	}
+	payload, _ := json.Marshal(reply)
 	m := &wire.Message{
-		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: d.s.Origin(), Body: body,
-		Subject: d.did() + ": " + oneLine(cmp.Or(d.q.Tool, d.q.Prompt), 80), Payload: payload,
+		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: d.s.Origin(), Body: cmp.Or(d.reason, did),
+		Subject: did + ": " + oneLine(cmp.Or(d.q.Tool, d.q.Prompt), 80), Payload: payload,
 	}
 	if id, ok := d.q.MessageID(); ok {
 		m.InReplyTo = id

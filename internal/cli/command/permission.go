@@ -83,8 +83,7 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 	return s.MayAnswerAs(who, isInAgent, q)
 }
 
-// MayAnswerAs is MayAnswer for somebody else than this process acts for, as alice@laptop. What is asked on
-// another host is judged there; from within an agent's environment nobody answers it.
+// MayAnswerAs is MayAnswer for somebody else, as alice@laptop. What is asked on another host is judged there.
 func (s *Scope) MayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
 	if !s.Root.Accepted {
 		return Refused("nothing is answered in %s: nobody here made or accepted it", s.Root.Path).

@@ -121,11 +121,11 @@ func (s *Scope) findMe() error {
 		}
 		return Usage("who are you? members: %s", Join(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)
 	}
-	a, err := s.localAddress(name)
-	if err == nil && a.Team != s.Team.Name {
-		err = Usage("%s says team %q, the command team %q", source, a.Team, s.Team.Name).WithHint("leave one out")
-	} else if err == nil && a.Host != "" {
-		err = Usage("%s says a member of another machine, %s", source, a).WithHint("who you are there is said there")
+	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
+	if err != nil {
+		_, err = s.Address(name) // which has the hints
+	} else if a.Team != s.Team.Name || a.Host != "" {
+		err = Usage("%s says %s, the command team %q", source, a, s.Team.Name).WithHint("leave one out")
 	}
 	if err == nil {
 		s.Me, err = s.Team.Member(a.Agent)
@@ -196,22 +196,16 @@ func (s *Scope) TeamToMake() (wire.Name, error) {
 // Address is what a word says: agent, agent@team, agent@host, agent@team.host or @agent. A trusted host goes
 // before a team of that name.
 func (s *Scope) Address(word string) (wire.Address, error) {
-	a, err := s.localAddress(word)
-	if err != nil || a.Host != "" || !strings.Contains(word[1:], "@") {
+	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
+	if err == nil && a.Host == "" && strings.Contains(word[1:], "@") {
+		hosts, err := s.Root.Keys.Hosts()
+		if slices.Contains(hosts, a.Team) {
+			a.Team, a.Host = s.Team.Name, a.Team
+		} else if _, none := s.Root.Team(a.Team); errors.Is(none, teams.ErrNoTeam) && len(hosts) > 0 {
+			err = &teams.UnknownHostError{Host: a.Team, Hosts: hosts}
+		}
 		return a, err
 	}
-	hosts, err := s.Root.Keys.Hosts()
-	if slices.Contains(hosts, a.Team) {
-		a.Team, a.Host = s.Team.Name, a.Team
-	} else if _, none := s.Root.Team(a.Team); errors.Is(none, teams.ErrNoTeam) && len(hosts) > 0 {
-		err = &teams.UnknownHostError{Host: a.Team, Hosts: hosts}
-	}
-	return a, err
-}
-
-// localAddress is Address where what follows the @ is a team.
-func (s *Scope) localAddress(word string) (wire.Address, error) {
-	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
 	if err == nil {
 		return a, nil
 	}

@@ -193,7 +193,7 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	r, outboxes := newResult(m.ID), map[wire.Name]bool{}
+	r := newResult(m.ID)
 	for _, to := range m.To {
 		d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
 		state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
@@ -208,19 +208,15 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 			r.missed(c, to, err)
 			continue
 		}
-		if outboxes[to.Host] { // the members of a host share it
-			state = mailbox.Unread
-		}
-		if to.Host != "" && state == mailbox.Unread {
-			d.note, outboxes[to.Host] = "not sent yet", true
-		}
-		if state == mailbox.Withdrawn {
-			d.note = "before"
-		} else if state != mailbox.Unread {
+		switch isLate := state != mailbox.Withdrawn && state != mailbox.Unread; {
+		case isLate && to.Host != "":
+			d.State, d.note = "notified", "it has left: a notice follows it"
+		case isLate:
 			d.State, d.note = "notified", "read: a notice was sent"
-			if to.Host != "" {
-				d.note = "it has left: a notice follows it"
-			}
+		case to.Host != "": // the members of a host share an outbox
+			d.note = "not sent yet"
+		case state == mailbox.Withdrawn:
+			d.note = "before"
 		}
 		r.Delivered = append(r.Delivered, d)
 	}

@@ -151,9 +151,8 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	return r.failures(c, "not sent to")
 }
 
-// prepare completes a message. An ack is refused, whose id atm ack derives; an answer to another host, where it
-// would count, though nobody has looked here who gives it; and what would end another agent, as an abort of its session does, where a command of the same sender
-// would be.
+// prepare completes a message. An ack is refused, whose id atm ack derives; an answer to another host, which atm
+// approve looks at; and what would end another agent, as an abort of its session, where a command would be.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypeAck {
 		return command.Usage("an ack is no message to send").WithHint("atm ack ID --text \"…\"")

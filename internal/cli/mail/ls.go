@@ -371,10 +371,10 @@ func cells(r *letter.Renderer, m message) []string {
 // letters are whole messages, each as a piece to print; behind are further items, which
 // may replace or follow these.
 func letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
-	flags := letter.FlagsOf(mailbox.Messages(items), mailbox.Messages(behind))
+	flags := mailbox.Flags(items, behind)
 	for i, it := range items {
 		f := teams.LeaseFlags(it)
-		f.SupersededBy, f.Newer, f.Withdrawn = cmp.Or(it.SupersededBy, flags[i].SupersededBy), flags[i].Newer, it.State == mailbox.Withdrawn
+		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
 	return pieces

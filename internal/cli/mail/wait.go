@@ -232,11 +232,24 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 	if err != nil {
 		return nil, err
 	}
-	name, after, read := teams.RemoteName(a.Agent, a.Host), uint64(0), func(entry) (teams.Member, error) { return team.Remote(a.Agent, a.Host) }
+	name, after := a.Agent+"@"+a.Host, uint64(0)
+	read := func(entry) (teams.Member, error) { return team.Remote(a.Agent, a.Host) }
 	if a.Host == "" {
-		name = a.Agent
-		if after, read, err = localState(ctx, team, a); err != nil {
+		box, err := team.Member(a.Agent)
+		if err != nil {
 			return nil, err
+		}
+		box.TakeIn(ctx)
+		state, err := team.State(a.Agent)
+		if err != nil {
+			return nil, err
+		}
+		name, after = a.Agent, state.Seq
+		read = func(e entry) (teams.Member, error) {
+			if e.Event != nil && e.Box.Address() == a && e.Event.Seq > state.Seq {
+				state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
+			}
+			return team.SummaryOf(a.Agent, state, time.Now())
 		}
 	}
 	one := &condition{flag: " --" + kind + " " + string(name), after: watched{a: after}, vain: "not " + kind}
@@ -270,25 +283,6 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 		return &met{Matched: kind, Agent: now.Name, text: text}, nil
 	}
 	return one, nil
-}
-
-// localState reads how things are with a member of this host, as its events come; after: those up to now are known.
-func localState(ctx context.Context, team *teams.Team, a wire.Address) (after uint64, read func(entry) (teams.Member, error), err error) {
-	box, err := team.Member(a.Agent)
-	if err != nil {
-		return 0, nil, err
-	}
-	box.TakeIn(ctx)
-	state, err := team.State(a.Agent)
-	if err != nil {
-		return 0, nil, err
-	}
-	return state.Seq, func(e entry) (teams.Member, error) {
-		if e.Event != nil && e.Box.Address() == a && e.Event.Seq > state.Seq {
-			state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
-		}
-		return team.SummaryOf(a.Agent, state, time.Now())
-	}, nil
 }
 
 // describe is how things are with an agent.
@@ -375,13 +369,11 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 	var changed <-chan struct{} // rows of other hosts
 	for a := range after {
 		if a.Host != "" {
-			dirs, err := watcher.OpenDirs()
-			if err != nil {
-				return err
+			if dirs, err := watcher.OpenDirs(); err == nil { // else the tick looks
+				defer dirs.Close()
+				dirs.Add(s.Team.Dir().Join(teams.RowsDir))
+				changed = dirs.Changed()
 			}
-			defer dirs.Close()
-			dirs.Add(s.Team.Dir().Join(teams.RowsDir))
-			changed = dirs.Changed()
 			continue
 		}
 		box, err := s.Root.Mailbox(a)

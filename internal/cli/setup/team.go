@@ -235,11 +235,21 @@ func status(c *cli.Context, s *command.Scope) error {
 			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
 	}
 	boxes, err := s.Team.Boxes()
-	if a, _ := s.Address(c.Args().First()); a.Host != "" {
-		return remoteStatus(c, s, a)
-	} else if !c.Bool("all") && err == nil {
-		boxes = make([]*mailbox.Box, 1)
+	remote, unreadable := s.Team.RemoteMembers()
+	switch a, _ := s.Address(c.Args().First()); {
+	case a.Host != "" && c.IsSet("as-wire"):
+		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
+	case a.Host != "":
+		var t *teams.Team
+		if t, err = s.Root.Team(a.Team); err == nil {
+			remote, boxes, unreadable = make([]teams.Row, 1), nil, nil
+			remote[0].Member, err = t.Remote(a.Agent, a.Host)
+		}
+	case !c.Bool("all") && err == nil:
+		boxes, remote, unreadable = make([]*mailbox.Box, 1), nil, nil
 		boxes[0], err = s.MemberOrMe(c.Args().First())
+	case c.IsSet("as-wire"):
+		remote = nil
 	}
 	if err != nil {
 		return err
@@ -254,6 +264,9 @@ func status(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 		document, text := any(m), statusText(m)
+		if !c.Args().Present() && !c.Bool("all") {
+			text += "everybody: atm team\n"
+		}
 		if c.IsSet("as-wire") {
 			line, err := wire.Marshal(t.Slot(m))
 			if err != nil {
@@ -268,32 +281,12 @@ func status(c *cli.Context, s *command.Scope) error {
 			return command.Exit(command.ExitFailed)
 		}
 	}
-	if !c.Bool("all") || c.IsSet("as-wire") {
-		return nil
-	}
-	remote, unreadable := s.Team.RemoteMembers()
 	for _, r := range remote {
 		if err := command.PrintAs(c, r.Member, statusText(r.Member)); err != nil {
 			return err
 		}
 	}
 	return command.WarnUnreadable(unreadable)
-}
-
-// remoteStatus is what another host told last of a member.
-func remoteStatus(c *cli.Context, s *command.Scope, a wire.Address) error {
-	if c.IsSet("as-wire") {
-		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
-	}
-	t, err := s.Root.Team(a.Team)
-	if err != nil {
-		return err
-	}
-	m, err := t.Remote(a.Agent, a.Host)
-	if err != nil {
-		return err
-	}
-	return command.PrintAs(c, m, statusText(m))
 }
 
 func statusText(m teams.Member) string {
