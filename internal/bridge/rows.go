@@ -55,10 +55,6 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 	if _, isPart := errors.AsType[*teams.UnreadableError](unreadable); unreadable != nil && !isPart {
 		return unreadable
 	}
-	key, err := b.Root.Keys.Private(b.Host)
-	if err != nil {
-		return err
-	}
 	content, err := json.Marshal(rows)
 	if err == nil && len(content) > maxInline {
 		err = fmt.Errorf("%d bytes are more than %d", len(content), maxInline)
@@ -67,7 +63,7 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 		return fmt.Errorf("tell of the members: %w", err)
 	}
 	e := &Envelope{Kind: KindRows, ID: wire.NewID(), Team: b.Team.Name, FromHost: b.Host, At: rows.At, Content: content}
-	if _, err = b.keys.Put(ctx, rowsKey(b.Host), e.Sign(key)); err != nil {
+	if _, err = b.keys.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {
 		return fmt.Errorf("tell of the members: %w", err)
 	}
 	return unreadable

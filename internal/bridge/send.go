@@ -104,13 +104,9 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 
 // publish signs an envelope and publishes it. acked waits until the server has stored it.
 func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, err error) {
-	key, err := b.Root.Keys.Private(b.Host)
-	if err != nil {
-		return nil, err
-	}
 	e.Team, e.FromHost, e.At = b.Team.Name, b.Host, time.Now()
 	e.Object = len(e.Content) > min(maxInline, int(b.conn.MaxPayload())-2*maxHeader)
-	data := e.Sign(key)
+	data := e.Sign(b.key)
 	if e.Object {
 		if err := b.putObject(ctx, e.SHA256, bytes.NewReader(e.Content)); err != nil {
 			return nil, err
