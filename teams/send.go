@@ -67,6 +67,8 @@ func (r *Root) Prepare(o *Outgoing) error {
 			t, _ := r.Team(a.Team)
 			if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, mailbox.ErrNoAgent) {
 				err = unknown // rows that cannot be read hold nothing back
+			} else if a.Team != m.From.Team {
+				err = fmt.Errorf("%s: another host's members are reached from their own team", a)
 			}
 		}
 		if err != nil {

@@ -40,14 +40,27 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message) (out []DeliveryTrace)
 
 // TraceTo says how far a message has got with one recipient.
 func (r *Root) TraceTo(ctx context.Context, m *wire.Message, a wire.Address) DeliveryTrace {
+	t := newTrace(a)
+	if a.Host == "" {
+		t.fill(ctx, r, m, a)
+		return t
+	}
+	t.addAnswers(ctx, r, m, a)
+	t.fillRemote(r, m, a)
+	return t
+}
+
+// RemoteState is the state of a message at a recipient on another host, as far as that has told.
+func (r *Root) RemoteState(m *wire.Message, a wire.Address) mailbox.State {
+	t := newTrace(a)
+	t.fillRemote(r, m, a)
+	return t.State
+}
+
+func newTrace(a wire.Address) DeliveryTrace {
 	t := DeliveryTrace{To: a.String()}
 	for _, name := range []string{"stored", "announced", "read", "turn_started", "turn_done", "acked", "replied"} {
 		t.Stages = append(t.Stages, Stage{Stage: name})
-	}
-	if a.Host != "" {
-		t.fillRemote(ctx, r, m, a)
-	} else {
-		t.fill(ctx, r, m, a)
 	}
 	return t
 }
@@ -119,23 +132,22 @@ func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
 
 // fillRemote fills in what is known here of a recipient on another host: the message in its outbox, and the stages
 // that the bridge has noted in the sender's log.
-func (t *DeliveryTrace) fillRemote(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
+func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	team, err := r.Team(a.Team)
 	if err != nil {
 		return
 	}
 	events, _ := team.Box(m.From.Agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
 	for _, e := range events {
+		isOurs := e.Kind == wire.EventStage && e.Source == "bridge" && e.MessageID() == m.ID && e.Field("to") == t.To
 		for i, s := range t.Stages {
-			if e.Kind != wire.EventStage || e.Source != "bridge" || e.MessageID() != m.ID || e.Field("to") != t.To || e.Field("stage") != s.Stage {
-				continue
+			if isOurs && e.Field("stage") == s.Stage && s.Evidence == nil {
+				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
+				evidence := e.Field("evidence")
+				t.Stages[i] = Stage{s.Stage, moment(at), &evidence, e.Field("text"), a.Host}
 			}
-			at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
-			evidence := e.Field("evidence")
-			t.Stages[i] = Stage{s.Stage, moment(at), &evidence, e.Field("text"), a.Host}
 		}
 	}
-	t.addAnswers(ctx, r, m, a)
 	switch it, err := team.Outbox(a).Get(m.ID); {
 	case err == nil:
 		t.State = it.State

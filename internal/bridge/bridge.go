@@ -61,8 +61,8 @@ type Bridge struct {
 	Report func(Transfer)    // is told what was carried over
 	Say    func(line string) // is told of the connection, and what goes wrong, once for as long as it does
 
-	telling  sync.Mutex // one at a time is told
-	key      ed25519.PrivateKey
+	telling  sync.Mutex         // one at a time is told
+	key      ed25519.PrivateKey // this host's; there is never another
 	conn     *nats.Conn
 	js       jetstream.JetStream
 	consumer jetstream.Consumer
@@ -146,9 +146,6 @@ func (b *Bridge) locked(ctx context.Context, f func() error) error {
 		return err
 	}
 	defer lock.Unlock()
-	if b.key, err = b.Root.Keys.Private(b.Host); err != nil {
-		return err
-	}
 	err = f()
 	if b.conn != nil {
 		if b.conn.IsConnected() {
@@ -239,6 +236,9 @@ func (b *Bridge) keepLease(ctx context.Context) (err error) {
 
 // connect connects to the server, unless it is connected, makes what is missing there, and takes the lease.
 func (b *Bridge) connect(ctx context.Context) (err error) {
+	if b.key, err = b.Root.Keys.Private(b.Host); err != nil {
+		return err
+	}
 	if b.conn == nil || b.conn.IsClosed() {
 		options := []nats.Option{
 			nats.Name("atm bridge " + string(b.Host)), nats.MaxReconnects(-1),

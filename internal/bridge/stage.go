@@ -24,8 +24,8 @@ var receivedDir = path.Join(mailbox.BridgeDir, "received")
 var stageNames = strings.Fields("stored announced read turn_started turn_done acked")
 
 const (
-	gatherStages = 300 * time.Millisecond // events come in crowds
-	turnWithin   = time.Hour              // of the arrival; else what was read went into no turn
+	gatherStages = time.Second // events come in crowds, and mail goes first
+	turnWithin   = time.Hour   // of the arrival; else what was read went into no turn
 	forgetAfter  = 7 * 24 * time.Hour
 	maxStages    = 64 << 10 // bytes of content
 )

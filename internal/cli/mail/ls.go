@@ -2,7 +2,6 @@ package mail
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,7 +126,7 @@ func (m *message) trace(s *command.Scope) (isOpen bool) {
 		r := recipientState{a.String(), "no evidence"}
 		it := &mailbox.Item{Message: m.Message}
 		if box, err := s.Root.Mailbox(a); a.Host != "" {
-			it.State = s.Root.TraceTo(context.Background(), m.Message, a).State
+			it.State = s.Root.RemoteState(m.Message, a)
 		} else if err == nil {
 			if at, err := box.Get(m.ID); err == nil {
 				it = at
