@@ -40,10 +40,7 @@ func (b *Bridge) addMembers(w *watcher.Dirs) {
 func (b *Bridge) keepRows(ctx context.Context) error {
 	var last time.Time
 	return b.watch(ctx, rowsEvery, b.addMembers, func(ctx context.Context) error {
-		select {
-		case <-time.After(max(rowsGather, rowsPause-time.Since(last))):
-		case <-ctx.Done():
-		}
+		pause(ctx, max(rowsGather, rowsPause-time.Since(last)))
 		last = time.Now()
 		return b.sendRows(ctx)
 	})
