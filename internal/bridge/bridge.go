@@ -65,7 +65,8 @@ type Bridge struct {
 	files    jetstream.ObjectStore
 	keys     jetstream.KeyValue
 	leased   uint64        // the lease's revision; 0: we do not have it
-	again    chan struct{} // the connection is there again
+	again    chan struct{} // the connection is there again; nil in Once
+	rowsTold sync.Map      // what is wrong with a host's rows
 }
 
 // Transfer is one thing that was carried over, or was not accepted.
@@ -110,10 +111,8 @@ func (b *Bridge) who(a wire.Address) string {
 // Once sends and fetches what is there.
 func (b *Bridge) Once(ctx context.Context) error {
 	return b.locked(ctx, func() error {
-		receive := func(ctx context.Context) error { return b.receive(ctx, false) }
-		receiveRows := func(ctx context.Context) error { return b.receiveRows(ctx, false) }
 		err := b.connect(ctx)
-		for _, step := range []func(context.Context) error{b.send, receive, b.takeAgain, b.sendStages, b.send, b.sendRows, receiveRows} {
+		for _, step := range []func(context.Context) error{b.send, b.receive, b.takeAgain, b.sendStages, b.send, b.sendRows, b.receiveRows} {
 			if err == nil {
 				err = step(ctx)
 			}
@@ -212,9 +211,9 @@ func (b *Bridge) serve(ctx context.Context) error {
 			})
 		},
 		func() error { return b.repeat(ctx, nil, lookEvery, b.takeAgain) },
-		func() error { return b.receive(ctx, true) },
+		func() error { return b.receive(ctx) },
 		func() error { return b.keepRows(ctx) },
-		func() error { return b.receiveRows(ctx, true) },
+		func() error { return b.repeat(ctx, nil, 0, b.receiveRows) },
 		func() error { return b.repeat(ctx, nil, renewEvery, b.takeLease) },
 	} {
 		all.Go(func() { cancel(loop()) })

@@ -37,13 +37,13 @@ type badError struct{ error }
 
 func bad(format string, args ...any) error { return badError{fmt.Errorf(format, args...)} }
 
-// receive takes in what the server has for this host, and to stay also what comes, until something goes wrong with
-// the connection.
-func (b *Bridge) receive(ctx context.Context, stay bool) error {
-	for n := 1; n > 0 || stay; {
+// receive takes in what the server has for this host, and in a bridge that stays what comes, until something goes
+// wrong with the connection.
+func (b *Bridge) receive(ctx context.Context) error {
+	for n := 1; n > 0 || b.again != nil; {
 		within, cancel := context.WithTimeout(ctx, apiTimeout)
 		fetched, err := jetstream.MessageBatch(nil), error(nil)
-		if stay {
+		if b.again != nil {
 			fetched, err = b.consumer.Fetch(batchSize, jetstream.FetchContext(within))
 		} else {
 			fetched, err = b.consumer.FetchNoWait(batchSize)

@@ -107,8 +107,15 @@ func TestOneBridgeAHost(t *testing.T) {
 	s := startServer(t, -1, t.TempDir())
 	laptop, other := newMachine(t, s.ClientURL(), "laptop", "alice"), newMachine(t, s.ClientURL(), "laptop", "alice")
 	stop := laptop.run()
-	laptop.eventually("connected", func() bool { return strings.Contains(laptop.log(), "connected to") && laptop.Team.IsBridged() })
-	laptop.eventually("the holder of the lease", func() bool {
+	server := laptop.connectForTest(t)
+	laptop.eventually("the holder of the lease", func() bool { // else the other may be the first
+		keys, err := server.KeyValue(t.Context(), laptop.stream())
+		if err == nil {
+			_, err = keys.Get(t.Context(), rowsKey("laptop")) // which come behind it
+		}
+		return err == nil
+	})
+	laptop.eventually("known to the other", func() bool {
 		lease := (*LeaseError)(nil)
 		err := other.Once(t.Context())
 		return errors.As(err, &lease) && strings.Contains(err.Error(), fmt.Sprintf("(pid %d, root %s)", os.Getpid(), laptop.Root.Path))
