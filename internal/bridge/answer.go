@@ -66,11 +66,9 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, op
 		return command.Usage("%q is neither approve nor reject", r.Decision)
 	}
 	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question })
-	if n < 0 {
-		who := b.answeredBy(agent, r.Question)
-		if who == string(by) {
-			return nil
-		}
+	if who := b.answeredBy(agent, r.Question); n < 0 && who == string(by) {
+		return nil
+	} else if n < 0 {
 		return command.Refused("it is not open any more (answered by %s)", cmp.Or(who, "nobody that is known"))
 	}
 	scope, isInAgent := &command.Scope{Root: b.Root, Team: b.Team}, m.Origin != nil && m.Origin.Run != ""

@@ -12,9 +12,8 @@
 //	keys atm_<team>          lease.<host>: who speaks as a host; rows.<host>: how its members are
 //
 // A message leaves the outbox after the server's acknowledgement, and is acknowledged to the server after its
-// delivery: at every moment it is durable on one side at least. It may come twice, and has the same id then,
-// which the mailbox knows. Nothing of an envelope is looked at before its signature by a trusted key was
-// checked, and nothing in it is ever a path.
+// delivery: it is always durable on one side. It may come twice, with the same id, which the mailbox knows. Nothing
+// of an envelope is looked at before its signature was checked, and nothing in it is ever a path.
 package bridge
 
 import (
@@ -35,9 +34,6 @@ import (
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
-
-// Lock is the lock of the bridge that runs.
-const Lock = "bridge"
 
 const (
 	batchSize  = 100              // messages at a time, in either direction
@@ -69,7 +65,8 @@ type Bridge struct {
 	files    jetstream.ObjectStore
 	keys     jetstream.KeyValue
 	leased   uint64        // the lease's revision; 0: we do not have it
-	again    chan struct{} // the connection is there again
+	again    chan struct{} // the connection is there again; nil in Once
+	rowsTold sync.Map      // what is wrong with a host's rows
 }
 
 // Transfer is one thing that was carried over, or was not accepted.
@@ -87,27 +84,21 @@ type Transfer struct {
 func (t Transfer) String() string {
 	switch t.Kind {
 	case "bad":
-		return fmt.Sprintf("bad: %s: %s", t.Title, t.Reason)
+		return "bad: " + t.Title + ": " + t.Reason
 	case "stage":
-		return fmt.Sprintf("%s: %s at %s", t.ID.Short(6), t.Title, t.To)
+		return t.ID.Short(6) + ": " + t.Title + " at " + t.To
 	case "returned":
-		return fmt.Sprintf("%s → %s: returned: %s", t.From, t.To, t.Reason)
+		t.Title = "returned: " + t.Reason
 	}
-	return fmt.Sprintf("%s → %s: %s", t.From, t.To, t.Title)
+	return t.From + " → " + t.To + ": " + t.Title
 }
 
 func (b *Bridge) report(t Transfer) {
-	b.telling.Lock()
-	defer b.telling.Unlock()
 	t.Title = letter.Clip(t.Title, maxTitle)
 	b.Report(t)
 }
 
-func (b *Bridge) say(format string, args ...any) {
-	b.telling.Lock()
-	defer b.telling.Unlock()
-	b.Say(fmt.Sprintf(format, args...))
-}
+func (b *Bridge) say(format string, args ...any) { b.Say(fmt.Sprintf(format, args...)) }
 
 // who is an address of a whole message as it is shown here.
 func (b *Bridge) who(a wire.Address) string {
@@ -121,13 +112,10 @@ func (b *Bridge) who(a wire.Address) string {
 func (b *Bridge) Once(ctx context.Context) error {
 	return b.locked(ctx, func() error {
 		err := b.connect(ctx)
-		for _, step := range []func(context.Context) error{b.send, b.fetch, b.takeAgain, b.sendStages, b.send, b.sendRows} {
+		for _, step := range []func(context.Context) error{b.send, b.receive, b.takeAgain, b.sendStages, b.send, b.sendRows, b.receiveRows} {
 			if err == nil {
 				err = step(ctx)
 			}
-		}
-		if err == nil {
-			err = b.receiveRows(ctx, false)
 		}
 		return err
 	})
@@ -141,7 +129,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 
 // locked calls f while it holds the lock of the bridge that runs here, and lets go of the server then.
 func (b *Bridge) locked(ctx context.Context, f func() error) error {
-	lock, err := b.Team.Locks().Lock(ctx, Lock, lockfile.Exclusive, 0, nil)
+	lock, err := b.Team.Locks().Lock(ctx, "bridge", lockfile.Exclusive, 0, nil)
 	if err != nil {
 		return err
 	}
@@ -185,6 +173,14 @@ func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time
 	}
 }
 
+// pause waits, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
 // watch is repeat for a change in directories, which add names each time.
 func (b *Bridge) watch(ctx context.Context, every time.Duration, add func(*watcher.Dirs), f func(context.Context) error) error {
 	dirs, err := watcher.OpenDirs()
@@ -208,30 +204,22 @@ func (b *Bridge) serve(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, loop := range []func() error{
 		func() error { return b.watch(ctx, lookEvery, b.addOutboxes, b.send) },
-		func() error { return b.watch(ctx, lookEvery, b.addEvents, b.sendStages) },
+		func() error {
+			return b.watch(ctx, lookEvery, b.addEvents, func(ctx context.Context) error {
+				pause(ctx, gatherStages)
+				return b.sendStages(ctx)
+			})
+		},
 		func() error { return b.repeat(ctx, nil, lookEvery, b.takeAgain) },
 		func() error { return b.receive(ctx) },
 		func() error { return b.keepRows(ctx) },
-		func() error { return b.receiveRows(ctx, true) },
-		func() error { return b.keepLease(ctx) },
+		func() error { return b.repeat(ctx, nil, 0, b.receiveRows) },
+		func() error { return b.repeat(ctx, nil, renewEvery, b.takeLease) },
 	} {
 		all.Go(func() { cancel(loop()) })
 	}
 	all.Wait()
 	return context.Cause(ctx)
-}
-
-// keepLease renews the lease until the context ends, or it cannot.
-func (b *Bridge) keepLease(ctx context.Context) (err error) {
-	for err == nil {
-		select {
-		case <-time.After(renewEvery):
-			err = b.takeLease(ctx)
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-	}
-	return err
 }
 
 // connect connects to the server, unless it is connected, makes what is missing there, and takes the lease.

@@ -3,7 +3,9 @@ package bridge
 import (
 	"cmp"
 	"errors"
+	"sync/atomic"
 
+	"github.com/nats-io/nats.go"
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
@@ -28,12 +30,12 @@ func Main(version string, words []string) int {
 		if err != nil {
 			return err
 		}
-		isDone := false
+		var isDone atomic.Bool
 		b := &Bridge{
 			Root: s.Root, Team: s.Team, Host: cmp.Or(wire.Name(c.String("host")), team.Bridge.Host), Replicas: int(team.Bridge.Replicas),
 			URL: cmp.Or(c.String("nats"), team.Bridge.NATS), Creds: cmp.Or(c.String("creds"), team.Bridge.Creds),
 			Report: func(t Transfer) {
-				isDone = true
+				isDone.Store(true)
 				command.PrintAs(c, t, letter.Escape(t.String())) // where nobody reads, Follow ends
 			},
 			Say: func(line string) { command.Warn(c, "%s", line) },
@@ -48,13 +50,16 @@ func Main(version string, words []string) int {
 		}
 		if !c.Bool("once") {
 			err = s.Follow(b.Run)
-		} else if err = s.Await(b.Once); err == nil && !isDone && !c.Bool("json") {
+		} else if err = s.Await(b.Once); err == nil && !isDone.Load() && !c.Bool("json") {
 			err = command.Print(c, command.Text("nothing to carry over"))
+		}
+		if errors.Is(err, nats.ErrNoServers) {
+			return command.Failed("%w", err).WithHint("nats-server -js starts one there; what waits goes out then")
 		}
 		if other := (*LeaseError)(nil); errors.As(err, &other) {
 			return command.Locked("%w", err).WithHint("end that one, or call this machine otherwise: atm bridge keygen --host NAME")
 		}
-		if held := (*lockfile.HeldError)(nil); errors.As(err, &held) && held.Lock == Lock {
+		if held := (*lockfile.HeldError)(nil); errors.As(err, &held) && held.Lock == "bridge" {
 			return command.Locked("a bridge of team %s runs here already", s.Team.Name).WithHint("what waits goes out by itself: atm trace ID")
 		}
 		return err

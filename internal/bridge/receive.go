@@ -37,34 +37,26 @@ type badError struct{ error }
 
 func bad(format string, args ...any) error { return badError{fmt.Errorf(format, args...)} }
 
-// receive takes in what comes for this host, until something goes wrong with the connection.
+// receive takes in what the server has for this host, and in a bridge that stays what comes, until something goes
+// wrong with the connection.
 func (b *Bridge) receive(ctx context.Context) error {
-	for {
+	for n := 1; n > 0 || b.again != nil; {
 		within, cancel := context.WithTimeout(ctx, apiTimeout)
-		fetched, err := b.consumer.Fetch(batchSize, jetstream.FetchContext(within))
-		if err == nil {
-			b.takeAll(ctx, fetched)
-			err = fetched.Error()
+		fetched, err := jetstream.MessageBatch(nil), error(nil)
+		if b.again != nil {
+			fetched, err = b.consumer.Fetch(batchSize, jetstream.FetchContext(within))
+		} else {
+			fetched, err = b.consumer.FetchNoWait(batchSize)
+		}
+		if n = 0; err == nil {
+			n, err = b.takeAll(ctx, fetched), fetched.Error()
 		}
 		cancel()
 		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 			return fmt.Errorf("receive from %s: %w", b.server(), err)
 		}
 	}
-}
-
-// fetch takes in what the server has for this host now.
-func (b *Bridge) fetch(ctx context.Context) error {
-	for {
-		fetched, err := b.consumer.FetchNoWait(batchSize)
-		n := 0
-		if err == nil {
-			n, err = b.takeAll(ctx, fetched), fetched.Error()
-		}
-		if err != nil || n == 0 {
-			return err
-		}
-	}
+	return nil
 }
 
 // takeAll takes in messages as they come, and says how many they were.

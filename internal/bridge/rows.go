@@ -21,6 +21,7 @@ const (
 	rowsEvery  = 15 * time.Second
 	rowsGather = 100 * time.Millisecond // what changes together is told together
 	rowsPause  = time.Second            // from one time that they are told to the next
+	rowsAnew   = time.Minute            // after which it is asked anew how the clocks differ
 )
 
 func rowsKey(host wire.Name) string { return "rows." + string(host) }
@@ -40,10 +41,7 @@ func (b *Bridge) addMembers(w *watcher.Dirs) {
 func (b *Bridge) keepRows(ctx context.Context) error {
 	var last time.Time
 	return b.watch(ctx, rowsEvery, b.addMembers, func(ctx context.Context) error {
-		select {
-		case <-time.After(max(rowsGather, rowsPause-time.Since(last))):
-		case <-ctx.Done():
-		}
+		pause(ctx, max(rowsGather, rowsPause-time.Since(last)))
 		last = time.Now()
 		return b.sendRows(ctx)
 	})
@@ -69,9 +67,9 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 	return unreadable
 }
 
-// receiveRows takes in what other hosts have told of their members, and to stay also what they tell until the context
-// ends.
-func (b *Bridge) receiveRows(ctx context.Context, stay bool) error {
+// receiveRows takes in what other hosts have told of their members, and in a bridge that stays for a minute what
+// they tell.
+func (b *Bridge) receiveRows(ctx context.Context) error {
 	// A row may have lain on the server for long: it is as old as that says, by our own clock.
 	asked := time.Now()
 	now, err := b.serverTime(ctx)
@@ -84,25 +82,23 @@ func (b *Bridge) receiveRows(ctx context.Context, stay bool) error {
 		return fmt.Errorf("receive rows: %w", err)
 	}
 	defer w.Stop()
-	told := map[string]string{} // what was wrong with a host's, once for as long as it is
-	for {
+	for over := time.After(rowsAnew); ; {
 		select {
 		case entry, ok := <-w.Updates():
 			switch {
 			case !ok:
 				return errors.New("receive rows: the subscription ended")
-			case entry == nil && !stay: // that was all
+			case entry == nil && b.again == nil: // that was all
 				return nil
 			case entry == nil || entry.Key() == rowsKey(b.Host):
 				continue
 			}
 			err := b.takeRows(entry, entry.Created().Add(-ahead))
-			if text := fmt.Sprint(err); text != told[entry.Key()] {
-				told[entry.Key()] = text
-				if err != nil {
-					b.say("%s: %v", entry.Key(), err)
-				}
+			if told, _ := b.rowsTold.Swap(entry.Key(), fmt.Sprint(err)); err != nil && told != err.Error() {
+				b.say("%s: %v", entry.Key(), err)
 			}
+		case <-over:
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -123,8 +119,5 @@ func (b *Bridge) takeRows(entry jetstream.KeyValueEntry, at time.Time) error {
 		return err
 	}
 	rows.Host, rows.At, rows.ReceivedAt = e.FromHost, e.At, at.UTC()
-	if now := time.Now().UTC(); rows.ReceivedAt.After(now) {
-		rows.ReceivedAt = now
-	}
 	return b.Team.SaveRows(rows)
 }

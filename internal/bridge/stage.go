@@ -39,6 +39,7 @@ type receipt struct {
 
 	id        wire.ID
 	recipient wire.Name
+	host      wire.Name // the sender's
 }
 
 func (r *receipt) file() string { return path.Join(receivedDir, string(r.id)+"."+string(r.recipient)) }
@@ -74,8 +75,12 @@ func (b *Bridge) receipts() (open map[wire.Name][]*receipt, err error) {
 		id, recipient, _ := strings.Cut(name, ".")
 		r := &receipt{id: wire.ID(id), recipient: wire.Name(recipient)}
 		data, e := b.Team.Dir().ReadFile(path.Join(receivedDir, name), maxHeader)
-		if e != nil || !wire.IsID(id) || json.Unmarshal(data, r) != nil {
+		if e != nil || !wire.IsID(id) || !wire.IsName(recipient) || json.Unmarshal(data, r) != nil {
 			continue // somebody else's, or just removed
+		}
+		sender, e := wire.ParseAddress(r.Sender, "")
+		if r.host = sender.Host; e != nil || r.host == "" || r.host == b.Host {
+			continue
 		}
 		if time.Since(r.At) > forgetAfter {
 			b.Team.Dir().Remove(r.file())
@@ -105,9 +110,6 @@ type stages struct {
 
 // sendStages tells senders on other hosts what has become of their messages since they were told last.
 func (b *Bridge) sendStages(ctx context.Context) (errs error) {
-	if b.again != nil {
-		time.Sleep(gatherStages)
-	}
 	open, errs := b.receipts()
 	for name, some := range open {
 		since := slices.MinFunc(some, func(x, y *receipt) int { return x.At.Compare(y.At) }).At
@@ -155,14 +157,13 @@ func (b *Bridge) publishStages(ctx context.Context, r *receipt, d *teams.Deliver
 	for _, s := range news {
 		r.Told = append(r.Told, s.Stage)
 	}
-	sender, err := wire.ParseAddress(r.Sender, "")
 	to := wire.Address{Agent: r.recipient, Team: b.Team.Name, Host: b.Host}
-	content, err2 := json.Marshal(stages{r.id, r.Sender, to.String(), news})
-	if err = cmp.Or(err, err2); err != nil {
+	content, err := json.Marshal(stages{r.id, r.Sender, to.String(), news})
+	if err != nil {
 		return nil, err
 	}
 	id := wire.Derive("stages "+strings.Join(r.Told, " "), r.id, to)
-	return b.publish(ctx, &Envelope{Kind: KindStage, ID: id, ToHost: sender.Host, Content: content})
+	return b.publish(ctx, &Envelope{Kind: KindStage, ID: id, ToHost: r.host, Content: content})
 }
 
 // noteStages notes stages at other hosts in the logs of those who sent the messages.
