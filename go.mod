@@ -60,3 +60,5 @@ require (
 	golang.org/x/time v0.16.0 // indirect
 	golang.org/x/tools v0.42.0 // indirect
 )
+
+tool github.com/nats-io/nats-server/v2

@@ -65,6 +65,7 @@ var layers = strings.Fields(`
 	cmd/atm-runner
 	cmd/atm-mcp
 	internal/crashtest
+	internal/machines
 	internal/realagents
 	internal/bench
 `)

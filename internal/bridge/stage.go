@@ -122,7 +122,12 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 			if err == nil {
 				var acked func() error
 				if acked, err = b.publishStages(ctx, r, turns.Delivery(r.id)); acked != nil {
-					acks = append(acks, func() error { return cmp.Or(acked(), b.writeReceipt(r)) })
+					acks = append(acks, func() error {
+						if err := acked(); err != nil {
+							return err
+						}
+						return b.writeReceipt(r)
+					})
 				}
 			}
 		}
