@@ -57,7 +57,10 @@ var layers = strings.Fields(`
 	internal/cli/session
 	internal/cli/setup
 	internal/cli
+	internal/room
+	internal/tui
 	cmd/atm
+	cmd/atm-tui
 	cmd/atm-acp
 	cmd/atm-runner
 	cmd/atm-mcp

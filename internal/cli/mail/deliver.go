@@ -163,7 +163,7 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 
 // post delivers a message that was prepared, and marks what it answers.
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
-	mailbox.Deliver(ctx, o.Post)
+	unmarked := s.Root.Deliver(ctx, o)
 	r := newResult(o.Message.ID)
 	for _, out := range o.Post.Outcomes {
 		note, differs, err := "", false, out.Err
@@ -182,14 +182,9 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		}
 		r.reached(s, out.Box, o.Message.Urgent(), note)
 		r.Delivered[len(r.Delivered)-1].Differs = differs
-		if o.Parent != nil && o.Parent.From == out.Box.Address() {
-			err := s.Root.MarkAnswered(ctx, s.Me, o.Parent)
-			if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased || errors.Is(err, mailbox.ErrNotHeld) {
-				command.Warn(c, "sent, but it is no ack: %v", err)
-			} else if err != nil {
-				command.Warn(c, "sent; the message answered: %v", err)
-			}
-		}
+	}
+	if unmarked != nil {
+		command.Warn(c, "%v", teams.Unmarked(unmarked))
 	}
 	for _, f := range o.Failed {
 		r.missed(c, f.To, f.Err)
@@ -327,7 +322,7 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
 	o := &teams.Outgoing{From: s.Me, Message: m, Given: m.ID != ""}
-	if o.To, err = addresses(s, to); err != nil {
+	if o.To, err = s.Addresses(to); err != nil {
 		return nil, err
 	}
 	if m.InReplyTo != "" {
