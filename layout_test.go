@@ -58,12 +58,14 @@ var layers = strings.Fields(`
 	internal/cli/setup
 	internal/cli
 	internal/room
+	internal/web
 	internal/tui
 	cmd/atm
 	cmd/atm-tui
 	cmd/atm-acp
 	cmd/atm-runner
 	cmd/atm-mcp
+	cmd/atm-web
 	internal/crashtest
 	internal/realagents
 	internal/bench
@@ -72,8 +74,8 @@ var layers = strings.Fields(`
 // importers are the packages that may import a module that is not ours; tests may
 // import more.
 var importers = map[string][]string{
-	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "internal/web"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "internal/web", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
 	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp"},
@@ -86,7 +88,7 @@ var importers = map[string][]string{
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
-	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/mcp", "internal/runner"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/mcp", "internal/runner", "internal/web"},
 	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
 	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "ptyrun/acp"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},

@@ -26,6 +26,19 @@ func Flags() []cli.Flag {
 	}
 }
 
+// WebFlags are those of web.
+func WebFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "listen", Usage: "at `HOST:PORT` (default 127.0.0.1:0, any free one)"},
+		&cli.BoolFlag{Name: "no-open", Usage: "open no browser"},
+		&cli.BoolFlag{Name: "token", Usage: "print another address of the one that runs"},
+		&cli.StringFlag{Name: "export", Usage: "write the pages into `DIR`, as files"},
+		&cli.BoolFlag{Name: "allow-remote", Usage: "listen for other machines, with:"},
+		&cli.StringFlag{Name: "tls-cert", Usage: "its certificate in `FILE`"},
+		&cli.StringFlag{Name: "tls-key", Usage: "the key of that in `FILE`"},
+	}
+}
+
 // Companion is where a program lies that belongs to atm: beside it, else on PATH.
 func Companion(name string) (string, error) {
 	self, _ := os.Executable()
@@ -54,9 +67,9 @@ func InstallHint(c *cli.Context) string {
 
 // RunCompanion is the program atm-VERB, whose help page atm has: atm starts it with its flags before its
 // words. It returns the exit code.
-func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (code int) {
+func RunCompanion(verb, version string, words []string, act cli.ActionFunc, flags ...cli.Flag) (code int) {
 	app := &cli.App{
-		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: Flags(), Metadata: map[string]any{},
+		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: append(Flags(), flags...), Metadata: map[string]any{},
 		HideHelp: true, HideVersion: true, OnUsageError: UsageError,
 		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once
 		Action: func(c *cli.Context) error {
