@@ -77,10 +77,15 @@ func classOf(s uv.Style) string {
 	return strings.Join(classes, " ")
 }
 
-// paletteCSS are the classes of the colours beyond the first sixteen.
+// paletteCSS are the classes of the palette's colours. Where text is reversed its background is as bright as
+// that text would be.
 func paletteCSS() string {
 	var css strings.Builder
-	for i := 16; i < 256; i++ {
+	for i := range 256 {
+		if i < 16 {
+			fmt.Fprintf(&css, ".f%d{color:var(--c%[1]d)}.fi.b%[1]d{background:var(--c%[1]d)}\n", i)
+			continue
+		}
 		r, g, b, _ := ansi.IndexedColor(i).RGBA()
 		fmt.Fprintf(&css, ".f%d{color:#%02x%02x%02x}.b%[1]d{background:#%02[2]x%02[3]x%02[4]x}\n", i, r>>8, g>>8, b>>8)
 	}

@@ -13,11 +13,14 @@
 
   const refresh = () => {
     if (document.hidden || !said || !said.version) return
-    if (said.version !== shown) fire('atm-change')
-    shown = said.version
     screens.forEach(name => fire('atm-screen-' + name))
     screens.clear()
+    // What is pointed at stays where it is: nobody is to press another button than the one that was there.
+    if (said.version === shown || document.querySelector('.answers:hover')) return
+    shown = said.version
+    fire('atm-change')
   }
+  setInterval(refresh, 500)
   const hear = update => {
     said = update
     offline.hidden = Boolean(update.version)
