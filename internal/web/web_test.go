@@ -256,6 +256,49 @@ func TestWithoutScript(t *testing.T) {
 	}
 }
 
+// The same pages as files need neither a server nor a script, and lead to each other only.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me")
+	s.atm("send", "me", "--as", "alice", "--", hostile[0])
+	s.atm("send", "bob", "between others", "--as", "alice")
+	dir := filepath.Join(s.dir, "record")
+	if got := s.atm("web", "--export", dir); !strings.Contains(got, "may hold secrets") || !strings.Contains(got, "index.html: 9 pages") {
+		t.Error(got)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := ""
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(data)
+	}
+	for _, pattern := range []string{"<script", "<form", "hx-", "csrf"} {
+		if strings.Contains(all, pattern) {
+			t.Errorf("%q is on a page", pattern)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?:href|src)="([^"#]+)`).FindAllStringSubmatch(all, -1) {
+		if _, err := os.Stat(filepath.Join(dir, m[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, "between others") {
+		t.Error("a message is on no page")
+	}
+	if out, err := s.command("web", "--export", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty") {
+		t.Errorf("%v %s", err, out)
+	}
+	if n := s.atm("ls", "--count"); n != "1" {
+		t.Error("unread:", n)
+	}
+}
+
 // Who brings no token, or a used one, who asks for another host, and another site's page: all are refused.
 func TestGate(t *testing.T) {
 	t.Parallel()
