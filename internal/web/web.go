@@ -187,7 +187,8 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 		at, _ := url.Parse(d.URL)
 		conn, err := net.DialTimeout("tcp", at.Host, time.Second)
 		if err != nil {
-			continue // it was killed
+			os.Remove(file) // it was killed
+			continue
 		}
 		conn.Close()
 		if isAgent && (who == "" || who != d.As) {
