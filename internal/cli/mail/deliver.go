@@ -235,7 +235,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		ids = append(ids, r.Reply.ID)
 		shown := s.Renderer()
 		shown.LimitToPage()
-		doc = append(doc, letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
+		doc = append(doc, command.Letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
 	}
 	if c.Bool("json") {
 		if doc, err = command.JSON(r); err != nil {
