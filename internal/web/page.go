@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -35,17 +36,14 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"escape": letter.Escape,
 	"text":   letter.EscapeBody,
 	"size":   letter.Size,
-	"hint":   terminalHint,
-	"key":    func(q room.Question) string { return fmt.Sprintf("%s-%x", q.Agent, q.Since.UnixNano()) },
+	"hint": func(q room.Question) string { // why it cannot be answered from here, and what helps
+		if why, hint := q.OnlyAtTerminal(); why != "" {
+			return fmt.Sprintf("%s %s: %s", q.Agent, why, hint)
+		}
+		return ""
+	},
+	"key": func(q room.Question) string { return fmt.Sprintf("%s-%x", q.Agent, q.Since.UnixNano()) },
 }).ParseFS(templateFiles, "templates/*.html"))
-
-// terminalHint says why a question cannot be answered from here, and what helps.
-func terminalHint(q room.Question) string {
-	if why, hint := q.OnlyAtTerminal(); why != "" {
-		return fmt.Sprintf("%s %s: %s", q.Agent, why, hint)
-	}
-	return ""
-}
 
 const (
 	mostMail   = 100      // messages of a kind on a page
@@ -91,7 +89,7 @@ type part struct {
 // A message is a message as a page shows it.
 type message struct {
 	*mailbox.Item
-	Notes    []string
+	Notes    string
 	Text     string // of the body, which may be cut
 	Left     string // how much is left out
 	IsUnread bool   // in my mailbox
@@ -151,6 +149,8 @@ func (p page) Link(kind string, about ...any) string {
 		return strings.TrimSuffix(kind+"-"+name, "-") + ".html" + anchor
 	case kind == "team":
 		return "/"
+	case kind == "search" && name != "":
+		return "/search?q=" + url.QueryEscape(name)
 	}
 	return strings.TrimSuffix("/"+kind+"/"+name, "/") + anchor
 }
@@ -160,9 +160,6 @@ func (p page) Who(a wire.Address) string { return (&letter.Renderer{Team: p.Room
 
 // ShowsTo reports whether messages are not all mine.
 func (p page) ShowsTo() bool { return p.Kind != "mail" && p.Kind != "team" }
-
-// Questions are those that wait on this page.
-func (p page) Questions() []room.Question { return p.Waiting }
 
 // newPage is a page without what is on it.
 func (s *server) newPage(ctx context.Context, kind string) *page {
@@ -186,12 +183,9 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 		p.Waiting = p.Room.Waiting
 		p.Messages, p.More = p.mine(p.Room.Unread, mostNew)
 	case "mail":
-		for _, part := range []part{{ID: "unread-mail", Title: "Unread"}, {ID: "owed", Title: "To acknowledge"}, {ID: "read", Title: "Read"}} {
-			ids := map[string][]wire.ID{"unread-mail": p.Room.Unread, "owed": p.Room.Owed, "read": p.Room.Read}[part.ID]
-			if part.Messages, part.More = p.mine(ids, mostMail); len(part.Messages) > 0 {
-				p.Parts = append(p.Parts, part)
-			}
-		}
+		p.addPart("unread-mail", "Unread", p.Room.Unread)
+		p.addPart("owed", "To acknowledge", p.Room.Owed)
+		p.addPart("read", "Read", p.Room.Read)
 	case "thread":
 		return p.fillThread(ctx, wire.ID(about))
 	case "agent":
@@ -214,6 +208,13 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 	return nil
 }
 
+// addPart adds a section of my mail, unless it is empty.
+func (p *page) addPart(id, title string, ids []wire.ID) {
+	if messages, more := p.mine(ids, mostMail); len(messages) > 0 {
+		p.Parts = append(p.Parts, part{id, title, messages, more})
+	}
+}
+
 // list shows messages, as many as fit.
 func (p *page) list(items []*mailbox.Item) {
 	if !p.Static && len(items) > mostMail {
@@ -232,15 +233,9 @@ func (p *page) mine(ids []wire.ID, most int) (list []message, more int) {
 }
 
 func (p *page) messages(items []*mailbox.Item) (out []message) {
-	r := letter.Renderer{Now: p.Now, Team: p.Room.Team, Digits: 6}
-	flags := letter.FlagsOf(mailbox.Messages(items), nil)
-	for i, it := range items {
-		f := teams.LeaseFlags(it)
-		f.SupersededBy, f.Withdrawn = it.SupersededBy, it.State == mailbox.Withdrawn
-		if f.SupersededBy == "" {
-			f.SupersededBy = flags[i].SupersededBy
-		}
-		m := message{Item: it, Notes: r.Notes(it.Message, f), IsUnread: slices.Contains(p.Room.Unread, it.ID)}
+	r := &letter.Renderer{Now: p.Now, Team: p.Room.Team, Digits: 6}
+	for _, it := range items {
+		m := message{Item: it, Notes: command.Notes(r, it), IsUnread: slices.Contains(p.Room.Unread, it.ID)}
 		m.WantsAck = it.RequiresAck && (m.IsUnread || slices.Contains(p.Room.Owed, it.ID))
 		out = append(out, m)
 	}

@@ -109,35 +109,19 @@ func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 
 // Header is the message's first line, without a line feed.
 func (r *Renderer) Header(m *wire.Message, f Flags) string {
-	parts := []string{fmt.Sprintf("%s from %s", r.Short(m.ID), r.Who(m.From)), Age(r.Now, m.SentAt)}
-	if len(m.To) > 1 || r.To && len(m.To) == 1 {
-		parts = append(parts, "to "+r.recipients(m.To))
-	}
-	parts = append(parts, r.Notes(m, f)...)
-	if len(m.Attachments) > 0 {
-		parts = append(parts, fmt.Sprintf("%d attached (atm show %s --save DIR)", len(m.Attachments), r.Short(m.ID)))
-	}
-	head := strings.Join(parts, ", ")
-	if m.Subject != "" {
-		head += ": " + Clip(Escape(m.Subject), 300)
-	}
-	if r.Bold {
-		head = "\x1b[1m" + head + "\x1b[m"
-	}
-	return head
-}
-
-// Notes are what is to be known about a message beside who wrote it to whom, when, and what: each escaped.
-func (r *Renderer) Notes(m *wire.Message, f Flags) (notes []string) {
+	var parts []string
 	add := func(when bool, format string, args ...any) {
 		if when {
-			notes = append(notes, fmt.Sprintf(format, args...))
+			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
 	isAck, lease := m.Type == wire.TypeAck, r.Lease(f)
 	overdue := !m.DueAt.IsZero() && r.Now.After(m.DueAt)
 	dropped := m.Origin != nil && m.Origin.Via == "drop" && m.From.Agent != "drop"
 
+	add(true, "%s from %s", r.Short(m.ID), r.Who(m.From))
+	add(true, "%s", Age(r.Now, m.SentAt))
+	add(len(m.To) > 1 || r.To && len(m.To) == 1, "to %s", r.recipients(m.To))
 	add(m.InReplyTo != "" && isAck, "acks %s", r.Short(m.InReplyTo))
 	add(m.InReplyTo != "" && !isAck, "answers %s", r.Short(m.InReplyTo))
 	add(m.Type != "" && !isAck, "%s", Clip(Escape(m.Type), 64))
@@ -158,7 +142,16 @@ func (r *Renderer) Notes(m *wire.Message, f Flags) (notes []string) {
 	} else {
 		add(dropped, "dropped as a file")
 	}
-	return notes
+	add(len(m.Attachments) > 0, "%d attached (atm show %s --save DIR)", len(m.Attachments), r.Short(m.ID))
+
+	head := strings.Join(parts, ", ")
+	if m.Subject != "" {
+		head += ": " + Clip(Escape(m.Subject), 300)
+	}
+	if r.Bold {
+		head = "\x1b[1m" + head + "\x1b[m"
+	}
+	return head
 }
 
 // recipients lists addresses, of more than four the first three.
