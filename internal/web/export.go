@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -29,47 +26,34 @@ func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	command.Warn(c, "screens and mail may hold secrets: look at %s before you show it to others", dir)
-	ctx, cancel := context.WithCancelCause(ctx)
+	pages, ctx, cancel := newServer(ctx, s)
 	defer cancel(nil)
-	r := room.Open(s)
-	go func() { cancel(r.Run(ctx)) }()
-	pages := &server{stream: newStream(ctx, r), scope: s}
 
 	write := func(name string, data []byte) error { return os.WriteFile(filepath.Join(dir, name), data, 0o600) }
-	threads, written := map[string]bool{}, 0
-	one := func(kind, about string) error {
-		p := pages.newPage(ctx, kind)
+	if err := cmp.Or(write("style.css", []byte(file("style.css"))), write("icon.svg", []byte(file("icon.svg")))); err != nil {
+		return err
+	}
+	list, threads := [][2]string{{"team"}, {"mail"}, {"timeline"}, {"search"}}, map[string]bool{}
+	for _, name := range s.Names() {
+		list = append(list, [2]string{"agent", string(name)})
+	}
+	for i := 0; i < len(list); i++ {
+		p := pages.newPage(ctx, list[i][0])
 		p.Static, p.threads = true, threads
-		if err := cmp.Or(context.Cause(ctx), p.fill(ctx, about)); err != nil {
+		if err := cmp.Or(context.Cause(ctx), p.fill(ctx, list[i][1])); err != nil {
 			return err
 		}
 		data, err := p.render("page")
-		if err != nil {
+		if err = cmp.Or(err, write(p.Path, data)); err != nil {
 			return err
 		}
-		written++
-		return write(p.Path, data)
-	}
-	for _, name := range []string{"style.css", "icon.svg"} {
-		if err := write(name, []byte(file(name))); err != nil {
-			return err
-		}
-	}
-	for _, kind := range []string{"team", "mail", "timeline", "search"} {
-		if err := one(kind, ""); err != nil {
-			return err
-		}
-	}
-	for _, name := range s.Names() {
-		if err := one("agent", string(name)); err != nil {
-			return err
-		}
-	}
-	for _, thread := range slices.Sorted(maps.Keys(threads)) {
-		if err := one("thread", thread); err != nil {
-			return err
+		if i == len(list)-1 { // the threads that those lead to
+			for thread := range threads {
+				list = append(list, [2]string{"thread", thread})
+			}
+			clear(threads)
 		}
 	}
 	first := filepath.Join(dir, "index.html")
-	return command.PrintAs(c, map[string]any{"file": first, "pages": written}, fmt.Sprintf("%s: %s", first, letter.Many(written, "page")))
+	return command.PrintAs(c, map[string]any{"file": first, "pages": len(list)}, fmt.Sprintf("%s: %s", first, letter.Many(len(list), "page")))
 }

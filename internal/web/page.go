@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -112,8 +113,9 @@ func (p page) With(data any) page {
 // MayAct reports whether there are forms: I am somebody, and somebody listens.
 func (p page) MayAct() bool { return !p.Static && p.Room.Me != "" }
 
-// CSRF is the token of a form.
-func (p page) CSRF() string { return p.csrf }
+// CSRF is the token of a form, and Nonce what tells its page from others.
+func (p page) CSRF() string  { return p.csrf }
+func (p page) Nonce() string { return fmt.Sprint(p.Now.UnixNano()) }
 
 // Live are the attributes of the region that is fetched again when the room changes, together with others.
 func (p page) Live() template.HTMLAttr {
@@ -200,7 +202,7 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 		return err
 	case "timeline":
 		lanes, sent, err := p.server.Timeline(ctx, p.Now.Add(-window))
-		p.Timeline = newTimeline(p.Now, lanes, sent, p)
+		p.Timeline = newTimeline(p.Now, lanes, sent, p.Room.Team)
 		slices.Reverse(sent)
 		p.list(sent)
 		return err
@@ -294,10 +296,7 @@ func (p *page) fillAgent(name wire.Name) (err error) {
 	member, ok := p.Room.Member(name)
 	if !ok {
 		_, err := p.scope.Team.Member(name)
-		if err == nil {
-			err = command.NotFound("%s has just come: load the page again", name)
-		}
-		return err
+		return cmp.Or(err, error(command.NotFound("%s has just come: load the page again", name)))
 	}
 	p.Title, p.Member = string(name), member
 	for _, q := range p.Room.Waiting {
@@ -338,9 +337,6 @@ func (p *page) render(name string) ([]byte, error) {
 func (p *page) fail(err error) (code int) {
 	p.Kind, p.Error = "error", p.Explain(err)
 	p.Title = map[bool]string{true: "Not done", false: "Not found"}[p.Typed != "" || p.Error.Code != "not_found"]
-	code = map[string]int{"not_found": http.StatusNotFound, "refused": http.StatusForbidden, "locked": http.StatusConflict, "usage": http.StatusBadRequest}[p.Error.Code]
-	if code == 0 {
-		code = http.StatusInternalServerError
-	}
-	return code
+	codes := map[string]int{"not_found": http.StatusNotFound, "refused": http.StatusForbidden, "locked": http.StatusConflict, "usage": http.StatusBadRequest}
+	return cmp.Or(codes[p.Error.Code], http.StatusInternalServerError)
 }

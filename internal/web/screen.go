@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"image/color"
+	"slices"
 	"strings"
 
 	uv "github.com/charmbracelet/ultraviolet"
@@ -45,25 +46,18 @@ func join(out []span, class, text string) []span {
 // nearest; the first sixteen are the style sheet's, which suit its background.
 func classOf(s uv.Style) string {
 	var classes []string
-	fg, bg := s.Fg, s.Bg
-	if s.Attrs&uv.AttrReverse != 0 {
-		fg, bg = bg, fg
-		if fg == nil {
-			classes = append(classes, "fi")
-		}
-		if bg == nil {
-			classes = append(classes, "bi")
-		}
+	colors, isReversed := []color.Color{s.Fg, s.Bg}, s.Attrs&uv.AttrReverse != 0
+	if isReversed {
+		slices.Reverse(colors)
 	}
-	for _, one := range []struct {
-		class string
-		color color.Color
-	}{{"f", fg}, {"b", bg}} {
-		if basic, ok := one.color.(ansi.BasicColor); ok {
-			one.color = ansi.IndexedColor(basic)
+	for i, c := range colors {
+		if basic, ok := c.(ansi.BasicColor); ok {
+			c = ansi.IndexedColor(basic)
 		}
-		if one.color != nil {
-			classes = append(classes, fmt.Sprint(one.class, uint8(ansi.Convert256(one.color))))
+		if c != nil {
+			classes = append(classes, fmt.Sprintf("%c%d", "fb"[i], ansi.Convert256(c)))
+		} else if isReversed {
+			classes = append(classes, []string{"fi", "bi"}[i])
 		}
 	}
 	for i, class := range []string{"bold", "faint", "italic", "", "", "", "", "struck"} { // in the order of uv's bits

@@ -20,7 +20,8 @@ const (
 )
 
 // A stream tells browsers that something has changed, as server-sent events, and the pages fetch what they
-// show of it. A browser has one connection, which its pages share.
+// show of it. An event says which snapshot of the room is the newest, and whose screens have changed since the
+// last event. A browser has one connection, which its pages share.
 type stream struct {
 	*room.Room
 	ctx context.Context // of the server
@@ -29,16 +30,17 @@ type stream struct {
 	browsers int
 	lastGone time.Time
 	screens  map[wire.Name]*screen
+	changes  uint64        // of all screens
 	newer    chan struct{} // closed when a screen changes
 }
 
 // A screen is an agent's, which is followed once somebody has looked at it: its runner says when it changes.
 type screen struct {
-	shows   control.Screen
-	changes uint64
-	first   chan struct{} // closed when there is something to show, or an error
-	hasEnd  bool
-	err     error
+	shows    control.Screen
+	changed  uint64        // which of the stream's changes was its last
+	first    chan struct{} // closed when there is something to show, or an error
+	hasEnded bool
+	err      error
 }
 
 func newStream(ctx context.Context, r *room.Room) *stream {
@@ -49,12 +51,8 @@ func newStream(ctx context.Context, r *room.Room) *stream {
 func (s *stream) screen(name wire.Name) (control.Screen, error) {
 	s.mu.Lock()
 	one := s.screens[name]
-	if one == nil || one.hasEnd {
-		changes := uint64(1)
-		if one != nil {
-			changes = one.changes + 1
-		}
-		one = &screen{first: make(chan struct{}), changes: changes}
+	if one == nil || one.hasEnded {
+		one = &screen{first: make(chan struct{})}
 		s.screens[name] = one
 		go s.follow(name, one)
 	}
@@ -69,16 +67,15 @@ func (s *stream) screen(name wire.Name) (control.Screen, error) {
 func (s *stream) follow(name wire.Name, one *screen) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	began, isFirst := time.Now(), true
+	began := time.Now()
 	update := func(change func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		change()
-		one.changes++
-		if isFirst {
-			isFirst = false
+		if change(); one.changed == 0 {
 			close(one.first)
 		}
+		s.changes++
+		one.changed = s.changes
 		close(s.newer)
 		s.newer = make(chan struct{})
 		if s.browsers == 0 && time.Since(s.lastGone) > keepFor && time.Since(began) > keepFor {
@@ -86,7 +83,7 @@ func (s *stream) follow(name wire.Name, one *screen) {
 		}
 	}
 	err := s.Screen(ctx, name, func(now control.Screen) { update(func() { one.shows = now }) })
-	update(func() { one.hasEnd, one.err = true, err })
+	update(func() { one.hasEnded, one.err = true, err })
 }
 
 // come counts browsers.
@@ -97,22 +94,15 @@ func (s *stream) come(n int) {
 	s.lastGone = time.Now()
 }
 
-// An update is an event of the stream: which snapshot of the room is the newest, and whose screens have
-// changed since the last update.
-type update struct {
-	Version int         `json:"version"`
-	Screens []wire.Name `json:"screens"`
-}
-
 // changed are the screens that have changed since they were as known, which is brought up to date.
 func (s *stream) changed(known map[wire.Name]uint64) (names []wire.Name, newer <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, one := range s.screens {
-		if known[name] != one.changes {
+		if known[name] != one.changed {
 			names = append(names, name)
 		}
-		known[name] = one.changes
+		known[name] = one.changed
 	}
 	return names, s.newer
 }
@@ -125,7 +115,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for known := map[wire.Name]uint64{}; ; {
 		now, newer := s.Snapshot()
 		screens, newerScreen := s.changed(known)
-		data, _ := json.Marshal(update{now.Version, screens})
+		data, _ := json.Marshal(map[string]any{"version": now.Version, "screens": screens})
 		fmt.Fprintf(w, "data: %s\n\n", data)
 		if http.NewResponseController(w).Flush() != nil {
 			return

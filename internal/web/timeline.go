@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -54,7 +53,7 @@ const (
 	firstLane             = 34
 )
 
-func newTimeline(now time.Time, lanes []room.Lane, sent []*mailbox.Item, p *page) *timeline {
+func newTimeline(now time.Time, lanes []room.Lane, sent []*mailbox.Item, team wire.Name) *timeline {
 	since := now.Add(-window)
 	x := func(t time.Time) float64 {
 		part := float64(t.Sub(since)) / float64(window)
@@ -86,7 +85,7 @@ func newTimeline(now time.Time, lanes []room.Lane, sent []*mailbox.Item, p *page
 		from, isMember := at[it.From.Agent]
 		for _, a := range it.To {
 			to, alsoMember := at[a.Agent]
-			if !isMember || !alsoMember || from == to || cmp.Or(a.Team, p.Room.Team) != p.Room.Team {
+			if !isMember || !alsoMember || from == to || a.Team != team {
 				continue
 			}
 			title := fmt.Sprintf("%s %s to %s: %s", it.SentAt.Local().Format("15:04:05"), it.From.Agent, a.Agent, letter.Clip(letter.Escape(it.Title()), 80))

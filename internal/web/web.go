@@ -19,7 +19,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,6 +27,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +62,15 @@ type server struct {
 	scope *command.Scope
 	csrf  string
 	said  atomic.Pointer[string] // what came of the last action, for the page that comes next
+	done  sync.Map               // the forms that were sent, by their hash: one that is sent twice is done once
+}
+
+// newServer is a server of a team, whose room runs until cancel.
+func newServer(ctx context.Context, s *command.Scope) (_ *server, _ context.Context, cancel context.CancelCauseFunc) {
+	ctx, cancel = context.WithCancelCause(ctx)
+	r := room.Open(s)
+	go func() { cancel(r.Run(ctx)) }()
+	return &server{stream: newStream(ctx, r), scope: s, csrf: rand.Text()}, ctx, cancel
 }
 
 // serve serves the pages until ctx ends or the team is gone.
@@ -71,12 +80,8 @@ func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	defer ln.Close()
-	ctx, cancel := context.WithCancelCause(ctx)
+	pages, ctx, cancel := newServer(ctx, s)
 	defer cancel(nil)
-	r := room.Open(s)
-	go func() { cancel(r.Run(ctx)) }()
-
-	pages := &server{stream: newStream(ctx, r), scope: s, csrf: rand.Text()}
 	g := newGate(ln.Addr(), cert, pages.csrf, pages.routes())
 	if s.Me != nil {
 		g.As = s.Me.Agent()
@@ -131,12 +136,9 @@ func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error)
 
 // open shows an address in this user's browser, if there is one.
 func open(address string) {
-	words := []string{"xdg-open"}
-	switch runtime.GOOS {
-	case "darwin":
-		words = []string{"open"}
-	case "windows":
-		words = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	words := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if words == nil {
+		words = []string{"xdg-open"}
 	}
 	cmd := exec.Command(words[0], append(words[1:], address)...)
 	if cmd.Start() == nil {
@@ -170,19 +172,13 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	files, err := filepath.Glob(prefix + "*")
-	if err != nil {
-		return err
-	}
+	files, _ := filepath.Glob(prefix + "*")
 	who, isAgent := s.Actor()
 	addresses := []string{}
 	for _, file := range files {
 		var d door
-		data, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && json.Unmarshal(data, &d) != nil {
-			continue
-		} else if err != nil {
-			return err
+		if data, err := os.ReadFile(file); err != nil || json.Unmarshal(data, &d) != nil {
+			continue // it has just ended
 		}
 		at, _ := url.Parse(d.URL)
 		conn, err := net.DialTimeout("tcp", at.Host, time.Second)
@@ -268,26 +264,30 @@ func (p *page) write(w http.ResponseWriter, part string, code int) {
 
 // do does what a form asks for, as the verb of that name, and leads back to the page with what came of it.
 func (s *server) do(w http.ResponseWriter, r *http.Request) {
-	before, newer := s.Snapshot()
+	_, newer := s.Snapshot()
 	id, text, back := r.PostFormValue("id"), r.PostFormValue("text"), r.PostFormValue("back")
 	if !strings.HasPrefix(back, "/") || strings.HasPrefix(back, "//") {
 		back = "/"
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n") // as browsers send what has several lines
+	form := sha256.Sum256([]byte(r.PostForm.Encode()))
+	if _, isDone := s.done.LoadOrStore(form, true); isDone {
+		http.Redirect(w, r, back, http.StatusSeeOther)
+		return
+	}
 	said, err := s.act(r, id, text)
+	said = letter.EscapeBody(said)
 	if err != nil {
+		s.done.Delete(form)
 		p := s.newPage(r.Context(), "error")
-		p.Path, p.Typed = back, text
+		p.Path, p.Typed, p.Said = back, text, said
 		p.write(w, "page", p.fail(err))
 		return
 	}
-	if before.Version > 0 { // the page that comes next should show it
-		select {
-		case <-newer:
-		case <-time.After(300 * time.Millisecond):
-		}
+	select { // the page that comes next should show it
+	case <-newer:
+	case <-time.After(300 * time.Millisecond):
 	}
-	said = letter.EscapeBody(said)
 	s.said.Store(&said)
 	http.Redirect(w, r, back, http.StatusSeeOther)
 }
