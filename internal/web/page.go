@@ -17,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -32,7 +31,8 @@ var templateFiles embed.FS
 // they are seen, and the rest by the template.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"age":    func(t time.Time) string { return letter.Age(time.Now(), t) },
-	"span":   func(t time.Time) string { return letter.Span(max(0, time.Since(t))) },
+	"since":  func(t time.Time) time.Duration { return max(0, time.Since(t)) },
+	"span":   letter.Span,
 	"clip":   func(s string) string { return letter.EscapeBody(letter.Clip(s, 600)) },
 	"escape": letter.Escape,
 	"text":   letter.EscapeBody,
@@ -313,8 +313,8 @@ func (p *page) fillAgent(name wire.Name) (err error) {
 }
 
 func (p *page) fillScreen() {
-	if p.Member.State == reducer.WordPerson {
-		p.NoScreen = string(p.Member.Name) + " is a person."
+	if !p.Member.Running {
+		p.NoScreen = fmt.Sprintf("atm does not run %s: there is no screen to show.", p.Member.Name)
 		return
 	}
 	screen, err := p.screen(p.Member.Name)
