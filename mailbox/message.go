@@ -91,15 +91,6 @@ type Item struct {
 	Written time.Time
 }
 
-// Messages are the messages of items, in their order.
-func Messages(items []*Item) []*wire.Message {
-	out := make([]*wire.Message, len(items))
-	for i, it := range items {
-		out[i] = it.Message
-	}
-	return out
-}
-
 // BadError says why a file is no message, or why it cannot be read.
 type BadError struct {
 	Name, Reason string

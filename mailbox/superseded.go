@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -60,4 +62,32 @@ func (b *Box) addNewer(it *Item, all newer) {
 			return err
 		})
 	}
+}
+
+// Flags finds what replaces each of the items that are shown, and how many newer ones of the same sender are
+// behind them. Both lists are sorted by id. What others have put into new by hand has left no file above: it is
+// known for what it is beside what it replaces.
+func Flags(shown, behind []*Item) []letter.Flags {
+	type key struct {
+		from wire.Address
+		id   wire.ID
+	}
+	replacement := map[key]wire.ID{}
+	for _, it := range slices.Concat(shown, behind) {
+		if it.ID > it.Supersedes {
+			replacement[key{it.From, it.Supersedes}] = it.ID
+		}
+	}
+	flags := make([]letter.Flags, len(shown))
+	newest := map[wire.Address]int{} // of each sender, among those shown
+	for i, it := range shown {
+		flags[i].SupersededBy = cmp.Or(it.SupersededBy, replacement[key{it.From, it.ID}])
+		newest[it.From] = i
+	}
+	for _, it := range behind {
+		if i, ok := newest[it.From]; ok && it.ID > shown[i].ID {
+			flags[i].Newer++
+		}
+	}
+	return flags
 }

@@ -21,8 +21,9 @@ type Question struct {
 	ID     wire.ID // of the request: that of the message to the lead as well
 	Dialog driver.Dialog
 
-	answer *answer       // that was pressed and has yet to work
-	closed chan struct{} // when the dialog is gone
+	ruled  *driver.Option // what a rule presses, once the question is in the log
+	answer *answer        // that was pressed and has yet to work
+	closed chan struct{}  // when the dialog is gone
 }
 
 // Options are the options as JSON: [{"id","label","kind"}], the kind in ACP's word; nil: there are none.
@@ -30,8 +31,8 @@ func (q *Question) Options() json.RawMessage {
 	var options []map[string]string
 	for _, o := range q.Dialog.Options {
 		option := map[string]string{"id": o.ID, "label": o.Label}
-		if kind := o.Kind(); kind != "" {
-			option["kind"] = kind
+		if o.Kind != "" {
+			option["kind"] = o.Kind
 		}
 		options = append(options, option)
 	}
@@ -75,20 +76,29 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	p.told, p.detail = p.reading.Activity, p.reading.Detail
 
 	// (Where the tool is not known for sure, not even a rule about all of them is about this.)
-	var ruled *driver.Option
 	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
 		switch r.Decide(d) {
 		case Allow:
-			ruled = firstOption(d.Options, func(o driver.Option) bool { return o.Allow && !o.Always })
+			q.ruled = firstOption(d.Options, driver.Option.AllowsOnce)
 		case Deny:
-			ruled = firstOption(d.Options, func(o driver.Option) bool { return o.Deny })
+			q.ruled = firstOption(d.Options, driver.Option.Denies)
 		}
 	}
-	if ruled != nil {
-		r.wg.Go(func() { r.answerByRule(q, *ruled) })
-	} else {
+	if q.ruled == nil {
 		r.tellOfQuestion(q)
 	}
+}
+
+// noteQuestionEvent has a rule answer whose question is in the log by now: what came of the answer must not
+// stand there before it.
+func (r *runner) noteQuestionEvent(e *wire.Event) {
+	q := r.question
+	if q == nil || q.ruled == nil || e.Field("id") != string(q.ID) {
+		return
+	}
+	ruled := *q.ruled
+	q.ruled = nil
+	r.wg.Go(func() { r.answerByRule(q, ruled) })
 }
 
 // answerByRule presses what a rule says, some times: a person may be typing. Then people are asked. It runs
@@ -237,14 +247,15 @@ func (r *runner) press(q *Question, o driver.Option, by string) (*answer, error)
 		return nil, errors.New("its keys are not known: nothing was pressed")
 	}
 	q.answer = &answer{label: o.Label, by: by}
-	r.turn.isCut = r.turn.isCut || o.Deny // its turn is over with that, or goes on
+	r.turn.isCut = r.turn.isCut || o.Denies() // its turn is over with that, or goes on
 	r.recording.Marker("answer:" + o.Label + " by " + by)
 	r.prog.put([]byte(o.Keys))
 	return q.answer, nil
 }
 
 // wantedOption is the option of a question that a request means. One that does the contrary of what is asked
-// for is a slip, and refused; but any answer to a question of the program's may be given.
+// for is a slip, and refused, and so is one that is not known to deny; but any answer to a question of the
+// program's may be given.
 func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
 	switch {
 	case q == nil:
@@ -287,9 +298,9 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 	switch {
 	case o == nil:
 		return refuse("screen "+name+" shows it", "no such option; there are: %s", all)
-	case req.Deny && o.Allow:
-		return refuse("approve "+name+" "+o.ID, "%q allows it: nothing was pressed", o.ID+" "+o.Label)
-	case !req.Deny && o.Deny && d.Kind != "question":
+	case req.Deny && !o.Denies():
+		return refuse("approve "+name+" "+o.ID, "%q does not say no: nothing was pressed", o.ID+" "+o.Label)
+	case !req.Deny && o.Denies() && d.Kind != "question":
 		return refuse("reject "+name+" "+o.ID, "%q denies it: nothing was pressed", o.ID+" "+o.Label)
 	}
 	return *o, nil

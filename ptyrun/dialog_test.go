@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -65,6 +66,27 @@ func TestDialogIsDenied(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A rule presses nothing before the question is in the log: the end of the turn would stand there first.
+func TestRuleWaitsForTheLog(t *testing.T) {
+	t.Parallel()
+	r, decided := newRig(t).fake(testagent.Options{}), make(chan bool, 1)
+	r.opt.Decide = func(driver.Dialog) Decision { decided <- true; return Allow }
+	r.run().idle()
+	r.wait("it to be read", r.read(r.send("CONFIRM [git status]")))
+	lock, err := r.store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-decided
+	time.Sleep(300 * time.Millisecond)
+	if len(r.fakes(testagent.Answered)) > 0 {
+		t.Error("answered before it was told")
+	}
+	lock.Unlock()
+	r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
+	r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
 }
 
 // The owner's rules answer first.

@@ -21,6 +21,7 @@ func (r *runner) heard(e watcher.Entry) {
 	case e.Event != nil:
 		r.apply(reducer.Input{Now: now, Event: e.Event})
 		r.noteSessionEvent(e.Event)
+		r.noteQuestionEvent(e.Event)
 		if e.Event.Kind == wire.EventAgain { // the watcher tells of a message once
 			r.messageChanged(e.Event.MessageID())
 		}

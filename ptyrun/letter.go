@@ -17,7 +17,7 @@ const maxTyped = 8 << 10
 
 func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
 	var b strings.Builder
-	for i, f := range letter.FlagsOf(mailbox.Messages(items), nil) {
+	for i, f := range mailbox.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
 		b.WriteString(letterOf(items[i].Message, f, l))
 	}

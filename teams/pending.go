@@ -58,7 +58,7 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 			}
 			out = append(out, policy.Question{
 				ID: w.ID, Agent: name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
-				Options: policy.ParseOptions(w.Options), Since: w.Since.UTC(), Cut: w.Cut, Running: running, Call: w.Call, ByWire: w.ByWire && !running,
+				Options: policy.ParseOptions(w.Options, w.ByWire), Since: w.Since.UTC(), Cut: w.Cut, Running: running, Call: w.Call, ByWire: w.ByWire && !running,
 			})
 		}
 	}

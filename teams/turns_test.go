@@ -118,11 +118,12 @@ func TestQuestions(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	for raw, want := range map[string]string{
-		`[{"id":"1","label":"Yes"},{"id":"2"},{"label":"No"},{},7]`: "[{1 Yes  } {2 2  } {No No  }]",
-		`[{"optionId":"a","name":"Allow","kind":"allow_once"}]`:     "[{a Allow allow_once }]",
+	for raw, want := range map[string][2]string{ // of a runner, and on a wire
+		`[{"id":"1","label":"Yes"},{"id":"2"},{"label":"No"},{},7]`: {"[{1 Yes  } {2 2  } {No No  }]", "[{1 Yes allow_once } {2 2  } {No No reject_once }]"},
+		`[{"optionId":"a","name":"Allow","kind":"reject_once"}]`:    {"[{a Allow reject_once }]", "[{a Allow reject_once }]"},
 	} {
-		if got := fmt.Sprint(policy.ParseOptions([]byte(raw))); got != want {
+		got := [2]string{fmt.Sprint(policy.ParseOptions([]byte(raw), false)), fmt.Sprint(policy.ParseOptions([]byte(raw), true))}
+		if got != want {
 			t.Errorf("%s: %s, not %s", raw, got, want)
 		}
 	}

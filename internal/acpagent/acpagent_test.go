@@ -323,24 +323,35 @@ func TestAnsweredElsewhere(t *testing.T) {
 	}
 }
 
-// What a program of one's own asks on the older ACP wire is answered there.
+// What a program of one's own asks on the older ACP wire is answered there. Its options get the kinds that
+// their labels say; one that says nothing is not offered, for an editor may itself allow what is called so.
 func TestAskedOnWire(t *testing.T) {
 	t.Parallel()
-	r := newFixture(t, people)
-	e, done := r.edit(), make(chan string, 1)
-	e.choose = "allow_once"
-	go func() { done <- e.prompt(e.begin(), "Find main, please.") }()
-	e.shows(&e.progress, "sent to bob")
-	event := r.command("atm", "event", "--stdin", "--as", "bob")
-	event.Stdin = strings.NewReader(`{"sessionId":"s1","toolCall":{"id":"tc-2","name":"search","arguments":{},"timestamp":""},"options":[{"id":"allow","label":"Allow"},{"id":"deny","label":"Deny"}]}`)
-	if err := event.Run(); err != nil {
-		t.Fatal(err)
-	}
-	r.until("the answer", func() bool {
-		return strings.Contains(r.atm("events", "bob", "--as-wire", "acp", "--limit", "1"), `{"outcome":"selected","option_id":"allow"}`)
-	})
-	if !e.isAsked() {
-		t.Error("nobody asked")
+	for choose, want := range map[acp.PermissionOptionKind]string{"allow_once": "yes", "allow_always": "always", "reject_once": "deny"} {
+		t.Run(string(choose), func(t *testing.T) {
+			t.Parallel()
+			r := newFixture(t, people)
+			e := r.edit()
+			e.choose = choose
+			go e.prompt(e.begin(), "Find main, please.")
+			e.shows(&e.progress, "sent to bob")
+			ask := func(id, options string) {
+				event := r.command("atm", "event", "--stdin", "--as", "bob")
+				event.Stdin = strings.NewReader(`{"sessionId":"s1","toolCall":{"id":"` + id + `","name":"search","arguments":{},"timestamp":""},"options":[` + options + `]}`)
+				if err := event.Run(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ask("tc-1", `{"id":"all","label":"Now and for ever"},{"id":"deny","label":"Deny"},{"id":"always","label":"Allow always"},{"id":"yes","label":"Allow"}`)
+			r.until("the answer", func() bool {
+				return strings.Contains(r.atm("events", "bob", "--as-wire", "acp", "--limit", "1"), `{"outcome":"selected","option_id":"`+want+`"}`)
+			})
+			ask("tc-2", `{"id":"all","label":"Now and for ever"},{"id":"one","label":"Go"}`)
+			e.shows(&e.agent, "bob wants to use search: {}\n(what its options do is not known; atm approve tc-2 OPTION)")
+			if len(e.asked) != 1 {
+				t.Error(e.asked)
+			}
+		})
 	}
 }
 

@@ -205,6 +205,12 @@ func (p *prompt) lookAtQuestions() {
 		if err == nil && q.Kind == reducer.ClientTool {
 			err = command.Refused("an editor has no result for it").WithHint("atm approve %s RESULT", q.Short())
 		}
+		if all := len(q.Options); q.Kind == reducer.Permission { // an editor may itself allow what is called so
+			q.Options = slices.DeleteFunc(q.Options, func(o policy.Option) bool { return o.Kind == "" })
+			if err == nil && len(q.Options) == 0 && all > 0 {
+				err = command.Refused("what its options do is not known").WithHint("atm approve %s OPTION", q.Short())
+			}
+		}
 		if err != nil {
 			p.update(p.session, acp.UpdateAgentMessageText(fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Asks(), p.refuse(err).Message)))
 			continue

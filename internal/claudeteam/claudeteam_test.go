@@ -116,7 +116,10 @@ func (sc *scene) unread(name wire.Name) (out []*wire.Message) {
 	sc.t.Helper()
 	batch, err := sc.sync.Team.Box(name).Peek(context.Background(), mailbox.ReadOptions{})
 	must(sc.t, err)
-	return mailbox.Messages(batch.Items)
+	for _, it := range batch.Items {
+		out = append(out, it.Message)
+	}
+	return out
 }
 
 func send(t testing.TB, team *teams.Team, m wire.Message, from, to wire.Name) *wire.Message {

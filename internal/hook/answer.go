@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -35,15 +34,14 @@ func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 		fmt.Fprintf(&c.text, " (%d may be a repeat: nothing showed that it arrived)", n)
 	}
 	fmt.Fprintf(&c.text, "; answer with atm reply ID \"…\"%s\n", c.o.Flags)
-	messages := mailbox.Messages(h.Items)
 	var ids []wire.ID
-	for _, m := range messages {
-		ids = append(ids, m.ID)
+	for _, it := range h.Items {
+		ids = append(ids, it.ID)
 	}
 	l.Digits = letter.ShortLength(ids)
-	for i, flags := range letter.FlagsOf(messages, mailbox.Messages(h.Ahead)) {
-		flags.Repeat, flags.SupersededBy = h.Repeat[ids[i]], cmp.Or(h.Items[i].SupersededBy, flags.SupersededBy)
-		c.text.Write(l.Render(messages[i], flags))
+	for i, flags := range mailbox.Flags(h.Items, h.Ahead) {
+		flags.Repeat = h.Repeat[ids[i]]
+		c.text.Write(l.Render(h.Items[i].Message, flags))
 	}
 	if n := h.More + h.Left; n > 0 {
 		fmt.Fprintf(&c.text, "%d more: atm read%s\n", n, c.o.Flags)

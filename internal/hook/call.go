@@ -3,7 +3,6 @@ package hook
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,11 +180,11 @@ func (c *call) does(activity, detail string) {
 	c.tell("state_change", "", "new", activity, "detail", detail)
 }
 
-// opens and closes are the ends of a session. (The source of one is no source of an event, so the
-// object stands under Wire, as its owner would write it.)
+// opens and closes are the ends of a session, the source of which is not that of the event.
 func (c *call) opens(source string) {
+	composed, _ := wire.Compose("session_start", [][2]string{{"source", clip(source, maxID)}}) // both are known to be right
 	e := c.event("session_start", "")
-	e.Wire = json.RawMessage(`{"kind":"session_start","source":` + string(wire.Quote(clip(source, maxID))) + `}`)
+	e.Wire = composed.Wire
 	c.add(e)
 }
 

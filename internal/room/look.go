@@ -25,13 +25,6 @@ type look struct {
 	problems           map[wire.Name]string
 }
 
-// all looks at everybody.
-func (l *look) all(ctx context.Context, names []wire.Name) {
-	for _, name := range names {
-		l.one(ctx, name)
-	}
-}
-
 // one looks at a member. What cannot be read hides nothing else.
 func (l *look) one(ctx context.Context, name wire.Name) {
 	m, err := l.scope.Team.Status(ctx, name)

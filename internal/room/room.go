@@ -129,7 +129,9 @@ func (r *Room) follow(ctx context.Context) error {
 				return err
 			}
 			next = time.Now().Add(lookEvery)
-			l.all(ctx, names)
+			for _, name := range names {
+				l.one(ctx, name)
+			}
 		}
 		r.publish(l.snapshot())
 		if isFirst { // a tenth of a second for a large team, which its members do not wait for

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -46,10 +45,10 @@ const settled = 400 * time.Millisecond
 // press does what a key says.
 func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
-	if c := m.confirm; c != nil {
+	if yes := m.confirm; yes != nil {
 		m.confirm = nil
 		if m.status = ""; key == "y" {
-			return c.yes()
+			return yes()
 		}
 		return nil
 	}
@@ -84,34 +83,46 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 			m.push(&page{kind: keysPage, title: "keys"})
 		}
 	case "q", "ctrl+c":
-		return m.leave(key)
+		return m.leave()
 	}
 	m.aim()
 	return nil
 }
 
+// list is where one is in the list of a pane, and how long that is; of a text 0.
+func (m *model) list(in pane) (p *place, n int) {
+	switch page := m.page(); {
+	case in == waitingPane:
+		return &m.waiting, len(m.seen.Waiting)
+	case in == membersPane:
+		return &m.members, len(m.seen.Members)
+	case page.kind == mailPage:
+		return &page.place, len(m.mail)
+	case page.kind == foundPage:
+		return &page.place, len(page.items)
+	default:
+		return &page.place, 0
+	}
+}
+
 // move goes up and down in a pane.
 func (m *model) move(in pane, by int) {
 	width, height := m.bodySize()
-	p := m.page()
-	switch {
-	case in == waitingPane:
-		m.waiting.move(by, len(m.seen.Waiting), m.waitingHeight())
-	case in == membersPane:
-		m.members.move(by, len(m.seen.Members), height)
-	case p.isText():
-		lines, _ := m.lines(p, width)
+	p, n := m.list(in)
+	if in == waitingPane {
+		height = m.waitingHeight()
+	}
+	if page := m.page(); in == middlePane && page.isText() {
+		lines, _ := m.lines(page, width)
 		last := max(len(lines)-height, 0)
-		if p.isAtEnd {
+		if page.isAtEnd {
 			p.top = last
 		}
 		p.top = min(max(p.top+by, 0), last)
-		p.isAtEnd = p.kind == agentPage && p.top == last
-	case p.kind == foundPage:
-		p.move(by, len(p.items), height)
-	default:
-		p.move(by, len(m.mail), height)
+		page.isAtEnd = page.kind == agentPage && p.top == last
+		return
 	}
+	p.move(by, n, height)
 	m.aim()
 }
 
@@ -155,26 +166,20 @@ func (m *model) answer(key string) tea.Cmd {
 		return m.nothing("%s asks what only a person at its terminal can answer: t", q.Agent)
 	case key == "x":
 		return m.startWriting(&composer{kind: rejecting, key: "reject " + q.ID, question: q})
-	case q.ID == m.target.id && time.Since(m.target.since) < settled:
+	case q.ID == m.target && time.Since(m.targetSince) < settled:
 		return m.nothing("%s has only just come to ask: read it, and press %s again", q.Agent, key)
 	}
-	option := ""
-	if n, err := strconv.Atoi(key); err == nil {
-		option = strconv.Itoa(n)
-	}
+	option := strings.TrimPrefix(key, "a")
 	return m.do(func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q.ID, option) })
 }
 
 // begin writes: a reply to the message, or a message to the member.
 func (m *model) begin(key string) tea.Cmd {
-	it := m.message()
-	if m.focus == membersPane || m.focus == waitingPane || it == nil && key == "e" {
+	it, c := m.message(), &composer{kind: sending}
+	if m.focus != middlePane {
 		it = nil
 	}
-	c := &composer{kind: sending}
 	switch {
-	case m.seen.Me == "":
-		return m.nothing("nobody has said who you are: begin again with --as NAME")
 	case key != "s" && it != nil:
 		c.kind, c.key, c.parent = replying, "reply "+string(it.ID), it
 	case key == "r":
@@ -186,7 +191,7 @@ func (m *model) begin(key string) tea.Cmd {
 	}
 	c.key = cmp.Or(c.key, "send "+c.to)
 	cmd := m.startWriting(c)
-	if key == "e" {
+	if key == "e" && m.writing != nil {
 		return m.edit()
 	}
 	return cmd
@@ -236,24 +241,23 @@ func (m *model) join(key string) tea.Cmd {
 			lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 			err = errors.New(letter.Escape(strings.Join(lines, "; ")))
 		}
-		return done{"", err}
+		return done{err: err}
 	})
 }
 
 func (m *model) ask(question string, yes func() tea.Cmd) tea.Cmd {
-	m.confirm = &confirmation{question, yes}
-	m.status, m.isError = question, false
+	m.confirm, m.status, m.isError = yes, question, false
 	return nil
 }
 
-func (m *model) leave(key string) tea.Cmd {
+func (m *model) leave() tea.Cmd {
 	if len(m.drafts) == 0 {
 		return tea.Quit
 	}
 	return m.ask(letter.Many(len(m.drafts), "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
 }
 
-// found shows what a search has found.
+// search shows what a search has found.
 func (m *model) search(words string) tea.Cmd {
 	p := &page{kind: foundPage, title: "search: " + words}
 	m.push(p)

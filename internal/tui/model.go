@@ -63,25 +63,15 @@ type model struct {
 	focus            pane
 	waiting, members place
 	pages            []*page // in the middle: my mail, and what was opened from it; the last is shown
-	target           target
 
-	status  string // what came of the last key
+	target      string // the id of the question that `a` answers now
+	targetSince time.Time
+
+	status  string // what came of the last key, or what it asks
 	isError bool
-	confirm *confirmation
+	confirm func() tea.Cmd // what y does; nil: nothing is asked
 	writing *composer
-	drafts  map[string]draft
-}
-
-// A confirmation is what a key asks before it does it.
-type confirmation struct {
-	question string
-	yes      func() tea.Cmd
-}
-
-// target is the question that `a` answers when none is selected, and since when it is shown as that.
-type target struct {
-	id    string
-	since time.Time
+	drafts  map[string]draft // by what they are for
 }
 
 func newModel(ctx context.Context, r *room.Room) *model {
@@ -92,12 +82,12 @@ func newModel(ctx context.Context, r *room.Room) *model {
 	}
 }
 
-func (m *model) Init() tea.Cmd { return tea.Batch(nextSnapshot(m.room, m.seen), nextTick()) }
+func (m *model) Init() tea.Cmd { return nextTick() }
 
-// done is what came of an action.
+// done is what came of an action, and which draft is settled by it.
 type done struct {
-	said string
-	err  error
+	said, draft string
+	err         error
 }
 
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -108,19 +98,17 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tick:
 		return m, nextTick()
 	case *room.Snapshot:
-		return m, tea.Batch(m.take(msg), nextSnapshot(m.room, msg))
+		return m, m.take(msg)
 	case done:
+		if msg.err == nil {
+			delete(m.drafts, msg.draft)
+		}
 		m.say(msg.said, msg.err)
 	case loaded:
 		msg.page.take(msg)
 		if msg.err != nil {
 			m.say("", msg.err)
 		}
-	case sent:
-		if msg.err == nil {
-			delete(m.drafts, msg.key)
-		}
-		m.say(msg.said, msg.err)
 	case edited:
 		return m, m.takeEdited(msg)
 	case tea.KeyPressMsg:
@@ -134,11 +122,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.Button == tea.MouseWheelUp {
 			by = -3
 		}
-		if at, _, ok := m.paneAt(msg.X, msg.Y); ok {
-			m.move(at, by)
-		}
+		in, _ := m.paneAt(msg.X, msg.Y)
+		m.move(in, by)
 	case tea.MouseClickMsg:
-		return m, m.click(msg)
+		return m, m.click(msg.X, msg.Y)
 	}
 	return m, nil
 }
@@ -153,11 +140,13 @@ func (m *model) say(said string, err error) {
 }
 
 // do runs an action beside the program.
-func (m *model) do(act func(context.Context) (string, error)) tea.Cmd {
+func (m *model) do(act func(context.Context) (string, error)) tea.Cmd { return m.doWith("", act) }
+
+func (m *model) doWith(draft string, act func(context.Context) (string, error)) tea.Cmd {
 	m.say("…", nil)
 	return func() tea.Msg {
 		said, err := act(m.ctx)
-		return done{said, err}
+		return done{said, draft, err}
 	}
 }
 
@@ -165,7 +154,7 @@ func (m *model) do(act func(context.Context) (string, error)) tea.Cmd {
 func (m *model) take(s *room.Snapshot) tea.Cmd {
 	old := m.seen
 	m.seen = s
-	if old.Version == 0 {
+	if old.Version == 0 && s.Version > 0 {
 		m.status = ""
 	}
 	before := m.mail
@@ -224,8 +213,8 @@ func (m *model) question() (q room.Question, ok bool) {
 
 // aim notes which question `a` answers now, and since when.
 func (m *model) aim() {
-	if q, _ := m.question(); q.ID != m.target.id {
-		m.target = target{q.ID, time.Now()}
+	if q, _ := m.question(); q.ID != m.target {
+		m.target, m.targetSince = q.ID, time.Now()
 	}
 }
 
@@ -250,5 +239,5 @@ func (m *model) message() *mailbox.Item {
 }
 
 func (m *model) renderer() *letter.Renderer {
-	return &letter.Renderer{Now: m.now, Team: m.seen.Team, Digits: 6, Terminal: true, To: true, Bytes: 256 << 10, Lines: 5000}
+	return &letter.Renderer{Now: m.now, Team: m.seen.Team, Digits: 6, Terminal: true, To: true, Bytes: 64 << 10, Lines: 5000}
 }

@@ -53,10 +53,14 @@ func show(ctx context.Context, r *room.Room) error {
 	m.send = p.Send
 	ended := make(chan error, 1)
 	go func() {
-		err := r.Run(ctx)
-		ended <- err
-		if err != nil {
-			p.Quit()
+		ended <- r.Run(ctx)
+		p.Quit()
+	}()
+	go func() { // it ends with the process
+		for {
+			s, newer := r.Snapshot()
+			p.Send(s)
+			<-newer
 		}
 	}()
 	_, err := p.Run()
@@ -69,19 +73,6 @@ func show(ctx context.Context, r *room.Room) error {
 }
 
 // tick is when what is said of ages is drawn anew.
-type tick time.Time
+type tick struct{}
 
-func nextTick() tea.Cmd { return tea.Tick(time.Second, func(t time.Time) tea.Msg { return tick(t) }) }
-
-// nextSnapshot waits for one that is newer than the last.
-func nextSnapshot(r *room.Room, last *room.Snapshot) tea.Cmd {
-	return func() tea.Msg {
-		for {
-			s, newer := r.Snapshot()
-			if s.Version > last.Version {
-				return s
-			}
-			<-newer // never, at the end
-		}
-	}
-}
+func nextTick() tea.Cmd { return tea.Tick(time.Second, func(time.Time) tea.Msg { return tick{} }) }

@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
 )
 
 // narrow is the width below which the members and the middle share a place.
@@ -105,15 +104,7 @@ func (m *model) header() string {
 	if m.seen.Me != "" {
 		who = "as " + string(m.seen.Me)
 	}
-	line := bold.Render(string(m.seen.Team)) + ", " + who
-	for _, n := range []struct {
-		count int
-		word  string
-	}{{len(m.seen.Waiting), "waiting"}, {len(m.seen.Unread), "unread"}, {len(m.seen.Owed), "owed"}} {
-		if n.count > 0 {
-			line += fmt.Sprintf("   %d %s", n.count, n.word)
-		}
-	}
+	line := fmt.Sprintf("%s, %s   %d waiting, %d unread, %d owed", bold.Render(string(m.seen.Team)), who, len(m.seen.Waiting), len(m.seen.Unread), len(m.seen.Owed))
 	if m.seen.Problem != "" {
 		line += "   " + alert.Render(letter.Escape(m.seen.Problem)+": atm doctor")
 	}
@@ -133,17 +124,14 @@ func (m *model) mark(in pane, isSelected bool) string {
 
 func (m *model) waitingLines() (lines []string) {
 	height := m.waitingHeight()
-	m.waiting.move(0, len(m.seen.Waiting), height)
-	for i, q := range slices.All(m.seen.Waiting) {
-		if i < m.waiting.top || len(lines) == height {
-			continue
-		}
-		age := letter.Span(max(0, m.now.Sub(q.Since)))
-		line := m.mark(waitingPane, i == m.waiting.at) + age + "  " + asks(q)
+	m.move(waitingPane, 0)
+	for i := m.waiting.top; i < m.waiting.top+height; i++ {
+		q := m.seen.Waiting[i]
+		line := asks(q)
 		if q.Mine {
-			line = m.mark(waitingPane, i == m.waiting.at) + age + "  " + alert.Render(asks(q))
+			line = alert.Render(line)
 		}
-		lines = append(lines, line)
+		lines = append(lines, m.mark(waitingPane, i == m.waiting.at)+letter.Span(max(0, m.now.Sub(q.Since)))+"  "+line)
 	}
 	return lines
 }
@@ -153,7 +141,7 @@ func (m *model) memberLines(height int) (lines []string) {
 	if width < 0 {
 		width = m.width
 	}
-	m.members.move(0, len(m.seen.Members), height)
+	m.move(membersPane, 0)
 	all := command.Team(m.seen.Members, width-1) // it leaves a column free
 	for i := m.members.top; i < len(m.seen.Members) && len(lines) < height; i++ {
 		lines = append(lines, m.mark(membersPane, i == m.members.at)+all[i])
@@ -191,28 +179,23 @@ func (m *model) rule(title string, width int, in pane) string {
 func (m *model) middleLines(height int) (lines []string) {
 	p := m.page()
 	width, _ := m.bodySize()
+	m.move(middlePane, 0)
 	switch {
 	case p.isText():
 		text, _ := m.lines(p, width)
-		last := max(0, len(text)-height)
-		if p.top = min(p.top, last); p.isAtEnd {
-			p.top = last
-		}
 		lines = text[p.top:min(len(text), p.top+height)]
 	case p.kind == foundPage:
-		p.move(0, len(p.items), height)
 		for i := p.top; i < min(len(p.items), p.top+height); i++ {
-			lines = append(lines, m.row(p.items[i], i == p.at, true))
+			lines = append(lines, m.row(p.items[i], i == p.at))
 		}
 	case m.seen.Me == "":
 		lines = []string{"  Nobody has said who you are: atm tui --as NAME shows your mail."}
 	default:
-		p.move(0, len(m.mail), height)
 		shown := m.mail[p.top:min(len(m.mail), p.top+height)]
 		items := m.room.Mail(shown)
 		for i, id := range shown {
 			if len(items) > 0 && items[0].ID == id {
-				lines = append(lines, m.row(items[0], p.top+i == p.at, false))
+				lines = append(lines, m.row(items[0], p.top+i == p.at))
 				items = items[1:]
 			} else { // on its way
 				lines = append(lines, m.mark(middlePane, p.top+i == p.at)+faint.Render("moved"))
@@ -226,30 +209,14 @@ func (m *model) middleLines(height int) (lines []string) {
 }
 
 // row is a message in a line.
-func (m *model) row(it *mailbox.Item, isSelected, withTo bool) string {
-	r := m.renderer()
-	from := r.Who(it.From)
-	if withTo {
-		from += " to " + r.Who(append(slices.Clone(it.To), wire.Address{})[0])
-	}
-	title := inPlace(letter.Clip(letter.Escape(it.Title()), 300))
-	if it.State == mailbox.Unread {
-		title = bold.Render(title)
-	}
+func (m *model) row(it *mailbox.Item, isSelected bool) string {
+	r, title := m.renderer(), inPlace(letter.Clip(letter.Escape(it.Title()), 300))
 	notes := command.Notes(r, it)
 	if it.State == mailbox.Unread {
-		notes = strings.TrimSuffix("unread, "+notes, ", ")
+		title, notes = bold.Render(title), strings.TrimSuffix("unread, "+notes, ", ")
 	}
-	from = ansi.Truncate(from, 20, "…")
-	return fmt.Sprintf("%s%-8s  %-*s  %s  %s", m.mark(middlePane, isSelected), letter.Age(m.now, it.SentAt), max(8, min(20, m.nameWidth())), from, faint.Render(notes), title)
-}
-
-// nameWidth is that of the longest member's name.
-func (m *model) nameWidth() (width int) {
-	for _, one := range m.seen.Members {
-		width = max(width, len(one.Name))
-	}
-	return width
+	from := fit(r.Who(it.From), 12)
+	return fmt.Sprintf("%s%-8s  %s  %s  %s", m.mark(middlePane, isSelected), letter.Age(m.now, it.SentAt), from, faint.Render(notes), title)
 }
 
 func (m *model) writingLines() (lines []string) {
@@ -297,44 +264,32 @@ func (m *model) keysLine() string {
 	return faint.Render(strings.Join(keys, "  "))
 }
 
-// paneAt is the pane at a place of the terminal, and the line of it.
-func (m *model) paneAt(x, y int) (in pane, line int, ok bool) {
+// paneAt is the pane at a place of the terminal, and the line of it; -1: none of it.
+func (m *model) paneAt(x, y int) (in pane, line int) {
 	_, height := m.bodySize()
-	top := m.bodyTop()
-	switch {
-	case y >= 1 && y < top-1:
-		return waitingPane, y - 1, true
+	switch top := m.bodyTop(); {
+	case y < top-1:
+		return waitingPane, y - 1
 	case y < top || y >= top+height:
-		return in, 0, false
-	case m.leftWidth() >= 0 && x < m.leftWidth(), m.leftWidth() < 0 && m.focus == membersPane:
-		return membersPane, y - top, true
+		return middlePane, -1
+	case x < m.leftWidth(), m.leftWidth() < 0 && m.focus == membersPane:
+		return membersPane, y - top
+	default:
+		return middlePane, y - top
 	}
-	return middlePane, y - top, true
 }
 
 // click selects what is there, and opens it if it is selected already.
-func (m *model) click(at tea.MouseClickMsg) tea.Cmd {
-	in, line, ok := m.paneAt(at.X, at.Y)
-	if !ok || m.writing != nil || m.confirm != nil {
+func (m *model) click(x, y int) tea.Cmd {
+	in, line := m.paneAt(x, y)
+	if line < 0 || m.writing != nil || m.confirm != nil {
 		return nil
 	}
-	p := &m.waiting
-	n := len(m.seen.Waiting)
-	switch {
-	case in == membersPane:
-		p, n = &m.members, len(m.seen.Members)
-	case in == middlePane:
-		p, n = &m.page().place, len(m.mail)
-		if m.page().kind == foundPage {
-			n = len(m.page().items)
-		} else if m.page().isText() {
-			n = 0
-		}
-	}
+	p, n := m.list(in)
 	wasHere := m.focus == in && p.at == p.top+line
-	if m.focus = in; p.top+line < n {
-		p.at = p.top + line
-		if wasHere {
+	m.focus = in
+	if p.top+line < n {
+		if p.at = p.top + line; wasHere {
 			return m.open()
 		}
 	}

@@ -50,19 +50,15 @@ func (m *model) startWriting(c *composer) tea.Cmd {
 	d := m.drafts[c.key]
 	c.line, c.text = textinput.New(), textarea.New()
 	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
-	styles := c.text.Styles()
-	styles.Focused.CursorLine, styles.Cursor.Blink = styles.Blurred.CursorLine, false
-	c.text.SetStyles(styles)
-	lineStyles := c.line.Styles()
-	lineStyles.Cursor.Blink = false
-	c.line.SetStyles(lineStyles)
 	c.line.SetValue(cmp.Or(d.to, c.to))
 	c.text.SetValue(d.text)
 	m.writing, m.status = c, ""
 	if c.kind == searching || c.kind == sending && c.line.Value() == "" {
-		return c.line.Focus()
+		c.line.Focus() // it would blink
+	} else {
+		c.text.Focus()
 	}
-	return c.text.Focus()
+	return nil
 }
 
 func (c *composer) update(msg tea.Msg) (cmd tea.Cmd) {
@@ -95,10 +91,11 @@ func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 	case c.kind == sending && (key == "tab" || key == "shift+tab" || key == "enter" && c.line.Focused()):
 		if c.line.Focused() {
 			c.line.Blur()
-			return c.text.Focus()
+			c.text.Focus()
+		} else {
+			c.text.Blur()
+			c.line.Focus()
 		}
-		c.text.Blur()
-		return c.line.Focus()
 	default:
 		return c.update(k)
 	}
@@ -121,7 +118,7 @@ func (m *model) finish() tea.Cmd {
 	m.keepDraft()
 	m.writing = nil
 	text, to := c.text.Value(), c.line.Value()
-	act := m.do(func(ctx context.Context) (string, error) {
+	return m.doWith(c.key, func(ctx context.Context) (string, error) {
 		switch c.kind {
 		case replying:
 			return m.room.Reply(ctx, c.parent.Message, text)
@@ -130,16 +127,6 @@ func (m *model) finish() tea.Cmd {
 		}
 		return m.room.Send(ctx, to, text)
 	})
-	return func() tea.Msg {
-		d := act().(done)
-		return sent{d, c.key}
-	}
-}
-
-// sent is what came of a text.
-type sent struct {
-	done
-	key string
 }
 
 // title says what the text is for.
@@ -166,12 +153,8 @@ type edited struct {
 func (m *model) edit() tea.Cmd {
 	c := m.writing
 	dir, err := os.MkdirTemp("", "atm-tui-")
-	if err != nil {
-		m.say("", err)
-		return nil
-	}
 	file := filepath.Join(dir, "message.txt")
-	if err := os.WriteFile(file, []byte(c.text.Value()), 0o600); err != nil {
+	if err = cmp.Or(err, os.WriteFile(file, []byte(c.text.Value()), 0o600)); err != nil {
 		m.say("", err)
 		return nil
 	}

@@ -51,33 +51,6 @@ type Flags struct {
 	TakenUntil time.Time    // when that lease runs out
 }
 
-// FlagsOf finds what replaces each of the messages that are shown, and how many newer ones of the same sender
-// are behind them. Both lists are sorted by id.
-func FlagsOf(shown, behind []*wire.Message) []Flags {
-	type key struct {
-		from wire.Address
-		id   wire.ID
-	}
-	replacement := map[key]wire.ID{}
-	for _, m := range slices.Concat(shown, behind) {
-		if m.ID > m.Supersedes {
-			replacement[key{m.From, m.Supersedes}] = m.ID
-		}
-	}
-	flags := make([]Flags, len(shown))
-	newest := map[wire.Address]int{} // of each sender, among those shown
-	for i, m := range shown {
-		flags[i].SupersededBy = replacement[key{m.From, m.ID}]
-		newest[m.From] = i
-	}
-	for _, m := range behind {
-		if i, ok := newest[m.From]; ok && m.ID > shown[i].ID {
-			flags[i].Newer++
-		}
-	}
-	return flags
-}
-
 // LimitToPage makes the renderer cut a message that is larger than a page. It returns a function that reports
 // whether the next message still fits on the page; the first one always does.
 func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {

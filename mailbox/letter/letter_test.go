@@ -2,14 +2,11 @@ package letter
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -63,23 +60,6 @@ func TestRender(t *testing.T) {
 		if got := string(l.Render(m, k)); got != c.want {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
 		}
-	}
-}
-
-func TestFlagsOf(t *testing.T) {
-	message := func(n int, from wire.Name, supersedes int) *wire.Message {
-		id := func(n int) wire.ID { return wire.ID(fmt.Sprintf("01900000-0000-7000-8000-%012d", n)) }
-		m := &wire.Message{ID: id(n), From: wire.Address{Agent: from, Team: "main"}}
-		if supersedes > 0 {
-			m.Supersedes = id(supersedes)
-		}
-		return m
-	}
-	one, two, three := message(1, "alice", 0), message(2, "bob", 0), message(3, "alice", 1)
-	behind := []*wire.Message{message(4, "bob", 3), message(5, "bob", 2), message(6, "carol", 0), message(7, "alice", 8)}
-	want := []Flags{{SupersededBy: three.ID}, {SupersededBy: behind[1].ID, Newer: 2}, {Newer: 1}}
-	if diff := cmp.Diff(want, FlagsOf([]*wire.Message{one, two, three}, behind)); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestDialogIsRead(t *testing.T) {
 			}
 			allow, _ := d.Allowing()
 			deny, _ := d.Denying()
-			if allow.Keys != "2" || !strings.HasPrefix(allow.Label, "Yes (reje") || deny.Keys != "3" || !d.Options[0].Always {
+			if allow.Keys != "2" || !strings.HasPrefix(allow.Label, "Yes (reje") || deny.Keys != "3" || d.Options[0].Kind != "allow_always" {
 				t.Errorf("at %d: %+v", cols, d.Options)
 			}
 		}

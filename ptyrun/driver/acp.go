@@ -75,9 +75,7 @@ func (d *Driver) frontDialog(l *Look, f list) *Dialog {
 	for i, label := range f.labels {
 		o := Option{ID: strconv.Itoa(i + 1), Label: label, Keys: strconv.Itoa(i + 1)}
 		if m := frontOption.FindStringSubmatch(label); m != nil {
-			o.Label = m[1]
-			o.Allow, o.Deny = strings.HasPrefix(m[2], "allow"), strings.HasPrefix(m[2], "reject")
-			o.Always = m[2] == "allow_always"
+			o.Label, o.Kind = m[1], strings.TrimPrefix(m[2], "choice")
 		}
 		q.Options = append(q.Options, o)
 	}

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/agentteammail/atm/wire"
 )
 
 // asks is how a program asks.
@@ -258,19 +260,9 @@ func answer(id, label string) Option {
 			o.Keys = escape
 		}
 	}
-	low := strings.ToLower(label)
-	switch {
-	case startsAny(low, []string{"reject", "deny", "don't", "cancel", "exit", "back"}), no.MatchString(low):
-		o.Deny = true
-	case startsAny(low, []string{"yes", "allow", "approve", "trust", "confirm", "accept"}):
-		o.Allow = true
-		o.Always = hasAny(low, []string{"always", "don't ask", "this session", "all edits", "future", "all commands", "in this project", "from now on", "auto-accept", "trust", "save", "every"})
-	}
+	o.Kind = wire.OptionKind(id, o.Label)
 	return o
 }
-
-// no is how a label says no: "none of the above" does not.
-var no = regexp.MustCompile(`^no(\PL|$)`)
 
 // print is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that
 // spin.

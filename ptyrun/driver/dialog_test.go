@@ -26,13 +26,8 @@ func brief(q *Dialog) string {
 	fmt.Fprintf(&b, "%s %s(%s)", q.Kind, q.Tool, q.Input)
 	for _, o := range q.Options {
 		fmt.Fprintf(&b, "\n%s %q %s", o.ID, o.Keys, o.Label)
-		for _, w := range []struct {
-			is   bool
-			word string
-		}{{o.Allow, "allow"}, {o.Always, "always"}, {o.Deny, "deny"}} {
-			if w.is {
-				b.WriteString(" +" + w.word)
-			}
+		if o.Kind != "" {
+			b.WriteString(" " + o.Kind)
 		}
 	}
 	return b.String()
@@ -41,31 +36,31 @@ func brief(q *Dialog) string {
 func TestDialogsOfTheCaptures(t *testing.T) {
 	for file, want := range map[string]string{
 		"claude-confirming": `permission Bash(touch made.txt)
-1 "1" Yes +allow
-2 "2" Yes, and always allow access to proj/ from this project +allow +always
-3 "3" No +deny`,
+1 "1" Yes allow_once
+2 "2" Yes, and always allow access to proj/ from this project allow_always
+3 "3" No reject_once`,
 		"claude-trust": `trust ()
-1 "1" Yes, I trust this folder +allow +always
-2 "2" No, exit +deny`,
+1 "1" Yes, I trust this folder allow_always
+2 "2" No, exit reject_once`,
 		"codex-confirming": `permission Bash(touch made.txt)
-1 "y" Yes, proceed +allow
-2 "p" Yes, and don't ask again for commands that start with ` + "`touch made.txt`" + ` +allow +always
-3 "\x1b" No, and tell Codex what to do differently +deny`,
+1 "y" Yes, proceed allow_once
+2 "p" Yes, and don't ask again for commands that start with ` + "`touch made.txt`" + ` allow_always
+3 "\x1b" No, and tell Codex what to do differently reject_once`,
 		"codex-trust": `trust ()
-1 "\r" Trust and continue +allow +always
-2 "\x1b[B\r" Back to Agent Command Center +deny`,
+1 "\r" Trust and continue
+2 "\x1b[B\r" Back to Agent Command Center`,
 		"gemini-confirming": `permission Bash(touch made.txt)
-1 "\r" Allow once +allow
-2 "\x1b[B\r" Allow for this session +allow +always
-3 "\x1b" No, suggest changes +deny`,
+1 "\r" Allow once allow_once
+2 "\x1b[B\r" Allow for this session allow_always
+3 "\x1b" No, suggest changes reject_once`,
 		"gemini-trust": `trust ()
-1 "\r" Trust folder (p5) +allow +always
-2 "\x1b[B\r" Trust parent folder (dev) +allow +always
-3 "\x1b[B\x1b[B\r" Don't trust +deny`,
+1 "\r" Trust folder (p5)
+2 "\x1b[B\r" Trust parent folder (dev)
+3 "\x1b[B\x1b[B\r" Don't trust`,
 		"opencode-confirming": `permission Bash(sleep 6; echo done)
-allow-once "\r" Allow once +allow
-allow-always "\x1b[C\r" Allow always +allow +always
-reject "\x1b[C\x1b[C\r" Reject +deny`,
+allow-once "\r" Allow once allow_once
+allow-always "\x1b[C\r" Allow always allow_always
+reject "\x1b[C\x1b[C\r" Reject reject_once`,
 	} {
 		if d := cmp.Diff(want, brief(driverOf(t, file).Read(look(t, file), Reading{}).Dialog)); d != "" {
 			t.Errorf("%s (-want +got)\n%s", file, d)
@@ -136,7 +131,7 @@ func TestAllowing(t *testing.T) {
 	if !ok || !ok2 || yes.ID != "1" || no.ID != "3" {
 		t.Errorf("%+v, %+v", yes, no)
 	}
-	if _, ok := (&Dialog{Options: []Option{{Allow: true, Always: true}}}).Allowing(); ok {
+	if _, ok := (&Dialog{Options: []Option{{Kind: "allow_always"}}}).Allowing(); ok {
 		t.Error("always is not once")
 	}
 }

@@ -81,29 +81,19 @@ type Option struct {
 	ID    string // its number as shown, or "allow-once" and the like where there are none
 	Label string
 	Keys  string // the bytes that choose it, on the screen it was read from
-	Allow bool
-	Deny  bool
-	// Always: allowed beyond this one call. Never pressed for an "allow" of one call.
-	Always bool
+	Kind  string // what it does, as wire.OptionKind has it; "": not known
 }
 
-// Kind is what the option does, in ACP's word; "": it neither allows nor denies.
-func (o Option) Kind() string {
-	switch {
-	case o.Deny:
-		return "reject_once"
-	case o.Allow && o.Always:
-		return "allow_always"
-	case o.Allow:
-		return "allow_once"
-	}
-	return ""
-}
+// Denies reports whether the option is known to refuse what is asked for.
+func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
+
+// AllowsOnce reports whether the option is known to allow this one call, and no more.
+func (o Option) AllowsOnce() bool { return o.Kind == "allow_once" }
 
 // Allowing returns the option that allows this one call and no more. The options of a question are the
 // agent's own words: several that begin like a yes are a choice, which is nobody's but who answers.
 func (d *Dialog) Allowing() (Option, bool) {
-	found := slices.DeleteFunc(slices.Clone(d.Options), func(o Option) bool { return !o.Allow || o.Always })
+	found := slices.DeleteFunc(slices.Clone(d.Options), func(o Option) bool { return !o.AllowsOnce() })
 	if len(found) == 0 || d.Kind == "question" && len(found) > 1 {
 		return Option{}, false
 	}
@@ -118,7 +108,7 @@ func (d *Dialog) Denying() (Option, bool) {
 			return o, true
 		}
 	}
-	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Deny }); i >= 0 {
+	if i := slices.IndexFunc(d.Options, Option.Denies); i >= 0 {
 		return d.Options[i], true
 	}
 	return d.cancelling()
@@ -130,7 +120,7 @@ func (d *Dialog) cancelling() (Option, bool) {
 	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Keys == escape }); i >= 0 {
 		return d.Options[i], true
 	}
-	return Option{ID: "cancel", Label: "Esc", Keys: d.Cancel, Deny: true}, d.Cancel != ""
+	return Option{ID: "cancel", Label: "Esc", Keys: d.Cancel, Kind: "reject_once"}, d.Cancel != ""
 }
 
 const escape = "\x1b"

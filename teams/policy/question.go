@@ -119,9 +119,9 @@ func (q *Question) OnlyAtTerminal() (why, hint string) {
 	return "", ""
 }
 
-// ParseOptions reads options as a runner writes them, and as ACP does. What is
-// neither is left out; never nil.
-func ParseOptions(raw json.RawMessage) []Option {
+// ParseOptions reads options as a runner writes them, with their kinds, or byWire, as
+// ACP does. What is neither is left out; never nil.
+func ParseOptions(raw json.RawMessage, byWire bool) []Option {
 	out := []Option{}
 	var list []json.RawMessage
 	_ = json.Unmarshal(raw, &list)
@@ -130,6 +130,9 @@ func ParseOptions(raw json.RawMessage) []Option {
 		_ = json.Unmarshal(item, &o)
 		id, label := cmp.Or(o.ID, o.OptionID), cmp.Or(o.Label, o.Name)
 		if id != "" || label != "" {
+			if byWire && o.Kind == "" {
+				o.Kind = wire.OptionKind(id, label)
+			}
 			out = append(out, Option{ID: cmp.Or(id, label), Label: cmp.Or(label, id), Kind: o.Kind, About: o.Description})
 		}
 	}

@@ -96,8 +96,12 @@ func onRunner(verb string, do func(context.Context, *call, *control.Client) (fmt
 		if err := k.s.MayAct(verb, k.name()); verb != "" && err != nil {
 			return nil, err
 		}
-		result, err := request(ctx, k, func(client *control.Client) (fmt.Stringer, error) { return do(ctx, k, client) })
-		return result, k.explain(err)
+		var result fmt.Stringer
+		err := k.s.AskRunner(ctx, k.name(), func(client *control.Client) (err error) {
+			result, err = do(ctx, k, client)
+			return err
+		})
+		return result, err
 	})
 }
 

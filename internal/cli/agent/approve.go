@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -45,7 +46,11 @@ func answerQuestion(c *cli.Context, isDeny bool) error {
 	}
 	q, err := findQuestion(ctx, s, c.Args().First())
 	if err != nil {
-		return err
+		e := command.Explain(c, err)
+		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
+			e.WithHint("atm pending lists what is asked; %s", e.Hint)
+		}
+		return e
 	}
 	o, err := s.Decide(ctx, q, a)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -51,7 +51,8 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 	}
 	if a.Option != "" {
 		if a.Option, err = q.Choose(a.Option); err != nil {
-			return o, Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
+			return o, Usage("%s", letter.Escape(err.Error())).
+				WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", q.Agent)
 		}
 	}
 	o, err = s.Answer(ctx, q, a)
@@ -132,11 +133,11 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		}
 	case a.Option != "":
 	case a.IsDeny:
-		if o.Detail = optionOf(q, "reject_once", saysNo); o.Detail == "" {
+		if o.Detail = optionOf(q, "reject_once"); o.Detail == "" {
 			o.Detail, answer["outcome"] = "cancelled", "cancelled"
 		}
 	default:
-		if o.Detail = optionOf(q, "allow_once", saysYes); o.Detail == "" {
+		if o.Detail = optionOf(q, "allow_once"); o.Detail == "" {
 			return o, Usage("which one? none of its options says yes").WithHint("atm pending lists the options")
 		}
 	}
@@ -152,21 +153,22 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		return o, err
 	}
 	e.Source = "cli"
-	return o, s.Team.Box(q.Agent).Log().Append(ctx, e.With("id", q.ID).With("by", string(who)))
+	return o, s.Team.Sessions().Exclusive(ctx, func() error { // the first answer counts, also of two at once
+		open, err := s.Team.Questions(q.Agent)
+		if err == nil && !slices.ContainsFunc(open, func(now policy.Question) bool { return now.ID == q.ID && now.Since.Equal(q.Since) }) {
+			err = fmt.Errorf("%s: %w any more", q.ID, policy.ErrNoQuestion)
+		}
+		if err != nil {
+			return err
+		}
+		return s.Team.Box(q.Agent).Log().Append(ctx, e.With("id", q.ID).With("by", string(who)))
+	})
 }
 
-const (
-	saysYes = `(?i)^(allow|approve|yes)(\PL|$)`
-	saysNo  = `(?i)^(deny|reject|no)(\PL|$)`
-	lasts   = `(?i)always|again|session|future|from now on`
-)
-
-// optionOf is the option of a kind, or where kinds are not known the first that says it, and for this once.
-func optionOf(q policy.Question, kind, says string) string {
-	isSaid, isLasting := regexp.MustCompile(says).MatchString, regexp.MustCompile(lasts).MatchString
+// optionOf is the first option of a kind; "": there is none.
+func optionOf(q policy.Question, kind string) string {
 	for _, o := range q.Options {
-		isLike := (isSaid(o.ID) || isSaid(o.Label)) && !isLasting(o.ID+" "+o.Label)
-		if o.Kind == kind || o.Kind == "" && isLike {
+		if o.Kind == kind {
 			return o.ID
 		}
 	}

@@ -14,10 +14,10 @@ import (
 // Letters are whole messages, each as a piece to print; behind are further items, which
 // may replace or follow these.
 func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
-	flags := letter.FlagsOf(mailbox.Messages(items), mailbox.Messages(behind))
+	flags := mailbox.Flags(items, behind)
 	for i, it := range items {
 		f := teams.LeaseFlags(it)
-		f.SupersededBy, f.Newer, f.Withdrawn = cmp.Or(it.SupersededBy, flags[i].SupersededBy), flags[i].Newer, it.State == mailbox.Withdrawn
+		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
 	return pieces
@@ -66,7 +66,7 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 		lines = append(lines, saidIn(agent, "  * ", strings.Join(tools, "\n"))...)
 		lines = append(lines, saidIn(agent, "  < ", t.Response)...)
 	}
-	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known", agent))
+	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known; its mail: atm ls %[1]s --all", agent))
 }
 
 // maxLines is how many lines of a prompt or an answer history shows.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -22,10 +23,14 @@ func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcom
 	return o, err
 }
 
+// answerWithin is how long a runner may take to say who it is: it does at once unless it is stuck, or the machine.
+const answerWithin = 3 * time.Second
+
 // AskRunner has something asked of the runner of a member of this team.
 func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control.Client) error) error {
-	client, err := s.Team.DialRunner(ctx, name)
-	if err == nil {
+	patient, cancel := context.WithTimeout(ctx, answerWithin)
+	client, err := s.Team.DialRunner(patient, name)
+	if cancel(); err == nil {
 		defer client.Close()
 		err = ask(client)
 	}

@@ -2,7 +2,6 @@ package mail
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,10 +187,10 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	owed = owed[:min(total, 5)]
 	b.Items = slices.Concat(b.Items, p.again)
 	l := newListing(b.Items)
-	flags := letter.FlagsOf(mailbox.Messages(b.Items), mailbox.Messages(b.Ahead))
+	flags := mailbox.Flags(b.Items, b.Ahead)
 	for i, it := range b.Items {
 		after := *it // as it is when it has been read
-		after.SupersededBy = cmp.Or(it.SupersededBy, flags[i].SupersededBy)
+		after.SupersededBy = flags[i].SupersededBy
 		l.Messages[i].Item = &after
 		if it.State != mailbox.Unread || p.peeks || b.Unmarked != nil {
 			continue
