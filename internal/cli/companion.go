@@ -25,7 +25,7 @@ var companions = []*cli.Command{
 			"stdout carries the protocol alone; it ends when its client closes stdin.",
 	},
 	{
-		Name: "tui", Aliases: []string{"ui", "dashboard"}, Usage: "the team, your mail and what waits for you, in a terminal",
+		Name: "tui", Usage: "the team, your mail and what waits for you, in a terminal",
 		UsageText: "atm tui --as me\natm tui                looks only",
 		Description: "a approve, x reject, r reply, s send, k ack, Space read, Enter open, t attach, i interrupt,\n" +
 			"/ search, e in $EDITOR, ? all keys, q leave. Tab goes from pane to pane; the mouse works.\n" +

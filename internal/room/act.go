@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -50,15 +51,18 @@ func (r *Room) decide(ctx context.Context, id string, a command.Answer) (string,
 	for _, q := range s.Waiting {
 		if q.ID == id && id != "" {
 			o, err := acting.Decide(ctx, q.Question, a)
-			return said(q.Agent, o.Done, o.Detail), err
+			return said(q.Agent, o), err
 		}
 	}
 	return "", fmt.Errorf("%s: %w", id, policy.ErrNoQuestion)
 }
 
-// said is an outcome in a line.
-func said(name wire.Name, done, detail string) string {
-	return strings.TrimSuffix(fmt.Sprintf("%s: %s (%s)", name, done, detail), " ()")
+// said is an outcome in a line; "" where there is none.
+func said(name wire.Name, o control.Outcome) string {
+	if o.Done == "" {
+		return ""
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s: %s (%s)", name, o.Done, o.Detail), " ()")
 }
 
 // Send sends a message to members as `atm send` names them: bob, bob,carol, all.
@@ -155,5 +159,5 @@ func (r *Room) Interrupt(ctx context.Context, name wire.Name) (string, error) {
 		return "", err
 	}
 	o, err := r.scope.Interrupt(ctx, name)
-	return said(name, o.Done, o.Detail), err
+	return said(name, o), err
 }

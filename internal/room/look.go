@@ -109,6 +109,8 @@ func (l *look) snapshot() Snapshot {
 		}
 		return a.Since.Compare(b.Since)
 	})
-	next.Problem = strings.Join(slices.Sorted(maps.Values(l.problems)), "; ")
+	if next.Problem = strings.Join(slices.Sorted(maps.Values(l.problems)), "; "); next.Problem != "" {
+		next.Problem += ": atm doctor"
+	}
 	return next
 }

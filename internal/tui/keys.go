@@ -23,7 +23,7 @@ import (
 const keysText = `Tab       the next pane          Enter   open what is selected
 Up, Down, PgUp, PgDn, Home, End, the wheel: move; a click
 selects, a second one opens. Esc goes back.
-Left, Right   another message of a thread; along a screen
+Left, Right: along a screen that is wider.
 
 a         approve what is selected, or what waits first
 1 to 9    answer with that option
@@ -42,7 +42,6 @@ and keeps the draft. Opening a message keeps it unread.`
 // come into its place.
 const settled = 400 * time.Millisecond
 
-// press does what a key says.
 func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
 	if yes := m.confirm; yes != nil {
@@ -63,7 +62,7 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	case "tab", "shift+tab":
 		m.turn(map[string]int{"tab": 1, "shift+tab": 2}[key])
 	case "left", "right":
-		m.sideways(map[string]int{"left": -1, "right": 1}[key])
+		m.page().left = max(0, m.page().left+map[string]int{"left": -8, "right": 8}[key])
 	case "enter":
 		return m.open()
 	case "esc":
@@ -105,7 +104,6 @@ func (m *model) list(in pane) (p *place, n int) {
 	}
 }
 
-// move goes up and down in a pane.
 func (m *model) move(in pane, by int) {
 	width, height := m.bodySize()
 	p, n := m.list(in)
@@ -113,7 +111,7 @@ func (m *model) move(in pane, by int) {
 		height = m.waitingHeight()
 	}
 	if page := m.page(); in == middlePane && page.isText() {
-		lines, _ := m.lines(page, width)
+		lines := m.lines(page, width)
 		last := max(len(lines)-height, 0)
 		if page.isAtEnd {
 			p.top = last
@@ -137,20 +135,6 @@ func (m *model) turn(by int) {
 	m.aim()
 }
 
-// sideways chooses another message of a thread, or goes along a wide screen.
-func (m *model) sideways(by int) {
-	p := m.page()
-	if p.kind == agentPage {
-		p.left = max(0, p.left+by*8)
-	}
-	if n := p.chosen() + by; p.kind == threadPage && n >= 0 && n < len(p.items) {
-		p.id = p.items[n].ID
-		width, _ := m.bodySize()
-		_, p.top = m.lines(p, width)
-	}
-}
-
-// nothing says why a key did nothing.
 func (m *model) nothing(format string, args ...any) tea.Cmd {
 	m.status, m.isError = fmt.Sprintf(format, args...), true
 	return nil
@@ -170,7 +154,7 @@ func (m *model) answer(key string) tea.Cmd {
 		return m.nothing("%s has only just come to ask: read it, and press %s again", q.Agent, key)
 	}
 	option := strings.TrimPrefix(key, "a")
-	return m.do(func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q.ID, option) })
+	return m.do("", func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q.ID, option) })
 }
 
 // begin writes: a reply to the message, or a message to the member.
@@ -206,7 +190,7 @@ func (m *model) settle(key string) tea.Cmd {
 	if p := m.page(); p.kind == mailPage && m.focus == middlePane {
 		m.move(middlePane, 1)
 	}
-	return m.do(func(ctx context.Context) (string, error) {
+	return m.do("", func(ctx context.Context) (string, error) {
 		if key == "k" {
 			return m.room.Ack(ctx, it.ID)
 		}
@@ -222,7 +206,7 @@ func (m *model) join(key string) tea.Cmd {
 	}
 	if key == "i" {
 		return m.ask(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
-			return m.do(func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
+			return m.do("", func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
 		})
 	}
 	atm, err := command.Companion("atm")
@@ -257,7 +241,6 @@ func (m *model) leave() tea.Cmd {
 	return m.ask(letter.Many(len(m.drafts), "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
 }
 
-// search shows what a search has found.
 func (m *model) search(words string) tea.Cmd {
 	p := &page{kind: foundPage, title: "search: " + words}
 	m.push(p)

@@ -130,7 +130,6 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// say sets what the status line says.
 func (m *model) say(said string, err error) {
 	m.status, m.isError = said, err != nil
 	if err != nil {
@@ -139,10 +138,8 @@ func (m *model) say(said string, err error) {
 	}
 }
 
-// do runs an action beside the program.
-func (m *model) do(act func(context.Context) (string, error)) tea.Cmd { return m.doWith("", act) }
-
-func (m *model) doWith(draft string, act func(context.Context) (string, error)) tea.Cmd {
+// do runs an action beside the program. When it has worked the draft of that name is settled.
+func (m *model) do(draft string, act func(context.Context) (string, error)) tea.Cmd {
 	m.say("…", nil)
 	return func() tea.Msg {
 		said, err := act(m.ctx)
@@ -190,8 +187,6 @@ func news(old, s *room.Snapshot) string {
 	}
 	return ""
 }
-
-// The things that keys act on.
 
 func (m *model) page() *page { return m.pages[len(m.pages)-1] }
 

@@ -55,10 +55,8 @@ func (p *page) take(l loaded) {
 	}
 }
 
-// isText reports whether the page is read by lines.
 func (p *page) isText() bool { return p.kind != mailPage && p.kind != foundPage }
 
-// chosen is the number of the message that keys act on.
 func (p *page) chosen() int {
 	if p.kind == threadPage {
 		return max(0, slices.IndexFunc(p.items, func(it *mailbox.Item) bool { return it.ID == p.id }))
@@ -66,7 +64,6 @@ func (p *page) chosen() int {
 	return p.at
 }
 
-// push opens a page, pop goes back to the one before.
 func (m *model) push(p *page) {
 	m.pages, m.focus = append(m.pages, p), middlePane
 }
@@ -123,15 +120,11 @@ func (m *model) openAgent(name wire.Name) tea.Cmd {
 	}
 }
 
-// lines are a text page's, and where the chosen message begins.
-func (m *model) lines(p *page, width int) (lines []string, begins int) {
+func (m *model) lines(p *page, width int) (lines []string) {
 	switch p.kind {
 	case threadPage:
 		r := m.renderer()
 		for i, piece := range command.Letters(r, p.items, nil) {
-			if i == p.chosen() {
-				begins = len(lines)
-			}
 			for n, line := range strings.Split(strings.TrimSuffix(string(piece), "\n"), "\n") {
 				lines = append(lines, wrap(line, width, n == 0 && i == p.chosen())...)
 			}
@@ -151,10 +144,9 @@ func (m *model) lines(p *page, width int) (lines []string, begins int) {
 	case keysPage:
 		lines = strings.Split(keysText, "\n")
 	}
-	return lines, begins
+	return lines
 }
 
-// withoutBidi takes out what would turn the direction of writing.
 func withoutBidi(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Bidi_Control, r) {

@@ -29,9 +29,6 @@ import (
 // Main is the program: it returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("tui", runspec.Version(version), words, func(c *cli.Context) error {
-		if c.Args().Present() || c.Bool("json") {
-			return command.Usage("tui takes no words, and no --json").WithHint("atm team --json")
-		}
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !command.Terminal() {
 			return command.Usage("tui needs a terminal").WithHint("atm team, atm ls, atm pending")
 		}
@@ -44,7 +41,6 @@ func Main(version string, words []string) int {
 	})
 }
 
-// show shows the room until it is left or gone.
 func show(ctx context.Context, r *room.Room) error {
 	ctx, cancel := context.WithCancel(ctx)
 	m := newModel(ctx, r)
@@ -72,7 +68,6 @@ func show(ctx context.Context, r *room.Room) error {
 	return errors.Join(gone, err)
 }
 
-// tick is when what is said of ages is drawn anew.
 type tick struct{}
 
 func nextTick() tea.Cmd { return tea.Tick(time.Second, func(time.Time) tea.Msg { return tick{} }) }

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -255,7 +254,6 @@ func TestAgent(t *testing.T) {
 	w.shows(`bob +idle`)
 	team.atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
 	w.shows(`bob wants to run: touch made.txt`)
-	w.until("\a|\x1b", false)
 	if !strings.Contains(w.raw.String(), "\x1b]9;atm: bob wants to run: touch made.txt") {
 		t.Error("nothing rings")
 	}
@@ -279,7 +277,7 @@ func TestAgent(t *testing.T) {
 		w.types("i")
 		w.shows(`interrupt bob\? y`)
 		w.types("y")
-		w.shows(`bob: (interrupted|a message is being typed)`)
+		w.shows(`(?m)^bob: \w`)
 	}
 	w.types("t")
 	w.shows(`attached to bob`)
@@ -302,7 +300,7 @@ func TestMail(t *testing.T) {
 	w.types("k")
 	w.shows(`(?s)2 unread.*acked`)
 	w.types(" ")
-	w.shows(`(?s)1 unread   1 owed.*read `)
+	w.shows(`(?s)1 unread, 1 owed.*read `)
 	w.types("r")
 	w.shows(`reply to alice: Message 1`)
 	w.types("First\rsecond line\x1b")
@@ -328,7 +326,7 @@ func TestMail(t *testing.T) {
 	w.shows(`my mail`)
 	w.types("\x1b[<0;50;4M\x1b[<0;50;4m\x1b[<0;50;4M\x1b[<0;50;4m") // two clicks on a message
 	w.shows(`─ thread`)
-	if strings.Contains(ansi.Strip(w.raw.String()), "\x1b[3") || regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]m`).MatchString(w.raw.String()) {
+	if regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]m`).MatchString(w.raw.String()) {
 		t.Error("colours in spite of NO_COLOR")
 	}
 	w.leave()

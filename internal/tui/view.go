@@ -31,7 +31,6 @@ func (m *model) waitingHeight() int { return min(len(m.seen.Waiting), max(1, m.h
 
 func (m *model) bodyTop() int { return 2 + m.waitingHeight() }
 
-// bodySize is the middle's.
 func (m *model) bodySize() (width, height int) {
 	height = max(1, m.height-m.bodyTop()-2-m.writingHeight())
 	return m.width - m.leftWidth() - 1, height
@@ -54,7 +53,6 @@ func (m *model) writingHeight() int {
 	return min(10, max(3, m.height/3))
 }
 
-// View draws all of it.
 func (m *model) View() tea.View {
 	_, height := m.bodySize()
 	lines := append([]string{m.header()}, m.waitingLines()...)
@@ -82,7 +80,6 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// fit makes a line as wide as that.
 func fit(line string, width int) string {
 	line = ansi.Truncate(line, max(width, 0), "…")
 	return line + strings.Repeat(" ", max(0, width-ansi.StringWidth(line)))
@@ -100,15 +97,12 @@ func inPlace(text string) string {
 }
 
 func (m *model) header() string {
-	who := "looking only"
-	if m.seen.Me != "" {
-		who = "as " + string(m.seen.Me)
+	s, who := m.seen, "looking only"
+	if s.Me != "" {
+		who = "as " + string(s.Me)
 	}
-	line := fmt.Sprintf("%s, %s   %d waiting, %d unread, %d owed", bold.Render(string(m.seen.Team)), who, len(m.seen.Waiting), len(m.seen.Unread), len(m.seen.Owed))
-	if m.seen.Problem != "" {
-		line += "   " + alert.Render(letter.Escape(m.seen.Problem)+": atm doctor")
-	}
-	return line
+	line := fmt.Sprintf("%s, %s   %d waiting, %d unread, %d owed   ", bold.Render(string(s.Team)), who, len(s.Waiting), len(s.Unread), len(s.Owed))
+	return line + alert.Render(letter.Escape(s.Problem))
 }
 
 // mark stands before a line: the selected one of the pane that keys go to, or of another.
@@ -149,7 +143,6 @@ func (m *model) memberLines(height int) (lines []string) {
 	return filled(lines, height)
 }
 
-// filled are so many lines.
 func filled(lines []string, height int) []string {
 	return append(lines, make([]string, max(0, height-len(lines)))...)
 }
@@ -182,7 +175,7 @@ func (m *model) middleLines(height int) (lines []string) {
 	m.move(middlePane, 0)
 	switch {
 	case p.isText():
-		text, _ := m.lines(p, width)
+		text := m.lines(p, width)
 		lines = text[p.top:min(len(text), p.top+height)]
 	case p.kind == foundPage:
 		for i := p.top; i < min(len(p.items), p.top+height); i++ {
@@ -208,7 +201,6 @@ func (m *model) middleLines(height int) (lines []string) {
 	return filled(slices.Clone(lines), height)
 }
 
-// row is a message in a line.
 func (m *model) row(it *mailbox.Item, isSelected bool) string {
 	r, title := m.renderer(), inPlace(letter.Clip(letter.Escape(it.Title()), 300))
 	notes := command.Notes(r, it)
@@ -247,21 +239,17 @@ func (m *model) statusLine() string {
 	return letter.Escape(m.status)
 }
 
-// keysLine names the keys, as many as there is room for.
 func (m *model) keysLine() string {
-	keys := []string{"a approve", "x reject", "r reply", "s send", "k ack", "Space read", "Enter open", "t attach", "i interrupt", "/ search", "e editor", "Esc back", "? keys", "q leave"}
+	keys := "? keys  q leave  a approve  x reject  r reply  s send  k ack  Space read  Enter open  Esc back  t attach  i interrupt  / search  e editor"
 	switch {
 	case m.confirm != nil:
-		keys = []string{"y yes", "any other key: no"}
+		keys = "y yes; any other key: no"
 	case m.writing != nil && m.writing.kind == searching:
-		keys = []string{"Enter search", "Esc leave"}
+		keys = "Enter search  Esc leave"
 	case m.writing != nil:
-		keys = []string{"Ctrl-S send", "Esc keep the draft", "Ctrl-E $EDITOR"}
+		keys = "Ctrl-S send  Esc keep the draft  Ctrl-E $EDITOR"
 	}
-	for len(keys) > 2 && ansi.StringWidth(strings.Join(keys, "  ")) > m.width {
-		keys = slices.Delete(keys, len(keys)-3, len(keys)-2)
-	}
-	return faint.Render(strings.Join(keys, "  "))
+	return faint.Render(keys)
 }
 
 // paneAt is the pane at a place of the terminal, and the line of it; -1: none of it.

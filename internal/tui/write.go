@@ -18,7 +18,6 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
-// writing is what a text is written for.
 type writing int
 
 const (
@@ -50,15 +49,23 @@ func (m *model) startWriting(c *composer) tea.Cmd {
 	d := m.drafts[c.key]
 	c.line, c.text = textinput.New(), textarea.New()
 	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
+	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, be it light or dark
+	c.text.SetStyles(textarea.Styles{})
 	c.line.SetValue(cmp.Or(d.to, c.to))
 	c.text.SetValue(d.text)
 	m.writing, m.status = c, ""
-	if c.kind == searching || c.kind == sending && c.line.Value() == "" {
-		c.line.Focus() // it would blink
+	c.goTo(c.kind == searching || c.kind == sending && c.line.Value() == "")
+	return nil
+}
+
+// goTo has the next keys go to the line, or to the text.
+func (c *composer) goTo(line bool) {
+	if c.line.Blur(); line {
+		c.text.Blur()
+		c.line.Focus() // the cursor does not blink
 	} else {
 		c.text.Focus()
 	}
-	return nil
 }
 
 func (c *composer) update(msg tea.Msg) (cmd tea.Cmd) {
@@ -70,7 +77,6 @@ func (c *composer) update(msg tea.Msg) (cmd tea.Cmd) {
 	return cmd
 }
 
-// write takes a key into the text, or does what it says.
 func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 	c := m.writing
 	switch key := k.String(); {
@@ -89,13 +95,7 @@ func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 	case key == "ctrl+e":
 		return m.edit()
 	case c.kind == sending && (key == "tab" || key == "shift+tab" || key == "enter" && c.line.Focused()):
-		if c.line.Focused() {
-			c.line.Blur()
-			c.text.Focus()
-		} else {
-			c.text.Blur()
-			c.line.Focus()
-		}
+		c.goTo(!c.line.Focused())
 	default:
 		return c.update(k)
 	}
@@ -118,7 +118,7 @@ func (m *model) finish() tea.Cmd {
 	m.keepDraft()
 	m.writing = nil
 	text, to := c.text.Value(), c.line.Value()
-	return m.doWith(c.key, func(ctx context.Context) (string, error) {
+	return m.do(c.key, func(ctx context.Context) (string, error) {
 		switch c.kind {
 		case replying:
 			return m.room.Reply(ctx, c.parent.Message, text)
@@ -129,7 +129,6 @@ func (m *model) finish() tea.Cmd {
 	})
 }
 
-// title says what the text is for.
 func (c *composer) title() string {
 	switch c.kind {
 	case replying:
@@ -165,11 +164,10 @@ func (m *model) edit() tea.Cmd {
 func (m *model) takeEdited(e edited) tea.Cmd {
 	text, err := os.ReadFile(e.file)
 	os.RemoveAll(filepath.Dir(e.file))
-	if err = cmp.Or(e.err, err); err != nil {
-		m.say("the editor", err)
-		return nil
+	if err == nil { // also what an editor has saved that failed in the end
+		e.writing.text.SetValue(strings.TrimSuffix(string(text), "\n"))
 	}
-	e.writing.text.SetValue(strings.TrimSuffix(string(text), "\n"))
 	m.writing = e.writing
+	m.say("", cmp.Or(e.err, err))
 	return nil
 }
