@@ -91,7 +91,7 @@ var importers = map[string][]string{
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
-	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/mcp", "internal/runner", "internal/tui"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
 	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
 	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui", "ptyrun/acp"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
