@@ -191,11 +191,14 @@ func TestAccessible(t *testing.T) {
 			os.WriteFile(filepath.Join(dir, fmt.Sprint(i, ".png")), png, 0o600)
 		}
 	}
-	// From the keyboard: past the navigation to what waits, and press it.
+	// Everything can be done from the keyboard.
 	b.load(base(address))
-	b.js(`document.querySelector('.question button.main').focus()`)
-	b.do(chromedp.KeyEvent(kb.Enter))
+	b.js(`document.querySelector('.question summary').focus()`)
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("Not on a Friday."), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	b.shows("alice: answered")
+	if got := s.atm("search", "Friday"); !strings.Contains(got, "me to alice") {
+		t.Error(got)
+	}
 }
 
 // What the fuzzer finds on a screen is never more than text in known classes.

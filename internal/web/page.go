@@ -336,7 +336,7 @@ func (p *page) render(name string) ([]byte, error) {
 // fail makes the page one that tells an error.
 func (p *page) fail(err error) (code int) {
 	p.Kind, p.Error = "error", p.Explain(err)
-	p.Title = map[bool]string{true: "Not done", false: "Not found"}[p.Typed != "" || p.Error.Code != "not_found"]
+	p.Title = "That did not work"
 	codes := map[string]int{"not_found": http.StatusNotFound, "refused": http.StatusForbidden, "locked": http.StatusConflict, "usage": http.StatusBadRequest}
 	return cmp.Or(codes[p.Error.Code], http.StatusInternalServerError)
 }

@@ -266,8 +266,8 @@ func (p *page) write(w http.ResponseWriter, part string, code int) {
 func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	_, newer := s.Snapshot()
 	id, text, back := r.PostFormValue("id"), r.PostFormValue("text"), r.PostFormValue("back")
-	if !strings.HasPrefix(back, "/") || strings.HasPrefix(back, "//") {
-		back = "/"
+	if u, err := url.Parse(back); err != nil || u.Host != "" || !strings.HasPrefix(back, "/") || strings.Contains(back, `\`) {
+		back = "/" // to nowhere else
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n") // as browsers send what has several lines
 	form := sha256.Sum256([]byte(r.PostForm.Encode()))
