@@ -90,6 +90,7 @@ type part struct {
 // A message is a message as a page shows it.
 type message struct {
 	*mailbox.Item
+	Title    string // in a line
 	Notes    string
 	Text     string // of the body, which may be cut
 	Left     string // how much is left out
@@ -100,9 +101,6 @@ type message struct {
 
 // MayMark reports whether there is something to do about the message itself.
 func (m message) MayMark() bool { return m.IsUnread || m.WantsAck }
-
-// Title is a message in a line.
-func (m message) Title() string { return letter.Clip(letter.Escape(m.Item.Title()), 100) }
 
 // With is the page for a part of it that shows some data.
 func (p page) With(data any) page {
@@ -237,7 +235,8 @@ func (p *page) mine(ids []wire.ID, most int) (list []message, more int) {
 func (p *page) messages(items []*mailbox.Item) (out []message) {
 	r := &letter.Renderer{Now: p.Now, Team: p.Room.Team, Digits: 6}
 	for _, it := range items {
-		m := message{Item: it, Notes: command.Notes(r, it), IsUnread: slices.Contains(p.Room.Unread, it.ID)}
+		title := letter.Clip(letter.Escape(letter.Clip(it.Title(), 100)), 100) // a line may have a million columns
+		m := message{Item: it, Title: title, Notes: command.Notes(r, it), IsUnread: slices.Contains(p.Room.Unread, it.ID)}
 		m.WantsAck = it.RequiresAck && (m.IsUnread || slices.Contains(p.Room.Owed, it.ID))
 		out = append(out, m)
 	}
@@ -256,7 +255,7 @@ func (p *page) fillThread(ctx context.Context, id wire.ID) error {
 		return err
 	}
 	p.Messages = p.messages(items)
-	p.Title = p.Messages[0].Title()
+	p.Title = p.Messages[0].Title
 	traced := 0
 	for i := range slices.Backward(p.Messages) {
 		m := &p.Messages[i]

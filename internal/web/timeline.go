@@ -88,7 +88,7 @@ func newTimeline(now time.Time, lanes []room.Lane, sent []*mailbox.Item, team wi
 			if !isMember || !alsoMember || from == to || a.Team != team {
 				continue
 			}
-			title := fmt.Sprintf("%s %s to %s: %s", it.SentAt.Local().Format("15:04:05"), it.From.Agent, a.Agent, letter.Clip(letter.Escape(it.Title()), 80))
+			title := fmt.Sprintf("%s %s to %s: %s", it.SentAt.Local().Format("15:04:05"), it.From.Agent, a.Agent, letter.Escape(letter.Clip(it.Title(), 80)))
 			t.Arrows = append(t.Arrows, arrow{x(it.SentAt), from, to, title})
 		}
 	}
