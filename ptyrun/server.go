@@ -69,6 +69,12 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		if r.mail.typing.isUnderWay() {
 			return nil, errBeingTyped
 		}
+		r.refresh(r.Now())
+		isLine := len(req.Text) > 1 && req.Enter && !req.Raw // else the key of an answer
+		if d := p.reading.Dialog; isLine && d != nil && (d.Kind == "permission" || d.Kind == "trust") {
+			return nil, &control.Error{Code: "refused", Message: "it asks something that the return key would answer: nothing was typed",
+				Hint: "atm pending says what; atm approve NAME and atm reject NAME answer it"}
+		}
 		if !req.Raw {
 			data = []byte(keysOf(Clean(string(data)), p.screen.Modes().Paste && len(data) > 0, p.driver.Plain))
 		}

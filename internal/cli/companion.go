@@ -33,14 +33,15 @@ var companions = []*cli.Command{
 	},
 }
 
-// runCompanion runs the program of a companion in the place of this one. It comes back where there is none.
+// runCompanion runs the program of a companion in the place of this one. It comes back where there is none that
+// can be run.
 func runCompanion(c *cli.Context, line *command.Line) (code int, err error) {
 	verb := len(line.Global)
-	code, found := runExternal(line.Command.Name, slices.Delete(slices.Clone(line.Args[1:]), verb, verb+1))
-	if !found {
-		err = command.NoCompanion(c, "atm-"+line.Command.Name, "which does this")
+	path, err := command.FindCompanion(c, "atm-"+line.Command.Name, "which does this")
+	if err != nil {
+		return 0, err
 	}
-	return code, err
+	return replaceBy(path, slices.Delete(slices.Clone(line.Args[1:]), verb, verb+1)), nil
 }
 
 // runExternal runs atm-NAME, if there is such a program, in the place of this one.
@@ -49,15 +50,20 @@ func runExternal(name string, args []string) (code int, found bool) {
 	if err != nil || strings.ContainsAny(name, `/\`) {
 		return 0, false
 	}
+	return replaceBy(path, args), true
+}
+
+// replaceBy runs a program in the place of this one, or where that cannot be, waits for its exit code.
+func replaceBy(path string, args []string) (code int) {
 	cmd := exec.Command(path, args...)
-	err = syscall.Exec(path, cmd.Args, os.Environ())
+	err := syscall.Exec(path, cmd.Args, os.Environ())
 	if errors.Is(err, errors.ErrUnsupported) { // Windows
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		err = cmd.Run()
 	}
 	if cmd.ProcessState != nil {
-		return cmd.ProcessState.ExitCode(), true
+		return cmd.ProcessState.ExitCode()
 	}
 	fmt.Fprintf(os.Stderr, "atm: run %s: %v\n", path, err)
-	return command.ExitFailed, true
+	return command.ExitFailed
 }

@@ -82,7 +82,11 @@ func (d *decision) open(ctx context.Context) (err error) {
 		return err
 	}
 	if d.q, err = findQuestion(ctx, d.s, d.c.Args().First()); err != nil {
-		return err
+		e := command.Explain(d.c, err)
+		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
+			e.WithHint("atm pending lists what is asked; %s", e.Hint)
+		}
+		return e
 	}
 	d.box = d.s.Team.Box(d.q.Agent)
 	return d.s.MayAnswer(d.q)
@@ -111,7 +115,8 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
 	if d.option != "" {
 		if d.option, err = d.q.Choose(d.option); err != nil {
-			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
+			return r, command.Usage("%s", letter.Escape(err.Error())).
+				WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", d.q.Agent)
 		}
 	}
 	r, err = d.result(d.s.Answer(ctx, d.q, command.Answer{Option: d.option, IsDeny: d.isDeny, Reason: d.reason}))

@@ -151,7 +151,7 @@ func (l turnList) String() string {
 		lines = append(lines, l.said("  * ", strings.Join(tools, "\n"))...)
 		lines = append(lines, l.said("  < ", t.Response)...)
 	}
-	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known", l.Agent))
+	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known; its mail: atm ls %[1]s --all", l.Agent))
 }
 
 // maxLines is how many lines of a prompt or an answer history shows.

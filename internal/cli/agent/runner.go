@@ -26,20 +26,9 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// runnerName is the program that runs agents.
-const runnerName = "atm-runner"
-
-// findRunner finds the runner's program beside this one, else on PATH; it must be of this version.
+// findRunner finds the program that runs agents.
 func findRunner(c *cli.Context) (path string, err error) {
-	if path, err = command.Companion(runnerName); err != nil {
-		return "", command.NoCompanion(c, runnerName, "which runs agents")
-	}
-	said, err := exec.Command(path, "version").Output()
-	if version := strings.TrimSpace(string(said)); err != nil || version != runnerName+" "+c.App.Version {
-		return "", command.Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "it does not say which")).
-			WithHint("%s", command.InstallHint(c))
-	}
-	return path, nil
+	return command.FindCompanion(c, "atm-runner", "which runs agents")
 }
 
 // A runnerProcess is a runner that this process has started. The zero value is somebody else's, whose end

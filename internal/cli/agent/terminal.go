@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,6 +48,7 @@ var typeCommand = &cli.Command{
 	Name: "type", Aliases: []string{"send-keys", "keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
 	UsageText: "atm type bob \"/compact\" --enter\natm type bob --raw '\\e[A\\r'\natm type bob --enter",
 	Description: "The agent is not told who typed, and nothing says that it took it: mail is atm send.\n" +
+		"A text with --enter is refused while it asks for a permission, which the key would give.\n" +
 		`--raw knows \e and the escapes of Go: \r \n \t \b \\ \xHH \uHHHH.` + "\n" +
 		"Without --enter the text stays in the input line, and no mail is typed in until it is gone.",
 	Flags: []cli.Flag{
@@ -89,6 +89,12 @@ func (s shownScreen) String() string {
 	return strings.TrimRight(text, " \n")
 }
 
+// keyNames are what tmux calls keys, and how they are typed here.
+var keyNames = map[string]string{
+	"Enter": "--enter", "C-m": "--enter", "Escape": `--raw '\e'`, "BSpace": `--raw '\x7f'`,
+	"C-c": `--raw '\x03'`, "C-d": `--raw '\x04'`, "C-u": `--raw '\x15'`,
+}
+
 // typeText reads the text first: a wrong one is refused whoever the agent is.
 func typeText(c *cli.Context) (err error) {
 	words, text := c.Args().Tail(), ""
@@ -101,8 +107,9 @@ func typeText(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if n := len(words) - 1; !r.Raw && n >= 0 && slices.Contains([]string{"Enter", "Escape", "BSpace", "C-c", "C-d", "C-m", "C-u"}, words[n]) {
-		return command.Usage("%q would be typed as a word", words[n]).WithHint("the return key: --enter; other keys: " + rawExample + "; a text can come from a pipe")
+	if n := len(words) - 1; !r.Raw && n >= 0 && keyNames[words[n]] != "" {
+		return command.Usage("%q would be typed as a word", words[n]).WithHint("that key: atm type %s %s; the return key: --enter; "+
+			"a turn is broken off by atm interrupt %[1]s; a text can come from a pipe", c.Args().First(), keyNames[words[n]])
 	}
 	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
 	if !r.Raw && strings.ContainsFunc(text, isKey) {

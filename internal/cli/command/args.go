@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
 )
 
 // A Line is a command line as urfave/cli wants it.
@@ -58,11 +59,16 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 			}
 		}
 	}
+	isNameless := end < len(words) && len(l.Words)+len(l.named)+1 < l.commandAt() && !l.Help // run --as bob -- claude
 	if end < len(words) && words[end] == "--" {
 		end++
 	}
 	l.Words = append(l.Words, words[end:]...)
-	if kinds := l.Kinds(); l.Command != nil && len(l.Words) > len(kinds) && !strings.Contains(l.Command.ArgsUsage, "…") &&
+	kinds := l.Kinds()
+	if n := len(l.Words) - 1; n > 0 && len(kinds) == 1 && len(l.flags) == 0 && l.find("--text") != nil && isText(l.Words[n]) {
+		l.flags, l.Words = append(l.flags, "--text="+l.Words[n]), l.Words[:n] // ack ID "on it"
+	}
+	if l.Command != nil && len(l.Words) > len(kinds) && !strings.Contains(l.Command.ArgsUsage, "…") &&
 		(slices.Contains(listing, l.Words[0]) || onlyOne[l.Words[0]] != "") {
 		l.Words = l.Words[1:] // pending list, thread show ID, stop agent bob
 	}
@@ -70,7 +76,11 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	err := l.fill()
 	l.Args = slices.Concat([]string{app.Name}, l.Global, path, l.flags, []string{"--"}, l.Words)
 	l.JSON = slices.Contains(l.Global, "--json=true")
-	if l.isRefused || err != nil {
+	if isNameless {
+		err = Usage("%s needs %s in front of --", l.Command.HelpName, kinds[0]).WithHint("%s", Example(l.Command))
+	}
+	isSubUnknown := l.Command != nil && len(l.Command.Subcommands) > 0 && len(l.Words) > len(kinds) && !isFlag(words[1])
+	if l.isRefused && !isSubUnknown || err != nil {
 		return l, err
 	}
 	return l, l.checkWords()
@@ -228,6 +238,13 @@ func (l *Line) commandAt() int {
 	return 1 + slices.IndexFunc(fields, func(f string) bool { return strings.HasPrefix(strings.Trim(f, "["), "CMD") })
 }
 
+// isText reports whether a word is several in quotes, none of them an id.
+func isText(word string) bool {
+	words := strings.Fields(word)
+	isID := func(w string) bool { _, bad := wire.ParseFragment(w); return bad == nil }
+	return len(words) > 1 && !slices.ContainsFunc(words, isID)
+}
+
 // checkWords counts what is left by ArgsUsage.
 func (l *Line) checkWords() error {
 	if l.Help || l.Command == nil || l.Command.Args {
@@ -300,6 +317,9 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 	var shown []string
 	for _, f := range c.Command.VisibleFlags() {
 		shown = append(shown, dashed(f.Names()[0]))
+	}
+	if len(shown) == 0 {
+		return e.WithHint("%s", cmp.Or(Meant(c.Command.Name+" ?"), Example(c.Command)))
 	}
 	return e.WithHint("%s --help; its flags: %s", c.Command.HelpName, strings.Join(shown, " "))
 }

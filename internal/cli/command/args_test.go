@@ -104,6 +104,8 @@ func TestParseRefuses(t *testing.T) {
 		{"wait --timeout 5", "without a unit: 5s", ""},
 		{"ls bob carol", `"carol" is one argument too many`, ""},
 		{"run", "atm run needs NAME", "atm run bob -- bash"},
+		{"run --as bob -- bash -x", "atm run needs NAME in front of --", "atm run bob -- bash"},
+		{"team create jobs --members a,b", `unknown command "team create"`, "another team: atm init --team"},
 		{"team create jobs", `unknown command "team create"`, "another team: atm init --team"},
 		{"team ad jobs", `unknown command "team ad"`, `"atm team add"`},
 		{"team frobnicate", `unknown command "team frobnicate"`, "atm team add"},

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +40,21 @@ func Companion(name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// NoCompanion is the error where such a program is missing; does says what for: "which runs agents".
+// FindCompanion is Companion for a program that must be there, and of atm's version; does says what for: "which
+// runs agents".
+func FindCompanion(c *cli.Context, name, does string) (path string, err error) {
+	if path, err = Companion(name); err != nil {
+		return "", NoCompanion(c, name, does)
+	}
+	said, err := exec.Command(path, "version").Output()
+	if version := strings.TrimSpace(string(said)); err != nil || version != name+" "+c.App.Version {
+		return "", Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "it does not say which")).
+			WithHint("%s", InstallHint(c))
+	}
+	return path, nil
+}
+
+// NoCompanion is the error where such a program is missing.
 func NoCompanion(c *cli.Context, name, does string) error {
 	return Failed("%s, %s, is neither beside atm nor on PATH", name, does).WithHint("%s", InstallHint(c))
 }
@@ -52,9 +68,13 @@ func InstallHint(c *cli.Context) string {
 	return "make install in its source, or go install github.com/agentteammail/atm/cmd/...@" + at
 }
 
-// RunCompanion is the program atm-VERB, whose help page atm has: atm starts it with its flags before its
-// words. It returns the exit code.
+// RunCompanion is the program atm-VERB, whose help page atm has: atm asks it for its version, and starts it with
+// its flags before its words. It returns the exit code.
 func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (code int) {
+	if len(words) == 1 && words[0] == "version" {
+		fmt.Printf("atm-%s %s\n", verb, version)
+		return ExitDone
+	}
 	app := &cli.App{
 		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: Flags(), Metadata: map[string]any{},
 		HideHelp: true, HideVersion: true, OnUsageError: UsageError,

@@ -193,7 +193,7 @@ func unknownAgent(u *teams.UnknownError) *Error {
 		e.WithHint("members: %s", Join(u.Members)).WithCandidates(Strings(u.Members)...)
 	}
 	if _, notID := wire.ParseFragment(string(u.Name)); notID == nil {
-		e.WithHint("the id of a message? atm show %s, atm trace %[1]s; %s", u.Name, e.Hint)
+		e.WithHint("the id of a message? atm show %s, atm ack %[1]s, atm trace %[1]s; %s", u.Name, e.Hint)
 	}
 	if near, ok := Nearest(string(u.Name), Strings(u.Members)); ok {
 		e.WithHint("did you mean %q? %s", near, e.Hint)

@@ -33,6 +33,7 @@ var phrases = map[string]string{
 	"check-mail": "ls", "screenshot": "screen", "output": "screen", "halt": "stop", "inspect agent": "status", "show team": "team",
 	"wait-reply": "wait --reply", "wait-idle": "wait --idle", "log": "watch --since 1h --no-follow", "logs": "watch --since 1h --no-follow",
 	"add agent": "team add", "add member": "team add", "create agent": "team add", "new agent": "team add", "tail": "watch --since 1h --no-follow", "follow": "watch", "listen": "watch",
+	"approve list": "pending", "approve ls": "pending", "approve --list": "pending", "busy": "team",
 	"mail -": "ls", "email -": "ls", "unread -": "ls", "history -": "ls --all", "peek -": "read --peek",
 	"team members": "team", "team show": "team", "team status": "team", "team info": "team", "agent show": "status", "agent get": "status", "agent info": "status",
 }
@@ -45,7 +46,7 @@ var sameFlags = map[string]string{
 	"follow": "f watch stream live", "watch": "w f follow live", "all": "a everything", "json": "j", "since": "after newer-than",
 	"limit": "n max head num first", "from": "sender by author", "wait": "w block", "timeout": "for t max-wait wait-timeout",
 	"peek": "no-mark no-mark-read keep keep-unread no-ack dry-run preview", "reason": "r m message because",
-	"cwd": "dir workdir cd C", "detach": "d background bg daemon", "env": "e",
+	"cwd": "dir workdir cd C", "last": "lines", "detach": "d background bg daemon", "env": "e",
 }
 
 // verbFirst puts the words of the verb first, and takes such a noun off.

@@ -114,9 +114,12 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		if names := strings.Fields(words[0]); len(names) > 1 {
 			apart = append(names, words[1:]...)
 		}
+		if c.IsSet("message") {
+			apart = append(slices.Clone(apart), c.String("message"))
+		}
 		if list, n := namesApart(s, apart); list != words[0] && list != "" {
 			return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
-				WithHint("atm send %s \"%s\"%s", list, cmp.Or(strings.Join(apart[n:], " "), c.String("message"), "…"), s.Flags())
+				WithHint("atm send %s \"%s\"%s", list, cmp.Or(strings.Join(apart[n:], " "), "…"), s.Flags())
 		}
 		names, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
 	}

@@ -252,6 +252,9 @@ func status(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 		document, text := any(m), statusText(m)
+		if !c.Args().Present() && !c.Bool("all") {
+			text += "everybody: atm team\n"
+		}
 		if c.IsSet("as-wire") {
 			line, err := wire.Marshal(t.Slot(m))
 			if err != nil {
