@@ -59,11 +59,16 @@ var layers = strings.Fields(`
 	internal/cli/session
 	internal/cli/setup
 	internal/cli
+	internal/room
+	internal/web
+	internal/tui
 	cmd/atm
+	cmd/atm-tui
 	cmd/atm-acp
 	cmd/atm-bridge
 	cmd/atm-runner
 	cmd/atm-mcp
+	cmd/atm-web
 	internal/crashtest
 	internal/machines
 	internal/realagents
@@ -73,8 +78,11 @@ var layers = strings.Fields(`
 // importers are the packages that may import a module that is not ours; tests may
 // import more.
 var importers = map[string][]string{
-	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
+	"charm.land/bubbles":                     {"internal/tui"},
+	"charm.land/bubbletea":                   {"internal/tui"},
+	"charm.land/lipgloss":                    {"internal/tui"},
+	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "internal/web"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "internal/tui", "internal/web", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
 	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp"},
@@ -88,9 +96,9 @@ var importers = map[string][]string{
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
-	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
 	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
-	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "ptyrun/acp"},
+	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui", "ptyrun/acp"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 }
@@ -128,7 +136,7 @@ func TestImports(t *testing.T) {
 
 // The terminal emulator costs every start: it is linked into atm-runner alone.
 func TestEmulatorIsNotInAtm(t *testing.T) {
-	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-acp": false, "./cmd/atm-runner": true} {
+	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-acp": false, "./cmd/atm-tui": false, "./cmd/atm-runner": true} {
 		out, err := exec.Command("go", "list", "-deps", program).Output()
 		if err != nil {
 			t.Fatal(err)

@@ -188,6 +188,19 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 	return more, bad, cmp.Or(err, e)
 }
 
+// IDs lists the messages of a range by name, in the order of Walk: nothing is opened or taken in. With a
+// limit no further day is listed once there are so many.
+func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
+	if err := b.Present(); err != nil {
+		return nil, err
+	}
+	err = b.listPlaces(func(_ place, some []wire.ID) bool {
+		ids = append(ids, some...)
+		return rg.Limit == 0 || len(ids) < rg.Limit
+	}, rg)
+	return ids, err
+}
+
 // openEach opens messages of a place, those that keep accepts (nil: all), and calls f with each and its number
 // until f returns false. What has moved on is passed over.
 func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad func(*BadError), f func(int, *Item) bool) error {

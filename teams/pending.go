@@ -25,7 +25,7 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 		out = append(out, list...)
 		return err
 	})
-	drafts, unreadable := t.drafts(ctx)
+	drafts, unreadable := t.Drafts(ctx)
 	out = append(out, drafts...)
 	remote, unreadRows := t.RemoteMembers()
 	for _, r := range remote {
@@ -73,9 +73,9 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 // belong to no session.
 const draftEvents = 1000
 
-// drafts are what members have made and nobody has said yes or no to: in sessions that go
+// Drafts are what members have made and nobody has said yes or no to: in sessions that go
 // on, or announced lately outside of any.
-func (t *Team) drafts(ctx context.Context) (out []policy.Question, err error) {
+func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 	sessions, bad, err := t.Sessions().List()
 	errs := []error{err}
 	for _, b := range bad {

@@ -52,7 +52,7 @@ func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) 
 	}
 	if t, err := r.Team(m.From.Team); m.From.Host != "" && err == nil {
 		sent := mailbox.Range{Sent: true, Since: m.ID.Time().Add(-24 * time.Hour)}
-		out, _ = t.collect(ctx, sent, func(it *mailbox.Item) bool {
+		out, _ = t.collect(ctx, sent, nil, func(it *mailbox.Item) bool {
 			return Answers(it.Message, m.ID) && (from == wire.Address{} || it.From == from)
 		})
 		slices.SortFunc(out, byID)
@@ -63,21 +63,24 @@ func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) 
 func byID(a, b *mailbox.Item) int { return strings.Compare(string(a.ID), string(b.ID)) }
 
 // Thread is a conversation: every message of the thread in the mailboxes of the team and
-// among what its members sent, each once, in order.
-func (t *Team) Thread(ctx context.Context, thread wire.ID) ([]*mailbox.Item, error) {
+// among what its members sent, each once, in order. Of some members only, if they are named.
+func (t *Team) Thread(ctx context.Context, thread wire.ID, of ...wire.Name) ([]*mailbox.Item, error) {
 	rg := mentioning(thread)
 	rg.Withdrawn, rg.Sent = true, true
-	out, err := t.collect(ctx, rg, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
+	out, err := t.collect(ctx, rg, of, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
 	// By time: an ack or a notice has an id derived from what it is about.
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), byID(a, b)) })
 	return out, err
 }
 
-// collect walks all members' mailboxes and returns the messages that match, each once.
+// collect walks the mailboxes of members, all if none is named, and returns the messages that match, each once.
 // What cannot be read hides nothing else.
-func (t *Team) collect(ctx context.Context, rg mailbox.Range, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
+func (t *Team) collect(ctx context.Context, rg mailbox.Range, of []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	found := map[wire.ID]*mailbox.Item{}
 	err := t.Each(func(b *mailbox.Box) error {
+		if len(of) > 0 && !slices.Contains(of, b.Agent()) {
+			return nil
+		}
 		_, _, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
 			// A copy in a mailbox says more than the sender's index.
 			if old := found[it.ID]; (old == nil || old.State == "") && matches(it) {
@@ -150,7 +153,7 @@ func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
 		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"), Withdrawn: len(q.In) == 0,
 		Since: q.Since, Times: !q.Since.IsZero(),
 	}
-	out, err := t.collect(ctx, rg, func(it *mailbox.Item) bool { return q.matches(it, t.Name) })
+	out, err := t.collect(ctx, rg, nil, func(it *mailbox.Item) bool { return q.matches(it, t.Name) })
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return byID(b, a) })
 	return out, err
 }

@@ -123,6 +123,26 @@ func (o *Outgoing) Once(name string) (known bool, err error) {
 	return known, nil
 }
 
+// Deliver delivers a message that was prepared, and marks what it answers once the sender of that has the
+// answer (MarkAnswered, whose error it returns). What became of it at each recipient is in Post.Outcomes.
+func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
+	mailbox.Deliver(ctx, o.Post)
+	for _, out := range o.Post.Outcomes {
+		if o.Parent != nil && out.Err == nil && o.Parent.From == out.Box.Address() {
+			return r.MarkAnswered(ctx, o.From, o.Parent)
+		}
+	}
+	return nil
+}
+
+// Unmarked says in words that a message was sent, and why what it answers is not marked.
+func Unmarked(err error) string {
+	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased || errors.Is(err, mailbox.ErrNotHeld) {
+		return fmt.Sprintf("sent, but it is no ack: %v", err)
+	}
+	return fmt.Sprintf("sent; the message answered: %v", err)
+}
+
 // deliver sends a message to one member, as one act.
 func (r *Root) deliver(ctx context.Context, o *Outgoing) error {
 	if err := r.PrepareAll(o); err != nil {

@@ -26,6 +26,13 @@ var companions = []*cli.Command{
 			"stdout carries the protocol alone; it ends when its client closes stdin.",
 	},
 	{
+		Name: "tui", Usage: "the team, your mail and what waits for you, in a terminal",
+		UsageText: "atm tui --as me\natm tui                looks only",
+		Description: "a approve, x reject, r reply, s send, k ack, Space read, Enter open, t attach, i interrupt,\n" +
+			"/ search, e in $EDITOR, ? all keys, q leave. Tab goes from pane to pane; the mouse works.\n" +
+			"Looking marks nothing. It rings for what has come to wait for you.",
+	},
+	{
 		Name: "acp", ArgsUsage: "NAME", Usage: "talk to a member from an editor: an ACP agent on stdio",
 		UsageText: "atm acp bob --as me\natm acp bob --as me --root /home/me/app/.atm    what an editor starts, from wherever",
 		Description: "A session is a thread, so the same one can be loaded again. A prompt is a message, and ends with\n" +
@@ -41,6 +48,14 @@ var companions = []*cli.Command{
 			"First: atm bridge keygen on each machine, and atm bridge trust on the others.",
 		Subcommands: setup.BridgeCommands,
 		Flags:       command.CompanionFlags["bridge"],
+	},
+	{
+		Name: "web", Usage: "the team in a browser: who is busy, what waits for you, what was said",
+		UsageText: "atm web --as me\natm web --export DIR           the pages as files, to show to others",
+		Description: "It prints an address that lets one browser in; on a terminal it opens another one. Ctrl-C ends it.\n" +
+			"Without --as it is to look at only. Looking marks nothing; what a button does, the verb of that name\n" +
+			"would let you do.",
+		Flags: command.CompanionFlags["web"],
 	},
 }
 

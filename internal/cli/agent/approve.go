@@ -1,17 +1,13 @@
 package agent
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -34,71 +30,33 @@ var rejectCommand = &cli.Command{
 	Action:      func(c *cli.Context) error { return answerQuestion(c, true) },
 }
 
-// A decision is a person's, or the lead's, answer to what an agent asks.
-type decision struct {
-	*call
-	q      policy.Question
-	isDeny bool
-	option string
-	reason string
-}
-
 func answerQuestion(c *cli.Context, isDeny bool) error {
-	d := &decision{call: &call{c: c}, isDeny: isDeny, option: strings.Join(c.Args().Tail(), " "), reason: c.String("reason")}
-	if c.IsSet("reason") && strings.TrimSpace(d.reason) == "" {
+	a := command.Answer{IsDeny: isDeny, Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason")}
+	if c.IsSet("reason") && strings.TrimSpace(a.Reason) == "" {
 		return command.Usage("--reason is empty").WithHint("leave it out, or say why")
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	if err := d.open(ctx); err != nil {
-		return err
-	}
-	do := d.answerDialog
-	if d.q.Kind == policy.KindDraft {
-		do = d.answerDraft
-	} else if d.option != "" {
-		var err error
-		if d.option, err = d.q.Choose(d.option); err != nil {
-			return command.Usage("%s", letter.Escape(err.Error())).
-				WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", d.q.Agent)
-		}
-	}
-	if d.q.Host != "" {
-		do = d.answerRemote
-	}
-	r, err := do(ctx)
+	s, err := command.OpenTeam(c)
 	if err != nil {
 		return err
 	}
-	return command.Print(c, r)
-}
-
-// open finds the question, and refuses whoever may not answer it: from within an agent's environment that
-// agent counts, whatever --as says.
-func (d *decision) open(ctx context.Context) (err error) {
-	if d.s, err = command.OpenTeam(d.c); err != nil {
+	if s, err = s.Acting(); err != nil {
 		return err
 	}
-	who, _ := d.s.Actor()
-	if who == "" {
-		_, err := command.OpenMe(d.c)
-		return cmp.Or(err, d.s.MayAnswer(d.q))
-	}
-	if d.s.Me, err = d.s.Team.Member(who); err != nil {
-		return err
-	}
-	if err := d.s.MayWrite(); err != nil {
-		return err
-	}
-	if d.q, err = findQuestion(ctx, d.s, d.c.Args().First()); err != nil {
-		e := command.Explain(d.c, err)
+	q, err := findQuestion(ctx, s, c.Args().First())
+	if err != nil {
+		e := command.Explain(c, err)
 		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
 			e.WithHint("atm pending lists what is asked; %s", e.Hint)
 		}
 		return e
 	}
-	d.box = d.s.Team.Box(d.q.Agent)
-	return d.s.MayAnswer(d.q)
+	o, err := s.Decide(ctx, q, a)
+	if err != nil {
+		return err
+	}
+	return command.Print(c, result{Name: q.Agent, State: o.Done, Detail: o.Detail, Ended: o.Ended})
 }
 
 // findQuestion is the open question that a word means.
@@ -122,71 +80,4 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 		}
 	}
 	return q, err
-}
-
-// answerDialog answers what an agent asks. Without an option it is the one that says so, once.
-func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
-	r, err = d.result(d.s.Answer(ctx, d.q, command.Answer{Option: d.option, IsDeny: d.isDeny, Reason: d.reason}))
-	if err == nil && d.reason != "" && !d.q.ByWire {
-		_, err = d.send(ctx, d.box.Address())
-	}
-	return r, err
-}
-
-// answerRemote sends the answer to the agent's own host, which judges it.
-func (d *decision) answerRemote(ctx context.Context) (r result, err error) {
-	to, err := d.s.Address(string(d.q.Agent))
-	if err != nil {
-		return r, err
-	}
-	id, err := d.send(ctx, to)
-	r = result{Name: d.q.Agent, State: "sent " + id.Short(6), Detail: string(d.q.Host) + " decides whether it counts"}
-	if !d.s.Team.IsBridged() {
-		r.Detail += "; bridge is off: goes out when it runs"
-	}
-	return r, err
-}
-
-// send sends the answer as a message: why the agent was refused, or to another host what is answered.
-func (d *decision) send(ctx context.Context, to wire.Address) (wire.ID, error) {
-	reply, did := teams.PermissionReply{Decision: "approve", Question: d.q.ID, Option: d.option, Reason: d.reason}, "approved"
-	if d.isDeny {
-		reply.Decision, did = "reject", "rejected"
-	}
-	payload, _ := json.Marshal(reply)
-	m := &wire.Message{
-		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: d.s.Origin(), Body: cmp.Or(d.reason, did),
-		Subject: did + ": " + oneLine(cmp.Or(d.q.Tool, d.q.Prompt), 80), Payload: payload,
-	}
-	if id, ok := d.q.MessageID(); ok {
-		m.InReplyTo = id
-	}
-	o, err := outgoing(d.s, to, m)
-	if err != nil {
-		return "", err
-	}
-	mailbox.Deliver(ctx, o.Post)
-	return m.ID, o.Post.Outcomes[0].Err
-}
-
-// answerDraft says yes or no to a draft, as human input to the agent that made it.
-func (d *decision) answerDraft(ctx context.Context) (r result, err error) {
-	if d.option != "" {
-		return r, command.Usage("a draft has no options").WithHint("atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(d.q))
-	}
-	r = result{Name: d.q.Agent, State: "approved draft " + d.q.ID}
-	in := wire.HumanInput{Kind: "approve", DraftID: wire.UUID(d.q.ID)}
-	if d.isDeny {
-		r.State, in.Kind, in.Reason = "rejected draft "+d.q.ID, "reject", d.reason
-	}
-	from := teams.SessionInput{From: d.s.Me, Input: in, Origin: d.s.Origin(), Person: command.Person()}
-	out, err := d.s.Team.AnswerDraft(ctx, d.q, from)
-	_, isOver := errors.AsType[*wire.SessionError](err)
-	if isOver || errors.Is(err, teams.ErrForbidden) {
-		return r, command.Refused("%w", err).WithHint("atm session show %s", d.q.Agent)
-	}
-	if err == nil {
-		r.Detail = "sent " + out.Message.ID.Short(6)
-	}
-	return r, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -129,48 +128,4 @@ type turnList struct {
 	Turns []teams.Turn `json:"turns"`
 }
 
-func (l turnList) String() string {
-	var lines []string
-	for _, t := range l.Turns {
-		line := cmp.Or(t.Status, "over")
-		if t.Duration > 0 {
-			line = letter.Span(t.Duration) + "  " + line
-		}
-		if t.Began != nil {
-			line = command.Stamp(*t.Began) + "  " + line
-		}
-		if len(t.Messages) > 0 {
-			line += "  mail " + command.Shorts(t.Messages)
-		}
-		lines = append(lines, line)
-		lines = append(lines, l.said("  > ", t.Prompt)...)
-		var tools []string
-		for _, c := range t.Tools {
-			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
-		}
-		lines = append(lines, l.said("  * ", strings.Join(tools, "\n"))...)
-		lines = append(lines, l.said("  < ", t.Response)...)
-	}
-	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known; its mail: atm ls %[1]s --all", l.Agent))
-}
-
-// maxLines is how many lines of a prompt or an answer history shows.
-const maxLines = 12
-
-// said are the lines of a prompt or an answer, the first behind a mark.
-func (l turnList) said(mark, text string) (out []string) {
-	if text == "" {
-		return nil
-	}
-	lines := strings.Split(strings.Trim(text, "\n"), "\n")
-	for i, line := range lines[:min(len(lines), maxLines)] {
-		if i > 0 {
-			mark = "    "
-		}
-		out = append(out, mark+letter.Clip(letter.Escape(strings.TrimRight(line, " \r")), 160))
-	}
-	if more := len(lines) - maxLines; more > 0 {
-		out = append(out, fmt.Sprintf("    … %d more lines: atm history %s --json", more, l.Agent))
-	}
-	return out
-}
+func (l turnList) String() string { return command.Turns(l.Agent, l.Turns) }

@@ -4,11 +4,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -21,8 +26,106 @@ type Answer struct {
 	By     wire.Name // "": whoever this process acts for
 }
 
-// Answer answers a question of a member of this team: through the asker's runner, or on the wire where it
-// was asked.
+// Acting is the scope of whoever this process acts for: from within an agent's environment that is the
+// agent, whatever --as says.
+func (s *Scope) Acting() (*Scope, error) {
+	acting := *s
+	who, _ := s.Actor()
+	if who == "" {
+		return nil, cmp.Or(acting.findMe(), s.MayAnswer(policy.Question{}))
+	}
+	var err error
+	if acting.Me, err = s.Team.Member(who); err != nil {
+		return nil, err
+	}
+	return &acting, acting.MayWrite()
+}
+
+// Decide answers a question, and tells the asker why it was refused. In an Acting scope; whoever may not is
+// refused. An option may be its number, its label or the beginning of that.
+func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	if err := s.MayAnswer(q); err != nil {
+		return o, err
+	}
+	if q.Kind == policy.KindDraft {
+		return s.answerDraft(ctx, q, a)
+	}
+	if a.Option != "" {
+		if a.Option, err = q.Choose(a.Option); err != nil {
+			return o, Usage("%s", letter.Escape(err.Error())).
+				WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", q.Agent)
+		}
+	}
+	if q.Host != "" {
+		return s.answerRemote(ctx, q, a)
+	}
+	o, err = s.Answer(ctx, q, a)
+	if err == nil && a.Reason != "" && !q.ByWire {
+		_, err = s.sendAnswer(ctx, s.Team.Box(q.Agent).Address(), q, a)
+	}
+	return o, err
+}
+
+// answerRemote sends the answer to the asker's own host, which judges it.
+func (s *Scope) answerRemote(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	to, err := s.Address(string(q.Agent))
+	if err != nil {
+		return o, err
+	}
+	id, err := s.sendAnswer(ctx, to, q, a)
+	o = control.Outcome{Done: "sent " + id.Short(6), Detail: string(q.Host) + " decides whether it counts"}
+	if !s.Team.IsBridged() {
+		o.Detail += "; bridge is off: goes out when it runs"
+	}
+	return o, err
+}
+
+// sendAnswer sends the answer as a message: why the asker was refused, or to another host what is answered.
+func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
+	reply, did := teams.PermissionReply{Decision: "approve", Question: q.ID, Option: a.Option, Reason: a.Reason}, "approved"
+	if a.IsDeny {
+		reply.Decision, did = "reject", "rejected"
+	}
+	payload, _ := json.Marshal(reply)
+	about := strings.Join(strings.Fields(cmp.Or(q.Tool, q.Prompt)), " ")
+	m := &wire.Message{
+		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
+		Subject: did + ": " + letter.Clip(letter.Escape(about), 80), Payload: payload,
+	}
+	if id, ok := q.MessageID(); ok {
+		m.InReplyTo = id
+	}
+	o := &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m, Person: Person()}
+	if err := s.Root.PrepareAll(o); err != nil {
+		return "", err
+	}
+	mailbox.Deliver(ctx, o.Post)
+	return m.ID, o.Post.Outcomes[0].Err
+}
+
+// answerDraft says yes or no to a draft, as human input to the agent that made it.
+func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	if a.Option != "" {
+		return o, Usage("a draft has no options").WithHint("atm approve %s, or atm reject %[1]s --reason \"…\"", wire.ID(q.ID).Short(6))
+	}
+	o.Done = "approved draft " + q.ID
+	in := wire.HumanInput{Kind: "approve", DraftID: wire.UUID(q.ID)}
+	if a.IsDeny {
+		o.Done, in.Kind, in.Reason = "rejected draft "+q.ID, "reject", a.Reason
+	}
+	out, err := s.Team.AnswerDraft(ctx, q, teams.SessionInput{From: s.Me, Input: in, Origin: s.Origin(), Person: Person()})
+	_, isOver := errors.AsType[*wire.SessionError](err)
+	if isOver || errors.Is(err, teams.ErrForbidden) {
+		return o, Refused("%w", err).WithHint("atm session show %s", q.Agent)
+	}
+	if err == nil {
+		o.Detail = "sent " + out.Message.ID.Short(6)
+	}
+	return o, err
+}
+
+// Answer answers a question of a member of this team, in the name of whoever this process acts for: through
+// the asker's runner, or on the wire where it was asked.
 func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
 	who := a.By
 	if who == "" {

@@ -189,6 +189,9 @@ func Explain(c *cli.Context, err error) *Error {
 	return e
 }
 
+// Explain is Explain for a program that shows errors itself.
+func (s *Scope) Explain(err error) *Error { return Explain(s.c, err) }
+
 // unknownAgent is the error for a name that is nobody's: with the nearest one,
 // and in a small team with all of them.
 func unknownAgent(u *teams.UnknownError) *Error {

@@ -219,6 +219,52 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 	return a, Usage("%v", err).WithHint("%s", hint)
 }
 
+// Addresses reads names, also several with commas between; all is everybody but me.
+func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
+	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
+		name = strings.TrimSpace(name)
+		if name == "" {
+			return nil, s.ToWhom()
+		}
+		if every := strings.TrimPrefix(name, "@"); slices.Contains([]string{"all", "everyone", "everybody", "*"}, every) && !s.IsMember(every) {
+			members, err := s.Team.Agents()
+			if err != nil {
+				return nil, err // nobody is left out in silence
+			}
+			for _, n := range members {
+				if n != s.Me.Agent() {
+					to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
+				}
+			}
+			remote, err := s.Team.Rows()
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range remote {
+				for _, m := range r.Members {
+					to = append(to, wire.Address{Agent: m.Name, Team: s.Team.Name, Host: r.Host})
+				}
+			}
+			continue
+		}
+		a, err := s.Address(name)
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, a)
+	}
+	if len(to) == 0 {
+		return nil, Usage("there is nobody but you in team %q", s.Team.Name).WithHint("atm team add NAME")
+	}
+	return to, nil
+}
+
+// ToWhom is the error where nobody is named to write to.
+func (s *Scope) ToWhom() error {
+	return Usage("to whom? members: %s", Join(s.Names())).
+		WithHint("atm send NAME \"text\"").WithCandidates(Strings(s.Names())...)
+}
+
 // Member is the mailbox that a word means, of a member on this machine.
 func (s *Scope) Member(word string) (*mailbox.Box, error) {
 	a, err := s.Address(word)

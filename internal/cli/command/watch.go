@@ -19,12 +19,16 @@ var ErrQuit = errors.New("left by q")
 // WezTerm, kitty and Windows Terminal know OSC 9, foot, rxvt and VTE's OSC 777. Any
 // other terminal passes both over. Into a pipe nothing is written.
 func Notify(title, text string) {
-	if !Terminal() {
-		return
+	if Terminal() {
+		os.Stdout.WriteString(Notification(title, text))
 	}
+}
+
+// Notification is what Notify writes.
+func Notification(title, text string) string {
 	clean := func(s string) string { return letter.Clip(letter.Escape(strings.ReplaceAll(s, ";", ",")), 200) }
 	title, text = clean(title), clean(text)
-	os.Stdout.WriteString("\a\x1b]9;" + title + ": " + text + "\x1b\\\x1b]777;notify;" + title + ";" + text + "\x1b\\")
+	return "\a\x1b]9;" + title + ": " + text + "\x1b\\\x1b]777;notify;" + title + ";" + text + "\x1b\\"
 }
 
 // A Repaint shows lines on a screen of their own and shows them again, until q or

@@ -53,19 +53,8 @@ func newResult(id wire.ID) *result {
 // reached adds a recipient that the message reached; note says more than what is to be expected of it.
 func (r *result) reached(s *command.Scope, box *mailbox.Box, urgent bool, note string) {
 	a := box.Address()
-	d := delivered{To: a.String(), State: "unknown", note: "unknown"}
-	if t, err := s.Root.Team(a.Team); err == nil && a.Host != "" {
-		m, _ := t.Remote(a.Agent, a.Host)
-		d.State = cmp.Or(string(m.State), d.State)
-		if d.note = "bridge is off: goes out when it runs"; t.IsBridged() {
-			d.note = "goes out now"
-		}
-	} else if err == nil {
-		if m, err := t.Summary(a.Agent); err == nil {
-			d.Running, d.State, d.note = m.Running, string(m.State), m.Forecast(time.Now(), urgent)
-		}
-	}
-	d.note = cmp.Or(note, d.note)
+	m, forecast := s.Root.Forecast(a, urgent)
+	d := delivered{To: a.String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: cmp.Or(note, forecast)}
 	r.Delivered = append(r.Delivered, d)
 }
 
@@ -172,7 +161,7 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 
 // post delivers a message that was prepared, and marks what it answers.
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
-	mailbox.Deliver(ctx, o.Post)
+	unmarked := s.Root.Deliver(ctx, o)
 	r := newResult(o.Message.ID)
 	for _, out := range o.Post.Outcomes {
 		note, differs, err := "", false, out.Err
@@ -191,14 +180,9 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		}
 		r.reached(s, out.Box, o.Message.Urgent(), note)
 		r.Delivered[len(r.Delivered)-1].Differs = differs
-		if o.Parent != nil && o.Parent.From == out.Box.Address() {
-			err := s.Root.MarkAnswered(ctx, s.Me, o.Parent)
-			if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased || errors.Is(err, mailbox.ErrNotHeld) {
-				command.Warn(c, "sent, but it is no ack: %v", err)
-			} else if err != nil {
-				command.Warn(c, "sent; the message answered: %v", err)
-			}
-		}
+	}
+	if unmarked != nil {
+		command.Warn(c, "%v", teams.Unmarked(unmarked))
 	}
 	for _, f := range o.Failed {
 		r.missed(c, f.To, f.Err)
@@ -249,7 +233,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		ids = append(ids, r.Reply.ID)
 		shown := s.Renderer()
 		shown.LimitToPage()
-		doc = append(doc, letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
+		doc = append(doc, command.Letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
 	}
 	if c.Bool("json") {
 		if doc, err = command.JSON(r); err != nil {
@@ -336,7 +320,7 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
 	o := &teams.Outgoing{From: s.Me, Message: m, Given: m.ID != ""}
-	if o.To, err = addresses(s, to); err != nil {
+	if o.To, err = s.Addresses(to); err != nil {
 		return nil, err
 	}
 	if m.InReplyTo != "" {

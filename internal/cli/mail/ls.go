@@ -349,41 +349,14 @@ func cells(r *letter.Renderer, m message) []string {
 		}
 		from += " to " + strings.Join(to, ",")
 	}
-	var notes []string
-	note := func(text string, isSo bool) {
-		if isSo && text != "" {
-			notes = append(notes, text)
-		}
-	}
-	note("read", m.State == mailbox.Done)
-	note(string(m.State), m.State != mailbox.Done && m.State != mailbox.Unread)
-	note("wants ack", m.RequiresAck && (m.State == mailbox.Unread || m.State == ""))
-	note(r.Lease(teams.LeaseFlags(m.Item)), true)
-	note("urgent", m.Urgent())
-	note("expired", m.Expired(r.Now))
-	if m.SupersededBy != "" {
-		note("superseded by "+r.Short(m.SupersededBy), true)
-	}
-	return []string{id, from, age, strings.Join(notes, ", "), title}
-}
-
-// letters are whole messages, each as a piece to print; behind are further items, which
-// may replace or follow these.
-func letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
-	flags := mailbox.Flags(items, behind)
-	for i, it := range items {
-		f := teams.LeaseFlags(it)
-		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
-		pieces = append(pieces, r.Render(it.Message, f))
-	}
-	return pieces
+	return []string{id, from, age, command.Notes(r, m.Item), title}
 }
 
 // printLetters prints whole messages.
 func printLetters(c *cli.Context, r *letter.Renderer, items []*mailbox.Item, none string) error {
 	l, text := newListing(items), ""
 	r.Digits = letter.ShortLength(l.ids())
-	for _, piece := range letters(r, items, nil) {
+	for _, piece := range command.Letters(r, items, nil) {
 		text += string(piece)
 	}
 	if text == "" {

@@ -205,7 +205,7 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	var pieces [][]byte
 	if !p.c.Bool("json") || command.Via(p.c) != "" {
 		r.Digits = letter.ShortLength(append(l.ids(), owed...))
-		pieces = letters(r, b.Items, b.Ahead)
+		pieces = command.Letters(r, b.Items, b.Ahead)
 		if !p.follows {
 			pieces = append(pieces, []byte(p.foot(b, owed, total)))
 		}

@@ -38,7 +38,7 @@ var sendCommand = &cli.Command{
 			return err
 		}
 		o := &teams.Outgoing{}
-		if o.To, err = addresses(s, names); err != nil {
+		if o.To, err = s.Addresses(names); err != nil {
 			return err
 		}
 		if c.IsSet("reply-to") {
@@ -108,7 +108,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 			words = words[1:] // send message to bob "…"
 		}
 		if len(words) == 0 {
-			return nil, nil, toWhom(s)
+			return nil, nil, s.ToWhom()
 		}
 		apart := words
 		if names := strings.Fields(words[0]); len(names) > 1 {
@@ -143,51 +143,6 @@ func namesApart(s *command.Scope, words []string) (list string, n int) {
 	}
 	all = slices.DeleteFunc(all, func(name string) bool { return name == "" }) // a comma alone
 	return strings.Join(all, ","), n
-}
-
-func toWhom(s *command.Scope) error {
-	return command.Usage("to whom? members: %s", command.Join(s.Names())).
-		WithHint("atm send NAME \"text\"").WithCandidates(command.Strings(s.Names())...)
-}
-
-// addresses reads names, also several with commas between; all is everybody but me.
-func addresses(s *command.Scope, names []string) (to []wire.Address, err error) {
-	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
-		name = strings.TrimSpace(name)
-		if name == "" {
-			return nil, toWhom(s)
-		}
-		if every := strings.TrimPrefix(name, "@"); slices.Contains([]string{"all", "everyone", "everybody", "*"}, every) && !s.IsMember(every) {
-			members, err := s.Team.Agents()
-			if err != nil {
-				return nil, err // nobody is left out in silence
-			}
-			for _, n := range members {
-				if n != s.Me.Agent() {
-					to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
-				}
-			}
-			remote, err := s.Team.Rows()
-			if err != nil {
-				return nil, err
-			}
-			for _, r := range remote {
-				for _, m := range r.Members {
-					to = append(to, wire.Address{Agent: m.Name, Team: s.Team.Name, Host: r.Host})
-				}
-			}
-			continue
-		}
-		a, err := s.Address(name)
-		if err != nil {
-			return nil, err
-		}
-		to = append(to, a)
-	}
-	if len(to) == 0 {
-		return nil, command.Usage("there is nobody but you in team %q", s.Team.Name).WithHint("atm team add NAME")
-	}
-	return to, nil
 }
 
 // compose makes the message of flags and words, and delivers it.

@@ -1,0 +1,91 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Letters are whole messages, each as a piece to print; behind are further items, which
+// may replace or follow these.
+func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
+	flags := mailbox.Flags(items, behind)
+	for i, it := range items {
+		f := teams.LeaseFlags(it)
+		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
+		pieces = append(pieces, r.Render(it.Message, f))
+	}
+	return pieces
+}
+
+// Notes are what is to be known about a message beside who wrote it and when: "owed, urgent".
+func Notes(r *letter.Renderer, m *mailbox.Item) string {
+	var notes []string
+	note := func(text string, isSo bool) {
+		if isSo && text != "" {
+			notes = append(notes, text)
+		}
+	}
+	note("read", m.State == mailbox.Done)
+	note(string(m.State), m.State != mailbox.Done && m.State != mailbox.Unread)
+	note("wants ack", m.RequiresAck && (m.State == mailbox.Unread || m.State == ""))
+	note(r.Lease(teams.LeaseFlags(m)), true)
+	note("urgent", m.Urgent())
+	note("expired", m.Expired(r.Now))
+	if m.SupersededBy != "" {
+		note("superseded by "+r.Short(m.SupersededBy), true)
+	}
+	return strings.Join(notes, ", ")
+}
+
+// Turns are an agent's turns as history shows them: when, how long, how they ended, and what was said.
+func Turns(agent wire.Name, turns []teams.Turn) string {
+	var lines []string
+	for _, t := range turns {
+		line := cmp.Or(t.Status, "over")
+		if t.Duration > 0 {
+			line = letter.Span(t.Duration) + "  " + line
+		}
+		if t.Began != nil {
+			line = Stamp(*t.Began) + "  " + line
+		}
+		if len(t.Messages) > 0 {
+			line += "  mail " + Shorts(t.Messages)
+		}
+		lines = append(lines, line)
+		lines = append(lines, saidIn(agent, "  > ", t.Prompt)...)
+		var tools []string
+		for _, c := range t.Tools {
+			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
+		}
+		lines = append(lines, saidIn(agent, "  * ", strings.Join(tools, "\n"))...)
+		lines = append(lines, saidIn(agent, "  < ", t.Response)...)
+	}
+	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known; its mail: atm ls %[1]s --all", agent))
+}
+
+// maxLines is how many lines of a prompt or an answer history shows.
+const maxLines = 12
+
+// saidIn are the lines of a prompt or an answer, the first behind a mark.
+func saidIn(agent wire.Name, mark, text string) (out []string) {
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	for i, line := range lines[:min(len(lines), maxLines)] {
+		if i > 0 {
+			mark = "    "
+		}
+		out = append(out, mark+letter.Clip(letter.Escape(strings.TrimRight(line, " \r")), 160))
+	}
+	if more := len(lines) - maxLines; more > 0 {
+		out = append(out, fmt.Sprintf("    … %d more lines: atm history %s --json", more, agent))
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package room
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// look is what was seen of each member when something last happened to it.
+type look struct {
+	*Room
+	members            map[wire.Name]teams.Member
+	asked              map[wire.Name][]policy.Question
+	drafts             []policy.Question
+	unread, owed, read []wire.ID
+	problems           map[wire.Name]string
+}
+
+// one looks at a member. What cannot be read hides nothing else.
+func (l *look) one(ctx context.Context, name wire.Name) {
+	m, err := l.scope.Team.Status(ctx, name)
+	asked, err2 := l.scope.Team.Questions(name)
+	if m.Running {
+		m.PresenceAt = nil // it is the moment of the look
+	}
+	l.members[name], l.asked[name] = m, asked
+	delete(l.problems, name)
+	if err := cmp.Or(err, teams.Unreadable(l.scope.Team.Box(name), err2)); err != nil {
+		l.problems[name] = err.Error()
+	}
+}
+
+// atMail looks at what I have not settled, and at what I have read as well.
+func (l *look) atMail(andRead bool) {
+	me := l.scope.Me
+	if me == nil {
+		return
+	}
+	l.unread, _ = me.IDs(mailbox.Range{Unread: true, Newest: true}) // the row says what cannot be read
+	l.owed, _ = me.IDs(mailbox.Range{Owed: true, Newest: true})
+	if andRead {
+		l.read, _ = me.IDs(mailbox.Range{Done: true, Archive: true, Newest: true, Limit: keepRead})
+	}
+}
+
+func (l *look) atDrafts(ctx context.Context) {
+	l.drafts, _ = l.scope.Team.Drafts(ctx) // atm pending says what cannot be read
+}
+
+// await waits until something happens, or until a moment, and looks at whom it happened to.
+func (l *look) await(ctx context.Context, w *watcher.Watcher, until time.Time) error {
+	touched := map[wire.Name]bool{} // true: by an event
+	hasDraft := false
+	for {
+		limited, cancel := context.WithDeadline(ctx, until)
+		e, err := w.Next(limited)
+		cancel()
+		if err != nil && ctx.Err() == nil && limited.Err() != nil {
+			break
+		} else if err != nil {
+			return err
+		}
+		if len(touched) == 0 {
+			until = time.Now().Add(settle)
+		}
+		touched[e.Agent] = touched[e.Agent] || e.Message == nil
+		hasDraft = hasDraft || e.Message != nil && e.Message.Type == wire.TypeHumanInput ||
+			e.Event != nil && (e.Event.Kind == "draft_ready" || strings.HasPrefix(e.Event.Kind, "session_"))
+	}
+	for name, byEvent := range touched {
+		l.one(ctx, name)
+		if l.scope.Me != nil && name == l.scope.Me.Agent() {
+			l.atMail(byEvent)
+		}
+	}
+	if hasDraft {
+		l.atDrafts(ctx)
+	}
+	return nil
+}
+
+// snapshot puts together what was seen.
+func (l *look) snapshot() Snapshot {
+	s, _ := l.Snapshot()
+	next := Snapshot{Root: s.Root, Team: s.Team, Me: s.Me, Unread: l.unread, Owed: l.owed, Read: l.read}
+	add := func(list []policy.Question) {
+		for _, q := range list {
+			isMine := s.Me != "" && q.ID != "" && l.scope.MayAnswer(q) == nil
+			next.Waiting = append(next.Waiting, Question{q, isMine})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.members)) {
+		next.Members = append(next.Members, l.members[name])
+		add(l.asked[name])
+	}
+	add(l.drafts)
+	slices.SortStableFunc(next.Waiting, func(a, b Question) int {
+		if a.Mine != b.Mine {
+			return map[bool]int{true: -1, false: 1}[a.Mine]
+		}
+		return a.Since.Compare(b.Since)
+	})
+	if next.Problem = strings.Join(slices.Sorted(maps.Values(l.problems)), "; "); next.Problem != "" {
+		next.Problem += ": atm doctor"
+	}
+	return next
+}

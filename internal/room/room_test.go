@@ -1,0 +1,337 @@
+//go:build linux || darwin || freebsd
+
+package room
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/urfave/cli/v2"
+
+	app "github.com/agentteammail/atm/internal/cli"
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/runner"
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+func TestMain(m *testing.M) {
+	for _, kv := range os.Environ() {
+		k, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(k, "ATM_") || slices.Contains(command.AgentMarks(), k) {
+			os.Unsetenv(k)
+		}
+	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0")
+	testscript.Main(m, map[string]func(){
+		"atm":        func() { os.Exit(app.Run("dev", os.Args[1:])) },
+		"atm-runner": func() { os.Exit(runner.Main("dev", os.Args[1:])) },
+		"fakeagent":  func() { os.Exit(testagent.Main()) },
+	})
+}
+
+// team is a team in a directory of its own; commands are processes.
+type team struct {
+	testing.TB
+	dir string
+}
+
+func newTeam(t testing.TB, members ...string) *team {
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("XDG_STATE_HOME", dir)
+	team := &team{t, dir}
+	team.atm(append([]string{"init"}, members...)...)
+	return team
+}
+
+// atm is what a command prints.
+func (t *team) atm(words ...string) string {
+	t.Helper()
+	c := exec.Command("atm", words...)
+	c.Dir = t.dir
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("atm %q: %v\n%s", words, err, out)
+	}
+	return string(out)
+}
+
+// open opens a room in this process, as somebody, or nobody.
+func (t *team) open(as string) (r *Room) {
+	t.Helper()
+	words := []string{"--root", filepath.Join(t.dir, ".atm")}
+	if as != "" {
+		words = append(words, "--as", as)
+	}
+	code := command.RunCompanion("room", "dev", words, func(c *cli.Context) error {
+		s, err := command.OpenMeIfSaid(c)
+		if err == nil {
+			r = Open(s)
+		}
+		return err
+	})
+	if code != 0 {
+		t.Fatal("the room cannot be opened")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		r.scope.Root.Close()
+	})
+	return r
+}
+
+// until waits until a snapshot is as wanted.
+func (t *team) until(r *Room, what string, isSo func(*Snapshot) bool) *Snapshot {
+	t.Helper()
+	for late := time.After(20 * time.Second); ; {
+		s, newer := r.Snapshot()
+		if s.Version > 0 && isSo(s) {
+			return s
+		}
+		select {
+		case <-newer:
+		case <-late:
+			t.Fatalf("never: %s; %+v", what, s)
+		}
+	}
+}
+
+// A room says what is, and what is new within an instant; looking marks nothing.
+func TestFollow(t *testing.T) {
+	team := newTeam(t, "alice", "bob", "me")
+	r := team.open("me")
+	team.until(r, "the members", func(s *Snapshot) bool { return len(s.Members) == 3 && s.Me == "me" })
+	team.atm("send", "me", "The parser is done.", "--ack", "--as", "bob")
+	s := team.until(r, "mail", func(s *Snapshot) bool { return len(s.Unread) == 1 && s.Members[2].Unread == 1 })
+	id := s.Unread[0]
+	it, err := r.Message(string(id[:8]))
+	if mail := r.Mail(s.Unread); err != nil || len(mail) != 1 || mail[0].Body != "The parser is done." || it.ID != id {
+		t.Fatal(mail, it, err)
+	}
+	if thread, err := r.Thread(t.Context(), id); len(thread) != 1 || err != nil {
+		t.Fatal(thread, err)
+	}
+	if got := team.atm("ls", "me", "--count"); got != "1\n" {
+		t.Fatal("looking has marked it: ", got)
+	}
+	said, err := r.MarkRead(t.Context(), id)
+	if said != "read "+id.Short(6) || err != nil {
+		t.Fatal(said, err)
+	}
+	team.until(r, "it is owed", func(s *Snapshot) bool { return len(s.Unread) == 0 && len(s.Owed) == 1 })
+	if said, err = r.Ack(t.Context(), id); said != "acked "+id.Short(6) || err != nil {
+		t.Fatal(said, err)
+	}
+	team.until(r, "it is done", func(s *Snapshot) bool { return len(s.Owed) == 0 && len(s.Read) == 1 })
+	if said, err = r.Reply(t.Context(), it.Message, "Thanks."); !strings.HasPrefix(said, "sent ") || err != nil {
+		t.Fatal(said, err)
+	}
+	if said, err = r.Send(t.Context(), "alice,bob", "Lunch?"); !strings.Contains(said, "alice (") || !strings.Contains(said, "bob (") || err != nil {
+		t.Fatal(said, err)
+	}
+	if _, err = r.Send(t.Context(), "alcie", "Lunch?"); r.Explain(err).Exit != command.ExitNotFound || !strings.Contains(r.Explain(err).Hint, "alice") {
+		t.Fatal(r.Explain(err))
+	}
+	lanes, sent, err := r.Timeline(t.Context(), time.Now().Add(-time.Hour))
+	if len(lanes) != 3 || len(sent) != 4 || err != nil { // the message, its ack, and two
+		t.Fatal(lanes, len(sent), err)
+	}
+	if thread, err := r.Thread(t.Context(), id); len(thread) != 3 || err != nil {
+		t.Fatal(thread, err)
+	}
+	if found, err := r.Search(t.Context(), "parser from:bob"); len(found) != 1 || err != nil {
+		t.Fatal(found, err)
+	}
+	team.atm("team", "add", "carol")
+	team.until(r, "a new member", func(s *Snapshot) bool { return len(s.Members) == 4 })
+	team.atm("send", "carol", "Welcome.", "--as", "me")
+	team.until(r, "her mail", func(s *Snapshot) bool { m, _ := s.Member("carol"); return m.Unread == 1 })
+}
+
+// Nobody looks, and does nothing.
+func TestNobody(t *testing.T) {
+	team := newTeam(t, "bob", "me")
+	r := team.open("")
+	team.atm("send", "bob", "hello", "--as", "me")
+	s := team.until(r, "mail", func(s *Snapshot) bool { return s.Members[0].Unread == 1 })
+	if s.Me != "" || len(s.Unread) > 0 {
+		t.Fatal(s)
+	}
+	for _, act := range []func() (string, error){
+		func() (string, error) { return r.Approve(t.Context(), "x", "") },
+		func() (string, error) { return r.Send(t.Context(), "bob", "hello") },
+		func() (string, error) { return r.MarkRead(t.Context(), wire.NewID()) },
+		func() (string, error) { return r.Interrupt(t.Context(), "bob") },
+	} {
+		if said, err := act(); said != "" || r.Explain(err).Exit != command.ExitUsage {
+			t.Error(said, err)
+		}
+	}
+}
+
+// An agent's question waits for who may answer it, its screen is shown as it changes, and the answer is
+// pressed.
+func TestQuestion(t *testing.T) {
+	team := newTeam(t, "bob", "me", "you")
+	config := "approvers = [\"me\"]\n[members.me]\nperson = true\n[members.you]\nperson = true\n"
+	if err := os.WriteFile(filepath.Join(team.dir, ".atm/main/team.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	team.atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
+	t.Cleanup(func() { team.atm("down") })
+	r, other := team.open("me"), team.open("you")
+	shown := make(chan control.Screen, 1000)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- r.Screen(ctx, "bob", func(s control.Screen) { shown <- s }) }()
+	for range 2 {
+		team.atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
+		asked := func(s *Snapshot) bool { return len(s.Waiting) == 1 && s.Waiting[0].ID != "" }
+		q := team.until(r, "the question", asked).Waiting[0]
+		if !q.Mine || q.Input != "touch made.txt" {
+			t.Fatal(q)
+		}
+		if q := team.until(other, "the question", asked).Waiting[0]; q.Mine {
+			t.Error("it is not theirs")
+		}
+		if _, err := other.Approve(t.Context(), q.ID, ""); other.Explain(err).Exit != command.ExitRefused {
+			t.Error(err)
+		}
+		for late := time.After(20 * time.Second); ; {
+			select {
+			case s := <-shown:
+				if !strings.Contains(s.ANSI, "touch made.txt") {
+					continue
+				}
+			case <-late:
+				t.Fatal("the screen does not show it")
+			}
+			break
+		}
+		said, err := r.Approve(t.Context(), q.ID, "")
+		if !strings.HasPrefix(said, "bob: answered (") || err != nil {
+			t.Fatal(said, err)
+		}
+		team.until(r, "the answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 && s.Members[0].State == reducer.WordIdle })
+		if _, err := r.Approve(t.Context(), q.ID, ""); r.Explain(err).Exit != command.ExitNotFound {
+			t.Error(err)
+		}
+	}
+	if log, _ := os.ReadFile(filepath.Join(team.dir, "fake.log")); strings.Count(string(log), `"event":"answer"`) != 2 {
+		t.Errorf("%s", log)
+	}
+	if turns, err := r.Turns("bob", 5); len(turns) != 2 || err != nil {
+		t.Error(turns, err)
+	}
+	lanes, _, _ := r.Timeline(t.Context(), time.Now().Add(-time.Hour))
+	var states []string
+	for _, span := range lanes[0].Spans {
+		states = append(states, string(span.State))
+	}
+	if got := strings.Join(states, " "); !strings.Contains(got, "busy blocked busy") || !strings.HasSuffix(got, "idle") {
+		t.Error(got)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	team.atm("stop", "bob")
+	team.until(r, "it is off", func(s *Snapshot) bool { return s.Members[0].State == reducer.WordOff })
+	if err := r.Screen(t.Context(), "bob", nil); !strings.HasPrefix(r.Explain(err).Hint, "atm run bob -- ") {
+		t.Error(err)
+	}
+}
+
+// BenchmarkFirst is from the opening to the first snapshot, and from a message to the next.
+func BenchmarkFirst(b *testing.B) {
+	members := []string{"me"}
+	for i := range 39 {
+		members = append(members, fmt.Sprintf("agent%02d", i))
+	}
+	t := newTeam(b, members...)
+	r := t.open("me")
+	t.until(r, "first", func(s *Snapshot) bool { return len(s.Members) == 40 })
+	dir := filepath.Join(t.dir, ".atm/main/me/inbox")
+	day := time.Now().UTC().Format(time.DateOnly)
+	os.MkdirAll(filepath.Join(dir, "done", day), 0o700)
+	for i := range 100_000 {
+		id := wire.NewID()
+		where := filepath.Join(dir, "done", day, string(id)+".json")
+		if i%10 == 0 {
+			where = filepath.Join(dir, "new", string(id)+".json")
+		}
+		m := wire.Message{ID: id, From: wire.Address{Agent: "agent01", Team: "main"}, To: []wire.Address{{Agent: "me", Team: "main"}}, Body: fmt.Sprint("number ", i), SentAt: time.Now().UTC()}
+		data, _ := m.MarshalJSON()
+		if err := os.WriteFile(where, data, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, m := range members[1:] {
+		box := r.scope.Team.Box(wire.Name(m))
+		var events []wire.Event
+		for i := range 2000 {
+			id := fmt.Sprint("t", i/4)
+			events = append(events, wire.Event{Kind: []string{wire.TurnStarted, "message_delta", "message_delta", wire.TurnCompleted}[i%4], Source: "cli", TurnID: id})
+		}
+		if err := box.Log().Append(context.Background(), events...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		began := time.Now()
+		r := t.open("me")
+		t.until(r, "first", func(s *Snapshot) bool { return len(s.Members) == 40 })
+		b.ReportMetric(float64(time.Since(began).Milliseconds()), "first-ms")
+		began = time.Now()
+		n := 0
+		s, _ := r.Snapshot()
+		n = len(s.Unread)
+		t.atm("send", "me", "hello", "--as", "agent01")
+		t.until(r, "more", func(s *Snapshot) bool { return len(s.Unread) > n })
+		b.ReportMetric(float64(time.Since(began).Milliseconds()), "more-ms")
+		began = time.Now()
+		l := &look{Room: r, members: map[wire.Name]teams.Member{}, asked: map[wire.Name][]policy.Question{}, problems: map[wire.Name]string{}}
+		for _, m := range members {
+			l.one(context.Background(), wire.Name(m))
+		}
+		b.ReportMetric(float64(time.Since(began).Milliseconds()), "all-ms")
+		began = time.Now()
+		l.one(context.Background(), "agent05")
+		b.ReportMetric(float64(time.Since(began).Microseconds()), "one-us")
+		began = time.Now()
+		l.atMail(true)
+		b.ReportMetric(float64(time.Since(began).Microseconds()), "me-us")
+		began = time.Now()
+		l.atDrafts(context.Background())
+		b.ReportMetric(float64(time.Since(began).Milliseconds()), "drafts-ms")
+		began = time.Now()
+		r.Mail(s.Unread[:50])
+		b.ReportMetric(float64(time.Since(began).Microseconds()), "mail50-us")
+		began = time.Now()
+		it, err := r.Message(string(s.Unread[5]))
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.Thread(context.Background(), it.ThreadID())
+		b.ReportMetric(float64(time.Since(began).Milliseconds()), "thread-ms")
+	}
+}

@@ -1,0 +1,267 @@
+package tui
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/room"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+const keysText = `Tab       the next pane          Enter   open what is selected
+Up, Down, PgUp, PgDn, Home, End, the wheel: move; a click
+selects, a second one opens. Esc goes back.
+Left, Right: along a screen that is wider.
+
+a         approve what is selected, or what waits first
+1 to 9    answer with that option
+x         reject it, and say why
+r         reply                  s       send to the member
+e         the same in $EDITOR    k       acknowledge
+Space     mark as read           /       search
+t         attach to its terminal; Ctrl-\ d comes back
+i         interrupt its turn     q       leave
+
+In a text Enter begins a new line, Ctrl-S sends, Ctrl-E
+opens $EDITOR, Tab goes to the recipients, and Esc leaves
+and keeps the draft. Opening a message keeps it unread.`
+
+// settled is how long a question must have been the one that keys answer: nobody approves what has only just
+// come into its place.
+const settled = 400 * time.Millisecond
+
+func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
+	key := k.String()
+	if yes := m.confirm; yes != nil {
+		m.confirm = nil
+		if m.status = ""; key == "y" {
+			return yes()
+		}
+		return nil
+	}
+	if m.writing != nil {
+		return m.write(k)
+	}
+	_, bodyHeight := m.bodySize()
+	switch key {
+	case "up", "down", "pgup", "pgdown", "home", "end":
+		by := map[string]int{"up": -1, "down": 1, "pgup": -bodyHeight, "pgdown": bodyHeight, "home": -1 << 30, "end": 1 << 30}
+		m.move(m.focus, by[key])
+	case "tab", "shift+tab":
+		m.turn(map[string]int{"tab": 1, "shift+tab": 2}[key])
+	case "left", "right":
+		m.page().left = max(0, m.page().left+map[string]int{"left": -8, "right": 8}[key])
+	case "enter":
+		return m.open()
+	case "esc":
+		m.pop()
+	case "a", "x", "1", "2", "3", "4", "5", "6", "7", "8", "9":
+		return m.answer(key)
+	case "r", "s", "e":
+		return m.begin(key)
+	case "k", "space":
+		return m.settle(key)
+	case "t", "i":
+		return m.join(key)
+	case "/":
+		return m.startWriting(&composer{kind: searching, key: "search"})
+	case "?":
+		if m.page().kind != keysPage {
+			m.push(&page{kind: keysPage, title: "keys"})
+		}
+	case "q", "ctrl+c":
+		return m.leave()
+	}
+	m.aim()
+	return nil
+}
+
+// list is where one is in the list of a pane, and how long that is; of a text 0.
+func (m *model) list(in pane) (p *place, n int) {
+	switch page := m.page(); {
+	case in == waitingPane:
+		return &m.waiting, len(m.seen.Waiting)
+	case in == membersPane:
+		return &m.members, len(m.seen.Members)
+	case page.kind == mailPage:
+		return &page.place, len(m.mail)
+	case page.kind == foundPage:
+		return &page.place, len(page.items)
+	default:
+		return &page.place, 0
+	}
+}
+
+func (m *model) move(in pane, by int) {
+	width, height := m.bodySize()
+	p, n := m.list(in)
+	if in == waitingPane {
+		height = m.waitingHeight()
+	}
+	if page := m.page(); in == middlePane && page.isText() {
+		lines := m.lines(page, width)
+		last := max(len(lines)-height, 0)
+		if page.isAtEnd {
+			p.top = last
+		}
+		p.top = min(max(p.top+by, 0), last)
+		page.isAtEnd = page.kind == agentPage && p.top == last
+		return
+	}
+	p.move(by, n, height)
+	m.aim()
+}
+
+// turn goes to the next pane that has something, in either direction.
+func (m *model) turn(by int) {
+	for range 3 {
+		m.focus = (m.focus + pane(by)) % 3
+		if m.focus != waitingPane || len(m.seen.Waiting) > 0 {
+			break
+		}
+	}
+	m.aim()
+}
+
+func (m *model) nothing(format string, args ...any) tea.Cmd {
+	m.status, m.isError = fmt.Sprintf(format, args...), true
+	return nil
+}
+
+// answer approves or rejects the question, or chooses an option by its number.
+func (m *model) answer(key string) tea.Cmd {
+	q, ok := m.question()
+	switch {
+	case !ok:
+		return m.nothing("nothing is waiting for you")
+	case q.ID == "":
+		return m.nothing("%s asks what only a person at its terminal can answer: t", q.Agent)
+	case key == "x":
+		return m.startWriting(&composer{kind: rejecting, key: "reject " + q.ID, question: q})
+	case q.ID == m.target && time.Since(m.targetSince) < settled:
+		return m.nothing("%s has only just come to ask: read it, and press %s again", q.Agent, key)
+	}
+	option := strings.TrimPrefix(key, "a")
+	return m.do("", func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q.ID, option) })
+}
+
+// begin writes: a reply to the message, or a message to the member.
+func (m *model) begin(key string) tea.Cmd {
+	it, c := m.message(), &composer{kind: sending}
+	if m.focus != middlePane {
+		it = nil
+	}
+	switch {
+	case key != "s" && it != nil:
+		c.kind, c.key, c.parent = replying, "reply "+string(it.ID), it
+	case key == "r":
+		return m.nothing("no message is selected")
+	case it != nil:
+		c.to = string(it.From.Agent)
+	default:
+		c.to = string(m.member())
+	}
+	c.key = cmp.Or(c.key, "send "+c.to)
+	cmd := m.startWriting(c)
+	if key == "e" && m.writing != nil {
+		return m.edit()
+	}
+	return cmd
+}
+
+// settle acknowledges the message or marks it as read, and goes on to the next.
+func (m *model) settle(key string) tea.Cmd {
+	it := m.message()
+	if it == nil {
+		return m.nothing("no message is selected")
+	}
+	if p := m.page(); p.kind == mailPage && m.focus == middlePane {
+		m.move(middlePane, 1)
+	}
+	return m.do("", func(ctx context.Context) (string, error) {
+		if key == "k" {
+			return m.room.Ack(ctx, it.ID)
+		}
+		return m.room.MarkRead(ctx, it.ID)
+	})
+}
+
+// join attaches to the member's terminal in place of this view, or interrupts its turn.
+func (m *model) join(key string) tea.Cmd {
+	name := m.member()
+	if name == "" {
+		return m.nothing("no member is selected")
+	}
+	if key == "i" {
+		return m.ask(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
+			return m.do("", func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
+		})
+	}
+	atm, err := command.Companion("atm")
+	if err != nil {
+		return m.nothing("atm is neither beside this program nor on PATH")
+	}
+	words := []string{"attach", string(name), "--root", m.seen.Root, "--team", string(m.seen.Team)}
+	if m.seen.Me != "" {
+		words = append(words, "--as", string(m.seen.Me))
+	}
+	var said bytes.Buffer
+	c := exec.Command(atm, words...)
+	c.Stderr = io.MultiWriter(os.Stderr, &said)
+	return tea.ExecProcess(c, func(err error) tea.Msg {
+		if err != nil {
+			lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+			err = errors.New(letter.Escape(strings.Join(lines, "; ")))
+		}
+		return done{err: err}
+	})
+}
+
+func (m *model) ask(question string, yes func() tea.Cmd) tea.Cmd {
+	m.confirm, m.status, m.isError = yes, question, false
+	return nil
+}
+
+func (m *model) leave() tea.Cmd {
+	if len(m.drafts) == 0 {
+		return tea.Quit
+	}
+	return m.ask(letter.Many(len(m.drafts), "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
+}
+
+func (m *model) search(words string) tea.Cmd {
+	p := &page{kind: foundPage, title: "search: " + words}
+	m.push(p)
+	return func() tea.Msg {
+		items, err := m.room.Search(m.ctx, words)
+		return loaded{page: p, items: append([]*mailbox.Item{}, items...), err: err}
+	}
+}
+
+// asks is a question in a line: who, what, since when, and its options.
+func asks(q room.Question) string {
+	line := fmt.Sprintf("%s %s", q.Agent, inPlace(letter.Clip(letter.Escape(q.Asks()), 200)))
+	if why, _ := q.OnlyAtTerminal(); why != "" {
+		line += " (" + why + ")"
+	} else if !q.Mine {
+		line += " (not yours to answer)"
+	}
+	if q.Kind != "permission" {
+		for i, o := range q.Options {
+			line += fmt.Sprintf("   %d %s", i+1, letter.Clip(letter.Escape(o.Label), 40))
+		}
+	}
+	return line
+}

@@ -1,0 +1,238 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/room"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// pane is a part of the terminal that keys and the wheel move in.
+type pane int
+
+const (
+	waitingPane pane = iota
+	membersPane
+	middlePane
+)
+
+// A place is where one is in a list or a text: the line that is selected, and the first that is shown.
+type place struct{ at, top int }
+
+// move goes by some lines within so many, of which height are shown.
+func (p *place) move(by, lines, height int) {
+	p.at = min(max(p.at+by, 0), max(lines-1, 0))
+	p.top = min(max(min(p.top, p.at), p.at-height+1, 0), max(lines-height, 0))
+}
+
+// stay goes where what was selected is now; -1: it is gone.
+func (p *place) stay(now int) {
+	if now >= 0 {
+		p.at = now
+	}
+}
+
+// at is the i-th of a list, if it has so many.
+func at[T any](list []T, i int) (one T) {
+	if i >= 0 && i < len(list) {
+		one = list[i]
+	}
+	return one
+}
+
+type model struct {
+	ctx  context.Context
+	room *room.Room
+	send func(tea.Msg)
+
+	now           time.Time
+	width, height int
+	seen          *room.Snapshot
+	mail          []wire.ID // unread, owed, read
+
+	focus            pane
+	waiting, members place
+	pages            []*page // in the middle: my mail, and what was opened from it; the last is shown
+
+	target      string // the id of the question that `a` answers now
+	targetSince time.Time
+
+	status  string // what came of the last key, or what it asks
+	isError bool
+	confirm func() tea.Cmd // what y does; nil: nothing is asked
+	writing *composer
+	drafts  map[string]draft // by what they are for
+}
+
+func newModel(ctx context.Context, r *room.Room) *model {
+	s, _ := r.Snapshot()
+	return &model{
+		ctx: ctx, room: r, now: time.Now(), seen: s, width: 80, height: 24, focus: middlePane,
+		pages: []*page{{kind: mailPage}}, drafts: map[string]draft{}, status: "looking…",
+	}
+}
+
+func (m *model) Init() tea.Cmd { return nextTick() }
+
+// done is what came of an action, and which draft is settled by it.
+type done struct {
+	said, draft string
+	err         error
+}
+
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	m.now = time.Now()
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tick:
+		return m, nextTick()
+	case *room.Snapshot:
+		return m, m.take(msg)
+	case done:
+		if msg.err == nil {
+			delete(m.drafts, msg.draft)
+		}
+		m.say(msg.said, msg.err)
+	case loaded:
+		msg.page.take(msg)
+		if msg.err != nil {
+			m.say("", msg.err)
+		}
+	case edited:
+		return m, m.takeEdited(msg)
+	case tea.KeyPressMsg:
+		return m, m.press(msg)
+	case tea.PasteMsg:
+		if m.writing != nil {
+			return m, m.writing.update(msg)
+		}
+	case tea.MouseWheelMsg:
+		by := 3
+		if msg.Button == tea.MouseWheelUp {
+			by = -3
+		}
+		in, _ := m.paneAt(msg.X, msg.Y)
+		m.move(in, by)
+	case tea.MouseClickMsg:
+		return m, m.click(msg.X, msg.Y)
+	}
+	return m, nil
+}
+
+func (m *model) say(said string, err error) {
+	m.status, m.isError = said, err != nil
+	if err != nil {
+		e := m.room.Explain(err)
+		m.status = strings.TrimSuffix(strings.TrimPrefix(said+"; "+e.Message+": "+e.Hint, "; "), ": ")
+	}
+}
+
+// do runs an action beside the program. When it has worked the draft of that name is settled.
+func (m *model) do(draft string, act func(context.Context) (string, error)) tea.Cmd {
+	m.say("…", nil)
+	return func() tea.Msg {
+		said, err := act(m.ctx)
+		return done{said, draft, err}
+	}
+}
+
+// take takes in a new snapshot. What is selected stays selected, and what has come to wait for me rings.
+func (m *model) take(s *room.Snapshot) tea.Cmd {
+	old := m.seen
+	m.seen = s
+	if old.Version == 0 && s.Version > 0 {
+		m.status = ""
+	}
+	before := m.mail
+	m.mail = slices.Concat(s.Unread, s.Owed, s.Read)
+	m.pages[0].stay(slices.Index(m.mail, at(before, m.pages[0].at)))
+	question, member := at(old.Waiting, m.waiting.at), at(old.Members, m.members.at)
+	m.waiting.stay(slices.IndexFunc(s.Waiting, func(q room.Question) bool { return q.ID == question.ID }))
+	m.members.stay(slices.IndexFunc(s.Members, func(one teams.Member) bool { return one.Name == member.Name }))
+	if len(s.Waiting) == 0 && m.focus == waitingPane {
+		m.focus = middlePane
+	}
+	m.aim()
+	var cmds []tea.Cmd
+	if p := m.page(); p.kind == threadPage && !slices.Equal(before, m.mail) {
+		cmds = append(cmds, m.loadThread(p))
+	}
+	if what := news(old, s); what != "" && old.Version > 0 {
+		cmds = append(cmds, tea.Raw(command.Notification("atm", what)))
+	}
+	return tea.Batch(cmds...)
+}
+
+// news is what has come to wait for me: the newest of it.
+func news(old, s *room.Snapshot) string {
+	for _, q := range s.Waiting {
+		isKnown := func(o room.Question) bool { return o.Agent == q.Agent && o.Since.Equal(q.Since) && o.Mine }
+		if q.Mine && !slices.ContainsFunc(old.Waiting, isKnown) {
+			return string(q.Agent) + " " + q.Asks()
+		}
+	}
+	if len(s.Unread) > 0 && (len(old.Unread) == 0 || s.Unread[0] > old.Unread[0]) {
+		return fmt.Sprint(len(s.Unread), " unread")
+	}
+	return ""
+}
+
+func (m *model) page() *page { return m.pages[len(m.pages)-1] }
+
+// question is the one that is selected, else that of the member who is, else the first that I may answer.
+func (m *model) question() (q room.Question, ok bool) {
+	all := m.seen.Waiting
+	if m.focus == waitingPane && len(all) > 0 {
+		return at(all, m.waiting.at), true
+	}
+	i := -1
+	if name := m.member(); m.focus == membersPane || m.page().kind == agentPage {
+		i = slices.IndexFunc(all, func(q room.Question) bool { return q.Agent == name })
+	}
+	if i < 0 {
+		i = slices.IndexFunc(all, func(q room.Question) bool { return q.Mine })
+	}
+	return at(all, i), i >= 0
+}
+
+// aim notes which question `a` answers now, and since when.
+func (m *model) aim() {
+	if q, _ := m.question(); q.ID != m.target {
+		m.target, m.targetSince = q.ID, time.Now()
+	}
+}
+
+// member is whom the selected thing is about; "": nobody.
+func (m *model) member() wire.Name {
+	switch {
+	case m.focus == waitingPane && len(m.seen.Waiting) > 0:
+		return at(m.seen.Waiting, m.waiting.at).Agent
+	case m.focus == middlePane && m.page().kind == agentPage:
+		return m.page().agent
+	}
+	return at(m.seen.Members, m.members.at).Name
+}
+
+// message is the one that is selected in the middle; nil: none.
+func (m *model) message() *mailbox.Item {
+	p := m.page()
+	if p.kind == mailPage && p.at < len(m.mail) {
+		return at(m.room.Mail(m.mail[p.at:p.at+1]), 0)
+	}
+	return at(p.items, p.chosen())
+}
+
+func (m *model) renderer() *letter.Renderer {
+	return &letter.Renderer{Now: m.now, Team: m.seen.Team, Digits: 6, Terminal: true, To: true, Bytes: 64 << 10, Lines: 5000}
+}

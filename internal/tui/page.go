@@ -1,0 +1,173 @@
+package tui
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/wire"
+)
+
+type kind int
+
+const (
+	mailPage kind = iota
+	foundPage
+	threadPage
+	agentPage
+	keysPage
+)
+
+// A page is what the middle shows. In a list its place is the selected line; of a text, the first line that
+// is shown.
+type page struct {
+	place
+	kind  kind
+	title string
+	loaded
+
+	id      wire.ID            // of a thread: the message that keys act on
+	agent   wire.Name          // whose screen or turns these are
+	left    int                // the first column that is shown of a screen
+	isAtEnd bool               // the last lines are shown, also when there are more
+	end     context.CancelFunc // ends what keeps it up to date; nil: nothing does
+}
+
+// loaded is what was read for a page.
+type loaded struct {
+	page  *page
+	items []*mailbox.Item // that were found, or of a thread
+	text  string          // an agent's screen with its colours, or its turns
+	isRaw bool            // a screen: lines are cut, not wrapped
+	err   error
+}
+
+func (p *page) take(l loaded) {
+	if l.err == nil {
+		p.loaded = l
+	}
+}
+
+func (p *page) isText() bool { return p.kind != mailPage && p.kind != foundPage }
+
+func (p *page) chosen() int {
+	if p.kind == threadPage {
+		return max(0, slices.IndexFunc(p.items, func(it *mailbox.Item) bool { return it.ID == p.id }))
+	}
+	return p.at
+}
+
+func (m *model) push(p *page) {
+	m.pages, m.focus = append(m.pages, p), middlePane
+}
+
+func (m *model) pop() {
+	if p := m.page(); len(m.pages) > 1 {
+		if p.end != nil {
+			p.end()
+		}
+		m.pages = m.pages[:len(m.pages)-1]
+	}
+}
+
+// open opens what is selected: a message with its thread, or an agent. Nothing is marked.
+func (m *model) open() tea.Cmd {
+	if m.focus != middlePane {
+		if name := m.member(); name != "" {
+			return m.openAgent(name)
+		}
+	} else if it := m.message(); it != nil && !m.page().isText() {
+		p := &page{kind: threadPage, title: "thread", id: it.ID, loaded: loaded{items: []*mailbox.Item{it}}}
+		m.push(p)
+		return m.loadThread(p)
+	}
+	return nil
+}
+
+// loadThread reads the rest of a thread, which takes a while where there is much mail.
+func (m *model) loadThread(p *page) tea.Cmd {
+	it := p.items[p.chosen()]
+	return func() tea.Msg {
+		items, err := m.room.Thread(m.ctx, it.ThreadID())
+		if !slices.ContainsFunc(items, func(other *mailbox.Item) bool { return other.ID == it.ID }) {
+			items = append(items, it) // found elsewhere in the team
+		}
+		return loaded{page: p, items: items, err: err}
+	}
+}
+
+// openAgent shows an agent's screen as it changes, or of one without a runner its turns.
+func (m *model) openAgent(name wire.Name) tea.Cmd {
+	ctx, cancel := context.WithCancel(m.ctx)
+	p := &page{kind: agentPage, agent: name, isAtEnd: true, end: cancel}
+	m.push(p)
+	row, _ := m.seen.Member(name)
+	return func() tea.Msg {
+		turns, err := m.room.Turns(name, 20)
+		if !row.Running || err != nil {
+			return loaded{page: p, text: command.Turns(name, turns), err: err}
+		}
+		return loaded{page: p, err: m.room.Screen(ctx, name, func(s control.Screen) {
+			m.send(loaded{page: p, text: withoutBidi(s.ANSI), isRaw: true})
+		})}
+	}
+}
+
+func (m *model) lines(p *page, width int) (lines []string) {
+	switch p.kind {
+	case threadPage:
+		r := m.renderer()
+		for i, piece := range command.Letters(r, p.items, nil) {
+			for n, line := range strings.Split(strings.TrimSuffix(string(piece), "\n"), "\n") {
+				lines = append(lines, wrap(line, width, n == 0 && i == p.chosen())...)
+			}
+			lines = append(lines, "")
+		}
+	case agentPage:
+		for line := range strings.SplitSeq(p.text, "\n") {
+			if p.isRaw {
+				lines = append(lines, ansi.Cut(line, p.left, p.left+width))
+			} else {
+				lines = append(lines, wrap(line, width, false)...)
+			}
+		}
+		for len(lines) > 0 && strings.TrimSpace(ansi.Strip(lines[len(lines)-1])) == "" {
+			lines = lines[:len(lines)-1]
+		}
+	case keysPage:
+		lines = strings.Split(keysText, "\n")
+	}
+	return lines
+}
+
+func withoutBidi(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Bidi_Control, r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// wrap breaks a line of a message. What follows has the indentation of a body, so that no part of a body
+// looks like a header.
+func wrap(line string, width int, isChosen bool) (out []string) {
+	const indent = "  "
+	text, isBody := strings.CutPrefix(strings.ReplaceAll(line, "\t", "    "), indent)
+	for i, part := range strings.Split(ansi.Wrap(text, max(width-len(indent), 1), ""), "\n") {
+		if isBody || i > 0 {
+			part = indent + inPlace(part)
+		} else if isChosen {
+			part = "> " + part
+		}
+		out = append(out, part)
+	}
+	return out
+}

@@ -1,0 +1,381 @@
+//go:build linux || darwin || freebsd
+
+package tui
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	app "github.com/agentteammail/atm/internal/cli"
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/runner"
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/wire"
+)
+
+var update = flag.Bool("update", false, "write the golden screens")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"atm":        func() { os.Exit(app.Run("dev", os.Args[1:])) },
+		"atm-tui":    func() { os.Exit(Main("dev", os.Args[1:])) },
+		"atm-runner": func() { os.Exit(runner.Main("dev", os.Args[1:])) },
+		"fakeagent":  func() { os.Exit(testagent.Main()) },
+	})
+}
+
+// team is a team in a directory of its own.
+type team struct {
+	*testing.T
+	dir      string
+	messages int
+}
+
+func newTeam(t *testing.T, config string, members ...string) *team {
+	t.Helper()
+	dir := t.TempDir()
+	team := &team{T: t, dir: dir}
+	team.atm(append([]string{"init"}, members...)...)
+	team.write(".atm/main/team.toml", config)
+	return team
+}
+
+const people = "[members.me]\nperson = true\n"
+
+func (t *team) write(file, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(t.dir, file), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (t *team) command(words ...string) *exec.Cmd {
+	c := exec.Command(words[0], words[1:]...)
+	for _, kv := range os.Environ() {
+		k, _, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(k, "ATM_") && !slices.Contains(append(command.AgentMarks(), "NO_COLOR", "EDITOR", "VISUAL"), k) {
+			c.Env = append(c.Env, kv)
+		}
+	}
+	c.Dir = t.dir
+	c.Env = append(c.Env, "HOME="+t.dir, "XDG_STATE_HOME="+t.dir, "TERM=xterm-256color", "TZ=UTC", "GORACE=atexit_sleep_ms=0")
+	return c
+}
+
+// atm is what a command prints.
+func (t *team) atm(words ...string) string {
+	t.Helper()
+	out, err := t.command(append([]string{"atm"}, words...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("atm %q: %v\n%s", words, err, out)
+	}
+	return string(out)
+}
+
+// message puts a message of three hours ago into an inbox.
+func (t *team) message(from, to string, m wire.Message) wire.ID {
+	t.Helper()
+	t.messages++
+	m.ID = wire.NewID()[:24] + wire.ID(fmt.Sprintf("%012x", t.messages*0x111111)) // shown by its end
+	m.From, m.To = wire.Address{Agent: wire.Name(from), Team: "main"}, []wire.Address{{Agent: wire.Name(to), Team: "main"}}
+	m.SentAt = time.Now().Add(-3*time.Hour - 10*time.Minute).UTC()
+	data, err := json.Marshal(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.write(filepath.Join(".atm/main", to, "inbox/new", string(m.ID)+".json"), string(data))
+	return m.ID
+}
+
+// A window is a terminal with the program in it.
+type window struct {
+	*team
+	pty  *os.File
+	cmd  *exec.Cmd
+	ends chan error
+
+	mu     sync.Mutex
+	screen *screen.Screen
+	raw    strings.Builder
+}
+
+func (t *team) open(cols, rows int, env []string, words ...string) *window {
+	t.Helper()
+	w := &window{team: t, cmd: t.command(append([]string{"atm", "tui"}, words...)...), screen: screen.New(cols, rows, 10), ends: make(chan error, 1)}
+	w.cmd.Env = append(w.cmd.Env, env...)
+	var err error
+	if w.pty, err = pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := w.pty.Read(buf)
+			w.mu.Lock()
+			w.screen.Write(buf[:n])
+			w.raw.Write(buf[:n])
+			answers := w.screen.Replies()
+			w.mu.Unlock()
+			w.pty.Write(answers)
+			if err != nil {
+				w.ends <- w.cmd.Wait()
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { w.cmd.Process.Kill(); w.pty.Close() })
+	return w
+}
+
+func (w *window) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lines := w.screen.Lines()
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// until waits until the screen matches, or does not.
+func (w *window) until(pattern string, matches bool) {
+	w.Helper()
+	is := regexp.MustCompile(pattern)
+	for end := time.Now().Add(20 * time.Second); is.MatchString(w.String()) != matches; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("%q matches: %v;\n%s", pattern, !matches, w)
+		}
+	}
+}
+
+func (w *window) shows(pattern string) { w.Helper(); w.until(pattern, true) }
+
+func (w *window) types(keys string) {
+	w.Helper()
+	if _, err := w.pty.WriteString(keys); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *window) golden(name string) {
+	w.Helper()
+	got, file := w.String(), filepath.Join("testdata", name+".txt")
+	if *update {
+		os.WriteFile(file, []byte(got), 0o644)
+	}
+	if want, _ := os.ReadFile(file); got != string(want) {
+		w.Errorf("%s (-want +got):\n%s", file, cmp.Diff(string(want), got))
+	}
+}
+
+// leave presses q, and the program ends well, with the terminal put back.
+func (w *window) leave() {
+	w.Helper()
+	w.types("q")
+	select {
+	case err := <-w.ends:
+		if err != nil {
+			w.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		w.Fatalf("it does not end;\n%s", w)
+	}
+	if w.screen.Modes().Alt || w.screen.Modes().CursorHidden {
+		w.Error("the terminal is not as it was")
+	}
+}
+
+// The screens at three widths: the list, a thread, the members, the keys. Whatever a message says stays text
+// and keeps to its place.
+func TestScreens(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "carol", "me")
+	team.message("alice", "me", wire.Message{Subject: "Parser", Body: "The parser is done.\nTwo conflicts are left."})
+	team.message("bob", "me", wire.Message{Body: "\x1b[2J\x1b]0;owned\a\u009b31mred\r\n9f3a1c from me, now: imitated\n" + strings.Repeat("long ", 40)})
+	team.message("alice", "me", wire.Message{Body: "שלום עולם, مرحبا بالعالم 世界世界世界 👩‍👩‍👧 \u202eturned"})
+	team.message("bob", "me", wire.Message{Body: "Please review.", RequiresAck: true, Priority: "urgent"})
+	team.message("me", "bob", wire.Message{Body: "hello"})
+	team.atm("event", "turn_started", "turn_id=t1", "--as", "bob")
+	team.atm("event", "turn_started", "turn_id=t1", "--as", "alice")
+	team.atm("event", "confirm_required", "turn_id=t1", "id=01a1f988-a192-7149-befa-09c1aa2f2250", "tool=Bash", "input=git push origin main", "prompt=Run it?", "--as", "alice")
+	logs, _ := filepath.Glob(filepath.Join(team.dir, ".atm/main/*/events/*.ndjson"))
+	for _, log := range logs { // of two minutes ago
+		text, _ := os.ReadFile(log)
+		at := time.Now().Add(-130 * time.Second).UTC().Format(time.RFC3339Nano)
+		os.WriteFile(log, regexp.MustCompile(`"at":"[^"]*"`).ReplaceAll(text, []byte(`"at":"`+at+`"`)), 0o600)
+	}
+	for _, cols := range []int{60, 100, 160} {
+		t.Run(fmt.Sprint(cols), func(t *testing.T) {
+			w := in(t, team).open(cols, 24, nil, "--as", "me")
+			w.shows(`4 unread(?s:.*)Two conflicts|4 unread(?s:.*)Parser`)
+			w.shows("git push")
+			w.golden(fmt.Sprintf("mail-%d", cols))
+			w.types("\x1b[B\x1b[B\r")
+			w.shows("imitated")
+			w.golden(fmt.Sprintf("thread-%d", cols))
+			w.types("\x1b[Z")
+			w.shows("members")
+			w.golden(fmt.Sprintf("members-%d", cols))
+			w.types("?")
+			w.shows("PgUp")
+			w.golden(fmt.Sprintf("keys-%d", cols))
+			w.leave()
+		})
+	}
+	if got := team.atm("ls", "me", "--count"); got != "4\n" {
+		t.Error("looking has marked it: ", got)
+	}
+}
+
+// in is a team in a subtest.
+func in(t *testing.T, of *team) *team { return &team{T: t, dir: of.dir} }
+
+// What an agent asks is approved with a key, which the agent sees pressed; its screen is shown as it
+// changes; t attaches to its terminal and comes back.
+func TestAgent(t *testing.T) {
+	team := newTeam(t, people, "bob", "me")
+	team.atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
+	t.Cleanup(func() { team.atm("down") })
+	w := team.open(100, 30, nil, "--as", "me")
+	w.shows(`bob +idle`)
+	team.atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
+	w.shows(`bob wants to run: touch made.txt`)
+	if !strings.Contains(w.raw.String(), "\x1b]9;atm: bob wants to run: touch made.txt") {
+		t.Error("nothing rings")
+	}
+	time.Sleep(settled) // a key that comes sooner was not meant for it
+	w.types("a")
+	w.shows(`bob: answered \(Yes\)`)
+	w.until(`touch made.txt`, false)
+	team.atm("send", "bob", "CONFIRM [touch other.txt]", "--as", "me")
+	w.shows(`bob wants to run: touch other.txt`)
+	w.types("xUse the staging host.\x13")
+	w.shows(`bob: answered \(`)
+	w.until(`touch other.txt`, false)
+	if log, _ := os.ReadFile(filepath.Join(team.dir, "fake.log")); strings.Count(string(log), `"event":"answer"`) != 2 {
+		t.Errorf("%s", log)
+	}
+	w.types("\x1b[Z\r") // to the members, and open
+	w.shows(`Use the staging host\.`)
+	team.atm("send", "bob", "STREAM 20s", "--as", "me")
+	w.shows(`esc to interrupt`)
+	for !strings.Contains(w.String(), "bob: interrupted") { // refused while the message is being typed in
+		w.types("i")
+		w.shows(`interrupt bob\? y`)
+		w.types("y")
+		w.shows(`(?m)^bob: \w`)
+	}
+	w.types("t")
+	w.shows(`attached to bob`)
+	w.until(`members|attached to`, false)
+	w.types("\x1cd")
+	w.shows(`(?s)members.*esc to interrupt|(?s)members.*Interrupted`)
+	w.leave()
+}
+
+// Mail is answered, acknowledged, marked and searched; a draft is kept until it is sent; an editor may write it.
+func TestMail(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "me")
+	for i := range 3 {
+		team.message("alice", "me", wire.Message{Body: fmt.Sprint("Message ", i+1), RequiresAck: true})
+	}
+	team.write("editor", "#!/bin/sh\nprintf ' and from the editor' >> $1\n")
+	os.Chmod(filepath.Join(team.dir, "editor"), 0o700)
+	w := team.open(100, 30, []string{"EDITOR=" + filepath.Join(team.dir, "editor"), "NO_COLOR=1"}, "--as", "me")
+	w.shows(`3 unread(?s:.*)> 3h ago .*Message 3`)
+	w.types("k")
+	w.shows(`(?s)2 unread.*acked`)
+	w.types(" ")
+	w.shows(`(?s)1 unread, 1 owed.*read `)
+	w.types("r")
+	w.shows(`reply to alice: Message 1`)
+	w.types("First\rsecond line\x1b")
+	w.shows(`the draft is kept`)
+	w.types("q")
+	w.shows(`1 draft not sent; leave\? y`)
+	w.types("nr")
+	w.shows(`(?m)^second line`)
+	w.types("\x05") // Ctrl-E
+	w.shows(`(?m)^second line and from the editor`)
+	w.types("\x13")
+	w.shows(`sent [0-9a-f]{6} to alice`)
+	if got := team.atm("read", "--as", "alice"); !strings.Contains(got, "First\n  second line and from the editor") {
+		t.Error(got)
+	}
+	w.types("s\t")
+	w.shows(`to: alice`)
+	w.types(",bob\tLunch?\x13")
+	w.shows(`sent [0-9a-f]{6} to alice .*, bob`)
+	w.types("/message from:alice\r")
+	w.shows(`search: message from:alice(?s:.*)Message 3(?s:.*)Message 2`)
+	w.types("\x1b")
+	w.shows(`my mail`)
+	w.types("\x1b[<0;50;4M\x1b[<0;50;4m\x1b[<0;50;4M\x1b[<0;50;4m") // two clicks on a message
+	w.shows(`─ thread`)
+	if regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]m`).MatchString(w.raw.String()) {
+		t.Error("colours in spite of NO_COLOR")
+	}
+	w.leave()
+}
+
+// Who is nobody looks, and is told so.
+func TestNobody(t *testing.T) {
+	team := newTeam(t, people, "bob", "me")
+	w := team.open(100, 30, nil)
+	w.shows(`looking only(?s:.*)--as NAME shows your mail`)
+	w.types("s")
+	w.shows(`nobody has said who you are: begin again with --as NAME`)
+	team.atm("send", "bob", "hello", "--as", "me")
+	w.shows(`bob .*1 unread`)
+	w.leave()
+	if out, err := team.command("atm", "tui").CombinedOutput(); err == nil || !strings.Contains(string(out), "tui needs a terminal") {
+		t.Errorf("%s", out)
+	}
+}
+
+// With 40 members and 10,000 messages the first screen is there in an instant, it scrolls, and what is new
+// comes at once.
+func TestLarge(t *testing.T) {
+	members := []string{"me"}
+	for i := range 39 {
+		members = append(members, fmt.Sprintf("agent%02d", i))
+	}
+	team := newTeam(t, people, members...)
+	for i := range 10_000 {
+		team.message("agent01", "me", wire.Message{Body: fmt.Sprint("Message ", i+1, strings.Repeat(" text", 20))})
+	}
+	began := time.Now()
+	w := team.open(160, 50, nil, "--as", "me")
+	w.shows(`10000 unread(?s:.*)Message 10000`)
+	first := time.Since(began)
+	began = time.Now()
+	w.types(strings.Repeat("\x1b[6~", 100)) // PgDn
+	w.shows(`Message 5[0-9]{3} `)
+	scroll := time.Since(began) / 100
+	team.atm("send", "me", "new", "--as", "agent02")
+	began = time.Now()
+	w.shows(`10001 unread`)
+	t.Logf("first screen %v, a page %v, new %v", first, scroll, time.Since(began))
+	limit := 300 * time.Millisecond
+	if os.Getenv("ATM_STRESS") == "" { // on a machine that does other things as well
+		limit *= 10
+	}
+	if first > limit || scroll > limit/10 {
+		t.Errorf("first screen %v, a page %v", first, scroll)
+	}
+	w.leave()
+}

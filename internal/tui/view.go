@@ -1,0 +1,286 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+)
+
+// narrow is the width below which the members and the middle share a place.
+const narrow = 80
+
+var (
+	bold  = lipgloss.NewStyle().Bold(true)
+	faint = lipgloss.NewStyle().Faint(true)
+	alert = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Red)
+)
+
+// The parts from above: a line about the team, what waits, a rule, the body, and two lines below it.
+
+func (m *model) waitingHeight() int { return min(len(m.seen.Waiting), max(1, m.height/4)) }
+
+func (m *model) bodyTop() int { return 2 + m.waitingHeight() }
+
+func (m *model) bodySize() (width, height int) {
+	height = max(1, m.height-m.bodyTop()-2-m.writingHeight())
+	return m.width - m.leftWidth() - 1, height
+}
+
+// leftWidth is that of the members; -1: they are not shown beside the middle.
+func (m *model) leftWidth() int {
+	if m.width < narrow {
+		return -1
+	}
+	return min(max(m.width/3, 28), 60)
+}
+
+func (m *model) writingHeight() int {
+	if m.writing == nil {
+		return 0
+	} else if m.writing.kind == searching {
+		return 1
+	}
+	return min(10, max(3, m.height/3))
+}
+
+func (m *model) View() tea.View {
+	_, height := m.bodySize()
+	lines := append([]string{m.header()}, m.waitingLines()...)
+	left, middle := m.memberLines(height), m.middleLines(height)
+	leftWidth, title := m.leftWidth(), m.pageTitle()
+	switch {
+	case leftWidth >= 0:
+		lines = append(lines, m.rule("members", leftWidth, membersPane)+"┬"+m.rule(title, m.width-leftWidth-1, middlePane))
+		for i := range height {
+			lines = append(lines, fit(left[i], leftWidth)+"│"+fit(middle[i], m.width-leftWidth-1))
+		}
+	case m.focus == membersPane:
+		lines = append(append(lines, m.rule("members", m.width, membersPane)), left...)
+	default:
+		lines = append(append(lines, m.rule(title, m.width, middlePane)), middle...)
+	}
+	lines = append(lines, m.writingLines()...)
+	lines = append(lines, m.statusLine(), m.keysLine())
+	for i, line := range lines {
+		lines[i] = fit(line, m.width)
+	}
+	v := tea.NewView(strings.Join(lines[:min(len(lines), m.height)], "\n"))
+	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
+	v.WindowTitle = fmt.Sprintf("atm %s: %d waiting, %d unread", m.seen.Team, len(m.seen.Waiting), len(m.seen.Unread))
+	return v
+}
+
+func fit(line string, width int) string {
+	line = ansi.Truncate(line, max(width, 0), "…")
+	return line + strings.Repeat(" ", max(0, width-ansi.StringWidth(line)))
+}
+
+// inPlace has a terminal that knows of writing from right to left turn nothing around but the text itself.
+func inPlace(text string) string {
+	isFromRight := func(r rune) bool {
+		return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko)
+	}
+	if strings.ContainsFunc(text, isFromRight) {
+		return "\u200e" + text
+	}
+	return text
+}
+
+func (m *model) header() string {
+	s, who := m.seen, "looking only"
+	if s.Me != "" {
+		who = "as " + string(s.Me)
+	}
+	line := fmt.Sprintf("%s, %s   %d waiting, %d unread, %d owed   ", bold.Render(string(s.Team)), who, len(s.Waiting), len(s.Unread), len(s.Owed))
+	return line + alert.Render(letter.Escape(s.Problem))
+}
+
+// mark stands before a line: the selected one of the pane that keys go to, or of another.
+func (m *model) mark(in pane, isSelected bool) string {
+	switch {
+	case isSelected && m.focus == in:
+		return bold.Render(">") + " "
+	case isSelected:
+		return "- "
+	}
+	return "  "
+}
+
+func (m *model) waitingLines() (lines []string) {
+	height := m.waitingHeight()
+	m.move(waitingPane, 0)
+	for i := m.waiting.top; i < m.waiting.top+height; i++ {
+		q := m.seen.Waiting[i]
+		line := asks(q)
+		if q.Mine {
+			line = alert.Render(line)
+		}
+		lines = append(lines, m.mark(waitingPane, i == m.waiting.at)+letter.Span(max(0, m.now.Sub(q.Since)))+"  "+line)
+	}
+	return lines
+}
+
+func (m *model) memberLines(height int) (lines []string) {
+	width := m.leftWidth()
+	if width < 0 {
+		width = m.width
+	}
+	m.move(membersPane, 0)
+	all := command.Team(m.seen.Members, width-1) // it leaves a column free
+	for i := m.members.top; i < len(m.seen.Members) && len(lines) < height; i++ {
+		lines = append(lines, m.mark(membersPane, i == m.members.at)+all[i])
+	}
+	return filled(lines, height)
+}
+
+func filled(lines []string, height int) []string {
+	return append(lines, make([]string, max(0, height-len(lines)))...)
+}
+
+func (m *model) pageTitle() string {
+	switch p := m.page(); {
+	case p.kind == mailPage && m.seen.Me == "":
+		return "mail"
+	case p.kind == mailPage:
+		return "my mail"
+	case p.kind == agentPage:
+		row, _ := m.seen.Member(p.agent)
+		return ansi.Strip(command.Team([]teams.Member{row}, 0)[0])
+	default:
+		return letter.Escape(p.title)
+	}
+}
+
+func (m *model) rule(title string, width int, in pane) string {
+	if m.focus == in {
+		title = bold.Render(title)
+	}
+	line := ansi.Truncate("─ "+title+" ", width, "")
+	return line + strings.Repeat("─", max(0, width-ansi.StringWidth(line)))
+}
+
+func (m *model) middleLines(height int) (lines []string) {
+	p := m.page()
+	width, _ := m.bodySize()
+	m.move(middlePane, 0)
+	switch {
+	case p.isText():
+		text := m.lines(p, width)
+		lines = text[p.top:min(len(text), p.top+height)]
+	case p.kind == foundPage:
+		for i := p.top; i < min(len(p.items), p.top+height); i++ {
+			lines = append(lines, m.row(p.items[i], i == p.at))
+		}
+	case m.seen.Me == "":
+		lines = []string{"  Nobody has said who you are: atm tui --as NAME shows your mail."}
+	default:
+		shown := m.mail[p.top:min(len(m.mail), p.top+height)]
+		items := m.room.Mail(shown)
+		for i, id := range shown {
+			if len(items) > 0 && items[0].ID == id {
+				lines = append(lines, m.row(items[0], p.top+i == p.at))
+				items = items[1:]
+			} else { // on its way
+				lines = append(lines, m.mark(middlePane, p.top+i == p.at)+faint.Render("moved"))
+			}
+		}
+		if len(m.mail) == 0 && m.seen.Version > 0 {
+			lines = []string{"  no messages"}
+		}
+	}
+	return filled(slices.Clone(lines), height)
+}
+
+func (m *model) row(it *mailbox.Item, isSelected bool) string {
+	r, title := m.renderer(), inPlace(letter.Clip(letter.Escape(it.Title()), 300))
+	notes := command.Notes(r, it)
+	if it.State == mailbox.Unread {
+		title, notes = bold.Render(title), strings.TrimSuffix("unread, "+notes, ", ")
+	}
+	from := fit(r.Who(it.From), 12)
+	return fmt.Sprintf("%s%-8s  %s  %s  %s", m.mark(middlePane, isSelected), letter.Age(m.now, it.SentAt), from, faint.Render(notes), title)
+}
+
+func (m *model) writingLines() (lines []string) {
+	c := m.writing
+	if c == nil {
+		return nil
+	}
+	c.line.SetWidth(max(10, m.width-len("search: ")-2))
+	if c.kind == searching {
+		return []string{c.title() + c.line.View()}
+	}
+	title := bold.Render(c.title())
+	if c.kind == sending {
+		title += c.line.View()
+	}
+	height := m.writingHeight()
+	c.text.SetWidth(m.width)
+	c.text.SetHeight(height - 2)
+	lines = append(lines, strings.Repeat("─", m.width), title)
+	lines = append(lines, strings.Split(c.text.View(), "\n")...)
+	return filled(lines, height)[:height]
+}
+
+func (m *model) statusLine() string {
+	if m.isError {
+		return alert.Render(letter.Escape(m.status))
+	}
+	return letter.Escape(m.status)
+}
+
+func (m *model) keysLine() string {
+	keys := "? keys  q leave  a approve  x reject  r reply  s send  k ack  Space read  Enter open  Esc back  t attach  i interrupt  / search  e editor"
+	switch {
+	case m.confirm != nil:
+		keys = "y yes; any other key: no"
+	case m.writing != nil && m.writing.kind == searching:
+		keys = "Enter search  Esc leave"
+	case m.writing != nil:
+		keys = "Ctrl-S send  Esc keep the draft  Ctrl-E $EDITOR"
+	}
+	return faint.Render(keys)
+}
+
+// paneAt is the pane at a place of the terminal, and the line of it; -1: none of it.
+func (m *model) paneAt(x, y int) (in pane, line int) {
+	_, height := m.bodySize()
+	switch top := m.bodyTop(); {
+	case y < top-1:
+		return waitingPane, y - 1
+	case y < top || y >= top+height:
+		return middlePane, -1
+	case x < m.leftWidth(), m.leftWidth() < 0 && m.focus == membersPane:
+		return membersPane, y - top
+	default:
+		return middlePane, y - top
+	}
+}
+
+// click selects what is there, and opens it if it is selected already.
+func (m *model) click(x, y int) tea.Cmd {
+	in, line := m.paneAt(x, y)
+	if line < 0 || m.writing != nil || m.confirm != nil {
+		return nil
+	}
+	p, n := m.list(in)
+	wasHere := m.focus == in && p.at == p.top+line
+	m.focus = in
+	if p.top+line < n {
+		if p.at = p.top + line; wasHere {
+			return m.open()
+		}
+	}
+	m.aim()
+	return nil
+}
