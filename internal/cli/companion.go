@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
 // companions are the verbs whose work a program of its own does, atm-VERB, since what it links would slow
@@ -37,6 +38,16 @@ var companions = []*cli.Command{
 		Description: "A session is a thread, so the same one can be loaded again. A prompt is a message, and ends with\n" +
 			"bob's answer or the turn that took it. His permission requests come to you if you may answer them.\n" +
 			"Cancelling takes an unread message back, else it interrupts him. stdout carries the protocol alone.",
+	},
+	{
+		Name: "bridge", Usage: "carry mail to and from the team on other machines, over NATS",
+		UsageText: "atm bridge --nats nats://build:4222 --host laptop      until interrupted; sending works without it\n" +
+			"atm bridge --once                                      send and fetch what is there, and end",
+		Description: "The team has the same name on all machines; the server is a nats-server with JetStream.\n" +
+			"A message waits in the outbox until the server has it, and there until the other machine has it.\n" +
+			"First: atm bridge keygen on each machine, and atm bridge trust on the others.",
+		Subcommands: setup.BridgeCommands,
+		Flags:       command.CompanionFlags["bridge"],
 	},
 }
 

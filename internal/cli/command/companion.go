@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -26,6 +27,16 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 		&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
 	}
+}
+
+// CompanionFlags are a companion's own, which atm sorts before the words for it.
+var CompanionFlags = map[string][]cli.Flag{
+	"bridge": {
+		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several with commas between (team.toml: nats)"},
+		&cli.StringFlag{Name: "creds", Usage: "a `FILE` of credentials for it (team.toml: creds)"},
+		&cli.StringFlag{Name: "host", Usage: "what this machine is called, `NAME` (team.toml: host)"},
+		&cli.BoolFlag{Name: "once", Usage: "send and fetch what is there, and end"},
+	},
 }
 
 // Companion is where a program lies that belongs to atm: beside it, else on PATH.
@@ -76,7 +87,7 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		return ExitDone
 	}
 	app := &cli.App{
-		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: Flags(), Metadata: map[string]any{},
+		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: slices.Concat(CompanionFlags[verb], Flags()), Metadata: map[string]any{},
 		HideHelp: true, HideVersion: true, OnUsageError: UsageError,
 		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once
 		Action: func(c *cli.Context) error {
