@@ -16,7 +16,7 @@ RACE     := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) e
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install demo demo-team test race check vet fuzz stress faults powercut bench real-agents clean
+.PHONY: build install demo demo-team test race check vet fuzz stress machines faults powercut bench real-agents clean
 
 build:
 	@mkdir -p bin
@@ -63,6 +63,10 @@ fuzz:
 
 stress:
 	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill|Machine' -timeout 60m ./mailbox ./ptyrun ./internal/crashtest ./internal/claudeteam
+
+# Three hosts, three NATS servers, and everything breaks; then how fast it is: make machines DURATION=5m
+machines:
+	cd internal/machines && ATM_MACHINES=$(DURATION) $(GO) test -count=1 -v -timeout 60m
 
 # What fails when the system fails: strace -e inject, full and read-only disks.
 faults:

@@ -20,6 +20,7 @@ var layers = strings.Fields(`
 	internal/durable
 	internal/lockfile
 	wire
+	internal/hostkey
 	mailbox/letter
 	mailbox/eventlog
 	mailbox
@@ -52,6 +53,7 @@ var layers = strings.Fields(`
 	internal/runner
 	internal/acpagent
 	internal/mcp
+	internal/bridge
 	internal/cli/mail
 	internal/cli/agent
 	internal/cli/session
@@ -63,10 +65,12 @@ var layers = strings.Fields(`
 	cmd/atm
 	cmd/atm-tui
 	cmd/atm-acp
+	cmd/atm-bridge
 	cmd/atm-runner
 	cmd/atm-mcp
 	cmd/atm-web
 	internal/crashtest
+	internal/machines
 	internal/realagents
 	internal/bench
 `)
@@ -83,15 +87,16 @@ var importers = map[string][]string{
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
 	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
-	"github.com/fsnotify/fsnotify":           {"watcher", "internal/claudeteam"},
+	"github.com/fsnotify/fsnotify":           {"watcher"},
 	"github.com/go-json-experiment/json":     {"wire", "session"},
 	"github.com/gofrs/flock":                 {"internal/lockfile"},
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
+	"github.com/nats-io/nats.go":             {"internal/bridge"},
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
-	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
 	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
 	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui", "ptyrun/acp"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},

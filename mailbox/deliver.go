@@ -85,6 +85,9 @@ type target struct {
 
 func openTarget(b *Box) *target {
 	t := &target{box: b}
+	if t.err = b.makeOutbox(); t.err != nil {
+		return t
+	}
 	if t.inbox, t.err = b.store.root.Sub(b.in("inbox")); absent(t.err) {
 		t.err = b.noAgent()
 	} else if t.err != nil {
@@ -132,7 +135,7 @@ type delivery struct {
 // All files are written and synced side by side; then each is linked into its mailbox under that
 // mailbox's lock; then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
-	targets := map[Box]*target{}
+	targets := map[string]*target{} // by the path of the inbox
 	var all []*delivery
 	for _, p := range posts {
 		data, err := encode(p.Message)
@@ -142,16 +145,21 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			if o.Box, o.Err = b, err; err != nil {
 				continue
 			}
-			if targets[*b] == nil {
-				targets[*b] = openTarget(b)
+			inbox := b.store.root.Join(b.in("inbox"))
+			if targets[inbox] == nil {
+				targets[inbox] = openTarget(b)
 			}
-			all = append(all, &delivery{Outcome: o, post: p, to: targets[*b], data: data})
+			all = append(all, &delivery{Outcome: o, post: p, to: targets[inbox], data: data})
 		}
 	}
 	sideBySide(all, func(d *delivery) { d.Err = d.write() })
 	for _, d := range all {
 		if d.Err == nil {
 			d.Known, d.Err = d.publish(ctx)
+		}
+		if d.Known && d.to.box.host != "" {
+			first := slices.IndexFunc(d.to.stored, func(o *delivery) bool { return o.post == d.post })
+			d.Known = first < 0 || d.to.stored[first].Known // the members of a host share an outbox
 		}
 		if d.Stored = d.Err == nil; d.Stored {
 			d.to.stored = append(d.to.stored, d)
@@ -198,7 +206,7 @@ func (d *delivery) publish(ctx context.Context) (known bool, err error) {
 	if d.post.Given {
 		mode = lockfile.Exclusive
 	}
-	unlock, err := b.store.lock(ctx, string(b.agent)+".inbox", mode, b.Present)
+	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, b.Present)
 	if err != nil {
 		return false, err
 	}

@@ -55,7 +55,7 @@ type dropped struct {
 // a process has open for writing is left for later. While another process takes in, TakeIn returns at
 // once.
 func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
-	if err := b.Present(); err != nil {
+	if err := b.Present(); err != nil || b.host != "" {
 		return t, err
 	}
 	b.putBackAside(ctx)

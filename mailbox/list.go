@@ -58,7 +58,7 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 // HasAcked reports whether the mailbox's owner has sent the ack of a message, as far as the index of what
 // was sent knows: it was put back with MarkUnread.
 func (b *Box) HasAcked(id wire.ID) bool {
-	ack := wire.Derive("ack", id, b.Address())
+	ack := wire.AckID(id, b.Address())
 	there, err := b.has(b.sent(ack), ack)
 	return there && err == nil
 }

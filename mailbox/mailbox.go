@@ -185,20 +185,23 @@ func (s *Store) publish(temp, name string, data []byte) error {
 	return s.root.Link(temp, name)
 }
 
-// Box is one agent's mailbox.
+// Box is one agent's mailbox, or the outbox for an agent on another machine.
 type Box struct {
 	store *Store
 	agent wire.Name
+	host  wire.Name // of an outbox; "": the agent is here
 }
 
 // Agent is the name of the mailbox's owner.
 func (b *Box) Agent() wire.Name { return b.agent }
 
 // Address is the owner's full address.
-func (b *Box) Address() wire.Address { return wire.Address{Agent: b.agent, Team: b.store.Team} }
+func (b *Box) Address() wire.Address {
+	return wire.Address{Agent: b.agent, Team: b.store.Team, Host: b.host}
+}
 
 // Path is the directory of the mailbox: for watching it, and for messages to people.
-func (b *Box) Path() string { return b.store.root.Join(string(b.agent)) }
+func (b *Box) Path() string { return b.store.root.Join(b.in()) }
 
 // Store is where the mailbox lies.
 func (b *Box) Store() *Store { return b.store }
@@ -207,8 +210,11 @@ func (b *Box) Store() *Store { return b.store }
 func (b *Box) Exists() bool { return b.Present() == nil }
 
 // Present is nil when the mailbox is there, ErrNoAgent when it is not, and another error when that cannot
-// be said. No part of its path may be a link.
+// be said. No part of its path may be a link. An outbox is made by its first delivery.
 func (b *Box) Present() error {
+	if b.host != "" {
+		return nil
+	}
 	for _, dir := range []string{"", "inbox", "inbox/new"} {
 		err := b.store.root.IsDir(b.in(dir))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -225,15 +231,22 @@ func (b *Box) noAgent() error { return fmt.Errorf("%s: %w", b.Address(), ErrNoAg
 
 // in is the path, below the team's directory, of something in the mailbox.
 func (b *Box) in(elem ...string) string {
+	if b.host != "" { // the inbox of an outbox is all there is of it
+		below := strings.TrimPrefix(path.Join(elem...), "inbox")
+		return path.Join(BridgeDir, string(b.host), below)
+	}
 	return path.Join(append([]string{string(b.agent)}, elem...)...)
 }
 
 // archived is the path of something in the team's archive for this agent.
 func (b *Box) archived(elem ...string) string { return path.Join(".archive", b.in(elem...)) }
 
+// lockName is the name of one of the mailbox's locks: bob.inbox, of an outbox .bridge.build.inbox.
+func (b *Box) lockName(lock string) string { return strings.ReplaceAll(b.in(), "/", ".") + "." + lock }
+
 // lock gets one of the mailbox's locks, if the mailbox is there.
 func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) {
-	unlock, err = b.store.lock(ctx, b.in()+"."+lock, lockfile.Exclusive, b.Present)
+	unlock, err = b.store.lock(ctx, b.lockName(lock), lockfile.Exclusive, b.Present)
 	if err == nil {
 		if err = b.Present(); err != nil {
 			unlock()
@@ -282,9 +295,12 @@ func (b *Box) Log() *eventlog.Log {
 	return &eventlog.Log{Root: b.store.root, Owner: b.Address(), Lock: lock, Present: b.Present}
 }
 
-// note appends events about messages to the agent's log. What they tell of is done, so a failure is an
-// *UnloggedError.
+// note appends events about messages to the agent's log, which an outbox has not. What they tell of is done, so
+// a failure is an *UnloggedError.
 func (b *Box) note(ctx context.Context, events ...wire.Event) error {
+	if b.host != "" {
+		return nil
+	}
 	if err := b.Log().Append(ctx, events...); err != nil {
 		return &UnloggedError{err}
 	}

@@ -97,7 +97,7 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 var quietKinds = map[string]bool{
 	wire.EventRead: true, wire.EventAcked: true, wire.EventAnnounced: true, wire.EventInjected: true,
 	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false, wire.EventTaken: false,
-	wire.EventReturned: false, wire.EventAside: false, wire.EventAgain: false,
+	wire.EventReturned: false, wire.EventAside: false, wire.EventAgain: false, wire.EventStage: false,
 	wire.StreamFailed: false, wire.DroppedCounters: false, "error": true,
 	"spawned": true, "exited": false, "restarting": false, "session_end": false,
 	"agent_output": true, "draft_ready": true, "goal_complete": true, "status_update": true,

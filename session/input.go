@@ -24,10 +24,10 @@ func (in Input) For(id wire.UUID) bool { return in.ForAny() || in.session == str
 // ForAny reports whether the input names no session.
 func (in Input) ForAny() bool { return in.session == "" }
 
-// InputOf is the human input that a message brings; false for a message of another type. Where the
-// payload cannot be read, the body is the text.
+// InputOf is the human input that a message brings; false for a message of another type, and for one from another
+// host, whose people are not those of the sessions here. Where the payload cannot be read, the body is the text.
 func InputOf(m *wire.Message) (Input, bool) {
-	if m.Kind() != wire.TypeHumanInput {
+	if m.Kind() != wire.TypeHumanInput || m.From.Host != "" {
 		return Input{}, false
 	}
 	in := Input{ID: m.ID, From: m.From, At: m.SentAt, session: m.MetaString(FieldSession)}

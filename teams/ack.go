@@ -19,9 +19,6 @@ type Acked struct {
 	Notes   []string      // what the one who acknowledges is to be told
 }
 
-// AckID is the id of a recipient's acknowledgement of a message.
-func AckID(id wire.ID, recipient wire.Address) wire.ID { return wire.Derive("ack", id, recipient) }
-
 // ackLease is how long a message stays its holder's at least while its ack is under way.
 const ackLease = 30 * time.Second
 
@@ -46,7 +43,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 		a.Already = it.State == mailbox.Done
 		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, and is not told", m.From))
 	} else if isSent, err := a.deliver(ctx, sender, box, it, &wire.Message{
-		ID: AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID, Thread: m.ThreadID(),
+		ID: wire.AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID, Thread: m.ThreadID(),
 		Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.Hop + 1, Origin: origin,
 	}); err != nil || !isSent {
 		return a, err
@@ -81,7 +78,7 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 // or by an answer, and gives the last evidence of it.
 func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (last *mailbox.Item, all bool) {
 	for _, a := range m.To {
-		if it, err := me.Get(AckID(m.ID, a)); err == nil {
+		if it, err := me.Get(wire.AckID(m.ID, a)); err == nil {
 			last = it
 			continue
 		}
@@ -108,10 +105,17 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if err != nil {
 		return "", err
 	}
-	if _, err := me.Get(AckID(m.ID, from)); err == nil {
+	if _, err := me.Get(wire.AckID(m.ID, from)); err == nil {
 		return "", nil // acknowledged, wherever it lies now
 	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address())
+	notice, has := wire.Derive("withdrawn", m.ID, me.Address()), "which you have read"
+	if from.Host != "" { // the members of a host share an outbox: each has a notice of its own
+		notice, has = wire.Derive("withdrawn", m.ID, from), "which was on its way to you"
+		if errors.Is(err, mailbox.ErrNotFound) { // it has left
+			state, err = mailbox.Owed, nil
+		}
+	}
 	if err != nil || state == mailbox.Unread || state == mailbox.Withdrawn {
 		return state, err
 	}
@@ -119,9 +123,9 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		return "", nil
 	}
 	return state, r.deliver(ctx, &Outgoing{From: me, To: []wire.Address{from}, Given: true, Message: &wire.Message{
-		ID: wire.Derive("withdrawn", m.ID, me.Address()), Type: wire.TypeNotice,
+		ID: notice, Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
-		Body:    fmt.Sprintf("I withdrew my message %s, which you have read. Please do not act on it.", m.ID.Short(6)),
+		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), has),
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}})
 }

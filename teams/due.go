@@ -36,11 +36,11 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 	}
 	return slices.DeleteFunc(due, func(it *mailbox.Item) bool {
 		sender, err := t.root.Mailbox(it.From)
-		if err != nil || it.From.Agent == "drop" {
+		if sender == nil || err != nil && it.From.Host == "" || it.From.Agent == "drop" {
 			return true // nobody waits for the answer
 		}
-		ack, err := sender.Get(AckID(it.ID, box.Address()))
-		return err == nil && ack.From != box.Address() || len(Replies(ctx, sender, it.ID, by)) > 0
+		ack, err := sender.Get(wire.AckID(it.ID, box.Address()))
+		return err == nil && ack.From != box.Address() || len(t.root.replies(ctx, it.Message, by)) > 0
 	}), nil
 }
 

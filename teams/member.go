@@ -19,9 +19,12 @@ import (
 // evidence for is unknown, which is neither idle nor off. It is what team and status
 // print as JSON.
 type Member struct {
-	Name wire.Name `json:"name"`
-	Kind string    `json:"kind"` // agent, person
-	Role string    `json:"role,omitempty"`
+	Name   wire.Name  `json:"name"` // bob@build of another host, as its bridge told last:
+	Host   wire.Name  `json:"host,omitempty"`
+	SeenAt *time.Time `json:"seen_at,omitempty"` // when that came
+	Clock  string     `json:"clock,omitempty"`   // how that host's clock differs: "3m ahead"
+	Kind   string     `json:"kind"`              // agent, person
+	Role   string     `json:"role,omitempty"`
 
 	State  reducer.Word `json:"state"` // one word, made of what follows
 	Detail string       `json:"detail,omitempty"`
@@ -187,8 +190,8 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	return m, err
 }
 
-// Members are all members, and what they add up to. With an *UnreadableError it is what can be
-// said.
+// Members are all members, those of other hosts last, and what they add up to. With an *UnreadableError it
+// is what can be said.
 func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		m, err := t.Status(ctx, b.Agent())
@@ -197,7 +200,11 @@ func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err 
 		}
 		return err
 	})
-	return members, StatsOf(members), err
+	remote, unreadable := t.RemoteMembers()
+	for _, r := range remote {
+		members = append(members, r.Member)
+	}
+	return members, StatsOf(members), cmp.Or(err, unreadable)
 }
 
 // StatsOf adds members up.

@@ -24,6 +24,14 @@ type DialogRequest struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
+// PermissionReply is the payload of a permission_reply: what somebody answers to a question.
+type PermissionReply struct {
+	Decision string `json:"decision"` // approve, reject
+	Question string `json:"question"` // its id
+	Option   string `json:"option,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
 // NotifyRequest tells whoever is to hear of it that an agent's screen asks something.
 // Where there is nobody, only `atm pending` shows it.
 func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRequest, origin *wire.Origin) error {

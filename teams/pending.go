@@ -17,7 +17,7 @@ import (
 )
 
 // Waiting is everything that waits for a person's answer, the oldest first: the
-// questions of all members, and the drafts that have no answer yet. What cannot be read
+// questions of all members, also on other hosts, and the drafts here that have no answer yet. What cannot be read
 // hides nothing else.
 func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
@@ -27,8 +27,12 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	})
 	drafts, unreadable := t.Drafts(ctx)
 	out = append(out, drafts...)
+	remote, unreadRows := t.RemoteMembers()
+	for _, r := range remote {
+		out = append(out, r.Questions...)
+	}
 	slices.SortStableFunc(out, func(a, b policy.Question) int { return a.Since.Compare(b.Since) })
-	return out, errors.Join(err, unreadable)
+	return out, errors.Join(err, unreadRows, unreadable)
 }
 
 // Questions are what a member asks now, in all sessions of its program, as its events

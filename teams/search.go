@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -40,6 +41,22 @@ func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Addres
 		return true
 	})
 	slices.SortFunc(out, byID)
+	return out
+}
+
+// replies are the Replies that a message's sender has got; of a sender on another host those that left here.
+func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) (out []*mailbox.Item) {
+	sender, err := r.Mailbox(m.From)
+	if m.From.Host == "" && err == nil {
+		return Replies(ctx, sender, m.ID, from)
+	}
+	if t, err := r.Team(m.From.Team); m.From.Host != "" && err == nil {
+		sent := mailbox.Range{Sent: true, Since: m.ID.Time().Add(-24 * time.Hour)}
+		out, _ = t.collect(ctx, sent, nil, func(it *mailbox.Item) bool {
+			return Answers(it.Message, m.ID) && (from == wire.Address{} || it.From == from)
+		})
+		slices.SortFunc(out, byID)
+	}
 	return out
 }
 
@@ -142,9 +159,10 @@ func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
 }
 
 func (q Query) matches(it *mailbox.Item, team wire.Name) bool {
-	// The name alone means an agent within the team.
+	// A name without the team means an agent within it.
 	isCalled := func(a wire.Address, word string) bool {
-		return word == "" || word == a.String() || word == string(a.Agent) && (a.Team == team || a.Agent == "drop")
+		isShown := word == (&letter.Renderer{Team: team}).Who(a) || word == "drop" && a.Agent == "drop"
+		return word == "" || word == a.String() || isShown
 	}
 	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written.Before(q.Since) {
 		return false

@@ -63,6 +63,14 @@ func (r *Root) Prepare(o *Outgoing) error {
 	o.Post = &mailbox.Post{Message: m, Given: o.Given, Sender: o.From}
 	for _, a := range unique(o.To) {
 		b, err := r.Mailbox(a)
+		if err == nil && a.Host != "" {
+			t, _ := r.Team(a.Team)
+			if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, mailbox.ErrNoAgent) {
+				err = unknown // rows that cannot be read hold nothing back
+			} else if a.Team != m.From.Team {
+				err = fmt.Errorf("%s: another host's members are reached from their own team", a)
+			}
+		}
 		if err != nil {
 			o.Failed = append(o.Failed, Failed{a, err})
 			continue

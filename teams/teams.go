@@ -6,6 +6,7 @@
 //	<root>/<team>/                       a team: a directory with .locks
 //	<root>/<team>/<agent>/               a member, see package mailbox
 //	<root>/<team>/.worktrees/<agent>/    a member's own git worktree
+//	<root>/<team>/.bridge/<host>/        mail for members on another machine, until a bridge sends it
 //
 // There is no roster that could be damaged. A root may have come with a cloned
 // repository: callers that start, type, approve or hand something to a hook check
@@ -27,6 +28,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -36,6 +38,7 @@ import (
 type Root struct {
 	rootdir.Found
 	LockTimeout time.Duration // of every team, as mailbox.Store's; set it first
+	Keys        hostkey.Dir   // of the other hosts that this user trusts; "": of none
 
 	dir   *durable.Root
 	mu    sync.Mutex
@@ -185,13 +188,39 @@ func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name)}
 }
 
-// Mailbox is the mailbox at an address, in whatever team of the root.
+// Mailbox is the mailbox at an address, in whatever team of the root; of a member on another machine the outbox.
+// An *UnknownHostError for a machine that is not trusted.
 func (r *Root) Mailbox(a wire.Address) (*mailbox.Box, error) {
 	t, err := r.Team(a.Team)
 	if err != nil {
 		return nil, err
 	}
-	return t.Member(a.Agent)
+	if a.Host == "" {
+		return t.Member(a.Agent)
+	}
+	hosts, err := r.Keys.Hosts()
+	if err == nil && !slices.Contains(hosts, a.Host) {
+		err = &UnknownHostError{a.Host, hosts}
+	}
+	return t.Outbox(a), err
+}
+
+// UnknownHostError is for a host whose key is not trusted here. It is a mailbox.ErrNoAgent.
+type UnknownHostError struct {
+	Host  wire.Name
+	Hosts []wire.Name // that are trusted
+}
+
+func (e *UnknownHostError) Error() string {
+	return fmt.Sprintf("no key of a host %q is trusted here", e.Host)
+}
+func (e *UnknownHostError) Is(target error) bool { return target == mailbox.ErrNoAgent }
+
+// IsBridged reports whether a bridge runs, which carries the team's mail to and from other hosts: it holds the
+// lock bridge.
+func (t *Team) IsBridged() bool {
+	isHeld, err := t.Locks().Held("bridge")
+	return isHeld && err == nil
 }
 
 // Boxes are the mailboxes of all members, by name.
@@ -294,7 +323,8 @@ func (t *Team) message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
 		return it, err
 	}
 	boxes, _ := t.Boxes()
-	for _, b := range boxes {
+	outboxes, _ := t.Outboxes()
+	for _, b := range append(boxes, outboxes...) {
 		if it, e := b.Get(id); e == nil && it.From == box.Address() {
 			return &mailbox.Item{Message: it.Message}, nil
 		}

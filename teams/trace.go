@@ -18,6 +18,7 @@ type Stage struct {
 	At       *time.Time `json:"at,omitempty"`
 	Evidence *string    `json:"evidence"` // null: no evidence, which is not "no"
 	Text     string     `json:"text,omitempty"`
+	Host     wire.Name  `json:"host,omitempty"` // another, which told of it
 }
 
 // DeliveryTrace is how far a message has got with one recipient.
@@ -32,21 +33,44 @@ type DeliveryTrace struct {
 // Trace says how far a message has got with each recipient.
 func (r *Root) Trace(ctx context.Context, m *wire.Message) (out []DeliveryTrace) {
 	for _, a := range m.To {
-		t := DeliveryTrace{To: a.String()}
-		for _, name := range []string{"stored", "announced", "read", "turn_started", "turn_done", "acked", "replied"} {
-			t.Stages = append(t.Stages, Stage{Stage: name})
-		}
-		t.fill(ctx, r, m, a)
-		out = append(out, t)
+		out = append(out, r.TraceTo(ctx, m, a))
 	}
 	return out
+}
+
+// TraceTo says how far a message has got with one recipient.
+func (r *Root) TraceTo(ctx context.Context, m *wire.Message, a wire.Address) DeliveryTrace {
+	t := newTrace(a)
+	if a.Host == "" {
+		t.fill(ctx, r, m, a)
+		return t
+	}
+	t.addAnswers(ctx, r, m, a)
+	t.fillRemote(r, m, a)
+	return t
+}
+
+// RemoteState is the state of a message at a recipient on another host, as far as that has told.
+func (r *Root) RemoteState(m *wire.Message, a wire.Address) mailbox.State {
+	t := newTrace(a)
+	t.fillRemote(r, m, a)
+	return t.State
+}
+
+func newTrace(a wire.Address) DeliveryTrace {
+	t := DeliveryTrace{To: a.String()}
+	for _, name := range []string{"stored", "announced", "read", "turn_started", "turn_done", "acked", "replied"} {
+		t.Stages = append(t.Stages, Stage{Stage: name})
+	}
+	return t
 }
 
 func (t *DeliveryTrace) stage(name string) *Stage {
 	return &t.Stages[slices.IndexFunc(t.Stages, func(s Stage) bool { return s.Stage == name })]
 }
 
-func (t *DeliveryTrace) reached(name string) bool { return t.stage(name).Evidence != nil }
+// Reached reports whether there is evidence for a stage.
+func (t *DeliveryTrace) Reached(name string) bool { return t.stage(name).Evidence != nil }
 
 func (t *DeliveryTrace) set(name string, at time.Time, text, format string, args ...any) {
 	evidence := fmt.Sprintf(format, args...)
@@ -64,37 +88,36 @@ func (t *DeliveryTrace) fill(ctx context.Context, r *Root, m *wire.Message, a wi
 	if turns, err := team.Turns(a.Agent, m.SentAt.Add(-24*time.Hour)); err == nil {
 		d = turns.Delivery(m.ID)
 	}
-	t.addEvents(d, a.Agent)
-	t.addAnswers(ctx, r, m, a)
-	if !m.DueAt.IsZero() && !t.reached("replied") {
-		t.Due = "answer due " + letter.Age(time.Now(), m.DueAt)
+	for _, s := range d.Stages(a.Agent) {
+		*t.stage(s.Stage) = s
 	}
+	t.addAnswers(ctx, r, m, a)
 	it, err := box.Get(m.ID)
 	if err != nil {
 		return
 	}
 	t.State = it.State
 	t.set("stored", m.SentAt, "", "%s", it.Where)
-	if !t.reached("read") && hasRead(it) {
+	if !t.Reached("read") && hasRead(it) {
 		t.set("read", time.Time{}, "", "it lies in %s", it.Where)
 	}
 	if t.State == mailbox.Unread {
 		t.Gate = team.gateOf(a.Agent, it, d)
-	} else if t.State == mailbox.Owed && !t.reached("acked") {
+	} else if t.State == mailbox.Owed && !t.Reached("acked") {
 		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
 	}
 }
 
-// addEvents adds what the recipient's events are evidence of.
-func (t *DeliveryTrace) addEvents(d *Delivery, agent wire.Name) {
+// Stages are those that the recipient's events are evidence of.
+func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
 	add := func(name string, by EventRef, text string) {
 		if by.Exists() {
-			t.set(name, by.At, text, "event %d of %s", by.Seq, agent)
+			evidence := fmt.Sprintf("event %d of %s", by.Seq, agent)
+			out = append(out, Stage{Stage: name, At: moment(by.At), Evidence: &evidence, Text: text})
 		}
 	}
 	add("announced", d.Announced, "")
 	add("read", d.Read, "")
-	add("acked", d.Acked, "")
 	if turn := d.Turn; turn != nil {
 		how := ""
 		if turn.WasCutShort() {
@@ -103,21 +126,69 @@ func (t *DeliveryTrace) addEvents(d *Delivery, agent wire.Name) {
 		add("turn_started", turn.BeganBy, "")
 		add("turn_done", turn.EndedBy, how)
 	}
+	add("acked", d.Acked, "")
+	return out
+}
+
+// fillRemote fills in what is known here of a recipient on another host: the message in its outbox, and the stages
+// that the bridge has noted in the sender's log.
+func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
+	team, err := r.Team(a.Team)
+	if err != nil {
+		return
+	}
+	events, _ := team.Box(m.From.Agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
+	for _, e := range events {
+		isOurs := e.Kind == wire.EventStage && e.Source == "bridge" && e.MessageID() == m.ID && e.Field("to") == t.To
+		for i, s := range t.Stages {
+			if isOurs && e.Field("stage") == s.Stage && s.Evidence == nil {
+				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
+				evidence := e.Field("evidence")
+				t.Stages[i] = Stage{s.Stage, moment(at), &evidence, e.Field("text"), a.Host}
+			}
+		}
+	}
+	switch it, err := team.Outbox(a).Get(m.ID); {
+	case err == nil:
+		t.State = it.State
+		t.set("stored", m.SentAt, "", "%s", it.Where)
+		if t.Gate = "the bridge is off: it goes out when `atm bridge` runs"; t.State == mailbox.Withdrawn {
+			t.Gate = ""
+		} else if team.IsBridged() {
+			t.Gate = "the bridge runs, and the server has not taken it yet"
+		}
+	case t.Reached("acked") || t.Reached("replied") || t.Reached("read") && !m.RequiresAck:
+		t.State = mailbox.Done
+	case t.Reached("read"):
+		t.State, t.Gate = mailbox.Owed, fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
+	case t.Reached("stored"):
+		t.State = mailbox.Unread
+	case m.From.Host == "":
+		t.Gate = fmt.Sprintf("it has left; host %s has told nothing of it yet", a.Host)
+	}
 }
 
 // addAnswers adds what the sender's mailbox is evidence of.
 func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
+	replies := r.replies(ctx, m, a)
+	if !m.DueAt.IsZero() && len(replies) == 0 {
+		t.Due = "answer due " + letter.Age(time.Now(), m.DueAt)
+	}
 	sender, err := r.Mailbox(m.From)
 	if err != nil {
 		return
 	}
-	if ack, err := sender.Get(AckID(m.ID, a)); err == nil {
-		t.set("acked", ack.SentAt, ack.Body, "ack %s in the mailbox of %s", ack.ID.Short(6), m.From.Agent)
+	where := "in the mailbox of " + string(m.From.Agent)
+	if m.From.Host != "" {
+		where = "sent to " + m.From.String()
 	}
-	if replies := Replies(ctx, sender, m.ID, a); len(replies) > 0 {
+	if ack, err := sender.Get(wire.AckID(m.ID, a)); err == nil {
+		t.set("acked", ack.SentAt, ack.Body, "ack %s %s", ack.ID.Short(6), where)
+	}
+	if len(replies) > 0 {
 		first := replies[0]
-		t.set("replied", first.SentAt, first.Title(), "message %s in the mailbox of %s", first.ID.Short(6), m.From.Agent)
-		if m.RequiresAck && !t.reached("acked") {
+		t.set("replied", first.SentAt, first.Title(), "message %s %s", first.ID.Short(6), where)
+		if m.RequiresAck && !t.Reached("acked") {
 			t.set("acked", first.SentAt, "", "the reply")
 		}
 	}

@@ -208,7 +208,7 @@ func TestObjectOfManyKeys(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		everything, `{}`, `[]`, `null`, ``, `{"id":"` + idA + `","from":"alice@main"}`, "{\"body\":\"\xc3\"}",
-		`{"to":"bob","from":"drop"}`, `{"n":1e999,"n":2}`, `{"a":{"a":{"a":null}}}`, `{"sent_at":"0000-01-01T00:00:00+23:59"}`,
+		`{"to":"bob","from":"drop"}`, `{"to":["bob@main.build","x@y."],"from":"alice@main.laptop"}`, `{"n":1e999,"n":2}`, `{"a":{"a":{"a":null}}}`, `{"sent_at":"0000-01-01T00:00:00+23:59"}`,
 		`{"body":"\ud800"}`, `{"meta":{"atm":5}}`, "{ \"a\" :\r\n\t[ 1 ,\n2 ] }", `{"a":1}{"b":2}`, "\ufeff{}", `{"":"","\u0000":0}`,
 	} {
 		f.Add([]byte(seed))

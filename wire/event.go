@@ -40,6 +40,10 @@ const (
 	EventAgain           = "message_again"    // unread again, since its turn was cut short and its sender asks again
 )
 
+// EventStage says how far a message of the log's owner has got on another host: with id, to, host, stage, reached_at,
+// evidence and text.
+const EventStage = "delivery_stage"
+
 // The kinds of the daemon's stream.
 const (
 	TurnStarted     = "turn_started"

@@ -32,6 +32,19 @@ func Derive(purpose string, parent ID, author Address) ID {
 	return ID(u.String())
 }
 
+// AckID is the id of a recipient's acknowledgement of a message. One on another machine derives it without its
+// host, which is added when the ack leaves: two machines may each have a bob.
+func AckID(id ID, recipient Address) ID {
+	return Derive("ack", id, Address{Agent: recipient.Agent, Team: recipient.Team}).onHost(recipient.Host)
+}
+
+func (id ID) onHost(host Name) ID {
+	if host == "" {
+		return id
+	}
+	return Derive("host "+string(host), id, Address{})
+}
+
 // IsID reports whether s is exactly an id: lower case, hyphens in place, version 7.
 func IsID(s string) bool {
 	u, err := uuid.Parse(s)

@@ -68,7 +68,7 @@ func TestParseID(t *testing.T) {
 
 // The same act by the same author twice is the same message.
 func TestDerive(t *testing.T) {
-	alice, other := Address{"alice", "main"}, Address{"alice", "other"}
+	alice, other := Address{"alice", "main", ""}, Address{"alice", "other", ""}
 	ack := Derive("ack", idA, alice)
 	if ack != Derive("ack", idA, alice) || !IsID(string(ack)) || !ack.Time().Equal(ID(idA).Time()) {
 		t.Error(ack)

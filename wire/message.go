@@ -152,6 +152,21 @@ func Decode(data []byte) (*Message, error) {
 // ErrNotMessage says that JSON is no message of ours.
 var ErrNotMessage = errors.New("no message")
 
+// ReplaceHost puts one host in the place of another in all addresses. On the way to another machine "" becomes this
+// one's name, and an ack gets the id that AckID gives its recipient there; on arrival its own name becomes "".
+func (m *Message) ReplaceHost(old, new Name) {
+	if m.Type == TypeAck && m.From.Host == "" {
+		m.ID = m.ID.onHost(new)
+	}
+	all := append(slices.Clone(m.To), m.From)
+	for i := range all {
+		if all[i].Host == old {
+			all[i].Host = new
+		}
+	}
+	m.To, m.From = all[:len(m.To)], all[len(m.To)]
+}
+
 // DecodeDropped reads a message that may be incomplete, as people and programs drop it: bare names are
 // completed with team, "to" may be one string, and an id that is none of ours is kept in meta.atm.id. The
 // error is ErrNotMessage where no member makes it one of ours (a package.json has a "type", too), else a

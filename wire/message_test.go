@@ -8,7 +8,7 @@ import (
 )
 
 func TestEncodeLimits(t *testing.T) {
-	m := &Message{ID: idA, From: Address{"alice", "main"}, Body: strings.Repeat("x", MaxBody)}
+	m := &Message{ID: idA, From: Address{"alice", "main", ""}, Body: strings.Repeat("x", MaxBody)}
 	if _, err := m.Encode(); err != nil {
 		t.Error(err)
 	}

@@ -28,40 +28,48 @@ func ParseName(s string) (Name, error) {
 // IsName reports whether ParseName takes s.
 func IsName(s string) bool { _, err := ParseName(s); return err == nil }
 
-// Address is a full address: agent@team.
+// Address is a full address: agent@team, or agent@team.host for a member on another machine. A team has the
+// same name on all its machines. On disk an address without a host is local; on the way between machines all
+// have one.
 type Address struct {
 	Agent Name
 	Team  Name
+	Host  Name // "": this machine
 }
 
-// String gives agent@team; the zero Address gives "".
+// String gives agent@team or agent@team.host; without an agent it gives "".
 func (a Address) String() string {
 	if a.Agent == "" {
 		return ""
 	}
-	return string(a.Agent) + "@" + string(a.Team)
+	return strings.TrimSuffix(string(a.Agent+"@"+a.Team+"."+a.Host), ".")
 }
 
-// ParseAddress reads "agent" or "agent@team"; team fills in a missing one. "drop@team" is understood, as
-// the sender of what was dropped by hand.
+// ParseAddress reads "agent", "agent@team" or "agent@team.host"; team fills in a missing one. "drop@team" is
+// understood, as the sender of what was dropped by hand.
 func ParseAddress(s string, team Name) (Address, error) {
-	agent, t, found := strings.Cut(s, "@")
-	if !found {
-		t = string(team)
+	a, _ := splitAddress(s)
+	if !strings.Contains(s, "@") {
+		a.Team = team
 	}
-	if agent != "drop" {
-		if _, err := ParseName(agent); err != nil {
+	names := []Name{a.Team}
+	if a.Agent != "drop" {
+		names = []Name{a.Agent, a.Team}
+	}
+	if strings.Contains(s, ".") {
+		names = append(names, a.Host)
+	}
+	for _, n := range names {
+		if _, err := ParseName(string(n)); err != nil {
 			return Address{}, err
 		}
 	}
-	if _, err := ParseName(t); err != nil {
-		return Address{}, err
-	}
-	return Address{Name(agent), Name(t)}, nil
+	return a, nil
 }
 
 // splitAddress is an address that was checked before; its team may be missing.
 func splitAddress(s string) (Address, error) {
-	agent, team, _ := strings.Cut(s, "@")
-	return Address{Name(agent), Name(team)}, nil
+	agent, place, _ := strings.Cut(s, "@")
+	team, host, _ := strings.Cut(place, ".")
+	return Address{Name(agent), Name(team), Name(host)}, nil
 }

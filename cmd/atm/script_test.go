@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/agentteammail/atm/internal/acpagent"
+	"github.com/agentteammail/atm/internal/bridge"
 	"github.com/agentteammail/atm/internal/mcp"
 	"github.com/agentteammail/atm/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
@@ -22,7 +24,8 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"atm": main, "atm-runner": func() { os.Exit(runner.Main(version, os.Args[1:])) },
-		"atm-acp": func() { os.Exit(acpagent.Main(version, os.Args[1:])) }, "atm-mcp": func() { os.Exit(mcp.Main(version, os.Args[1:])) },
+		"atm-bridge": func() { os.Exit(bridge.Main(version, os.Args[1:])) },
+		"atm-acp":    func() { os.Exit(acpagent.Main(version, os.Args[1:])) }, "atm-mcp": func() { os.Exit(mcp.Main(version, os.Args[1:])) },
 		"atm-web":   func() { os.Exit(web.Main(version, os.Args[1:])) },
 		"atm-tui":   func() { os.Exit(tui.Main(version, os.Args[1:])) },
 		"fakeagent": func() { os.Exit(testagent.Main()) },
@@ -52,6 +55,7 @@ func TestScripts(t *testing.T) {
 			"lines":      count("lines", func(out string) int { return strings.Count(out, "\n") }),
 			"bytes":      count("bytes", func(out string) int { return len(out) }),
 			"eventually": eventually,
+			"nats":       natsServer,
 		},
 	})
 }
@@ -112,4 +116,16 @@ func within(limit time.Duration, isSo func() bool) bool {
 		}
 	}
 	return true
+}
+
+// nats starts a nats-server for the script, and sets NATS to its URL.
+func natsServer(ts *testscript.TestScript, neg bool, args []string) {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: ts.MkAbs(".nats"), NoSigs: true, NoLog: true})
+	ts.Check(err)
+	s.Start()
+	ts.Defer(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		ts.Fatalf("the server does not start")
+	}
+	ts.Setenv("NATS", s.ClientURL())
 }

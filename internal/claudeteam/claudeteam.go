@@ -30,11 +30,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -113,7 +112,7 @@ func nameThere(a wire.Address, team wire.Name) string {
 	if slices.Contains([]wire.Name{"team-lead", "user", "system"}, a.Agent) {
 		a.Agent += "-atm"
 	}
-	if a.Team != team {
+	if a.Team != team || a.Host != "" {
 		return a.String()
 	}
 	return string(a.Agent)
@@ -122,27 +121,13 @@ func nameThere(a wire.Address, team wire.Name) string {
 // Run makes a pass whenever something changes, until the context ends or their team does: ErrEnded. fail is told
 // what goes wrong, once for as long as it does.
 func (s *Sync) Run(ctx context.Context, fail func(error)) error {
-	w, err := fsnotify.NewWatcher()
+	w, err := watcher.OpenDirs()
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", s.Dir, err)
+		return err
 	}
 	defer w.Close()
-	changed := make(chan bool, 1)
-	go func() { // who adds a directory may wait for events to be received
-		for range w.Events {
-			select {
-			case changed <- true:
-			default:
-			}
-		}
-	}()
-	go func() {
-		for range w.Errors { // it is looked again anyway
-		}
-	}()
 	for told := ""; ; {
-		w.Add(s.Dir)
-		w.Add(filepath.Join(s.Dir, inboxes))
+		w.Add(s.Dir, filepath.Join(s.Dir, inboxes))
 		err := s.Pass(ctx)
 		switch {
 		case errors.Is(err, ErrEnded), ctx.Err() != nil:
@@ -154,15 +139,14 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 			fail(err)
 		}
 		for _, m := range s.theirs {
-			w.Add(filepath.Join(m.box.Path(), "inbox"))
-			w.Add(filepath.Join(m.box.Path(), "inbox", "new"))
+			w.Add(filepath.Join(m.box.Path(), "inbox"), filepath.Join(m.box.Path(), "inbox", "new"))
 		}
 		gather := 20 * time.Millisecond // what belongs together
 		if err != nil {
 			gather = time.Second // its own attempts are changes as well
 		}
 		select {
-		case <-changed:
+		case <-w.Changed():
 			select {
 			case <-time.After(gather):
 			case <-ctx.Done():

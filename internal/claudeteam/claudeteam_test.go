@@ -362,7 +362,7 @@ func TestNames(t *testing.T) {
 	} {
 		equal(t, theirs, nameHere(theirs), want)
 	}
-	for ours, want := range map[string]string{"bob@main": "bob", "team-lead@main": "team-lead-atm", "bob@other": "bob@other"} {
+	for ours, want := range map[string]string{"bob@main": "bob", "team-lead@main": "team-lead-atm", "bob@other": "bob@other", "bob@main.build": "bob@main.build"} {
 		a, err := wire.ParseAddress(ours, "main")
 		must(t, err)
 		equal(t, ours, nameThere(a, "main"), want)

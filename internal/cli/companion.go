@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
 // companions are the verbs whose work a program of its own does, atm-VERB, since what it links would slow
@@ -44,7 +45,17 @@ var companions = []*cli.Command{
 		Description: "It prints an address that lets one browser in; on a terminal it opens another one. Ctrl-C ends it.\n" +
 			"Without --as it is to look at only. Looking marks nothing; what a button does, the verb of that name\n" +
 			"would let you do.",
-		Flags: command.WebFlags(),
+		Flags: command.CompanionFlags["web"],
+	},
+	{
+		Name: "bridge", Usage: "carry mail to and from the team on other machines, over NATS",
+		UsageText: "atm bridge --nats nats://build:4222 --host laptop      until interrupted; sending works without it\n" +
+			"atm bridge --once                                      send and fetch what is there, and end",
+		Description: "The team has the same name on all machines; the server is a nats-server with JetStream.\n" +
+			"A message waits in the outbox until the server has it, and there until the other machine has it.\n" +
+			"First: atm bridge keygen on each machine, and atm bridge trust on the others.",
+		Subcommands: setup.BridgeCommands,
+		Flags:       command.CompanionFlags["bridge"],
 	},
 }
 

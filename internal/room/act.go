@@ -101,18 +101,13 @@ func (r *Room) post(ctx context.Context, o *teams.Outgoing, text string) (string
 		errs = append(errs, f.Err)
 	}
 	for _, out := range o.Post.Outcomes {
-		a := out.Box.Address()
+		name := r.scope.Renderer().Who(out.Box.Address())
 		if out.Err != nil {
-			errs = append(errs, fmt.Errorf("not sent to %s: %w", a.Agent, out.Err))
+			errs = append(errs, fmt.Errorf("not sent to %s: %w", name, out.Err))
 			continue
 		}
-		note := "unknown"
-		if t, err := r.scope.Root.Team(a.Team); err == nil {
-			if m, err := t.Summary(a.Agent); err == nil {
-				note = m.Forecast(time.Now(), false)
-			}
-		}
-		to = append(to, fmt.Sprintf("%s (%s)", a.Agent, note))
+		_, note := r.scope.Forecast(out.Box.Address(), false)
+		to = append(to, fmt.Sprintf("%s (%s)", name, note))
 	}
 	line := ""
 	if len(to) > 0 {
@@ -156,6 +151,9 @@ func (r *Room) mine(id wire.ID) (*mailbox.Item, error) {
 // Interrupt breaks off a member's turn.
 func (r *Room) Interrupt(ctx context.Context, name wire.Name) (string, error) {
 	if err := r.mayAct(); err != nil {
+		return "", err
+	}
+	if _, err := r.scope.Member(string(name)); err != nil {
 		return "", err
 	}
 	o, err := r.scope.Interrupt(ctx, name)

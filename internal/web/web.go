@@ -53,7 +53,7 @@ func Main(version string, words []string) int {
 			return s.Await(func(ctx context.Context) error { return export(ctx, c, s) })
 		}
 		return s.Await(func(ctx context.Context) error { return serve(ctx, c, s) })
-	}, command.WebFlags()...)
+	})
 }
 
 // server makes the pages.

@@ -206,12 +206,21 @@ func (r *Renderer) next(text string) (shown string, length int) {
 	return shown, n
 }
 
-// Who is an address as shown: without the team if that is the reader's.
+// Who is an address as shown: bob or bob@build where the team is the reader's, else bob@main or bob@main.build.
 func (r *Renderer) Who(a wire.Address) string {
-	if a.Team == r.Team {
-		return string(a.Agent)
+	switch {
+	case a.Team != r.Team:
+		return a.String()
+	case a.Host != "":
+		return string(a.Agent) + "@" + string(a.Host)
 	}
-	return a.String()
+	return string(a.Agent)
+}
+
+// Called is Who of an address that is written out.
+func (r *Renderer) Called(address string) string {
+	at := "@" + string(r.Team)
+	return strings.Replace(strings.TrimSuffix(address, at), at+".", "@", 1)
 }
 
 // Short is an id as shown.

@@ -34,7 +34,7 @@ import (
 // These are the files of a team that a backup holds, and the only ones that are
 // restored; the directories are those that come back when they are empty.
 var (
-	files = pattern(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|` +
+	files = pattern(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|` +
 		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|(inbox|sent|events)/.+))$`)
 	dirs     = pattern(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
 	messages = pattern(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
@@ -60,7 +60,10 @@ func Write(ctx context.Context, r *teams.Root, to io.Writer) (total mailbox.Move
 	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}}
 	names, err := r.Teams()
 	w.miss("the root", err)
-	err = w.add(rootdir.FormatFile, []byte("1\n"), time.Now())
+	format, err := r.Dir().ReadFile(rootdir.FormatFile, 20)
+	if err == nil {
+		err = w.add(rootdir.FormatFile, format, time.Now())
+	}
 	for _, n := range names {
 		t, e := r.Team(n)
 		w.miss(string(n), e)
@@ -93,7 +96,15 @@ func (w *writer) team(t *teams.Team) error {
 	if err == nil {
 		err = w.mailboxes(t, "sent", "events", "shared", "inbox")
 	}
-	for _, name := range []string{config.File, ".sessions", ".archive"} {
+	names := []string{config.File, ".sessions", ".archive", mailbox.BridgeDir + "/bad"}
+	outboxes, unreadable := t.Outboxes()
+	w.miss(mailbox.BridgeDir, unreadable)
+	for _, box := range outboxes {
+		for _, dir := range []string{"/new", "/cur", "/withdrawn"} { // as messages move
+			names = append(names, mailbox.BridgeDir+"/"+string(box.Address().Host)+dir)
+		}
+	}
+	for _, name := range names {
 		if err == nil {
 			err = w.tree(t, name)
 		}

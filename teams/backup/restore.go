@@ -36,10 +36,10 @@ type restorer struct {
 // Check reads a backup to its end: an error for what is none, or is cut.
 func Check(from io.ReadSeeker) error {
 	files := tar.NewReader(from)
-	if err := checkFormat(files); err != nil {
+	_, err := checkFormat(files)
+	if err != nil {
 		return err
 	}
-	var err error
 	for err == nil {
 		_, err = files.Next()
 	}
@@ -61,17 +61,18 @@ func Check(from io.ReadSeeker) error {
 	return nil
 }
 
-// checkFormat reads the first file of a backup.
-func checkFormat(files *tar.Reader) error {
+// checkFormat reads the first file of a backup; isRaised: it is of format 2.
+func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 	h, err := files.Next()
 	if err != nil || h.Name != rootdir.FormatFile {
-		return fmt.Errorf("not a backup of atm: it does not begin with %s", rootdir.FormatFile)
+		return false, fmt.Errorf("not a backup of atm: it does not begin with %s", rootdir.FormatFile)
 	}
 	format, err := io.ReadAll(io.LimitReader(files, 64))
-	if err == nil && strings.TrimSpace(string(format)) != "1" {
-		return errors.New("the backup was made by a newer atm")
+	isRaised = strings.TrimSpace(string(format)) == "2"
+	if err == nil && !isRaised && strings.TrimSpace(string(format)) != "1" {
+		return false, errors.New("the backup was made by a newer atm")
 	}
-	return err
+	return isRaised, err
 }
 
 // Restore brings back what a backup holds. A message whose id is there already stays as
@@ -80,7 +81,11 @@ func checkFormat(files *tar.Reader) error {
 // is written.
 func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, error) {
 	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
-	if err := checkFormat(r.tar); err != nil {
+	isRaised, err := checkFormat(r.tar)
+	if err == nil && isRaised {
+		err = rootdir.Raise(root.Path)
+	}
+	if err != nil {
 		return r.total, err
 	}
 	for {

@@ -54,6 +54,12 @@ func (k *checker) check() {
 			k.add(after, "after goes round in a circle: %s waits for itself", name)
 		}
 	}
+	if _, err := wire.ParseName(string(c.Bridge.Host)); c.Bridge.Host != "" && err != nil {
+		k.add("bridge.host", "host: %v", err)
+	}
+	if c.Bridge.Replicas < 0 || c.Bridge.Replicas > 5 {
+		k.add("bridge.replicas", "replicas is %d, and can only be from 1 to 5", c.Bridge.Replicas)
+	}
 	for i, r := range c.Rules {
 		k.rule(fmt.Sprintf("rules.%d", i), r)
 	}
@@ -116,7 +122,9 @@ func (k *checker) word(path, value string, known ...string) {
 // names reports names that no member has.
 func (k *checker) names(path string, names ...wire.Name) {
 	for _, n := range names {
-		if n != "" && !k.isMember(n) {
+		name, host, _ := strings.Cut(string(n), "@")
+		isRemote := path == "approvers" && wire.IsName(name) && wire.IsName(host) // a person on another host
+		if n != "" && !k.isMember(n) && !isRemote {
 			k.add(path, "%s names %q, and there is no such member", lastKey(path), n)
 		}
 	}

@@ -33,6 +33,15 @@ type Config struct {
 	Approvers []wire.Name // nil: absent
 	Members   map[wire.Name]Member
 	Rules     policy.Rules
+	Bridge    Bridge
+}
+
+// Bridge is how the team is bridged to other machines; flags of atm bridge go before it.
+type Bridge struct {
+	Host     wire.Name // what this machine is called
+	NATS     string    // the server's URL
+	Creds    string    // a file of credentials
+	Replicas int64     // of what atm bridge makes on the server; 0: one
 }
 
 // Member is how a member is started.

@@ -93,6 +93,8 @@ func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
+	case reflect.Int64:
+		return "a number"
 	case reflect.String:
 		return "a string in quotes"
 	case reflect.Slice:

@@ -139,7 +139,7 @@ func TestMistakes(t *testing.T) {
 			`4: driver is "claud", and can only be auto, claude`, `5: restart is "Always", and`, `6: size: "120" is no size`,
 		}},
 		{"a mark before it", "\ufeffleed = 1", []string{`1: there is no key "leed" here`}},
-		{"who there is not", "lead = \"alise\"\napprovers = [\"me\", \"alice\"]\n[members.alice]\nafter = [\"bob\"]\n[[rules]]\nagent = \"carl\"\ntool = \"*\"\ndecision = \"ask\"", []string{
+		{"who there is not", "lead = \"alise\"\napprovers = [\"me\", \"alice\", \"me@laptop\"]\n[members.alice]\nafter = [\"bob\"]\n[[rules]]\nagent = \"carl\"\ntool = \"*\"\ndecision = \"ask\"", []string{
 			`1: lead names "alise"`, `2: approvers names "me"`, `4: after names "bob"`, `6: agent names "carl"`,
 		}},
 		{"no names", "lead = \"A\"\n[members.\"b c\"]\n[members.all]\n", []string{"1: lead names ", "2: members: ", "3: members: "}},

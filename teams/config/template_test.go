@@ -54,6 +54,7 @@ func TestSample(t *testing.T) {
 		for _, key := range []string{
 			"lead", "approvers", "person", "role", "command", "cwd", "env", "driver", "inject", "restart", "size", "prompt", "after", "worktree",
 			"agent", "tool", "decision", "enabled", "output_capture", "allow_human_input", "auto_exit_on", "resume_cmd",
+			"host", "nats", "creds", "replicas",
 		} {
 			line := regexp.MustCompile(`(?m)^` + key + ` = .+ # .+`)
 			if about == "all" && !line.MatchString(full) {
@@ -80,7 +81,7 @@ func TestSample(t *testing.T) {
 			t.Errorf("too long: %s", l)
 		}
 	}
-	if n := strings.Count(text, "\n"); n > 45 {
+	if n := strings.Count(text, "\n"); n > 52 {
 		t.Errorf("%d lines", n)
 	}
 }

@@ -81,6 +81,10 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 		d.checkConfig(t)
 		d.checkSessions(t)
 		d.checkMembers(t)
+		d.checkBridge(t)
+		if _, err := t.Rows(); err != nil {
+			d.add("rows.unreadable", "warning", "", "team %s: %v", t.Name, err)
+		}
 	}
 	return d.checks
 }

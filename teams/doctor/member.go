@@ -172,6 +172,8 @@ func (d *doctor) checkOtherRoots(b *mailbox.Box) {
 // rebuildSent notes every message that is missing in its sender's index of sent mail.
 func (d *doctor) rebuildSent(t *teams.Team, boxes []*mailbox.Box) {
 	missing := 0
+	outboxes, _ := t.Outboxes()
+	boxes = append(boxes, outboxes...)
 	for _, b := range boxes {
 		b.Walk(d.ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
 			isDrop := it.From.Agent == "drop" || it.Origin != nil && it.Origin.Via == "drop"

@@ -47,7 +47,8 @@ var ErrNotYours = errors.New("not yours to answer")
 // ErrNotYours that says why not. inAgent: the answer comes from an agent's
 // environment. Nobody answers for themselves. An agent answers only as the lead.
 // Otherwise the approvers answer; where team.toml names none, people and the
-// lead; and where it names no people either, anybody at a terminal.
+// lead; and where it names no people either, anybody at a terminal. Somebody on
+// another host, alice@laptop, answers only as an approver of that very name.
 func (p Policy) MayAnswer(asker, answerer wire.Name, inAgent bool) error {
 	isLead, why := answerer == p.Lead, ""
 	switch {
@@ -59,6 +60,8 @@ func (p Policy) MayAnswer(asker, answerer wire.Name, inAgent bool) error {
 		why = "of agents only the lead answers, who is " + string(p.Lead)
 	case inAgent && !isLead:
 		why = "of agents only the lead answers, and team.toml names none"
+	case p.Approvers == nil && strings.Contains(string(answerer), "@"):
+		why = "of other hosts only approvers answer, and team.toml names none"
 	case p.Approvers != nil && !slices.Contains(p.Approvers, answerer):
 		why = "approvers are " + join(p.Approvers)
 	case p.Approvers == nil && !isLead && len(p.People) > 0 && !slices.Contains(p.People, answerer):

@@ -18,8 +18,8 @@ type Question struct {
 	// ID is also the id of the message to the lead when a runner asks. "": the
 	// program gave none, and the question cannot be answered from here.
 	ID      string    `json:"id,omitempty"`
-	Agent   wire.Name `json:"agent"`
-	Kind    string    `json:"kind"` // as reducer.Waiting has it, or KindDraft
+	Agent   wire.Name `json:"agent"` // bob@build of another host
+	Kind    string    `json:"kind"`  // as reducer.Waiting has it, or KindDraft
 	Prompt  string    `json:"prompt"`
 	Tool    string    `json:"tool"`
 	Input   string    `json:"input,omitempty"`  // what the tool is about to do, where the prompt does not say it
@@ -29,6 +29,9 @@ type Question struct {
 	Cut     bool      `json:"cut,omitempty"` // prompt or tool is not complete
 	Call    string    `json:"tool_call_id,omitempty"`
 	ByWire  bool      `json:"by_wire,omitempty"` // asked on a wire, where the answer goes as an event
+
+	Host   wire.Name  `json:"host,omitempty"`
+	SeenAt *time.Time `json:"seen_at,omitempty"` // when what that host asks came
 
 	Running bool      `json:"running"` // under a runner, which can press the answer
 	Session wire.UUID `json:"-"`       // of a draft; "": it was announced outside of any

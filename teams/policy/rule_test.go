@@ -285,6 +285,12 @@ func TestMayAnswer(t *testing.T) {
 		{lead, "bob", "alice", true, true},
 		{lead, "bob", "me", false, false},
 		{Policy{Approvers: []wire.Name{}}, "bob", "me", false, false},
+		{none, "bob", "me@laptop", false, false},
+		{plain, "bob", "alice@laptop", false, false},
+		{named, "bob", "me@laptop", false, false},
+		{Policy{Approvers: []wire.Name{"me@laptop"}}, "bob", "me@laptop", false, true},
+		{Policy{Approvers: []wire.Name{"me@laptop"}}, "bob", "me@laptop", true, false},
+		{Policy{Approvers: []wire.Name{"me@laptop"}}, "bob", "me@cloud", false, false},
 	} {
 		if err := c.p.MayAnswer(c.asker, c.answerer, c.inAgent); (err == nil) != c.want {
 			t.Errorf("%+v: %s for %s, inside %v: %v", c.p, c.answerer, c.asker, c.inAgent, err)

@@ -2,7 +2,7 @@
 // that this user named, made or accepted from one that merely lies there, as in a
 // cloned repository.
 //
-//	<root>/FORMAT                          "1": this makes a directory a root
+//	<root>/FORMAT                          "1" or "2": this makes a directory a root
 //	<state>/roots/<sha256 of path>.json    that this user made or accepted the root
 //
 // Nothing here reads the environment or flags. What is returned, errors too, may hold
@@ -30,6 +30,7 @@ import (
 // found by search.
 const (
 	FormatFile = "FORMAT"
+	Format     = 2 // the newest; what a root says that is not bridged to other machines is 1
 	rootName   = ".atm"
 )
 
@@ -78,7 +79,7 @@ func (e *NoRootError) Unwrap() error { return ErrNoRoot }
 type FormatError struct{ error }
 
 // hasFormat reports whether dir has a file FORMAT, which makes it a root. A
-// FORMAT that does not say 1 is a FormatError.
+// FORMAT that says neither 1 nor 2 is a FormatError.
 func hasFormat(dir string) (bool, error) {
 	d, err := durable.Open(dir, nil)
 	if isAbsent(err) {
@@ -96,10 +97,10 @@ func hasFormat(dir string) (bool, error) {
 	if errors.Is(err, durable.ErrTooLarge) {
 		format, err = "…", nil
 	}
-	if n, bad := strconv.Atoi(format); bad == nil && n > 1 {
-		err = FormatError{fmt.Errorf("the root %s has format %s, newer than this atm knows (1)", dir, format)}
-	} else if err == nil && format != "1" {
-		err = FormatError{fmt.Errorf("the root %s has a FORMAT that says %q, not 1", dir, format)}
+	if n, bad := strconv.Atoi(format); bad == nil && n > Format {
+		err = FormatError{fmt.Errorf("the root %s has format %s, newer than this atm knows (%d)", dir, format, Format)}
+	} else if err == nil && format != "1" && format != "2" {
+		err = FormatError{fmt.Errorf("the root %s has a FORMAT that says %q, neither 1 nor 2", dir, format)}
 	}
 	return true, err
 }
@@ -311,6 +312,17 @@ func Make(path string) (made bool, err error) {
 		return false, nil
 	}
 	return false, err
+}
+
+// Raise makes a root's format 2, whose addresses may have a host: an older atm, which would set such a message
+// aside as bad, refuses the root from then on.
+func Raise(path string) error {
+	d, err := durable.Open(path, nil)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Replace(FormatFile, []byte("2\n"), true)
 }
 
 // physical resolves the working directory; "" stays "".

@@ -92,12 +92,12 @@ func TestFind(t *testing.T) {
 		{name: "named, no FORMAT", world: []string{"dir b"}, env: "b", err: "no root at b, named by ATM_ROOT: it has no file FORMAT"},
 		{name: "named, a file", world: []string{"file b x"}, env: "b", err: "no root at b, named by ATM_ROOT: it is no directory"},
 		{name: "named, a dangling link", world: []string{"link b c"}, env: "b", err: "no root at b, named by ATM_ROOT: it does not exist"},
-		{name: "newer", world: []string{"root .atm", "file a/.atm/FORMAT 2\n"}, dir: "a", err: "the root a/.atm has format 2, newer than this atm knows (1)"},
-		{name: "newer, named", world: []string{"file a/FORMAT 12"}, flag: "a", err: "the root a has format 12, newer than this atm knows (1)"},
-		{name: "damaged", world: []string{"file .atm/FORMAT \x1b]0;\n"}, dir: ".", err: `the root .atm has a FORMAT that says "\x1b]0;", not 1`},
-		{name: "empty", world: []string{"file .atm/FORMAT "}, dir: ".", err: `the root .atm has a FORMAT that says "", not 1`},
-		{name: "large", world: []string{"file .atm/FORMAT " + strings.Repeat(" ", 5000)}, dir: ".", err: `the root .atm has a FORMAT that says "…", not 1`},
-		{name: "long", world: []string{"file .atm/FORMAT " + strings.Repeat("1", 5000)}, dir: ".", err: `the root .atm has a FORMAT that says "…", not 1`},
+		{name: "newer", world: []string{"root .atm", "file a/.atm/FORMAT 3\n"}, dir: "a", err: "the root a/.atm has format 3, newer than this atm knows (2)"},
+		{name: "newer, named", world: []string{"file a/FORMAT 12"}, flag: "a", err: "the root a has format 12, newer than this atm knows (2)"},
+		{name: "damaged", world: []string{"file .atm/FORMAT \x1b]0;\n"}, dir: ".", err: `the root .atm has a FORMAT that says "\x1b]0;", neither 1 nor 2`},
+		{name: "empty", world: []string{"file .atm/FORMAT "}, dir: ".", err: `the root .atm has a FORMAT that says "", neither 1 nor 2`},
+		{name: "large", world: []string{"file .atm/FORMAT " + strings.Repeat(" ", 5000)}, dir: ".", err: `the root .atm has a FORMAT that says "…", neither 1 nor 2`},
+		{name: "long", world: []string{"file .atm/FORMAT " + strings.Repeat("1", 5000)}, dir: ".", err: `the root .atm has a FORMAT that says "…", neither 1 nor 2`},
 		{name: "distrust before format", world: []string{"file .atm/FORMAT 2", "chmod .atm"}, dir: ".", err: "no root found from . upwards",
 			passed: []string{"passed over .atm: writable by everybody"}},
 	}
@@ -138,7 +138,7 @@ func errText(err error) string {
 }
 
 func TestFindErrors(t *testing.T) {
-	top := testtree.Make(t, "dir empty", "file new/FORMAT 2", "file odd/FORMAT x")
+	top := testtree.Make(t, "dir empty", "file new/FORMAT 3", "file odd/FORMAT x")
 	_, _, err := Find(Place{Dir: top, UID: os.Getuid()})
 	if !errors.Is(err, ErrNoRoot) {
 		t.Errorf("nothing there: %v", err)
@@ -200,13 +200,13 @@ func TestInitDir(t *testing.T) {
 		{name: "named again", world: []string{"root x", "dir a"}, dir: "a", flag: "x", want: "x", why: "named by --root"},
 		{name: "named through a link", world: []string{"dir a", "link b a"}, dir: "a", flag: "b/x", want: "a/x", why: "named by --root"},
 		{name: "named file", world: []string{"file x y"}, flag: "x", err: "no root at x, named by --root: it is no directory"},
-		{name: "named, newer", world: []string{"file x/FORMAT 2"}, flag: "x", err: "the root x has format 2, newer than this atm knows (1)"},
+		{name: "named, newer", world: []string{"file x/FORMAT 3"}, flag: "x", err: "the root x has format 3, newer than this atm knows (2)"},
 		{name: "writable by a group", world: []string{"root a/.atm", "group a/.atm", "dir a/b"}, dir: "a/b", want: "a/.atm", why: "found above"},
 		{name: "a directory without FORMAT", world: []string{"dir a/.atm"}, dir: "a", want: "a/.atm", why: "in this directory"},
 		{name: "writable by everybody", world: []string{"root a/.atm", "chmod a/.atm"}, dir: "a", err: "a/.atm is not to be trusted: writable by everybody"},
 		{name: "a link", world: []string{"root x", "link a/.atm ../x"}, dir: "a", err: "a/.atm is not to be trusted: it is a symbolic link, and those count only when named"},
 		{name: "a file", world: []string{"file a/.atm x"}, dir: "a", err: "make a root: a/.atm is no directory"},
-		{name: "newer", world: []string{"file .atm/FORMAT 2", "dir a"}, dir: "a", err: "the root .atm has format 2, newer than this atm knows (1)"},
+		{name: "newer", world: []string{"file .atm/FORMAT 3", "dir a"}, dir: "a", err: "the root .atm has format 3, newer than this atm knows (2)"},
 		{name: "nowhere", err: "make a root: there is no working directory"},
 	}
 	for _, tt := range tests {

@@ -62,6 +62,10 @@ func answerQuestion(c *cli.Context, isDeny bool) error {
 // findQuestion is the open question that a word means.
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
 	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
+	a, _ := s.Address(word)
+	if a.Host != "" && a.Team == s.Team.Name {
+		word = string(a.Agent + "@" + a.Host)
+	}
 	q, err := policy.Find(list, word)
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
@@ -70,7 +74,7 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 		}
 		return q, command.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}
-	if _, bad := wire.ParseFragment(word); err != nil && bad != nil {
+	if _, bad := wire.ParseFragment(word); err != nil && bad != nil && a.Host == "" {
 		if _, unknown := s.Member(word); unknown != nil {
 			return q, unknown
 		}

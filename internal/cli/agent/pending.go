@@ -57,7 +57,7 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 	}
 	l := pendingList{Pending: append([]policy.Question{}, waiting...), Overdue: overdue}
 	for _, m := range members {
-		if m.Held != "" && m.Inject != "off" {
+		if m.Held != "" && m.Host == "" && m.Inject != "off" {
 			l.Held = append(l.Held, heldMail{m.Name, m.Unread, m.Held})
 		}
 	}
@@ -112,7 +112,7 @@ func (l pendingList) String() string {
 	add := func(todo []string, cells ...string) { rows, below = append(rows, cells), append(below, todo) }
 	age := func(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
 	for _, q := range l.Pending {
-		add(whatToDo(q), letter.Escape(shortID(q)), string(q.Agent), q.Kind, age(q.Since), subject(q))
+		add(whatToDo(q), letter.Escape(shortID(q)), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
 	}
 	for _, o := range l.Overdue {
 		about := fmt.Sprintf("from %s: %s", o.From, oneLine(o.Subject, 100))
@@ -186,5 +186,9 @@ func subject(q policy.Question) string {
 	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
 		said = q.Input // the screen says the same in words of its own
 	}
-	return oneLine(strings.TrimPrefix(q.Tool+": "+said, ": "), 160)
+	said = oneLine(strings.TrimPrefix(q.Tool+": "+said, ": "), 160)
+	if q.SeenAt != nil {
+		said += " (seen " + letter.Age(time.Now(), *q.SeenAt) + ")"
+	}
+	return said
 }

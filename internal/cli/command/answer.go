@@ -23,6 +23,7 @@ type Answer struct {
 	Option string // its id
 	IsDeny bool
 	Reason string
+	By     wire.Name // "": whoever this process acts for
 }
 
 // Acting is the scope of whoever this process acts for: from within an agent's environment that is the
@@ -55,30 +56,51 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 				WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", q.Agent)
 		}
 	}
+	if q.Host != "" {
+		return s.answerRemote(ctx, q, a)
+	}
 	o, err = s.Answer(ctx, q, a)
 	if err == nil && a.Reason != "" && !q.ByWire {
-		err = s.sendReason(ctx, q, a.Reason)
+		_, err = s.sendAnswer(ctx, s.Team.Box(q.Agent).Address(), q, a)
 	}
 	return o, err
 }
 
-// sendReason tells the asker why it was refused.
-func (s *Scope) sendReason(ctx context.Context, q policy.Question, reason string) error {
+// answerRemote sends the answer to the asker's own host, which judges it.
+func (s *Scope) answerRemote(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	to, err := s.Address(string(q.Agent))
+	if err != nil {
+		return o, err
+	}
+	id, err := s.sendAnswer(ctx, to, q, a)
+	o = control.Outcome{Done: "sent " + id.Short(6), Detail: string(q.Host) + " decides whether it counts"}
+	if !s.Team.IsBridged() {
+		o.Detail += "; bridge is off: goes out when it runs"
+	}
+	return o, err
+}
+
+// sendAnswer sends the answer as a message: why the asker was refused, or to another host what is answered.
+func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
+	reply, did := teams.PermissionReply{Decision: "approve", Question: q.ID, Option: a.Option, Reason: a.Reason}, "approved"
+	if a.IsDeny {
+		reply.Decision, did = "reject", "rejected"
+	}
+	payload, _ := json.Marshal(reply)
 	subject := strings.Join(strings.Fields(cmp.Or(q.Tool, q.Prompt)), " ")
 	m := &wire.Message{
-		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: reason,
-		Subject: "rejected: " + letter.Clip(letter.Escape(subject), 80),
-		Payload: fmt.Appendf(nil, `{"decision":"reject","question":%s}`, wire.Quote(q.ID)),
+		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
+		Subject: did + ": " + letter.Clip(letter.Escape(subject), 80), Payload: payload,
 	}
 	if id, ok := q.MessageID(); ok {
 		m.InReplyTo = id
 	}
-	o := &teams.Outgoing{From: s.Me, To: []wire.Address{s.Team.Box(q.Agent).Address()}, Message: m, Person: Person()}
+	o := &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m, Person: Person()}
 	if err := s.Root.PrepareAll(o); err != nil {
-		return err
+		return "", err
 	}
 	mailbox.Deliver(ctx, o.Post)
-	return o.Post.Outcomes[0].Err
+	return m.ID, o.Post.Outcomes[0].Err
 }
 
 // answerDraft says yes or no to a draft, as human input to the agent that made it.
@@ -102,10 +124,13 @@ func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o
 	return o, err
 }
 
-// Answer answers a question of a member of this team, in the name of whoever this process acts for: through
-// the asker's runner, or on the wire where it was asked.
+// Answer answers a question of a member of this team: through the asker's runner, or on the wire where it
+// was asked.
 func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
-	who, _ := s.Actor()
+	who := a.By
+	if who == "" {
+		who, _ = s.Actor()
+	}
 	if q.ByWire {
 		return s.answerOnWire(ctx, q, a, who)
 	}

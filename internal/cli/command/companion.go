@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -28,9 +29,15 @@ func Flags() []cli.Flag {
 	}
 }
 
-// WebFlags are those of web.
-func WebFlags() []cli.Flag {
-	return []cli.Flag{
+// CompanionFlags are a companion's own, which atm sorts before the words for it.
+var CompanionFlags = map[string][]cli.Flag{
+	"bridge": {
+		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several with commas between (team.toml: nats)"},
+		&cli.StringFlag{Name: "creds", Usage: "a `FILE` of credentials for it (team.toml: creds)"},
+		&cli.StringFlag{Name: "host", Usage: "what this machine is called, `NAME` (team.toml: host)"},
+		&cli.BoolFlag{Name: "once", Usage: "send and fetch what is there, and end"},
+	},
+	"web": {
 		&cli.StringFlag{Name: "listen", Usage: "at `HOST:PORT` (default 127.0.0.1:0, any free one)"},
 		&cli.BoolFlag{Name: "no-open", Usage: "open no browser"},
 		&cli.BoolFlag{Name: "token", Usage: "print another address of the one that runs"},
@@ -38,7 +45,7 @@ func WebFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "allow-remote", Usage: "listen for other machines, with:"},
 		&cli.StringFlag{Name: "tls-cert", Usage: "its certificate in `FILE`"},
 		&cli.StringFlag{Name: "tls-key", Usage: "the key of that in `FILE`"},
-	}
+	},
 }
 
 // Companion is where a program lies that belongs to atm: beside it, else on PATH.
@@ -83,13 +90,13 @@ func InstallHint(c *cli.Context) string {
 
 // RunCompanion is the program atm-VERB, whose help page atm has: atm asks it for its version, and starts it with
 // its flags before its words. It returns the exit code.
-func RunCompanion(verb, version string, words []string, act cli.ActionFunc, flags ...cli.Flag) (code int) {
+func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (code int) {
 	if len(words) == 1 && words[0] == "version" {
 		fmt.Printf("atm-%s %s\n", verb, version)
 		return ExitDone
 	}
 	app := &cli.App{
-		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: append(Flags(), flags...), Metadata: map[string]any{},
+		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: slices.Concat(CompanionFlags[verb], Flags()), Metadata: map[string]any{},
 		HideHelp: true, HideVersion: true, OnUsageError: UsageError,
 		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once
 		Action: func(c *cli.Context) error {

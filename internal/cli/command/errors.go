@@ -116,7 +116,7 @@ var known = []knownError{
 	{isA[*teams.HopError], Refused, "end the turn without an answer, or begin anew: atm send"},
 	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
 	{is(rootdir.ErrNoRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
-	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams"},
+	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; another machine: atm bridge trust NAME KEY"},
 	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked"},
 	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
 	{is(teams.ErrNotShared), Refused, "atm team add NAME --shared makes an inbox that others take from"},
@@ -156,6 +156,13 @@ func Explain(c *cli.Context, err error) *Error {
 	}
 	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
 		return unknownAgent(e)
+	}
+	if e, ok := errors.AsType[*teams.UnknownHostError](err); ok {
+		hint := fmt.Sprintf("atm bridge trust %s KEY; there `atm bridge keygen` prints that line", e.Host)
+		if near, ok := Nearest(string(e.Host), Strings(e.Hosts)); ok {
+			hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+		}
+		return NotFound("%s", err).WithHint("%s", hint).WithCandidates(Strings(e.Hosts)...)
 	}
 	if e, ok := errors.AsType[*teams.AmbiguousError](err); ok {
 		short := Shorts(e.Candidates)

@@ -63,6 +63,15 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	return nil
 }
 
+// MayBridge refuses whoever may not say which machines belong to the team: an agent, and anybody in a root that
+// may have come with a clone.
+func (s *Scope) MayBridge() error {
+	if _, isAgent := s.Actor(); isAgent || InAgent() {
+		return Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
+	}
+	return s.MayAct("bridge", "all")
+}
+
 // MayAnswer refuses whoever may not answer what a member asks, and what cannot be answered from here. The
 // rules are those that the asker's runner was started with, as team.toml lies where agents write.
 func (s *Scope) MayAnswer(q policy.Question) error {
@@ -71,13 +80,23 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 		return Refused("this process belongs to a run that is over, or of another team: it answers for nobody").
 			WithHint("ask a person")
 	}
+	return s.MayAnswerAs(who, isInAgent, q)
+}
+
+// MayAnswerAs is MayAnswer for somebody else, as alice@laptop. What is asked on another host is judged there.
+func (s *Scope) MayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
 	if !s.Root.Accepted {
 		return Refused("nothing is answered in %s: nobody here made or accepted it", s.Root.Path).
 			WithHint("if it is yours: atm init")
 	}
-	p, err := s.Team.PolicyFor(q.Agent)
-	if err == nil {
-		err = p.MayAnswer(q.Agent, who, isInAgent)
+	var err error
+	if q.Host != "" && isInAgent {
+		err = Refused("%s is on another host, where agents answer nothing", q.Agent).WithHint("ask a person")
+	} else if q.Host == "" {
+		var p policy.Policy
+		if p, err = s.Team.PolicyFor(q.Agent); err == nil {
+			err = p.MayAnswer(q.Agent, who, isInAgent)
+		}
 	}
 	if why, hint := q.OnlyAtTerminal(); err == nil && why != "" {
 		err = Refused("%s %s", q.Agent, why).WithHint("%s", hint)

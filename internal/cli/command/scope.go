@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -50,6 +52,9 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 		return nil, err
 	}
 	root.LockTimeout = max(Duration(c, "lock-timeout"), time.Nanosecond) // 0: not to wait at all
+	if dir, err := os.UserConfigDir(); err == nil {
+		root.Keys = hostkey.Dir(filepath.Join(dir, "atm", "bridge"))
+	}
 	c.App.Metadata["root"] = root.Path
 	return &Scope{Root: root, c: c}, nil
 }
@@ -116,9 +121,11 @@ func (s *Scope) findMe() error {
 		}
 		return Usage("who are you? members: %s", Join(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)
 	}
-	a, err := s.Address(name)
-	if err == nil && a.Team != s.Team.Name {
-		err = Usage("%s says team %q, the command team %q", source, a.Team, s.Team.Name).WithHint("leave one out")
+	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
+	if err != nil {
+		_, err = s.Address(name) // which has the hints
+	} else if a.Team != s.Team.Name || a.Host != "" {
+		err = Usage("%s says %s, the command team %q", source, a, s.Team.Name).WithHint("leave one out")
 	}
 	if err == nil {
 		s.Me, err = s.Team.Member(a.Agent)
@@ -186,9 +193,19 @@ func (s *Scope) TeamToMake() (wire.Name, error) {
 	return s.teamName()
 }
 
-// Address is what a word says: agent, agent@team or @agent.
+// Address is what a word says: agent, agent@team, agent@host, agent@team.host or @agent. A trusted host goes
+// before a team of that name.
 func (s *Scope) Address(word string) (wire.Address, error) {
 	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
+	if err == nil && a.Host == "" && strings.Contains(word[1:], "@") {
+		hosts, err := s.Root.Keys.Hosts()
+		if slices.Contains(hosts, a.Team) {
+			a.Team, a.Host = s.Team.Name, a.Team
+		} else if _, none := s.Root.Team(a.Team); errors.Is(none, teams.ErrNoTeam) && len(hosts) > 0 {
+			err = &teams.UnknownHostError{Host: a.Team, Hosts: hosts}
+		}
+		return a, err
+	}
 	if err == nil {
 		return a, nil
 	}
@@ -219,6 +236,15 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 					to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
 				}
 			}
+			remote, err := s.Team.Rows()
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range remote {
+				for _, m := range r.Members {
+					to = append(to, wire.Address{Agent: m.Name, Team: s.Team.Name, Host: r.Host})
+				}
+			}
 			continue
 		}
 		a, err := s.Address(name)
@@ -239,9 +265,13 @@ func (s *Scope) ToWhom() error {
 		WithHint("atm send NAME \"text\"").WithCandidates(Strings(s.Names())...)
 }
 
-// Member is the mailbox that a word means.
+// Member is the mailbox that a word means, of a member on this machine.
 func (s *Scope) Member(word string) (*mailbox.Box, error) {
 	a, err := s.Address(word)
+	if err == nil && a.Host != "" {
+		err = Refused("%s is on another machine", s.Renderer().Who(a)).
+			WithHint("there: %s %s; mail goes there: atm send %s \"…\"", s.c.Command.HelpName, a.Agent, s.Renderer().Who(a))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -288,6 +318,24 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 // Renderer shows messages as this terminal or pipe wants them.
 func (s *Scope) Renderer() *letter.Renderer {
 	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour()}
+}
+
+// Forecast says how the recipient of a message is, and when it is likely to be seen.
+func (s *Scope) Forecast(to wire.Address, urgent bool) (m teams.Member, note string) {
+	t, err := s.Root.Team(to.Team)
+	switch {
+	case err != nil:
+	case to.Host != "":
+		m, _ = t.Remote(to.Agent, to.Host)
+		if note = "bridge is off: goes out when it runs"; t.IsBridged() {
+			note = "goes out now"
+		}
+	default:
+		if m, err = t.Summary(to.Agent); err == nil {
+			note = m.Forecast(time.Now(), urgent)
+		}
+	}
+	return m, cmp.Or(note, "unknown")
 }
 
 // Flags are those of --root, --team and --as that were given, with a space in

@@ -118,6 +118,9 @@ func Team(members []teams.Member, width int) []string {
 // about is what there is to say about a member's state: why mail waits, and how old the
 // evidence is where nothing says that it still holds.
 func about(m teams.Member, now time.Time) string {
+	if m.Host != "" {
+		return join("; ", m.About(), m.Seen(now))
+	}
 	if m.State == reducer.WordPerson {
 		return ""
 	}

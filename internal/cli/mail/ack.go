@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
 )
 
 var ackCommand = &cli.Command{
@@ -68,7 +68,7 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 	for _, note := range a.Notes {
 		command.Warn(c, "%s", note)
 	}
-	r = newResult(teams.AckID(m.ID, m.box.Address()))
+	r = newResult(wire.AckID(m.ID, m.box.Address()))
 	if a.Post != nil {
 		r.reached(s, a.Post.To[0], false, "")
 	}
@@ -172,7 +172,7 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 		if err2 != nil || err3 != nil {
 			continue
 		}
-		ack, err3 := sender.Get(teams.AckID(it.ID, to))
+		ack, err3 := sender.Get(wire.AckID(it.ID, to))
 		isAcked := err3 == nil && ack.From == s.Me.Address()
 		if isAcked || it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0 {
 			return heldMessage{it, box, false}, nil
@@ -201,17 +201,22 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 			err = command.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
 		}
 		if held, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
-			holder := strings.TrimSuffix(held.By.String(), "@"+string(s.Team.Name))
+			holder := s.Renderer().Who(held.By)
 			err = command.Locked("%w", err).WithHint("tell who works on it: atm send %s \"…\"%s", holder, s.Flags())
 		}
 		if err != nil {
 			r.missed(c, to, err)
 			continue
 		}
-		if state == mailbox.Withdrawn {
-			d.note = "before"
-		} else if state != mailbox.Unread {
+		switch isLate := state != mailbox.Withdrawn && state != mailbox.Unread; {
+		case isLate && to.Host != "":
+			d.State, d.note = "notified", "it has left: a notice follows it"
+		case isLate:
 			d.State, d.note = "notified", "read: a notice was sent"
+		case to.Host != "": // the members of a host share an outbox
+			d.note = "not sent yet"
+		case state == mailbox.Withdrawn:
+			d.note = "before"
 		}
 		r.Delivered = append(r.Delivered, d)
 	}

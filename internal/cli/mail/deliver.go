@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -51,14 +52,8 @@ func newResult(id wire.ID) *result {
 
 // reached adds a recipient that the message reached; note says more than what is to be expected of it.
 func (r *result) reached(s *command.Scope, box *mailbox.Box, urgent bool, note string) {
-	a := box.Address()
-	d := delivered{To: a.String(), State: "unknown", note: "unknown"}
-	if t, err := s.Root.Team(a.Team); err == nil {
-		if m, err := t.Summary(a.Agent); err == nil {
-			d.Running, d.State, d.note = m.Running, string(m.State), m.Forecast(time.Now(), urgent)
-		}
-	}
-	d.note = cmp.Or(note, d.note)
+	m, expected := s.Forecast(box.Address(), urgent)
+	d := delivered{To: box.Address().String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: cmp.Or(note, expected)}
 	r.Delivered = append(r.Delivered, d)
 }
 
@@ -75,7 +70,7 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 	}
 	var to []string
 	for _, d := range r.Delivered {
-		to = append(to, strings.TrimSuffix(d.To, "@"+string(s.Team.Name))+" ("+d.note+")")
+		to = append(to, s.Renderer().Called(d.To)+" ("+d.note+")")
 	}
 	line := verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
 	if err := command.PrintAs(c, r, line); err != nil {
@@ -144,12 +139,14 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	return r.failures(c, "not sent to")
 }
 
-// prepare completes a message. An ack is refused, whose id atm ack derives; and what would
-// end another agent, as an abort of its session does, where a command of the same sender
-// would be.
+// prepare completes a message. An ack is refused, whose id atm ack derives; an answer to another host, which atm
+// approve looks at; and what would end another agent, as an abort of its session, where a command would be.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypeAck {
 		return command.Usage("an ack is no message to send").WithHint("atm ack ID --text \"…\"")
+	}
+	if o.Message.Type == wire.TypePermissionReply && slices.ContainsFunc(o.To, func(a wire.Address) bool { return a.Host != "" }) {
+		return command.Usage("an answer to what is asked on another host is no message to send").WithHint("atm pending; atm approve NAME@HOST")
 	}
 	if input, ok := session.InputOf(o.Message); ok && input.Kind == "abort" {
 		for _, to := range o.To {
@@ -225,7 +222,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	var ids []wire.ID
 	var doc []byte
 	for _, a := range m.To {
-		ids = append(ids, teams.AckID(m.ID, a))
+		ids = append(ids, wire.AckID(m.ID, a))
 	}
 	if c.Bool("wait-ack") {
 		doc = fmt.Appendf(doc, "acked %s\n", m.ID.Short(6))

@@ -124,13 +124,19 @@ func (m *message) trace(s *command.Scope) (isOpen bool) {
 	m.at = ""
 	for _, a := range m.To {
 		r := recipientState{a.String(), "no evidence"}
-		if box, err := s.Root.Mailbox(a); err == nil {
-			if it, err := box.Get(m.ID); err == nil {
-				r.State = stateAt(it)
-				if slices.Index(order, it.State) < slices.Index(order, m.at) {
-					m.at = it.State
-				}
+		it := &mailbox.Item{Message: m.Message}
+		if box, err := s.Root.Mailbox(a); a.Host != "" {
+			it.State = s.Root.RemoteState(m.Message, a)
+		} else if err == nil {
+			if at, err := box.Get(m.ID); err == nil {
+				it = at
 			}
+		}
+		if it.State != "" {
+			r.State = stateAt(it)
+		}
+		if slices.Index(order, it.State) < slices.Index(order, m.at) {
+			m.at = it.State
 		}
 		isOpen = isOpen || m.RequiresAck && r.State != "acked" && r.State != "withdrawn"
 		m.recipients = append(m.recipients, r)
@@ -331,7 +337,7 @@ func cells(r *letter.Renderer, m message) []string {
 	if m.recipients != nil {
 		var at []string
 		for _, one := range m.recipients {
-			at = append(at, strings.TrimSuffix(one.To, "@"+string(r.Team))+" "+one.State)
+			at = append(at, r.Called(one.To)+" "+one.State)
 		}
 		return []string{id, age, strings.Join(at, ", "), "", title}
 	}

@@ -118,7 +118,7 @@ var traceCommand = &cli.Command{
 		recipients, text := s.Root.Trace(c.Context, it.Message), ""
 		for _, r := range recipients {
 			if len(recipients) > 1 {
-				text += strings.TrimSuffix(r.To, "@"+string(s.Team.Name)) + ": "
+				text += s.Renderer().Called(r.To) + ": "
 			}
 			text += stages(r) + "\n"
 			for _, more := range []string{r.Due, r.Gate} {

@@ -224,25 +224,37 @@ func mailCondition(ctx context.Context, s *command.Scope, kind string, m *wire.M
 
 // stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
 func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (*condition, error) {
-	box, err := s.Member(word)
+	a, err := s.Address(word)
 	if err != nil {
 		return nil, err
 	}
-	team, err := s.Root.Team(box.Address().Team)
+	team, err := s.Root.Team(a.Team)
 	if err != nil {
 		return nil, err
 	}
-	box.TakeIn(ctx)
-	state, err := team.State(box.Agent())
-	if err != nil {
-		return nil, err
-	}
-	one := &condition{flag: " --" + kind + " " + string(box.Agent()), after: watched{box.Address(): state.Seq}, vain: "not " + kind}
-	one.look = func(e entry) (*met, error) {
-		if e.Event != nil && e.Box.Address() == box.Address() && e.Event.Seq > state.Seq {
-			state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
+	name, after := a.Agent+"@"+a.Host, uint64(0)
+	read := func(entry) (teams.Member, error) { return team.Remote(a.Agent, a.Host) }
+	if a.Host == "" {
+		box, err := team.Member(a.Agent)
+		if err != nil {
+			return nil, err
 		}
-		now, err := team.SummaryOf(box.Agent(), state, time.Now())
+		box.TakeIn(ctx)
+		state, err := team.State(a.Agent)
+		if err != nil {
+			return nil, err
+		}
+		name, after = a.Agent, state.Seq
+		read = func(e entry) (teams.Member, error) {
+			if e.Event != nil && e.Box.Address() == a && e.Event.Seq > state.Seq {
+				state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
+			}
+			return team.SummaryOf(a.Agent, state, time.Now())
+		}
+	}
+	one := &condition{flag: " --" + kind + " " + string(name), after: watched{a: after}, vain: "not " + kind}
+	one.look = func(e entry) (*met, error) {
+		now, err := read(e)
 		if err != nil {
 			return nil, err
 		}
@@ -253,7 +265,7 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 		isMet := string(now.State) == kind
 		switch kind {
 		case "exit":
-			hasNeverRun := now.State == reducer.WordUnknown && !now.Running && now.Started.IsZero() && now.Session == ""
+			hasNeverRun := now.Host == "" && now.State == reducer.WordUnknown && !now.Running && now.Started.IsZero() && now.Session == ""
 			isMet = now.State == reducer.WordOff || hasNeverRun
 		case "turn-done":
 			isMet = now.State == reducer.WordOff || now.State == reducer.WordIdle || now.TurnStatus == reducer.TurnTerminal
@@ -282,6 +294,9 @@ func describe(m teams.Member) string {
 	if m.Detail != "" {
 		text += " (" + letter.Escape(m.Detail) + ")"
 	}
+	if m.Host != "" {
+		text += ", " + m.Seen(time.Now())
+	}
 	return text
 }
 
@@ -294,6 +309,9 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 	one := &condition{flag: " --turn-done " + it.ID.Short(6), after: watched{}, vain: "turn not over"}
 	turns := map[wire.Address]*teams.Turns{}
 	for _, a := range it.To {
+		if a.Host != "" {
+			continue // the tick looks there
+		}
 		team, err := s.Root.Team(a.Team)
 		if err == nil {
 			turns[a], err = team.Turns(a.Agent, it.SentAt.Add(-24*time.Hour))
@@ -305,7 +323,14 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 	}
 	one.look = func(e entry) (*met, error) {
 		var ended []string
-		for a, t := range turns {
+		for _, a := range it.To {
+			if a.Host != "" {
+				if t := s.Root.TraceTo(context.Background(), it.Message, a); t.Reached("turn_done") {
+					ended = append(ended, s.Renderer().Who(a)+": over")
+				}
+				continue
+			}
+			t := turns[a]
 			if e.Event != nil && a == e.Box.Address() && e.Event.Seq > t.Seq() {
 				t.Apply(e.Event)
 			}
@@ -313,7 +338,7 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 				ended = append(ended, string(a.Agent)+": "+string(turn.Status))
 			}
 		}
-		if len(ended) < len(turns) {
+		if len(ended) < len(it.To) {
 			return nil, nil
 		}
 		slices.Sort(ended)
@@ -341,7 +366,16 @@ func watchMail(box *mailbox.Box) watched { return watched{box.Address(): ^uint64
 // mailboxes since then, and at each tick. A timeout of 0 is for ever; errTimeout.
 func await(ctx context.Context, s *command.Scope, timeout time.Duration, after watched, look func(entry) (done bool, err error)) error {
 	var boxes []*mailbox.Box
+	var changed <-chan struct{} // rows of other hosts
 	for a := range after {
+		if a.Host != "" {
+			if dirs, err := watcher.OpenDirs(); err == nil { // else the tick looks
+				defer dirs.Close()
+				dirs.Add(s.Team.Dir().Join(teams.RowsDir))
+				changed = dirs.Changed()
+			}
+			continue
+		}
 		box, err := s.Root.Mailbox(a)
 		if err != nil {
 			return err
@@ -376,6 +410,13 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 			return errTimeout
 		}
 		next, stop := context.WithTimeout(limited, tick)
+		go func() {
+			select {
+			case <-changed:
+				stop()
+			case <-next.Done():
+			}
+		}()
 		e, err = w.Next(next)
 		stop()
 		if err != nil && next.Err() == nil {

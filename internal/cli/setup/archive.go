@@ -41,8 +41,14 @@ var gcCommand = &cli.Command{
 			total.Add(events)
 			return cmp.Or(ctx.Err(), err1, err2)
 		})
+		outboxes, err := s.Team.Outboxes()
+		for _, b := range outboxes {
+			_, e := b.GC(ctx, options) // what was left half written
+			err = cmp.Or(err, e)
+		}
+		failed = cmp.Or(failed, err)
 		verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
-		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
+		err = command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
 			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
 		return cmp.Or(ctx.Err(), err, partly(failed))
 	}),

@@ -235,9 +235,21 @@ func status(c *cli.Context, s *command.Scope) error {
 			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
 	}
 	boxes, err := s.Team.Boxes()
-	if !c.Bool("all") && err == nil {
-		boxes = make([]*mailbox.Box, 1)
+	remote, unreadable := s.Team.RemoteMembers()
+	switch a, _ := s.Address(c.Args().First()); {
+	case a.Host != "" && c.IsSet("as-wire"):
+		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
+	case a.Host != "":
+		var t *teams.Team
+		if t, err = s.Root.Team(a.Team); err == nil {
+			remote, boxes, unreadable = make([]teams.Row, 1), nil, nil
+			remote[0].Member, err = t.Remote(a.Agent, a.Host)
+		}
+	case !c.Bool("all") && err == nil:
+		boxes, remote, unreadable = make([]*mailbox.Box, 1), nil, nil
 		boxes[0], err = s.MemberOrMe(c.Args().First())
+	case c.IsSet("as-wire"):
+		remote = nil
 	}
 	if err != nil {
 		return err
@@ -269,7 +281,12 @@ func status(c *cli.Context, s *command.Scope) error {
 			return command.Exit(command.ExitFailed)
 		}
 	}
-	return nil
+	for _, r := range remote {
+		if err := command.PrintAs(c, r.Member, statusText(r.Member)); err != nil {
+			return err
+		}
+	}
+	return command.WarnUnreadable(unreadable)
 }
 
 func statusText(m teams.Member) string {
@@ -302,7 +319,9 @@ func statusText(m teams.Member) string {
 		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
 	evidence := "no event, no runner"
-	if m.Running {
+	if m.Host != "" {
+		evidence = m.Seen(now)
+	} else if m.Running {
 		evidence = "its runner's lock is held"
 		if m.PID > 0 {
 			evidence += fmt.Sprintf(", process %d", m.PID)

@@ -1,0 +1,111 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// answers gives an answer to what members here ask to those, if by this team's rules its sender may answer; else
+// the sender is told why not. It returns whom the message goes to as mail all the same: an answer does only as the
+// reason of a refusal.
+func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box) (mail []*mailbox.Box, err error) {
+	var r teams.PermissionReply
+	if m.Type != wire.TypePermissionReply || json.Unmarshal(m.Payload, &r) != nil || r.Question == "" {
+		return to, nil
+	}
+	for _, box := range to {
+		done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Told: stageNames, id: m.ID, recipient: box.Agent()}
+		if was, _ := b.Team.Dir().Exists(done.file()); was {
+			continue
+		}
+		if !box.Exists() {
+			mail = append(mail, box) // for delivery to say
+			continue
+		}
+		questions, err := b.Team.Questions(box.Agent())
+		if err != nil {
+			return nil, err
+		}
+		refused := b.judge(ctx, m, box.Agent(), questions, r)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		switch {
+		case refused != nil:
+			err = b.tellRefused(ctx, m, box, refused)
+		case r.Decision == "reject" && r.Reason != "":
+			mail = append(mail, box)
+			continue
+		default:
+			err = b.tellAnswered(ctx, m, box)
+		}
+		if err == nil {
+			err = cmp.Or(b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(done))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return mail, nil
+}
+
+// judge answers the question as `atm approve` does. What was answered so by the same person is done.
+func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, open []policy.Question, r teams.PermissionReply) error {
+	by := m.From.Agent + "@" + m.From.Host
+	if r.Decision != "approve" && r.Decision != "reject" {
+		return command.Usage("%q is neither approve nor reject", r.Decision)
+	}
+	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question })
+	if who := b.answeredBy(agent, r.Question); n < 0 && who == string(by) {
+		return nil
+	} else if n < 0 {
+		return command.Refused("it is not open any more (answered by %s)", cmp.Or(who, "nobody that is known"))
+	}
+	scope, isInAgent := &command.Scope{Root: b.Root, Team: b.Team}, m.Origin != nil && m.Origin.Run != ""
+	if err := scope.MayAnswerAs(by, isInAgent, open[n]); err != nil {
+		return err
+	}
+	_, err := scope.Answer(ctx, open[n], command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})
+	return err
+}
+
+// answeredBy is who has answered a question, as the agent's newest events tell; "": they do not.
+func (b *Bridge) answeredBy(agent wire.Name, question string) string {
+	events, _ := b.Team.Box(agent).Log().Newest(1000)
+	for _, e := range slices.Backward(events) {
+		if by := e.Text("by"); by != "" && e.Text("id") == question {
+			return by
+		}
+	}
+	return ""
+}
+
+// tellAnswered tells whoever answered that it counted, as a stage of their message.
+func (b *Bridge) tellAnswered(ctx context.Context, m *wire.Message, asker *mailbox.Box) error {
+	to, now, evidence := asker.Address(), time.Now().UTC(), "it answered the question"
+	to.Host = b.Host
+	content, _ := json.Marshal(stages{m.ID, m.From.String(), to.String(), []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}}})
+	acked, err := b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages answered", m.ID, to), ToHost: m.From.Host, Content: content})
+	if err == nil {
+		err = acked()
+	}
+	b.report(Transfer{Kind: "received", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(to.Agent), Title: m.Title()})
+	return err
+}
+
+// tellRefused tells whoever answered why it did not count.
+func (b *Bridge) tellRefused(ctx context.Context, m *wire.Message, asker *mailbox.Box, why error) error {
+	name := asker.Agent() + "@" + b.Host
+	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(asker.Agent()), Title: m.Title(), Reason: why.Error()})
+	return b.notify(ctx, m, asker.Address(), "not answered", fmt.Sprintf("%s: your answer did not count", name), fmt.Sprintf("%s: %v", m.Title(), why))
+}

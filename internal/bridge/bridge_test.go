@@ -1,0 +1,283 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agentteammail/atm/internal/hostkey"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startServer starts a nats-server on a port (-1: any) that keeps its streams in a directory.
+func startServer(t testing.TB, port int, dir string) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true})
+	must(t, err)
+	s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	return s
+}
+
+// A machine has a root with a team, and its bridge.
+type machine struct {
+	*Bridge
+	t testing.TB
+
+	isFull atomic.Bool // nothing can be written here
+
+	mu   sync.Mutex
+	said []string
+}
+
+func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) *machine {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "root")
+	_, err := rootdir.Make(path)
+	must(t, err)
+	m := &machine{t: t}
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, func(op, _ string) error {
+		if m.isFull.Load() && op == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	must(t, err)
+	t.Cleanup(func() { root.Close() })
+	root.Keys = hostkey.Dir(t.TempDir())
+	_, err = root.CreateTeam("main")
+	must(t, err)
+	team, err := root.Team("main")
+	must(t, err)
+	for _, name := range members {
+		must(t, team.Create(t.Context(), name))
+	}
+	_, err = root.Keys.Generate(host)
+	must(t, err)
+	say := func(line string) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.said = append(m.said, line)
+	}
+	m.Bridge = &Bridge{
+		Root: root, Team: team, Host: host, URL: url,
+		Report: func(tr Transfer) { say(tr.String()) }, Say: say,
+	}
+	return m
+}
+
+func (m *machine) log() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return strings.Join(m.said, "\n")
+}
+
+// allTrust has machines trust each other.
+func allTrust(t testing.TB, all ...*machine) {
+	for _, m := range all {
+		private, err := m.Root.Keys.Private(m.Host)
+		must(t, err)
+		for _, other := range all {
+			if other != m {
+				must(t, other.Root.Keys.Trust(m.Host, private.Public().(ed25519.PublicKey), true))
+			}
+		}
+	}
+}
+
+// send sends a message to an address, as a member does.
+func (m *machine) send(from wire.Name, to string, change func(*wire.Message)) wire.ID {
+	m.t.Helper()
+	a, err := wire.ParseAddress(to, "main")
+	must(m.t, err)
+	msg := &wire.Message{Body: "hello"}
+	if change != nil {
+		change(msg)
+	}
+	o := &teams.Outgoing{From: m.Team.Box(from), To: []wire.Address{a}, Message: msg}
+	must(m.t, m.Root.PrepareAll(o))
+	mailbox.Deliver(m.t.Context(), o.Post)
+	must(m.t, o.Post.Outcomes[0].Err)
+	return msg.ID
+}
+
+// onceEach runs the bridge of each machine once, with what goes wrong.
+func onceEach(machines ...*machine) (err error) {
+	for _, m := range machines {
+		err = errors.Join(err, m.Once(m.t.Context()))
+	}
+	return err
+}
+
+// run runs the bridge until the test ends.
+func (m *machine) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- m.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			m.t.Errorf("%s: %v", m.Host, err)
+		}
+	})
+	m.t.Cleanup(stop)
+	return stop
+}
+
+func (m *machine) eventually(what string, is func() bool) {
+	m.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			m.t.Fatalf("%s: not yet %s; said:\n%s", m.Host, what, m.log())
+		}
+	}
+}
+
+func (m *machine) unread(agent wire.Name) []*mailbox.Item {
+	m.t.Helper()
+	var out []*mailbox.Item
+	_, _, err := m.Team.Box(agent).Walk(m.t.Context(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+		out = append(out, it)
+		return true
+	})
+	must(m.t, err)
+	return out
+}
+
+func (m *machine) waiting(host wire.Name) []wire.ID {
+	ids, err := m.Team.Outbox(wire.Address{Host: host}).Outgoing()
+	must(m.t, err)
+	return ids
+}
+
+func twoMachines(t *testing.T) (s *server.Server, laptop, build *machine) {
+	s = startServer(t, -1, t.TempDir())
+	laptop, build = newMachine(t, s.ClientURL(), "laptop", "alice"), newMachine(t, s.ClientURL(), "build", "bob", "carol")
+	allTrust(t, laptop, build)
+	return s, laptop, build
+}
+
+func TestThereAndBack(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	id := laptop.send("alice", "bob@main.build", func(m *wire.Message) {
+		m.Body, m.RequiresAck, m.Extra = "grüße", true, []byte(`{"x":1.00}`)
+	})
+	must(t, onceEach(laptop, build))
+	if left := laptop.waiting("build"); len(left) > 0 {
+		t.Errorf("left in the outbox: %v", left)
+	}
+	got := build.unread("bob")
+	if len(got) != 1 || got[0].ID != id || got[0].From.String() != "alice@main.laptop" || got[0].To[0].String() != "bob@main" ||
+		got[0].Body != "grüße" || string(got[0].Extra) != `{"x":1.00}` {
+		t.Fatalf("bob got %+v; said:\n%s", got, build.log())
+	}
+	_, err := build.Root.Ack(t.Context(), build.Team.Box("bob"), build.Team.Box("bob").Address(), got[0].Message, "I do", nil)
+	must(t, err)
+	must(t, onceEach(build, laptop))
+	acks := laptop.unread("alice")
+	if len(acks) != 1 || acks[0].Type != wire.TypeAck || acks[0].From.String() != "bob@main.build" || acks[0].Body != "I do" {
+		t.Fatalf("alice got %+v", acks)
+	}
+	sent := laptop.Team.Box("alice")
+	m, err := sent.Sent(id)
+	must(t, err)
+	trace := laptop.Root.Trace(t.Context(), m)[0]
+	for _, s := range trace.Stages {
+		isReached := slices.Contains([]string{"stored", "read", "acked"}, s.Stage)
+		if (s.Evidence != nil) != isReached || isReached && s.Stage != "acked" && s.Host != "build" {
+			t.Errorf("stage %+v", s)
+		}
+	}
+	before := laptop.log()
+	must(t, onceEach(laptop, build, laptop))
+	if laptop.log() != before {
+		t.Errorf("once more something is carried over:\n%s", laptop.log())
+	}
+}
+
+func TestAttachmentsAndLargeMessages(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	content := make([]byte, 3<<20)
+	rand.Read(content)
+	file, err := laptop.Team.Attach("noise", bytes.NewReader(content))
+	must(t, err)
+	empty, err := laptop.Team.Attach("nothing", strings.NewReader(""))
+	must(t, err)
+	body := strings.Repeat("x", wire.MaxBody)
+	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Body, m.Attachments = body, []wire.Attachment{file, empty} })
+	laptop.send("alice", "carol@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
+	must(t, onceEach(laptop, build))
+	got := build.unread("bob")
+	if len(got) != 1 || got[0].Body != body || len(build.unread("carol")) != 1 {
+		t.Fatalf("bob got %d messages; said:\n%s", len(got), build.log())
+	}
+	for _, a := range got[0].Attachments {
+		f, err := build.Team.Attachment(a)
+		must(t, err)
+		f.Close()
+	}
+}
+
+// A second envelope with the same id, in whatever window, is the same message.
+func TestOnceEach(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	laptop.send("alice", "bob@main.build", nil)
+	id := laptop.waiting("build")[0]
+	file := laptop.Team.Dir().Join(outbox("build") + "/" + string(id) + ".json")
+	data, err := os.ReadFile(file)
+	must(t, err)
+	for range 3 {
+		must(t, os.WriteFile(file, data, 0o600))
+		must(t, onceEach(laptop, build))
+	}
+	// A consumer that was lost begins again.
+	stream, err := build.connectForTest(t).Stream(t.Context(), build.stream())
+	must(t, err)
+	must(t, stream.DeleteConsumer(t.Context(), "build"))
+	must(t, build.Team.Box("bob").MarkRead(t.Context(), id))
+	must(t, onceEach(build))
+	if n := len(build.unread("bob")); n != 0 || strings.Count(build.log(), "hello") != 1 {
+		t.Errorf("bob got it %d times more; said:\n%s", n, build.log())
+	}
+}
+
+// connectForTest is a connection to the machine's server beside the bridge's.
+func (m *machine) connectForTest(t *testing.T) jetstream.JetStream {
+	conn, err := nats.Connect(m.URL)
+	must(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	must(t, err)
+	return js
+}

@@ -1,0 +1,106 @@
+package bridge
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// The kinds of envelope that are published for one host.
+const (
+	KindMail  = "mail"  // the content is a message, with whole addresses
+	KindStage = "stage" // the content is how far a message has got
+)
+
+const (
+	version     = 1
+	maxHeader   = 4 << 10
+	maxInline   = 512 << 10              // bytes of content in the envelope; more goes through the object store
+	maxContent  = wire.MaxFile + 256<<10 // whole addresses are longer
+	maxEnvelope = maxHeader + maxInline  // what is larger is not looked at
+)
+
+// Envelope is what travels from one host to another: a header, which is one line of JSON, and behind it the
+// content, unless that lies in the object store. The signature covers the header, and with its hash the content.
+type Envelope struct {
+	Version   int       `json:"version"`
+	Kind      string    `json:"kind"`
+	ID        wire.ID   `json:"id"`
+	Team      wire.Name `json:"team"`
+	FromHost  wire.Name `json:"from_host"`
+	ToHost    wire.Name `json:"to_host,omitempty"` // "": every host
+	At        time.Time `json:"at"`                // by the sender's clock
+	SHA256    string    `json:"sha256"`            // of the content
+	Size      int64     `json:"size"`              // of the content, in bytes
+	Object    bool      `json:"object,omitempty"`  // the content lies in the object store
+	Signature []byte    `json:"signature,omitempty"`
+
+	Content []byte `json:"-"` // of a received one with Object: nil
+}
+
+// signed is what the signature covers.
+func (e *Envelope) signed() []byte {
+	unsigned := *e
+	unsigned.Signature = nil
+	header, _ := json.Marshal(unsigned) // nil for a year that no time has: no signature fits
+	return append([]byte("atm envelope\n"), header...)
+}
+
+// Sign completes an envelope with its content's hash and its signature, and returns it as it travels.
+func (e *Envelope) Sign(key ed25519.PrivateKey) []byte {
+	e.Version, e.SHA256, e.Size, e.At = version, hashOf(e.Content), int64(len(e.Content)), e.At.UTC()
+	e.Signature = ed25519.Sign(key, e.signed())
+	header, _ := json.Marshal(e)
+	if e.Object {
+		return append(header, '\n')
+	}
+	return append(append(header, '\n'), e.Content...)
+}
+
+func hashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Open reads an envelope, and accepts it if it is whole and signed by the host that it names, whose key
+// trusted returns. Where it goes is not looked at.
+func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) (*Envelope, error) {
+	header, content, _ := bytes.Cut(data, []byte("\n"))
+	e := &Envelope{}
+	if len(data) > maxEnvelope || len(header) > maxHeader || json.Unmarshal(header, e) != nil {
+		return nil, fmt.Errorf("%d bytes that are no envelope", len(data))
+	}
+	if e.Version != version {
+		return nil, fmt.Errorf("an envelope of version %d, and this atm knows %d", e.Version, version)
+	}
+	if !wire.IsName(string(e.FromHost)) || !wire.IsID(string(e.ID)) || e.Size < 0 || e.Size > maxContent {
+		return nil, fmt.Errorf("no envelope: its host is %.80q, its id %.80q, its size %d", e.FromHost, e.ID, e.Size)
+	}
+	key, err := trusted(e.FromHost)
+	if err != nil {
+		return nil, fmt.Errorf("from host %s: %w", e.FromHost, err)
+	}
+	if !ed25519.Verify(key, e.signed(), e.Signature) {
+		return nil, fmt.Errorf("not signed by the trusted key of host %s", e.FromHost)
+	}
+	if !e.Object {
+		e.Content = content
+		err = e.checkContent()
+	}
+	return e, err
+}
+
+// checkContent is nil if the content is the one that was signed.
+func (e *Envelope) checkContent() error {
+	if int64(len(e.Content)) != e.Size || hashOf(e.Content) != e.SHA256 {
+		return errors.New("its content is not the one that was signed")
+	}
+	return nil
+}

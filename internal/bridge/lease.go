@@ -1,0 +1,95 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+const (
+	renewEvery = 10 * time.Second
+	leaseDead  = 30 * time.Second // without being renewed
+)
+
+// lease says who speaks as a host.
+type lease struct {
+	Machine string    `json:"machine"`
+	PID     int       `json:"pid"`
+	Root    string    `json:"root"`
+	At      time.Time `json:"at"`
+}
+
+// LeaseError says that another bridge speaks as this host.
+type LeaseError struct {
+	Host  wire.Name
+	Other lease
+	Seen  time.Duration // since it renewed its lease
+}
+
+func (e *LeaseError) Error() string {
+	return fmt.Sprintf("host %s is taken: a bridge on %s (pid %d, root %s) speaks as it, seen %s ago",
+		e.Host, e.Other.Machine, e.Other.PID, e.Other.Root, e.Seen.Round(time.Second))
+}
+
+// takeLease takes the lease of this host, or renews it. One that is there is taken over if it is dead, or if its
+// bridge ran in this root, whose lock we hold. A *LeaseError else.
+func (b *Bridge) takeLease(ctx context.Context) error {
+	key, mine, other := "lease."+string(b.Host), lease{PID: os.Getpid(), Root: b.Root.Path, At: time.Now().UTC()}, lease{}
+	mine.Machine, _ = os.Hostname()
+	value, err := json.Marshal(mine)
+	if err != nil {
+		return err
+	}
+	entry, err := b.keys.Get(ctx, key)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		b.leased, err = b.keys.Create(ctx, key, value)
+	case err == nil:
+		json.Unmarshal(entry.Value(), &other) // who it is is only said
+		isHere := other.Machine == mine.Machine && other.Root == mine.Root && (b.leased == 0 || other.PID == mine.PID)
+		if !isHere {
+			now, err := b.serverTime(ctx)
+			if err != nil {
+				return err
+			}
+			if age := now.Sub(entry.Created()); age < leaseDead {
+				return &LeaseError{b.Host, other, age}
+			}
+		}
+		b.leased, err = b.keys.Update(ctx, key, value, entry.Revision())
+	}
+	if err != nil {
+		return fmt.Errorf("take the lease of host %s: %w", b.Host, err)
+	}
+	return nil
+}
+
+// serverTime is the time by the server's clock: others differ.
+func (b *Bridge) serverTime(ctx context.Context) (time.Time, error) {
+	probe := "now." + string(b.Host)
+	if _, err := b.keys.Put(ctx, probe, nil); err != nil {
+		return time.Time{}, err
+	}
+	now, err := b.keys.Get(ctx, probe)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return now.Created(), nil
+}
+
+// releaseLease gives the lease back, so that another may have it at once; else it dies of age.
+func (b *Bridge) releaseLease() {
+	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	defer cancel()
+	if b.leased > 0 {
+		b.keys.Delete(ctx, "lease."+string(b.Host), jetstream.LastRevision(b.leased))
+		b.leased = 0
+	}
+}

@@ -1,0 +1,67 @@
+package bridge
+
+import (
+	"cmp"
+	"errors"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/hostkey"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/runspec"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Main is the program atm-bridge: it returns its exit code.
+func Main(version string, words []string) int {
+	return command.RunCompanion("bridge", runspec.Version(version), words, func(c *cli.Context) error {
+		s, err := command.OpenTeam(c)
+		if err == nil {
+			err = s.MayBridge()
+		}
+		if err != nil {
+			return err
+		}
+		team, err := s.Team.Config()
+		if err != nil {
+			return err
+		}
+		var isDone atomic.Bool
+		b := &Bridge{
+			Root: s.Root, Team: s.Team, Host: cmp.Or(wire.Name(c.String("host")), team.Bridge.Host), Replicas: int(team.Bridge.Replicas),
+			URL: cmp.Or(c.String("nats"), team.Bridge.NATS), Creds: cmp.Or(c.String("creds"), team.Bridge.Creds),
+			Report: func(t Transfer) {
+				isDone.Store(true)
+				command.PrintAs(c, t, letter.Escape(t.String())) // where nobody reads, Follow ends
+			},
+			Say: func(line string) { command.Warn(c, "%s", line) },
+		}
+		switch _, err := s.Root.Keys.Private(b.Host); {
+		case b.Host == "":
+			return command.Usage("what is this machine called?").WithHint("atm bridge --host NAME, or host under [bridge] in team.toml")
+		case b.URL == "":
+			return command.Usage("which server?").WithHint("atm bridge --nats nats://HOST:4222, or nats under [bridge] in team.toml")
+		case errors.Is(err, hostkey.ErrNoKey):
+			return command.NotFound("%w", err).WithHint("atm bridge keygen --host %s", b.Host)
+		}
+		if !c.Bool("once") {
+			err = s.Follow(b.Run)
+		} else if err = s.Await(b.Once); err == nil && !isDone.Load() && !c.Bool("json") {
+			err = command.Print(c, command.Text("nothing to carry over"))
+		}
+		if errors.Is(err, nats.ErrNoServers) {
+			return command.Failed("%w", err).WithHint("nats-server -js starts one there; what waits goes out then")
+		}
+		if other := (*LeaseError)(nil); errors.As(err, &other) {
+			return command.Locked("%w", err).WithHint("end that one, or call this machine otherwise: atm bridge keygen --host NAME")
+		}
+		if held := (*lockfile.HeldError)(nil); errors.As(err, &held) && held.Lock == "bridge" {
+			return command.Locked("a bridge of team %s runs here already", s.Team.Name).WithHint("what waits goes out by itself: atm trace ID")
+		}
+		return err
+	})
+}

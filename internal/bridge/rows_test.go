@@ -1,0 +1,188 @@
+package bridge
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// rowsOf are the rows of a host as a machine has them.
+func (m *machine) rowsOf(host wire.Name) *teams.Rows {
+	all, err := m.Team.Rows()
+	must(m.t, err)
+	if n := slices.IndexFunc(all, func(r teams.Rows) bool { return r.Host == host }); n >= 0 {
+		return &all[n]
+	}
+	return nil
+}
+
+// ask has a member ask for a permission, as a program of its own does on the older ACP wire.
+func (m *machine) ask(agent wire.Name) {
+	m.t.Helper()
+	e, err := wire.Adopt([]byte(`{"sessionId":"s1","toolCall":{"id":"tc-1","name":"deploy","arguments":{},"timestamp":"2026-01-01T00:00:00Z"},"options":[{"id":"yes","label":"Yes"},{"id":"no","label":"No"}]}`))
+	must(m.t, err)
+	must(m.t, m.Team.Box(agent).Log().Append(m.t.Context(), e))
+}
+
+func TestRowsOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	build.ask("bob")
+	must(t, onceEach(build))
+	told := time.Now()
+	must(t, onceEach(laptop))
+	r := laptop.rowsOf("build")
+	if r == nil || len(r.Members) != 2 || len(r.Members[0].Questions) != 1 {
+		t.Fatalf("laptop has %+v", r)
+	}
+	if r.ReceivedAt.After(told) {
+		t.Errorf("what build told by %v counts as told at %v", told, r.ReceivedAt)
+	}
+	q, err := laptop.Team.Waiting(t.Context())
+	if err != nil || len(q) != 1 || q[0].Agent != "bob@build" || q[0].Tool != "deploy" {
+		t.Errorf("laptop sees asked %+v, %v", q, err)
+	}
+	// What changes is told while both run.
+	build.run()
+	laptop.run()
+	id := laptop.send("alice", "carol@main.build", nil)
+	laptop.eventually("told that carol has unread mail", func() bool { return laptop.rowsOf("build").Members[1].Unread == 1 })
+	must(t, build.Team.Box("carol").MarkRead(t.Context(), id))
+	laptop.eventually("told that she has read it", func() bool { return laptop.rowsOf("build").Members[1].Unread == 0 })
+	m, err := laptop.Team.Remote("bob", "build")
+	if err != nil || m.State != reducer.WordBlocked || m.Clock != "" {
+		t.Errorf("bob@build is %+v, %v", m, err)
+	}
+}
+
+// Whoever writes to the bucket tells nothing of a host whose key they do not have.
+func TestForgedRows(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	must(t, onceEach(build, laptop))
+	before := laptop.rowsOf("build")
+	bucket, err := laptop.connectForTest(t).KeyValue(t.Context(), laptop.stream())
+	must(t, err)
+	theirs, err := build.Root.Keys.Private("build")
+	must(t, err)
+	ours, err := laptop.Root.Keys.Private("laptop")
+	must(t, err)
+	content, err := json.Marshal(teams.Rows{Host: "build", Members: []teams.Row{{Member: teams.Member{Name: "eve", State: reducer.WordIdle}}}})
+	must(t, err)
+	e := Envelope{Kind: KindRows, ID: wire.NewID(), Team: "main", FromHost: "build", At: before.At.Add(time.Second), Content: content}
+	old, other, mail := e, e, e
+	old.At, other.Team, mail.Kind = before.At.Add(-time.Second), "other", KindMail
+	torn := e
+	torn.Content = []byte(`{"host":1}`)
+	for why, data := range map[string][]byte{
+		"not signed by the trusted key": e.Sign(ours),
+		"":                              old.Sign(theirs), // and nothing is wrong with it
+		"and team other":                other.Sign(theirs),
+		"it is mail":                    mail.Sign(theirs),
+		"cannot unmarshal":              torn.Sign(theirs),
+		"no envelope":                   []byte("rows"),
+	} {
+		_, err = bucket.Put(t.Context(), "rows.build", data)
+		must(t, err)
+		must(t, onceEach(laptop))
+		if now := laptop.rowsOf("build"); len(now.Members) != 2 || !strings.Contains(laptop.log(), why) {
+			t.Errorf("%s: laptop has %+v; said:\n%s", why, now, laptop.log())
+		}
+	}
+	_, err = bucket.Put(t.Context(), "rows.cloud", e.Sign(theirs))
+	must(t, err)
+	must(t, onceEach(laptop))
+	if laptop.rowsOf("cloud") != nil || !strings.Contains(laptop.log(), "rows.cloud: it is rows of host build") {
+		t.Errorf("rows under another host's key; said:\n%s", laptop.log())
+	}
+}
+
+// An answer of another host counts once, and only by the rules of the agent's own.
+func TestAnswersOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	answer := func(question string) wire.ID {
+		payload, _ := json.Marshal(teams.PermissionReply{Decision: "approve", Question: question})
+		return laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Type, m.Payload = wire.TypePermissionReply, payload })
+	}
+	open := func() int {
+		q, err := build.Team.Questions("bob")
+		must(t, err)
+		return len(q)
+	}
+	refused := 0
+	check := func(about string, wantOpen int, wantRefusal string) {
+		t.Helper()
+		must(t, onceEach(laptop, build, laptop))
+		got := laptop.unread("alice")
+		if wantRefusal != "" {
+			refused++
+		}
+		if len(got) != refused || wantRefusal != "" && !strings.Contains(got[refused-1].Body, wantRefusal) || open() != wantOpen || len(build.unread("bob")) != 0 {
+			t.Fatalf("%s: %d open, alice got %+v; said:\n%s", about, open(), got, build.log())
+		}
+	}
+	build.ask("bob")
+	answer("tc-1")
+	check("without approvers", 1, "team.toml names none")
+	must(t, os.WriteFile(build.Team.Dir().Join("team.toml"), []byte(`approvers = ["carol", "bob@laptop"]`), 0o600))
+	answer("tc-1")
+	check("another is named", 1, "approvers are carol, bob@laptop")
+	must(t, os.WriteFile(build.Team.Dir().Join("team.toml"), []byte(`approvers = ["carol", "alice@laptop"]`), 0o600))
+	answer("tc-2")
+	check("another question", 1, "not open any more")
+	id := answer("tc-1")
+	file := laptop.Team.Dir().Join(outbox("build") + "/" + string(id) + ".json")
+	data, err := os.ReadFile(file)
+	must(t, err)
+	check("named", 0, "")
+	sent, err := laptop.Team.Box("alice").Sent(id)
+	must(t, err)
+	for _, stage := range laptop.Root.TraceTo(t.Context(), sent, sent.To[0]).Stages {
+		if (stage.Evidence != nil) != (stage.Stage == "acked") {
+			t.Errorf("stage %+v", stage)
+		}
+	}
+	if by := build.answeredBy("bob", "tc-1"); by != "alice@laptop" {
+		t.Errorf("answered by %q", by)
+	}
+
+	// The same message again answers nothing else, not even the same asked anew.
+	build.ask("bob")
+	must(t, os.WriteFile(file, data, 0o600))
+	stream, err := build.connectForTest(t).Stream(t.Context(), build.stream())
+	must(t, err)
+	must(t, stream.DeleteConsumer(t.Context(), "build"))
+	check("again", 1, "")
+}
+
+// Whatever a host tells, what is shown of it has known words and nothing that moves a cursor.
+func FuzzRows(f *testing.F) {
+	f.Add([]byte(`{"host":"build","at":"2026-11-20T09:46:47Z","received_at":"2026-11-20T09:46:47Z","members":[{"name":"bob","state":"idle"}]}`))
+	f.Add([]byte(`{"host":"build","members":[{"name":"../bob","state":"\u001b[2J","questions":[{"kind":"\u001b","options":null}]}]}`))
+	m := newMachine(f, "", "laptop", "alice")
+	must(f, m.Team.SaveRows(teams.Rows{Host: "build"}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		must(t, m.Team.Dir().Replace(teams.RowsDir+"/build.json", data, false))
+		members, err := m.Team.RemoteMembers()
+		for _, r := range members {
+			name, isRemote := strings.CutSuffix(string(r.Name), "@build")
+			shown := strings.Join(command.Team([]teams.Member{r.Member}, 0), "")
+			if err != nil || !isRemote || !wire.IsName(name) || strings.ContainsFunc(shown, unicode.IsControl) {
+				t.Errorf("%q is shown as %q, %v", data, shown, err)
+			}
+			if isOld := r.SeenAt == nil || time.Since(*r.SeenAt).Abs() > time.Minute; isOld && r.State != reducer.WordUnknown {
+				t.Errorf("%q: old, and %s", data, r.State)
+			}
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// outbox is where mail for a host lies.
+func outbox(host wire.Name) string { return path.Join(mailbox.BridgeDir, string(host), "new") }
+
+// addOutboxes watches the outboxes. An outbox is made by the first message for its host.
+func (b *Bridge) addOutboxes(w *watcher.Dirs) {
+	w.Add(b.Team.Dir().Join(mailbox.BridgeDir))
+	hosts, _ := b.Root.Keys.Hosts() // where they cannot be read, send says so
+	for _, host := range hosts {
+		w.Add(path.Dir(b.Team.Dir().Join(outbox(host))), b.Team.Dir().Join(outbox(host)))
+	}
+}
+
+// send publishes what lies in the outboxes of hosts that are trusted. What is wrong with one message keeps back no
+// other.
+func (b *Bridge) send(ctx context.Context) error {
+	hosts, err := b.Root.Keys.Hosts()
+	for _, host := range hosts {
+		box := b.Team.Outbox(wire.Address{Host: host})
+		ids, e := box.Outgoing()
+		err = errors.Join(err, e)
+		for some := range slices.Chunk(ids, batchSize) {
+			err = errors.Join(err, b.sendSome(ctx, host, box, some))
+		}
+	}
+	return err
+}
+
+// sendSome publishes messages of one outbox, and removes those that the server has acknowledged.
+func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box, ids []wire.ID) error {
+	items, errs := box.TakeOutgoing(ctx, ids)
+	var acks []func() error // waiting for one after the other, all are under way
+	var sent []wire.ID
+	for _, it := range items {
+		id, m := it.ID, it.Message // an ack gets another id for its way
+		acked, err := b.publishMail(ctx, host, m)
+		acks = append(acks, func() error {
+			if err == nil {
+				err = acked()
+			}
+			if err != nil {
+				return fmt.Errorf("send %s to %s: %w", id.Short(6), host, err)
+			}
+			var to []string
+			for _, a := range m.To {
+				if a.Host == host {
+					to = append(to, b.who(a))
+				}
+			}
+			sent = append(sent, id)
+			b.report(Transfer{Kind: "sent", ID: m.ID, Host: host, From: b.who(m.From), To: strings.Join(to, ", "), Title: m.Title()})
+			return nil
+		})
+	}
+	for _, ack := range acks {
+		errs = errors.Join(errs, ack())
+	}
+	if len(sent) > 0 {
+		errs = errors.Join(errs, box.RemoveOutgoing(sent...))
+	}
+	return errs
+}
+
+// publishMail publishes a message, and first what it needs in the object store.
+func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (acked func() error, err error) {
+	m.ReplaceHost("", b.Host)
+	content, err := m.MarshalJSON()
+	for _, a := range m.Attachments {
+		var f *os.File
+		if err == nil {
+			f, err = b.Team.Attachment(a)
+		}
+		if err == nil {
+			err = b.putObject(ctx, a.SHA256, f)
+			f.Close()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
+}
+
+// publish signs an envelope and publishes it. acked waits until the server has stored it.
+func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, err error) {
+	e.Team, e.FromHost, e.At = b.Team.Name, b.Host, time.Now()
+	e.Object = len(e.Content) > min(maxInline, int(b.conn.MaxPayload())-2*maxHeader)
+	data := e.Sign(b.key)
+	if e.Object {
+		if err := b.putObject(ctx, e.SHA256, bytes.NewReader(e.Content)); err != nil {
+			return nil, err
+		}
+	}
+	ack, err := b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
+		jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)), jetstream.WithExpectStream(b.stream()))
+	return func() error {
+		select {
+		case <-ack.Ok():
+			return nil
+		case err := <-ack.Err():
+			return b.explain(err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, err
+}
+
+// explain says in our words that the stream or a bucket is full.
+func (b *Bridge) explain(err error) error {
+	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && strings.HasPrefix(api.Description, "maximum ") {
+		return fmt.Errorf("%s is at its limit on the server (%s), and the message waits in the outbox", b.stream(), api.Description)
+	}
+	return err
+}
+
+// putObject stores content under the name of its SHA-256, unless it is there.
+func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader) error {
+	_, err := b.files.GetInfo(ctx, sha256)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		_, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content)
+	}
+	if err != nil {
+		return fmt.Errorf("store %s: %w", sha256, b.explain(err))
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package bridge
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// What is sent while both run arrives at once, also with a host that is trusted while they run.
+func TestRunning(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, -1, t.TempDir())
+	laptop, build := newMachine(t, s.ClientURL(), "laptop", "alice"), newMachine(t, s.ClientURL(), "build", "bob")
+	laptop.run()
+	build.run()
+	laptop.eventually("connected", func() bool { return strings.Contains(laptop.log(), "connected to") })
+	build.eventually("connected", func() bool { return strings.Contains(build.log(), "connected to") })
+	allTrust(t, laptop, build)
+	began := time.Now()
+	id := laptop.send("alice", "bob@main.build", nil)
+	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 1 })
+	if took := time.Since(began); took > 2*lookEvery {
+		t.Errorf("a key that was trusted took %v to count", took)
+	}
+	must(t, build.Team.Box("bob").MarkRead(t.Context(), id))
+	laptop.eventually("told that bob has read it", func() bool { return strings.Contains(laptop.log(), "read at bob@build") })
+	began = time.Now()
+	for i := range 20 {
+		laptop.send("alice", "bob@main.build", nil)
+		build.eventually("delivered", func() bool { return len(build.unread("bob")) == i+1 })
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("20 messages took %v", took)
+	}
+}
+
+// While the server is away mail waits, and goes out when it is there again.
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := startServer(t, -1, dir)
+	laptop, build := newMachine(t, s.ClientURL(), "laptop", "alice"), newMachine(t, s.ClientURL(), "build", "bob")
+	allTrust(t, laptop, build)
+	laptop.run()
+	build.run()
+	laptop.send("alice", "bob@main.build", nil)
+	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 1 })
+	port := s.Addr().(*net.TCPAddr).Port
+	s.Shutdown()
+	s.WaitForShutdown()
+	laptop.send("alice", "bob@main.build", nil)
+	laptop.eventually("told that the connection is lost", func() bool { return strings.Contains(laptop.log(), "is lost") })
+	if err := newMachine(t, s.ClientURL(), "cloud").Once(t.Context()); err == nil || !strings.Contains(err.Error(), "connect to nats://") {
+		t.Errorf("once, without a server: %v", err)
+	}
+	if len(laptop.waiting("build")) != 1 {
+		t.Error("the outbox does not keep it")
+	}
+	startServer(t, port, dir)
+	build.eventually("delivered after the restart", func() bool { return len(build.unread("bob")) == 2 })
+	laptop.eventually("rid of it", func() bool { return len(laptop.waiting("build")) == 0 })
+}
+
+// A stream that an administrator made stays as it is; at its limit the outbox keeps what it does not take.
+func TestStreamAtItsLimit(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	js := laptop.connectForTest(t)
+	config := jetstream.StreamConfig{Name: "atm_main", Subjects: []string{"atm.main.>"}, MaxMsgs: 2, Discard: jetstream.DiscardNew, Description: "mine"}
+	_, err := js.CreateStream(t.Context(), config)
+	must(t, err)
+	for range 4 {
+		laptop.send("alice", "bob@main.build", nil)
+	}
+	err = onceEach(laptop)
+	if err == nil || !strings.Contains(err.Error(), "atm_main is at its limit on the server (maximum messages exceeded)") || len(laptop.waiting("build")) != 2 {
+		t.Errorf("%v; %d wait", err, len(laptop.waiting("build")))
+	}
+	stream, err := js.Stream(t.Context(), "atm_main")
+	must(t, err)
+	if stream.CachedInfo().Config.Description != "mine" {
+		t.Error("the stream was changed")
+	}
+	config.MaxMsgs = 0
+	_, err = js.UpdateStream(t.Context(), config)
+	must(t, err)
+	must(t, onceEach(laptop, build))
+	if n := len(build.unread("bob")); n != 4 {
+		t.Errorf("bob has %d", n)
+	}
+}
+
+func TestOneBridgeAHost(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, -1, t.TempDir())
+	laptop, other := newMachine(t, s.ClientURL(), "laptop", "alice"), newMachine(t, s.ClientURL(), "laptop", "alice")
+	stop := laptop.run()
+	server := laptop.connectForTest(t)
+	laptop.eventually("the holder of the lease", func() bool { // else the other may be the first
+		keys, err := server.KeyValue(t.Context(), laptop.stream())
+		if err == nil {
+			_, err = keys.Get(t.Context(), rowsKey("laptop")) // which come behind it
+		}
+		return err == nil
+	})
+	laptop.eventually("known to the other", func() bool {
+		lease := (*LeaseError)(nil)
+		err := other.Once(t.Context())
+		return errors.As(err, &lease) && strings.Contains(err.Error(), fmt.Sprintf("(pid %d, root %s)", os.Getpid(), laptop.Root.Path))
+	})
+	held := (*lockfile.HeldError)(nil)
+	if err := (&Bridge{Root: laptop.Root, Team: laptop.Team, Host: "desk"}).Once(t.Context()); !errors.As(err, &held) {
+		t.Errorf("a second bridge in the same root: %v", err)
+	}
+	stop()
+	must(t, other.Once(t.Context()))
+	// One that was killed goes on at once; another has to wait until its lease is dead.
+	must(t, other.connect(t.Context()))
+	other.conn.Close()
+	killed := &Bridge{Root: other.Root, Team: other.Team, Host: other.Host, URL: other.URL, Report: other.Report, Say: other.Say}
+	must(t, killed.Once(t.Context()))
+}
+
+// What the server delivers, with a number of tries, and what it is told.
+type fakeMsg struct {
+	jetstream.Msg
+	data          []byte
+	tries         uint64
+	acked, nacked int
+}
+
+func (m *fakeMsg) Data() []byte                       { return m.data }
+func (m *fakeMsg) Ack() error                         { m.acked++; return nil }
+func (m *fakeMsg) NakWithDelay(_ time.Duration) error { m.nacked++; return nil }
+func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
+	return &jetstream.MsgMetadata{NumDelivered: m.tries}, nil
+}
+
+// arrives takes in an envelope at its nth delivery.
+func (m *machine) arrives(data []byte, tries uint64) *fakeMsg {
+	msg := &fakeMsg{data: data, tries: tries}
+	m.takeIn(m.t.Context(), []*incoming{{msg: msg, data: data}})
+	return msg
+}
+
+func (m *machine) reasons() string {
+	_, reasons, err := m.Team.BadReasons()
+	must(m.t, err)
+	return strings.Join(reasons, "\n")
+}
+
+// What cannot be delivered now is tried ten times, and then kept; when it can be, it comes.
+func TestDeadLetter(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	must(t, build.connect(t.Context()))
+	t.Cleanup(func() { build.conn.Close() })
+	file, err := laptop.Team.Attach("notes", strings.NewReader("notes"))
+	must(t, err)
+	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","from":"alice@main.laptop","to":["bob@main.build"],"body":"hi","attachments":[{"name":"notes","sha256":"`+file.SHA256+`","size":5}]}`)
+	if m := build.arrives(data, 9); m.nacked != 1 || m.acked != 0 || build.reasons() != "" {
+		t.Errorf("the ninth time: %+v, bad: %s", m, build.reasons())
+	}
+	if m := build.arrives(data, 10); m.acked != 1 || !strings.Contains(build.reasons(), "object not found") {
+		t.Errorf("the tenth time: %+v, bad: %s", m, build.reasons())
+	}
+	if n, err := build.Team.RetryBad(); n != 1 || err != nil {
+		t.Errorf("%d to be tried again: %v", n, err)
+	}
+	must(t, build.takeAgain(t.Context()))
+	if n, _, _ := build.Team.BadReasons(); n != 1 {
+		t.Errorf("tried in vain, and %d lie in bad", n)
+	}
+	must(t, laptop.connect(t.Context()))
+	t.Cleanup(func() { laptop.conn.Close() })
+	must(t, laptop.putObject(t.Context(), file.SHA256, strings.NewReader("notes")))
+	_, err = build.Team.RetryBad()
+	must(t, err)
+	must(t, build.takeAgain(t.Context()))
+	if left, _ := build.Team.Dir().Names(".bridge/bad"); len(left) > 0 || len(build.unread("bob")) != 1 {
+		t.Errorf("left %v, bob has %d", left, len(build.unread("bob")))
+	}
+}
+
+// sign is an envelope from a machine with a message of the envelope's id.
+func (m *machine) sign(e *Envelope, message string) []byte {
+	m.t.Helper()
+	key, err := m.Root.Keys.Private(m.Host)
+	must(m.t, err)
+	e.Kind, e.ID, e.Team, e.FromHost, e.At = cmp.Or(e.Kind, KindMail), wire.NewID(), cmp.Or(e.Team, "main"), cmp.Or(e.FromHost, m.Host), time.Now()
+	e.Content = []byte(strings.ReplaceAll(message, "%s", string(e.ID)))
+	return e.Sign(key)
+}
+
+// Whatever an envelope says, only mail that its host may send gets in, and nothing is written elsewhere.
+func TestNotAccepted(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	cloud := newMachine(t, laptop.URL, "cloud")
+	allTrust(t, cloud, build)
+	must(t, build.connect(t.Context()))
+	t.Cleanup(func() { build.conn.Close() })
+	mail := func(from, to, more string) string {
+		return fmt.Sprintf(`{"id":"%%s","from":%q,"to":[%q],"body":"hi"%s}`, from, to, more)
+	}
+	good := mail("alice@main.laptop", "bob@main.build", "")
+	stage := `{"id":"%s","sender":"bob@main.build","to":"alice@main.laptop","stages":[{"stage":"stored","evidence":"x"},{"stage":"../x","evidence":"x"}]}`
+	stranger := newMachine(t, laptop.URL, "laptop")
+	for about, tt := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"not an envelope":          {[]byte("\x00\xff"), "2 bytes that are no envelope"},
+		"no header":                {[]byte("{}"), "version 0"},
+		"too large":                {make([]byte, maxEnvelope+1), "bytes that are no envelope"},
+		"a newer version":          {[]byte(`{"version":2}` + "\n"), "an envelope of version 2"},
+		"a host that is a path":    {[]byte(`{"version":1,"from_host":"../../x","id":"` + string(wire.NewID()) + `"}` + "\n"), "no envelope"},
+		"a stranger's":             {newMachine(t, laptop.URL, "desk").sign(&Envelope{ToHost: "build"}, good), "from host desk: key "},
+		"signed by another key":    {stranger.sign(&Envelope{ToHost: "build"}, good), "not signed by the trusted key of host laptop"},
+		"changed":                  {append(laptop.sign(&Envelope{ToHost: "build"}, good), ' '), "its content is not the one that was signed"},
+		"for another host":         {laptop.sign(&Envelope{ToHost: "cloud"}, good), `it is for host "cloud" of team "main"`},
+		"for another team":         {laptop.sign(&Envelope{ToHost: "build", Team: "other"}, good), `of team "other"`},
+		"from this host":           {build.sign(&Envelope{ToHost: "build"}, good), "from host build: key "},
+		"of an unknown kind":       {laptop.sign(&Envelope{ToHost: "build", Kind: "pigeon"}, good), `the kind "pigeon"`},
+		"of another host's member": {cloud.sign(&Envelope{ToHost: "build"}, good), "host cloud signed a message from alice@main.laptop"},
+		"of a member here":         {laptop.sign(&Envelope{ToHost: "build"}, mail("carol@main", "bob@main.build", "")), "signed a message from carol@main"},
+		"no message":               {laptop.sign(&Envelope{ToHost: "build"}, "[]"), "not a JSON object"},
+		"another id inside":        {laptop.sign(&Envelope{ToHost: "build"}, strings.ReplaceAll(good, "%s", string(wire.NewID()))), "the message inside is"},
+		"for a path":               {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "../../x@main.build", "")), "is not a name"},
+		"for nobody here":          {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main", "")), "nobody here"},
+		"an attachment's path": {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main.build",
+			`,"attachments":[{"name":"../x","sha256":"../../../x","size":1}]`)), "attachment"},
+		"an attachment's size": {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main.build",
+			`,"attachments":[{"name":"x","sha256":"`+strings.Repeat("a", 64)+`","size":1099511627776}]`)), "attachment"},
+		"stages of another host":  {cloud.sign(&Envelope{ToHost: "build", Kind: KindStage}, stage), `host cloud tells of`},
+		"stages for a path":       {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, strings.Replace(stage, "bob@", "../bob@", 1)), "tells of"},
+		"stages of a strange id":  {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, strings.Replace(stage, "%s", "../x", 1)), "tells of"},
+		"stages that are no JSON": {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, "x"), "tells of no stages"},
+	} {
+		m := build.arrives(tt.data, 1)
+		if got := build.reasons(); m.acked != 1 || !strings.Contains(got, tt.want) || strings.Contains(got, "\n") {
+			t.Errorf("%s: acked %d times, bad: %q, want %q", about, m.acked, got, tt.want)
+		}
+		must(t, os.RemoveAll(build.Team.Dir().Join(".bridge/bad")))
+	}
+	files, _ := filepath.Glob(filepath.Join(build.Root.Path, "*", "*"))
+	for _, file := range files {
+		if name := filepath.Base(file); !slices.Contains([]string{"bob", "carol", ".bridge", ".locks"}, name) {
+			t.Errorf("there is %s", file)
+		}
+	}
+	// What is as it should be gets in.
+	if m := build.arrives(laptop.sign(&Envelope{ToHost: "build"}, good), 1); m.acked != 1 || len(build.unread("bob")) != 1 {
+		t.Errorf("mail: %+v; said:\n%s", m, build.log())
+	}
+	build.arrives(laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, stage), 1)
+	if e, err := build.Team.Box("bob").Log().Newest(5); err != nil || len(e) != 1 || e[0].Kind != wire.EventStage || e[0].Field("stage") != "stored" {
+		t.Errorf("stages: %+v, %v", e, err)
+	}
+}
+
+// Mail for somebody who is not there comes back.
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	id := laptop.send("alice", "zed@main.build", nil)
+	must(t, onceEach(laptop, build, laptop))
+	got := laptop.unread("alice")
+	if len(got) != 1 || got[0].Type != wire.TypeNotice || got[0].InReplyTo != id || !strings.Contains(got[0].Body, "there is no zed on host build") {
+		t.Fatalf("alice got %+v; build said:\n%s", got, build.log())
+	}
+	if n, _, err := build.Team.BadReasons(); n != 0 || err != nil {
+		t.Errorf("bad: %d, %v", n, err)
+	}
+}
+
+// A disk that is full takes nothing, and loses nothing.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","from":"alice@main.laptop","to":["bob@main.build"],"body":"hi"}`)
+	build.isFull.Store(true)
+	for _, tries := range []uint64{1, 10, 11} {
+		if m := build.arrives(data, tries); m.acked != 0 || m.nacked != 1 {
+			t.Errorf("try %d on a full disk: %+v", tries, m)
+		}
+	}
+	build.isFull.Store(false)
+	if m := build.arrives(data, 12); m.acked != 1 || len(build.unread("bob")) != 1 {
+		t.Errorf("with room: %+v, bob has %d", m, len(build.unread("bob")))
+	}
+}

@@ -1,0 +1,103 @@
+package setup
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/hostkey"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// BridgeCommands are the verbs below bridge, which itself is a program of its own.
+var BridgeCommands = []*cli.Command{{
+	Name: "keygen", Usage: "make this machine's key; says what to type on the others",
+	UsageText: "atm bridge keygen --host laptop",
+	Description: "Again: says it again. An atm from before there were other machines refuses the root from then on.\n" +
+		"The key lies in your configuration directory, never in the root.",
+	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "what this machine is called, a `NAME` as of an agent (default: host in team.toml)"}},
+	Action: command.With(openBridge, keygen),
+}, {
+	Name: "trust", ArgsUsage: "HOST KEY", Usage: "trust a machine's key: its mail comes, and mail goes there",
+	UsageText: "atm bridge trust build KEY      as atm bridge keygen there says\natm bridge trust build KEY --replace",
+	Flags:     []cli.Flag{&cli.BoolFlag{Name: "replace", Usage: "the machine has a new key"}},
+	Action:    command.With(openBridge, trust),
+}, {
+	Name: "retry", Usage: "try again what the bridge did not accept", UsageText: "atm bridge retry",
+	Description: "It lies in the team's .bridge/bad with its reasons; atm doctor names them.",
+	Action: command.With(openBridge, func(c *cli.Context, s *command.Scope) error {
+		n, err := s.Team.RetryBad()
+		if err != nil {
+			return err
+		}
+		text := letter.Many(n, "envelope") + " to be tried again"
+		if n > 0 && !s.Team.IsBridged() {
+			text += " when the bridge runs"
+		}
+		return command.PrintAs(c, map[string]any{"retried": n}, text)
+	}),
+}}
+
+// openBridge opens the team for what no agent may do: it says which machines belong to it.
+func openBridge(c *cli.Context) (*command.Scope, error) {
+	s, err := command.OpenTeam(c)
+	if err == nil {
+		err = s.MayBridge()
+	}
+	return s, err
+}
+
+func keygen(c *cli.Context, s *command.Scope) error {
+	host := wire.Name(c.String("host"))
+	if team, err := s.Team.Config(); err != nil {
+		return err
+	} else if host == "" {
+		host = team.Bridge.Host
+	}
+	if _, err := hostkey.ParseHost(string(host)); err != nil {
+		return command.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
+	}
+	said := "made the key of host " + string(host)
+	public, err := s.Root.Keys.Generate(host)
+	if errors.Is(err, hostkey.ErrOtherKey) {
+		var private ed25519.PrivateKey
+		if private, err = s.Root.Keys.Private(host); err == nil {
+			public, said = private.Public().(ed25519.PublicKey), "host "+string(host)+" has its key"
+		}
+	}
+	if err == nil {
+		err = rootdir.Raise(s.Root.Path)
+	}
+	if err != nil {
+		return err
+	}
+	key := hostkey.Text(public)
+	return command.PrintAs(c, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", said, host, key))
+}
+
+func trust(c *cli.Context, s *command.Scope) error {
+	host, err := hostkey.ParseHost(c.Args().First())
+	if err != nil {
+		return command.Usage("%v", err).WithHint("atm bridge keygen, on that machine, prints what to type here")
+	}
+	key, err := hostkey.ParseKey(c.Args().Get(1))
+	if err != nil {
+		return command.Usage("%v", err).WithHint("atm bridge keygen, on that machine, prints it")
+	}
+	err = s.Root.Keys.Trust(host, key, c.Bool("replace"))
+	if errors.Is(err, hostkey.ErrOtherKey) {
+		return command.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
+	}
+	if err == nil {
+		err = rootdir.Raise(s.Root.Path)
+	}
+	if err != nil {
+		return err
+	}
+	return command.PrintAs(c, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
+}

@@ -1,0 +1,408 @@
+//go:build linux
+
+package machines
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/term"
+)
+
+var team = map[string][]string{"laptop": {"alice", "amy"}, "build": {"bob", "ben"}, "cloud": {"carol", "cem"}}
+
+// A world is the servers, the hosts, and what was sent between them.
+type world struct {
+	t       *testing.T
+	servers []*program
+	hosts   []*host
+	js      jetstream.JetStream // the administrator's, past the proxies
+	sent    []*message
+	over    atomic.Bool // all is sent
+	done    atomic.Int64
+
+	mu    sync.Mutex
+	count map[string]int
+}
+
+// Three hosts send to each other for as long as ATM_MACHINES says, and everything breaks.
+func TestMachines(t *testing.T) {
+	servers, messages, lasts := 1, 120, 5*time.Second
+	if s := os.Getenv("ATM_MACHINES"); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			t.Fatal("ATM_MACHINES: ", err)
+		}
+		servers, messages, lasts = 3, 5000, d
+	}
+	seed := rand.Uint64()
+	if s := os.Getenv("ATM_MACHINES_SEED"); s != "" {
+		seed, _ = strconv.ParseUint(s, 10, 64)
+	}
+	t.Logf("ATM_MACHINES_SEED=%d", seed)
+
+	dir := memory(t)
+	w := &world{t: t, count: map[string]int{}}
+	var addresses []string
+	w.servers, addresses = newServers(t, dir, servers)
+	w.connect(addresses)
+	w.hosts = newHosts(t, dir, addresses, team, "laptop", "build", "cloud")
+	for _, h := range w.hosts {
+		h.startBridge(t, dir)
+	}
+
+	var all, disturbing sync.WaitGroup
+	n := uint64(0)
+	random := func() *rand.Rand { n++; return rand.New(rand.NewPCG(seed, n)) }
+	for _, h := range w.hosts {
+		for _, agent := range h.members {
+			mine := w.plan(random(), member{h.name, agent}, (messages+5)/6)
+			w.sent = append(w.sent, mine...)
+			r := random()
+			all.Go(func() { w.send(r, h, mine, lasts) })
+		}
+		disturbing.Go(func() { w.read(h) })
+	}
+	stop, r := make(chan struct{}), random()
+	disturbing.Go(func() { w.disturb(r, stop) })
+	go w.progress(stop)
+	began := time.Now()
+	all.Wait()
+	w.over.Store(true)
+	close(stop)
+	disturbing.Wait()
+	took := time.Since(began)
+	v, waited := w.settle(2 * time.Minute)
+	t.Logf("%d messages of %d hosts in %s, quiet after %s more: %v", len(w.sent), len(w.hosts), took.Round(time.Second), waited.Round(time.Second), w.count)
+	for _, p := range w.programs() {
+		if len(p.alone) > 0 {
+			t.Logf("ended by itself %d times: %s", len(p.alone), p.alone[0])
+		}
+	}
+	if t.Log(v); len(v) > 0 {
+		kept := filepath.Join(os.TempDir(), fmt.Sprint("machines-", seed))
+		t.Errorf("what is left is kept in %s: %v", kept, exec.Command("cp", "-a", dir, kept).Run())
+	}
+}
+
+func memory(t *testing.T) string {
+	if dir, err := os.MkdirTemp("/dev/shm", "machines"); err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		return dir
+	}
+	return t.TempDir()
+}
+
+// connect waits until the servers serve streams.
+func (w *world) connect(addresses []string) {
+	nc, err := nats.Connect(strings.Join(addresses, ","), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(nc.Close)
+	if w.js, err = jetstream.New(nc); err != nil {
+		w.t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+		_, err := w.js.AccountInfo(ctx)
+		if cancel(); err == nil {
+			return
+		} else if time.Now().After(end) {
+			w.t.Fatal("no JetStream: ", err)
+		}
+	}
+}
+
+func (w *world) programs() []*program {
+	all := slices.Clone(w.servers)
+	for _, h := range w.hosts {
+		all = append(all, h.bridge)
+	}
+	return all
+}
+
+func (w *world) add(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count[what]++
+}
+
+// progress shows on a terminal how far it is.
+func (w *world) progress(stop chan struct{}) {
+	for term.IsTerminal(int(os.Stdout.Fd())) {
+		select {
+		case <-stop:
+			fmt.Print("\r\x1b[K")
+			return
+		case <-time.After(time.Second):
+			fmt.Printf("\r\x1b[K%d of %d sent, %d and %d and %d wait", w.done.Load(), len(w.sent), len(w.hosts[0].outbox()), len(w.hosts[1].outbox()), len(w.hosts[2].outbox()))
+		}
+	}
+}
+
+// plan makes what a member sends: who gets it, and whether it has files. Text and files are made when
+// it is sent.
+func (w *world) plan(r *rand.Rand, from member, n int) (all []*message) {
+	for i := range n {
+		m := &message{from: from, files: map[string]string{}, acks: map[member]bool{}}
+		ms := time.Now().UnixMilli() + int64(i)
+		m.id = fmt.Sprintf("%08x-%04x-7%03x-%x%03x-%012x", ms>>16, ms&0xffff, r.IntN(1<<12), 8+r.IntN(4), r.IntN(1<<12), r.Int64N(1<<48))
+		var others, elsewhere []member
+		for _, h := range w.hosts {
+			for _, agent := range h.members {
+				if to := (member{h.name, agent}); to.host != from.host {
+					elsewhere = append(elsewhere, to)
+				} else if to != from {
+					others = append(others, to)
+				}
+			}
+		}
+		m.to = append(m.to, elsewhere[r.IntN(len(elsewhere))])
+		if r.IntN(4) == 0 { // several, of one host or of several
+			for _, to := range append(others, elsewhere...) {
+				if r.IntN(3) == 0 && to != m.to[0] {
+					m.to = append(m.to, to)
+				}
+			}
+		}
+		if r.IntN(8) == 0 {
+			for i := range 1 + r.IntN(2) {
+				m.files[fmt.Sprintf("file%d", i)] = ""
+			}
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+const small, large = 4 << 10, 512 << 10
+
+// content is text of some length: one in five of files is larger than 512 KiB, and one in fifty of bodies.
+func content(r *rand.Rand, one int) []byte {
+	size := 1 + r.IntN(small)
+	if r.IntN(one) == 0 {
+		size = large + r.IntN(large*3/4)
+	}
+	data := make([]byte, size/2+1)
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	return []byte("\"ä\\\n" + hex.EncodeToString(data))
+}
+
+// send sends messages, spread over a time, each again with its id until that was done.
+func (w *world) send(r *rand.Rand, h *host, all []*message, lasts time.Duration) {
+	began := time.Now()
+	for i, m := range all {
+		time.Sleep(time.Until(began.Add(lasts * time.Duration(i) / time.Duration(len(all)))))
+		text := content(r, 50)
+		m.text = hash(text)
+		to := make([]string, len(m.to))
+		for i, t := range m.to {
+			if to[i] = t.agent; t.host != h.name {
+				to[i] += "@" + t.host
+			}
+		}
+		args := []string{"send", strings.Join(to, ","), "-", "--id", m.id, "--as", m.from.agent}
+		if r.IntN(10) == 0 {
+			args = append(args, "--ack")
+		}
+		dir, err := os.MkdirTemp("", "machines-files")
+		if err != nil {
+			w.t.Error(err)
+			return
+		}
+		for name := range m.files {
+			data, file := content(r, 5), filepath.Join(dir, name)
+			m.files[name] = hash(data)
+			if err := os.WriteFile(file, data, 0o600); err != nil {
+				w.t.Error(err)
+			}
+			args = append(args, "--attach", file)
+		}
+		kill := time.Duration(0)
+		if r.IntN(20) == 0 {
+			kill = time.Duration(1+r.IntN(30)) * time.Millisecond
+		}
+		for {
+			fills := h.fills.Load()
+			res := h.atm(kill, string(text), args...)
+			if res.code == 0 {
+				break
+			}
+			if res.code < 0 && kill > 0 {
+				w.add("senders killed")
+			} else if w.add("sends refused"); fills == h.fills.Load() && fills%2 == 0 {
+				w.t.Error(res)
+				return
+			}
+			kill = 0
+			time.Sleep(50 * time.Millisecond)
+		}
+		os.RemoveAll(dir)
+		w.done.Add(1)
+	}
+}
+
+// read reads what came to a host, and acknowledges what asks for it.
+func (w *world) read(h *host) {
+	byID := map[string]*message{}
+	for !w.over.Load() {
+		for _, agent := range h.members {
+			h.atm(0, "", "read", "--as", agent)
+			owed, _ := filepath.Glob(filepath.Join(h.team(), agent, "inbox/cur/*.json"))
+			for _, path := range owed {
+				id := strings.TrimSuffix(filepath.Base(path), ".json")
+				if len(byID) == 0 {
+					for _, m := range w.sent {
+						byID[m.id] = m
+					}
+				}
+				if res := h.atm(0, "", "ack", id, "--as", agent); res.code == 0 && byID[id] != nil {
+					w.mu.Lock()
+					byID[id].acks[member{h.name, agent}] = true
+					w.count["acks"]++
+					w.mu.Unlock()
+				}
+			}
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+// disturb breaks one thing after the other. In the end all runs again.
+func (w *world) disturb(r *rand.Rand, stop chan struct{}) {
+	var lasting sync.WaitGroup
+	defer lasting.Wait()
+	some := func(most time.Duration) time.Duration { return time.Duration(r.Int64N(int64(most))) }
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return
+		case <-time.After(some(time.Second)):
+		}
+		h := w.hosts[r.IntN(len(w.hosts))]
+		d := 200*time.Millisecond + some(4*time.Second)
+		switch kind := r.IntN(12); {
+		case kind < 4:
+			w.add("bridges killed")
+			h.bridge.kill(syscall.SIGKILL, some(time.Second))
+		case kind < 5:
+			w.add("bridges stopped")
+			h.bridge.kill(syscall.SIGTERM, some(time.Second))
+		case kind < 7:
+			w.add("servers killed")
+			w.servers[r.IntN(len(w.servers))].kill(syscall.SIGKILL, some(2*time.Second))
+		case kind < 8 && n%4 == 0:
+			w.add("all servers killed")
+			for _, p := range w.servers {
+				p.kill(syscall.SIGKILL, some(2*time.Second))
+			}
+		case kind < 9:
+			w.add("connections dropped")
+			h.drop()
+			lasting.Go(func() { time.Sleep(d); h.heal() })
+		case kind < 10:
+			if h.open.TryLock() {
+				w.add("black holes")
+				lasting.Go(func() { time.Sleep(d); h.open.Unlock() })
+			}
+		case kind < 11:
+			if h := w.hosts[2]; h.mounted && h.fills.Load()%2 == 0 {
+				w.add("disks full")
+				lasting.Go(func() {
+					if err := h.fill(d); err != nil {
+						w.t.Error(err)
+					}
+				})
+				time.Sleep(50 * time.Millisecond) // until it counts
+			}
+		default:
+			lasting.Go(func() { w.limit(d) })
+		}
+	}
+}
+
+// limit lets the stream take nothing for a time.
+func (w *world) limit(d time.Duration) {
+	stream, err := w.js.Stream(w.t.Context(), "atm_main")
+	if err != nil {
+		return
+	}
+	config := stream.CachedInfo().Config
+	if config.MaxMsgs > 0 { // it is already
+		return
+	}
+	config.MaxMsgs = int64(max(1, stream.CachedInfo().State.Msgs))
+	if _, err := w.js.UpdateStream(w.t.Context(), config); err == nil {
+		w.add("streams full")
+	}
+	time.Sleep(d)
+	for config.MaxMsgs = -1; ; time.Sleep(200 * time.Millisecond) {
+		if _, err := w.js.UpdateStream(w.t.Context(), config); err == nil {
+			return
+		} else if w.t.Context().Err() != nil {
+			w.t.Error(err)
+			return
+		}
+	}
+}
+
+// settle waits until nothing is on its way, or nothing has changed for a while, and judges.
+func (w *world) settle(most time.Duration) (v verdict, took time.Duration) {
+	began := time.Now()
+	for time.Since(began) < most {
+		left := 0
+		for _, h := range w.hosts {
+			left += len(h.outbox())
+		}
+		if err := w.drained(); left == 0 && err == nil {
+			if v = judge(w.hosts, w.sent); len(v) == 0 {
+				return v, time.Since(began)
+			}
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	v = judge(w.hosts, w.sent)
+	if err := w.drained(); err != nil {
+		v.add("left", "%v", err)
+	}
+	return v, time.Since(began)
+}
+
+// drained reports whether the stream has nothing that was not acknowledged.
+func (w *world) drained() error {
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Second)
+	defer cancel()
+	stream, err := w.js.Stream(ctx, "atm_main")
+	if err != nil {
+		return err
+	}
+	n := 0
+	for info := range stream.ListConsumers(ctx).Info() {
+		if n++; info.NumPending > 0 || info.NumAckPending > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: %d to be fetched, %d to be acknowledged", info.Name, info.NumPending, info.NumAckPending))
+		}
+	}
+	if err == nil && n < len(w.hosts) {
+		return fmt.Errorf("%d consumers", n)
+	}
+	return err
+}

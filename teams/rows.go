@@ -1,0 +1,171 @@
+package teams
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// RowsDir is where the bridge writes what other hosts tell of their members, a file <host>.json each.
+const RowsDir = mailbox.BridgeDir + "/rows"
+
+const (
+	rowsHold  = time.Minute      // older rows say nothing of how things are now
+	clockSlip = 10 * time.Second // a host's clock that differs by more is told of
+)
+
+// Rows are what a host told last of its members, under their names there.
+type Rows struct {
+	Host       wire.Name `json:"host"`
+	At         time.Time `json:"at"`                   // by that host's clock
+	ReceivedAt time.Time `json:"received_at,omitzero"` // by this one's
+	Members    []Row     `json:"members"`
+}
+
+// Row is a member, and what it asks.
+type Row struct {
+	Member
+	Questions []policy.Question `json:"questions,omitempty"`
+}
+
+// IsFresh reports whether the rows are recent enough to tell how things are.
+func (r *Rows) IsFresh(now time.Time) bool { return now.Sub(r.ReceivedAt).Abs() <= rowsHold }
+
+// LocalRows are what this host tells of the team's own members. With an *UnreadableError it is what can be said.
+func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
+	r := Rows{Host: host, At: time.Now().UTC(), Members: []Row{}}
+	err := t.Each(func(b *mailbox.Box) error {
+		m, err := t.Status(ctx, b.Agent())
+		if errors.Is(err, mailbox.ErrNoAgent) {
+			return err
+		}
+		asked, e := t.Questions(b.Agent())
+		r.Members = append(r.Members, Row{m, asked})
+		return cmp.Or(err, e)
+	})
+	return r, err
+}
+
+// SaveRows writes what a host has told, unless that is older than what it told within the last minute.
+func (t *Team) SaveRows(r Rows) error {
+	if old, err := t.rowsOf(r.Host); err == nil && old.IsFresh(time.Now()) && !r.At.After(old.At) {
+		return nil
+	}
+	data, err := json.Marshal(r)
+	if err = cmp.Or(err, t.Dir().MkdirAll(RowsDir)); err != nil {
+		return err
+	}
+	return t.Dir().Replace(RowsDir+"/"+string(r.Host)+".json", append(data, '\n'), false)
+}
+
+// Rows are what the other hosts told last, by host. A file that cannot be read hides no other: an
+// *UnreadableError tells of all.
+func (t *Team) Rows() (all []Rows, err error) {
+	names, err := t.Dir().Names(RowsDir)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, name := range names {
+		host, isRows := strings.CutSuffix(name, ".json")
+		if !isRows || !wire.IsName(host) {
+			continue
+		}
+		if r, err := t.rowsOf(wire.Name(host)); err == nil {
+			all = append(all, r)
+		} else {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		err = &UnreadableError{errs}
+	}
+	return all, err
+}
+
+func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
+	data, err := t.Dir().ReadFile(RowsDir+"/"+string(host)+".json", 4<<20)
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err == nil && r.Host != host {
+		err = fmt.Errorf("they are of host %q", r.Host)
+	}
+	for _, m := range r.Members {
+		_, bad := wire.ParseName(string(m.Name))
+		err = cmp.Or(err, bad)
+	}
+	if err != nil {
+		err = fmt.Errorf("the rows of %s: %w", host, err)
+	}
+	return r, err
+}
+
+// RemoteMembers are the members of other hosts as they are shown here: old rows are unknown.
+func (t *Team) RemoteMembers() (out []Row, err error) {
+	all, err := t.Rows()
+	for _, r := range all {
+		for _, m := range r.Members {
+			out = append(out, r.shown(m, time.Now()))
+		}
+	}
+	return out, err
+}
+
+// shown is a row of r as it is shown on this host at a time. What a newer atm says is escaped.
+func (r *Rows) shown(m Row, now time.Time) Row {
+	name := m.Name + "@" + r.Host
+	if !r.IsFresh(now) {
+		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: "unknown", TurnStatus: "unknown", Activity: "unknown", Unread: m.Unread, Owed: m.Owed}
+	}
+	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
+	m.Name, m.Host, m.SeenAt = name, r.Host, moment(r.ReceivedAt)
+	if slip := r.At.Sub(r.ReceivedAt); slip.Abs() > clockSlip {
+		m.Clock = letter.Span(slip.Abs()) + map[bool]string{true: " ahead", false: " behind"}[slip > 0]
+	}
+	for i := range m.Questions {
+		q := &m.Questions[i]
+		q.Agent, q.Host, q.SeenAt = name, r.Host, m.SeenAt
+	}
+	return m
+}
+
+// Remote is a member of another host, as that told last: an *UnknownError where fresh rows do not know it,
+// unknown where there are none.
+func (t *Team) Remote(name, host wire.Name) (Member, error) {
+	r, err := t.rowsOf(host)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Member{}, err
+	}
+	now, nobody := time.Now(), &UnknownError{Name: name + "@" + host, Team: t.Name}
+	for _, m := range r.Members {
+		if m.Name == name {
+			return r.shown(m, now).Member, nil
+		}
+		nobody.Members = append(nobody.Members, m.Name+"@"+host)
+	}
+	if r.IsFresh(now) {
+		return Member{}, nobody
+	}
+	r.Host = host
+	return r.shown(Row{Member: Member{Name: name, Kind: "agent"}}, now).Member, nil
+}
+
+// Seen says how old what is known of a member of another host is.
+func (m *Member) Seen(now time.Time) string {
+	if m.SeenAt == nil {
+		return "no news of " + string(m.Host) + " yet"
+	}
+	return strings.TrimSuffix("seen "+letter.Age(now, *m.SeenAt)+", clock "+m.Clock, ", clock ")
+}
