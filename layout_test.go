@@ -60,6 +60,7 @@ var layers = strings.Fields(`
 	internal/cli/setup
 	internal/cli
 	internal/room
+	internal/web
 	internal/tui
 	cmd/atm
 	cmd/atm-tui
@@ -67,6 +68,7 @@ var layers = strings.Fields(`
 	cmd/atm-bridge
 	cmd/atm-runner
 	cmd/atm-mcp
+	cmd/atm-web
 	internal/crashtest
 	internal/machines
 	internal/realagents
@@ -79,8 +81,8 @@ var importers = map[string][]string{
 	"charm.land/bubbles":                     {"internal/tui"},
 	"charm.land/bubbletea":                   {"internal/tui"},
 	"charm.land/lipgloss":                    {"internal/tui"},
-	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "internal/tui", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "internal/web"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "internal/tui", "internal/web", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
 	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp"},
@@ -94,7 +96,7 @@ var importers = map[string][]string{
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
-	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
 	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
 	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui", "ptyrun/acp"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},

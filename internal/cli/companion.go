@@ -49,6 +49,14 @@ var companions = []*cli.Command{
 		Subcommands: setup.BridgeCommands,
 		Flags:       command.CompanionFlags["bridge"],
 	},
+	{
+		Name: "web", Usage: "the team in a browser: who is busy, what waits for you, what was said",
+		UsageText: "atm web --as me\natm web --export DIR           the pages as files, to show to others",
+		Description: "It prints an address that lets one browser in; on a terminal it opens another one. Ctrl-C ends it.\n" +
+			"Without --as it is to look at only. Looking marks nothing; what a button does, the verb of that name\n" +
+			"would let you do.",
+		Flags: command.CompanionFlags["web"],
+	},
 }
 
 // runCompanion runs the program of a companion in the place of this one. It comes back where there is none that

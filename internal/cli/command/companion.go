@@ -37,6 +37,15 @@ var CompanionFlags = map[string][]cli.Flag{
 		&cli.StringFlag{Name: "host", Usage: "what this machine is called, `NAME` (team.toml: host)"},
 		&cli.BoolFlag{Name: "once", Usage: "send and fetch what is there, and end"},
 	},
+	"web": {
+		&cli.StringFlag{Name: "listen", Usage: "at `HOST:PORT` (default 127.0.0.1:0, any free one)"},
+		&cli.BoolFlag{Name: "no-open", Usage: "open no browser"},
+		&cli.BoolFlag{Name: "token", Usage: "print another address of the one that runs"},
+		&cli.StringFlag{Name: "export", Usage: "write the pages into `DIR`, as files"},
+		&cli.BoolFlag{Name: "allow-remote", Usage: "listen for other machines, with:"},
+		&cli.StringFlag{Name: "tls-cert", Usage: "its certificate in `FILE`"},
+		&cli.StringFlag{Name: "tls-key", Usage: "the key of that in `FILE`"},
+	},
 }
 
 // Companion is where a program lies that belongs to atm: beside it, else on PATH.

@@ -1,0 +1,214 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A tab is one of a real browser.
+type tab struct {
+	*team
+	ctx context.Context
+}
+
+// browser starts Chromium, and opens the address in it.
+func (s *team) browser(address string) *tab {
+	s.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	if path == "" {
+		s.Skip("no chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	allocated, end := chromedp.NewExecAllocator(s.Context(), options...)
+	s.Cleanup(end)
+	return (&tab{s, allocated}).open(address)
+}
+
+// open is a new tab that shows an address.
+func (b *tab) open(address string) *tab {
+	b.Helper()
+	ctx, end := chromedp.NewContext(b.ctx)
+	b.Cleanup(end)
+	n := &tab{b.team, ctx}
+	n.do(chromedp.EmulateViewport(1200, 900))
+	n.load(address)
+	return n
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *tab) load(address string) {
+	b.Helper()
+	b.do(chromedp.Navigate(address))
+	b.js(`document.fonts.ready.then(() => true)`)
+}
+
+// js is what an expression, or the promise that it is, comes to.
+func (b *tab) js(expression string) any {
+	b.Helper()
+	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.Fatalf("%.200s: %v", expression, err)
+	}
+	return got
+}
+
+// becomes waits until an expression is true on the page, or on the one that it leads to.
+func (b *tab) becomes(expression string) {
+	b.Helper()
+	b.eventually(expression, func() bool {
+		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		return err == nil && got
+	})
+}
+
+// shows waits until a page shows a text.
+func (b *tab) shows(text string) {
+	b.Helper()
+	b.becomes(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
+}
+
+// A message arrives, and a question is answered, on pages that were opened before.
+func TestBrowser(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me")
+	log := filepath.Join(s.dir, "log")
+	address := s.web()
+	b := s.browser(base(address))
+	b.shows("has not been let in")
+	b.load(address)
+	b.shows("Members")
+	s.atm("run", "bob", "--detach", "--", "fakeagent", "--log", log)
+	t.Cleanup(func() { s.command("stop", "bob").Run() })
+	b.shows("idle")
+
+	// More pages than a browser has connections to a server: all are told.
+	tabs := []*tab{b}
+	for _, path := range []string{"/", "/mail", "/timeline", "/", "/mail", "/timeline", "/agent/me"} {
+		tabs = append(tabs, b.open(base(address)+path))
+	}
+	s.atm("send", "me", "Good news: "+hostile[0], "--as", "alice")
+	for _, one := range tabs[:7] {
+		one.js(`document.dispatchEvent(new Event('visibilitychange'))`)
+		one.shows("Good news: <script>")
+	}
+
+	b.load(base(address) + "/agent/bob")
+	s.atm("send", "bob", "CONFIRM [git push]")
+	b.shows("wants to run: git push")
+	b.shows("Do you want to proceed?")
+	b.do(chromedp.Click(`.question summary`), chromedp.SendKeys(`.question textarea`, "Not today"))
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1)) // what is pointed at would stay
+	s.atm("send", "me", "An update does not take away what is being typed.", "--as", "alice")
+	b.becomes(`parseInt(document.getElementById('unread').textContent) === 2`)
+	if got := b.js(`document.querySelector('.question textarea').value + document.querySelector('.question details').open`); got != "Not todaytrue" {
+		t.Error(got)
+	}
+	b.do(chromedp.Click(`.question button.main`))
+	b.eventually("the key was pressed", func() bool {
+		data, _ := os.ReadFile(log)
+		return strings.Contains(string(data), `"event":"answer","kind":"permission"`)
+	})
+	b.shows("bob: answered")
+	b.becomes(`document.querySelector('.question') === null`)
+	b.becomes(`!document.getElementById('screen').innerText.includes('Do you want to proceed?')`)
+
+	b.do(chromedp.Navigate(base(address) + "/mail"))
+	b.do(chromedp.Click(`button[value=read]`))
+	b.shows("read ")
+	if n := s.atm("ls", "--count"); n != "1" {
+		t.Error("unread:", n)
+	}
+}
+
+// AXE finds no serious fault on any page, and no text of a message runs.
+func TestAccessible(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "carol", "me")
+	if err := os.WriteFile(filepath.Join(s.dir, "colours"), []byte("printf '\\033[31mred \\033[1;32mgreen \\033[7;33myellow\\033[0m \\033[38;5;45m45 \\033[48;2;90;20;20mdark\\033[0m\\n'; sleep 600"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.atm("run", "bob", "--detach", "--driver", "plain", "--", "sh", "colours")
+	s.atm("run", "alice", "--detach", "--", "fakeagent")
+	t.Cleanup(func() { s.command("stop", "alice", "bob").Run() })
+	for _, text := range hostile[:7] {
+		s.atm("send", "me", "--ack", "--urgent", "--as", "carol", "--", text)
+	}
+	s.atm("send", "alice", "CONFIRM [git push]")
+	s.atm("wait", "--blocked", "alice", "--timeout", "20s")
+	address := s.web()
+	b := s.browser(address)
+	b.shows("wants to run")
+	axe, err := os.ReadFile("testdata/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	thread := b.js(`document.querySelector('.list a').getAttribute('href')`).(string)
+	for i, path := range []string{"/", "/mail", thread, "/agent/alice", "/agent/bob", "/search?q=script", "/timeline", "/agent/nobody"} {
+		b.load(base(address) + path)
+		for _, scheme := range []string{"light", "dark"} {
+			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+				t.Fatal(err)
+			}
+			faults := b.js(string(axe) + `;axe.run({resultTypes: ['violations']}).then(found => found.violations
+				.filter(v => v.impact === 'serious' || v.impact === 'critical')
+				.map(v => v.id + ': ' + v.nodes.map(n => n.html + ' ' + n.failureSummary).join('\n')).join('\n'))`)
+			if faults != "" {
+				t.Errorf("%s, %s: %v", path, scheme, faults)
+			}
+		}
+		if b.js(`window.pwned`) != nil {
+			t.Error(path, "runs what a message says")
+		}
+		b.do(chromedp.EmulateViewport(390, 800))
+		if b.js(`document.documentElement.scrollWidth`).(float64) > 390 {
+			t.Error(path, "is wider than a phone")
+		}
+		b.do(chromedp.EmulateViewport(1200, 900))
+		if dir := os.Getenv("ATM_SCREENSHOTS"); dir != "" {
+			png, _ := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+			os.WriteFile(filepath.Join(dir, fmt.Sprint(i, ".png")), png, 0o600)
+		}
+	}
+	// Everything can be done from the keyboard.
+	b.load(base(address))
+	b.js(`document.querySelector('.question summary').focus()`)
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("Not on a Friday."), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	b.shows("alice: answered")
+	if got := s.atm("search", "Friday"); !strings.Contains(got, "me to alice") {
+		t.Error(got)
+	}
+}
+
+// What the fuzzer finds on a screen is never more than text in known classes.
+func FuzzSpans(f *testing.F) {
+	f.Add("\x1b[1;31mred\x1b[0m\n\x1b[38;2;1;2;3m世界\x1b[7mx\x1b]8;;javascript:x\x07link")
+	f.Fuzz(func(t *testing.T, screen string) {
+		for _, s := range spans(screen) {
+			if strings.ContainsFunc(s.Class, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789 ", r) }) || strings.Contains(s.Text, "\x1b") {
+				t.Errorf("%+q", s)
+			}
+		}
+	})
+}

@@ -1,0 +1,145 @@
+package web
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// A door says where a server's pages are, and makes the one-time tokens that let a browser in. It is kept in a
+// file that this user alone can read, so that `atm web --token` makes another one.
+type door struct {
+	URL string    `json:"url"`
+	Key string    `json:"key"` // of this run of the server
+	As  wire.Name `json:"as,omitempty"`
+}
+
+// address opens the pages once.
+func (d door) address() string {
+	nonce := rand.Text()
+	return d.URL + "/?token=" + nonce + d.sign(nonce)
+}
+
+func (d door) sign(nonce string) string {
+	mac := hmac.New(sha256.New, []byte(d.Key))
+	mac.Write([]byte(nonce))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// A gate stands before every page. It lets in who brings a one-time token, which becomes a cookie, and then who
+// brings the cookie. A request that changes something has the token of its page as well. All of them end
+// with the program.
+type gate struct {
+	door
+	http.Handler                   // what lies behind
+	host, port   string            // that are listened on
+	cert         *x509.Certificate // nil: without TLS
+
+	cookie, csrf string
+	foreign      *http.CrossOriginProtection
+	mu           sync.Mutex
+	used         map[string]bool // tokens
+}
+
+func newGate(at net.Addr, cert *x509.Certificate, csrf string, behind http.Handler) *gate {
+	host, port, _ := net.SplitHostPort(at.String())
+	g := &gate{
+		Handler: behind, host: host, port: port, cert: cert, cookie: rand.Text(), csrf: csrf,
+		foreign: http.NewCrossOriginProtection(), used: map[string]bool{},
+	}
+	g.Key, g.URL = rand.Text(), "http://"+at.String()
+	if cert != nil {
+		if net.ParseIP(host).IsUnspecified() || cert.VerifyHostname(host) != nil {
+			host = append(cert.DNSNames, "localhost")[0]
+		}
+		g.URL = "https://" + net.JoinHostPort(host, port)
+	}
+	return g
+}
+
+// isToken reports whether a token is a good one that nobody has used; now somebody has.
+func (g *gate) isToken(token string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := len(rand.Text())
+	isNew := len(token) > n && isSame(token[n:], g.sign(token[:n])) && !g.used[token]
+	g.used[token] = g.used[token] || isNew
+	return isNew
+}
+
+// isHost reports whether a Host header names this server. Another one means that somebody has made a name of
+// theirs point here.
+func (g *gate) isHost(host string) bool {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil { // the scheme's own port is left out
+		name, port = strings.Trim(host, "[]"), map[bool]string{true: "443", false: "80"}[g.cert != nil]
+	}
+	switch {
+	case port != g.port:
+		return false
+	case strings.EqualFold(name, "localhost"), name == "127.0.0.1", name == "::1", name == g.host:
+		return true
+	}
+	return g.cert != nil && g.cert.VerifyHostname(name) == nil
+}
+
+// isForeign reports whether a page of another origin asks, as far as its browser tells.
+func (g *gate) isForeign(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	u, err := url.Parse(origin)
+	isOther := err != nil || u.Host != r.Host || (u.Scheme == "https") != (g.cert != nil)
+	return origin != "" && isOther || g.foreign.Check(r) != nil
+}
+
+// cookieName has the port in it, since all ports of a host share their cookies.
+func (g *gate) cookieName() string { return "atm-" + g.port }
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"Cache-Control": "no-store", "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
+		"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+	} {
+		w.Header().Set(name, value)
+	}
+	cookie, err := r.Cookie(g.cookieName())
+	isKnown := err == nil && isSame(cookie.Value, g.cookie)
+	isLook := r.Method == http.MethodGet || r.Method == http.MethodHead
+	token := r.URL.Query().Get("token")
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<20) // a text has 1 MiB at most, and comes encoded
+	switch {
+	case !g.isHost(r.Host):
+		refuse(w, http.StatusMisdirectedRequest, "this is not the server of that host")
+	case g.isForeign(r):
+		refuse(w, http.StatusForbidden, "another site asks for this")
+	case r.Method == http.MethodGet && r.URL.Path == "/" && token != "" && (isKnown || g.isToken(token)):
+		http.SetCookie(w, &http.Cookie{
+			Name: g.cookieName(), Value: g.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.cert != nil,
+		})
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		// Not a redirect: where a link on another site led here, its request would come without the cookie.
+		fmt.Fprint(w, `<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>atm</title><a href="/">go on</a>`)
+	case !isKnown:
+		refuse(w, http.StatusUnauthorized, "this browser has not been let in: atm web --token prints an address that does it, once")
+	case !isLook && !isSame(r.PostFormValue("csrf"), g.csrf):
+		refuse(w, http.StatusForbidden, "this does not come from a page of this server: load the page again")
+	default:
+		g.Handler.ServeHTTP(w, r)
+	}
+}
+
+func isSame(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+func refuse(w http.ResponseWriter, code int, why string) { http.Error(w, "atm: "+why, code) }

@@ -1,0 +1,341 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/room"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+//go:embed static
+var static embed.FS
+
+//go:embed templates
+var templateFiles embed.FS
+
+// templates are the pages. Whatever comes from outside is escaped twice: control characters by letter, so that
+// they are seen, and the rest by the template.
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"age":    func(t time.Time) string { return letter.Age(time.Now(), t) },
+	"since":  func(t time.Time) time.Duration { return max(0, time.Since(t)) },
+	"span":   letter.Span,
+	"clip":   func(s string) string { return letter.EscapeBody(letter.Clip(s, 600)) },
+	"escape": letter.Escape,
+	"text":   letter.EscapeBody,
+	"size":   letter.Size,
+	"hint": func(q room.Question) string { // why it cannot be answered from here, and what helps
+		if why, hint := q.OnlyAtTerminal(); why != "" {
+			return fmt.Sprintf("%s %s: %s", q.Agent, why, hint)
+		}
+		return ""
+	},
+	"key": func(q room.Question) string { return fmt.Sprintf("%s-%x", q.Agent, q.Since.UnixNano()) },
+}).ParseFS(templateFiles, "templates/*.html"))
+
+const (
+	mostMail   = 100      // messages of a kind on a page
+	mostNew    = 5        // on the first page
+	mostTurns  = 20       // of an agent
+	mostText   = 64 << 10 // bytes of a body
+	mostTraced = 5        // of my messages in a thread, whose way is shown
+	window     = time.Hour
+)
+
+// A page is what a template shows.
+type page struct {
+	*server
+	Kind, Title, Path string
+	Now               time.Time
+	Room              *room.Snapshot
+	Static            bool            // a file of --export
+	Data              any             // of a part: see With
+	threads           map[string]bool // that a static page links to
+
+	Said     string // what came of the last action
+	Messages []message
+	More     int // messages that there are beyond those
+	Parts    []part
+	Member   teams.Member
+	Waiting  []room.Question
+	Turns    []teams.Turn
+	Screen   []span
+	NoScreen string // why there is none
+	Query    string
+	Timeline *timeline
+	Error    *command.Error
+	Typed    string // what an action that failed was about
+}
+
+// A part is a section of my mail.
+type part struct {
+	ID, Title string
+	Messages  []message
+	More      int
+}
+
+// A message is a message as a page shows it.
+type message struct {
+	*mailbox.Item
+	Title    string // in a line
+	Notes    string
+	Text     string // of the body, which may be cut
+	Left     string // how much is left out
+	IsUnread bool   // in my mailbox
+	WantsAck bool   // of me, and has none yet
+	Steps    []string
+}
+
+// MayMark reports whether there is something to do about the message itself.
+func (m message) MayMark() bool { return m.IsUnread || m.WantsAck }
+
+// With is the page for a part of it that shows some data.
+func (p page) With(data any) page {
+	p.Data = data
+	return p
+}
+
+// MayAct reports whether there are forms: I am somebody, and somebody listens.
+func (p page) MayAct() bool { return !p.Static && p.Room.Me != "" }
+
+// CSRF is the token of a form, and Nonce what tells its page from others.
+func (p page) CSRF() string  { return p.csrf }
+func (p page) Nonce() string { return fmt.Sprint(p.Now.UnixNano()) }
+
+// Live are the attributes of the region that is fetched again when the room changes, together with others.
+func (p page) Live() template.HTMLAttr {
+	if p.Static {
+		return ""
+	}
+	const attributes = `hx-get="%s" hx-trigger="atm-change from:body" hx-select="#live" hx-swap="outerHTML" hx-select-oob="#unread,#turns"`
+	return template.HTMLAttr(fmt.Sprintf(attributes, template.HTMLEscapeString(p.Path)))
+}
+
+// File is the address of a file that pages use.
+func (p page) File(name string) string {
+	if p.Static {
+		return name
+	}
+	return "/" + name
+}
+
+// Link is the address of a page: of a member, or of a message in its thread.
+func (p page) Link(kind string, about ...any) string {
+	name, anchor := "", ""
+	for _, a := range about {
+		name = fmt.Sprint(a)
+		if it, ok := a.(*mailbox.Item); ok {
+			name, anchor = string(it.ThreadID()), "#m-"+string(it.ID)
+			p.threads[name] = true
+		}
+	}
+	switch {
+	case p.Static && kind == "team":
+		return "index.html"
+	case p.Static:
+		return strings.TrimSuffix(kind+"-"+name, "-") + ".html" + anchor
+	case kind == "team":
+		return "/"
+	case kind == "search" && name != "":
+		return "/search?q=" + url.QueryEscape(name)
+	}
+	return strings.TrimSuffix("/"+kind+"/"+name, "/") + anchor
+}
+
+// Who is an address as people of this team call it.
+func (p page) Who(a wire.Address) string { return (&letter.Renderer{Team: p.Room.Team}).Who(a) }
+
+// ShowsTo reports whether messages are not all mine.
+func (p page) ShowsTo() bool { return p.Kind != "mail" && p.Kind != "team" }
+
+// newPage is a page without what is on it.
+func (s *server) newPage(ctx context.Context, kind string) *page {
+	now, newer := s.Snapshot()
+	for now.Version == 0 && ctx.Err() == nil { // it has just been started
+		select {
+		case <-newer:
+		case <-ctx.Done():
+		}
+		now, newer = s.Snapshot()
+	}
+	title := strings.ToUpper(kind[:1]) + kind[1:]
+	return &page{server: s, Kind: kind, Title: title, Now: time.Now(), Room: now, threads: map[string]bool{}, Path: "/"}
+}
+
+// fill puts on the page what it is to show of a member, a thread or the words of a search.
+func (p *page) fill(ctx context.Context, about string) (err error) {
+	p.Path = p.Link(p.Kind, about)
+	switch p.Kind {
+	case "team":
+		p.Waiting = p.Room.Waiting
+		p.Messages, p.More = p.mine(p.Room.Unread, mostNew)
+	case "mail":
+		p.addPart("unread-mail", "Unread", p.Room.Unread)
+		p.addPart("owed", "To acknowledge", p.Room.Owed)
+		p.addPart("read", "Read", p.Room.Read)
+	case "thread":
+		return p.fillThread(ctx, wire.ID(about))
+	case "agent":
+		return p.fillAgent(wire.Name(about))
+	case "search":
+		p.Query = about
+		if about == "" && !p.Static {
+			return nil
+		}
+		items, err := p.Search(ctx, about)
+		p.list(items)
+		return err
+	case "timeline":
+		lanes, sent, err := p.server.Timeline(ctx, p.Now.Add(-window))
+		p.Timeline = newTimeline(p.Now, lanes, sent, p.Room.Team)
+		slices.Reverse(sent)
+		p.list(sent)
+		return err
+	}
+	return nil
+}
+
+// addPart adds a section of my mail, unless it is empty.
+func (p *page) addPart(id, title string, ids []wire.ID) {
+	if messages, more := p.mine(ids, mostMail); len(messages) > 0 {
+		p.Parts = append(p.Parts, part{id, title, messages, more})
+	}
+}
+
+// list shows messages, as many as fit.
+func (p *page) list(items []*mailbox.Item) {
+	if !p.Static && len(items) > mostMail {
+		p.More, items = len(items)-mostMail, items[:mostMail]
+	}
+	p.Messages = p.messages(items)
+}
+
+// mine are messages of my mailbox, at most so many, and how many more there are.
+func (p *page) mine(ids []wire.ID, most int) (list []message, more int) {
+	if p.Static {
+		most = len(ids)
+	}
+	n := min(most, len(ids))
+	return p.messages(p.Mail(ids[:n])), len(ids) - n
+}
+
+func (p *page) messages(items []*mailbox.Item) (out []message) {
+	r := &letter.Renderer{Now: p.Now, Team: p.Room.Team, Digits: 6}
+	for _, it := range items {
+		title := letter.Clip(letter.Escape(letter.Clip(it.Title(), 100)), 100) // a line may have a million columns
+		m := message{Item: it, Title: title, Notes: command.Notes(r, it), IsUnread: slices.Contains(p.Room.Unread, it.ID)}
+		m.WantsAck = it.RequiresAck && (m.IsUnread || slices.Contains(p.Room.Owed, it.ID))
+		out = append(out, m)
+	}
+	return out
+}
+
+func (p *page) fillThread(ctx context.Context, id wire.ID) error {
+	items, err := p.Thread(ctx, id)
+	if err == nil && len(items) == 0 { // it is between others
+		items, err = p.scope.Team.Thread(ctx, id)
+	}
+	if err == nil && len(items) == 0 {
+		err = command.NotFound("no such thread: %s", letter.Escape(string(id))).WithHint("atm search WORDS")
+	}
+	if err != nil {
+		return err
+	}
+	p.Messages = p.messages(items)
+	p.Title = p.Messages[0].Title
+	traced := 0
+	for i := range slices.Backward(p.Messages) {
+		m := &p.Messages[i]
+		m.Text = m.Body
+		if len(m.Body) > mostText {
+			m.Text = strings.ToValidUTF8(m.Body[:mostText], "")
+			m.Left = letter.Size(int64(len(m.Body) - mostText))
+		}
+		m.Text = letter.EscapeBody(m.Text)
+		if m.From.Agent == p.Room.Me && traced < mostTraced {
+			traced++
+			m.Steps = steps(p.scope.Root.Trace(ctx, m.Message))
+		}
+	}
+	return nil
+}
+
+// steps say how far a message has got with each recipient.
+func steps(traces []teams.DeliveryTrace) (out []string) {
+	for _, t := range traces {
+		var reached []string
+		for _, s := range t.Stages {
+			if s.Evidence != nil {
+				reached = append(reached, strings.ReplaceAll(s.Stage, "_", " "))
+			}
+		}
+		line := t.To + ": " + strings.Join(reached, ", ")
+		if t.Gate != "" {
+			line += "; " + t.Gate
+		}
+		out = append(out, letter.Escape(line))
+	}
+	return out
+}
+
+func (p *page) fillAgent(name wire.Name) (err error) {
+	member, ok := p.Room.Member(name)
+	if !ok {
+		_, err := p.scope.Team.Member(name)
+		return cmp.Or(err, error(command.NotFound("%s has just come: load the page again", name)))
+	}
+	p.Title, p.Member = string(name), member
+	for _, q := range p.Room.Waiting {
+		if q.Agent == name {
+			p.Waiting = append(p.Waiting, q)
+		}
+	}
+	if p.Turns, err = p.server.Turns(name, mostTurns); err != nil {
+		return err
+	}
+	slices.Reverse(p.Turns)
+	p.fillScreen()
+	return nil
+}
+
+func (p *page) fillScreen() {
+	if !p.Member.Running {
+		p.NoScreen = fmt.Sprintf("atm does not run %s: there is no screen to show.", p.Member.Name)
+		return
+	}
+	screen, err := p.screen(p.Member.Name)
+	if err != nil {
+		e := p.Explain(err)
+		p.NoScreen = strings.TrimSuffix(e.Message+": "+e.Hint, ": ")
+		return
+	}
+	p.Screen = spans(strings.TrimRight(screen.ANSI, "\n "))
+}
+
+// render makes the page, or a part of it.
+func (p *page) render(name string) ([]byte, error) {
+	var b bytes.Buffer
+	err := templates.ExecuteTemplate(&b, name, p)
+	return b.Bytes(), err
+}
+
+// fail makes the page one that tells an error.
+func (p *page) fail(err error) (code int) {
+	p.Kind, p.Error = "error", p.Explain(err)
+	p.Title = "That did not work"
+	codes := map[string]int{"not_found": http.StatusNotFound, "refused": http.StatusForbidden, "locked": http.StatusConflict, "usage": http.StatusBadRequest}
+	return cmp.Or(codes[p.Error.Code], http.StatusInternalServerError)
+}

@@ -1,0 +1,87 @@
+package web
+
+import (
+	"fmt"
+	"image/color"
+	"slices"
+	"strings"
+
+	uv "github.com/charmbracelet/ultraviolet"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+// A span is a piece of a screen in one style, which is the names of classes of the style sheet.
+type span struct{ Class, Text string }
+
+// spans are a screen's text with SGR sequences as spans; a line feed ends each line.
+func spans(screen string) (out []span) {
+	text := uv.NewStyledString(screen)
+	cells := uv.NewScreenBuffer(text.Bounds().Dx(), text.Bounds().Dy())
+	text.Draw(cells, cells.Bounds())
+	for _, line := range cells.Lines {
+		for _, cell := range line {
+			out = join(out, classOf(cell.Style), cell.Content)
+		}
+		if n := len(out) - 1; n >= 0 && out[n].Class == "" {
+			out[n].Text = strings.TrimRight(out[n].Text, " ")
+		}
+		out = join(out, "", "\n")
+	}
+	return out
+}
+
+// join adds a piece of text to the last span where that is of the same style.
+func join(out []span, class, text string) []span {
+	text = letter.EscapeBody(text)
+	if n := len(out) - 1; n >= 0 && out[n].Class == class {
+		out[n].Text += text
+		return out
+	}
+	return append(out, span{class, text})
+}
+
+// classOf are the classes of a style. Colours are those of the palette of 256, of which other ones become the
+// nearest; the first sixteen are the style sheet's, which suit its background.
+func classOf(s uv.Style) string {
+	var classes []string
+	colors, isReversed := []color.Color{s.Fg, s.Bg}, s.Attrs&uv.AttrReverse != 0
+	if isReversed {
+		slices.Reverse(colors)
+	}
+	for i, c := range colors {
+		if basic, ok := c.(ansi.BasicColor); ok {
+			c = ansi.IndexedColor(basic)
+		}
+		if c != nil {
+			classes = append(classes, fmt.Sprintf("%c%d", "fb"[i], ansi.Convert256(c)))
+		} else if isReversed {
+			classes = append(classes, []string{"fi", "bi"}[i])
+		}
+	}
+	for i, class := range []string{"bold", "faint", "italic", "", "", "", "", "struck"} { // in the order of uv's bits
+		if class != "" && s.Attrs&(1<<i) != 0 {
+			classes = append(classes, class)
+		}
+	}
+	if s.Underline != 0 {
+		classes = append(classes, "under")
+	}
+	return strings.Join(classes, " ")
+}
+
+// paletteCSS are the classes of the palette's colours. Where text is reversed its background is as bright as
+// that text would be.
+func paletteCSS() string {
+	var css strings.Builder
+	for i := range 256 {
+		if i < 16 {
+			fmt.Fprintf(&css, ".f%d{color:var(--c%[1]d)}.fi.b%[1]d{background:var(--c%[1]d)}\n", i)
+			continue
+		}
+		r, g, b, _ := ansi.IndexedColor(i).RGBA()
+		fmt.Fprintf(&css, ".f%d{color:#%02x%02x%02x}.b%[1]d{background:#%02[2]x%02[3]x%02[4]x}\n", i, r>>8, g>>8, b>>8)
+	}
+	return css.String()
+}

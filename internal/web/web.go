@@ -1,0 +1,316 @@
+// Package web is atm-web: a team in a browser. The pages are made here, from what package room says, and work
+// without a script; a small one has them fetched again when something changes.
+//
+//	/  /mail  /timeline  /search?q=  /thread/ID  /agent/NAME     looking, which marks nothing
+//	/do                                                           what a button does, as the verb of that name
+//	/stream                                                       server-sent events: something has changed
+//
+// A browser is let in by a one-time token, and then by a cookie: see gate. The same pages as files are what
+// --export writes.
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/room"
+	"github.com/agentteammail/atm/internal/runspec"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Main is the program: it returns its exit code.
+func Main(version string, words []string) int {
+	return command.RunCompanion("web", runspec.Version(version), words, func(c *cli.Context) error {
+		s, err := command.OpenMeIfSaid(c)
+		switch {
+		case err != nil:
+			return err
+		case c.Bool("token"):
+			return printTokens(c, s)
+		case c.IsSet("export"):
+			return s.Await(func(ctx context.Context) error { return export(ctx, c, s) })
+		}
+		return s.Await(func(ctx context.Context) error { return serve(ctx, c, s) })
+	})
+}
+
+// server makes the pages.
+type server struct {
+	*stream
+	scope *command.Scope
+	csrf  string
+	said  atomic.Pointer[string] // what came of the last action, for the page that comes next
+	done  sync.Map               // the forms that were sent, by their hash: one that is sent twice is done once
+}
+
+// newServer is a server of a team, whose room runs until cancel.
+func newServer(ctx context.Context, s *command.Scope) (_ *server, _ context.Context, cancel context.CancelCauseFunc) {
+	ctx, cancel = context.WithCancelCause(ctx)
+	r := room.Open(s)
+	go func() { cancel(r.Run(ctx)) }()
+	return &server{stream: newStream(ctx, r), scope: s, csrf: rand.Text()}, ctx, cancel
+}
+
+// serve serves the pages until ctx ends or the team is gone.
+func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
+	ln, cert, err := listen(c)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	pages, ctx, cancel := newServer(ctx, s)
+	defer cancel(nil)
+	g := newGate(ln.Addr(), cert, pages.csrf, pages.routes())
+	if s.Me != nil {
+		g.As = s.Me.Agent()
+	}
+	if forget, err := g.door.keep(c, s); err != nil {
+		command.Warn(c, "atm web --token will not work: %v", err)
+	} else {
+		defer forget()
+	}
+	if command.Terminal() && !c.Bool("no-open") {
+		open(g.address())
+	}
+	address := g.address()
+	if err := command.PrintAs(c, map[string]string{"url": address}, address); err != nil {
+		return err
+	}
+	web := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	context.AfterFunc(ctx, func() { web.Close() })
+	if err := web.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// listen opens the port. What others can reach takes two words more: a certificate, and that it is meant.
+func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error) {
+	address := cmp.Or(c.String("listen"), "127.0.0.1:0")
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, nil, command.Usage("--listen: %v", err).WithHint("--listen 127.0.0.1:8080")
+	}
+	hasTLS := c.IsSet("tls-cert") && c.IsSet("tls-key")
+	isLocal := strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
+	if !isLocal && !(hasTLS && c.Bool("allow-remote")) || !hasTLS && (c.IsSet("tls-cert") || c.IsSet("tls-key")) {
+		return nil, nil, command.Refused("%s is not of this machine alone", address).
+			WithHint("--allow-remote --tls-cert FILE --tls-key FILE; or ssh -L 8080:127.0.0.1:8080 HOST, and --listen 127.0.0.1:8080 there")
+	}
+	var pair tls.Certificate
+	if hasTLS {
+		if pair, err = tls.LoadX509KeyPair(c.String("tls-cert"), c.String("tls-key")); err != nil {
+			return nil, nil, command.Usage("--tls-cert: %v", err)
+		}
+	}
+	if ln, err = net.Listen("tcp", address); err != nil {
+		return nil, nil, command.Failed("%w", err).WithHint("--listen 127.0.0.1:0 takes a free port")
+	}
+	if hasTLS {
+		ln = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{pair}})
+	}
+	return ln, pair.Leaf, nil
+}
+
+// open shows an address in this user's browser, if there is one.
+func open(address string) {
+	words := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if words == nil {
+		words = []string{"xdg-open"}
+	}
+	cmd := exec.Command(words[0], append(words[1:], address)...)
+	if cmd.Start() == nil {
+		go cmd.Wait()
+	}
+}
+
+// doors is where the servers of this user say how they are entered, each in a file of its own; a team has
+// a prefix.
+func doors(c *cli.Context, s *command.Scope) (prefix string, err error) {
+	dir := filepath.Join(command.Place(c).State, "web")
+	team := sha256.Sum256([]byte(s.Root.Path + "\x00" + string(s.Team.Name)))
+	return filepath.Join(dir, fmt.Sprintf("%x-", team[:8])), os.MkdirAll(dir, 0o700)
+}
+
+// keep writes a door down, until forget.
+func (d door) keep(c *cli.Context, s *command.Scope) (forget func(), err error) {
+	prefix, err := doors(c, s)
+	if err != nil {
+		return nil, err
+	}
+	data, _ := json.Marshal(d)
+	file := fmt.Sprint(prefix, os.Getpid())
+	os.Remove(file) // of a process that was killed: its rights may be others
+	return func() { os.Remove(file) }, os.WriteFile(file, data, 0o600)
+}
+
+// printTokens prints an address of each server of the team that runs. An agent is let in as itself alone.
+func printTokens(c *cli.Context, s *command.Scope) error {
+	prefix, err := doors(c, s)
+	if err != nil {
+		return err
+	}
+	files, _ := filepath.Glob(prefix + "*")
+	who, isAgent := s.Actor()
+	addresses := []string{}
+	for _, file := range files {
+		var d door
+		if data, err := os.ReadFile(file); err != nil || json.Unmarshal(data, &d) != nil {
+			continue // it has just ended
+		}
+		at, _ := url.Parse(d.URL)
+		conn, err := net.DialTimeout("tcp", at.Host, time.Second)
+		if err != nil {
+			os.Remove(file) // it was killed
+			continue
+		}
+		conn.Close()
+		if isAgent && (who == "" || who != d.As) {
+			return command.Refused("an agent does not look as %s", cmp.Or(d.As, "somebody else")).WithHint("atm team, atm ls")
+		}
+		addresses = append(addresses, d.address())
+	}
+	if len(addresses) == 0 {
+		return command.NotFound("no atm web of team %q runs", s.Team.Name).WithHint("atm web")
+	}
+	return command.PrintAs(c, map[string]any{"urls": addresses}, strings.Join(addresses, "\n"))
+}
+
+// routes are the pages.
+func (s *server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for path, kind := range map[string]string{
+		"/{$}": "team", "/mail": "mail", "/timeline": "timeline", "/search": "search", "/thread/{about}": "thread", "/agent/{about}": "agent",
+	} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, kind) })
+	}
+	mux.HandleFunc("GET /agent/{about}/screen", s.showScreen)
+	mux.HandleFunc("POST /do", s.do)
+	mux.Handle("GET /stream", s.stream)
+	for _, name := range []string{"atm.js", "htmx.min.js", "icon.svg", "style.css"} {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "private, max-age=3600")
+			http.ServeContent(w, r, name, time.Time{}, strings.NewReader(file(name)))
+		})
+	}
+	return mux
+}
+
+// file is one that pages use.
+func file(name string) string {
+	data, _ := static.ReadFile("static/" + name)
+	if name == "style.css" {
+		return string(data) + paletteCSS()
+	}
+	return string(data)
+}
+
+func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
+	p := s.newPage(r.Context(), kind)
+	code := http.StatusOK
+	if err := p.fill(r.Context(), cmp.Or(r.PathValue("about"), r.FormValue("q"))); err != nil {
+		code = p.fail(err)
+	} else if said := s.said.Load(); said != nil && r.Header.Get("HX-Request") == "" {
+		p.Said = *said
+		s.said.CompareAndSwap(said, nil)
+	}
+	p.write(w, "page", code)
+}
+
+// showScreen is the part of an agent's page that changes often.
+func (s *server) showScreen(w http.ResponseWriter, r *http.Request) {
+	p := s.newPage(r.Context(), "agent")
+	p.Member, _ = p.Room.Member(wire.Name(r.PathValue("about")))
+	if p.Member.Name == "" {
+		http.NotFound(w, r)
+		return
+	}
+	p.fillScreen()
+	p.write(w, "screen", http.StatusOK)
+}
+
+func (p *page) write(w http.ResponseWriter, part string, code int) {
+	data, err := p.render(part)
+	if err != nil {
+		http.Error(w, "atm: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	w.Write(data)
+}
+
+// do does what a form asks for, as the verb of that name, and leads back to the page with what came of it.
+func (s *server) do(w http.ResponseWriter, r *http.Request) {
+	_, newer := s.Snapshot()
+	id, text, back := r.PostFormValue("id"), r.PostFormValue("text"), r.PostFormValue("back")
+	if u, err := url.Parse(back); err != nil || u.Host != "" || !strings.HasPrefix(back, "/") || strings.Contains(back, `\`) {
+		back = "/" // to nowhere else
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n") // as browsers send what has several lines
+	form := sha256.Sum256([]byte(r.PostForm.Encode()))
+	if _, isDone := s.done.LoadOrStore(form, true); isDone {
+		http.Redirect(w, r, back, http.StatusSeeOther)
+		return
+	}
+	said, err := s.act(r, id, text)
+	said = letter.EscapeBody(said)
+	if err != nil {
+		s.done.Delete(form)
+		p := s.newPage(r.Context(), "error")
+		p.Path, p.Typed, p.Said = back, text, said
+		p.write(w, "page", p.fail(err))
+		return
+	}
+	select { // the page that comes next should show it
+	case <-newer:
+	case <-time.After(300 * time.Millisecond):
+	}
+	s.said.Store(&said)
+	http.Redirect(w, r, back, http.StatusSeeOther)
+}
+
+func (s *server) act(r *http.Request, id, text string) (said string, err error) {
+	ctx := r.Context()
+	switch r.PostFormValue("do") {
+	case "approve":
+		return s.Approve(ctx, id, r.PostFormValue("option"))
+	case "reject":
+		return s.Reject(ctx, id, text)
+	case "send":
+		return s.Send(ctx, r.PostFormValue("to"), text)
+	case "reply":
+		it, err := s.Message(id)
+		if err != nil {
+			return "", err
+		}
+		return s.Reply(ctx, it.Message, text)
+	case "ack":
+		return s.Ack(ctx, wire.ID(id))
+	case "read":
+		return s.MarkRead(ctx, wire.ID(id))
+	}
+	return "", command.Usage("the form asks for nothing that is known")
+}

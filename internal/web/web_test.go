@@ -1,0 +1,381 @@
+package web
+
+import (
+	"bufio"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cli"
+	"github.com/agentteammail/atm/internal/runner"
+	"github.com/agentteammail/atm/internal/testagent"
+)
+
+// The test's own program is atm and what belongs to it as well, under those names.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "atm":
+		os.Exit(cli.Run("dev", os.Args[1:]))
+	case "atm-runner":
+		os.Exit(runner.Main("dev", os.Args[1:]))
+	case "atm-web":
+		os.Exit(Main("dev", os.Args[1:]))
+	case "fakeagent":
+		os.Exit(testagent.Main())
+	}
+	os.Exit(m.Run())
+}
+
+// A team lies in a directory of its own.
+type team struct {
+	*testing.T
+	dir, me string
+}
+
+func newTeam(t *testing.T, members ...string) *team {
+	t.Helper()
+	s := &team{t, t.TempDir(), "me"}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"atm", "atm-runner", "atm-web", "fakeagent"} {
+		if err := os.Symlink(self, filepath.Join(s.dir, name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	s.atm(append([]string{"init"}, members...)...)
+	return s
+}
+
+func (s *team) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.dir, "atm"), args...)
+	cmd.Dir = s.dir
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return regexp.MustCompile("^(ATM_|CLAUDECODE|CODEX|GEMINI|OPENCODE)").MatchString(v)
+	}),
+		"HOME="+s.dir, "XDG_STATE_HOME="+filepath.Join(s.dir, "state"), "PATH="+s.dir+":/usr/bin:/bin", "GORACE=atexit_sleep_ms=0", "ATM_AGENT="+s.me)
+	return cmd
+}
+
+// atm runs a command and returns what it prints.
+func (s *team) atm(args ...string) string {
+	s.Helper()
+	out, err := s.command(args...).CombinedOutput()
+	if err != nil {
+		s.Fatalf("atm %q: %v %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// web starts atm web, and returns the address that it prints.
+func (s *team) web(args ...string) string {
+	s.Helper()
+	cmd := s.command(append([]string{"web"}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		s.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func base(address string) string { return address[:strings.Index(address, "/?")] }
+
+// eventually waits until something is so.
+func (s *team) eventually(what string, isSo func() bool) {
+	s.Helper()
+	for end := time.Now().Add(20 * time.Second); !isSo(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.Fatal("it was never so: ", what)
+		}
+	}
+}
+
+// A visitor is a browser without a script.
+type visitor struct {
+	*team
+	http.Client
+	base string
+}
+
+func (s *team) visit(address string) *visitor {
+	s.Helper()
+	jar, _ := cookiejar.New(nil)
+	v := &visitor{s, http.Client{Jar: jar}, base(address)}
+	if code, text := v.get(strings.TrimPrefix(address, v.base)); code != http.StatusOK {
+		s.Fatal(code, text)
+	}
+	return v
+}
+
+func (v *visitor) get(path string) (code int, text string) {
+	v.Helper()
+	r, err := v.Get(v.base + path)
+	return v.read(r, err)
+}
+
+func (v *visitor) read(r *http.Response, err error) (code int, text string) {
+	v.Helper()
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer r.Body.Close()
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return r.StatusCode, string(data)
+}
+
+// do submits a form with the token of a page.
+func (v *visitor) do(page string, fields ...string) (code int, text string) {
+	v.Helper()
+	_, text = v.get(page)
+	form := url.Values{"csrf": {regexp.MustCompile(`name="csrf" value="(\w+)"`).FindStringSubmatch(text)[1]}, "back": {page}}
+	for i := 0; i < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	r, err := v.PostForm(v.base+"/do", form)
+	return v.read(r, err)
+}
+
+// hostile are texts that are to be shown as they are.
+var hostile = []string{
+	`<script>window.pwned = 1</script>`,
+	`"><img src=x onerror="window.pwned = 1">`,
+	`<svg onload="window.pwned = 1"><a xlink:href="javascript:window.pwned = 1">x</a></svg>`,
+	`[click](javascript:window.pwned=1) javascript:window.pwned=1`,
+	`{{.CSRF}} ${window.pwned = 1} <div hx-get="/mail" hx-trigger="load" hx-on:load="window.pwned=1">`,
+	"\x1b]0;title\a\x1b[31mred\x1b[2J\u202egnp.exe\u0007",
+	"</textarea></template></title></style><style>*{display:none}</style>",
+	strings.Repeat("W", 1_000_000),
+}
+
+// Everything works without a script: looking marks nothing, and a button does what its verb does.
+func TestWithoutScript(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me")
+	for _, text := range hostile {
+		cmd := s.command("send", "me", "--ack", "--as", "alice", "-")
+		cmd.Stdin = strings.NewReader(text)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	v := s.visit(s.web())
+	_, mail := v.get("/mail")
+	threads := regexp.MustCompile(`href="(/thread/[^"#]+)#m-([^"]+)"`).FindAllStringSubmatch(mail, -1)
+	if len(threads) != len(hostile) {
+		t.Fatal(mail)
+	}
+	all, ids := "", map[string]string{}
+	for i, match := range threads { // the newest is the first
+		code, text := v.get(match[1])
+		if code != http.StatusOK {
+			t.Error(code, text)
+		}
+		all, ids[hostile[len(hostile)-1-i]] = all+text, match[2]
+	}
+	for _, path := range []string{"/", "/mail", "/timeline", "/search?q=" + url.QueryEscape(`<script> "><img`), "/agent/alice", "/agent/me", "/thread/" + url.QueryEscape(hostile[1])} {
+		_, text := v.get(path)
+		all += text
+	}
+	for _, pattern := range []string{`<script>`, `<img`, `<svg onload`, `<style`, `<div hx-get="/mail"`, "\x1b", "\u202e", `href="javascript:`} {
+		if n := strings.Index(all, pattern); n >= 0 {
+			t.Errorf("%q is on a page: %.200q", pattern, all[n:])
+		}
+	}
+	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, `\x1b]0;title\a`) && !strings.Contains(all, `]0;title`) {
+		t.Error("a text is not on its page")
+	}
+	if n := s.atm("ls", "--count"); n != fmt.Sprint(len(hostile)) {
+		t.Error("unread after looking:", n)
+	}
+
+	says := func(code int, text, want string) {
+		t.Helper()
+		if !strings.Contains(text, want) {
+			t.Errorf("%d %.2000s\nwant %q", code, text, want)
+		}
+	}
+	code, text := v.do("/mail", "do", "read", "id", ids[hostile[0]])
+	says(code, text, "read ")
+	code, text = v.do("/mail", "do", "ack", "id", ids[hostile[1]])
+	says(code, text, "acked ")
+	code, text = v.do("/mail", "do", "reply", "id", ids[hostile[2]], "text", "one\r\ntwo")
+	says(code, text, "sent ")
+	code, text = v.do("/", "do", "send", "to", "alice,bob", "text", "hello")
+	says(code, text, "sent ")
+	v.do("/", "do", "send", "to", "alice,bob", "text", "hello") // the button was pressed twice
+	if got := s.atm("read", "--as", "alice", "--limit", "9"); !strings.Contains(got, "  one\n  two") || strings.Count(got, "  hello") != 1 || !strings.Contains(got, "acks ") {
+		t.Error(got)
+	}
+	if n := s.atm("ls", "--count"); n != fmt.Sprint(len(hostile)-3) {
+		t.Error("unread after three buttons:", n)
+	}
+	// What is refused says why, and keeps what was typed.
+	code, text = v.do("/", "do", "send", "to", "alcie", "text", "precious")
+	says(code, text, "did you mean &#34;alice&#34;?")
+	says(code, text, "precious</textarea>")
+	code, text = v.do("/", "do", "approve", "id", "nothing")
+	says(code, text, "no open question")
+	code, text = v.get("/agent/nobody")
+	says(code, text, "no agent &#34;nobody&#34;")
+	if code != http.StatusNotFound {
+		t.Error(code)
+	}
+
+	// Nobody may look only.
+	s.me = ""
+	v = s.visit(s.web())
+	_, text = v.get("/")
+	if strings.Contains(text, "<form") || !strings.Contains(text, "looking only") {
+		t.Error(text)
+	}
+}
+
+// The same pages as files need neither a server nor a script, and lead to each other only.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me")
+	s.atm("send", "me", "--as", "alice", "--", hostile[0])
+	s.atm("send", "bob", "between others", "--as", "alice")
+	dir := filepath.Join(s.dir, "record")
+	if got := s.atm("web", "--export", dir); !strings.Contains(got, "may hold secrets") || !strings.Contains(got, "index.html: 9 pages") {
+		t.Error(got)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := ""
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(data)
+	}
+	for _, pattern := range []string{"<script", "<form", "hx-", "csrf"} {
+		if strings.Contains(all, pattern) {
+			t.Errorf("%q is on a page", pattern)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?:href|src)="([^"#]+)`).FindAllStringSubmatch(all, -1) {
+		if _, err := os.Stat(filepath.Join(dir, m[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, "between others") {
+		t.Error("a message is on no page")
+	}
+	if out, err := s.command("web", "--export", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty") {
+		t.Errorf("%v %s", err, out)
+	}
+	if n := s.atm("ls", "--count"); n != "1" {
+		t.Error("unread:", n)
+	}
+}
+
+// Who brings no token, or a used one, who asks for another host, and another site's page: all are refused.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	address := s.web()
+	v := s.visit(address)
+	port := address[strings.LastIndex(base(address), ":"):strings.Index(address, "/?")]
+	_, page := v.get("/")
+	csrf := regexp.MustCompile(`name="csrf" value="(\w+)"`).FindStringSubmatch(page)[1]
+	at, _ := url.Parse(v.base)
+	cookie := v.Jar.Cookies(at)[0]
+	ask := func(method, path, host string, header ...string) (int, string, http.Header) {
+		t.Helper()
+		r, err := http.NewRequest(method, v.base+path, strings.NewReader("do=send&to=alice&text=x&csrf="+csrf))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		answer, err := (&http.Transport{}).RoundTrip(r)
+		code, text := v.read(answer, err)
+		return code, text, answer.Header
+	}
+	known := []string{"Cookie", cookie.Name + "=" + cookie.Value}
+	own := "127.0.0.1" + port
+	for _, c := range []struct {
+		code               int
+		method, path, host string
+		header             []string
+	}{
+		{200, "GET", "/", own, known},
+		{200, "GET", "/", "localhost" + port, known},
+		{200, "GET", "/", "[::1]" + port, known},
+		{421, "GET", "/", "evil.example" + port, known},
+		{421, "GET", "/", "127.0.0.1", known},
+		{421, "GET", "/", "127.0.0.1.evil.example" + port, known},
+		{421, "GET", "/", "localhost:1", known},
+		{401, "GET", "/", own, nil},
+		{401, "GET", "/stream", own, nil},
+		{401, "GET", "/style.css", own, nil},
+		{401, "GET", "/", own, []string{"Cookie", cookie.Name + "=x"}},
+		{401, "GET", strings.TrimPrefix(address, v.base), own, nil}, // it was used
+		{401, "GET", "/?token=" + strings.Repeat("A", 90), own, nil},
+		{401, "GET", "/?token=A", own, nil},
+		{401, "POST", "/do", own, nil},
+		{303, "POST", "/do", own, known},
+		{303, "POST", "/do", own, append([]string{"Origin", "http://" + own}, known...)},
+		{403, "POST", "/do", own, append([]string{"Origin", "http://evil.example"}, known...)},
+		{403, "POST", "/do", own, append([]string{"Origin", "null"}, known...)},
+		{403, "POST", "/do", own, append([]string{"Sec-Fetch-Site", "cross-site"}, known...)},
+		{403, "POST", "/do", own, append([]string{"Sec-Fetch-Site", "same-site"}, known...)}, // of another port
+		{403, "GET", "/stream", own, append([]string{"Origin", "http://localhost:1"}, known...)},
+		{403, "GET", "/", own, append([]string{"Origin", "https://" + own}, known...)},
+		{403, "DELETE", "/do", own, known}, // a form's token is of a form
+		{404, "GET", "/nothing", own, known},
+	} {
+		code, text, header := ask(c.method, c.path, c.host, c.header...)
+		if code != c.code {
+			t.Errorf("%s %s of %s with %q: %d %.200s, want %d", c.method, c.path, c.host, c.header, code, text, c.code)
+		}
+		if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'") {
+			t.Error(header)
+		}
+	}
+	csrf = "wrong"
+	if code, _, _ := ask("POST", "/do", own, known...); code != 403 {
+		t.Error(code)
+	}
+	if cookie.Name != "atm-"+port[1:] {
+		t.Error(cookie)
+	}
+	_, _, header := ask("GET", strings.TrimPrefix(s.atm("web", "--token"), v.base), own)
+	if got := header.Get("Set-Cookie"); !strings.Contains(got, "HttpOnly") || !strings.Contains(got, "SameSite=Strict") || strings.Contains(got, "Expires") {
+		t.Error(got)
+	}
+}
