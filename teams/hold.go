@@ -49,6 +49,25 @@ func (m *Member) About() string {
 	return letter.Clip(letter.Escape(s), 80)
 }
 
+// Forecast is how the member at an address is, as far as that is known, and when a message to it is likely to be seen.
+func (r *Root) Forecast(a wire.Address, urgent bool) (m Member, when string) {
+	t, err := r.Team(a.Team)
+	switch {
+	case err != nil:
+		return m, "unknown"
+	case a.Host != "":
+		m, _ = t.Remote(a.Agent, a.Host)
+		if !t.IsBridged() {
+			return m, "bridge is off: goes out when it runs"
+		}
+		return m, "goes out now"
+	}
+	if m, err = t.Summary(a.Agent); err != nil {
+		return Member{}, "unknown"
+	}
+	return m, m.Forecast(time.Now(), urgent)
+}
+
 // Forecast says in a few words when a message to the member is likely to be seen:
 // `idle: typed in now`.
 func (m *Member) Forecast(now time.Time, urgent bool) string {

@@ -24,10 +24,9 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"atm": main, "atm-runner": func() { os.Exit(runner.Main(version, os.Args[1:])) },
-		"atm-bridge": func() { os.Exit(bridge.Main(version, os.Args[1:])) },
-		"atm-acp":    func() { os.Exit(acpagent.Main(version, os.Args[1:])) }, "atm-mcp": func() { os.Exit(mcp.Main(version, os.Args[1:])) },
+		"atm-bridge": func() { os.Exit(bridge.Main(version, os.Args[1:])) }, "atm-tui": func() { os.Exit(tui.Main(version, os.Args[1:])) },
+		"atm-acp": func() { os.Exit(acpagent.Main(version, os.Args[1:])) }, "atm-mcp": func() { os.Exit(mcp.Main(version, os.Args[1:])) },
 		"atm-web":   func() { os.Exit(web.Main(version, os.Args[1:])) },
-		"atm-tui":   func() { os.Exit(tui.Main(version, os.Args[1:])) },
 		"fakeagent": func() { os.Exit(testagent.Main()) },
 	})
 }

@@ -57,7 +57,6 @@ type Bridge struct {
 	Report func(Transfer)    // is told what was carried over
 	Say    func(line string) // is told of the connection, and what goes wrong, once for as long as it does
 
-	telling  sync.Mutex         // one at a time is told
 	key      ed25519.PrivateKey // this host's; there is never another
 	conn     *nats.Conn
 	js       jetstream.JetStream

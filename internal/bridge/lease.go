@@ -52,8 +52,9 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		b.leased, err = b.keys.Create(ctx, key, value)
 	case err == nil:
-		json.Unmarshal(entry.Value(), &other) // who it is is only said
-		isHere := other.Machine == mine.Machine && other.Root == mine.Root && (b.leased == 0 || other.PID == mine.PID)
+		json.Unmarshal(entry.Value(), &other)                                          // who it is is only said
+		isOwn := b.leased == 0 || other.PID == mine.PID || entry.Revision() < b.leased // of a server that is behind
+		isHere := other.Machine == mine.Machine && other.Root == mine.Root && isOwn
 		if !isHere {
 			now, err := b.serverTime(ctx)
 			if err != nil {

@@ -40,14 +40,6 @@ var companions = []*cli.Command{
 			"Cancelling takes an unread message back, else it interrupts him. stdout carries the protocol alone.",
 	},
 	{
-		Name: "web", Usage: "the team in a browser: who is busy, what waits for you, what was said",
-		UsageText: "atm web --as me\natm web --export DIR           the pages as files, to show to others",
-		Description: "It prints an address that lets one browser in; on a terminal it opens another one. Ctrl-C ends it.\n" +
-			"Without --as it is to look at only. Looking marks nothing; what a button does, the verb of that name\n" +
-			"would let you do.",
-		Flags: command.CompanionFlags["web"],
-	},
-	{
 		Name: "bridge", Usage: "carry mail to and from the team on other machines, over NATS",
 		UsageText: "atm bridge --nats nats://build:4222 --host laptop      until interrupted; sending works without it\n" +
 			"atm bridge --once                                      send and fetch what is there, and end",
@@ -56,6 +48,14 @@ var companions = []*cli.Command{
 			"First: atm bridge keygen on each machine, and atm bridge trust on the others.",
 		Subcommands: setup.BridgeCommands,
 		Flags:       command.CompanionFlags["bridge"],
+	},
+	{
+		Name: "web", Usage: "the team in a browser: who is busy, what waits for you, what was said",
+		UsageText: "atm web --as me\natm web --export DIR           the pages as files, to show to others",
+		Description: "It prints an address that lets one browser in; on a terminal it opens another one. Ctrl-C ends it.\n" +
+			"Without --as it is to look at only. Looking marks nothing; what a button does, the verb of that name\n" +
+			"would let you do.",
+		Flags: command.CompanionFlags["web"],
 	},
 }
 

@@ -60,7 +60,7 @@ func home(c *cli.Context) error {
 		var mail []string
 		for _, it := range unread.Items {
 			r := s.Renderer()
-			mail = append(mail, fmt.Sprintf("%s %s %q", r.Who(it.From), letter.Age(r.Now, it.SentAt), letter.Clip(letter.Escape(it.Title()), 40)))
+			mail = append(mail, fmt.Sprintf("%s %s %q", r.Who(it.From), letter.Sent(r.Now, it.Message), letter.Clip(letter.Escape(it.Title()), 40)))
 		}
 		if o.Unread > 0 {
 			fmt.Fprintf(&b, "%d unread: atm read   %s\n", o.Unread, strings.Join(mail, ", "))

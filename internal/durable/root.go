@@ -199,6 +199,9 @@ func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 }
 
 func (r *Root) openRegular(name string, flag int) (*os.File, error) {
+	if flag&os.O_EXCL != 0 {
+		return r.root.OpenFile(name, flag, 0o600) // nothing is there to look at
+	}
 	// Opened once: a look by path costs a system call or two for each directory. The slash keeps what is no
 	// directory from being opened.
 	dir, err := r.root.OpenRoot(path.Dir(name) + "/")
@@ -207,13 +210,11 @@ func (r *Root) openRegular(name string, flag int) (*os.File, error) {
 	}
 	defer dir.Close()
 	name = path.Base(name)
-	if flag&os.O_EXCL == 0 {
-		info, err := dir.Lstat(name)
-		if err == nil && !info.Mode().IsRegular() {
-			return nil, &fs.PathError{Op: "open", Err: ErrNotRegular}
-		} else if err != nil && flag&os.O_CREATE == 0 {
-			return nil, err
-		}
+	info, err := dir.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Err: ErrNotRegular}
+	} else if err != nil && flag&os.O_CREATE == 0 {
+		return nil, err
 	}
 	return dir.OpenFile(name, flag, 0o600)
 }

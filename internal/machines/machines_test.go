@@ -111,7 +111,8 @@ func memory(t *testing.T) string {
 
 // connect waits until the servers serve streams.
 func (w *world) connect(addresses []string) {
-	nc, err := nats.Connect(strings.Join(addresses, ","), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
+	nc, err := nats.Connect(strings.Join(addresses, ","), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		w.t.Fatal(err)
 	}

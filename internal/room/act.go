@@ -101,13 +101,13 @@ func (r *Room) post(ctx context.Context, o *teams.Outgoing, text string) (string
 		errs = append(errs, f.Err)
 	}
 	for _, out := range o.Post.Outcomes {
-		name := r.scope.Renderer().Who(out.Box.Address())
+		a := out.Box.Address()
 		if out.Err != nil {
-			errs = append(errs, fmt.Errorf("not sent to %s: %w", name, out.Err))
+			errs = append(errs, fmt.Errorf("not sent to %s: %w", r.scope.Renderer().Who(a), out.Err))
 			continue
 		}
-		_, note := r.scope.Forecast(out.Box.Address(), false)
-		to = append(to, fmt.Sprintf("%s (%s)", name, note))
+		_, note := r.scope.Root.Forecast(a, false)
+		to = append(to, fmt.Sprintf("%s (%s)", r.scope.Renderer().Who(a), note))
 	}
 	line := ""
 	if len(to) > 0 {

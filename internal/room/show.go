@@ -127,8 +127,8 @@ type Span struct {
 // maxEvents is how many events of a member a timeline looks at.
 const maxEvents = 20_000
 
-// Timeline is what has happened since a moment: a lane for each member on this machine, and the messages that members have
-// sent each other, oldest first.
+// Timeline is what has happened since a moment: a lane for each member on this machine, and the messages
+// that members have sent each other, oldest first.
 func (r *Room) Timeline(ctx context.Context, since time.Time) (lanes []Lane, sent []*mailbox.Item, err error) {
 	s, _ := r.Snapshot()
 	var errs []error

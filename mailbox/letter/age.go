@@ -3,7 +3,17 @@ package letter
 import (
 	"fmt"
 	"time"
+
+	"github.com/agentteammail/atm/wire"
 )
+
+// Sent is how long ago a message was sent by its sender's clock, which on another host may be ahead of ours.
+func Sent(now time.Time, m *wire.Message) string {
+	if ahead := m.SentAt.Sub(now); m.From.Host != "" && ahead > time.Minute {
+		return "now, clock " + Span(ahead) + " ahead"
+	}
+	return Age(now, m.SentAt)
+}
 
 // Age is how long ago t was: "now", "5s ago", "2m ago", "3h ago", "4d ago"; "in 5m" for what is to come.
 func Age(now, t time.Time) string {

@@ -93,7 +93,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	dropped := m.Origin != nil && m.Origin.Via == "drop" && m.From.Agent != "drop"
 
 	add(true, "%s from %s", r.Short(m.ID), r.Who(m.From))
-	add(true, "%s", Age(r.Now, m.SentAt))
+	add(true, "%s", Sent(r.Now, m))
 	add(len(m.To) > 1 || r.To && len(m.To) == 1, "to %s", r.recipients(m.To))
 	add(m.InReplyTo != "" && isAck, "acks %s", r.Short(m.InReplyTo))
 	add(m.InReplyTo != "" && !isAck, "answers %s", r.Short(m.InReplyTo))

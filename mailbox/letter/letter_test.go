@@ -63,6 +63,21 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// A sender's clock that is ahead of ours is said, and is no time to come.
+func TestSent(t *testing.T) {
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	for want, m := range map[string]*wire.Message{
+		"2m ago":              {SentAt: now.Add(-2 * time.Minute), From: wire.Address{Agent: "bob", Team: "main", Host: "build"}},
+		"now, clock 3m ahead": {SentAt: now.Add(3 * time.Minute), From: wire.Address{Agent: "bob", Team: "main", Host: "build"}},
+		"in 3m":               {SentAt: now.Add(3 * time.Minute), From: wire.Address{Agent: "bob", Team: "main"}},
+		"now":                 {SentAt: now.Add(time.Second), From: wire.Address{Agent: "bob", Team: "main", Host: "build"}},
+	} {
+		if got := Sent(now, m); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestShortLength(t *testing.T) {
 	for want, ids := range map[int][]wire.ID{
 		6:  {"01900000-0000-7000-8000-000000000001", "01900000-0000-7000-8000-000000000002", "01900000-0000-7000-8000-000000000002"},

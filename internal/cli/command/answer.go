@@ -87,10 +87,10 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 		reply.Decision, did = "reject", "rejected"
 	}
 	payload, _ := json.Marshal(reply)
-	subject := strings.Join(strings.Fields(cmp.Or(q.Tool, q.Prompt)), " ")
+	about := strings.Join(strings.Fields(cmp.Or(q.Tool, q.Prompt)), " ")
 	m := &wire.Message{
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
-		Subject: did + ": " + letter.Clip(letter.Escape(subject), 80), Payload: payload,
+		Subject: did + ": " + letter.Clip(letter.Escape(about), 80), Payload: payload,
 	}
 	if id, ok := q.MessageID(); ok {
 		m.InReplyTo = id
@@ -124,8 +124,8 @@ func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o
 	return o, err
 }
 
-// Answer answers a question of a member of this team: through the asker's runner, or on the wire where it
-// was asked.
+// Answer answers a question of a member of this team, in the name of whoever this process acts for: through
+// the asker's runner, or on the wire where it was asked.
 func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
 	who := a.By
 	if who == "" {

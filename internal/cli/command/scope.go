@@ -320,24 +320,6 @@ func (s *Scope) Renderer() *letter.Renderer {
 	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour()}
 }
 
-// Forecast says how the recipient of a message is, and when it is likely to be seen.
-func (s *Scope) Forecast(to wire.Address, urgent bool) (m teams.Member, note string) {
-	t, err := s.Root.Team(to.Team)
-	switch {
-	case err != nil:
-	case to.Host != "":
-		m, _ = t.Remote(to.Agent, to.Host)
-		if note = "bridge is off: goes out when it runs"; t.IsBridged() {
-			note = "goes out now"
-		}
-	default:
-		if m, err = t.Summary(to.Agent); err == nil {
-			note = m.Forecast(time.Now(), urgent)
-		}
-	}
-	return m, cmp.Or(note, "unknown")
-}
-
 // Flags are those of --root, --team and --as that were given, with a space in
 // front, for a command in a hint to mean the same.
 func (s *Scope) Flags() string {

@@ -52,8 +52,9 @@ func newResult(id wire.ID) *result {
 
 // reached adds a recipient that the message reached; note says more than what is to be expected of it.
 func (r *result) reached(s *command.Scope, box *mailbox.Box, urgent bool, note string) {
-	m, expected := s.Forecast(box.Address(), urgent)
-	d := delivered{To: box.Address().String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: cmp.Or(note, expected)}
+	a := box.Address()
+	m, forecast := s.Root.Forecast(a, urgent)
+	d := delivered{To: a.String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: cmp.Or(note, forecast)}
 	r.Delivered = append(r.Delivered, d)
 }
 

@@ -333,7 +333,7 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) er
 // cells are a message in a line: its id, who wrote it, when, what is to be known about
 // it, and its title; of one that I sent, where it is instead of who wrote it.
 func cells(r *letter.Renderer, m message) []string {
-	id, age, title := r.Short(m.ID), letter.Age(r.Now, m.SentAt), letter.Clip(letter.Escape(m.Title()), 100)
+	id, age, title := r.Short(m.ID), letter.Sent(r.Now, m.Message), letter.Clip(letter.Escape(m.Title()), 100)
 	if m.recipients != nil {
 		var at []string
 		for _, one := range m.recipients {
