@@ -308,7 +308,7 @@ func (b *Bridge) subject(host wire.Name) string {
 	return fmt.Sprintf("atm.%s.mail.%s", b.Team.Name, host)
 }
 
-var password = regexp.MustCompile(`//[^/@,]*@`)
-
-// server is the server's URL as it may be shown.
-func (b *Bridge) server() string { return password.ReplaceAllString(b.URL, "//") }
+// server is the server's URL as it may be shown: without a password.
+func (b *Bridge) server() string {
+	return regexp.MustCompile(`//[^/@,]*@`).ReplaceAllString(b.URL, "//")
+}

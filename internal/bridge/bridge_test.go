@@ -246,6 +246,16 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 		must(t, err)
 		f.Close()
 	}
+	// An object that is only a name, as a Put that failed may leave it, is stored again.
+	objects, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_atm_main_files")
+	must(t, err)
+	must(t, objects.Purge(t.Context(), jetstream.WithPurgeSubject("$O.atm_main_files.C.>")))
+	must(t, os.Remove(build.Team.Dir().Join(mailbox.FilesDir+"/"+file.SHA256)))
+	laptop.send("alice", "carol@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
+	must(t, onceEach(laptop, build))
+	if len(build.unread("carol")) != 2 {
+		t.Errorf("carol has %d; said:\n%s", len(build.unread("carol")), build.log())
+	}
 }
 
 // What a Put that failed has left of an object, its name, is no attachment.

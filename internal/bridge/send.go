@@ -139,11 +139,10 @@ func (b *Bridge) explain(err error) error {
 // chunks, and may leave the object's name behind.
 func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader) error {
 	info, err := b.files.GetInfo(ctx, sha256)
-	isWhole := false
-	if err == nil {
-		isWhole, err = b.hasChunks(ctx, info)
+	if err == nil && b.hasChunks(ctx, info) {
+		return nil
 	}
-	if !isWhole && (err == nil || errors.Is(err, jetstream.ErrObjectNotFound)) {
+	if err == nil || errors.Is(err, jetstream.ErrObjectNotFound) {
 		_, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content)
 	}
 	if err != nil {
@@ -152,12 +151,11 @@ func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader
 	return nil
 }
 
-func (b *Bridge) hasChunks(ctx context.Context, info *jetstream.ObjectInfo) (bool, error) {
+func (b *Bridge) hasChunks(ctx context.Context, info *jetstream.ObjectInfo) bool {
+	subject, state := "$O."+info.Bucket+".C."+info.NUID, &jetstream.StreamInfo{}
 	stream, err := b.js.Stream(ctx, "OBJ_"+info.Bucket)
-	if err != nil {
-		return false, err
+	if err == nil {
+		state, err = stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 	}
-	subject := "$O." + info.Bucket + ".C." + info.NUID
-	state, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
-	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks), err
+	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks)
 }
