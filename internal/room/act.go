@@ -153,6 +153,9 @@ func (r *Room) Interrupt(ctx context.Context, name wire.Name) (string, error) {
 	if err := r.mayAct(); err != nil {
 		return "", err
 	}
+	if _, err := r.scope.Member(string(name)); err != nil {
+		return "", err
+	}
 	o, err := r.scope.Interrupt(ctx, name)
 	return said(name, o), err
 }

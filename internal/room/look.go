@@ -21,6 +21,7 @@ type look struct {
 	members            map[wire.Name]teams.Member
 	asked              map[wire.Name][]policy.Question
 	drafts             []policy.Question
+	remote             []teams.Row // members of other hosts, as these told last
 	unread, owed, read []wire.ID
 	problems           map[wire.Name]string
 }
@@ -103,6 +104,10 @@ func (l *look) snapshot() Snapshot {
 		add(l.asked[name])
 	}
 	add(l.drafts)
+	for _, row := range l.remote {
+		next.Members = append(next.Members, row.Member)
+		add(row.Questions)
+	}
 	slices.SortStableFunc(next.Waiting, func(a, b Question) int {
 		if a.Mine != b.Mine {
 			return map[bool]int{true: -1, false: 1}[a.Mine]

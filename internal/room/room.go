@@ -132,6 +132,7 @@ func (r *Room) follow(ctx context.Context) error {
 			for _, name := range names {
 				l.one(ctx, name)
 			}
+			l.remote, _ = r.scope.Team.RemoteMembers() // atm team says what cannot be read
 		}
 		r.publish(l.snapshot())
 		if isFirst { // a tenth of a second for a large team, which its members do not wait for

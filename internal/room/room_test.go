@@ -4,6 +4,7 @@ package room
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -185,6 +186,29 @@ func TestNobody(t *testing.T) {
 		if said, err := act(); said != "" || r.Explain(err).Exit != command.ExitUsage {
 			t.Error(said, err)
 		}
+	}
+}
+
+// Members of other hosts are rows as well; what they ask can be answered, what runs there not be looked at.
+func TestOtherHosts(t *testing.T) {
+	team := newTeam(t, "me")
+	now := time.Now().UTC().Format(time.RFC3339)
+	rows := `{"host":"build","at":"` + now + `","received_at":"` + now + `","members":[{"name":"bob","kind":"agent","state":"blocked",
+		"questions":[{"id":"01a1f988-a192-7149-befa-09c1aa2f2250","agent":"bob","kind":"permission","tool":"Bash","prompt":"Run it?","running":true}]}]}`
+	dir := filepath.Join(team.dir, ".atm/main/.bridge/rows")
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "build.json"), []byte(rows), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	r := team.open("me")
+	s := team.until(r, "the row", func(s *Snapshot) bool { return len(s.Members) == 2 && len(s.Waiting) == 1 })
+	if m, ok := s.Member("bob@build"); !ok || m.State != reducer.WordBlocked || s.Waiting[0].Agent != "bob@build" || !s.Waiting[0].Mine {
+		t.Error(s)
+	}
+	if _, err := r.Turns("bob@build", 1); r.Explain(err).Exit == 0 {
+		t.Error(err)
+	}
+	if lanes, _, err := r.Timeline(t.Context(), time.Now().Add(-time.Hour)); len(lanes) != 1 || err != nil {
+		t.Error(lanes, err)
 	}
 }
 

@@ -51,6 +51,9 @@ func (r *Room) Search(ctx context.Context, words string) ([]*mailbox.Item, error
 
 // Turns are an agent's newest turns, the oldest of them first.
 func (r *Room) Turns(name wire.Name, limit int) ([]teams.Turn, error) {
+	if _, err := r.scope.Member(string(name)); err != nil {
+		return nil, err
+	}
 	return r.scope.Team.History(name, limit)
 }
 
@@ -124,12 +127,15 @@ type Span struct {
 // maxEvents is how many events of a member a timeline looks at.
 const maxEvents = 20_000
 
-// Timeline is what has happened since a moment: a lane for each member, and the messages that members have
-// sent each other, oldest first.
+// Timeline is what has happened since a moment: a lane for each member on this machine, and the messages
+// that members have sent each other, oldest first.
 func (r *Room) Timeline(ctx context.Context, since time.Time) (lanes []Lane, sent []*mailbox.Item, err error) {
 	s, _ := r.Snapshot()
 	var errs []error
 	for _, m := range s.Members {
+		if m.Host != "" {
+			continue
+		}
 		box := r.scope.Team.Box(m.Name)
 		spans, err := spansOf(box, since)
 		if last := spans[len(spans)-1]; m.State == reducer.WordPerson {

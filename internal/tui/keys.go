@@ -169,7 +169,7 @@ func (m *model) begin(key string) tea.Cmd {
 	case key == "r":
 		return m.nothing("no message is selected")
 	case it != nil:
-		c.to = string(it.From.Agent)
+		c.to = m.renderer().Who(it.From)
 	default:
 		c.to = string(m.member())
 	}

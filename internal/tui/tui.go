@@ -45,7 +45,7 @@ func show(ctx context.Context, r *room.Room) error {
 	ctx, cancel := context.WithCancel(ctx)
 	m := newModel(ctx, r)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // the detach key of atm attach, if it comes too early
-	p := tea.NewProgram(m)
+	p := tea.NewProgram(m, tea.WithFPS(30))                 // it wakes as often while nothing happens
 	m.send = p.Send
 	ended := make(chan error, 1)
 	go func() {

@@ -16,9 +16,6 @@ import (
 	"github.com/agentteammail/atm/teams"
 )
 
-// narrow is the width below which the members and the middle share a place.
-const narrow = 80
-
 var (
 	bold  = lipgloss.NewStyle().Bold(true)
 	faint = lipgloss.NewStyle().Faint(true)
@@ -36,9 +33,9 @@ func (m *model) bodySize() (width, height int) {
 	return m.width - m.leftWidth() - 1, height
 }
 
-// leftWidth is that of the members; -1: they are not shown beside the middle.
+// leftWidth is that of the members; -1: there is too little room to show them beside the middle.
 func (m *model) leftWidth() int {
-	if m.width < narrow {
+	if m.width < 80 {
 		return -1
 	}
 	return min(max(m.width/3, 28), 60)
