@@ -258,6 +258,25 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 	}
 }
 
+// What a Put that failed has left of an object, its name, is no attachment.
+func TestObjectWithoutChunks(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	file, err := laptop.Team.Attach("noise", strings.NewReader("noise"))
+	must(t, err)
+	attach := func(m *wire.Message) { m.Attachments = []wire.Attachment{file} }
+	laptop.send("alice", "bob@main.build", attach)
+	must(t, onceEach(laptop))
+	stream, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_"+laptop.stream()+"_files")
+	must(t, err)
+	must(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("$O.*.C.>")))
+	laptop.send("alice", "carol@main.build", attach)
+	must(t, onceEach(laptop, build))
+	if len(build.unread("bob")) != 1 || len(build.unread("carol")) != 1 {
+		t.Errorf("not delivered; said:\n%s", build.log())
+	}
+}
+
 // A second envelope with the same id, in whatever window, is the same message.
 func TestOnceEach(t *testing.T) {
 	t.Parallel()
