@@ -199,7 +199,7 @@ func (m *model) middleLines(height int) (lines []string) {
 }
 
 func (m *model) row(it *mailbox.Item, isSelected bool) string {
-	r, title := m.renderer(), inPlace(letter.Clip(letter.Escape(it.Title()), 300))
+	r, title := m.renderer(), inPlace(letter.Escape(letter.Clip(it.Title(), 300)))
 	notes := command.Notes(r, it)
 	if it.State == mailbox.Unread {
 		title, notes = bold.Render(title), strings.TrimSuffix("unread, "+notes, ", ")
