@@ -74,11 +74,21 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 	return true, out.Err
 }
 
+// ackOf is a recipient's ack of a message, in its sender's mailbox. Its id says whose it is, and another host may
+// have written one with that.
+func ackOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, error) {
+	it, err := sender.Get(wire.AckID(id, a))
+	if err == nil && it.From.Host != a.Host {
+		err = mailbox.ErrNotFound
+	}
+	return it, err
+}
+
 // AckedBy reports whether every recipient has acknowledged a message of mine, by an ack
 // or by an answer, and gives the last evidence of it.
 func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (last *mailbox.Item, all bool) {
 	for _, a := range m.To {
-		if it, err := me.Get(wire.AckID(m.ID, a)); err == nil {
+		if it, err := ackOf(me, m.ID, a); err == nil {
 			last = it
 			continue
 		}
@@ -105,7 +115,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if err != nil {
 		return "", err
 	}
-	if _, err := me.Get(wire.AckID(m.ID, from)); err == nil {
+	if _, err := ackOf(me, m.ID, from); err == nil {
 		return "", nil // acknowledged, wherever it lies now
 	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address())

@@ -64,7 +64,7 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 				return &LeaseError{b.Host, other, age}
 			}
 		}
-		b.leased, err = b.keys.Update(ctx, key, value, entry.Revision())
+		b.leased, err = b.keys.Update(ctx, key, value, max(entry.Revision(), b.leased))
 	}
 	if err != nil {
 		return fmt.Errorf("take the lease of host %s: %w", b.Host, err)

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,15 +34,15 @@ func (b *Bridge) addOutboxes(w *watcher.Dirs) {
 }
 
 // send publishes what lies in the outboxes of hosts that are trusted. What is wrong with one message keeps back no
-// other.
+// other; the error is the first, since a stream at its limit has the same for all.
 func (b *Bridge) send(ctx context.Context) error {
 	hosts, err := b.Root.Keys.Hosts()
 	for _, host := range hosts {
 		box := b.Team.Outbox(wire.Address{Host: host})
 		ids, e := box.Outgoing()
-		err = errors.Join(err, e)
+		err = cmp.Or(err, e)
 		for some := range slices.Chunk(ids, batchSize) {
-			err = errors.Join(err, b.sendSome(ctx, host, box, some))
+			err = cmp.Or(err, b.sendSome(ctx, host, box, some))
 		}
 	}
 	return err
@@ -49,7 +50,7 @@ func (b *Bridge) send(ctx context.Context) error {
 
 // sendSome publishes messages of one outbox, and removes those that the server has acknowledged.
 func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box, ids []wire.ID) error {
-	items, errs := box.TakeOutgoing(ctx, ids)
+	items, err := box.TakeOutgoing(ctx, ids)
 	var acks []func() error // waiting for one after the other, all are under way
 	var sent []wire.ID
 	for _, it := range items {
@@ -74,12 +75,12 @@ func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box,
 		})
 	}
 	for _, ack := range acks {
-		errs = errors.Join(errs, ack())
+		err = cmp.Or(err, ack())
 	}
 	if len(sent) > 0 {
-		errs = errors.Join(errs, box.RemoveOutgoing(sent...))
+		err = cmp.Or(err, box.RemoveOutgoing(sent...))
 	}
-	return errs
+	return err
 }
 
 // publishMail publishes a message, and first what it needs in the object store.
@@ -134,14 +135,29 @@ func (b *Bridge) explain(err error) error {
 	return err
 }
 
-// putObject stores content under the name of its SHA-256, unless it is there.
+// putObject stores content under the name of its SHA-256, unless it is there, whole: a Put that fails takes back its
+// chunks, and may leave the object's name behind.
 func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader) error {
-	_, err := b.files.GetInfo(ctx, sha256)
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
+	info, err := b.files.GetInfo(ctx, sha256)
+	isWhole := false
+	if err == nil {
+		isWhole, err = b.hasChunks(ctx, info)
+	}
+	if !isWhole && (err == nil || errors.Is(err, jetstream.ErrObjectNotFound)) {
 		_, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content)
 	}
 	if err != nil {
 		return fmt.Errorf("store %s: %w", sha256, b.explain(err))
 	}
 	return nil
+}
+
+func (b *Bridge) hasChunks(ctx context.Context, info *jetstream.ObjectInfo) (bool, error) {
+	stream, err := b.js.Stream(ctx, "OBJ_"+info.Bucket)
+	if err != nil {
+		return false, err
+	}
+	subject := "$O." + info.Bucket + ".C." + info.NUID
+	state, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
+	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks), err
 }

@@ -199,7 +199,7 @@ func (m *machine) sign(e *Envelope, message string) []byte {
 	m.t.Helper()
 	key, err := m.Root.Keys.Private(m.Host)
 	must(m.t, err)
-	e.Kind, e.ID, e.Team, e.FromHost, e.At = cmp.Or(e.Kind, KindMail), wire.NewID(), cmp.Or(e.Team, "main"), cmp.Or(e.FromHost, m.Host), time.Now()
+	e.Kind, e.ID, e.Team, e.FromHost, e.At = cmp.Or(e.Kind, KindMail), cmp.Or(e.ID, wire.NewID()), cmp.Or(e.Team, "main"), cmp.Or(e.FromHost, m.Host), time.Now()
 	e.Content = []byte(strings.ReplaceAll(message, "%s", string(e.ID)))
 	return e.Sign(key)
 }
@@ -261,12 +261,23 @@ func TestNotAccepted(t *testing.T) {
 			t.Errorf("there is %s", file)
 		}
 	}
+	// An ack in the name of another host's member is mail, and no ack.
+	asked := build.send("bob", "alice@main.laptop", func(m *wire.Message) { m.RequiresAck = true })
+	alice := wire.Address{Agent: "alice", Team: "main", Host: "laptop"}
+	forged := &Envelope{ToHost: "build", ID: wire.AckID(asked, alice)}
+	build.arrives(cloud.sign(forged, `{"id":"%s","type":"ack","from":"carol@main.cloud","to":["bob@main.build"],"in_reply_to":"`+string(asked)+`"}`), 1)
+	m, err := build.Team.Box("bob").Sent(asked)
+	must(t, err)
+	if _, all := build.Root.AckedBy(t.Context(), m, build.Team.Box("bob")); all || len(build.unread("bob")) != 1 {
+		t.Errorf("acked by another host: %v; bob has %d", all, len(build.unread("bob")))
+	}
+	must(t, build.Team.Box("bob").MarkRead(t.Context(), forged.ID))
 	// What is as it should be gets in.
 	if m := build.arrives(laptop.sign(&Envelope{ToHost: "build"}, good), 1); m.acked != 1 || len(build.unread("bob")) != 1 {
 		t.Errorf("mail: %+v; said:\n%s", m, build.log())
 	}
 	build.arrives(laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, stage), 1)
-	if e, err := build.Team.Box("bob").Log().Newest(5); err != nil || len(e) != 1 || e[0].Kind != wire.EventStage || e[0].Field("stage") != "stored" {
+	if e, err := build.Team.Box("bob").Log().Newest(5); err != nil || len(e) != 2 || e[1].Kind != wire.EventStage || e[1].Field("stage") != "stored" {
 		t.Errorf("stages: %+v, %v", e, err)
 	}
 }

@@ -77,22 +77,20 @@ func (h *host) mount(t testing.TB) {
 	})
 }
 
-// fill leaves not a byte on the disk, for a time.
+// fill leaves not a byte on the disk, for a time. The caller has counted it.
 func (h *host) fill(d time.Duration) error {
+	defer h.fills.Add(1)
 	f, err := os.Create(filepath.Join(h.dir, "filler"))
 	if err != nil {
 		return err
 	}
-	h.fills.Add(1)
 	for size := 1 << 20; size > 0; {
 		if _, err := f.Write(make([]byte, size)); err != nil {
 			size /= 2
 		}
 	}
 	time.Sleep(d)
-	err = errors.Join(f.Close(), os.Remove(f.Name()))
-	h.fills.Add(1)
-	return err
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 func (h *host) root() string { return filepath.Join(h.dir, "root") }

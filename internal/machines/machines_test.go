@@ -328,12 +328,12 @@ func (w *world) disturb(r *rand.Rand, stop chan struct{}) {
 		case kind < 11:
 			if h := w.hosts[2]; h.mounted && h.fills.Load()%2 == 0 {
 				w.add("disks full")
+				h.fills.Add(1)
 				lasting.Go(func() {
 					if err := h.fill(d); err != nil {
 						w.t.Error(err)
 					}
 				})
-				time.Sleep(50 * time.Millisecond) // until it counts
 			}
 		default:
 			lasting.Go(func() { w.limit(d) })

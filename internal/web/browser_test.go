@@ -3,11 +3,14 @@ package web
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -33,7 +36,8 @@ func (s *team) browser(address string) *tab {
 	if path == "" {
 		s.Skip("no chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.Flag("host-resolver-rules", "MAP evil.example 127.0.0.1"))
 	allocated, end := chromedp.NewExecAllocator(s.Context(), options...)
 	s.Cleanup(end)
 	return (&tab{s, allocated}).open(address)
@@ -45,6 +49,7 @@ func (b *tab) open(address string) *tab {
 	ctx, end := chromedp.NewContext(b.ctx)
 	b.Cleanup(end)
 	n := &tab{b.team, ctx}
+	chromedp.Do(ctx) // the first time decides how long the browser lives
 	n.do(chromedp.EmulateViewport(1200, 900))
 	n.load(address)
 	return n
@@ -52,8 +57,12 @@ func (b *tab) open(address string) *tab {
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
-		b.Fatal(err)
+	for _, step := range steps {
+		ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+		defer cancel()
+		if err := chromedp.Do(ctx, step); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -98,6 +107,20 @@ func TestBrowser(t *testing.T) {
 	b.shows("has not been let in")
 	b.load(address)
 	b.shows("Members")
+
+	// Neither a name of somebody else's that leads here, nor a page of theirs, gets anything.
+	port := base(address)[strings.LastIndex(base(address), ":"):]
+	b.load("http://evil.example" + port)
+	b.shows("not the server of that host")
+	theirs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `<p><form method="post" action="%s/do"><input name="do" value="send"><button>win</button></form>`, base(address))
+	}))
+	t.Cleanup(theirs.Close)
+	b.load(theirs.URL) // on another port the cookie goes with it
+	b.do(chromedp.Click("button"))
+	b.shows("another site asks for this")
+	b.load(base(address))
+
 	s.atm("run", "bob", "--detach", "--", "fakeagent", "--log", log)
 	t.Cleanup(func() { s.command("stop", "bob").Run() })
 	b.shows("idle")

@@ -150,6 +150,9 @@ func open(address string) {
 // a prefix.
 func doors(c *cli.Context, s *command.Scope) (prefix string, err error) {
 	dir := filepath.Join(command.Place(c).State, "web")
+	if !filepath.IsAbs(dir) {
+		return "", errors.New("this user has no home directory")
+	}
 	team := sha256.Sum256([]byte(s.Root.Path + "\x00" + string(s.Team.Name)))
 	return filepath.Join(dir, fmt.Sprintf("%x-", team[:8])), os.MkdirAll(dir, 0o700)
 }

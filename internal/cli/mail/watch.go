@@ -206,5 +206,8 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 	if id := e.MessageID(); wire.IsID(string(id)) {
 		about = strings.TrimSuffix(r.Short(id)+": "+e.Text("reason"), ": ")
 	}
+	if e.Kind == wire.EventStage {
+		about += ": " + e.Text("stage") + " at " + r.Called(e.Field("to"))
+	}
 	return letter.Escape(strings.TrimRight(phrase+" "+letter.Clip(about, 200), ": "))
 }

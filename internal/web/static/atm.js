@@ -6,13 +6,15 @@
   const channel = new BroadcastChannel('atm')
   let shown = Number(body.dataset.version) // of the room, as this page shows it
   let said = null // by the stream, last
-  let screens = new Set() // that have changed while the page was hidden
+  const screens = new Set() // that have changed
+  let hiddenUntil = 0 // a page that nobody sees follows slowly, for its title
 
   // The regions of a page are fetched again on these events: see hx-trigger.
   const fire = name => body.dispatchEvent(new CustomEvent(name))
 
   const refresh = () => {
-    if (document.hidden || !said || !said.version) return
+    if (!said || !said.version || document.hidden && Date.now() < hiddenUntil) return
+    hiddenUntil = Date.now() + 5000
     screens.forEach(name => fire('atm-screen-' + name))
     screens.clear()
     // What is pointed at stays where it is: nobody is to press another button than the one that was there.
