@@ -230,7 +230,7 @@ func (m *model) join(key string) tea.Cmd {
 }
 
 func (m *model) ask(question string, yes func() tea.Cmd) tea.Cmd {
-	m.confirm, m.status, m.isError = yes, question, false
+	m.confirm, m.asked = yes, question
 	return nil
 }
 
