@@ -40,9 +40,12 @@ func Main(version string, words []string) int {
 			},
 			Say: func(line string) { command.Warn(c, "%s", line) },
 		}
+		if own, err := s.Root.Keys.Own(); err == nil && b.Host == "" && len(own) == 1 {
+			b.Host = own[0]
+		}
 		switch _, err := s.Root.Keys.Private(b.Host); {
 		case b.Host == "":
-			return command.Usage("what is this machine called?").WithHint("atm bridge --host NAME, or host under [bridge] in team.toml")
+			return command.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; of several: atm bridge --host NAME")
 		case b.URL == "":
 			return command.Usage("which server?").WithHint("atm bridge --nats nats://HOST:4222, or nats under [bridge] in team.toml")
 		case errors.Is(err, hostkey.ErrNoKey):

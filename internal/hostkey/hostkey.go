@@ -90,8 +90,13 @@ func (d Dir) Trust(host wire.Name, key ed25519.PublicKey, replace bool) error {
 func (d Dir) Key(host wire.Name) (ed25519.PublicKey, error) { return d.read("trusted", host) }
 
 // Hosts lists the trusted hosts, sorted.
-func (d Dir) Hosts() (hosts []wire.Name, err error) {
-	entries, err := os.ReadDir(filepath.Join(string(d), "trusted"))
+func (d Dir) Hosts() ([]wire.Name, error) { return d.list("trusted") }
+
+// Own lists the hosts that this machine has a key of, sorted.
+func (d Dir) Own() ([]wire.Name, error) { return d.list("keys") }
+
+func (d Dir) list(sub string) (hosts []wire.Name, err error) {
+	entries, err := os.ReadDir(filepath.Join(string(d), sub))
 	if d == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
