@@ -283,7 +283,7 @@ func TestOnceEach(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	laptop.send("alice", "bob@main.build", nil)
 	id := laptop.waiting("build")[0]
-	file := laptop.Team.Dir().Join(outbox("build") + "/" + string(id) + ".json")
+	file := filepath.Join(laptop.Team.Outbox(wire.Address{Host: "build"}).Path(), "new", string(id)+".json")
 	data, err := os.ReadFile(file)
 	must(t, err)
 	for range 3 {

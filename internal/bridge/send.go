@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,15 +20,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// outbox is where mail for a host lies.
-func outbox(host wire.Name) string { return path.Join(mailbox.BridgeDir, string(host), "new") }
-
 // addOutboxes watches the outboxes. An outbox is made by the first message for its host.
 func (b *Bridge) addOutboxes(w *watcher.Dirs) {
 	w.Add(b.Team.Dir().Join(mailbox.BridgeDir))
 	hosts, _ := b.Root.Keys.Hosts() // where they cannot be read, send says so
 	for _, host := range hosts {
-		w.Add(path.Dir(b.Team.Dir().Join(outbox(host))), b.Team.Dir().Join(outbox(host)))
+		path := b.Team.Outbox(wire.Address{Host: host}).Path()
+		w.Add(path, path+"/new")
 	}
 }
 
