@@ -18,12 +18,11 @@ import (
 // look is what was seen of each member when something last happened to it.
 type look struct {
 	*Room
-	members            map[wire.Name]teams.Member
-	asked              map[wire.Name][]policy.Question
-	drafts             []policy.Question
-	remote             []teams.Row // members of other hosts, as these told last
-	unread, owed, read []wire.ID
+	rows               map[wire.Name]teams.Row
 	problems           map[wire.Name]string
+	remote             []teams.Row // members of other hosts, as these told last
+	drafts             []policy.Question
+	unread, owed, read []wire.ID
 }
 
 // one looks at a member. What cannot be read hides nothing else.
@@ -33,7 +32,7 @@ func (l *look) one(ctx context.Context, name wire.Name) {
 	if m.Running {
 		m.PresenceAt = nil // it is the moment of the look
 	}
-	l.members[name], l.asked[name] = m, asked
+	l.rows[name] = teams.Row{Member: m, Questions: asked}
 	delete(l.problems, name)
 	if err := cmp.Or(err, teams.Unreadable(l.scope.Team.Box(name), err2)); err != nil {
 		l.problems[name] = err.Error()
@@ -93,20 +92,20 @@ func (l *look) await(ctx context.Context, w *watcher.Watcher, until time.Time) e
 func (l *look) snapshot() Snapshot {
 	s, _ := l.Snapshot()
 	next := Snapshot{Root: s.Root, Team: s.Team, Me: s.Me, Unread: l.unread, Owed: l.owed, Read: l.read}
-	add := func(list []policy.Question) {
-		for _, q := range list {
+	add := func(row teams.Row) {
+		if row.Name != "" {
+			next.Members = append(next.Members, row.Member)
+		}
+		for _, q := range row.Questions {
 			isMine := s.Me != "" && q.ID != "" && l.scope.MayAnswer(q) == nil
 			next.Waiting = append(next.Waiting, Question{q, isMine})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.members)) {
-		next.Members = append(next.Members, l.members[name])
-		add(l.asked[name])
+	for _, name := range slices.Sorted(maps.Keys(l.rows)) {
+		add(l.rows[name])
 	}
-	add(l.drafts)
-	for _, row := range l.remote {
-		next.Members = append(next.Members, row.Member)
-		add(row.Questions)
+	for _, row := range append(l.remote, teams.Row{Questions: l.drafts}) {
+		add(row)
 	}
 	slices.SortStableFunc(next.Waiting, func(a, b Question) int {
 		if a.Mine != b.Mine {

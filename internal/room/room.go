@@ -119,13 +119,14 @@ func (r *Room) follow(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
-	l := &look{Room: r, members: map[wire.Name]teams.Member{}, asked: map[wire.Name][]policy.Question{}, problems: map[wire.Name]string{}}
+	l := &look{Room: r, rows: map[wire.Name]teams.Row{}, problems: map[wire.Name]string{}}
 	l.atMail(true)
 	for next, isFirst := (time.Time{}), true; ; isFirst = false {
 		if !time.Now().Before(next) {
 			names, err := r.scope.Team.Agents()
 			err = errors.Join(err, r.scope.Root.Lost())
-			if isSame := func(b *mailbox.Box, n wire.Name) bool { return b.Agent() == n }; err != nil || !slices.EqualFunc(boxes, names, isSame) {
+			isSame := slices.EqualFunc(boxes, names, func(b *mailbox.Box, n wire.Name) bool { return b.Agent() == n })
+			if err != nil || !isSame {
 				return err
 			}
 			next = time.Now().Add(lookEvery)

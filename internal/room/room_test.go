@@ -24,7 +24,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -333,7 +332,7 @@ func BenchmarkFirst(b *testing.B) {
 		t.until(r, "more", func(s *Snapshot) bool { return len(s.Unread) > n })
 		b.ReportMetric(float64(time.Since(began).Milliseconds()), "more-ms")
 		began = time.Now()
-		l := &look{Room: r, members: map[wire.Name]teams.Member{}, asked: map[wire.Name][]policy.Question{}, problems: map[wire.Name]string{}}
+		l := &look{Room: r, rows: map[wire.Name]teams.Row{}, problems: map[wire.Name]string{}}
 		for _, m := range members {
 			l.one(context.Background(), wire.Name(m))
 		}

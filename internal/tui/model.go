@@ -67,8 +67,9 @@ type model struct {
 	target      string // the id of the question that `a` answers now
 	targetSince time.Time
 
-	status  string // what came of the last key, or what it asks
+	status  string // what came of the last key
 	isError bool
+	asked   string
 	confirm func() tea.Cmd // what y does; nil: nothing is asked
 	writing *composer
 	drafts  map[string]draft // by what they are for
@@ -118,12 +119,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, m.writing.update(msg)
 		}
 	case tea.MouseWheelMsg:
-		by := 3
-		if msg.Button == tea.MouseWheelUp {
-			by = -3
-		}
 		in, _ := m.paneAt(msg.X, msg.Y)
-		m.move(in, by)
+		m.move(in, map[tea.MouseButton]int{tea.MouseWheelUp: -3, tea.MouseWheelDown: 3}[msg.Button])
 	case tea.MouseClickMsg:
 		return m, m.click(msg.X, msg.Y)
 	}

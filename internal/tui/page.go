@@ -2,9 +2,9 @@ package tui
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -115,7 +115,7 @@ func (m *model) openAgent(name wire.Name) tea.Cmd {
 			return loaded{page: p, text: command.Turns(name, turns), err: err}
 		}
 		return loaded{page: p, err: m.room.Screen(ctx, name, func(s control.Screen) {
-			m.send(loaded{page: p, text: withoutBidi(s.ANSI), isRaw: true})
+			m.send(loaded{page: p, text: bidi.ReplaceAllString(s.ANSI, ""), isRaw: true})
 		})}
 	}
 }
@@ -147,14 +147,8 @@ func (m *model) lines(p *page, width int) (lines []string) {
 	return lines
 }
 
-func withoutBidi(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Bidi_Control, r) {
-			return -1
-		}
-		return r
-	}, s)
-}
+// bidi turns the direction of writing around.
+var bidi = regexp.MustCompile(`[\x{061c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
 
 // wrap breaks a line of a message. What follows has the indentation of a body, so that no part of a body
 // looks like a header.

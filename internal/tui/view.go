@@ -25,8 +25,7 @@ var (
 // The parts from above: a line about the team, what waits, a rule, the body, and two lines below it.
 
 func (m *model) waitingHeight() int { return min(len(m.seen.Waiting), max(1, m.height/4)) }
-
-func (m *model) bodyTop() int { return 2 + m.waitingHeight() }
+func (m *model) bodyTop() int       { return 2 + m.waitingHeight() }
 
 func (m *model) bodySize() (width, height int) {
 	height = max(1, m.height-m.bodyTop()-2-m.writingHeight())
@@ -98,7 +97,8 @@ func (m *model) header() string {
 	if s.Me != "" {
 		who = "as " + string(s.Me)
 	}
-	line := fmt.Sprintf("%s, %s   %d waiting, %d unread, %d owed   ", bold.Render(string(s.Team)), who, len(s.Waiting), len(s.Unread), len(s.Owed))
+	line := bold.Render(string(s.Team)) + ", " + who + "   "
+	line += fmt.Sprintf("%d waiting, %d unread, %d owed   ", len(s.Waiting), len(s.Unread), len(s.Owed))
 	return line + alert.Render(letter.Escape(s.Problem))
 }
 
@@ -199,13 +199,14 @@ func (m *model) middleLines(height int) (lines []string) {
 }
 
 func (m *model) row(it *mailbox.Item, isSelected bool) string {
-	r, title := m.renderer(), inPlace(letter.Clip(letter.Escape(it.Title()), 300))
+	r, title := m.renderer(), inPlace(letter.Escape(letter.Clip(it.Title(), 300)))
 	notes := command.Notes(r, it)
 	if it.State == mailbox.Unread {
 		title, notes = bold.Render(title), strings.TrimSuffix("unread, "+notes, ", ")
 	}
 	from := fit(r.Who(it.From), 12)
-	return fmt.Sprintf("%s%-8s  %s  %s  %s", m.mark(middlePane, isSelected), letter.Age(m.now, it.SentAt), from, faint.Render(notes), title)
+	age := letter.Age(m.now, it.SentAt)
+	return fmt.Sprintf("%s%-8s  %s  %s  %s", m.mark(middlePane, isSelected), age, from, faint.Render(notes), title)
 }
 
 func (m *model) writingLines() (lines []string) {
@@ -230,14 +231,17 @@ func (m *model) writingLines() (lines []string) {
 }
 
 func (m *model) statusLine() string {
-	if m.isError {
+	if m.confirm != nil {
+		return m.asked
+	} else if m.isError {
 		return alert.Render(letter.Escape(m.status))
 	}
 	return letter.Escape(m.status)
 }
 
 func (m *model) keysLine() string {
-	keys := "? keys  q leave  a approve  x reject  r reply  s send  k ack  Space read  Enter open  Esc back  t attach  i interrupt  / search  e editor"
+	keys := "? keys  q leave  a approve  x reject  r reply  s send  k ack  Space read  Enter open  " +
+		"Esc back  t attach  i interrupt  / search  e editor"
 	switch {
 	case m.confirm != nil:
 		keys = "y yes; any other key: no"
