@@ -261,7 +261,7 @@ func (w *world) send(r *rand.Rand, h *host, all []*message, lasts time.Duration)
 			}
 			if res.code < 0 && kill > 0 {
 				w.add("senders killed")
-			} else if w.add("sends refused"); !h.mounted || !strings.Contains(res.String(), "no space left on device") {
+			} else if w.add("sends refused"); !h.mounted || !strings.Contains(res.out+res.err, "no space left on device") {
 				w.t.Error(res)
 				return
 			}
