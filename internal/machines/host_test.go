@@ -25,7 +25,7 @@ type host struct {
 	*network
 	bridge *program
 
-	fills atomic.Int64 // how often the disk was filled and emptied: odd while it is full
+	full atomic.Bool // fill is at it
 }
 
 // newHosts makes hosts with a key each, which trust each other, and starts their bridges.
@@ -77,9 +77,9 @@ func (h *host) mount(t testing.TB) {
 	})
 }
 
-// fill leaves not a byte on the disk, for a time. The caller has counted it.
+// fill leaves not a byte on the disk, for a time.
 func (h *host) fill(d time.Duration) error {
-	defer h.fills.Add(1)
+	defer h.full.Store(false)
 	f, err := os.Create(filepath.Join(h.dir, "filler"))
 	if err != nil {
 		return err
