@@ -71,8 +71,9 @@ func (n *network) copy(to, from net.Conn) {
 	for buf := make([]byte, 32<<10); ; {
 		got, err := from.Read(buf)
 		n.open.RLock()
+		_, werr := to.Write(buf[:got])
 		n.open.RUnlock()
-		if _, werr := to.Write(buf[:got]); err != nil || werr != nil {
+		if err != nil || werr != nil {
 			return
 		}
 	}
