@@ -52,7 +52,7 @@ type machine struct {
 	*Bridge
 	t testing.TB
 
-	isFull atomic.Bool // nothing can be written here
+	full atomic.Value // what cannot be written here: a part of its path
 
 	mu   sync.Mutex
 	said []string
@@ -64,8 +64,8 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 	_, err := rootdir.Make(path)
 	must(t, err)
 	m := &machine{t: t}
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, func(op, _ string) error {
-		if m.isFull.Load() && op == "write" {
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, func(op, name string) error {
+		if part, isSet := m.full.Load().(string); isSet && op == "write" && strings.Contains(name, part) {
 			return syscall.ENOSPC
 		}
 		return nil

@@ -183,10 +183,10 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 			} else if errors.Is(o.Err, mailbox.ErrNoAgent) {
 				o.Err = b.giveBack(ctx, m, name)
 			} else if o.Err == nil {
-				b.noteReceived(m, name)
 				if !o.Known {
 					b.report(Transfer{Kind: "received", ID: m.ID, Host: in.FromHost, From: b.who(m.From), To: string(name), Title: m.Title()})
 				}
+				o.Err = b.noteReceived(m, name) // else it comes again, and is known
 			}
 			in.err = cmp.Or(in.err, o.Err)
 		}

@@ -329,14 +329,21 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
 	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","from":"alice@main.laptop","to":["bob@main.build"],"body":"hi"}`)
-	build.isFull.Store(true)
+	build.full.Store("")
 	for _, tries := range []uint64{1, 10, 11} {
 		if m := build.arrives(data, tries); m.acked != 0 || m.nacked != 1 {
 			t.Errorf("try %d on a full disk: %+v", tries, m)
 		}
 	}
-	build.isFull.Store(false)
-	if m := build.arrives(data, 12); m.acked != 1 || len(build.unread("bob")) != 1 {
+	build.full.Store(".bridge/received")
+	if m := build.arrives(data, 1); m.acked != 0 || len(build.unread("bob")) != 1 {
+		t.Errorf("with room for the message alone: %+v, bob has %d", m, len(build.unread("bob")))
+	}
+	build.full.Store("nothing")
+	if m := build.arrives(data, 2); m.acked != 1 || len(build.unread("bob")) != 1 {
 		t.Errorf("with room: %+v, bob has %d", m, len(build.unread("bob")))
+	}
+	if open, err := build.receipts(); len(open["bob"]) != 1 || err != nil {
+		t.Errorf("its sender is told of %d, %v", len(open["bob"]), err)
 	}
 }

@@ -52,17 +52,14 @@ func (b *Bridge) writeReceipt(r *receipt) error {
 	return err
 }
 
-// noteReceived makes the receipt of a message that was delivered. Without one, its sender does not hear how far it
-// got: that is no reason to refuse it.
-func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) {
+// noteReceived makes the receipt of a message that was delivered, unless it is there.
+func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) error {
 	r := &receipt{Sender: m.From.String(), At: time.Now().UTC(), RequiresAck: m.RequiresAck, id: m.ID, recipient: recipient}
 	there, err := b.Team.Dir().Exists(r.file())
 	if m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice || there { // of an ack nobody asks
-		return
+		return nil
 	}
-	if err = cmp.Or(err, b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(r)); err != nil {
-		b.say("%v", err)
-	}
+	return cmp.Or(err, b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(r))
 }
 
 // receipts are those that are open, by recipient. One that is a week old is forgotten.
