@@ -70,10 +70,10 @@ func (n *network) copy(to, from net.Conn) {
 	defer from.Close()
 	for buf := make([]byte, 32<<10); ; {
 		got, err := from.Read(buf)
-		n.open.RLock() // waits while the network swallows everything
-		//lint:ignore SA2001 nothing is guarded
+		n.open.RLock()
+		_, werr := to.Write(buf[:got])
 		n.open.RUnlock()
-		if _, werr := to.Write(buf[:got]); err != nil || werr != nil {
+		if err != nil || werr != nil {
 			return
 		}
 	}
