@@ -151,7 +151,7 @@ func (m *model) answer(key string) tea.Cmd {
 	case key == "x":
 		return m.startWriting(&composer{kind: rejecting, key: "reject " + q.ID, question: q})
 	case q.ID == m.target && time.Since(m.targetSince) < settled:
-		return m.nothing("%s has only just come to ask: read it, and press %s again", q.Agent, key)
+		return m.nothing("read what %s asks, and press %s again", q.Agent, key)
 	}
 	option := strings.TrimPrefix(key, "a")
 	return m.do("", func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q.ID, option) })

@@ -22,9 +22,11 @@ import (
 
 	app "github.com/agentteammail/atm/internal/cli"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -285,6 +287,26 @@ func TestAgent(t *testing.T) {
 	w.types("\x1cd")
 	w.shows(`(?s)members.*esc to interrupt|(?s)members.*Interrupted`)
 	w.leave()
+}
+
+// A key that was pressed before one could read what has moved into its place answers nothing.
+func TestTooSoon(t *testing.T) {
+	ask := func(id string) room.Question {
+		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, Mine: true}
+	}
+	m := &model{seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]draft{}}
+	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
+	if m.answer("a") != nil || m.status != "read what bob asks, and press a again" {
+		t.Error(m.status)
+	}
+	m.targetSince = time.Now().Add(-settled)
+	if m.answer("a") == nil {
+		t.Error("it is not answered")
+	}
+	m.take(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // the first was answered elsewhere
+	if m.answer("a") != nil || m.target != "two" {
+		t.Error("the next one is answered unread")
+	}
 }
 
 // Mail is answered, acknowledged, marked and searched; a draft is kept until it is sent; an editor may write it.
