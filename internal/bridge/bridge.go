@@ -17,6 +17,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -42,7 +43,6 @@ const (
 	ackWait    = 20 * time.Second // after which the server delivers again
 	maxTries   = 10               // of one message; then it goes to bad
 	apiTimeout = 5 * time.Second
-	maxTitle   = 100
 )
 
 // Bridge is this machine's end for one team. Run or Once may be called by one goroutine.
@@ -93,7 +93,7 @@ func (t Transfer) String() string {
 }
 
 func (b *Bridge) report(t Transfer) {
-	t.Title = letter.Clip(t.Title, maxTitle)
+	t.Title = letter.Clip(t.Title, 100)
 	b.Report(t)
 }
 
@@ -111,10 +111,11 @@ func (b *Bridge) who(a wire.Address) string {
 func (b *Bridge) Once(ctx context.Context) error {
 	return b.locked(ctx, func() error {
 		err := b.connect(ctx)
+		if err != nil {
+			return err
+		}
 		for _, step := range []func(context.Context) error{b.send, b.receive, b.takeAgain, b.sendStages, b.send, b.sendRows, b.receiveRows} {
-			if err == nil {
-				err = step(ctx)
-			}
+			err = cmp.Or(err, step(ctx)) // one that fails keeps back no other
 		}
 		return err
 	})
@@ -122,7 +123,7 @@ func (b *Bridge) Once(ctx context.Context) error {
 
 // Run carries over what comes until the context ends. Where the server is away it is tried again.
 func (b *Bridge) Run(ctx context.Context) error {
-	b.again = make(chan struct{}, 1)
+	b.again = make(chan struct{}, 8) // one for each that may wait
 	return b.locked(ctx, func() error { return b.repeat(ctx, b.again, maxPause, b.serve) })
 }
 
@@ -145,27 +146,28 @@ func (b *Bridge) locked(ctx context.Context, f func() error) error {
 }
 
 // repeat calls f now, when something has changed, and after every at the latest, until the context ends or f
-// returns a *LeaseError. What goes wrong is said once, and tried again after a pause that grows.
+// returns a *LeaseError. What goes wrong is said once, and tried again after a time that grows.
 func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time.Duration, f func(context.Context) error) error {
-	for pause, told := time.Second, ""; ; {
-		began := time.Now()
+	for backoff, told := time.Second, ""; ; {
+		began, wait, again := time.Now(), every, (chan struct{})(nil)
 		err := f(ctx)
 		if other := (*LeaseError)(nil); ctx.Err() != nil || errors.As(err, &other) {
 			return errors.Join(ctx.Err(), err)
 		}
 		if err == nil || time.Since(began) > maxPause { // it went well for a while
-			pause, told = time.Second, ""
+			backoff, told = time.Second, ""
 		}
-		wait, wake := every, changed
 		if err != nil {
 			if err.Error() != told {
 				told = err.Error()
 				b.say("%v", err)
 			}
-			wait, wake, pause = pause, b.again, min(2*pause, maxPause)
+			wait, again, backoff = backoff, b.again, min(2*backoff, maxPause)
+			pause(ctx, time.Second) // what comes meanwhile may be all right, but is not tried more often
 		}
 		select {
-		case <-wake:
+		case <-changed:
+		case <-again:
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
@@ -236,9 +238,8 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 			}),
 			nats.ReconnectHandler(func(*nats.Conn) {
 				b.say("connected to %s again", b.server())
-				select {
-				case b.again <- struct{}{}:
-				default:
+				for range cap(b.again) - len(b.again) {
+					b.again <- struct{}{}
 				}
 			}),
 		}
@@ -308,7 +309,7 @@ func (b *Bridge) subject(host wire.Name) string {
 	return fmt.Sprintf("atm.%s.mail.%s", b.Team.Name, host)
 }
 
-var password = regexp.MustCompile(`//[^/@,]*@`)
-
-// server is the server's URL as it may be shown.
-func (b *Bridge) server() string { return password.ReplaceAllString(b.URL, "//") }
+// server is the server's URL as it may be shown: without a password.
+func (b *Bridge) server() string {
+	return regexp.MustCompile(`//[^/@,]*@`).ReplaceAllString(b.URL, "//")
+}

@@ -246,6 +246,35 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 		must(t, err)
 		f.Close()
 	}
+	// An object that is only a name, as a Put that failed may leave it, is stored again.
+	objects, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_atm_main_files")
+	must(t, err)
+	must(t, objects.Purge(t.Context(), jetstream.WithPurgeSubject("$O.atm_main_files.C.>")))
+	must(t, os.Remove(build.Team.Dir().Join(mailbox.FilesDir+"/"+file.SHA256)))
+	laptop.send("alice", "carol@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
+	must(t, onceEach(laptop, build))
+	if len(build.unread("carol")) != 2 {
+		t.Errorf("carol has %d; said:\n%s", len(build.unread("carol")), build.log())
+	}
+}
+
+// What a Put that failed has left of an object, its name, is no attachment.
+func TestObjectWithoutChunks(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	file, err := laptop.Team.Attach("noise", strings.NewReader("noise"))
+	must(t, err)
+	attach := func(m *wire.Message) { m.Attachments = []wire.Attachment{file} }
+	laptop.send("alice", "bob@main.build", attach)
+	must(t, onceEach(laptop))
+	stream, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_"+laptop.stream()+"_files")
+	must(t, err)
+	must(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("$O.*.C.>")))
+	laptop.send("alice", "carol@main.build", attach)
+	must(t, onceEach(laptop, build))
+	if len(build.unread("bob")) != 1 || len(build.unread("carol")) != 1 {
+		t.Errorf("not delivered; said:\n%s", build.log())
+	}
 }
 
 // A second envelope with the same id, in whatever window, is the same message.
@@ -254,7 +283,7 @@ func TestOnceEach(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	laptop.send("alice", "bob@main.build", nil)
 	id := laptop.waiting("build")[0]
-	file := laptop.Team.Dir().Join(outbox("build") + "/" + string(id) + ".json")
+	file := filepath.Join(laptop.Team.Outbox(wire.Address{Host: "build"}).Path(), "new", string(id)+".json")
 	data, err := os.ReadFile(file)
 	must(t, err)
 	for range 3 {

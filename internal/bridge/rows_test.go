@@ -141,7 +141,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	answer("tc-2")
 	check("another question", 1, "not open any more")
 	id := answer("tc-1")
-	file := laptop.Team.Dir().Join(outbox("build") + "/" + string(id) + ".json")
+	file := laptop.Team.Dir().Join(".bridge/build/new/" + string(id) + ".json")
 	data, err := os.ReadFile(file)
 	must(t, err)
 	check("named", 0, "")

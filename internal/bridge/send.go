@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,15 +20,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// outbox is where mail for a host lies.
-func outbox(host wire.Name) string { return path.Join(mailbox.BridgeDir, string(host), "new") }
-
 // addOutboxes watches the outboxes. An outbox is made by the first message for its host.
 func (b *Bridge) addOutboxes(w *watcher.Dirs) {
 	w.Add(b.Team.Dir().Join(mailbox.BridgeDir))
 	hosts, _ := b.Root.Keys.Hosts() // where they cannot be read, send says so
 	for _, host := range hosts {
-		w.Add(path.Dir(b.Team.Dir().Join(outbox(host))), b.Team.Dir().Join(outbox(host)))
+		path := b.Team.Outbox(wire.Address{Host: host}).Path()
+		w.Add(path, path+"/new")
 	}
 }
 
@@ -139,11 +136,10 @@ func (b *Bridge) explain(err error) error {
 // chunks, and may leave the object's name behind.
 func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader) error {
 	info, err := b.files.GetInfo(ctx, sha256)
-	isWhole := false
-	if err == nil {
-		isWhole, err = b.hasChunks(ctx, info)
+	if err == nil && b.hasChunks(ctx, info) {
+		return nil
 	}
-	if !isWhole && (err == nil || errors.Is(err, jetstream.ErrObjectNotFound)) {
+	if err == nil || errors.Is(err, jetstream.ErrObjectNotFound) {
 		_, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content)
 	}
 	if err != nil {
@@ -152,12 +148,11 @@ func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader
 	return nil
 }
 
-func (b *Bridge) hasChunks(ctx context.Context, info *jetstream.ObjectInfo) (bool, error) {
+func (b *Bridge) hasChunks(ctx context.Context, info *jetstream.ObjectInfo) bool {
+	subject, state := "$O."+info.Bucket+".C."+info.NUID, &jetstream.StreamInfo{}
 	stream, err := b.js.Stream(ctx, "OBJ_"+info.Bucket)
-	if err != nil {
-		return false, err
+	if err == nil {
+		state, err = stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 	}
-	subject := "$O." + info.Bucket + ".C." + info.NUID
-	state, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
-	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks), err
+	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks)
 }

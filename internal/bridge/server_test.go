@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -280,6 +281,32 @@ func TestNotAccepted(t *testing.T) {
 	if e, err := build.Team.Box("bob").Log().Newest(5); err != nil || len(e) != 2 || e[1].Kind != wire.EventStage || e[1].Field("stage") != "stored" {
 		t.Errorf("stages: %+v, %v", e, err)
 	}
+}
+
+// A message that cannot go keeps back no other, and nothing that comes.
+func TestOneThatCannotGo(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	build.send("bob", "alice@main.laptop", nil)
+	must(t, onceEach(build))
+	file, err := laptop.Team.Attach("notes", strings.NewReader("notes"))
+	must(t, err)
+	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
+	must(t, os.Remove(laptop.Team.Dir().Join(mailbox.FilesDir+"/"+file.SHA256)))
+	laptop.send("alice", "bob@main.build", nil)
+	if err := onceEach(laptop); err == nil || !strings.Contains(err.Error(), `attachment "notes": its content is not here`) {
+		t.Errorf("sent: %v", err)
+	}
+	must(t, onceEach(build))
+	if len(laptop.waiting("build")) != 1 || len(build.unread("bob")) != 1 || len(laptop.unread("alice")) != 1 {
+		t.Errorf("%d wait, bob has %d, alice %d", len(laptop.waiting("build")), len(build.unread("bob")), len(laptop.unread("alice")))
+	}
+	// Also while the bridge stays.
+	laptop.run()
+	build.run()
+	laptop.eventually("told that it cannot go", func() bool { return strings.Count(laptop.log(), "its content is not here") == 1 })
+	laptop.send("alice", "bob@main.build", nil)
+	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 2 })
 }
 
 // Mail for somebody who is not there comes back.

@@ -56,13 +56,11 @@ func (b *Bridge) writeReceipt(r *receipt) error {
 // got: that is no reason to refuse it.
 func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) {
 	r := &receipt{Sender: m.From.String(), At: time.Now().UTC(), RequiresAck: m.RequiresAck, id: m.ID, recipient: recipient}
-	if m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice {
-		return // nobody asks
-	}
-	if there, err := b.Team.Dir().Exists(r.file()); err != nil || there || b.Team.Dir().MkdirAll(receivedDir) != nil {
+	there, err := b.Team.Dir().Exists(r.file())
+	if m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice || there { // of an ack nobody asks
 		return
 	}
-	if err := b.writeReceipt(r); err != nil {
+	if err = cmp.Or(err, b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(r)); err != nil {
 		b.say("%v", err)
 	}
 }

@@ -267,7 +267,7 @@ func (w *world) read(h *host) {
 	byID := map[string]*message{}
 	for !w.over.Load() {
 		for _, agent := range h.members {
-			h.atm(0, "", "read", "--as", agent)
+			h.atm(0, "", "read", "--limit", "0", "--as", agent)
 			owed, _ := filepath.Glob(filepath.Join(h.team(), agent, "inbox/cur/*.json"))
 			for _, path := range owed {
 				id := strings.TrimSuffix(filepath.Base(path), ".json")

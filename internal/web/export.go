@@ -34,8 +34,8 @@ func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	list, threads := [][2]string{{"team"}, {"mail"}, {"timeline"}, {"search"}}, map[string]bool{}
-	for _, name := range s.Names() {
-		list = append(list, [2]string{"agent", string(name)})
+	for _, m := range pages.newPage(ctx, "team").Room.Members {
+		list = append(list, [2]string{"agent", string(m.Name)})
 	}
 	for i := 0; i < len(list); i++ {
 		p := pages.newPage(ctx, list[i][0])

@@ -303,17 +303,16 @@ func (p *page) fillAgent(name wire.Name) (err error) {
 			p.Waiting = append(p.Waiting, q)
 		}
 	}
-	if p.Turns, err = p.server.Turns(name, mostTurns); err != nil {
-		return err
+	if p.fillScreen(); member.Host == "" {
+		p.Turns, err = p.server.Turns(name, mostTurns)
 	}
 	slices.Reverse(p.Turns)
-	p.fillScreen()
-	return nil
+	return err
 }
 
 func (p *page) fillScreen() {
 	if !p.Member.Running {
-		p.NoScreen = fmt.Sprintf("atm does not run %s: there is no screen to show.", p.Member.Name)
+		p.NoScreen = fmt.Sprintf("atm does not run %s on this machine: there is no screen to show.", p.Member.Name)
 		return
 	}
 	screen, err := p.screen(p.Member.Name)

@@ -85,7 +85,7 @@ func newTimeline(now time.Time, lanes []room.Lane, sent []*mailbox.Item, team wi
 		from, isMember := at[it.From.Agent]
 		for _, a := range it.To {
 			to, alsoMember := at[a.Agent]
-			if !isMember || !alsoMember || from == to || a.Team != team {
+			if !isMember || !alsoMember || from == to || a.Team != team || a.Host != "" {
 				continue
 			}
 			title := fmt.Sprintf("%s %s to %s: %s", it.SentAt.Local().Format("15:04:05"), it.From.Agent, a.Agent, letter.Escape(letter.Clip(it.Title(), 80)))

@@ -263,8 +263,17 @@ func TestExport(t *testing.T) {
 	s := newTeam(t, "alice", "bob", "me")
 	s.atm("send", "me", "--as", "alice", "--", hostile[0])
 	s.atm("send", "bob", "between others", "--as", "alice")
+	now := time.Now().UTC().Format(time.RFC3339) // and a member on another machine
+	rows := `{"host":"build","at":"` + now + `","received_at":"` + now + `","members":[{"name":"dora","kind":"agent","state":"blocked",
+		"questions":[{"id":"01a1f988-a192-7149-befa-09c1aa2f2250","agent":"dora","kind":"permission","tool":"Bash","prompt":"Run it?","running":true}]}]}`
+	if err := os.MkdirAll(filepath.Join(s.dir, ".atm/main/.bridge/rows"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, ".atm/main/.bridge/rows/build.json"), []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	dir := filepath.Join(s.dir, "record")
-	if got := s.atm("web", "--export", dir); !strings.Contains(got, "may hold secrets") || !strings.Contains(got, "index.html: 9 pages") {
+	if got := s.atm("web", "--export", dir); !strings.Contains(got, "may hold secrets") || !strings.Contains(got, "index.html: 10 pages") {
 		t.Error(got)
 	}
 	entries, err := os.ReadDir(dir)
@@ -289,8 +298,8 @@ func TestExport(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, "between others") {
-		t.Error("a message is on no page")
+	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, "between others") || !strings.Contains(all, "dora@build</a> wants to run") {
+		t.Error("a message is on no page: ", regexp.MustCompile(`(?s)<h3>.*?</h3>`).FindAllString(all, -1))
 	}
 	if out, err := s.command("web", "--export", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty") {
 		t.Errorf("%v %s", err, out)

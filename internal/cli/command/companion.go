@@ -34,7 +34,7 @@ var CompanionFlags = map[string][]cli.Flag{
 	"bridge": {
 		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several with commas between (team.toml: nats)"},
 		&cli.StringFlag{Name: "creds", Usage: "a `FILE` of credentials for it (team.toml: creds)"},
-		&cli.StringFlag{Name: "host", Usage: "what this machine is called, `NAME` (team.toml: host)"},
+		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (team.toml: host)"},
 		&cli.BoolFlag{Name: "once", Usage: "send and fetch what is there, and end"},
 	},
 	"web": {

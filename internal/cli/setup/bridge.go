@@ -20,7 +20,7 @@ var BridgeCommands = []*cli.Command{{
 	UsageText: "atm bridge keygen --host laptop",
 	Description: "Again: says it again. An atm from before there were other machines refuses the root from then on.\n" +
 		"The key lies in your configuration directory, never in the root.",
-	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "what this machine is called, a `NAME` as of an agent (default: host in team.toml)"}},
+	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "this machine's `NAME`, as of an agent (default: host in team.toml)"}},
 	Action: command.With(openBridge, keygen),
 }, {
 	Name: "trust", ArgsUsage: "HOST KEY", Usage: "trust a machine's key: its mail comes, and mail goes there",
