@@ -78,7 +78,7 @@ type model struct {
 func newModel(ctx context.Context, r *room.Room) *model {
 	s, _ := r.Snapshot()
 	return &model{
-		ctx: ctx, room: r, now: time.Now(), seen: s, width: 80, height: 24, focus: middlePane,
+		ctx: ctx, room: r, now: time.Now(), seen: s, focus: middlePane,
 		pages: []*page{{kind: mailPage}}, drafts: map[string]draft{}, status: "looking…",
 	}
 }

@@ -50,6 +50,9 @@ func (m *model) writingHeight() int {
 }
 
 func (m *model) View() tea.View {
+	if m.width == 0 {
+		return tea.View{AltScreen: true} // how large the terminal is comes first
+	}
 	_, height := m.bodySize()
 	lines := append([]string{m.header()}, m.waitingLines()...)
 	left, middle := m.memberLines(height), m.middleLines(height)

@@ -48,15 +48,14 @@ type gate struct {
 
 	cookie, csrf string
 	foreign      *http.CrossOriginProtection
-	mu           sync.Mutex
-	used         map[string]bool // tokens
+	used         sync.Map // tokens
 }
 
 func newGate(at net.Addr, cert *x509.Certificate, csrf string, behind http.Handler) *gate {
 	host, port, _ := net.SplitHostPort(at.String())
 	g := &gate{
 		Handler: behind, host: host, port: port, cert: cert, cookie: rand.Text(), csrf: csrf,
-		foreign: http.NewCrossOriginProtection(), used: map[string]bool{},
+		foreign: http.NewCrossOriginProtection(),
 	}
 	g.Key, g.URL = rand.Text(), "http://"+at.String()
 	if cert != nil {
@@ -70,12 +69,12 @@ func newGate(at net.Addr, cert *x509.Certificate, csrf string, behind http.Handl
 
 // isToken reports whether a token is a good one that nobody has used; now somebody has.
 func (g *gate) isToken(token string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	n := len(rand.Text())
-	isNew := len(token) > n && isSame(token[n:], g.sign(token[:n])) && !g.used[token]
-	g.used[token] = g.used[token] || isNew
-	return isNew
+	if len(token) <= n || !isSame(token[n:], g.sign(token[:n])) {
+		return false
+	}
+	_, isUsed := g.used.LoadOrStore(token, true)
+	return !isUsed
 }
 
 // isHost reports whether a Host header names this server. Another one means that somebody has made a name of

@@ -276,17 +276,13 @@ func (p *page) fillThread(ctx context.Context, id wire.ID) error {
 // steps say how far a message has got with each recipient.
 func steps(traces []teams.DeliveryTrace) (out []string) {
 	for _, t := range traces {
-		var reached []string
+		line := t.To + ":"
 		for _, s := range t.Stages {
 			if s.Evidence != nil {
-				reached = append(reached, strings.ReplaceAll(s.Stage, "_", " "))
+				line += " " + strings.ReplaceAll(s.Stage, "_", " ") + ","
 			}
 		}
-		line := t.To + ": " + strings.Join(reached, ", ")
-		if t.Gate != "" {
-			line += "; " + t.Gate
-		}
-		out = append(out, letter.Escape(line))
+		out = append(out, letter.Escape(strings.TrimSuffix(line+" "+t.Gate, ", ")))
 	}
 	return out
 }
