@@ -112,6 +112,9 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, 
 	}
 	ack, err := b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
 		jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)), jetstream.WithExpectStream(b.stream()))
+	if err != nil {
+		return nil, b.explain(err)
+	}
 	return func() error {
 		select {
 		case <-ack.Ok():
@@ -121,7 +124,7 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, 
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}, err
+	}, nil
 }
 
 // explain says in our words that the stream or a bucket is full.
