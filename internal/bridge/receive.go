@@ -263,8 +263,10 @@ func (b *Bridge) notify(ctx context.Context, m *wire.Message, from wire.Address,
 	if err != nil {
 		return err
 	}
+	here := from
+	here.Host = b.Host // two hosts may each return the same message
 	notice := &wire.Message{
-		ID: wire.Derive(what, m.ID, from), Type: wire.TypeNotice, From: from, To: []wire.Address{m.From}, InReplyTo: m.ID,
+		ID: wire.Derive(what, m.ID, here), Type: wire.TypeNotice, From: from, To: []wire.Address{m.From}, InReplyTo: m.ID,
 		Thread: m.ThreadID(), Subject: subject, Body: body, ReplyWanted: "no", SentAt: time.Now().UTC(),
 	}
 	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Given: true}

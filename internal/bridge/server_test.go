@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -321,6 +322,17 @@ func TestNobodyThere(t *testing.T) {
 	}
 	if n, _, err := build.Team.BadReasons(); n != 0 || err != nil {
 		t.Errorf("bad: %d, %v", n, err)
+	}
+	// Two hosts that return one message are two.
+	cloud := newMachine(t, laptop.URL, "cloud")
+	allTrust(t, laptop, cloud)
+	both := []wire.Address{{Agent: "zed", Team: "main", Host: "build"}, {Agent: "zed", Team: "main", Host: "cloud"}}
+	o := &teams.Outgoing{From: laptop.Team.Box("alice"), To: both, Message: &wire.Message{Body: "hi"}}
+	must(t, laptop.Root.PrepareAll(o))
+	mailbox.Deliver(t.Context(), o.Post)
+	must(t, onceEach(laptop, build, cloud, laptop))
+	if got := laptop.unread("alice"); len(got) != 3 {
+		t.Errorf("alice got %+v", got)
 	}
 }
 
