@@ -183,14 +183,28 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 			} else if errors.Is(o.Err, mailbox.ErrNoAgent) {
 				o.Err = b.giveBack(ctx, m, name)
 			} else if o.Err == nil {
-				if !o.Known {
+				if o.Err = b.checkKnown(m, o); !o.Known {
 					b.report(Transfer{Kind: "received", ID: m.ID, Host: in.FromHost, From: b.who(m.From), To: string(name), Title: m.Title()})
 				}
-				o.Err = b.noteReceived(m, name) // else it comes again, and is known
+				if o.Err == nil {
+					o.Err = b.noteReceived(m, name) // else it comes again, and is known
+				}
 			}
 			in.err = cmp.Or(in.err, o.Err)
 		}
 	}
+}
+
+// checkKnown is nil if what was there before is the message, and not another's that has taken its id.
+func (b *Bridge) checkKnown(m *wire.Message, o mailbox.Outcome) error {
+	if !o.Known {
+		return nil
+	}
+	it, err := o.Box.Get(m.ID)
+	if err == nil && it.From != m.From {
+		return bad("its id is taken by a message of %s", b.who(it.From))
+	}
+	return err
 }
 
 // prepare checks a message, brings its attachments here, and says whom it is for.
