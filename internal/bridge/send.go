@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +91,7 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 			f, err = b.Team.Attachment(a)
 		}
 		if err == nil {
-			err = b.putObject(ctx, a.SHA256, f)
+			err = b.putObject(ctx, a.SHA256, a.Size, f)
 			f.Close()
 		}
 	}
@@ -106,7 +107,7 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, 
 	e.Object = len(e.Content) > min(maxInline, int(b.conn.MaxPayload())-2*maxHeader)
 	data := e.Sign(b.key)
 	if e.Object {
-		if err := b.putObject(ctx, e.SHA256, bytes.NewReader(e.Content)); err != nil {
+		if err := b.putObject(ctx, e.SHA256, e.Size, bytes.NewReader(e.Content)); err != nil {
 			return nil, err
 		}
 	}
@@ -136,11 +137,14 @@ func (b *Bridge) explain(err error) error {
 }
 
 // putObject stores content under the name of its SHA-256, unless it is there, whole: a Put that fails takes back its
-// chunks, and may leave the object's name behind.
-func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader) error {
+// chunks, and may leave the object's name behind; and anybody may have stored something else.
+func (b *Bridge) putObject(ctx context.Context, sha256 string, size int64, content io.Reader) error {
 	info, err := b.files.GetInfo(ctx, sha256)
-	if err == nil && b.hasChunks(ctx, info) {
-		return nil
+	if err == nil {
+		sum, _ := jetstream.DecodeObjectDigest(info.Digest)
+		if hex.EncodeToString(sum) == sha256 && info.Size == uint64(size) && b.hasChunks(ctx, info) {
+			return nil
+		}
 	}
 	if err == nil || errors.Is(err, jetstream.ErrObjectNotFound) {
 		_, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content)
