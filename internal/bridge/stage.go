@@ -59,7 +59,13 @@ func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) error {
 	if m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice || there { // of an ack nobody asks
 		return nil
 	}
-	return cmp.Or(err, b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(r))
+	if err == nil {
+		err = b.Team.Dir().MkdirAll(receivedDir)
+	}
+	if err == nil {
+		err = b.writeReceipt(r)
+	}
+	return err
 }
 
 // receipts are those that are open, by recipient. One that is a week old is forgotten.
@@ -190,7 +196,7 @@ func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 		}
 	}
 	for name, some := range events {
-		err := b.Team.Box(name).Log().Append(ctx, some...)
+		err := b.Team.Box(name).Log().AppendSync(ctx, some...)
 		if err == nil || errors.Is(err, mailbox.ErrNoAgent) { // who is not there is not told
 			continue
 		}
