@@ -130,7 +130,7 @@ func (r *Rows) shown(m Row, now time.Time) Row {
 		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: "unknown", TurnStatus: "unknown", Activity: "unknown", Unread: m.Unread, Owed: m.Owed}
 	}
 	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
-	m.Name, m.Host, m.SeenAt = name, r.Host, moment(r.ReceivedAt)
+	m.Name, m.Host, m.SeenAt, m.Clock = name, r.Host, moment(r.ReceivedAt), ""
 	if slip := r.At.Sub(r.ReceivedAt); slip.Abs() > clockSlip {
 		m.Clock = letter.Span(slip.Abs()) + map[bool]string{true: " ahead", false: " behind"}[slip > 0]
 	}
