@@ -185,8 +185,8 @@ func pause(ctx context.Context, d time.Duration) {
 // watch is repeat for a change in directories, which add names each time.
 func (b *Bridge) watch(ctx context.Context, every time.Duration, add func(*watcher.Dirs), f func(context.Context) error) error {
 	dirs, err := watcher.OpenDirs()
-	if err != nil {
-		return err
+	if err != nil { // an event is only a hint
+		return b.repeat(ctx, nil, lookEvery, f)
 	}
 	defer dirs.Close()
 	return b.repeat(ctx, dirs.Changed(), every, func(ctx context.Context) error {
