@@ -210,6 +210,9 @@ func (b *Bridge) checkKnown(m *wire.Message, o mailbox.Outcome) error {
 // prepare checks a message, brings its attachments here, and says whom it is for.
 func (b *Bridge) prepare(ctx context.Context, in *incoming) (*mailbox.Post, error) {
 	m, err := wire.Decode(in.Content)
+	if err == nil {
+		err = teams.GivenID(m.ID)
+	}
 	switch {
 	case err != nil:
 		return nil, badError{err}

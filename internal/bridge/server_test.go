@@ -239,6 +239,7 @@ func TestNotAccepted(t *testing.T) {
 		"of a member here":         {laptop.sign(&Envelope{ToHost: "build"}, mail("carol@main", "bob@main.build", "")), "signed a message from carol@main"},
 		"no message":               {laptop.sign(&Envelope{ToHost: "build"}, "[]"), "not a JSON object"},
 		"another id inside":        {laptop.sign(&Envelope{ToHost: "build"}, strings.ReplaceAll(good, "%s", string(wire.NewID()))), "the message inside is"},
+		"an id of next year":       {laptop.sign(&Envelope{ToHost: "build", ID: "03a1f859-f5a6-728f-8e26-bc745809e3b4"}, good), "more than a day ahead of the clock"},
 		"for a path":               {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "../../x@main.build", "")), "is not a name"},
 		"for nobody here":          {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main", "")), "nobody here"},
 		"an attachment's path": {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main.build",
