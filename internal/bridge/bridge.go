@@ -1,7 +1,9 @@
 // Package bridge carries the mail of a team between the machines that it lives on, through NATS JetStream. What
 // replicates is the server's; here is only what crosses the edge of a root, in both directions.
 //
-//	<team>/.bridge/<host>/new/<id>.json       mail for a host, until the server has acknowledged it
+//	<team>/.bridge/<host>/new/<id>.json       mail for a host, that can be withdrawn
+//	<team>/.bridge/<host>/cur/<id>.json       being sent, until the server has acknowledged it
+//	<team>/.bridge/<host>/withdrawn/          what will not be sent
 //	<team>/.bridge/received/<id>.<agent>      mail of other hosts whose way the sender is told of
 //	<team>/.bridge/rows/<host>.json           how another host's members are
 //	<team>/.bridge/bad/<sha256>               envelopes that were not accepted, with <sha256>.reason
@@ -63,6 +65,7 @@ type Bridge struct {
 	consumer jetstream.Consumer
 	files    jetstream.ObjectStore
 	keys     jetstream.KeyValue
+	run      wire.ID       // this process's, in the lease
 	leased   uint64        // the lease's revision; 0: we do not have it
 	again    chan struct{} // the connection is there again; nil in Once
 	rowsTold sync.Map      // what is wrong with a host's rows

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ const (
 type lease struct {
 	Machine string    `json:"machine"`
 	PID     int       `json:"pid"`
+	Run     wire.ID   `json:"run"` // a pid may be the same in two containers
 	Root    string    `json:"root"`
 	At      time.Time `json:"at"`
 }
@@ -41,7 +43,8 @@ func (e *LeaseError) Error() string {
 // takeLease takes the lease of this host, or renews it. One that is there is taken over if it is dead, or if its
 // bridge ran in this root, whose lock we hold. A *LeaseError else.
 func (b *Bridge) takeLease(ctx context.Context) error {
-	key, mine, other := "lease."+string(b.Host), lease{PID: os.Getpid(), Root: b.Root.Path, At: time.Now().UTC()}, lease{}
+	b.run = cmp.Or(b.run, wire.NewID())
+	key, mine, other := "lease."+string(b.Host), lease{PID: os.Getpid(), Run: b.run, Root: b.Root.Path, At: time.Now().UTC()}, lease{}
 	mine.Machine, _ = os.Hostname()
 	value, err := json.Marshal(mine)
 	if err != nil {
@@ -52,10 +55,11 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		b.leased, err = b.keys.Create(ctx, key, value)
 	case err == nil:
-		json.Unmarshal(entry.Value(), &other)                                          // who it is is only said
-		isOwn := b.leased == 0 || other.PID == mine.PID || entry.Revision() < b.leased // of a server that is behind
-		isHere := other.Machine == mine.Machine && other.Root == mine.Root && isOwn
-		if !isHere {
+		json.Unmarshal(entry.Value(), &other) // what is no lease is another's
+		isOurs := other.Run == b.run          // perhaps renewed without our knowing
+		wasKilled := b.leased == 0 && other.Machine == mine.Machine && other.Root == mine.Root
+		isBehind := entry.Revision() < b.leased // the server that was asked: Update says whether it is ours still
+		if !isOurs && !wasKilled && !isBehind {
 			now, err := b.serverTime(ctx)
 			if err != nil {
 				return err
