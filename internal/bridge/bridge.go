@@ -64,7 +64,7 @@ type Bridge struct {
 	js       jetstream.JetStream
 	consumer jetstream.Consumer
 	files    jetstream.ObjectStore
-	keys     jetstream.KeyValue
+	bucket   jetstream.KeyValue
 	run      wire.ID       // this process's, in the lease
 	leased   uint64        // the lease's revision; 0: we do not have it
 	again    chan struct{} // the connection is there again; nil in Once
@@ -295,10 +295,10 @@ func (b *Bridge) open(ctx context.Context) error {
 		b.files, err = b.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name + "_files", Replicas: replicas})
 	}
 	if err == nil {
-		b.keys, err = b.js.KeyValue(ctx, name)
+		b.bucket, err = b.js.KeyValue(ctx, name)
 	}
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		b.keys, err = b.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, Replicas: replicas})
+		b.bucket, err = b.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, Replicas: replicas})
 	}
 	if err != nil {
 		return fmt.Errorf("open the stream %s and its buckets: %w", name, err)

@@ -50,10 +50,10 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entry, err := b.keys.Get(ctx, key)
+	entry, err := b.bucket.Get(ctx, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		b.leased, err = b.keys.Create(ctx, key, value)
+		b.leased, err = b.bucket.Create(ctx, key, value)
 	case err == nil:
 		json.Unmarshal(entry.Value(), &other) // what is no lease is another's
 		isOurs := other.Run == b.run          // perhaps renewed without our knowing
@@ -68,7 +68,7 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 				return &LeaseError{b.Host, other, age}
 			}
 		}
-		b.leased, err = b.keys.Update(ctx, key, value, max(entry.Revision(), b.leased))
+		b.leased, err = b.bucket.Update(ctx, key, value, max(entry.Revision(), b.leased))
 	}
 	if err != nil {
 		return fmt.Errorf("take the lease of host %s: %w", b.Host, err)
@@ -79,10 +79,10 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 // serverTime is the time by the server's clock: others differ.
 func (b *Bridge) serverTime(ctx context.Context) (time.Time, error) {
 	probe := "now." + string(b.Host)
-	if _, err := b.keys.Put(ctx, probe, nil); err != nil {
+	if _, err := b.bucket.Put(ctx, probe, nil); err != nil {
 		return time.Time{}, err
 	}
-	now, err := b.keys.Get(ctx, probe)
+	now, err := b.bucket.Get(ctx, probe)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -94,7 +94,7 @@ func (b *Bridge) releaseLease() {
 	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 	defer cancel()
 	if b.leased > 0 {
-		b.keys.Delete(ctx, "lease."+string(b.Host), jetstream.LastRevision(b.leased))
+		b.bucket.Delete(ctx, "lease."+string(b.Host), jetstream.LastRevision(b.leased))
 		b.leased = 0
 	}
 }
