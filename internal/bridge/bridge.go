@@ -309,7 +309,7 @@ func (b *Bridge) open(ctx context.Context) error {
 // The names of a team on the server. A name of ours may stand in a subject as it is.
 func (b *Bridge) stream() string { return "atm_" + string(b.Team.Name) }
 func (b *Bridge) subject(host wire.Name) string {
-	return fmt.Sprintf("atm.%s.mail.%s", b.Team.Name, host)
+	return string("atm." + b.Team.Name + ".mail." + host)
 }
 
 // server is the server's URL as it may be shown: without a password.

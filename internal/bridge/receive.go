@@ -178,33 +178,25 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 		posts = posts[1:]
 		for _, o := range post.Outcomes {
 			name := o.Box.Agent()
+			if o.Known && o.Err == nil {
+				var it *mailbox.Item
+				if it, o.Err = o.Box.Get(m.ID); o.Err == nil && it.From != m.From {
+					o.Err = bad("its id is taken by a message of %s", b.who(it.From))
+				}
+			}
 			if content := (*mailbox.ContentError)(nil); errors.As(o.Err, &content) {
 				o.Err = badError{o.Err}
 			} else if errors.Is(o.Err, mailbox.ErrNoAgent) {
 				o.Err = b.giveBack(ctx, m, name)
 			} else if o.Err == nil {
-				if o.Err = b.checkKnown(m, o); !o.Known {
+				if !o.Known {
 					b.report(Transfer{Kind: "received", ID: m.ID, Host: in.FromHost, From: b.who(m.From), To: string(name), Title: m.Title()})
 				}
-				if o.Err == nil {
-					o.Err = b.noteReceived(m, name) // else it comes again, and is known
-				}
+				o.Err = b.noteReceived(m, name) // else it comes again, and is known
 			}
 			in.err = cmp.Or(in.err, o.Err)
 		}
 	}
-}
-
-// checkKnown is nil if what was there before is the message, and not another's that has taken its id.
-func (b *Bridge) checkKnown(m *wire.Message, o mailbox.Outcome) error {
-	if !o.Known {
-		return nil
-	}
-	it, err := o.Box.Get(m.ID)
-	if err == nil && it.From != m.From {
-		return bad("its id is taken by a message of %s", b.who(it.From))
-	}
-	return err
 }
 
 // prepare checks a message, brings its attachments here, and says whom it is for.

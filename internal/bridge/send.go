@@ -140,11 +140,8 @@ func (b *Bridge) explain(err error) error {
 // chunks, and may leave the object's name behind; and anybody may have stored something else.
 func (b *Bridge) putObject(ctx context.Context, sha256 string, size int64, content io.Reader) error {
 	info, err := b.files.GetInfo(ctx, sha256)
-	if err == nil {
-		sum, _ := jetstream.DecodeObjectDigest(info.Digest)
-		if hex.EncodeToString(sum) == sha256 && info.Size == uint64(size) && b.hasChunks(ctx, info) {
-			return nil
-		}
+	if err == nil && b.isWhole(ctx, info, sha256, size) {
+		return nil
 	}
 	if err == nil || errors.Is(err, jetstream.ErrObjectNotFound) {
 		_, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content)
@@ -155,11 +152,12 @@ func (b *Bridge) putObject(ctx context.Context, sha256 string, size int64, conte
 	return nil
 }
 
-func (b *Bridge) hasChunks(ctx context.Context, info *jetstream.ObjectInfo) bool {
+func (b *Bridge) isWhole(ctx context.Context, info *jetstream.ObjectInfo, sha256 string, size int64) bool {
 	subject, state := "$O."+info.Bucket+".C."+info.NUID, &jetstream.StreamInfo{}
 	stream, err := b.js.Stream(ctx, "OBJ_"+info.Bucket)
 	if err == nil {
 		state, err = stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 	}
-	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks)
+	sum, _ := jetstream.DecodeObjectDigest(info.Digest)
+	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks) && hex.EncodeToString(sum) == sha256 && info.Size == uint64(size)
 }

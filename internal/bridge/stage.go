@@ -56,16 +56,10 @@ func (b *Bridge) writeReceipt(r *receipt) error {
 func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) error {
 	r := &receipt{Sender: m.From.String(), At: time.Now().UTC(), RequiresAck: m.RequiresAck, id: m.ID, recipient: recipient}
 	there, err := b.Team.Dir().Exists(r.file())
-	if m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice || there { // of an ack nobody asks
-		return nil
+	if err != nil || there || m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice { // of an ack nobody asks
+		return err
 	}
-	if err == nil {
-		err = b.Team.Dir().MkdirAll(receivedDir)
-	}
-	if err == nil {
-		err = b.writeReceipt(r)
-	}
-	return err
+	return cmp.Or(b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(r))
 }
 
 // receipts are those that are open, by recipient. One that is a week old is forgotten.
