@@ -32,18 +32,24 @@ func (s *Store) Outboxes() (boxes []*Box, err error) {
 	return boxes, err
 }
 
-// makeOutbox makes an outbox that is not there yet, durably; any other mailbox is left as it is.
+// makeOutbox makes an outbox that is not there yet; any other mailbox is left as it is. tmp is made last: where it is,
+// the rest is known to survive a power cut.
 func (b *Box) makeOutbox() error {
 	root := b.store.root
-	if b.host == "" || root.IsDir(b.in("new")) == nil {
+	if b.host == "" || root.IsDir(b.in("tmp")) == nil {
 		return nil
 	}
-	for _, dir := range []string{"tmp", "cur", "new"} {
+	for _, dir := range []string{"cur", "new"} {
 		if err := root.MkdirAll(b.in(dir)); err != nil {
 			return err
 		}
 	}
-	return cmp.Or(root.Sync(b.in()), root.Sync(BridgeDir), root.Sync("."))
+	for _, dir := range []string{b.in(), BridgeDir, "."} {
+		if err := root.Sync(dir); err != nil {
+			return err
+		}
+	}
+	return root.MkdirAll(b.in("tmp"))
 }
 
 // Outgoing lists what lies in an outbox to be sent, the oldest first, also what was taken and not removed.

@@ -2,9 +2,11 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/agentteammail/atm/wire"
@@ -70,5 +72,34 @@ func TestOutbox(t *testing.T) {
 	os.WriteFile(filepath.Join(bob.Path(), "new", string(torn)+".json"), []byte("{torn"), 0o600)
 	if items, err := bob.TakeOutgoing(t.Context(), []wire.ID{torn, sent[2]}); err == nil || len(items) != 1 {
 		t.Errorf("beside a torn one: %v, %v", items, err)
+	}
+}
+
+// An outbox whose directories could not be synced is none yet: the next message syncs them.
+func TestOutboxIsSynced(t *testing.T) {
+	syncs, fails := 0, true
+	s := openStore(t, scratch(t), func(op, name string) error {
+		if op != "fsync directory" || filepath.Base(name) != BridgeDir {
+			return nil
+		}
+		if syncs++; fails {
+			return syscall.EIO
+		}
+		return nil
+	})
+	bob := s.Outbox(wire.Address{Agent: "bob", Host: "build"})
+	deliver := func() error {
+		p := &Post{Message: &wire.Message{ID: wire.NewID(), From: addr("alice"), To: []wire.Address{bob.Address()}}, To: []*Box{bob}}
+		Deliver(t.Context(), p)
+		return p.Outcomes[0].Err
+	}
+	if err := deliver(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("with a directory that cannot be synced: %v", err)
+	}
+	fails = false
+	for range 2 {
+		if err := deliver(); err != nil || syncs != 2 {
+			t.Errorf("after that: %v, %d syncs", err, syncs)
+		}
 	}
 }

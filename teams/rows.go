@@ -57,16 +57,20 @@ func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 	return r, err
 }
 
-// SaveRows writes what a host has told, unless that is older than what it told within the last minute.
+// SaveRows writes what a host has told, unless that is known already. What is older is refused: anybody who may
+// write to the server can repeat it.
 func (t *Team) SaveRows(r Rows) error {
-	if old, err := t.rowsOf(r.Host); err == nil && old.IsFresh(time.Now()) && !r.At.After(old.At) {
+	file := RowsDir + "/" + string(r.Host) + ".json"
+	if old, err := t.rowsOf(r.Host); err == nil && r.At.Before(old.At) {
+		return fmt.Errorf("older than what %s has told before; if its clock was ahead then, remove %s", r.Host, t.Dir().Join(file))
+	} else if err == nil && r.At.Equal(old.At) {
 		return nil
 	}
 	data, err := json.Marshal(r)
 	if err = cmp.Or(err, t.Dir().MkdirAll(RowsDir)); err != nil {
 		return err
 	}
-	return t.Dir().Replace(RowsDir+"/"+string(r.Host)+".json", append(data, '\n'), false)
+	return t.Dir().Replace(file, append(data, '\n'), false)
 }
 
 // Rows are what the other hosts told last, by host. A file that cannot be read hides no other: an
@@ -130,7 +134,7 @@ func (r *Rows) shown(m Row, now time.Time) Row {
 		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: "unknown", TurnStatus: "unknown", Activity: "unknown", Unread: m.Unread, Owed: m.Owed}
 	}
 	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
-	m.Name, m.Host, m.SeenAt = name, r.Host, moment(r.ReceivedAt)
+	m.Name, m.Host, m.SeenAt, m.Clock = name, r.Host, moment(r.ReceivedAt), ""
 	if slip := r.At.Sub(r.ReceivedAt); slip.Abs() > clockSlip {
 		m.Clock = letter.Span(slip.Abs()) + map[bool]string{true: " ahead", false: " behind"}[slip > 0]
 	}

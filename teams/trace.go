@@ -2,6 +2,7 @@ package teams
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,7 +138,10 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	if err != nil {
 		return
 	}
-	events, _ := team.Box(m.From.Agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
+	var events []wire.Event
+	if m.From.Host == "" {
+		events, _ = team.Box(m.From.Agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
+	}
 	for _, e := range events {
 		isOurs := e.Kind == wire.EventStage && e.Source == "bridge" && e.MessageID() == m.ID && e.Field("to") == t.To
 		for i, s := range t.Stages {
@@ -163,8 +167,11 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 		t.State, t.Gate = mailbox.Owed, fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
 	case t.Reached("stored"):
 		t.State = mailbox.Unread
-	case m.From.Host == "":
+	case m.From.Host != "": // whoever sent it knows
+	case errors.Is(err, mailbox.ErrNotFound):
 		t.Gate = fmt.Sprintf("it has left; host %s has told nothing of it yet", a.Host)
+	default:
+		t.Gate = fmt.Sprintf("whether it has left is not known: %v", err)
 	}
 }
 

@@ -1,7 +1,9 @@
 // Package bridge carries the mail of a team between the machines that it lives on, through NATS JetStream. What
 // replicates is the server's; here is only what crosses the edge of a root, in both directions.
 //
-//	<team>/.bridge/<host>/new/<id>.json       mail for a host, until the server has acknowledged it
+//	<team>/.bridge/<host>/new/<id>.json       mail for a host, that can be withdrawn
+//	<team>/.bridge/<host>/cur/<id>.json       being sent, until the server has acknowledged it
+//	<team>/.bridge/<host>/withdrawn/          what will not be sent
 //	<team>/.bridge/received/<id>.<agent>      mail of other hosts whose way the sender is told of
 //	<team>/.bridge/rows/<host>.json           how another host's members are
 //	<team>/.bridge/bad/<sha256>               envelopes that were not accepted, with <sha256>.reason
@@ -62,7 +64,8 @@ type Bridge struct {
 	js       jetstream.JetStream
 	consumer jetstream.Consumer
 	files    jetstream.ObjectStore
-	keys     jetstream.KeyValue
+	bucket   jetstream.KeyValue
+	run      wire.ID       // this process's, in the lease
 	leased   uint64        // the lease's revision; 0: we do not have it
 	again    chan struct{} // the connection is there again; nil in Once
 	rowsTold sync.Map      // what is wrong with a host's rows
@@ -185,8 +188,8 @@ func pause(ctx context.Context, d time.Duration) {
 // watch is repeat for a change in directories, which add names each time.
 func (b *Bridge) watch(ctx context.Context, every time.Duration, add func(*watcher.Dirs), f func(context.Context) error) error {
 	dirs, err := watcher.OpenDirs()
-	if err != nil {
-		return err
+	if err != nil { // an event is only a hint
+		return b.repeat(ctx, nil, lookEvery, f)
 	}
 	defer dirs.Close()
 	return b.repeat(ctx, dirs.Changed(), every, func(ctx context.Context) error {
@@ -292,10 +295,10 @@ func (b *Bridge) open(ctx context.Context) error {
 		b.files, err = b.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name + "_files", Replicas: replicas})
 	}
 	if err == nil {
-		b.keys, err = b.js.KeyValue(ctx, name)
+		b.bucket, err = b.js.KeyValue(ctx, name)
 	}
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		b.keys, err = b.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, Replicas: replicas})
+		b.bucket, err = b.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, Replicas: replicas})
 	}
 	if err != nil {
 		return fmt.Errorf("open the stream %s and its buckets: %w", name, err)
@@ -306,7 +309,7 @@ func (b *Bridge) open(ctx context.Context) error {
 // The names of a team on the server. A name of ours may stand in a subject as it is.
 func (b *Bridge) stream() string { return "atm_" + string(b.Team.Name) }
 func (b *Bridge) subject(host wire.Name) string {
-	return fmt.Sprintf("atm.%s.mail.%s", b.Team.Name, host)
+	return string("atm." + b.Team.Name + ".mail." + host)
 }
 
 // server is the server's URL as it may be shown: without a password.

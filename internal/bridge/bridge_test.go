@@ -258,15 +258,23 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 	}
 }
 
-// What a Put that failed has left of an object, its name, is no attachment.
-func TestObjectWithoutChunks(t *testing.T) {
+// What anybody has stored under an attachment's name, or a Put that failed has left of it, is no attachment.
+func TestObjectOfThatName(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
 	file, err := laptop.Team.Attach("noise", strings.NewReader("noise"))
 	must(t, err)
 	attach := func(m *wire.Message) { m.Attachments = []wire.Attachment{file} }
+	must(t, laptop.Once(t.Context())) // makes the bucket
+	bucket, err := laptop.connectForTest(t).ObjectStore(t.Context(), laptop.stream()+"_files")
+	must(t, err)
+	_, err = bucket.PutString(t.Context(), file.SHA256, "other") // of the same size
+	must(t, err)
 	laptop.send("alice", "bob@main.build", attach)
 	must(t, onceEach(laptop))
+	if got, err := bucket.GetString(t.Context(), file.SHA256); err != nil || got != "noise" {
+		t.Errorf("the object is %q, %v", got, err)
+	}
 	stream, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_"+laptop.stream()+"_files")
 	must(t, err)
 	must(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("$O.*.C.>")))

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ const (
 type lease struct {
 	Machine string    `json:"machine"`
 	PID     int       `json:"pid"`
+	Run     wire.ID   `json:"run"` // a pid may be the same in two containers
 	Root    string    `json:"root"`
 	At      time.Time `json:"at"`
 }
@@ -41,21 +43,23 @@ func (e *LeaseError) Error() string {
 // takeLease takes the lease of this host, or renews it. One that is there is taken over if it is dead, or if its
 // bridge ran in this root, whose lock we hold. A *LeaseError else.
 func (b *Bridge) takeLease(ctx context.Context) error {
-	key, mine, other := "lease."+string(b.Host), lease{PID: os.Getpid(), Root: b.Root.Path, At: time.Now().UTC()}, lease{}
+	b.run = cmp.Or(b.run, wire.NewID())
+	key, mine, other := "lease."+string(b.Host), lease{PID: os.Getpid(), Run: b.run, Root: b.Root.Path, At: time.Now().UTC()}, lease{}
 	mine.Machine, _ = os.Hostname()
 	value, err := json.Marshal(mine)
 	if err != nil {
 		return err
 	}
-	entry, err := b.keys.Get(ctx, key)
+	entry, err := b.bucket.Get(ctx, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		b.leased, err = b.keys.Create(ctx, key, value)
+		b.leased, err = b.bucket.Create(ctx, key, value)
 	case err == nil:
-		json.Unmarshal(entry.Value(), &other)                                          // who it is is only said
-		isOwn := b.leased == 0 || other.PID == mine.PID || entry.Revision() < b.leased // of a server that is behind
-		isHere := other.Machine == mine.Machine && other.Root == mine.Root && isOwn
-		if !isHere {
+		json.Unmarshal(entry.Value(), &other) // what is no lease is another's
+		isOurs := other.Run == b.run          // perhaps renewed without our knowing
+		wasKilled := b.leased == 0 && other.Machine == mine.Machine && other.Root == mine.Root
+		isBehind := entry.Revision() < b.leased // the server that was asked: Update says whether it is ours still
+		if !isOurs && !wasKilled && !isBehind {
 			now, err := b.serverTime(ctx)
 			if err != nil {
 				return err
@@ -64,7 +68,7 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 				return &LeaseError{b.Host, other, age}
 			}
 		}
-		b.leased, err = b.keys.Update(ctx, key, value, max(entry.Revision(), b.leased))
+		b.leased, err = b.bucket.Update(ctx, key, value, max(entry.Revision(), b.leased))
 	}
 	if err != nil {
 		return fmt.Errorf("take the lease of host %s: %w", b.Host, err)
@@ -75,10 +79,10 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 // serverTime is the time by the server's clock: others differ.
 func (b *Bridge) serverTime(ctx context.Context) (time.Time, error) {
 	probe := "now." + string(b.Host)
-	if _, err := b.keys.Put(ctx, probe, nil); err != nil {
+	if _, err := b.bucket.Put(ctx, probe, nil); err != nil {
 		return time.Time{}, err
 	}
-	now, err := b.keys.Get(ctx, probe)
+	now, err := b.bucket.Get(ctx, probe)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -90,7 +94,7 @@ func (b *Bridge) releaseLease() {
 	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 	defer cancel()
 	if b.leased > 0 {
-		b.keys.Delete(ctx, "lease."+string(b.Host), jetstream.LastRevision(b.leased))
+		b.bucket.Delete(ctx, "lease."+string(b.Host), jetstream.LastRevision(b.leased))
 		b.leased = 0
 	}
 }

@@ -32,7 +32,7 @@ func Main(version string, words []string) int {
 		}
 		var isDone atomic.Bool
 		b := &Bridge{
-			Root: s.Root, Team: s.Team, Host: cmp.Or(wire.Name(c.String("host")), team.Bridge.Host), Replicas: int(team.Bridge.Replicas),
+			Root: s.Root, Team: s.Team, Host: cmp.Or(wire.Name(c.String("host")), s.Host()), Replicas: int(team.Bridge.Replicas),
 			URL: cmp.Or(c.String("nats"), team.Bridge.NATS), Creds: cmp.Or(c.String("creds"), team.Bridge.Creds),
 			Report: func(t Transfer) {
 				isDone.Store(true)
@@ -40,15 +40,16 @@ func Main(version string, words []string) int {
 			},
 			Say: func(line string) { command.Warn(c, "%s", line) },
 		}
-		if own, err := s.Root.Keys.Own(); err == nil && b.Host == "" && len(own) == 1 {
-			b.Host = own[0]
-		}
-		switch _, err := s.Root.Keys.Private(b.Host); {
-		case b.Host == "":
+		if b.Host == "" {
 			return command.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; of several: atm bridge --host NAME")
-		case b.URL == "":
+		}
+		if b.URL == "" {
 			return command.Usage("which server?").WithHint("atm bridge --nats nats://HOST:4222, or nats under [bridge] in team.toml")
-		case errors.Is(err, hostkey.ErrNoKey):
+		}
+		if _, err := hostkey.ParseHost(string(b.Host)); err != nil {
+			return command.Usage("--host: %v", err)
+		}
+		if _, err := s.Root.Keys.Private(b.Host); errors.Is(err, hostkey.ErrNoKey) {
 			return command.NotFound("%w", err).WithHint("atm bridge keygen --host %s", b.Host)
 		}
 		if !c.Bool("once") {

@@ -178,6 +178,12 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 		posts = posts[1:]
 		for _, o := range post.Outcomes {
 			name := o.Box.Agent()
+			if o.Known && o.Err == nil {
+				var it *mailbox.Item
+				if it, o.Err = o.Box.Get(m.ID); o.Err == nil && it.From != m.From {
+					o.Err = bad("its id is taken by a message of %s", b.who(it.From))
+				}
+			}
 			if content := (*mailbox.ContentError)(nil); errors.As(o.Err, &content) {
 				o.Err = badError{o.Err}
 			} else if errors.Is(o.Err, mailbox.ErrNoAgent) {
@@ -196,6 +202,9 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 // prepare checks a message, brings its attachments here, and says whom it is for.
 func (b *Bridge) prepare(ctx context.Context, in *incoming) (*mailbox.Post, error) {
 	m, err := wire.Decode(in.Content)
+	if err == nil {
+		err = teams.GivenID(m.ID)
+	}
 	switch {
 	case err != nil:
 		return nil, badError{err}
@@ -263,8 +272,10 @@ func (b *Bridge) notify(ctx context.Context, m *wire.Message, from wire.Address,
 	if err != nil {
 		return err
 	}
+	here := from
+	here.Host = b.Host // two hosts may each return the same message
 	notice := &wire.Message{
-		ID: wire.Derive(what, m.ID, from), Type: wire.TypeNotice, From: from, To: []wire.Address{m.From}, InReplyTo: m.ID,
+		ID: wire.Derive(what, m.ID, here), Type: wire.TypeNotice, From: from, To: []wire.Address{m.From}, InReplyTo: m.ID,
 		Thread: m.ThreadID(), Subject: subject, Body: body, ReplyWanted: "no", SentAt: time.Now().UTC(),
 	}
 	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Given: true}

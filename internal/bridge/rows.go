@@ -61,7 +61,7 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 		return fmt.Errorf("tell of the members: %w", err)
 	}
 	e := &Envelope{Kind: KindRows, ID: wire.NewID(), Team: b.Team.Name, FromHost: b.Host, At: rows.At, Content: content}
-	if _, err = b.keys.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {
+	if _, err = b.bucket.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {
 		return fmt.Errorf("tell of the members: %w", err)
 	}
 	return unreadable
@@ -77,7 +77,7 @@ func (b *Bridge) receiveRows(ctx context.Context) error {
 		return err
 	}
 	ahead := now.Sub(asked)
-	w, err := b.keys.Watch(ctx, "rows.*", jetstream.IgnoreDeletes())
+	w, err := b.bucket.Watch(ctx, "rows.*", jetstream.IgnoreDeletes())
 	if err != nil {
 		return fmt.Errorf("receive rows: %w", err)
 	}

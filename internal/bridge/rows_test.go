@@ -64,6 +64,30 @@ func TestRowsOfAnotherHost(t *testing.T) {
 	}
 }
 
+// What a host said is shown as known for a minute, and never again when it comes again.
+func TestOldRows(t *testing.T) {
+	t.Parallel()
+	laptop := newMachine(t, "", "laptop", "alice")
+	now := time.Now().UTC()
+	rows := teams.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []teams.Row{{Member: teams.Member{Name: "bob", State: reducer.WordIdle, Clock: "\x1b[2J"}}}}
+	must(t, laptop.Team.SaveRows(rows))
+	again := rows
+	again.ReceivedAt = now
+	must(t, laptop.Team.SaveRows(again))
+	if m, err := laptop.Team.Remote("bob", "build"); err != nil || m.State != reducer.WordUnknown {
+		t.Errorf("bob@build is %+v, %v", m, err)
+	}
+	again.At = now.Add(-time.Second)
+	if err := laptop.Team.SaveRows(again); err == nil || !strings.Contains(err.Error(), "remove ") {
+		t.Errorf("older rows: %v", err)
+	}
+	again.At = now.Add(time.Second)
+	must(t, laptop.Team.SaveRows(again))
+	if m, err := laptop.Team.Remote("bob", "build"); err != nil || m.State != reducer.WordIdle || m.Clock != "" {
+		t.Errorf("bob@build is %+v, %v", m, err)
+	}
+}
+
 // Whoever writes to the bucket tells nothing of a host whose key they do not have.
 func TestForgedRows(t *testing.T) {
 	t.Parallel()
@@ -84,12 +108,12 @@ func TestForgedRows(t *testing.T) {
 	torn := e
 	torn.Content = []byte(`{"host":1}`)
 	for why, data := range map[string][]byte{
-		"not signed by the trusted key": e.Sign(ours),
-		"":                              old.Sign(theirs), // and nothing is wrong with it
-		"and team other":                other.Sign(theirs),
-		"it is mail":                    mail.Sign(theirs),
-		"cannot unmarshal":              torn.Sign(theirs),
-		"no envelope":                   []byte("rows"),
+		"not signed by the trusted key":  e.Sign(ours),
+		"older than what build has told": old.Sign(theirs),
+		"and team other":                 other.Sign(theirs),
+		"it is mail":                     mail.Sign(theirs),
+		"cannot unmarshal":               torn.Sign(theirs),
+		"no envelope":                    []byte("rows"),
 	} {
 		_, err = bucket.Put(t.Context(), "rows.build", data)
 		must(t, err)

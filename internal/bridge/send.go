@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +91,7 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 			f, err = b.Team.Attachment(a)
 		}
 		if err == nil {
-			err = b.putObject(ctx, a.SHA256, f)
+			err = b.putObject(ctx, a.SHA256, a.Size, f)
 			f.Close()
 		}
 	}
@@ -106,12 +107,15 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, 
 	e.Object = len(e.Content) > min(maxInline, int(b.conn.MaxPayload())-2*maxHeader)
 	data := e.Sign(b.key)
 	if e.Object {
-		if err := b.putObject(ctx, e.SHA256, bytes.NewReader(e.Content)); err != nil {
+		if err := b.putObject(ctx, e.SHA256, e.Size, bytes.NewReader(e.Content)); err != nil {
 			return nil, err
 		}
 	}
 	ack, err := b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
 		jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)), jetstream.WithExpectStream(b.stream()))
+	if err != nil {
+		return nil, b.explain(err)
+	}
 	return func() error {
 		select {
 		case <-ack.Ok():
@@ -121,7 +125,7 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, 
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}, err
+	}, nil
 }
 
 // explain says in our words that the stream or a bucket is full.
@@ -133,10 +137,10 @@ func (b *Bridge) explain(err error) error {
 }
 
 // putObject stores content under the name of its SHA-256, unless it is there, whole: a Put that fails takes back its
-// chunks, and may leave the object's name behind.
-func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader) error {
+// chunks, and may leave the object's name behind; and anybody may have stored something else.
+func (b *Bridge) putObject(ctx context.Context, sha256 string, size int64, content io.Reader) error {
 	info, err := b.files.GetInfo(ctx, sha256)
-	if err == nil && b.hasChunks(ctx, info) {
+	if err == nil && b.isWhole(ctx, info, sha256, size) {
 		return nil
 	}
 	if err == nil || errors.Is(err, jetstream.ErrObjectNotFound) {
@@ -148,11 +152,12 @@ func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader
 	return nil
 }
 
-func (b *Bridge) hasChunks(ctx context.Context, info *jetstream.ObjectInfo) bool {
+func (b *Bridge) isWhole(ctx context.Context, info *jetstream.ObjectInfo, sha256 string, size int64) bool {
 	subject, state := "$O."+info.Bucket+".C."+info.NUID, &jetstream.StreamInfo{}
 	stream, err := b.js.Stream(ctx, "OBJ_"+info.Bucket)
 	if err == nil {
 		state, err = stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 	}
-	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks)
+	sum, _ := jetstream.DecodeObjectDigest(info.Digest)
+	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks) && hex.EncodeToString(sum) == sha256 && info.Size == uint64(size)
 }

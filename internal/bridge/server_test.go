@@ -186,7 +186,7 @@ func TestDeadLetter(t *testing.T) {
 	}
 	must(t, laptop.connect(t.Context()))
 	t.Cleanup(func() { laptop.conn.Close() })
-	must(t, laptop.putObject(t.Context(), file.SHA256, strings.NewReader("notes")))
+	must(t, laptop.putObject(t.Context(), file.SHA256, file.Size, strings.NewReader("notes")))
 	_, err = build.Team.RetryBad()
 	must(t, err)
 	must(t, build.takeAgain(t.Context()))
@@ -239,6 +239,7 @@ func TestNotAccepted(t *testing.T) {
 		"of a member here":         {laptop.sign(&Envelope{ToHost: "build"}, mail("carol@main", "bob@main.build", "")), "signed a message from carol@main"},
 		"no message":               {laptop.sign(&Envelope{ToHost: "build"}, "[]"), "not a JSON object"},
 		"another id inside":        {laptop.sign(&Envelope{ToHost: "build"}, strings.ReplaceAll(good, "%s", string(wire.NewID()))), "the message inside is"},
+		"an id of next year":       {laptop.sign(&Envelope{ToHost: "build", ID: "03a1f859-f5a6-728f-8e26-bc745809e3b4"}, good), "more than a day ahead of the clock"},
 		"for a path":               {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "../../x@main.build", "")), "is not a name"},
 		"for nobody here":          {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main", "")), "nobody here"},
 		"an attachment's path": {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main.build",
@@ -281,6 +282,13 @@ func TestNotAccepted(t *testing.T) {
 	if e, err := build.Team.Box("bob").Log().Newest(5); err != nil || len(e) != 2 || e[1].Kind != wire.EventStage || e[1].Field("stage") != "stored" {
 		t.Errorf("stages: %+v, %v", e, err)
 	}
+	// Whoever takes an id first does not make the mail of others vanish.
+	taken := &Envelope{ToHost: "build", ID: wire.NewID()}
+	build.arrives(cloud.sign(taken, mail("carol@main.cloud", "bob@main.build", "")), 1)
+	build.arrives(laptop.sign(&Envelope{ToHost: "build", ID: taken.ID}, good), 1)
+	if got := build.reasons(); got != "its id is taken by a message of carol@cloud" || len(build.unread("bob")) != 2 {
+		t.Errorf("bad: %q; bob has %d", got, len(build.unread("bob")))
+	}
 }
 
 // A message that cannot go keeps back no other, and nothing that comes.
@@ -321,6 +329,10 @@ func TestNobodyThere(t *testing.T) {
 	}
 	if n, _, err := build.Team.BadReasons(); n != 0 || err != nil {
 		t.Errorf("bad: %d, %v", n, err)
+	}
+	// Another host that returns it, too, is another notice.
+	if zed := (wire.Address{Agent: "zed", Team: "main", Host: "build"}); got[0].ID != wire.Derive("returned", id, zed) {
+		t.Errorf("its id is %s", got[0].ID)
 	}
 }
 

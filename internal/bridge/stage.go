@@ -56,10 +56,10 @@ func (b *Bridge) writeReceipt(r *receipt) error {
 func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) error {
 	r := &receipt{Sender: m.From.String(), At: time.Now().UTC(), RequiresAck: m.RequiresAck, id: m.ID, recipient: recipient}
 	there, err := b.Team.Dir().Exists(r.file())
-	if m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice || there { // of an ack nobody asks
-		return nil
+	if err != nil || there || m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice { // of an ack nobody asks
+		return err
 	}
-	return cmp.Or(err, b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(r))
+	return cmp.Or(b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(r))
 }
 
 // receipts are those that are open, by recipient. One that is a week old is forgotten.
@@ -190,7 +190,7 @@ func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 		}
 	}
 	for name, some := range events {
-		err := b.Team.Box(name).Log().Append(ctx, some...)
+		err := b.Team.Box(name).Log().AppendSync(ctx, some...)
 		if err == nil || errors.Is(err, mailbox.ErrNoAgent) { // who is not there is not told
 			continue
 		}

@@ -32,6 +32,7 @@ type Dir string
 var (
 	ErrNoKey    = errors.New("there is none")
 	ErrOtherKey = errors.New("another key is there already")
+	ErrOwn      = errors.New("it is a name of this machine itself")
 )
 
 // ParseHost checks the name of a host: an agent's grammar, without the names of what else lies in a team's
@@ -78,8 +79,12 @@ func (d Dir) Private(host wire.Name) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// Trust notes the public key of another host. ErrOtherKey when there is another one, unless it is to be replaced.
+// Trust notes the public key of another host. ErrOtherKey when there is another one, unless it is to be replaced;
+// ErrOwn when this machine has the private key of a host of that name.
 func (d Dir) Trust(host wire.Name, key ed25519.PublicKey, replace bool) error {
+	if _, err := d.Private(host); !errors.Is(err, ErrNoKey) {
+		return fmt.Errorf("trust %s: %w", host, cmp.Or(err, ErrOwn))
+	}
 	if old, err := d.Key(host); !replace && !errors.Is(err, ErrNoKey) && !key.Equal(old) {
 		return fmt.Errorf("trust %s: %w", host, cmp.Or(err, ErrOtherKey))
 	}
@@ -110,6 +115,9 @@ func (d Dir) list(sub string) (hosts []wire.Name, err error) {
 
 // read reads a key; both kinds have 32 bytes.
 func (d Dir) read(sub string, host wire.Name) ([]byte, error) {
+	if _, err := ParseHost(string(host)); err != nil { // before it is a path
+		return nil, err
+	}
 	file := filepath.Join(string(d), sub, string(host))
 	text, err := os.ReadFile(file)
 	key, bad := ParseKey(string(text))

@@ -54,6 +54,9 @@ func TestKeys(t *testing.T) {
 	if now, err := build.Key("laptop"); err != nil || !other.Equal(now) {
 		t.Errorf("after that: %v, %v", now, err)
 	}
+	if err := build.Trust("build", public, true); !errors.Is(err, ErrOwn) {
+		t.Errorf("itself: %v", err)
+	}
 	hosts, err := build.Hosts()
 	if err != nil || !slices.Equal(hosts, []wire.Name{"laptop"}) {
 		t.Errorf("hosts %v: %v", hosts, err)
@@ -68,6 +71,9 @@ func TestRefused(t *testing.T) {
 	for _, s := range []string{"", "../x", "bad", "rows", "received", "all", "A"} {
 		if _, err := ParseHost(s); err == nil {
 			t.Errorf("%q is a host", s)
+		}
+		if _, err := d.Private(wire.Name(s)); err == nil || errors.Is(err, ErrNoKey) {
+			t.Errorf("the key of %q: %v", s, err)
 		}
 	}
 	for _, s := range []string{"", "x", "aGk=", Text(make([]byte, 33))} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -54,7 +55,7 @@ func (k *checker) check() {
 			k.add(after, "after goes round in a circle: %s waits for itself", name)
 		}
 	}
-	if _, err := wire.ParseName(string(c.Bridge.Host)); c.Bridge.Host != "" && err != nil {
+	if _, err := hostkey.ParseHost(string(c.Bridge.Host)); c.Bridge.Host != "" && err != nil {
 		k.add("bridge.host", "host: %v", err)
 	}
 	if c.Bridge.Replicas < 0 || c.Bridge.Replicas > 5 {

@@ -193,20 +193,38 @@ func (s *Scope) TeamToMake() (wire.Name, error) {
 	return s.teamName()
 }
 
+// Host is what this machine is called, as far as that is known: as team.toml says, or by its only key.
+func (s *Scope) Host() wire.Name {
+	if team, err := s.Team.Config(); err == nil && team.Bridge.Host != "" {
+		return team.Bridge.Host
+	}
+	if own, err := s.Root.Keys.Own(); err == nil && len(own) == 1 {
+		return own[0]
+	}
+	return ""
+}
+
 // Address is what a word says: agent, agent@team, agent@host, agent@team.host or @agent. A trusted host goes
-// before a team of that name.
+// before a team of that name, and that before this machine.
 func (s *Scope) Address(word string) (wire.Address, error) {
 	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
 	if err == nil && a.Host == "" && strings.Contains(word[1:], "@") {
 		hosts, err := s.Root.Keys.Hosts()
 		if slices.Contains(hosts, a.Team) {
 			a.Team, a.Host = s.Team.Name, a.Team
-		} else if _, none := s.Root.Team(a.Team); errors.Is(none, teams.ErrNoTeam) && len(hosts) > 0 {
+		} else if _, none := s.Root.Team(a.Team); !errors.Is(none, teams.ErrNoTeam) {
+			return a, err
+		} else if a.Team == s.Host() {
+			a.Team = s.Team.Name
+		} else if len(hosts) > 0 {
 			err = &teams.UnknownHostError{Host: a.Team, Hosts: hosts}
 		}
 		return a, err
 	}
 	if err == nil {
+		if a.Host != "" && a.Host == s.Host() {
+			a.Host = ""
+		}
 		return a, nil
 	}
 	hint := "members: " + Join(s.Names())

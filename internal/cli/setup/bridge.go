@@ -93,6 +93,9 @@ func trust(c *cli.Context, s *command.Scope) error {
 	if errors.Is(err, hostkey.ErrOtherKey) {
 		return command.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
 	}
+	if errors.Is(err, hostkey.ErrOwn) {
+		return command.Refused("%w", err).WithHint("call that machine otherwise: atm bridge keygen --host NAME, there")
+	}
 	if err == nil {
 		err = rootdir.Raise(s.Root.Path)
 	}
