@@ -65,8 +65,8 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, op
 	if r.Decision != "approve" && r.Decision != "reject" {
 		return command.Usage("%q is neither approve nor reject", r.Decision)
 	}
-	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question })
-	if who := b.answeredBy(agent, r.Question); n < 0 && who == string(by) {
+	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question && q.Since.Equal(r.Since) })
+	if who := b.answeredBy(agent, r); n < 0 && who == string(by) {
 		return nil
 	} else if n < 0 {
 		return command.Refused("it is not open any more (answered by %s)", cmp.Or(who, "nobody that is known"))
@@ -79,11 +79,11 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, op
 	return err
 }
 
-// answeredBy is who has answered a question, as the agent's newest events tell; "": they do not.
-func (b *Bridge) answeredBy(agent wire.Name, question string) string {
+// answeredBy is who has answered a question first, as the agent's newest events tell; "": they do not.
+func (b *Bridge) answeredBy(agent wire.Name, r teams.PermissionReply) string {
 	events, _ := b.Team.Box(agent).Log().Newest(1000)
-	for _, e := range slices.Backward(events) {
-		if by := e.Text("by"); by != "" && e.Text("id") == question {
+	for _, e := range events {
+		if by := e.Text("by"); by != "" && e.Text("id") == r.Question && !e.At.Before(r.Since) {
 			return by
 		}
 	}

@@ -82,7 +82,7 @@ func (s *Scope) answerRemote(ctx context.Context, q policy.Question, a Answer) (
 
 // sendAnswer sends the answer as a message: why the asker was refused, or to another host what is answered.
 func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
-	reply, did := teams.PermissionReply{Decision: "approve", Question: q.ID, Option: a.Option, Reason: a.Reason}, "approved"
+	reply, did := teams.PermissionReply{Decision: "approve", Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason}, "approved"
 	if a.IsDeny {
 		reply.Decision, did = "reject", "rejected"
 	}
