@@ -75,7 +75,11 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, op
 	if err := scope.MayAnswerAs(by, isInAgent, open[n]); err != nil {
 		return err
 	}
-	_, err := scope.Answer(ctx, open[n], command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})
+	answer := command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by}
+	if err := answer.Choose(open[n]); err != nil {
+		return err
+	}
+	_, err := scope.Answer(ctx, open[n], answer)
 	return err
 }
 

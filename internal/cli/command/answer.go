@@ -157,6 +157,10 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 			answer["output"] = json.RawMessage(a.Option)
 		}
 	case a.Option != "":
+		if err := a.Choose(q); err != nil {
+			return o, err
+		}
+		o.Detail = a.Option
 	case a.IsDeny:
 		if o.Detail = optionOf(q, "reject_once"); o.Detail == "" {
 			o.Detail, answer["outcome"] = "cancelled", "cancelled"
@@ -188,6 +192,25 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		}
 		return s.Team.Box(q.Agent).Log().Append(ctx, e.With("id", q.ID).With("by", string(who)))
 	})
+}
+
+// Choose makes the option the id of the one that is meant, if any. One that does the contrary of what is answered is
+// refused, and so is a no that is not known to be one.
+func (a *Answer) Choose(q policy.Question) (err error) {
+	if a.Option == "" {
+		return nil
+	}
+	if a.Option, err = q.Choose(a.Option); err != nil {
+		return Usage("%s", letter.Escape(err.Error())).
+			WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", q.Agent)
+	}
+	denies := slices.ContainsFunc(q.Options, func(o policy.Option) bool { return o.ID == a.Option && o.Denies() })
+	if denies && !a.IsDeny {
+		return Usage("%q denies it", a.Option).WithHint("atm reject %s %q", q.Agent, a.Option)
+	} else if a.IsDeny && !denies {
+		return Usage("%q does not say no", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
+	}
+	return nil
 }
 
 // optionOf is the first option of a kind; "": there is none.
