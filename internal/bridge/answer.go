@@ -59,17 +59,20 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 	return mail, nil
 }
 
-// judge answers the question as `atm approve` does. What was answered so by the same person is done.
+// judge answers the question as `atm approve` does. What the same person has answered so before is done.
 func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, open []policy.Question, r teams.PermissionReply) error {
 	by := m.From.Agent + "@" + m.From.Host
 	if r.Decision != "approve" && r.Decision != "reject" {
 		return command.Usage("%q is neither approve nor reject", r.Decision)
 	}
 	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question && q.Since.Equal(r.Since) })
-	if who := b.answeredBy(agent, r); n < 0 && who == string(by) {
-		return nil
-	} else if n < 0 {
-		return command.Refused("it is not open any more (answered by %s)", cmp.Or(who, "nobody that is known"))
+	if n < 0 {
+		before, err := b.answerBefore(agent, r)
+		isSame := before.Text("by") == string(by) && before.Text("decision") == r.Decision && cmp.Or(r.Option, before.Text("option_id")) == before.Text("option_id")
+		if err == nil && !isSame {
+			err = command.Refused("it is not open any more (answered before by %s)", cmp.Or(before.Text("by"), "nobody that is known"))
+		}
+		return err
 	}
 	scope, isInAgent := &command.Scope{Root: b.Root, Team: b.Team}, m.Origin != nil && m.Origin.Run != ""
 	if err := scope.MayAnswerAs(by, isInAgent, open[n]); err != nil {
@@ -83,15 +86,15 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, op
 	return err
 }
 
-// answeredBy is who has answered a question first, as the agent's newest events tell; "": they do not.
-func (b *Bridge) answeredBy(agent wire.Name, r teams.PermissionReply) string {
-	events, _ := b.Team.Box(agent).Log().Newest(1000)
+// answerBefore is the event of the first answer to a question, a zero one where nobody is known to have answered.
+func (b *Bridge) answerBefore(agent wire.Name, r teams.PermissionReply) (wire.Event, error) {
+	events, err := b.Team.Box(agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(r.Since) })
 	for _, e := range events {
-		if by := e.Text("by"); by != "" && e.Text("id") == r.Question && !e.At.Before(r.Since) {
-			return by
+		if e.Text("by") != "" && e.Text("id") == r.Question && !e.At.Before(r.Since) {
+			return e, nil
 		}
 	}
-	return ""
+	return wire.Event{}, err
 }
 
 // tellAnswered tells whoever answered that it counted, as a stage of their message.

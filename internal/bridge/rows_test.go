@@ -169,9 +169,12 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 			t.Errorf("stage %+v", stage)
 		}
 	}
-	if by := build.answeredBy("bob", teams.PermissionReply{Question: "tc-1", Since: asked}); by != "alice@laptop" {
-		t.Errorf("answered by %q", by)
-	}
+	answer(nil)
+	check("the same once more", 0, "")
+	answer(func(r *teams.PermissionReply) { r.Option = "yes" })
+	check("with the option that it was", 0, "")
+	answer(func(r *teams.PermissionReply) { r.Decision, r.Reason = "reject", "I thought again" })
+	check("the contrary", 0, "answered before by alice@laptop")
 
 	// The same message again answers nothing else, not even the same asked anew.
 	build.ask("bob")

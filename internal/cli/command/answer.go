@@ -26,6 +26,13 @@ type Answer struct {
 	By     wire.Name // "": whoever this process acts for
 }
 
+func (a *Answer) decision() string {
+	if a.IsDeny {
+		return "reject"
+	}
+	return "approve"
+}
+
 // Acting is the scope of whoever this process acts for: from within an agent's environment that is the
 // agent, whatever --as says.
 func (s *Scope) Acting() (*Scope, error) {
@@ -82,9 +89,9 @@ func (s *Scope) answerRemote(ctx context.Context, q policy.Question, a Answer) (
 
 // sendAnswer sends the answer as a message: why the asker was refused, or to another host what is answered.
 func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
-	reply, did := teams.PermissionReply{Decision: "approve", Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason}, "approved"
+	reply, did := teams.PermissionReply{Decision: a.decision(), Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason}, "approved"
 	if a.IsDeny {
-		reply.Decision, did = "reject", "rejected"
+		did = "rejected"
 	}
 	payload, _ := json.Marshal(reply)
 	about := strings.Join(strings.Fields(cmp.Or(q.Tool, q.Prompt)), " ")
@@ -190,7 +197,8 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		if err != nil {
 			return err
 		}
-		return s.Team.Box(q.Agent).Log().Append(ctx, e.With("id", q.ID).With("by", string(who)))
+		e = e.With("id", q.ID).With("by", string(who)).With("decision", a.decision())
+		return s.Team.Box(q.Agent).Log().Append(ctx, e)
 	})
 }
 
