@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,13 +37,11 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		if err != nil {
 			return nil, err
 		}
-		refused := b.judge(ctx, m, box.Agent(), questions, r)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+		err = b.judge(ctx, m, box.Agent(), questions, r)
 		switch {
-		case refused != nil:
-			err = b.tellRefused(ctx, m, box, refused)
+		case isRefusal(err):
+			err = b.tellRefused(ctx, m, box, err)
+		case err != nil: // it may have counted, which shows when it comes again
 		case r.Decision == "reject" && r.Reason != "":
 			mail = append(mail, box)
 			continue
@@ -57,6 +56,12 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		}
 	}
 	return mail, nil
+}
+
+// isRefusal reports whether an error says that an answer does not count, and will not at another time.
+func isRefusal(err error) bool {
+	e, isOwn := errors.AsType[*command.Error](err)
+	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
 }
 
 // judge answers the question as `atm approve` does. What the same person has answered so before is done.

@@ -161,6 +161,11 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	file := laptop.Team.Dir().Join(".bridge/build/new/" + string(id) + ".json")
 	data, err := os.ReadFile(file)
 	must(t, err)
+	// What goes wrong on the way is no refusal: it comes again.
+	build.full.Store("bob/events")
+	check("with a full disk", 1, "")
+	build.full.Store("nothing")
+	build.eventually("answered", func() bool { return onceEach(build) == nil && open() == 0 })
 	check("named", 0, "")
 	sent, err := laptop.Team.Box("alice").Sent(id)
 	must(t, err)
