@@ -16,6 +16,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+const judgeWithin = 10 * time.Second // a runner that is stuck holds back what comes no longer
+
 // answers gives an answer to what members here ask to those, if by this team's rules its sender may answer; else
 // the sender is told why not. It returns whom the message goes to as mail all the same: an answer does only as the
 // reason of a refusal.
@@ -37,7 +39,9 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		if err != nil {
 			return nil, err
 		}
-		err = b.judge(ctx, m, box.Agent(), questions, r)
+		limited, cancel := context.WithTimeout(ctx, judgeWithin)
+		err = b.judge(limited, m, box.Agent(), questions, r)
+		cancel()
 		switch {
 		case isRefusal(err):
 			err = b.tellRefused(ctx, m, box, err)
