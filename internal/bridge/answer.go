@@ -27,8 +27,10 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		return to, nil
 	}
 	for _, box := range to {
-		done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Told: stageNames, id: m.ID, recipient: box.Agent()}
-		if was, _ := b.Team.Dir().Exists(done.file()); was {
+		done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Answered: true, id: m.ID, recipient: box.Agent()}
+		if was, err := b.Team.Dir().Exists(done.file()); err != nil {
+			return nil, err
+		} else if was {
 			continue
 		}
 		if !box.Exists() {
