@@ -43,7 +43,10 @@ func (q *Question) Options() json.RawMessage {
 	return data
 }
 
-type answer struct{ label, by string }
+type answer struct {
+	label, by        string
+	option, decision string // its id; approve, reject
+}
 
 func (q *Question) isBeingAnswered() bool { return q != nil && q.answer != nil }
 
@@ -189,12 +192,12 @@ func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
 	if turn := r.state.Turn(); r.hasHooks() && turn.Word() != reducer.WordBlocked {
 		now = turn.Activity // hooks have said what came of it
 	}
-	label, by := "", ""
+	var a answer
 	if q.answer != nil {
-		label, by = q.answer.label, q.answer.by
+		a = *q.answer
 	}
 	e := wire.Event{Kind: "state_change"}.With("previous", string(p.told)).With("new", string(now)).With("id", string(q.ID))
-	r.say(e, "answer", label, "by", by)
+	r.say(e, "answer", a.label, "by", a.by, "option_id", a.option, "decision", a.decision)
 	p.told, p.detail = now, ""
 }
 
@@ -246,7 +249,10 @@ func (r *runner) press(q *Question, o driver.Option, by string) (*answer, error)
 	case o.Keys == "":
 		return nil, errors.New("its keys are not known: nothing was pressed")
 	}
-	q.answer = &answer{label: o.Label, by: by}
+	q.answer = &answer{label: o.Label, by: by, option: o.ID, decision: "approve"}
+	if o.Denies() {
+		q.answer.decision = "reject"
+	}
 	r.turn.isCut = r.turn.isCut || o.Denies() // its turn is over with that, or goes on
 	r.recording.Marker("answer:" + o.Label + " by " + by)
 	r.prog.put([]byte(o.Keys))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -26,10 +27,11 @@ type DialogRequest struct {
 
 // PermissionReply is the payload of a permission_reply: what somebody answers to a question.
 type PermissionReply struct {
-	Decision string `json:"decision"` // approve, reject
-	Question string `json:"question"` // its id
-	Option   string `json:"option,omitempty"`
-	Reason   string `json:"reason,omitempty"`
+	Decision string    `json:"decision"`       // approve, reject
+	Question string    `json:"question"`       // its id, which a program may use again:
+	Since    time.Time `json:"since,omitzero"` // as the question has it
+	Option   string    `json:"option,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
 }
 
 // NotifyRequest tells whoever is to hear of it that an agent's screen asks something.

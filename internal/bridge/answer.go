@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+const judgeWithin = 10 * time.Second // a runner that is stuck holds back what comes no longer
+
 // answers gives an answer to what members here ask to those, if by this team's rules its sender may answer; else
 // the sender is told why not. It returns whom the message goes to as mail all the same: an answer does only as the
 // reason of a refusal.
@@ -24,8 +27,10 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		return to, nil
 	}
 	for _, box := range to {
-		done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Told: stageNames, id: m.ID, recipient: box.Agent()}
-		if was, _ := b.Team.Dir().Exists(done.file()); was {
+		done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Answered: true, id: m.ID, recipient: box.Agent()}
+		if was, err := b.Team.Dir().Exists(done.file()); err != nil {
+			return nil, err
+		} else if was {
 			continue
 		}
 		if !box.Exists() {
@@ -36,13 +41,13 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		if err != nil {
 			return nil, err
 		}
-		refused := b.judge(ctx, m, box.Agent(), questions, r)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+		limited, cancel := context.WithTimeout(ctx, judgeWithin)
+		err = b.judge(limited, m, box.Agent(), questions, r)
+		cancel()
 		switch {
-		case refused != nil:
-			err = b.tellRefused(ctx, m, box, refused)
+		case isRefusal(err):
+			err = b.tellRefused(ctx, m, box, err)
+		case err != nil: // it may have counted, which shows when it comes again
 		case r.Decision == "reject" && r.Reason != "":
 			mail = append(mail, box)
 			continue
@@ -59,35 +64,48 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 	return mail, nil
 }
 
-// judge answers the question as `atm approve` does. What was answered so by the same person is done.
+// isRefusal reports whether an error says that an answer does not count, and will not at another time.
+func isRefusal(err error) bool {
+	e, isOwn := errors.AsType[*command.Error](err)
+	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
+}
+
+// judge answers the question as `atm approve` does. What the same person has answered so before is done.
 func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, open []policy.Question, r teams.PermissionReply) error {
 	by := m.From.Agent + "@" + m.From.Host
 	if r.Decision != "approve" && r.Decision != "reject" {
 		return command.Usage("%q is neither approve nor reject", r.Decision)
 	}
-	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question })
-	if who := b.answeredBy(agent, r.Question); n < 0 && who == string(by) {
-		return nil
-	} else if n < 0 {
-		return command.Refused("it is not open any more (answered by %s)", cmp.Or(who, "nobody that is known"))
+	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question && q.Since.Equal(r.Since) })
+	if n < 0 {
+		before, err := b.answerBefore(agent, r)
+		isSame := before.Text("by") == string(by) && before.Text("decision") == r.Decision && cmp.Or(r.Option, before.Text("option_id")) == before.Text("option_id")
+		if err == nil && !isSame {
+			err = command.Refused("it is not open any more (answered before by %s)", cmp.Or(before.Text("by"), "nobody that is known"))
+		}
+		return err
 	}
 	scope, isInAgent := &command.Scope{Root: b.Root, Team: b.Team}, m.Origin != nil && m.Origin.Run != ""
 	if err := scope.MayAnswerAs(by, isInAgent, open[n]); err != nil {
 		return err
 	}
-	_, err := scope.Answer(ctx, open[n], command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})
+	answer := command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by}
+	if err := answer.Choose(open[n]); err != nil {
+		return err
+	}
+	_, err := scope.Answer(ctx, open[n], answer)
 	return err
 }
 
-// answeredBy is who has answered a question, as the agent's newest events tell; "": they do not.
-func (b *Bridge) answeredBy(agent wire.Name, question string) string {
-	events, _ := b.Team.Box(agent).Log().Newest(1000)
-	for _, e := range slices.Backward(events) {
-		if by := e.Text("by"); by != "" && e.Text("id") == question {
-			return by
+// answerBefore is the event of the first answer to a question, a zero one where nobody is known to have answered.
+func (b *Bridge) answerBefore(agent wire.Name, r teams.PermissionReply) (wire.Event, error) {
+	events, err := b.Team.Box(agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(r.Since) })
+	for _, e := range events {
+		if e.Text("by") != "" && e.Text("id") == r.Question && !e.At.Before(r.Since) {
+			return e, nil
 		}
 	}
-	return ""
+	return wire.Event{}, err
 }
 
 // tellAnswered tells whoever answered that it counted, as a stage of their message.

@@ -210,7 +210,7 @@ func (b *Bridge) prepare(ctx context.Context, in *incoming) (*mailbox.Post, erro
 		return nil, badError{err}
 	case m.ID != in.ID:
 		return nil, bad("the message inside is %s", m.ID)
-	case m.From.Host != in.FromHost:
+	case m.From.Host != in.FromHost, m.From.Team != b.Team.Name:
 		return nil, bad("host %s signed a message from %s", in.FromHost, m.From)
 	}
 	post := &mailbox.Post{Message: m, Given: true}

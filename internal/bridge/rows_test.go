@@ -134,13 +134,21 @@ func TestForgedRows(t *testing.T) {
 func TestAnswersOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	answer := func(question string) wire.ID {
-		payload, _ := json.Marshal(teams.PermissionReply{Decision: "approve", Question: question})
+	var asked time.Time // when the question was that was open last
+	answer := func(change func(*teams.PermissionReply)) wire.ID {
+		r := teams.PermissionReply{Decision: "approve", Question: "tc-1", Since: asked}
+		if change != nil {
+			change(&r)
+		}
+		payload, _ := json.Marshal(r)
 		return laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Type, m.Payload = wire.TypePermissionReply, payload })
 	}
 	open := func() int {
 		q, err := build.Team.Questions("bob")
 		must(t, err)
+		if len(q) > 0 {
+			asked = q[0].Since
+		}
 		return len(q)
 	}
 	refused := 0
@@ -156,18 +164,32 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 		}
 	}
 	build.ask("bob")
-	answer("tc-1")
+	check("none", 1, "")
+	answer(nil)
 	check("without approvers", 1, "team.toml names none")
 	must(t, os.WriteFile(build.Team.Dir().Join("team.toml"), []byte(`approvers = ["carol", "bob@laptop"]`), 0o600))
-	answer("tc-1")
+	answer(nil)
 	check("another is named", 1, "approvers are carol, bob@laptop")
 	must(t, os.WriteFile(build.Team.Dir().Join("team.toml"), []byte(`approvers = ["carol", "alice@laptop"]`), 0o600))
-	answer("tc-2")
+	answer(func(r *teams.PermissionReply) { r.Question = "tc-2" })
 	check("another question", 1, "not open any more")
-	id := answer("tc-1")
+	answer(func(r *teams.PermissionReply) { r.Since = asked.Add(-time.Second) })
+	check("the same id, asked before", 1, "not open any more")
+	answer(func(r *teams.PermissionReply) { r.Decision, r.Option = "reject", "yes" })
+	check("a no that says yes", 1, `"yes" does not say no`)
+	answer(func(r *teams.PermissionReply) { r.Option = "No" })
+	check("a yes that says no", 1, `"no" denies it`)
+	answer(func(r *teams.PermissionReply) { r.Option = "perhaps" })
+	check("what is no option", 1, "is not one option")
+	id := answer(nil)
 	file := laptop.Team.Dir().Join(".bridge/build/new/" + string(id) + ".json")
 	data, err := os.ReadFile(file)
 	must(t, err)
+	// What goes wrong on the way is no refusal: it comes again.
+	build.full.Store("bob/events")
+	check("with a full disk", 1, "")
+	build.full.Store("nothing")
+	build.eventually("answered", func() bool { return onceEach(build) == nil && open() == 0 })
 	check("named", 0, "")
 	sent, err := laptop.Team.Box("alice").Sent(id)
 	must(t, err)
@@ -176,9 +198,12 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 			t.Errorf("stage %+v", stage)
 		}
 	}
-	if by := build.answeredBy("bob", "tc-1"); by != "alice@laptop" {
-		t.Errorf("answered by %q", by)
-	}
+	answer(nil)
+	check("the same once more", 0, "")
+	answer(func(r *teams.PermissionReply) { r.Option = "yes" })
+	check("with the option that it was", 0, "")
+	answer(func(r *teams.PermissionReply) { r.Decision, r.Reason = "reject", "I thought again" })
+	check("the contrary", 0, "answered before by alice@laptop")
 
 	// The same message again answers nothing else, not even the same asked anew.
 	build.ask("bob")

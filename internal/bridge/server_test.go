@@ -236,6 +236,7 @@ func TestNotAccepted(t *testing.T) {
 		"from this host":           {build.sign(&Envelope{ToHost: "build"}, good), "from host build: key "},
 		"of an unknown kind":       {laptop.sign(&Envelope{ToHost: "build", Kind: "pigeon"}, good), `the kind "pigeon"`},
 		"of another host's member": {cloud.sign(&Envelope{ToHost: "build"}, good), "host cloud signed a message from alice@main.laptop"},
+		"of another team's member": {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@other.laptop", "bob@main.build", "")), "signed a message from alice@other.laptop"},
 		"of a member here":         {laptop.sign(&Envelope{ToHost: "build"}, mail("carol@main", "bob@main.build", "")), "signed a message from carol@main"},
 		"no message":               {laptop.sign(&Envelope{ToHost: "build"}, "[]"), "not a JSON object"},
 		"another id inside":        {laptop.sign(&Envelope{ToHost: "build"}, strings.ReplaceAll(good, "%s", string(wire.NewID()))), "the message inside is"},

@@ -35,7 +35,8 @@ type receipt struct {
 	Sender      string    `json:"sender"` // whole
 	At          time.Time `json:"at"`     // when the message was stored here
 	RequiresAck bool      `json:"requires_ack,omitempty"`
-	Told        []string  `json:"told,omitempty"` // stages
+	Told        []string  `json:"told,omitempty"`     // stages
+	Answered    bool      `json:"answered,omitempty"` // an answer that was judged: it is done once
 
 	id        wire.ID
 	recipient wire.Name
@@ -47,7 +48,7 @@ func (r *receipt) file() string { return path.Join(receivedDir, string(r.id)+"."
 func (b *Bridge) writeReceipt(r *receipt) error {
 	data, err := json.Marshal(r)
 	if err == nil {
-		err = b.Team.Dir().Replace(r.file(), data, false)
+		err = b.Team.Dir().Replace(r.file(), data, r.Answered)
 	}
 	return err
 }
@@ -79,7 +80,7 @@ func (b *Bridge) receipts() (open map[wire.Name][]*receipt, err error) {
 		}
 		if time.Since(r.At) > forgetAfter {
 			b.Team.Dir().Remove(r.file())
-		} else {
+		} else if !r.Answered {
 			open[r.recipient] = append(open[r.recipient], r)
 		}
 	}

@@ -26,6 +26,13 @@ type Answer struct {
 	By     wire.Name // "": whoever this process acts for
 }
 
+func (a *Answer) decision() string {
+	if a.IsDeny {
+		return "reject"
+	}
+	return "approve"
+}
+
 // Acting is the scope of whoever this process acts for: from within an agent's environment that is the
 // agent, whatever --as says.
 func (s *Scope) Acting() (*Scope, error) {
@@ -82,9 +89,9 @@ func (s *Scope) answerRemote(ctx context.Context, q policy.Question, a Answer) (
 
 // sendAnswer sends the answer as a message: why the asker was refused, or to another host what is answered.
 func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
-	reply, did := teams.PermissionReply{Decision: "approve", Question: q.ID, Option: a.Option, Reason: a.Reason}, "approved"
+	reply, did := teams.PermissionReply{Decision: a.decision(), Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason}, "approved"
 	if a.IsDeny {
-		reply.Decision, did = "reject", "rejected"
+		did = "rejected"
 	}
 	payload, _ := json.Marshal(reply)
 	about := strings.Join(strings.Fields(cmp.Or(q.Tool, q.Prompt)), " ")
@@ -157,6 +164,10 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 			answer["output"] = json.RawMessage(a.Option)
 		}
 	case a.Option != "":
+		if err := a.Choose(q); err != nil {
+			return o, err
+		}
+		o.Detail = a.Option
 	case a.IsDeny:
 		if o.Detail = optionOf(q, "reject_once"); o.Detail == "" {
 			o.Detail, answer["outcome"] = "cancelled", "cancelled"
@@ -186,8 +197,28 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		if err != nil {
 			return err
 		}
-		return s.Team.Box(q.Agent).Log().Append(ctx, e.With("id", q.ID).With("by", string(who)))
+		e = e.With("id", q.ID).With("by", string(who)).With("decision", a.decision())
+		return s.Team.Box(q.Agent).Log().Append(ctx, e)
 	})
+}
+
+// Choose makes the option the id of the one that is meant, if any. One that does the contrary of what is answered is
+// refused, and so is a no that is not known to be one.
+func (a *Answer) Choose(q policy.Question) (err error) {
+	if a.Option == "" {
+		return nil
+	}
+	if a.Option, err = q.Choose(a.Option); err != nil {
+		return Usage("%s", letter.Escape(err.Error())).
+			WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", q.Agent)
+	}
+	denies := slices.ContainsFunc(q.Options, func(o policy.Option) bool { return o.ID == a.Option && o.Denies() })
+	if denies && !a.IsDeny {
+		return Usage("%q denies it", a.Option).WithHint("atm reject %s %q", q.Agent, a.Option)
+	} else if a.IsDeny && !denies {
+		return Usage("%q does not say no", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
+	}
+	return nil
 }
 
 // optionOf is the first option of a kind; "": there is none.
