@@ -56,13 +56,15 @@ func Main(version string, words []string) int {
 	})
 }
 
+const mostActing = time.Minute // for what a button does
+
 // server makes the pages.
 type server struct {
 	*stream
 	scope *command.Scope
 	csrf  string
 	said  atomic.Pointer[string] // what came of the last action, for the page that comes next
-	done  sync.Map               // the forms that were sent, by their hash: one that is sent twice is done once
+	done  sync.Map               // what came of the forms, by their hash: one that is sent twice is done once
 }
 
 // newServer is a server of a team, whose room runs until cancel.
@@ -274,14 +276,18 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n") // as browsers send what has several lines
 	form := sha256.Sum256([]byte(r.PostForm.Encode()))
-	if _, isDone := s.done.LoadOrStore(form, true); isDone {
-		http.Redirect(w, r, back, http.StatusSeeOther)
-		return
-	}
-	said, err := s.act(r, id, text)
-	said = letter.EscapeBody(said)
+	// A second click breaks the first request off, and waits here for what comes of it.
+	once, _ := s.done.LoadOrStore(form, sync.OnceValues(func() (string, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), mostActing)
+		defer cancel()
+		said, err := s.act(r.WithContext(ctx), id, text)
+		if err != nil {
+			s.done.Delete(form) // it may be tried again
+		}
+		return letter.EscapeBody(said), err
+	}))
+	said, err := once.(func() (string, error))()
 	if err != nil {
-		s.done.Delete(form)
 		p := s.newPage(r.Context(), "error")
 		p.Path, p.Typed, p.Said = back, text, said
 		p.write(w, "page", p.fail(err))

@@ -150,11 +150,13 @@ func (v *visitor) read(r *http.Response, err error) (code int, text string) {
 	return r.StatusCode, string(data)
 }
 
+var csrf = regexp.MustCompile(`name="csrf" value="(\w+)"`)
+
 // do submits a form with the token of a page.
 func (v *visitor) do(page string, fields ...string) (code int, text string) {
 	v.Helper()
 	_, text = v.get(page)
-	form := url.Values{"csrf": {regexp.MustCompile(`name="csrf" value="(\w+)"`).FindStringSubmatch(text)[1]}, "back": {page}}
+	form := url.Values{"csrf": csrf.FindStringSubmatch(text)[1:], "back": {page}}
 	for i := 0; i < len(fields); i += 2 {
 		form.Set(fields[i], fields[i+1])
 	}
@@ -235,6 +237,24 @@ func TestWithoutScript(t *testing.T) {
 	}
 	if n := s.atm("ls", "--count"); n != fmt.Sprint(len(hostile)-3) {
 		t.Error("unread after three buttons:", n)
+	}
+	// The second click breaks the first request off: the message is sent all the same, and once.
+	_, text = v.get("/")
+	form := url.Values{"csrf": csrf.FindStringSubmatch(text)[1:], "back": {"/"}, "do": {"send"}, "to": {"alice,bob"}, "text": {"impatient"}}
+	for _, limit := range []time.Duration{time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond} {
+		v.Timeout = limit
+		if r, err := v.PostForm(v.base+"/do", form); err == nil {
+			r.Body.Close()
+		}
+	}
+	v.Timeout = 0
+	r, err := v.PostForm(v.base+"/do", form)
+	code, text = v.read(r, err)
+	says(code, text, "sent ")
+	for _, name := range []string{"alice", "bob"} {
+		if got := s.atm("read", "--as", name, "--limit", "9"); strings.Count(got, "  impatient") != 1 {
+			t.Error(name, got)
+		}
 	}
 	// What is refused says why, and keeps what was typed.
 	code, text = v.do("/", "do", "send", "to", "alcie", "text", "precious")
@@ -317,7 +337,7 @@ func TestGate(t *testing.T) {
 	v := s.visit(address)
 	port := address[strings.LastIndex(base(address), ":"):strings.Index(address, "/?")]
 	_, page := v.get("/")
-	csrf := regexp.MustCompile(`name="csrf" value="(\w+)"`).FindStringSubmatch(page)[1]
+	csrf := csrf.FindStringSubmatch(page)[1]
 	at, _ := url.Parse(v.base)
 	cookie := v.Jar.Cookies(at)[0]
 	ask := func(method, path, host string, header ...string) (int, string, http.Header) {
