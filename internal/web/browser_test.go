@@ -156,9 +156,18 @@ func TestBrowser(t *testing.T) {
 	b.becomes(`document.querySelector('.question') === null`)
 	b.becomes(`!document.getElementById('screen').innerText.includes('Do you want to proceed?')`)
 
-	b.do(chromedp.Navigate(base(address) + "/mail"))
+	// What is being written outlives other buttons, and what is refused, until it is sent.
+	b.load(base(address) + "/")
+	b.do(chromedp.SendKeys("#to", "alcie"), chromedp.SendKeys("#text", "half a thought"))
 	b.do(chromedp.Click(`button[value=read]`))
 	b.shows("read ")
+	b.do(chromedp.Click("form.write button"))
+	b.shows("did you mean")
+	b.load(base(address) + "/")
+	b.becomes(`document.getElementById('text').value === 'half a thought' && document.getElementById('to').value === 'alcie'`)
+	b.do(chromedp.SetValue("#to", "alice"), chromedp.Click("form.write button"))
+	b.shows("sent ")
+	b.becomes(`document.getElementById('text').value + document.getElementById('to').value === ''`)
 	if n := s.atm("ls", "--count"); n != "1" {
 		t.Error("unread:", n)
 	}

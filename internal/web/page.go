@@ -78,6 +78,7 @@ type page struct {
 	Timeline *timeline
 	Error    *command.Error
 	Typed    string // what an action that failed was about
+	TypedTo  string // and to whom
 }
 
 // A part is a section of my mail.

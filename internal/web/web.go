@@ -289,7 +289,7 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	said, err := once.(func() (string, error))()
 	if err != nil {
 		p := s.newPage(r.Context(), "error")
-		p.Path, p.Typed, p.Said = back, text, said
+		p.Path, p.Typed, p.TypedTo, p.Said = back, text, r.PostFormValue("to"), said
 		p.write(w, "page", p.fail(err))
 		return
 	}

@@ -260,6 +260,7 @@ func TestWithoutScript(t *testing.T) {
 	code, text = v.do("/", "do", "send", "to", "alcie", "text", "precious")
 	says(code, text, "did you mean &#34;alice&#34;?")
 	says(code, text, "precious</textarea>")
+	says(code, text, ">alcie</span>")
 	code, text = v.do("/", "do", "approve", "id", "nothing")
 	says(code, text, "no open question")
 	code, text = v.get("/agent/nobody")

@@ -47,6 +47,31 @@
   }))
   channel.postMessage({ ask: true })
 
+  // What is being written stays with its page, whatever button leads away from it, until its form was sent.
+  const keyOf = field => 'atm ' + location.pathname + ' ' + field.id
+  const isKept = field => field.matches('textarea[name], #to')
+  const restore = () => {
+    for (const field of document.querySelectorAll('textarea[name], #to')) {
+      const text = sessionStorage.getItem(keyOf(field))
+      if (!text || field.value) continue
+      field.value = text
+      const details = field.closest('details')
+      if (details) details.open = true
+    }
+  }
+  body.addEventListener('input', ({ target }) => {
+    if (isKept(target)) sessionStorage.setItem(keyOf(target), target.value)
+  })
+  body.addEventListener('submit', ({ target }) => {
+    sessionStorage.setItem('atm sent', JSON.stringify([...target.elements].filter(isKept).map(keyOf)))
+  })
+  if (document.getElementById('said')) { // and not what went wrong
+    for (const key of JSON.parse(sessionStorage.getItem('atm sent') || '[]')) sessionStorage.removeItem(key)
+  }
+  sessionStorage.removeItem('atm sent')
+  restore()
+  body.addEventListener('htmx:afterSwap', restore)
+
   // Ages grow while nothing happens.
   const units = [[172800, 86400, 'd'], [3600, 3600, 'h'], [60, 60, 'm'], [0, 1, 's']]
   setInterval(() => {
