@@ -156,6 +156,23 @@ func TestBrowser(t *testing.T) {
 	b.becomes(`document.querySelector('.question') === null`)
 	b.becomes(`!document.getElementById('screen').innerText.includes('Do you want to proceed?')`)
 
+	// A page whose fetch fails says so, and catches up; also with what comes while it is being fetched.
+	b.load(base(address) + "/mail")
+	b.js(`window.isBroken = true; window.isSlow = false; const send = XMLHttpRequest.prototype.send;
+		XMLHttpRequest.prototype.send = function () {
+			if (isBroken) setTimeout(() => this.onerror(), 0)
+			else if (isSlow) { window.isSlow = false; window.answer = this.onload; send.call(this); this.onload = () => { this.isThere = true; window.later = () => answer.call(this) } }
+			else send.call(this)
+		}; true`)
+	s.atm("send", "me", "while it is broken", "--as", "alice")
+	b.becomes(`!document.getElementById('offline').hidden`)
+	b.js(`window.isBroken = false; window.isSlow = true`)
+	b.becomes(`Boolean(window.later)`)
+	s.atm("send", "me", "while it is fetched", "--as", "alice")
+	b.js(`new Promise(done => setTimeout(done, 1000)).then(() => { later(); return true })`)
+	b.shows("while it is fetched")
+	b.becomes(`document.getElementById('offline').hidden`)
+
 	// What is being written outlives other buttons, and what is refused, until it is sent.
 	b.load(base(address) + "/")
 	b.do(chromedp.SendKeys("#to", "alcie"), chromedp.SendKeys("#text", "half a thought"))
@@ -168,7 +185,7 @@ func TestBrowser(t *testing.T) {
 	b.do(chromedp.SetValue("#to", "alice"), chromedp.Click("form.write button"))
 	b.shows("sent ")
 	b.becomes(`document.getElementById('text').value + document.getElementById('to').value === ''`)
-	if n := s.atm("ls", "--count"); n != "1" {
+	if n := s.atm("ls", "--count"); n != "3" {
 		t.Error("unread:", n)
 	}
 }

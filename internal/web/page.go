@@ -121,8 +121,8 @@ func (p page) Live() template.HTMLAttr {
 	if p.Static {
 		return ""
 	}
-	const attributes = `hx-get="%s" hx-trigger="atm-change from:body" hx-select="#live" hx-swap="outerHTML" hx-select-oob="#unread,#turns"`
-	return template.HTMLAttr(fmt.Sprintf(attributes, template.HTMLEscapeString(p.Path)))
+	const attributes = `data-version="%d" hx-get="%s" hx-trigger="atm-change from:body" hx-select="#live" hx-swap="outerHTML" hx-select-oob="#unread,#turns"`
+	return template.HTMLAttr(fmt.Sprintf(attributes, p.Room.Version, template.HTMLEscapeString(p.Path)))
 }
 
 // File is the address of a file that pages use.

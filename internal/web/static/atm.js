@@ -4,7 +4,9 @@
   const body = document.body
   const offline = document.getElementById('offline')
   const channel = new BroadcastChannel('atm')
-  let shown = Number(body.dataset.version) // of the room, as this page shows it
+  const live = () => document.getElementById('live')
+  const shown = () => Number(live().dataset.version) // of the room, as this page shows it
+  let isFetching = false
   let said = null // by the stream, last
   const screens = new Set() // that have changed
   let hiddenUntil = 0 // a page that nobody sees follows slowly, for its title
@@ -17,15 +19,22 @@
     hiddenUntil = Date.now() + 5000
     screens.forEach(name => fire('atm-screen-' + name))
     screens.clear()
+    if (!live() || isFetching || said.version <= shown()) return
     // What is pointed at stays where it is: nobody is to press another button than the one that was there.
-    if (said.version === shown || document.querySelector('.answers:hover')) return
-    shown = said.version
+    if (document.querySelector('.answers:hover')) return
+    isFetching = true
     fire('atm-change')
   }
+  body.addEventListener('htmx:afterRequest', ({ detail }) => {
+    if (detail.requestConfig.elt.id !== 'live') return
+    offline.hidden = detail.successful && Boolean(said.version)
+    if (detail.successful) isFetching = false
+    else setTimeout(() => { isFetching = false }, 3000) // and then once more
+  })
   setInterval(refresh, 500)
   const hear = update => {
     said = update
-    offline.hidden = Boolean(update.version)
+    if (!isFetching) offline.hidden = Boolean(update.version)
     for (const name of update.screens || []) screens.add(name)
     refresh()
   }
