@@ -137,10 +137,20 @@ func TestBrowser(t *testing.T) {
 	}
 
 	b.load(base(address) + "/agent/bob")
+	b.js(`document.body.addEventListener('htmx:afterSwap', () => {
+		if (document.querySelector('.question')) window.isStill ??= getComputedStyle(document.querySelector('.answers')).pointerEvents === 'none'
+	}); true`)
 	s.atm("send", "bob", "CONFIRM [git push]")
 	b.shows("wants to run: git push")
+	if b.js(`window.isStill`) != true {
+		t.Error("an answer could be pressed as soon as it was there")
+	}
 	b.shows("Do you want to proceed?")
+	b.becomes(`document.querySelector('.moved') === null`)
 	b.do(chromedp.Click(`.question summary`), chromedp.SendKeys(`.question textarea`, "Not today"))
+	s.atm("send", "alice", "something that others see")
+	s.atm("read", "--as", "alice", "--limit", "9")
+	b.becomes(`!document.getElementById('waits').hidden`)
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1)) // what is pointed at would stay
 	s.atm("send", "me", "An update does not take away what is being typed.", "--as", "alice")
 	b.becomes(`parseInt(document.getElementById('unread').textContent) === 2`)

@@ -3,6 +3,7 @@
 ;(() => {
   const body = document.body
   const offline = document.getElementById('offline')
+  const waits = document.getElementById('waits')
   const channel = new BroadcastChannel('atm')
   const live = () => document.getElementById('live')
   const shown = () => Number(live().dataset.version) // of the room, as this page shows it
@@ -19,9 +20,10 @@
     hiddenUntil = Date.now() + 5000
     screens.forEach(name => fire('atm-screen-' + name))
     screens.clear()
-    if (!live() || isFetching || said.version <= shown()) return
     // What is pointed at stays where it is: nobody is to press another button than the one that was there.
-    if (document.querySelector('.answers:hover')) return
+    const isNewer = live() && !isFetching && said.version > shown()
+    waits.hidden = !isNewer || !document.querySelector('.answers:hover')
+    if (!isNewer || !waits.hidden) return
     isFetching = true
     fire('atm-change')
   }
@@ -32,6 +34,16 @@
     else setTimeout(() => { isFetching = false }, 3000) // and then once more
   })
   setInterval(refresh, 500)
+
+  // A button that has just moved under the pointer cannot be pressed yet.
+  const questions = () => [...document.querySelectorAll('.question .answers > details')].map(one => one.id).join()
+  let asked = questions()
+  body.addEventListener('htmx:afterSwap', () => {
+    if (asked === questions()) return
+    asked = questions()
+    body.classList.add('moved')
+    setTimeout(() => body.classList.remove('moved'), 400)
+  })
   const hear = update => {
     said = update
     if (!isFetching) offline.hidden = Boolean(update.version)
