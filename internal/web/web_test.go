@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"crypto/rand"
 	"fmt"
 	"html"
 	"io"
@@ -358,6 +359,7 @@ func TestGate(t *testing.T) {
 	}
 	known := []string{"Cookie", cookie.Name + "=" + cookie.Value}
 	own := "127.0.0.1" + port
+	second := strings.TrimPrefix(s.atm("web", "--token"), v.base)
 	for _, c := range []struct {
 		code               int
 		method, path, host string
@@ -377,6 +379,8 @@ func TestGate(t *testing.T) {
 		{401, "GET", strings.TrimPrefix(address, v.base), own, nil}, // it was used
 		{401, "GET", "/?token=" + strings.Repeat("A", 90), own, nil},
 		{401, "GET", "/?token=A", own, nil},
+		{200, "GET", second, own, known},
+		{401, "GET", second, own, nil}, // it was used by who did not need it
 		{401, "POST", "/do", own, nil},
 		{303, "POST", "/do", own, known},
 		{303, "POST", "/do", own, append([]string{"Origin", "http://" + own}, known...)},
@@ -395,6 +399,13 @@ func TestGate(t *testing.T) {
 		}
 		if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'") {
 			t.Error(header)
+		}
+	}
+	g := &gate{}
+	for age, isGood := range map[time.Duration]bool{tokenAge - time.Minute: true, tokenAge + time.Minute: false} {
+		nonce := fmt.Sprintf("%s%08x", rand.Text(), time.Now().Add(-age).Unix())
+		if g.isToken(nonce+g.sign(nonce)) != isGood {
+			t.Error("a token of", age)
 		}
 	}
 	csrf = "wrong"
