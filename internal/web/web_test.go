@@ -226,6 +226,10 @@ func TestWithoutScript(t *testing.T) {
 	}
 	code, text := v.do("/mail", "do", "read", "id", ids[hostile[0]])
 	says(code, text, "read ")
+	other := s.visit(s.atm("web", "--token")) // which is not told what this one has done
+	if _, text = other.get("/mail?done=read"); strings.Contains(text, `role="status">read`) {
+		t.Error(text)
+	}
 	code, text = v.do("/mail", "do", "ack", "id", ids[hostile[1]])
 	says(code, text, "acked ")
 	code, text = v.do("/mail", "do", "reply", "id", ids[hostile[2]], "text", "one\r\ntwo")
@@ -406,6 +410,11 @@ func TestGate(t *testing.T) {
 		nonce := fmt.Sprintf("%s%08x", rand.Text(), time.Now().Add(-age).Unix())
 		if g.isToken(nonce+g.sign(nonce)) != isGood {
 			t.Error("a token of", age)
+		}
+	}
+	for _, c := range [][2]string{{"--tls-cert", "go together"}, {"--listen", "not of this machine alone"}} {
+		if out, err := s.command("web", c[0], "0.0.0.0:0").CombinedOutput(); err == nil || !strings.Contains(string(out), c[1]) {
+			t.Errorf("%v %s", err, out)
 		}
 	}
 	csrf = "wrong"

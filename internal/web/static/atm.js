@@ -86,7 +86,10 @@
   body.addEventListener('submit', ({ target }) => {
     sessionStorage.setItem('atm sent', JSON.stringify([...target.elements].filter(isKept).map(keyOf)))
   })
-  if (document.getElementById('said')) { // and not what went wrong
+  const here = new URL(location)
+  if (here.searchParams.has('done')) { // and not what went wrong
+    here.searchParams.delete('done') // a page that is loaded again does not say it again
+    history.replaceState(null, '', here)
     for (const key of JSON.parse(sessionStorage.getItem('atm sent') || '[]')) sessionStorage.removeItem(key)
   }
   sessionStorage.removeItem('atm sent')
