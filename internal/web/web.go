@@ -55,8 +55,6 @@ func Main(version string, words []string) int {
 	})
 }
 
-const mostActing = time.Minute // for what a button does
-
 // server makes the pages.
 type server struct {
 	*stream

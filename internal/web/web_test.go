@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -329,6 +330,18 @@ func TestExport(t *testing.T) {
 	}
 	if out, err := s.command("web", "--export", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty") {
 		t.Errorf("%v %s", err, out)
+	}
+	// A mailbox that cannot be read hides no other.
+	cur := filepath.Join(s.dir, ".atm/main/bob/inbox/cur")
+	if err := errors.Join(os.RemoveAll(cur), os.WriteFile(cur, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s.atm("web", "--export", dir+"2")
+	data, _ := os.ReadFile(filepath.Join(dir+"2", "search.html"))
+	for _, text := range []string{"Not all of it can be read: the mailbox of bob: ", "between others"} {
+		if !strings.Contains(string(data), text) {
+			t.Errorf("no %q: %s", text, data)
+		}
 	}
 	if n := s.atm("ls", "--count"); n != "1" {
 		t.Error("unread:", n)
