@@ -137,10 +137,20 @@ func TestBrowser(t *testing.T) {
 	}
 
 	b.load(base(address) + "/agent/bob")
+	b.js(`document.body.addEventListener('htmx:afterSwap', () => {
+		if (document.querySelector('.question')) window.isStill ??= getComputedStyle(document.querySelector('.answers')).pointerEvents === 'none'
+	}); true`)
 	s.atm("send", "bob", "CONFIRM [git push]")
 	b.shows("wants to run: git push")
+	if b.js(`window.isStill`) != true {
+		t.Error("an answer could be pressed as soon as it was there")
+	}
 	b.shows("Do you want to proceed?")
+	b.becomes(`document.querySelector('.moved') === null`)
 	b.do(chromedp.Click(`.question summary`), chromedp.SendKeys(`.question textarea`, "Not today"))
+	s.atm("send", "alice", "something that others see")
+	s.atm("read", "--as", "alice", "--limit", "9")
+	b.becomes(`!document.getElementById('waits').hidden`)
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1)) // what is pointed at would stay
 	s.atm("send", "me", "An update does not take away what is being typed.", "--as", "alice")
 	b.becomes(`parseInt(document.getElementById('unread').textContent) === 2`)
@@ -156,10 +166,36 @@ func TestBrowser(t *testing.T) {
 	b.becomes(`document.querySelector('.question') === null`)
 	b.becomes(`!document.getElementById('screen').innerText.includes('Do you want to proceed?')`)
 
-	b.do(chromedp.Navigate(base(address) + "/mail"))
+	// A page whose fetch fails says so, and catches up; also with what comes while it is being fetched.
+	b.load(base(address) + "/mail")
+	b.js(`window.isBroken = true; window.isSlow = false; const send = XMLHttpRequest.prototype.send;
+		XMLHttpRequest.prototype.send = function () {
+			if (isBroken) setTimeout(() => this.onerror(), 0)
+			else if (isSlow) { window.isSlow = false; window.answer = this.onload; send.call(this); this.onload = () => { this.isThere = true; window.later = () => answer.call(this) } }
+			else send.call(this)
+		}; true`)
+	s.atm("send", "me", "while it is broken", "--as", "alice")
+	b.becomes(`!document.getElementById('offline').hidden`)
+	b.js(`window.isBroken = false; window.isSlow = true`)
+	b.becomes(`Boolean(window.later)`)
+	s.atm("send", "me", "while it is fetched", "--as", "alice")
+	b.js(`new Promise(done => setTimeout(done, 1000)).then(() => { later(); return true })`)
+	b.shows("while it is fetched")
+	b.becomes(`document.getElementById('offline').hidden`)
+
+	// What is being written outlives other buttons, and what is refused, until it is sent.
+	b.load(base(address) + "/")
+	b.do(chromedp.SendKeys("#to", "alcie"), chromedp.SendKeys("#text", "half a thought"))
 	b.do(chromedp.Click(`button[value=read]`))
 	b.shows("read ")
-	if n := s.atm("ls", "--count"); n != "1" {
+	b.do(chromedp.Click("form.write button"))
+	b.shows("did you mean")
+	b.load(base(address) + "/")
+	b.becomes(`document.getElementById('text').value === 'half a thought' && document.getElementById('to').value === 'alcie'`)
+	b.do(chromedp.SetValue("#to", "alice"), chromedp.Click("form.write button"))
+	b.shows("sent ")
+	b.becomes(`document.getElementById('text').value + document.getElementById('to').value === ''`)
+	if n := s.atm("ls", "--count"); n != "3" {
 		t.Error("unread:", n)
 	}
 }

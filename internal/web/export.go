@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -32,6 +33,13 @@ func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	write := func(name string, data []byte) error { return os.WriteFile(filepath.Join(dir, name), data, 0o600) }
 	if err := cmp.Or(write("style.css", []byte(file("style.css"))), write("icon.svg", []byte(file("icon.svg")))); err != nil {
 		return err
+	}
+	pages.newPage(ctx, "team")
+	if now, newer := pages.Snapshot(); now.Version == 1 { // the second one has the drafts as well, where there are any
+		select {
+		case <-newer:
+		case <-time.After(time.Second):
+		}
 	}
 	list, threads := [][2]string{{"team"}, {"mail"}, {"timeline"}, {"search"}}, map[string]bool{}
 	for _, m := range pages.newPage(ctx, "team").Room.Members {

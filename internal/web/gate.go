@@ -11,8 +11,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -25,9 +27,11 @@ type door struct {
 	As  wire.Name `json:"as,omitempty"`
 }
 
-// address opens the pages once.
+const tokenAge = 5 * time.Minute // of the oldest token that is good
+
+// address opens the pages once, and not later than tokenAge.
 func (d door) address() string {
-	nonce := rand.Text()
+	nonce := fmt.Sprintf("%s%08x", rand.Text(), time.Now().Unix())
 	return d.URL + "/?token=" + nonce + d.sign(nonce)
 }
 
@@ -69,8 +73,13 @@ func newGate(at net.Addr, cert *x509.Certificate, csrf string, behind http.Handl
 
 // isToken reports whether a token is a good one that nobody has used; now somebody has.
 func (g *gate) isToken(token string) bool {
-	n := len(rand.Text())
+	random := len(rand.Text())
+	n := random + 8
 	if len(token) <= n || !isSame(token[n:], g.sign(token[:n])) {
+		return false
+	}
+	made, err := strconv.ParseInt(token[random:n], 16, 64)
+	if err != nil || time.Since(time.Unix(made, 0)) > tokenAge {
 		return false
 	}
 	_, isUsed := g.used.LoadOrStore(token, true)
@@ -123,7 +132,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMisdirectedRequest, "this is not the server of that host")
 	case g.isForeign(r):
 		refuse(w, http.StatusForbidden, "another site asks for this")
-	case r.Method == http.MethodGet && r.URL.Path == "/" && token != "" && (isKnown || g.isToken(token)):
+	case r.Method == http.MethodGet && r.URL.Path == "/" && token != "" && (g.isToken(token) || isKnown):
 		http.SetCookie(w, &http.Cookie{
 			Name: g.cookieName(), Value: g.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.cert != nil,
 		})
@@ -131,7 +140,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// Not a redirect: where a link on another site led here, its request would come without the cookie.
 		fmt.Fprint(w, `<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>atm</title><a href="/">go on</a>`)
 	case !isKnown:
-		refuse(w, http.StatusUnauthorized, "this browser has not been let in: atm web --token prints an address that does it, once")
+		refuse(w, http.StatusUnauthorized, "this browser has not been let in: atm web --token prints an address that does it, once, within five minutes")
 	case !isLook && !isSame(r.PostFormValue("csrf"), g.csrf):
 		refuse(w, http.StatusForbidden, "this does not come from a page of this server: load the page again")
 	default:

@@ -47,11 +47,12 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 }).ParseFS(templateFiles, "templates/*.html"))
 
 const (
-	mostMail   = 100      // messages of a kind on a page
-	mostNew    = 5        // on the first page
-	mostTurns  = 20       // of an agent
-	mostText   = 64 << 10 // bytes of a body
-	mostTraced = 5        // of my messages in a thread, whose way is shown
+	mostMail   = 100         // messages of a kind on a page
+	mostNew    = 5           // on the first page
+	mostTurns  = 20          // of an agent
+	mostText   = 64 << 10    // bytes of a body
+	mostTraced = 5           // of my messages in a thread, whose way is shown
+	mostActing = time.Minute // for what a button does
 	window     = time.Hour
 )
 
@@ -74,10 +75,12 @@ type page struct {
 	Turns    []teams.Turn
 	Screen   []span
 	NoScreen string // why there is none
+	Missing  string // why there are not all messages
 	Query    string
 	Timeline *timeline
 	Error    *command.Error
 	Typed    string // what an action that failed was about
+	TypedTo  string // and to whom
 }
 
 // A part is a section of my mail.
@@ -120,8 +123,8 @@ func (p page) Live() template.HTMLAttr {
 	if p.Static {
 		return ""
 	}
-	const attributes = `hx-get="%s" hx-trigger="atm-change from:body" hx-select="#live" hx-swap="outerHTML" hx-select-oob="#unread,#turns"`
-	return template.HTMLAttr(fmt.Sprintf(attributes, template.HTMLEscapeString(p.Path)))
+	const attributes = `data-version="%d" hx-get="%s" hx-trigger="atm-change from:body" hx-select="#live" hx-swap="outerHTML" hx-select-oob="#unread,#turns"`
+	return template.HTMLAttr(fmt.Sprintf(attributes, p.Room.Version, template.HTMLEscapeString(p.Path)))
 }
 
 // File is the address of a file that pages use.
@@ -178,6 +181,11 @@ func (s *server) newPage(ctx context.Context, kind string) *page {
 // fill puts on the page what it is to show of a member, a thread or the words of a search.
 func (p *page) fill(ctx context.Context, about string) (err error) {
 	p.Path = p.Link(p.Kind, about)
+	defer func() {
+		if err != nil && ctx.Err() == nil && len(p.Messages) > 0 { // what cannot be read hides nothing else
+			p.Missing, err = p.Explain(err).Message, nil
+		}
+	}()
 	switch p.Kind {
 	case "team":
 		p.Waiting = p.Room.Waiting
@@ -245,14 +253,11 @@ func (p *page) messages(items []*mailbox.Item) (out []message) {
 
 func (p *page) fillThread(ctx context.Context, id wire.ID) error {
 	items, err := p.Thread(ctx, id)
-	if err == nil && len(items) == 0 { // it is between others
+	if len(items) == 0 { // it is between others
 		items, err = p.scope.Team.Thread(ctx, id)
 	}
-	if err == nil && len(items) == 0 {
-		err = command.NotFound("no such thread: %s", letter.Escape(string(id))).WithHint("atm search WORDS")
-	}
-	if err != nil {
-		return err
+	if len(items) == 0 {
+		return cmp.Or(err, error(command.NotFound("no such thread: %s", letter.Escape(string(id))).WithHint("atm search WORDS")))
 	}
 	p.Messages = p.messages(items)
 	p.Title = p.Messages[0].Title
@@ -270,7 +275,7 @@ func (p *page) fillThread(ctx context.Context, id wire.ID) error {
 			m.Steps = steps(p.scope.Root.Trace(ctx, m.Message))
 		}
 	}
-	return nil
+	return err
 }
 
 // steps say how far a message has got with each recipient.

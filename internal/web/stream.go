@@ -16,7 +16,8 @@ import (
 const (
 	gather    = 150 * time.Millisecond // what changes within it is told at once
 	keepAlive = 30 * time.Second
-	keepFor   = time.Minute // a screen is followed so long after the last browser has gone
+	retry     = 3 * time.Second // from an error to the next try
+	keepFor   = time.Minute     // a screen is followed so long after the last browser has gone
 )
 
 // A stream tells browsers that something has changed, as server-sent events, and the pages fetch what they
@@ -83,7 +84,11 @@ func (s *stream) follow(name wire.Name, one *screen) {
 		}
 	}
 	err := s.Screen(ctx, name, func(now control.Screen) { update(func() { one.shows = now }) })
-	update(func() { one.hasEnded, one.err = true, err })
+	update(func() { one.hasEnded, one.err = err == nil, err })
+	if err != nil { // whoever looks asks again when they are told of it, which would go in a circle
+		time.Sleep(retry)
+		update(func() { one.hasEnded = true })
+	}
 }
 
 // come counts browsers.

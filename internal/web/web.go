@@ -28,7 +28,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -61,8 +60,7 @@ type server struct {
 	*stream
 	scope *command.Scope
 	csrf  string
-	said  atomic.Pointer[string] // what came of the last action, for the page that comes next
-	done  sync.Map               // the forms that were sent, by their hash: one that is sent twice is done once
+	done  sync.Map // what came of the forms, by their hash: one that is sent twice is done once
 }
 
 // newServer is a server of a team, whose room runs until cancel.
@@ -115,7 +113,10 @@ func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error)
 	}
 	hasTLS := c.IsSet("tls-cert") && c.IsSet("tls-key")
 	isLocal := strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
-	if !isLocal && !(hasTLS && c.Bool("allow-remote")) || !hasTLS && (c.IsSet("tls-cert") || c.IsSet("tls-key")) {
+	if !hasTLS && (c.IsSet("tls-cert") || c.IsSet("tls-key")) {
+		return nil, nil, command.Usage("a certificate and its key go together").WithHint("--tls-cert FILE --tls-key FILE")
+	}
+	if !isLocal && !(hasTLS && c.Bool("allow-remote")) {
 		return nil, nil, command.Refused("%s is not of this machine alone", address).
 			WithHint("--allow-remote --tls-cert FILE --tls-key FILE; or ssh -L 8080:127.0.0.1:8080 HOST, and --listen 127.0.0.1:8080 there")
 	}
@@ -235,9 +236,8 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
 	code := http.StatusOK
 	if err := p.fill(r.Context(), cmp.Or(r.PathValue("about"), r.FormValue("q"))); err != nil {
 		code = p.fail(err)
-	} else if said := s.said.Load(); said != nil && r.Header.Get("HX-Request") == "" {
-		p.Said = *said
-		s.said.CompareAndSwap(said, nil)
+	} else if once, isDone := s.done.Load(r.URL.Query().Get("done")); isDone { // the form that led here
+		p.Said, _ = once.(func() (string, error))()
 	}
 	p.write(w, "page", code)
 }
@@ -269,21 +269,26 @@ func (p *page) write(w http.ResponseWriter, part string, code int) {
 func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	_, newer := s.Snapshot()
 	id, text, back := r.PostFormValue("id"), r.PostFormValue("text"), r.PostFormValue("back")
-	if u, err := url.Parse(back); err != nil || u.Host != "" || !strings.HasPrefix(back, "/") || strings.Contains(back, `\`) {
-		back = "/" // to nowhere else
+	u, err := url.Parse(back)
+	if err != nil || u.Host != "" || !strings.HasPrefix(back, "/") || strings.Contains(back, `\`) {
+		u, back = &url.URL{Path: "/"}, "/" // to nowhere else
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n") // as browsers send what has several lines
-	form := sha256.Sum256([]byte(r.PostForm.Encode()))
-	if _, isDone := s.done.LoadOrStore(form, true); isDone {
-		http.Redirect(w, r, back, http.StatusSeeOther)
-		return
-	}
-	said, err := s.act(r, id, text)
-	said = letter.EscapeBody(said)
+	form := fmt.Sprintf("%x", sha256.Sum256([]byte(r.PostForm.Encode())))
+	// A second click breaks the first request off, and waits here for what comes of it.
+	once, _ := s.done.LoadOrStore(form, sync.OnceValues(func() (string, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), mostActing)
+		defer cancel()
+		said, err := s.act(r.WithContext(ctx), id, text)
+		if err != nil {
+			s.done.Delete(form) // it may be tried again
+		}
+		return letter.EscapeBody(said), err
+	}))
+	said, err := once.(func() (string, error))()
 	if err != nil {
-		s.done.Delete(form)
 		p := s.newPage(r.Context(), "error")
-		p.Path, p.Typed, p.Said = back, text, said
+		p.Path, p.Typed, p.TypedTo, p.Said = back, text, r.PostFormValue("to"), said
 		p.write(w, "page", p.fail(err))
 		return
 	}
@@ -291,8 +296,10 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	case <-newer:
 	case <-time.After(300 * time.Millisecond):
 	}
-	s.said.Store(&said)
-	http.Redirect(w, r, back, http.StatusSeeOther)
+	query := u.Query()
+	query.Set("done", form)
+	u.RawQuery = query.Encode()
+	http.Redirect(w, r, u.String(), http.StatusSeeOther)
 }
 
 func (s *server) act(r *http.Request, id, text string) (said string, err error) {

@@ -2,6 +2,8 @@ package web
 
 import (
 	"bufio"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -150,11 +152,13 @@ func (v *visitor) read(r *http.Response, err error) (code int, text string) {
 	return r.StatusCode, string(data)
 }
 
+var csrf = regexp.MustCompile(`name="csrf" value="(\w+)"`)
+
 // do submits a form with the token of a page.
 func (v *visitor) do(page string, fields ...string) (code int, text string) {
 	v.Helper()
 	_, text = v.get(page)
-	form := url.Values{"csrf": {regexp.MustCompile(`name="csrf" value="(\w+)"`).FindStringSubmatch(text)[1]}, "back": {page}}
+	form := url.Values{"csrf": csrf.FindStringSubmatch(text)[1:], "back": {page}}
 	for i := 0; i < len(fields); i += 2 {
 		form.Set(fields[i], fields[i+1])
 	}
@@ -223,6 +227,10 @@ func TestWithoutScript(t *testing.T) {
 	}
 	code, text := v.do("/mail", "do", "read", "id", ids[hostile[0]])
 	says(code, text, "read ")
+	other := s.visit(s.atm("web", "--token")) // which is not told what this one has done
+	if _, text = other.get("/mail?done=read"); strings.Contains(text, `role="status">read`) {
+		t.Error(text)
+	}
 	code, text = v.do("/mail", "do", "ack", "id", ids[hostile[1]])
 	says(code, text, "acked ")
 	code, text = v.do("/mail", "do", "reply", "id", ids[hostile[2]], "text", "one\r\ntwo")
@@ -236,10 +244,29 @@ func TestWithoutScript(t *testing.T) {
 	if n := s.atm("ls", "--count"); n != fmt.Sprint(len(hostile)-3) {
 		t.Error("unread after three buttons:", n)
 	}
+	// The second click breaks the first request off: the message is sent all the same, and once.
+	_, text = v.get("/")
+	form := url.Values{"csrf": csrf.FindStringSubmatch(text)[1:], "back": {"/"}, "do": {"send"}, "to": {"alice,bob"}, "text": {"impatient"}}
+	for _, limit := range []time.Duration{time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond} {
+		v.Timeout = limit
+		if r, err := v.PostForm(v.base+"/do", form); err == nil {
+			r.Body.Close()
+		}
+	}
+	v.Timeout = 0
+	r, err := v.PostForm(v.base+"/do", form)
+	code, text = v.read(r, err)
+	says(code, text, "sent ")
+	for _, name := range []string{"alice", "bob"} {
+		if got := s.atm("read", "--as", name, "--limit", "9"); strings.Count(got, "  impatient") != 1 {
+			t.Error(name, got)
+		}
+	}
 	// What is refused says why, and keeps what was typed.
 	code, text = v.do("/", "do", "send", "to", "alcie", "text", "precious")
 	says(code, text, "did you mean &#34;alice&#34;?")
 	says(code, text, "precious</textarea>")
+	says(code, text, ">alcie</span>")
 	code, text = v.do("/", "do", "approve", "id", "nothing")
 	says(code, text, "no open question")
 	code, text = v.get("/agent/nobody")
@@ -304,6 +331,18 @@ func TestExport(t *testing.T) {
 	if out, err := s.command("web", "--export", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty") {
 		t.Errorf("%v %s", err, out)
 	}
+	// A mailbox that cannot be read hides no other.
+	cur := filepath.Join(s.dir, ".atm/main/bob/inbox/cur")
+	if err := errors.Join(os.RemoveAll(cur), os.WriteFile(cur, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s.atm("web", "--export", dir+"2")
+	data, _ := os.ReadFile(filepath.Join(dir+"2", "search.html"))
+	for _, text := range []string{"Not all of it can be read: the mailbox of bob: ", "between others"} {
+		if !strings.Contains(string(data), text) {
+			t.Errorf("no %q: %s", text, data)
+		}
+	}
 	if n := s.atm("ls", "--count"); n != "1" {
 		t.Error("unread:", n)
 	}
@@ -317,7 +356,7 @@ func TestGate(t *testing.T) {
 	v := s.visit(address)
 	port := address[strings.LastIndex(base(address), ":"):strings.Index(address, "/?")]
 	_, page := v.get("/")
-	csrf := regexp.MustCompile(`name="csrf" value="(\w+)"`).FindStringSubmatch(page)[1]
+	csrf := csrf.FindStringSubmatch(page)[1]
 	at, _ := url.Parse(v.base)
 	cookie := v.Jar.Cookies(at)[0]
 	ask := func(method, path, host string, header ...string) (int, string, http.Header) {
@@ -337,6 +376,7 @@ func TestGate(t *testing.T) {
 	}
 	known := []string{"Cookie", cookie.Name + "=" + cookie.Value}
 	own := "127.0.0.1" + port
+	second := strings.TrimPrefix(s.atm("web", "--token"), v.base)
 	for _, c := range []struct {
 		code               int
 		method, path, host string
@@ -356,6 +396,8 @@ func TestGate(t *testing.T) {
 		{401, "GET", strings.TrimPrefix(address, v.base), own, nil}, // it was used
 		{401, "GET", "/?token=" + strings.Repeat("A", 90), own, nil},
 		{401, "GET", "/?token=A", own, nil},
+		{200, "GET", second, own, known},
+		{401, "GET", second, own, nil}, // it was used by who did not need it
 		{401, "POST", "/do", own, nil},
 		{303, "POST", "/do", own, known},
 		{303, "POST", "/do", own, append([]string{"Origin", "http://" + own}, known...)},
@@ -374,6 +416,18 @@ func TestGate(t *testing.T) {
 		}
 		if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'") {
 			t.Error(header)
+		}
+	}
+	g := &gate{}
+	for age, isGood := range map[time.Duration]bool{tokenAge - time.Minute: true, tokenAge + time.Minute: false} {
+		nonce := fmt.Sprintf("%s%08x", rand.Text(), time.Now().Add(-age).Unix())
+		if g.isToken(nonce+g.sign(nonce)) != isGood {
+			t.Error("a token of", age)
+		}
+	}
+	for _, c := range [][2]string{{"--tls-cert", "go together"}, {"--listen", "not of this machine alone"}} {
+		if out, err := s.command("web", c[0], "0.0.0.0:0").CombinedOutput(); err == nil || !strings.Contains(string(out), c[1]) {
+			t.Errorf("%v %s", err, out)
 		}
 	}
 	csrf = "wrong"
