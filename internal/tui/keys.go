@@ -149,12 +149,12 @@ func (m *model) answer(key string) tea.Cmd {
 	case q.ID == "":
 		return m.nothing("%s asks what only a person at its terminal can answer: t", q.Agent)
 	case key == "x":
-		return m.startWriting(&composer{kind: rejecting, key: "reject " + q.ID, question: q})
-	case q.ID == m.target && time.Since(m.targetSince) < settled:
+		return m.startWriting(&composer{kind: rejecting, key: fmt.Sprint("reject ", q.Agent, q.ID, q.Since), question: q})
+	case q.Is(m.target) && time.Since(m.targetSince) < settled:
 		return m.nothing("read what %s asks, and press %s again", q.Agent, key)
 	}
 	option := strings.TrimPrefix(key, "a")
-	return m.do("", func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q.ID, option) })
+	return m.do("", func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q, option) })
 }
 
 // begin writes: a reply to the message, or a message to the member.

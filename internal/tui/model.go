@@ -64,7 +64,7 @@ type model struct {
 	waiting, members place
 	pages            []*page // in the middle: my mail, and what was opened from it; the last is shown
 
-	target      string // the id of the question that `a` answers now
+	target      room.Question // the one that `a` answers now
 	targetSince time.Time
 
 	status  string // what came of the last key
@@ -155,7 +155,7 @@ func (m *model) take(s *room.Snapshot) tea.Cmd {
 	m.mail = slices.Concat(s.Unread, s.Owed, s.Read)
 	m.pages[0].stay(slices.Index(m.mail, at(before, m.pages[0].at)))
 	question, member := at(old.Waiting, m.waiting.at), at(old.Members, m.members.at)
-	m.waiting.stay(slices.IndexFunc(s.Waiting, func(q room.Question) bool { return q.ID == question.ID }))
+	m.waiting.stay(slices.IndexFunc(s.Waiting, question.Is))
 	m.members.stay(slices.IndexFunc(s.Members, func(one teams.Member) bool { return one.Name == member.Name }))
 	if len(s.Waiting) == 0 && m.focus == waitingPane {
 		m.focus = middlePane
@@ -205,8 +205,8 @@ func (m *model) question() (q room.Question, ok bool) {
 
 // aim notes which question `a` answers now, and since when.
 func (m *model) aim() {
-	if q, _ := m.question(); q.ID != m.target {
-		m.target, m.targetSince = q.ID, time.Now()
+	if q, _ := m.question(); !q.Is(m.target) {
+		m.target, m.targetSince = q, time.Now()
 	}
 }
 

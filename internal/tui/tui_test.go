@@ -304,7 +304,7 @@ func TestTooSoon(t *testing.T) {
 		t.Error("it is not answered")
 	}
 	m.take(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // the first was answered elsewhere
-	if m.answer("a") != nil || m.target != "two" {
+	if m.answer("a") != nil || m.target.ID != "two" {
 		t.Error("the next one is answered unread")
 	}
 }

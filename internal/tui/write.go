@@ -123,7 +123,7 @@ func (m *model) finish() tea.Cmd {
 		case replying:
 			return m.room.Reply(ctx, c.parent.Message, text)
 		case rejecting:
-			return m.room.Reject(ctx, c.question.ID, strings.TrimSpace(text))
+			return m.room.Reject(ctx, c.question, strings.TrimSpace(text))
 		}
 		return m.room.Send(ctx, to, text)
 	})
