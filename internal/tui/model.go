@@ -66,10 +66,11 @@ type model struct {
 
 	target      room.Question // the one that `a` answers now
 	targetSince time.Time
+	opened      room.Question // the last one that was shown on a page of its own
 
 	status  string // what came of the last key
 	isError bool
-	asked   string
+	prompt  string
 	confirm func() tea.Cmd // what y does; nil: nothing is asked
 	writing *composer
 	drafts  map[string]draft // by what they are for
@@ -160,7 +161,7 @@ func (m *model) take(s *room.Snapshot) tea.Cmd {
 	if len(s.Waiting) == 0 && m.focus == waitingPane {
 		m.focus = middlePane
 	}
-	m.aim()
+	m.move(waitingPane, 0)
 	var cmds []tea.Cmd
 	if p := m.page(); p.kind == threadPage && !slices.Equal(before, m.mail) {
 		cmds = append(cmds, m.loadThread(p))
@@ -187,26 +188,30 @@ func news(old, s *room.Snapshot) string {
 
 func (m *model) page() *page { return m.pages[len(m.pages)-1] }
 
-// question is the one that is selected, else that of the member who is, else the first that I may answer.
-func (m *model) question() (q room.Question, ok bool) {
-	all := m.seen.Waiting
-	if m.focus == waitingPane && len(all) > 0 {
-		return at(all, m.waiting.at), true
+// question is the one that is selected or open, or that of the member who is, else the first that I may
+// answer; i is its place, -1: there is none.
+func (m *model) question() (q room.Question, i int) {
+	all, name, isIt := m.seen.Waiting, m.member(), func(q room.Question) bool { return q.Mine }
+	switch p := m.page(); {
+	case m.focus == waitingPane && len(all) > 0:
+		return at(all, m.waiting.at), m.waiting.at
+	case m.focus == membersPane || p.kind == agentPage:
+		isIt = func(q room.Question) bool { return q.Agent == name }
+	case p.kind == questionPage:
+		isIt = p.question.Is
 	}
-	i := -1
-	if name := m.member(); m.focus == membersPane || m.page().kind == agentPage {
-		i = slices.IndexFunc(all, func(q room.Question) bool { return q.Agent == name })
-	}
-	if i < 0 {
-		i = slices.IndexFunc(all, func(q room.Question) bool { return q.Mine })
-	}
-	return at(all, i), i >= 0
+	i = slices.IndexFunc(all, isIt)
+	return at(all, i), i
 }
 
-// aim notes which question `a` answers now, and since when.
+// aim notes which question `a` answers now, and since when, and selects it: what is selected is shown whole.
 func (m *model) aim() {
-	if q, _ := m.question(); !q.Is(m.target) {
+	q, i := m.question()
+	if !q.Is(m.target) {
 		m.target, m.targetSince = q, time.Now()
+	}
+	if i >= 0 {
+		m.waiting.at = i
 	}
 }
 
@@ -215,7 +220,7 @@ func (m *model) member() wire.Name {
 	switch {
 	case m.focus == waitingPane && len(m.seen.Waiting) > 0:
 		return at(m.seen.Waiting, m.waiting.at).Agent
-	case m.focus == middlePane && m.page().kind == agentPage:
+	case m.focus == middlePane && (m.page().kind == agentPage || m.page().kind == questionPage):
 		return m.page().agent
 	}
 	return at(m.seen.Members, m.members.at).Name

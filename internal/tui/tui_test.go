@@ -294,7 +294,7 @@ func TestTooSoon(t *testing.T) {
 	ask := func(id string) room.Question {
 		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, Mine: true}
 	}
-	m := &model{seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]draft{}}
+	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]draft{}}
 	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
 	if m.answer("a") != nil || m.status != "read what bob asks, and press a again" {
 		t.Error(m.status)
@@ -307,6 +307,48 @@ func TestTooSoon(t *testing.T) {
 	if m.answer("a") != nil || m.target.ID != "two" {
 		t.Error("the next one is answered unread")
 	}
+	m.targetSince = time.Now().Add(-settled)
+	m.push(&page{kind: agentPage, agent: "alice"})
+	if m.answer("a") != nil || m.status != "alice asks nothing" {
+		t.Error("another's question is answered: ", m.status)
+	}
+	m.pop()
+	if m.answer("a") != nil || m.target.ID != "two" {
+		t.Error("it is answered as soon as it is back")
+	}
+}
+
+// What has no room is opened before it is approved, and only an option that is there is chosen.
+func TestUnread(t *testing.T) {
+	q := room.Question{Mine: true, Question: policy.Question{
+		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Prompt: "Run it?",
+		Input: strings.Repeat("true\n", 100) + "rm -r /", Options: []policy.Option{{ID: "yes", Label: "Yes"}, {ID: "no"}},
+	}}
+	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]draft{}, focus: middlePane}
+	refused := func(key, why string) {
+		t.Helper()
+		m.targetSince = m.targetSince.Add(-settled)
+		if m.answer(key) != nil || m.status != why {
+			t.Errorf("%s: %q", key, m.status)
+		}
+	}
+	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	refused("a", "open it first: Enter")
+	refused("1", "open it first: Enter")
+	m.open()
+	if text := strings.Join(m.lines(m.page(), 60), "\n"); !strings.Contains(text, "  rm -r /\n  Run it?") || !strings.Contains(strings.Join(strings.Fields(text), " "), "1 Yes 2 no true") {
+		t.Error(text)
+	}
+	if m.answer("a") != nil {
+		t.Error("approved before it can have been read")
+	}
+	refused("3", "there is no option 3")
+	if m.answer("2") == nil || m.answer("a") == nil {
+		t.Error(m.status)
+	}
+	q.Agent = "carol" // asks the same under the same id
+	m.take(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
+	refused("a", "bob does not ask that any more")
 }
 
 // Mail is answered, acknowledged, marked and searched; a draft is kept until it is sent; an editor may write it.
