@@ -129,7 +129,10 @@ func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
 		return "", fmt.Errorf("message %s %w", id.Short(6), mailbox.ErrWithdrawn)
 	}
 	a, err := r.scope.Root.Ack(ctx, r.scope.Me, r.scope.Me.Address(), it.Message, "", r.scope.Origin())
-	return strings.Join(append([]string{"acked " + id.Short(6)}, a.Notes...), "; "), err
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(append([]string{"acked " + id.Short(6)}, a.Notes...), "; "), nil
 }
 
 // MarkRead marks a message of mine as read.
@@ -137,7 +140,10 @@ func (r *Room) MarkRead(ctx context.Context, id wire.ID) (string, error) {
 	if _, err := r.mine(id); err != nil {
 		return "", err
 	}
-	return "read " + id.Short(6), r.scope.Me.MarkRead(ctx, id)
+	if err := r.scope.Me.MarkRead(ctx, id); err != nil {
+		return "", err
+	}
+	return "read " + id.Short(6), nil
 }
 
 // mine is a message in my mailbox that I may change.
