@@ -169,7 +169,7 @@ func (m *model) answer(key string) tea.Cmd {
 			return m.nothing("there is no option %d", n)
 		}
 	}
-	return m.do("", func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q, option) })
+	return m.do(nil, func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q, option) })
 }
 
 // begin writes: a reply to the message, or a message to the member.
@@ -199,13 +199,13 @@ func (m *model) begin(key string) tea.Cmd {
 // settle acknowledges the message or marks it as read, and goes on to the next.
 func (m *model) settle(key string) tea.Cmd {
 	it := m.message()
-	if it == nil {
+	if it == nil || m.focus != middlePane {
 		return m.nothing("no message is selected")
 	}
-	if p := m.page(); p.kind == mailPage && m.focus == middlePane {
+	if m.page().kind == mailPage {
 		m.move(middlePane, 1)
 	}
-	return m.do("", func(ctx context.Context) (string, error) {
+	return m.do(nil, func(ctx context.Context) (string, error) {
 		if key == "k" {
 			return m.room.Ack(ctx, it.ID)
 		}
@@ -221,7 +221,7 @@ func (m *model) join(key string) tea.Cmd {
 	}
 	if key == "i" {
 		return m.ask(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
-			return m.do("", func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
+			return m.do(nil, func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
 		})
 	}
 	atm, err := command.Companion("atm")
@@ -250,10 +250,11 @@ func (m *model) ask(question string, yes func() tea.Cmd) tea.Cmd {
 }
 
 func (m *model) leave() tea.Cmd {
-	if len(m.drafts) == 0 {
+	n := len(m.drafts) + len(m.unsent)
+	if n == 0 {
 		return tea.Quit
 	}
-	return m.ask(letter.Many(len(m.drafts), "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
+	return m.ask(letter.Many(n, "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
 }
 
 func (m *model) search(words string) tea.Cmd {

@@ -73,23 +73,25 @@ type model struct {
 	prompt  string
 	confirm func() tea.Cmd // what y does; nil: nothing is asked
 	writing *composer
-	drafts  map[string]draft // by what they are for
+	drafts  map[string]draft   // by what they are for
+	unsent  map[*composer]bool // what is being sent
 }
 
 func newModel(ctx context.Context, r *room.Room) *model {
 	s, _ := r.Snapshot()
 	return &model{
 		ctx: ctx, room: r, now: time.Now(), seen: s, focus: middlePane,
-		pages: []*page{{kind: mailPage}}, drafts: map[string]draft{}, status: "looking…",
+		pages: []*page{{kind: mailPage}}, drafts: map[string]draft{}, unsent: map[*composer]bool{}, status: "looking…",
 	}
 }
 
 func (m *model) Init() tea.Cmd { return nextTick() }
 
-// done is what came of an action, and which draft is settled by it.
+// done is what came of an action, and of the text that it sent.
 type done struct {
-	said, draft string
-	err         error
+	said string
+	sent *composer // nil: it was not about one
+	err  error
 }
 
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -102,8 +104,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case *room.Snapshot:
 		return m, m.take(msg)
 	case done:
-		if msg.err == nil {
-			delete(m.drafts, msg.draft)
+		if delete(m.unsent, msg.sent); msg.sent != nil && msg.err != nil {
+			m.keep(msg.sent.draft())
 		}
 		m.say(msg.said, msg.err)
 	case loaded:
@@ -117,7 +119,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.press(msg)
 	case tea.PasteMsg:
 		if m.writing != nil {
-			return m, m.writing.update(msg)
+			return m, m.update(msg)
 		}
 	case tea.MouseWheelMsg:
 		in, _ := m.paneAt(msg.X, msg.Y)
@@ -136,12 +138,12 @@ func (m *model) say(said string, err error) {
 	}
 }
 
-// do runs an action beside the program. When it has worked the draft of that name is settled.
-func (m *model) do(draft string, act func(context.Context) (string, error)) tea.Cmd {
+// do runs an action beside the program, which may send a text.
+func (m *model) do(text *composer, act func(context.Context) (string, error)) tea.Cmd {
 	m.say("…", nil)
 	return func() tea.Msg {
 		said, err := act(m.ctx)
-		return done{said, draft, err}
+		return done{said, text, err}
 	}
 }
 
@@ -180,7 +182,11 @@ func news(old, s *room.Snapshot) string {
 			return string(q.Agent) + " " + q.Asks()
 		}
 	}
-	if len(s.Unread) > 0 && (len(old.Unread) == 0 || s.Unread[0] > old.Unread[0]) {
+	was := map[wire.ID]bool{}
+	for _, id := range old.Unread {
+		was[id] = true
+	}
+	if slices.ContainsFunc(s.Unread, func(id wire.ID) bool { return !was[id] }) {
 		return fmt.Sprint(len(s.Unread), " unread")
 	}
 	return ""

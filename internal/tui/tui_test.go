@@ -4,6 +4,7 @@ package tui
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -26,6 +28,7 @@ import (
 	"github.com/agentteammail/atm/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -361,7 +364,9 @@ func TestMail(t *testing.T) {
 	os.Chmod(filepath.Join(team.dir, "editor"), 0o700)
 	w := team.open(100, 30, []string{"EDITOR=" + filepath.Join(team.dir, "editor"), "NO_COLOR=1"}, "--as", "me")
 	w.shows(`3 unread(?s:.*)> 3h ago .*Message 3`)
-	w.types("k")
+	w.types("\t k")
+	w.shows(`no message is selected`)
+	w.types("\tk")
 	w.shows(`(?s)2 unread.*acked`)
 	w.types(" ")
 	w.shows(`(?s)1 unread, 1 owed.*read `)
@@ -394,6 +399,69 @@ func TestMail(t *testing.T) {
 		t.Error("colours in spite of NO_COLOR")
 	}
 	w.leave()
+}
+
+// A text is sent as it was written elsewhere, with its tabs and all of its lines, and none replaces another.
+func TestDrafts(t *testing.T) {
+	r := room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}})
+	m := newModel(t.Context(), r)
+	m.seen = &room.Snapshot{Me: "me"}
+	write := func(to, text string) *composer {
+		m.startWriting(&composer{kind: sending, key: "send " + to, to: to})
+		m.writing.text.InsertString(text)
+		return m.writing
+	}
+	long := "\tone\n" + strings.Repeat("line\n", 2*maxLines)
+	c := write("alice", "")
+	c.setText(long)
+	m.update(tea.KeyPressMsg{Code: 'x', Text: "x"})
+	if c.value() != long || m.status != "too long to be changed here: Ctrl-E" {
+		t.Error(len(c.value()), m.status)
+	}
+	c.setText("\tone")
+	if m.update(tea.KeyPressMsg{Code: 'x', Text: "x"}); c.value() != "    onex" {
+		t.Errorf("%q", c.value())
+	}
+	c.setText("")
+	m.update(tea.PasteMsg{Content: long})
+	if c.value() != "" || m.status != "too long for here: Ctrl-E" {
+		t.Error(len(c.value()), m.status)
+	}
+	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+
+	first := write("alice", "first")
+	m.finish()
+	if c := write("alice", "second"); c.value() != "second" {
+		t.Error("what is being sent is written again: ", c.value())
+	}
+	m.writing.line.SetValue("bob")
+	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	write("bob", " to bob")
+	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.Update(done{sent: first, err: errors.New("refused")})
+	want := map[string]draft{"send alice": {"alice", "first"}, "send bob": {"bob", "second to bob"}}
+	if diff := cmp.Diff(want, m.drafts, cmp.AllowUnexported(draft{})); diff != "" {
+		t.Error(diff)
+	}
+	again := write("alice", " again")
+	m.finish()
+	write("alice", "third")
+	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.Update(done{sent: again})
+	if m.drafts["send alice"].text != "third" || len(m.unsent) > 0 {
+		t.Error(m.drafts)
+	}
+}
+
+// Mail that is new rings, in whatever order it came.
+func TestNews(t *testing.T) {
+	old := &room.Snapshot{Unread: []wire.ID{"3", "1"}}
+	if got := news(old, &room.Snapshot{Unread: []wire.ID{"3", "2"}}); got != "2 unread" {
+		t.Error(got)
+	}
+	if got := news(old, &room.Snapshot{Unread: []wire.ID{"1"}}); got != "" {
+		t.Error(got)
+	}
 }
 
 // Who is nobody looks, and is told so.
