@@ -28,18 +28,18 @@ func (r *Room) mayAct() error {
 	return r.scope.MayWrite()
 }
 
-// Approve allows what a question of that id asks: the option, which may be its number, or the one that says
-// so once. What I was not shown I do not allow: the question is of the snapshot.
-func (r *Room) Approve(ctx context.Context, id, option string) (string, error) {
-	return r.decide(ctx, id, command.Answer{Option: option})
+// Approve allows what a question asks: the option, which may be its number, or the one that says so once.
+// What I was not shown I do not allow: the question is of the snapshot.
+func (r *Room) Approve(ctx context.Context, q Question, option string) (string, error) {
+	return r.decide(ctx, q, command.Answer{Option: option})
 }
 
 // Reject refuses it, and tells the asker why, if there is a reason.
-func (r *Room) Reject(ctx context.Context, id, reason string) (string, error) {
-	return r.decide(ctx, id, command.Answer{IsDeny: true, Reason: reason})
+func (r *Room) Reject(ctx context.Context, q Question, reason string) (string, error) {
+	return r.decide(ctx, q, command.Answer{IsDeny: true, Reason: reason})
 }
 
-func (r *Room) decide(ctx context.Context, id string, a command.Answer) (string, error) {
+func (r *Room) decide(ctx context.Context, asked Question, a command.Answer) (string, error) {
 	if err := r.mayAct(); err != nil {
 		return "", err
 	}
@@ -49,12 +49,12 @@ func (r *Room) decide(ctx context.Context, id string, a command.Answer) (string,
 	}
 	s, _ := r.Snapshot()
 	for _, q := range s.Waiting {
-		if q.ID == id && id != "" {
+		if q.ID != "" && q.Is(asked) {
 			o, err := acting.Decide(ctx, q.Question, a)
 			return said(q.Agent, o), err
 		}
 	}
-	return "", fmt.Errorf("%s: %w", id, policy.ErrNoQuestion)
+	return "", fmt.Errorf("%s: %w", asked.ID, policy.ErrNoQuestion)
 }
 
 // said is an outcome in a line; "" where there is none.
@@ -129,7 +129,10 @@ func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
 		return "", fmt.Errorf("message %s %w", id.Short(6), mailbox.ErrWithdrawn)
 	}
 	a, err := r.scope.Root.Ack(ctx, r.scope.Me, r.scope.Me.Address(), it.Message, "", r.scope.Origin())
-	return strings.Join(append([]string{"acked " + id.Short(6)}, a.Notes...), "; "), err
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(append([]string{"acked " + id.Short(6)}, a.Notes...), "; "), nil
 }
 
 // MarkRead marks a message of mine as read.
@@ -137,7 +140,10 @@ func (r *Room) MarkRead(ctx context.Context, id wire.ID) (string, error) {
 	if _, err := r.mine(id); err != nil {
 		return "", err
 	}
-	return "read " + id.Short(6), r.scope.Me.MarkRead(ctx, id)
+	if err := r.scope.Me.MarkRead(ctx, id); err != nil {
+		return "", err
+	}
+	return "read " + id.Short(6), nil
 }
 
 // mine is a message in my mailbox that I may change.

@@ -3,6 +3,7 @@ package room
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func (l *look) await(ctx context.Context, w *watcher.Watcher, until time.Time) e
 		limited, cancel := context.WithDeadline(ctx, until)
 		e, err := w.Next(limited)
 		cancel()
-		if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			break
 		} else if err != nil {
 			return err

@@ -68,6 +68,11 @@ type Question struct {
 	Mine bool // I may answer it, from here
 }
 
+// Is reports whether it is the same question. An id is unique for its agent at best.
+func (q *Question) Is(other Question) bool {
+	return q.Agent == other.Agent && q.ID == other.ID && q.Since.Equal(other.Since)
+}
+
 // Member is the row of a member; ok: it is there.
 func (s *Snapshot) Member(name wire.Name) (m teams.Member, ok bool) {
 	i := slices.IndexFunc(s.Members, func(m teams.Member) bool { return m.Name == name })

@@ -177,7 +177,7 @@ func TestNobody(t *testing.T) {
 		t.Fatal(s)
 	}
 	for _, act := range []func() (string, error){
-		func() (string, error) { return r.Approve(t.Context(), "x", "") },
+		func() (string, error) { return r.Approve(t.Context(), Question{}, "") },
 		func() (string, error) { return r.Send(t.Context(), "bob", "hello") },
 		func() (string, error) { return r.MarkRead(t.Context(), wire.NewID()) },
 		func() (string, error) { return r.Interrupt(t.Context(), "bob") },
@@ -236,7 +236,7 @@ func TestQuestion(t *testing.T) {
 		if q := team.until(other, "the question", asked).Waiting[0]; q.Mine {
 			t.Error("it is not theirs")
 		}
-		if _, err := other.Approve(t.Context(), q.ID, ""); other.Explain(err).Exit != command.ExitRefused {
+		if _, err := other.Approve(t.Context(), q, ""); other.Explain(err).Exit != command.ExitRefused {
 			t.Error(err)
 		}
 		for late := time.After(20 * time.Second); ; {
@@ -250,12 +250,17 @@ func TestQuestion(t *testing.T) {
 			}
 			break
 		}
-		said, err := r.Approve(t.Context(), q.ID, "")
+		sameID := q
+		sameID.Agent = "you"
+		if _, err := r.Approve(t.Context(), sameID, ""); r.Explain(err).Exit != command.ExitNotFound {
+			t.Error("an id is not enough: ", err)
+		}
+		said, err := r.Approve(t.Context(), q, "")
 		if !strings.HasPrefix(said, "bob: answered (") || err != nil {
 			t.Fatal(said, err)
 		}
 		team.until(r, "the answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 && s.Members[0].State == reducer.WordIdle })
-		if _, err := r.Approve(t.Context(), q.ID, ""); r.Explain(err).Exit != command.ExitNotFound {
+		if _, err := r.Approve(t.Context(), q, ""); r.Explain(err).Exit != command.ExitNotFound {
 			t.Error(err)
 		}
 	}

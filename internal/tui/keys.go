@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ Up, Down, PgUp, PgDn, Home, End, the wheel: move; a click
 selects, a second one opens. Esc goes back.
 Left, Right: along a screen that is wider.
 
-a         approve what is selected, or what waits first
+a         approve what is selected or waits first, once seen
 1 to 9    answer with that option
 x         reject it, and say why
 r         reply                  s       send to the member
@@ -108,7 +109,7 @@ func (m *model) move(in pane, by int) {
 	width, height := m.bodySize()
 	p, n := m.list(in)
 	if in == waitingPane {
-		height = m.waitingHeight()
+		height = m.waitingRows()
 	}
 	if page := m.page(); in == middlePane && page.isText() {
 		lines := m.lines(page, width)
@@ -142,19 +143,33 @@ func (m *model) nothing(format string, args ...any) tea.Cmd {
 
 // answer approves or rejects the question, or chooses an option by its number.
 func (m *model) answer(key string) tea.Cmd {
-	q, ok := m.question()
+	q, i := m.question()
 	switch {
-	case !ok:
+	case i < 0 && (m.focus == membersPane || m.page().kind == agentPage):
+		return m.nothing("%s asks nothing", m.member())
+	case i < 0 && m.page().kind == questionPage:
+		return m.nothing("%s does not ask that any more", m.member())
+	case i < 0:
 		return m.nothing("nothing is waiting for you")
 	case q.ID == "":
 		return m.nothing("%s asks what only a person at its terminal can answer: t", q.Agent)
 	case key == "x":
-		return m.startWriting(&composer{kind: rejecting, key: "reject " + q.ID, question: q})
-	case q.ID == m.target && time.Since(m.targetSince) < settled:
+		return m.startWriting(&composer{kind: rejecting, key: fmt.Sprint("reject ", q.Agent, q.ID, q.Since), question: q})
+	case !q.Is(m.target) || time.Since(m.targetSince) < settled:
+		m.aim()
 		return m.nothing("read what %s asks, and press %s again", q.Agent, key)
 	}
-	option := strings.TrimPrefix(key, "a")
-	return m.do("", func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q.ID, option) })
+	if _, isWhole := m.asked(); !isWhole && !q.Is(m.opened) {
+		m.focus = waitingPane
+		return m.nothing("open it first: Enter")
+	}
+	option := ""
+	if n, err := strconv.Atoi(key); err == nil {
+		if option = at(q.Options, n-1).ID; option == "" {
+			return m.nothing("there is no option %d", n)
+		}
+	}
+	return m.do(nil, func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q, option) })
 }
 
 // begin writes: a reply to the message, or a message to the member.
@@ -184,13 +199,13 @@ func (m *model) begin(key string) tea.Cmd {
 // settle acknowledges the message or marks it as read, and goes on to the next.
 func (m *model) settle(key string) tea.Cmd {
 	it := m.message()
-	if it == nil {
+	if it == nil || m.focus != middlePane {
 		return m.nothing("no message is selected")
 	}
-	if p := m.page(); p.kind == mailPage && m.focus == middlePane {
+	if m.page().kind == mailPage {
 		m.move(middlePane, 1)
 	}
-	return m.do("", func(ctx context.Context) (string, error) {
+	return m.do(nil, func(ctx context.Context) (string, error) {
 		if key == "k" {
 			return m.room.Ack(ctx, it.ID)
 		}
@@ -206,7 +221,7 @@ func (m *model) join(key string) tea.Cmd {
 	}
 	if key == "i" {
 		return m.ask(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
-			return m.do("", func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
+			return m.do(nil, func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
 		})
 	}
 	atm, err := command.Companion("atm")
@@ -230,15 +245,16 @@ func (m *model) join(key string) tea.Cmd {
 }
 
 func (m *model) ask(question string, yes func() tea.Cmd) tea.Cmd {
-	m.confirm, m.asked = yes, question
+	m.confirm, m.prompt = yes, question
 	return nil
 }
 
 func (m *model) leave() tea.Cmd {
-	if len(m.drafts) == 0 {
+	n := len(m.drafts) + len(m.unsent)
+	if n == 0 {
 		return tea.Quit
 	}
-	return m.ask(letter.Many(len(m.drafts), "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
+	return m.ask(letter.Many(n, "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
 }
 
 func (m *model) search(words string) tea.Cmd {
@@ -250,18 +266,30 @@ func (m *model) search(words string) tea.Cmd {
 	}
 }
 
-// asks is a question in a line: who, what, since when, and its options.
+// asks is a question in a line: who, what, and its options.
 func asks(q room.Question) string {
-	line := fmt.Sprintf("%s %s", q.Agent, inPlace(letter.Clip(letter.Escape(q.Asks()), 200)))
+	line := fmt.Sprintf("%s %s", q.Agent, inPlace(letter.Escape(q.Asks())))
 	if why, _ := q.OnlyAtTerminal(); why != "" {
 		line += " (" + why + ")"
 	} else if !q.Mine {
 		line += " (not yours to answer)"
 	}
-	if q.Kind != "permission" {
-		for i, o := range q.Options {
-			line += fmt.Sprintf("   %d %s", i+1, letter.Clip(letter.Escape(o.Label), 40))
-		}
+	for i, o := range q.Options {
+		line += fmt.Sprintf("   %d %s", i+1, letter.Escape(cmp.Or(o.Label, o.ID)))
 	}
 	return line
+}
+
+// whole is all that is known of a question: also its text as it stands, where the line has it otherwise.
+func whole(q room.Question) string {
+	text := asks(q)
+	for _, part := range []string{q.Input, q.Prompt} {
+		if !strings.Contains(q.Asks(), part) {
+			text += strings.ReplaceAll("\n"+letter.EscapeBody(part), "\n", "\n  ")
+		}
+	}
+	if q.Cut {
+		text += "\n(there is more, which only its terminal shows)"
+	}
+	return text
 }

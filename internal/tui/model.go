@@ -64,31 +64,34 @@ type model struct {
 	waiting, members place
 	pages            []*page // in the middle: my mail, and what was opened from it; the last is shown
 
-	target      string // the id of the question that `a` answers now
+	target      room.Question // the one that `a` answers now
 	targetSince time.Time
+	opened      room.Question // the last one that was shown on a page of its own
 
 	status  string // what came of the last key
 	isError bool
-	asked   string
+	prompt  string
 	confirm func() tea.Cmd // what y does; nil: nothing is asked
 	writing *composer
-	drafts  map[string]draft // by what they are for
+	drafts  map[string]draft   // by what they are for
+	unsent  map[*composer]bool // what is being sent
 }
 
 func newModel(ctx context.Context, r *room.Room) *model {
 	s, _ := r.Snapshot()
 	return &model{
 		ctx: ctx, room: r, now: time.Now(), seen: s, focus: middlePane,
-		pages: []*page{{kind: mailPage}}, drafts: map[string]draft{}, status: "looking…",
+		pages: []*page{{kind: mailPage}}, drafts: map[string]draft{}, unsent: map[*composer]bool{}, status: "looking…",
 	}
 }
 
 func (m *model) Init() tea.Cmd { return nextTick() }
 
-// done is what came of an action, and which draft is settled by it.
+// done is what came of an action, and of the text that it sent.
 type done struct {
-	said, draft string
-	err         error
+	said string
+	sent *composer // nil: it was not about one
+	err  error
 }
 
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -101,8 +104,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case *room.Snapshot:
 		return m, m.take(msg)
 	case done:
-		if msg.err == nil {
-			delete(m.drafts, msg.draft)
+		if delete(m.unsent, msg.sent); msg.sent != nil && msg.err != nil {
+			m.keep(msg.sent.draft())
 		}
 		m.say(msg.said, msg.err)
 	case loaded:
@@ -116,7 +119,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.press(msg)
 	case tea.PasteMsg:
 		if m.writing != nil {
-			return m, m.writing.update(msg)
+			return m, m.update(msg)
 		}
 	case tea.MouseWheelMsg:
 		in, _ := m.paneAt(msg.X, msg.Y)
@@ -135,12 +138,12 @@ func (m *model) say(said string, err error) {
 	}
 }
 
-// do runs an action beside the program. When it has worked the draft of that name is settled.
-func (m *model) do(draft string, act func(context.Context) (string, error)) tea.Cmd {
+// do runs an action beside the program, which may send a text.
+func (m *model) do(text *composer, act func(context.Context) (string, error)) tea.Cmd {
 	m.say("…", nil)
 	return func() tea.Msg {
 		said, err := act(m.ctx)
-		return done{said, draft, err}
+		return done{said, text, err}
 	}
 }
 
@@ -155,12 +158,12 @@ func (m *model) take(s *room.Snapshot) tea.Cmd {
 	m.mail = slices.Concat(s.Unread, s.Owed, s.Read)
 	m.pages[0].stay(slices.Index(m.mail, at(before, m.pages[0].at)))
 	question, member := at(old.Waiting, m.waiting.at), at(old.Members, m.members.at)
-	m.waiting.stay(slices.IndexFunc(s.Waiting, func(q room.Question) bool { return q.ID == question.ID }))
+	m.waiting.stay(slices.IndexFunc(s.Waiting, question.Is))
 	m.members.stay(slices.IndexFunc(s.Members, func(one teams.Member) bool { return one.Name == member.Name }))
 	if len(s.Waiting) == 0 && m.focus == waitingPane {
 		m.focus = middlePane
 	}
-	m.aim()
+	m.move(waitingPane, 0)
 	var cmds []tea.Cmd
 	if p := m.page(); p.kind == threadPage && !slices.Equal(before, m.mail) {
 		cmds = append(cmds, m.loadThread(p))
@@ -179,7 +182,11 @@ func news(old, s *room.Snapshot) string {
 			return string(q.Agent) + " " + q.Asks()
 		}
 	}
-	if len(s.Unread) > 0 && (len(old.Unread) == 0 || s.Unread[0] > old.Unread[0]) {
+	was := map[wire.ID]bool{}
+	for _, id := range old.Unread {
+		was[id] = true
+	}
+	if slices.ContainsFunc(s.Unread, func(id wire.ID) bool { return !was[id] }) {
 		return fmt.Sprint(len(s.Unread), " unread")
 	}
 	return ""
@@ -187,26 +194,30 @@ func news(old, s *room.Snapshot) string {
 
 func (m *model) page() *page { return m.pages[len(m.pages)-1] }
 
-// question is the one that is selected, else that of the member who is, else the first that I may answer.
-func (m *model) question() (q room.Question, ok bool) {
-	all := m.seen.Waiting
-	if m.focus == waitingPane && len(all) > 0 {
-		return at(all, m.waiting.at), true
+// question is the one that is selected or open, or that of the member who is, else the first that I may
+// answer; i is its place, -1: there is none.
+func (m *model) question() (q room.Question, i int) {
+	all, name, isIt := m.seen.Waiting, m.member(), func(q room.Question) bool { return q.Mine }
+	switch p := m.page(); {
+	case m.focus == waitingPane && len(all) > 0:
+		return at(all, m.waiting.at), m.waiting.at
+	case m.focus == membersPane || p.kind == agentPage:
+		isIt = func(q room.Question) bool { return q.Agent == name }
+	case p.kind == questionPage:
+		isIt = p.question.Is
 	}
-	i := -1
-	if name := m.member(); m.focus == membersPane || m.page().kind == agentPage {
-		i = slices.IndexFunc(all, func(q room.Question) bool { return q.Agent == name })
-	}
-	if i < 0 {
-		i = slices.IndexFunc(all, func(q room.Question) bool { return q.Mine })
-	}
-	return at(all, i), i >= 0
+	i = slices.IndexFunc(all, isIt)
+	return at(all, i), i
 }
 
-// aim notes which question `a` answers now, and since when.
+// aim notes which question `a` answers now, and since when, and selects it: what is selected is shown whole.
 func (m *model) aim() {
-	if q, _ := m.question(); q.ID != m.target {
-		m.target, m.targetSince = q.ID, time.Now()
+	q, i := m.question()
+	if !q.Is(m.target) {
+		m.target, m.targetSince = q, time.Now()
+	}
+	if i >= 0 {
+		m.waiting.at = i
 	}
 }
 
@@ -215,7 +226,7 @@ func (m *model) member() wire.Name {
 	switch {
 	case m.focus == waitingPane && len(m.seen.Waiting) > 0:
 		return at(m.seen.Waiting, m.waiting.at).Agent
-	case m.focus == middlePane && m.page().kind == agentPage:
+	case m.focus == middlePane && (m.page().kind == agentPage || m.page().kind == questionPage):
 		return m.page().agent
 	}
 	return at(m.seen.Members, m.members.at).Name

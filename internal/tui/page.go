@@ -5,11 +5,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
@@ -22,6 +24,7 @@ const (
 	foundPage
 	threadPage
 	agentPage
+	questionPage
 	keysPage
 )
 
@@ -33,11 +36,12 @@ type page struct {
 	title string
 	loaded
 
-	id      wire.ID            // of a thread: the message that keys act on
-	agent   wire.Name          // whose screen or turns these are
-	left    int                // the first column that is shown of a screen
-	isAtEnd bool               // the last lines are shown, also when there are more
-	end     context.CancelFunc // ends what keeps it up to date; nil: nothing does
+	id       wire.ID            // of a thread: the message that keys act on
+	agent    wire.Name          // whose screen, turns or question this is
+	question room.Question      // of its page
+	left     int                // the first column that is shown of a screen
+	isAtEnd  bool               // the last lines are shown, also when there are more
+	end      context.CancelFunc // ends what keeps it up to date; nil: nothing does
 }
 
 // loaded is what was read for a page.
@@ -66,6 +70,7 @@ func (p *page) chosen() int {
 
 func (m *model) push(p *page) {
 	m.pages, m.focus = append(m.pages, p), middlePane
+	m.aim()
 }
 
 func (m *model) pop() {
@@ -74,12 +79,16 @@ func (m *model) pop() {
 			p.end()
 		}
 		m.pages = m.pages[:len(m.pages)-1]
+		m.aim()
 	}
 }
 
-// open opens what is selected: a message with its thread, or an agent. Nothing is marked.
+// open opens what is selected: a message with its thread, a question, or an agent. Nothing is marked.
 func (m *model) open() tea.Cmd {
-	if m.focus != middlePane {
+	if q, i := m.question(); m.focus == waitingPane && i >= 0 {
+		m.opened, m.targetSince = q, time.Now()
+		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen"})
+	} else if m.focus != middlePane || m.page().kind == questionPage {
 		if name := m.member(); name != "" {
 			return m.openAgent(name)
 		}
@@ -140,6 +149,10 @@ func (m *model) lines(p *page, width int) (lines []string) {
 		}
 		for len(lines) > 0 && strings.TrimSpace(ansi.Strip(lines[len(lines)-1])) == "" {
 			lines = lines[:len(lines)-1]
+		}
+	case questionPage:
+		for line := range strings.SplitSeq(whole(p.question), "\n") {
+			lines = append(lines, wrap(line, width, false)...)
 		}
 	case keysPage:
 		lines = strings.Split(keysText, "\n")

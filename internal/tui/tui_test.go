@@ -4,6 +4,7 @@ package tui
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -26,6 +28,7 @@ import (
 	"github.com/agentteammail/atm/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -294,7 +297,7 @@ func TestTooSoon(t *testing.T) {
 	ask := func(id string) room.Question {
 		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, Mine: true}
 	}
-	m := &model{seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]draft{}}
+	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]draft{}}
 	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
 	if m.answer("a") != nil || m.status != "read what bob asks, and press a again" {
 		t.Error(m.status)
@@ -304,9 +307,51 @@ func TestTooSoon(t *testing.T) {
 		t.Error("it is not answered")
 	}
 	m.take(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // the first was answered elsewhere
-	if m.answer("a") != nil || m.target != "two" {
+	if m.answer("a") != nil || m.target.ID != "two" {
 		t.Error("the next one is answered unread")
 	}
+	m.targetSince = time.Now().Add(-settled)
+	m.push(&page{kind: agentPage, agent: "alice"})
+	if m.answer("a") != nil || m.status != "alice asks nothing" {
+		t.Error("another's question is answered: ", m.status)
+	}
+	m.pop()
+	if m.answer("a") != nil || m.target.ID != "two" {
+		t.Error("it is answered as soon as it is back")
+	}
+}
+
+// What has no room is opened before it is approved, and only an option that is there is chosen.
+func TestUnread(t *testing.T) {
+	q := room.Question{Mine: true, Question: policy.Question{
+		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Prompt: "Run it?",
+		Input: strings.Repeat("true\n", 100) + "rm -r /", Options: []policy.Option{{ID: "yes", Label: "Yes"}, {ID: "no"}},
+	}}
+	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]draft{}, focus: middlePane}
+	refused := func(key, why string) {
+		t.Helper()
+		m.targetSince = m.targetSince.Add(-settled)
+		if m.answer(key) != nil || m.status != why {
+			t.Errorf("%s: %q", key, m.status)
+		}
+	}
+	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	refused("a", "open it first: Enter")
+	refused("1", "open it first: Enter")
+	m.open()
+	if text := strings.Join(m.lines(m.page(), 60), "\n"); !strings.Contains(text, "  rm -r /\n  Run it?") || !strings.Contains(strings.Join(strings.Fields(text), " "), "1 Yes 2 no true") {
+		t.Error(text)
+	}
+	if m.answer("a") != nil {
+		t.Error("approved before it can have been read")
+	}
+	refused("3", "there is no option 3")
+	if m.answer("2") == nil || m.answer("a") == nil {
+		t.Error(m.status)
+	}
+	q.Agent = "carol" // asks the same under the same id
+	m.take(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
+	refused("a", "bob does not ask that any more")
 }
 
 // Mail is answered, acknowledged, marked and searched; a draft is kept until it is sent; an editor may write it.
@@ -319,7 +364,9 @@ func TestMail(t *testing.T) {
 	os.Chmod(filepath.Join(team.dir, "editor"), 0o700)
 	w := team.open(100, 30, []string{"EDITOR=" + filepath.Join(team.dir, "editor"), "NO_COLOR=1"}, "--as", "me")
 	w.shows(`3 unread(?s:.*)> 3h ago .*Message 3`)
-	w.types("k")
+	w.types("\t k")
+	w.shows(`no message is selected`)
+	w.types("\tk")
 	w.shows(`(?s)2 unread.*acked`)
 	w.types(" ")
 	w.shows(`(?s)1 unread, 1 owed.*read `)
@@ -352,6 +399,69 @@ func TestMail(t *testing.T) {
 		t.Error("colours in spite of NO_COLOR")
 	}
 	w.leave()
+}
+
+// A text is sent as it was written elsewhere, with its tabs and all of its lines, and none replaces another.
+func TestDrafts(t *testing.T) {
+	r := room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}})
+	m := newModel(t.Context(), r)
+	m.seen = &room.Snapshot{Me: "me"}
+	write := func(to, text string) *composer {
+		m.startWriting(&composer{kind: sending, key: "send " + to, to: to})
+		m.writing.text.InsertString(text)
+		return m.writing
+	}
+	long := "\tone\n" + strings.Repeat("line\n", 2*maxLines)
+	c := write("alice", "")
+	c.setText(long)
+	m.update(tea.KeyPressMsg{Code: 'x', Text: "x"})
+	if c.value() != long || m.status != "too long to be changed here: Ctrl-E" {
+		t.Error(len(c.value()), m.status)
+	}
+	c.setText("\tone")
+	if m.update(tea.KeyPressMsg{Code: 'x', Text: "x"}); c.value() != "    onex" {
+		t.Errorf("%q", c.value())
+	}
+	c.setText("")
+	m.update(tea.PasteMsg{Content: long})
+	if c.value() != "" || m.status != "too long for here: Ctrl-E" {
+		t.Error(len(c.value()), m.status)
+	}
+	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+
+	first := write("alice", "first")
+	m.finish()
+	if c := write("alice", "second"); c.value() != "second" {
+		t.Error("what is being sent is written again: ", c.value())
+	}
+	m.writing.line.SetValue("bob")
+	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	write("bob", " to bob")
+	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.Update(done{sent: first, err: errors.New("refused")})
+	want := map[string]draft{"send alice": {"alice", "first"}, "send bob": {"bob", "second to bob"}}
+	if diff := cmp.Diff(want, m.drafts, cmp.AllowUnexported(draft{})); diff != "" {
+		t.Error(diff)
+	}
+	again := write("alice", " again")
+	m.finish()
+	write("alice", "third")
+	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.Update(done{sent: again})
+	if m.drafts["send alice"].text != "third" || len(m.unsent) > 0 {
+		t.Error(m.drafts)
+	}
+}
+
+// Mail that is new rings, in whatever order it came.
+func TestNews(t *testing.T) {
+	old := &room.Snapshot{Unread: []wire.ID{"3", "1"}}
+	if got := news(old, &room.Snapshot{Unread: []wire.ID{"3", "2"}}); got != "2 unread" {
+		t.Error(got)
+	}
+	if got := news(old, &room.Snapshot{Unread: []wire.ID{"1"}}); got != "" {
+		t.Error(got)
+	}
 }
 
 // Who is nobody looks, and is told so.

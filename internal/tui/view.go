@@ -24,8 +24,37 @@ var (
 
 // The parts from above: a line about the team, what waits, a rule, the body, and two lines below it.
 
-func (m *model) waitingHeight() int { return min(len(m.seen.Waiting), max(1, m.height/4)) }
-func (m *model) bodyTop() int       { return 2 + m.waitingHeight() }
+func (m *model) waitingRows() int { return min(len(m.seen.Waiting), max(1, m.height/4)) }
+
+func (m *model) waitingHeight() int {
+	lines, _ := m.asked()
+	return m.waitingRows() + max(0, len(lines)-1)
+}
+
+func (m *model) bodyTop() int { return 2 + m.waitingHeight() }
+
+// asked is the selected question in as many lines as there is room for; isWhole: they are all of it.
+func (m *model) asked() (lines []string, isWhole bool) {
+	if len(m.seen.Waiting) == 0 {
+		return nil, false
+	}
+	q, width := at(m.seen.Waiting, m.waiting.at), max(m.width-waitingIndent, 10)
+	for line := range strings.SplitSeq(whole(q), "\n") {
+		line = ansi.Wrap(strings.ReplaceAll(line, "\t", "    "), width, "")
+		for part := range strings.SplitSeq(line, "\n") {
+			lines = append(lines, inPlace(part))
+		}
+	}
+	most := max(1, m.height/4)
+	if m.writing != nil {
+		most = 1
+	}
+	isWhole = len(lines) <= most && m.width >= waitingIndent+10 && !q.Cut
+	if lines = lines[:min(len(lines), most)]; !isWhole {
+		lines[len(lines)-1] = ansi.Truncate(lines[len(lines)-1], width-2, "") + " …"
+	}
+	return lines, isWhole
+}
 
 func (m *model) bodySize() (width, height int) {
 	height = max(1, m.height-m.bodyTop()-2-m.writingHeight())
@@ -116,16 +145,25 @@ func (m *model) mark(in pane, isSelected bool) string {
 	return "  "
 }
 
+// waitingIndent is the mark, and since when.
+const waitingIndent = 8
+
 func (m *model) waitingLines() (lines []string) {
-	height := m.waitingHeight()
 	m.move(waitingPane, 0)
-	for i := m.waiting.top; i < m.waiting.top+height; i++ {
+	for i := m.waiting.top; i < m.waiting.top+m.waitingRows(); i++ {
 		q := m.seen.Waiting[i]
-		line := asks(q)
-		if q.Mine {
-			line = alert.Render(line)
+		text := []string{asks(q)}
+		if i == m.waiting.at {
+			text, _ = m.asked()
 		}
-		lines = append(lines, m.mark(waitingPane, i == m.waiting.at)+letter.Span(max(0, m.now.Sub(q.Since)))+"  "+line)
+		before := m.mark(waitingPane, i == m.waiting.at) + letter.Span(max(0, m.now.Sub(q.Since)))
+		for _, line := range text {
+			if q.Mine {
+				line = alert.Render(line)
+			}
+			lines = append(lines, fit(before, waitingIndent)+line)
+			before = ""
+		}
 	}
 	return lines
 }
@@ -235,7 +273,7 @@ func (m *model) writingLines() (lines []string) {
 
 func (m *model) statusLine() string {
 	if m.confirm != nil {
-		return m.asked
+		return m.prompt
 	} else if m.isError {
 		return alert.Render(letter.Escape(m.status))
 	}
@@ -261,7 +299,12 @@ func (m *model) paneAt(x, y int) (in pane, line int) {
 	_, height := m.bodySize()
 	switch top := m.bodyTop(); {
 	case y < top-1:
-		return waitingPane, y - 1
+		lines, _ := m.asked()
+		selected := m.waiting.at - m.waiting.top
+		if line = y - 1; line > selected {
+			line = max(selected, line-len(lines)+1)
+		}
+		return waitingPane, line
 	case y < top || y >= top+height:
 		return middlePane, -1
 	case x < m.leftWidth(), m.leftWidth() < 0 && m.focus == membersPane:

@@ -37,7 +37,27 @@ type composer struct {
 
 	line textinput.Model // the recipients, or what is searched for
 	text textarea.Model
+
+	whole string // the text as a draft or an editor has it
+	shown string // what the text area makes of it: spaces of tabs, and so many lines
 }
+
+const maxLines = 10_000 // that a text area holds
+
+func (c *composer) setText(text string) {
+	c.text.SetValue(text)
+	c.whole, c.shown = text, c.text.Value()
+}
+
+// value is the text that is sent: as it came, unless it was changed here.
+func (c *composer) value() string {
+	if text := c.text.Value(); text != c.shown {
+		return text
+	}
+	return c.whole
+}
+
+func lineCount(text string) int { return 1 + strings.Count(text, "\n") + strings.Count(text, "\r") }
 
 // A draft is what was written and not sent.
 type draft struct{ to, text string }
@@ -47,12 +67,13 @@ func (m *model) startWriting(c *composer) tea.Cmd {
 		return m.nothing("nobody has said who you are: begin again with --as NAME")
 	}
 	d := m.drafts[c.key]
+	delete(m.drafts, c.key)
 	c.line, c.text = textinput.New(), textarea.New()
 	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
 	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, be it light or dark
 	c.text.SetStyles(textarea.Styles{})
 	c.line.SetValue(cmp.Or(d.to, c.to))
-	c.text.SetValue(d.text)
+	c.setText(d.text)
 	m.writing, m.status = c, ""
 	c.goTo(c.kind == searching || c.kind == sending && c.line.Value() == "")
 	return nil
@@ -68,11 +89,19 @@ func (c *composer) goTo(line bool) {
 	}
 }
 
-func (c *composer) update(msg tea.Msg) (cmd tea.Cmd) {
+func (m *model) update(msg tea.Msg) (cmd tea.Cmd) {
+	c := m.writing
 	if c.line.Focused() {
 		c.line, cmd = c.line.Update(msg)
-	} else {
-		c.text, cmd = c.text.Update(msg)
+		return cmd
+	}
+	if paste, ok := msg.(tea.PasteMsg); ok && c.text.LineCount()+lineCount(paste.Content) > maxLines {
+		return m.nothing("too long for here: Ctrl-E")
+	}
+	c.text, cmd = c.text.Update(msg)
+	if lineCount(c.whole) > maxLines && c.text.Value() != c.shown {
+		c.setText(c.whole)
+		return m.nothing("too long to be changed here: Ctrl-E")
 	}
 	return cmd
 }
@@ -81,15 +110,17 @@ func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 	c := m.writing
 	switch key := k.String(); {
 	case key == "esc" || key == "ctrl+c":
-		m.keepDraft()
 		m.writing = nil
+		if c.kind != searching && m.keep(c.draft()) {
+			m.status, m.isError = "the draft is kept", false
+		}
 	case key == "enter" && c.kind == searching:
 		m.writing = nil
 		if words := strings.TrimSpace(c.line.Value()); words != "" {
 			return m.search(words)
 		}
 	case c.kind == searching:
-		return c.update(k)
+		return m.update(k)
 	case key == "ctrl+s":
 		return m.finish()
 	case key == "ctrl+e":
@@ -97,33 +128,43 @@ func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 	case c.kind == sending && (key == "tab" || key == "shift+tab" || key == "enter" && c.line.Focused()):
 		c.goTo(!c.line.Focused())
 	default:
-		return c.update(k)
+		return m.update(k)
 	}
 	return nil
 }
 
-// keepDraft keeps what is written, until it is sent.
-func (m *model) keepDraft() {
-	c := m.writing
-	delete(m.drafts, c.key)
-	if strings.TrimSpace(c.text.Value()) != "" {
-		m.drafts[c.key] = draft{c.line.Value(), c.text.Value()}
-		m.status, m.isError = "the draft is kept", false
+// draft is what is written, and what it is for: of a message, the recipients that it has now.
+func (c *composer) draft() (key string, d draft) {
+	if d = (draft{c.line.Value(), c.value()}); c.kind == sending {
+		return "send " + d.to, d
 	}
+	return c.key, d
 }
 
-// finish sends the text. The draft is kept until that has worked.
+// keep keeps a draft if it says something. What is written for the same already is not replaced.
+func (m *model) keep(key string, d draft) bool {
+	if strings.TrimSpace(d.text) == "" {
+		return false
+	}
+	if old, ok := m.drafts[key]; ok {
+		d.text = old.text + "\n" + d.text
+	}
+	m.drafts[key] = d
+	return true
+}
+
+// finish sends the text, which is a draft again if that does not work.
 func (m *model) finish() tea.Cmd {
 	c := m.writing
-	m.keepDraft()
 	m.writing = nil
-	text, to := c.text.Value(), c.line.Value()
-	return m.do(c.key, func(ctx context.Context) (string, error) {
+	m.unsent[c] = true
+	text, to := c.value(), c.line.Value()
+	return m.do(c, func(ctx context.Context) (string, error) {
 		switch c.kind {
 		case replying:
 			return m.room.Reply(ctx, c.parent.Message, text)
 		case rejecting:
-			return m.room.Reject(ctx, c.question.ID, strings.TrimSpace(text))
+			return m.room.Reject(ctx, c.question, strings.TrimSpace(text))
 		}
 		return m.room.Send(ctx, to, text)
 	})
@@ -153,7 +194,10 @@ func (m *model) edit() tea.Cmd {
 	c := m.writing
 	dir, err := os.MkdirTemp("", "atm-tui-")
 	file := filepath.Join(dir, "message.txt")
-	if err = cmp.Or(err, os.WriteFile(file, []byte(c.text.Value()), 0o600)); err != nil {
+	if err == nil {
+		err = os.WriteFile(file, []byte(c.value()), 0o600)
+	}
+	if err != nil {
 		m.say("", err)
 		return nil
 	}
@@ -165,7 +209,7 @@ func (m *model) takeEdited(e edited) tea.Cmd {
 	text, err := os.ReadFile(e.file)
 	os.RemoveAll(filepath.Dir(e.file))
 	if err == nil { // also what an editor has saved that failed in the end
-		e.writing.text.SetValue(strings.TrimSuffix(string(text), "\n"))
+		e.writing.setText(strings.TrimSuffix(string(text), "\n"))
 	}
 	m.writing = e.writing
 	m.say("", cmp.Or(e.err, err))

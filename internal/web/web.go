@@ -306,9 +306,9 @@ func (s *server) act(r *http.Request, id, text string) (said string, err error) 
 	ctx := r.Context()
 	switch r.PostFormValue("do") {
 	case "approve":
-		return s.Approve(ctx, id, r.PostFormValue("option"))
+		return s.Approve(ctx, question(r), r.PostFormValue("option"))
 	case "reject":
-		return s.Reject(ctx, id, text)
+		return s.Reject(ctx, question(r), text)
 	case "send":
 		return s.Send(ctx, r.PostFormValue("to"), text)
 	case "reply":
@@ -323,4 +323,11 @@ func (s *server) act(r *http.Request, id, text string) (said string, err error) 
 		return s.MarkRead(ctx, wire.ID(id))
 	}
 	return "", command.Usage("the form asks for nothing that is known")
+}
+
+// question is the one that a form answers.
+func question(r *http.Request) (q room.Question) {
+	q.Agent, q.ID = wire.Name(r.PostFormValue("agent")), r.PostFormValue("id")
+	q.Since, _ = time.Parse(time.RFC3339Nano, r.PostFormValue("since")) // else it is none that is open
+	return q
 }
