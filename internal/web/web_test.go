@@ -19,7 +19,11 @@ import (
 	"testing"
 	"time"
 
+	urfave "github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/internal/cli"
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
 )
@@ -189,6 +193,7 @@ func TestWithoutScript(t *testing.T) {
 			t.Fatalf("%v %s", err, out)
 		}
 	}
+	s.atm("event", "confirm_required", "tool=\x1b[2J\u202eX", "--as", "bob")
 	v := s.visit(s.web())
 	_, mail := v.get("/mail")
 	threads := regexp.MustCompile(`href="(/thread/[^"#]+)#m-([^"]+)"`).FindAllStringSubmatch(mail, -1)
@@ -345,6 +350,32 @@ func TestExport(t *testing.T) {
 	}
 	if n := s.atm("ls", "--count"); n != "1" {
 		t.Error("unread:", n)
+	}
+}
+
+// A screen that cannot be had is not asked for again at once, however often pages do.
+func TestScreenRetry(t *testing.T) {
+	s := newTeam(t, "alice", "me")
+	code := command.RunCompanion("web", "dev", []string{"--root", filepath.Join(s.dir, ".atm"), "--as", "me"}, func(c *urfave.Context) error {
+		scope, err := command.OpenMeIfSaid(c)
+		if err != nil {
+			return err
+		}
+		pages := newStream(t.Context(), room.Open(scope))
+		for range 5 {
+			if _, err := pages.screen("alice"); err == nil {
+				t.Error("a screen of what does not run")
+			}
+		}
+		pages.mu.Lock()
+		defer pages.mu.Unlock()
+		if pages.changes != 1 {
+			t.Error("tries:", pages.changes)
+		}
+		return nil
+	})
+	if code != 0 {
+		t.Error(code)
 	}
 }
 
