@@ -109,6 +109,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		m.say(msg.said, msg.err)
 	case loaded:
+		if msg.ctx != nil && msg.ctx.Err() != nil {
+			break
+		}
 		msg.page.take(msg)
 		if msg.err != nil {
 			m.say("", msg.err)
@@ -167,6 +170,11 @@ func (m *model) take(s *room.Snapshot) tea.Cmd {
 	var cmds []tea.Cmd
 	if p := m.page(); p.kind == threadPage && !slices.Equal(before, m.mail) {
 		cmds = append(cmds, m.loadThread(p))
+	}
+	for _, p := range m.pages {
+		if row, _ := s.Member(p.agent); p.kind == agentPage && (row.Running != p.row.Running || row.State != p.row.State) {
+			cmds = append(cmds, m.loadAgent(p))
+		}
 	}
 	if what := news(old, s); what != "" && old.Version > 0 {
 		cmds = append(cmds, tea.Raw(command.Notification("atm", what)))

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -38,6 +39,7 @@ type page struct {
 
 	id       wire.ID            // of a thread: the message that keys act on
 	agent    wire.Name          // whose screen, turns or question this is
+	row      teams.Member       // of an agent's page: the agent as it was when this was read
 	question room.Question      // of its page
 	left     int                // the first column that is shown of a screen
 	isAtEnd  bool               // the last lines are shown, also when there are more
@@ -47,14 +49,16 @@ type page struct {
 // loaded is what was read for a page.
 type loaded struct {
 	page  *page
+	ctx   context.Context // when it has ended this is out of date; nil: never
 	items []*mailbox.Item // that were found, or of a thread
 	text  string          // an agent's screen with its colours, or its turns
 	isRaw bool            // a screen: lines are cut, not wrapped
 	err   error
 }
 
+// take takes in what there is, also beside an error, which hides nothing that was shown before.
 func (p *page) take(l loaded) {
-	if l.err == nil {
+	if l.err == nil || l.text != "" || len(l.items) > len(p.items) {
 		p.loaded = l
 	}
 }
@@ -112,20 +116,32 @@ func (m *model) loadThread(p *page) tea.Cmd {
 	}
 }
 
-// openAgent shows an agent's screen as it changes, or of one without a runner its turns.
 func (m *model) openAgent(name wire.Name) tea.Cmd {
-	ctx, cancel := context.WithCancel(m.ctx)
-	p := &page{kind: agentPage, agent: name, isAtEnd: true, end: cancel}
+	p := &page{kind: agentPage, agent: name, isAtEnd: true, end: func() {}}
 	m.push(p)
-	row, _ := m.seen.Member(name)
+	return m.loadAgent(p)
+}
+
+// loadAgent shows an agent's screen as it changes, or of one without a runner its turns.
+func (m *model) loadAgent(p *page) tea.Cmd {
+	p.end()
+	ctx, cancel := context.WithCancel(m.ctx)
+	p.end = cancel
+	p.row, _ = m.seen.Member(p.agent)
+	isRunning := p.row.Running
 	return func() tea.Msg {
-		turns, err := m.room.Turns(name, 20)
-		if !row.Running || err != nil {
-			return loaded{page: p, text: command.Turns(name, turns), err: err}
+		turns, err := m.room.Turns(p.agent, 20)
+		if isRunning && err == nil {
+			err = m.room.Screen(ctx, p.agent, func(s control.Screen) {
+				m.send(loaded{page: p, ctx: ctx, text: bidi.ReplaceAllString(s.ANSI, ""), isRaw: true})
+			})
+			return loaded{page: p, ctx: ctx, text: "The screen has ended.", err: err}
 		}
-		return loaded{page: p, err: m.room.Screen(ctx, name, func(s control.Screen) {
-			m.send(loaded{page: p, text: bidi.ReplaceAllString(s.ANSI, ""), isRaw: true})
-		})}
+		l := loaded{page: p, ctx: ctx, text: command.Turns(p.agent, turns), err: err}
+		if err != nil && len(turns) == 0 {
+			l.text = "The turns cannot be read."
+		}
+		return l
 	}
 }
 

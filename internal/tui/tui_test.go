@@ -3,6 +3,7 @@
 package tui
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -27,6 +28,7 @@ import (
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -289,6 +291,11 @@ func TestAgent(t *testing.T) {
 	w.until(`members|attached to`, false)
 	w.types("\x1cd")
 	w.shows(`(?s)members.*esc to interrupt|(?s)members.*Interrupted`)
+	team.atm("stop", "bob")
+	w.shows(`(?s)bob +off.*interrupted  mail`) // its turns, in place of its screen
+	team.atm("run", "bob", "--detach", "--", "fakeagent")
+	w.shows(`bob +idle`)
+	w.until(`interrupted  mail`, false)
 	w.leave()
 }
 
@@ -450,6 +457,23 @@ func TestDrafts(t *testing.T) {
 	m.Update(done{sent: again})
 	if m.drafts["send alice"].text != "third" || len(m.unsent) > 0 {
 		t.Error(m.drafts)
+	}
+}
+
+// What comes with an error is shown with it, and hides nothing. What is out of date is not shown.
+func TestLoaded(t *testing.T) {
+	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))
+	p := &page{kind: foundPage}
+	load := func(l loaded) { l.page = p; m.Update(l) }
+	load(loaded{items: make([]*mailbox.Item, 2), err: errors.New("one mailbox cannot be read")})
+	load(loaded{items: make([]*mailbox.Item, 1), err: errors.New("nor another")})
+	if len(p.items) != 2 || !strings.Contains(m.status, "nor another") {
+		t.Error(len(p.items), m.status)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if load(loaded{ctx: ctx, text: "old"}); p.text != "" {
+		t.Error(p.text)
 	}
 }
 
