@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,7 +128,8 @@ func (t *Team) RemoteMembers() (out []Row, err error) {
 	return out, err
 }
 
-// shown is a row of r as it is shown on this host at a time. What a newer atm says is escaped.
+// shown is a row of r as it is shown on this host at a time. What a newer atm says is escaped, and what only
+// a host's own people answer is left out, as a draft.
 func (r *Rows) shown(m Row, now time.Time) Row {
 	name := m.Name + "@" + r.Host
 	if !r.IsFresh(now) {
@@ -138,6 +140,9 @@ func (r *Rows) shown(m Row, now time.Time) Row {
 	if slip := r.At.Sub(r.ReceivedAt); slip.Abs() > clockSlip {
 		m.Clock = letter.Span(slip.Abs()) + map[bool]string{true: " ahead", false: " behind"}[slip > 0]
 	}
+	m.Questions = slices.DeleteFunc(m.Questions, func(q policy.Question) bool {
+		return q.Kind != reducer.Permission && q.Kind != reducer.Question && q.Kind != reducer.ClientTool
+	})
 	for i := range m.Questions {
 		q := &m.Questions[i]
 		q.Agent, q.Host, q.SeenAt = name, r.Host, m.SeenAt

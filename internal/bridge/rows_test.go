@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -217,7 +218,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 // Whatever a host tells, what is shown of it has known words and nothing that moves a cursor.
 func FuzzRows(f *testing.F) {
 	f.Add([]byte(`{"host":"build","at":"2026-11-20T09:46:47Z","received_at":"2026-11-20T09:46:47Z","members":[{"name":"bob","state":"idle"}]}`))
-	f.Add([]byte(`{"host":"build","members":[{"name":"../bob","state":"\u001b[2J","questions":[{"kind":"\u001b","options":null}]}]}`))
+	f.Add([]byte(`{"host":"build","members":[{"name":"../bob","state":"\u001b[2J","questions":[{"kind":"\u001b","options":null},{"kind":"draft"},{"kind":"permission"}]}]}`))
 	m := newMachine(f, "", "laptop", "alice")
 	must(f, m.Team.SaveRows(teams.Rows{Host: "build"}))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -226,6 +227,11 @@ func FuzzRows(f *testing.F) {
 		for _, r := range members {
 			name, isRemote := strings.CutSuffix(string(r.Name), "@build")
 			shown := strings.Join(command.Team([]teams.Member{r.Member}, 0), "")
+			for _, q := range r.Questions {
+				if q.Kind == policy.KindDraft || q.Host != "build" || q.Agent != r.Name {
+					t.Errorf("%q asks %+v", data, q)
+				}
+			}
 			if err != nil || !isRemote || !wire.IsName(name) || strings.ContainsFunc(shown, unicode.IsControl) {
 				t.Errorf("%q is shown as %q, %v", data, shown, err)
 			}

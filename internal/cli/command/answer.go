@@ -54,17 +54,14 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 	if err := s.MayAnswer(q); err != nil {
 		return o, err
 	}
+	if q.Host != "" {
+		return s.answerRemote(ctx, q, a)
+	}
 	if q.Kind == policy.KindDraft {
 		return s.answerDraft(ctx, q, a)
 	}
-	if a.Option != "" {
-		if a.Option, err = q.Choose(a.Option); err != nil {
-			return o, Usage("%s", letter.Escape(err.Error())).
-				WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", q.Agent)
-		}
-	}
-	if q.Host != "" {
-		return s.answerRemote(ctx, q, a)
+	if err := a.find(q); err != nil {
+		return o, err
 	}
 	o, err = s.Answer(ctx, q, a)
 	if err == nil && a.Reason != "" && !q.ByWire {
@@ -75,6 +72,9 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 
 // answerRemote sends the answer to the asker's own host, which judges it.
 func (s *Scope) answerRemote(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	if err := a.Choose(q); err != nil {
+		return o, err
+	}
 	to, err := s.Address(string(q.Agent))
 	if err != nil {
 		return o, err
@@ -202,15 +202,23 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 	})
 }
 
-// Choose makes the option the id of the one that is meant, if any. One that does the contrary of what is answered is
-// refused, and so is a no that is not known to be one.
-func (a *Answer) Choose(q policy.Question) (err error) {
+// find makes the option the id of the one that is meant, if any.
+func (a *Answer) find(q policy.Question) (err error) {
 	if a.Option == "" {
 		return nil
 	}
 	if a.Option, err = q.Choose(a.Option); err != nil {
 		return Usage("%s", letter.Escape(err.Error())).
 			WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", q.Agent)
+	}
+	return nil
+}
+
+// Choose finds the option. One that does the contrary of what is answered is refused, and so is a no that is not
+// known to be one.
+func (a *Answer) Choose(q policy.Question) error {
+	if err := a.find(q); err != nil || a.Option == "" {
+		return err
 	}
 	denies := slices.ContainsFunc(q.Options, func(o policy.Option) bool { return o.ID == a.Option && o.Denies() })
 	if denies && !a.IsDeny {
