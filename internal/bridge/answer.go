@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,8 +14,6 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
-
-const judgeWithin = 10 * time.Second // a runner that is stuck holds back what comes no longer
 
 // answers gives an answer to what members here ask to those, if by this team's rules its sender may answer; else
 // the sender is told why not. It returns whom the message goes to as mail all the same: an answer does only as the
@@ -41,11 +38,11 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		if err != nil {
 			return nil, err
 		}
-		limited, cancel := context.WithTimeout(ctx, judgeWithin)
+		limited, cancel := context.WithTimeout(ctx, 2*apiTimeout) // else a stuck runner holds back all that comes
 		err = b.judge(limited, m, box.Agent(), questions, r)
 		cancel()
 		switch {
-		case isRefusal(err):
+		case command.IsRefusal(err):
 			err = b.tellRefused(ctx, m, box, err)
 		case err != nil: // it may have counted, which shows when it comes again
 		case r.Decision == "reject" && r.Reason != "":
@@ -64,12 +61,6 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 	return mail, nil
 }
 
-// isRefusal reports whether an error says that an answer does not count, and will not at another time.
-func isRefusal(err error) bool {
-	e, isOwn := errors.AsType[*command.Error](err)
-	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
-}
-
 // judge answers the question as `atm approve` does. What the same person has answered so before is done.
 func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, open []policy.Question, r teams.PermissionReply) error {
 	by := m.From.Agent + "@" + m.From.Host
@@ -86,15 +77,7 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, op
 		return err
 	}
 	scope, isInAgent := &command.Scope{Root: b.Root, Team: b.Team}, m.Origin != nil && m.Origin.Run != ""
-	if err := scope.MayAnswerAs(by, isInAgent, open[n]); err != nil {
-		return err
-	}
-	answer := command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by}
-	if err := answer.Choose(open[n]); err != nil {
-		return err
-	}
-	_, err := scope.Answer(ctx, open[n], answer)
-	return err
+	return scope.AnswerFor(ctx, isInAgent, open[n], command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})
 }
 
 // answerBefore is the event of the first answer to a question, a zero one where nobody is known to have answered.

@@ -148,6 +148,18 @@ func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o cont
 	return o, err
 }
 
+// AnswerFor answers a question of a member of this team for somebody on another host (By), who may by its rules.
+func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q policy.Question, a Answer) error {
+	if err := s.MayAnswerAs(a.By, isInAgent, q); err != nil {
+		return err
+	}
+	if err := a.Choose(q); err != nil {
+		return err
+	}
+	_, err := s.Answer(ctx, q, a)
+	return err
+}
+
 // answerOnWire answers what an agent without a runner asks on the older ACP wire: by an event in the words
 // of that wire, for whoever feeds its stream and follows `atm events NAME --follow --as-wire acp`.
 func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, who wire.Name) (o control.Outcome, err error) {

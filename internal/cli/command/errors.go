@@ -192,6 +192,12 @@ func Explain(c *cli.Context, err error) *Error {
 // Explain is Explain for a program that shows errors itself.
 func (s *Scope) Explain(err error) *Error { return Explain(s.c, err) }
 
+// IsRefusal reports whether an error of an answer says that it does not count, and will not at another time.
+func IsRefusal(err error) bool {
+	e, isOwn := errors.AsType[*Error](err)
+	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
+}
+
 // unknownAgent is the error for a name that is nobody's: with the nearest one,
 // and in a small team with all of them.
 func unknownAgent(u *teams.UnknownError) *Error {
