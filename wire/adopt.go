@@ -38,7 +38,8 @@ func Adopt(line []byte) (Event, error) {
 		typeName = "acp.Call"
 	}
 	s := schemas()[typeName]
-	known := schema{fields: slices.Concat(s.fields, s.kinds[kind], schemas()["log.Names"].fields)}
+	names := slices.DeleteFunc(slices.Clone(schemas()["log.Names"].fields), func(f field) bool { return s.has(f.name) })
+	known := schema{fields: slices.Concat(s.fields, s.kinds[o.Text(s.tag)], names)}
 	if s.tag != "" {
 		known.fields = append(known.fields, field{name: s.tag, is: schemas()["any"]})
 	}

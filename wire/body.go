@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ type Body struct {
 
 // aliases say where else the vocabularies keep what has a plain name: members, or members of members.
 var aliases = map[string][][]string{
-	"session":      {{"session_id"}, {"sessionId"}},
+	"session":      {{"session_id"}, {"sessionId"}, {"session", "session_id"}},
 	"turn_id":      {{"turnId"}, {"turn", "id"}},
 	"thread_id":    {{"threadId"}, {"thread", "id"}},
 	"status":       {{"turn", "status"}},
@@ -41,7 +42,7 @@ func (e *Event) Body() Body {
 	var update, params, whole Object = nil, nil, members(e.Wire)
 	typeName, _ := detectCall(whole)
 	if typeName != "" {
-		params = whole.Object("params")
+		params = append(whole.Object("params"), whole.Object("result")...)
 	}
 	for _, around := range []Object{whole, params} {
 		if inner := around.Object("update"); inner.Has("sessionUpdate") {
@@ -101,10 +102,28 @@ func (b Body) text(name string) (s string) {
 	switch {
 	case name == "transport" && s == "" && b.isCodex:
 		return "app-server"
+	case name == "prompt" && s == "":
+		return promptText(b.Raw("content"))
 	case name == "status" && s == "inProgress" && b.isCodex && b.event.Kind == TurnCompleted:
 		return "failed" // no status that a completed turn can have
 	}
 	return s
+}
+
+// promptText is a prompt of the older ACP as text: its parts, and what they are about.
+func promptText(parts json.RawMessage) string {
+	var texts []string
+	for _, part := range split(parts, '[') {
+		switch o := members(part.Value); o.Text("type") {
+		case "text":
+			texts = append(texts, o.Text("text"))
+		case "context":
+			texts = append(texts, fmt.Sprintf("<context path=%q language=%q>\n%s\n</context>", o.Text("path"), o.Text("language"), o.Text("content")))
+		case "image":
+			texts = append(texts, "["+o.Text("mime_type")+"]")
+		}
+	}
+	return strings.Join(texts, "\n")
 }
 
 // Uint is a whole number of 64 bits, exactly.

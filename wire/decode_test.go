@@ -139,6 +139,7 @@ func TestDecodeDropped(t *testing.T) {
 		`{"id":"` + strings.ToUpper(idA) + `","thread":"` + idB + `","body":"x"}`: `{"id":"` + idA + `","type":"message","thread":"` + idB + `","body":"x"}`,
 		`{"id":"JIRA-7","thread":"` + idB + `","body":"x","meta":{"a":1}}`:        `{"type":"message","thread":"` + idB + `","body":"x","meta":{"a":1,"atm":{"id":"JIRA-7"}}}`,
 		`{"id":null,"body":"x"}`:               `{"type":"message","body":"x"}`,
+		`{"id":"","body":"x"}`:                 `{"type":"message","body":"x","meta":{"atm":{"id":""}}}`,
 		`{"body":"x","thread":"JIRA-7"}`:       `line 1, column 22: thread: "JIRA-7" is not a UUIDv7`,
 		`{"id":5,"body":"x"}`:                  "line 1, column 7: id: must be a string",
 		"\n {\"body\":\"x\",\"hop\":-1}":       "line 2, column 20: hop: must be a whole number from 0 to 4294967295",

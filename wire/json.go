@@ -147,6 +147,14 @@ func unquote(raw []byte) string {
 	return string(text)
 }
 
+// Clip cuts a text to at most so many bytes, at a character's end. What is not UTF-8 becomes U+FFFD.
+func Clip(s string, most int) string {
+	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
+
 // Quote is the JSON string of a text. Bytes that are not UTF-8 become U+FFFD.
 func Quote(s string) json.RawMessage {
 	raw, _ := jsontext.AppendQuote(nil, s)

@@ -177,7 +177,7 @@ func DecodeDropped(data []byte, team Name) (*Message, error) {
 		return nil, ErrNotMessage
 	}
 	theirID := o.Text("id")
-	if _, err := ParseID(theirID); theirID == "" || err == nil {
+	if _, err := ParseID(theirID); err == nil || theirID == "" && string(o.Get("id")) != `""` {
 		return decode(data, team)
 	}
 	m, err := decode(data, team, "id")

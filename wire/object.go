@@ -2,9 +2,12 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -24,20 +27,17 @@ type Member struct {
 // ReadObject takes an object apart. The error is a *DecodeError, or ErrNotObject for JSON that is
 // something else.
 func ReadObject(data []byte) (Object, error) {
-	if err := syntax(data); err != nil {
-		return nil, err
-	}
 	o := members(bytes.Clone(data))
-	if o == nil {
-		return nil, ErrNotObject
+	if o == nil || !utf8.Valid(data) {
+		return nil, cmp.Or(syntax(data), ErrNotObject)
 	}
 	return o, nil
 }
 
-// members takes apart a valid object, nil if it is none. The values are parts of data.
+// members takes apart an object, nil if it is none. The values are parts of data.
 func members(data []byte) Object { return split(data, '{') }
 
-// split takes apart a valid object or array, whose elements have no names.
+// split takes apart an object or array, whose elements have no names; nil if data is anything else.
 func split(data []byte, kind jsontext.Kind) (o Object) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), lenient)
 	if dec.PeekKind() != kind {
@@ -59,6 +59,10 @@ func split(data []byte, kind jsontext.Kind) (o Object) {
 		m.at = end - len(value)
 		m.Value = data[m.at:end:end]
 		o = append(o, m)
+	}
+	dec.ReadToken()
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return nil // something follows it
 	}
 	return o
 }

@@ -67,12 +67,12 @@ func detect(o Object) (typeName, kind string) {
 	if typeName, kind := updateOf(o); kind != "" {
 		return typeName, kind
 	}
-	return detectRequest(o)
+	return detectOlder(o)
 }
 
-// detectRequest is detect for what the older ACP asks its client and what that answers, which bear no tag.
-func detectRequest(o Object) (typeName, kind string) {
-	switch {
+// detectOlder is detect for what the older ACP says without a tag: its calls, and what answers them.
+func detectOlder(o Object) (typeName, kind string) {
+	switch isOfSession := o.Has("session_id"); {
 	case o.Has("toolCall") && o.Has("options"):
 		return "acp.RequestPermissionParams", "confirm_required"
 	case o.Has("outcome"):
@@ -81,8 +81,26 @@ func detectRequest(o Object) (typeName, kind string) {
 		return "acp.ServerRequestNotification", "server_request"
 	case o.Has("request_id") && o.Has("success"):
 		return "acp.ToolExecutionResult", "tool_result"
+	case o.Has("workspace", "model_preferences"):
+		return "acp.SessionNewParams", olderKinds["session/new"]
+	case isOfSession && o.Has("state"):
+		return "acp.SessionNewResult", "session_start"
+	case o.Object("session").Has("session_id"):
+		return "acp.SessionLoadResult", "session_start"
+	case isOfSession && o.Has("content"):
+		return "acp.SessionPromptParams", olderKinds["session/prompt"]
+	case o.Has("turn_id") && o.Has("status"):
+		return "acp.SessionPromptResult", "turn_complete"
+	case isOfSession && o.Has("turn_id") && len(o) == 2:
+		return "acp.SessionCancelParams", olderKinds["session/cancel"]
 	}
 	return "", ""
+}
+
+// olderKinds are the kinds of event that the methods of the older ACP mean, beside its updates.
+var olderKinds = map[string]string{
+	"session/new": "session_new", "session/load": "session_load", "session/prompt": TurnStarted,
+	"session/cancel": "session_cancel", "server/request": "server_request", "client/response": "tool_result",
 }
 
 // updateOf is detect for what is round an update of the current ACP.
@@ -93,13 +111,25 @@ func updateOf(o Object) (typeName, kind string) {
 	return "", ""
 }
 
-// detectCall is detect for a call of JSON-RPC, with or without its version.
+// detectCall is detect for a call of JSON-RPC, with or without its version, and for a response of the older ACP.
 func detectCall(o Object) (typeName, kind string) {
+	if o.Has("jsonrpc") && o.Has("result") {
+		if _, kind = detectOlder(o.Object("result")); kind != "" {
+			typeName = "acp.OlderResponse"
+		}
+		return typeName, kind
+	}
 	method, params := o.Text("method"), o.Object("params")
 	isCall := strings.Contains(method, "/") || method == "error" || method != "" && o.Has("jsonrpc", "emittedAtMs")
 	if !isCall || params == nil && o.Get("params") != nil ||
 		len(o.without("jsonrpc", "emittedAtMs", "method", "params", "id", "trace")) > 0 {
 		return "", "" // at most something else that has a method
+	}
+	if update := params.Text("update_type"); method == "session/update" && hasKind(olderUpdate, update) {
+		return "acp.OlderCall", update
+	}
+	if kind = olderKinds[method]; kind != "" && !params.Has("sessionId", "cwd") {
+		return "acp.OlderCall", kind
 	}
 	switch method {
 	case "session/update":
