@@ -37,7 +37,8 @@ func (m *Moved) Add(o Moved) {
 
 // GC moves days of finished messages to the archive, whole: those that ended before a moment and hold
 // none of the newest KeepLast. Nothing that is unread or owed is touched, nothing is deleted but the
-// leftovers of killed writers. A dry run counts the same.
+// leftovers of killed writers, and what says of old messages that are not in the inbox that they are
+// superseded. A dry run counts the same.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	err = b.locked(ctx, "reader", func() error {
 		days, err := b.days(b.allDone())
@@ -54,6 +55,7 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 		}
 		if err == nil && !opt.DryRun {
 			b.stale(true)
+			b.forgetSuperseded(limit)
 		}
 		return err
 	})

@@ -35,6 +35,12 @@ type Outcome struct {
 	Stored bool // the message is in the mailbox, whatever Err says
 	Known  bool // it was there before
 	Err    error
+
+	// On the way.
+	post *Post
+	to   *target
+	data []byte
+	temp string // the file that is linked into new
 }
 
 // NotDurableError says that a message was stored but could not be made to survive a power cut. Delivering
@@ -79,8 +85,8 @@ func encode(m *wire.Message) (data []byte, err error) {
 type target struct {
 	box    *Box
 	inbox  *durable.Root
-	err    error       // why nothing can be delivered there
-	stored []*delivery // what was linked into new, and is not synced yet
+	err    error      // why nothing can be delivered there
+	stored []*Outcome // what was linked into new, and is not synced yet
 }
 
 func openTarget(b *Box) *target {
@@ -89,7 +95,7 @@ func openTarget(b *Box) *target {
 		return t
 	}
 	if t.inbox, t.err = b.store.root.Sub(b.in("inbox")); absent(t.err) {
-		t.err = b.noAgent()
+		t.err = b.noAgent() // though it may be back by now
 	} else if t.err != nil {
 		t.err = cmp.Or(b.Present(), t.err)
 	} else if !t.inbox.OwnerCanRead("tmp") {
@@ -104,28 +110,11 @@ func (t *target) current() error {
 	root := t.box.store.root
 	opened, err := t.inbox.Lstat(".")
 	now, e := root.Lstat(t.box.in("inbox"))
-	if err = cmp.Or(err, e); err == nil && !os.SameFile(opened, now) {
-		err = fs.ErrNotExist
-	}
-	if err == nil {
-		err = root.IsDir(t.box.in())
-	}
-	if err == nil {
-		err = t.inbox.IsDir("new")
-	}
-	if absent(err) {
+	err = cmp.Or(err, e, root.IsDir(t.box.in()), t.inbox.IsDir("new"))
+	if err == nil && !os.SameFile(opened, now) || absent(err) {
 		err = cmp.Or(t.box.Present(), t.box.noAgent())
 	}
 	return err
-}
-
-// delivery is a message on its way to one mailbox.
-type delivery struct {
-	*Outcome
-	post *Post
-	to   *target
-	data []byte
-	temp string // the file that is linked into new
 }
 
 // Deliver delivers posts, durably: when an Outcome has no error, the message survives a power cut. Killed
@@ -136,33 +125,34 @@ type delivery struct {
 // mailbox's lock; then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
 	targets := map[string]*target{} // by the path of the inbox
-	var all []*delivery
+	var all []*Outcome
 	for _, p := range posts {
-		data, err := encode(p.Message)
 		p.Outcomes = make([]Outcome, len(p.To))
+		data, err := encode(p.Message)
 		for i, b := range p.To {
 			o := &p.Outcomes[i]
-			if o.Box, o.Err = b, err; err != nil {
-				continue
+			*o = Outcome{Box: b, Err: err, post: p, data: data}
+			if err == nil {
+				inbox := b.store.root.Join(b.in("inbox"))
+				if targets[inbox] == nil {
+					targets[inbox] = openTarget(b)
+				}
+				o.to = targets[inbox]
+				all = append(all, o)
 			}
-			inbox := b.store.root.Join(b.in("inbox"))
-			if targets[inbox] == nil {
-				targets[inbox] = openTarget(b)
-			}
-			all = append(all, &delivery{Outcome: o, post: p, to: targets[inbox], data: data})
 		}
 	}
-	sideBySide(all, func(d *delivery) { d.Err = d.write() })
-	for _, d := range all {
-		if d.Err == nil {
-			d.Known, d.Err = d.publish(ctx)
+	sideBySide(all, func(o *Outcome) { o.Err = o.write() })
+	for _, o := range all {
+		if o.Err == nil {
+			o.Known, o.Err = o.publish(ctx)
 		}
-		if d.Known && d.to.box.host != "" {
-			first := slices.IndexFunc(d.to.stored, func(o *delivery) bool { return o.post == d.post })
-			d.Known = first < 0 || d.to.stored[first].Known // the members of a host share an outbox
+		if o.Known && o.Box.host != "" {
+			first := slices.IndexFunc(o.to.stored, func(f *Outcome) bool { return f.post == o.post })
+			o.Known = first < 0 || o.to.stored[first].Known // the members of a host share an outbox
 		}
-		if d.Stored = d.Err == nil; d.Stored {
-			d.to.stored = append(d.to.stored, d)
+		if o.Stored = o.Err == nil; o.Stored {
+			o.to.stored = append(o.to.stored, o)
 		}
 	}
 	sideBySide(slices.Collect(maps.Values(targets)), (*target).close)
@@ -175,21 +165,18 @@ func Deliver(ctx context.Context, posts ...*Post) {
 }
 
 // write writes and syncs the message in the recipient's tmp.
-func (d *delivery) write() error {
-	b := d.to.box
-	if d.to.err != nil {
-		return d.to.err
+func (o *Outcome) write() (err error) {
+	b := o.to.box
+	if o.to.err != nil {
+		return o.to.err
 	}
-	if err := b.noteSuperseded(d.post.Message); absent(err) {
-		return b.noAgent()
-	} else if err != nil {
-		return err
-	}
-	d.temp = "tmp/" + string(d.post.Message.ID) + "." + string(wire.NewID())
-	err := d.to.inbox.Create(d.temp, d.data)
-	if absent(err) {
-		if err = b.mkdir(b.in("inbox/tmp")); err == nil {
-			err = d.to.inbox.Create(d.temp, d.data)
+	if err = b.noteSuperseded(o.post.Message); err == nil {
+		o.temp = "tmp/" + string(o.post.Message.ID) + "." + string(wire.NewID())
+		err = o.to.inbox.Create(o.temp, o.data)
+		if absent(err) {
+			if err = b.mkdir(b.in("inbox/tmp")); err == nil {
+				err = o.to.inbox.Create(o.temp, o.data)
+			}
 		}
 	}
 	if absent(err) { // the mailbox was retired a moment ago
@@ -199,11 +186,11 @@ func (d *delivery) write() error {
 }
 
 // publish links the message into new, unless it is known. The temp file goes in any case.
-func (d *delivery) publish(ctx context.Context) (known bool, err error) {
-	b, id := d.to.box, d.post.Message.ID
-	defer d.to.inbox.Remove(d.temp)
+func (o *Outcome) publish(ctx context.Context) (known bool, err error) {
+	b, id := o.to.box, o.post.Message.ID
+	defer o.to.inbox.Remove(o.temp)
 	mode := lockfile.Shared
-	if d.post.Given {
+	if o.post.Given {
 		mode = lockfile.Exclusive
 	}
 	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, b.Present)
@@ -211,15 +198,15 @@ func (d *delivery) publish(ctx context.Context) (known bool, err error) {
 		return false, err
 	}
 	defer unlock()
-	if err := d.to.current(); err != nil {
+	if err := o.to.current(); err != nil {
 		return false, err
 	}
-	if d.post.Given {
+	if o.post.Given {
 		if _, known, err := b.locate(id); known || err != nil {
 			return known, err
 		}
 	}
-	err = d.to.inbox.Link(d.temp, "new/"+fileOf(id))
+	err = o.to.inbox.Link(o.temp, "new/"+fileOf(id))
 	if errors.Is(err, fs.ErrExist) {
 		return true, nil
 	}
@@ -230,8 +217,8 @@ func (d *delivery) publish(ctx context.Context) (known bool, err error) {
 func (t *target) close() {
 	if len(t.stored) > 0 {
 		if err := t.inbox.Sync("new"); err != nil {
-			for _, d := range t.stored {
-				d.Err = &NotDurableError{d.post.Message.ID, err}
+			for _, o := range t.stored {
+				o.Err = &NotDurableError{o.post.Message.ID, err}
 			}
 		}
 	}
@@ -244,21 +231,12 @@ func (t *target) close() {
 // missing there. The index is a convenience that doctor can rebuild: it is not synced, and a failure is
 // nobody's.
 func (b *Box) NoteSent(m *wire.Message) bool {
-	dir, err := b.store.root.Sub(b.sent(m.ID).dir)
-	if err != nil && b.mkdir(b.sent(m.ID).dir) == nil {
-		dir, err = b.store.root.Sub(b.sent(m.ID).dir)
-	}
-	if err != nil {
+	if _, err := b.Sent(m.ID); err == nil {
 		return false
 	}
-	defer dir.Close()
-	if there, err := dir.ReadFile(fileOf(m.ID), wire.MaxFile); err == nil {
-		if _, err = wire.Decode(there); err == nil {
-			return false
-		}
-	}
+	at := b.sent(m.ID)
 	data, err := m.Encode()
-	return err == nil && dir.Replace(fileOf(m.ID), data, false) == nil
+	return err == nil && b.mkdir(at.dir) == nil && b.store.root.Replace(at.file(m.ID), data, false) == nil
 }
 
 // sideBySide calls f for all, 16 at a time: their syncs then share the disk's flushes.
@@ -267,14 +245,11 @@ func sideBySide[T any](all []T, f func(T)) {
 		f(all[0]) // without the switch of threads, which a benchmark of single deliveries shows
 		return
 	}
-	var wg sync.WaitGroup
-	running := make(chan struct{}, 16)
-	for _, x := range all {
-		running <- struct{}{}
-		wg.Go(func() {
-			f(x)
-			<-running
-		})
+	for some := range slices.Chunk(all, 16) {
+		var wg sync.WaitGroup
+		for _, x := range some {
+			wg.Go(func() { f(x) })
+		}
+		wg.Wait()
 	}
-	wg.Wait()
 }

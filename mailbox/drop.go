@@ -23,9 +23,8 @@ import (
 
 // TakenIn says what TakeIn did.
 type TakenIn struct {
-	Messages []wire.ID
-	Bad      int
-	Waiting  int // still being written: look again in a second
+	Bad     int
+	Waiting int // still being written: look again in a second
 }
 
 // isPassedOver reports whether a name is one that editors, browsers and copiers give to what is not
@@ -142,8 +141,8 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 	return found, slices.DeleteFunc(begun, func(name string) bool { _, _, ok := begunName(name); return !ok }), err
 }
 
-// inboxDirs are the directories of an inbox; the first generation made the last three.
-var inboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "superseded", "bad", "aside", "leases", "dated"}
+// inboxDirs are the directories of an inbox: a file in the place of one is no drop.
+var inboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "superseded", "bad"}
 
 // beingWritten reports whether some process has the file open for writing, or may have: where the system
 // does not tell, a file is left alone until it has not changed for a second. certain: the system tells.
@@ -229,9 +228,6 @@ func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn)
 	} else if kept := b.archived("drops"); b.mkdir(kept) == nil {
 		// Somebody may write it still, or what is known may say something else.
 		root.Move(file, kept+"/"+strings.TrimSuffix(path.Base(file), ".drop"))
-	}
-	if e == nil && !isKnown {
-		t.Messages = append(t.Messages, m.ID)
 	}
 }
 

@@ -41,9 +41,6 @@ type HookCall struct {
 // owner is the owner of the session's claims.
 func (call *HookCall) owner() string { return ownerSession + call.Session }
 
-// isOther reports whether a claim was made by another call of the session.
-func (call *HookCall) isOther(c claim) bool { return c.Owner == call.owner() && !call.made(c) }
-
 // made reports whether a claim was made by this very call.
 func (call *HookCall) made(c claim) bool {
 	return c.Owner == call.owner() && c.Call == call.Name && c.Call != "" &&
@@ -72,7 +69,8 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	var unread []wire.ID
 	err := b.Present()
 	if err == nil && call.Want {
-		unread, err = b.listUnread(ctx)
+		b.TakeIn(ctx) // what cannot be taken in now stays where it is
+		unread, err = b.UnreadIDs()
 	}
 	if err != nil {
 		return h, err
@@ -101,7 +99,7 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 	batch := wire.NewID()
 	for id, c := range all {
-		if !h.call.isOther(c) {
+		if c.Owner != h.call.owner() || h.call.made(c) {
 			continue
 		}
 		if (h.call.Begins || h.call.Ends) && c.isLive(h.call.Now, true) {

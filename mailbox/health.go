@@ -83,6 +83,7 @@ func (h *Health) examineFiles(b *Box) {
 		each(dir, func(file, name string, info fs.FileInfo) {
 			switch {
 			case dir == "inbox" && slices.Contains(inboxDirs, name):
+			case info.IsDir() && slices.Contains([]string{"aside", "leases", "dated"}, name): // the first generation's
 			case !info.Mode().IsRegular():
 				h.NotFiles = append(h.NotFiles, file)
 			case info.Size() == 0:

@@ -129,20 +129,19 @@ func (b *Box) listPlaces(f func(place, []wire.ID) bool, ranges ...Range) error {
 
 // placesIn are the places of a range: unread, owed, withdrawn, then archive, done and sent by day.
 func (b *Box) placesIn(rg Range) (places []place, err error) {
-	type part struct {
-		isWanted bool
-		place
-	}
-	for _, p := range []part{{rg.Unread, b.unread()}, {rg.Owed, b.owed()}, {rg.Withdrawn, b.withdrawn()}} {
-		if p.isWanted {
-			places = append(places, p.place)
-		}
-	}
 	var days []place
-	for _, p := range []part{{rg.Archive, b.archive()}, {rg.Done, b.allDone()}, {rg.Sent, b.allSent()}} {
-		if p.isWanted {
+	for _, p := range []struct {
+		isWanted, hasDays bool
+		place
+	}{
+		{rg.Unread, false, b.unread()}, {rg.Owed, false, b.owed()}, {rg.Withdrawn, false, b.withdrawn()},
+		{rg.Archive, true, b.archive()}, {rg.Done, true, b.allDone()}, {rg.Sent, true, b.allSent()},
+	} {
+		if p.isWanted && p.hasDays {
 			some, e := b.days(p.place)
 			days, err = append(days, some...), cmp.Or(err, e)
+		} else if p.isWanted {
+			places = append(places, p.place)
 		}
 	}
 	days = slices.DeleteFunc(days, func(day place) bool {
@@ -231,7 +230,8 @@ type Counts struct{ Unread, Leased, Owed, Bad int }
 
 // Count takes in what was dropped and counts by names alone, with an error what it can.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
-	unread, err := b.listUnread(ctx)
+	b.TakeIn(ctx) // what cannot be taken in now stays where it is
+	unread, err := b.UnreadIDs()
 	claims, now := b.claims(), time.Now()
 	for _, id := range unread {
 		if claims[id].isLeaseAt(now) {
@@ -244,25 +244,11 @@ func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 	return c, cmp.Or(err, err2, err3)
 }
 
-// listUnread lists what is unread, after taking in what was dropped. What cannot be taken in now stays
-// where it is.
-func (b *Box) listUnread(ctx context.Context) ([]wire.ID, error) {
-	b.TakeIn(ctx)
-	return b.UnreadIDs()
-}
-
 // UnreadIDs lists the unread messages by name, oldest first. Nothing is taken in.
-func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.listPresent(b.unread()) }
+func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.IDs(Range{Unread: true}) }
 
 // OwedIDs lists what waits for an acknowledgement, oldest first.
-func (b *Box) OwedIDs() ([]wire.ID, error) { return b.listPresent(b.owed()) }
-
-func (b *Box) listPresent(p place) ([]wire.ID, error) {
-	if err := b.Present(); err != nil {
-		return nil, err
-	}
-	return b.list(p)
-}
+func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
 
 // dueFor is how long after a day's last message the day is searched for overdue answers.
 const dueFor = 14 * 24 * time.Hour

@@ -165,7 +165,7 @@ func takeIn(t tb, b *Box) TakenIn {
 // is left alone until it is a second old.
 func settleDrops(t testing.TB, b *Box) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); takeIn(t, b).Waiting > 0; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); takeIn(t, b).Waiting > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("files wait and wait")
 		}

@@ -76,7 +76,6 @@ var errGone = errors.New("moved meanwhile")
 type Item struct {
 	*wire.Message
 	State State
-	Size  int    // bytes on disk
 	Where string // the directory it lies in
 
 	// Of unread messages: who holds it under a lease, nil: nobody; and how often it was given out to
@@ -125,7 +124,7 @@ func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, erro
 	if err != nil {
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	}
-	return &Item{Message: m, State: p.state, Size: len(data), Where: b.store.root.Join(p.dir)}, nil
+	return &Item{Message: m, State: p.state, Where: b.store.root.Join(p.dir)}, nil
 }
 
 // move renames a message from one place to the next. A second copy, where the name is taken there, goes

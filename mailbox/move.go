@@ -10,8 +10,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// afterRead is where a message goes that has been read: cur when an acknowledgement is asked for, else done.
+// afterRead is where a message goes that has been read: cur when an acknowledgement is asked for, else done. What it
+// replaces is noted first: another program may have put it into new.
 func (b *Box) afterRead(m *wire.Message) place {
+	b.noteSuperseded(m)
 	if m.RequiresAck && !b.HasAcked(m.ID) {
 		return b.owed()
 	}
@@ -139,8 +141,8 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 // Withdraw takes a message that is unread, or read and not acknowledged, out of the mailbox and keeps it as
 // withdrawn. It returns the state in which it found the message: Unread and Owed mean that it was withdrawn
 // now, Withdrawn that it was before; a finished one stays. An unread one that a hook has handed to a session
-// counts as Owed: its agent is to be told. So does one that a bridge has taken from an outbox, which stays. *LeasedError while somebody holds it, ErrBeingTyped while a runner
-// types it.
+// counts as Owed: its agent is to be told. So does one that a bridge has taken from an outbox, which stays.
+// *LeasedError while somebody holds it, ErrBeingTyped while a runner types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state State, err error) {
 	err = b.moving(ctx, id, func(at place, c claim) (place, []wire.Event, error) {
 		if state = at.state; state != Unread && state != Owed || state == Owed && b.host != "" {

@@ -46,13 +46,10 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 // name lives, ErrNoAgent when none was retired.
 func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
 	b := s.Box(agent)
-	unlock, err := b.lockAll(ctx, func() error {
-		_, err := s.lastRetired(agent)
-		if b.Exists() {
-			err = nil
-		}
+	if _, err := s.lastRetired(agent); err != nil && !b.Exists() {
 		return err
-	})
+	}
+	unlock, err := b.lockAll(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -19,12 +19,16 @@ import (
 // So the old one is known for what it is when the new one was read long ago. The file is a hint: what counts
 // is the new message, if it is there, not withdrawn, and of the same sender.
 
+func (b *Box) superseded(old, new wire.ID) string {
+	return b.in("inbox/superseded", string(old)+"."+string(new))
+}
+
 // noteSuperseded leaves that file, durably.
 func (b *Box) noteSuperseded(m *wire.Message) error {
 	if m.Supersedes == "" || b.host != "" {
 		return nil
 	}
-	file := b.in("inbox/superseded", string(m.Supersedes)+"."+string(m.ID))
+	file := b.superseded(m.Supersedes, m.ID)
 	err := b.mkdir(path.Dir(file))
 	if err == nil {
 		err = b.store.root.Create(file, nil)
@@ -33,6 +37,21 @@ func (b *Box) noteSuperseded(m *wire.Message) error {
 		return err
 	}
 	return b.store.root.Sync(path.Dir(file))
+}
+
+// forgetSuperseded removes these files for messages of days before a limit that are not in the inbox: they
+// were withdrawn or archived, or never came. The reader's lock is held.
+func (b *Box) forgetSuperseded(limit string) {
+	for old, ids := range b.newer() {
+		at, there, err := b.locate(old)
+		isInInbox := there && slices.Contains([]place{b.unread(), b.owed(), b.done(old)}, at)
+		if err != nil || isInInbox || old.Day() >= limit {
+			continue
+		}
+		for _, id := range ids {
+			b.store.root.Remove(b.superseded(old, id))
+		}
+	}
 }
 
 // newer are the ids of the messages that say that they supersede others, by the ids of these.
@@ -44,7 +63,7 @@ func (b *Box) newer() newer {
 	all := newer{}
 	for _, name := range names {
 		old, id, _ := strings.Cut(name, ".")
-		if wire.IsID(old) && wire.IsID(id) && old < id {
+		if wire.IsID(old) && wire.IsID(id) && old != id {
 			all[wire.ID(old)] = append(all[wire.ID(old)], wire.ID(id))
 		}
 	}
@@ -74,7 +93,7 @@ func Flags(shown, behind []*Item) []letter.Flags {
 	}
 	replacement := map[key]wire.ID{}
 	for _, it := range slices.Concat(shown, behind) {
-		if it.ID > it.Supersedes {
+		if it.ID != it.Supersedes {
 			replacement[key{it.From, it.Supersedes}] = it.ID
 		}
 	}

@@ -2,7 +2,9 @@ package mailbox
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,10 +22,43 @@ func TestFlags(t *testing.T) {
 		}
 		return &Item{Message: m}
 	}
-	one, two, three := message(1, "alice", 0), message(2, "bob", 0), message(3, "alice", 1)
-	behind := []*Item{message(4, "bob", 3), message(5, "bob", 2), message(6, "carol", 0), message(7, "alice", 8)}
-	want := []letter.Flags{{SupersededBy: three.ID}, {SupersededBy: behind[1].ID, Newer: 2}, {Newer: 1}}
-	if diff := cmp.Diff(want, Flags([]*Item{one, two, three}, behind)); diff != "" {
+	one, two, three, nine := message(1, "alice", 0), message(2, "bob", 0), message(3, "alice", 1), message(9, "dave", 9)
+	behind := []*Item{message(4, "bob", 3), message(5, "bob", 2), message(6, "carol", 0), message(7, "alice", 8), message(8, "dave", 9)}
+	// Which of two ids is the greater does not matter, and none replaces itself.
+	want := []letter.Flags{{SupersededBy: three.ID}, {SupersededBy: behind[1].ID, Newer: 2}, {Newer: 1}, {SupersededBy: behind[4].ID}}
+	if diff := cmp.Diff(want, Flags([]*Item{one, two, three, nine}, behind)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What says of a message that it is superseded goes with it: not while it is in the inbox, and not from a dry run.
+func TestGCForgetsWhatWasSuperseded(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	var unread, kept, archived wire.ID
+	for days, old := range map[int]*wire.ID{9: &unread, 8: &kept, 20: &archived} {
+		*old = daysAgo(days)
+		deliver(t, bob, withID(*old, message("old")))
+		m := message("new")
+		m.Supersedes = *old
+		deliver(t, bob, m)
+	}
+	for _, id := range []wire.ID{kept, archived} {
+		if err := moveTo(bob, id, "done"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		opt  GCOptions
+		left int
+	}{{GCOptions{Before: time.Now(), DryRun: true}, 3}, {GCOptions{Before: time.Now().AddDate(0, 0, -15)}, 2}, {GCOptions{Before: time.Now()}, 1}} {
+		_, err := bob.GC(ctx, c.opt)
+		names := filesIn(t, filepath.Join(bob.Path(), "inbox/superseded"))
+		if err != nil || len(names) != c.left {
+			t.Error(names, err)
+		}
+	}
+	if it, err := bob.Get(unread); err != nil || it.SupersededBy == "" {
+		t.Error(it, err)
 	}
 }

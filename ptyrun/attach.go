@@ -146,28 +146,20 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 	if isPerson {
 		r.lastKey = now
 	}
-	if len(keys) == 0 {
-		return
+	r.heldKeys = append(r.heldKeys, keys...)
+	if t := r.mail.typing; !t.isUnderWay() || now.Sub(t.began) >= maxHold {
+		r.releaseKeys()
 	}
-	if t := r.mail.typing; t.isUnderWay() {
-		if now.Sub(t.began) < maxHold {
-			r.heldKeys = append(r.heldKeys, keys...)
-			return
-		}
-		t.isMixed = t.isMixed || isPerson
-	}
-	r.releaseKeys()
-	r.typeKeys(keys)
 }
 
 func (r *runner) releaseKeys() {
-	if len(r.heldKeys) == 0 {
-		return
-	}
 	keys := r.heldKeys
 	r.heldKeys = nil
-	if r.mail.typing != nil {
-		r.mail.typing.isMixed = true
+	if len(keys) == 0 {
+		return
+	}
+	if t := r.mail.typing; t.isUnderWay() && !r.lastKey.Before(t.began) { // not a report of the terminal's alone
+		t.isMixed = true
 	}
 	r.typeKeys(keys)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -61,7 +62,7 @@ func (r *runner) capturesLines(now time.Time) bool {
 // isCapturing reports whether lines are told now, of this program.
 func (r *runner) isCapturing(now time.Time) bool {
 	b := r.binding
-	return b != nil && r.prog != nil && len(b.alive) > 0 && r.capturesLines(now)
+	return b != nil && r.prog != nil && len(b.alive()) > 0 && r.capturesLines(now)
 }
 
 // captureAnswer tells what the agent answered in a turn that has ended.
@@ -82,7 +83,7 @@ func (r *runner) captureAnswer(e *wire.Event) {
 // emit appends output to the agent's events: the one session's that is alive, or that of all. of is the
 // event whose answer it repeats.
 func (r *runner) emit(text string, of uint64) {
-	alive, id := r.binding.alive, wire.UUID("")
+	alive, id := r.binding.alive(), wire.UUID("")
 	if text == "" || len(alive) == 0 {
 		return
 	}
@@ -105,7 +106,7 @@ func (r *runner) emit(text string, of uint64) {
 // says.
 func (r *runner) expectEcho(text string, now time.Time) {
 	if b := r.binding; b != nil {
-		b.capture.echo, b.capture.room, b.capture.filled = withoutBlanks(text), maxRoom, now
+		b.capture.echo, b.capture.room, b.capture.filled = driver.Solid(text), maxRoom, now
 	}
 }
 
@@ -215,7 +216,7 @@ func (r *runner) addLines(lines []string, now time.Time) {
 	for _, line := range lines {
 		switch {
 		case line != "" && c.echo != "":
-			isEcho := strings.HasSuffix(withoutBlanks(line), c.echo)
+			isEcho := strings.HasSuffix(driver.Solid(line), c.echo)
 			if c.echo = ""; isEcho {
 				continue
 			}

@@ -47,7 +47,7 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 		}
 	}
 	w := quick
-	w.Idle = time.Second
+	w.Idle = 2 * time.Second
 	r.opt.Waits = &w
 	var clock sync.Mutex // held: the runner stands still
 	r.opt.Now = func() time.Time {
@@ -65,7 +65,7 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	})
 	clock.Lock()
 	goOn("3")
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Lstat(step("4")); err == nil {
 			break
 		}
@@ -97,7 +97,7 @@ func TestStoppedTurnIsNotCompleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	step := filepath.Join(r.opt.Dir, "step")
-	r.titled(`trap 'title ✳; i=0; while [ $i -lt 40 ]; do sleep 0.01; i=$((i+1)); done; touch "$STEP"2; exit 0' TERM
+	r.titled(`trap 'title ✳; i=0; while [ $i -lt 8 ]; do sleep 0.05; i=$((i+1)); done; touch "$STEP"2; exit 0' TERM
 title ✳; await 1; title ⠂; while :; do sleep 0.01; done`, step).run().idle()
 	if err := os.WriteFile(step+"1", nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -21,34 +21,20 @@ type Question struct {
 	ID     wire.ID // of the request: that of the message to the lead as well
 	Dialog driver.Dialog
 
-	ruled  *driver.Option // what a rule presses, once the question is in the log
-	answer *answer        // that was pressed and has yet to work
-	closed chan struct{}  // when the dialog is gone
+	ruled   *driver.Option // what a rule presses, once the question is in the log
+	pressed *driver.Option // and has yet to work
+	by      string         // whoever pressed it
+	closed  chan struct{}  // when the dialog is gone
 }
 
-// Options are the options as JSON: [{"id","label","kind"}], the kind in ACP's word; nil: there are none.
+// Options are the options as JSON; nil: there are none.
 func (q *Question) Options() json.RawMessage {
-	var options []map[string]string
-	for _, o := range q.Dialog.Options {
-		option := map[string]string{"id": o.ID, "label": o.Label}
-		if o.Kind != "" {
-			option["kind"] = o.Kind
-		}
-		options = append(options, option)
-	}
-	if options == nil {
+	if len(q.Dialog.Options) == 0 {
 		return nil
 	}
-	data, _ := json.Marshal(options) // of strings alone
+	data, _ := json.Marshal(q.Dialog.Options) // of strings alone
 	return data
 }
-
-type answer struct {
-	label, by        string
-	option, decision string // its id; approve, reject
-}
-
-func (q *Question) isBeingAnswered() bool { return q != nil && q.answer != nil }
 
 const (
 	answerWorks = 3 * time.Second // a dialog may take so long to go after its answer
@@ -60,6 +46,9 @@ var errQuestionGone = errors.New("the dialog is gone: nothing was pressed")
 
 // openQuestion makes a request of a dialog: event, rules, and if these do not answer, word to the lead.
 func (r *runner) openQuestion(d driver.Dialog) {
+	if r.question != nil && r.question.pressed != nil {
+		r.closeQuestion(reducer.Thinking) // that was answered: the program has gone on to this one
+	}
 	r.closeQuestion("")
 	q := &Question{ID: wire.NewID(), Dialog: d, closed: make(chan struct{})}
 	r.question = q
@@ -192,12 +181,16 @@ func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
 	if turn := r.state.Turn(); r.hasHooks() && turn.Word() != reducer.WordBlocked {
 		now = turn.Activity // hooks have said what came of it
 	}
-	var a answer
-	if q.answer != nil {
-		a = *q.answer
-	}
 	e := wire.Event{Kind: "state_change"}.With("previous", string(p.told)).With("new", string(now)).With("id", string(q.ID))
-	r.say(e, "answer", a.label, "by", a.by, "option_id", a.option, "decision", a.decision)
+	if o := q.pressed; o == nil {
+		r.say(e)
+	} else {
+		decision := "approve"
+		if o.Denies() {
+			decision = "reject"
+		}
+		r.say(e, "answer", o.Label, "by", q.by, "option_id", o.ID, "decision", decision)
+	}
 	p.told, p.detail = now, ""
 }
 
@@ -205,28 +198,28 @@ func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
 // worked. It runs beside the loop.
 func (r *runner) answer(by string, choose func(q *Question) (driver.Option, error)) (label string, err error) {
 	var q *Question
-	a, err := ask(r, func() (*answer, error) {
+	label, err = ask(r, func() (string, error) {
 		q = r.question
 		o, err := choose(q)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = r.press(q, o, by)
 		}
-		return r.press(q, o, by)
+		return o.Label, err
 	})
 	if err != nil {
 		return "", err
 	}
 	select {
 	case <-q.closed:
-		return a.label, nil
+		return label, nil
 	case <-time.After(answerWorks):
-		r.post(func() { q.answer = nil })
-		return "", fmt.Errorf("the dialog is still there after %q was pressed", a.label)
+		r.post(func() { q.pressed = nil })
+		return "", fmt.Errorf("the dialog is still there after %q was pressed", label)
 	}
 }
 
 // press presses an option, if the dialog is still on the screen.
-func (r *runner) press(q *Question, o driver.Option, by string) (*answer, error) {
+func (r *runner) press(q *Question, o driver.Option, by string) error {
 	now := r.Now()
 	r.refresh(now)
 	// Its keys are those of this moment: arrows count from what is selected now.
@@ -239,24 +232,21 @@ func (r *runner) press(q *Question, o driver.Option, by string) (*answer, error)
 	sinceKey := now.Sub(r.lastKey)
 	switch {
 	case !r.prog.frame.IsZero():
-		return nil, errors.New("it is drawing: nothing was pressed; try again")
+		return errors.New("it is drawing: nothing was pressed; try again")
 	case printOf(dialog) != q.Dialog.Print:
-		return nil, errQuestionGone
-	case q.answer != nil:
-		return nil, errors.New("it is being answered already")
+		return errQuestionGone
+	case q.pressed != nil:
+		return errors.New("it is being answered already")
 	case sinceKey < r.Waits.Human && by == byRule, sinceKey < r.Waits.Idle:
-		return nil, errors.New("a person is typing in it: nothing was pressed")
+		return errors.New("a person is typing in it: nothing was pressed")
 	case o.Keys == "":
-		return nil, errors.New("its keys are not known: nothing was pressed")
+		return errors.New("its keys are not known: nothing was pressed")
 	}
-	q.answer = &answer{label: o.Label, by: by, option: o.ID, decision: "approve"}
-	if o.Denies() {
-		q.answer.decision = "reject"
-	}
+	q.pressed, q.by = &o, by
 	r.turn.isCut = r.turn.isCut || o.Denies() // its turn is over with that, or goes on
 	r.recording.Marker("answer:" + o.Label + " by " + by)
 	r.prog.put([]byte(o.Keys))
-	return q.answer, nil
+	return nil
 }
 
 // wantedOption is the option of a question that a request means. One that does the contrary of what is asked

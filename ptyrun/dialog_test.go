@@ -1,6 +1,10 @@
 package ptyrun
 
 import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/wire"
 )
 
 // A dialog is told of, and nothing is typed into it; an answer presses the
@@ -71,12 +76,14 @@ func TestDialogIsDenied(t *testing.T) {
 // A rule presses nothing before the question is in the log: the end of the turn would stand there first.
 func TestRuleWaitsForTheLog(t *testing.T) {
 	t.Parallel()
-	r, decided := newRig(t).fake(testagent.Options{}), make(chan bool, 1)
+	r, decided := newRig(t), make(chan bool, 1)
+	locked := filepath.Join(r.opt.Dir, "locked")
+	r.fake(testagent.Options{Model: "until [ -e " + locked + " ]; do sleep 0.02; done; echo 'CONFIRM [git status]'"})
 	r.opt.Decide = func(driver.Dialog) Decision { decided <- true; return Allow }
 	r.run().idle()
-	r.wait("it to be read", r.read(r.send("CONFIRM [git status]")))
-	lock, err := r.store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Second, nil)
-	if err != nil {
+	r.wait("it to be read", r.read(r.send("How does it stand?")))
+	lock, err := r.store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Minute, nil)
+	if err = cmp.Or(err, os.WriteFile(locked, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	<-decided
@@ -122,7 +129,8 @@ func TestRules(t *testing.T) {
 		r.send(strings.Repeat("CONFIRM [make test]\n", n))
 		began := time.Now()
 		r.wait("the answers", func() bool { return len(r.fakes(testagent.Answered)) == n })
-		if took := time.Since(began); took > answerWorks {
+		// Taken for the first one still, each would cost that much.
+		if took := time.Since(began); took > (n-2)*answerWorks {
 			t.Errorf("%d answers took %s", n, took)
 		}
 		if len(r.questions()) > 0 || len(r.fakes(testagent.DialogKey)) > 0 {
@@ -148,8 +156,9 @@ func TestTrustIsNotAnswered(t *testing.T) {
 	for _, o := range []testagent.Options{{Trust: true}, {Profile: "codex", TrustLate: 80 * time.Millisecond}, {Profile: "gemini", Trust: true}} {
 		t.Run(o.Profile, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(o)
-			r.opt.Decide = func(driver.Dialog) Decision { return Allow }
+			r, gates := newRig(t).fake(o), quick
+			gates.First = 5 * time.Second // the dialog may be late
+			r.opt.Waits, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
 			r.run()
 			id := r.send("hello")
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
@@ -169,7 +178,7 @@ func TestTrustIsNotAnswered(t *testing.T) {
 // A dialog that becomes another one is not answered by the answer to the first.
 func TestOtherDialog(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{DialogChange: 300 * time.Millisecond}).run().idle()
+	r := newRig(t).fake(testagent.Options{DialogChange: 3 * time.Second}).run().idle()
 	r.send("CONFIRM [touch a.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) >= 1 })
 	first := r.questions()[0]
@@ -185,14 +194,19 @@ func TestOtherDialog(t *testing.T) {
 // A dialog that goes away by itself is closed.
 func TestDialogVanishes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{DialogVanish: 500 * time.Millisecond}).run().idle()
+	r := newRig(t).fake(testagent.Options{DialogVanish: 3 * time.Second}).run().idle()
 	r.send("CONFIRM [touch a.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	c := r.client()
 	r.wait("it to be closed", func() bool {
-		_, err := c.Answer(t.Context(), control.AnswerRequest{By: "alice"})
-		return err != nil && strings.Contains(err.Error(), "nothing is asked")
+		s, err := r.status()
+		return err == nil && s.Gate != control.GateDialog
 	})
+	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err == nil || !strings.Contains(err.Error(), "nothing is asked") {
+		t.Error(err)
+	}
+	if got := r.fakes(testagent.Answered); len(got) > 0 {
+		t.Errorf("answered %q", got)
+	}
 }
 
 // An interrupt is no answer.
@@ -210,4 +224,23 @@ func TestInterruptInDialog(t *testing.T) {
 	if got := r.fakes(testagent.DialogKey); len(got) > 0 || len(r.fakes(testagent.Answered)) > 0 {
 		t.Errorf("keys %q", got)
 	}
+}
+
+// Who answered a dialog is told also where the next one comes up right behind it.
+func TestAnswerBeforeTheNextDialog(t *testing.T) {
+	t.Parallel()
+	const script = `ask() { printf '\033[2J\033[H%0100d\n Bash command\n\n   touch '$1'\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel\n' 0 | sed 's/0\{50\}/──────────────────────────────────────────────────/g'; }
+stty raw -echo opost; ask a.txt; head -c 1 >/dev/null; ask b.txt; sleep 60`
+	r := newRig(t).program("claude", "bash", "-c", script).run()
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the next", func() bool { return len(r.questions()) == 2 })
+	r.wait("who answered", func() bool { // the log is written behind the screen
+		all, err := r.bob.Log().Newest(1 << 20)
+		return err == nil && slices.ContainsFunc(all, func(e wire.Event) bool {
+			return e.Field("id") == string(r.questions()[0].ID) && e.Field("by") == "alice"
+		})
+	})
 }

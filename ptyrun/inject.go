@@ -20,17 +20,6 @@ import (
 // turns with the loop, as a coroutine: at each pause the loop goes on, and resumes it after the next event.
 // So all that is used here is the loop's own state, and may have changed at each pause.
 
-// mail is what is to be typed.
-type mail struct {
-	queue      []wire.ID       // named by the reducer to be handed over, in order
-	typing     *typing         // on its way in; nil: nothing is
-	isPrompted bool            // the first prompt was typed, or given up
-	isUndone   bool            // it was typed, and undone by urgent mail, which goes before it now
-	retryAt    time.Time       // after a failure
-	tries      map[wire.ID]int // how often a message was typed and perhaps not taken
-	failures   int             // in a row
-}
-
 // typing is one text on its way in.
 type typing struct {
 	ids     []wire.ID       // of the messages to claim; none: text is there already, as the first prompt
@@ -77,29 +66,6 @@ const (
 // isUnderWay reports whether bytes of it were written, isSubmitted whether the return key was pressed.
 func (t *typing) isUnderWay() bool  { return t != nil && !t.began.IsZero() }
 func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
-
-// stepMail carries on with what is being typed, or begins with what is queued.
-func (r *runner) stepMail(now time.Time) {
-	m := &r.mail
-	if m.typing != nil {
-		m.typing.resume()
-		return
-	}
-	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off && !(m.isUndone && len(m.queue) > 0)
-	switch {
-	case !isFirst && len(m.queue) == 0:
-	case r.awaits(m.retryAt, now) || r.gate(now) != control.GateOpen:
-	case isFirst:
-		m.isPrompted = true
-		r.begin(&typing{text: r.Prompt})
-	case r.knowsSessions(m.queue, now):
-		ids := slices.Clone(m.queue[:min(len(m.queue), maxClaimed)])
-		if r.prog.driver.Plain {
-			ids = ids[:1]
-		}
-		r.begin(&typing{ids: ids})
-	}
-}
 
 // begin begins to type a text.
 func (r *runner) begin(t *typing) {
@@ -253,7 +219,7 @@ func (r *runner) mark(what string, t *typing) {
 }
 
 func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
-	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items))}
+	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items)), Runs: r.Runs}
 }
 
 // notices are atm's own words, of which others wrote a part (what a dialog asks, what became of a message),
@@ -350,14 +316,16 @@ func (r *runner) awaitReturn(t *typing) error {
 func (r *runner) submit(t *typing) error {
 	p := r.prog
 	r.turn.from = p.screen.Scrolled()
-	pressed, isDue := r.pressReturn(t), false
+	pressed, before, isDue := r.pressReturn(t), p.screen.Version(), false
 	if err := r.pause(t); err != nil {
 		return err
 	}
 	return r.until(t, func(now time.Time) (bool, error) {
 		look := p.look()
 		isThere := p.driver.Taken(look, t.draft)
-		isLate := now.After(pressed.Add(r.Waits.Taken))
+		// A program that has written nothing since may not have read the key yet.
+		isSilent := p.screen.Version() == before
+		isLate := now.After(pressed.Add(r.Waits.Taken)) && !isSilent || now.After(pressed.Add(3*r.Waits.Taken))
 		d, isBlocked := p.reading.Dialog, r.returnGate() != ""
 		switch {
 		case p.driver.Accepted(look, t.draft):
@@ -374,10 +342,11 @@ func (r *runner) submit(t *typing) error {
 			return false, &notTaken{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
 		case isLate:
 			return false, &notTaken{outcomeUnverified, "nothing shows that it was taken"}
-		case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(pressed.Add(r.Waits.Again)):
-			// At the second look: on a busy machine a dialog may have been drawn that has not come yet.
+		case isThere && !t.isMixed && t.returns < maxReturns && !isSilent && !now.Before(pressed.Add(r.Waits.Again)):
+			// At the second look: on a busy machine a dialog may have been drawn that has not come yet. To one that
+			// is silent it could be the answer to what it asks next.
 			if isDue = !isDue; !isDue {
-				pressed = r.pressReturn(t)
+				pressed, before = r.pressReturn(t), p.screen.Version()
 			}
 		}
 		return false, nil
@@ -455,7 +424,7 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 		r.restored = &restoredDraft{text: t.draft, at: t.began}
 	}
 	// Only what is ours is cleared, never a person's text.
-	if p != nil && wasWritten && r.returnGate() == "" && p.driver.Taken(p.look(), t.draft) && isOnlyOurs(p.reading, t.draft) {
+	if p != nil && wasWritten && r.returnGate() == "" && p.driver.Taken(p.look(), t.draft) && isPartOf(p.reading.Draft, t.draft) {
 		p.put(p.driver.ClearDraft(p.reading.Draft)...)
 		isCleared = true
 	}
@@ -475,59 +444,6 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 		m.failures++
 	}
 	r.releaseKeys()
-}
-
-// isOnlyOurs reports whether a draft is a text of ours and nothing more.
-func isOnlyOurs(rd driver.Reading, text string) bool {
-	return rd.HasDraft && (withoutBlanks(text) == withoutBlanks(rd.Draft) || strings.HasPrefix(rd.Draft, "["))
-}
-
-// withoutBlanks is a text without what wrapping changes.
-func withoutBlanks(s string) string {
-	return strings.NewReplacer(" ", "", "\n", "", "\t", "").Replace(s)
-}
-
-// changeClaim says what became of a claim, in order. What fails is tried again until the run is over,
-// beside what is claimed next: one claim that is stuck blocks no other mail.
-func (r *runner) changeClaim(change func() error) {
-	r.claims.do(func() {
-		err := change()
-		if err == nil {
-			return
-		}
-		r.wg.Go(func() {
-			for pause := 100 * time.Millisecond; err != nil; pause = min(2*pause, 5*time.Second) {
-				r.Log.Error("changing a claim", "err", err)
-				select {
-				case <-time.After(pause):
-				case <-r.over:
-					return
-				}
-				err = change()
-			}
-		})
-	})
-}
-
-func (m *mail) enqueue(ids []wire.ID) {
-	m.unqueue(ids...)
-	m.queue = append(m.queue, m.notTiredOf(ids)...)
-	m.retryAt = time.Time{} // something has happened
-}
-
-// requeue puts messages back to the front.
-func (m *mail) requeue(ids []wire.ID) {
-	m.unqueue(ids...)
-	m.queue = append(m.notTiredOf(ids), m.queue...)
-}
-
-func (m *mail) unqueue(ids ...wire.ID) {
-	m.queue = slices.DeleteFunc(m.queue, func(id wire.ID) bool { return slices.Contains(ids, id) })
-}
-
-// notTiredOf are those messages that were not tried too often.
-func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
-	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= maxTried })
 }
 
 func idsOf(items []*mailbox.Item) []wire.ID {

@@ -75,11 +75,7 @@ func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 	if len(from) > 4 {
 		from = append(from[:4], fmt.Sprintf("%d more", len(from)-4))
 	}
-	s := "s"
-	if len(items) == 1 {
-		s = ""
-	}
-	return fmt.Sprintf("[atm: %d new message%s from %s] run: atm read", len(items), s, strings.Join(from, ", "))
+	return fmt.Sprintf("[atm: %s from %s] run: atm read", letter.Many(len(items), "new message"), strings.Join(from, ", "))
 }
 
 // Clean makes a text fit to be typed: newline and tab stay, a carriage return becomes a newline, all other

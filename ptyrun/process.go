@@ -90,7 +90,7 @@ func (r *runner) takeOutput() {
 	r.recording.Output(written)
 	for rest := written; len(rest) > 0; {
 		n, isFrame := r.captureSize(rest), false
-		if i := bytes.Index(rest[:n], frameEnd); i >= 0 && r.question.isBeingAnswered() {
+		if i := bytes.Index(rest[:n], frameEnd); i >= 0 && r.question != nil && r.question.pressed != nil {
 			n, isFrame = i+len(frameEnd), true
 		}
 		p.screen.Write(rest[:n])
@@ -122,8 +122,9 @@ func (r *runner) programEnded() {
 		}
 		r.takeOutput()
 	}
+	r.exit.Ended = nil
 	if r.stopping != nil {
-		r.exit.Ended = append(r.exit.Ended, r.stopping.ended...)
+		r.exit.Ended = r.stopping.ended
 	}
 	now, exit := r.Now(), process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
 	select {
@@ -261,8 +262,8 @@ func (r *runner) stop(why string, grace time.Duration) {
 	}
 	c := r.prog.child
 	r.wg.Go(func() {
-		e := c.Stop(r.ctx, grace)
-		s.ended = append(process.Names(e.Others), process.Names(e.Left)...)
+		others, _ := c.Stop(r.ctx, grace) // Close tries again, and says what is left
+		s.ended = process.Names(others)
 		close(s.done)
 	})
 }

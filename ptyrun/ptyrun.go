@@ -30,19 +30,22 @@
 // coroutine. What has to wait for anything else (the terminal, a lock, a disk, a client) is a goroutine
 // beside the loop, which posts to it or asks it; Run waits for all of them.
 //
+// One turn: the reducer names a message, which is queued (stepMail). When gate lets it, inject claims it, types it,
+// presses return and sees it taken; beginTurn says that the turn has begun. stepScreen reads what the program draws
+// and tells what has held; a dialog becomes a Question until it is gone. endTurn says how the turn ended, with the
+// answer that Response cuts out of the screen.
+//
 //	loop.go      the state, the loop, and how others call it
-//	inbox.go     mail and events for the reducer, and what that names to be done
 //	process.go   the program: its start, output and end, restarts, and stopping it
-//	io.go        goroutines that read and type, append events, and work in order
-//	detect.go    what the screen shows, and when that is told
-//	turn.go      turns that only the screen tells of, and interrupting one
-//	dialog.go    what the screen asks, and pressing the answer
+//	mail.go      what the reducer is told and names to be done, and the queue of what is to be typed
 //	gate.go      whether something may be typed
-//	inject.go    how mail is typed, submitted and seen to be taken
-//	letter.go    the text of it
-//	restored_draft.go   what the program puts back into its draft
+//	inject.go    how mail is typed, submitted and seen to be taken; letter.go: the text of it
+//	detect.go    what the screen shows, and when that is told
+//	turn.go      turns that only the screen tells of, interrupting one, and what that puts back into the draft
+//	dialog.go    what the screen asks, and pressing the answer
 //	session.go   the agent's sessions; capture.go: their output
 //	server.go    requests of other processes; attach.go: terminals that join
+//	io.go        goroutines that read and type, append events, and work in order
 package ptyrun
 
 import (
@@ -108,11 +111,12 @@ type Options struct {
 	Answered func(ctx context.Context, id wire.ID) error
 	Overdue  func(ctx context.Context, isIdle bool) error
 
-	Sessions *Sessions        // nil: they are none of the runner's business
-	Hold     *mailbox.Runner  // of the agent's runner lock
-	Log      *slog.Logger     // nil: silence
-	Now      func() time.Time // nil: time.Now
-	Waits    *Waits           // nil: as agents need them
+	Runs     func() map[string]wire.Name // letter.Renderer's
+	Sessions *Sessions                   // nil: they are none of the runner's business
+	Hold     *mailbox.Runner             // of the agent's runner lock
+	Log      *slog.Logger                // nil: silence
+	Now      func() time.Time            // nil: time.Now
+	Waits    *Waits                      // nil: as agents need them
 }
 
 // Waits are how long the gates and steps of typing take. Tests shorten them.

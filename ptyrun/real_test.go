@@ -1,7 +1,9 @@
 package ptyrun
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -64,13 +66,18 @@ func TestFullScreenPrograms(t *testing.T) {
 // A command that runs for a while is busy, however quiet it is.
 func TestQuietCommand(t *testing.T) {
 	t.Parallel()
+	needs(t, "mkfifo")
 	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
 	r.run().idle()
-	r.wait("the first to be read", r.read(r.send("sleep 1.5; echo awake-$((1+1))")))
+	end := filepath.Join(r.opt.Dir, "end")
+	r.wait("the first to be read", r.read(r.send("mkfifo "+end+"; cat "+end+"; echo awake-$((1+1))")))
 	second := r.send("echo second")
 	time.Sleep(700 * time.Millisecond)
 	if !r.unread(second) {
 		t.Error("it was typed while a command ran")
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	r.wait("the second to be read", r.read(second))
 	if got := strings.Join(r.screen(), "\n"); strings.Index(got, "awake-2") > strings.Index(got, "\nsecond") {

@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ func thinking(t *testing.T, o testagent.Options, body string) *rig {
 // A prompt that is put back into the box by an interrupt keeps no mail out, and
 // is not lost: the agent gets it again behind the urgent one.
 func TestUrgentUndoes(t *testing.T) {
+	t.Parallel()
 	for _, of := range []struct{ profile, body string }{
 		{"claude", "THINK 60s"},
 		{"claude", "THINK 60s " + strings.Repeat("and a line\n", 60)},
@@ -43,16 +45,22 @@ func TestUrgentUndoes(t *testing.T) {
 
 // It lies unread before the key that interrupts: a runner that is killed then loses nothing.
 func TestUrgentUndoesInTime(t *testing.T) {
+	t.Parallel()
 	r := thinking(t, testagent.Options{}, "THINK 60s")
 	r.send("stop that", urgent)
 	r.wait("the interrupt", func() bool { return len(r.fakes(testagent.Interrupted)) > 0 })
-	if ids, err := r.bob.UnreadIDs(); len(ids) != 2 {
-		t.Errorf("unread: %v, %v", ids, err)
+	r.wait("the event", r.has(wire.EventAgain)) // which is told when it lies there
+	all, _ := r.bob.Log().Newest(1 << 20)
+	again := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.EventAgain })]
+	es, _ := testagent.ReadLog(r.log)
+	if interrupted := es.Of(testagent.Interrupted)[0].At; !again.At.Before(interrupted) {
+		t.Errorf("unread at %v, interrupted at %v", again.At, interrupted)
 	}
 }
 
 // What a person interrupts is not typed again, and keeps no mail out either.
 func TestInterruptUndoes(t *testing.T) {
+	t.Parallel()
 	r := thinking(t, testagent.Options{}, "THINK 60s")
 	if _, err := r.client().Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
@@ -65,6 +73,7 @@ func TestInterruptUndoes(t *testing.T) {
 
 // What was put back and touched by a person since is theirs.
 func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
+	t.Parallel()
 	r := thinking(t, testagent.Options{}, "THINK 60s")
 	c := r.client()
 	if _, err := c.Interrupt(t.Context()); err != nil {
@@ -84,6 +93,7 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 // What a runner had typed when it was killed comes again if the program may have ended before its model
 // got it, and says so.
 func TestTypedWhenKilled(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		after string
 		again bool
@@ -110,6 +120,19 @@ func TestTypedWhenKilled(t *testing.T) {
 		got := strings.Join(r.fakes(testagent.Submitted), "\n")
 		if strings.Contains(got, "THINK") != c.again || strings.Contains(got, "may be a repeat") != c.again {
 			t.Errorf("after %q submitted %q", c.after, got)
+		}
+	}
+}
+
+// What a person has added to a text of ours is not cleared with it.
+func TestIsPartOf(t *testing.T) {
+	const text = "[atm 9f3a1c from alice, now]\n  rebase on main"
+	for draft, want := range map[string]bool{
+		text: true, "[atm 9f3a1c from alice,\nnow]\n  rebase": true, "[Pasted text #1 +12 lines]": true,
+		"": false, text + ", please": false, "[Pasted text #1 +12 lines] please": false,
+	} {
+		if isPartOf(draft, text) != want {
+			t.Errorf("%q: not %v", draft, want)
 		}
 	}
 }

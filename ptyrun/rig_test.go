@@ -2,6 +2,7 @@ package ptyrun
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,6 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	testagent.Reexec()
 	liveOn()
+	flag.Set("test.parallel", "4") // but for floods, which run alone, they wait for the most part
 	os.Exit(m.Run())
 }
 
@@ -147,7 +149,7 @@ func (r *rig) run() *rig {
 // wait waits for something to be so.
 func (r *rig) wait(what string, so func() bool) {
 	r.t.Helper()
-	r.within(20*time.Second, what, so)
+	r.within(3*time.Minute, what, so) // so long only where it fails, or for a flood on a busy machine
 }
 
 func (r *rig) within(d time.Duration, what string, so func() bool) {
@@ -168,7 +170,7 @@ func (r *rig) within(d time.Duration, what string, so func() bool) {
 }
 
 func (r *rig) client() *control.Client {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
 		c, err := control.Dial(ctx, filepath.Join(r.bob.Path(), "run"))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -83,6 +84,24 @@ func TestStop(t *testing.T) {
 	}
 	if !r.exit.Asked || len(out.Ended) == 0 {
 		t.Errorf("%+v, ended %q", r.exit, out.Ended)
+	}
+}
+
+// A stop names what it had to end, and not what a restart had.
+func TestStopAfterRestart(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("no setsid here")
+	}
+	r := newRig(t).program("plain", "bash", "-c", "setsid sleep 1000 & sleep 0.2; echo started; sleep 1000").run()
+	r.wait("the start", r.shows("started"))
+	if _, err := r.client().Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the end", r.has("exited"))
+	r.wait("the next start", r.shows("started"))
+	if out, err := r.client().Stop(t.Context(), control.StopRequest{Grace: 100 * time.Millisecond}); err != nil || len(out.Ended) != 1 {
+		t.Errorf("%+v, %v", out, err)
 	}
 }
 
@@ -233,7 +252,6 @@ func TestSlowTerminal(t *testing.T) {
 // A terminal that was behind when the program ended, and has caught up before the
 // next one began, shows that one.
 func TestSlowTerminalOfTwoPrograms(t *testing.T) {
-	t.Parallel()
 	for name, early := range map[string]bool{"caught up between them": true, "caught up after that": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

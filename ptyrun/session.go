@@ -42,8 +42,7 @@ type binding struct {
 	hasAbort   bool // somebody has said abort
 
 	isKnown bool                    // the sessions were read
-	alive   []wire.UUID             // as they were after the last round
-	all     []*session.Session      // the same, with those that are over
+	all     []*session.Session      // as they were after the last round
 	idleAt  time.Time               // when one may end because nobody has said anything; zero: none
 	input   map[wire.ID]*humanInput // that is unread
 	over    string                  // the session that is over, for which the agent is to be stopped
@@ -79,14 +78,11 @@ func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
 // the agent by now they are that one's.
 func (r *runner) unbindSessions(failed error) {
 	b := r.binding
-	if b == nil {
-		return
-	}
-	if !r.Hold.StillHeld() {
+	if b == nil || !r.Hold.StillHeld() {
 		return
 	}
 	// An abort that came while the agent ended, or failed then, is carried out as well.
-	if err := r.abortAll(b.alive); err != nil {
+	if err := r.abortAll(); err != nil {
 		r.Log.Error("sessions", "err", err)
 	}
 	name, e := r.Box.Agent(), r.exit
@@ -125,7 +121,7 @@ func (r *runner) stepSessions(now time.Time) {
 		// Before anything of a person's is typed the files are looked at anyway; so where no session is
 		// alive an idle runner need not wake often.
 		every := roundEvery
-		if len(b.alive) == 0 {
+		if len(b.alive()) == 0 {
 			every = roundEveryNone
 		}
 		if r.awaits(b.roundAt.Add(every), now) {
@@ -159,18 +155,16 @@ func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err err
 func (r *runner) startRound(now time.Time, applyRules bool) {
 	b, agent := r.binding, r.Box.Agent()
 	b.inRound, b.roundAt = true, now
-	hadGoal, hadAbort, hadLines, isBusy, alive := b.hasGoal, b.hasAbort, b.hasLines, r.isEngaged(), b.alive
+	hadGoal, hadAbort, hadLines, isBusy, alive := b.hasGoal, b.hasAbort, b.hasLines, r.isEngaged(), b.alive()
 	isAttached, lines := b.isAttached, r.capturesLines(now)
 	b.hasGoal, b.hasAbort = false, false
 	r.wg.Go(func() {
 		var aborted, told, applied error
 		if hadAbort {
-			aborted = r.abortAll(alive)
+			aborted = r.abortAll()
 		}
-		if !isAttached {
-			told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
-		} else if lines != hadLines {
-			told = b.store.SetLineCapture(r.ctx, agent, lines)
+		if !isAttached || lines != hadLines {
+			told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin && !isAttached, Lines: lines, Rules: b.Rules})
 		}
 		for _, id := range alive {
 			if applyRules {
@@ -190,16 +184,13 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 				r.Log.Error("sessions", "err", err)
 				b.retryAt = r.Now().Add(retryRound)
 			}
-			if bad != nil && all == nil { // they are taken to be as they were
-				all = b.all
-			}
 			r.noteSessions(all)
 		})
 	})
 }
 
-// abortAll carries out the aborts that are unread. alive are the sessions in case these cannot be read now.
-func (r *runner) abortAll(alive []wire.UUID) error {
+// abortAll carries out the aborts that are unread.
+func (r *runner) abortAll() error {
 	var aborts []session.Input
 	_, _, err := r.Box.Walk(r.ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
 		if in, ok := session.InputOf(it.Message); ok && in.Kind == "abort" {
@@ -208,7 +199,7 @@ func (r *runner) abortAll(alive []wire.UUID) error {
 		return true
 	})
 	for _, in := range aborts {
-		err = errors.Join(err, r.abort(in, alive))
+		err = errors.Join(err, r.abort(in))
 	}
 	return err
 }
@@ -216,13 +207,10 @@ func (r *runner) abortAll(alive []wire.UUID) error {
 // abort ends the sessions for which an abort is meant, and the agent with them: at once, whoever holds the
 // sessions' lock and whether or not they can be written. It is never typed, and read when all that is done.
 // One that is older than this run, and for no session that is alive, has come too late.
-func (r *runner) abort(in session.Input, alive []wire.UUID) error {
+func (r *runner) abort(in session.Input) error {
 	b := r.binding
 	all, err := b.readSessions(r.Box.Agent())
-	if err == nil || all != nil {
-		alive = aliveOf(all)
-	}
-	ids := slices.DeleteFunc(slices.Clone(alive), func(id wire.UUID) bool { return !in.For(id) })
+	ids := slices.DeleteFunc(aliveOf(all), func(id wire.UUID) bool { return !in.For(id) })
 	if (in.ForAny() || len(ids) > 0) && !in.ID.Time().Before(b.began.Truncate(time.Millisecond)) {
 		r.post(func() { r.dismiss("aborted by " + string(in.From.Agent)) })
 	}
@@ -255,6 +243,8 @@ func (r *runner) isEngaged() bool {
 	return r.mail.typing != nil || len(r.mail.queue) > 0 || r.Now().Before(r.lastKey.Add(r.binding.Rules.WhenIdle))
 }
 
+func (b *binding) alive() []wire.UUID { return aliveOf(b.all) }
+
 func aliveOf(all []*session.Session) (ids []wire.UUID) {
 	for _, s := range all {
 		if s.State.Alive() {
@@ -266,11 +256,11 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 
 func (r *runner) noteSessions(all []*session.Session) {
 	b := r.binding
-	before, alive := b.alive, aliveOf(all)
+	before, alive := b.alive(), aliveOf(all)
 	if b.isKnown && len(before) == 0 && len(alive) > 0 && r.prog != nil {
 		b.capture.skip(r.prog.screen) // what was written before it began is none of its output
 	}
-	b.all, b.alive, b.isKnown, b.idleAt = all, alive, true, time.Time{}
+	b.all, b.isKnown, b.idleAt = all, true, time.Time{}
 	for _, s := range all {
 		if s.State == wire.SessionActive && b.Rules.WhenIdle > 0 {
 			b.idleAt = earlier(b.idleAt, later(s.LastActivity(), r.lastKey).Add(b.Rules.WhenIdle))

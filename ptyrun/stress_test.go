@@ -90,15 +90,16 @@ func (l *life) live() error {
 	}
 	defer hold.Release()
 	say := json.NewEncoder(os.Stdout)
-	left, err := leftovers(s.Box("bob"))
+	info, err := runinfo.Read(dir, "bob")
 	if err != nil {
 		return err
 	}
-	if err := process.End(left, 100*time.Millisecond); err != nil {
+	left, err := info.EndLeftovers()
+	if err != nil {
 		return err
 	}
 	if len(left) > 0 {
-		say.Encode(lived{Left: process.Names(left)})
+		say.Encode(lived{Left: left})
 	}
 	argv, env, err := testagent.Command(l.Fake)
 	if err != nil {
@@ -243,7 +244,7 @@ func TestStressKills(t *testing.T) {
 
 	last := r.live(life{Restart: OnCrash})
 	runs = append(runs, last.run)
-	for until := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		// It has begun, and so taken back what the one before had typed last.
 		info, _ := runinfo.Read(r.store.Dir(), "bob")
 		if ids, err := r.bob.UnreadIDs(); err == nil && len(ids) == 0 && info.Run == last.run {
@@ -366,7 +367,7 @@ func TestStressLeftovers(t *testing.T) {
 	r := newRig(t)
 	first := r.live(life{Fake: testagent.Options{Trap: "HUP,TERM"}})
 	r.send("LEAVE-ORPHAN 60s")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := testagent.WaitLog(ctx, r.log, func(es testagent.Entries) bool { return es.Has(testagent.Orphaned) }); err != nil {
 		t.Fatal(err)

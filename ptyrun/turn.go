@@ -50,7 +50,7 @@ func (r *runner) beginTurn(text string, now time.Time) (id string) {
 
 func (r *runner) sayTurnStarted(prompt string) {
 	r.turn.id = string(wire.NewID())
-	r.say(r.turnEvent(wire.TurnStarted, r.turn.id), "prompt", clip(prompt, maxResponse))
+	r.say(r.turnEvent(wire.TurnStarted, r.turn.id), "prompt", wire.Clip(prompt, maxResponse))
 }
 
 // turnEvent is an event about a turn that only the screen tells of. Its thread is the run.
@@ -89,15 +89,7 @@ func (r *runner) response() string {
 	p := r.prog
 	_, rows := p.screen.Size()
 	n := rows + int(min(p.screen.Scrolled()-min(r.turn.from, p.screen.Scrolled()), scrollback))
-	return clip(p.driver.Response(p.screen.Tail(n), r.turn.text), maxResponse)
-}
-
-// clip is the beginning of a text, whole characters only.
-func clip(s string, n int) string {
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "")
-	}
-	return s
+	return wire.Clip(p.driver.Response(p.screen.Tail(n), r.turn.text), maxResponse)
 }
 
 // takeBackTurn makes what the turn was begun with unread again: it comes once more, behind the urgent mail
@@ -155,7 +147,8 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (out control.Outc
 			out = control.Outcome{Done: "idle", Detail: "nothing to interrupt"}
 			return nil, nil
 		case r.question != nil || p.reading.Dialog != nil:
-			return nil, errors.New("it asks something: answer that (atm pending), or reject it")
+			return nil, &control.Error{Code: "refused", Message: "it asks something, which the key would answer: nothing was pressed",
+				Hint: "atm pending says what; atm reject " + string(r.Box.Agent())}
 		case t.isUnderWay() && !t.isSubmitted():
 			return nil, errBeingTyped
 		}
@@ -163,7 +156,7 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (out control.Outc
 		out = control.Outcome{Done: "interrupted", Detail: string(was)}
 		if r.turn.isCut = isWork(was); r.turn.isCut && r.turn.isOurs {
 			r.restored = &restoredDraft{text: r.turn.text, at: r.Now()}
-			isUndone = isUrgent && p.driver.Undoes() && !r.turn.hasActed && r.response() == ""
+			isUndone = isUrgent && p.driver.Undoes && !r.turn.hasActed && r.response() == ""
 		}
 		return p, nil
 	})
@@ -193,4 +186,43 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (out control.Outc
 		err = errors.New("the key that interrupts was typed, and it goes on")
 	}
 	return out, err
+}
+
+// restoredDraft is a text of ours that may come up in the draft again. Claude Code puts the prompt of a turn
+// that is interrupted before its first word back into its box, where it would keep all mail out.
+type restoredDraft struct {
+	text      string
+	at        time.Time // of the interrupt
+	clearedAt time.Time // when it was last taken out of the box
+	clears    int
+}
+
+// maxClears bounds how often a box is cleared: a long text comes in sight part by part.
+const maxClears = 50
+
+// stepRestored clears the box of a text of ours that was put back. What a person has touched since is
+// theirs.
+func (r *runner) stepRestored(now time.Time) {
+	d, p := r.restored, r.prog
+	if d == nil || r.mail.typing != nil {
+		return
+	}
+	rd := p.reading
+	switch {
+	case r.lastKey.After(d.at) || d.clears == maxClears:
+		r.restored = nil
+	case rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !isPartOf(rd.Draft, d.text):
+	case r.awaits(later(p.changed.Add(r.Waits.Quiet), d.clearedAt.Add(r.Waits.Idle)), now):
+	default:
+		p.put(p.driver.ClearDraft(rd.Draft)...)
+		d.clearedAt = now
+		d.clears++
+		r.wakeAt(now.Add(r.Waits.Idle))
+	}
+}
+
+// isPartOf reports whether a draft is a text, or what of it is in sight, or stands for it, and nothing more.
+func isPartOf(draft, text string) bool {
+	d := driver.Solid(draft)
+	return d != "" && strings.Contains(driver.Solid(text), d) || strings.HasPrefix(draft, "[Pasted ") && strings.HasSuffix(draft, "]")
 }

@@ -4,21 +4,14 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-)
 
-// clip cuts a text to at most so many bytes, at a character's end. What is not UTF-8 becomes U+FFFD.
-func clip(s string, most int) string {
-	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "")
-	}
-	return s
-}
+	"github.com/agentteammail/atm/wire"
+)
 
 // shortID is an id as it is kept: of one that is too long the hash.
 func shortID(id string) string {
-	if clip(id, maxID) == id {
+	if wire.Clip(id, maxID) == id {
 		return id
 	}
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(id)))

@@ -122,9 +122,6 @@ func (s *State) NextTick() (next time.Time) {
 }
 
 func (m *mail) applyEvent(e *wire.Event, now time.Time) {
-	if len(m.letters) == 0 {
-		return
-	}
 	switch e.Kind {
 	case "spawned", "exited", "restarting":
 		for i := range m.letters {

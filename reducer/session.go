@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/agentteammail/atm/wire"
 )
 
 // parallelFor is how long after it was heard a session with something open is taken to live beside one
@@ -108,12 +110,6 @@ func (s *State) keep(e *event, t Turn, wordBefore Word) {
 	s.Turns = slices.DeleteFunc(s.Turns, func(o Turn) bool {
 		return o.Session == t.Session || o.Session == "" // a program that had not named its session has this one
 	})
-	for i, o := range s.Turns {
-		if o.IsReplaced { // its program has gone on with this session
-			s.Turns[i].setActivity(Exited, o.Detail)
-			s.Turns[i].Since = e.at
-		}
-	}
 	if len(s.Turns) >= maxTurns {
 		i := max(0, slices.IndexFunc(s.Turns, func(t Turn) bool { return t.isOver() }))
 		s.Turns = slices.Delete(s.Turns, i, i+1)
@@ -134,7 +130,7 @@ func (s *State) endSession(e *event) {
 	t, _ := s.turnFor(e)
 	before := t.Word()
 	t.cutOff(e, Interrupted)
-	t.setActivity(Exited, clip(reason, maxDetail))
+	t.setActivity(Exited, wire.Clip(reason, maxDetail))
 	t.HasSessionStart = false
 	if isReplaced {
 		t.Activity, t.IsReplaced = Starting, true
@@ -220,7 +216,7 @@ func (s *State) applyExited(e *event) {
 	reason := e.Text("reason")
 	isWanted := reason != "" // a crash has none
 	s.Run.HasExited, s.Run.WasStopped = true, isWanted && reason != "asked to restart"
-	detail, status := clip(e.Text("signal"), maxID), Failed
+	detail, status := wire.Clip(e.Text("signal"), maxID), Failed
 	code, err := strconv.Atoi(string(e.Raw("code")))
 	switch {
 	case s.Run.WasStopped:

@@ -100,6 +100,7 @@ var quietKinds = map[string]bool{
 	wire.EventReturned: false, wire.EventAside: false, wire.EventAgain: false, wire.EventStage: false,
 	wire.StreamFailed: false, wire.DroppedCounters: false, "error": true,
 	"spawned": true, "exited": false, "restarting": false, "session_end": false,
+	"session_new": false, "session_load": false, "session_cancel": false, // a client asks for it
 	"agent_output": true, "draft_ready": true, "goal_complete": true, "status_update": true,
 	"user_message_chunk": true, "plan": true, "available_commands_update": true,
 	"current_mode_update": true, "config_option_update": true, "session_info_update": true, "usage_update": true,
@@ -115,7 +116,11 @@ func (s *State) fold(e *event) {
 		s.Read = e.at
 	case wire.StreamFailed, "error":
 		s.Errors++
-		s.LastError, s.ErrorAt = clip(e.Text("error_summary", "summary", "message", "error"), maxText), e.at
+		summary := e.Text("error_summary", "summary", "message", "error")
+		if code := e.Text("code"); code != "" {
+			summary = code + ": " + summary
+		}
+		s.LastError, s.ErrorAt = wire.Clip(summary, maxText), e.at
 	case wire.DroppedCounters:
 		dropped, _ := e.Uint("dropped")
 		unknown, _ := e.Uint("unknown")

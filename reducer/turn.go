@@ -161,7 +161,7 @@ func (t *Turn) enterTurn(e *event) {
 }
 
 func (t *Turn) startCall(e *event) bool {
-	call, tool := e.idOf("tool_call_id"), clip(e.Text("tool", "tool_name", "title", "name"), maxID)
+	call, tool := e.idOf("tool_call_id"), wire.Clip(e.Text("tool", "tool_name", "title", "name"), maxID)
 	isNewCall := call != "" && !slices.Contains(t.StartedCalls, call)
 	if slices.Contains(t.EndedCalls, call) || t.hasEnded(e.turn) && !(isNewCall && t.reopenTurn(e)) {
 		return false
@@ -177,7 +177,7 @@ func (t *Turn) startCall(e *event) bool {
 
 // endCall is the end of a tool call. It is no evidence that a turn goes on which was seen to be over.
 func (t *Turn) endCall(e *event) (isNews bool) {
-	call, tool := e.idOf("tool_call_id"), clip(e.Text("tool", "tool_name", "name"), maxID)
+	call, tool := e.idOf("tool_call_id"), wire.Clip(e.Text("tool", "tool_name", "name"), maxID)
 	if isLate := !t.IsOpen() && t.ID != "" && (e.turn == "" || e.turn == t.ID); !isLate && !t.hasEnded(e.turn) {
 		stillAsks, isNextShown := t.answerCall(e, tool, call, false)
 		isNews = stillAsks && isNextShown || !stillAsks && t.work(e, Thinking, "")
@@ -191,7 +191,7 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 	if t.hasEnded(e.turn) || t.isOver() && e.turn == "" && e.session != "" {
 		return false
 	}
-	detail := clip(e.Text("detail"), maxDetail)
+	detail := wire.Clip(e.Text("detail"), maxDetail)
 	switch a {
 	case Thinking, Responding, ToolRunning:
 		if e.idOf("id") != "" && len(t.Requests) == 0 && !t.IsOpen() {
@@ -309,7 +309,7 @@ func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
 		if l.Error == "" && hasBegun && !e.errorAt.Before(t.Began) {
 			l.Error = e.lastError
 		}
-		l.Error = clip(l.Error, maxDetail)
+		l.Error = wire.Clip(l.Error, maxDetail)
 	}
 	t.Last, t.Began = l, time.Time{}
 	t.noteEnded(t.ID)
@@ -350,6 +350,6 @@ func (t *Turn) noteOrigin(e *event, isAboutTurn bool) {
 		t.Thread = cmp.Or(shortID(e.Text("thread_id")), t.Thread)
 	}
 	if isAboutTurn || t.Transport == "" {
-		t.Transport = cmp.Or(clip(e.Text("transport"), maxID), t.Transport)
+		t.Transport = cmp.Or(wire.Clip(e.Text("transport"), maxID), t.Transport)
 	}
 }

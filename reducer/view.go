@@ -51,7 +51,6 @@ func (s *State) Evaluate(ev Evidence) View {
 	if hasOther && !ev.Held {
 		t = s.Turns[len(s.Turns)-1] // what was open before was the killed runner's
 	}
-	t.Ended, t.StartedCalls, t.EndedCalls = nil, nil, nil
 	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t, Presence: PresenceUnknown, PresenceAt: s.Heard}
 	// The lock is let go only with the runner's life, and the terminal goes with it.
 	left := isRunning && s.Run.IsLocked && !hasOther && !ev.Held

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/agentteammail/atm/wire"
 )
 
 // parallelCalls is how soon after a request the start of another call is taken for one that was begun
@@ -118,10 +120,10 @@ func (t *Turn) waitFor(e *event, said Waiting) (isNews bool) {
 
 // cut makes a question one that a State keeps.
 func (w *Waiting) cut(promptBytes int) {
-	prompt, tool := clip(w.Prompt, promptBytes), clip(w.Tool, maxID)
+	prompt, tool := wire.Clip(w.Prompt, promptBytes), wire.Clip(w.Tool, maxID)
 	w.Cut = w.Cut || prompt != w.Prompt || tool != w.Tool
 	w.Prompt, w.Tool = prompt, tool
-	w.Input, w.Dialog = clip(w.Input, maxText), clip(w.Dialog, maxID) // for people; no rule goes by them
+	w.Input, w.Dialog = wire.Clip(w.Input, maxText), wire.Clip(w.Dialog, maxID) // for people; no rule goes by them
 	if len(w.Options) > maxOptions {
 		w.Options = nil
 	}

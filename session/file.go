@@ -84,7 +84,6 @@ func (s *Session) Encode() ([]byte, error) {
 
 // messageSize is how many bytes of the file a message takes.
 func messageSize(m wire.SessionMessage) int {
-	m.Extra = nil
 	raw, _ := wire.Marshal(message(m)) // nothing in it that could not be written
 	return len(raw) + len(",")
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,6 +142,27 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	if n := len(encode(t, s)); n > MaxLog+4096 {
 		t.Errorf("the file has %d bytes", n)
+	}
+}
+
+// Unread input is met at every look. What the log has no room for does not come back into it.
+func TestLogOfUnreadInput(t *testing.T) {
+	s, err := Decode([]byte(theirs))
+	must(t, err)
+	start := now()
+	for newest := range 7 {
+		for k := range newest + 1 {
+			text := fmt.Sprint(k, strings.Repeat(" x", MaxLog/8))
+			s.AddInput(Input{HumanInput: wire.HumanInput{Kind: "message", Text: text}, At: start.Add(time.Duration(k))})
+		}
+		encode(t, s)
+	}
+	said := ""
+	for _, m := range s.Messages {
+		said += m.Content[:1]
+	}
+	if said != "456" {
+		t.Errorf("the log has %s", said)
 	}
 }
 

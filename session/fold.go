@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,11 +70,19 @@ func (s *Session) foldEvents(box *mailbox.Box) error {
 	}
 }
 
+// activeKinds are the events by which an agent is not idle. The end of its start is another: before that
+// it cannot be idle.
+var activeKinds = []string{
+	wire.TurnStarted, wire.TurnCompleted, "turn_complete", "tool_call_start", "tool_call", "tool_call_end", "message_delta", "agent_message_chunk",
+}
+
 func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 	if of := e.Field(FieldSession); of != "" && of != string(s.SessionID) || !s.State.Alive() {
 		return
 	}
-	isActive := false
+	if slices.Contains(activeKinds, e.Kind) || e.Kind == "state_change" && e.Field("previous") == "starting" {
+		s.notes.Activity = later(s.notes.Activity, e.At)
+	}
 	switch e.Kind {
 	case "agent_output", "draft_ready", "goal_complete", "waiting_for_input", "status_update":
 		_, repeats := e.Uint(FieldAnswer)
@@ -81,7 +90,6 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 			s.foldEmitted(emitted, e.At)
 		}
 	case wire.TurnCompleted, "turn_complete":
-		isActive = true
 		answer := cmp.Or(AnswerOf(e), s.notes.Said)
 		s.notes.Said = ""
 		if answer != "" && !s.notes.Runner.Lines {
@@ -94,26 +102,17 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 			s.AddMessage(SenderSystem, question, e.At)
 		}
 	case wire.TurnStarted:
-		s.notes.Said, isActive = "", true
+		s.notes.Said = ""
 	case "tool_call_start", "tool_call":
-		isActive = true
 		if e.Source != "hook" { // an ACP agent's
 			s.AddMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
 		}
 	case "message_delta", "agent_message_chunk":
-		isActive = true
 		s.notes.Said = JoinDelta(s.notes.Said, e)
-	case "tool_call_end":
-		isActive = true
-	case "state_change":
-		isActive = e.Field("previous") == "starting" // before that the agent cannot be idle
 	case wire.EventRead, wire.EventInjected:
 		if it, err := box.Get(e.MessageID()); err == nil { // else the message is gone
 			s.foldMessage(it.Message)
 		}
-	}
-	if isActive {
-		s.notes.Activity = later(s.notes.Activity, e.At)
 	}
 }
 

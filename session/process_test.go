@@ -159,7 +159,7 @@ func TestKilledWhileHandling(t *testing.T) {
 			tell(t, st, s.SessionID, text(fmt.Sprint("input", i)))
 		}
 		// The last processes end with the session, after what is in the inbox.
-		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 			if left, err := st.Mail.Box("bob").UnreadIDs(); err == nil && len(left) == 0 {
 				break
 			}

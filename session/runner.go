@@ -36,15 +36,16 @@ func (s *Session) AutoPause(why string, now time.Time) error {
 	return err
 }
 
+// AttachOptions say what a runner wants of its agent's sessions.
 type AttachOptions struct {
 	Begin bool  // one is begun where none is alive
-	Lines bool  // the agent's output is captured line by line
+	Lines bool  // the agent's output is captured line by line: its answers are not logged twice
 	Rules Rules // a session that has reached its goal meanwhile is completed
 }
 
 // Attach is what a runner does first with the sessions of its agent: those that were paused because the
 // agent was off are resumed, and one is begun where none is alive, if that is wanted. After an error,
-// call it again.
+// or where Lines changes, call it again.
 func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) error {
 	isAnyAlive := false
 	err := st.changeAlive(ctx, agent, func(s *Session) error {
@@ -81,15 +82,6 @@ func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, ho
 			return s.Move(wire.SessionCompleted, "("+how+")", now())
 		}
 		return s.AutoPause("("+how+")", now())
-	})
-}
-
-// SetLineCapture notes for the sessions of an agent whether its output is captured line by line, so that
-// its answers are not logged twice.
-func (st *Store) SetLineCapture(ctx context.Context, agent wire.Name, on bool) error {
-	return st.changeAlive(ctx, agent, func(s *Session) error {
-		s.notes.Runner.Lines = on
-		return nil
 	})
 }
 

@@ -70,7 +70,7 @@ func (s *Session) addDraft(d Draft) (isNew bool) {
 		d.At = before.At
 	}
 	if most := 4 << 10; len(d.Summary) > most {
-		d.Summary = strings.ToValidUTF8(d.Summary[:most], "") + "…"
+		d.Summary = wire.Clip(d.Summary, most) + "…"
 	}
 	if s.notes.Drafts == nil {
 		s.notes.Drafts = map[wire.UUID]Draft{}
@@ -105,7 +105,8 @@ func (s *Session) trimLog() {
 	s.notes.Dropped += uint64(first)
 }
 
-// AddInput notes in the log what a person has said, once.
+// AddInput notes in the log what a person has said, once: unread input is met again and again, also when the log has
+// become too long for it.
 func (s *Session) AddInput(in Input) {
 	content := in.String()
 	if in.Kind == "message" {
@@ -115,7 +116,8 @@ func (s *Session) AddInput(in Input) {
 	isKnown := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
 		return m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
 	})
-	if !isKnown {
+	isRemoved := s.notes.Dropped > 0 && len(s.Messages) > 0 && in.At.Before(s.Messages[0].Timestamp)
+	if !isKnown && !isRemoved {
 		s.AddMessage(SenderHuman, content, in.At)
 	}
 }

@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -14,100 +15,113 @@ import (
 // TestEachOnceWhateverHappens does what can happen to a mailbox in random
 // order, and then waits for everything that was sent: each message once.
 func TestEachOnceWhateverHappens(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		dir := memoryDir(t)
-		defer os.RemoveAll(dir)
-		s := openStore(t, dir, "bob")
-		bob := s.Box("bob")
-		if rapid.Bool().Draw(r, "polls") {
-			noEvents(t)
-		} else {
-			newNotifier = fsnotify.NewWatcher
-		}
-		w := watch(t, Options{Messages: true, rescan: 50 * time.Millisecond}, bob)
-		defer w.Close()
-		want, got := map[string]bool{}, map[string]int{}
-		var ids []wire.ID
-		here := true
-		take := func() {
-			if e := next(t, w); e.Message != nil {
-				if got[word(e)]++; got[word(e)] > 1 || !want[word(e)] {
-					t.Fatalf("%q came %d times", word(e), got[word(e)])
-				}
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		f.Value.Set("12") // in each of eight, which wait for the most part
+		defer f.Value.Set(f.DefValue)
+	}
+	for _, notifies := range []bool{true, false} {
+		t.Run(fmt.Sprintf("notifies %t", notifies), func(t *testing.T) {
+			if !notifies {
+				noEvents(t)
+			}
+			for n := range 4 {
+				t.Run(fmt.Sprint(n), func(t *testing.T) {
+					t.Parallel()
+					rapid.Check(t, func(r *rapid.T) { eachOnce(t, r) })
+				})
+			}
+		})
+	}
+}
+
+func eachOnce(t *testing.T, r *rapid.T) {
+	dir := memoryDir(t)
+	defer os.RemoveAll(dir)
+	s := openStore(t, dir, "bob")
+	bob := s.Box("bob")
+	w := watch(t, Options{Messages: true, rescan: 50 * time.Millisecond}, bob)
+	defer w.Close()
+	want, got := map[string]bool{}, map[string]int{}
+	var ids []wire.ID
+	here := true
+	take := func() {
+		if e := next(t, w); e.Message != nil {
+			if got[word(e)]++; got[word(e)] > 1 || !want[word(e)] {
+				t.Fatalf("%q came %d times", word(e), got[word(e)])
 			}
 		}
-		// What is read while hints may be lost must have been seen before.
-		settled := func() {
-			for len(got) < len(want) {
+	}
+	// What is read while hints may be lost must have been seen before.
+	settled := func() {
+		for len(got) < len(want) {
+			take()
+		}
+	}
+	body := func() string {
+		b := fmt.Sprint("m", len(want))
+		want[b] = true
+		return b
+	}
+	r.Repeat(map[string]func(*rapid.T){
+		"send": func(*rapid.T) {
+			if here {
+				ids = append(ids, deliver(t, bob, body()))
+			}
+		},
+		"drop": func(*rapid.T) {
+			if here {
+				b := body()
+				drop(t, bob, b+".txt", b)
+			}
+		},
+		"next": func(*rapid.T) {
+			if here && len(got) < len(want) {
 				take()
 			}
-		}
-		body := func() string {
-			b := fmt.Sprint("m", len(want))
-			want[b] = true
-			return b
-		}
-		r.Repeat(map[string]func(*rapid.T){
-			"send": func(*rapid.T) {
-				if here {
-					ids = append(ids, deliver(t, bob, body()))
-				}
-			},
-			"drop": func(*rapid.T) {
-				if here {
-					b := body()
-					drop(t, bob, b+".txt", b)
-				}
-			},
-			"next": func(*rapid.T) {
-				if here && len(got) < len(want) {
-					take()
-				}
-			},
-			"read": func(*rapid.T) {
-				if here {
-					settled()
-					readAll(t, bob)
-				}
-			},
-			"unread": func(*rapid.T) {
-				if here && len(ids) > 0 {
-					if err := bob.MarkUnread(t.Context(), ids[len(ids)-1]); err != nil {
-						t.Fatal(err)
-					}
-				}
-			},
-			"retire": func(*rapid.T) {
-				if here {
-					if _, err := s.Retire(t.Context(), "bob"); err != nil {
-						t.Fatal(err)
-					}
-					here = false
-				}
-			},
-			"restore": func(*rapid.T) {
-				if !here {
-					if err := s.Restore(t.Context(), "bob"); err != nil {
-						t.Fatal(err)
-					}
-					here = true
-				}
-			},
-			"deaf": func(*rapid.T) {
-				if w.fs != nil && here {
-					unwatch(w)
-					deliver(t, bob, body())
-					w.fs.Errors <- fsnotify.ErrEventOverflow
-				}
-			},
-		})
-		if !here {
-			if err := s.Restore(t.Context(), "bob"); err != nil {
-				t.Fatal(err)
+		},
+		"read": func(*rapid.T) {
+			if here {
+				settled()
+				readAll(t, bob)
 			}
-		}
-		settled()
-		deliver(t, bob, body())
-		settled()
+		},
+		"unread": func(*rapid.T) {
+			if here && len(ids) > 0 {
+				if err := bob.MarkUnread(t.Context(), ids[len(ids)-1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"retire": func(*rapid.T) {
+			if here {
+				if _, err := s.Retire(t.Context(), "bob"); err != nil {
+					t.Fatal(err)
+				}
+				here = false
+			}
+		},
+		"restore": func(*rapid.T) {
+			if !here {
+				if err := s.Restore(t.Context(), "bob"); err != nil {
+					t.Fatal(err)
+				}
+				here = true
+			}
+		},
+		"deaf": func(*rapid.T) {
+			if w.fs != nil && here {
+				unwatch(w)
+				deliver(t, bob, body())
+				w.fs.Errors <- fsnotify.ErrEventOverflow
+			}
+		},
 	})
+	if !here {
+		if err := s.Restore(t.Context(), "bob"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settled()
+	deliver(t, bob, body())
+	settled()
 }

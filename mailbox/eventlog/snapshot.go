@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -89,10 +88,16 @@ func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fol
 	if dry {
 		return events, bytes, nil
 	}
-	if err := l.foldBase(segs[old]-1, fold); err != nil {
-		return 0, 0, err
+	base, _, err := l.Base()
+	if upTo := segs[old] - 1; err == nil && base.Seq < upTo {
+		if base, err = fold(upTo); err == nil {
+			err = l.writeSnapshot(l.base(), base, true)
+		}
 	}
-	if err := l.Root.MkdirAll(l.archive()); err != nil {
+	if err == nil {
+		err = l.Root.MkdirAll(l.archive())
+	}
+	if err != nil {
 		return 0, 0, err
 	}
 	for _, first := range segs[:old] {
@@ -106,19 +111,6 @@ func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fol
 		}
 	}
 	return events, bytes, nil
-}
-
-// foldBase writes the fold up to an event as the base, unless the base is further.
-func (l *Log) foldBase(upTo uint64, fold func(uint64) (Snapshot, error)) error {
-	base, _, err := l.Base()
-	if err != nil || base.Seq >= upTo {
-		return err
-	}
-	s, err := fold(upTo)
-	if err != nil {
-		return fmt.Errorf("fold %s up to %d: %w", l.Root.Join(l.dir()), upTo, err)
-	}
-	return l.writeSnapshot(l.base(), s, true)
 }
 
 // Check looks at the log and changes nothing: odd is what lies in its directory and is neither a segment nor

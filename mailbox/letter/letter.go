@@ -37,6 +37,12 @@ type Renderer struct {
 	To       bool      // headers name the recipient also where there is one only
 	Bytes    int       // a larger message is cut to this; 0: never
 	Lines    int       // likewise, if Bytes is set
+
+	// Runs are the members that run, by the ATM_RUN of their processes: a message is shown with the one that
+	// its origin names, where that is not its sender. Called once, when a message has such an origin. Nil: it is
+	// not known.
+	Runs func() map[string]wire.Name
+	runs map[string]wire.Name // what it has returned
 }
 
 // Flags is what a header says about a message beyond the message's own fields.
@@ -52,15 +58,16 @@ type Flags struct {
 }
 
 // LimitToPage makes the renderer cut a message that is larger than a page. It returns a function that reports
-// whether the next message still fits on the page; the first one always does.
+// whether the next message still fits on the page; the first one always does. There is room for two lines below:
+// how many more there are, and what is owed.
 func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
-	r.Bytes, r.Lines = MaxBytes, MaxLines
+	r.Bytes, r.Lines = MaxBytes-256, MaxLines-2
 	size, lines := 0, 0
 	return func(m *wire.Message) bool {
 		text, first := r.Render(m, Flags{}), size == 0
 		size += len(text) + 40 // for flags
 		lines += bytes.Count(text, []byte{'\n'})
-		return first || size <= MaxBytes && lines <= MaxLines
+		return first || size <= r.Bytes && lines <= r.Lines
 	}
 }
 
@@ -114,6 +121,13 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 		add(true, "dropped as a file by uid %d", *m.Origin.UID)
 	} else {
 		add(dropped, "dropped as a file")
+	}
+	if m.Origin != nil && m.Origin.Run != "" && r.Runs != nil {
+		if r.runs == nil {
+			r.runs = r.Runs()
+		}
+		by := r.runs[m.Origin.Run]
+		add(by != "" && by != m.From.Agent, "sent by a process of %s", by)
 	}
 	add(len(m.Attachments) > 0, "%d attached (atm show %s --save DIR)", len(m.Attachments), r.Short(m.ID))
 

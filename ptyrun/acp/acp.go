@@ -21,7 +21,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +30,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -43,11 +43,13 @@ import (
 // front is all state. The loop alone touches what stands below the gap.
 type front struct {
 	Options
-	calls  chan func() // for the loop
-	conn   *acp.ClientSideConnection
-	files  *os.Root
-	realIn string // Dir, links followed
-	shells shells
+	running  context.Context // until the front ends
+	calls    chan func()     // for the loop
+	conn     *acp.ClientSideConnection
+	files    *os.Root
+	realIn   string         // Dir, links followed
+	shells   sync.Map       // by their ids
+	commands sync.WaitGroup // that run in them
 
 	screen   screen
 	keys     keys
@@ -58,9 +60,9 @@ type front struct {
 	tools    map[acp.ToolCallId]*toolCall
 	requests []*request // the first is shown
 	unsaid   []wire.Event
-	tellAt   time.Time     // when what was said becomes an event, and these are tried again; zero: never
-	end      chan struct{} // closed when the front is to end,
-	code     int           // with this code
+	tellAt   time.Time // when what was said becomes an event, and these are tried again; zero: never
+	hasLeft  bool      // the front is to end,
+	code     int       // with this code
 }
 
 const (
@@ -73,9 +75,13 @@ const (
 
 // Run is the front: it returns the code that its process is to end with. An error is said on the screen.
 func Run(o Options) (code int, err error) {
+	ctx, stop := context.WithCancel(context.Background())
 	f := &front{
-		Options: o, calls: make(chan func(), maxCalls), tools: map[acp.ToolCallId]*toolCall{}, end: make(chan struct{}), screen: screen{out: os.Stdout},
+		Options: o, running: ctx, calls: make(chan func(), maxCalls), tools: map[acp.ToolCallId]*toolCall{},
+		screen: screen{out: os.Stdout},
 	}
+	defer f.commands.Wait()
+	defer stop()
 	if f.realIn, err = filepath.EvalSymlinks(f.Dir); err != nil {
 		return 1, err
 	}
@@ -85,15 +91,12 @@ func Run(o Options) (code int, err error) {
 	if _, err = term.MakeRaw(int(os.Stdin.Fd())); err != nil {
 		return 1, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	over, err := f.startAgent(ctx)
+	over, err := f.startAgent()
 	if err == nil {
 		f.loop()
 		stop()
 		<-over
 	}
-	stop()
-	f.shells.end()
 	return f.code, err
 }
 
@@ -133,7 +136,8 @@ func (f *front) loop() {
 				f.code = 128 + int(s.(syscall.Signal))
 				return
 			}
-		case <-f.end:
+		}
+		if f.hasLeft {
 			f.draw()
 			return
 		}
@@ -144,10 +148,9 @@ func (f *front) post(call func()) { f.calls <- call }
 
 // leave ends the front, and says why; the first one counts.
 func (f *front) leave(code int, why string) {
-	if !isClosed(f.end) {
+	if !f.hasLeft {
 		f.screen.say(note, why)
-		f.code = code
-		close(f.end)
+		f.hasLeft, f.code = true, code
 	}
 }
 
@@ -160,10 +163,10 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// startAgent starts the agent, which ends with ctx, in a group of its own: a signal of the terminal is the
+// startAgent starts the agent, which ends with running, in a group of its own: a signal of the terminal is the
 // front's. over is closed when the agent has ended.
-func (f *front) startAgent(ctx context.Context) (over chan struct{}, err error) {
-	ctx, stop := context.WithCancel(ctx)
+func (f *front) startAgent() (over chan struct{}, err error) {
+	ctx, stop := context.WithCancel(f.running)
 	cmd := command(ctx, syscall.SIGTERM, f.Command[0], f.Command[1:]...)
 	out, stdout := io.Pipe()
 	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, stdout, stderr{f}
@@ -173,12 +176,11 @@ func (f *front) startAgent(ctx context.Context) (over chan struct{}, err error) 
 		f.conn.SetLogger(slog.New(slog.DiscardHandler))
 		err = cmd.Start()
 	}
-	if errors.Is(err, exec.ErrNotFound) {
-		f.code = 127
-	}
 	if err != nil {
 		stop()
-		f.code = cmp.Or(f.code, 1)
+		if f.code = 1; errors.Is(err, exec.ErrNotFound) {
+			f.code = 127
+		}
 		return nil, err
 	}
 	over = make(chan struct{})

@@ -56,8 +56,8 @@ func (f *front) begin(ctx context.Context) {
 		f.screen.say(note, fmt.Sprintf("%s, session %s", cmp.Or(value(hello.AgentInfo).Name, f.Command[0]), id))
 		e, _ := wire.Compose("session_start", [][2]string{{"source", source}}) // both are known to be right
 		e = e.With("run", f.Run)
-		if f.Session["metadata"] != nil {
-			e = e.With("metadata", f.Session["metadata"])
+		for name, value := range f.Session {
+			e = e.With(name, value)
 		}
 		f.say(e)
 	})
@@ -79,10 +79,9 @@ const spawnWait = 5 * time.Second
 // openSession loads the session that an earlier start in this run had, if the agent can, else begins one.
 func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId, source string, err error) {
 	meta := maps.Clone(f.Session)
-	maps.DeleteFunc(meta, func(k string, _ any) bool { return k == "metadata" })
-	if metadata, ok := f.Session["metadata"].(map[string]any); ok {
-		maps.Copy(meta, metadata)
-	}
+	delete(meta, "metadata")
+	metadata, _ := f.Session["metadata"].(map[string]any)
+	maps.Copy(meta, metadata)
 	none := []acp.McpServer{}
 	if last := f.lastSession(); last != "" && canLoad {
 		r, err := f.conn.LoadSession(ctx, acp.LoadSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none, SessionId: last})

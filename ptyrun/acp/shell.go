@@ -30,9 +30,6 @@ type shell struct {
 	isCut  bool
 }
 
-// shells are those by their ids.
-type shells struct{ sync.Map }
-
 // maxOutput is how much of a command's output is kept, unless less is wanted.
 const maxOutput = 1 << 20
 
@@ -46,16 +43,8 @@ func (s *shell) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end ends them all.
-func (s *shells) end() {
-	for _, one := range s.Range {
-		one.(*shell).kill()
-		<-one.(*shell).over
-	}
-}
-
-func (s *shells) find(id string) (*shell, error) {
-	if one, ok := s.Load(id); ok {
+func (f *front) shell(id string) (*shell, error) {
+	if one, ok := f.shells.Load(id); ok {
 		return one.(*shell), nil
 	}
 	return nil, refusal("terminal "+id, errors.New("there is none"))
@@ -67,7 +56,7 @@ func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 	if len(p.Args) == 0 {
 		words = []string{"sh", "-c", p.Command}
 	}
-	ctx, kill := context.WithCancel(context.Background())
+	ctx, kill := context.WithCancel(f.running)
 	s := &shell{cmd: command(ctx, syscall.SIGKILL, words[0], words[1:]...), kill: kill, over: make(chan struct{}), limit: maxOutput}
 	if p.OutputByteLimit != nil {
 		s.limit = min(max(*p.OutputByteLimit, 0), maxOutput)
@@ -86,10 +75,10 @@ func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 		kill()
 		return r, refusal("run "+p.Command, err)
 	}
-	go func() {
+	f.commands.Go(func() {
 		s.cmd.Wait()
 		close(s.over)
-	}()
+	})
 	r.TerminalId = string(wire.NewID())
 	f.shells.Store(r.TerminalId, s)
 	return r, nil
@@ -107,7 +96,7 @@ func (s *shell) status() (e acp.TerminalExitStatus) {
 
 // TerminalOutput is what a command has written so far.
 func (f *front) TerminalOutput(_ context.Context, p acp.TerminalOutputRequest) (r acp.TerminalOutputResponse, err error) {
-	s, err := f.shells.find(p.TerminalId)
+	s, err := f.shell(p.TerminalId)
 	if err != nil {
 		return r, err
 	}
@@ -122,7 +111,7 @@ func (f *front) TerminalOutput(_ context.Context, p acp.TerminalOutputRequest) (
 
 // WaitForTerminalExit waits for a command's end.
 func (f *front) WaitForTerminalExit(ctx context.Context, p acp.WaitForTerminalExitRequest) (r acp.WaitForTerminalExitResponse, err error) {
-	s, err := f.shells.find(p.TerminalId)
+	s, err := f.shell(p.TerminalId)
 	if err != nil {
 		return r, err
 	}
@@ -137,7 +126,7 @@ func (f *front) WaitForTerminalExit(ctx context.Context, p acp.WaitForTerminalEx
 
 // KillTerminal ends a command; its output stays.
 func (f *front) KillTerminal(_ context.Context, p acp.KillTerminalRequest) (r acp.KillTerminalResponse, err error) {
-	s, err := f.shells.find(p.TerminalId)
+	s, err := f.shell(p.TerminalId)
 	if err == nil {
 		s.kill()
 	}
@@ -145,11 +134,8 @@ func (f *front) KillTerminal(_ context.Context, p acp.KillTerminalRequest) (r ac
 }
 
 // ReleaseTerminal ends a command, and forgets it.
-func (f *front) ReleaseTerminal(_ context.Context, p acp.ReleaseTerminalRequest) (r acp.ReleaseTerminalResponse, err error) {
-	s, err := f.shells.find(p.TerminalId)
-	if err == nil {
-		s.kill()
-		f.shells.Delete(p.TerminalId)
-	}
+func (f *front) ReleaseTerminal(ctx context.Context, p acp.ReleaseTerminalRequest) (r acp.ReleaseTerminalResponse, err error) {
+	_, err = f.KillTerminal(ctx, acp.KillTerminalRequest{TerminalId: p.TerminalId})
+	f.shells.Delete(p.TerminalId)
 	return r, err
 }

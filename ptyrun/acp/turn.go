@@ -4,14 +4,21 @@ package acp
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -61,12 +68,62 @@ func (f *front) submit() {
 	f.draft, f.turn = "", &turn{id: string(wire.NewID()), mark: says}
 	clear(f.tools)
 	p := acp.PromptRequest{SessionId: f.session, Prompt: f.blocks(text)}
-	f.say(wire.Event{Kind: wire.TurnStarted}.With("prompt", clip(text, maxResponse)))
+	f.say(wire.Event{Kind: wire.TurnStarted}.With("prompt", wire.Clip(text, maxResponse)))
 	f.screen.say(user, text)
 	go func() {
 		r, err := f.conn.Prompt(context.Background(), p)
 		f.post(func() { f.promptAnswered(r.StopReason, err) })
 	}()
+}
+
+// maxEmbedded is how large an attachment may be to go out within a prompt: a line of the protocol has 10 MiB
+// at most.
+const maxEmbedded = 2 << 20
+
+// blocks are a prompt, and behind its text the attachments of the messages that the runner types in it.
+func (f *front) blocks(text string) []acp.ContentBlock {
+	blocks := []acp.ContentBlock{acp.TextBlock(text)}
+	room := int64(maxEmbedded)
+	for _, it := range f.Box.BeingTyped() {
+		if !strings.Contains(text, it.ID.Short(6)) {
+			continue
+		}
+		for _, a := range it.Attachments {
+			b := f.block(f.Box.Store(), a, room)
+			if blocks = append(blocks, b); b.ResourceLink == nil {
+				room -= a.Size
+			}
+		}
+	}
+	return blocks
+}
+
+// block is an attachment as the agent can take it: whole, where it is text or an image and there is room,
+// else a link.
+func (f *front) block(s *mailbox.Store, a wire.Attachment, room int64) acp.ContentBlock {
+	uri := "file://" + s.Dir().Join(mailbox.FilesDir+"/"+a.SHA256)
+	link := acp.ResourceLinkBlock(a.Name, uri)
+	file, err := s.Attachment(a)
+	if err != nil || a.Size > room {
+		return link
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, a.Size))
+	if err != nil {
+		return link
+	}
+	kind := http.DetectContentType(data)
+	switch can := f.can; {
+	case strings.HasPrefix(kind, "image/") && can.Image:
+		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), kind)
+	case strings.HasPrefix(a.MediaType, "text/") && can.EmbeddedContext:
+		text := &acp.TextResourceContents{Uri: uri + "#" + url.PathEscape(a.Name), Text: strings.ToValidUTF8(string(data), "\uFFFD")}
+		if kind := mime.TypeByExtension(filepath.Ext(a.Name)); kind != "" {
+			text.MimeType = &kind
+		}
+		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: text})
+	}
+	return link
 }
 
 func (f *front) promptAnswered(reason acp.StopReason, err error) {
@@ -75,12 +132,15 @@ func (f *front) promptAnswered(reason acp.StopReason, err error) {
 	case f.turn.isCut || err == nil && reason == acp.StopReasonCancelled:
 		f.endTurn(reducer.Cancelled, reason, "")
 	case err != nil:
-		code, why := 0, err.Error()
+		code, why := "0", err.Error()
 		if e, ok := errors.AsType[*acp.RequestError](err); ok {
-			code = e.Code
+			code, why = fmt.Sprint(e.Code), e.Message
+			if data, _ := json.Marshal(e.Data); e.Data != nil {
+				why += " " + string(data)
+			}
 		}
-		f.say(wire.Event{Kind: "error"}.With("code", fmt.Sprint(code)).With("message", why))
-		f.endTurn("failed", reason, why)
+		f.say(wire.Event{Kind: "error"}.With("code", code).With("message", why))
+		f.endTurn("failed", reason, code+": "+why)
 	case reason == acp.StopReasonRefusal:
 		f.endTurn("failed", reason, "refused")
 	default:
@@ -92,7 +152,7 @@ func (f *front) promptAnswered(reason acp.StopReason, err error) {
 func (f *front) endTurn(status string, reason acp.StopReason, why string) {
 	f.part()
 	f.withdrawAll()
-	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason).With("response", clip(f.turn.response, maxResponse))
+	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason).With("response", wire.Clip(f.turn.response, maxResponse))
 	if why != "" {
 		e = e.With("error", why)
 	}
@@ -225,7 +285,7 @@ func (f *front) noteCall(id acp.ToolCallId, kind acp.ToolKind, title string, inp
 	c.isEnded = true
 	for _, one := range content {
 		if output == nil && one.Content != nil {
-			output = clip(textOf(one.Content.Content), maxRaw/2)
+			output = wire.Clip(textOf(one.Content.Content), maxRaw/2)
 		}
 	}
 	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", id).With("tool", c.tool).With("result", small(output))
@@ -267,11 +327,4 @@ func small(v any) any {
 		return nil
 	}
 	return v
-}
-
-func clip(s string, n int) string {
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "")
-	}
-	return s
 }

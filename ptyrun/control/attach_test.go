@@ -20,6 +20,7 @@ type window struct {
 	sizes chan Size
 	mu    sync.Mutex
 	seen  bytes.Buffer
+	conn  *connection
 	stuck chan struct{} // it shows nothing until this is closed; nil: it shows
 }
 
@@ -49,6 +50,7 @@ func (w *window) shows(t *testing.T, want string) {
 func (w *window) join(t *testing.T, ctx context.Context, dir string, readOnly bool) <-chan Ending {
 	t.Helper()
 	c, out := dial(t, dir), make(chan Ending, 1)
+	w.conn = c.conn
 	go func() {
 		e, err := c.Attach(ctx, AttachRequest{Cols: 80, Rows: 24, ReadOnly: readOnly}, Terminal{In: w.in, Out: w, Sizes: w.sizes})
 		e.err = err
@@ -238,6 +240,7 @@ func TestSlowViewer(t *testing.T) {
 		t.Error("it asked though it shows nothing")
 	case <-time.After(50 * time.Millisecond):
 	}
+	w.conn.SetWriteDeadline(time.Unix(1, 0)) // nobody has typed for long
 	close(w.stuck)
 	w.shows(t, "\x18the screen, and more")
 	if strings.Contains(w.String(), "lost") {

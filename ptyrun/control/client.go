@@ -183,6 +183,7 @@ func (c *Client) show(out io.Writer) Ending {
 			return Ending{err: ErrGone}
 		}
 		if line.Gap {
+			c.conn.SetWriteDeadline(time.Now().Add(answerLimit))
 			json.NewEncoder(c.conn.UnixConn).Encode(Input{Repaint: true}) // follow has the other one
 		}
 		if line.Exit != nil || line.Detached != "" {

@@ -77,7 +77,7 @@ func start(t *testing.T, dir string, h Handler) *Server {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("Serve did not end")
 		}
 		if _, err := os.Lstat(filepath.Join(dir, SocketName)); err == nil {
@@ -94,7 +94,7 @@ func start(t *testing.T, dir string, h Handler) *Server {
 
 func eventually(t *testing.T, otherwise string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal(otherwise)
 		}
@@ -249,7 +249,7 @@ func TestNotAnswering(t *testing.T) {
 	if !ok || !errors.Is(err, ErrNotAnswering) || silent.PID != os.Getpid() {
 		t.Error(err)
 	}
-	if took := time.Since(began); took < Patience || took > Patience+2*time.Second {
+	if took := time.Since(began); took < Patience || took > Patience+20*time.Second {
 		t.Error("took", took)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,7 +9,7 @@ var claude = Driver{
 	commands: []string{"claude", "claude-code"},
 	packages: []string{"@anthropic-ai/claude-code"},
 	titles:   []title{{braille, reducer.Thinking}, {"✳", reducer.Idle}},
-	undoes:   true,
+	Undoes:   true,
 	box: box{
 		shape:        ruled,
 		glyph:        "❯",

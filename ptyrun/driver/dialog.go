@@ -79,7 +79,7 @@ func (d *Driver) dialog(l *Look, p place, boxed bool) *Dialog {
 // cancels returns the key that ends a dialog without an answer, as the rows below its options say, which
 // may be broken anywhere.
 func cancels(foot []string) string {
-	if escCancels.MatchString(solid(strings.Join(foot, ""))) {
+	if escCancels.MatchString(Solid(strings.Join(foot, ""))) {
 		return escape
 	}
 	return ""
@@ -270,13 +270,13 @@ func (d *Driver) print(q *Dialog) string {
 	var prompt strings.Builder // in one piece: its rows may be broken elsewhere
 	for row := range strings.SplitSeq(q.Prompt, "\n") {
 		if !spinning(row, claudeSpins, true) {
-			prompt.WriteString(solid(row))
+			prompt.WriteString(Solid(row))
 		}
 	}
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q %q %q %q", d.Name, q.Kind, prompt.String(), q.Tool, solid(q.Input))
+	fmt.Fprintf(h, "%q %q %q %q %q", d.Name, q.Kind, prompt.String(), q.Tool, Solid(q.Input))
 	for _, o := range q.Options {
-		fmt.Fprintf(h, " %q", solid(o.Label))
+		fmt.Fprintf(h, " %q", Solid(o.Label))
 	}
 	return strconv.FormatUint(h.Sum64(), 16)
 }

@@ -186,3 +186,13 @@ func TestAnswersToQuestions(t *testing.T) {
 		}
 	}
 }
+
+// What a tool is about to do is whole, however large the screen: a rule that saw its beginning alone would
+// allow its end.
+func TestInputIsWhole(t *testing.T) {
+	command := strings.Repeat("echo "+strings.Repeat("x", 180)+"\n    ", 60) + "rm -rf /"
+	q := codex.Read(sketch("", "\n\n  Would you like to run the following command?\n\n  $ "+command+"\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm or esc to cancel"), Reading{}).Dialog
+	if q == nil || q.Tool != "Bash" || !strings.HasSuffix(q.Input, "rm -rf /") {
+		t.Errorf("%.300q", brief(q))
+	}
+}

@@ -76,12 +76,12 @@ type Dialog struct {
 	Cancel  string // the key that ends it without an answer, as its foot says; "": it names none
 }
 
-// An Option is one answer to a dialog.
+// An Option is one answer to a dialog. As JSON it has the fields of ACP.
 type Option struct {
-	ID    string // its number as shown, or "allow-once" and the like where there are none
-	Label string
-	Keys  string // the bytes that choose it, on the screen it was read from
-	Kind  string // what it does, as wire.OptionKind has it; "": not known
+	ID    string `json:"id"`             // its number as shown, or "allow-once" and the like where there are none
+	Kind  string `json:"kind,omitempty"` // what it does, as wire.OptionKind has it; "": not known
+	Label string `json:"label"`
+	Keys  string `json:"-"` // the bytes that choose it, on the screen it was read from
 }
 
 // Denies reports whether the option is known to refuse what is asked for.
@@ -130,12 +130,15 @@ type Driver struct {
 	Name  string
 	Plain bool // a shell or REPL: no envelope, one message at a time
 
+	// Undoes: a prompt that was interrupted before the first word of its answer is gone from the conversation.
+	// Gemini CLI forgets it, Claude Code puts it back into its box.
+	Undoes bool
+
 	program string // plain: the command's name, where ForCommand knew it
 
 	commands  []string // names of the program
 	packages  []string // its packages, as node and its kin run them
 	interrupt string   // keys that stop a turn, one byte each; "": Escape
-	undoes    bool     // a turn that is interrupted before its first word
 
 	titles []title
 	box    box
@@ -162,10 +165,6 @@ func (d *Driver) SubmitDelay(n int) time.Duration {
 func (d *Driver) InterruptKeys() [][]byte {
 	return bytes.Split([]byte(cmp.Or(d.interrupt, escape)), nil)
 }
-
-// Undoes reports whether a prompt that was interrupted before the first word of its answer is gone from the
-// conversation: Gemini CLI forgets it, Claude Code puts it back into its box.
-func (d *Driver) Undoes() bool { return d.undoes }
 
 // drivers are all of them, and agents the ones that are recognised.
 var (

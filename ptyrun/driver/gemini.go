@@ -7,7 +7,7 @@ var gemini = Driver{
 	Name:     "gemini",
 	commands: []string{"gemini"},
 	packages: []string{"@google/gemini-cli"},
-	undoes:   true,
+	Undoes:   true,
 	titles:   []title{{"✋", reducer.Confirming}, {"✦", reducer.Thinking}, {"⏲", reducer.Thinking}, {"◇", reducer.Idle}},
 	box: box{
 		shape:        halves,

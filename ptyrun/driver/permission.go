@@ -151,5 +151,5 @@ func joined(l *Look, rows []int, keep func(r row, i int) bool) string {
 			text += "\n" + s
 		}
 	}
-	return clip(strings.Trim(text, "\n "))
+	return strings.Trim(text, "\n ")
 }

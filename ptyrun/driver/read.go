@@ -53,7 +53,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		r.Activity = reducer.Idle
 	}
 	// Codex draws its box seconds before it can take a message, and may ask for trust instead.
-	early := d.box.early != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == solid(d.box.early)
+	early := d.box.early != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == Solid(d.box.early)
 	if r.Why == "" && early {
 		r.Activity, r.Why = reducer.Starting, "starting"
 	}

@@ -60,7 +60,7 @@ func (d *Driver) said(line string) string {
 // sentAt is the row after the last message that begins as prompt does; if there is none, after the last
 // message.
 func (d *Driver) sentAt(l *Look, prompt string) int {
-	want := firstRunes(solid(prompt), visible)
+	want := firstRunes(Solid(prompt), visible)
 	last := -1
 	for y, isQueued := range d.messagesAbove(l, len(l.Lines)) {
 		if isQueued {
@@ -87,14 +87,14 @@ func plainResponse(lines []string, prompt string) string {
 		lines = lines[:len(lines)-1]
 	}
 	command := strings.Split(strings.Trim(prompt, "\n"), "\n")
-	want := solid(command[0])
+	want := Solid(command[0])
 	if len(lines) < 2 || want == "" {
 		return ""
 	}
 	last := len(lines) - 1
 	// The command stands behind the same prompt as the one that came back, or else behind something
 	// that looks like one: "ls" also ends "tools".
-	next := solid(lines[last])
+	next := Solid(lines[last])
 	same := func(before string) bool { return before == next }
 	alike := func(before string) bool {
 		return slices.ContainsFunc(promptEnds, func(end string) bool { return strings.HasSuffix(before+" ", end) })
@@ -106,7 +106,7 @@ func plainResponse(lines []string, prompt string) string {
 				continue
 			}
 			for _, more := range command[1:] {
-				if end < last && strings.HasSuffix(solid(lines[end]), solid(more)) {
+				if end < last && strings.HasSuffix(Solid(lines[end]), Solid(more)) {
 					end++
 				}
 			}
@@ -119,7 +119,7 @@ func plainResponse(lines []string, prompt string) string {
 // commandAt reports whether the command want begins in row y, behind a prompt, and which row follows it: it
 // may be broken over several.
 func commandAt(lines []string, y int, want string, prompt func(before string) bool) (end int, ok bool) {
-	first := solid(lines[y])
+	first := Solid(lines[y])
 	text := first
 	for end = y + 1; ; end++ {
 		if before, ok := strings.CutSuffix(text, want); ok && len(before) < max(1, len(first)) {
@@ -128,6 +128,6 @@ func commandAt(lines []string, y int, want string, prompt func(before string) bo
 		if end >= len(lines) || len(text) > len(first)+len(want) {
 			return 0, false
 		}
-		text += solid(lines[end])
+		text += Solid(lines[end])
 	}
 }

@@ -17,7 +17,7 @@ const visible = 20
 // Taken reports whether text stands in the input box: its beginning, its end, or what the program shows
 // instead of a long paste. text is as it was typed.
 func (d *Driver) Taken(l Look, text string) bool {
-	want := solid(text)
+	want := Solid(text)
 	if l.Modes.Sync || want == "" {
 		return false
 	}
@@ -30,12 +30,12 @@ func (d *Driver) Taken(l Look, text string) bool {
 
 // holds reports whether draft is text, or a part of it, or stands for it.
 func holds(draft, want string) bool {
-	has := solid(draft)
+	has := Solid(draft)
 	return has != "" && (strings.HasPrefix(has, firstRunes(want, visible)) || strings.HasSuffix(has, lastRunes(want, visible)) || hasAny(draft, pastes))
 }
 
 // typed is what stands before the cursor and in a few rows above it, without blanks.
-func typed(l *Look) string { return l.solidRows(l.CursorY-8, l.CursorY) + solid(l.before()) }
+func typed(l *Look) string { return l.solidRows(l.CursorY-8, l.CursorY) + Solid(l.before()) }
 
 // Accepted reports whether text, which was Taken, has been taken as a message: it stands no more in the
 // box, and the agent is busy, or the text stands in the transcript or among the messages that wait.
@@ -43,7 +43,7 @@ func (d *Driver) Accepted(l Look, text string) bool {
 	if l.Modes.Sync {
 		return false
 	}
-	want := solid(text)
+	want := Solid(text)
 	if d.Plain {
 		end := lastRunes(want, visible)
 		r := d.Read(l, Reading{memory: memory{paste: true}})
@@ -51,8 +51,8 @@ func (d *Driver) Accepted(l Look, text string) bool {
 			!strings.HasSuffix(typed(&l), end) && strings.Contains(l.solidRows(0, l.CursorY), end)
 	}
 	start := want
-	if line, _, _ := strings.Cut(text, "\n"); len(solid(line)) >= visible {
-		start = solid(line) // our line, with the message's id
+	if line, _, _ := strings.Cut(text, "\n"); len(Solid(line)) >= visible {
+		start = Solid(line) // our line, with the message's id
 	}
 	p, boxed := d.find(&l)
 	r := d.Read(l, Reading{})
@@ -93,9 +93,9 @@ func (d *Driver) messagesAbove(l *Look, y int) iter.Seq2[int, bool] {
 
 // messageAt is what the message says whose first row is y, without blanks.
 func (d *Driver) messageAt(l *Look, y int) string {
-	text := solid(withoutGlyph(l.line(y)))
+	text := Solid(withoutGlyph(l.line(y)))
 	for n := y + 1; n < y+12 && (d.kindOf(l.line(n)) == other || d.box.shape == barred); n++ {
-		text += solid(withoutGlyph(l.line(n)))
+		text += Solid(withoutGlyph(l.line(n)))
 	}
 	return text
 }
@@ -118,7 +118,7 @@ func (d *Driver) ClearDraft(draft string) [][]byte {
 // Junk reports whether draft is the rest of a terminal's answer to a query, which came too late to be read
 // as one and was taken for typing: "62;22c". It is ours to clear.
 func (d *Driver) Junk(draft string) bool {
-	s := solid(draft)
+	s := Solid(draft)
 	return len(s) <= 64 && terminalAnswer.MatchString(s) && strings.Contains(s, ";") && strings.ContainsAny(s, "0123456789")
 }
 

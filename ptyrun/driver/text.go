@@ -41,13 +41,13 @@ func columnOf(s, what string) (int, bool) {
 	return utf8.RuneCountInString(before), ok
 }
 
-// solid is s without any blank, tab or newline: the form in which texts are compared, since a program may
+// Solid is s without any blank, tab or newline: the form in which texts are compared, since a program may
 // wrap and indent them as it likes.
-func solid(s string) string { return strings.Join(strings.Fields(s), "") }
+func Solid(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// solidRows is solid of rows a to b (without b).
+// solidRows is Solid of rows a to b (without b).
 func (l *Look) solidRows(a, b int) string {
-	return solid(strings.Join(l.Lines[min(max(a, 0), len(l.Lines)):min(max(a, b, 0), len(l.Lines))], ""))
+	return Solid(strings.Join(l.Lines[min(max(a, 0), len(l.Lines)):min(max(a, b, 0), len(l.Lines))], ""))
 }
 
 // hasAny reports whether s contains one of texts.

@@ -39,11 +39,12 @@ func TestIdleCostsNothing(t *testing.T) {
 		}
 		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 	}
-	before := used()
-	time.Sleep(300 * time.Millisecond)
-	if spent := used() - before; spent > 30*time.Millisecond {
-		t.Errorf("%v of processor time in 300 ms", spent)
-	}
+	// (This process has other things to do at times; who polls would do it all the time.)
+	eventually(t, func() bool {
+		before := used()
+		time.Sleep(300 * time.Millisecond)
+		return used()-before <= 30*time.Millisecond
+	}, func() string { return "300 ms without 30 ms of processor time" })
 }
 
 func TestLookAtOddNames(t *testing.T) {

@@ -63,9 +63,3 @@ func Names(processes []Info) (names []string) {
 	}
 	return names
 }
-
-// Ended is what Stop found and could not end.
-type Ended struct {
-	Others []Info // what the program had started and did not end with it
-	Left   []Info // what did not even end when killed: stuck in the kernel, or another user's
-}

@@ -103,7 +103,7 @@ func (s *session) sees(want string) {
 
 func (s *session) types(text string) {
 	s.t.Helper()
-	if _, err := s.Write([]byte(text), time.Second); err != nil {
+	if _, err := s.Write([]byte(text), time.Minute); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -112,7 +112,7 @@ func (s *session) ends(want Exit) {
 	s.t.Helper()
 	select {
 	case <-s.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		s.t.Fatalf("it does not end; it shows %q", s.text())
 	}
 	if got := s.Exit(); got != want {
@@ -122,7 +122,7 @@ func (s *session) ends(want Exit) {
 
 func eventually(t *testing.T, ok func() bool, what func() string) {
 	t.Helper()
-	for until := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatalf("waited in vain for %s", what())
 		}
@@ -184,7 +184,7 @@ func TestGrandchildHoldsTerminal(t *testing.T) {
 			s.ends(Exit{})
 			began := time.Now()
 			<-s.eof
-			if took := time.Since(began); took > 4*readGrace {
+			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("reading ended %v after the program", took)
 			}
 			if !strings.Contains(s.text(), "started") {
@@ -205,10 +205,10 @@ func TestWriteToAProgramThatDoesNotRead(t *testing.T) {
 	if n == 0 || n == 1<<20 {
 		t.Errorf("%d bytes were taken", n)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	s.Stop(context.Background(), time.Second)
+	s.Stop(context.Background(), time.Minute)
 	if got := s.Exit(); got != (Exit{143, "SIGTERM"}) {
 		t.Errorf("ended: %+v", got)
 	}
@@ -221,7 +221,7 @@ func TestWriteArrivesWhole(t *testing.T) {
 	s := shell(t, "stty raw -echo; echo ready; head -c 90000 | cksum; exit")
 	s.sees("ready")
 	text := strings.Repeat("añ→🙂", 9000)
-	n, err := s.Write([]byte(text), 5*time.Second)
+	n, err := s.Write([]byte(text), time.Minute)
 	if n != len(text) || err != nil {
 		t.Fatalf("wrote %d, %v", n, err)
 	}
@@ -280,10 +280,13 @@ func TestWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.sees("70x20 <nil>")
-	if err := s.Jiggle(); err != nil {
-		t.Fatal(err)
-	}
-	s.sees("70x19 <nil>\r\n70x20 <nil>")
+	eventually(t, func() bool { // a program that does not get to run in between sees nothing of it
+		if err := s.Jiggle(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * jigglePause)
+		return strings.Contains(s.text(), "70x19 <nil>\r\n70x20 <nil>")
+	}, func() string { return "a jiggle; it shows " + s.text() })
 	for _, bad := range [][2]int{{0, 10}, {10, 0}, {-1, 5}, {70000, 5}} {
 		if s.Resize(bad[0], bad[1]) == nil {
 			t.Errorf("a window of %v was taken", bad)

@@ -15,17 +15,16 @@ import (
 const (
 	closeGrace   = 250 * time.Millisecond // Close's
 	maxLastGrace = time.Second            // for what is left when the program has ended or its terminal is gone
-
-	// killWait is how long a killed process may take to be gone. One that sleeps in the kernel on a dead
-	// disk takes for ever.
-	killWait = 5 * time.Second
 )
 
 // Stop ends the program and everything that it started, and returns when they are gone. In this order:
 // SIGTERM to the foreground group and the program's own, SIGCONT so that stopped processes get it, and
 // grace; the terminal is closed, which sends SIGHUP, everything else gets SIGTERM and SIGCONT, and up to a
 // second of grace; SIGKILL until nothing is left. The end of ctx ends all grace.
-func (c *Child) Stop(ctx context.Context, grace time.Duration) Ended {
+//
+// It returns what the program had started that did not end with it. An error names what did not even end
+// when it was killed: stuck in the kernel, or another user's.
+func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, err error) {
 	c.stopping.Lock()
 	defer c.stopping.Unlock()
 	if !c.hasEnded() {
@@ -41,7 +40,8 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) Ended {
 	if !c.hasEnded() {
 		c.master.Close()
 	}
-	ended := c.endTree(ctx, min(grace, maxLastGrace))
+	ended, err := endAll(ctx, min(grace, maxLastGrace), c.pid, c.tree)
+	others = slices.DeleteFunc(ended, func(p Info) bool { return p.PID == c.pid })
 	c.awaitEnd(context.Background(), killWait)
 	if c.hasEnded() {
 		select {
@@ -54,13 +54,13 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) Ended {
 		runningLock.Unlock()
 	}
 	reapAdopted()
-	return ended
+	return others, err
 }
 
 // Close stops with little grace. It waits for a Stop that is under way.
 func (c *Child) Close() error {
-	if left := c.Stop(context.Background(), closeGrace).Left; len(left) > 0 {
-		return fmt.Errorf("end what %s started: still there after SIGKILL: %v", c.cmd.Args[0], left)
+	if _, err := c.Stop(context.Background(), closeGrace); err != nil {
+		return fmt.Errorf("end what %s started: %w", c.cmd.Args[0], err)
 	}
 	return nil
 }
@@ -75,46 +75,11 @@ func (c *Child) awaitEnd(ctx context.Context, d time.Duration) {
 	}
 }
 
-// endTree ends what runs, first with SIGTERM and then with SIGKILL, again and again, because a process may
-// fork before it dies.
-func (c *Child) endTree(ctx context.Context, grace time.Duration) (ended Ended) {
-	named := map[int]bool{c.pid: true}
-	polite := grace > 0
-	for until := time.Now().Add(grace + killWait); ; polite = false {
-		tree, err := c.tree()
-		if err != nil {
-			c.cmd.Process.Kill()
-			return ended
-		}
-		ended.Left = infos(tree)
-		for _, p := range ended.Left {
-			if !named[p.PID] {
-				named[p.PID] = true
-				ended.Others = append(ended.Others, p)
-			}
-		}
-		if len(tree) == 0 || time.Now().After(until) {
-			return ended
-		}
-		if polite && ctx.Err() == nil {
-			signalAll(tree, unix.SIGTERM, unix.SIGCONT)
-			awaitAll(ctx, tree, grace)
-			continue
-		}
-		// Those of the program's own group are killed at once, so that one that keeps forking there forks
-		// no more.
-		if slices.ContainsFunc(tree, func(e entry) bool { return e.pgid == c.pid }) {
-			unix.Kill(-c.pid, unix.SIGKILL)
-		}
-		signalAll(tree, unix.SIGKILL)
-		awaitAll(context.Background(), tree, time.Until(until))
-	}
-}
-
 // tree is what runs of this program and of what it started. A zombie runs no more.
 func (c *Child) tree() ([]entry, error) {
 	all, err := readTable()
 	if err != nil {
+		c.cmd.Process.Kill() // at least that
 		return nil, err
 	}
 	runningLock.Lock()

@@ -82,36 +82,62 @@ func carries(pid int, mark string) bool {
 	return slices.Contains(strings.Split(environment(pid), "\x00"), "ATM_RUN="+mark)
 }
 
+// killWait is how long a killed process may take to be gone. One that sleeps in the kernel on a dead disk takes
+// for ever.
+const killWait = 5 * time.Second
+
+// endAll ends what find finds, and returns that: first with SIGTERM and then with SIGKILL, again and again,
+// because a process may fork before it dies. Those of group are killed at once, so that one that keeps forking
+// there forks no more; 0: there is none.
+func endAll(ctx context.Context, grace time.Duration, group int, find func() ([]entry, error)) (found []Info, err error) {
+	isPolite := grace > 0
+	for until := time.Now().Add(grace + killWait); ; isPolite = false {
+		entries, err := find()
+		if err != nil {
+			return found, err
+		}
+		left := infos(entries)
+		for _, p := range left {
+			if !slices.ContainsFunc(found, func(f Info) bool { return f.PID == p.PID }) {
+				found = append(found, p)
+			}
+		}
+		switch {
+		case len(left) == 0:
+			return found, nil
+		case time.Now().After(until):
+			return found, fmt.Errorf("still there after SIGKILL: %v", left)
+		case isPolite && ctx.Err() == nil:
+			signalAll(entries, unix.SIGTERM, unix.SIGCONT)
+			awaitAll(ctx, entries, grace)
+			continue
+		case group > 0 && slices.ContainsFunc(entries, func(e entry) bool { return e.pgid == group }):
+			unix.Kill(-group, unix.SIGKILL)
+		}
+		signalAll(entries, unix.SIGKILL)
+		awaitAll(context.Background(), entries, time.Until(until))
+	}
+}
+
 // Leftovers finds the running processes that carry the mark of a run, oldest first: what a runner that was
 // killed could not end. This process and those above it are not among them.
 func Leftovers(mark string) ([]Info, error) {
+	left, err := leftovers(mark)
+	return infos(left), err
+}
+
+// EndLeftovers ends them: SIGTERM, which wakes the stopped ones too, and after grace SIGKILL.
+func EndLeftovers(mark string, grace time.Duration) (ended []Info, err error) {
+	return endAll(context.Background(), grace, 0, func() ([]entry, error) { return leftovers(mark) })
+}
+
+func leftovers(mark string) ([]entry, error) {
 	if mark == "" {
 		return nil, errors.New("look for what a run left: the run has no mark")
 	}
 	all, err := readTable()
-	if err != nil {
-		return nil, err
-	}
 	above := ancestors(all)
-	return infos(slices.DeleteFunc(all, func(e entry) bool {
+	return slices.DeleteFunc(all, func(e entry) bool {
 		return above[e.PID] || e.zombie || !carries(e.PID, mark)
-	})), nil
-}
-
-// End ends processes: SIGTERM, which wakes the stopped ones too, and after grace SIGKILL. It is no error if
-// one has ended already, even if its number is another process's now.
-func End(processes []Info, grace time.Duration) error {
-	var left []entry
-	for _, p := range processes {
-		left = append(left, entry{Info: p})
-	}
-	signalAll(left, unix.SIGTERM, unix.SIGCONT)
-	awaitAll(context.Background(), left, grace)
-	signalAll(left, unix.SIGKILL)
-	awaitAll(context.Background(), left, killWait)
-	left = slices.DeleteFunc(left, func(e entry) bool { return !e.runs() })
-	if len(left) > 0 {
-		return fmt.Errorf("end processes: still there after SIGKILL: %v", infos(left))
-	}
-	return nil
+	}), err
 }

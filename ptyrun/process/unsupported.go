@@ -17,17 +17,17 @@ func Start(Command) (*Child, error) {
 	return nil, fmt.Errorf("running agents on this system: %w", errors.ErrUnsupported)
 }
 
-func (c *Child) Read([]byte) (int, error)                  { return 0, io.EOF }
-func (c *Child) Write([]byte, time.Duration) (int, error)  { return 0, errors.ErrUnsupported }
-func (c *Child) Resize(cols, rows int) error               { return errors.ErrUnsupported }
-func (c *Child) Jiggle() error                             { return errors.ErrUnsupported }
-func (c *Child) PID() int                                  { return 0 }
-func (c *Child) Foreground() (pgid int, name string)       { return 0, "" }
-func (c *Child) Done() <-chan struct{}                     { return nil }
-func (c *Child) Exit() Exit                                { return Exit{} }
-func (c *Child) Stop(context.Context, time.Duration) Ended { return Ended{} }
-func (c *Child) Close() error                              { return nil }
+func (c *Child) Read([]byte) (int, error)                            { return 0, io.EOF }
+func (c *Child) Write([]byte, time.Duration) (int, error)            { return 0, errors.ErrUnsupported }
+func (c *Child) Resize(cols, rows int) error                         { return errors.ErrUnsupported }
+func (c *Child) Jiggle() error                                       { return errors.ErrUnsupported }
+func (c *Child) PID() int                                            { return 0 }
+func (c *Child) Foreground() (pgid int, name string)                 { return 0, "" }
+func (c *Child) Done() <-chan struct{}                               { return nil }
+func (c *Child) Exit() Exit                                          { return Exit{} }
+func (c *Child) Stop(context.Context, time.Duration) ([]Info, error) { return nil, nil }
+func (c *Child) Close() error                                        { return nil }
 
-func Leftovers(mark string) ([]Info, error)           { return nil, nil }
-func End(processes []Info, grace time.Duration) error { return nil }
-func Subreaper() error                                { return errors.ErrUnsupported }
+func Leftovers(mark string) ([]Info, error)              { return nil, nil }
+func EndLeftovers(string, time.Duration) ([]Info, error) { return nil, nil }
+func Subreaper() error                                   { return errors.ErrUnsupported }

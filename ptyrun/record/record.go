@@ -24,17 +24,18 @@
 package record
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
 const (
-	maxWaiting = 1024     // events that wait for the disk
+	maxBuffer  = 64 << 10 // bytes of lines, from which on they are written at once
+	maxWaiting = 16 << 20 // bytes of lines that wait for the disk
 	maxText    = 16 << 10 // bytes of an event's text
 	flushAfter = time.Second
 	retryAfter = 5 * time.Second
@@ -55,45 +56,50 @@ type Options struct {
 	// Output before. Output calls it. Nil: nothing is repainted.
 	Repaint func() []byte
 
-	// Failed is told why recording has stopped, in the Writer's own goroutine. Nil: nobody is told.
+	// Failed is told why recording has stopped. It must not wait, nor call the Writer. Nil: nobody is told.
 	Failed func(error)
 
 	Now func() time.Time // nil: time.Now
 }
 
-// A Writer records. It is for one goroutine, and has one of its own, which ends with Close.
+// A Writer records. It is for one goroutine; another writes the lines when they are due.
 type Writer struct {
-	options     Options
-	started     time.Time
-	cols, rows  int
-	dropped     bool // events were left out since the last repaint
-	midSequence bool // the last output ended inside an escape sequence
-	closed      bool
+	options Options
+	started time.Time
+	flushes *time.Timer
 
-	events       chan event
-	ended        chan struct{}
-	needsRepaint atomic.Bool           // the file is full, or writing is to be tried again
-	failed       atomic.Pointer[error] // why nothing is written
+	lock         sync.Mutex // of all below; held for an instant
+	cols, rows   int
+	midSequence  bool   // the last output ended inside an escape sequence
+	shown, typed []byte // the beginning of a rune whose rest has not come
+	full         *lines // what is left for a file that is full, while the others go into the next; nil: it is not
+	lines        lines
+	size         int64     // of the file
+	failed       error     // why something is missing, until the recording goes on
+	isGap        bool      // events are left out until the next repaint
+	retryAt      time.Time // where writing has failed
+	closed       bool
+
+	disk    sync.Mutex // of all below; taken before lock
+	file    *os.File
+	whole   int64 // how much of it is whole lines
+	written int64 // when the last event in it was
+}
+
+// lines are whole ones that are not in a file yet.
+type lines struct {
+	text []byte
+	last int64 // when the last event was, in milliseconds since the start
 }
 
 // The codes of events.
 const (
-	output  = 'o'
-	input   = 'i'
-	resize  = 'r'
-	marker  = 'm'
-	exit    = 'x'
-	repaint = 0 // in no file: what was on the screen when the rest was left out, or the file full
+	output = 'o'
+	input  = 'i'
+	resize = 'r'
+	marker = 'm'
+	exit   = 'x'
 )
-
-// An event is what the Writer's goroutine gets.
-type event struct {
-	code       byte
-	at         int64 // milliseconds since the recording began
-	data       []byte
-	cols, rows int  // of a repaint
-	gap        bool // events before this repaint were left out
-}
 
 // Create begins a recording, and rotates away what is at its path.
 func Create(o Options) (*Writer, error) {
@@ -103,71 +109,113 @@ func Create(o Options) (*Writer, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	w := &Writer{
-		options: o, started: o.Now(), cols: o.Cols, rows: o.Rows,
-		events: make(chan event, maxWaiting), ended: make(chan struct{}),
-	}
-	f := &file{options: o, started: w.started}
-	if err := f.next(0, o.Cols, o.Rows); err != nil {
+	w := &Writer{options: o, started: o.Now(), cols: o.Cols, rows: o.Rows}
+	w.flushes = time.AfterFunc(flushAfter, w.flush)
+	if err := w.next(); err != nil {
 		return nil, fmt.Errorf("record to %s: %w", o.Path, err)
 	}
-	go w.run(f)
+	w.addHeader()
+	w.flush()
 	return w, nil
 }
 
 // Output records what the program showed. It is called before the screen takes that in: see Repaint.
 func (w *Writer) Output(p []byte) {
-	// A file does not begin with the rest of a sequence, and a gap does not end while the disk is still
-	// behind.
-	if (w.dropped || w.needsRepaint.Load()) && !w.midSequence && len(w.events) < maxWaiting/2 {
-		e := event{code: repaint, cols: w.cols, rows: w.rows, gap: w.dropped}
-		if w.options.Repaint != nil {
-			e.data = w.options.Repaint()
-		}
-		w.dropped = false
-		w.needsRepaint.Store(false)
-		w.add(e)
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if !w.midSequence && w.needsRepaint() { // a file does not begin with the rest of a sequence
+		w.repaint()
 	}
 	w.midSequence = tornSequence.Match(p[max(0, len(p)-256):])
-	w.addText(output, p)
+	w.addText(output, &w.shown, p)
+}
+
+// needsRepaint reports whether the next file is due, or the end of a gap.
+func (w *Writer) needsRepaint() bool {
+	switch {
+	case !w.isGap:
+		return w.isFull() && w.full == nil
+	case w.failed == errSlowDisk:
+		return len(w.lines.text) < maxWaiting/2
+	}
+	return !w.options.Now().Before(w.retryAt)
+}
+
+func (w *Writer) isFull() bool { return w.size+int64(len(w.lines.text)) >= w.options.MaxSize }
+
+// repaint begins the next file where this one is full, and goes on after a gap.
+func (w *Writer) repaint() {
+	wasGap := w.isGap
+	w.isGap = false
+	if w.isFull() && w.full == nil {
+		full := w.lines
+		w.full, w.lines.text, w.size = &full, nil, 0
+		w.flushes.Reset(0)
+	}
+	if w.size == 0 && w.lines.text == nil { // that of the first file may not have been written
+		w.addHeader()
+	}
+	if wasGap {
+		w.shown, w.typed = nil, nil
+		w.add(marker, fmt.Appendf(nil, "recording was interrupted: %v", w.failed))
+		w.add(resize, sizeText(w.cols, w.rows))
+	}
+	if w.options.Repaint != nil {
+		w.add(output, w.options.Repaint())
+	}
 }
 
 // Input records what was typed.
-func (w *Writer) Input(p []byte) { w.addText(input, p) }
+func (w *Writer) Input(p []byte) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.addText(input, &w.typed, p)
+}
 
 // Resize records the terminal's new size.
 func (w *Writer) Resize(cols, rows int) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
 	w.cols, w.rows = cols, rows
-	w.addText(resize, sizeText(cols, rows))
+	w.add(resize, sizeText(cols, rows))
 }
 
 // Marker records a note, which players show or skip.
-func (w *Writer) Marker(label string) { w.addText(marker, []byte(label)) }
+func (w *Writer) Marker(label string) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.add(marker, []byte(label))
+}
 
 // Exit records the program's exit code.
-func (w *Writer) Exit(code int) { w.addText(exit, []byte(strconv.Itoa(code))) }
+func (w *Writer) Exit(code int) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.add(exit, []byte(strconv.Itoa(code)))
+}
 
 // Err is why nothing is recorded at this moment, nil where all is well.
 func (w *Writer) Err() error {
-	if failed := w.failed.Load(); failed != nil {
-		return *failed
-	}
-	if w.dropped {
-		return errSlowDisk
-	}
-	return nil
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return w.failed
 }
 
 // Close writes what waits and ends the recording.
 func (w *Writer) Close() error {
-	if !w.closed {
-		w.closed = true
-		close(w.events)
-	}
+	w.lock.Lock()
+	w.closed = true
+	w.lock.Unlock()
+	w.flushes.Stop()
+	ended := make(chan error, 1)
+	go func() {
+		w.flush()
+		w.file.Close()
+		ended <- w.Err()
+	}()
 	err := errSlowDisk
 	select {
-	case <-w.ended:
-		err = w.Err()
+	case err = <-ended:
 	case <-time.After(closeWait):
 	}
 	if err != nil {
@@ -176,67 +224,82 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// addText queues a copy of p, in pieces if it is long.
-func (w *Writer) addText(code byte, p []byte) {
+// addText adds output or input, in pieces if it is long. torn is the beginning of a rune before it, and then
+// the one at its end.
+func (w *Writer) addText(code byte, torn *[]byte, p []byte) {
 	for piece := range slices.Chunk(p, maxText) {
-		w.add(event{code: code, data: bytes.Clone(piece)})
+		piece, *torn = splitRune(append(*torn, piece...))
+		w.add(code, piece)
 	}
 }
 
-// add queues an event, or leaves it out where too many wait.
-func (w *Writer) add(e event) {
-	if w.closed || w.dropped {
+// add puts an event behind the lines, or leaves it out where too much waits.
+func (w *Writer) add(code byte, text []byte) {
+	switch {
+	case len(text) == 0 || w.closed || w.isGap:
+		return
+	case len(w.lines.text) >= maxWaiting:
+		w.fail(errSlowDisk)
 		return
 	}
-	e.at = w.options.Now().Sub(w.started).Milliseconds()
-	select {
-	case w.events <- e:
-	default:
-		w.dropped = true
+	pause := max(0, w.options.Now().Sub(w.started).Milliseconds()-w.lines.last)
+	w.lines.last += pause
+	w.addLine(fmt.Appendf(nil, "[%d.%03d,%q,%s]\n", pause/1000, pause%1000, string(code), quote(string(text))))
+}
+
+// addHeader adds the first line of a file, which begins now.
+func (w *Writer) addHeader() {
+	w.lines.last = max(w.lines.last, w.options.Now().Sub(w.started).Milliseconds())
+	began := w.started.Add(time.Duration(w.lines.last) * time.Millisecond).Unix()
+	w.addLine(fmt.Appendf(nil, `{"version":3,"term":{"cols":%d,"rows":%d,"type":"xterm-256color"},"timestamp":%d,"command":%s,"title":%s}`+"\n",
+		w.cols, w.rows, began, quote(w.options.Command), quote(w.options.Title)))
+}
+
+func (w *Writer) addLine(line []byte) {
+	before := len(w.lines.text)
+	w.lines.text = append(w.lines.text, line...)
+	switch now := len(w.lines.text); {
+	case before < maxBuffer && now >= maxBuffer:
+		w.flushes.Reset(0)
+	case before == 0 && w.full == nil:
+		w.flushes.Reset(flushAfter)
 	}
 }
 
-// run writes events until Close, each within a second.
-func (w *Writer) run(f *file) {
-	defer close(w.ended)
-	defer f.close()
-	w.update(f.failed, false)
-	due := time.After(flushAfter) // when to flush, or to try again; nil: nothing waits
-	for {
-		retry := false
-		select {
-		case e, ok := <-w.events:
-			if !ok {
-				f.flush()
-				w.update(f.failed, false)
-				return
-			}
-			if e.gap && w.options.Failed != nil {
-				w.options.Failed(errSlowDisk)
-			}
-			f.write(e)
-			if due == nil {
-				due = time.After(flushAfter)
-			}
-		case <-due:
-			due = nil
-			f.flush()
-			if retry = f.failed != nil; retry {
-				due = time.After(retryAfter)
-			}
+func (w *Writer) fail(err error) {
+	if w.failed == nil && w.options.Failed != nil {
+		w.options.Failed(err)
+	}
+	w.failed, w.isGap = err, true
+}
+
+// flush writes what waits into its files. After an error all of it is left out.
+func (w *Writer) flush() {
+	w.disk.Lock()
+	defer w.disk.Unlock()
+	w.lock.Lock()
+	full, rest := w.full, w.lines
+	w.full, w.lines.text = nil, nil
+	w.lock.Unlock()
+	var err error
+	if full != nil {
+		if err = w.write(*full); err == nil {
+			err = w.next()
 		}
-		w.update(f.failed, retry || f.isFull())
 	}
-}
-
-// update tells the caller how the file is.
-func (w *Writer) update(failed error, needsRepaint bool) {
-	if needsRepaint {
-		w.needsRepaint.Store(true)
+	if err == nil {
+		err = w.write(rest)
 	}
-	if failed == nil {
-		w.failed.Store(nil)
-	} else if w.failed.Swap(&failed) == nil && w.options.Failed != nil {
-		w.options.Failed(failed)
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if err != nil {
+		w.full, w.lines = nil, lines{last: w.written}
+		w.retryAt = w.options.Now().Add(retryAfter)
+		w.fail(cause(err))
+	} else if !w.isGap {
+		w.failed = nil
+	}
+	if w.full == nil {
+		w.size = w.whole
 	}
 }

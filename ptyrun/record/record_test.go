@@ -56,7 +56,7 @@ func create(t testing.TB, o Options) *Writer {
 
 func until(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("never: " + what)
 		}
@@ -163,13 +163,17 @@ func TestWrittenSoon(t *testing.T) {
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	shown := ""
-	w := create(t, Options{MaxSize: 1000, Repaint: func() []byte { return []byte("screen " + shown) }})
+	w := create(t, Options{MaxSize: 1000, Now: newClock().Now, Repaint: func() []byte { return []byte("screen " + shown) }})
 	for i := range 200 {
 		text := fmt.Sprintf("line %03d\x1b[3", i)
 		w.Output([]byte(text))
 		w.Output([]byte("1m"))
 		shown = fmt.Sprintf("%03d", i)
-		until(t, "the queue to be written", func() bool { return len(w.events) == 0 })
+		until(t, "the full file to be written", func() bool {
+			w.lock.Lock()
+			defer w.lock.Unlock()
+			return w.full == nil
+		})
 	}
 	must(t, w.Close())
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(w.options.Path), "*"))
@@ -193,35 +197,37 @@ func TestRotation(t *testing.T) {
 // can be again, the recording goes on in the same file.
 func TestFailedWrite(t *testing.T) {
 	t.Parallel()
-	f := &file{options: Options{Path: filepath.Join(t.TempDir(), "screen.cast"), MaxSize: 10 << 20}, started: time.Now()}
-	must(t, f.next(0, 80, 24))
-	f.write(event{code: output, at: 1000, data: []byte("before")})
-	f.flush()
-	good := f.file
-	readOnly, err := os.Open(f.options.Path)
+	c := newClock()
+	w := create(t, Options{Now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
+	c.pass(time.Second)
+	w.Output([]byte("before"))
+	w.flush()
+	good := w.file
+	readOnly, err := os.Open(w.options.Path)
 	must(t, err)
 	defer readOnly.Close()
-	f.file = readOnly
-	f.write(event{code: output, at: 2000, data: []byte("lost")})
-	f.flush()
-	if f.failed == nil {
+	w.file = readOnly
+	c.pass(time.Second)
+	w.Output([]byte("lost"))
+	w.flush()
+	if w.Err() == nil {
 		t.Error("it was written")
 	}
-	f.write(event{code: repaint, at: 3000, data: []byte("SCREEN"), cols: 80, rows: 24}) // tries in vain
-	f.write(event{code: output, at: 4000, data: []byte("lost too")})
-	f.file = good
-	f.write(event{code: repaint, at: 60_000, data: []byte("SCREEN"), cols: 100, rows: 40})
-	f.write(event{code: output, at: 61_000, data: []byte("after")})
-	f.write(event{code: repaint, at: 62_000, data: []byte("once is enough")})
-	f.flush()
-	if f.failed != nil {
-		t.Error(f.failed)
-	}
-	got := read(t, f.options.Path)
+	c.pass(retryAfter)
+	w.Output([]byte("lost too")) // tries in vain
+	w.flush()
+	w.file = good
+	w.Output([]byte("lost as well"))
+	c.pass(time.Minute - 2*time.Second - retryAfter)
+	w.Resize(100, 40)
+	w.Output([]byte("after"))
+	w.flush()
+	must(t, w.Err())
+	got := read(t, w.options.Path)
 	if len(got) == 5 && strings.HasPrefix(got[1], `59 m "recording was interrupted: `) {
 		got[1] = "interrupted"
 	}
-	if diff := cmp.Diff([]string{`1 o "before"`, "interrupted", `0 r "100x40"`, `0 o "SCREEN"`, `1 o "after"`}, got); diff != "" {
+	if diff := cmp.Diff([]string{`1 o "before"`, "interrupted", `0 r "100x40"`, `0 o "SCREEN"`, `0 o "after"`}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -231,20 +237,23 @@ func TestFailedRotation(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	must(t, os.Mkdir(dir, 0o700))
-	f := &file{options: Options{Path: filepath.Join(dir, "screen.cast"), MaxSize: 200}, started: time.Now()}
-	must(t, f.next(0, 80, 24))
-	f.write(event{code: output, data: bytes.Repeat([]byte("x"), 300)})
+	c := newClock()
+	w := create(t, Options{Path: filepath.Join(dir, "screen.cast"), MaxSize: 400, Now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
+	w.Output(bytes.Repeat([]byte("x"), 400))
 	must(t, os.Rename(dir, dir+".away"))
-	f.write(event{code: repaint, data: []byte("SCREEN"), cols: 80, rows: 24})
-	if !errors.Is(f.failed, os.ErrNotExist) {
-		t.Errorf("failed: %v", f.failed)
+	w.Output([]byte("lost"))
+	w.flush()
+	if !errors.Is(w.Err(), os.ErrNotExist) {
+		t.Errorf("failed: %v", w.Err())
 	}
 	must(t, os.Rename(dir+".away", dir))
-	f.write(event{code: repaint, data: []byte("SCREEN"), cols: 80, rows: 24})
-	if got := read(t, f.options.Path); len(got) != 3 || got[2] != `0 o "SCREEN"` {
+	c.pass(retryAfter)
+	w.Output([]byte("again"))
+	w.flush()
+	if got := read(t, w.options.Path); len(got) != 4 || got[2] != `0 o "SCREEN"` {
 		t.Errorf("recorded: %q", got)
 	}
-	read(t, numbered(f.options.Path, 1))
+	read(t, numbered(w.options.Path, 1))
 }
 
 // A disk that hangs does not hang the terminal, and the recording goes on after it.
@@ -253,10 +262,11 @@ func TestSlowDisk(t *testing.T) {
 	var told []error
 	r, pipe, err := os.Pipe()
 	must(t, err)
-	o := Options{Now: time.Now, MaxSize: 1 << 40, Failed: func(err error) { told = append(told, err) }}
-	w := &Writer{options: o, started: time.Now(), events: make(chan event, maxWaiting), ended: make(chan struct{})}
-	go w.run(&file{options: o, started: w.started, file: pipe, size: 1})
-	text := bytes.Repeat([]byte("x"), 1000)
+	w := create(t, Options{MaxSize: 1 << 40, Failed: func(err error) { told = append(told, err) }})
+	w.disk.Lock()
+	w.file = pipe
+	w.disk.Unlock()
+	text := bytes.Repeat([]byte("x"), 100_000)
 	until(t, "a full queue", func() bool { w.Output(text); return w.Err() != nil })
 	if w.Err() != errSlowDisk {
 		t.Error(w.Err())

@@ -64,14 +64,9 @@ const grace = 2 * time.Second
 
 // EndLeftovers ends them, and names them. The caller holds the runner's lock.
 func (i Info) EndLeftovers() (ended []string, err error) {
-	for { // one of them may have started another just before it ended
-		left, err := i.Leftovers()
-		if err != nil || len(left) == 0 {
-			return ended, err
-		}
-		ended = append(ended, process.Names(left)...)
-		if err := process.End(left, grace); err != nil {
-			return ended, err
-		}
+	if i.Run == "" {
+		return nil, nil
 	}
+	found, err := process.EndLeftovers(i.Run, grace)
+	return process.Names(found), err
 }

@@ -23,6 +23,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	uv "github.com/charmbracelet/ultraviolet"
@@ -250,20 +251,18 @@ func (s *Screen) command(text, end string) {
 	number, rest, _ := strings.Cut(text, ";")
 	switch number {
 	case "0", "2":
-		s.title = strings.Map(withoutControls, strings.ToValidUTF8(rest, "\ufffd"))
+		s.title = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return -1
+			}
+			return r
+		}, strings.ToValidUTF8(rest, "\ufffd"))
 	case "10", "11":
 		if rest == "?" {
 			colour := map[string]string{"10": "d0d0/d0d0/d0d0", "11": "0000/0000/0000"}[number]
 			s.replies = fmt.Appendf(s.replies, "\x1b]%s;rgb:%s%s", number, colour, end)
 		}
 	}
-}
-
-func withoutControls(r rune) rune {
-	if r < 0x20 || r >= 0x7f && r < 0xa0 {
-		return -1
-	}
-	return r
 }
 
 // Resize makes the screen cols × rows. The text is not reflowed.

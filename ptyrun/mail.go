@@ -3,6 +3,7 @@ package ptyrun
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -11,6 +12,17 @@ import (
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
+
+// mail is what is to be typed.
+type mail struct {
+	queue      []wire.ID       // named by the reducer to be handed over, in order
+	typing     *typing         // on its way in; nil: nothing is
+	isPrompted bool            // the first prompt was typed, or given up
+	isUndone   bool            // it was typed, and undone by urgent mail, which goes before it now
+	retryAt    time.Time       // after a failure
+	tries      map[wire.ID]int // how often a message was typed and perhaps not taken
+	failures   int             // in a row
+}
 
 // heard takes in what the watcher tells.
 func (r *runner) heard(e watcher.Entry) {
@@ -80,8 +92,11 @@ func (r *runner) apply(in reducer.Input) {
 		case reducer.Deliver:
 			r.mail.enqueue(e.IDs)
 		case reducer.Interrupt:
-			r.Log.Info("interrupting for urgent mail", "ids", e.IDs)
-			r.wg.Go(func() { r.interrupt(r.ctx, true) })
+			r.wg.Go(func() {
+				if _, err := r.interrupt(r.ctx, true); err != nil { // it waits for the turn's end, as other mail does
+					r.Log.Warn("interrupting for urgent mail", "ids", e.IDs, "err", err)
+				}
+			})
 		case reducer.Overdue:
 			select {
 			case r.overdue <- struct{}{}:
@@ -92,6 +107,72 @@ func (r *runner) apply(in reducer.Input) {
 	if r.state.Turn().Word() != reducer.WordIdle {
 		r.mail.queue = nil // it will be named again
 	}
+}
+
+// stepMail carries on with what is being typed, or begins with what is queued.
+func (r *runner) stepMail(now time.Time) {
+	m := &r.mail
+	if m.typing != nil {
+		m.typing.resume()
+		return
+	}
+	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off && !(m.isUndone && len(m.queue) > 0)
+	switch {
+	case !isFirst && len(m.queue) == 0:
+	case r.awaits(m.retryAt, now) || r.gate(now) != control.GateOpen:
+	case isFirst:
+		m.isPrompted = true
+		r.begin(&typing{text: r.Prompt})
+	case r.knowsSessions(m.queue, now):
+		ids := slices.Clone(m.queue[:min(len(m.queue), maxClaimed)])
+		if r.prog.driver.Plain {
+			ids = ids[:1]
+		}
+		r.begin(&typing{ids: ids})
+	}
+}
+
+func (m *mail) enqueue(ids []wire.ID) {
+	m.unqueue(ids...)
+	m.queue = append(m.queue, m.notTiredOf(ids)...)
+	m.retryAt = time.Time{} // something has happened
+}
+
+// requeue puts messages back to the front.
+func (m *mail) requeue(ids []wire.ID) {
+	m.unqueue(ids...)
+	m.queue = append(m.notTiredOf(ids), m.queue...)
+}
+
+func (m *mail) unqueue(ids ...wire.ID) {
+	m.queue = slices.DeleteFunc(m.queue, func(id wire.ID) bool { return slices.Contains(ids, id) })
+}
+
+// notTiredOf are those messages that were not tried too often.
+func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= maxTried })
+}
+
+// changeClaim says what became of a claim, in order. What fails is tried again until the run is over,
+// beside what is claimed next: one claim that is stuck blocks no other mail.
+func (r *runner) changeClaim(change func() error) {
+	r.claims.do(func() {
+		err := change()
+		if err == nil {
+			return
+		}
+		r.wg.Go(func() {
+			for pause := 100 * time.Millisecond; err != nil; pause = min(2*pause, 5*time.Second) {
+				r.Log.Error("changing a claim", "err", err)
+				select {
+				case <-time.After(pause):
+				case <-r.over:
+					return
+				}
+				err = change()
+			}
+		})
+	})
 }
 
 // remindEvery is how often overdue answers are looked for. Tests shorten it.
