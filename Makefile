@@ -76,7 +76,7 @@ faults:
 powercut:
 	ATM_POWERCUT=1 $(GO) test -count=1 -v -run 'PowerCut' -timeout 60m ./internal/crashtest
 
-# Ratios to what this disk and machine can do: make bench BENCH="-dir DIR --json"
+# Ratios to what this disk and machine can do: make bench BENCH="-dir DIR"
 bench:
 	$(GO) run ./internal/bench $(BENCH)
 

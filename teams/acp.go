@@ -1,8 +1,10 @@
 package teams
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/reducer"
@@ -29,27 +31,26 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	if turn.Session == "" {
 		return nil, fmt.Errorf("no session of %s is known: %w", name, session.ErrNotFound)
 	}
-	out := map[string]any{"session_id": turn.Session, "turn_count": 0}
-	for i := range events {
-		if e := &events[i]; e.Session == turn.Session {
-			at := e.At.Format(time.RFC3339Nano)
-			if out["created_at"] == nil {
-				out["created_at"] = at
-			}
-			out["last_activity_at"] = at
-			if metadata := e.Body().Raw("metadata"); e.Kind == "session_start" && metadata != nil {
-				out["metadata"] = metadata
-			}
-		}
-	}
-	count := 0
-	for _, one := range ts.list {
-		if one.Session == turn.Session {
-			count++
-		}
-	}
+	count := len(slices.DeleteFunc(slices.Clone(ts.list), func(one *Turn) bool { return one.Session != turn.Session }))
 	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), Held: running}).Word
-	out["turn_count"], out["state"] = count, acpState(turn, word, count)
+	out := map[string]any{"session_id": turn.Session, "state": acpState(turn, word, count), "turn_count": count}
+	metadata := ""
+	for i := range events {
+		e := &events[i]
+		said := string(e.Body().Raw("metadata"))
+		switch isOurs := e.Session == turn.Session; {
+		case e.Kind == "session_new" && out["created_at"] == nil: // it names no session, and this may be the next
+			metadata = said
+		case isOurs && e.Kind == "session_start":
+			metadata = cmp.Or(said, metadata)
+			fallthrough
+		case isOurs:
+			out["created_at"], out["last_activity_at"] = cmp.Or(out["created_at"], any(e.At)), e.At
+		}
+	}
+	if metadata != "" {
+		out["metadata"] = json.RawMessage(metadata)
+	}
 	raw, err := json.Marshal(out)
 	if err != nil {
 		return nil, err

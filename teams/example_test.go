@@ -43,7 +43,7 @@ func question(team *teams.Team, to wire.Name, once, text string) (*teams.Outgoin
 	if err := team.Root().Prepare(o); err != nil {
 		return nil, err
 	}
-	_, err := o.Once(once)
+	err := o.Once(once)
 	return o, err
 }
 

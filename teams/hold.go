@@ -2,9 +2,11 @@ package teams
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -60,17 +62,18 @@ func (r *Root) Forecast(a wire.Address, urgent bool) (m Member, when string) {
 		if !t.IsBridged() {
 			return m, "bridge is off: goes out when it runs"
 		}
-		return m, "goes out now"
+		return m, "the bridge sends it"
 	}
 	if m, err = t.Summary(a.Agent); err != nil {
 		return Member{}, "unknown"
 	}
-	return m, m.Forecast(time.Now(), urgent)
+	return m, m.Forecast(urgent)
 }
 
 // Forecast says in a few words when a message to the member is likely to be seen:
 // `idle: typed in now`.
-func (m *Member) Forecast(now time.Time, urgent bool) string {
+func (m *Member) Forecast(urgent bool) string {
+	now := time.Now()
 	state, seen, how := string(m.State), "not read yet", "typed in"
 	if m.State == reducer.WordBusy && m.Since != nil {
 		state += " " + letter.Span(now.Sub(*m.Since))
@@ -110,6 +113,20 @@ func (m *Member) Forecast(now time.Time, urgent bool) string {
 	return state + "; " + seen
 }
 
+// gateOf says what keeps an unread message from its recipient, and what to do.
+func (t *Team) gateOf(name wire.Name, it *mailbox.Item, d *Delivery) string {
+	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(LeaseFlags(it))
+	if it.Lease != nil {
+		return fmt.Sprintf("%s: atm wait --acked %s", lease, it.ID.Short(6))
+	}
+	m, err := t.Summary(name)
+	if err != nil {
+		return lease
+	}
+	why := cmp.Or(t.HoldReason(it.Message, name), m.gateFor(it.Message, d, t.RunAgain(name)))
+	return strings.TrimPrefix(lease+"; unread; "+why, "; ")
+}
+
 // gateFor says what keeps an unread message from the member, and what to do about it;
 // again is the command that runs the member once more.
 func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
@@ -117,43 +134,35 @@ func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
 	if m.Since != nil {
 		since = " since " + letter.Span(now.Sub(*m.Since))
 	}
-	say := strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.About(), "AGAIN", again).Replace
-	switch {
-	case m.State == reducer.WordPerson:
-		return say("NAME is a person, who reads it when they look")
-	case m.Inject == "off":
-		return say("nothing is typed into NAME (inject is off), who reads it with atm read")
-	case m.IsSilent():
-		return say("the runner of NAME does not answer, and types nothing in: atm doctor")
-	case msg.Expired(now):
-		return say("it has expired, and nothing brings it to NAME any more")
-	case m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust:
-		return say("NAME asks whether a directory is trusted, which only a person at its terminal answersSINCE: atm attach NAME")
-	case m.State == reducer.WordBlocked && m.Running:
-		return say("NAME waits for an answer itself (ABOUT)SINCE: atm pending, then atm approve NAME, or atm attach NAME")
-	case m.State == reducer.WordBlocked:
-		return say("NAME waits for an answer itself (ABOUT)SINCE: atm status NAME")
-	case m.gate == control.GateDialog:
-		return say("NAME waits for an answer itself (a dialog): atm pending, then atm approve NAME, or atm attach NAME")
-	case m.gate == control.GateDraft, m.gate == "" && d.FailedWhy == string(control.GateDraft):
-		return say("somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it")
-	case m.gate == control.GateTyping:
-		return say("a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME")
-	case m.State == reducer.WordBusy || m.gate == control.GateBusy:
-		return say("NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME")
-	case d.isOnlyAnnounced && m.Running:
-		return say("NAME was told of it, and has not called atm read yet: atm screen NAME")
-	case m.State == reducer.WordOff:
-		return say("NAME is offSINCE, and gets it when it runs again: AGAIN")
-	case d.Failed.Exists():
-		why := letter.Age(now, d.Failed.At) + " (" + letter.Clip(letter.Escape(d.FailedWhy), 80) + ")"
-		return "typing it in failed " + why + say(": atm screen NAME")
-	case d.Announced.Exists():
-		return say("it was handed to NAME, and counts as read when its hooks are next called: atm status NAME")
-	case m.Running:
-		return say("NAME is STATESINCE, and has not taken it yet: atm screen NAME")
-	case m.hasHooks():
-		return say("NAME gets it when its next turn begins: atm wait --busy NAME")
+	failed := letter.Age(now, d.Failed.At) + " (" + letter.Clip(letter.Escape(d.FailedWhy), 80) + ")"
+	isDraft := m.gate == control.GateDraft || m.gate == "" && d.FailedWhy == string(control.GateDraft)
+	for _, gate := range []struct {
+		isShut bool
+		why    string
+	}{
+		{m.State == reducer.WordPerson, "NAME is a person, who reads it when they look"},
+		{m.Inject == "off", "nothing is typed into NAME (inject is off), who reads it with atm read"},
+		{m.IsSilent(), "the runner of NAME does not answer, and types nothing in: atm doctor"},
+		{msg.Expired(now), "it has expired, and nothing brings it to NAME any more"},
+		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "NAME asks whether a directory is trusted, which only a person at its terminal answersSINCE: atm attach NAME"},
+		{m.State == reducer.WordBlocked && m.Running, "NAME waits for an answer itself (ABOUT)SINCE: atm pending, then atm approve NAME, or atm attach NAME"},
+		{m.State == reducer.WordBlocked, "NAME waits for an answer itself (ABOUT)SINCE: atm status NAME"},
+		{m.gate == control.GateDialog, "NAME waits for an answer itself (a dialog): atm pending, then atm approve NAME, or atm attach NAME"},
+		{isDraft, "somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it"},
+		{m.gate == control.GateTyping, "a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME"},
+		{m.State == reducer.WordBusy || m.gate == control.GateBusy, "NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME"},
+		{d.isOnlyAnnounced && m.Running, "NAME was told of it, and has not called atm read yet: atm screen NAME"},
+		{m.State == reducer.WordOff, "NAME is offSINCE, and gets it when it runs again: AGAIN"},
+		{d.Failed.Exists(), "typing it in failed FAILED: atm screen NAME"},
+		{d.Announced.Exists(), "it was handed to NAME, and counts as read when its hooks are next called: atm status NAME"},
+		{m.Running, "NAME is STATESINCE, and has not taken it yet: atm screen NAME"},
+		{m.hasHooks(), "NAME gets it when its next turn begins: atm wait --busy NAME"},
+		{true, "no runner brings mail to NAME, who reads it with atm read"},
+	} {
+		if gate.isShut {
+			return strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.About(),
+				"AGAIN", again, "FAILED", failed).Replace(gate.why)
+		}
 	}
-	return say("no runner brings mail to NAME, who reads it with atm read")
+	return ""
 }

@@ -19,9 +19,9 @@ import (
 // evidence for is unknown, which is neither idle nor off. It is what team and status
 // print as JSON.
 type Member struct {
-	Name   wire.Name  `json:"name"` // bob@build of another host, as its bridge told last:
-	Host   wire.Name  `json:"host,omitempty"`
-	SeenAt *time.Time `json:"seen_at,omitempty"` // when that came
+	Name   wire.Name  `json:"name"`              // bob@build of another host
+	Host   wire.Name  `json:"host,omitempty"`    // another, whose bridge told of it
+	SeenAt *time.Time `json:"seen_at,omitempty"` // when that came last
 	Clock  string     `json:"clock,omitempty"`   // how that host's clock differs: "3m ahead"
 	Kind   string     `json:"kind"`              // agent, person
 	Role   string     `json:"role,omitempty"`
@@ -80,16 +80,16 @@ func (t *Team) Summary(name wire.Name) (Member, error) {
 		return Member{Name: name}, err
 	}
 	if err == nil {
-		return t.SummaryOf(name, s, time.Now())
+		return t.SummaryOf(name, s)
 	}
 	// Nothing is known of a member whose log cannot be read; that hides nobody else.
-	m, bad := t.SummaryOf(name, &reducer.State{}, time.Now())
+	m, bad := t.SummaryOf(name, &reducer.State{})
 	m.Detail, m.LastError = "its events cannot be read", err.Error()
 	return m, bad
 }
 
 // SummaryOf is Summary for a state that the caller keeps up to date.
-func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Member, error) {
+func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	running, err := t.Running(name)
 	if err != nil {
 		return Member{Name: name}, err
@@ -98,7 +98,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 	c, _ := t.Config()
 	about := c.Members[name]
 	run := t.runInfo(name)
-	ev := reducer.Evidence{Now: now, Held: running, Person: about.Person, Run: run.Run}
+	ev := reducer.Evidence{Now: time.Now(), Held: running, Person: about.Person, Run: run.Run}
 	m := Member{Name: name, Kind: "agent", Role: about.Role, Running: running}
 	if running {
 		m.gate, err = t.askRunner(name)
@@ -164,8 +164,7 @@ func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC()
-	return &t
+	return new(t.UTC())
 }
 
 // Status is a member with what lies in its mailbox; dropped files are taken in. With an
@@ -236,10 +235,9 @@ func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
 	}
 	if m.PID > 0 {
-		pid, ms := uint32(m.PID), m.Started.UnixMilli()
-		info.PID = &pid
+		info.PID = new(uint32(m.PID))
 		if !m.Started.IsZero() {
-			info.StartedAt = &ms
+			info.StartedAt = new(m.Started.UnixMilli())
 		}
 	}
 	if m.TurnStatus == reducer.TurnBusy {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
@@ -94,8 +95,12 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 			return
 		}
 		running, _ := t.Running(agent)
+		prompt := letter.Many(int(d.Artifacts), "artifact")
+		if d.Summary != "" {
+			prompt = d.Summary + " (" + prompt + ")"
+		}
 		q := policy.Question{
-			ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: in, Prompt: promptOf(d),
+			ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: in, Prompt: prompt,
 			Options: []policy.Option{}, Since: d.At.UTC(), Running: running,
 		}
 		answer, err := t.answerTo(ctx, q)
@@ -123,17 +128,6 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 		return err
 	}))
 	return out, errors.Join(errs...)
-}
-
-func promptOf(d session.Draft) string {
-	prompt := fmt.Sprintf("%d artifacts", d.Artifacts)
-	if d.Artifacts == 1 {
-		prompt = "1 artifact"
-	}
-	if d.Summary != "" {
-		prompt = d.Summary + " (" + prompt + ")"
-	}
-	return prompt
 }
 
 // answerTo is the first answer to the whole of a draft, nil while there is none. It is in
@@ -175,7 +169,7 @@ func (t *Team) AnswerDraft(ctx context.Context, q policy.Question, in SessionInp
 	if q.Session != "" {
 		return t.Say(ctx, q.Session, in)
 	}
-	if err := t.checkHumanInput(); err != nil {
+	if err := t.checkHumanInput(q.Agent); err != nil {
 		return out, err
 	}
 	err = t.Sessions().Exclusive(ctx, func() error {

@@ -129,13 +129,33 @@ func (t *Team) IsRun(name wire.Name, run string) (bool, error) {
 	return running && run != "" && t.runInfo(name).Run == run, err
 }
 
-// RunBy is the member whose runner is among these processes; "": none is.
-func (t *Team) RunBy(pids []int) wire.Name {
+// liveRuns are what the runners of members that run have written down.
+func (t *Team) liveRuns() map[wire.Name]runinfo.Info {
+	live := map[wire.Name]runinfo.Info{}
 	agents, _ := t.Agents()
 	for _, n := range agents {
-		if running, err := t.Running(n); err == nil && running && slices.Contains(pids, t.runInfo(n).Runner) {
+		if running, err := t.Running(n); err == nil && running {
+			live[n] = t.runInfo(n)
+		}
+	}
+	return live
+}
+
+// RunBy is the member whose runner is among these processes; "": none is.
+func (t *Team) RunBy(pids []int) wire.Name {
+	for n, info := range t.liveRuns() {
+		if slices.Contains(pids, info.Runner) {
 			return n
 		}
 	}
 	return ""
+}
+
+// Runs are the members that run, by the ATM_RUN of their processes.
+func (t *Team) Runs() map[string]wire.Name {
+	runs := map[string]wire.Name{}
+	for n, info := range t.liveRuns() {
+		runs[info.Run] = n
+	}
+	return runs
 }

@@ -106,8 +106,8 @@ func (r *Root) PrepareAll(o *Outgoing) error {
 }
 
 // Once gives a prepared message the id that belongs to its sender's key: the same key,
-// recipients and message answered always give the same id. known: it was used before.
-func (o *Outgoing) Once(name string) (known bool, err error) {
+// recipients and message answered always give the same id.
+func (o *Outgoing) Once(name string) error {
 	key := &mailbox.IdempotencyKey{Name: name}
 	for _, a := range unique(o.To) {
 		key.To = append(key.To, a.String())
@@ -116,11 +116,11 @@ func (o *Outgoing) Once(name string) (known bool, err error) {
 	if o.Parent != nil {
 		key.Re = o.Parent.ID
 	}
-	if known, err = o.From.Once(key); err != nil {
-		return known, fmt.Errorf("note that %q is sent once: %w", name, err)
+	if _, err := o.From.Once(key); err != nil {
+		return fmt.Errorf("note that %q is sent once: %w", name, err)
 	}
 	o.Message.ID, o.Given, o.Post.Given = key.ID, true, true
-	return known, nil
+	return nil
 }
 
 // Deliver delivers a message that was prepared, and marks what it answers once the sender of that has the

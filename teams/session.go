@@ -22,20 +22,20 @@ var ErrForbidden = errors.New("team.toml says [session]")
 func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} }
 
 // CheckSessionsAllowed is nil unless team.toml says in so many words that there are to be
-// no sessions: where it does not speak of them people may begin one.
-func (t *Team) CheckSessionsAllowed() error {
+// no sessions with a member: where it does not speak of them people may begin one.
+func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 	c, err := t.Config()
-	if on := c.Session.Enabled; err == nil && on != nil && !*on {
+	if on := c.SessionOf(agent).Enabled; err == nil && on != nil && !*on {
 		err = fmt.Errorf("no session is begun: %w enabled = false", ErrForbidden)
 	}
 	return err
 }
 
-// checkHumanInput is nil unless team.toml says that nobody talks to agents in
+// checkHumanInput is nil unless team.toml says that nobody talks to a member in
 // sessions, or cannot be understood.
-func (t *Team) checkHumanInput() error {
+func (t *Team) checkHumanInput(agent wire.Name) error {
 	c, err := t.Config()
-	if err == nil && !c.Session.AllowHumanInput {
+	if err == nil && !c.SessionOf(agent).AllowHumanInput {
 		err = fmt.Errorf("nothing is said to agents in sessions: %w allow_human_input = false", ErrForbidden)
 	}
 	return err
@@ -122,10 +122,11 @@ type SessionResult struct {
 // said in a session that is over: a *wire.SessionError.
 func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out SessionResult, err error) {
 	isAbort := in.Input.Kind == "abort"
-	if err := t.checkHumanInput(); err != nil && !isAbort {
-		return out, err
-	}
 	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
+		agent := wire.Name(s.AgentID)
+		if err := t.checkHumanInput(agent); err != nil && !isAbort {
+			return err
+		}
 		var err error
 		if in.check != nil {
 			err = in.check()
@@ -140,7 +141,7 @@ func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out Sess
 		if err != nil {
 			return err
 		}
-		out.Message, err = t.deliverInput(ctx, id, wire.Name(s.AgentID), in)
+		out.Message, err = t.deliverInput(ctx, id, agent, in)
 		// An agent that is gone cannot be told that its session is over.
 		if err != nil && !(isAbort && errors.Is(err, mailbox.ErrNoAgent)) {
 			return err

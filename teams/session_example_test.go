@@ -103,7 +103,7 @@ func aTeam(members ...wire.Name) (*teams.Team, func()) {
 	must(err)
 	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
 	must(err)
-	_, err = root.CreateTeam("main")
+	err = root.CreateTeam("main")
 	must(err)
 	team, err := root.Team("main")
 	must(err)

@@ -135,11 +135,12 @@ func TestMayBegin(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	for content, want := range map[string]error{
 		"": nil, "[session]\noutput_capture = \"pty\"\n": nil, "[session]\nenabled = true\n": nil, "[session]\nenabled = false\n": ErrForbidden,
+		"[members.bob.session]\nenabled = false\n": ErrForbidden, "[members.alice.session]\nenabled = false\n": nil,
 	} {
 		if err := os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := team.CheckSessionsAllowed(); !errors.Is(err, want) || (err == nil) != (want == nil) {
+		if err := team.CheckSessionsAllowed("bob"); !errors.Is(err, want) || (err == nil) != (want == nil) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}

@@ -21,9 +21,13 @@ const snapshotAfter = 32
 // base.json, else from the first. A long fold is kept in state.json, if that can be
 // written; nothing depends on it.
 func (t *Team) State(name wire.Name) (*reducer.State, error) {
-	f := stateFold{box: t.Box(name)}
+	f := stateFold{log: t.Box(name).Log(), of: t.Box(name).Address()}
 	defer f.close()
-	if !f.startAtSnapshot() {
+	s, ok := f.log.Snapshot()
+	if ok = ok && f.load(s); ok {
+		f.cursor, ok = f.log.Resume(s)
+	}
+	if !ok {
 		if err := f.startAtBase(); err != nil {
 			return nil, err
 		}
@@ -34,7 +38,7 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	}
 	if n >= snapshotAfter {
 		if s, err := f.snapshot(); err == nil && s.CRC != 0 {
-			f.box.Log().SaveSnapshot(s)
+			f.log.SaveSnapshot(s)
 		}
 	}
 	return &f.state, nil
@@ -43,24 +47,24 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 // ArchiveEvents moves a member's old events to the archive, with the fold up to them
 // kept in base.json.
 func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (mailbox.Moved, error) {
-	box := t.Box(name)
-	events, bytes, err := box.Log().ArchiveBefore(ctx, before, dry, func(upTo uint64) (eventlog.Snapshot, error) {
-		f := stateFold{box: box}
-		defer f.close()
-		if err := f.startAtBase(); err != nil {
-			return eventlog.Snapshot{}, err
+	f := stateFold{log: t.Box(name).Log(), of: t.Box(name).Address()}
+	defer f.close()
+	events, bytes, err := f.log.ArchiveBefore(ctx, before, dry, func(upTo uint64) (s eventlog.Snapshot, err error) {
+		if err = f.startAtBase(); err == nil {
+			_, err = f.foldTo(upTo)
 		}
-		if _, err := f.foldTo(upTo); err != nil {
-			return eventlog.Snapshot{}, err
+		if err == nil {
+			s, err = f.snapshot()
 		}
-		return f.snapshot()
+		return s, err
 	})
 	return mailbox.Moved{Events: events, Bytes: bytes}, err
 }
 
 // stateFold is a fold of a member's events that is under way.
 type stateFold struct {
-	box    *mailbox.Box
+	log    *eventlog.Log
+	of     wire.Address
 	state  reducer.State
 	cursor *eventlog.Cursor
 	base   uint64 // the base at which the fold began anew, when gc overtook it
@@ -72,25 +76,16 @@ func (f *stateFold) close() {
 	}
 }
 
-// startAtSnapshot begins at state.json, if the log holds the event it stopped at.
-func (f *stateFold) startAtSnapshot() bool {
-	s, ok := f.box.Log().Snapshot()
-	if ok = ok && f.load(s); ok {
-		f.cursor, ok = f.box.Log().Resume(s)
-	}
-	return ok
-}
-
 // load takes a snapshot's state, unless it is another version's or another agent's.
 func (f *stateFold) load(s eventlog.Snapshot) bool {
 	f.state = reducer.State{}
 	return s.Version == reducer.Version && json.Unmarshal(s.State, &f.state) == nil && f.state.Seq == s.Seq &&
-		f.state.Agent == f.box.Agent() && f.state.Team == f.box.Address().Team
+		f.state.Agent == f.of.Agent && f.state.Team == f.of.Team
 }
 
 // startAtBase begins at base.json, or at the first event.
 func (f *stateFold) startAtBase() error {
-	s, ok, err := f.box.Log().Base()
+	s, ok, err := f.log.Base()
 	if err != nil {
 		return err
 	}
@@ -99,7 +94,7 @@ func (f *stateFold) startAtBase() error {
 		after, f.state = 0, reducer.State{}
 	}
 	f.close()
-	f.cursor = f.box.Log().Follow(after)
+	f.cursor = f.log.Follow(after)
 	return nil
 }
 
@@ -115,8 +110,7 @@ func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
 		}
 		if gap != nil {
 			// What is missing was perhaps archived a moment ago: then the base holds it.
-			s, ok, _ := f.box.Log().Base()
-			if ok && s.Seq >= gap.To && s.Seq > f.base {
+			if s, ok, _ := f.log.Base(); ok && s.Seq >= gap.To && s.Seq > f.base {
 				f.base = s.Seq // once: a base that is of no use changes nothing
 				if err := f.startAtBase(); err != nil {
 					return n, err

@@ -138,27 +138,28 @@ func (r *Root) Lost() error {
 	return nil
 }
 
-// CreateTeam makes a team unless it is there, and reports whether it did.
-func (r *Root) CreateTeam(name wire.Name) (made bool, err error) {
+// CreateTeam makes a team unless it is there.
+func (r *Root) CreateTeam(name wire.Name) error {
 	if _, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
-		return false, err
+		return err
 	}
 	build := fmt.Sprintf(".%s.%s.making", name, wire.NewID()) // two at once make two
-	if err = r.dir.MkdirAll(build + "/.locks"); err == nil {
+	err := r.dir.MkdirAll(build + "/.locks")
+	if err == nil {
 		err = r.dir.Move(build, string(name))
 	}
 	if err == nil {
-		return true, r.dir.Sync(".")
+		return r.dir.Sync(".")
 	}
 	r.dir.Remove(build + "/.locks")
 	r.dir.Remove(build)
 	if _, e := r.Team(name); e == nil {
-		return false, nil // somebody else was quicker
+		return nil // somebody else was quicker
 	}
 	if errors.Is(err, fs.ErrExist) {
 		err = fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
 	}
-	return false, err
+	return err
 }
 
 // Root is where the team lies.
@@ -215,13 +216,6 @@ func (e *UnknownHostError) Error() string {
 	return fmt.Sprintf("no key of a host %q is trusted here", e.Host)
 }
 func (e *UnknownHostError) Is(target error) bool { return target == mailbox.ErrNoAgent }
-
-// IsBridged reports whether a bridge runs, which carries the team's mail to and from other hosts: it holds the
-// lock bridge.
-func (t *Team) IsBridged() bool {
-	isHeld, err := t.Locks().Held("bridge")
-	return isHeld && err == nil
-}
 
 // Boxes are the mailboxes of all members, by name.
 func (t *Team) Boxes() (out []*mailbox.Box, err error) {

@@ -30,7 +30,7 @@ func newRoot(t *testing.T) *Root {
 
 func newTeam(t *testing.T, r *Root, members ...wire.Name) *Team {
 	t.Helper()
-	_, err := r.CreateTeam("main")
+	err := r.CreateTeam("main")
 	must(t, err)
 	team, err := r.Team("main")
 	must(t, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -16,7 +15,7 @@ import (
 // Stage is one step of a message's delivery, with the evidence for it.
 type Stage struct {
 	Stage    string     `json:"stage"`
-	At       *time.Time `json:"at,omitempty"`
+	At       *time.Time `json:"at"`
 	Evidence *string    `json:"evidence"` // null: no evidence, which is not "no"
 	Text     string     `json:"text,omitempty"`
 	Host     wire.Name  `json:"host,omitempty"` // another, which told of it
@@ -41,13 +40,31 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message) (out []DeliveryTrace)
 
 // TraceTo says how far a message has got with one recipient.
 func (r *Root) TraceTo(ctx context.Context, m *wire.Message, a wire.Address) DeliveryTrace {
-	t := newTrace(a)
-	if a.Host == "" {
-		t.fill(ctx, r, m, a)
-		return t
+	t, d := newTrace(a), &Delivery{}
+	box, err := r.Mailbox(a)
+	if a.Host == "" && err == nil {
+		team, _ := r.Team(a.Team)
+		if turns, err := team.Turns(a.Agent, m.SentAt.Add(-24*time.Hour)); err == nil {
+			d = turns.Delivery(m.ID)
+		}
+		for _, s := range d.Stages(a.Agent) {
+			*t.stage(s.Stage) = s
+		}
 	}
 	t.addAnswers(ctx, r, m, a)
-	t.fillRemote(r, m, a)
+	unknown, _ := errors.AsType[*UnknownError](err)
+	switch {
+	case a.Host != "":
+		t.fillRemote(r, m, a)
+	case err == nil:
+		t.fill(r, m, d, box)
+	case unknown != nil && unknown.Retired:
+		t.Gate = fmt.Sprintf("no mailbox of %s here; a retired one keeps its mail: atm team restore %s", a, a.Agent)
+	case unknown != nil || errors.Is(err, ErrNoTeam):
+		t.Gate = fmt.Sprintf("no mailbox of %s here: atm team", a)
+	default:
+		t.Gate = fmt.Sprintf("the mailbox of %s cannot be read: atm doctor", a)
+	}
 	return t
 }
 
@@ -74,25 +91,15 @@ func (t *DeliveryTrace) stage(name string) *Stage {
 func (t *DeliveryTrace) Reached(name string) bool { return t.stage(name).Evidence != nil }
 
 func (t *DeliveryTrace) set(name string, at time.Time, text, format string, args ...any) {
-	evidence := fmt.Sprintf(format, args...)
-	*t.stage(name) = Stage{Stage: name, At: moment(at), Evidence: &evidence, Text: text}
+	*t.stage(name) = reached(name, at, text, format, args...)
 }
 
-func (t *DeliveryTrace) fill(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
-	box, err := r.Mailbox(a)
-	if err != nil {
-		t.Gate = fmt.Sprintf("no mailbox of %s here; a retired one keeps its mail: atm team restore %s", a, a.Agent)
-		return
-	}
-	team, _ := r.Team(a.Team)
-	d := &Delivery{}
-	if turns, err := team.Turns(a.Agent, m.SentAt.Add(-24*time.Hour)); err == nil {
-		d = turns.Delivery(m.ID)
-	}
-	for _, s := range d.Stages(a.Agent) {
-		*t.stage(s.Stage) = s
-	}
-	t.addAnswers(ctx, r, m, a)
+func reached(name string, at time.Time, text, format string, args ...any) Stage {
+	return Stage{Stage: name, At: moment(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}
+}
+
+// fill fills in what the recipient's mailbox shows, d being what its events tell.
+func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox.Box) {
 	it, err := box.Get(m.ID)
 	if err != nil {
 		return
@@ -103,9 +110,10 @@ func (t *DeliveryTrace) fill(ctx context.Context, r *Root, m *wire.Message, a wi
 		t.set("read", time.Time{}, "", "it lies in %s", it.Where)
 	}
 	if t.State == mailbox.Unread {
-		t.Gate = team.gateOf(a.Agent, it, d)
+		team, _ := r.Team(box.Address().Team)
+		t.Gate = team.gateOf(box.Agent(), it, d)
 	} else if t.State == mailbox.Owed && !t.Reached("acked") {
-		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
+		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", box.Agent(), m.ID.Short(6))
 	}
 }
 
@@ -113,8 +121,7 @@ func (t *DeliveryTrace) fill(ctx context.Context, r *Root, m *wire.Message, a wi
 func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
 	add := func(name string, by EventRef, text string) {
 		if by.Exists() {
-			evidence := fmt.Sprintf("event %d of %s", by.Seq, agent)
-			out = append(out, Stage{Stage: name, At: moment(by.At), Evidence: &evidence, Text: text})
+			out = append(out, reached(name, by.At, text, "event %d of %s", by.Seq, agent))
 		}
 	}
 	add("announced", d.Announced, "")
@@ -147,8 +154,7 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 		for i, s := range t.Stages {
 			if isOurs && e.Field("stage") == s.Stage && s.Evidence == nil {
 				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
-				evidence := e.Field("evidence")
-				t.Stages[i] = Stage{s.Stage, moment(at), &evidence, e.Field("text"), a.Host}
+				t.Stages[i] = Stage{s.Stage, moment(at), new(e.Field("evidence")), e.Field("text"), a.Host}
 			}
 		}
 	}
@@ -199,21 +205,4 @@ func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message
 			t.set("acked", first.SentAt, "", "the reply")
 		}
 	}
-}
-
-// gateOf says what keeps an unread message from its recipient, and what to do.
-func (t *Team) gateOf(name wire.Name, it *mailbox.Item, d *Delivery) string {
-	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(LeaseFlags(it))
-	if it.Lease != nil {
-		return fmt.Sprintf("%s: atm wait --acked %s", lease, it.ID.Short(6))
-	}
-	m, err := t.Summary(name)
-	if err != nil {
-		return lease
-	}
-	why := t.HoldReason(it.Message, name)
-	if why == "" {
-		why = m.gateFor(it.Message, d, t.RunAgain(name))
-	}
-	return strings.TrimPrefix(lease+"; unread; "+why, "; ")
 }

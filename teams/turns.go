@@ -140,10 +140,17 @@ func (ts *Turns) Apply(e *wire.Event) {
 			turn.Prompt = cmp.Or(turn.Prompt, e.Text("prompt"))
 		}
 		turn.Response = cmp.Or(session.AnswerOf(e), session.JoinDelta(turn.Response, e))
-		if id := e.Text("tool_call_id"); e.Kind == "tool_call_start" || e.Kind == "tool_call" {
-			isKnown := func(c ToolCall) bool { return c.ID == id && id != "" }
-			if len(turn.Tools) < maxTools && !slices.ContainsFunc(turn.Tools, isKnown) {
-				turn.Tools = append(turn.Tools, ToolCall{id, e.Text("tool"), e.Text("title"), e.At})
+		switch e.Kind {
+		case "tool_call_start", "tool_call":
+			turn.noteCall(ToolCall{e.Text("tool_call_id"), e.Text("tool"), e.Text("title"), e.At})
+		case "turn_complete": // the older ACP may tell of all calls now
+			var calls []struct {
+				ID   string `json:"id"`
+				Name string `json:"name"`
+			}
+			wire.Unmarshal(e.Body().Raw("tool_calls"), &calls)
+			for _, c := range calls {
+				turn.noteCall(ToolCall{c.ID, c.Name, "", e.At})
 			}
 		}
 	}
@@ -155,9 +162,17 @@ func (ts *Turns) Apply(e *wire.Event) {
 		}
 	}
 	for _, d := range ts.unplaced {
-		d.place(e, ts.turnFor(d, e))
+		ts.place(d, e)
 	}
 	ts.unplaced = slices.DeleteFunc(ts.unplaced, func(d *Delivery) bool { return d.Turn != nil || !d.isHanded })
+}
+
+// noteCall adds a call, unless it is known.
+func (t *Turn) noteCall(c ToolCall) {
+	isKnown := slices.ContainsFunc(t.Tools, func(o ToolCall) bool { return o.ID == c.ID && c.ID != "" })
+	if len(t.Tools) < maxTools && !isKnown {
+		t.Tools = append(t.Tools, c)
+	}
 }
 
 // updateTurns takes over what the event has changed in the turns of all sessions.
@@ -231,10 +246,10 @@ func (ts *Turns) turnOf(e *wire.Event) *Turn {
 	return nil
 }
 
-// turnFor is the open turn that a message which was handed over went into, nil if
-// there is none yet: the turn that the event named, else the one of its session. Where
-// neither was named it is the turn that is shown, or the next one that begins.
-func (ts *Turns) turnFor(d *Delivery, e *wire.Event) *Turn {
+// place notes the open turn into which a message went that was handed over: the one that was named with it, else
+// the one of its session; where neither was named the turn that is shown, or the next one that begins. Or it
+// notes that none will come.
+func (ts *Turns) place(d *Delivery, e *wire.Event) {
 	shown := ts.state.Turn().TurnSeq
 	for _, now := range slices.Backward(ts.state.Turns) {
 		turn := ts.current[now.TurnSeq]
@@ -248,10 +263,21 @@ func (ts *Turns) turnFor(d *Delivery, e *wire.Event) *Turn {
 			fits = turn.BeganBy.Seq == e.Seq || d.isAbout(e) && now.TurnSeq == shown
 		}
 		if fits {
-			return turn
+			d.Turn, d.session = turn, turn.Session
+			if !slices.Contains(turn.Messages, d.ID) {
+				turn.Messages = append(turn.Messages, d.ID)
+			}
+			return
 		}
 	}
-	return nil
+	switch {
+	case e.Kind == "spawned" || e.Kind == "exited":
+		if d.Announced.Exists() {
+			d.ProgramEnded, d.isHanded = EventRef{e.Seq, e.At}, false
+		}
+	case e.Kind == wire.EventRead && d.isAbout(e) && !d.Announced.Exists() && d.turnID == "":
+		d.isHanded = d.isBeingTyped // read between two turns, it belongs to none
+	}
 }
 
 // Delivery is how far a message has got with its recipient, as the recipient's events
@@ -323,23 +349,5 @@ func (d *Delivery) apply(e *wire.Event) {
 	}
 	if d.Turn == nil {
 		d.session, d.turnID = cmp.Or(e.Session, d.session), cmp.Or(d.turnID, e.TurnID)
-	}
-}
-
-// place notes the turn into which a message went that was handed over, where the event
-// shows it, or that none will come.
-func (d *Delivery) place(e *wire.Event, turn *Turn) {
-	switch {
-	case turn != nil:
-		d.Turn, d.session = turn, turn.Session
-		if !slices.Contains(turn.Messages, d.ID) {
-			turn.Messages = append(turn.Messages, d.ID)
-		}
-	case e.Kind == "spawned" || e.Kind == "exited":
-		if d.Announced.Exists() {
-			d.ProgramEnded, d.isHanded = EventRef{e.Seq, e.At}, false
-		}
-	case e.Kind == wire.EventRead && d.isAbout(e) && !d.Announced.Exists() && d.turnID == "":
-		d.isHanded = d.isBeingTyped // read between two turns, it belongs to none
 	}
 }

@@ -36,8 +36,8 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 	if err := t.Dir().Mkdir(WorktreesDir); err != nil {
 		return w, err
 	}
-	// Two starts at once; a first checkout may take its time.
-	lock, err := t.Locks().Lock(ctx, string(name)+".worktree", lockfile.Exclusive, 10*time.Minute, nil)
+	// One at a time: git trips over a worktree that another one is making. A first checkout may take its time.
+	lock, err := t.Locks().Lock(ctx, "worktrees", lockfile.Exclusive, 10*time.Minute, nil)
 	if err != nil {
 		return w, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -113,7 +114,7 @@ func (w *window) String() string {
 
 func (w *window) shows(want string) {
 	w.t.Helper()
-	if !within(10*time.Second, func() bool { return strings.Contains(w.String(), want) }) {
+	if !within(time.Minute, func() bool { return strings.Contains(w.String(), want) }) {
 		w.t.Fatalf("%q does not show %q", w.String(), want)
 	}
 }
@@ -139,7 +140,7 @@ func (w *window) ends(exit int) {
 	go func() { done <- w.command.Wait() }()
 	select {
 	case <-done:
-	case <-time.After(15 * time.Second):
+	case <-time.After(time.Minute):
 		w.t.Fatalf("does not end; %q", w.String())
 	}
 	if got := w.command.ProcessState.ExitCode(); got != exit {
@@ -361,8 +362,7 @@ func TestPendingInColumns(t *testing.T) {
 			t.Errorf("%s: %q", mode, w.String())
 		}
 		lines := strings.Split(plain, "\r\n")
-		if !strings.HasPrefix(lines[0], "-  alice  permission  0s  Bash: rm") && !strings.HasPrefix(lines[0], "-  alice  permission  1s  Bash: rm") ||
-			!strings.HasPrefix(lines[2], "-  bob    prompt      ") {
+		if !regexp.MustCompile(`^-  alice  permission  \d+s  +Bash: rm`).MatchString(lines[0]) || !strings.HasPrefix(lines[2], "-  bob    prompt      ") {
 			t.Errorf("not in columns: %q", lines)
 		}
 		for _, line := range lines {

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"cmp"
+	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,23 +17,34 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/agentteammail/atm/internal/acpagent"
-	"github.com/agentteammail/atm/internal/bridge"
-	"github.com/agentteammail/atm/internal/mcp"
-	"github.com/agentteammail/atm/internal/runner"
-	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/internal/tui"
-	"github.com/agentteammail/atm/internal/web"
+	// What the programs are built from: a test's result is kept only while its imports are as they were.
+	_ "github.com/agentteammail/atm/internal/acpagent"
+	_ "github.com/agentteammail/atm/internal/bridge"
+	_ "github.com/agentteammail/atm/internal/mcp"
+	_ "github.com/agentteammail/atm/internal/runner"
+	_ "github.com/agentteammail/atm/internal/testagent"
+	_ "github.com/agentteammail/atm/internal/tui"
+	_ "github.com/agentteammail/atm/internal/web"
 )
 
+// TestMain builds the programs, and puts them first on PATH: the tests type what users type.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"atm": main, "atm-runner": func() { os.Exit(runner.Main(version, os.Args[1:])) },
-		"atm-bridge": func() { os.Exit(bridge.Main(version, os.Args[1:])) }, "atm-tui": func() { os.Exit(tui.Main(version, os.Args[1:])) },
-		"atm-acp": func() { os.Exit(acpagent.Main(version, os.Args[1:])) }, "atm-mcp": func() { os.Exit(mcp.Main(version, os.Args[1:])) },
-		"atm-web":   func() { os.Exit(web.Main(version, os.Args[1:])) },
-		"fakeagent": func() { os.Exit(testagent.Main()) },
-	})
+	bin, err := os.MkdirTemp("", "atm-programs")
+	build := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", bin+"/", "../...", "../../internal/testagent/cmd/fakeagent", "github.com/coder/acp-go-sdk/example/agent")
+	info, _ := debug.ReadBuildInfo()
+	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		build.Args = slices.Insert(build.Args, 2, "-race")
+	}
+	build.Stderr = os.Stderr
+	if err = cmp.Or(err, build.Run(), os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))); err != nil {
+		panic(err)
+	}
+	// The programs wait more than they work.
+	flag.Parse()
+	flag.Set("test.parallel", "6")
+	code := m.Run()
+	os.RemoveAll(bin)
+	os.Exit(code)
 }
 
 // TestScripts runs the manual: testdata/script/*.txtar.
@@ -100,9 +116,9 @@ func count(what string, n func(stdout string) int) func(ts *testscript.TestScrip
 	}
 }
 
-// eventually COMMAND… repeats a command until it succeeds, for ten seconds.
+// eventually COMMAND… repeats a command until it succeeds, for a minute at most.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
-	if !within(10*time.Second, func() bool { return ts.Exec(args[0], args[1:]...) == nil }) {
+	if !within(time.Minute, func() bool { return ts.Exec(args[0], args[1:]...) == nil }) {
 		ts.Fatalf("%v never succeeded", args)
 	}
 }
@@ -123,7 +139,7 @@ func natsServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	s.Start()
 	ts.Defer(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		ts.Fatalf("the server does not start")
 	}
 	ts.Setenv("NATS", s.ClientURL())

@@ -77,7 +77,7 @@ func start(ctx context.Context, dir, driverName string, command []string) (*agen
 	if err != nil {
 		return nil, err
 	}
-	if _, err := root.CreateTeam("main"); err != nil {
+	if err := root.CreateTeam("main"); err != nil {
 		return nil, err
 	}
 	team, err := root.Team("main")
@@ -136,7 +136,7 @@ func (a *agent) day(ctx context.Context, question string) error {
 		return err
 	}
 	fmt.Printf("bob answered in %s: %q\n", answer.Took.Round(time.Second), answer.Text)
-	c, err := control.Dial(ctx, filepath.Join(a.bob.Path(), "run"))
+	c, err := a.team.DialRunner(ctx, "bob")
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (a *agent) ask(ctx context.Context, text string) (*teams.Response, error) {
 }
 
 func (a *agent) confirm(ctx context.Context) {
-	c, err := control.Dial(ctx, filepath.Join(a.bob.Path(), "run"))
+	c, err := a.team.DialRunner(ctx, "bob")
 	if err != nil {
 		return
 	}
@@ -194,7 +194,7 @@ func (a *agent) confirm(ctx context.Context) {
 // until looks at bob's status until it is as wanted.
 func (a *agent) until(ctx context.Context, ok func(control.Status) bool) error {
 	for ctx.Err() == nil {
-		if c, err := control.Dial(ctx, filepath.Join(a.bob.Path(), "run")); err == nil {
+		if c, err := a.team.DialRunner(ctx, "bob"); err == nil {
 			status, err := c.Status(ctx)
 			c.Close()
 			if err == nil && ok(status) {
@@ -213,7 +213,7 @@ func (a *agent) until(ctx context.Context, ok func(control.Status) bool) error {
 
 // stop ends bob's program and all that it started.
 func (a *agent) stop(ctx context.Context) error {
-	c, err := control.Dial(ctx, filepath.Join(a.bob.Path(), "run"))
+	c, err := a.team.DialRunner(ctx, "bob")
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/output"
-	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -34,16 +33,13 @@ import (
 
 // Main is the program: it returns its exit code.
 func Main(version string, words []string) int {
-	return command.RunCompanion("acp", runspec.Version(version), words, func(c *cli.Context) error {
+	return command.RunCompanion("acp", version, words, func(c *cli.Context) error {
 		s, err := command.OpenToWrite(c)
 		if err != nil {
 			return err
 		}
-		member, err := s.Member(c.Args().First())
+		member, err := s.Enter(c.Args().First())
 		if err != nil {
-			return err
-		}
-		if s.Team, err = s.Root.Team(member.Address().Team); err != nil {
 			return err
 		}
 		return s.Await((&agent{c: c, Scope: s, member: member}).serve)

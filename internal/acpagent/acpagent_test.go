@@ -94,7 +94,7 @@ func (r *fixture) unread(name string) string { return strings.TrimSpace(r.atm("l
 
 func (r *fixture) until(what string, isSo func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !isSo(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !isSo(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatal("waited in vain for: ", what)
 		}
@@ -223,18 +223,24 @@ func (e *editor) isAsked() bool {
 // What a member says in the turn is the answer; the thread outlives the process.
 func TestPrompt(t *testing.T) {
 	t.Parallel()
-	r := newFixture(t, people).run()
+	r := newFixture(t, people)
+	r.atm("run", "bob", "--detach", "--", "fakeagent", "--profile", "claude", "--model", "until [ -e go ]; do sleep 0.02; done; echo SAY hello there")
 	e := r.edit()
-	s := e.begin()
-	if got := e.prompt(s, "SAY hello there"); got != "end_turn" || !strings.Contains(e.agent.String(), "hello there") {
+	s, done := e.begin(), make(chan string, 1)
+	go func() { done <- e.prompt(s, "Good morning.") }()
+	e.shows(&e.progress, "bob is busy")
+	if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-done; got != "end_turn" || !strings.Contains(e.agent.String(), "hello there") {
 		t.Fatal(got, e.agent.String(), e.progress.String())
 	}
-	for _, want := range []string{"sent to bob (idle: typed in now)|pending\n", "bob is busy", "|in_progress\n", "bob: completed after", "|completed\n"} {
+	for _, want := range []string{"sent to bob (idle: typed in now)|pending\n", "|in_progress\n", "bob: completed after", "|completed\n"} {
 		if !strings.Contains(e.progress.String(), want) {
 			t.Errorf("no %q in\n%s", want, e.progress.String())
 		}
 	}
-	if got := r.edit(); got.load(s) != nil || got.user.String() != "SAY hello there" || strings.TrimSpace(got.agent.String()) != "hello there" {
+	if got := r.edit(); got.load(s) != nil || got.user.String() != "Good morning." || strings.TrimSpace(got.agent.String()) != "hello there" {
 		t.Errorf("loaded %q, %q", got.user.String(), got.agent.String())
 	}
 	if got := e.load("01a1f988-a192-7149-befa-09c1aa2f2250"); got == nil || !strings.Contains(got.Error(), "-32002") {
@@ -451,6 +457,22 @@ func TestNotReceived(t *testing.T) {
 	}
 }
 
+// Two processes that begin a session at once lose neither's prompt: the one that comes second is the next in
+// its thread.
+func TestBegunAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people)
+	one, other := r.edit(), r.edit()
+	for i := range 10 {
+		s := one.begin()
+		for _, e := range []*editor{one, other} {
+			go e.prompt(s, "Hello?")
+		}
+		want := fmt.Sprint(2 * (i + 1))
+		r.until(want+" unread", func() bool { return r.unread("bob") == want })
+	}
+}
+
 // Links stand in the text, what is embedded behind it, and images are attached.
 func TestContent(t *testing.T) {
 	t.Parallel()
@@ -458,19 +480,22 @@ func TestContent(t *testing.T) {
 	e := r.edit()
 	s := e.begin()
 	png := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n"))
-	go e.Prompt(t.Context(), acp.PromptRequest{SessionId: s, Prompt: []acp.ContentBlock{
+	go e.Prompt(t.Context(), acp.PromptRequest{SessionId: s, Meta: map[string]any{"ticket": 7}, Prompt: []acp.ContentBlock{
 		acp.TextBlock("Look at "), acp.ResourceLinkBlock("a.go", "file:///repo/a.go"), acp.TextBlock(" and "),
-		acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: "file:///repo/b.md", Text: "```\nx\n```\n"}}),
+		acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: "file:///repo/b.md", MimeType: acp.Ptr("text/markdown"), Text: "```\nx\n```\n"}}),
 		acp.TextBlock("."), acp.ImageBlock(png, "image/png"),
 	}})
 	e.shows(&e.progress, "sent to bob")
 	got := r.atm("read", "--as", "bob")
 	for _, want := range []string{
-		"Look at [a.go](file:///repo/a.go) and [b.md](file:///repo/b.md).\n", "\n  <context ref=\"file:///repo/b.md\">\n  ```\n  x\n  ```\n  </context>\n", "1 attached",
+		"Look at [a.go](file:///repo/a.go) and [b.md](file:///repo/b.md).\n", "\n  <context ref=\"file:///repo/b.md\" type=\"text/markdown\">\n  ```\n  x\n  ```\n  </context>\n", "1 attached",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
+	}
+	if got := r.atm("show", string(s), "--as", "me", "--json"); !strings.Contains(got, `"meta":{"acp":{"ticket":7}}`) {
+		t.Error(got)
 	}
 	if err := e.load(s); err != nil || !strings.Contains(e.user.String(), "[image-1.png](file:///") {
 		t.Error(err, e.user.String())
@@ -486,7 +511,9 @@ func TestContent(t *testing.T) {
 func TestExampleClient(t *testing.T) {
 	t.Parallel()
 	client := filepath.Join(t.TempDir(), "client")
-	if out, err := exec.Command("go", "build", "-o", client, "github.com/coder/acp-go-sdk/example/client").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", client, "github.com/coder/acp-go-sdk/example/client")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as most tests build what they run
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	r := newFixture(t, people).run()

@@ -1,10 +1,15 @@
 package acpagent
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +47,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	p.ctx, end = context.WithCancel(ctx)
 	defer end()
 	a.prompts.Store(r.SessionId, end)
-	o, err := p.outgoing(r.Prompt)
+	o, err := p.outgoing(r)
 	if err != nil {
 		return out, a.refuse(err)
 	}
@@ -50,7 +55,18 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	for _, it := range unread.Items {
 		p.answer(it)
 	}
-	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: p.sent, Event: p.event, Message: p.answer})
+	isTaken := false // another process has begun the session meanwhile, so this is its next message
+	sent := func(*teams.Response) {
+		if isTaken = o.Given && o.Post.Outcomes[0].Known; isTaken {
+			end()
+			return
+		}
+		p.sent()
+	}
+	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: sent, Event: p.event, Message: p.answer})
+	if isTaken {
+		return a.Prompt(ctx, r)
+	}
 	switch cause := context.Cause(p.ctx); cause {
 	case nil:
 		return p.ended(response, err)
@@ -64,9 +80,12 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 }
 
 // outgoing is the prompt as a message in the thread: its first, where there is none yet.
-func (p *prompt) outgoing(blocks []acp.ContentBlock) (o *teams.Outgoing, err error) {
-	if p.message, err = p.agent.message(blocks); err != nil {
+func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
+	if p.message, err = p.agent.message(r.Prompt); err != nil {
 		return nil, err
+	}
+	if r.Meta != nil {
+		p.message.Meta, _ = json.Marshal(map[string]any{"acp": r.Meta})
 	}
 	o = &teams.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
 	_, _, err = p.Team.Find(p.Me, string(p.session))
@@ -79,9 +98,9 @@ func (p *prompt) outgoing(blocks []acp.ContentBlock) (o *teams.Outgoing, err err
 }
 
 // sent begins the tool call, with what is likely to come of the message.
-func (p *prompt) sent(*teams.Response) {
+func (p *prompt) sent() {
 	m, _ := p.Team.Summary(p.name())
-	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(time.Now(), false))
+	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(false))
 	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
 	p.lookAtQuestions()
 }
@@ -248,4 +267,59 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 		}
 		p.update(p.session, acp.UpdateAgentMessageText(p.refuse(err).Message+"\n\n"))
 	}
+}
+
+// message is a prompt as a message: its text with links in it, then the texts that were embedded. Images are
+// attached.
+func (a *agent) message(prompt []acp.ContentBlock) (*wire.Message, error) {
+	m, embedded := &wire.Message{ReplyWanted: "yes", Origin: a.Origin()}, ""
+	m.Origin.Via = "acp"
+	for _, b := range prompt {
+		switch {
+		case b.Text != nil:
+			m.Body += b.Text.Text
+		case b.ResourceLink != nil:
+			m.Body += fmt.Sprintf("[%s](%s)", b.ResourceLink.Name, b.ResourceLink.Uri)
+		case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
+			r := b.Resource.Resource.TextResourceContents
+			m.Body += fmt.Sprintf("[%s](%s)", path.Base(r.Uri), r.Uri)
+			about := fmt.Sprintf("ref=%q", r.Uri)
+			if r.MimeType != nil {
+				about += fmt.Sprintf(" type=%q", *r.MimeType)
+			}
+			embedded += fmt.Sprintf("\n<context %s>\n%s\n</context>", about, strings.TrimSuffix(r.Text, "\n"))
+		case b.Image != nil:
+			data, err := base64.StdEncoding.DecodeString(b.Image.Data)
+			if err != nil {
+				return nil, command.Usage("an image is not base64: %w", err)
+			}
+			name := fmt.Sprintf("image-%d.%s", len(m.Attachments)+1, path.Base(b.Image.MimeType))
+			file, err := a.member.Store().Attach(name, bytes.NewReader(data))
+			if err != nil {
+				return nil, err
+			}
+			file.MediaType = cmp.Or(b.Image.MimeType, file.MediaType)
+			m.Attachments = append(m.Attachments, file)
+		default:
+			return nil, command.Usage("a prompt holds text, links, embedded text and images").WithHint("atm send %s --attach FILE", a.name())
+		}
+	}
+	if m.Body += embedded; strings.TrimSpace(m.Body) == "" && m.Attachments == nil {
+		return nil, command.Usage("the prompt is empty")
+	}
+	return m, nil
+}
+
+// blocks are a message as the client shows it: its text, and links to what is attached.
+func (a *agent) blocks(m *wire.Message) []acp.ContentBlock {
+	text := strings.TrimPrefix(m.Subject+"\n\n"+m.Body, "\n\n")
+	if m.From != a.Me.Address() && m.From != a.member.Address() {
+		text = m.From.String() + ": " + text
+	}
+	out := []acp.ContentBlock{acp.TextBlock(text)}
+	for _, f := range m.Attachments {
+		file := url.URL{Scheme: "file", Path: a.Team.Dir().Join(mailbox.FilesDir + "/" + f.SHA256)}
+		out = append(out, acp.ResourceLinkBlock(f.Name, file.String()))
+	}
+	return out
 }

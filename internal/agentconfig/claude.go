@@ -1,10 +1,6 @@
 package agentconfig
 
-import (
-	"cmp"
-	"os"
-	"path/filepath"
-)
+import "path/filepath"
 
 // claudeEvents are what internal/hook understands of Claude Code's hooks.
 var claudeEvents = []string{
@@ -22,15 +18,15 @@ var claudeEvents = []string{
 func (p *Installer) claude(r Request, local string) *plan {
 	path := filepath.Join(local, ".claude", "settings.local.json")
 	if !r.Local {
-		path = filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(p.Home, ".claude")), "settings.json")
+		path = filepath.Join(p.userDir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")
 	}
-	settings := perVerb(func(verb string) setting {
+	all := settings(perVerb(func(verb string) setting {
 		return setting{"/permissions/allow/-", "Bash(atm " + verb + ":*)", allowed}
-	})
-	settings = p.withRoot(settings, "/sandbox/filesystem/allowWrite/-")
+	}))
+	all = p.withRoot(all, "/sandbox/filesystem/allowWrite/-")
 	if r.Agent != "" {
-		settings = append(settings, setting{"/env/ATM_AGENT", r.Agent, "ATM_AGENT is " + r.Agent + " here"})
+		all = append(all, setting{"/env/ATM_AGENT", r.Agent, "ATM_AGENT is " + r.Agent + " here"})
 	}
-	h := hookSet{events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
-	return &plan{edits: []edit{jsonFile(path, r.Tool, h, settings)}}
+	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
+	return &plan{edits: []edit{jsonFile(path, h, all)}}
 }

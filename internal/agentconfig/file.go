@@ -46,14 +46,23 @@ type record struct {
 
 func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// openFile reads a file that is to be edited, and makes sure that it may be.
-func (p *Installer) openFile(r Request, path string) (f *file, err error) {
+// openFile reads a file that is to be edited, and makes sure that it may be. After an earlier edit it is as that
+// leaves it.
+func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, err error) {
 	f = &file{path: path, isRemoval: r.isRemoval}
 	if f.real, err = realPath(path); err == nil {
 		err = checkUntracked(f.path, f.real)
 	}
 	if err == nil {
 		f.before, f.info, err = readFile(f.real)
+	}
+	for _, e := range earlier {
+		if e.real == f.real {
+			f.before = e.after
+			if e.remove {
+				f.before, f.info = nil, nil
+			}
+		}
 	}
 	f.after = f.before
 	if p.State != "" {

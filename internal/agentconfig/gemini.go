@@ -1,8 +1,6 @@
 package agentconfig
 
 import (
-	"cmp"
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -18,12 +16,12 @@ var geminiEvents = []string{"SessionStart", "SessionEnd", "BeforeAgent", "AfterA
 // Sources: hooks/reference.md, reference/configuration.md and reference/policy-engine.md in the package
 // of 0.61.0; tried with it.
 func (p *Installer) gemini(r Request, local string) *plan {
-	dir := filepath.Join(cmp.Or(os.Getenv("GEMINI_CLI_HOME"), p.Home), ".gemini")
+	dir := filepath.Join(p.userDir("GEMINI_CLI_HOME", ""), ".gemini")
 	if r.Local {
 		dir = filepath.Join(local, ".gemini")
 	}
-	h := hookSet{events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Tool, r.Agent))}
-	pl := &plan{edits: []edit{jsonFile(filepath.Join(dir, "settings.json"), r.Tool, h, p.withRoot(nil, "/tools/sandboxAllowedPaths/-"))}}
+	h := hookSet{tool: r.Tool, events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Tool, r.Agent))}
+	pl := &plan{edits: []edit{jsonFile(filepath.Join(dir, "settings.json"), h, p.withRoot(nil, "/tools/sandboxAllowedPaths/-"))}}
 	if !r.Local {
 		verbs := perVerb(func(verb string) string { return "  \"atm " + verb + "\",\n" })
 		policy := "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = [\n" + strings.Join(verbs, "") + "]\ndecision = \"allow\"\npriority = 100\n"

@@ -1,72 +1,53 @@
 package agentconfig
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"github.com/agentteammail/atm/teams/git"
 )
 
 // ErrTracked says that a git repository tracks a file, or a link to it. Such a file is others' as well.
 var ErrTracked = errors.New("is tracked by the repository")
 
-// checkUntracked makes sure that no repository tracks a file, nor the link that leads to it.
+// checkUntracked makes sure that no repository tracks a file, nor the link that leads to it. It runs git without
+// anything that a repository asks to be run.
 func checkUntracked(path, real string) error {
 	dir, err := realPath(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
 	for _, at := range []string{real, filepath.Join(dir, filepath.Base(path))} {
-		for _, top := range worktreesAround(filepath.Dir(at)) {
-			_, err := git(top, "ls-files", "--error-unmatch", "--", at)
-			var exit *exec.ExitError
-			switch {
-			case err == nil:
-				return fmt.Errorf("%s %w at %s: it was left alone", at, ErrTracked, top)
-			case errors.As(err, &exit) && exit.ExitCode() == 1, strings.Contains(err.Error(), "not a git repository"):
-			default:
-				return fmt.Errorf("find out whether %s is tracked: %w", path, err)
+		// An outer repository may have tracked it before an inner one was made.
+		for c, ok := git.Nearest(filepath.Dir(at)); ok; c, ok = git.Nearest(filepath.Dir(c.Top)) {
+			cmd := exec.Command("git", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-C", c.Top, "ls-files", "--error-unmatch", "--", at)
+			cmd.Env = append(git.WithoutRepository(os.Environ()), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
+			said, err := cmd.CombinedOutput()
+			if err == nil {
+				return fmt.Errorf("%s %w at %s: it was left alone", at, ErrTracked, c.Top)
+			}
+			if cmd.ProcessState.ExitCode() != 1 && !strings.Contains(string(said), "not a git repository") {
+				return fmt.Errorf("find out whether %s is tracked: git ls-files: %s: %w", path, bytes.TrimSpace(said), err)
+			}
+			if c.Top == filepath.Dir(c.Top) {
+				break
 			}
 		}
 	}
 	return nil
 }
 
-// worktreesAround are the directories with a .git that a directory lies in, the nearest first: an outer
-// repository may have tracked a file before an inner one was made.
-func worktreesAround(dir string) (tops []string) {
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			tops = append(tops, dir)
-		}
-		if dir == filepath.Dir(dir) {
-			return tops
-		}
-	}
-}
-
-// git runs git in a directory, whatever repository the caller's environment names, and without anything
-// that the repository asks to be run.
-func git(dir string, args ...string) (string, error) {
-	cmd := exec.Command("git", append([]string{"--literal-pathspecs", "-c", "core.fsmonitor=false", "-C", dir}, args...)...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
-	cmd.Env = append(cmd.Env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
-	out, err := cmd.Output()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		err = fmt.Errorf("git %s: %s: %w", args[0], strings.TrimSpace(string(exit.Stderr)), err)
-	}
-	return strings.TrimSpace(string(out)), err
-}
-
 // localDir is where this worktree's own configuration lies: its top, or the working directory where
 // there is no worktree.
 func (p *Installer) localDir() (string, error) {
 	dir, err := realPath(p.Dir)
-	if tops := worktreesAround(dir); err == nil && len(tops) > 0 {
-		return tops[0], nil
+	if c, ok := git.Nearest(dir); err == nil && ok {
+		return c.Top, nil
 	}
 	return dir, err
 }
@@ -74,12 +55,9 @@ func (p *Installer) localDir() (string, error) {
 // excludeEdit is the edit of the repository's exclude file, a line for each of these files, so that git does
 // not show them: none without a repository. All worktrees share it.
 func excludeEdit(top, tool string, files []edit) []edit {
-	path, err := git(top, "rev-parse", "--git-path", "info/exclude")
-	if err != nil {
+	c, _ := git.At(top)
+	if !c.HasRepository() {
 		return nil
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(top, path)
 	}
 	lines := ""
 	for _, f := range files {
@@ -88,5 +66,5 @@ func excludeEdit(top, tool string, files []edit) []edit {
 		}
 	}
 	said := "git does not see " + strings.Join(strings.Fields(lines), ", ")
-	return []edit{blockEdit(path, "#", tool, lines, said, "git sees them again")}
+	return []edit{blockEdit(filepath.Join(c.Common, "info", "exclude"), "#", tool, lines, said, "git sees them again")}
 }

@@ -18,6 +18,7 @@ import (
 // {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}. Without a matcher a group is for
 // everything.
 type hookSet struct {
+	tool    string
 	command string
 	timeout int // in the tool's own unit
 	events  []string
@@ -30,8 +31,8 @@ type ownHook struct {
 	text  string
 }
 
-// ownHooks are the hooks of ours in a document.
-func (e *jsonEdit) ownHooks() (own []ownHook) {
+// own are the hooks of ours in a document.
+func (h hookSet) own(e *jsonEdit) (own []ownHook) {
 	hooks := e.root.Find("/hooks")
 	if hooks == nil || hooks.Value.Kind() != '{' {
 		return nil
@@ -42,7 +43,7 @@ func (e *jsonEdit) ownHooks() (own []ownHook) {
 		event := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(str(&m.Name))
 		for g, group := range elements(&m.Value) {
 			for i, hook := range elements(group.Find("/hooks")) {
-				if words := ownCommand.FindStringSubmatch(str(hook.Find("/command"))); words != nil && words[3] == e.tool {
+				if words := ownCommand.FindStringSubmatch(str(hook.Find("/command"))); words != nil && words[3] == h.tool {
 					own = append(own, ownHook{event, fmt.Sprintf("%s/%d/hooks/%d", event, g, i), minimal(hook)})
 				}
 			}
@@ -62,15 +63,15 @@ func (e *jsonEdit) removeHooks(hooks []ownHook) {
 	}
 }
 
-// installHooks puts one command for each event into a document. Where anything is otherwise, all of
-// ours go, and come anew behind those of others.
-func (e *jsonEdit) installHooks(h hookSet) error {
+// install puts one command for each event into a document. Where anything is otherwise, all of ours go, and
+// come anew behind those of others.
+func (h hookSet) install(e *jsonEdit) error {
 	hook := fmt.Sprintf(`{"type": "command", "command": %s, "timeout": %d}`, quoted(h.command), h.timeout)
 	parsed, err := hujson.Parse([]byte(hook))
 	if err != nil {
 		return err
 	}
-	old := e.ownHooks()
+	old := h.own(e)
 	var have, want []string
 	for _, o := range old {
 		have = append(have, o.event+o.text)
@@ -94,6 +95,17 @@ func (e *jsonEdit) installHooks(h hookSet) error {
 	}
 	e.say("hooks for %d events: %s", len(h.events), h.command)
 	return nil
+}
+
+func (h hookSet) uninstall(e *jsonEdit) {
+	hooks := h.own(e)
+	e.removeHooks(hooks)
+	for _, o := range hooks {
+		e.prune(o.event)
+	}
+	if len(hooks) > 0 {
+		e.say("hooks taken out: %d", len(hooks))
+	}
 }
 
 // program is atm by its absolute path, as PATH finds it: a link there goes on working when what it leads to

@@ -17,11 +17,13 @@
 package agentconfig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 )
 
 // Tools are the programs whose configuration is known.
@@ -48,7 +50,8 @@ type Request struct {
 	DryRun bool   // nothing is written
 	MCP    bool   // the entry that starts `atm mcp`, and nothing else
 
-	isRemoval bool
+	isRemoval  bool
+	isOptional bool // only where something of ours is
 }
 
 // label is what our lines in a file, and the record of it, are marked with.
@@ -93,7 +96,7 @@ func (p *Installer) plan(r Request) (*plan, error) {
 	}
 	pl := plans[r.Tool](r, local)
 	if r.MCP {
-		pl = p.server(r, local)
+		pl = p.serverPlan(r, local)
 	}
 	if r.Local {
 		pl.edits = append(pl.edits, excludeEdit(local, r.label(), pl.edits)...)
@@ -110,77 +113,71 @@ func (p *Installer) plan(r Request) (*plan, error) {
 	return pl, nil
 }
 
+// userDir is a directory in the user's home, unless a variable names another.
+func (p *Installer) userDir(variable, name string) string {
+	return cmp.Or(os.Getenv(variable), filepath.Join(p.Home, name))
+}
+
+// Install writes a tool's configuration.
+func (p *Installer) Install(r Request) (*Report, error) { return p.editFiles(r) }
+
 // Uninstall takes out of a tool's configuration what Install put there: with MCP that entry, else everything,
 // what came last first.
 func (p *Installer) Uninstall(r Request) (*Report, error) {
 	r.Agent, r.isRemoval = "", true
+	if r.MCP {
+		return p.editFiles(r)
+	}
 	server := r
-	server.MCP = true
-	isThere, cameLast := p.findServer(server)
-	steps := []Request{r, server}
-	if cameLast {
-		steps = []Request{server, r}
+	server.MCP, server.isOptional = true, true
+	if p.cameLast(server) {
+		return p.editFiles(server, r)
 	}
-	if r.MCP || !isThere { // a file that has none of ours may be anybody's
-		steps = []Request{r}
-	}
-	var all *Report
-	for _, dry := range []bool{true, r.DryRun} { // nothing is written before everything is understood
-		all = &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
-		for _, step := range steps {
-			step.DryRun = dry
-			done, err := p.Install(step)
-			if err != nil {
-				return nil, err
-			}
-			all.Files, all.Notes = append(all.Files, done.Files...), append(all.Notes, done.Notes...)
-		}
-	}
-	return all, nil
+	return p.editFiles(r, server)
 }
 
-// findServer reports whether a tool's configuration has our entry, and whether nothing came after it.
-func (p *Installer) findServer(r Request) (isThere, cameLast bool) {
+// cameLast reports whether a file is as a request for an installation has left it.
+func (p *Installer) cameLast(r Request) bool {
 	pl, err := p.plan(r)
-	if err != nil {
-		return false, false
-	}
-	for _, e := range pl.edits {
-		f, err := p.openFile(r, e.path)
-		cameLast = cameLast || f.record != nil && f.record.After == hash(f.before)
-		isThere = isThere || f.record != nil || err == nil && e.apply(f) == nil && f.changed()
-	}
-	return isThere, cameLast
+	return err == nil && slices.ContainsFunc(pl.edits, func(e edit) bool {
+		f, _ := p.openFile(r, e.path, nil)
+		return f.record != nil && f.record.After == hash(f.before)
+	})
 }
 
-// Install writes a tool's configuration: it edits all files in memory, then writes them.
-func (p *Installer) Install(r Request) (*Report, error) {
-	pl, err := p.plan(r)
-	if err != nil {
-		return nil, err
-	}
-	report := &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
-	if !r.isRemoval {
-		report.Notes = pl.notes
-	}
+// editFiles does what requests for one tool want, one after the other: it edits all files in memory, then writes them.
+func (p *Installer) editFiles(requests ...Request) (*Report, error) {
+	report := &Report{Tool: requests[0].Tool, DryRun: requests[0].DryRun, Files: []Change{}}
 	var files []*file
-	for _, e := range pl.edits {
-		f, err := p.openFile(r, e.path)
-		if err == nil && r.isRemoval {
-			err = f.uninstall(e)
-		} else if err == nil {
-			err = f.install(e)
-		}
+	for _, r := range requests {
+		pl, err := p.plan(r)
 		if err != nil {
 			return nil, err
 		}
-		report.Notes = append(report.Notes, f.notes...)
-		if f.changed() {
-			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
-			files = append(files, f)
+		if !r.isRemoval {
+			report.Notes = pl.notes
+		}
+		for _, e := range pl.edits {
+			f, err := p.openFile(r, e.path, files)
+			if err == nil && r.isRemoval {
+				err = f.uninstall(e)
+			} else if err == nil {
+				err = f.install(e)
+			}
+			if err != nil && r.isOptional && f.record == nil {
+				continue // what has none of ours may be anybody's
+			}
+			if err != nil {
+				return nil, err
+			}
+			report.Notes = append(report.Notes, f.notes...)
+			if f.changed() {
+				report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
+				files = append(files, f)
+			}
 		}
 	}
-	if r.DryRun {
+	if report.DryRun {
 		return report, nil
 	}
 	for _, f := range files {

@@ -385,7 +385,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	h := newSetup(t)
 	h.write("home/.claude/settings.json", "{}\n")
 	e := h.claude(Request{Tool: "claude"}, "").edits[0]
-	f, err := h.openFile(Request{Tool: "claude"}, e.path)
+	f, err := h.openFile(Request{Tool: "claude"}, e.path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

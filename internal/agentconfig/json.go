@@ -133,3 +133,145 @@ func remove(root *hujson.Value, place string) {
 		in.Value = map[hujson.Kind]hujson.ValueTrimmed{'{': &hujson.Object{}, '[': &hujson.Array{}}[in.Value.Kind()]
 	}
 }
+
+// setting is a string in a JSON file, at a place. The record of an install names those that it added.
+type setting struct {
+	Place string `json:"place"`
+	Value string `json:"value"`
+	said  string // what a person is told, once for all settings that say the same
+}
+
+// allowed is what a person is told where the verbs need no permission from now on.
+var allowed = "runs without asking: atm " + strings.Join(Verbs, ", ")
+
+// perVerb makes something for each verb that needs no permission.
+func perVerb[T any](f func(verb string) T) (all []T) {
+	for _, v := range Verbs {
+		all = append(all, f(v))
+	}
+	return all
+}
+
+// withRoot adds the root to what sandboxed commands may write.
+func (p *Installer) withRoot(all settings, place string) settings {
+	if p.Root == "" {
+		return all
+	}
+	return append(all, setting{place, p.Root, "writable in the sandbox: " + p.Root})
+}
+
+// jsonEdit is a JSON file while it is edited.
+type jsonEdit struct {
+	*file
+	root     *hujson.Value
+	original *hujson.Value // what the file was before us; nil: not known
+}
+
+// jsonPart is what a JSON file is to have of ours.
+type jsonPart interface {
+	install(*jsonEdit) error
+	uninstall(*jsonEdit)
+}
+
+// jsonFile is an edit of a JSON file.
+func jsonFile(path string, parts ...jsonPart) edit {
+	return edit{path, func(f *file) error {
+		root, err := parseJSON(f.after)
+		if err != nil {
+			return f.notUnderstood(err)
+		}
+		e, before := &jsonEdit{file: f, root: root}, root.Pack()
+		if f.record != nil {
+			e.original, _ = parseJSON(f.record.Original)
+		}
+		for _, part := range parts {
+			if f.isRemoval {
+				part.uninstall(e)
+			} else if err := part.install(e); err != nil {
+				return fmt.Errorf("%s: %w", f.path, err)
+			}
+		}
+		if after := root.Pack(); !bytes.Equal(before, after) {
+			f.after = after
+		}
+		return nil
+	}}
+}
+
+// settings are strings that a file is to have.
+type settings []setting
+
+func (all settings) install(e *jsonEdit) error {
+	for _, s := range all {
+		place, isList := strings.CutSuffix(s.Place, "/-")
+		is := e.root.Find(place)
+		if isList && indexOf(is, s.Value) >= 0 || !isList && str(is) == s.Value {
+			continue
+		}
+		if err := put(e.root, s.Place, quoted(s.Value)); err != nil {
+			return err
+		}
+		e.added = append(e.added, s)
+		if !slices.Contains(e.changes, s.said) {
+			e.say("%s", s.said)
+		}
+	}
+	return nil
+}
+
+// uninstall takes out the settings that the record names and that are still as they were added.
+func (settings) uninstall(e *jsonEdit) {
+	if e.record == nil {
+		return
+	}
+	n := 0
+	for _, s := range e.record.Added {
+		place, isList := strings.CutSuffix(s.Place, "/-")
+		is := e.root.Find(place)
+		if i := indexOf(is, s.Value); isList && i >= 0 {
+			e.takeOut(fmt.Sprintf("%s/%d", place, i))
+		} else if !isList && str(is) == s.Value {
+			e.restore(place)
+		} else {
+			continue
+		}
+		n++
+	}
+	if n > 0 {
+		e.say("rules, paths and names taken out: %d", n)
+	}
+}
+
+// originally is what was at a place before us; nil: nothing, or that is not known.
+func (e *jsonEdit) originally(place string) *hujson.Value {
+	if e.original == nil {
+		return nil
+	}
+	return e.original.Find(place)
+}
+
+// restore gives a member the value that it had before us, or takes it out.
+func (e *jsonEdit) restore(place string) {
+	if was := e.originally(place); was != nil {
+		e.root.Find(place).Value = was.Value
+	} else {
+		e.takeOut(place)
+	}
+}
+
+// takeOut takes out what is at a place, and what has become empty around it.
+func (e *jsonEdit) takeOut(place string) {
+	remove(e.root, place)
+	outer, _ := around(place)
+	e.prune(outer)
+}
+
+// prune takes out a list or object that is empty now and was not there before us. Where that is not
+// known it stays.
+func (e *jsonEdit) prune(place string) {
+	v := e.root.Find(place)
+	if place == "" || v == nil || e.original == nil || e.originally(place) != nil || !isEmpty(v) {
+		return
+	}
+	e.takeOut(place)
+}

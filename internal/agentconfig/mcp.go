@@ -1,9 +1,6 @@
 package agentconfig
 
 import (
-	"bytes"
-	"cmp"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,87 +8,80 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// A tool starts `atm mcp` as a server called atm, under the name that the shell it runs in gives it. Codex
-// hands on only the variables that it is told to.
-const (
-	claudeServer   = `{"type": "stdio", "command": $PROGRAM, "args": $ARGS}`
-	geminiServer   = `{"command": $PROGRAM, "args": $ARGS}`
-	openCodeServer = `{"type": "local", "command": $COMMAND}`
-	codexServer    = "$PROGRAM\nargs = $ARGS\nenv_vars = [\"ATM_AGENT\", \"ATM_ROOT\", \"ATM_TEAM\", \"ATM_RUN\"]"
-)
-
-// server is the plan for the entry of a tool that has it start `atm mcp`, in the file where that tool looks
-// for it.
+// servers say where a tool looks for the servers that it starts, and how an entry is written there: in a file of
+// the user's, in a directory that a variable may name in the place of the one in the home, or in the project's.
+// Codex hands on only the variables that it is told to.
 //
 // Sources: https://code.claude.com/docs/en/mcp, https://developers.openai.com/codex/mcp, docs/tools/mcp-server.md
 // in the package of Gemini CLI 0.61.0, https://opencode.ai/docs/mcp-servers; tried with the versions of the hooks.
-func (p *Installer) server(r Request, local string) *plan {
+var servers = map[string]struct{ variable, home, file, local, place, entry string }{
+	"claude": {
+		"CLAUDE_CONFIG_DIR", "", ".claude.json", ".mcp.json",
+		"/mcpServers/atm", `{"type": "stdio", "command": $PROGRAM, "args": $ARGS}`,
+	},
+	"codex": {
+		"CODEX_HOME", ".codex", "config.toml", ".codex/config.toml",
+		"mcp_servers.atm", "$PROGRAM\nargs = $ARGS\nenv_vars = [\"ATM_AGENT\", \"ATM_ROOT\", \"ATM_TEAM\", \"ATM_RUN\"]",
+	},
+	"gemini": {
+		"GEMINI_CLI_HOME", "", ".gemini/settings.json", ".gemini/settings.json",
+		"/mcpServers/atm", `{"command": $PROGRAM, "args": $ARGS}`,
+	},
+	"opencode": {
+		"XDG_CONFIG_HOME", ".config", "opencode/opencode.json", "opencode.json",
+		"/mcp/atm", `{"type": "local", "command": $COMMAND}`,
+	},
+}
+
+// serverPlan is the plan for the entry of a tool that has it start `atm mcp` as a server called atm, under the name
+// that the shell it runs in gives it.
+func (p *Installer) serverPlan(r Request, local string) *plan {
 	words := []string{p.program(), "mcp"}
 	if r.Agent != "" {
 		words = append(words, "--as", r.Agent)
 	}
-	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words))
-	said := "an MCP server, atm: " + shellLine(words)
-	pl := &plan{}
-	add := func(home, name, inProject, place, form string) {
-		path := filepath.Join(home, name)
-		if r.Local {
-			path = filepath.Join(local, inProject)
-		}
-		pl.edits = []edit{serverEdit(path, place, entry.Replace(form), said)}
-		if r.Tool == "codex" {
-			pl.edits = []edit{tomlFile(path, r.label(), []tomlKey{{place, "command", words[0], entry.Replace(form), said}})}
-		}
+	t := servers[r.Tool]
+	path := filepath.Join(p.userDir(t.variable, t.home), t.file)
+	if r.Local {
+		path = filepath.Join(local, t.local)
 	}
-	switch r.Tool {
-	case "claude":
-		add(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), p.Home), ".claude.json", ".mcp.json", "/mcpServers/atm", claudeServer)
+	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words)).Replace(t.entry)
+	said := "an MCP server, atm: " + shellLine(words)
+	if r.Tool == "codex" {
+		return &plan{edits: []edit{tomlFile(path, r.label(), []tomlKey{{t.place, "command", words[0], entry, said}})}}
+	}
+	pl := &plan{edits: []edit{jsonFile(path, server{t.place, entry, said})}}
+	if r.Tool == "claude" {
 		pl.notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
-	case "codex":
-		add(cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(p.Home, ".codex")), "config.toml", ".codex/config.toml", "mcp_servers.atm", codexServer)
-	case "gemini":
-		add(cmp.Or(os.Getenv("GEMINI_CLI_HOME"), p.Home), ".gemini/settings.json", ".gemini/settings.json", "/mcpServers/atm", geminiServer)
-	case "opencode":
-		add(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(p.Home, ".config")), "opencode/opencode.json", "opencode.json", "/mcp/atm", openCodeServer)
 	}
 	return pl
 }
 
-// serverEdit makes an entry of a JSON file the one wanted, or takes it out; one that was there before us comes
-// back then.
-func serverEdit(path, place, entry, said string) edit {
-	// An entry that starts `atm mcp`, as minimal writes it, whatever else a tool has added to it.
-	ownServer := regexp.MustCompile(`"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`)
-	return edit{path, func(f *file) error {
-		root, err := parseJSON(f.after)
-		if err != nil {
-			return f.notUnderstood(err)
-		}
-		want, err := hujson.Parse([]byte(entry))
-		if err != nil {
-			return err
-		}
-		e, before, is := &jsonEdit{file: f, root: root}, root.Pack(), root.Find(place)
-		if f.record != nil {
-			e.original, _ = parseJSON(f.record.Original)
-		}
-		isOurs := is != nil && ownServer.MatchString(minimal(*is))
-		switch was := e.originally(place); {
-		case !f.isRemoval && (is == nil || minimal(*is) != minimal(want)):
-			err = put(root, place, entry)
-			f.say("%s", said)
-		case f.isRemoval && isOurs && was != nil && !ownServer.MatchString(minimal(*was)):
-			is.Value = was.Value
-			f.say("the MCP server atm is the one that was there before")
-		case f.isRemoval && isOurs:
-			remove(root, place)
-			outer, _ := around(place)
-			e.prune(outer)
-			f.say("the MCP server atm taken out")
-		}
-		if after := root.Pack(); !bytes.Equal(before, after) {
-			f.after = after
-		}
+// server is an entry of a JSON file.
+type server struct{ place, entry, said string }
+
+func (s server) install(e *jsonEdit) error {
+	want, err := hujson.Parse([]byte(s.entry))
+	if is := e.root.Find(s.place); err != nil || is != nil && minimal(*is) == minimal(want) {
 		return err
-	}}
+	}
+	e.say("%s", s.said)
+	return put(e.root, s.place, s.entry)
+}
+
+// uninstall takes the entry out; one that was there before us comes back.
+func (s server) uninstall(e *jsonEdit) {
+	// An entry that starts `atm mcp`, as minimal writes it, whatever else a tool has added to it.
+	own := regexp.MustCompile(`"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`)
+	is, was := e.root.Find(s.place), e.originally(s.place)
+	if is == nil || !own.MatchString(minimal(*is)) {
+		return
+	}
+	if was == nil || own.MatchString(minimal(*was)) {
+		e.takeOut(s.place)
+		e.say("the MCP server atm taken out")
+		return
+	}
+	e.restore(s.place)
+	e.say("the MCP server atm is the one that was there before")
 }

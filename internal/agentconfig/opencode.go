@@ -1,9 +1,7 @@
 package agentconfig
 
 import (
-	"cmp"
 	_ "embed"
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -22,7 +20,7 @@ var opencodePlugin string
 //
 // Sources: https://opencode.ai/docs/config, …/plugins, …/permissions; tried with 1.18.33.
 func (p *Installer) opencode(r Request, local string) *plan {
-	dir := filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(p.Home, ".config")), "opencode")
+	dir := filepath.Join(p.userDir("XDG_CONFIG_HOME", ".config"), "opencode")
 	if r.Local {
 		dir = filepath.Join(local, ".opencode")
 	}

@@ -15,16 +15,16 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// answers gives an answer to what members here ask to those, if by this team's rules its sender may answer; else
-// the sender is told why not. It returns whom the message goes to as mail all the same: an answer does only as the
-// reason of a refusal.
-func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box) (mail []*mailbox.Box, err error) {
-	var r teams.PermissionReply
+// answers gives an answer to what members here ask to those, if by this team's rules its sender may answer; else,
+// and when it has failed too often, the sender is told why not. It returns whom the message goes to as mail all the
+// same: an answer does only as the reason of a refusal.
+func (b *Bridge) answers(ctx context.Context, in *incoming) (mail []*mailbox.Box, err error) {
+	m, r := in.message, teams.PermissionReply{}
 	if m.Type != wire.TypePermissionReply || json.Unmarshal(m.Payload, &r) != nil || r.Question == "" {
-		return to, nil
+		return in.to, nil
 	}
-	for _, box := range to {
-		done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Answered: true, id: m.ID, recipient: box.Agent()}
+	for _, box := range in.to {
+		done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Answered: true, id: m.ID, recipient: box.Agent(), host: m.From.Host}
 		if was, err := b.Team.Dir().Exists(done.file()); err != nil {
 			return nil, err
 		} else if was {
@@ -34,25 +34,25 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 			mail = append(mail, box) // for delivery to say
 			continue
 		}
-		questions, err := b.Team.Questions(box.Agent())
-		if err != nil {
-			return nil, err
-		}
 		limited, cancel := context.WithTimeout(ctx, 2*apiTimeout) // else a stuck runner holds back all that comes
-		err = b.judge(limited, m, box.Agent(), questions, r)
+		err = b.judge(limited, m, box.Agent(), r)
 		cancel()
+		isRefused := command.IsRefusal(err)
 		switch {
-		case command.IsRefusal(err):
-			err = b.tellRefused(ctx, m, box, err)
+		case isRefused || err != nil && in.tries >= maxTries:
+			subject := fmt.Sprintf("%s@%s: your answer %s", box.Agent(), b.Host, map[bool]string{true: "did not count", false: "failed"}[isRefused])
+			err = b.giveBack(ctx, m, box, "not answered", subject, fmt.Sprintf("%s: %v", m.Title(), err), err.Error())
 		case err != nil: // it may have counted, which shows when it comes again
 		case r.Decision == "reject" && r.Reason != "":
 			mail = append(mail, box)
 			continue
 		default:
-			err = b.tellAnswered(ctx, m, box)
+			now, evidence := time.Now().UTC(), "it answered the question"
+			err = b.publishStages(ctx, done, "answered", []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}})()
+			b.reportMail("received", m, m.From.Host, string(box.Agent()), "")
 		}
 		if err == nil {
-			err = cmp.Or(b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(done))
+			err = b.writeReceipt(done)
 		}
 		if err != nil {
 			return nil, err
@@ -62,10 +62,14 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 }
 
 // judge answers the question as `atm approve` does. What the same person has answered so before is done.
-func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, open []policy.Question, r teams.PermissionReply) error {
+func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r teams.PermissionReply) error {
 	by := m.From.Agent + "@" + m.From.Host
 	if r.Decision != "approve" && r.Decision != "reject" {
 		return command.Usage("%q is neither approve nor reject", r.Decision)
+	}
+	open, err := b.Team.Questions(agent)
+	if err != nil {
+		return err
 	}
 	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question && q.Since.Equal(r.Since) })
 	if n < 0 {
@@ -89,24 +93,4 @@ func (b *Bridge) answerBefore(agent wire.Name, r teams.PermissionReply) (wire.Ev
 		}
 	}
 	return wire.Event{}, err
-}
-
-// tellAnswered tells whoever answered that it counted, as a stage of their message.
-func (b *Bridge) tellAnswered(ctx context.Context, m *wire.Message, asker *mailbox.Box) error {
-	to, now, evidence := asker.Address(), time.Now().UTC(), "it answered the question"
-	to.Host = b.Host
-	content, _ := json.Marshal(stages{m.ID, m.From.String(), to.String(), []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}}})
-	acked, err := b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages answered", m.ID, to), ToHost: m.From.Host, Content: content})
-	if err == nil {
-		err = acked()
-	}
-	b.report(Transfer{Kind: "received", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(to.Agent), Title: m.Title()})
-	return err
-}
-
-// tellRefused tells whoever answered why it did not count.
-func (b *Bridge) tellRefused(ctx context.Context, m *wire.Message, asker *mailbox.Box, why error) error {
-	name := asker.Agent() + "@" + b.Host
-	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(asker.Agent()), Title: m.Title(), Reason: why.Error()})
-	return b.notify(ctx, m, asker.Address(), "not answered", fmt.Sprintf("%s: your answer did not count", name), fmt.Sprintf("%s: %v", m.Title(), why))
 }

@@ -95,9 +95,9 @@ func (t Transfer) String() string {
 	return t.From + " → " + t.To + ": " + t.Title
 }
 
-func (b *Bridge) report(t Transfer) {
-	t.Title = letter.Clip(t.Title, 100)
-	b.Report(t)
+// reportMail reports what became of a message to or from another host, and why.
+func (b *Bridge) reportMail(kind string, m *wire.Message, host wire.Name, to, reason string) {
+	b.Report(Transfer{Kind: kind, ID: m.ID, Host: host, From: b.who(m.From), To: to, Title: letter.Clip(m.Title(), 100), Reason: reason})
 }
 
 func (b *Bridge) say(format string, args ...any) { b.Say(fmt.Sprintf(format, args...)) }
@@ -185,8 +185,9 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// watch is repeat for a change in directories, which add names each time.
-func (b *Bridge) watch(ctx context.Context, every time.Duration, add func(*watcher.Dirs), f func(context.Context) error) error {
+// watch is repeat for a change in directories, which add names each time. f is called a while after the first change,
+// and rests after it.
+func (b *Bridge) watch(ctx context.Context, every, gather, rest time.Duration, add func(*watcher.Dirs), f func(context.Context) error) error {
 	dirs, err := watcher.OpenDirs()
 	if err != nil { // an event is only a hint
 		return b.repeat(ctx, nil, lookEvery, f)
@@ -194,6 +195,8 @@ func (b *Bridge) watch(ctx context.Context, every time.Duration, add func(*watch
 	defer dirs.Close()
 	return b.repeat(ctx, dirs.Changed(), every, func(ctx context.Context) error {
 		add(dirs)
+		pause(ctx, gather)
+		defer pause(ctx, rest)
 		return f(ctx)
 	})
 }
@@ -207,16 +210,11 @@ func (b *Bridge) serve(ctx context.Context) error {
 	defer cancel(nil)
 	var all sync.WaitGroup
 	for _, loop := range []func() error{
-		func() error { return b.watch(ctx, lookEvery, b.addOutboxes, b.send) },
-		func() error {
-			return b.watch(ctx, lookEvery, b.addEvents, func(ctx context.Context) error {
-				pause(ctx, gatherStages)
-				return b.sendStages(ctx)
-			})
-		},
-		func() error { return b.repeat(ctx, nil, lookEvery, b.takeAgain) },
 		func() error { return b.receive(ctx) },
-		func() error { return b.keepRows(ctx) },
+		func() error { return b.watch(ctx, lookEvery, 0, 0, b.addOutboxes, b.send) },
+		func() error { return b.watch(ctx, lookEvery, stagesGather, 0, b.addMembers, b.sendStages) },
+		func() error { return b.watch(ctx, rowsEvery, rowsGather, rowsPause, b.addMembers, b.sendRows) },
+		func() error { return b.repeat(ctx, nil, lookEvery, b.takeAgain) },
 		func() error { return b.repeat(ctx, nil, 0, b.receiveRows) },
 		func() error { return b.repeat(ctx, nil, renewEvery, b.takeLease) },
 	} {
@@ -255,15 +253,16 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 		if b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(apiTimeout), jetstream.WithPublishAsyncTimeout(apiTimeout)); err != nil {
 			return err
 		}
-		if b.again != nil {
-			b.say("connected to %s", b.server())
-		}
 	}
+	isFirst := b.leased == 0 && b.again != nil
 	if err = b.open(ctx); err == nil {
 		err = b.takeLease(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.server(), err)
+	}
+	if isFirst {
+		b.say("connected to %s", b.server())
 	}
 	return nil
 }

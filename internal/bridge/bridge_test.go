@@ -73,7 +73,7 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	root.Keys = hostkey.Dir(t.TempDir())
-	_, err = root.CreateTeam("main")
+	err = root.CreateTeam("main")
 	must(t, err)
 	team, err := root.Team("main")
 	must(t, err)
@@ -154,7 +154,7 @@ func (m *machine) run() (stop func()) {
 
 func (m *machine) eventually(what string, is func() bool) {
 	m.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			m.t.Fatalf("%s: not yet %s; said:\n%s", m.Host, what, m.log())
 		}
@@ -283,6 +283,32 @@ func TestObjectOfThatName(t *testing.T) {
 	if len(build.unread("bob")) != 1 || len(build.unread("carol")) != 1 {
 		t.Errorf("not delivered; said:\n%s", build.log())
 	}
+}
+
+// What is fetched for long holds up only its like, and comes when it can be had.
+func TestSlowAttachment(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	file, err := laptop.Team.Attach("noise", strings.NewReader("noise"))
+	must(t, err)
+	must(t, build.Once(t.Context())) // makes the consumer
+	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
+	laptop.send("alice", "carol@main.build", nil)
+	must(t, laptop.Once(t.Context()))
+	objects, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_atm_main_files")
+	must(t, err)
+	must(t, objects.Purge(t.Context(), jetstream.WithPurgeSubject("$O.atm_main_files.C.>"))) // and it is waited for
+	build.run()
+	build.eventually("connected", func() bool { return strings.Contains(build.log(), "connected to") })
+	began := time.Now()
+	build.eventually("past the slow one", func() bool { return len(build.unread("carol")) == 1 })
+	if took := time.Since(began); took > apiTimeout || len(build.unread("bob")) > 0 {
+		t.Errorf("carol had hers after %v; bob has %d", took, len(build.unread("bob")))
+	}
+	must(t, laptop.connect(t.Context()))
+	t.Cleanup(func() { laptop.conn.Close() })
+	must(t, laptop.putObject(t.Context(), file.SHA256, file.Size, strings.NewReader("noise")))
+	build.eventually("complete", func() bool { return len(build.unread("bob")) == 1 })
 }
 
 // A second envelope with the same id, in whatever window, is the same message.

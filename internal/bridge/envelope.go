@@ -13,10 +13,11 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The kinds of envelope that are published for one host.
+// The kinds of envelope: two that are published for one host, and one in the key-value bucket, for every host.
 const (
 	KindMail  = "mail"  // the content is a message, with whole addresses
 	KindStage = "stage" // the content is how far a message has got
+	KindRows  = "rows"  // the content is a teams.Rows
 )
 
 const (

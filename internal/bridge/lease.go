@@ -46,10 +46,7 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 	b.run = cmp.Or(b.run, wire.NewID())
 	key, mine, other := "lease."+string(b.Host), lease{PID: os.Getpid(), Run: b.run, Root: b.Root.Path, At: time.Now().UTC()}, lease{}
 	mine.Machine, _ = os.Hostname()
-	value, err := json.Marshal(mine)
-	if err != nil {
-		return err
-	}
+	value, _ := json.Marshal(mine)
 	entry, err := b.bucket.Get(ctx, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
@@ -79,11 +76,9 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 // serverTime is the time by the server's clock: others differ.
 func (b *Bridge) serverTime(ctx context.Context) (time.Time, error) {
 	probe := "now." + string(b.Host)
-	if _, err := b.bucket.Put(ctx, probe, nil); err != nil {
-		return time.Time{}, err
-	}
-	now, err := b.bucket.Get(ctx, probe)
-	if err != nil {
+	_, err := b.bucket.Put(ctx, probe, nil)
+	now, err2 := b.bucket.Get(ctx, probe)
+	if err = cmp.Or(err, err2); err != nil {
 		return time.Time{}, err
 	}
 	return now.Created(), nil

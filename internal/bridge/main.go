@@ -11,23 +11,19 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Main is the program atm-bridge: it returns its exit code.
 func Main(version string, words []string) int {
-	return command.RunCompanion("bridge", runspec.Version(version), words, func(c *cli.Context) error {
+	return command.RunCompanion("bridge", version, words, func(c *cli.Context) error {
 		s, err := command.OpenTeam(c)
-		if err == nil {
-			err = s.MayBridge()
-		}
 		if err != nil {
 			return err
 		}
 		team, err := s.Team.Config()
-		if err != nil {
+		if err = cmp.Or(s.MayBridge(), err); err != nil {
 			return err
 		}
 		var isDone atomic.Bool

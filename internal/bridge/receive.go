@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,18 +19,23 @@ import (
 )
 
 const (
-	maxAttachment = 1 << 30   // bytes of one
-	slowest       = 128 << 10 // bytes a second at which an object comes, at least
+	maxAttachment = 1 << 30                // bytes of one
+	maxFetches    = 4                      // from the object store at a time
+	slowest       = 128 << 10 / maxFetches // bytes a second at which each of them comes, at least
 )
 
 // incoming is an envelope that has arrived.
 type incoming struct {
 	*Envelope
-	data    []byte
-	msg     jetstream.Msg // nil: it comes from bad, to be tried again
-	bad     string        // its name there
-	message *wire.Message // of mail
-	err     error         // why it was not accepted, yet or at all
+	data  []byte
+	msg   jetstream.Msg // nil: it comes from bad, to be tried again
+	bad   string        // its name there
+	tries uint64        // this is the last of so many
+	err   error         // why it was not accepted, yet or at all
+
+	message *wire.Message  // of mail
+	to      []*mailbox.Box // its recipients here
+	post    *mailbox.Post  // its delivery; nil: it was not tried
 }
 
 // badError says that an envelope cannot be accepted, however often it is tried.
@@ -38,10 +44,16 @@ type badError struct{ error }
 func bad(format string, args ...any) error { return badError{fmt.Errorf(format, args...)} }
 
 // receive takes in what the server has for this host, and in a bridge that stays what comes, until something goes
-// wrong with the connection.
+// wrong with the connection. What lies in the object store is fetched beside the rest.
 func (b *Bridge) receive(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var fetching sync.WaitGroup
+	defer fetching.Wait()
+	slots := make(chan struct{}, maxFetches)
+	later := func(in *incoming) { fetching.Go(func() { b.fetchBeside(ctx, in, slots) }) }
 	for n := 1; n > 0 || b.again != nil; {
-		within, cancel := context.WithTimeout(ctx, apiTimeout)
+		within, cancelFetch := context.WithTimeout(ctx, apiTimeout)
 		fetched, err := jetstream.MessageBatch(nil), error(nil)
 		if b.again != nil {
 			fetched, err = b.consumer.Fetch(batchSize, jetstream.FetchContext(within))
@@ -49,10 +61,11 @@ func (b *Bridge) receive(ctx context.Context) error {
 			fetched, err = b.consumer.FetchNoWait(batchSize)
 		}
 		if n = 0; err == nil {
-			n, err = b.takeAll(ctx, fetched), fetched.Error()
+			n, err = b.takeAll(ctx, fetched, later), fetched.Error()
 		}
-		cancel()
+		cancelFetch()
 		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+			cancel()
 			return fmt.Errorf("receive from %s: %w", b.server(), err)
 		}
 	}
@@ -60,89 +73,122 @@ func (b *Bridge) receive(ctx context.Context) error {
 }
 
 // takeAll takes in messages as they come, and says how many they were.
-func (b *Bridge) takeAll(ctx context.Context, fetched jetstream.MessageBatch) (n int) {
+func (b *Bridge) takeAll(ctx context.Context, fetched jetstream.MessageBatch, later func(*incoming)) (n int) {
 	for m := range fetched.Messages() {
-		batch := []*incoming{{msg: m, data: m.Data()}}
+		batch := []*incoming{arrived(m)}
 		for range len(fetched.Messages()) { // what is there by now
-			m = <-fetched.Messages()
-			batch = append(batch, &incoming{msg: m, data: m.Data()})
+			batch = append(batch, arrived(<-fetched.Messages()))
 		}
-		b.takeIn(ctx, batch)
+		b.takeIn(ctx, batch, later)
 		n += len(batch)
 	}
 	return n
 }
 
-// takeIn does with envelopes what their kinds ask for, and then tells the server.
-func (b *Bridge) takeIn(ctx context.Context, batch []*incoming) {
-	var mail, stages []*incoming
+func arrived(m jetstream.Msg) *incoming {
+	in := &incoming{msg: m, data: m.Data(), tries: 1}
+	if about, err := m.Metadata(); err == nil {
+		in.tries = about.NumDelivered
+	}
+	return in
+}
+
+// takeIn opens envelopes, and finishes them; those that have something in the object store are left to later.
+func (b *Bridge) takeIn(ctx context.Context, batch []*incoming, later func(*incoming)) {
+	var whole []*incoming
 	for _, in := range batch {
-		if in.Envelope, in.err = b.accept(in.data); in.err != nil {
-			in.err = badError{in.err}
-		} else if in.Object {
-			in.err = b.fetchContent(ctx, in.Envelope)
-		}
-		switch {
-		case in.err != nil:
-		case in.Kind == KindMail:
-			mail = append(mail, in)
-		case in.Kind == KindStage:
-			stages = append(stages, in)
-		default:
-			in.err = bad("an envelope of the kind %q, which this atm does not know", in.Kind)
+		in.err = b.accept(in)
+		if in.err == nil && (in.Object || in.message != nil && len(in.message.Attachments) > 0) {
+			later(in)
+		} else {
+			whole = append(whole, in)
 		}
 	}
-	b.deliver(ctx, mail)
-	b.noteStages(ctx, stages)
-	for _, in := range batch {
-		b.settle(ctx, in)
-	}
+	b.finish(ctx, whole)
 }
 
-// accept opens an envelope that is for this host and team.
-func (b *Bridge) accept(data []byte) (*Envelope, error) {
-	e, err := Open(data, b.Root.Keys.Key)
-	if err == nil && (e.Team != b.Team.Name || e.ToHost != b.Host) {
-		err = fmt.Errorf("it is for host %q of team %q", e.ToHost, e.Team)
-	} else if err == nil && e.FromHost == b.Host {
-		err = errors.New("it says that it comes from this host")
+// accept opens an envelope that is for this host and team, and the mail in it.
+func (b *Bridge) accept(in *incoming) error {
+	e, err := Open(in.data, b.Root.Keys.Key)
+	switch {
+	case err != nil:
+		return badError{err}
+	case e.Team != b.Team.Name || e.ToHost != b.Host:
+		return bad("it is for host %q of team %q", e.ToHost, e.Team)
+	case e.FromHost == b.Host:
+		return bad("it says that it comes from this host")
+	case e.Kind != KindMail && e.Kind != KindStage:
+		return bad("an envelope of the kind %q, which this atm does not know", e.Kind)
 	}
-	return e, err
+	in.Envelope = e
+	if e.Kind == KindMail && !e.Object {
+		return b.openMail(in)
+	}
+	return nil
 }
 
-// settle acknowledges what is done, sets aside what is bad, and leaves the rest to be delivered again.
-func (b *Bridge) settle(ctx context.Context, in *incoming) {
-	tries := uint64(maxTries) // of what was set aside before
-	if in.msg != nil {
-		if about, err := in.msg.Metadata(); err == nil {
-			tries = about.NumDelivered
+// openMail reads and checks the message in an envelope.
+func (b *Bridge) openMail(in *incoming) error {
+	m, err := wire.Decode(in.Content)
+	if err == nil {
+		err = teams.GivenID(m.ID)
+	}
+	switch {
+	case err != nil:
+		return badError{err}
+	case m.ID != in.ID:
+		return bad("the message inside is %s", m.ID)
+	case m.From.Host != in.FromHost, m.From.Team != b.Team.Name:
+		return bad("host %s signed a message from %s", in.FromHost, m.From)
+	}
+	for i, a := range m.To {
+		if a.Host == b.Host && a.Team == b.Team.Name && !slices.Contains(m.To[:i], a) {
+			in.to = append(in.to, b.Team.Box(a.Agent))
 		}
 	}
-	if in.err != nil && ctx.Err() == nil {
-		if errors.As(in.err, new(badError)) || tries >= maxTries {
-			in.err = b.setAside(in)
-		}
-		if in.err != nil {
-			b.say("receive: %v", in.err)
-		}
-	} else if in.bad != "" && in.err == nil {
-		in.err = b.Team.Dir().Remove(path.Join(teams.BadEnvelopes, in.bad))
+	if len(in.to) == 0 {
+		return bad("nobody here is among its recipients")
 	}
-	if in.msg != nil && in.err == nil {
-		in.msg.Ack() // what is lost comes again, and is known
-	} else if in.msg != nil {
-		in.msg.NakWithDelay(min(time.Second<<min(tries, 10), maxPause))
-	}
+	m.ReplaceHost(b.Host, "")
+	in.message = m
+	return nil
 }
 
-// fetchContent fetches the content of an envelope from the object store.
-func (b *Bridge) fetchContent(ctx context.Context, e *Envelope) error {
-	return b.fetchObject(ctx, e.SHA256, e.Size, func(r io.Reader) (err error) {
-		if e.Content, err = io.ReadAll(r); err == nil {
-			err = e.checkContent()
+// fetchBeside fetches while other mail comes, as soon as a slot is free, and has the server wait for it.
+func (b *Bridge) fetchBeside(ctx context.Context, in *incoming, slots chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		for pause(ctx, ackWait/2); ctx.Err() == nil; pause(ctx, ackWait/2) {
+			in.msg.InProgress()
 		}
-		return err
-	})
+	}()
+	slots <- struct{}{}
+	b.fetch(ctx, in)
+	<-slots
+}
+
+// fetch brings here what an envelope has in the object store, and finishes it.
+func (b *Bridge) fetch(ctx context.Context, in *incoming) {
+	if in.Object {
+		in.err = b.fetchObject(ctx, in.SHA256, in.Size, func(r io.Reader) (err error) {
+			if in.Content, err = io.ReadAll(r); err == nil {
+				err = in.checkContent()
+			}
+			return err
+		})
+		if in.err == nil && in.Kind == KindMail {
+			in.err = b.openMail(in)
+		}
+	}
+	if in.message != nil {
+		for _, a := range in.message.Attachments {
+			if in.err == nil {
+				in.err = b.fetchAttachment(ctx, a)
+			}
+		}
+	}
+	b.finish(ctx, []*incoming{in})
 }
 
 // fetchObject calls f with an object, or a little more than has the size that was signed. f checks the content.
@@ -158,79 +204,6 @@ func (b *Bridge) fetchObject(ctx context.Context, sha256 string, size int64, f f
 		return fmt.Errorf("fetch %s: %w", sha256, err)
 	}
 	return nil
-}
-
-// deliver delivers mail into the mailboxes here, all of a batch as one: their syncs share the disk's flushes.
-func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
-	var posts []*mailbox.Post
-	for _, in := range mail {
-		post, err := b.prepare(ctx, in)
-		if in.err = err; err == nil {
-			posts = append(posts, post)
-		}
-	}
-	mailbox.Deliver(ctx, posts...)
-	for _, in := range mail {
-		if in.err != nil {
-			continue
-		}
-		m, post := in.message, posts[0]
-		posts = posts[1:]
-		for _, o := range post.Outcomes {
-			name := o.Box.Agent()
-			if o.Known && o.Err == nil {
-				var it *mailbox.Item
-				if it, o.Err = o.Box.Get(m.ID); o.Err == nil && it.From != m.From {
-					o.Err = bad("its id is taken by a message of %s", b.who(it.From))
-				}
-			}
-			if content := (*mailbox.ContentError)(nil); errors.As(o.Err, &content) {
-				o.Err = badError{o.Err}
-			} else if errors.Is(o.Err, mailbox.ErrNoAgent) {
-				o.Err = b.giveBack(ctx, m, name)
-			} else if o.Err == nil {
-				if !o.Known {
-					b.report(Transfer{Kind: "received", ID: m.ID, Host: in.FromHost, From: b.who(m.From), To: string(name), Title: m.Title()})
-				}
-				o.Err = b.noteReceived(m, name) // else it comes again, and is known
-			}
-			in.err = cmp.Or(in.err, o.Err)
-		}
-	}
-}
-
-// prepare checks a message, brings its attachments here, and says whom it is for.
-func (b *Bridge) prepare(ctx context.Context, in *incoming) (*mailbox.Post, error) {
-	m, err := wire.Decode(in.Content)
-	if err == nil {
-		err = teams.GivenID(m.ID)
-	}
-	switch {
-	case err != nil:
-		return nil, badError{err}
-	case m.ID != in.ID:
-		return nil, bad("the message inside is %s", m.ID)
-	case m.From.Host != in.FromHost, m.From.Team != b.Team.Name:
-		return nil, bad("host %s signed a message from %s", in.FromHost, m.From)
-	}
-	post := &mailbox.Post{Message: m, Given: true}
-	for i, a := range m.To {
-		if a.Host == b.Host && a.Team == b.Team.Name && !slices.Contains(m.To[:i], a) {
-			post.To = append(post.To, b.Team.Box(a.Agent))
-		}
-	}
-	if len(post.To) == 0 {
-		return nil, bad("nobody here is among its recipients")
-	}
-	for _, a := range m.Attachments {
-		if err := b.fetchAttachment(ctx, a); err != nil {
-			return nil, err
-		}
-	}
-	m.ReplaceHost(b.Host, "")
-	in.message = m
-	post.To, err = b.answers(ctx, m, post.To)
-	return post, err
 }
 
 // fetchAttachment stores the content of an attachment here, unless it is here.
@@ -251,34 +224,133 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	})
 }
 
-// giveBack tells the sender that nobody of that name is here.
-func (b *Bridge) giveBack(ctx context.Context, m *wire.Message, name wire.Name) error {
-	nobody := wire.Address{Agent: name, Team: b.Team.Name}
-	reason := fmt.Sprintf("there is no %s on host %s", name, b.Host)
-	if m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice {
-		return bad("%s", reason) // nobody waits for an answer
+// finish does with envelopes what their kinds ask for: it acknowledges what is done, sets aside what is bad, and
+// leaves the rest to be delivered again.
+func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
+	ofKind := map[string][]*incoming{}
+	for _, in := range batch {
+		if in.err == nil {
+			ofKind[in.Kind] = append(ofKind[in.Kind], in)
+		}
 	}
-	body := fmt.Sprintf("%s: your message %s is not delivered there.", reason, m.ID.Short(6))
-	if err := b.notify(ctx, m, nobody, "returned", "not delivered: "+m.Title(), body); err != nil {
-		return err
+	b.deliver(ctx, ofKind[KindMail])
+	b.noteStages(ctx, ofKind[KindStage])
+	for _, in := range batch {
+		if in.err != nil && ctx.Err() == nil {
+			if errors.As(in.err, new(badError)) || in.tries >= maxTries {
+				in.err = b.setAside(in)
+			}
+			if in.err != nil {
+				b.say("receive: %v", in.err)
+			}
+		} else if in.bad != "" && in.err == nil {
+			b.Team.Dir().Remove(path.Join(teams.BadEnvelopes, in.bad))
+		}
+		switch {
+		case in.msg == nil:
+		case in.err == nil:
+			in.msg.Ack() // what is lost comes again, and is known
+		default:
+			in.msg.NakWithDelay(min(time.Second<<min(in.tries, 10), maxPause))
+		}
 	}
-	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(name), Title: m.Title(), Reason: reason})
-	return nil
 }
 
-// notify sends the sender of a message on another host a notice about it, once.
-func (b *Bridge) notify(ctx context.Context, m *wire.Message, from wire.Address, what, subject, body string) error {
+// deliver delivers mail into the mailboxes here, all of a batch as one: their syncs share the disk's flushes.
+func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
+	var posts []*mailbox.Post
+	for _, in := range mail {
+		post := &mailbox.Post{Message: in.message, Given: true}
+		if post.To, in.err = b.answers(ctx, in); in.err == nil {
+			in.post = post
+			posts = append(posts, post)
+		}
+	}
+	mailbox.Deliver(ctx, posts...)
+	for _, in := range mail {
+		if in.post == nil {
+			continue
+		}
+		for _, o := range in.post.Outcomes {
+			in.err = cmp.Or(in.err, b.delivered(ctx, in.message, o))
+		}
+	}
+}
+
+// delivered notes what became of a message with one recipient.
+func (b *Bridge) delivered(ctx context.Context, m *wire.Message, o mailbox.Outcome) error {
+	name, err := o.Box.Agent(), o.Err
+	if o.Known && err == nil {
+		var it *mailbox.Item
+		if it, err = o.Box.Get(m.ID); err == nil && it.From != m.From {
+			err = bad("its id is taken by a message of %s", b.who(it.From))
+		}
+	}
+	if content := (*mailbox.ContentError)(nil); errors.As(err, &content) {
+		return badError{err}
+	} else if errors.Is(err, mailbox.ErrNoAgent) {
+		why := fmt.Sprintf("there is no %s on host %s", name, b.Host)
+		if isOneWay(m) {
+			return bad("%s", why)
+		}
+		body := fmt.Sprintf("%s: your message %s is not delivered there.", why, m.ID.Short(6))
+		return b.giveBack(ctx, m, o.Box, "returned", "not delivered: "+m.Title(), body, why)
+	} else if err != nil {
+		return err
+	}
+	if !o.Known {
+		b.reportMail("received", m, m.From.Host, string(name), "")
+	}
+	return b.noteReceived(m, name) // else it comes again, and is known
+}
+
+// giveBack tells the sender of a message on another host, once, what became of it with somebody here, and why.
+func (b *Bridge) giveBack(ctx context.Context, m *wire.Message, box *mailbox.Box, what, subject, body, why string) error {
 	outbox, err := b.Root.Mailbox(m.From)
 	if err != nil {
 		return err
 	}
-	here := from
+	here := box.Address()
 	here.Host = b.Host // two hosts may each return the same message
 	notice := &wire.Message{
-		ID: wire.Derive(what, m.ID, here), Type: wire.TypeNotice, From: from, To: []wire.Address{m.From}, InReplyTo: m.ID,
+		ID: wire.Derive(what, m.ID, here), Type: wire.TypeNotice, From: box.Address(), To: []wire.Address{m.From}, InReplyTo: m.ID,
 		Thread: m.ThreadID(), Subject: subject, Body: body, ReplyWanted: "no", SentAt: time.Now().UTC(),
 	}
 	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Given: true}
-	mailbox.Deliver(ctx, post)
+	if mailbox.Deliver(ctx, post); post.Outcomes[0].Err == nil {
+		b.reportMail("returned", m, m.From.Host, string(box.Agent()), why)
+	}
 	return post.Outcomes[0].Err
+}
+
+// setAside keeps an envelope that is not accepted, durably, and says why.
+func (b *Bridge) setAside(in *incoming) error {
+	dir, file := b.Team.Dir(), path.Join(teams.BadEnvelopes, cmp.Or(in.bad, hashOf(in.data)))
+	err := dir.MkdirAll(teams.BadEnvelopes)
+	if err == nil && in.bad == "" {
+		err = dir.Replace(file, in.data[:min(len(in.data), maxEnvelope+1)], true) // a larger one is never accepted
+	}
+	if err == nil {
+		err = dir.Replace(file+teams.ReasonSuffix, []byte(in.err.Error()+"\n"), true)
+	}
+	if err != nil {
+		return fmt.Errorf("set aside an envelope (%w): %w", in.err, err)
+	}
+	b.Report(Transfer{Kind: "bad", Title: path.Base(file)[:12], Reason: in.err.Error()})
+	return nil
+}
+
+// takeAgain takes in what `atm bridge retry` asked for.
+func (b *Bridge) takeAgain(ctx context.Context) error {
+	names, err := b.Team.Dir().Names(teams.BadEnvelopes)
+	for _, name := range names {
+		if len(name) != 64 || slices.Contains(names, name+teams.ReasonSuffix) {
+			continue
+		}
+		data, e := b.Team.Dir().ReadFile(path.Join(teams.BadEnvelopes, name), maxEnvelope+1)
+		if err = errors.Join(err, e); e == nil {
+			b.takeIn(ctx, []*incoming{{data: data, bad: name, tries: maxTries}}, func(in *incoming) { b.fetch(ctx, in) })
+		}
+	}
+	return err
 }

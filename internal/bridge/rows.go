@@ -14,37 +14,23 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// KindRows is the kind of an envelope in the key-value bucket, for every host: the content is a teams.Rows.
-const KindRows = "rows"
-
 const (
 	rowsEvery  = 15 * time.Second
 	rowsGather = 100 * time.Millisecond // what changes together is told together
-	rowsPause  = time.Second            // from one time that they are told to the next
+	rowsPause  = time.Second            // after they were told
 	rowsAnew   = time.Minute            // after which it is asked anew how the clocks differ
 )
 
 func rowsKey(host wire.Name) string { return "rows." + string(host) }
 
-// addMembers watches what the rows of this host's members are made of. What is not a file is looked at every
-// rowsEvery, as a runner that was killed.
+// addMembers watches what the rows of this host's members and the ways of messages are made of. What is not a file
+// is looked at every rowsEvery, as a runner that was killed.
 func (b *Bridge) addMembers(w *watcher.Dirs) {
 	boxes, _ := b.Team.Boxes() // where they cannot be listed, sendRows says so
-	w.Add(b.Team.Dir().Path())
+	w.Add(b.Team.Dir().Path(), b.Team.Dir().Join(receivedDir))
 	for _, box := range boxes {
 		w.Add(box.Path()+"/inbox", box.Path()+"/inbox/new", box.Path()+"/inbox/cur", box.Path()+"/events")
 	}
-}
-
-// keepRows tells the other hosts how things are with this host's members, whenever that changes, until the context
-// ends.
-func (b *Bridge) keepRows(ctx context.Context) error {
-	var last time.Time
-	return b.watch(ctx, rowsEvery, b.addMembers, func(ctx context.Context) error {
-		pause(ctx, max(rowsGather, rowsPause-time.Since(last)))
-		last = time.Now()
-		return b.sendRows(ctx)
-	})
 }
 
 // sendRows tells the other hosts how things are with this host's members.
@@ -53,15 +39,12 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 	if _, isPart := errors.AsType[*teams.UnreadableError](unreadable); unreadable != nil && !isPart {
 		return unreadable
 	}
-	content, err := json.Marshal(rows)
-	if err == nil && len(content) > maxInline {
-		err = fmt.Errorf("%d bytes are more than %d", len(content), maxInline)
-	}
-	if err != nil {
-		return fmt.Errorf("tell of the members: %w", err)
+	content, _ := json.Marshal(rows)
+	if len(content) > maxInline {
+		return fmt.Errorf("tell of the members: %d bytes are more than %d", len(content), maxInline)
 	}
 	e := &Envelope{Kind: KindRows, ID: wire.NewID(), Team: b.Team.Name, FromHost: b.Host, At: rows.At, Content: content}
-	if _, err = b.bucket.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {
+	if _, err := b.bucket.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {
 		return fmt.Errorf("tell of the members: %w", err)
 	}
 	return unreadable

@@ -1,8 +1,10 @@
 package bridge
 
 import (
+	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	"unicode"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -213,6 +217,54 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	must(t, err)
 	must(t, stream.DeleteConsumer(t.Context(), "build"))
 	check("again", 1, "")
+}
+
+// A stuck runner holds back nothing else for long, and whoever answered is told when it has been tried often enough.
+func TestAnswerToStuckRunner(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	must(t, os.WriteFile(build.Team.Dir().Join("team.toml"), []byte(`approvers = ["alice@laptop"]`), 0o600))
+	build.ask("bob")
+	lock, err := build.Team.Locks().Lock(t.Context(), "bob.runner", lockfile.Exclusive, 0, nil)
+	must(t, err)
+	t.Cleanup(func() { lock.Unlock() })
+	run := filepath.Join(build.Team.Box("bob").Path(), "run")
+	must(t, os.MkdirAll(run, 0o700))
+	runner, err := control.Listen(run)
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- runner.Serve(ctx, stuckRunner{}) }()
+	t.Cleanup(func() { stop(); <-ended; runner.Close() })
+
+	open, err := build.Team.Questions("bob")
+	must(t, err)
+	payload, _ := json.Marshal(teams.PermissionReply{Decision: "approve", Question: "tc-1", Since: open[0].Since})
+	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","type":"permission_reply","from":"alice@main.laptop","to":["bob@main.build"],"body":"approve","payload":`+string(payload)+`}`)
+	must(t, build.connect(t.Context()))
+	t.Cleanup(func() { build.conn.Close() })
+	began := time.Now()
+	if m := build.arrives(data, 9); m.nacked != 1 || len(build.waiting("laptop")) > 0 || time.Since(began) > 12*apiTimeout {
+		t.Errorf("the ninth time: %+v after %v, said:\n%s", m, time.Since(began), build.log())
+	}
+	if m := build.arrives(data, 10); m.acked != 1 || build.reasons() != "" {
+		t.Errorf("the tenth time: %+v, bad: %s", m, build.reasons())
+	}
+	must(t, onceEach(build, laptop))
+	got := laptop.unread("alice")
+	if len(got) != 1 || got[0].Subject != "bob@build: your answer failed" || !strings.Contains(got[0].Body, "does not answer") {
+		t.Errorf("alice got %+v; build said:\n%s", got, build.log())
+	}
+}
+
+// stuckRunner never comes to an answer.
+type stuckRunner struct{ control.Handler }
+
+func (stuckRunner) Status(context.Context) (s control.Status, err error) { return s, nil }
+
+func (stuckRunner) Answer(ctx context.Context, _ control.AnswerRequest) (o control.Outcome, err error) {
+	<-ctx.Done()
+	return o, ctx.Err()
 }
 
 // Whatever a host tells, what is shown of it has known words and nothing that moves a cursor.

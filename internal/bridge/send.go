@@ -53,12 +53,9 @@ func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box,
 	var sent []wire.ID
 	for _, it := range items {
 		id, m := it.ID, it.Message // an ack gets another id for its way
-		acked, err := b.publishMail(ctx, host, m)
+		acked := b.publishMail(ctx, host, m)
 		acks = append(acks, func() error {
-			if err == nil {
-				err = acked()
-			}
-			if err != nil {
+			if err := acked(); err != nil {
 				return fmt.Errorf("send %s to %s: %w", id.Short(6), host, err)
 			}
 			var to []string
@@ -68,12 +65,12 @@ func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box,
 				}
 			}
 			sent = append(sent, id)
-			b.report(Transfer{Kind: "sent", ID: m.ID, Host: host, From: b.who(m.From), To: strings.Join(to, ", "), Title: m.Title()})
+			b.reportMail("sent", m, host, strings.Join(to, ", "), "")
 			return nil
 		})
 	}
-	for _, ack := range acks {
-		err = cmp.Or(err, ack())
+	for _, acked := range acks {
+		err = cmp.Or(err, acked())
 	}
 	if len(sent) > 0 {
 		err = cmp.Or(err, box.RemoveOutgoing(sent...))
@@ -82,7 +79,7 @@ func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box,
 }
 
 // publishMail publishes a message, and first what it needs in the object store.
-func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (acked func() error, err error) {
+func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (acked func() error) {
 	m.ReplaceHost("", b.Host)
 	content, err := m.MarshalJSON()
 	for _, a := range m.Attachments {
@@ -96,27 +93,28 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 		}
 	}
 	if err != nil {
-		return nil, err
+		return func() error { return err }
 	}
 	return b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
 }
 
-// publish signs an envelope and publishes it. acked waits until the server has stored it.
-func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, err error) {
+// publish signs an envelope and publishes it. acked waits until the server has stored it, and says what went wrong.
+func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error) {
 	e.Team, e.FromHost, e.At = b.Team.Name, b.Host, time.Now()
 	e.Object = len(e.Content) > min(maxInline, int(b.conn.MaxPayload())-2*maxHeader)
-	data := e.Sign(b.key)
+	data, err := e.Sign(b.key), error(nil)
 	if e.Object {
-		if err := b.putObject(ctx, e.SHA256, e.Size, bytes.NewReader(e.Content)); err != nil {
-			return nil, err
-		}
+		err = b.putObject(ctx, e.SHA256, e.Size, bytes.NewReader(e.Content))
 	}
-	ack, err := b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
-		jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)), jetstream.WithExpectStream(b.stream()))
-	if err != nil {
-		return nil, b.explain(err)
+	var ack jetstream.PubAckFuture
+	if err == nil {
+		ack, err = b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
+			jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)), jetstream.WithExpectStream(b.stream()))
 	}
 	return func() error {
+		if err != nil {
+			return b.explain(err)
+		}
 		select {
 		case <-ack.Ok():
 			return nil
@@ -125,7 +123,7 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, 
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}, nil
+	}
 }
 
 // explain says in our words that the stream or a bucket is full.

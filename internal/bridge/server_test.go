@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func TestRunning(t *testing.T) {
 	began := time.Now()
 	id := laptop.send("alice", "bob@main.build", nil)
 	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 1 })
-	if took := time.Since(began); took > 2*lookEvery {
+	if took := time.Since(began); took > 5*lookEvery {
 		t.Errorf("a key that was trusted took %v to count", took)
 	}
 	must(t, build.Team.Box("bob").MarkRead(t.Context(), id))
@@ -42,7 +43,7 @@ func TestRunning(t *testing.T) {
 		laptop.send("alice", "bob@main.build", nil)
 		build.eventually("delivered", func() bool { return len(build.unread("bob")) == i+1 })
 	}
-	if took := time.Since(began); took > 20*time.Second {
+	if took := time.Since(began); took > 15*lookEvery {
 		t.Errorf("20 messages took %v", took)
 	}
 }
@@ -152,14 +153,14 @@ func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
 // arrives takes in an envelope at its nth delivery.
 func (m *machine) arrives(data []byte, tries uint64) *fakeMsg {
 	msg := &fakeMsg{data: data, tries: tries}
-	m.takeIn(m.t.Context(), []*incoming{{msg: msg, data: data}})
+	m.takeIn(m.t.Context(), []*incoming{arrived(msg)}, func(in *incoming) { m.fetch(m.t.Context(), in) })
 	return msg
 }
 
 func (m *machine) reasons() string {
-	_, reasons, err := m.Team.BadReasons()
+	reasons, err := m.Team.BadReasons()
 	must(m.t, err)
-	return strings.Join(reasons, "\n")
+	return strings.Join(slices.Sorted(maps.Values(reasons)), "\n")
 }
 
 // What cannot be delivered now is tried ten times, and then kept; when it can be, it comes.
@@ -181,8 +182,8 @@ func TestDeadLetter(t *testing.T) {
 		t.Errorf("%d to be tried again: %v", n, err)
 	}
 	must(t, build.takeAgain(t.Context()))
-	if n, _, _ := build.Team.BadReasons(); n != 1 {
-		t.Errorf("tried in vain, and %d lie in bad", n)
+	if bad, _ := build.Team.BadReasons(); len(bad) != 1 {
+		t.Errorf("tried in vain, and %d lie in bad", len(bad))
 	}
 	must(t, laptop.connect(t.Context()))
 	t.Cleanup(func() { laptop.conn.Close() })
@@ -328,8 +329,8 @@ func TestNobodyThere(t *testing.T) {
 	if len(got) != 1 || got[0].Type != wire.TypeNotice || got[0].InReplyTo != id || !strings.Contains(got[0].Body, "there is no zed on host build") {
 		t.Fatalf("alice got %+v; build said:\n%s", got, build.log())
 	}
-	if n, _, err := build.Team.BadReasons(); n != 0 || err != nil {
-		t.Errorf("bad: %d, %v", n, err)
+	if bad, err := build.Team.BadReasons(); len(bad) != 0 || err != nil {
+		t.Errorf("bad: %v, %v", bad, err)
 	}
 	// Another host that returns it, too, is another notice.
 	if zed := (wire.Address{Agent: "zed", Team: "main", Host: "build"}); got[0].ID != wire.Derive("returned", id, zed) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -24,7 +23,7 @@ var receivedDir = path.Join(mailbox.BridgeDir, "received")
 var stageNames = strings.Fields("stored announced read turn_started turn_done acked")
 
 const (
-	gatherStages = time.Second // events come in crowds, and mail goes first
+	stagesGather = time.Second // events come in crowds, and mail goes first
 	turnWithin   = time.Hour   // of the arrival; else what was read went into no turn
 	forgetAfter  = 7 * 24 * time.Hour
 	maxStages    = 64 << 10 // bytes of content
@@ -46,21 +45,24 @@ type receipt struct {
 func (r *receipt) file() string { return path.Join(receivedDir, string(r.id)+"."+string(r.recipient)) }
 
 func (b *Bridge) writeReceipt(r *receipt) error {
-	data, err := json.Marshal(r)
-	if err == nil {
-		err = b.Team.Dir().Replace(r.file(), data, r.Answered)
+	data, _ := json.Marshal(r)
+	if err := b.Team.Dir().MkdirAll(receivedDir); err != nil {
+		return err
 	}
-	return err
+	return b.Team.Dir().Replace(r.file(), data, r.Answered)
 }
+
+// isOneWay reports whether nobody is told what becomes of a message.
+func isOneWay(m *wire.Message) bool { return m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice }
 
 // noteReceived makes the receipt of a message that was delivered, unless it is there.
 func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) error {
 	r := &receipt{Sender: m.From.String(), At: time.Now().UTC(), RequiresAck: m.RequiresAck, id: m.ID, recipient: recipient}
 	there, err := b.Team.Dir().Exists(r.file())
-	if err != nil || there || m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice { // of an ack nobody asks
+	if err != nil || there || isOneWay(m) {
 		return err
 	}
-	return cmp.Or(b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(r))
+	return b.writeReceipt(r)
 }
 
 // receipts are those that are open, by recipient. One that is a week old is forgotten.
@@ -70,30 +72,19 @@ func (b *Bridge) receipts() (open map[wire.Name][]*receipt, err error) {
 	for _, name := range names {
 		id, recipient, _ := strings.Cut(name, ".")
 		r := &receipt{id: wire.ID(id), recipient: wire.Name(recipient)}
-		data, e := b.Team.Dir().ReadFile(path.Join(receivedDir, name), maxHeader)
-		if e != nil || !wire.IsID(id) || !wire.IsName(recipient) || json.Unmarshal(data, r) != nil {
-			continue // somebody else's, or just removed
-		}
+		data, _ := b.Team.Dir().ReadFile(path.Join(receivedDir, name), maxHeader) // it may just have been removed
+		isWhole := json.Unmarshal(data, r) == nil && wire.IsID(id) && wire.IsName(recipient)
 		sender, e := wire.ParseAddress(r.Sender, "")
-		if r.host = sender.Host; e != nil || r.host == "" || r.host == b.Host {
-			continue
-		}
-		if time.Since(r.At) > forgetAfter {
+		r.host = sender.Host
+		switch {
+		case !isWhole || e != nil || r.host == "" || r.host == b.Host: // somebody else's
+		case time.Since(r.At) > forgetAfter:
 			b.Team.Dir().Remove(r.file())
-		} else if !r.Answered {
+		case !r.Answered:
 			open[r.recipient] = append(open[r.recipient], r)
 		}
 	}
 	return open, err
-}
-
-// addEvents watches what tells of stages.
-func (b *Bridge) addEvents(w *watcher.Dirs) {
-	w.Add(b.Team.Dir().Join(receivedDir))
-	boxes, _ := b.Team.Boxes()
-	for _, box := range boxes {
-		w.Add(path.Join(box.Path(), "events"))
-	}
 }
 
 // stages is the content of an envelope of the kind stage: how far a message has got with one recipient.
@@ -113,22 +104,14 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired; it may be restored
 		}
-		var acks []func() error // waiting for one after the other, all are under way
+		var acks []func() error // as in sendSome
 		for _, r := range some {
 			if err == nil {
-				var acked func() error
-				if acked, err = b.publishStages(ctx, r, turns.Delivery(r.id)); acked != nil {
-					acks = append(acks, func() error {
-						if err := acked(); err != nil {
-							return err
-						}
-						return b.writeReceipt(r)
-					})
-				}
+				acks = append(acks, b.publishNews(ctx, r, turns.Delivery(r.id)))
 			}
 		}
-		for _, ack := range acks {
-			err = cmp.Or(ack(), err)
+		for _, acked := range acks {
+			err = cmp.Or(err, acked())
 		}
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("tell of mail for %s: %w", name, err))
@@ -137,29 +120,38 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 	return errs
 }
 
-// publishStages publishes what is new of a message's way, nil where nothing is. A receipt whose message can get no
-// further is removed.
-func (b *Bridge) publishStages(ctx context.Context, r *receipt, d *teams.Delivery) (acked func() error, err error) {
+// publishNews publishes what is new of a message's way. acked then notes it in the receipt; one whose message can
+// get no further is removed.
+func (b *Bridge) publishNews(ctx context.Context, r *receipt, d *teams.Delivery) (acked func() error) {
 	where := b.Team.Box(r.recipient).Path()
 	news := append([]teams.Stage{{Stage: "stored", At: &r.At, Evidence: &where}}, d.Stages(r.recipient)...)
 	news = slices.DeleteFunc(news, func(s teams.Stage) bool { return slices.Contains(r.Told, s.Stage) })
 	if len(news) == 0 {
-		isOver := d.Turn.HasEnded() || d.Turn == nil && time.Since(r.At) > turnWithin
-		if isOver && d.Read.Exists() && (d.Acked.Exists() || !r.RequiresAck) {
-			err = b.Team.Dir().Remove(r.file())
+		return func() error {
+			isOver := d.Turn.HasEnded() || d.Turn == nil && time.Since(r.At) > turnWithin
+			if isOver && d.Read.Exists() && (d.Acked.Exists() || !r.RequiresAck) {
+				return b.Team.Dir().Remove(r.file())
+			}
+			return nil
 		}
-		return nil, err
 	}
 	for _, s := range news {
 		r.Told = append(r.Told, s.Stage)
 	}
-	to := wire.Address{Agent: r.recipient, Team: b.Team.Name, Host: b.Host}
-	content, err := json.Marshal(stages{r.id, r.Sender, to.String(), news})
-	if err != nil {
-		return nil, err
+	published := b.publishStages(ctx, r, strings.Join(r.Told, " "), news)
+	return func() error {
+		if err := published(); err != nil {
+			return err
+		}
+		return b.writeReceipt(r)
 	}
-	id := wire.Derive("stages "+strings.Join(r.Told, " "), r.id, to)
-	return b.publish(ctx, &Envelope{Kind: KindStage, ID: id, ToHost: r.host, Content: content})
+}
+
+// publishStages tells the sender of a message of stages, once under each name.
+func (b *Bridge) publishStages(ctx context.Context, r *receipt, name string, some []teams.Stage) (acked func() error) {
+	to := wire.Address{Agent: r.recipient, Team: b.Team.Name, Host: b.Host}
+	content, _ := json.Marshal(stages{r.id, r.Sender, to.String(), some})
+	return b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages "+name, r.id, to), ToHost: r.host, Content: content})
 }
 
 // noteStages notes stages at other hosts in the logs of those who sent the messages.
@@ -187,7 +179,7 @@ func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 				e = e.With("text", stage.Text)
 			}
 			events[sender.Agent] = append(events[sender.Agent], e)
-			b.report(Transfer{Kind: "stage", ID: s.ID, Host: in.FromHost, From: b.who(sender), To: b.who(to), Title: stage.Stage})
+			b.Report(Transfer{Kind: "stage", ID: s.ID, Host: in.FromHost, From: b.who(sender), To: b.who(to), Title: stage.Stage})
 		}
 	}
 	for name, some := range events {

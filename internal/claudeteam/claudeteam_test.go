@@ -80,7 +80,7 @@ func openTeam(t testing.TB, path string, members ...wire.Name) *teams.Team {
 	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
-	_, err = root.CreateTeam("main")
+	err = root.CreateTeam("main")
 	must(t, err)
 	team, err := root.Team("main")
 	must(t, err)
@@ -205,6 +205,19 @@ func TestHandsOver(t *testing.T) {
 		"summary": "on it", "msgV": 1.0, "msg_id": string(last.ID), "read": false,
 	})
 	equal(t, "unread", len(sc.unread("rev_1")), 0)
+}
+
+// What a reader of ours is told with a message stands above its text there.
+func TestNotes(t *testing.T) {
+	sc := newScene(t, "bob")
+	sc.pass("")
+	old := send(t, sc.sync.Team, wire.Message{Body: "old", ExpiresAt: time.Now().Add(-time.Hour)}, "bob", "rev_1")
+	next := send(t, sc.sync.Team, wire.Message{Body: "new", ReplyWanted: "no", Supersedes: old.ID}, "bob", "rev_1")
+	sc.pass("")
+	list := sc.entries("Rev_1")
+	equal(t, "texts", []string{list[0].Text, list[1].Text}, []string{
+		"(superseded by " + next.ID.Short(6) + ")\n(expired)\nold", "(no answer wanted)\nnew",
+	})
 }
 
 // Killed after it was written: it is there already, or was read, and then it may be a repeat.

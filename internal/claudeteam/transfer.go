@@ -114,11 +114,11 @@ func (s *Sync) noteIdle(ctx context.Context, e *entry) error {
 		status = "completed"
 	}
 	id := string(s.idOf(e, box))
-	ended, err := wire.Compose(wire.TurnCompleted, [][2]string{{"event_id", id + ".turn"}, {"status", status}})
-	became, err2 := wire.Compose(wire.TurnIdle, [][2]string{{"event_id", id}})
-	ended.Source, became.Source = "bridge", "bridge"
-	events := []wire.Event{ended, became}
-	if err := joined(err, err2, box.Log().Append(ctx, events...)); err != nil {
+	events := []wire.Event{
+		wire.Event{Kind: wire.TurnCompleted, Source: "bridge", EventID: id + ".turn"}.With("status", status),
+		{Kind: wire.TurnIdle, Source: "bridge", EventID: id},
+	}
+	if err := box.Log().Append(ctx, events...); err != nil {
 		return err
 	}
 	if events[1].Seq > 0 {
@@ -150,9 +150,8 @@ func (s *Sync) handOver(ctx context.Context, m member) error {
 		}
 		done := context.WithoutCancel(ctx)
 		// It is at work in a moment, and tells nobody.
-		unknown, err := wire.Compose("state_change", [][2]string{{"new", "unknown"}})
-		unknown.Source = "bridge"
-		if err = joined(err, m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
+		unknown := wire.Event{Kind: "state_change", Source: "bridge"}.With("new", "unknown")
+		if err = joined(m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
 			return err
 		}
 		s.Report(Transfer{"handed_over", it.ID, nameThere(it.From, s.Team.Name), string(m.box.Agent()), it.Title(), it.Times > 0})
@@ -168,15 +167,17 @@ func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
 	if control(text) != nil {
 		text = "atm: " + text // it tells their program nothing
 	}
-	if len(it.Attachments) > 0 {
-		text = fmt.Sprintf("(%s attached: atm show %s --save DIR)\n%s", letter.Many(len(it.Attachments), "file"), as, text)
+	note := func(isSo bool, what string) {
+		if isSo {
+			text = "(" + what + ")\n" + text
+		}
 	}
-	if it.RequiresAck {
-		text = fmt.Sprintf("(wants ack: atm ack %s)\n%s", as, text)
-	}
-	if it.Times > 0 {
-		text = "(may be a repeat)\n" + text
-	}
+	note(len(it.Attachments) > 0, letter.Many(len(it.Attachments), "file")+" attached: atm show "+as+" --save DIR")
+	note(it.RequiresAck, "wants ack: atm ack "+as)
+	note(it.ReplyWanted == "no", "no answer wanted")
+	note(it.Expired(time.Now()), "expired")
+	note(it.SupersededBy != "", "superseded by "+it.SupersededBy.Short(6))
+	note(it.Times > 0, "may be a repeat")
 	return &entry{
 		Type: "message", From: nameThere(it.From, s.Team.Name), Text: text, Timestamp: it.SentAt.UTC().Format(milliseconds),
 		Summary: letter.FirstLine(it.Title(), 80), MsgV: 1, MsgID: string(it.ID),

@@ -1,6 +1,5 @@
-// Package cli is the atm command: an urfave/cli app whose verbs come from the
-// groups below (mail, agent, session, setup), a file each. What verbs share, and
-// how one looks, is in package command.
+// Package cli is the atm command: an urfave/cli app whose verbs come from the groups below (mail, agent, session,
+// setup), a package each. What verbs share, and how one looks, is in package command.
 package cli
 
 import (
@@ -16,13 +15,12 @@ import (
 	"github.com/agentteammail/atm/internal/cli/mail"
 	"github.com/agentteammail/atm/internal/cli/session"
 	"github.com/agentteammail/atm/internal/cli/setup"
-	"github.com/agentteammail/atm/internal/runspec"
 )
 
 // Run does what the words behind the program's name ask for and returns the exit
 // code. Everything that was wrong has been printed.
 func Run(version string, words []string) int {
-	app := newApp(runspec.Version(version))
+	app := newApp(command.Version(version))
 	if n := len(words) - 1; n >= 0 && words[n] == generate {
 		complete(app, words[:n])
 		return command.ExitDone
@@ -36,7 +34,7 @@ func Run(version string, words []string) int {
 		if rest := words[line.Unknown+1:]; len(rest) > 0 && command.Meant(name+" "+rest[0]) != "" {
 			name += " " + rest[0]
 		}
-		err = unknownVerb(app, name)
+		err = command.Unknown(app, name)
 	}
 	c := newContext(app, line)
 	if err == nil && line.Help {
@@ -106,21 +104,4 @@ func keepGiven(c *cli.Context) error {
 	isAbsent := func(f cli.Flag) bool { return !slices.Contains(given, f.Names()[0]) }
 	c.Command.Flags = slices.DeleteFunc(slices.Clone(c.Command.Flags), isAbsent)
 	return nil
-}
-
-// unknownVerb says what was probably meant.
-func unknownVerb(app *cli.App, name string) error {
-	e := command.Usage("unknown command %q", name).WithHint("atm help all")
-	if hint := command.Meant(name); hint != "" {
-		return e.WithHint("%s", hint)
-	}
-	var known []string
-	for _, c := range app.VisibleCommands() {
-		known = append(known, c.Names()...)
-	}
-	if near, ok := command.Nearest(name, known); ok {
-		near = app.Command(near).Name
-		return e.WithHint("did you mean \"atm %s\"?", near).WithCandidates(near)
-	}
-	return e
 }

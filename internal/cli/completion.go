@@ -45,7 +45,7 @@ func complete(app *cli.App, words []string) {
 	}
 	line, _ := command.Parse(app, words)
 	c := newContext(app, line)
-	kinds, wantsValue := line.Kinds(), false
+	kinds, wantsValue := line.Kinds, false
 	if strings.HasPrefix(last, "-") {
 		var kind string
 		if kind, wantsValue = line.ValueKind(last); wantsValue {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	_ "embed"
-	"flag"
 	"fmt"
 	"strings"
 
@@ -29,7 +28,7 @@ var helpCommand = &cli.Command{
 				found = found.Command(name)
 			}
 			if found == nil {
-				return unknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
+				return command.Unknown(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
 			}
 		}
 		return printHelp(c, helpPage(found))
@@ -68,11 +67,8 @@ func flagLines(c *cli.Command) string {
 	var cells []string
 	width := 0
 	for _, f := range c.VisibleFlags() {
-		value, usage := flag.UnquoteUsage(&flag.Flag{Usage: f.(cli.DocGenerationFlag).GetUsage()})
-		if _, isBool := f.(*cli.BoolFlag); isBool {
-			value = ""
-		}
-		cell := fmt.Sprintf("%-16s %s", strings.TrimSpace("--"+f.Names()[0]+" "+value), usage)
+		typed, usage := command.FlagUsage(f)
+		cell := fmt.Sprintf("%-16s %s", typed, usage)
 		cells = append(cells, cell)
 		width = max(width, len([]rune(cell)))
 	}

@@ -217,7 +217,7 @@ func TestBlockedReader(t *testing.T) {
 // settle has everything taken in that was dropped, and counts.
 func (w *world) settle() *census {
 	w.run(call{args: []string{"team", "restore", "erin"}, exits: []int{3, 5}})
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		for _, me := range takers {
 			w.run(call{args: []string{"ls", "--count", "--as", me}})
 		}

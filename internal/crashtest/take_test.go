@@ -60,6 +60,8 @@ func TestStressTake(t *testing.T) {
 		})
 	}
 	all.Wait()
+	w.run(w.sending("alice", []string{"jobs"}, "--", "--json").call)
+	w.take("bob", 0) // and forgotten: this one at least is taken again
 	time.Sleep(lease)
 	for m := w.take("bob", 0); m != nil; m = w.take("bob", 0) {
 		w.letGo(m, "ack")

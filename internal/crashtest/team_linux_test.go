@@ -112,7 +112,7 @@ func (w *world) upAndDown(n int) {
 	// killed, sees that it was stopped, and ends.
 	isAgent := func(p process) bool { return p.run != "" }
 	left := w.processes()
-	for i := 0; i < 500 && len(left) > 0 && !slices.ContainsFunc(left, isAgent); i++ {
+	for i := 0; i < 6000 && len(left) > 0 && !slices.ContainsFunc(left, isAgent); i++ {
 		time.Sleep(10 * time.Millisecond)
 		left = w.processes()
 	}

@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// programs is the directory of the built commands: those of cmd, and the agent of tests.
+// programs is the directory of the built commands: atm, its runner, and the agent of tests.
 var programs string
 
 // build is all that these tests know of how the commands are made.
 func build(dir string) error {
-	cmd := exec.Command("go", "build", "-o", dir+"/", "../../cmd/...", "../testagent/cmd/fakeagent")
+	cmd := exec.Command("go", "build", "-o", dir+"/", "../../cmd/atm", "../../cmd/atm-runner", "../testagent/cmd/fakeagent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %v\n%s", err, out)
@@ -194,7 +194,7 @@ func (w *world) run(c call) result {
 		defer time.AfterFunc(c.kill, func() { cmd.Process.Kill() }).Stop()
 	}
 	// No process may hang.
-	defer time.AfterFunc(30*time.Second, func() {
+	defer time.AfterFunc(2*time.Minute, func() {
 		w.wrong("it hangs: atm %s", strings.Join(c.args, " "))
 		cmd.Process.Signal(syscall.SIGQUIT)
 		time.Sleep(time.Second)

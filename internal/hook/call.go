@@ -43,16 +43,18 @@ const maxID, maxText, maxPrompt, maxAnswer = 256, 512, 200, 64 << 10
 // names takes over the session, and what the call is known by: its event and, where the tool gives one,
 // the turn and what else tells it from the turn's other calls of that event.
 func (c *call) names(session, kind, turn string, more ...string) {
-	c.Session, c.kind, c.turn = clip(session, maxID), clip(kind, maxID), clip(turn, maxID)
+	c.Session, c.kind, c.turn = wire.Clip(session, maxID), wire.Clip(kind, maxID), wire.Clip(turn, maxID)
 	words := append([]string{c.kind, c.turn}, more...)
 	if c.Loose = c.turn == ""; c.Loose {
 		words = append(words, c.hash(string(c.sent)))
 	}
-	c.Name = clip(strings.Join(words, " "), 3*maxID)
+	c.Name = wire.Clip(strings.Join(words, " "), 3*maxID)
 }
 
+// hash is alike for what Codex's two ways say.
 func (c *call) hash(parts ...string) string {
-	sum := sha256.Sum256([]byte(string(c.tool) + "\x00" + strings.Join(parts, "\x00")))
+	tool := strings.TrimSuffix(string(c.tool), "-notify")
+	sum := sha256.Sum256([]byte(tool + "\x00" + strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:12])
 }
 
@@ -102,7 +104,7 @@ func (c *call) event(kind, key string, pairs ...string) wire.Event {
 	e = e.With("transport", transport)
 	for pair := range slices.Chunk(append([]string{"thread_id", c.thread}, pairs...), 2) {
 		if pair[1] != "" {
-			e = e.With(pair[0], clip(pair[1], maxText))
+			e = e.With(pair[0], wire.Clip(pair[1], maxText))
 		}
 	}
 	return e
@@ -116,7 +118,7 @@ func (c *call) tell(kind, key string, pairs ...string) { c.add(c.event(kind, key
 // begin is a prompt of the user's.
 func (c *call) begin(prompt string) {
 	c.cutShort(c.turn)
-	c.tell(wire.TurnStarted, c.turn, "prompt", clip(prompt, maxPrompt))
+	c.tell(wire.TurnStarted, c.turn, "prompt", wire.Clip(prompt, maxPrompt))
 }
 
 // cutShort says that the turn that is open was interrupted, unless it is the one that goes on: nobody
@@ -135,7 +137,7 @@ func (c *call) over(status, turn, answer string) wire.Event {
 	}
 	e := c.event(wire.TurnCompleted, key, "status", status)
 	if e.TurnID = turn; answer != "" {
-		e = e.With("response", clip(answer, maxAnswer))
+		e = e.With("response", wire.Clip(answer, maxAnswer))
 	}
 	return e
 }
@@ -158,11 +160,11 @@ func (c *call) endOf(turn string) string {
 
 // toolBegins and toolEnds are about a call of a tool; id is "" where none is given.
 func (c *call) toolBegins(tool, id string) {
-	c.tell("tool_call_start", id, "tool", tool, "tool_call_id", clip(id, maxID))
+	c.tell("tool_call_start", id, "tool", tool, "tool_call_id", wire.Clip(id, maxID))
 }
 
 func (c *call) toolEnds(tool, id, wrong string) {
-	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", clip(id, maxID), "error", wrong)
+	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", wire.Clip(id, maxID), "error", wrong)
 }
 
 // asks is a permission dialog. The same again at once is another dialog if a tool was called in
@@ -182,7 +184,7 @@ func (c *call) does(activity, detail string) {
 
 // opens and closes are the ends of a session, the source of which is not that of the event.
 func (c *call) opens(source string) {
-	composed, _ := wire.Compose("session_start", [][2]string{{"source", clip(source, maxID)}}) // both are known to be right
+	composed, _ := wire.Compose("session_start", [][2]string{{"source", wire.Clip(source, maxID)}}) // both are known to be right
 	e := c.event("session_start", "")
 	e.Wire = composed.Wire
 	c.add(e)

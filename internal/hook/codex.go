@@ -25,11 +25,10 @@ func (c *call) codex() {
 // codexNotify understands what Codex calls after a turn where it has no hooks: the one type there is.
 // Beside hooks it says what Stop said.
 func (c *call) codexNotify() {
-	c.tool = Codex
 	c.names(c.in.Text("thread-id"), c.in.Text("type"), c.in.Text("turn-id"))
 	c.thread = c.in.Text("thread-id")
 	if c.kind == "agent-turn-complete" {
-		c.add(c.over("completed", c.turn, ""))
+		c.add(c.over("completed", c.turn, c.in.Text("last-assistant-message")))
 		c.add(c.idle(c.turn))
 	}
 }

@@ -54,7 +54,7 @@ var tools = map[Tool]func(*call){
 // ParseTool is the tool of that name.
 func ParseTool(name string) (Tool, error) {
 	if tools[Tool(name)] == nil {
-		return "", fmt.Errorf("no hook of %q is known; there are claude, codex, gemini, opencode", clip(name, 40))
+		return "", fmt.Errorf("no hook of %q is known; there are claude, codex, gemini, opencode", wire.Clip(name, 40))
 	}
 	return Tool(name), nil
 }
@@ -66,6 +66,7 @@ type Options struct {
 	State  func() (*reducer.State, error) // the fold of its events, asked for at most once; nil: nothing is known
 	Pass   func(*wire.Message) bool       // which messages go out unasked; nil: all
 	Primer func() string                  // what an agent is told when its session begins; nil: nothing
+	Runs   func() map[string]wire.Name    // letter.Renderer's
 	Flags  string                         // what a command needs to act as this agent: " --as bob"
 
 	Stdout, Stderr io.Writer // of the process
@@ -106,7 +107,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		c.text.WriteString(c.o.Primer())
 	}
 	if c.Shows || c.Begins || c.Ends || c.replyAs != none {
-		l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
+		l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true, Runs: c.o.Runs}
 		c.Session, c.Want = cmp.Or(c.Session, "unnamed"), c.replyAs != none
 		if c.Begins { // a runner types it; with this answer it would wait for the first prompt
 			running, _ := box.Store().Running(box.Agent())

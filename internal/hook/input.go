@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // MaxInput is the most that is read of what a tool writes.
@@ -57,12 +56,4 @@ func about(raw json.RawMessage) string {
 		}
 	}
 	return ""
-}
-
-// clip cuts a text to so many bytes, at a character's end.
-func clip(s string, n int) string {
-	for n < len(s) && n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:min(n, len(s))]
 }

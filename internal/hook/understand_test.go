@@ -218,7 +218,7 @@ func TestUnderstand(t *testing.T) {
 		"codex compacts":  {Codex, codex + `"hook_event_name":"PreCompact","trigger":"auto"}`, open, []string{"state_change p2 thread_id=th1 new=thinking detail=compacting"}, "shows"},
 		"codex compacted": {Codex, codex + `"hook_event_name":"PostCompact","trigger":"manual"}`, open, []string{"state_change p2 thread_id=th1 new=idle"}, "shows"},
 		"codex sub-agent": {Codex, codex + sub + `"hook_event_name":"SubagentStop","stop_hook_active":false}`, open, nil, ""},
-		"codex notify":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p2","cwd":"/repo","client":null,"input-messages":["x"],"last-assistant-message":null}`, open, []string{"turn_completed p2 thread_id=th1 status=completed", "turn_idle p2 thread_id=th1"}, ""},
+		"codex notify":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p2","cwd":"/repo","client":null,"input-messages":["x"],"last-assistant-message":"done"}`, open, []string{"turn_completed p2 thread_id=th1 status=completed response=done", "turn_idle p2 thread_id=th1"}, ""},
 		"other notify":    {CodexNotify, `{"type":"approval-requested","thread-id":"th1"}`, open, nil, ""},
 
 		// Gemini CLI

@@ -138,14 +138,5 @@ func (d Dir) write(sub string, host wire.Name, key []byte) error {
 	if d == "" {
 		return errors.New("there is no configuration directory for keys")
 	}
-	path := filepath.Join(string(d), sub)
-	if err := errors.Join(os.MkdirAll(path, 0o700), os.Chmod(path, 0o700)); err != nil {
-		return err
-	}
-	dir, err := durable.Open(path, nil)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Replace(string(host), []byte(Text(key)+"\n"), true)
+	return durable.WritePrivate(filepath.Join(string(d), sub, string(host)), []byte(Text(key)+"\n"))
 }

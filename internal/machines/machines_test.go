@@ -31,6 +31,7 @@ var team = map[string][]string{"laptop": {"alice", "amy"}, "build": {"bob", "ben
 type world struct {
 	t       *testing.T
 	servers []*program
+	ways    [][]*network // of each server to and from the others
 	hosts   []*host
 	js      jetstream.JetStream // the administrator's, past the proxies
 	sent    []*message
@@ -60,7 +61,7 @@ func TestMachines(t *testing.T) {
 	dir := memory(t)
 	w := &world{t: t, count: map[string]int{}}
 	var addresses []string
-	w.servers, addresses = newServers(t, dir, servers)
+	w.servers, addresses, w.ways = newServers(t, dir, servers)
 	w.connect(addresses)
 	w.hosts = newHosts(t, dir, addresses, team, "laptop", "build", "cloud")
 	for _, h := range w.hosts {
@@ -304,7 +305,7 @@ func (w *world) disturb(r *rand.Rand, stop chan struct{}) {
 		}
 		h := w.hosts[r.IntN(len(w.hosts))]
 		d := 200*time.Millisecond + some(4*time.Second)
-		switch kind := r.IntN(12); {
+		switch kind := r.IntN(13); {
 		case kind < 4:
 			w.add("bridges killed")
 			h.bridge.kill(syscall.SIGKILL, some(time.Second))
@@ -324,11 +325,24 @@ func (w *world) disturb(r *rand.Rand, stop chan struct{}) {
 			h.drop()
 			lasting.Go(func() { time.Sleep(d); h.heal() })
 		case kind < 10:
+			if ways := w.ways[r.IntN(len(w.ways))]; len(ways) > 0 {
+				w.add("servers cut off")
+				lasting.Go(func() {
+					for _, way := range ways {
+						way.drop()
+					}
+					time.Sleep(d)
+					for _, way := range ways {
+						way.heal()
+					}
+				})
+			}
+		case kind < 11:
 			if h.open.TryLock() {
 				w.add("black holes")
 				lasting.Go(func() { time.Sleep(d); h.open.Unlock() })
 			}
-		case kind < 11:
+		case kind < 12:
 			if h := w.hosts[2]; h.mounted && h.full.CompareAndSwap(false, true) {
 				w.add("disks full")
 				lasting.Go(func() {

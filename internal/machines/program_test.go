@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // build is all that these tests know of how the programs are made. ATM_MACHINES_SERVER names another
 // nats-server, such as an older one.
 func build(dir string) error {
-	cmd := exec.Command("go", "build", "-o", dir+"/", "../../cmd/...", "github.com/nats-io/nats-server/v2")
+	cmd := exec.Command("go", "build", "-o", dir+"/", "../../cmd/atm", "../../cmd/atm-bridge", "github.com/nats-io/nats-server/v2")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %v\n%s", err, out)
@@ -150,13 +150,23 @@ func (p *program) stop(how syscall.Signal) {
 
 // newServers starts a cluster of n servers, or one that stands alone, which keep their streams below
 // dir. They do not tell clients of each other: the way to each is the proxy that the client was given.
-func newServers(t testing.TB, dir string, n int) (all []*program, addresses []string) {
+// The servers have such ways to each other, too: ways[i] are those that lead to or from the i-th.
+func newServers(t testing.TB, dir string, n int) (all []*program, addresses []string, ways [][]*network) {
 	addresses, routes := freePorts(t, n), freePorts(t, n)
+	ways = make([][]*network, n)
 	for i := range n {
 		name := fmt.Sprint("server", i+1)
 		text := fmt.Sprintf("server_name: %s\nlisten: %q\njetstream { store_dir: %q }\n", name, addresses[i], filepath.Join(dir, name))
 		if n > 1 {
-			text += fmt.Sprintf("cluster { name: machines, listen: %q, no_advertise: true, routes: [nats://%s] }\n", routes[i], strings.Join(routes, ", nats://"))
+			var others []string
+			for j := range n {
+				if j != i {
+					way, to := newNetwork(t, routes[j:j+1])
+					others, ways[i], ways[j] = append(others, "nats://"+to[0]), append(ways[i], way), append(ways[j], way)
+				}
+			}
+			// What it says of itself to others leads nowhere: they would pass the proxies by.
+			text += fmt.Sprintf("cluster { name: machines, listen: %q, advertise: \"127.0.0.1:1\", no_advertise: true, routes: [%s] }\n", routes[i], strings.Join(others, ", "))
 		}
 		config := filepath.Join(dir, name+".conf")
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -166,7 +176,7 @@ func newServers(t testing.TB, dir string, n int) (all []*program, addresses []st
 			return exec.Command(filepath.Join(programs, "nats-server"), "-c", config)
 		}))
 	}
-	return all, addresses
+	return all, addresses, ways
 }
 
 func freePorts(t testing.TB, n int) (all []string) {

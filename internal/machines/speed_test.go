@@ -26,7 +26,7 @@ func TestSpeed(t *testing.T) {
 	dir := memory(t)
 	w := &world{t: t}
 	var addresses []string
-	w.servers, addresses = newServers(t, dir, 1)
+	w.servers, addresses, _ = newServers(t, dir, 1)
 	w.connect(addresses)
 	w.hosts = newHosts(t, dir, addresses, team, "laptop", "build")
 	laptop, build := w.hosts[0], w.hosts[1]

@@ -100,7 +100,7 @@ func (s *team) unread() string { return s.atm("ls", "--count", "--as", "bob") }
 // eventually waits until something is so.
 func (s *team) eventually(what string, isSo func() bool) {
 	s.Helper()
-	for end := time.Now().Add(20 * time.Second); !isSo(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !isSo(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.Fatal("it was never so: ", what)
 		}
@@ -501,6 +501,33 @@ func TestCancelledReadMarksNothing(t *testing.T) {
 	r.Wait()
 	if n := s.unread(); n != "1" {
 		t.Errorf("%s unread", n)
+	}
+}
+
+// A line that is no message is answered with an error, and the session goes on.
+func TestStrayLine(t *testing.T) {
+	s := newTeam(t)
+	r := s.raw()
+	for line, want := range map[string]string{
+		"Picked up _JAVA_OPTIONS":   `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
+		`{"jsonrpc":"2.0","id":2,`:  `"code":-32700`,
+		`{"jsonrpc":"2.0"} trailer`: `"code":-32700`,
+		`{"id":2}`:                  `"code":-32600`,
+		`[]`:                        `"code":-32600`,
+		"\r\n" + `{"jsonrpc":"2.0","id":3,"method":"ping"}` + "\r": `"id":3,"result":{}`,
+	} {
+		r.say(line)
+		if got := r.hear(); !strings.Contains(got, want) {
+			t.Errorf("%q: %s", line, got)
+		}
+	}
+	r.in.WriteString("torn")
+	r.in.Close()
+	if got := r.hear(); !strings.Contains(got, "-32700") {
+		t.Error(got)
+	}
+	if err := r.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

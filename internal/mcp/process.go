@@ -28,24 +28,18 @@ type answer struct {
 type process struct {
 	*exec.Cmd
 	answer
-	stdin    io.WriteCloser
-	printed  *json.Decoder
-	warnings bytes.Buffer
+	confirmation *io.PipeWriter // the stdin of a read
+	printed      *json.Decoder
+	warnings     bytes.Buffer
 }
 
 // start starts a verb. The end of the context kills it.
-func (s *server) start(ctx context.Context, args []string) (p *process, err error) {
-	p = &process{Cmd: exec.CommandContext(ctx, s.program, slices.Concat(s.flags, args)...)}
-	p.Stderr, p.WaitDelay = &p.warnings, time.Second
+func (s *server) start(ctx context.Context, stdin io.Reader, args []string) (*process, error) {
+	p := &process{Cmd: exec.CommandContext(ctx, s.program, slices.Concat(s.flags, args)...)}
+	p.Stdin, p.Stderr, p.WaitDelay = stdin, &p.warnings, time.Second
 	stdout, err := p.StdoutPipe()
-	if err == nil {
-		p.printed = json.NewDecoder(stdout)
-		p.stdin, err = p.StdinPipe()
-	}
-	if err == nil {
-		err = p.Start()
-	}
-	return p, err
+	p.printed = json.NewDecoder(stdout)
+	return p, cmp.Or(err, p.Start())
 }
 
 // next takes in the next value that the verb prints. The error is the one that the verb ends with; io.EOF: it
@@ -70,7 +64,9 @@ func (p *process) next() error {
 // end lets a verb end, whose warnings belong to its answer. err is what next has returned; a verb that printed
 // nothing has said why on stderr.
 func (p *process) end(err error) (answer, error) {
-	p.stdin.Close()
+	if p.confirmation != nil {
+		p.confirmation.Close()
+	}
 	ended := p.Wait()
 	p.text = strings.TrimSpace(p.text + "\n" + p.warnings.String())
 	if err == io.EOF && len(p.documents) == 0 {
@@ -84,14 +80,7 @@ func (p *process) end(err error) (answer, error) {
 
 // run runs a verb to its end, with a text on its stdin.
 func (s *server) run(ctx context.Context, stdin string, args []string) (answer, error) {
-	p, err := s.start(ctx, args)
-	if err != nil {
-		return answer{}, err
-	}
-	go func() {
-		io.WriteString(p.stdin, stdin) // a verb that fails reads nothing
-		p.stdin.Close()
-	}()
+	p, err := s.start(ctx, strings.NewReader(stdin), args)
 	for err == nil {
 		err = p.next()
 	}
@@ -101,11 +90,13 @@ func (s *server) run(ctx context.Context, stdin string, args []string) (answer, 
 // read runs atm read, which goes on when the response with its answer has been written, and then marks.
 // A client that has cancelled the call meanwhile drops the response, so then it marks nothing.
 func (s *server) read(ctx context.Context, c call) (answer, error) {
-	p, err := s.start(context.Background(), slices.Insert(c.args, 1, "--confirm"))
-	if err != nil {
-		return answer{}, err
+	stdin, confirmation := io.Pipe()
+	p, err := s.start(context.Background(), stdin, slices.Insert(c.args, 1, "--confirm"))
+	p.confirmation = confirmation
+	if err == nil {
+		err = cmp.Or(p.next(), ctx.Err())
 	}
-	if err = cmp.Or(p.next(), ctx.Err()); err != nil {
+	if err != nil {
 		return p.end(err)
 	}
 	p.token = rand.Text()
@@ -117,20 +108,20 @@ func (s *server) read(ctx context.Context, c call) (answer, error) {
 
 // confirm tells a read that its messages have arrived. What goes wrong now is for the client's log.
 func (p *process) confirm() {
-	p.stdin.Write([]byte("\n")) // one that has nothing to mark has ended
+	p.confirmation.Write([]byte("\n")) // one that has nothing to mark has ended
 	p.end(nil)
 	os.Stderr.Write(p.warnings.Bytes())
 }
 
-// confirmedBy takes the reads off the list whose response is in a line.
-func (s *server) confirmedBy(line []byte) (reads []*process) {
+// confirmedBy takes the read off the list whose response is a line; nil: it is of none.
+func (s *server) confirmedBy(line []byte) *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for token, p := range s.unconfirmed {
 		if bytes.Contains(line, []byte(token)) {
 			delete(s.unconfirmed, token)
-			reads = append(reads, p)
+			return p
 		}
 	}
-	return reads
+	return nil
 }

@@ -11,25 +11,28 @@
 package mcp
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/output"
-	"github.com/agentteammail/atm/internal/runspec"
 )
 
 const name = "mcp" // what the messages that are sent from here name as their way
 
 // Main is the program atm-mcp.
 func Main(version string, args []string) int {
-	version = runspec.Version(version)
 	return command.RunCompanion(name, version, args, func(c *cli.Context) error {
 		program, err := command.Companion("atm")
 		if err != nil {
@@ -37,7 +40,7 @@ func Main(version string, args []string) int {
 		}
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		return Serve(ctx, c, program, os.Stdin, os.Stdout)
+		return serve(ctx, c, program)
 	})
 }
 
@@ -47,25 +50,24 @@ type server struct {
 	c       *cli.Context
 	program string   // atm
 	flags   []string // of the app, as they were given here
-	stdout  *os.File
 
 	mu          sync.Mutex
 	unconfirmed map[string]*process // reads whose response is not written, by a token in it
 	confirming  sync.WaitGroup
 	isWatching  bool
+	calls       sync.Map        // without an answer, by their ids
 	running     context.Context // until this is over
 	hungUp      context.Context // until the client has closed its end
-	hangUp      context.CancelFunc
 }
 
-// Serve talks to a client until it closes in, or the context ends. The context of the app has its flags;
-// program is atm.
-func Serve(ctx context.Context, c *cli.Context, program string, in io.ReadCloser, out *os.File) error {
+// serve talks to a client until it closes stdin, or the context ends.
+func serve(ctx context.Context, c *cli.Context, program string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.Set("via", name)
-	s := &server{c: c, program: program, stdout: out, unconfirmed: map[string]*process{}, running: ctx}
-	s.hungUp, s.hangUp = context.WithCancel(ctx)
+	s := &server{c: c, program: program, unconfirmed: map[string]*process{}, running: ctx}
+	var hangUp context.CancelFunc
+	s.hungUp, hangUp = context.WithCancel(ctx)
 	for _, flag := range []string{"root", "team", "as"} {
 		if c.IsSet(flag) {
 			s.flags = append(s.flags, "--"+flag+"="+c.String(flag))
@@ -80,9 +82,52 @@ func Serve(ctx context.Context, c *cli.Context, program string, in io.ReadCloser
 	})
 	s.addTools()
 	s.addResources()
-	err := s.Run(ctx, &transport{IOTransport: sdk.IOTransport{Reader: in, Writer: s}, running: ctx, hangUp: s.hangUp})
+	messages, to := io.Pipe()
+	go s.passMessages(to, hangUp)
+	err := s.Run(ctx, &sdk.IOTransport{Reader: messages, Writer: s})
 	s.confirming.Wait() // the other reads end with this process
 	return err
+}
+
+// passMessages passes the lines of a client on that are messages; the SDK would end at any other, and today's
+// protocol has no lists of them. Once the client has said something, such a line is answered with an error. (A
+// first one is no client's.) The end comes when what was asked before is answered, which the SDK would drop: a
+// client may be a file.
+func (s *server) passMessages(to *io.PipeWriter, hangUp func()) {
+	lines, hasBegun := bufio.NewReader(os.Stdin), false
+	for {
+		line, end := lines.ReadBytes('\n')
+		m, err := jsonrpc.DecodeMessage(line)
+		if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() && r.Method != "subscriptions/listen" { // never answered
+			s.calls.Store(r.ID, true)
+		}
+		switch text := bytes.TrimSpace(line); {
+		case len(text) == 0:
+		case err == nil || !hasBegun:
+			hasBegun = true
+			to.Write(line)
+		case json.Valid(text):
+			fmt.Printf(refusal, jsonrpc.CodeInvalidRequest, "Invalid Request")
+		default:
+			fmt.Printf(refusal, jsonrpc.CodeParseError, "Parse error")
+		}
+		if end != nil {
+			hangUp()
+			for s.isAsked() {
+				time.Sleep(5 * time.Millisecond)
+			}
+			to.CloseWithError(end)
+			return
+		}
+	}
+}
+
+const refusal = `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}` + "\n"
+
+// isAsked reports whether there is a call without an answer.
+func (s *server) isAsked() (isSo bool) {
+	s.calls.Range(func(_, _ any) bool { isSo = true; return false })
+	return isSo
 }
 
 const instructions = `Mail between coding agents and the people they work with.
@@ -105,19 +150,19 @@ const patience = 1800 * time.Millisecond
 
 // Write writes a line of the protocol, and has the messages in it marked as read.
 func (s *server) Write(line []byte) (int, error) {
-	reads := s.confirmedBy(line)
-	if len(reads) == 0 {
-		return s.stdout.Write(line)
+	m, _ := jsonrpc.DecodeMessage(line)
+	if r, ok := m.(*jsonrpc.Response); ok {
+		defer s.calls.Delete(r.ID)
 	}
-	if _, err := output.Show(s.running, s.stdout, patience, [][]byte{line}); err != nil {
-		for _, p := range reads {
-			p.end(nil)
-		}
+	p := s.confirmedBy(line)
+	if p == nil {
+		return os.Stdout.Write(line)
+	}
+	if _, err := output.Show(s.running, os.Stdout, patience, [][]byte{line}); err != nil {
+		p.end(nil)
 		return 0, err
 	}
-	for _, p := range reads {
-		s.confirming.Go(p.confirm)
-	}
+	s.confirming.Go(p.confirm)
 	return len(line), nil
 }
 

@@ -114,11 +114,10 @@ func (s *server) wait(ctx context.Context, c call) (answer, error) {
 
 // report tells a client that wants to know that its call still waits.
 func report(ctx context.Context, c call) {
-	token := c.Params.GetProgressToken()
-	for began, tick := time.Now(), time.Tick(reportEvery); token != nil; {
+	token, tick := c.Params.GetProgressToken(), time.Tick(reportEvery)
+	for waited := reportEvery; token != nil; waited += reportEvery {
 		select {
 		case <-tick:
-			waited := time.Since(began).Round(time.Second)
 			c.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: waited.Seconds(), Message: "waited " + waited.String()})
 		case <-ctx.Done():
 			return

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,36 +16,21 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Actions return what is to be said of it. Their errors have a hint: see Explain.
-
-// Explain is an error of an action with its hint, and with its code as the command line has it.
-func (r *Room) Explain(err error) *command.Error { return r.scope.Explain(err) }
+// Actions return what is to be said of it. Their errors have a hint: Scope.Explain tells it.
 
 // mayAct refuses who only looks, and who may not write as me.
 func (r *Room) mayAct() error {
-	if r.scope.Me == nil {
+	if r.Scope.Me == nil {
 		return command.Usage("nobody has said who you are").WithHint("begin again with --as NAME, or ATM_AGENT")
 	}
-	return r.scope.MayWrite()
+	return r.Scope.MayWrite()
 }
 
-// Approve allows what a question asks: the option, which may be its number, or the one that says so once.
-// What I was not shown I do not allow: the question is of the snapshot.
-func (r *Room) Approve(ctx context.Context, q Question, option string) (string, error) {
-	return r.decide(ctx, q, command.Answer{Option: option})
-}
-
-// Reject refuses it, and tells the asker why, if there is a reason.
-func (r *Room) Reject(ctx context.Context, q Question, reason string) (string, error) {
-	return r.decide(ctx, q, command.Answer{IsDeny: true, Reason: reason})
-}
-
-func (r *Room) decide(ctx context.Context, asked Question, a command.Answer) (string, error) {
-	if err := r.mayAct(); err != nil {
-		return "", err
-	}
-	acting, err := r.scope.Acting()
-	if err != nil {
+// Decide answers a question as `atm approve` and `atm reject` do. What I was not shown I do not allow: the question
+// is of the snapshot.
+func (r *Room) Decide(ctx context.Context, asked Question, a command.Answer) (string, error) {
+	acting, err := r.Scope.Acting()
+	if err := cmp.Or(r.mayAct(), err); err != nil {
 		return "", err
 	}
 	s, _ := r.Snapshot()
@@ -65,37 +51,29 @@ func said(name wire.Name, o control.Outcome) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s (%s)", name, o.Done, o.Detail), " ()")
 }
 
-// Send sends a message to members as `atm send` names them: bob, bob,carol, all.
-func (r *Room) Send(ctx context.Context, to, text string) (string, error) {
-	if err := r.mayAct(); err != nil {
+// Send sends a message to members as `atm send` names them (bob, bob,carol, all), or answers a parent, which is then
+// read, and acknowledged if that was wanted.
+func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (line string, err error) {
+	if err := cmp.Or(r.mayAct(), command.CheckText(text)); err != nil {
 		return "", err
 	}
-	addresses, err := r.scope.Addresses([]string{to})
-	if err != nil {
+	o := &teams.Outgoing{From: r.Scope.Me, Parent: parent, Person: command.Person()}
+	about := text
+	if parent != nil {
+		o.To = teams.ReplyTo(parent, r.Scope.Me.Address(), false)
+		about = string(parent.ID) + text
+	} else if o.To, err = r.Scope.Addresses([]string{to}); err != nil {
 		return "", err
 	}
-	return r.post(ctx, &teams.Outgoing{To: addresses}, text)
-}
-
-// Reply answers a message, which is then read, and acknowledged if that was wanted.
-func (r *Room) Reply(ctx context.Context, parent *wire.Message, text string) (string, error) {
-	if err := r.mayAct(); err != nil {
+	o.Message = &wire.Message{Body: text, Origin: r.Scope.Origin(), SentAt: time.Now().UTC()}
+	if id, ok := r.partial.Load(about); ok && time.Since(id.(wire.ID).Time()) < partialFor {
+		o.Message.ID, o.Given = id.(wire.ID), true
+	}
+	if err := r.Scope.Root.Prepare(o); err != nil {
 		return "", err
 	}
-	return r.post(ctx, &teams.Outgoing{To: teams.ReplyTo(parent, r.scope.Me.Address(), false), Parent: parent}, text)
-}
-
-func (r *Room) post(ctx context.Context, o *teams.Outgoing, text string) (string, error) {
-	if err := command.CheckText(text); err != nil {
-		return "", err
-	}
-	o.From, o.Person = r.scope.Me, command.Person()
-	o.Message = &wire.Message{Body: text, Origin: r.scope.Origin(), SentAt: time.Now().UTC()}
-	if err := r.scope.Root.Prepare(o); err != nil {
-		return "", err
-	}
-	unmarked := r.scope.Root.Deliver(ctx, o)
-	var to []string
+	unmarked := r.Scope.Root.Deliver(ctx, o)
+	var reached []string
 	var errs []error
 	for _, f := range o.Failed {
 		errs = append(errs, f.Err)
@@ -103,15 +81,17 @@ func (r *Room) post(ctx context.Context, o *teams.Outgoing, text string) (string
 	for _, out := range o.Post.Outcomes {
 		a := out.Box.Address()
 		if out.Err != nil {
-			errs = append(errs, fmt.Errorf("not sent to %s: %w", r.scope.Renderer().Who(a), out.Err))
+			errs = append(errs, fmt.Errorf("not sent to %s: %w", r.Scope.Renderer().Who(a), out.Err))
 			continue
 		}
-		_, note := r.scope.Root.Forecast(a, false)
-		to = append(to, fmt.Sprintf("%s (%s)", r.scope.Renderer().Who(a), note))
+		_, note := r.Scope.Root.Forecast(a, false)
+		reached = append(reached, fmt.Sprintf("%s (%s)", r.Scope.Renderer().Who(a), note))
 	}
-	line := ""
-	if len(to) > 0 {
-		line = "sent " + o.Message.ID.Short(6) + " to " + strings.Join(to, ", ")
+	if r.partial.Delete(about); len(errs) > 0 {
+		r.partial.Store(about, o.Message.ID)
+	}
+	if len(reached) > 0 {
+		line = "sent " + o.Message.ID.Short(6) + " to " + strings.Join(reached, ", ")
 	}
 	if unmarked != nil {
 		line += "; " + teams.Unmarked(unmarked)
@@ -128,7 +108,7 @@ func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
 	if it.State == mailbox.Withdrawn {
 		return "", fmt.Errorf("message %s %w", id.Short(6), mailbox.ErrWithdrawn)
 	}
-	a, err := r.scope.Root.Ack(ctx, r.scope.Me, r.scope.Me.Address(), it.Message, "", r.scope.Origin())
+	a, err := r.Scope.Root.Ack(ctx, r.Scope.Me, r.Scope.Me.Address(), it.Message, "", r.Scope.Origin())
 	if err != nil {
 		return "", err
 	}
@@ -140,7 +120,7 @@ func (r *Room) MarkRead(ctx context.Context, id wire.ID) (string, error) {
 	if _, err := r.mine(id); err != nil {
 		return "", err
 	}
-	if err := r.scope.Me.MarkRead(ctx, id); err != nil {
+	if err := r.Scope.Me.MarkRead(ctx, id); err != nil {
 		return "", err
 	}
 	return "read " + id.Short(6), nil
@@ -151,17 +131,15 @@ func (r *Room) mine(id wire.ID) (*mailbox.Item, error) {
 	if err := r.mayAct(); err != nil {
 		return nil, err
 	}
-	return r.scope.Me.Get(id)
+	return r.Scope.Me.Get(id)
 }
 
 // Interrupt breaks off a member's turn.
 func (r *Room) Interrupt(ctx context.Context, name wire.Name) (string, error) {
-	if err := r.mayAct(); err != nil {
+	_, unknown := r.Scope.Member(string(name))
+	if err := cmp.Or(r.mayAct(), unknown); err != nil {
 		return "", err
 	}
-	if _, err := r.scope.Member(string(name)); err != nil {
-		return "", err
-	}
-	o, err := r.scope.Interrupt(ctx, name)
+	o, err := r.Scope.Interrupt(ctx, name)
 	return said(name, o), err
 }

@@ -28,21 +28,21 @@ type look struct {
 
 // one looks at a member. What cannot be read hides nothing else.
 func (l *look) one(ctx context.Context, name wire.Name) {
-	m, err := l.scope.Team.Status(ctx, name)
-	asked, err2 := l.scope.Team.Questions(name)
+	m, err := l.Scope.Team.Status(ctx, name)
+	asked, err2 := l.Scope.Team.Questions(name)
 	if m.Running {
 		m.PresenceAt = nil // it is the moment of the look
 	}
 	l.rows[name] = teams.Row{Member: m, Questions: asked}
 	delete(l.problems, name)
-	if err := cmp.Or(err, teams.Unreadable(l.scope.Team.Box(name), err2)); err != nil {
+	if err := cmp.Or(err, teams.Unreadable(l.Scope.Team.Box(name), err2)); err != nil {
 		l.problems[name] = err.Error()
 	}
 }
 
 // atMail looks at what I have not settled, and at what I have read as well.
 func (l *look) atMail(andRead bool) {
-	me := l.scope.Me
+	me := l.Scope.Me
 	if me == nil {
 		return
 	}
@@ -54,7 +54,7 @@ func (l *look) atMail(andRead bool) {
 }
 
 func (l *look) atDrafts(ctx context.Context) {
-	l.drafts, _ = l.scope.Team.Drafts(ctx) // atm pending says what cannot be read
+	l.drafts, _ = l.Scope.Team.Drafts(ctx) // atm pending says what cannot be read
 }
 
 // await waits until something happens, or until a moment, and looks at whom it happened to.
@@ -79,7 +79,7 @@ func (l *look) await(ctx context.Context, w *watcher.Watcher, until time.Time) e
 	}
 	for name, byEvent := range touched {
 		l.one(ctx, name)
-		if l.scope.Me != nil && name == l.scope.Me.Agent() {
+		if l.Scope.Me != nil && name == l.Scope.Me.Agent() {
 			l.atMail(byEvent)
 		}
 	}
@@ -92,13 +92,13 @@ func (l *look) await(ctx context.Context, w *watcher.Watcher, until time.Time) e
 // snapshot puts together what was seen.
 func (l *look) snapshot() Snapshot {
 	s, _ := l.Snapshot()
-	next := Snapshot{Root: s.Root, Team: s.Team, Me: s.Me, Unread: l.unread, Owed: l.owed, Read: l.read}
+	next := Snapshot{Team: s.Team, Me: s.Me, Unread: l.unread, Owed: l.owed, Read: l.read}
 	add := func(row teams.Row) {
 		if row.Name != "" {
 			next.Members = append(next.Members, row.Member)
 		}
 		for _, q := range row.Questions {
-			isMine := s.Me != "" && q.ID != "" && l.scope.MayAnswer(q) == nil
+			isMine := s.Me != "" && q.ID != "" && l.Scope.MayAnswer(q) == nil
 			next.Waiting = append(next.Waiting, Question{q, isMine})
 		}
 	}

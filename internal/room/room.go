@@ -23,33 +23,36 @@ import (
 )
 
 const (
-	lookEvery = 3 * time.Second       // a lock that a killed runner leaves, and the clock, write no event
-	settle    = 20 * time.Millisecond // from the first thing that is new to the look: more comes with it
-	keepRead  = 1000                  // messages that I have read: the days of at least so many are listed
+	lookEvery  = 3 * time.Second       // a lock that a killed runner leaves, and the clock, write no event
+	settle     = 20 * time.Millisecond // from the first thing that is new to the look: more comes with it
+	partialFor = 10 * time.Minute      // so long what reached some only is sent again under its id: to nobody twice
+	keepRead   = 1000                  // messages that I have read: the days of at least so many are listed
 )
 
 // A Room is a team that is looked at. Its methods may be called by several goroutines at once.
 type Room struct {
-	scope *command.Scope
+	Scope *command.Scope
+
+	partial sync.Map // ids of what reached some only, by what it says
 
 	mu    sync.Mutex
 	now   *Snapshot
-	newer chan struct{} // closed when now is replaced
+	newer chan struct{}           // closed when now is replaced
+	asked map[wire.Name]time.Time // when a screen that is followed was last asked for
 }
 
 // Open makes a room of a team, as me if the scope says who that is. Run fills it.
 func Open(s *command.Scope) *Room {
-	first := &Snapshot{Root: s.Root.Path, Team: s.Team.Name}
+	first := &Snapshot{Team: s.Team.Name, Screens: map[wire.Name]*Screen{}}
 	if s.Me != nil {
 		first.Me = s.Me.Agent()
 	}
-	return &Room{scope: s, now: first, newer: make(chan struct{})}
+	return &Room{Scope: s, now: first, newer: make(chan struct{}), asked: map[wire.Name]time.Time{}}
 }
 
 // Snapshot is how the team is. It is not changed any more.
 type Snapshot struct {
-	Version int // counts from 1; 0: nothing was looked at yet
-	Root    string
+	Version int // of all but the screens: 0: nothing was looked at yet; 1: not at drafts
 	Team    wire.Name
 	Me      wire.Name // "": nobody, to look only
 
@@ -60,6 +63,8 @@ type Snapshot struct {
 	Unread, Owed, Read []wire.ID
 
 	Problem string // what cannot be read; "": nothing
+
+	Screens map[wire.Name]*Screen // that are followed, as far as they are known: see Room.Screen
 }
 
 // Question is what a member asks.
@@ -89,16 +94,33 @@ func (r *Room) Snapshot() (*Snapshot, <-chan struct{}) {
 	return r.now, r.newer
 }
 
-// publish replaces the snapshot, unless all is as it was.
+// Wait is the newest snapshot once it is as wanted, or ctx has ended.
+func (r *Room) Wait(ctx context.Context, isSo func(*Snapshot) bool) *Snapshot {
+	for {
+		s, newer := r.Snapshot()
+		if isSo(s) || ctx.Err() != nil {
+			return s
+		}
+		select {
+		case <-newer:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// publish replaces the snapshot by what was seen, unless all is as it was.
 func (r *Room) publish(s Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Version = r.now.Version
-	if s.Version > 0 && reflect.DeepEqual(s, *r.now) {
-		return
+	s.Version, s.Screens = r.now.Version, r.now.Screens
+	if s.Version < 2 || !reflect.DeepEqual(s, *r.now) {
+		s.Version++
+		r.replace(&s)
 	}
-	s.Version++
-	r.now = &s
+}
+
+func (r *Room) replace(s *Snapshot) {
+	r.now = s
 	close(r.newer)
 	r.newer = make(chan struct{})
 }
@@ -115,7 +137,7 @@ func (r *Room) Run(ctx context.Context) error {
 
 // follow follows the members that there are, and returns when there are others.
 func (r *Room) follow(ctx context.Context) error {
-	boxes, err := r.scope.Team.Boxes()
+	boxes, err := r.Scope.Team.Boxes()
 	if err != nil {
 		return err
 	}
@@ -128,8 +150,8 @@ func (r *Room) follow(ctx context.Context) error {
 	l.atMail(true)
 	for next, isFirst := (time.Time{}), true; ; isFirst = false {
 		if !time.Now().Before(next) {
-			names, err := r.scope.Team.Agents()
-			err = errors.Join(err, r.scope.Root.Lost())
+			names, err := r.Scope.Team.Agents()
+			err = errors.Join(err, r.Scope.Root.Lost())
 			isSame := slices.EqualFunc(boxes, names, func(b *mailbox.Box, n wire.Name) bool { return b.Agent() == n })
 			if err != nil || !isSame {
 				return err
@@ -138,7 +160,7 @@ func (r *Room) follow(ctx context.Context) error {
 			for _, name := range names {
 				l.one(ctx, name)
 			}
-			l.remote, _ = r.scope.Team.RemoteMembers() // atm team says what cannot be read
+			l.remote, _ = r.Scope.Team.RemoteMembers() // atm team says what cannot be read
 		}
 		r.publish(l.snapshot())
 		if isFirst { // a tenth of a second for a large team, which its members do not wait for

@@ -38,7 +38,7 @@ const lockTimeout = 5 * time.Second
 
 // Main is the program: it returns its exit code.
 func Main(version string, words []string) int {
-	version = runspec.Version(version)
+	version = command.Version(version)
 	if len(words) == 1 && words[0] == "version" {
 		fmt.Println("atm-runner " + version)
 		return command.ExitDone
@@ -170,6 +170,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		},
 		Answered: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
 		Overdue:  func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
+		Runs:     team.Runs,
 	}
 	if d, ok := driver.Named(spec.Driver); ok { // else by the command, until the screen shows another
 		o.Driver = d

@@ -4,8 +4,6 @@
 package runspec
 
 import (
-	"runtime/debug"
-
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
@@ -46,14 +44,4 @@ type Report struct {
 	Loop  bool           `json:"loop,omitempty"`  // it ended again and again
 	Tail  []string       `json:"tail,omitempty"`  // its screen's last lines
 	Error *command.Error `json:"error,omitempty"`
-}
-
-// Version is a program's version: what the linker was told or, of one that `go install` has built, its
-// module's.
-func Version(linked string) string {
-	info, ok := debug.ReadBuildInfo()
-	if linked != "dev" || !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return linked
-	}
-	return info.Main.Version
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -65,7 +66,7 @@ func (a *acpAgent) NewSession(_ context.Context, p acp.NewSessionRequest) (r acp
 	if os.Getenv("ACP_AUTH") != "" && a.signed == "" {
 		return r, acp.NewAuthRequired(nil)
 	}
-	a.about = fmt.Sprint(p.Meta)
+	a.about = fmt.Sprint(p.Meta, " in ", path.Base(p.Cwd))
 	r.SessionId = acp.SessionId(fmt.Sprint("sess-", os.Getpid()))
 	r.Models = &acp.SessionModelState{CurrentModelId: "small", AvailableModels: []acp.ModelInfo{{ModelId: "small", Name: "small"}, {ModelId: "large", Name: "large"}}}
 	return r, nil
@@ -110,7 +111,8 @@ func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.Promp
 		case b.Text != nil:
 			prompt += b.Text.Text
 		case b.Resource != nil:
-			parts += " text " + b.Resource.Resource.TextResourceContents.Text
+			text := b.Resource.Resource.TextResourceContents
+			parts += " " + path.Base(strings.ReplaceAll(text.Uri, "#", "/")) + " text " + text.Text
 		case b.Image != nil:
 			parts += " image " + b.Image.MimeType
 		case b.ResourceLink != nil:

@@ -18,7 +18,6 @@ type agent struct {
 	*face
 	log      journal
 	events   chan func()
-	restore  func() // of the terminal
 	cwd, dir string
 
 	cols, rows int
@@ -33,7 +32,7 @@ type agent struct {
 	keys     keys
 	reads    int
 	lastText time.Time
-	lastKey  map[string]time.Time // when keys that want a second time came
+	lastEsc  time.Time // of an agent that wants a second one
 
 	draft  string
 	pastes map[string]string // what stands for a paste in the draft, and the paste
@@ -42,13 +41,7 @@ type agent struct {
 	queue  []string
 	turn   *turn
 	dialog *dialog
-	exit   *exit
-}
-
-// exit is how the program ends: with a code, or of a signal and the terminal left as it is.
-type exit struct {
-	code   int
-	signal string
+	exit   *int // the code with which it ends
 }
 
 // run acts until it is left. The error says why it could not.
@@ -69,12 +62,14 @@ func run(o Options) (int, error) {
 	time.Sleep(o.StartDelay)
 	a := &agent{
 		o: o, face: f, log: log, events: make(chan func()), cwd: cwd, dir: filepath.Base(cwd),
-		lastKey: map[string]time.Time{}, pastes: map[string]string{},
+		pastes: map[string]string{},
 	}
-	if a.restore, a.cols, a.rows, err = openTerminal(); err != nil {
+	restore, cols, rows, err := openTerminal()
+	if err != nil {
 		return 2, err
 	}
-	defer a.restore()
+	defer restore()
+	a.cols, a.rows = cols, rows
 	a.listen()
 	go a.read()
 	go func() {
@@ -82,21 +77,26 @@ func run(o Options) (int, error) {
 			a.events <- func() { a.spin++ }
 		}
 	}()
-	a.after(5*time.Minute, func() { a.leave(exit{code: 98}) })
+	a.after(5*time.Minute, func() { a.leave(98) })
 	a.open()
 	for a.exit == nil {
 		a.paint()
 		(<-a.events)()
 	}
-	return a.end()
+	a.log.add(Entry{Event: Exited, Code: *a.exit})
+	if !a.isFull {
+		fmt.Printf("\x1b[%dB\r\n", max(len(a.screen.drawn.lines)-a.screen.drawn.y, 1))
+	}
+	os.Stdout.WriteString(bye)
+	return *a.exit, nil
 }
 
 // after has the loop run f in a while.
 func (a *agent) after(d time.Duration, f func()) { time.AfterFunc(d, func() { a.events <- f }) }
 
-func (a *agent) leave(e exit) {
+func (a *agent) leave(code int) {
 	if a.exit == nil {
-		a.exit = &e
+		a.exit = &code
 	}
 }
 
@@ -119,9 +119,7 @@ func (a *agent) open() {
 	if a.o.Daemon {
 		a.leaveOrphan(time.Minute)
 	}
-	if a.bannerFirst || !a.o.Trust {
-		a.tell(a.banner, "")
-	}
+	a.tell(a.banner, "")
 	if a.o.Trust {
 		a.askTrust(a.home)
 	} else {
@@ -133,7 +131,7 @@ func (a *agent) open() {
 func (a *agent) askTrust(then func()) {
 	a.show(&dialog{prompt: a.trust, kind: "trust", about: a.cwd, then: func(o option) {
 		if o.denies() {
-			a.leave(exit{code: 1})
+			a.leave(1)
 			return
 		}
 		then()
@@ -186,21 +184,8 @@ func (a *agent) resized(cols, rows int) {
 	a.screen.clear()
 }
 
-// remark shows a hint in the footer for a while.
-func (a *agent) remark(hint string, lasting time.Duration) {
-	a.hint = hint
-	a.after(lasting, func() { a.hint = "" })
-}
-
-// isTwice says whether a key was pressed before within so long.
-func (a *agent) isTwice(key string, within time.Duration) bool {
-	last := a.lastKey[key]
-	a.lastKey[key] = time.Now()
-	return time.Since(last) < within
-}
-
-// read brings what the terminal sends to the loop, until the terminal is gone or it is told to be
-// deaf.
+// read brings what the terminal sends to the loop, until the terminal is gone. It may be told to be
+// deaf for a while.
 func (a *agent) read() {
 	buf := make([]byte, 64<<10)
 	left := a.o.Deaf
@@ -215,31 +200,22 @@ func (a *agent) read() {
 			a.events <- func() { a.received(p) }
 		}
 		if err != nil || n == 0 {
-			a.events <- a.hungUp
+			if !a.o.ignores("HUP") { // else it lives on without its terminal
+				a.events <- func() { a.leave(129) }
+			}
 			return
 		}
-		if left == 0 {
-			continue
-		}
-		if left -= n; left == 0 {
-			if a.o.DeafFor == 0 {
-				return
+		if left > 0 {
+			if left -= n; left == 0 {
+				time.Sleep(a.o.DeafFor)
 			}
-			time.Sleep(a.o.DeafFor)
 		}
-	}
-}
-
-// hungUp is the end of input: the terminal is gone. A program that ignores HUP lives on.
-func (a *agent) hungUp() {
-	if !a.o.ignores("HUP") {
-		a.leave(exit{code: 129})
 	}
 }
 
 // received is what one read brought. An ESC may be the beginning of something for 25 ms.
 func (a *agent) received(p []byte) {
-	a.log.add(Entry{Event: Input, Bytes: p})
+	a.log.add(Entry{Event: Input, Text: strconv.QuoteToGraphic(string(p))})
 	a.keys.rest = append(a.keys.rest, p...)
 	a.press()
 	a.reads++
@@ -278,12 +254,6 @@ func (a *agent) keyed(k key) {
 		a.backspace()
 	case "ctrl-u": // to the beginning of the line: a draft of many lines survives one
 		a.draft = a.draft[:strings.LastIndexByte(a.draft, '\n')+1]
-	case "ctrl-c":
-		a.controlC()
-	case "ctrl-d":
-		if a.draft == "" && a.turn == nil {
-			a.leave(exit{})
-		}
 	}
 }
 
@@ -356,27 +326,13 @@ func (a *agent) escape() {
 	if a.turn == nil {
 		return
 	}
-	if a.escapes > 1 && !a.isTwice("esc", 5*time.Second) {
-		a.remark(a.again, 5*time.Second)
+	if a.again != "" && time.Since(a.lastEsc) > 5*time.Second {
+		a.lastEsc, a.hint = time.Now(), a.again
+		a.after(5*time.Second, func() { a.hint = "" })
 		return
 	}
-	delete(a.lastKey, "esc")
-	a.hint = ""
+	a.lastEsc, a.hint = time.Time{}, ""
 	a.interrupt()
-}
-
-// controlC is the key; what `kill -INT` does is another matter.
-func (a *agent) controlC() {
-	switch {
-	case a.turn != nil && !a.ctrlCExits:
-		a.interrupt()
-	case a.turn == nil && a.draft != "":
-		a.takeDraft()
-	case a.ctrlCExits || a.isTwice("ctrl-c", 2*time.Second):
-		a.leave(exit{})
-	default:
-		a.remark("Press Ctrl+C again to exit.", 2*time.Second)
-	}
 }
 
 // dialog stands in place of the box until it is answered.
@@ -437,7 +393,7 @@ func (a *agent) inDialog(k key) {
 func (a *agent) pressed(d *dialog, name string) {
 	for i, o := range d.options {
 		isChosen := slices.Contains(strings.Fields(o.keys), name)
-		if isChosen || name == "enter" && i == d.selected || name == "ctrl-c" && o.denies() {
+		if isChosen || name == "enter" && i == d.selected {
 			a.dialog = nil
 			a.log.add(Entry{Event: Answered, Kind: d.kind, Option: o.id, Text: d.about})
 			d.then(o)

@@ -18,12 +18,9 @@ type face struct {
 	pasteLines   int           // so many line breaks, or
 	pasteChars   int           // more characters than this make it long
 	steers       bool          // Return during a turn goes into the turn; else it waits
-	escapes      int           // so many interrupt
-	again        string        // what the foot says after the first of them
-	ctrlCExits   bool          // at once; else it asks again
+	again        string        // what the foot says after an Escape; "": one interrupts
 	restores     bool          // a prompt that was interrupted before any answer, and what waited, comes back
 	digitsSelect bool          // a digit only selects in its dialogs
-	bannerFirst  bool          // before it asks for trust
 
 	idle, busy, asks string // titles
 	selector         string // before the option that Return would choose
@@ -32,9 +29,9 @@ type face struct {
 
 	banner, asked, answer, ran, failed, stopped, denied, ended []string // in the transcript
 
-	// Below the transcript: a tool that runs and one that waits for its permission, a turn, a message
-	// that waits, and the box.
-	running, waiting, working, retrying, queued, box []string
+	// Below the transcript: a tool that waits for its permission, a turn, a message that waits, and the
+	// box.
+	waiting, working, queued, box []string
 
 	permission, question, trust prompt
 }
@@ -59,23 +56,21 @@ const (
 var faces = map[string]*face{
 	"claude": { // Claude Code 2.1.197
 		pasted: "[Pasted text #{n} +{lines} lines]", pasteLines: 3, pasteChars: 800,
-		escapes: 1, restores: true,
-		idle: "✳ Claude Code", busy: "{braille} Claude Code", asks: "✳ Claude Code", // it looks idle in a dialog
+		restores: true,
+		idle:     "✳ Claude Code", busy: "{braille} Claude Code", asks: "✳ Claude Code", // it looks idle in a dialog
 		selector: "❯ ", foot: "? for shortcuts · ← for agents", busyFoot: "esc to interrupt · ← for agents",
-		banner:   []string{"✻ Claude Code v2.1.197", "  {cwd}", ""},
-		asked:    []string{"", "❯ {text}"},
-		answer:   []string{"", "● {text}"},
-		ran:      []string{"", "● Bash({text})", "  ⎿  (No output)"},
-		failed:   []string{"", "● API Error: Unable to connect to API (ConnectionRefused)"},
-		stopped:  []string{"  ⎿  Interrupted · What should Claude do instead?"},
-		denied:   []string{"", "● Bash({text})", "  ⎿  Interrupted · What should Claude do instead?"},
-		ended:    []string{"", "✻ Crunched for {took}"},
-		running:  []string{"", "● Bash({text})", "  ⎿  Running…"},
-		waiting:  []string{"", "● Bash({text})", "  ⎿  Waiting…"},
-		working:  []string{"", "{star} Brewing… ({took} · ↓ 25 tokens)"},
-		retrying: []string{"", "{star} Unable to connect to API (ConnectionRefused) · Retrying in 4s · attempt 1/10"},
-		queued:   []string{"  ❯ {text}"},
-		box:      []string{"", "{─}", "❯ {draft}", "{─}", "  {foot}"},
+		banner:  []string{"✻ Claude Code v2.1.197", "  {cwd}", ""},
+		asked:   []string{"", "❯ {text}"},
+		answer:  []string{"", "● {text}"},
+		ran:     []string{"", "● Bash({text})", "  ⎿  (No output)"},
+		failed:  []string{"", "● API Error: Unable to connect to API (ConnectionRefused)"},
+		stopped: []string{"  ⎿  Interrupted · What should Claude do instead?"},
+		denied:  []string{"", "● Bash({text})", "  ⎿  Interrupted · What should Claude do instead?"},
+		ended:   []string{"", "✻ Crunched for {took}"},
+		waiting: []string{"", "● Bash({text})", "  ⎿  Waiting…"},
+		working: []string{"", "{star} Brewing… ({took} · ↓ 25 tokens)"},
+		queued:  []string{"  ❯ {text}"},
+		box:     []string{"", "{─}", "❯ {draft}", "{─}", "  {foot}"},
 		permission: prompt{
 			[]string{"", "{─}", " Bash command", "", "   {text}", "", " Do you want to proceed?", " {list}", "", " Esc to cancel · Tab to amend · ctrl+e to explain"},
 			[]option{{"yes", "Yes", "1 y"}, {"always", "Yes, and always allow access to {dir}/ from this project", "2"}, {"no", "No", "3 esc n"}},
@@ -93,22 +88,20 @@ var faces = map[string]*face{
 	"codex": { // Codex 0.169.0
 		isFull: true, swallow: 50 * time.Millisecond,
 		pasted: "[Pasted Content {chars} chars]", pasteLines: 1 << 30, pasteChars: 1000,
-		steers: true, escapes: 1, ctrlCExits: true,
-		idle: "{dir}", busy: "{braille} {dir}", asks: "[ ! ] Action Required | {dir}",
+		steers: true,
+		idle:   "{dir}", busy: "{braille} {dir}", asks: "[ ! ] Action Required | {dir}",
 		selector: "› ", placeholder: "Ask Codex to do anything", foot: "← for agents · ? for shortcuts",
-		banner:   []string{"", "  >_ OpenAI Codex (v0.169.0)", "     {cwd}", ""},
-		asked:    []string{"", "› {text}", ""},
-		answer:   []string{"", "• {text}"},
-		ran:      []string{"", "• Ran {text}", "  └ (no output)"},
-		failed:   []string{"", "■ unexpected status 500 Internal Server Error"},
-		stopped:  []string{"", "■ Conversation interrupted - use /feedback if something went wrong"},
-		denied:   []string{"", "✗ You canceled the request to run {text}", "", "■ Conversation interrupted - tell the model what to do differently."},
-		ended:    []string{"", "  Worked for {took} • 06:55"},
-		running:  []string{"", "• Running {text}", ""},
-		waiting:  []string{"", "• Running {text}", ""},
-		working:  []string{"• Working ({took} • esc to interrupt)"},
-		retrying: []string{"• Reconnecting... 1/5 ({took} • esc to interrupt)"},
-		box:      []string{"", "› {draft}", "", "  fake-model default · {cwd}", "  {foot}"},
+		banner:  []string{"", "  >_ OpenAI Codex (v0.169.0)", "     {cwd}", ""},
+		asked:   []string{"", "› {text}", ""},
+		answer:  []string{"", "• {text}"},
+		ran:     []string{"", "• Ran {text}", "  └ (no output)"},
+		failed:  []string{"", "■ unexpected status 500 Internal Server Error"},
+		stopped: []string{"", "■ Conversation interrupted - use /feedback if something went wrong"},
+		denied:  []string{"", "✗ You canceled the request to run {text}", "", "■ Conversation interrupted - tell the model what to do differently."},
+		ended:   []string{"", "  Worked for {took} • 06:55"},
+		waiting: []string{"", "• Running {text}", ""},
+		working: []string{"• Working ({took} • esc to interrupt)"},
+		box:     []string{"", "› {draft}", "", "  fake-model default · {cwd}", "  {foot}"},
 		permission: prompt{
 			[]string{"", "  Would you like to run the following command?", "", "  Reason: Need to make a file", "", "  $ {text}", "", "{list}", "", "  Press enter to confirm or esc to cancel"},
 			[]option{{"yes", "Yes, proceed (y)", "y 1"}, {"always", "Yes, and don't ask again for commands that start with `{text}` (p)", "p 2"}, {"no", "No, and tell Codex what to do differently (esc)", "esc n 3"}},
@@ -124,21 +117,19 @@ var faces = map[string]*face{
 	},
 
 	"gemini": { // Gemini CLI 0.61.0
-		swallow: 50 * time.Millisecond, escapes: 1, digitsSelect: true, bannerFirst: true,
+		swallow: 50 * time.Millisecond, digitsSelect: true,
 		idle: "◇  Ready ({dir})", busy: "✦  Working… ({dir})", asks: "✋  Action Required ({dir})",
 		selector: "● ", placeholder: "  Type your message or @path/to/file", foot: "? for shortcuts",
-		banner:   []string{"", " ▝▜▄     Gemini CLI v0.61.0", "", "Tips for getting started:", "/help for more information"},
-		asked:    []string{"{▄}", " > {text}", "{▀}"},
-		answer:   []string{"", "✦ {text}"},
-		ran:      []string{"╭{─}", "│ ✓  Shell {text}", "╰{─}"},
-		failed:   []string{"", "✕ [API Error: got status: UNAVAILABLE]"},
-		stopped:  []string{"", "ℹ Request cancelled."},
-		denied:   []string{"╭{─}", "│ -  Shell {text}", "╰{─}", "", "ℹ Request cancelled."},
-		running:  []string{"╭{─}", "│ ⊷  Shell {text}", "╰{─}"},
-		working:  []string{"", " {braille} Thinking... (esc to cancel, {took})"},
-		retrying: []string{"", " {braille} Trying to reach the model (Attempt 1/10) (esc to cancel, {took})"},
-		queued:   []string{"", "  Queued (press ↑ to edit):", "    {text}"},
-		box:      []string{"", "  {foot}", "{▄}", " > {draft}", "{▀}", " workspace (/directory)", " {cwd}"},
+		banner:  []string{"", " ▝▜▄     Gemini CLI v0.61.0", "", "Tips for getting started:", "/help for more information"},
+		asked:   []string{"{▄}", " > {text}", "{▀}"},
+		answer:  []string{"", "✦ {text}"},
+		ran:     []string{"╭{─}", "│ ✓  Shell {text}", "╰{─}"},
+		failed:  []string{"", "✕ [API Error: got status: UNAVAILABLE]"},
+		stopped: []string{"", "ℹ Request cancelled."},
+		denied:  []string{"╭{─}", "│ -  Shell {text}", "╰{─}", "", "ℹ Request cancelled."},
+		working: []string{"", " {braille} Thinking... (esc to cancel, {took})"},
+		queued:  []string{"", "  Queued (press ↑ to edit):", "    {text}"},
+		box:     []string{"", "  {foot}", "{▄}", " > {draft}", "{▀}", " workspace (/directory)", " {cwd}"},
 		permission: prompt{
 			[]string{"", "╭{─}", "│ ? Shell  {text}", "│ ╭{─}", "│ │ {text}", "│ ╰{─}", "│ Allow execution of [Shell]?", "│", "│ {list}", "╰{─}"},
 			[]option{{"yes", "Allow once", ""}, {"always", "Allow for this session", ""}, {"no", "No, suggest changes (esc)", "esc"}},
@@ -155,22 +146,20 @@ var faces = map[string]*face{
 
 	"opencode": { // opencode 1.18.33
 		isFull: true, pasted: "[Pasted ~{lines} lines]", pasteLines: 3, pasteChars: 150,
-		escapes: 2, again: "⬝⬝■■  esc again to interrupt", ctrlCExits: true,
-		idle: "OpenCode", busy: "OpenCode", asks: "OpenCode", // its title says nothing
+		again: "⬝⬝■■  esc again to interrupt",
+		idle:  "OpenCode", busy: "OpenCode", asks: "OpenCode", // its title says nothing
 		placeholder: `Ask anything… "Fix broken tests"`, foot: "tab agents  ctrl+p commands", busyFoot: "■■⬝⬝  esc interrupt",
-		asked:    []string{"", "  ┃", "  ┃  {text}", "  ┃"},
-		answer:   []string{"", "     {text}"},
-		ran:      []string{"", "     $ {text}"},
-		failed:   []string{"", "  ┃  Internal Server Error"},
-		stopped:  []string{"", "     ▣  Build · Fake · interrupted"},
-		denied:   []string{"", "     $ {text}", "", "     ▣  Build · Fake · {took}"},
-		ended:    []string{"", "     ▣  Build · Fake · {took}"},
-		running:  []string{"", "  ┃", "  ┃  {braille} {text}", "  ┃"},
-		waiting:  []string{"", "     $ {text}"},
-		working:  []string{"", "     ▣  Build · Fake"},
-		retrying: []string{"", "     overloaded [retrying in 4s attempt #1]"},
-		queued:   []string{"", "  ┃", "  ┃  {text}", "  ┃   QUEUED"},
-		box:      []string{"", "  ┃", "  ┃  {draft}", "  ┃", "  ┃  Build · Fake", "  ╹{▀}", "   {foot}"},
+		asked:   []string{"", "  ┃", "  ┃  {text}", "  ┃"},
+		answer:  []string{"", "     {text}"},
+		ran:     []string{"", "     $ {text}"},
+		failed:  []string{"", "  ┃  Internal Server Error"},
+		stopped: []string{"", "     ▣  Build · Fake · interrupted"},
+		denied:  []string{"", "     $ {text}", "", "     ▣  Build · Fake · {took}"},
+		ended:   []string{"", "     ▣  Build · Fake · {took}"},
+		waiting: []string{"", "     $ {text}"},
+		working: []string{"", "     ▣  Build · Fake"},
+		queued:  []string{"", "  ┃", "  ┃  {text}", "  ┃   QUEUED"},
+		box:     []string{"", "  ┃", "  ┃  {draft}", "  ┃", "  ┃  Build · Fake", "  ╹{▀}", "   {foot}"},
 		permission: prompt{
 			[]string{"", "  ┃", "  ┃  △ Permission required", "  ┃    # Shell command", "  ┃", "  ┃  $ {text}", "  ┃", "  ┃  {buttons}  ⇆ select  enter confirm", "  ┃", ""},
 			[]option{{"yes", "Allow once", ""}, {"always", "Allow always", ""}, {"no", "Reject", "esc"}},
@@ -283,20 +272,12 @@ func (a *agent) frame() (f frame) {
 	t := a.turn
 	add := func(rows []string, text string) { low = append(low, a.draw(block{rows, text, t.took()})...) }
 	if t != nil && t.tool != "" {
-		rows := a.running
-		if a.dialog != nil {
-			rows = a.waiting
-		}
-		add(rows, t.tool)
+		add(a.waiting, t.tool)
 	}
 	if a.dialog != nil {
 		add(a.dialog.rows, a.dialog.about)
 	} else {
-		switch {
-		case t == nil:
-		case t.isRetrying:
-			add(a.retrying, "")
-		case !a.isFull || t.saying == "": // Codex has no busy line while it answers
+		if t != nil && (!a.isFull || t.saying == "") { // Codex has no busy line while it answers
 			add(a.working, "")
 		}
 		for _, q := range a.queue {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"time"
 )
 
@@ -16,7 +15,7 @@ import (
 const (
 	Started     = "start"      // Text: the profile
 	Ready       = "ready"      // the prompt is drawn
-	Input       = "input"      // Bytes came, Text is the same to look at
+	Input       = "input"      // bytes came; Text: they, quoted
 	Typed       = "typed"      // Text was typed or, Kind paste, pasted into the draft
 	Swallowed   = "swallowed"  // Return became a line break
 	Submitted   = "submit"     // Text became a prompt
@@ -28,7 +27,7 @@ const (
 	Answered    = "answer"     // Kind as of the dialog, Option: the chosen one's id, Text: what was asked about
 	Orphaned    = "orphan"     // Code: the process left behind
 	Signalled   = "signal"     // Text: its name
-	Exited      = "exit"       // Code; Text: the signal it dies of, if it does
+	Exited      = "exit"       // Code
 )
 
 // Entry is a line of the log.
@@ -39,7 +38,6 @@ type Entry struct {
 	Kind   string    `json:"kind,omitempty"`
 	Option string    `json:"option,omitempty"`
 	Text   string    `json:"text,omitempty"`
-	Bytes  []byte    `json:"bytes,omitempty"`
 	Code   int       `json:"code,omitempty"`
 }
 
@@ -61,9 +59,6 @@ func (j journal) add(e Entry) {
 		return
 	}
 	e.At, e.PID = time.Now(), os.Getpid()
-	if e.Bytes != nil {
-		e.Text = strconv.QuoteToGraphic(string(e.Bytes))
-	}
 	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = j.file.Write(append(line, '\n'))

@@ -49,27 +49,12 @@ func (a *agent) signalled(sig os.Signal) {
 	name := signalNames[sig]
 	a.log.add(Entry{Event: Signalled, Text: name})
 	if !a.o.ignores(name) {
-		a.leave(exit{code: 128 + int(sig.(syscall.Signal))})
+		a.leave(128 + int(sig.(syscall.Signal)))
 	}
 }
 
-// end is the way out of the program. A shell dies of the signal in its place: Go's runtime makes an
-// exit code of some.
-func (a *agent) end() (int, error) {
-	e := *a.exit
-	a.log.add(Entry{Event: Exited, Code: e.code, Text: e.signal})
-	if e.signal == "" {
-		if !a.isFull {
-			fmt.Printf("\x1b[%dB\r\n", max(len(a.screen.drawn.lines)-a.screen.drawn.y, 1))
-		}
-		os.Stdout.WriteString(bye)
-		a.restore()
-		return e.code, nil
-	}
-	signal.Reset()
-	err := syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + e.signal + " $$"}, os.Environ())
-	return 2, fmt.Errorf("die of %s: %w", e.signal, err)
-}
+// crash ends the program as nothing that it does itself would.
+func crash() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 
 // orphanEnv makes a process the one that is left behind: its value is for how long.
 const orphanEnv = "FAKEAGENT_ORPHAN"

@@ -7,25 +7,25 @@
 //
 //	THINK d       is silent for d (200ms, 1.5s; a bare number is seconds)
 //	STREAM d      writes words for d
-//	TOOL d [cmd]  runs a tool for d, without asking
 //	CONFIRM cmd   asks before it runs cmd (up to the next word, or in [brackets])
 //	QUESTION      asks its user something that is no permission
-//	QUOTE         answers with a picture of a dialog
 //	ECHO          answers with the submitted text in [[ ]]
 //	SAY text      answers with the rest of the line, up to the next word
 //	LEAVE-ORPHAN d  leaves a process in a session of its own that ignores HUP and TERM for d
 //	EXIT n        leaves with code n
-//	CRASH sig     dies of that signal, the terminal left as it is
+//	CRASH         is killed, the terminal left as it is
 //
 // Without a word that answers, the answer is "Pong from the fake model.". With Options.Model a
 // command plays the model: what is submitted is its stdin, and what it prints is said, or acted if
-// there are such words in it. One that fails is an API that fails.
+// there are such words in it.
 //
-// The log is the witness: every byte that came, and each submit, dialog, answer and interrupt, as
-// one JSON object a line (Entry).
+// The log is the witness: all that came, and each submit, dialog, answer and interrupt, as one JSON
+// object a line (Entry).
 package testagent
 
 import (
+	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -33,23 +33,22 @@ import (
 	"time"
 )
 
-// Options say what kind of program it is; each is a flag too. The zero value is Claude Code at its
-// best behaviour.
+// Options say what kind of program it is. The zero value is Claude Code at its best behaviour.
 type Options struct {
-	Profile string // claude, codex, gemini, opencode
-	Log     string // file to which the log is appended
-	Model   string // command that plays the model
-	Trap    string // signals that it ignores: HUP,TERM
-
+	// These are flags too.
+	Profile    string        // claude, codex, gemini, opencode
+	Log        string        // file to which the log is appended
+	Model      string        // command that plays the model
+	Trap       string        // signals that it ignores: HUP,TERM
 	StartDelay time.Duration // the terminal is left as it was found so long
 	Trust      bool          // asks for trust before anything else
-	TrustLate  time.Duration // asks for trust so long after the prompt was drawn
-	Junk       string        // stands in the draft from the start
 	Daemon     bool          // leaves a process behind from the start
 
+	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
+	Junk         string        // stands in the draft from the start
 	PasteOff     bool          // no bracketed paste
-	Deaf         int           // after so many bytes it stops reading
-	DeafFor      time.Duration // for so long, 0: for ever
+	Deaf         int           // after so many bytes it stops reading,
+	DeafFor      time.Duration // for so long
 	DialogVanish time.Duration // a permission dialog goes away by itself after this
 	DialogChange time.Duration // becomes one about another command after this
 }
@@ -62,27 +61,20 @@ func (o *Options) flags() *flag.FlagSet {
 	f.StringVar(&o.Trap, "trap", "", "signals to ignore: HUP,TERM")
 	f.DurationVar(&o.StartDelay, "start-delay", 0, "draw nothing so long")
 	f.BoolVar(&o.Trust, "trust", false, "ask for trust first")
-	f.DurationVar(&o.TrustLate, "trust-late", 0, "ask for trust so long after the prompt was drawn")
-	f.StringVar(&o.Junk, "junk", "", "`text` that stands in the draft")
 	f.BoolVar(&o.Daemon, "daemon", false, "leave a process behind from the start")
-	f.BoolVar(&o.PasteOff, "paste-off", false, "no bracketed paste")
-	f.IntVar(&o.Deaf, "deaf", 0, "stop reading after so many bytes")
-	f.DurationVar(&o.DeafFor, "deaf-for", 0, "for so long; 0: for ever")
-	f.DurationVar(&o.DialogVanish, "dialog-vanish", 0, "a permission dialog goes away after this")
-	f.DurationVar(&o.DialogChange, "dialog-change", 0, "a permission dialog becomes another after this")
 	return f
 }
 
 // ignores reports whether a signal, by its short name, is ignored.
 func (o *Options) ignores(signal string) bool { return strings.Contains(o.Trap, signal) }
 
-// runEnv makes a test binary the program.
-const runEnv = "FAKEAGENT_RUN"
+// optionsEnv makes a test binary the program: its value is the Options.
+const optionsEnv = "FAKEAGENT_OPTIONS"
 
 // Reexec is for TestMain, before anything else: in a process that Command described it runs the
 // program and does not return.
 func Reexec() {
-	if os.Getenv(runEnv) != "" {
+	if os.Getenv(optionsEnv) != "" {
 		os.Exit(Main())
 	}
 }
@@ -93,15 +85,9 @@ func Command(o Options) (argv, env []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	argv, given := []string{exe}, o
-	f := o.flags() // sets the defaults
-	o = given
-	f.VisitAll(func(one *flag.Flag) {
-		if v := one.Value.String(); v != one.DefValue && v != "" {
-			argv = append(argv, "--"+one.Name+"="+v)
-		}
-	})
-	return argv, []string{runEnv + "=1"}, nil
+	o.Profile = cmp.Or(o.Profile, "claude")
+	data, err := json.Marshal(o)
+	return []string{exe}, []string{optionsEnv + "=" + string(data)}, err
 }
 
 // Main is the whole program: it takes os.Args, and returns the exit code. 2 says that it was called
@@ -118,6 +104,7 @@ func Main() int {
 	if err := o.flags().Parse(os.Args[1:]); err != nil {
 		return 2
 	}
+	json.Unmarshal([]byte(os.Getenv(optionsEnv)), &o)
 	code, err := run(o)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "fakeagent: %v\n", err)

@@ -1,8 +1,8 @@
 package testagent
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -19,13 +19,12 @@ type turn struct {
 	steps   []step // what is still to be done
 	closing string // what is said when all is done
 
-	isRetrying bool          // at an API that fails
-	hasShown   bool          // something stands on the screen that an interrupt cannot take back
-	saying     string        // the answer that is being written,
-	since      time.Time     // from then on
-	lasting    time.Duration // for so long
-	tool       string        // the command that runs, or waits for its permission
-	cancel     context.CancelFunc
+	hasShown bool          // something stands on the screen that an interrupt cannot take back
+	saying   string        // the answer that is being written,
+	since    time.Time     // from then on
+	lasting  time.Duration // for so long
+	tool     string        // the command that waits for its permission
+	cancel   context.CancelFunc
 }
 
 // took is how long it has lasted, in whole seconds, as agents show it.
@@ -61,28 +60,20 @@ func (a *agent) begin(text string) {
 		c := exec.CommandContext(ctx, "/bin/sh", "-c", a.o.Model)
 		c.Stdin, c.WaitDelay = strings.NewReader(text), time.Second
 		out, err := c.Output()
-		a.events <- func() { a.in(0, t, func() { a.modelSaid(string(out), err) }) }
-	}()
-}
-
-// modelSaid goes on with what the command said that plays the model. One that fails is an API that
-// fails.
-func (a *agent) modelSaid(answer string, err error) {
-	t := a.turn
-	if err != nil {
-		t.isRetrying = true
-		a.in(300*time.Millisecond, t, func() {
-			a.tell(a.failed, "")
-			a.finish()
+		said := steps(string(out))
+		if len(said) == 0 {
+			said = []step{{word: "SAY", arg: strings.TrimSpace(string(out))}}
+		}
+		a.in(0, t, func() {
+			if err != nil { // as when the model's server fails
+				a.tell(a.failed, "")
+				a.finish()
+				return
+			}
+			t.steps = append(t.steps, said...)
+			a.step()
 		})
-		return
-	}
-	said := steps(answer)
-	if len(said) == 0 {
-		said = []step{{word: "SAY", arg: strings.TrimSpace(answer)}}
-	}
-	t.steps = append(t.steps, said...)
-	a.step()
+	}()
 }
 
 // in has the loop run f in a while, if t is still the turn.
@@ -115,20 +106,19 @@ func (a *agent) step() {
 		a.say("[["+s.arg+"]]", 0)
 	case "SAY":
 		a.say(s.arg, 0)
-	case "QUOTE":
-		a.say("Here is what it showed:\n\n"+strings.Join(a.quoted(), "\n"), 0)
-	case "TOOL":
-		t.tool, t.hasShown = s.arg, true
-		a.runTool(s.lasting)
 	case "CONFIRM":
 		t.tool, t.hasShown = s.arg, true
 		a.show(&dialog{prompt: a.permission, kind: "permission", about: s.arg, then: func(o option) {
+			t.tool, t.closing = "", "All done."
 			if o.denies() {
-				a.tell(a.denied, t.tool)
+				a.tell(a.denied, s.arg)
 				a.finish()
 				return
 			}
-			a.runTool(0)
+			a.in(0, t, func() { // when the screen was drawn without the dialog
+				a.tell(a.ran, s.arg)
+				a.step()
+			})
 		}})
 	case "QUESTION":
 		t.hasShown = true
@@ -138,9 +128,9 @@ func (a *agent) step() {
 		a.step()
 	case "EXIT":
 		code, _ := strconv.Atoi(s.arg)
-		a.leave(exit{code: code})
+		a.leave(code)
 	case "CRASH":
-		a.leave(exit{signal: s.arg})
+		crash()
 	}
 }
 
@@ -155,29 +145,6 @@ func (a *agent) say(text string, lasting time.Duration) {
 			t.saying = ""
 			a.step()
 		})
-	})
-}
-
-// quoted is a picture of a dialog.
-func (a *agent) quoted() (lines []string) {
-	narrow := *a
-	narrow.cols -= 8
-	narrow.dialog = &dialog{prompt: a.permission, about: "touch made.txt"}
-	for _, line := range narrow.draw(block{rows: a.permission.rows, text: "touch made.txt"}) {
-		if line = strings.TrimRight(strings.NewReplacer(inverse, "", reset, "").Replace(line), " "); strings.Trim(line, "─ ") != "" {
-			lines = append(lines, line)
-		}
-	}
-	return lines
-}
-
-// runTool runs a command that is not really run.
-func (a *agent) runTool(lasting time.Duration) {
-	t := a.turn
-	a.in(lasting, t, func() {
-		a.tell(a.ran, t.tool)
-		t.tool, t.closing = "", "All done."
-		a.step()
 	})
 }
 
@@ -204,9 +171,7 @@ func (a *agent) interrupt() {
 		a.pending = block{}
 		back = []string{t.prompt}
 	} else {
-		if t.tool != "" {
-			a.tell(a.running[:min(2, len(a.running))], t.tool)
-		} else if t.saying != "" {
+		if t.saying != "" {
 			a.tell(a.answer, t.said())
 		}
 		a.tell(a.stopped, "")
@@ -230,7 +195,7 @@ type step struct {
 
 // word finds a word of the script with the length of time or the number behind it, and what stands
 // in brackets behind that.
-var word = regexp.MustCompile(`\b(THINK|STREAM|TOOL|CONFIRM|QUESTION|QUOTE|ECHO|SAY|LEAVE-ORPHAN|EXIT|CRASH)\b` +
+var word = regexp.MustCompile(`\b(THINK|STREAM|CONFIRM|QUESTION|ECHO|SAY|LEAVE-ORPHAN|EXIT|CRASH)\b` +
 	`(?: ([0-9][0-9.]*(?:ms|s|m|h)?)\b)?(?: *\[([^\]]*)\])?`)
 
 // steps finds the script in a text.
@@ -254,17 +219,10 @@ func steps(text string) (all []step) {
 			s.arg = text
 		case "EXIT":
 			s.arg = group(2)
-		case "CONFIRM", "SAY", "CRASH":
-			if s.arg == "" {
-				s.arg = strings.TrimSpace(group(2) + " " + strings.TrimSpace(rest))
-			}
-		}
-		switch {
-		case s.arg != "":
-		case s.word == "TOOL":
-			s.arg = fmt.Sprintf("sleep %g", s.lasting.Seconds())
-		case s.word == "CONFIRM":
-			s.arg = "touch made.txt"
+		case "SAY":
+			s.arg = cmp.Or(s.arg, strings.TrimSpace(group(2)+" "+strings.TrimSpace(rest)))
+		case "CONFIRM":
+			s.arg = cmp.Or(s.arg, strings.TrimSpace(group(2)+" "+strings.TrimSpace(rest)), "touch made.txt")
 		}
 		all = append(all, s)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
-const keysText = `Tab       the next pane          Enter   open what is selected
+const keysText = `Tab       the next pane          Enter   open the selected
 Up, Down, PgUp, PgDn, Home, End, the wheel: move; a click
 selects, a second one opens. Esc goes back.
 Left, Right: along a screen that is wider.
@@ -63,7 +63,8 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	case "tab", "shift+tab":
 		m.turn(map[string]int{"tab": 1, "shift+tab": 2}[key])
 	case "left", "right":
-		m.page().left = max(0, m.page().left+map[string]int{"left": -8, "right": 8}[key])
+		view := &m.page().view
+		view.SetXOffset(view.XOffset() + map[string]int{"left": -8, "right": 8}[key])
 	case "enter":
 		return m.open()
 	case "esc":
@@ -77,10 +78,10 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	case "t", "i":
 		return m.join(key)
 	case "/":
-		return m.startWriting(&composer{kind: searching, key: "search"})
+		return m.startWriting(&composer{kind: searching, title: "search: "})
 	case "?":
 		if m.page().kind != keysPage {
-			m.push(&page{kind: keysPage, title: "keys"})
+			m.push(&page{kind: keysPage, title: "keys", loaded: loaded{text: keysText}})
 		}
 	case "q", "ctrl+c":
 		return m.leave()
@@ -106,21 +107,15 @@ func (m *model) list(in pane) (p *place, n int) {
 }
 
 func (m *model) move(in pane, by int) {
-	width, height := m.bodySize()
-	p, n := m.list(in)
+	_, height := m.bodySize()
+	if page := m.page(); in == middlePane && page.isText() {
+		page.view.SetYOffset(page.view.YOffset() + by)
+		return
+	}
 	if in == waitingPane {
 		height = m.waitingRows()
 	}
-	if page := m.page(); in == middlePane && page.isText() {
-		lines := m.lines(page, width)
-		last := max(len(lines)-height, 0)
-		if page.isAtEnd {
-			p.top = last
-		}
-		p.top = min(max(p.top+by, 0), last)
-		page.isAtEnd = page.kind == agentPage && p.top == last
-		return
-	}
+	p, n := m.list(in)
 	p.move(by, n, height)
 	m.aim()
 }
@@ -154,7 +149,10 @@ func (m *model) answer(key string) tea.Cmd {
 	case q.ID == "":
 		return m.nothing("%s asks what only a person at its terminal can answer: t", q.Agent)
 	case key == "x":
-		return m.startWriting(&composer{kind: rejecting, key: fmt.Sprint("reject ", q.Agent, q.ID, q.Since), question: q})
+		return m.startWriting(&composer{
+			kind: rejecting, title: fmt.Sprintf("reject, and tell %s why", q.Agent),
+			key: fmt.Sprint("reject ", q.Agent, q.ID, q.Since), question: q,
+		})
 	case !q.Is(m.target) || time.Since(m.targetSince) < settled:
 		m.aim()
 		return m.nothing("read what %s asks, and press %s again", q.Agent, key)
@@ -169,18 +167,21 @@ func (m *model) answer(key string) tea.Cmd {
 			return m.nothing("there is no option %d", n)
 		}
 	}
-	return m.do(nil, func(ctx context.Context) (string, error) { return m.room.Approve(ctx, q, option) })
+	return m.do(nil, func(ctx context.Context) (string, error) {
+		return m.room.Decide(ctx, q, command.Answer{Option: option})
+	})
 }
 
 // begin writes: a reply to the message, or a message to the member.
 func (m *model) begin(key string) tea.Cmd {
-	it, c := m.message(), &composer{kind: sending}
+	it, c := m.message(), &composer{kind: sending, title: "to: "}
 	if m.focus != middlePane {
 		it = nil
 	}
 	switch {
 	case key != "s" && it != nil:
-		c.kind, c.key, c.parent = replying, "reply "+string(it.ID), it
+		c.kind, c.key, c.parent = replying, "reply "+string(it.ID), it.Message
+		c.title = fmt.Sprintf("reply to %s: %s", it.From.Agent, letter.Clip(letter.Escape(it.Title()), 60))
 	case key == "r":
 		return m.nothing("no message is selected")
 	case it != nil:
@@ -228,7 +229,7 @@ func (m *model) join(key string) tea.Cmd {
 	if err != nil {
 		return m.nothing("atm is neither beside this program nor on PATH")
 	}
-	words := []string{"attach", string(name), "--root", m.seen.Root, "--team", string(m.seen.Team)}
+	words := []string{"attach", string(name), "--root", m.room.Scope.Root.Path, "--team", string(m.seen.Team)}
 	if m.seen.Me != "" {
 		words = append(words, "--as", string(m.seen.Me))
 	}
@@ -240,7 +241,7 @@ func (m *model) join(key string) tea.Cmd {
 			lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 			err = errors.New(letter.Escape(strings.Join(lines, "; ")))
 		}
-		return done{err: err}
+		return then(func() { m.say("", err) })
 	})
 }
 
@@ -261,7 +262,7 @@ func (m *model) search(words string) tea.Cmd {
 	p := &page{kind: foundPage, title: "search: " + words}
 	m.push(p)
 	return func() tea.Msg {
-		items, err := m.room.Search(m.ctx, words)
+		items, err := m.room.Scope.Search(m.ctx, strings.Fields(words))
 		return loaded{page: p, items: append([]*mailbox.Item{}, items...), err: err}
 	}
 }

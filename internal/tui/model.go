@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -53,7 +54,6 @@ func at[T any](list []T, i int) (one T) {
 type model struct {
 	ctx  context.Context
 	room *room.Room
-	send func(tea.Msg)
 
 	now           time.Time
 	width, height int
@@ -73,51 +73,43 @@ type model struct {
 	prompt  string
 	confirm func() tea.Cmd // what y does; nil: nothing is asked
 	writing *composer
-	drafts  map[string]draft   // by what they are for
+	drafts  map[string]string  // by what they are for
 	unsent  map[*composer]bool // what is being sent
+	file    string             // of what is not sent; "": it is not written down
+	saved   map[string]string  // what is written down
 }
 
-func newModel(ctx context.Context, r *room.Room) *model {
+func newModel(ctx context.Context, r *room.Room, file string) *model {
 	s, _ := r.Snapshot()
+	title := "mail"
+	if s.Me != "" {
+		title = "my mail"
+	}
 	return &model{
-		ctx: ctx, room: r, now: time.Now(), seen: s, focus: middlePane,
-		pages: []*page{{kind: mailPage}}, drafts: map[string]draft{}, unsent: map[*composer]bool{}, status: "looking…",
+		ctx: ctx, room: r, now: time.Now(), seen: s, focus: middlePane, file: file, saved: readDrafts(file),
+		pages: []*page{{kind: mailPage, title: title}}, drafts: readDrafts(file), unsent: map[*composer]bool{}, status: "looking…",
 	}
 }
 
-func (m *model) Init() tea.Cmd { return nextTick() }
+func (m *model) Init() tea.Cmd { return nil }
 
-// done is what came of an action, and of the text that it sent.
-type done struct {
-	said string
-	sent *composer // nil: it was not about one
-	err  error
-}
+// then is what comes of a command that took time.
+type then func()
 
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.now = time.Now()
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
-	case tick:
-		return m, nextTick()
 	case *room.Snapshot:
 		return m, m.take(msg)
-	case done:
-		if delete(m.unsent, msg.sent); msg.sent != nil && msg.err != nil {
-			m.keep(msg.sent.draft())
-		}
-		m.say(msg.said, msg.err)
+	case then:
+		msg()
 	case loaded:
-		if msg.ctx != nil && msg.ctx.Err() != nil {
-			break
-		}
 		msg.page.take(msg)
 		if msg.err != nil {
 			m.say("", msg.err)
 		}
-	case edited:
-		return m, m.takeEdited(msg)
 	case tea.KeyPressMsg:
 		return m, m.press(msg)
 	case tea.PasteMsg:
@@ -136,22 +128,29 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *model) say(said string, err error) {
 	m.status, m.isError = said, err != nil
 	if err != nil {
-		e := m.room.Explain(err)
+		e := m.room.Scope.Explain(err)
 		m.status = strings.TrimSuffix(strings.TrimPrefix(said+"; "+e.Message+": "+e.Hint, "; "), ": ")
 	}
 }
 
-// do runs an action beside the program, which may send a text.
+// do runs an action beside the program, which may send a text: that is a draft again if it does not work.
 func (m *model) do(text *composer, act func(context.Context) (string, error)) tea.Cmd {
 	m.say("…", nil)
 	return func() tea.Msg {
 		said, err := act(m.ctx)
-		return done{said, text, err}
+		return then(func() {
+			if delete(m.unsent, text); text != nil && err != nil {
+				text.addTo(m.drafts)
+			}
+			m.saveDrafts()
+			m.say(said, err)
+		})
 	}
 }
 
 // take takes in a new snapshot. What is selected stays selected, and what has come to wait for me rings.
 func (m *model) take(s *room.Snapshot) tea.Cmd {
+	m.saveDrafts()
 	old := m.seen
 	m.seen = s
 	if old.Version == 0 && s.Version > 0 {
@@ -172,11 +171,11 @@ func (m *model) take(s *room.Snapshot) tea.Cmd {
 		cmds = append(cmds, m.loadThread(p))
 	}
 	for _, p := range m.pages {
-		if row, _ := s.Member(p.agent); p.kind == agentPage && (row.Running != p.row.Running || row.State != p.row.State) {
+		if p.kind == agentPage {
 			cmds = append(cmds, m.loadAgent(p))
 		}
 	}
-	if what := news(old, s); what != "" && old.Version > 0 {
+	if what := news(old, s); what != "" && old.Version > 1 { // drafts come with the second one
 		cmds = append(cmds, tea.Raw(command.Notification("atm", what)))
 	}
 	return tea.Batch(cmds...)
@@ -240,13 +239,17 @@ func (m *model) member() wire.Name {
 	return at(m.seen.Members, m.members.at).Name
 }
 
-// message is the one that is selected in the middle; nil: none.
+// message is the one that is selected in the middle, or of the thread there; nil: none.
 func (m *model) message() *mailbox.Item {
-	p := m.page()
-	if p.kind == mailPage && p.at < len(m.mail) {
-		return at(m.room.Mail(m.mail[p.at:p.at+1]), 0)
+	return cmp.Or(m.page().message, m.item(m.page().at))
+}
+
+// item is the i-th message of the page; nil: there is none, or it has just been moved.
+func (m *model) item(i int) *mailbox.Item {
+	if m.page().kind == mailPage && i < len(m.mail) {
+		return at(m.room.Mail(m.mail[i:i+1]), 0)
 	}
-	return at(p.items, p.chosen())
+	return at(m.page().items, i)
 }
 
 func (m *model) renderer() *letter.Renderer {

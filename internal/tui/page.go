@@ -1,19 +1,17 @@
 package tui
 
 import (
-	"context"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
+	"charm.land/bubbles/v2/viewport"
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -29,48 +27,37 @@ const (
 	keysPage
 )
 
-// A page is what the middle shows. In a list its place is the selected line; of a text, the first line that
-// is shown.
+// A page is what the middle shows: a list with a place in it, or a text.
 type page struct {
 	place
+	view  viewport.Model
 	kind  kind
 	title string
 	loaded
 
-	id       wire.ID            // of a thread: the message that keys act on
-	agent    wire.Name          // whose screen, turns or question this is
-	row      teams.Member       // of an agent's page: the agent as it was when this was read
-	question room.Question      // of its page
-	left     int                // the first column that is shown of a screen
-	isAtEnd  bool               // the last lines are shown, also when there are more
-	end      context.CancelFunc // ends what keeps it up to date; nil: nothing does
+	message  *mailbox.Item // of a thread: the one that keys act on
+	agent    wire.Name     // whose screen, turns or question this is
+	question room.Question // of its page
 }
 
 // loaded is what was read for a page.
 type loaded struct {
 	page  *page
-	ctx   context.Context // when it has ended this is out of date; nil: never
 	items []*mailbox.Item // that were found, or of a thread
-	text  string          // an agent's screen with its colours, or its turns
+	row   *teams.Member   // of turns: the agent when they were asked for
+	text  string          // an agent's screen with its colours, or its turns; a question; the keys
 	isRaw bool            // a screen: lines are cut, not wrapped
 	err   error
 }
 
-// take takes in what there is, also beside an error, which hides nothing that was shown before.
+// take takes in what there is, unless it is out of date, also beside an error, which hides nothing that was shown before.
 func (p *page) take(l loaded) {
-	if l.err == nil || l.text != "" || len(l.items) > len(p.items) {
+	if l.row == p.row && (l.err == nil || l.text != "" || len(l.items) > len(p.items)) {
 		p.loaded = l
 	}
 }
 
 func (p *page) isText() bool { return p.kind != mailPage && p.kind != foundPage }
-
-func (p *page) chosen() int {
-	if p.kind == threadPage {
-		return max(0, slices.IndexFunc(p.items, func(it *mailbox.Item) bool { return it.ID == p.id }))
-	}
-	return p.at
-}
 
 func (m *model) push(p *page) {
 	m.pages, m.focus = append(m.pages, p), middlePane
@@ -78,10 +65,7 @@ func (m *model) push(p *page) {
 }
 
 func (m *model) pop() {
-	if p := m.page(); len(m.pages) > 1 {
-		if p.end != nil {
-			p.end()
-		}
+	if len(m.pages) > 1 {
 		m.pages = m.pages[:len(m.pages)-1]
 		m.aim()
 	}
@@ -91,13 +75,15 @@ func (m *model) pop() {
 func (m *model) open() tea.Cmd {
 	if q, i := m.question(); m.focus == waitingPane && i >= 0 {
 		m.opened, m.targetSince = q, time.Now()
-		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen"})
+		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", loaded: loaded{text: whole(q)}})
 	} else if m.focus != middlePane || m.page().kind == questionPage {
 		if name := m.member(); name != "" {
-			return m.openAgent(name)
+			p := &page{kind: agentPage, agent: name}
+			m.push(p)
+			return m.loadAgent(p)
 		}
 	} else if it := m.message(); it != nil && !m.page().isText() {
-		p := &page{kind: threadPage, title: "thread", id: it.ID, loaded: loaded{items: []*mailbox.Item{it}}}
+		p := &page{kind: threadPage, title: "thread", message: it, loaded: loaded{items: []*mailbox.Item{it}}}
 		m.push(p)
 		return m.loadThread(p)
 	}
@@ -106,38 +92,29 @@ func (m *model) open() tea.Cmd {
 
 // loadThread reads the rest of a thread, which takes a while where there is much mail.
 func (m *model) loadThread(p *page) tea.Cmd {
-	it := p.items[p.chosen()]
 	return func() tea.Msg {
-		items, err := m.room.Thread(m.ctx, it.ThreadID())
-		if !slices.ContainsFunc(items, func(other *mailbox.Item) bool { return other.ID == it.ID }) {
-			items = append(items, it) // found elsewhere in the team
-		}
+		items, err := m.room.Thread(m.ctx, p.message.ThreadID(), p.message.ID)
 		return loaded{page: p, items: items, err: err}
 	}
 }
 
-func (m *model) openAgent(name wire.Name) tea.Cmd {
-	p := &page{kind: agentPage, agent: name, isAtEnd: true, end: func() {}}
-	m.push(p)
-	return m.loadAgent(p)
-}
-
-// loadAgent shows an agent's screen as it changes, or of one without a runner its turns.
+// loadAgent shows an agent's screen, or of one without a runner its turns, which are read when its state changes.
 func (m *model) loadAgent(p *page) tea.Cmd {
-	p.end()
-	ctx, cancel := context.WithCancel(m.ctx)
-	p.end = cancel
-	p.row, _ = m.seen.Member(p.agent)
-	isRunning := p.row.Running
+	row, _ := m.seen.Member(p.agent)
+	if row.Running {
+		p.row = nil
+		if s := m.room.Screen(m.ctx, p.agent); s != nil {
+			p.loaded = loaded{text: bidi.ReplaceAllString(s.ANSI, "") + s.Problem, isRaw: s.Problem == ""}
+		}
+		return nil
+	}
+	if p.row != nil && p.row.State == row.State {
+		return nil
+	}
+	p.row = &row
 	return func() tea.Msg {
 		turns, err := m.room.Turns(p.agent, 20)
-		if isRunning && err == nil {
-			err = m.room.Screen(ctx, p.agent, func(s control.Screen) {
-				m.send(loaded{page: p, ctx: ctx, text: bidi.ReplaceAllString(s.ANSI, ""), isRaw: true})
-			})
-			return loaded{page: p, ctx: ctx, text: "The screen has ended.", err: err}
-		}
-		l := loaded{page: p, ctx: ctx, text: command.Turns(p.agent, turns), err: err}
+		l := loaded{page: p, row: &row, text: command.Turns(p.agent, turns), err: err}
 		if err != nil && len(turns) == 0 {
 			l.text = "The turns cannot be read."
 		}
@@ -146,32 +123,23 @@ func (m *model) loadAgent(p *page) tea.Cmd {
 }
 
 func (m *model) lines(p *page, width int) (lines []string) {
-	switch p.kind {
-	case threadPage:
+	if p.kind == threadPage {
 		r := m.renderer()
 		for i, piece := range command.Letters(r, p.items, nil) {
 			for n, line := range strings.Split(strings.TrimSuffix(string(piece), "\n"), "\n") {
-				lines = append(lines, wrap(line, width, n == 0 && i == p.chosen())...)
+				lines = append(lines, wrap(line, width, n == 0 && p.items[i].ID == p.message.ID)...)
 			}
 			lines = append(lines, "")
 		}
-	case agentPage:
-		for line := range strings.SplitSeq(p.text, "\n") {
-			if p.isRaw {
-				lines = append(lines, ansi.Cut(line, p.left, p.left+width))
-			} else {
-				lines = append(lines, wrap(line, width, false)...)
-			}
-		}
-		for len(lines) > 0 && strings.TrimSpace(ansi.Strip(lines[len(lines)-1])) == "" {
-			lines = lines[:len(lines)-1]
-		}
-	case questionPage:
-		for line := range strings.SplitSeq(whole(p.question), "\n") {
+		return lines
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(p.text, "\n "), "\n") {
+		switch {
+		case p.kind == keysPage || p.isRaw:
+			lines = append(lines, line)
+		default:
 			lines = append(lines, wrap(line, width, false)...)
 		}
-	case keysPage:
-		lines = strings.Split(keysText, "\n")
 	}
 	return lines
 }

@@ -23,12 +23,11 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/room"
-	"github.com/agentteammail/atm/internal/runspec"
 )
 
 // Main is the program: it returns its exit code.
 func Main(version string, words []string) int {
-	return command.RunCompanion("tui", runspec.Version(version), words, func(c *cli.Context) error {
+	return command.RunCompanion("tui", version, words, func(c *cli.Context) error {
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !command.Terminal() {
 			return command.Usage("tui needs a terminal").WithHint("atm team, atm ls, atm pending")
 		}
@@ -37,16 +36,19 @@ func Main(version string, words []string) int {
 			return err
 		}
 		s.WarnUnaccepted()
-		return show(c.Context, room.Open(s))
+		drafts := ""
+		if s.Me != nil { // without a home directory they end with the program
+			drafts, _ = s.StateFile("tui", s.Me.Address().String(), ".json")
+		}
+		return show(c.Context, room.Open(s), drafts)
 	})
 }
 
-func show(ctx context.Context, r *room.Room) error {
+func show(ctx context.Context, r *room.Room, drafts string) error {
 	ctx, cancel := context.WithCancel(ctx)
-	m := newModel(ctx, r)
+	m := newModel(ctx, r, drafts)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // the detach key of atm attach, if it comes too early
 	p := tea.NewProgram(m, tea.WithFPS(30))                 // it wakes as often while nothing happens
-	m.send = p.Send
 	ended := make(chan error, 1)
 	go func() {
 		ended <- r.Run(ctx)
@@ -56,10 +58,14 @@ func show(ctx context.Context, r *room.Room) error {
 		for {
 			s, newer := r.Snapshot()
 			p.Send(s)
-			<-newer
+			select {
+			case <-newer:
+			case <-time.After(time.Second): // ages grow, and drafts are saved
+			}
 		}
 	}()
 	_, err := p.Run()
+	m.saveDrafts()
 	cancel()
 	gone := <-ended
 	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) {
@@ -67,7 +73,3 @@ func show(ctx context.Context, r *room.Room) error {
 	}
 	return errors.Join(gone, err)
 }
-
-type tick struct{}
-
-func nextTick() tea.Cmd { return tea.Tick(time.Second, func(time.Time) tea.Msg { return tick{} }) }

@@ -163,7 +163,7 @@ func (w *window) String() string {
 func (w *window) until(pattern string, matches bool) {
 	w.Helper()
 	is := regexp.MustCompile(pattern)
-	for end := time.Now().Add(20 * time.Second); is.MatchString(w.String()) != matches; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); is.MatchString(w.String()) != matches; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("%q matches: %v;\n%s", pattern, !matches, w)
 		}
@@ -171,6 +171,21 @@ func (w *window) until(pattern string, matches bool) {
 }
 
 func (w *window) shows(pattern string) { w.Helper(); w.until(pattern, true) }
+
+// rings waits until something was written that the screen does not show.
+func (w *window) rings(want string) {
+	w.Helper()
+	isWritten := func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return strings.Contains(w.raw.String(), want)
+	}
+	for end := time.Now().Add(time.Minute); !isWritten(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("%q was not written", want)
+		}
+	}
+}
 
 func (w *window) types(keys string) {
 	w.Helper()
@@ -199,7 +214,7 @@ func (w *window) leave() {
 		if err != nil {
 			w.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		w.Fatalf("it does not end;\n%s", w)
 	}
 	if w.screen.Modes().Alt || w.screen.Modes().CursorHidden {
@@ -261,9 +276,7 @@ func TestAgent(t *testing.T) {
 	w.shows(`bob +idle`)
 	team.atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
 	w.shows(`bob wants to run: touch made.txt`)
-	if !strings.Contains(w.raw.String(), "\x1b]9;atm: bob wants to run: touch made.txt") {
-		t.Error("nothing rings")
-	}
+	w.rings("\x1b]9;atm: bob wants to run: touch made.txt")
 	time.Sleep(settled) // a key that comes sooner was not meant for it
 	w.types("a")
 	w.shows(`bob: answered \(Yes\)`)
@@ -278,7 +291,7 @@ func TestAgent(t *testing.T) {
 	}
 	w.types("\x1b[Z\r") // to the members, and open
 	w.shows(`Use the staging host\.`)
-	team.atm("send", "bob", "STREAM 20s", "--as", "me")
+	team.atm("send", "bob", "STREAM 10m", "--as", "me")
 	w.shows(`esc to interrupt`)
 	for !strings.Contains(w.String(), "bob: interrupted") { // refused while the message is being typed in
 		w.types("i")
@@ -304,7 +317,7 @@ func TestTooSoon(t *testing.T) {
 	ask := func(id string) room.Question {
 		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, Mine: true}
 	}
-	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]draft{}}
+	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}}
 	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
 	if m.answer("a") != nil || m.status != "read what bob asks, and press a again" {
 		t.Error(m.status)
@@ -334,7 +347,7 @@ func TestUnread(t *testing.T) {
 		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Prompt: "Run it?",
 		Input: strings.Repeat("true\n", 100) + "rm -r /", Options: []policy.Option{{ID: "yes", Label: "Yes"}, {ID: "no"}},
 	}}
-	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]draft{}, focus: middlePane}
+	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}, focus: middlePane}
 	refused := func(key, why string) {
 		t.Helper()
 		m.targetSince = m.targetSince.Add(-settled)
@@ -411,8 +424,8 @@ func TestMail(t *testing.T) {
 // A text is sent as it was written elsewhere, with its tabs and all of its lines, and none replaces another.
 func TestDrafts(t *testing.T) {
 	r := room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}})
-	m := newModel(t.Context(), r)
-	m.seen = &room.Snapshot{Me: "me"}
+	m := newModel(t.Context(), r, "")
+	m.seen = &room.Snapshot{Me: "me", Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}}
 	write := func(to, text string) *composer {
 		m.startWriting(&composer{kind: sending, key: "send " + to, to: to})
 		m.writing.text.InsertString(text)
@@ -445,24 +458,65 @@ func TestDrafts(t *testing.T) {
 	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
 	write("bob", " to bob")
 	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
-	m.Update(done{sent: first, err: errors.New("refused")})
-	want := map[string]draft{"send alice": {"alice", "first"}, "send bob": {"bob", "second to bob"}}
-	if diff := cmp.Diff(want, m.drafts, cmp.AllowUnexported(draft{})); diff != "" {
+	m.Update(m.do(first, func(context.Context) (string, error) { return "", errors.New("refused") })())
+	want := map[string]string{"send alice": "first", "send bob": "second to bob"}
+	if diff := cmp.Diff(want, m.drafts); diff != "" {
 		t.Error(diff)
 	}
 	again := write("alice", " again")
 	m.finish()
 	write("alice", "third")
 	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
-	m.Update(done{sent: again})
-	if m.drafts["send alice"].text != "third" || len(m.unsent) > 0 {
+	m.Update(m.do(again, func(context.Context) (string, error) { return "sent", nil })())
+	if m.drafts["send alice"] != "third" || len(m.unsent) > 0 {
 		t.Error(m.drafts)
+	}
+}
+
+// What is not sent outlives a view that is killed, and is found again, also when it is for several.
+func TestDraftsAreKept(t *testing.T) {
+	team := newTeam(t, "", "alice", "bob", "me")
+	team.message("alice", "me", wire.Message{Body: "Is it done?"})
+	w := team.open(100, 24, nil, "--as", "me")
+	w.shows(`Is it done`)
+	w.types("r")
+	w.shows(`reply to alice`)
+	w.types("Half of")
+	w.shows(`Half of`)
+	for isKept := false; !isKept; time.Sleep(5 * time.Millisecond) {
+		files, _ := filepath.Glob(filepath.Join(team.dir, "atm/tui/*.json"))
+		data, _ := os.ReadFile(strings.Join(files, ""))
+		isKept = strings.Contains(string(data), "Half of")
+	}
+	w.cmd.Process.Kill()
+	<-w.ends
+	w = team.open(100, 24, nil, "--as", "me")
+	w.shows(`Is it done`)
+	w.types("r")
+	w.shows(`Half of`)
+	w.types(" it.\x13")
+	w.shows(`sent \w+ to alice`)
+	w.types("\ts")
+	w.shows(`to: `)
+	w.types("\t,bob\tLunch?\x1b")
+	w.shows(`the draft is kept`)
+	w.types("qy")
+	<-w.ends
+	w = team.open(100, 24, nil, "--as", "me")
+	w.shows(`Is it done`)
+	w.types("\ts")
+	w.shows(`to: alice,bob(?s:.*)Lunch`)
+	w.types("\x13")
+	w.shows(`sent \w+ to alice.*, bob`)
+	w.leave()
+	if got := team.atm("search", "Half"); !strings.Contains(got, "Half of it.") {
+		t.Error(got)
 	}
 }
 
 // What comes with an error is shown with it, and hides nothing. What is out of date is not shown.
 func TestLoaded(t *testing.T) {
-	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))
+	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}), "")
 	p := &page{kind: foundPage}
 	load := func(l loaded) { l.page = p; m.Update(l) }
 	load(loaded{items: make([]*mailbox.Item, 2), err: errors.New("one mailbox cannot be read")})
@@ -470,9 +524,7 @@ func TestLoaded(t *testing.T) {
 	if len(p.items) != 2 || !strings.Contains(m.status, "nor another") {
 		t.Error(len(p.items), m.status)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if load(loaded{ctx: ctx, text: "old"}); p.text != "" {
+	if load(loaded{row: &teams.Member{}, text: "old"}); p.text != "" {
 		t.Error(p.text)
 	}
 }
@@ -497,6 +549,10 @@ func TestNobody(t *testing.T) {
 	w.shows(`nobody has said who you are: begin again with --as NAME`)
 	team.atm("send", "bob", "hello", "--as", "me")
 	w.shows(`bob .*1 unread`)
+	w.types("\x1b[Z\r")
+	w.shows(`─ bob +unknown`)
+	team.atm("team", "retire", "bob")
+	w.shows(`─ bob is no member any more`)
 	w.leave()
 	if out, err := team.command("atm", "tui").CombinedOutput(); err == nil || !strings.Contains(string(out), "tui needs a terminal") {
 		t.Errorf("%s", out)
@@ -526,12 +582,14 @@ func TestLarge(t *testing.T) {
 	began = time.Now()
 	w.shows(`10001 unread`)
 	t.Logf("first screen %v, a page %v, new %v", first, scroll, time.Since(began))
-	limit := 300 * time.Millisecond
-	if os.Getenv("ATM_STRESS") == "" { // on a machine that does other things as well, or under the race detector
-		limit *= 40
-	}
-	if first > limit || scroll > limit/10 {
+	const limit = 300 * time.Millisecond
+	if os.Getenv("ATM_STRESS") != "" && (first > limit || scroll > limit/10) { // where nothing else runs
 		t.Errorf("first screen %v, a page %v", first, scroll)
 	}
 	w.leave()
+	if used := w.cmd.ProcessState.UserTime() + w.cmd.ProcessState.SystemTime(); used > 100*limit {
+		t.Errorf("it took %v of the processor", used)
+	} else {
+		t.Logf("%v of the processor", used)
+	}
 }

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -84,18 +83,15 @@ func (m *model) View() tea.View {
 	}
 	_, height := m.bodySize()
 	lines := append([]string{m.header()}, m.waitingLines()...)
-	left, middle := m.memberLines(height), m.middleLines(height)
-	leftWidth, title := m.leftWidth(), m.pageTitle()
-	switch {
-	case leftWidth >= 0:
-		lines = append(lines, m.rule("members", leftWidth, membersPane)+"┬"+m.rule(title, m.width-leftWidth-1, middlePane))
-		for i := range height {
-			lines = append(lines, fit(left[i], leftWidth)+"│"+fit(middle[i], m.width-leftWidth-1))
+	left, middle, border := m.memberLines(height), m.middleLines(height), "┬"
+	for i := range height + 1 {
+		line := at(middle, i)
+		if leftWidth := m.leftWidth(); leftWidth >= 0 {
+			line = fit(at(left, i), leftWidth) + border + line
+		} else if m.focus == membersPane {
+			line = at(left, i)
 		}
-	case m.focus == membersPane:
-		lines = append(append(lines, m.rule("members", m.width, membersPane)), left...)
-	default:
-		lines = append(append(lines, m.rule(title, m.width, middlePane)), middle...)
+		lines, border = append(lines, line), "│"
 	}
 	lines = append(lines, m.writingLines()...)
 	lines = append(lines, m.statusLine(), m.keysLine())
@@ -174,29 +170,24 @@ func (m *model) memberLines(height int) (lines []string) {
 		width = m.width
 	}
 	m.move(membersPane, 0)
+	lines = append(lines, m.rule("members", width, membersPane))
 	all := command.Team(m.seen.Members, width-1) // it leaves a column free
-	for i := m.members.top; i < len(m.seen.Members) && len(lines) < height; i++ {
+	for i := m.members.top; i < len(m.seen.Members) && len(lines) <= height; i++ {
 		lines = append(lines, m.mark(membersPane, i == m.members.at)+all[i])
 	}
-	return filled(lines, height)
-}
-
-func filled(lines []string, height int) []string {
-	return append(lines, make([]string, max(0, height-len(lines)))...)
+	return lines
 }
 
 func (m *model) pageTitle() string {
-	switch p := m.page(); {
-	case p.kind == mailPage && m.seen.Me == "":
-		return "mail"
-	case p.kind == mailPage:
-		return "my mail"
-	case p.kind == agentPage:
-		row, _ := m.seen.Member(p.agent)
+	p := m.page()
+	if p.kind == agentPage {
+		row, isMember := m.seen.Member(p.agent)
+		if !isMember {
+			return string(p.agent) + " is no member any more"
+		}
 		return ansi.Strip(command.Team([]teams.Member{row}, 0)[0])
-	default:
-		return letter.Escape(p.title)
 	}
+	return letter.Escape(p.title)
 }
 
 func (m *model) rule(title string, width int, in pane) string {
@@ -204,7 +195,7 @@ func (m *model) rule(title string, width int, in pane) string {
 		title = bold.Render(title)
 	}
 	line := ansi.Truncate("─ "+title+" ", width, "")
-	return line + strings.Repeat("─", max(0, width-ansi.StringWidth(line)))
+	return lipgloss.PlaceHorizontal(width, lipgloss.Left, line, lipgloss.WithWhitespaceChars("─"))
 }
 
 func (m *model) middleLines(height int) (lines []string) {
@@ -213,33 +204,30 @@ func (m *model) middleLines(height int) (lines []string) {
 	m.move(middlePane, 0)
 	switch {
 	case p.isText():
-		text := m.lines(p, width)
-		lines = text[p.top:min(len(text), p.top+height)]
-	case p.kind == foundPage:
-		for i := p.top; i < min(len(p.items), p.top+height); i++ {
-			lines = append(lines, m.row(p.items[i], i == p.at))
+		isAtEnd := p.kind == agentPage && p.view.AtBottom() // and stays there
+		p.view.SetWidth(width)
+		p.view.SetHeight(height)
+		if p.view.SetContentLines(m.lines(p, width)); isAtEnd {
+			p.view.GotoBottom()
 		}
-	case m.seen.Me == "":
+		lines = strings.Split(p.view.View(), "\n")
+	case p.kind == mailPage && m.seen.Me == "":
 		lines = []string{"  Nobody has said who you are: atm tui --as NAME shows your mail."}
+	case p.kind == mailPage && len(m.mail) == 0 && m.seen.Version > 0:
+		lines = []string{"  no messages"}
 	default:
-		shown := m.mail[p.top:min(len(m.mail), p.top+height)]
-		items := m.room.Mail(shown)
-		for i, id := range shown {
-			if len(items) > 0 && items[0].ID == id {
-				lines = append(lines, m.row(items[0], p.top+i == p.at))
-				items = items[1:]
-			} else { // on its way
-				lines = append(lines, m.mark(middlePane, p.top+i == p.at)+faint.Render("moved"))
-			}
-		}
-		if len(m.mail) == 0 && m.seen.Version > 0 {
-			lines = []string{"  no messages"}
+		_, n := m.list(middlePane)
+		for i := p.top; i < min(n, p.top+height); i++ {
+			lines = append(lines, m.row(m.item(i), i == p.at))
 		}
 	}
-	return filled(slices.Clone(lines), height)
+	return append([]string{m.rule(m.pageTitle(), width, middlePane)}, lines...)
 }
 
 func (m *model) row(it *mailbox.Item, isSelected bool) string {
+	if it == nil { // on its way
+		return m.mark(middlePane, isSelected) + faint.Render("moved")
+	}
 	r, title := m.renderer(), inPlace(letter.Escape(letter.Clip(it.Title(), 300)))
 	notes := command.Notes(r, it)
 	if it.State == mailbox.Unread {
@@ -257,9 +245,9 @@ func (m *model) writingLines() (lines []string) {
 	}
 	c.line.SetWidth(max(10, m.width-len("search: ")-2))
 	if c.kind == searching {
-		return []string{c.title() + c.line.View()}
+		return []string{c.title + c.line.View()}
 	}
-	title := bold.Render(c.title())
+	title := bold.Render(c.title)
 	if c.kind == sending {
 		title += c.line.View()
 	}
@@ -268,7 +256,7 @@ func (m *model) writingLines() (lines []string) {
 	c.text.SetHeight(height - 2)
 	lines = append(lines, strings.Repeat("─", m.width), title)
 	lines = append(lines, strings.Split(c.text.View(), "\n")...)
-	return filled(lines, height)[:height]
+	return lines
 }
 
 func (m *model) statusLine() string {

@@ -3,7 +3,8 @@ package tui
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,9 +14,10 @@ import (
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/room"
-	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
 )
 
 type writing int
@@ -30,9 +32,10 @@ const (
 // A composer is a text that is written in place.
 type composer struct {
 	kind     writing
+	title    string
 	key      string // of its draft
 	to       string // of sending: whom it goes to at first
-	parent   *mailbox.Item
+	parent   *wire.Message
 	question room.Question
 
 	line textinput.Model // the recipients, or what is searched for
@@ -59,21 +62,25 @@ func (c *composer) value() string {
 
 func lineCount(text string) int { return 1 + strings.Count(text, "\n") + strings.Count(text, "\r") }
 
-// A draft is what was written and not sent.
-type draft struct{ to, text string }
-
 func (m *model) startWriting(c *composer) tea.Cmd {
 	if m.seen.Me == "" && c.kind != searching {
 		return m.nothing("nobody has said who you are: begin again with --as NAME")
 	}
-	d := m.drafts[c.key]
-	delete(m.drafts, c.key)
+	key := c.key
+	for other := range m.drafts { // one for several, or for a name that is nobody's, is found at any member
+		to, isSent := strings.CutPrefix(other, "send ")
+		if _, isMember := m.seen.Member(wire.Name(to)); isSent && !isMember && c.kind == sending && m.drafts[c.key] == "" {
+			key, c.to = other, to
+		}
+	}
+	text := m.drafts[key]
+	delete(m.drafts, key)
 	c.line, c.text = textinput.New(), textarea.New()
 	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
 	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, be it light or dark
 	c.text.SetStyles(textarea.Styles{})
-	c.line.SetValue(cmp.Or(d.to, c.to))
-	c.setText(d.text)
+	c.line.SetValue(c.to)
+	c.setText(text)
 	m.writing, m.status = c, ""
 	c.goTo(c.kind == searching || c.kind == sending && c.line.Value() == "")
 	return nil
@@ -111,7 +118,7 @@ func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 	switch key := k.String(); {
 	case key == "esc" || key == "ctrl+c":
 		m.writing = nil
-		if c.kind != searching && m.keep(c.draft()) {
+		if c.addTo(m.drafts) {
 			m.status, m.isError = "the draft is kept", false
 		}
 	case key == "enter" && c.kind == searching:
@@ -133,60 +140,63 @@ func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// draft is what is written, and what it is for: of a message, the recipients that it has now.
-func (c *composer) draft() (key string, d draft) {
-	if d = (draft{c.line.Value(), c.value()}); c.kind == sending {
-		return "send " + d.to, d
+// addTo adds what is written to drafts, if it says something, under what it is for: of a message, the recipients that
+// it has now. What is written for the same already is not replaced.
+func (c *composer) addTo(drafts map[string]string) bool {
+	key, text := c.key, c.value()
+	if c.kind == sending {
+		key = "send " + c.line.Value()
 	}
-	return c.key, d
-}
-
-// keep keeps a draft if it says something. What is written for the same already is not replaced.
-func (m *model) keep(key string, d draft) bool {
-	if strings.TrimSpace(d.text) == "" {
+	if c.kind == searching || strings.TrimSpace(text) == "" {
 		return false
 	}
-	if old, ok := m.drafts[key]; ok {
-		d.text = old.text + "\n" + d.text
-	}
-	m.drafts[key] = d
+	drafts[key] = strings.TrimPrefix(drafts[key]+"\n"+text, "\n")
 	return true
 }
 
-// finish sends the text, which is a draft again if that does not work.
+// readDrafts are the drafts that a view has left.
+func readDrafts(file string) map[string]string {
+	drafts := map[string]string{}
+	data, _ := os.ReadFile(file)
+	json.Unmarshal(data, &drafts) // there are none, or none that were written here
+	return drafts
+}
+
+// saveDrafts writes down what is not sent, for a view that is killed. Another view may do the same: what has not
+// changed here stays as it is there.
+func (m *model) saveDrafts() {
+	unsent := maps.Clone(m.drafts)
+	for c := range m.unsent {
+		c.addTo(unsent)
+	}
+	if m.writing != nil {
+		m.writing.addTo(unsent)
+	}
+	if m.file == "" || maps.Equal(unsent, m.saved) {
+		return
+	}
+	all := readDrafts(m.file)
+	maps.DeleteFunc(all, func(key, _ string) bool { return m.saved[key] != "" })
+	maps.Copy(all, unsent)
+	m.saved = unsent
+	data, _ := json.Marshal(all)
+	if err := durable.WritePrivate(m.file, data); err != nil {
+		m.say("a draft is not kept", err)
+	}
+}
+
+// finish sends the text.
 func (m *model) finish() tea.Cmd {
 	c := m.writing
 	m.writing = nil
 	m.unsent[c] = true
 	text, to := c.value(), c.line.Value()
 	return m.do(c, func(ctx context.Context) (string, error) {
-		switch c.kind {
-		case replying:
-			return m.room.Reply(ctx, c.parent.Message, text)
-		case rejecting:
-			return m.room.Reject(ctx, c.question, strings.TrimSpace(text))
+		if c.kind == rejecting {
+			return m.room.Decide(ctx, c.question, command.Answer{IsDeny: true, Reason: strings.TrimSpace(text)})
 		}
-		return m.room.Send(ctx, to, text)
+		return m.room.Send(ctx, to, c.parent, text)
 	})
-}
-
-func (c *composer) title() string {
-	switch c.kind {
-	case replying:
-		return fmt.Sprintf("reply to %s: %s", c.parent.From.Agent, letter.Clip(letter.Escape(c.parent.Title()), 60))
-	case rejecting:
-		return fmt.Sprintf("reject, and tell %s why", c.question.Agent)
-	case sending:
-		return "to: "
-	}
-	return "search: "
-}
-
-// edited is what somebody wrote in their editor.
-type edited struct {
-	writing *composer
-	file    string
-	err     error
 }
 
 // edit goes on with the text in $EDITOR, in place of this view. What is saved there comes back to be sent.
@@ -202,16 +212,15 @@ func (m *model) edit() tea.Cmd {
 		return nil
 	}
 	words := append(strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")), file)
-	return tea.ExecProcess(exec.Command(words[0], words[1:]...), func(err error) tea.Msg { return edited{c, file, err} })
-}
-
-func (m *model) takeEdited(e edited) tea.Cmd {
-	text, err := os.ReadFile(e.file)
-	os.RemoveAll(filepath.Dir(e.file))
-	if err == nil { // also what an editor has saved that failed in the end
-		e.writing.setText(strings.TrimSuffix(string(text), "\n"))
-	}
-	m.writing = e.writing
-	m.say("", cmp.Or(e.err, err))
-	return nil
+	return tea.ExecProcess(exec.Command(words[0], words[1:]...), func(err error) tea.Msg {
+		text, err2 := os.ReadFile(file)
+		os.RemoveAll(dir)
+		return then(func() {
+			if text != nil { // also what an editor has saved that failed in the end
+				c.setText(strings.TrimSuffix(string(text), "\n"))
+			}
+			m.writing = c
+			m.say("", cmp.Or(err, err2))
+		})
+	})
 }

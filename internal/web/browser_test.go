@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +60,7 @@ func (b *tab) open(address string) *tab {
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	for _, step := range steps {
-		ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+		ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 		defer cancel()
 		if err := chromedp.Do(ctx, step); err != nil {
 			b.Fatal(err)
@@ -147,6 +149,12 @@ func TestBrowser(t *testing.T) {
 	}
 	b.shows("Do you want to proceed?")
 	b.becomes(`document.querySelector('.moved') === null`)
+	// What is pointed at stays where it is once nothing is being fetched.
+	b.eventually("it is pointed at", func() bool {
+		at := b.js(`(at => [at.x + at.width / 2, at.y + at.height / 2])(document.querySelector('.question summary').getBoundingClientRect())`).([]any)
+		b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0].(float64), at[1].(float64)))
+		return b.js(`Boolean(document.querySelector('.answers:hover')) && !document.querySelector('.htmx-request')`) == true
+	})
 	b.do(chromedp.Click(`.question summary`), chromedp.SendKeys(`.question textarea`, "Not today"))
 	s.atm("send", "alice", "something that others see")
 	s.atm("read", "--as", "alice", "--limit", "9")
@@ -165,6 +173,13 @@ func TestBrowser(t *testing.T) {
 	b.shows("bob: answered")
 	b.becomes(`document.querySelector('.question') === null`)
 	b.becomes(`!document.getElementById('screen').innerText.includes('Do you want to proceed?')`)
+
+	// A page of a member that is retired says so.
+	b.load(base(address) + "/agent/alice")
+	b.shows("No turn is known")
+	s.atm("team", "retire", "alice")
+	b.shows("atm team restore alice")
+	s.atm("team", "restore", "alice")
 
 	// A page whose fetch fails says so, and catches up; also with what comes while it is being fetched.
 	b.load(base(address) + "/mail")
@@ -198,6 +213,68 @@ func TestBrowser(t *testing.T) {
 	if n := s.atm("ls", "--count"); n != "3" {
 		t.Error("unread:", n)
 	}
+}
+
+// Twenty pages cost next to nothing while nothing happens, and all hear of what does.
+func TestTwentyPages(t *testing.T) {
+	s := newTeam(t, "alice", "bob", "me") // alone: what is measured is the processor
+	s.atm("run", "bob", "--detach", "--", "fakeagent")
+	t.Cleanup(func() { s.command("stop", "bob").Run() })
+	s.atm("wait", "--idle", "bob", "--timeout", "20s")
+	address := s.web()
+	b := s.browser(address)
+	b.shows("Members")
+	tabs := []*tab{b}
+	for i := range 19 {
+		tabs = append(tabs, b.open(base(address)+[]string{"/", "/mail", "/timeline", "/agent/bob", "/agent/me"}[i%5]))
+	}
+	pages := processes(chromedp.FromContext(b.ctx).Browser.Process().Pid)
+	const window = 2 * time.Second
+	for end := time.Now().Add(3 * time.Minute); ; { // a browser that has just begun has much to do
+		server, browser := used(t, s.server.Process.Pid), used(t, pages...)
+		time.Sleep(window)
+		server, browser = used(t, s.server.Process.Pid)-server, used(t, pages...)-browser
+		t.Logf("in %v the server used %v, and the browser %v", window, server, browser)
+		if server+browser < window/20 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal("that is more than a twentieth of a core")
+		}
+	}
+	s.atm("send", "me", "All of you: hello", "--as", "alice")
+	for _, one := range tabs {
+		one.becomes(`document.getElementById('unread').textContent.startsWith('1')`)
+	}
+}
+
+// processes are a process and those that it has started, and these, and so on.
+func processes(pid int) []int {
+	all := []int{pid}
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range files {
+		data, _ := os.ReadFile(file)
+		for _, child := range strings.Fields(string(data)) {
+			n, _ := strconv.Atoi(child)
+			all = append(all, processes(n)...)
+		}
+	}
+	return all
+}
+
+// used is the time that processes have had of a processor.
+func used(t *testing.T, pids ...int) (sum time.Duration) {
+	for _, pid := range pids {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Skip(err) // no Linux
+		}
+		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+2:]))
+		for _, ticks := range fields[11:13] {
+			n, _ := strconv.Atoi(ticks)
+			sum += time.Duration(n) * time.Second / 100
+		}
+	}
+	return sum
 }
 
 // AXE finds no serious fault on any page, and no text of a message runs.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
 )
 
 // export writes what the pages show to me now as files that need no server and no script.
@@ -27,39 +27,30 @@ func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	command.Warn(c, "screens and mail may hold secrets: look at %s before you show it to others", dir)
-	pages, ctx, cancel := newServer(ctx, s)
-	defer cancel(nil)
-
+	pages := newServer(ctx, s)
 	write := func(name string, data []byte) error { return os.WriteFile(filepath.Join(dir, name), data, 0o600) }
-	if err := cmp.Or(write("style.css", []byte(file("style.css"))), write("icon.svg", []byte(file("icon.svg")))); err != nil {
+	if err := cmp.Or(write("style.css", file("style.css")), write("icon.svg", file("icon.svg"))); err != nil {
 		return err
 	}
-	pages.newPage(ctx, "team")
-	if now, newer := pages.Snapshot(); now.Version == 1 { // the second one has the drafts as well, where there are any
-		select {
-		case <-newer:
-		case <-time.After(time.Second):
-		}
-	}
-	list, threads := [][2]string{{"team"}, {"mail"}, {"timeline"}, {"search"}}, map[string]bool{}
-	for _, m := range pages.newPage(ctx, "team").Room.Members {
+	list, isListed := [][2]string{{"team"}, {"mail"}, {"timeline"}, {"search"}}, map[wire.ID]bool{}
+	for _, m := range pages.newPage("team").Room.Members {
 		list = append(list, [2]string{"agent", string(m.Name)})
 	}
 	for i := 0; i < len(list); i++ {
-		p := pages.newPage(ctx, list[i][0])
-		p.Static, p.threads = true, threads
-		if err := cmp.Or(context.Cause(ctx), p.fill(ctx, list[i][1])); err != nil {
+		p := pages.newPage(list[i][0])
+		p.Static = true
+		if err := cmp.Or(context.Cause(pages.ctx), p.fill(ctx, list[i][1])); err != nil {
 			return err
 		}
-		data, err := p.render("page")
+		data, err := p.render()
 		if err = cmp.Or(err, write(p.Path, data)); err != nil {
 			return err
 		}
-		if i == len(list)-1 { // the threads that those lead to
-			for thread := range threads {
-				list = append(list, [2]string{"thread", thread})
+		for _, thread := range p.threads { // it leads there
+			if !isListed[thread] {
+				list = append(list, [2]string{"thread", string(thread)})
 			}
-			clear(threads)
+			isListed[thread] = true
 		}
 	}
 	first := filepath.Join(dir, "index.html")

@@ -51,16 +51,13 @@ type gate struct {
 	cert         *x509.Certificate // nil: without TLS
 
 	cookie, csrf string
-	foreign      *http.CrossOriginProtection
+	foreign      http.CrossOriginProtection
 	used         sync.Map // tokens
 }
 
 func newGate(at net.Addr, cert *x509.Certificate, csrf string, behind http.Handler) *gate {
 	host, port, _ := net.SplitHostPort(at.String())
-	g := &gate{
-		Handler: behind, host: host, port: port, cert: cert, cookie: rand.Text(), csrf: csrf,
-		foreign: http.NewCrossOriginProtection(),
-	}
+	g := &gate{Handler: behind, host: host, port: port, cert: cert, cookie: rand.Text(), csrf: csrf}
 	g.Key, g.URL = rand.Text(), "http://"+at.String()
 	if cert != nil {
 		if net.ParseIP(host).IsUnspecified() || cert.VerifyHostname(host) != nil {
@@ -110,9 +107,6 @@ func (g *gate) isForeign(r *http.Request) bool {
 	return origin != "" && isOther || g.foreign.Check(r) != nil
 }
 
-// cookieName has the port in it, since all ports of a host share their cookies.
-func (g *gate) cookieName() string { return "atm-" + g.port }
-
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -122,7 +116,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} {
 		w.Header().Set(name, value)
 	}
-	cookie, err := r.Cookie(g.cookieName())
+	name := "atm-" + g.port // all ports of a host share their cookies
+	cookie, err := r.Cookie(name)
 	isKnown := err == nil && isSame(cookie.Value, g.cookie)
 	isLook := r.Method == http.MethodGet || r.Method == http.MethodHead
 	token := r.URL.Query().Get("token")
@@ -134,7 +129,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "another site asks for this")
 	case r.Method == http.MethodGet && r.URL.Path == "/" && token != "" && (g.isToken(token) || isKnown):
 		http.SetCookie(w, &http.Cookie{
-			Name: g.cookieName(), Value: g.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.cert != nil,
+			Name: name, Value: g.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.cert != nil,
 		})
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		// Not a redirect: where a link on another site led here, its request would come without the cookie.

@@ -43,7 +43,6 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		}
 		return ""
 	},
-	"key": func(q room.Question) string { return fmt.Sprintf("%s-%x", q.Agent, q.Since.UnixNano()) },
 }).ParseFS(templateFiles, "templates/*.html"))
 
 const (
@@ -62,9 +61,9 @@ type page struct {
 	Kind, Title, Path string
 	Now               time.Time
 	Room              *room.Snapshot
-	Static            bool            // a file of --export
-	Data              any             // of a part: see With
-	threads           map[string]bool // that a static page links to
+	Static            bool      // a file of --export
+	Data              any       // of a part: see With
+	threads           []wire.ID // of the messages that it shows
 
 	Said     string // what came of the last action
 	Messages []message
@@ -102,9 +101,6 @@ type message struct {
 	Steps    []string
 }
 
-// MayMark reports whether there is something to do about the message itself.
-func (m message) MayMark() bool { return m.IsUnread || m.WantsAck }
-
 // With is the page for a part of it that shows some data.
 func (p page) With(data any) page {
 	p.Data = data
@@ -114,68 +110,30 @@ func (p page) With(data any) page {
 // MayAct reports whether there are forms: I am somebody, and somebody listens.
 func (p page) MayAct() bool { return !p.Static && p.Room.Me != "" }
 
-// CSRF is the token of a form, and Nonce what tells its page from others.
-func (p page) CSRF() string  { return p.csrf }
-func (p page) Nonce() string { return fmt.Sprint(p.Now.UnixNano()) }
-
-// Live are the attributes of the region that is fetched again when the room changes, together with others.
-func (p page) Live() template.HTMLAttr {
-	if p.Static {
-		return ""
-	}
-	const attributes = `data-version="%d" hx-get="%s" hx-trigger="atm-change from:body" hx-select="#live" hx-swap="outerHTML" hx-select-oob="#unread,#turns"`
-	return template.HTMLAttr(fmt.Sprintf(attributes, p.Room.Version, template.HTMLEscapeString(p.Path)))
-}
-
-// File is the address of a file that pages use.
-func (p page) File(name string) string {
-	if p.Static {
-		return name
-	}
-	return "/" + name
-}
-
-// Link is the address of a page: of a member, or of a message in its thread.
+// Link is the address of a page: of a member, or of a thread.
 func (p page) Link(kind string, about ...any) string {
-	name, anchor := "", ""
-	for _, a := range about {
-		name = fmt.Sprint(a)
-		if it, ok := a.(*mailbox.Item); ok {
-			name, anchor = string(it.ThreadID()), "#m-"+string(it.ID)
-			p.threads[name] = true
-		}
-	}
+	name := fmt.Sprint(about...)
 	switch {
 	case p.Static && kind == "team":
 		return "index.html"
 	case p.Static:
-		return strings.TrimSuffix(kind+"-"+name, "-") + ".html" + anchor
+		return strings.TrimSuffix(kind+"-"+name, "-") + ".html"
 	case kind == "team":
 		return "/"
 	case kind == "search" && name != "":
 		return "/search?q=" + url.QueryEscape(name)
 	}
-	return strings.TrimSuffix("/"+kind+"/"+name, "/") + anchor
+	return strings.TrimSuffix("/"+kind+"/"+name, "/")
 }
 
 // Who is an address as people of this team call it.
 func (p page) Who(a wire.Address) string { return (&letter.Renderer{Team: p.Room.Team}).Who(a) }
 
-// ShowsTo reports whether messages are not all mine.
-func (p page) ShowsTo() bool { return p.Kind != "mail" && p.Kind != "team" }
-
 // newPage is a page without what is on it.
-func (s *server) newPage(ctx context.Context, kind string) *page {
-	now, newer := s.Snapshot()
-	for now.Version == 0 && ctx.Err() == nil { // it has just been started
-		select {
-		case <-newer:
-		case <-ctx.Done():
-		}
-		now, newer = s.Snapshot()
-	}
+func (s *server) newPage(kind string) *page {
+	now, _ := s.Snapshot()
 	title := strings.ToUpper(kind[:1]) + kind[1:]
-	return &page{server: s, Kind: kind, Title: title, Now: time.Now(), Room: now, threads: map[string]bool{}, Path: "/"}
+	return &page{server: s, Kind: kind, Title: title, Now: time.Now(), Room: now, Path: "/"}
 }
 
 // fill puts on the page what it is to show of a member, a thread or the words of a search.
@@ -183,27 +141,28 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 	p.Path = p.Link(p.Kind, about)
 	defer func() {
 		if err != nil && ctx.Err() == nil && len(p.Messages) > 0 { // what cannot be read hides nothing else
-			p.Missing, err = p.Explain(err).Message, nil
+			p.Missing, err = p.Scope.Explain(err).Message, nil
 		}
 	}()
 	switch p.Kind {
 	case "team":
-		p.Waiting = p.Room.Waiting
-		p.Messages, p.More = p.mine(p.Room.Unread, mostNew)
+		p.Parts = []part{p.mine("new-mail", "New mail", p.Room.Unread, mostNew)}
 	case "mail":
-		p.addPart("unread-mail", "Unread", p.Room.Unread)
-		p.addPart("owed", "To acknowledge", p.Room.Owed)
-		p.addPart("read", "Read", p.Room.Read)
+		p.Parts = []part{
+			p.mine("unread-mail", "Unread", p.Room.Unread, mostMail),
+			p.mine("owed", "To acknowledge", p.Room.Owed, mostMail),
+			p.mine("read", "Read", p.Room.Read, mostMail),
+		}
 	case "thread":
-		return p.fillThread(ctx, wire.ID(about))
-	case "agent":
-		return p.fillAgent(wire.Name(about))
+		return p.fillThread(ctx, about)
+	case "agent", "screen":
+		return p.fillAgent(ctx, wire.Name(about))
 	case "search":
 		p.Query = about
 		if about == "" && !p.Static {
 			return nil
 		}
-		items, err := p.Search(ctx, about)
+		items, err := p.Scope.Search(ctx, strings.Fields(about))
 		p.list(items)
 		return err
 	case "timeline":
@@ -216,13 +175,6 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 	return nil
 }
 
-// addPart adds a section of my mail, unless it is empty.
-func (p *page) addPart(id, title string, ids []wire.ID) {
-	if messages, more := p.mine(ids, mostMail); len(messages) > 0 {
-		p.Parts = append(p.Parts, part{id, title, messages, more})
-	}
-}
-
 // list shows messages, as many as fit.
 func (p *page) list(items []*mailbox.Item) {
 	if !p.Static && len(items) > mostMail {
@@ -231,13 +183,13 @@ func (p *page) list(items []*mailbox.Item) {
 	p.Messages = p.messages(items)
 }
 
-// mine are messages of my mailbox, at most so many, and how many more there are.
-func (p *page) mine(ids []wire.ID, most int) (list []message, more int) {
-	if p.Static {
-		most = len(ids)
-	}
+// mine is a section with messages of my mailbox, at most so many.
+func (p *page) mine(id, title string, ids []wire.ID, most int) part {
 	n := min(most, len(ids))
-	return p.messages(p.Mail(ids[:n])), len(ids) - n
+	if p.Static {
+		n = len(ids)
+	}
+	return part{id, title, p.messages(p.Mail(ids[:n])), len(ids) - n}
 }
 
 func (p *page) messages(items []*mailbox.Item) (out []message) {
@@ -246,18 +198,16 @@ func (p *page) messages(items []*mailbox.Item) (out []message) {
 		title := letter.Clip(letter.Escape(letter.Clip(it.Title(), 100)), 100) // a line may have a million columns
 		m := message{Item: it, Title: title, Notes: command.Notes(r, it), IsUnread: slices.Contains(p.Room.Unread, it.ID)}
 		m.WantsAck = it.RequiresAck && (m.IsUnread || slices.Contains(p.Room.Owed, it.ID))
-		out = append(out, m)
+		out, p.threads = append(out, m), append(p.threads, it.ThreadID())
 	}
 	return out
 }
 
-func (p *page) fillThread(ctx context.Context, id wire.ID) error {
-	items, err := p.Thread(ctx, id)
-	if len(items) == 0 { // it is between others
-		items, err = p.scope.Team.Thread(ctx, id)
-	}
+func (p *page) fillThread(ctx context.Context, about string) error {
+	thread, message, _ := strings.Cut(about, "/")
+	items, err := p.Thread(ctx, wire.ID(thread), wire.ID(message))
 	if len(items) == 0 {
-		return cmp.Or(err, error(command.NotFound("no such thread: %s", letter.Escape(string(id))).WithHint("atm search WORDS")))
+		return cmp.Or(err, error(command.NotFound("no such thread: %s", letter.Escape(thread)).WithHint("atm search WORDS")))
 	}
 	p.Messages = p.messages(items)
 	p.Title = p.Messages[0].Title
@@ -272,69 +222,52 @@ func (p *page) fillThread(ctx context.Context, id wire.ID) error {
 		m.Text = letter.EscapeBody(m.Text)
 		if m.From.Agent == p.Room.Me && traced < mostTraced {
 			traced++
-			m.Steps = steps(p.scope.Root.Trace(ctx, m.Message))
+			for _, t := range p.Scope.Root.Trace(ctx, m.Message) {
+				m.Steps = append(m.Steps, letter.Escape(fmt.Sprintf("%s: %s   %s", p.Scope.Renderer().Called(t.To), command.Stages(t), t.Gate)))
+			}
 		}
 	}
 	return err
 }
 
-// steps say how far a message has got with each recipient.
-func steps(traces []teams.DeliveryTrace) (out []string) {
-	for _, t := range traces {
-		line := t.To + ":"
-		for _, s := range t.Stages {
-			if s.Evidence != nil {
-				line += " " + strings.ReplaceAll(s.Stage, "_", " ") + ","
-			}
-		}
-		out = append(out, letter.Escape(strings.TrimSuffix(line+" "+t.Gate, ", ")))
-	}
-	return out
-}
-
-func (p *page) fillAgent(name wire.Name) (err error) {
+func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 	member, ok := p.Room.Member(name)
 	if !ok {
-		_, err := p.scope.Team.Member(name)
+		_, err := p.Scope.Team.Member(name)
 		return cmp.Or(err, error(command.NotFound("%s has just come: load the page again", name)))
 	}
 	p.Title, p.Member = string(name), member
-	for _, q := range p.Room.Waiting {
-		if q.Agent == name {
-			p.Waiting = append(p.Waiting, q)
-		}
-	}
-	if p.fillScreen(); member.Host == "" {
+	p.Waiting = slices.DeleteFunc(slices.Clone(p.Room.Waiting), func(q room.Question) bool { return q.Agent != name })
+	if p.fillScreen(ctx); member.Host == "" && p.Kind == "agent" {
 		p.Turns, err = p.server.Turns(name, mostTurns)
 	}
 	slices.Reverse(p.Turns)
 	return err
 }
 
-func (p *page) fillScreen() {
+func (p *page) fillScreen(ctx context.Context) {
 	if !p.Member.Running {
 		p.NoScreen = fmt.Sprintf("atm does not run %s on this machine: there is no screen to show.", p.Member.Name)
 		return
 	}
-	screen, err := p.screen(p.Member.Name)
-	if err != nil {
-		e := p.Explain(err)
-		p.NoScreen = strings.TrimSuffix(e.Message+": "+e.Hint, ": ")
-		return
-	}
-	p.Screen = spans(strings.TrimRight(screen.ANSI, "\n "))
+	p.Wait(ctx, func(*room.Snapshot) bool {
+		screen := p.server.Screen(p.ctx, p.Member.Name)
+		if screen != nil {
+			p.Screen, p.NoScreen = spans(strings.TrimRight(screen.ANSI, "\n ")), screen.Problem
+		}
+		return screen != nil
+	})
 }
 
-// render makes the page, or a part of it.
-func (p *page) render(name string) ([]byte, error) {
+func (p *page) render() ([]byte, error) {
 	var b bytes.Buffer
-	err := templates.ExecuteTemplate(&b, name, p)
+	err := templates.ExecuteTemplate(&b, "page", p)
 	return b.Bytes(), err
 }
 
 // fail makes the page one that tells an error.
 func (p *page) fail(err error) (code int) {
-	p.Kind, p.Error = "error", p.Explain(err)
+	p.Kind, p.Error = "error", p.Scope.Explain(err)
 	p.Title = "That did not work"
 	codes := map[string]int{"not_found": http.StatusNotFound, "refused": http.StatusForbidden, "locked": http.StatusConflict, "usage": http.StatusBadRequest}
 	return cmp.Or(codes[p.Error.Code], http.StatusInternalServerError)

@@ -71,17 +71,20 @@ func classOf(s uv.Style) string {
 	return strings.Join(classes, " ")
 }
 
-// paletteCSS are the classes of the palette's colours. Where text is reversed its background is as bright as
-// that text would be.
-func paletteCSS() string {
-	var css strings.Builder
+// file is one that pages use. Behind the style sheet are the classes of the palette's colours; where text is
+// reversed its background is as bright as that text would be.
+func file(name string) []byte {
+	data, _ := static.ReadFile("static/" + name)
+	if name != "style.css" {
+		return data
+	}
 	for i := range 256 {
 		if i < 16 {
-			fmt.Fprintf(&css, ".f%d{color:var(--c%[1]d)}.fi.b%[1]d{background:var(--c%[1]d)}\n", i)
+			data = fmt.Appendf(data, ".f%d{color:var(--c%[1]d)}.fi.b%[1]d{background:var(--c%[1]d)}\n", i)
 			continue
 		}
 		r, g, b, _ := ansi.IndexedColor(i).RGBA()
-		fmt.Fprintf(&css, ".f%d{color:#%02x%02x%02x}.b%[1]d{background:#%02[2]x%02[3]x%02[4]x}\n", i, r>>8, g>>8, b>>8)
+		data = fmt.Appendf(data, ".f%d{color:#%02x%02x%02x}.b%[1]d{background:#%02[2]x%02[3]x%02[4]x}\n", i, r>>8, g>>8, b>>8)
 	}
-	return css.String()
+	return data
 }

@@ -1,7 +1,7 @@
 // Package web is atm-web: a team in a browser. The pages are made here, from what package room says, and work
 // without a script; a small one has them fetched again when something changes.
 //
-//	/  /mail  /timeline  /search?q=  /thread/ID  /agent/NAME     looking, which marks nothing
+//	/  /mail  /timeline  /search?q=  /thread/ID/ID  /agent/NAME  looking, which marks nothing
 //	/do                                                           what a button does, as the verb of that name
 //	/stream                                                       server-sent events: something has changed
 //
@@ -10,6 +10,7 @@
 package web
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -33,15 +34,15 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/room"
-	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Main is the program: it returns its exit code.
 func Main(version string, words []string) int {
-	return command.RunCompanion("web", runspec.Version(version), words, func(c *cli.Context) error {
+	return command.RunCompanion("web", version, words, func(c *cli.Context) error {
 		s, err := command.OpenMeIfSaid(c)
 		switch {
 		case err != nil:
@@ -57,18 +58,19 @@ func Main(version string, words []string) int {
 
 // server makes the pages.
 type server struct {
-	*stream
-	scope *command.Scope
-	csrf  string
-	done  sync.Map // what came of the forms, by their hash: one that is sent twice is done once
+	*room.Room
+	ctx  context.Context // ends with the room as well
+	CSRF string          // of every form
+	done sync.Map        // what came of the forms, by their hash: one that is sent twice is done once
 }
 
-// newServer is a server of a team, whose room runs until cancel.
-func newServer(ctx context.Context, s *command.Scope) (_ *server, _ context.Context, cancel context.CancelCauseFunc) {
-	ctx, cancel = context.WithCancelCause(ctx)
+// newServer is a server of a team, whose room has been looked at, and is until ctx ends.
+func newServer(ctx context.Context, s *command.Scope) *server {
+	ctx, cancel := context.WithCancelCause(ctx)
 	r := room.Open(s)
 	go func() { cancel(r.Run(ctx)) }()
-	return &server{stream: newStream(ctx, r), scope: s, csrf: rand.Text()}, ctx, cancel
+	r.Wait(ctx, func(now *room.Snapshot) bool { return now.Version >= 2 })
+	return &server{Room: r, ctx: ctx, CSRF: rand.Text()}
 }
 
 // serve serves the pages until ctx ends or the team is gone.
@@ -78,13 +80,11 @@ func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	defer ln.Close()
-	pages, ctx, cancel := newServer(ctx, s)
-	defer cancel(nil)
-	g := newGate(ln.Addr(), cert, pages.csrf, pages.routes())
-	if s.Me != nil {
-		g.As = s.Me.Agent()
-	}
-	if forget, err := g.door.keep(c, s); err != nil {
+	pages := newServer(ctx, s)
+	now, _ := pages.Snapshot()
+	g := newGate(ln.Addr(), cert, pages.CSRF, pages.routes())
+	g.As = now.Me
+	if forget, err := g.door.keep(s); err != nil {
 		command.Warn(c, "atm web --token will not work: %v", err)
 	} else {
 		defer forget()
@@ -96,12 +96,12 @@ func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	if err := command.PrintAs(c, map[string]string{"url": address}, address); err != nil {
 		return err
 	}
-	web := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	context.AfterFunc(ctx, func() { web.Close() })
+	web := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return pages.ctx }}
+	context.AfterFunc(pages.ctx, func() { web.Close() })
 	if err := web.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return context.Cause(ctx)
+	return context.Cause(pages.ctx)
 }
 
 // listen opens the port. What others can reach takes two words more: a certificate, and that it is meant.
@@ -141,38 +141,23 @@ func open(address string) {
 	if words == nil {
 		words = []string{"xdg-open"}
 	}
-	cmd := exec.Command(words[0], append(words[1:], address)...)
-	if cmd.Start() == nil {
-		go cmd.Wait()
-	}
+	go exec.Command(words[0], append(words[1:], address)...).Run()
 }
 
-// doors is where the servers of this user say how they are entered, each in a file of its own; a team has
-// a prefix.
-func doors(c *cli.Context, s *command.Scope) (prefix string, err error) {
-	dir := filepath.Join(command.Place(c).State, "web")
-	if !filepath.IsAbs(dir) {
-		return "", errors.New("this user has no home directory")
-	}
-	team := sha256.Sum256([]byte(s.Root.Path + "\x00" + string(s.Team.Name)))
-	return filepath.Join(dir, fmt.Sprintf("%x-", team[:8])), os.MkdirAll(dir, 0o700)
-}
-
-// keep writes a door down, until forget.
-func (d door) keep(c *cli.Context, s *command.Scope) (forget func(), err error) {
-	prefix, err := doors(c, s)
+// keep writes a door down, until forget. Each server of a team has a file of its own.
+func (d door) keep(s *command.Scope) (forget func(), err error) {
+	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
 	if err != nil {
 		return nil, err
 	}
 	data, _ := json.Marshal(d)
 	file := fmt.Sprint(prefix, os.Getpid())
-	os.Remove(file) // of a process that was killed: its rights may be others
-	return func() { os.Remove(file) }, os.WriteFile(file, data, 0o600)
+	return func() { os.Remove(file) }, durable.WritePrivate(file, data)
 }
 
 // printTokens prints an address of each server of the team that runs. An agent is let in as itself alone.
 func printTokens(c *cli.Context, s *command.Scope) error {
-	prefix, err := doors(c, s)
+	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
 	if err != nil {
 		return err
 	}
@@ -206,56 +191,35 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for path, kind := range map[string]string{
-		"/{$}": "team", "/mail": "mail", "/timeline": "timeline", "/search": "search", "/thread/{about}": "thread", "/agent/{about}": "agent",
+		"/{$}": "team", "/mail": "mail", "/timeline": "timeline", "/search": "search", "/thread/{about...}": "thread", "/agent/{about}": "agent",
+		"/agent/{about}/screen": "screen",
 	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, kind) })
 	}
-	mux.HandleFunc("GET /agent/{about}/screen", s.showScreen)
 	mux.HandleFunc("POST /do", s.do)
-	mux.Handle("GET /stream", s.stream)
+	mux.HandleFunc("GET /stream", s.stream)
 	for _, name := range []string{"atm.js", "htmx.min.js", "icon.svg", "style.css"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "private, max-age=3600")
-			http.ServeContent(w, r, name, time.Time{}, strings.NewReader(file(name)))
+			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(file(name)))
 		})
 	}
 	return mux
 }
 
-// file is one that pages use.
-func file(name string) string {
-	data, _ := static.ReadFile("static/" + name)
-	if name == "style.css" {
-		return string(data) + paletteCSS()
-	}
-	return string(data)
-}
-
 func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
-	p := s.newPage(r.Context(), kind)
+	p := s.newPage(kind)
 	code := http.StatusOK
 	if err := p.fill(r.Context(), cmp.Or(r.PathValue("about"), r.FormValue("q"))); err != nil {
 		code = p.fail(err)
 	} else if once, isDone := s.done.Load(r.URL.Query().Get("done")); isDone { // the form that led here
 		p.Said, _ = once.(func() (string, error))()
 	}
-	p.write(w, "page", code)
+	p.write(w, code)
 }
 
-// showScreen is the part of an agent's page that changes often.
-func (s *server) showScreen(w http.ResponseWriter, r *http.Request) {
-	p := s.newPage(r.Context(), "agent")
-	p.Member, _ = p.Room.Member(wire.Name(r.PathValue("about")))
-	if p.Member.Name == "" {
-		http.NotFound(w, r)
-		return
-	}
-	p.fillScreen()
-	p.write(w, "screen", http.StatusOK)
-}
-
-func (p *page) write(w http.ResponseWriter, part string, code int) {
-	data, err := p.render(part)
+func (p *page) write(w http.ResponseWriter, code int) {
+	data, err := p.render()
 	if err != nil {
 		http.Error(w, "atm: "+err.Error(), http.StatusInternalServerError)
 		return
@@ -267,7 +231,7 @@ func (p *page) write(w http.ResponseWriter, part string, code int) {
 
 // do does what a form asks for, as the verb of that name, and leads back to the page with what came of it.
 func (s *server) do(w http.ResponseWriter, r *http.Request) {
-	_, newer := s.Snapshot()
+	before, _ := s.Snapshot()
 	id, text, back := r.PostFormValue("id"), r.PostFormValue("text"), r.PostFormValue("back")
 	u, err := url.Parse(back)
 	if err != nil || u.Host != "" || !strings.HasPrefix(back, "/") || strings.Contains(back, `\`) {
@@ -287,15 +251,14 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	}))
 	said, err := once.(func() (string, error))()
 	if err != nil {
-		p := s.newPage(r.Context(), "error")
+		p := s.newPage("error")
 		p.Path, p.Typed, p.TypedTo, p.Said = back, text, r.PostFormValue("to"), said
-		p.write(w, "page", p.fail(err))
+		p.write(w, p.fail(err))
 		return
 	}
-	select { // the page that comes next should show it
-	case <-newer:
-	case <-time.After(300 * time.Millisecond):
-	}
+	ctx, cancel := context.WithTimeout(r.Context(), 300*time.Millisecond)
+	defer cancel()
+	s.Wait(ctx, func(now *room.Snapshot) bool { return now.Version > before.Version }) // the next page should show it
 	query := u.Query()
 	query.Set("done", form)
 	u.RawQuery = query.Encode()
@@ -305,18 +268,17 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 func (s *server) act(r *http.Request, id, text string) (said string, err error) {
 	ctx := r.Context()
 	switch r.PostFormValue("do") {
-	case "approve":
-		return s.Approve(ctx, question(r), r.PostFormValue("option"))
-	case "reject":
-		return s.Reject(ctx, question(r), text)
+	case "approve", "reject":
+		answer := command.Answer{IsDeny: r.PostFormValue("do") == "reject", Option: r.PostFormValue("option"), Reason: text}
+		return s.Decide(ctx, question(r), answer)
 	case "send":
-		return s.Send(ctx, r.PostFormValue("to"), text)
+		return s.Send(ctx, r.PostFormValue("to"), nil, text)
 	case "reply":
-		it, err := s.Message(id)
+		it, _, err := s.Scope.Team.Find(s.Scope.Me, id)
 		if err != nil {
 			return "", err
 		}
-		return s.Reply(ctx, it.Message, text)
+		return s.Send(ctx, "", it.Message, text)
 	case "ack":
 		return s.Ack(ctx, wire.ID(id))
 	case "read":

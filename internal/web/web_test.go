@@ -19,11 +19,7 @@ import (
 	"testing"
 	"time"
 
-	urfave "github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/internal/cli"
-	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
 )
@@ -47,11 +43,12 @@ func TestMain(m *testing.M) {
 type team struct {
 	*testing.T
 	dir, me string
+	server  *exec.Cmd // the atm web that was started last
 }
 
 func newTeam(t *testing.T, members ...string) *team {
 	t.Helper()
-	s := &team{t, t.TempDir(), "me"}
+	s := &team{T: t, dir: t.TempDir(), me: "me"}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +86,7 @@ func (s *team) atm(args ...string) string {
 func (s *team) web(args ...string) string {
 	s.Helper()
 	cmd := s.command(append([]string{"web"}, args...)...)
+	s.server = cmd
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -113,7 +111,7 @@ func base(address string) string { return address[:strings.Index(address, "/?")]
 // eventually waits until something is so.
 func (s *team) eventually(what string, isSo func() bool) {
 	s.Helper()
-	for end := time.Now().Add(20 * time.Second); !isSo(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !isSo(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.Fatal("it was never so: ", what)
 		}
@@ -280,6 +278,14 @@ func TestWithoutScript(t *testing.T) {
 		t.Error(code)
 	}
 
+	// A search leads to mail between others, also where a part of that thread is mine.
+	id := strings.Fields(s.atm("send", "alice", "of mine"))[1]
+	s.atm("send", "bob", "between others", "--thread", id, "--as", "alice")
+	_, text = v.get("/search?q=between+others")
+	_, text = v.get(regexp.MustCompile(`href="(/thread/[^"#]+)#`).FindStringSubmatch(text)[1])
+	says(200, text, "between others</pre>")
+	says(200, text, "alice: stored ")
+
 	// Nobody may look only.
 	s.me = ""
 	v = s.visit(s.web())
@@ -320,6 +326,9 @@ func TestExport(t *testing.T) {
 		}
 		all += string(data)
 	}
+	if !strings.Contains(all, ".f45{color:#00d7ff}") {
+		t.Error("the style sheet does not have the colours of screens")
+	}
 	for _, pattern := range []string{"<script", "<form", "hx-", "csrf"} {
 		if strings.Contains(all, pattern) {
 			t.Errorf("%q is on a page", pattern)
@@ -350,32 +359,6 @@ func TestExport(t *testing.T) {
 	}
 	if n := s.atm("ls", "--count"); n != "1" {
 		t.Error("unread:", n)
-	}
-}
-
-// A screen that cannot be had is not asked for again at once, however often pages do.
-func TestScreenRetry(t *testing.T) {
-	s := newTeam(t, "alice", "me")
-	code := command.RunCompanion("web", "dev", []string{"--root", filepath.Join(s.dir, ".atm"), "--as", "me"}, func(c *urfave.Context) error {
-		scope, err := command.OpenMeIfSaid(c)
-		if err != nil {
-			return err
-		}
-		pages := newStream(t.Context(), room.Open(scope))
-		for range 5 {
-			if _, err := pages.screen("alice"); err == nil {
-				t.Error("a screen of what does not run")
-			}
-		}
-		pages.mu.Lock()
-		defer pages.mu.Unlock()
-		if pages.changes != 1 {
-			t.Error("tries:", pages.changes)
-		}
-		return nil
-	})
-	if code != 0 {
-		t.Error(code)
 	}
 }
 
@@ -416,6 +399,7 @@ func TestGate(t *testing.T) {
 		{200, "GET", "/", own, known},
 		{200, "GET", "/", "localhost" + port, known},
 		{200, "GET", "/", "[::1]" + port, known},
+		{200, "GET", "/style.css", own, known},
 		{421, "GET", "/", "evil.example" + port, known},
 		{421, "GET", "/", "127.0.0.1", known},
 		{421, "GET", "/", "127.0.0.1.evil.example" + port, known},

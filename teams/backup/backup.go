@@ -48,6 +48,7 @@ func pattern(expression string) func() *regexp.Regexp {
 type writer struct {
 	ctx   context.Context
 	tar   *tar.Writer
+	err   error // why there is no backup: nothing more is written
 	total mailbox.Moved
 	saved map[string]bool // messages, by team, agent and id
 
@@ -59,160 +60,140 @@ type writer struct {
 func Write(ctx context.Context, r *teams.Root, to io.Writer) (total mailbox.Moved, missing, err error) {
 	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}}
 	names, err := r.Teams()
-	w.miss("the root", err)
+	w.misses("the root", err)
 	format, err := r.Dir().ReadFile(rootdir.FormatFile, 20)
-	if err == nil {
-		err = w.add(rootdir.FormatFile, format, time.Now())
-	}
+	w.fail(err)
+	w.add(rootdir.FormatFile, format, time.Now())
 	for _, n := range names {
-		t, e := r.Team(n)
-		w.miss(string(n), e)
-		if e == nil && err == nil {
-			err = w.team(t)
+		if t, err := r.Team(n); !w.misses(string(n), err) {
+			w.team(t)
 		}
 	}
-	if err == nil {
-		err = cmp.Or(ctx.Err(), w.tar.Close())
-	}
+	w.fail(ctx.Err())
+	w.fail(w.tar.Close())
 	if len(w.missing) > 0 {
 		missing = errors.New(strings.ReplaceAll(errors.Join(w.missing...).Error(), "\n", "; "))
 	}
-	return w.total, missing, err
+	return w.total, missing, w.err
 }
 
-// miss notes that something could not be read, once.
-func (w *writer) miss(what string, err error) {
+func (w *writer) fail(err error) { w.err = cmp.Or(w.err, err) }
+
+// misses reports whether something could not be read, and notes it, once.
+func (w *writer) misses(what string, err error) bool {
 	if err == nil || errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile: it is in the archive
-		return
+		return err != nil
 	}
 	err = fmt.Errorf("not all of %s is in the backup: %w", what, err)
 	if !slices.ContainsFunc(w.missing, func(e error) bool { return e.Error() == err.Error() }) {
 		w.missing = append(w.missing, err)
 	}
+	return true
 }
 
-func (w *writer) team(t *teams.Team) error {
-	err := w.addDir(string(t.Name))
-	if err == nil {
-		err = w.mailboxes(t, "sent", "events", "shared", "inbox")
-	}
-	names := []string{config.File, ".sessions", ".archive", mailbox.BridgeDir + "/bad"}
-	outboxes, unreadable := t.Outboxes()
-	w.miss(mailbox.BridgeDir, unreadable)
+func (w *writer) team(t *teams.Team) {
+	w.addDir(string(t.Name))
+	w.mailboxes(t, "sent", "events", "shared", "inbox")
+	names := []string{config.File, ".sessions", ".archive", teams.BadEnvelopes}
+	outboxes, err := t.Outboxes()
+	w.misses(mailbox.BridgeDir, err)
 	for _, box := range outboxes {
 		for _, dir := range []string{"/new", "/cur", "/withdrawn"} { // as messages move
 			names = append(names, mailbox.BridgeDir+"/"+string(box.Address().Host)+dir)
 		}
 	}
 	for _, name := range names {
-		if err == nil {
-			err = w.tree(t, name)
-		}
+		w.tree(t, name)
 	}
-	if err == nil {
-		err = w.mailboxes(t) // what came back from the archive while it was copied, or came anew
-	}
-	if err == nil {
-		err = w.tree(t, ".files")
-	}
-	return err
+	w.mailboxes(t) // what came back from the archive while it was copied, or came anew
+	w.tree(t, ".files")
 }
 
-func (w *writer) add(name string, data []byte, at time.Time) error {
-	if err := w.ctx.Err(); err != nil {
-		return err
+func (w *writer) header(h tar.Header) {
+	if w.fail(w.ctx.Err()); w.err == nil {
+		w.err = w.tar.WriteHeader(&h)
 	}
-	if err := w.tar.WriteHeader(&tar.Header{Name: name, Size: int64(len(data)), Mode: 0o600, ModTime: at}); err != nil {
-		return err
-	}
-	_, err := w.tar.Write(data)
-	return err
 }
 
-func (w *writer) addDir(name string) error {
-	return w.tar.WriteHeader(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now()})
+func (w *writer) add(name string, data []byte, at time.Time) {
+	w.header(tar.Header{Name: name, Size: int64(len(data)), Mode: 0o600, ModTime: at})
+	if w.err == nil {
+		_, w.err = w.tar.Write(data)
+	}
+}
+
+func (w *writer) addDir(name string) {
+	w.header(tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now()})
 }
 
 // mailboxes saves the messages of a team that are not saved yet, and what else lies in
 // the mailboxes.
-func (w *writer) mailboxes(t *teams.Team, others ...string) error {
+func (w *writer) mailboxes(t *teams.Team, others ...string) {
 	boxes, err := t.Boxes()
-	w.miss(string(t.Name), err)
+	w.misses(string(t.Name), err)
 	for _, box := range boxes {
-		if err := w.messages(box); err != nil {
-			return err
+		if w.err != nil {
+			return
 		}
+		w.messages(box)
 		for _, sub := range others {
-			if err := w.tree(t, string(box.Agent())+"/"+sub); err != nil {
-				return err
-			}
+			w.tree(t, string(box.Agent())+"/"+sub)
 		}
 	}
-	return nil
 }
 
-func (w *writer) messages(box *mailbox.Box) error {
+func (w *writer) messages(box *mailbox.Box) {
 	box.TakeIn(w.ctx)
 	ids, err := box.List(w.ctx)
-	if held := (*lockfile.HeldError)(nil); errors.As(err, &held) {
-		return err // nothing is damaged: again is the way on
+	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
+		w.fail(err) // nothing is damaged: again is the way on
+		return
 	}
-	w.miss("the mailbox of "+string(box.Agent()), err)
-	if errors.Is(err, mailbox.ErrNoAgent) {
-		return nil
+	if w.misses("the mailbox of "+string(box.Agent()), err); errors.Is(err, mailbox.ErrNoAgent) {
+		return
 	}
 	top := string(box.Address().Team) + "/" + string(box.Agent())
-	if err := w.addDir(top); err != nil {
-		return err
-	}
+	w.addDir(top)
 	for _, id := range ids {
 		key := top + "/" + string(id)
-		if w.saved[key] {
+		if w.saved[key] || w.err != nil {
 			continue
 		}
 		where, data, err := box.Copy(id)
 		if errors.Is(err, mailbox.ErrNotFound) || errors.Is(err, durable.ErrNotRegular) {
 			w.total.Skipped++
-			continue
+		} else if !w.misses("the mailbox of "+string(box.Agent()), err) {
+			w.add(top+"/"+where, data, id.Time())
+			w.saved[key] = true
+			w.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
 		}
-		if w.miss("the mailbox of "+string(box.Agent()), err); err != nil {
-			continue
-		}
-		if err := w.add(top+"/"+where, data, id.Time()); err != nil {
-			return err
-		}
-		w.saved[key] = true
-		w.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
 	}
-	return nil
 }
 
 // tree saves what lies at a path and belongs into a backup. What vanishes meanwhile has
 // moved on.
-func (w *writer) tree(t *teams.Team, name string) error {
+func (w *writer) tree(t *teams.Team, name string) {
 	info, err := t.Dir().Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if w.err != nil || errors.Is(err, fs.ErrNotExist) || w.misses(name, err) {
+		return
 	}
-	w.miss(name, err)
-	if err == nil && info.Mode().IsRegular() && files().MatchString(name) {
-		return w.file(t, name)
+	if info.Mode().IsRegular() && files().MatchString(name) {
+		w.file(t, name)
 	}
-	if err != nil || !info.IsDir() {
-		return nil
+	if !info.IsDir() {
+		return
 	}
 	if dirs().MatchString(name) {
-		err = w.addDir(string(t.Name) + "/" + name)
+		w.addDir(string(t.Name) + "/" + name)
 	}
-	names, unreadable := t.Dir().Names(name)
-	w.miss(name, unreadable)
-	for ; len(names) > 0 && err == nil; names = names[1:] {
-		below, isTemporary := name+"/"+names[0], strings.HasPrefix(names[0], ".")
-		if !isTemporary && !holdsMessages(t, below) {
-			err = w.tree(t, below)
+	names, err := t.Dir().Names(name)
+	w.misses(name, err)
+	for _, n := range names {
+		isTemporary := strings.HasPrefix(n, ".")
+		if below := name + "/" + n; !isTemporary && !holdsMessages(t, below) {
+			w.tree(t, below)
 		}
 	}
-	return err
 }
 
 // holdsMessages reports whether messages of a mailbox lie there, which are saved one by
@@ -227,28 +208,23 @@ func holdsMessages(t *teams.Team, name string) bool {
 }
 
 // file saves a file as long as it is now: a log may grow meanwhile, or be cut back.
-func (w *writer) file(t *teams.Team, name string) error {
+func (w *writer) file(t *teams.Team, name string) {
 	f, err := t.Dir().Open(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) {
-		return nil
-	}
-	if w.miss(name, err); err != nil {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) || w.misses(name, err) {
+		return
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if w.miss(name, err); err != nil {
-		return nil
+	if w.misses(name, err) {
+		return
 	}
-	h := &tar.Header{Name: string(t.Name) + "/" + name, Size: info.Size(), Mode: 0o600, ModTime: info.ModTime()}
-	if err := w.tar.WriteHeader(h); err != nil {
-		return err
+	w.header(tar.Header{Name: string(t.Name) + "/" + name, Size: info.Size(), Mode: 0o600, ModTime: info.ModTime()})
+	if w.err != nil {
+		return
 	}
 	n, err := io.Copy(w.tar, io.LimitReader(f, info.Size()))
-	w.miss(name, err)
+	w.misses(name, err)
 	if n < info.Size() { // where it was the backup that could not be written, this fails as well
-		_, err = w.tar.Write(bytes.Repeat([]byte{'\n'}, int(info.Size()-n)))
-		return err
+		_, w.err = w.tar.Write(bytes.Repeat([]byte{'\n'}, int(info.Size()-n)))
 	}
-	return nil
 }

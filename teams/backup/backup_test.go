@@ -24,7 +24,7 @@ func newTeam(t *testing.T, members ...wire.Name) (*teams.Root, *teams.Team) {
 	r, err := teams.Open(rootdir.Found{Path: path}, nil)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
-	_, err = r.CreateTeam("main")
+	err = r.CreateTeam("main")
 	must(t, err)
 	team, err := r.Team("main")
 	must(t, err)

@@ -115,7 +115,7 @@ func (r *restorer) entry(h *tar.Header) error {
 		}
 		return nil
 	}
-	if _, err := r.root.CreateTeam(wire.Name(teamName)); err != nil {
+	if err := r.root.CreateTeam(wire.Name(teamName)); err != nil {
 		return err
 	}
 	t, err := r.root.Team(wire.Name(teamName))

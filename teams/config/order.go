@@ -11,14 +11,10 @@ import (
 )
 
 // Startable are the members that have a command, by name.
-func (c *Config) Startable() (out []wire.Name) {
-	for n, m := range c.Members {
-		if len(m.Command) > 0 && !m.Person {
-			out = append(out, n)
-		}
-	}
-	slices.Sort(out)
-	return out
+func (c *Config) Startable() []wire.Name {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Members)), func(n wire.Name) bool {
+		return len(c.Members[n].Command) == 0 || c.Members[n].Person
+	})
 }
 
 // StartOrder returns the named members and those that they are started after,

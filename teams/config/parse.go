@@ -84,42 +84,30 @@ func (k *checker) decode(path string, value any, into reflect.Value) {
 	case into.Kind() == reflect.TypeOf(value).Kind() && reflect.TypeOf(value).ConvertibleTo(into.Type()):
 		into.Set(reflect.ValueOf(value).Convert(into.Type()))
 	default:
-		k.add(path, "%s is %s, not %s", path, wanted(into.Type()), tomlType(value))
+		k.add(path, "%s is %s, not %s", path, wanted(into.Type()), words[reflect.TypeOf(value).Kind()])
 	}
 }
 
-// wanted says what a value of a type is, in the words of people who write TOML.
+// words are what people who write TOML call a value. A date comes as some struct.
+var words = map[reflect.Kind]string{
+	reflect.Bool: "true or false", reflect.Int64: "a number", reflect.Float64: "a number", reflect.String: "a string",
+	reflect.Slice: "a list", reflect.Map: "a table", reflect.Struct: "a date",
+}
+
+// wanted says what a key's value is to be.
 func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int64:
-		return "a number"
-	case reflect.String:
+	switch kind := t.Kind(); {
+	case kind == reflect.String:
 		return "a string in quotes"
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.String {
-			return "a list of strings"
-		}
-		return "a list of tables"
-	}
-	return "a table"
-}
-
-func tomlType(value any) string {
-	switch value.(type) {
-	case int64, float64:
-		return "a number"
-	case string:
-		return "a string"
-	case bool:
-		return "true or false"
-	case []any:
-		return "a list"
-	case map[string]any:
+	case kind == reflect.Struct:
 		return "a table"
+	case kind == reflect.Slice && t.Elem().Kind() == reflect.String:
+		return "a list of strings"
+	case kind == reflect.Slice:
+		return "a list of tables"
+	default:
+		return words[kind]
 	}
-	return "a date"
 }
 
 // unknownKeys reports the keys of a table that mean nothing there.

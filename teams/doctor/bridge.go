@@ -2,10 +2,9 @@ package doctor
 
 import (
 	"errors"
+	"maps"
 	"slices"
-	"strings"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 )
@@ -30,15 +29,10 @@ func (d *doctor) checkBridge(t *teams.Team) {
 			d.add("bridge.off", "warning", "atm bridge", "team %s: %s for host %s, and no bridge runs", t.Name, waiting, host)
 		}
 	}
-	const dir = mailbox.BridgeDir + "/bad/"
-	names, err := t.Dir().Names(mailbox.BridgeDir + "/bad")
-	for _, name := range names {
-		if why, err := t.Dir().ReadFile(dir+name, 4096); err == nil && strings.HasSuffix(name, ".reason") {
-			file := t.Dir().Join(dir + strings.TrimSuffix(name, ".reason"))
-			d.add("bridge.bad", "warning", "atm bridge retry", "team %s: not accepted: %s: %s", t.Name, file, strings.TrimSpace(string(why)))
-		}
+	reasons, err := t.BadReasons()
+	for _, envelope := range slices.Sorted(maps.Keys(reasons)) {
+		d.add("bridge.bad", "warning", "atm bridge retry", "team %s: not accepted: %s: %s",
+			t.Name, t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
 	}
-	if err = errors.Join(append(errs, err)...); err != nil {
-		d.add("bridge.unreadable", "error", "", "team %s: %v", t.Name, err)
-	}
+	d.failed("bridge.unreadable", about(t), errors.Join(append(errs, err)...))
 }

@@ -25,7 +25,7 @@ type Check struct {
 	Code     string `json:"code"`     // stable
 	Severity string `json:"severity"` // ok, info, warning, error
 	Message  string `json:"message"`
-	Fix      string `json:"fix,omitempty"` // a command that mends it
+	Fix      string `json:"fix"` // a command that mends it; "" where there is none
 }
 
 // Wrong reports whether the finding is something to mend.
@@ -65,15 +65,12 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 	d.checkFileSystem()
 	d.checkDirectories()
 	names, err := r.Teams()
-	if err != nil {
-		d.add("root.unreadable", "error", "", "%v", err)
-	} else if len(names) == 0 {
+	if !d.failed("root.unreadable", "", err) && len(names) == 0 {
 		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
 	}
 	for _, n := range names {
 		t, err := r.Team(n)
-		if err != nil {
-			d.add("team.unreadable", "error", "", "team %s: %v", n, err)
+		if d.failed("team.unreadable", "team "+string(n)+": ", err) {
 			continue
 		}
 		d.checkLocks(t)
@@ -93,6 +90,16 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 func (d *doctor) add(code, severity, fix, format string, args ...any) {
 	d.checks = append(d.checks, Check{code, severity, letter.Escape(fmt.Sprintf(format, args...)), fix})
 }
+
+// failed reports whether there is an error, and adds it as a finding.
+func (d *doctor) failed(code, about string, err error) bool {
+	if err != nil {
+		d.add(code, "error", "", "%s%v", about, err)
+	}
+	return err != nil
+}
+
+func about(t *teams.Team) string { return "team " + string(t.Name) + ": " }
 
 func (d *doctor) checkRoot() {
 	d.add("root", "ok", "", "root %s (%s)", d.root.Path, d.root.Source)
@@ -165,9 +172,7 @@ func (d *doctor) checkAgents(t *teams.Team) {
 // checkLocks reports what lies in .locks and cannot be locked.
 func (d *doctor) checkLocks(t *teams.Team) {
 	names, err := t.Dir().Names(".locks")
-	if err != nil {
-		d.add("team.locks", "error", "", "team %s: %v", t.Name, err)
-	}
+	d.failed("team.locks", about(t), err)
 	for _, n := range names {
 		f, err := t.Dir().Open(".locks/" + n)
 		if f.Close(); err == nil {
@@ -188,8 +193,8 @@ func (d *doctor) checkConfig(t *teams.Team) {
 	mistakes := missingDirectories(t, c)
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		mistakes = append(wrong.Mistakes, mistakes...)
-	} else if err != nil {
-		d.add("team.toml", "error", "", "team %s: %v", t.Name, err)
+	} else {
+		d.failed("team.toml", about(t), err)
 	}
 	for _, m := range mistakes {
 		d.add("team.toml", "error", "", "team %s: team.toml, %s", t.Name, m)
@@ -230,9 +235,7 @@ func missingDirectories(t *teams.Team, c *config.Config) (mistakes []config.Mist
 // checkSessions reports files under the names of sessions that hold none.
 func (d *doctor) checkSessions(t *teams.Team) {
 	_, spoilt, err := t.Sessions().List()
-	if err != nil {
-		d.add("session.unreadable", "error", "", "team %s: sessions: %v", t.Name, err)
-	}
+	d.failed("session.unreadable", about(t)+"sessions: ", err)
 	for _, file := range spoilt {
 		d.add("session.spoilt", "error", "mv "+policy.Quote(file.Path)+" .", "team %s: %v", t.Name, file)
 	}

@@ -17,9 +17,7 @@ import (
 
 func (d *doctor) checkMembers(t *teams.Team) {
 	boxes, err := t.Boxes()
-	if err != nil {
-		d.add("team.unreadable", "error", "", "team %s: %v", t.Name, err)
-	}
+	d.failed("team.unreadable", about(t), err)
 	for _, b := range boxes {
 		d.checkMailbox(b)
 		d.checkRunner(t, b)
@@ -40,9 +38,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		b.TakeIn(d.ctx)
 	}
 	h, err := b.Examine(d.fix)
-	if err != nil {
-		d.add("agent.unreadable", "error", "", "%s: %v", b.Address(), err)
-	}
+	d.failed("agent.unreadable", b.Address().String()+": ", err)
 	_, torn, _ := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: 500}, func(*mailbox.Item) bool { return true })
 	if d.disk.isReadOnly {
 		h.Closed = nil
@@ -79,9 +75,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	} else {
 		count("tmp.stale", "info", len(h.Stale), "atm gc", " unfinished for 36 h")
 	}
-	if h.EventsErr != nil {
-		d.add("events.unreadable", "error", "", "%s: the log cannot be read to its end: %v", b.Address(), h.EventsErr)
-	}
+	d.failed("events.unreadable", b.Address().String()+": the log cannot be read to its end: ", h.EventsErr)
 	if n := len(h.EventGaps); n > 0 {
 		d.add("events.gap", "warning", "", "%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts",
 			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, n)

@@ -34,7 +34,7 @@ func TestFIFO(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("waits for the other end")
 	}
 }

@@ -1,9 +1,10 @@
 package policy
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -23,8 +24,9 @@ type Policy struct {
 
 // Equal reports whether two policies decide alike.
 func (p Policy) Equal(q Policy) bool {
-	return p.Lead == q.Lead && slices.Equal(p.Approvers, q.Approvers) && (p.Approvers == nil) == (q.Approvers == nil) &&
-		slices.Equal(p.People, q.People) && maps.Equal(p.Roles, q.Roles) && slices.Equal(p.Rules, q.Rules) && p.Mute == q.Mute
+	one, _ := json.Marshal(p)
+	other, _ := json.Marshal(q)
+	return bytes.Equal(one, other)
 }
 
 // Decide is what the rules decide about a request of an agent, in its role.

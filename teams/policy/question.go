@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,8 +62,8 @@ func (q *Question) MessageID() (wire.ID, bool) { return wire.ID(q.ID), wire.IsID
 
 // Short is the id as people quote it.
 func (q *Question) Short() string {
-	if id, ok := q.MessageID(); ok {
-		return id.Short(6)
+	if _, ok := q.MessageID(); ok || q.Kind == KindDraft {
+		return wire.ID(q.ID).Short(6)
 	}
 	return q.ID
 }
@@ -82,24 +83,28 @@ func (q *Question) Asks() string {
 	return "wants to use " + q.Tool + ": " + what
 }
 
-// Choose returns the id of the option that a word means: its id, its label or
-// the beginning of that, or its number. If no options are known, any word is passed on.
+// Choose returns the id of the option that a word means: its id, else its label, its number, or what only
+// its label begins with. If no options are known, any word is passed on.
 func (q *Question) Choose(word string) (string, error) {
 	if len(q.Options) == 0 {
 		return word, nil
 	}
+	at := slices.IndexFunc(q.Options, func(o Option) bool { return o.ID == word })
+	if at < 0 {
+		at = slices.IndexFunc(q.Options, func(o Option) bool { return strings.EqualFold(o.Label, word) })
+	}
+	if n, err := strconv.Atoi(word); at < 0 && err == nil && n <= len(q.Options) {
+		at = n - 1
+	}
+	if at >= 0 {
+		return q.Options[at].ID, nil
+	}
 	var have, begins []string
 	for _, o := range q.Options {
-		if o.ID == word || strings.EqualFold(o.Label, word) {
-			return o.ID, nil
-		}
 		if word != "" && strings.HasPrefix(strings.ToLower(o.Label), strings.ToLower(word)) {
 			begins = append(begins, o.ID)
 		}
 		have = append(have, strings.TrimSpace(o.ID+" "+o.Label))
-	}
-	if n, err := strconv.Atoi(word); err == nil && n >= 1 && n <= len(q.Options) {
-		return q.Options[n-1].ID, nil
 	}
 	if len(begins) == 1 {
 		return begins[0], nil
@@ -113,11 +118,16 @@ func (q *Question) OnlyAtTerminal() (why, hint string) {
 	if q.Kind == KindDraft || q.ByWire && q.ID != "" {
 		return "", ""
 	}
+	name, isThere := strings.CutSuffix(string(q.Agent), "@"+string(q.Host))
+	at := ""
+	if isThere {
+		at = "there: "
+	}
 	if !q.Running {
-		return "runs under no runner, only its own terminal can answer", "next time atm run " + string(q.Agent)
+		return "runs under no runner, only its own terminal can answer", at + "next time atm run " + name
 	}
 	if q.ID == "" || q.Dialog == DialogTrust {
-		return "asks what only a person at its terminal can answer", "atm attach " + string(q.Agent)
+		return "asks what only a person at its terminal can answer", at + "atm attach " + name
 	}
 	return "", ""
 }

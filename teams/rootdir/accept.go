@@ -14,9 +14,6 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 )
 
-// maxSmall bounds files that somebody else may have made.
-const maxSmall = 4 << 10
-
 // A note says that this user made or accepted a root. Each is a file of its own,
 // <state>/roots/<sha256 of the path>.json: two inits at once lose nothing. It is
 // never in the root, which a clone can carry.
@@ -55,26 +52,13 @@ func Accept(p Place, root string) error {
 	}
 	n, file, err := p.noteOf(root)
 	if err == nil {
-		err = n.save(file)
+		data, _ := json.Marshal(n)
+		err = durable.WritePrivate(file, append(data, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("note that %s is yours: %w", root, err)
 	}
 	return nil
-}
-
-func (n note) save(file string) error {
-	data, _ := json.Marshal(n)
-	dir := filepath.Dir(file)
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
-		return err
-	}
-	d, err := durable.Open(dir, nil)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Replace(filepath.Base(file), append(data, '\n'), true)
 }
 
 // Accepted reports whether this user made or accepted the root, and it is still
@@ -90,13 +74,8 @@ func Accepted(p Place, root string) bool {
 			return false
 		}
 	}
-	d, err := durable.Open(filepath.Dir(file), nil)
-	if err != nil {
-		return false
-	}
-	defer d.Close()
 	var old note
-	data, err := d.ReadFile(filepath.Base(file), maxSmall)
+	data, err := os.ReadFile(file)
 	return err == nil && json.Unmarshal(data, &old) == nil && old.isSame(n)
 }
 

@@ -114,16 +114,12 @@ func hasFormat(dir string) (bool, error) {
 // why. Without any the error is ErrNoRoot. A FormatError ends the search: going
 // on to the next root would put mail where nobody looks for it.
 func Find(p Place) (f Found, passed []string, err error) {
-	dir, err := physical(p.Dir)
+	dir, path, source, err := p.named()
 	if err != nil {
 		return Found{}, nil, err
 	}
-	path, source, err := p.named(dir)
 	if source == "" {
 		return p.search(dir, false)
-	}
-	if err != nil {
-		return Found{}, nil, err
 	}
 	ok, err := hasFormat(path)
 	if _, missing := os.Stat(path); isAbsent(missing) {
@@ -134,19 +130,24 @@ func Find(p Place) (f Found, passed []string, err error) {
 	return Found{Path: path, Source: source, Accepted: true}, nil, err
 }
 
-// named is the root that the flag or the environment names, without symbolic links as
-// far as there is something; source is "" where neither does.
-func (p Place) named(dir string) (path, source string, err error) {
+// named is the working directory, and the root that the flag or the environment names; source is "" where
+// neither does. Both are without symbolic links, as far as there is something.
+func (p Place) named() (dir, path, source string, err error) {
+	if p.Dir != "" {
+		if dir, err = filepath.EvalSymlinks(p.Dir); err != nil {
+			return "", "", "", fmt.Errorf("look at the working directory: %w", err)
+		}
+	}
 	name := cmp.Or(p.Flag, p.Env)
 	if name == "" {
-		return "", "", nil
+		return dir, "", "", nil
 	}
 	if source = FromEnv; p.Flag != "" {
 		source = FromFlag
 	}
 	if !filepath.IsAbs(name) {
 		if dir == "" {
-			return "", source, fmt.Errorf("%s is relative, and there is no working directory", name)
+			return "", "", source, fmt.Errorf("%s is relative, and there is no working directory", name)
 		}
 		name = dir + string(filepath.Separator) + name // not cleaned: links are resolved before ".."
 	}
@@ -156,12 +157,12 @@ func (p Place) named(dir string) (path, source string, err error) {
 		if real, err := filepath.EvalSymlinks(parent); err == nil && base != ".." {
 			parent = real
 		}
-		return filepath.Join(parent, base), source, nil
+		return dir, filepath.Join(parent, base), source, nil
 	}
 	if info, e := os.Stat(path); e == nil && !info.IsDir() {
 		err = &NoRootError{path, source, "it is no directory"}
 	}
-	return path, source, err
+	return dir, path, source, err
 }
 
 // candidates are the places where a root is looked for from dir, a physical path, and
@@ -222,15 +223,11 @@ func (p Place) search(dir string, forInit bool) (_ Found, passed []string, _ err
 // directory. why says which of these it was. A place taken by what cannot be
 // trusted is ErrUntrusted.
 func InitDir(p Place, here bool) (dir, why string, err error) {
-	wd, err := physical(p.Dir)
-	if err != nil {
-		return "", "", err
+	wd, dir, source, err := p.named()
+	if err == nil && source != "" {
+		_, err = hasFormat(dir)
 	}
-	dir, source, err := p.named(wd)
-	if source != "" {
-		if err == nil {
-			_, err = hasFormat(dir)
-		}
+	if err != nil || source != "" {
 		return dir, "named by " + source, err
 	}
 	if wd == "" {
@@ -323,18 +320,6 @@ func Raise(path string) error {
 	}
 	defer d.Close()
 	return d.Replace(FormatFile, []byte("2\n"), true)
-}
-
-// physical resolves the working directory; "" stays "".
-func physical(dir string) (string, error) {
-	if dir == "" {
-		return "", nil
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", fmt.Errorf("look at the working directory: %w", err)
-	}
-	return real, nil
 }
 
 // isAbsent reports whether err says that there is no such file.

@@ -38,6 +38,7 @@ const (
 	probeEvery   = 10 * time.Millisecond  // or whether it is there
 	readyWithin  = 30 * time.Second       // up waits so long for a prompt that the driver knows
 	quietWithin  = 3 * time.Second        // and for any other; so does run --detach
+	seenWithin   = 2 * time.Second        // by a runner, the dialog of which an event has told
 	listenWithin = 15 * time.Second       // from a runner's lock to its socket: it first ends what the last one left
 	endWithin    = 2 * time.Second        // for this process, after a signal in an attached terminal
 	readingTime  = 700 * time.Millisecond // until the agent's screen covers the line that says how to leave
@@ -52,24 +53,13 @@ type call struct {
 
 func (k *call) name() wire.Name { return k.box.Agent() }
 
-// open opens the team and the agent that the first argument names, or without one me. The scope's team is
-// that agent's from then on.
+// open opens the team, and enters that of the agent that the first argument names, or without one of me.
 func open(c *cli.Context) (*call, error) {
-	if !c.Args().Present() {
-		s, err := command.OpenMe(c)
-		if err != nil {
-			return nil, err
-		}
-		return &call{c, s, s.Me}, nil
-	}
 	s, err := command.OpenTeam(c)
 	if err != nil {
 		return nil, err
 	}
-	box, err := s.Member(c.Args().First())
-	if err == nil {
-		s.Team, err = s.Root.Team(box.Address().Team)
-	}
+	box, err := s.Enter(c.Args().First())
 	return &call{c, s, box}, err
 }
 
@@ -105,29 +95,22 @@ func onRunner(verb string, do func(context.Context, *call, *control.Client) (fmt
 	})
 }
 
+// dial connects to the agent's runner, if it listens; Scope.AskRunner also waits for one that is about to.
 func (k *call) dial(ctx context.Context) (*control.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	return control.Dial(ctx, filepath.Join(k.box.Path(), "run"))
 }
 
-// request has something asked of the agent's runner.
-func request[T any](ctx context.Context, k *call, ask func(*control.Client) (T, error)) (out T, err error) {
-	client, err := k.dial(ctx)
-	if err != nil {
-		return out, err
-	}
-	defer client.Close()
-	return ask(client)
-}
-
 // status is what the runner says about itself.
-func (k *call) status(ctx context.Context) (control.Status, error) {
-	return request(ctx, k, func(client *control.Client) (control.Status, error) { return client.Status(ctx) })
+func (k *call) status(ctx context.Context) (status control.Status, err error) {
+	client, err := k.dial(ctx)
+	if err == nil {
+		defer client.Close()
+		status, err = client.Status(ctx)
+	}
+	return status, err
 }
-
-// explain gives an error of the agent's runner, if there is one, its exit code and its hint.
-func (k *call) explain(err error) error { return k.s.RunnerError(k.name(), err) }
 
 // A result is what became of an agent: every verb that starts, stops, types into or answers one prints it.
 type result struct {

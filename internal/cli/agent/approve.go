@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -19,7 +21,7 @@ var approveCommand = &cli.Command{
 	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once; else\n" +
 		"its number, its label or the beginning of that.\n" +
 		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
-	Action: func(c *cli.Context) error { return answerQuestion(c, false) },
+	Action: command.With(command.OpenTeam, answerQuestion),
 }
 
 var rejectCommand = &cli.Command{
@@ -27,24 +29,25 @@ var rejectCommand = &cli.Command{
 	UsageText:   "atm reject 9f3a1c --reason \"Use the staging host.\"\natm reject bob",
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
 	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}},
-	Action:      func(c *cli.Context) error { return answerQuestion(c, true) },
+	Action:      command.With(command.OpenTeam, answerQuestion),
 }
 
-func answerQuestion(c *cli.Context, isDeny bool) error {
-	a := command.Answer{IsDeny: isDeny, Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason")}
+// answerQuestion approves, or by atm reject refuses.
+func answerQuestion(c *cli.Context, s *command.Scope) error {
+	a := command.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason")}
 	if c.IsSet("reason") && strings.TrimSpace(a.Reason) == "" {
 		return command.Usage("--reason is empty").WithHint("leave it out, or say why")
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	s, err := command.OpenTeam(c)
+	s, err := s.Acting()
 	if err != nil {
 		return err
 	}
-	if s, err = s.Acting(); err != nil {
-		return err
-	}
 	q, err := findQuestion(ctx, s, c.Args().First())
+	for end := time.Now().Add(seenWithin); err == nil && q.ID == "" && q.Running && time.Now().Before(end) && sleep(ctx, probeEvery); {
+		q, err = findQuestion(ctx, s, c.Args().First())
+	}
 	if err != nil {
 		e := command.Explain(c, err)
 		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
@@ -62,22 +65,21 @@ func answerQuestion(c *cli.Context, isDeny bool) error {
 // findQuestion is the open question that a word means.
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
 	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
-	a, _ := s.Address(word)
-	if a.Host != "" && a.Team == s.Team.Name {
-		word = string(a.Agent + "@" + a.Host)
+	a, notName := s.Address(word)
+	if notName == nil && a.Team == s.Team.Name { // @bob, bob@main or bob@build; an id stays what it is
+		word = strings.TrimSuffix(string(a.Agent+"@"+a.Host), "@")
 	}
 	q, err := policy.Find(list, word)
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
 		for _, q := range many.Questions {
-			ids = append(ids, shortID(q))
+			ids = append(ids, cmp.Or(q.Short(), "-"))
 		}
 		return q, command.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}
-	if _, bad := wire.ParseFragment(word); err != nil && bad != nil && a.Host == "" {
-		if _, unknown := s.Member(word); unknown != nil {
-			return q, unknown
-		}
+	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
+		_, unknown := s.Member(word)
+		err = cmp.Or(unknown, err)
 	}
 	return q, err
 }

@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -58,20 +57,20 @@ func (a answer) String() string {
 
 func ask(c *cli.Context, s *command.Scope) (err error) {
 	k := &call{c: c, s: s}
-	if k.box, err = s.Member(c.Args().First()); err != nil {
+	if k.box, err = s.Enter(c.Args().First()); err != nil {
 		return err
 	}
 	text, err := command.MessageText(c, c.Args().Tail())
 	if err != nil {
 		return err
 	}
-	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin(), SentAt: time.Now().UTC()}
-	o, err := outgoing(s, k.box.Address(), m)
-	if err != nil {
+	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
+	o := &teams.Outgoing{From: s.Me, To: []wire.Address{k.box.Address()}, Message: m, Person: command.Person()}
+	if err := s.Root.PrepareAll(o); err != nil {
 		return err
 	}
 	if c.IsSet("once") {
-		if _, err := o.Once(c.String("once")); err != nil {
+		if err := o.Once(c.String("once")); err != nil {
 			return err
 		}
 		if it, err := k.box.Get(m.ID); err == nil && it.Body != m.Body {
@@ -83,29 +82,21 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 	return s.Follow(func(ctx context.Context) error { return k.awaitAnswer(ctx, o) })
 }
 
-// outgoing prepares a message to one member.
-func outgoing(s *command.Scope, to wire.Address, m *wire.Message) (*teams.Outgoing, error) {
-	o := &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m, Person: command.Person()}
-	return o, s.Root.PrepareAll(o)
-}
-
 // awaitAnswer sends the question and prints its answer. How long that took goes beside it: `$(atm ask …)`
 // is the answer alone.
 func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	name, timeout := k.name(), command.Duration(k.c, "timeout")
-	limited, cancel := context.WithTimeout(ctx, cmp.Or(timeout, 1<<62))
+	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	team, err := k.s.Root.Team(k.box.Address().Team)
-	if err != nil {
-		return err
-	}
 	r, err := k.s.Root.Ask(limited, o, teams.Observer{Sent: func(r *teams.Response) {
-		if m, err := team.Summary(name); err == nil && r.Reply == nil {
-			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, m.Forecast(time.Now(), false))
+		// The time is for the answer: however short it is, the question is sent.
+		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel)
+		if m, err := k.s.Team.Summary(name); err == nil && r.Reply == nil {
+			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, m.Forecast(false))
 		}
 	}})
 	short := r.ID.Short(6)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		return command.Timeout("sent %s, but no answer from %s within %s", short, name, timeout).
 			WithHint("not yet: atm wait --reply %s%s, or atm trace %s says what keeps it", short, k.s.Flags(), short)
 	}

@@ -129,9 +129,6 @@ func ingest(c *cli.Context) error {
 		if err == nil {
 			e, err = s.Team.Ingest(ctx, line, s.Me, c.Bool("route"), c.Bool("sync"))
 		}
-		if at, ok := errors.AsType[*wire.DecodeError](err); ok {
-			at.Line = n
-		}
 		if broken, ok := errors.AsType[*teams.LogError](err); ok && ctx.Err() == nil {
 			// What was not written once, or not synced, must not be passed over by what follows.
 			return command.Failed("line %d: %w; line %d is the last that is known to be written (%s)", n, broken, written, total).
@@ -139,7 +136,7 @@ func ingest(c *cli.Context) error {
 		}
 		if err != nil {
 			total.Bad++
-			wrong := strings.TrimPrefix(command.Explain(c, err).Message, fmt.Sprintf("line %d, ", n))
+			wrong := strings.TrimPrefix(command.Explain(c, err).Message, "line 1, ") // of the text that it was given
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(wrong))
 			return ctx.Err()
 		}

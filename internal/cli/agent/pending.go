@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ var pendingCommand = &cli.Command{
 	Flags:       []cli.Flag{&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, and ring when more comes; q leaves"}},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
 		if c.Bool("watch") {
-			return s.Follow(func(ctx context.Context) error { return watchPending(ctx, c, s) })
+			return watchPending(c, s)
 		}
 		return command.Print(c, lookPending(c.Context, c, s))
 	}),
@@ -66,43 +65,29 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 
 // watchPending rings when more comes to be waiting: on a terminal it repaints all that waits until q,
 // else it prints each once.
-func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
-	var screen *command.Repaint
-	if command.Terminal() && !c.Bool("json") && os.Getenv("TERM") != "dumb" {
-		screen, ctx = command.StartRepaint(ctx)
-		defer screen.Close()
-	}
+func watchPending(c *cli.Context, s *command.Scope) error {
 	known := map[string]bool{}
 	isKnown := func(key ...any) bool {
 		n := len(known)
 		known[fmt.Sprint(key...)] = true
 		return len(known) == n
 	}
-	for ; ctx.Err() == nil; sleep(ctx, 500*time.Millisecond) {
+	return s.Watch(func(ctx context.Context) (lines []string, err error) {
 		l := lookPending(ctx, c, s)
-		if screen != nil {
-			if err := screen.Paint(strings.Split(l.String(), "\n")); err != nil {
-				return err
-			}
-		}
+		lines = strings.Split(l.String(), "\n")
 		// More may become known of the same dialog, also its id.
 		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
 		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teams.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
 		l.Held = slices.DeleteFunc(l.Held, func(h heldMail) bool { return isKnown(h.Agent, h.Reason) })
 		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
-			continue
+			return lines, nil
 		}
-		if screen == nil {
-			if err := command.Print(c, l); err != nil {
-				return err
-			}
+		if !command.Repaints(c) {
+			err = command.Print(c, l)
 		}
 		command.Notify("atm", "something waits for you")
-	}
-	if errors.Is(context.Cause(ctx), command.ErrQuit) {
-		return nil
-	}
-	return ctx.Err()
+		return lines, err
+	})
 }
 
 // String is a table: the id, the agent, the kind, how long it waits, and what it is about; below a row
@@ -112,7 +97,7 @@ func (l pendingList) String() string {
 	add := func(todo []string, cells ...string) { rows, below = append(rows, cells), append(below, todo) }
 	age := func(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
 	for _, q := range l.Pending {
-		add(whatToDo(q), letter.Escape(shortID(q)), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
+		add(whatToDo(q), cmp.Or(letter.Escape(q.Short()), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
 	}
 	for _, o := range l.Overdue {
 		about := fmt.Sprintf("from %s: %s", o.From, oneLine(o.Subject, 100))
@@ -165,19 +150,11 @@ func whatToDo(q policy.Question) (lines []string) {
 		lines = append(lines, strings.Join(options, " | "))
 	}
 	if q.Kind == policy.KindDraft {
-		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(q)))
+		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short()))
 	} else if why, hint := q.OnlyAtTerminal(); why != "" {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
 	}
 	return lines
-}
-
-// shortID is a question's id as it can be typed; a draft's id is its agent's own.
-func shortID(q policy.Question) string {
-	if q.Kind == policy.KindDraft {
-		return wire.ID(q.ID).Short(6)
-	}
-	return cmp.Or(q.Short(), "-")
 }
 
 // subject is what a question is about: the tool and what it is to do, or what is asked.

@@ -99,7 +99,7 @@ func run(c *cli.Context) error {
 	if hasTerminal {
 		return k.runAttached(p)
 	}
-	command.Warn(c, "%s runs here, without a terminal to show it: atm screen %[1]s", k.name())
+	command.Warn(c, "%s runs here until it ends, without a terminal to show it: atm screen %[1]s; --detach leaves it in the background", k.name())
 	return k.runHere(p)
 }
 
@@ -156,7 +156,9 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	if spec.Policy, err = policyFor(k.s, name); err != nil {
 		return spec, err
 	}
-	spec.Dir, err = k.chooseDir(m, isPlanned)
+	workspace, _ := spec.ACP["workspace"].(map[string]any)
+	root, _ := workspace["root_path"].(string)
+	spec.Dir, err = k.chooseDir(m, isPlanned, root)
 	spec.Env = environment(c, m, spec)
 	return spec, err
 }
@@ -182,10 +184,10 @@ func oneOf(flag, value string, of []string) error {
 	return command.Usage("%s is one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
 }
 
-// chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which team.toml's
-// command always runs in; else here.
-func (k *call) chooseDir(m config.Member, isPlanned bool) (string, error) {
-	dir := k.c.String("cwd")
+// chooseDir is where it runs: --cwd, the root of its ACP workspace, the member's worktree, team.toml's cwd, which
+// team.toml's command always runs in; else here.
+func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, error) {
+	dir := cmp.Or(k.c.String("cwd"), root)
 	if dir == "" && m.Worktree {
 		w, err := k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd)
 		if err != nil {

@@ -125,7 +125,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 			r.State, r.Detail = unready, "no prompt is shown yet"
 			return r, nil
 		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:
-			return r, k.explain(err)
+			return r, k.s.RunnerError(r.Name, err)
 		}
 		if running, err := k.box.Store().Running(r.Name); !p.isOurs && (err != nil || !running) {
 			return r, cmp.Or(err, errGone)
@@ -178,14 +178,14 @@ func (k *call) runHere(p *runnerProcess) error {
 // runAttached attaches this terminal to the runner's agent.
 func (k *call) runAttached(p *runnerProcess) error {
 	for !p.hasEnded(probeEvery) {
-		if status, err := k.status(k.c.Context); err != nil || status.ChildPID == 0 {
-			continue
-		}
 		client, err := k.dial(k.c.Context)
 		if err != nil {
 			continue
 		}
-		defer client.Close()
+		if status, err := client.Status(k.c.Context); err != nil || status.ChildPID == 0 {
+			client.Close()
+			continue
+		}
 		end, err := k.showTerminal(client, true)
 		if e, ok := errors.AsType[*command.Error](err); ok && e.Silent {
 			return err

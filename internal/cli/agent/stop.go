@@ -27,7 +27,7 @@ var stopCommand = &cli.Command{
 var interruptCommand = &cli.Command{
 	Name: "interrupt", ArgsUsage: "NAME", Usage: "break off an agent's turn, as a person would with Escape",
 	UsageText:   "atm interrupt bob",
-	Description: "Presses the keys that this agent takes for it. Refused while it asks something, which the\nsame keys would answer: atm pending.",
+	Description: "Presses the keys that this agent takes for it. Refused while it asks something, which the\nsame keys would answer: atm pending. An agent without a runner that tells of its turn on the\nolder ACP wire is asked there to cancel it: atm events NAME --follow --as-wire acp.",
 	Action: with(func(ctx context.Context, k *call) (fmt.Stringer, error) {
 		return k.result(k.s.Interrupt(ctx, k.name()))
 	}),
@@ -75,17 +75,20 @@ func (k *call) stop(ctx context.Context) (result, error) {
 
 // askToStop returns when the runner has ended the program, with the processes that were ended besides.
 func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
-	return request(ctx, k, func(client *control.Client) ([]string, error) {
-		o, err := client.Stop(ctx, control.StopRequest{})
-		return o.Ended, err
-	})
+	client, err := k.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	o, err := client.Stop(ctx, control.StopRequest{})
+	return o.Ended, err
 }
 
 // killSilent kills the runner that did not answer a request to stop. One that has refused it is an error;
 // after any other failure it is about to listen, or to end.
 func (k *call) killSilent(err error) error {
 	if said, ok := errors.AsType[*control.Error](err); ok && said.Code != "failed" {
-		return k.explain(err)
+		return k.s.RunnerError(k.name(), err)
 	}
 	silent, ok := errors.AsType[*control.NotAnsweringError](err)
 	if !ok || silent.PID == 0 {

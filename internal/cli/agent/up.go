@@ -76,10 +76,13 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 // Every member of team.toml gets its mailbox, people too.
 func (u *startup) choose(words []string) error {
 	names := u.plan.Startable()
-	for _, word := range words {
-		if !slices.Contains(names, wire.Name(word)) {
+	for i, word := range words {
+		if a, _ := u.s.Address(word); a == (wire.Address{Agent: a.Agent, Team: u.s.Team.Name}) { // @bob, bob@main
+			words[i] = string(a.Agent)
+		}
+		if !slices.Contains(names, wire.Name(words[i])) {
 			_, err := u.s.Member(word)
-			return cmp.Or(err, noCommand(wire.Name(word)))
+			return cmp.Or(err, noCommand(wire.Name(words[i])))
 		}
 	}
 	if len(words) > 0 {
@@ -154,7 +157,7 @@ func (u *startup) sayFailed(ctx context.Context, n wire.Name, why error) {
 // bring has a member run and be ready: started, or as it is. Others may start and stop it meanwhile; then
 // it is tried again, a few times.
 func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) {
-	k := &call{u.c, u.s, u.s.Team.Box(n)}
+	k := u.call(n)
 	for range 5 {
 		p := &runnerProcess{}
 		if !u.isRunning(n) {
@@ -185,9 +188,15 @@ func (u *startup) foreground() error {
 	err := u.start(ctx)
 	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && sleep(ctx, time.Second) {
 	}
-	_, stopErr := stopAll(context.WithoutCancel(u.c.Context), u.c, u.s, u.names, false)
+	var agents []*call
+	for _, n := range u.names {
+		agents = append(agents, u.call(n))
+	}
+	_, stopErr := stopAll(context.WithoutCancel(u.c.Context), u.c, agents, false)
 	return cmp.Or(err, stopErr)
 }
+
+func (u *startup) call(n wire.Name) *call { return &call{u.c, u.s, u.s.Team.Box(n)} }
 
 // isRunning: what cannot be told is no reason to end.
 func (u *startup) isRunning(n wire.Name) bool {
@@ -197,37 +206,41 @@ func (u *startup) isRunning(n wire.Name) bool {
 
 // down reads no team.toml: whatever is wrong there, what runs can be stopped.
 func down(c *cli.Context, s *command.Scope) error {
-	names, err := s.Team.Agents()
-	isNamed := c.Args().Present()
-	if isNamed {
-		names = nil
-	}
+	var agents []*call
 	for _, word := range c.Args().Slice() {
-		box, err := s.Member(word)
+		its := *s
+		box, err := its.Enter(word)
 		if err != nil {
 			return err
 		}
-		names = append(names, box.Agent())
+		agents = append(agents, &call{c, &its, box})
 	}
-	if err != nil {
-		return err
+	isNamed := len(agents) > 0
+	if !isNamed {
+		boxes, err := s.Team.Boxes()
+		if err != nil {
+			return err
+		}
+		for _, box := range boxes {
+			agents = append(agents, &call{c, s, box})
+		}
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	stopped, err := stopAll(ctx, c, s, names, isNamed || c.Bool("json"))
+	stopped, err := stopAll(ctx, c, agents, isNamed || c.Bool("json"))
 	if err == nil && stopped == 0 && !isNamed {
 		command.Warn(c, "nobody of team %s was running", s.Team.Name)
 	}
 	return err
 }
 
-// stopAll stops members, all at once, but whoever asks for it last: this process ends with it. Those that
+// stopAll stops agents, all at once, but whoever asks for it last: this process ends with it. Those that
 // did not run are said where all are to be.
-func stopAll(ctx context.Context, c *cli.Context, s *command.Scope, names []wire.Name, sayAll bool) (stopped int, err error) {
+func stopAll(ctx context.Context, c *cli.Context, agents []*call, sayAll bool) (stopped int, err error) {
 	var mu sync.Mutex
 	var errs []error
-	stop := func(n wire.Name) {
-		r, err := (&call{c, s, s.Team.Box(n)}).stop(ctx)
+	stop := func(k *call) {
+		r, err := k.stop(ctx)
 		mu.Lock()
 		defer mu.Unlock()
 		isStopped := err == nil && r.State != "not running"
@@ -235,20 +248,22 @@ func stopAll(ctx context.Context, c *cli.Context, s *command.Scope, names []wire
 			stopped++
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("not stopped: %s: %w", n, err))
+			errs = append(errs, fmt.Errorf("not stopped: %s: %w", k.name(), err))
 		} else if isStopped || sayAll {
-			command.Print(c, result{Name: n, State: r.State}) // that nobody reads it stops nothing
+			command.Print(c, result{Name: k.name(), State: r.State}) // that nobody reads it stops nothing
 		}
 	}
-	me, isAgent := s.Actor()
 	var others sync.WaitGroup
-	for _, n := range names {
-		if !isAgent || n != me {
-			others.Go(func() { stop(n) })
+	var me *call
+	for _, k := range agents {
+		if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
+			me = k
+		} else {
+			others.Go(func() { stop(k) })
 		}
 	}
 	others.Wait()
-	if isAgent && slices.Contains(names, me) {
+	if me != nil {
 		stop(me)
 	}
 	if ctx.Err() != nil || len(errs) == 0 {

@@ -26,11 +26,12 @@ type Answer struct {
 	By     wire.Name // "": whoever this process acts for
 }
 
-func (a *Answer) decision() string {
+// words are its decision as the formats have it, and what it did.
+func (a *Answer) words() (decision, did string) {
 	if a.IsDeny {
-		return "reject"
+		return "reject", "rejected"
 	}
-	return "approve"
+	return "approve", "approved"
 }
 
 // Acting is the scope of whoever this process acts for: from within an agent's environment that is the
@@ -89,11 +90,8 @@ func (s *Scope) answerRemote(ctx context.Context, q policy.Question, a Answer) (
 
 // sendAnswer sends the answer as a message: why the asker was refused, or to another host what is answered.
 func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
-	reply, did := teams.PermissionReply{Decision: a.decision(), Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason}, "approved"
-	if a.IsDeny {
-		did = "rejected"
-	}
-	payload, _ := json.Marshal(reply)
+	decision, did := a.words()
+	payload, _ := json.Marshal(teams.PermissionReply{Decision: decision, Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
 	about := strings.Join(strings.Fields(cmp.Or(q.Tool, q.Prompt)), " ")
 	m := &wire.Message{
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
@@ -113,13 +111,11 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 // answerDraft says yes or no to a draft, as human input to the agent that made it.
 func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
 	if a.Option != "" {
-		return o, Usage("a draft has no options").WithHint("atm approve %s, or atm reject %[1]s --reason \"…\"", wire.ID(q.ID).Short(6))
+		return o, Usage("a draft has no options").WithHint("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short())
 	}
-	o.Done = "approved draft " + q.ID
-	in := wire.HumanInput{Kind: "approve", DraftID: wire.UUID(q.ID)}
-	if a.IsDeny {
-		o.Done, in.Kind, in.Reason = "rejected draft "+q.ID, "reject", a.Reason
-	}
+	decision, did := a.words()
+	o.Done = did + " draft " + q.ID
+	in := wire.HumanInput{Kind: decision, DraftID: wire.UUID(q.ID), Reason: a.Reason}
 	out, err := s.Team.AnswerDraft(ctx, q, teams.SessionInput{From: s.Me, Input: in, Origin: s.Origin(), Person: Person()})
 	_, isOver := errors.AsType[*wire.SessionError](err)
 	if isOver || errors.Is(err, teams.ErrForbidden) {
@@ -150,7 +146,7 @@ func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o cont
 
 // AnswerFor answers a question of a member of this team for somebody on another host (By), who may by its rules.
 func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q policy.Question, a Answer) error {
-	if err := s.MayAnswerAs(a.By, isInAgent, q); err != nil {
+	if err := s.mayAnswerAs(a.By, isInAgent, q); err != nil {
 		return err
 	}
 	if err := a.Choose(q); err != nil {
@@ -165,8 +161,7 @@ func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q policy.Question
 func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, who wire.Name) (o control.Outcome, err error) {
 	o = control.Outcome{Done: "answered", Detail: a.Option}
 	typeName, answer := "acp.RequestPermissionResult", map[string]any{"outcome": "selected"}
-	switch {
-	case q.Kind == reducer.ClientTool:
+	if q.Kind == reducer.ClientTool {
 		typeName = "acp.ToolExecutionResult"
 		answer = map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !a.IsDeny, "output": nil}
 		if a.IsDeny {
@@ -175,22 +170,14 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		} else if answer["output"] = a.Option; json.Valid([]byte(a.Option)) {
 			answer["output"] = json.RawMessage(a.Option)
 		}
-	case a.Option != "":
-		if err := a.Choose(q); err != nil {
-			return o, err
-		}
-		o.Detail = a.Option
-	case a.IsDeny:
-		if o.Detail = optionOf(q, "reject_once"); o.Detail == "" {
-			o.Detail, answer["outcome"] = "cancelled", "cancelled"
-		}
-	default:
-		if o.Detail = optionOf(q, "allow_once"); o.Detail == "" {
-			return o, Usage("which one? none of its options says yes").WithHint("atm pending lists the options")
-		}
-	}
-	if answer["outcome"] == "selected" {
+	} else if err := a.Choose(q); err != nil {
+		return o, err
+	} else if o.Detail = cmp.Or(a.Option, a.saysSo(q)); o.Detail != "" {
 		answer["option_id"] = o.Detail
+	} else if !a.IsDeny {
+		return o, Usage("which one? none of its options says yes").WithHint("atm pending lists the options")
+	} else {
+		o.Detail, answer["outcome"] = "cancelled", "cancelled"
 	}
 	line, _ := json.Marshal(answer)
 	if line, err = wire.Canonical(typeName, line); err != nil {
@@ -209,7 +196,8 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		if err != nil {
 			return err
 		}
-		e = e.With("id", q.ID).With("by", string(who)).With("decision", a.decision())
+		decision, _ := a.words()
+		e = e.With("id", q.ID).With("by", string(who)).With("decision", decision)
 		return s.Team.Box(q.Agent).Log().Append(ctx, e)
 	})
 }
@@ -241,8 +229,12 @@ func (a *Answer) Choose(q policy.Question) error {
 	return nil
 }
 
-// optionOf is the first option of a kind; "": there is none.
-func optionOf(q policy.Question, kind string) string {
+// saysSo is the option that says what is answered, once; "": there is none.
+func (a *Answer) saysSo(q policy.Question) string {
+	kind := "allow_once"
+	if a.IsDeny {
+		kind = "reject_once"
+	}
 	for _, o := range q.Options {
 		if o.Kind == kind {
 			return o.ID

@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	_ "embed"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ type Line struct {
 	Command *cli.Command // the innermost verb; nil: none is named
 	Unknown int          // where a word stands that is no verb; -1: nowhere
 	Args    []string     // for cli.App.Run: flags before words
+	Kinds   []string     // what ArgsUsage calls the words of the verb: TO, ID|NAME, TEXT
 	Words   []string     // neither verb nor flag
 	Global  []string     // flags of the app, as --name=value
 	Help    bool         // --help
@@ -39,15 +39,18 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	}
 	l := &Line{app: app, JSON: slices.Contains(words[:end], "--json"), Unknown: -1, named: map[int][]string{}}
 	verbs := l.findVerb(words[:end])
+	commandAt := 1 + slices.Index(l.Kinds, "CMD") // which word begins a command line of somebody else's; 0: none
 	var path []string
 	for i := 0; i < end; i++ {
 		switch {
 		case slices.Contains(verbs, i):
 			path = append(path, words[i])
+		case l.isFlagWord(words[i]):
+			l.flags = append(l.flags, boolFlag(l.Command, words[i]))
 		case !isFlag(words[i]):
 			l.Words = append(l.Words, words[i])
-			if len(l.Words)+len(l.named) == l.commandAt() {
-				end = i + 1 // the rest is a command line of somebody else's
+			if len(l.Words)+len(l.named) == commandAt {
+				end = i + 1
 			}
 		default:
 			takesNext, err := l.addFlag(words[i], words[i+1:end])
@@ -59,27 +62,26 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 			}
 		}
 	}
-	isNameless := end < len(words) && len(l.Words)+len(l.named)+1 < l.commandAt() && !l.Help // run --as bob -- claude
+	isNameless := end < len(words) && len(l.Words)+len(l.named)+1 < commandAt && !l.Help // run --as bob -- claude
 	if end < len(words) && words[end] == "--" {
 		end++
 	}
 	l.Words = append(l.Words, words[end:]...)
-	kinds := l.Kinds()
-	if n := len(l.Words) - 1; n > 0 && len(kinds) == 1 && len(l.flags) == 0 && l.find("--text") != nil && isText(l.Words[n]) {
+	if n := len(l.Words) - 1; n > 0 && len(l.Kinds) == 1 && len(l.flags) == 0 && l.find("--text") != nil && isText(l.Words[n]) {
 		l.flags, l.Words = append(l.flags, "--text="+l.Words[n]), l.Words[:n] // ack ID "on it"
 	}
-	if l.Command != nil && len(l.Words) > len(kinds) && !strings.Contains(l.Command.ArgsUsage, "…") &&
+	if l.Command != nil && len(l.Command.Subcommands) == 0 && len(l.Words) > len(l.Kinds) && !strings.Contains(l.Command.ArgsUsage, "…") &&
 		(slices.Contains(listing, l.Words[0]) || onlyOne[l.Words[0]] != "") {
 		l.Words = l.Words[1:] // pending list, thread show ID, stop agent bob
 	}
-	l.Help = l.Help || len(l.Words) == 1 && l.Words[0] == "help" && !slices.Contains(l.Kinds(), "TEXT")
+	l.Help = l.Help || len(l.Words) == 1 && l.Words[0] == "help" && !slices.Contains(l.Kinds, "TEXT")
 	err := l.fill()
 	l.Args = slices.Concat([]string{app.Name}, l.Global, path, l.flags, []string{"--"}, l.Words)
 	l.JSON = slices.Contains(l.Global, "--json=true")
 	if isNameless {
-		err = Usage("%s needs %s in front of --", l.Command.HelpName, kinds[0]).WithHint("%s", Example(l.Command))
+		err = Usage("%s needs %s in front of --", l.Command.HelpName, l.Kinds[0]).WithHint("%s", example(l.Command))
 	}
-	isSubUnknown := l.Command != nil && len(l.Command.Subcommands) > 0 && len(l.Words) > len(kinds) && !isFlag(words[1])
+	isSubUnknown := l.Command != nil && len(l.Command.Subcommands) > 0 && len(l.Words) > len(l.Kinds) && !isFlag(words[1])
 	if l.isRefused && !isSubUnknown || err != nil {
 		return l, err
 	}
@@ -139,16 +141,11 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	return takesNext, nil
 }
 
-// Kinds are what ArgsUsage calls the words of the verb: TO, ID|NAME, TEXT.
-func (l *Line) Kinds() (kinds []string) {
-	if l.Command == nil {
-		return nil
-	}
-	for _, field := range strings.Fields(l.Command.ArgsUsage) {
-		field = strings.TrimLeft(field, "[")
-		kinds = append(kinds, field[:len(field)-len(strings.TrimLeft(field, "|ABCDEFGHIJKLMNOPQRSTUVWXYZ"))])
-	}
-	return kinds
+// isFlagWord reports whether a word is a flag of a verb that otherwise takes at most agents or ids: "ls sent".
+func (l *Line) isFlagWord(word string) bool {
+	isOther := func(kind string) bool { return kind != "AGENT" && kind != "ID" }
+	return l.Command != nil && !slices.ContainsFunc(l.Kinds, isOther) && !strings.Contains(" "+l.Command.ArgsUsage, " ID") &&
+		boolFlag(l.Command, word) != ""
 }
 
 // ValueKind is what the value of a flag is, by its usage or the word that it names; wanted
@@ -156,7 +153,7 @@ func (l *Line) Kinds() (kinds []string) {
 func (l *Line) ValueKind(flag string) (kind string, wanted bool) {
 	f := l.find(flag)
 	if n := l.place(flag); f == nil && n >= 0 {
-		return l.Kinds()[n], true
+		return l.Kinds[n], true
 	}
 	if f == nil || !takesValue(f) || strings.Contains(flag, "=") {
 		return "", false
@@ -170,12 +167,12 @@ func (l *Line) ValueKind(flag string) (kind string, wanted bool) {
 }
 
 // isFlag reports whether a word can only be a flag: "-" is stdin, and an item of
-// a list or a line of a diff is text.
+// a list or a line of a diff is text, as is what has no name.
 func isFlag(word string) bool {
-	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && !strings.HasPrefix(word, "--- ")
+	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && word[1] != '=' && !strings.HasPrefix(word, "--- ")
 }
 
-// findVerb finds where the verb and its sub stand. A flag in front of its verb is not
+// findVerb finds where the verb and its sub stand, and what its words are. A flag in front of its verb is not
 // known yet: what follows it is taken for its value unless it is a verb.
 func (l *Line) findVerb(words []string) (at []int) {
 	commands := l.app.Commands
@@ -198,6 +195,12 @@ func (l *Line) findVerb(words []string) (at []int) {
 		l.Command, at = commands[n], append(at, i)
 		if commands = l.Command.Subcommands; len(commands) == 0 {
 			break
+		}
+	}
+	if l.Command != nil {
+		for _, field := range strings.Fields(l.Command.ArgsUsage) {
+			field = strings.TrimLeft(field, "[")
+			l.Kinds = append(l.Kinds, field[:len(field)-len(strings.TrimLeft(field, "|ABCDEFGHIJKLMNOPQRSTUVWXYZ"))])
 		}
 	}
 	return at
@@ -228,16 +231,6 @@ func takesValue(f cli.Flag) bool {
 	return !isBool
 }
 
-// commandAt is which word begins a command line of somebody else's, where the verb takes
-// one; 0: it takes none.
-func (l *Line) commandAt() int {
-	if l.Command == nil {
-		return 0
-	}
-	fields := strings.Fields(l.Command.ArgsUsage)
-	return 1 + slices.IndexFunc(fields, func(f string) bool { return strings.HasPrefix(strings.Trim(f, "["), "CMD") })
-}
-
 // isText reports whether a word is several in quotes, none of them an id.
 func isText(word string) bool {
 	words := strings.Fields(word)
@@ -250,43 +243,31 @@ func (l *Line) checkWords() error {
 	if l.Help || l.Command == nil || l.Command.Args {
 		return nil
 	}
-	name, fields := l.Command.HelpName, strings.Fields(l.Command.ArgsUsage)
-	least, most := 0, len(fields)
-	for _, field := range fields {
-		if !strings.HasPrefix(field, "[") {
-			least++
-		}
-		if strings.Contains(field, "…") {
-			most = 1 << 20
-		}
+	name, usage := l.Command.HelpName, l.Command.ArgsUsage
+	if len(l.Words) < len(l.Kinds)-strings.Count(" "+usage, " [") {
+		return Usage("%s needs %s", name, usage).WithHint("%s", cmp.Or(Meant(l.Command.Name+" ?"), example(l.Command)))
 	}
-	if len(l.Words) < least {
-		return Usage("%s needs %s", name, l.Command.ArgsUsage).WithHint("%s", cmp.Or(Meant(l.Command.Name+" ?"), Example(l.Command)))
-	}
-	if len(l.Words) <= most {
+	if len(l.Words) <= len(l.Kinds) || strings.Contains(usage, "…") {
 		return nil
 	}
-	word := l.Words[most]
-	e := Usage("%q is one argument too many for %s", clipped(word), name).WithHint("%s --help", name)
-	var subs []string
-	for _, sub := range l.Command.VisibleCommands() {
-		subs = append(subs, sub.Name)
+	word := l.Words[len(l.Kinds)]
+	e := Usage("%q is one argument too many for %s", clipped(word), Synopsis(l.Command))
+	if len(l.Command.VisibleCommands()) > 0 {
+		e = Usage("unknown command \"%s %s\"", l.Command.Name, clipped(word))
 	}
-	if len(subs) > 0 {
-		e = Usage("unknown command \"%s %s\"", l.Command.Name, clipped(word)).WithHint("%s %s; one agent: atm status %s", name, strings.Join(subs, "|"), clipped(word))
+	if l.Command.Name == "stop" {
+		return e.WithHint("atm down %s", clipped(strings.Join(l.Words, " ")))
 	}
-	if hint := cmp.Or(Meant(l.Command.Name+" "+word), Meant(l.Command.Name+" "+l.Words[0])); hint != "" {
-		return e.WithHint("%s", hint)
+	if Meant(l.Command.Name+" "+l.Words[0]) != "" { // status busy "parsing"
+		word = l.Words[0]
 	}
-	if near, ok := Nearest(word, subs); ok {
-		e.WithHint("did you mean \"%s %s\"?", name, near).WithCandidates(near)
-	}
-	return e
+	return e.suggest(l.app, l.Command, word)
 }
 
-// Example is the first example of a verb.
-func Example(c *cli.Command) string {
+// example is the first example of a verb.
+func example(c *cli.Command) string {
 	example, _, _ := strings.Cut(c.UsageText, "\n")
+	example, _, _ = strings.Cut(example, "    ") // what it does
 	return example
 }
 
@@ -297,37 +278,16 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 		said := strings.Replace(err.Error(), "flag -", "--", 1)
 		_, flag, _ := strings.Cut(said, "for ")
 		flag, _, _ = strings.Cut(flag, ":")
-		return Usage("%s", said).WithHint("%s", cmp.Or(Meant(c.Command.Name+" "+flag), c.Command.HelpName+" --help"))
+		return Usage("%s", said).WithHint("%s", cmp.Or(Meant(c.Command.Name+" "+strings.TrimLeft(flag, "-")), c.Command.HelpName+" --help"))
 	}
-	e := Usage("unknown flag %s for %s", dashed(clipped(name)), c.Command.HelpName)
-	if hint := cmp.Or(Meant(c.Command.Name+" "+dashed(name)), Meant(dashed(name))); hint != "" {
-		return e.WithHint("%s", hint)
-	}
-	var known []string
-	for _, f := range slices.Concat(c.Command.Flags, c.App.Flags) {
-		known = append(known, f.Names()...)
-	}
-	if near, ok := Nearest(name, known); ok {
-		near = dashed((&Line{Command: c.Command, app: c.App}).find("--" + near).Names()[0])
-		return e.WithHint("did you mean %s?", near).WithCandidates(near)
-	}
-	if strings.Contains(c.Command.ArgsUsage, "TEXT") {
-		return e.WithHint("text that begins with - goes behind --; %s --help lists the flags", c.Command.HelpName)
-	}
-	var shown []string
-	for _, f := range c.Command.VisibleFlags() {
-		shown = append(shown, dashed(f.Names()[0]))
-	}
-	if len(shown) == 0 {
-		return e.WithHint("%s", cmp.Or(Meant(c.Command.Name+" ?"), Example(c.Command)))
-	}
-	return e.WithHint("%s --help; its flags: %s", c.Command.HelpName, strings.Join(shown, " "))
+	return Usage("unknown flag %s for %s", dashed(clipped(name)), c.Command.HelpName).suggest(c.App, c.Command, dashed(name))
 }
 
 // NotBoth is a usage error where two flags of a set are given: "fyi wait-ack".
 func NotBoth(c *cli.Context, sets ...string) error {
+	all := c.FlagNames()
 	for _, set := range sets {
-		given := slices.DeleteFunc(strings.Fields(set), func(name string) bool { return !c.IsSet(name) })
+		given := slices.DeleteFunc(strings.Fields(set), func(name string) bool { return !slices.Contains(all, name) })
 		if len(given) > 1 {
 			return Usage("%s and %s contradict each other", dashed(given[0]), dashed(given[1])).WithHint("leave one out")
 		}

@@ -50,23 +50,13 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 // interrupted, or when the root or a team that is in use was removed or renamed:
 // what is awaited there never comes. That is then the error.
 func (s *Scope) Await(f func(ctx context.Context) error) error {
-	return s.until(f, func() error {
-		if Via(s.c) != "" && output.ReaderGone(os.Stdout) {
-			return syscall.EPIPE // the program that asked was killed
-		}
-		return s.Root.Lost()
-	})
+	return s.until(Via(s.c) != "", f) // the program that asked may be killed
 }
 
 // Follow calls f, which shows what comes, until it is interrupted, the team is
 // gone, or nobody reads the output any more, which is no failure.
 func (s *Scope) Follow(f func(ctx context.Context) error) error {
-	err := s.until(f, func() error {
-		if output.ReaderGone(os.Stdout) {
-			return syscall.EPIPE
-		}
-		return s.Root.Lost()
-	})
+	err := s.until(true, f)
 	if errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
@@ -89,16 +79,18 @@ func (s *Scope) FollowFor(f func(ctx context.Context) error) error {
 	return err
 }
 
-// until calls f with a context that ends when check, asked every second, returns
-// an error.
-func (s *Scope) until(f func(ctx context.Context) error, check func() error) error {
+// until calls f with a context that ends with the root or its teams and, where stdout
+// has a reader, with that.
+func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 	ctx, stop := Interruptible(s.c.Context)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
 		for ctx.Err() == nil {
-			if err := check(); err != nil {
+			if hasReader && output.ReaderGone(os.Stdout) {
+				cancel(syscall.EPIPE)
+			} else if err := s.Root.Lost(); err != nil {
 				cancel(err)
 			}
 			select {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -22,8 +23,9 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
 		DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
 		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Hidden: true, Action: func(*cli.Context, bool) error { return os.Setenv("NO_COLOR", "1") }},
-		&cli.BoolFlag{Name: "yes", Aliases: []string{"y", "non-interactive"}, Hidden: true}, // atm never asks
-		&cli.StringFlag{Name: "via", Hidden: true},                                          // the program that asks: see Via
+		&cli.BoolFlag{Name: "yes", Hidden: true, Aliases: []string{ // atm never asks, has no pager, and one way to say things
+			"y", "non-interactive", "no-input", "no-pager", "verbose", "debug", "pretty", "plain", "wide", "force"}},
+		&cli.StringFlag{Name: "via", Hidden: true}, // the program that asks: see Via
 		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 		&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
 	}
@@ -69,18 +71,18 @@ func FindCompanion(c *cli.Context, name, does string) (path string, err error) {
 	said, err := exec.Command(path, "version").Output()
 	if version := strings.TrimSpace(string(said)); err != nil || version != name+" "+c.App.Version {
 		return "", Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "it does not say which")).
-			WithHint("%s", InstallHint(c))
+			WithHint("%s", installHint(c))
 	}
 	return path, nil
 }
 
 // NoCompanion is the error where such a program is missing.
-func NoCompanion(c *cli.Context, name, does string) error {
-	return Failed("%s, %s, is neither beside atm nor on PATH", name, does).WithHint("%s", InstallHint(c))
+func NoCompanion(c *cli.Context, name, does string) *Error {
+	return Failed("%s, %s, is neither beside atm nor on PATH", name, does).WithHint("%s", installHint(c))
 }
 
-// InstallHint says how all programs of atm's version are installed.
-func InstallHint(c *cli.Context) string {
+// installHint says how all programs of atm's version are installed.
+func installHint(c *cli.Context) string {
 	at := c.App.Version
 	if !strings.HasPrefix(at, "v") || strings.ContainsAny(at, "-+") { // of no release
 		at = "latest"
@@ -88,9 +90,20 @@ func InstallHint(c *cli.Context) string {
 	return "make install in its source, or go install github.com/agentteammail/atm/cmd/...@" + at
 }
 
+// Version is a program's version: what the linker was told or, of one that `go install` has built, its
+// module's.
+func Version(linked string) string {
+	info, ok := debug.ReadBuildInfo()
+	if linked != "dev" || !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return linked
+	}
+	return info.Main.Version
+}
+
 // RunCompanion is the program atm-VERB, whose help page atm has: atm asks it for its version, and starts it with
 // its flags before its words. It returns the exit code.
 func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (code int) {
+	version = Version(version)
 	if len(words) == 1 && words[0] == "version" {
 		fmt.Printf("atm-%s %s\n", verb, version)
 		return ExitDone

@@ -40,11 +40,11 @@ const (
 
 // An Error is what a verb returns to say more than that it failed.
 type Error struct {
-	Code       string   `json:"code"`                 // "failed", "usage", "ambiguous", …
-	Exit       int      `json:"-"`                    // the exit code
-	Message    string   `json:"message"`              // the operation and the object, lower case, no stop
-	Hint       string   `json:"hint,omitempty"`       // a command that helps when typed
-	Candidates []string `json:"candidates,omitempty"` // the names that may have been meant
+	Code       string   `json:"code"`           // "failed", "usage", "ambiguous", …
+	Exit       int      `json:"-"`              // the exit code
+	Message    string   `json:"message"`        // the operation and the object, lower case, no stop
+	Hint       string   `json:"hint,omitempty"` // a command that helps when typed
+	Candidates []string `json:"candidates"`     // the names that may have been meant; never nil
 
 	Extra  map[string]any `json:"-"` // stands beside "error" in the JSON object: "timeout": true
 	Silent bool           `json:"-"` // the verb has said everything; only Exit counts
@@ -63,36 +63,35 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return e
 }
 
-// WithCandidates sets the names that may have been meant.
+// WithCandidates adds names that may have been meant.
 func (e *Error) WithCandidates(names ...string) *Error {
-	e.Candidates = names
+	e.Candidates = append(e.Candidates, names...)
 	return e
 }
 
-func newError(code string, exit int, format string, args []any) *Error {
+// exits are the exit codes of errors by their codes.
+var exits = map[string]int{
+	"failed": ExitFailed, "usage": ExitUsage, "ambiguous": ExitUsage, "not_found": ExitNotFound,
+	"timeout": ExitTimeout, "refused": ExitRefused, "locked": ExitRefused,
+}
+
+func newError(code, format string, args []any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Code: code, Exit: exit, Message: err.Error(), cause: errors.Unwrap(err)}
+	return &Error{Code: code, Exit: exits[code], Message: err.Error(), Candidates: []string{}, cause: errors.Unwrap(err)}
 }
 
-// Failed is exit 1, Usage (a wrong command line) and Ambiguous (it could mean any of the
-// candidates) exit 2, NotFound exit 3, Refused (not the caller's to do) and Locked
-// (somebody else holds it) exit 5.
-func Failed(format string, args ...any) *Error { return newError("failed", ExitFailed, format, args) }
-func Usage(format string, args ...any) *Error  { return newError("usage", ExitUsage, format, args) }
-func Ambiguous(format string, args ...any) *Error {
-	return newError("ambiguous", ExitUsage, format, args)
-}
-func NotFound(format string, args ...any) *Error {
-	return newError("not_found", ExitNotFound, format, args)
-}
-func Refused(format string, args ...any) *Error {
-	return newError("refused", ExitRefused, format, args)
-}
-func Locked(format string, args ...any) *Error { return newError("locked", ExitRefused, format, args) }
+// Failed is for anything else, Usage for a wrong command line, Ambiguous for what could mean any of the candidates,
+// NotFound for what is not there, Refused for what is not the caller's to do, Locked for what somebody else holds.
+func Failed(format string, args ...any) *Error    { return newError("failed", format, args) }
+func Usage(format string, args ...any) *Error     { return newError("usage", format, args) }
+func Ambiguous(format string, args ...any) *Error { return newError("ambiguous", format, args) }
+func NotFound(format string, args ...any) *Error  { return newError("not_found", format, args) }
+func Refused(format string, args ...any) *Error   { return newError("refused", format, args) }
+func Locked(format string, args ...any) *Error    { return newError("locked", format, args) }
 
-// Timeout is exit 4; its JSON says "timeout": true.
+// Timeout is for what was awaited in vain; its JSON says "timeout": true.
 func Timeout(format string, args ...any) *Error {
-	e := newError("timeout", ExitTimeout, format, args)
+	e := newError("timeout", format, args)
 	e.Extra = map[string]any{"timeout": true}
 	return e
 }
@@ -258,12 +257,12 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	if failsOpen {
 		e.Hint, e.Exit = "", ExitDone
 	}
-	e.tell()
+	e.Tell()
 	return e.Exit
 }
 
-// tell prints an error on stderr.
-func (e *Error) tell() {
+// Tell prints an error on stderr.
+func (e *Error) Tell() {
 	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
 	if e.Hint != "" {
 		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
@@ -278,7 +277,7 @@ func Tell(c *cli.Context, err error) error {
 	}
 	e := Explain(c, err)
 	if !e.Silent {
-		e.tell()
+		e.Tell()
 	}
 	return Exit(e.Exit)
 }

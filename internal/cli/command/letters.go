@@ -65,6 +65,7 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 		}
 		lines = append(lines, saidIn(agent, "  * ", strings.Join(tools, "\n"))...)
 		lines = append(lines, saidIn(agent, "  < ", t.Response)...)
+		lines = append(lines, saidIn(agent, "  ! ", t.Error)...)
 	}
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known; its mail: atm ls %[1]s --all", agent))
 }
@@ -88,4 +89,29 @@ func saidIn(agent wire.Name, mark, text string) (out []string) {
 		out = append(out, fmt.Sprintf("    … %d more lines: atm history %s --json", more, agent))
 	}
 	return out
+}
+
+// Stages are those of a delivery that there is evidence for, in a line.
+func Stages(r teams.DeliveryTrace) string {
+	var parts []string
+	for _, stage := range r.Stages {
+		if stage.Evidence == nil {
+			continue
+		}
+		part := stage.Stage
+		if stage.At != nil {
+			part += " " + Stamp(*stage.At)
+		}
+		if stage.Text != "" {
+			part += ` "` + letter.Clip(letter.Escape(stage.Text), 60) + `"`
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return "no evidence"
+	}
+	if r.State == mailbox.Withdrawn {
+		parts = append(parts, "withdrawn")
+	}
+	return strings.Join(parts, "   ")
 }

@@ -23,7 +23,7 @@ func (s *Scope) MayWrite() error {
 		return err
 	}
 	mine, err := s.Team.IsRun(name, os.Getenv("ATM_RUN"))
-	if err != nil || mine && os.Getenv("ATM_AGENT") == string(name) {
+	if err != nil || mine {
 		return err
 	}
 	return Refused("%s is running: only its own processes act as %s", name, name).
@@ -80,11 +80,11 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 		return Refused("this process belongs to a run that is over, or of another team: it answers for nobody").
 			WithHint("ask a person")
 	}
-	return s.MayAnswerAs(who, isInAgent, q)
+	return s.mayAnswerAs(who, isInAgent, q)
 }
 
-// MayAnswerAs is MayAnswer for somebody else, as alice@laptop. What is asked on another host is judged there.
-func (s *Scope) MayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
+// mayAnswerAs is MayAnswer for somebody else, as alice@laptop. What is asked on another host is judged there.
+func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
 	if !s.Root.Accepted {
 		return Refused("nothing is answered in %s: nobody here made or accepted it", s.Root.Path).
 			WithHint("if it is yours: atm init")

@@ -105,7 +105,7 @@ func WarnUnreadable(err error) error {
 }
 
 // Complain says on stderr what is damaged: an error, so --quiet or not.
-func Complain(err error) { (&Error{Message: err.Error() + ": atm doctor"}).tell() }
+func Complain(err error) { (&Error{Message: err.Error(), Hint: "atm doctor"}).Tell() }
 
 // Warn writes a line to stderr, escaped, unless --quiet.
 func Warn(c *cli.Context, format string, args ...any) {
@@ -124,11 +124,8 @@ func Colour() bool {
 
 // Width is how many columns the terminal has; 0: stdout is none.
 func Width() int {
-	w, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil {
-		return 0
-	}
-	return w
+	w, _, _ := term.GetSize(int(os.Stdout.Fd()))
+	return max(w, 0)
 }
 
 // Stamp is a moment for people: of today the time, else the day as well.

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -16,11 +17,47 @@ func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcom
 	if err := s.MayAct("interrupt", name); err != nil {
 		return o, err
 	}
+	if running, err := s.Team.Running(name); err == nil && !running {
+		if o, err = s.cancelOnWire(ctx, name); err != nil || o.Done != "" {
+			return o, err
+		}
+	}
 	err = s.AskRunner(ctx, name, func(c *control.Client) (err error) {
 		o, err = c.Interrupt(ctx)
 		return err
 	})
 	return o, err
+}
+
+// cancelOnWire asks a member that tells of its turn on the older ACP wire to cancel it: by a call of that wire,
+// for whoever feeds the stream, as answerOnWire does. Of any other member nothing is asked.
+func (s *Scope) cancelOnWire(ctx context.Context, name wire.Name) (o control.Outcome, err error) {
+	state, err := s.Team.State(name)
+	if err != nil {
+		return o, err
+	}
+	turn, log := state.Turn(), s.Team.Box(name).Log()
+	isOlder := func(e *wire.Event) bool {
+		_, isACP := wire.AsWire(e, wire.ACP)
+		return isACP && e.Session == turn.Session && e.Wire != nil && e.Text("session_id") != ""
+	}
+	if !turn.IsOpen() {
+		return o, nil
+	}
+	events, err := log.Tail(func(e *wire.Event) bool { return isOlder(e) || e.Seq <= turn.TurnSeq })
+	if err != nil || len(events) == 0 || !isOlder(&events[0]) {
+		return o, err
+	}
+	params := map[string]string{"session_id": turn.Session}
+	if !turn.IsGenerated {
+		params["turn_id"] = turn.ID
+	}
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": params})
+	if err != nil {
+		return o, err
+	}
+	e := wire.Event{Kind: "session_cancel", Source: "cli", Session: turn.Session, TurnID: params["turn_id"], Wire: line}
+	return control.Outcome{Done: "asked to cancel", Detail: params["turn_id"]}, log.Append(ctx, e)
 }
 
 // answerWithin is how long a runner may take to say who it is: it does at once unless it is stuck, or the machine.
@@ -40,9 +77,8 @@ func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control
 // RunnerError gives an error of a member's runner, if there is one, its exit code and its hint.
 func (s *Scope) RunnerError(name wire.Name, err error) error {
 	if said, ok := errors.AsType[*control.Error](err); ok {
-		e := Failed("%s: %s", name, letter.Escape(said.Message)) // an option's words are the screen's
-		e.Code = said.Code
-		e.Exit = cmp.Or(map[string]int{"usage": ExitUsage, "refused": ExitRefused}[said.Code], e.Exit)
+		e := newError(said.Code, "%s: %s", []any{name, letter.Escape(said.Message)}) // an option's words are the screen's
+		e.Exit = cmp.Or(e.Exit, ExitFailed)
 		return e.WithHint("%s", cmp.Or(said.Hint, "atm screen "+string(name)))
 	}
 	if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {

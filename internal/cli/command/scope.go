@@ -2,6 +2,8 @@ package command
 
 import (
 	"cmp"
+	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -147,6 +149,16 @@ func Place(c *cli.Context) rootdir.Place {
 	return p
 }
 
+// StateFile is a file of this user's own that is about something in this root.
+func (s *Scope) StateFile(kind, about, end string) (string, error) {
+	dir := Place(s.c).State
+	if !filepath.IsAbs(dir) {
+		return "", errors.New("this user has no home directory")
+	}
+	sum := sha256.Sum256([]byte(s.Root.Path + "\x00" + about))
+	return filepath.Join(dir, kind, fmt.Sprintf("%x%s", sum[:8], end)), nil
+}
+
 // said is who the command line or the environment says I am, and which did.
 func said(c *cli.Context) (name, source string) {
 	if c.IsSet("as") {
@@ -184,10 +196,7 @@ func (s *Scope) teamName() (wire.Name, error) {
 
 // TeamToMake is the team that init makes or adds to: the one in force, else main.
 func (s *Scope) TeamToMake() (wire.Name, error) {
-	if s.c.IsSet("team") || os.Getenv("ATM_TEAM") != "" {
-		return s.teamName()
-	}
-	if all, err := s.Root.Teams(); err != nil || len(all) == 0 {
+	if all, err := s.Root.Teams(); len(all) == 0 && s.c.String("team") == "" && os.Getenv("ATM_TEAM") == "" {
 		return "main", err
 	}
 	return s.teamName()
@@ -228,7 +237,9 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 		return a, nil
 	}
 	hint := "members: " + Join(s.Names())
-	if first, _, several := strings.Cut(word, ","); several {
+	if first, second, several := strings.Cut(word, ","); several && s.c.Command.Name == "wait" {
+		hint = "the flag again for each: --idle " + first + " --idle " + second
+	} else if several {
 		hint = "one at a time: " + s.c.Command.HelpName + " " + first
 	}
 	if near, ok := Nearest(word, Strings(s.Names())); ok {
@@ -244,7 +255,8 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 		if name == "" {
 			return nil, s.ToWhom()
 		}
-		if every := strings.TrimPrefix(name, "@"); slices.Contains([]string{"all", "everyone", "everybody", "*"}, every) && !s.IsMember(every) {
+		everybody := []string{"all", "everyone", "everybody", "*", "@all", "@everyone", "@everybody", "@here", "@channel"}
+		if slices.Contains(everybody, name) && !s.IsMember(name) {
 			members, err := s.Team.Agents()
 			if err != nil {
 				return nil, err // nobody is left out in silence
@@ -308,6 +320,14 @@ func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
 	return s.Me, err
 }
 
+// Enter is MemberOrMe, and the scope's team is that member's from then on.
+func (s *Scope) Enter(word string) (box *mailbox.Box, err error) {
+	if box, err = s.MemberOrMe(word); err == nil {
+		s.Team, err = s.Root.Team(box.Address().Team)
+	}
+	return box, err
+}
+
 // Names are the team's members.
 func (s *Scope) Names() []wire.Name {
 	names, _ := s.Team.Agents()
@@ -325,7 +345,7 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 	fragment = strings.TrimPrefix(fragment, "#")
 	if _, bad := wire.ParseFragment(fragment); bad != nil && s.IsMember(fragment) {
 		return nil, nil, Usage("%q is a member, not the id of a message", fragment).
-			WithHint("atm read --from %s, atm ls %s, atm send %s \"…\"", fragment, fragment, fragment)
+			WithHint("atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\"", fragment)
 	} else if bad != nil {
 		meant := Meant(s.c.Command.Name + " " + fragment)
 		return nil, nil, Usage("%v", bad).WithHint("%s", cmp.Or(meant, "atm read --last and atm ls --all show the ids"))
@@ -333,9 +353,18 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 	return s.Team.Find(s.Me, fragment)
 }
 
+// Search are the messages of the team that words mean, newest first.
+func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, error) {
+	query, err := teams.ParseQuery(words, time.Now(), ParseDuration)
+	if err != nil {
+		return nil, Usage("%v", err).WithHint("atm search WORDS since:7d")
+	}
+	return s.Team.Search(ctx, query)
+}
+
 // Renderer shows messages as this terminal or pipe wants them.
 func (s *Scope) Renderer() *letter.Renderer {
-	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour()}
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour(), Runs: s.Team.Runs}
 }
 
 // Flags are those of --root, --team and --as that were given, with a space in

@@ -1,8 +1,8 @@
 package command
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,27 +43,20 @@ func lineUp(rows [][]string, width, cutFirst int, colour func(row, column int) s
 		widths[cutFirst] = max(0, widths[cutFirst]-(total-width))
 	}
 	for i, row := range rows {
-		line, room, blanks := "", cmp.Or(width, 1<<20)-1, 0
+		line := ""
 		for n, cell := range row {
-			left := min(widths[n], room-blanks)
-			if left <= 0 {
-				continue
+			if widths[n] > 0 {
+				cell = displaywidth.TruncateString(cell, widths[n], "…")
+				line += paint(cell, colour(i, n)) + strings.Repeat(" ", widths[n]-displaywidth.String(cell)+gap)
 			}
-			cell = displaywidth.TruncateString(cell, left, "…")
-			w := displaywidth.String(cell)
-			if w > 0 {
-				line += strings.Repeat(" ", blanks) + paint(cell, colour(i, n))
-				room, blanks = room-blanks-w, 0
-			}
-			blanks += widths[n] - w + gap
 		}
-		lines = append(lines, line)
+		lines = append(lines, Fit(strings.TrimRight(line, " "), width))
 	}
 	return lines
 }
 
 func paint(text, colour string) string {
-	if colour == "" || !Colour() {
+	if text == "" || colour == "" || !Colour() {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[m"
@@ -144,14 +137,8 @@ func about(m teams.Member, now time.Time) string {
 }
 
 // join joins what is not empty.
-func join(separator string, parts ...string) (out string) {
-	for _, p := range parts {
-		if p != "" && out != "" {
-			out += separator
-		}
-		out += p
-	}
-	return out
+func join(separator string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), separator)
 }
 
 // footer adds members up: `5 members, 3 running: 1 idle, 2 busy; 2 stopped`. "" where
@@ -178,11 +165,12 @@ func footer(members []teams.Member) string {
 }
 
 // counted lists numbers and their words, but for 0.
-func counted(pairs ...any) (out string) {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i] != 0 {
-			out = join(", ", out, fmt.Sprintf("%d %s", pairs[i], pairs[i+1]))
+func counted(pairs ...any) string {
+	var parts []string
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[0] != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", pair...))
 		}
 	}
-	return out
+	return strings.Join(parts, ", ")
 }

@@ -24,7 +24,7 @@ const (
 
 // MessageFlag is the --message of a verb that takes a text: see MessageText.
 func MessageFlag() cli.Flag {
-	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text", "content", "b", "msg", "prompt", "data"}, Usage: "`TEXT` as a flag"}
+	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text", "content", "b", "msg", "prompt", "data", "question"}, Usage: "`TEXT` as a flag"}
 }
 
 // MessageText is the text of --message, else that of StdinText.
@@ -45,36 +45,41 @@ func TextTwice(word string) error {
 
 // StdinText is the text of a message: the words joined by a space, or stdin
 // where the only word is "-", or where there is none and stdin is a pipe or a
-// file. A terminal, a device and a closed descriptor are never read. Words and a
-// pipe with something in it are refused: one of them would be lost.
+// file. A terminal, a device and a closed descriptor are never read. Words beside a
+// pipe are refused as NotPiped says.
 func StdinText(c *cli.Context, words []string) (string, error) {
 	text := strings.Join(words, " ")
 	if len(words) == 0 || text == "-" {
-		if HasText(os.Stdin) {
-			return readStdin(c)
+		if !HasText(os.Stdin) {
+			return "", Usage("no text").WithHint("%s; or pipe it in", example(c.Command))
 		}
-		return "", Usage("no text").WithHint("%s; or pipe it in", Example(c.Command))
+		slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })
+		in := bufio.NewReader(os.Stdin)
+		in.Peek(1) // an interrupt ends the process
+		slow.Stop()
+		return ReadText(in)
 	}
-	if n := output.Waiting(os.Stdin, pipePatience); n > 0 {
-		return "", Usage("a text and %d bytes on stdin: which of them is meant?", n).
-			WithHint("leave the text out to send stdin, or put </dev/null behind the command to send the text")
+	if err := NotPiped(); err != nil {
+		return "", err
 	}
 	return text, CheckText(text)
+}
+
+// NotPiped refuses a pipe with something in it beside a text that is given: one of them
+// would be lost.
+func NotPiped() error {
+	n := output.Waiting(os.Stdin, pipePatience)
+	if n == 0 {
+		return nil
+	}
+	return Usage("a text and %d bytes on stdin: which of them is meant?", n).
+		WithHint("leave the text out to send stdin, or put </dev/null behind the command to send the text")
 }
 
 // HasText reports whether text can come from f.
 func HasText(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
-}
-
-// readStdin says that it reads where nothing comes. An interrupt ends the process.
-func readStdin(c *cli.Context) (string, error) {
-	slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })
-	in := bufio.NewReader(os.Stdin)
-	in.Peek(1)
-	slow.Stop()
-	return ReadText(in)
 }
 
 // ReadText reads a text to its end, takes one line feed (\n or \r\n) off it and

@@ -6,14 +6,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/mailbox/letter"
 )
-
-// ErrQuit is the cause of a Repaint's context once its user has pressed q.
-var ErrQuit = errors.New("left by q")
 
 // Notify rings, and has the terminal show a notification on the desktop: iTerm2,
 // WezTerm, kitty and Windows Terminal know OSC 9, foot, rxvt and VTE's OSC 777. Any
@@ -31,21 +30,57 @@ func Notification(title, text string) string {
 	return "\a\x1b]9;" + title + ": " + text + "\x1b\\\x1b]777;notify;" + title + ";" + text + "\x1b\\"
 }
 
-// A Repaint shows lines on a screen of their own and shows them again, until q or
-// Ctrl-C; the last lines then stay below what was there.
-type Repaint struct {
-	before *term.State
-	last   []string
-	cancel context.CancelCauseFunc
+// Repaints reports whether Watch shows its lines on a screen of their own.
+func Repaints(c *cli.Context) bool {
+	return Terminal() && !c.Bool("json") && os.Getenv("TERM") != "dumb"
 }
 
-// StartRepaint takes hold of the terminal. Its context ends when the user leaves.
-// Call Close in any case.
-func StartRepaint(ctx context.Context) (*Repaint, context.Context) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	r := &Repaint{cancel: cancel}
-	if before, err := term.MakeRaw(int(os.Stdin.Fd())); err == nil {
-		r.before = before
+// watchEvery is how often a team is looked at: a lock that a killed runner leaves writes no event, so
+// there is nothing else that could be waited for.
+const watchEvery = 500 * time.Millisecond
+
+// Watch calls look again and again, until it is interrupted or look returns an error. Where it Repaints, the
+// lines that look returns are shown each time, and the last ones stay below what was there; q leaves as well.
+func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)) error {
+	return s.Follow(func(ctx context.Context) error {
+		ctx, quit := context.WithCancelCause(ctx)
+		defer quit(nil)
+		var shown []string
+		if Repaints(s.c) {
+			leave := enterScreen(func() { quit(errQuit) })
+			defer func() {
+				leave()
+				os.Stdout.WriteString(strings.Join(append(shown, ""), "\n"))
+			}()
+		}
+		for ctx.Err() == nil {
+			lines, err := look(ctx)
+			if err == nil && Repaints(s.c) {
+				shown, err = lines, repaint(lines)
+			}
+			if err != nil {
+				return err
+			}
+			select {
+			case <-time.After(watchEvery):
+			case <-ctx.Done():
+			}
+		}
+		if errors.Is(context.Cause(ctx), errQuit) {
+			return nil
+		}
+		return ctx.Err()
+	})
+}
+
+// errQuit is why Watch ends once its user has pressed q.
+var errQuit = errors.New("left by q")
+
+// enterScreen begins a screen of its own, on which keys are not shown, and calls quit when one says so. leave
+// puts the terminal back.
+func enterScreen(quit func()) (leave func()) {
+	before, err := term.MakeRaw(int(os.Stdin.Fd()))
+	if err == nil {
 		go func() { // it ends with the process
 			key := make([]byte, 1)
 			for {
@@ -53,20 +88,22 @@ func StartRepaint(ctx context.Context) (*Repaint, context.Context) {
 					return
 				}
 				if key[0] == 'q' || key[0] == 3 || key[0] == 4 {
-					cancel(ErrQuit)
-					return
+					quit()
 				}
 			}
 		}()
 	}
 	os.Stdout.WriteString("\x1b[?1049h\x1b[?25l\x1b[2J")
-	return r, ctx
+	return func() {
+		os.Stdout.WriteString("\x1b[?25h\x1b[?1049l")
+		if before != nil {
+			term.Restore(int(os.Stdin.Fd()), before)
+		}
+	}
 }
 
-// Paint shows the lines instead of those before, as far as they fit, and below them
-// how to leave.
-func (r *Repaint) Paint(lines []string) error {
-	r.last = lines
+// repaint shows the lines instead of those before, as far as they fit, and below them how to leave.
+func repaint(lines []string) error {
 	lines = append(slices.Clone(lines), "", "q leaves")
 	width, height, err := term.GetSize(int(os.Stdout.Fd()))
 	if err == nil && height > 0 && len(lines) > height {
@@ -77,16 +114,4 @@ func (r *Repaint) Paint(lines []string) error {
 	}
 	_, err = os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
 	return err
-}
-
-// Close puts the terminal back, and leaves the last lines on it.
-func (r *Repaint) Close() {
-	r.cancel(nil)
-	os.Stdout.WriteString("\x1b[?25h\x1b[?1049l")
-	if r.before != nil {
-		term.Restore(int(os.Stdin.Fd()), r.before)
-	}
-	if len(r.last) > 0 {
-		os.Stdout.WriteString(strings.Join(r.last, "\n") + "\n")
-	}
 }

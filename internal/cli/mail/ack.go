@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,26 +35,30 @@ func ack(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	acked := []*result{}
+	acked, lines := []*result{}, ""
 	for _, m := range found {
 		r, line, err := ackOne(c, s, m, text)
-		if err == nil && (len(found) == 1 || !c.Bool("json")) {
-			err = command.PrintAs(c, r, line)
-		}
-		if err != nil && len(acked) > 0 {
-			e := command.Explain(c, err)
-			e.Extra = map[string]any{"acked": acked}
-			return e
-		}
 		if err != nil {
-			return err
+			return partly(c, map[string]any{"acked": acked}, lines, err)
 		}
-		acked = append(acked, r)
+		acked, lines = append(acked, r), lines+line+"\n"
 	}
-	if len(found) > 1 && c.Bool("json") {
-		return command.PrintJSON(map[string]any{"acked": acked})
+	if len(acked) == 1 {
+		return command.PrintAs(c, acked[0], lines)
 	}
-	return nil
+	return command.PrintAs(c, map[string]any{"acked": acked}, lines)
+}
+
+// partly is an error with what was done before it: it is printed, or stands in the JSON of the error.
+func partly(c *cli.Context, done map[string]any, lines string, err error) error {
+	if !c.Bool("json") {
+		return cmp.Or(command.PrintAs(c, done, lines), err)
+	}
+	e := command.Explain(c, err)
+	if lines != "" {
+		e.Extra = done
+	}
+	return e
 }
 
 // ackOne acknowledges a message, and returns what is to be printed of it.
@@ -95,12 +100,12 @@ var unreadCommand = &cli.Command{
 			} else {
 				err = m.box.MarkUnread(c.Context, m.ID)
 			}
-			if err != nil {
-				return err
+			now := m.Item
+			if err == nil {
+				now, err = m.box.Get(m.ID)
 			}
-			now, err := m.box.Get(m.ID)
 			if err != nil {
-				return err
+				return partly(c, map[string]any{"messages": l.Messages}, text, err)
 			}
 			text += m.ID.Short(6) + line
 			l.Messages = append(l.Messages, message{Item: now})

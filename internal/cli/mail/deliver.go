@@ -94,7 +94,7 @@ func (r *result) failures(c *cli.Context, not string) error {
 		return r.in(&first)
 	case !c.Bool("json") || command.Via(c) != "":
 		for _, f := range r.Failed {
-			command.Warn(c, "%s %s: %s; %s", not, f.To, f.Message, f.Hint)
+			(&command.Error{Message: fmt.Sprintf("%s %s: %s", not, f.To, f.Message), Hint: f.Hint}).Tell()
 		}
 	}
 	if len(r.Delivered) > 0 {
@@ -118,12 +118,17 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 		err = attach(c, o)
 	}
 	if err == nil && c.IsSet("once") {
-		_, err = o.Once(c.String("once"))
+		err = o.Once(c.String("once"))
 	}
 	if err != nil {
 		return err
 	}
 	waits := isAwaited(c)
+	if waits { // an interrupt says what was sent, however soon it comes
+		var stop func()
+		c.Context, stop = command.Interruptible(c.Context)
+		defer stop()
+	}
 	r := post(c.Context, c, s, o)
 	if !waits || !c.Bool("json") {
 		err = r.print(c, s, "sent", "to")
@@ -166,7 +171,10 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	for _, out := range o.Post.Outcomes {
 		note, differs, err := "", false, out.Err
 		if err == nil && out.Known {
-			note, differs = sentBefore(out.Box, o.Message)
+			note = "before"
+			if it, gone := out.Box.Get(o.Message.ID); gone == nil {
+				note, differs = "before: "+stateAt(it), it.Body != o.Message.Body
+			}
 		}
 		if short := o.Message.ID.Short(6); differs && isAwaited(c) {
 			err = command.Refused("%s was sent before with another text, which stays", short).
@@ -188,16 +196,6 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		r.missed(c, f.To, f.Err)
 	}
 	return r
-}
-
-// sentBefore says where a message is that was sent before under the same id or name, and
-// whether its text differs.
-func sentBefore(box *mailbox.Box, m *wire.Message) (note string, differs bool) {
-	it, err := box.Get(m.ID)
-	if err != nil {
-		return "before", false
-	}
-	return "before: " + stateAt(it), it.Body != m.Body
 }
 
 // isAwaited reports whether a send waits for what comes of it.
@@ -311,8 +309,8 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	if err != nil {
 		return nil, command.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
 	}
-	if m.Body == "" && m.Payload == nil {
-		return nil, command.Usage("the line has no \"body\"").WithHint(batchExample)
+	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
+		return nil, command.Usage("the line has no text in \"body\"").WithHint(batchExample)
 	}
 	old := teams.OwnMessage(s.Me, m.Supersedes)
 	if m.From != (wire.Address{}) && m.From != s.Me.Address() || m.Supersedes != "" && (old == nil || old.From != s.Me.Address()) || m.HasOurMeta() {

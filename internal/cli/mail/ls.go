@@ -50,32 +50,29 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if l == nil || len(l.Messages) == 0 && err != nil {
 		return err
 	}
-	command.WarnUnreadable(err)
+	none := "nothing there"
+	if !c.Bool("sent") {
+		owed, unreadable := box.OwedIDs()
+		l.Owed = append(l.Owed, owed...)
+		if !c.Bool("owed") && !c.Bool("done") && len(l.Messages) == 0 {
+			bad, e := box.BadFiles()
+			unreadable = cmp.Or(unreadable, e)
+			none = "0 unread"
+			name := strings.TrimSpace("atm ls " + c.Args().First())
+			if len(owed) > 0 {
+				none += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), name, s.Flags())
+			}
+			if len(bad) > 0 {
+				none += fmt.Sprintf(", %d bad: %s --bad%s", len(bad), name, s.Flags())
+			}
+		}
+		err = cmp.Or(err, teams.Unreadable(box, unreadable))
+	}
+	if err := command.WarnUnreadable(err); err != nil {
+		return err
+	}
 	if c.Bool("count") {
 		return printCount(c, len(l.Messages))
-	}
-	if c.Bool("sent") {
-		return l.printLines(c, s.Renderer(), "nothing there")
-	}
-	owed, unreadable := box.OwedIDs()
-	l.Owed = append(l.Owed, owed...)
-	none := "nothing there"
-	if !c.Bool("owed") && !c.Bool("done") && len(l.Messages) == 0 {
-		bad, e := box.BadFiles()
-		unreadable = cmp.Or(unreadable, e)
-		none = "0 unread"
-		name := strings.TrimSpace("atm ls " + c.Args().First())
-		if len(owed) > 0 {
-			none += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), name, s.Flags())
-		}
-		if len(bad) > 0 {
-			none += fmt.Sprintf(", %d bad: %s --bad%s", len(bad), name, s.Flags())
-		}
-	}
-	if err == nil { // else it is said
-		if err := command.WarnUnreadable(teams.Unreadable(box, unreadable)); err != nil {
-			return err
-		}
 	}
 	return l.printLines(c, s.Renderer(), none)
 }
@@ -203,11 +200,7 @@ var searchCommand = &cli.Command{
 				words = append(words, key+":"+c.String(key))
 			}
 		}
-		query, err := teams.ParseQuery(words, time.Now(), command.ParseDuration)
-		if err != nil {
-			return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
-		}
-		items, err := s.Team.Search(c.Context, query)
+		items, err := s.Search(c.Context, words)
 		if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}

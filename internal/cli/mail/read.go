@@ -66,7 +66,7 @@ func read(c *cli.Context, s *command.Scope) error {
 		return err
 	case c.Bool("follow"):
 		return s.Follow(p.follow)
-	case c.Bool("wait"):
+	case p.waits:
 		return s.Await(p.wait)
 	}
 	_, err = p.show(c.Context)
@@ -80,7 +80,7 @@ type page struct {
 	options mailbox.ReadOptions
 	again   []*mailbox.Item // messages named that were read already: they are shown as well
 
-	follows, peeks bool
+	follows, peeks, waits bool
 
 	isPrinted bool // the JSON document
 	hasWarned bool // of messages that cannot be read
@@ -114,6 +114,7 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 		}
 		p.options.IDs = append(p.options.IDs, it.ID)
 	}
+	p.waits = c.Bool("wait") && len(p.again) == 0
 	from, err := sender(c, s)
 	if err != nil {
 		return nil, err
@@ -130,8 +131,10 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.options.Match = func(m *wire.Message) bool {
-		return !m.SentAt.Before(after) && (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!c.Bool("urgent") || m.Urgent())
+	if !after.IsZero() || from != (wire.Address{}) || thread != "" || c.Bool("urgent") { // else the rest is counted by name
+		p.options.Match = func(m *wire.Message) bool {
+			return !m.SentAt.Before(after) && (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!c.Bool("urgent") || m.Urgent())
+		}
 	}
 	return p, nil
 }
@@ -160,7 +163,7 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 			what = fmt.Sprint(n, " messages")
 		}
 		err = command.Failed("%s cannot be read: %w", what, b.Unreadable[0]).WithHint("atm doctor")
-		if p.follows || p.c.Bool("wait") && len(b.Items) == 0 { // others may come
+		if p.follows || p.waits && len(b.Items) == 0 { // others may come
 			if !p.hasWarned {
 				command.Warn(p.c, "%v", err)
 			}
@@ -176,15 +179,14 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 // write writes a batch and returns how many of its messages were received. With --confirm that is none
 // until a byte comes on stdin: a program that passes them on says that they have arrived.
 func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (received int, err error) {
-	if len(b.Items) == 0 && (p.c.Bool("wait") || p.follows) {
+	if len(b.Items) == 0 && (p.waits || p.follows) {
 		return 0, nil
 	}
 	var owed []wire.ID // as they were before this reading, and what it adds
 	if !p.follows {
 		owed, _ = p.s.Me.OwedIDs()
 	}
-	total := len(owed)
-	owed = owed[:min(total, 5)]
+	listed := slices.Clone(owed[:min(len(owed), 5)]) // for people: there may be hundreds
 	b.Items = slices.Concat(b.Items, p.again)
 	l := newListing(b.Items)
 	flags := mailbox.Flags(b.Items, b.Ahead)
@@ -198,16 +200,16 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 		after.State = mailbox.Done
 		if it.RequiresAck && !p.s.Me.HasAcked(it.ID) {
 			after.State = mailbox.Owed
-			owed, total = append(owed, it.ID), total+1
+			owed, listed = append(owed, it.ID), append(listed, it.ID)
 		}
 	}
 	l.More, l.Owed = b.More, append(l.Owed, owed...)
 	var pieces [][]byte
 	if !p.c.Bool("json") || command.Via(p.c) != "" {
-		r.Digits = letter.ShortLength(append(l.ids(), owed...))
+		r.Digits = letter.ShortLength(append(l.ids(), listed...))
 		pieces = command.Letters(r, b.Items, b.Ahead)
 		if !p.follows {
-			pieces = append(pieces, []byte(p.foot(b, owed, total)))
+			pieces = append(pieces, []byte(p.foot(b, listed, len(owed))))
 		}
 	}
 	if !p.c.Bool("json") {
@@ -232,7 +234,7 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	return n * len(b.Items), err // one document for all of them
 }
 
-// foot says what is left, and what is owed.
+// foot says what is left, and what is owed: so many, and some of them.
 func (p *page) foot(b mailbox.Batch, owed []wire.ID, total int) (foot string) {
 	if len(b.Items) == 0 {
 		foot = "no new messages\n"

@@ -1,9 +1,10 @@
 package mail
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,7 @@ var sendCommand = &cli.Command{
 	Flags: append(messageFlags(),
 		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "t"}, Usage: "recipients `TO` as a flag"},
 		&cli.BoolFlag{Name: "batch", Usage: "NDJSON messages on stdin"},
-		&cli.StringSliceFlag{Name: "cc", Hidden: true}, hidden("all", "everyone", "broadcast"),
+		&cli.StringSliceFlag{Name: "cc", Aliases: []string{"c"}, Hidden: true}, hidden("all", "everyone", "broadcast"),
 		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
 	),
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
@@ -103,26 +104,27 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	if c.Bool("all") {
 		names = []string{"all"}
 	}
-	if len(names) == 0 {
-		for len(words) > 1 && slices.Contains([]string{"message", "mail", "to"}, words[0]) && !s.IsMember(words[0]) {
-			words = words[1:] // send message to bob "…"
-		}
-		if len(words) == 0 {
-			return nil, nil, s.ToWhom()
-		}
-		apart := words
-		if names := strings.Fields(words[0]); len(names) > 1 {
-			apart = append(names, words[1:]...)
-		}
-		if c.IsSet("message") {
-			apart = append(slices.Clone(apart), c.String("message"))
-		}
-		if list, n := namesApart(s, apart); list != words[0] && list != "" {
-			return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
-				WithHint("atm send %s \"%s\"%s", list, cmp.Or(strings.Join(apart[n:], " "), "…"), s.Flags())
-		}
-		names, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
+	if len(names) > 0 {
+		words = append([]string{strings.Join(names, ",")}, words...)
 	}
+	for len(names) == 0 && len(words) > 1 && slices.Contains([]string{"message", "mail", "to"}, words[0]) && !s.IsMember(words[0]) {
+		words = words[1:] // send message to bob "…"
+	}
+	if len(words) == 0 {
+		return nil, nil, s.ToWhom()
+	}
+	apart := words
+	if names := strings.Fields(words[0]); len(names) > 1 {
+		apart = append(names, words[1:]...)
+	}
+	if c.IsSet("message") {
+		apart = append(slices.Clone(apart), c.String("message"))
+	}
+	if list, n := namesApart(s, apart); list != words[0] && list != "" {
+		return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
+			WithHint("atm send %s \"%s\"%s", list, cmp.Or(strings.Join(apart[n:], " "), "…"), s.Flags())
+	}
+	names, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
 	return append(names, c.StringSlice("cc")...), words, nil
 }
 
@@ -132,7 +134,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 func namesApart(s *command.Scope, words []string) (list string, n int) {
 	var all []string
 	for ; n < len(words); n++ {
-		name := strings.Join(strings.FieldsFunc(words[n], func(r rune) bool { return r == ',' }), ",")
+		name := strings.TrimSpace(strings.Join(strings.FieldsFunc(words[n], func(r rune) bool { return r == ',' }), ","))
 		comma := n > 0 && (strings.HasSuffix(words[n-1], ",") || strings.HasPrefix(words[n], ","))
 		more := n+1 < len(words)
 		if n == 0 || comma && more || (comma || more) && s.IsMember(name) {
@@ -247,13 +249,25 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 	case file == "-":
 		words = []string{"-"}
 	case file != "":
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return "", command.Usage("--file: %v", err).WithHint("--file takes the text from a file, --attach FILE sends one")
+		if err := command.NotPiped(); err != nil {
+			return "", err
 		}
-		return command.ReadText(bytes.NewReader(data))
+		text := ""
+		f, err := os.Open(file)
+		if err == nil {
+			defer f.Close()
+			text, err = command.ReadText(f)
+		}
+		if unread, ok := errors.AsType[*fs.PathError](err); ok {
+			err = command.Usage("--file: %v", unread).WithHint("--file takes the text from a file, --attach FILE sends one")
+		}
+		return text, err
 	case len(words) == 0 && !c.IsSet("message") && (c.IsSet("payload") || c.IsSet("attach")):
-		return "", nil
+		text, err := command.StdinText(c, nil)
+		if _, isUnread := errors.AsType[*fs.PathError](err); text == "" && !isUnread {
+			err = nil // it may be without one
+		}
+		return text, err
 	}
 	return command.MessageText(c, words)
 }

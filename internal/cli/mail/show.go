@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -88,12 +87,16 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 	}
 	defer from.Close()
 	notInNames := regexp.MustCompile(`^\.+|[\x00-\x1f/\\:]`)
-	name := notInNames.ReplaceAllString(letter.Clip(letter.Escape(a.Name), 60), "_")
+	name := notInNames.ReplaceAllString(letter.Escape(a.Name), "_")
 	if !filepath.IsLocal(name) {
 		name = "attachment"
 	}
 	ext := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
+	if len(name) > 240 { // file systems take 255 bytes, and a number may follow
+		stem, ext = letter.Clip(stem, 45), letter.Clip(ext, 10)
+		name = stem + ext
+	}
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	for n := 2; errors.Is(err, fs.ErrExist); n++ {
 		name = fmt.Sprintf("%s-%d%s", stem, n, ext)
@@ -120,7 +123,7 @@ var traceCommand = &cli.Command{
 			if len(recipients) > 1 {
 				text += s.Renderer().Called(r.To) + ": "
 			}
-			text += stages(r) + "\n"
+			text += command.Stages(r) + "\n"
 			for _, more := range []string{r.Due, r.Gate} {
 				if more != "" {
 					text += "  " + more + "\n"
@@ -129,29 +132,4 @@ var traceCommand = &cli.Command{
 		}
 		return command.PrintAs(c, map[string]any{"id": it.ID, "recipients": recipients}, text)
 	}),
-}
-
-// stages are those that there is evidence for, in a line.
-func stages(r teams.DeliveryTrace) string {
-	var parts []string
-	for _, stage := range r.Stages {
-		if stage.Evidence == nil {
-			continue
-		}
-		part := stage.Stage
-		if stage.At != nil {
-			part += " " + command.Stamp(*stage.At)
-		}
-		if stage.Text != "" {
-			part += ` "` + letter.Clip(letter.Escape(stage.Text), 60) + `"`
-		}
-		parts = append(parts, part)
-	}
-	if len(parts) == 0 {
-		return "no evidence"
-	}
-	if r.State == mailbox.Withdrawn {
-		parts = append(parts, "withdrawn")
-	}
-	return strings.Join(parts, "   ")
 }

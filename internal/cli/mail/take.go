@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -72,7 +71,6 @@ func take(c *cli.Context, s *command.Scope) error {
 // takeOne takes a message and shows it, and reports whether there was one. It is
 // mine once its reader has received it.
 func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
-	output.IgnoreSIGPIPE()
 	it, err := box.Lease(ctx, s.Me.Address(), lease, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
 		r := s.Renderer()
 		id := r.Short(it.ID) + s.Flags()

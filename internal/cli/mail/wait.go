@@ -48,6 +48,7 @@ func wait(c *cli.Context, s *command.Scope) (err error) {
 		switch {
 		case err == nil:
 			timeout = d
+		case word == "for", word == "until": // wait for bob
 		case slices.ContainsFunc(waitFlags, isFlag):
 			state = word
 		default:
@@ -62,14 +63,17 @@ func wait(c *cli.Context, s *command.Scope) (err error) {
 	case state != "" && !slices.Contains([]string{"mail", "message", "messages", "unread"}, state):
 		value := map[string]string{"reply": "ID", "acked": "ID"}[state]
 		return command.Usage("--%s needs a value", state).WithHint("atm wait --%s %s", state, cmp.Or(value, "NAME"))
+	case who != "" && isID(s, who):
+		return command.Usage("wait for what of %s?", who).WithHint("atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s", who)
 	case who != "":
 		return command.Usage("wait for what of %s?", who).WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", who, who)
 	}
 	return s.Await(func(ctx context.Context) error {
 		conditions, err := namedConditions(ctx, c, s)
-		if err == nil {
-			err = waitFor(ctx, s, conditions, c.Bool("every"), timeout)
+		if err != nil {
+			return err
 		}
+		err = waitFor(ctx, s, conditions, c.Bool("every"), timeout)
 		for _, condition := range conditions {
 			if m := condition.met; m != nil && err == nil {
 				err = command.PrintAs(c, m, m.Matched+": "+m.text)
@@ -110,11 +114,17 @@ func newCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, w
 		}
 		return mailCondition(ctx, s, kind, m), nil
 	case "turn-done":
-		if _, notID := wire.ParseFragment(strings.TrimPrefix(word, "#")); notID == nil && !s.IsMember(word) {
+		if isID(s, word) {
 			return turnCondition(s, word)
 		}
 	}
 	return stateCondition(ctx, c, s, kind, word)
+}
+
+// isID reports whether a word is the id of a message rather than an agent's name.
+func isID(s *command.Scope, word string) bool {
+	_, notID := wire.ParseFragment(strings.TrimPrefix(word, "#"))
+	return notID == nil && !s.IsMember(word)
 }
 
 // A condition is one thing that is waited for.
@@ -232,7 +242,7 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 	if err != nil {
 		return nil, err
 	}
-	name, after := a.Agent+"@"+a.Host, uint64(0)
+	after := uint64(0)
 	read := func(entry) (teams.Member, error) { return team.Remote(a.Agent, a.Host) }
 	if a.Host == "" {
 		box, err := team.Member(a.Agent)
@@ -244,15 +254,15 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 		if err != nil {
 			return nil, err
 		}
-		name, after = a.Agent, state.Seq
+		after = state.Seq
 		read = func(e entry) (teams.Member, error) {
 			if e.Event != nil && e.Box.Address() == a && e.Event.Seq > state.Seq {
 				state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
 			}
-			return team.SummaryOf(a.Agent, state, time.Now())
+			return team.SummaryOf(a.Agent, state)
 		}
 	}
-	one := &condition{flag: " --" + kind + " " + string(name), after: watched{a: after}, vain: "not " + kind}
+	one := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), after: watched{a: after}, vain: "not " + kind}
 	one.look = func(e entry) (*met, error) {
 		now, err := read(e)
 		if err != nil {
@@ -371,7 +381,7 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 		if a.Host != "" {
 			if dirs, err := watcher.OpenDirs(); err == nil { // else the tick looks
 				defer dirs.Close()
-				dirs.Add(s.Team.Dir().Join(teams.RowsDir))
+				dirs.Add(s.Root.Dir().Join(string(a.Team) + "/" + teams.RowsDir))
 				changed = dirs.Changed()
 			}
 			continue
@@ -388,11 +398,11 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 		return err
 	}
 	defer w.Close()
-	limited, cancel := context.WithCancel(ctx)
 	if timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, timeout)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
+		defer cancel()
 	}
-	defer cancel()
 	var e entry
 	for {
 		done, err := look(e)
@@ -405,11 +415,9 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 		case done || err != nil:
 			return err
 		case ctx.Err() != nil:
-			return ctx.Err()
-		case limited.Err() != nil:
-			return errTimeout
+			return context.Cause(ctx)
 		}
-		next, stop := context.WithTimeout(limited, tick)
+		next, stop := context.WithTimeout(ctx, tick)
 		go func() {
 			select {
 			case <-changed:

@@ -36,7 +36,7 @@ var messageCommand = &cli.Command{
 		outlook := "the session is paused: it waits for atm session resume " + short(k.one)
 		if k.one.State != wire.SessionPaused {
 			m, _ := k.s.Team.Summary(k.agent())
-			outlook = m.Forecast(time.Now(), false)
+			outlook = m.Forecast(false)
 		}
 		return k.print(k.one, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.one.AgentID, outlook))
 	}),
@@ -51,7 +51,7 @@ var attachCommand = &cli.Command{
 		&cli.BoolFlag{Name: "read-only", Usage: "look only"},
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "without a terminal: stay until the session is over"},
 	},
-	Action: with(attach),
+	Action: with(func(k *call) error { return k.s.Follow(k.attach) }),
 }
 
 func abort(k *call) error {
@@ -99,7 +99,7 @@ func openConsole(c *cli.Context) (*console, error) {
 		readLine: func() (string, error) { return in.ReadString('\n') },
 		restore:  func() {},
 	}
-	if !term.IsTerminal(fd) || !command.Terminal() || c.Bool("json") || os.Getenv("TERM") == "dumb" {
+	if !term.IsTerminal(fd) || !command.Repaints(c) {
 		if con.isToStay = c.Bool("follow"); c.Bool("read-only") {
 			con.readLine = func() (string, error) { return "", io.EOF }
 		}
@@ -130,8 +130,6 @@ func openConsole(c *cli.Context) (*console, error) {
 	}
 	return con, nil
 }
-
-func attach(k *call) error { return k.s.Follow(k.attach) }
 
 // attach shows what is new and says what is typed, until one of them ends.
 func (k *call) attach(ctx context.Context) error {

@@ -106,7 +106,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 	if c.IsSet("goal") && err != nil {
 		return command.Usage("--goal: %v", err)
 	}
-	box, err := s.Member(name)
+	box, err := s.Enter(name)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 	if err := s.MayAct("begin a session of", agent); err != nil {
 		return err
 	}
-	if err := s.Team.CheckSessionsAllowed(); err != nil {
+	if err := s.Team.CheckSessionsAllowed(agent); err != nil {
 		return err
 	}
 	alive, err := aliveOf(c.Context, s, string(agent))
@@ -281,7 +281,7 @@ func showACP(c *cli.Context, s *command.Scope) error {
 	if as := c.String("as-wire"); as != "acp" {
 		return command.Usage("--as-wire: %q is not acp", as)
 	}
-	b, err := s.Member(c.Args().First())
+	b, err := s.Enter(c.Args().First())
 	if err != nil {
 		return err
 	}

@@ -7,17 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/backup"
-	"github.com/agentteammail/atm/teams/doctor"
 )
 
 var gcCommand = &cli.Command{
@@ -50,7 +47,10 @@ var gcCommand = &cli.Command{
 		verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
 		err = command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
 			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
-		return cmp.Or(ctx.Err(), err, partly(failed))
+		if err := cmp.Or(ctx.Err(), err); err != nil {
+			return err
+		}
+		return partly(failed)
 	}),
 }
 
@@ -90,7 +90,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	moved, missing, err := backup.Write(ctx, s.Root, temp)
-	if err := cmp.Or(err, temp.Sync(), temp.Close()); err != nil {
+	if err := cmp.Or(err, temp.Chmod(0o600), temp.Sync(), temp.Close()); err != nil {
 		return err
 	}
 	if err := os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
@@ -141,46 +141,4 @@ func restore(c *cli.Context) error {
 	}
 	text := fmt.Sprintf("restored %s, %s; %d there already", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
 	return command.PrintAs(c, moved, text)
-}
-
-var doctorCommand = &cli.Command{
-	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health"}, Usage: "check everything, and name the command that mends it",
-	UsageText:   "atm doctor\natm doctor --fix",
-	Description: "Root, team.toml line by line, locks, disk, stray files, runners, hooks. Exit 1 when something\nis wrong.",
-	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "mend what can be mended without loss"},
-	},
-	Action: command.With(command.OpenRoot, runDoctor),
-}
-
-func runDoctor(c *cli.Context, s *command.Scope) error {
-	ctx, stop := command.Interruptible(c.Context)
-	defer stop()
-	checks := doctor.Examine(ctx, s.Root, command.Place(c), c.Bool("fix"))
-	place := installPlace(c)
-	for _, tool := range agentconfig.Tools {
-		for _, flag := range []string{"", " --local"} {
-			if h, err := place.FindHooks(tool, flag != ""); err == nil && h.Missing {
-				checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: "error", Fix: "atm install " + tool + flag,
-					Message: fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", h.Path, h.Program, tool)})
-			}
-		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	isWrong, text := slices.ContainsFunc(checks, doctor.Check.Wrong), ""
-	for _, check := range checks {
-		text += check.Severity + ": " + letter.Escape(check.Message) + "\n"
-		if check.Fix != "" {
-			text += "  " + letter.Escape(check.Fix) + "\n"
-		}
-	}
-	if !isWrong {
-		text += "nothing is wrong"
-	}
-	if err := command.PrintAs(c, map[string]any{"checks": checks}, text); err != nil || !isWrong {
-		return err
-	}
-	return command.Exit(command.ExitFailed)
 }

@@ -87,7 +87,8 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 		return explainInstall(err)
 	}
 	if _, err := command.Companion("atm-mcp"); r.MCP && c.Command.Name == "install" && err != nil {
-		command.Warn(c, "%v; %s", command.NoCompanion(c, "atm-mcp", "which is the server"), command.InstallHint(c))
+		e := command.NoCompanion(c, "atm-mcp", "which is the server")
+		command.Warn(c, "%s; %s", e.Message, e.Hint)
 	}
 	for _, note := range report.Notes {
 		command.Warn(c, "%s", note)
@@ -149,7 +150,7 @@ func runHook(c *cli.Context) (err error) {
 	}()
 	signal.Ignore(syscall.SIGPIPE) // no program is started from here, and catching it would cost a thread
 	tool, err := hook.ParseTool(c.Args().First())
-	if meant := command.Meant("hook " + c.Args().First()); meant != "" {
+	if meant := command.Meant("hook " + c.Args().First()); err != nil && meant != "" {
 		err = fmt.Errorf("%w: %s", err, meant)
 	}
 	var s *command.Scope
@@ -168,6 +169,7 @@ func runHook(c *cli.Context) (err error) {
 	}
 	exit, err := hook.Handle(c.Context, tool, in, hook.Options{
 		Box: s.Me, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Runs:  s.Team.Runs,
 		Pass:  func(m *wire.Message) bool { return s.Team.HoldReason(m, s.Me.Agent()) == "" },
 		State: func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		Primer: func() string {

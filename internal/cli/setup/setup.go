@@ -8,15 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/doctor"
 	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -108,7 +111,7 @@ func initRoot(c *cli.Context) error {
 		return err
 	}
 	if m.Team, err = s.TeamToMake(); err == nil {
-		_, err = s.Root.CreateTeam(m.Team)
+		err = s.Root.CreateTeam(m.Team)
 	}
 	if err == nil {
 		s.Team, err = s.Root.Team(m.Team)
@@ -243,4 +246,46 @@ func primerText(s *command.Scope, by teams.Bringer) (string, error) {
 		by = teams.Runner
 	}
 	return s.Team.Primer(s.Me.Agent(), by, s.MeSource == "--as")
+}
+
+var doctorCommand = &cli.Command{
+	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health"}, Usage: "check everything, and name the command that mends it",
+	UsageText:   "atm doctor\natm doctor --fix",
+	Description: "Root, team.toml line by line, locks, disk, stray files, runners, hooks. Exit 1 when something\nis wrong.",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "mend what can be mended without loss"},
+	},
+	Action: command.With(command.OpenRoot, runDoctor),
+}
+
+func runDoctor(c *cli.Context, s *command.Scope) error {
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	checks := doctor.Examine(ctx, s.Root, command.Place(c), c.Bool("fix"))
+	place := installPlace(c)
+	for _, tool := range agentconfig.Tools {
+		for _, flag := range []string{"", " --local"} {
+			if h, err := place.FindHooks(tool, flag != ""); err == nil && h.Missing {
+				checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: "error", Fix: "atm install " + tool + flag,
+					Message: fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", h.Path, h.Program, tool)})
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	isWrong, text := slices.ContainsFunc(checks, doctor.Check.Wrong), ""
+	for _, check := range checks {
+		text += check.Severity + ": " + letter.Escape(check.Message) + "\n"
+		if check.Fix != "" {
+			text += "  " + letter.Escape(check.Fix) + "\n"
+		}
+	}
+	if !isWrong {
+		text += "nothing is wrong"
+	}
+	if err := command.PrintAs(c, map[string]any{"checks": checks}, text); err != nil || !isWrong {
+		return err
+	}
+	return command.Exit(command.ExitFailed)
 }

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -63,8 +62,8 @@ func readMembers(ctx context.Context, t *teams.Team) (m members, lines []string,
 }
 
 func team(c *cli.Context, s *command.Scope) error {
-	if c.Bool("watch") && command.Terminal() && !c.Bool("json") && os.Getenv("TERM") != "dumb" {
-		return s.Follow(func(ctx context.Context) error { return watchTeam(ctx, s) })
+	if c.Bool("watch") && command.Repaints(c) {
+		return watchTeam(s)
 	}
 	m, lines, err := readMembers(c.Context, s.Team)
 	if err := command.WarnUnreadable(err); err != nil {
@@ -76,43 +75,28 @@ func team(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, m, strings.Join(lines, "\n"))
 }
 
-// watchEvery is how often the team is looked at: a lock that a killed runner leaves writes no event, so
-// there is nothing else that could be waited for.
-const watchEvery = 500 * time.Millisecond
-
 // watchTeam repaints the team and what waits below it, and rings when more waits.
-func watchTeam(ctx context.Context, s *command.Scope) error {
-	s.MemberOrMe("") // whoever watches need not say who they are
-	screen, ctx := command.StartRepaint(ctx)
-	defer screen.Close()
+func watchTeam(s *command.Scope) error {
+	s.MemberOrMe("")   // whoever watches need not say who they are
 	var known []string // what waited at the last look
-	for isFirst := true; ctx.Err() == nil; isFirst = false {
+	isFirst := true
+	return s.Watch(func(ctx context.Context) ([]string, error) {
 		_, lines, err := readMembers(ctx, s.Team)
 		if _, isSaid := errors.AsType[*teams.UnreadableError](err); err != nil && !isSaid {
-			return err
+			return nil, err
 		}
 		waiting := waitingFor(ctx, s)
 		if _, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 			lines = command.FirstLines(lines, max(height-len(waiting)-2, 3))
-		}
-		if err := screen.Paint(append(append(lines, ""), waiting...)); err != nil {
-			return err
 		}
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(known, line) {
 				command.Notify("atm", line)
 			}
 		}
-		known = waiting
-		select {
-		case <-time.After(watchEvery):
-		case <-ctx.Done():
-		}
-	}
-	if errors.Is(context.Cause(ctx), command.ErrQuit) {
-		return nil
-	}
-	return ctx.Err()
+		known, isFirst = waiting, false
+		return append(append(lines, ""), waiting...), nil
+	})
 }
 
 // waitingFor are the questions that somebody else may answer, and my unread mail, a line each.
@@ -184,7 +168,7 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 }
 
 func teamRetire(c *cli.Context, s *command.Scope) error {
-	box, err := s.Member(c.Args().First())
+	box, err := s.Enter(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -234,59 +218,59 @@ func status(c *cli.Context, s *command.Scope) error {
 		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
 			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
 	}
-	boxes, err := s.Team.Boxes()
-	remote, unreadable := s.Team.RemoteMembers()
-	switch a, _ := s.Address(c.Args().First()); {
-	case a.Host != "" && c.IsSet("as-wire"):
-		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
-	case a.Host != "":
-		var t *teams.Team
-		if t, err = s.Root.Team(a.Team); err == nil {
-			remote, boxes, unreadable = make([]teams.Row, 1), nil, nil
-			remote[0].Member, err = t.Remote(a.Agent, a.Host)
+	isSlot := c.IsSet("as-wire")
+	show := func(m teams.Member, foot string) error {
+		if !isSlot {
+			return command.PrintAs(c, m, statusText(m)+foot)
 		}
-	case !c.Bool("all") && err == nil:
-		boxes, remote, unreadable = make([]*mailbox.Box, 1), nil, nil
-		boxes[0], err = s.MemberOrMe(c.Args().First())
-	case c.IsSet("as-wire"):
-		remote = nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, box := range boxes {
-		t, err := s.Root.Team(box.Address().Team)
+		line, err := wire.Marshal(s.Team.Slot(m))
 		if err != nil {
 			return err
 		}
-		m, unreadable := t.Status(c.Context, box.Agent())
-		if err := command.WarnUnreadable(unreadable); err != nil {
-			return err
-		}
-		document, text := any(m), statusText(m)
-		if !c.Args().Present() && !c.Bool("all") {
-			text += "everybody: atm team\n"
-		}
-		if c.IsSet("as-wire") {
-			line, err := wire.Marshal(t.Slot(m))
-			if err != nil {
+		return command.PrintAs(c, json.RawMessage(line), string(line))
+	}
+	a, _ := s.Address(c.Args().First())
+	if c.Bool("all") && a.Host == "" {
+		all, _, unreadable := s.Team.Members(c.Context)
+		for _, m := range all {
+			if isSlot && m.Host != "" { // it has no slot here
+				continue
+			}
+			if err := show(m, ""); err != nil {
 				return err
 			}
-			document, text = json.RawMessage(line), string(line)
 		}
-		if err := command.PrintAs(c, document, text); err != nil {
+		return command.WarnUnreadable(unreadable)
+	}
+	if a.Host != "" && isSlot {
+		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
+	} else if a.Host != "" {
+		t, err := s.Root.Team(a.Team)
+		if err != nil {
 			return err
 		}
-		if unreadable != nil && !c.Bool("all") {
-			return command.Exit(command.ExitFailed)
-		}
-	}
-	for _, r := range remote {
-		if err := command.PrintAs(c, r.Member, statusText(r.Member)); err != nil {
+		m, err := t.Remote(a.Agent, a.Host)
+		if err != nil {
 			return err
 		}
+		return show(m, "")
 	}
-	return command.WarnUnreadable(unreadable)
+	box, err := s.Enter(c.Args().First())
+	if err != nil {
+		return err
+	}
+	m, unreadable := s.Team.Status(c.Context, box.Agent())
+	if err := command.WarnUnreadable(unreadable); err != nil {
+		return err
+	}
+	foot := ""
+	if !c.Args().Present() {
+		foot = "everybody: atm team\n"
+	}
+	if err := show(m, foot); err != nil || unreadable == nil {
+		return err
+	}
+	return command.Exit(command.ExitFailed)
 }
 
 func statusText(m teams.Member) string {

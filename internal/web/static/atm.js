@@ -15,8 +15,13 @@
   // The regions of a page are fetched again on these events: see hx-trigger.
   const fire = name => body.dispatchEvent(new CustomEvent(name))
 
+  let timer
   const refresh = () => {
-    if (!said || !said.version || document.hidden && Date.now() < hiddenUntil) return
+    clearTimeout(timer)
+    const isBehind = said && said.version && (screens.size > 0 || live() && said.version > shown())
+    if (isBehind) timer = setTimeout(refresh, 500) // again, until it is not; while nothing happens nothing runs
+    else waits.hidden = true
+    if (!isBehind || document.hidden && Date.now() < hiddenUntil) return
     hiddenUntil = Date.now() + 5000
     screens.forEach(name => fire('atm-screen-' + name))
     screens.clear()
@@ -29,11 +34,11 @@
   }
   body.addEventListener('htmx:afterRequest', ({ detail }) => {
     if (detail.requestConfig.elt.id !== 'live') return
+    if (detail.xhr.status === 404) location.reload() // its member was retired: the page says so
     offline.hidden = detail.successful && Boolean(said.version)
     if (detail.successful) isFetching = false
     else setTimeout(() => { isFetching = false }, 3000) // and then once more
   })
-  setInterval(refresh, 500)
 
   // A button that has just moved under the pointer cannot be pressed yet.
   const questions = () => [...document.querySelectorAll('.question .answers > details')].map(one => one.id).join()

@@ -1,0 +1,42 @@
+package teams
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Who answered and was retired has answered all the same, and only a retired member is said to come back.
+func TestTraceToMissing(t *testing.T) {
+	r := newRoot(t)
+	team := newTeam(t, r, "alice", "bob", "carol")
+	send := func(from, to wire.Name, parent *wire.Message) *wire.Message {
+		o := &Outgoing{From: team.Box(from), To: []wire.Address{team.Box(to).Address()}, Message: &wire.Message{Body: string(from)}, Parent: parent}
+		must(t, r.PrepareAll(o))
+		must(t, r.Deliver(t.Context(), o))
+		must(t, o.Post.Outcomes[0].Err)
+		return o.Message
+	}
+	toBob, toCarol := send("alice", "bob", nil), send("alice", "carol", nil)
+	send("bob", "alice", toBob)
+	_, err := team.Retire(t.Context(), "bob")
+	must(t, err)
+	must(t, os.RemoveAll(team.Box("carol").Path()))
+	for m, want := range map[*wire.Message]struct {
+		replied bool
+		gate    string
+	}{
+		toBob:   {true, "no mailbox of bob@main here; a retired one keeps its mail: atm team restore bob"},
+		toCarol: {false, "no mailbox of carol@main here: atm team"},
+	} {
+		got := r.TraceTo(t.Context(), m, m.To[0])
+		if got.Gate != want.gate || got.Reached("replied") != want.replied || got.Reached("stored") {
+			t.Errorf("%+v", got)
+		}
+		if at := got.stage("replied").At; want.replied && time.Since(*at) > time.Minute {
+			t.Errorf("replied at %v", at)
+		}
+	}
+}
