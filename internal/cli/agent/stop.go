@@ -50,25 +50,25 @@ func (k *call) stop(ctx context.Context) (result, error) {
 	}
 	k.s.Team.MarkStopped(r.Name) // a full disk is no reason not to stop
 	for began := time.Now(); time.Since(began) < listenWithin; sleep(ctx, probeEvery) {
-		if ctx.Err() != nil {
-			return r, ctx.Err()
-		}
-		if !isAsked {
-			ended, err := k.askToStop(ctx)
-			if isAsked = err == nil; isAsked {
-				r.State, r.Ended = "stopped", ended
-			} else if err := k.killSilent(err); err != nil {
-				return r, err
-			}
-		}
 		running, err := k.box.Store().Running(r.Name)
-		if err != nil || !running && isAsked {
+		switch {
+		case ctx.Err() != nil:
+			return r, ctx.Err()
+		case err != nil || !running && isAsked:
 			return r, err
-		}
-		if !running {
+		case !running:
 			return k.endLeftovers(ctx, r)
 		}
-		r.State = "stopped" // it is about to listen, or to end
+		r.State = "stopped" // also if it is only about to listen, or to end
+		if isAsked {
+			continue
+		}
+		ended, err := k.askToStop(ctx)
+		if isAsked = err == nil; isAsked {
+			r.Ended = ended
+		} else if err := k.killSilent(err); err != nil {
+			return r, err
+		}
 	}
 	return r, command.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
 }
