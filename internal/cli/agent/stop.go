@@ -50,25 +50,31 @@ func (k *call) stop(ctx context.Context) (result, error) {
 	}
 	k.s.Team.MarkStopped(r.Name) // a full disk is no reason not to stop
 	for began := time.Now(); time.Since(began) < listenWithin; sleep(ctx, probeEvery) {
-		running, err := k.box.Store().Running(r.Name)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return r, ctx.Err()
-		case err != nil || !running && isAsked:
+		}
+		if !isAsked {
+			ended, err := k.askToStop(ctx)
+			refusal, isRefused := errors.AsType[*control.Error](err)
+			silent, isSilent := errors.AsType[*control.NotAnsweringError](err)
+			switch { // after any other failure it is about to listen, or to end
+			case err == nil:
+				isAsked, r.State, r.Ended = true, "stopped", ended
+			case isRefused && refusal.Code != "failed":
+				return r, k.s.RunnerError(r.Name, err)
+			case isSilent && silent.PID != 0:
+				k.killSilent(silent.PID)
+				r.State = "stopped"
+			}
+		}
+		running, err := k.box.Store().Running(r.Name)
+		if err != nil || !running && isAsked {
 			return r, err
-		case !running:
+		}
+		if !running {
 			return k.endLeftovers(ctx, r)
 		}
-		r.State = "stopped" // also if it is only about to listen, or to end
-		if isAsked {
-			continue
-		}
-		ended, err := k.askToStop(ctx)
-		if isAsked = err == nil; isAsked {
-			r.Ended = ended
-		} else if err := k.killSilent(err); err != nil {
-			return r, err
-		}
+		r.State = "stopped"
 	}
 	return r, command.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
 }
@@ -84,21 +90,12 @@ func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
 	return o.Ended, err
 }
 
-// killSilent kills the runner that did not answer a request to stop. One that has refused it is an error;
-// after any other failure it is about to listen, or to end.
-func (k *call) killSilent(err error) error {
-	if said, ok := errors.AsType[*control.Error](err); ok && said.Code != "failed" {
-		return k.s.RunnerError(k.name(), err)
-	}
-	silent, ok := errors.AsType[*control.NotAnsweringError](err)
-	if !ok || silent.PID == 0 {
-		return nil
-	}
-	if p, err := os.FindProcess(silent.PID); err == nil {
+// killSilent kills the runner that did not answer.
+func (k *call) killSilent(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
 		p.Kill()
 	}
-	command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", k.name(), silent.PID)
-	return nil
+	command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", k.name(), pid)
 }
 
 // endLeftovers ends what a runner that was killed has left running.
