@@ -16,7 +16,7 @@ import (
 )
 
 var approveCommand = &cli.Command{
-	Name: "approve", Aliases: []string{"confirm", "accept", "allow"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "allow what an agent asks for",
+	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "allow what an agent asks for",
 	UsageText: "atm approve 9f3a1c\natm approve bob\natm approve bob 2",
 	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once; else\n" +
 		"its number, its label or the beginning of that.\n" +

@@ -25,6 +25,7 @@ type Line struct {
 	app       *cli.App
 	flags     []string         // of the verb, as --name=value
 	named     map[int][]string // words that were given as flags, by their place in ArgsUsage
+	wordFlag  string           // the last of these flags, without dashes
 	isRefused bool             // for a flag that there is not, which says more than a word too many behind it
 }
 
@@ -124,6 +125,10 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	case needs && (!given || value == "" && isGlobal):
 		return false, Usage("%s needs a value", typed)
 	case waits && isDuration(value):
+		if _, err := ParseDuration(value); err != nil {
+			return false, Usage("invalid value %q for --timeout: %v", value, err).
+				WithHint("%s %s %ss", l.Command.HelpName, dashed(name), value)
+		}
 		l.flags = append(l.flags, "--timeout="+value)
 		value = "true"
 	case !given && (next == "true" || next == "false"):
@@ -255,8 +260,8 @@ func (l *Line) checkWords() error {
 	if len(l.Command.VisibleCommands()) > 0 {
 		e = Usage("unknown command \"%s %s\"", l.Command.Name, clipped(word))
 	}
-	if l.Command.Name == "stop" {
-		return e.WithHint("atm down %s", clipped(strings.Join(l.Words, " ")))
+	if meant := Meant(l.Command.Name + " …"); meant != "" {
+		return e.WithHint("%s", meant)
 	}
 	if Meant(l.Command.Name+" "+l.Words[0]) != "" { // status busy "parsing"
 		word = l.Words[0]
@@ -278,9 +283,24 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 		said := strings.Replace(err.Error(), "flag -", "--", 1)
 		_, flag, _ := strings.Cut(said, "for ")
 		flag, _, _ = strings.Cut(flag, ":")
-		return Usage("%s", said).WithHint("%s", cmp.Or(Meant(c.Command.Name+" "+strings.TrimLeft(flag, "-")), c.Command.HelpName+" --help"))
+		hint := cmp.Or(Meant(c.Command.Name+" "+strings.TrimLeft(flag, "-")), c.Command.HelpName+" --help")
+		if _, repaired, isUnitless := strings.Cut(said, ": without a unit: "); isUnitless { // "30s, or m, h, d"
+			repaired, _, _ = strings.Cut(repaired, ",")
+			hint = c.Command.HelpName + " " + flag + " " + repaired
+		}
+		return Usage("%s", said).WithHint("%s", hint)
 	}
 	return Usage("unknown flag %s for %s", dashed(clipped(name)), c.Command.HelpName).suggest(c.App, c.Command, dashed(name))
+}
+
+// NotNegative is the Action of a flag with a number; ifZero says what 0 means.
+func NotNegative(flag, ifZero string) func(*cli.Context, int) error {
+	return func(_ *cli.Context, n int) error {
+		if n < 0 {
+			return Usage("--%s %d: it may not be negative", flag, n).WithHint("--%s 0: %s", flag, ifZero)
+		}
+		return nil
+	}
 }
 
 // NotBoth is a usage error where two flags of a set are given: "fyi wait-ack".

@@ -20,11 +20,12 @@ func testApp() *cli.App {
 				&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT`"}, &cli.BoolFlag{Name: "urgent"},
 				&cli.StringSliceFlag{Name: "attach"}, &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(),
 			}},
-			{Name: "ls", ArgsUsage: "[AGENT]", UsageText: "atm ls", Flags: []cli.Flag{
+			{Name: "ls", Aliases: []string{"list"}, ArgsUsage: "[AGENT]", UsageText: "atm ls", Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "sent"}, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.BoolFlag{Name: "long", Aliases: []string{"l"}}, &cli.IntFlag{Name: "limit", Aliases: []string{"n"}},
 			}},
 			{Name: "reply", ArgsUsage: "ID [TEXT…]", Flags: []cli.Flag{&cli.StringFlag{Name: "id"}}},
 			{Name: "wait", ArgsUsage: "[AGENT] [STATE] [D]", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "idle"}, TimeoutFlag()}},
+			{Name: "status", ArgsUsage: "[AGENT]"}, {Name: "up", ArgsUsage: "[NAME…]"},
 			{Name: "run", ArgsUsage: "NAME [CMD…]", UsageText: "atm run bob -- bash", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
 			{Name: "team", Flags: []cli.Flag{&cli.BoolFlag{Name: "watch"}}, Subcommands: []*cli.Command{
 				{Name: "add", ArgsUsage: "NAME…", Flags: []cli.Flag{&cli.BoolFlag{Name: "shared"}}},
@@ -83,6 +84,12 @@ func TestParse(t *testing.T) {
 		{"team-add jobs", "team add -- jobs"},
 		{"mail-ls bob", "ls -- bob"},
 		{"sent -n 3", "ls --sent=true --limit=3 --"},
+		{"list-messages", "ls --"},
+		{"agent show bob", "status -- bob"},
+		{"start bob", "up -- bob"},
+		{"start bob -- cat", "run -- bob cat"},
+		{"unread --limit 3 --json", "--json=true ls --limit=3 --"},
+		{"mail bob hi", "send -- bob hi"},
 	} {
 		l, err := Parse(testApp(), strings.Fields(tt.line))
 		if err != nil {
@@ -106,11 +113,11 @@ func TestParseRefuses(t *testing.T) {
 		{"send bob --run x", "unknown flag --run", "atm run NAME [CMD…]; atm send TO"},
 		{"send bob hi --urgent true", `"true" can be nothing else`, "--urgent=true"},
 		{"send bob hi --urgent=maybe", `invalid boolean value "maybe" for -urgent`, ""},
-		{"send bob q --wait-reply 30", `invalid value "30" for --timeout: without a unit: 30s`, ""},
+		{"send bob q --wait-reply 30", `invalid value "30" for --timeout: without a unit: 30s`, "atm send --wait-reply 30s"},
 		{"send bob -m", "-m needs a value", ""},
 		{"send bob -m --urgent", "needs a value", ""},
 		{"ls --limit many", `invalid value "many" for --limit`, ""},
-		{"wait --timeout 5", "without a unit: 5s", ""},
+		{"wait --timeout 5", "without a unit: 5s", "atm wait --timeout 5s"},
 		{"ls bob carol", `"carol" is one argument too many`, ""},
 		{"run", "atm run needs NAME", "atm run bob -- bash"},
 		{"run --as bob -- bash -x", "atm run needs NAME in front of --", "atm run bob -- bash"},

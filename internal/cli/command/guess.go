@@ -40,12 +40,18 @@ var phrases = map[string]string{
 	"add agent": "team add", "add member": "team add", "create agent": "team add", "new agent": "team add", "query": "search", "settings": "where",
 	"approve list": "pending", "approve ls": "pending", "approve --list": "pending", "mark-read": "read", "mark-as-read": "read", "mark-unread": "unread",
 	"mail -": "ls", "email -": "ls", "unread -": "ls", "history -": "ls --all", "peek -": "read --peek", "read --all": "ls --all", "read -a": "ls --all",
-	"team members": "team", "team status": "team", "agents status": "team", "init team": "init --team", "init agents": "init",
+	"team members": "team", "team status -": "team", "agents status -": "team", "init team": "init --team", "init agents": "init",
 	"busy": "team", "idle": "team", "online": "team", "available": "team", "top": "team --watch", "status --watch": "team --watch", "status -w": "team --watch",
+	"start agent": "up", "shutdown": "down", "id": "where", "backup create": "backup", "sendmail": "send",
+	"release": "unread", "requeue": "unread", "nack": "unread", "send-input": "type",
+	"new-messages": "ls", "new-mail": "ls", "list teams": "team ls", "ls teams": "team ls", "who is": "team", "is idle": "status",
+	"is busy": "status", "is running": "status", "is alive": "status", "validate": "doctor", "verify": "doctor", "hook status": "doctor",
+	"hooks status": "doctor", "request": "ask", "get unread": "ls", "watch inbox": "watch", "watch mail": "watch", "watch messages": "watch",
+	"stream": "watch", "console": "attach", "dump": "backup",
 }
 
 // onlyOne are verbs that show the one thing that a noun and its name say: "get agent bob".
-var onlyOne = map[string]string{"agent": "status", "member": "status", "message": "show"}
+var onlyOne = map[string]string{"agent": "status", "agents": "status", "member": "status", "message": "show"}
 
 // sameFlags are what other tools call a flag that we have; a verb's own flag of such a name goes first.
 var sameFlags = map[string]string{
@@ -53,67 +59,145 @@ var sameFlags = map[string]string{
 	"limit": "n max head num first", "from": "sender by author", "wait": "w block", "timeout": "for t max-wait wait-timeout",
 	"peek": "no-mark no-mark-read keep keep-unread no-ack dry-run preview", "reason": "r m message because", "text": "comment note",
 	"cwd": "dir workdir cd C", "last": "lines", "team": "namespace workspace", "file": "F", "detach": "d background bg daemon", "env": "e",
+	"kind": "type event-type", "reply": "reply-to in-reply-to", "acked": "acknowledged", "idle": "until-idle", "wait-reply": "sync wait-response",
 }
 
-// verbFirst puts the words of the verb first, and takes such a noun off.
+// verbFirst puts one of our verbs first, where people type it in the words of other tools:
+//
+//	mail-read, send_message   a verb and a noun in one word     read, send
+//	sent, add agent dave      a phrase                          ls --sent, team add dave
+//	send-keys bob ls Enter    tmux's way to press Enter         send-keys bob ls --enter
+//	list agents, hooks list   a noun beside a verb that lists   team, install
+//	agent show bob            the same, and a name behind it    status bob
+//	agents stop bob           a noun in front of our verb       stop bob
+//	mail bob hi               mail, where no verb stands by     send bob hi
+//
+// All other words stay as they are.
 func verbFirst(app *cli.App, words []string) []string {
 	if len(words) == 0 {
 		return words
 	}
-	first, isSplit := strings.ReplaceAll(words[0], "_", "-"), false
-	if one, two, _ := strings.Cut(first, "-"); phrases[first] == "" && app.Command(first) == nil && isPair(app, one, two) {
-		words, isSplit = slices.Concat([]string{one, two}, words[1:]), true
+	words = splitWord(app, words)
+	if app.Command(words[0]) == nil && app.Command(words[0]+"s") != nil && phrases[words[0]] == "" { // permission approve bob
+		words = append([]string{words[0] + "s"}, words[1:]...)
 	}
-	if len(words) > 1 && phrases[words[0]+" "+words[1]] != "" {
-		words = append([]string{words[0] + " " + words[1]}, words[2:]...)
+	if line := meantByPhrase(app, words); line != nil {
+		return line
 	}
-	phrase, hasWord := phrases[words[0]], slices.ContainsFunc(words[1:], func(w string) bool { return !isFlag(w) })
-	asksHelp := slices.Contains(words, "--help") || slices.Contains(words, "-h")
-	if !hasWord && !asksHelp && (len(words) == 1 || Meant(strings.ReplaceAll(strings.Join(words, " "), " --", " ")) == "") {
-		phrase = cmp.Or(phrases[words[0]+" -"], phrase)
-	}
-	if words[0] == "start" && slices.Contains(words, "--") {
-		phrase = "run"
-	}
-	if phrase != "" {
-		return append(strings.Fields(phrase), words[1:]...)
-	}
-	if n := len(words) - 1; words[0] == "send-keys" && (words[n] == "Enter" || words[n] == "C-m") {
-		words = append(words[:n:n], "--enter")
+	if last := len(words) - 1; words[0] == "send-keys" && (words[last] == "Enter" || words[last] == "C-m") {
+		return append(words[:last:last], "--enter")
 	}
 	if len(words) == 1 {
 		return words
 	}
-	verb, home, behind := nouns[words[1]], app.Command(words[0]), app.Command(words[1])
-	isList, isListed, isNamed := slices.Contains(listing, words[0]), slices.Contains(listing, words[1]), len(words) > 2 && !isFlag(words[2])
-	isSub := home != nil && home.Command(words[1]) != nil
-	switch noun := nouns[words[0]]; {
-	case isList && isNamed && onlyOne[words[1]] != "": // get agent bob
-		return append([]string{onlyOne[words[1]]}, words[2:]...)
-	case isListed && isNamed && onlyOne[words[0]] != "": // agent show bob
-		return append([]string{onlyOne[words[0]]}, words[2:]...)
-	case noun == "team" && !isSub && phrases[words[1]] != "": // agent logs bob
+	first, second, rest := words[0], words[1], words[2:]
+	verb := app.Command(first)
+	isNamed := len(rest) > 0 && !isFlag(rest[0])
+	isFirstListing, isSecondListing := slices.Contains(listing, first), slices.Contains(listing, second)
+	switch {
+	case isFirstListing && isNamed && onlyOne[second] != "": // get agent bob
+		return append([]string{onlyOne[second]}, rest...)
+	case isSecondListing && isNamed && onlyOne[first] != "": // agent show bob
+		return append([]string{onlyOne[first]}, rest...)
+	case verb != nil && verb.Command(second) != nil: // team add
+		return words
+	case nouns[first] == "team" && phrases[second] != "": // agent logs bob
 		return verbFirst(app, words[1:])
-	case isListed && !isSub && !isNamed && noun != "": // hooks list
-		return append([]string{noun}, words[2:]...)
-	case verb != "" && !isSub && (isList || home != nil && home.Name == verb): // list agents, install hooks
-		return append([]string{verb}, words[2:]...)
-	case isSplit && verb == "ls": // send-message
-		return append(words[:1], words[2:]...)
-	case behind == nil || isSub || home != nil && boolFlag(home, words[1]) == "--"+words[1]:
-	case noun == "ls" && !strings.Contains(behind.ArgsUsage, "NAME"), !isListed && slices.Contains([]string{"team", "pending", "install"}, noun):
-		return words[1:] // inbox read, agents stop bob; who writes a message to "stop" stops nobody
-	}
-	if words[0] == "mail" || words[0] == "email" {
+	case isSecondListing && !isNamed && nouns[first] != "": // hooks list
+		return append([]string{nouns[first]}, rest...)
+	case nouns[second] != "" && (isFirstListing || verb != nil && verb.Name == nouns[second]): // list agents, install hooks
+		return append([]string{nouns[second]}, rest...)
+	case isNounOf(app, first, second): // inbox read, agents stop bob
+		return words[1:]
+	case first == "mail", first == "email":
 		return append([]string{"send"}, words[1:]...)
 	}
 	return words
 }
 
-// isPair reports whether two words are a verb and its sub or noun, or a noun and a verb: "team-add", "mail-read".
-func isPair(app *cli.App, one, two string) bool {
+// splitWord makes two words of a first one that is a verb and a noun, its sub or a flag: "mail_read", "team-add",
+// "stop-all". What messages are read, sent or answered goes without saying.
+func splitWord(app *cli.App, words []string) []string {
+	typed := strings.ReplaceAll(words[0], "_", "-")
+	one, two, isTwo := strings.Cut(typed, "-")
+	if !isTwo || phrases[typed] != "" || app.Command(typed) != nil {
+		return words
+	}
 	verb := app.Command(one)
-	return verb != nil && (verb.Command(two) != nil || nouns[two] != "") || nouns[one] != "" && app.Command(two) != nil
+	isListing := slices.Contains(listing, one)
+	switch {
+	case phrases[one+" "+two] != "", nouns[one] != "" && app.Command(two) != nil: // add-agent, mail-read
+	case (verb != nil || phrases[one] != "") && (two == "all" || two == "count"):
+		two = "--" + two
+	case verb == nil:
+		return words
+	case nouns[two] == "ls" && !isListing: // send-message
+		return append([]string{one}, words[1:]...)
+	case verb.Command(two) != nil, nouns[two] != "", isListing && boolFlag(verb, two) != "": // team-add, stop-agent, list-unread
+	default:
+		return words
+	}
+	return append([]string{one, two}, words[1:]...)
+}
+
+// meantByPhrase is what a line means that begins with one of the phrases; nil: it begins with none.
+func meantByPhrase(app *cli.App, words []string) []string {
+	typed, rest := words[0], words[1:]
+	if len(rest) > 0 {
+		if two := typed + " " + rest[0]; phrases[two] != "" || phrases[two+" -"] != "" {
+			typed, rest = two, rest[1:]
+		}
+	}
+	meant := phrases[typed]
+	if alone := phrases[typed+" -"]; alone != "" && hasOnlyFlags(app, alone, rest) && Meant(plain(typed, rest)) == "" {
+		meant = alone
+	}
+	if typed == "start" && slices.Contains(rest, "--") { // it names the program
+		meant = "run"
+	}
+	if meant == "" {
+		return nil
+	}
+	return append(strings.Fields(meant), rest...)
+}
+
+// hasOnlyFlags reports whether no word stands among the flags of a verb, and none of them asks for help: the help of
+// what was typed is wanted then.
+func hasOnlyFlags(app *cli.App, verb string, flags []string) bool {
+	name, _, _ := strings.Cut(verb, " ")
+	l := &Line{app: app, Command: app.Command(name)}
+	isValue := false
+	for _, word := range flags {
+		if word == "--help" || word == "-h" || !isFlag(word) && !isValue {
+			return false
+		}
+		f := l.find(word)
+		isValue = !isValue && f != nil && takesValue(f) && !strings.Contains(word, "=")
+	}
+	return true
+}
+
+// plain is a line as the table of meanings has it, its flags without dashes.
+func plain(typed string, flags []string) string {
+	for _, word := range flags {
+		typed += " " + strings.TrimLeft(word, "-")
+	}
+	return typed
+}
+
+// isNounOf reports whether a word is one of our verbs and the one in front of it says only of what.
+func isNounOf(app *cli.App, noun, word string) bool {
+	verb, other := app.Command(word), app.Command(noun)
+	if verb == nil || other != nil && boolFlag(other, word) == "--"+word { // inbox unread
+		return false
+	}
+	switch nouns[noun] {
+	case "ls": // who writes a message to "stop" stops nobody
+		return !strings.Contains(verb.ArgsUsage, "NAME")
+	case "team", "pending", "install":
+		return !slices.Contains(listing, word)
+	}
+	return false
 }
 
 // boolFlag is the flag of a verb that a word names which takes no value: "ls sent".
@@ -140,7 +224,7 @@ var wordFlags = map[string]string{
 	"KEY":   "key",
 	"WORDS": "query text pattern body subject",
 	"SHELL": "shell",
-	"STATE": "state until for",
+	"STATE": "state status until for",
 }
 
 // guess takes in a flag whose value plainly is a word of the verb, or that asks for JSON. f is
@@ -149,7 +233,7 @@ func (l *Line) guess(typed string, f cli.Flag, value string) bool {
 	place := l.place(typed)
 	switch {
 	case value != "" && place >= 0 && (f == nil || !fits(f, value)):
-		l.named[place] = append(l.named[place], value)
+		l.named[place], l.wordFlag = append(l.named[place], value), strings.TrimLeft(typed, "-")
 	case f == nil && l.isFlagWord(value): // ls --state sent
 		l.flags = append(l.flags, boolFlag(l.Command, value))
 	case f == nil && slices.Contains([]string{"format", "output", "output-format", "o"}, strings.TrimLeft(typed, "-")) && formats[value] != "":
@@ -179,8 +263,10 @@ func (l *Line) place(flag string) int {
 func (l *Line) fill() error {
 	for n, kind := range l.Kinds {
 		isLast := n == len(l.Kinds)-1
-		if len(l.named[n]) > 0 && isLast && len(l.Words) > n {
-			return Usage("%s is given twice: as a flag and as %q", kind, clipped(l.Words[n])).WithHint("leave one out")
+		isList := strings.HasSuffix(l.wordFlag, "s") && strings.Contains(l.Command.ArgsUsage, kind+"…") // --members alice bob
+		if len(l.named[n]) > 0 && isLast && len(l.Words) > n && !isList {
+			return Usage("%s is given twice: as a flag and as %q", kind, clipped(l.Words[n])).
+				WithHint("%s", cmp.Or(Meant(l.Command.Name+" "+l.wordFlag), "leave one out"))
 		}
 		l.Words = slices.Insert(l.Words, min(n, len(l.Words)), l.named[n]...)
 	}
@@ -227,6 +313,9 @@ func (e *Error) suggest(app *cli.App, c *cli.Command, typed string) *Error {
 	meant := cmp.Or(Meant(strings.TrimSpace(c.Name+" "+name)), Meant(typed), Meant(name))
 	if meant == "" && (c.Name == "" || name != typed || len(c.Subcommands) == 0) {
 		meant = calledSo(app, c, name)
+	}
+	if one, two, isSeveral := strings.Cut(strings.ReplaceAll(name, "_", "-"), "-"); meant == "" && c.Name == "" && isSeveral { // create-team
+		meant = cmp.Or(Meant(one+" "+two), Meant(two+" "+one), Meant(one), Meant(two), calledSo(app, c, one))
 	}
 	if meant != "" && c.Name == "" && name == typed {
 		return e.WithHint("%s", meant)

@@ -237,9 +237,7 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 		return a, nil
 	}
 	hint := "members: " + Join(s.Names())
-	if first, second, several := strings.Cut(word, ","); several && s.c.Command.Name == "wait" {
-		hint = "the flag again for each: --idle " + first + " --idle " + second
-	} else if several {
+	if first, _, several := strings.Cut(word, ","); several {
 		hint = "one at a time: " + s.c.Command.HelpName + " " + first
 	}
 	if near, ok := Nearest(word, Strings(s.Names())); ok {

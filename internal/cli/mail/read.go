@@ -34,7 +34,7 @@ var readCommand = &cli.Command{
 		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "until there is mail"},
 		&cli.BoolFlag{Name: "follow", Usage: "go on showing what comes"},
 		command.TimeoutFlag(),
-		hidden("unread", "new", "u", "mark-read", "next"), hidden("confirm"), // of a program: see write
+		hidden("unread", "new", "u", "mark-read", "mark", "next"), hidden("confirm"), // of a program: see write
 	},
 	Action: command.With(command.OpenMe, read),
 }

@@ -25,7 +25,7 @@ var showCommand = &cli.Command{
 	Description: "Marks nothing.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Aliases: []string{"body"}, Usage: "the bytes of the body alone"},
-		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, under their names"},
+		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, made if need be, under their names"},
 	},
 	Action: command.With(command.OpenMeIfSaid, show),
 }
@@ -58,10 +58,15 @@ func show(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, map[string]message{"message": m}, text)
 }
 
-// saveAttachments writes a message's attachments into a directory: never over a
+// saveAttachments writes a message's attachments into a directory, which is made if need be: never over a
 // file that is there, and never outside of it, whatever their names say.
 func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 	dir, err := os.OpenRoot(c.String("save"))
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.Mkdir(c.String("save"), 0o700); err == nil {
+			dir, err = os.OpenRoot(c.String("save"))
+		}
+	}
 	if err != nil {
 		return command.Usage("--save: %v", err).WithHint("mkdir -p %s", c.String("save"))
 	}

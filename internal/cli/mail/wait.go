@@ -37,7 +37,7 @@ var waitFlags = []cli.Flag{
 	&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
 	&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of what is named, not any"},
 	command.TimeoutFlag(),
-	hidden("mail", "message", "messages", "unread"),
+	hidden("mail", "message", "messages", "unread", "any"),
 }
 
 func wait(c *cli.Context, s *command.Scope) (err error) {
@@ -234,6 +234,9 @@ func mailCondition(ctx context.Context, s *command.Scope, kind string, m *wire.M
 
 // stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
 func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (*condition, error) {
+	if first, second, several := strings.Cut(word, ","); several {
+		return nil, command.Usage("%q is more than one agent", word).WithHint("the flag again for each: --%s %s --%[1]s %[3]s", kind, first, second)
+	}
 	a, err := s.Address(word)
 	if err != nil {
 		return nil, err
