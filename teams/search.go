@@ -102,25 +102,30 @@ type Query struct {
 	Since time.Time
 }
 
-// ParseQuery reads words, from:, to:, in:new|cur|done and since:. duration reads a
+// ParseQuery reads words, from:, to:, in:new|cur|done and since:, also several in quotes. duration reads a
 // duration, which in since: is before now.
 func ParseQuery(words []string, now time.Time, duration func(string) (time.Duration, error)) (q Query, err error) {
-	for _, w := range words {
-		key, value, _ := strings.Cut(w, ":")
-		switch key {
-		case "from":
-			q.From = value
-		case "to":
-			q.To = value
-		case "in":
-			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
-		case "since":
-			q.Since, err = Since(value, now, duration)
-		default:
-			q.Words = append(q.Words, strings.Fields(strings.ToLower(w))...)
-		}
-		if err != nil {
-			return q, err
+	for _, typed := range words {
+		for _, w := range strings.Fields(typed) {
+			key, value, _ := strings.Cut(w, ":")
+			if value == "" && w != typed { // "say to: bob"
+				key = ""
+			}
+			switch key {
+			case "from":
+				q.From = value
+			case "to":
+				q.To = value
+			case "in":
+				q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
+			case "since":
+				q.Since, err = Since(value, now, duration)
+			default:
+				q.Words = append(q.Words, strings.ToLower(w))
+			}
+			if err != nil {
+				return q, err
+			}
 		}
 	}
 	for _, in := range q.In {

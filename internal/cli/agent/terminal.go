@@ -37,7 +37,10 @@ var screenCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "print", Aliases: []string{"p"}, Hidden: true}, // as tmux has it
 		&cli.BoolFlag{Name: "ansi", Aliases: []string{"e"}, Usage: "with colours, as the agent wrote them"},
-		&cli.IntFlag{Name: "last", Aliases: []string{"limit", "n"}, Usage: "the last `N` lines, also of what scrolled away"},
+		&cli.IntFlag{
+			Name: "last", Aliases: []string{"limit", "n"}, Usage: "the last `N` lines, also of what scrolled away",
+			Action: command.NotNegative("last", "what it shows"),
+		},
 	},
 	Action: onRunner("", screen),
 }

@@ -32,12 +32,7 @@ func hidden(name string, aliases ...string) cli.Flag {
 func limitFlag() cli.Flag {
 	return &cli.IntFlag{
 		Name: "limit", Aliases: []string{"n", "max"}, Value: letter.MaxMessages, Usage: "at most `N` (default 20); 0: all",
-		Action: func(_ *cli.Context, n int) error {
-			if n < 0 {
-				return command.Usage("--limit %d: it may not be negative", n).WithHint("--limit 0: all")
-			}
-			return nil
-		},
+		Action: command.NotNegative("limit", "all"),
 	}
 }
 
