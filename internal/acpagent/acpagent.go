@@ -90,6 +90,9 @@ func (a *agent) NewSession(context.Context, acp.NewSessionRequest) (acp.NewSessi
 
 // LoadSession shows the thread: messages, and what the member said in turns that took one without a reply.
 func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out acp.LoadSessionResponse, err error) {
+	if err := a.checkSession(r.SessionId); err != nil {
+		return out, err
+	}
 	items, err := a.Team.Thread(ctx, wire.ID(r.SessionId))
 	if len(items) == 0 {
 		return out, a.refuse(cmp.Or(err, error(command.NotFound("no thread %s", r.SessionId).WithHint("begin another session"))))
@@ -112,6 +115,14 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 		}
 	}
 	return out, nil
+}
+
+// checkSession refuses what is no session's id: it is that of a thread.
+func (a *agent) checkSession(id acp.SessionId) error {
+	if wire.IsID(string(id)) {
+		return nil
+	}
+	return a.refuse(command.Usage("%q is not the id of a session", id).WithHint("session/new gives one"))
 }
 
 // update tells the client something. The error is that of writing.

@@ -505,6 +505,17 @@ func TestContent(t *testing.T) {
 			t.Error(bad, err)
 		}
 	}
+	for _, bad := range []acp.SessionId{"", "nonsense", s[len(s)-6:]} {
+		if err := e.load(bad); err == nil || !strings.Contains(err.Error(), "-32602") {
+			t.Error(bad, err)
+		}
+		if _, err := e.Prompt(t.Context(), acp.PromptRequest{SessionId: bad, Prompt: []acp.ContentBlock{acp.TextBlock("hi")}}); err == nil || !strings.Contains(err.Error(), "-32602") {
+			t.Error(bad, err)
+		}
+	}
+	if err := e.load(acp.SessionId(wire.NewID())); err == nil || !strings.Contains(err.Error(), "-32002") {
+		t.Error(err)
+	}
 }
 
 // The example client of the SDK, as it is.

@@ -41,6 +41,9 @@ type prompt struct {
 
 // Prompt sends a message, and shows what comes of it until it is answered.
 func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.PromptResponse, err error) {
+	if err := a.checkSession(r.SessionId); err != nil {
+		return out, err
+	}
 	p := &prompt{agent: a, session: r.SessionId, shown: map[wire.ID]bool{}, asked: map[string]context.CancelFunc{}}
 	defer p.asking.Wait()
 	var end context.CancelFunc
