@@ -225,8 +225,5 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 		}
 		r.Delivered = append(r.Delivered, d)
 	}
-	if err := r.print(c, s, "withdrawn", "from"); err != nil {
-		return err
-	}
-	return r.failures(c, "not withdrawn from")
+	return r.report(c, s, "withdrawn", "from")
 }

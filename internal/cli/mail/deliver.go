@@ -63,6 +63,14 @@ func (r *result) missed(c *cli.Context, to wire.Address, err error) {
 	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
 }
 
+// report prints which recipients the message reached ("sent", "to"), and returns which not.
+func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition string) error {
+	if err := r.print(c, s, verb, preposition); err != nil {
+		return err
+	}
+	return r.failures(c, "not "+verb+" "+preposition)
+}
+
 // print says which recipients the message reached. Where it cannot be said the message is
 // not to be sent again.
 func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition string) error {
@@ -83,24 +91,26 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 // failures names the recipients that the message did not reach, and is the exit code. not
 // is what was not done: "not sent to".
 func (r *result) failures(c *cli.Context, not string) error {
-	switch {
-	case len(r.Failed) == 0:
+	if len(r.Failed) == 0 {
 		return nil
-	case len(r.Delivered) == 0 && len(r.Failed) == 1:
-		return r.Failed[0].Error
-	case c.Bool("json") && len(r.Delivered) == 0:
-		first := *r.Failed[0].Error
+	}
+	isPartial, isJSON, first := len(r.Delivered) > 0, c.Bool("json"), *r.Failed[0].Error
+	if !isPartial && len(r.Failed) == 1 {
+		return &first
+	}
+	if !isPartial && isJSON {
 		first.Message = fmt.Sprintf("%s anybody: %s", not, first.Message)
 		return r.in(&first)
-	case !c.Bool("json") || command.Via(c) != "":
+	}
+	if !isJSON || command.Via(c) != "" {
 		for _, f := range r.Failed {
 			(&command.Error{Message: fmt.Sprintf("%s %s: %s", not, f.To, f.Message), Hint: f.Hint}).Tell()
 		}
 	}
-	if len(r.Delivered) > 0 {
+	if isPartial {
 		return command.Exit(command.ExitPartial)
 	}
-	return command.Exit(r.Failed[0].Exit)
+	return command.Exit(first.Exit)
 }
 
 // in puts what became of the message beside an error in its JSON.
@@ -113,34 +123,42 @@ func (r *result) in(e *command.Error) *command.Error {
 
 // deliver sends a message, says what became of it, and waits if that was asked for.
 func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	err := prepare(s, o)
-	if err == nil {
-		err = attach(c, o)
-	}
-	if err == nil && c.IsSet("once") {
-		err = o.Once(c.String("once"))
-	}
-	if err != nil {
+	if err := prepare(s, o); err != nil {
 		return err
 	}
-	waits := isAwaited(c)
-	if waits { // an interrupt says what was sent, however soon it comes
-		var stop func()
-		c.Context, stop = command.Interruptible(c.Context)
-		defer stop()
+	if err := attach(c, o); err != nil {
+		return err
 	}
-	r := post(c.Context, c, s, o)
-	if !waits || !c.Bool("json") {
-		err = r.print(c, s, "sent", "to")
-	}
-	if err == nil && waits && len(r.Delivered) > 0 {
-		err = s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
-		if err != nil && c.Bool("json") && !errors.Is(err, syscall.EPIPE) {
-			return r.in(unanswered(c, s, o.Message, err))
+	if c.IsSet("once") {
+		if err := o.Once(c.String("once")); err != nil {
+			return err
 		}
 	}
-	if err != nil {
-		return err
+	if isAwaited(c) {
+		return deliverAndWait(c, s, o)
+	}
+	return post(c.Context, c, s, o).report(c, s, "sent", "to")
+}
+
+// deliverAndWait waits for what comes of a message. In JSON all of it is one document, at the end.
+func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
+	ctx, stop := command.Interruptible(c.Context) // an interrupt says what was sent, however soon it comes
+	defer stop()
+	c.Context = ctx
+	r, isJSON := post(ctx, c, s, o), c.Bool("json")
+	if !isJSON {
+		if err := r.print(c, s, "sent", "to"); err != nil {
+			return err
+		}
+	}
+	if len(r.Delivered) > 0 {
+		err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
+		if err != nil && isJSON && !errors.Is(err, syscall.EPIPE) {
+			return r.in(unanswered(c, s, o.Message, err))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return r.failures(c, "not sent to")
 }
@@ -169,25 +187,13 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	unmarked := s.Root.Deliver(ctx, o)
 	r := newResult(o.Message.ID)
 	for _, out := range o.Post.Outcomes {
-		note, differs, err := "", false, out.Err
-		if err == nil && out.Known {
-			note = "before"
-			if it, gone := out.Box.Get(o.Message.ID); gone == nil {
-				note, differs = "before: "+stateAt(it), it.Body != o.Message.Body
-			}
+		if out.Err != nil {
+			r.missed(c, out.Box.Address(), out.Err)
+		} else if out.Known {
+			r.sentBefore(c, s, out.Box, o.Message)
+		} else {
+			r.reached(s, out.Box, o.Message.Urgent(), "")
 		}
-		if short := o.Message.ID.Short(6); differs && isAwaited(c) {
-			err = command.Refused("%s was sent before with another text, which stays", short).
-				WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", short)
-		} else if differs {
-			command.Warn(c, "%s was sent to %s before with another text, which stays; this one is not sent", short, out.Box.Agent())
-		}
-		if err != nil {
-			r.missed(c, out.Box.Address(), err)
-			continue
-		}
-		r.reached(s, out.Box, o.Message.Urgent(), note)
-		r.Delivered[len(r.Delivered)-1].Differs = differs
 	}
 	if unmarked != nil {
 		command.Warn(c, "%v", teams.Unmarked(unmarked))
@@ -198,6 +204,26 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	return r
 }
 
+// sentBefore adds a recipient that has the message from an earlier call. If that had another text, nobody waits
+// for the answer to this one.
+func (r *result) sentBefore(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
+	note, differs := "before", false
+	if it, err := box.Get(m.ID); err == nil {
+		note, differs = "before: "+stateAt(it), it.Body != m.Body
+	}
+	short := m.ID.Short(6)
+	if differs && isAwaited(c) {
+		r.missed(c, box.Address(), command.Refused("%s was sent before with another text, which stays", short).
+			WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", short))
+		return
+	}
+	if differs {
+		command.Warn(c, "%s was sent to %s before with another text, which stays; this one is not sent", short, box.Agent())
+	}
+	r.reached(s, box, m.Urgent(), note)
+	r.Delivered[len(r.Delivered)-1].Differs = differs
+}
+
 // isAwaited reports whether a send waits for what comes of it.
 func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
 
@@ -206,10 +232,11 @@ func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-
 func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message) error {
 	var wanted []*condition
 	if c.Bool("wait-ack") {
-		wanted = append(wanted, mailCondition(ctx, s, "acked", m))
+		wanted = append(wanted, ackCondition(ctx, s, m))
 	}
+	reply := replyCondition(ctx, s, m)
 	if c.Bool("wait-reply") {
-		wanted = append(wanted, mailCondition(ctx, s, "reply", m))
+		wanted = append(wanted, reply)
 	}
 	err := waitFor(ctx, s, wanted, true, command.Duration(c, "timeout"))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
@@ -218,30 +245,30 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	if err != nil {
 		return err
 	}
-	var ids []wire.ID
-	var doc []byte
+	var came []wire.ID // what is read with this
+	var shown []byte
 	for _, a := range m.To {
-		ids = append(ids, wire.AckID(m.ID, a))
+		came = append(came, wire.AckID(m.ID, a))
 	}
 	if c.Bool("wait-ack") {
-		doc = fmt.Appendf(doc, "acked %s\n", m.ID.Short(6))
+		shown = fmt.Appendf(shown, "acked %s\n", m.ID.Short(6))
 	}
 	if c.Bool("wait-reply") {
-		r.Reply = wanted[len(wanted)-1].met.Message
-		ids = append(ids, r.Reply.ID)
-		shown := s.Renderer()
-		shown.LimitToPage()
-		doc = append(doc, command.Letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
+		r.Reply = reply.met.Message
+		came = append(came, r.Reply.ID)
+		renderer := s.Renderer()
+		renderer.LimitToPage()
+		shown = append(shown, command.Letters(renderer, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
 	}
 	if c.Bool("json") {
-		if doc, err = command.JSON(r); err != nil {
+		if shown, err = command.JSON(r); err != nil {
 			return err
 		}
 	}
 	isPrinted := false
-	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
+	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
 		isPrinted = true
-		n, err := showPieces(ctx, doc)
+		n, err := showPieces(ctx, shown)
 		return n * len(b.Items), err
 	})
 	if isPrinted {
@@ -312,8 +339,14 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
 		return nil, command.Usage("the line has no text in \"body\"").WithHint(batchExample)
 	}
-	old := teams.OwnMessage(s.Me, m.Supersedes)
-	if m.From != (wire.Address{}) && m.From != s.Me.Address() || m.Supersedes != "" && (old == nil || old.From != s.Me.Address()) || m.HasOurMeta() {
+	me, isForged := s.Me.Address(), m.HasOurMeta()
+	if m.From != (wire.Address{}) && m.From != me {
+		isForged = true
+	}
+	if old := teams.OwnMessage(s.Me, m.Supersedes); m.Supersedes != "" && (old == nil || old.From != me) {
+		isForged = true
+	}
+	if isForged {
 		return nil, command.Refused("from, supersedes and meta.atm: what is not yours").WithHint("leave them out")
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
