@@ -132,7 +132,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if state == mailbox.Done && m.RequiresAck {
 		return "", nil
 	}
-	return state, r.deliver(ctx, &Outgoing{From: me, To: []wire.Address{from}, Given: true, Message: &wire.Message{
+	return state, r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Given: true, Message: &wire.Message{
 		ID: notice, Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), has),

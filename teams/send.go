@@ -143,8 +143,8 @@ func Unmarked(err error) string {
 	return fmt.Sprintf("sent; the message answered: %v", err)
 }
 
-// deliver sends a message to one member, as one act.
-func (r *Root) deliver(ctx context.Context, o *Outgoing) error {
+// Send prepares and delivers a message to one member.
+func (r *Root) Send(ctx context.Context, o *Outgoing) error {
 	if err := r.PrepareAll(o); err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 	}
 	m.Origin = in.Origin
 	to := []wire.Address{{Agent: agent, Team: t.Name}}
-	if err := t.root.deliver(ctx, &Outgoing{From: in.From, To: to, Message: m, Person: in.Person}); err != nil {
+	if err := t.root.Send(ctx, &Outgoing{From: in.From, To: to, Message: m, Person: in.Person}); err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,8 +104,11 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 		return r, err
 	}
 	left, err := info.Leftovers()
-	m, bad := k.s.Team.Summary(r.Name)
-	if err := cmp.Or(err, bad); err != nil || len(left) == 0 && !m.RunnerGone { // whoever holds the lock counts as running
+	if err != nil {
+		return r, err
+	}
+	m, err := k.s.Team.Summary(r.Name)
+	if err != nil || len(left) == 0 && !m.RunnerGone { // whoever holds the lock counts as running
 		return r, err
 	}
 	hold, err := k.box.Store().HoldRunner(ctx, r.Name) // so that it is not started meanwhile
@@ -114,13 +116,15 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 		return r, err
 	}
 	defer hold.Release()
-	if r.Ended, err = info.EndLeftovers(); len(r.Ended) > 0 {
+	r.Ended, err = info.EndLeftovers()
+	if len(r.Ended) > 0 {
 		r.State = "stopped"
 	}
-	if err == nil { // nobody has told of its end, which is wanted now
-		err = k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
+	if err != nil {
+		return r, err
 	}
-	return r, err
+	// Nobody has told of its end, which is wanted now.
+	return r, k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
 }
 
 // restart comes back when the new program runs.

@@ -142,22 +142,26 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 	}
 	short, isMine := it.ID.Short(6), box.Address() == s.Me.Address()
 	from, err := s.Root.Taken(box, it.Message, s.Me.Address())
-	switch {
-	case from != nil && err == nil:
+	isTaken := from != nil // with an error: by somebody else
+	if isTaken && err == nil {
 		return heldMessage{it, from, true}, nil
-	case from == nil && err != nil:
+	}
+	if !isTaken && err != nil {
 		return m, err
-	case isMine && it.State != "" && it.Lease == nil:
+	}
+	if isMine && it.State != "" && it.Lease == nil {
 		return heldMessage{it, s.Me, false}, nil
-	case isMine && err == nil:
-		return m, command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
-	case err == nil:
-		return m, fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
 	}
 	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
 		return m, command.Locked("%w", err).WithHint("take another: atm take %s%s", from.Agent(), s.Flags())
 	}
-	return m, err
+	if isTaken {
+		return m, err
+	}
+	if isMine {
+		return m, command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %[1]s", short)
+	}
+	return m, fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
 }
 
 // findToAck is the message of findHeld, or one that I took and have acknowledged, be it by
@@ -167,19 +171,19 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 	if !errors.Is(err, mailbox.ErrNotFound) {
 		return m, err
 	}
-	it, _, err2 := s.Find(word)
-	if err2 != nil {
-		return m, err2
+	it, _, findErr := s.Find(word)
+	if findErr != nil {
+		return m, findErr
 	}
-	sender, err2 := s.Root.Mailbox(it.From)
+	sender, senderErr := s.Root.Mailbox(it.From)
+	if senderErr != nil {
+		return m, err
+	}
+	isReplied := it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0
 	for _, to := range it.To {
-		box, err3 := s.Root.Mailbox(to)
-		if err2 != nil || err3 != nil {
-			continue
-		}
-		ack, err3 := sender.Get(wire.AckID(it.ID, to))
-		isAcked := err3 == nil && ack.From == s.Me.Address()
-		if isAcked || it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0 {
+		ack, ackErr := sender.Get(wire.AckID(it.ID, to))
+		isAcked := ackErr == nil && ack.From == s.Me.Address()
+		if box, boxErr := s.Root.Mailbox(to); boxErr == nil && (isAcked || isReplied) {
 			return heldMessage{it, box, false}, nil
 		}
 	}
@@ -213,14 +217,15 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 			r.missed(c, to, err)
 			continue
 		}
-		switch isLate := state != mailbox.Withdrawn && state != mailbox.Unread; {
-		case isLate && to.Host != "":
-			d.State, d.note = "notified", "it has left: a notice follows it"
-		case isLate:
+		isLate, isRemote := state != mailbox.Withdrawn && state != mailbox.Unread, to.Host != ""
+		if isLate {
 			d.State, d.note = "notified", "read: a notice was sent"
-		case to.Host != "": // the members of a host share an outbox
+		}
+		if isLate && isRemote {
+			d.note = "it has left: a notice follows it"
+		} else if isRemote { // the members of a host share an outbox
 			d.note = "not sent yet"
-		case state == mailbox.Withdrawn:
+		} else if state == mailbox.Withdrawn {
 			d.note = "before"
 		}
 		r.Delivered = append(r.Delivered, d)

@@ -104,28 +104,30 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	if c.Bool("all") {
 		names = []string{"all"}
 	}
+	isFiller := func(word string) bool { return slices.Contains([]string{"message", "mail", "to"}, word) && !s.IsMember(word) }
 	if len(names) > 0 {
 		words = append([]string{strings.Join(names, ",")}, words...)
-	}
-	for len(names) == 0 && len(words) > 1 && slices.Contains([]string{"message", "mail", "to"}, words[0]) && !s.IsMember(words[0]) {
-		words = words[1:] // send message to bob "…"
+	} else {
+		for len(words) > 1 && isFiller(words[0]) { // send message to bob "…"
+			words = words[1:]
+		}
 	}
 	if len(words) == 0 {
 		return nil, nil, s.ToWhom()
 	}
-	apart := words
+	apart := slices.Clone(words)
 	if names := strings.Fields(words[0]); len(names) > 1 {
-		apart = append(names, words[1:]...)
+		apart = slices.Concat(names, words[1:])
 	}
 	if c.IsSet("message") {
-		apart = append(slices.Clone(apart), c.String("message"))
+		apart = append(apart, c.String("message"))
 	}
 	if list, n := namesApart(s, apart); list != words[0] && list != "" {
 		return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
 			WithHint("atm send %s \"%s\"%s", list, cmp.Or(strings.Join(apart[n:], " "), "…"), s.Flags())
 	}
-	names, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
-	return append(names, c.StringSlice("cc")...), words, nil
+	names = append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...)
+	return names, words[1:], nil
 }
 
 // namesApart are the recipients, with commas between, where they were typed as several
@@ -245,31 +247,36 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 	if file != "" && len(words) > 0 {
 		return "", command.TextTwice(words[0])
 	}
-	switch {
-	case file == "-":
-		words = []string{"-"}
-	case file != "":
-		if err := command.NotPiped(); err != nil {
-			return "", err
-		}
-		text := ""
-		f, err := os.Open(file)
-		if err == nil {
-			defer f.Close()
-			text, err = command.ReadText(f)
-		}
-		if unread, ok := errors.AsType[*fs.PathError](err); ok {
-			err = command.Usage("--file: %v", unread).WithHint("--file takes the text from a file, --attach FILE sends one")
-		}
-		return text, err
-	case len(words) == 0 && !c.IsSet("message") && (c.IsSet("payload") || c.IsSet("attach")):
+	if file == "-" {
+		return command.MessageText(c, []string{"-"})
+	}
+	if file != "" {
+		return textOfFile(file)
+	}
+	mayBeEmpty := c.IsSet("payload") || c.IsSet("attach")
+	if mayBeEmpty && len(words) == 0 && !c.IsSet("message") {
 		text, err := command.StdinText(c, nil)
 		if _, isUnread := errors.AsType[*fs.PathError](err); text == "" && !isUnread {
-			err = nil // it may be without one
+			err = nil
 		}
 		return text, err
 	}
 	return command.MessageText(c, words)
+}
+
+func textOfFile(file string) (text string, err error) {
+	if err := command.NotPiped(); err != nil {
+		return "", err
+	}
+	f, err := os.Open(file)
+	if err == nil {
+		defer f.Close()
+		text, err = command.ReadText(f)
+	}
+	if unread, ok := errors.AsType[*fs.PathError](err); ok {
+		err = command.Usage("--file: %v", unread).WithHint("--file takes the text from a file, --attach FILE sends one")
+	}
+	return text, err
 }
 
 // attach stores the files, in the team of each recipient.
