@@ -42,11 +42,14 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	if hasNone {
 		a.Already = it.State == mailbox.Done
 		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, and is not told", m.From))
-	} else if isSent, err := a.deliver(ctx, sender, box, it, &wire.Message{
-		ID: wire.AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID, Thread: m.ThreadID(),
-		Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.Hop + 1, Origin: origin,
-	}); err != nil || !isSent {
-		return a, err
+	} else {
+		isSent, err := a.deliver(ctx, sender, box, it, &wire.Message{
+			ID: wire.AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID,
+			Thread: m.ThreadID(), Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.Hop + 1, Origin: origin,
+		})
+		if err != nil || !isSent {
+			return a, err
+		}
 	}
 	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
 	var unlogged *mailbox.UnloggedError
@@ -166,11 +169,10 @@ func (r *Root) Taken(box *mailbox.Box, m *wire.Message, by wire.Address) (from *
 		if errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
 			continue
 		}
-		var lease mailbox.Lease
-		isTaken := false
-		if err == nil {
-			lease, isTaken, err = b.LastLease(m.ID)
+		if err != nil {
+			return nil, err
 		}
+		lease, isTaken, err := b.LastLease(m.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -157,8 +157,7 @@ func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
 	return r.file(t, string(box.Agent())+"/"+below, r.tar)
 }
 
-// message restores a message, or what was to be one to bad. The first generation had
-// messages aside, which are unread.
+// message restores a message, or what was to be one to bad.
 func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) error {
 	data, err := io.ReadAll(io.LimitReader(r.tar, wire.MaxFile+1))
 	if err != nil {
@@ -170,7 +169,7 @@ func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) erro
 	}
 	dir, _, _ = strings.Cut(dir, "/")
 	state := map[string]mailbox.State{
-		"new": mailbox.Unread, "aside": mailbox.Unread, "cur": mailbox.Owed, "done": mailbox.Done, "withdrawn": mailbox.Withdrawn,
+		"new": mailbox.Unread, "cur": mailbox.Owed, "done": mailbox.Done, "withdrawn": mailbox.Withdrawn,
 	}[dir]
 	put, err := box.Put(r.ctx, state, data)
 	if put {

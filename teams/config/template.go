@@ -13,8 +13,7 @@ import (
 type Sample struct {
 	Agents    []wire.Name
 	People    []wire.Name
-	Command   string // the program that the agents run
-	Worktrees bool   // members can have git worktrees here
+	Worktrees bool // members can have git worktrees here
 }
 
 //go:embed template.toml

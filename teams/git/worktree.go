@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -50,18 +49,12 @@ func run(ctx context.Context, environ []string, dir string, args ...string) erro
 	return ctx.Err()
 }
 
-// repositoryVariables lead git to another repository, index or configuration
-// than those of the directory it runs in (git rev-parse --local-env-vars). Compiled at
-// the start it would cost every command.
-var repositoryVariables = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|` +
+// WithoutRepository is an environment without what would lead git to another repository, index or configuration
+// than those of the directory it runs in (git rev-parse --local-env-vars), as in git's own hooks.
+func WithoutRepository(environ []string) []string {
+	variables := regexp.MustCompile(`^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|` +
 		`COMMON_DIR|CONFIG|CONFIG_(COUNT|PARAMETERS|KEY_.*|VALUE_.*)|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE|` +
 		`INTERNAL_SUPER_PREFIX|LITERAL_PATHSPECS|NAMESPACE|NO_REPLACE_OBJECTS|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|` +
 		`REPLACE_REF_BASE|SHALLOW_FILE|WORK_TREE)=`)
-})
-
-// WithoutRepository is an environment without what would lead git to another
-// repository than that of the directory it runs in, as in git's own hooks.
-func WithoutRepository(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), repositoryVariables().MatchString)
+	return slices.DeleteFunc(slices.Clone(environ), variables.MatchString)
 }

@@ -80,19 +80,14 @@ func event(c *cli.Context) error {
 		return err
 	}
 	e.Source = "cli"
-	noted := []wire.Event{e}
-	appendTo := s.Me.Log().Append
-	if c.Bool("sync") {
-		appendTo = s.Me.Log().AppendSync
-	}
-	if err := appendTo(c.Context, noted...); err != nil {
+	if e, err = teams.AppendEvent(c.Context, s.Me, e, c.Bool("sync")); err != nil {
 		return err
 	}
-	said := fmt.Sprintf("event %s, seq %d", e.Kind, noted[0].Seq)
-	if noted[0].Seq == 0 {
+	said := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
+	if e.Seq == 0 {
 		said = fmt.Sprintf("event %s, there already", e.Kind)
 	}
-	return command.PrintAs(c, &noted[0], said)
+	return command.PrintAs(c, &e, said)
 }
 
 // ingested says what became of lines; it is what event --stdin prints.

@@ -104,7 +104,9 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	if c.Bool("all") {
 		names = []string{"all"}
 	}
-	isFiller := func(word string) bool { return slices.Contains([]string{"message", "mail", "to"}, word) && !s.IsMember(word) }
+	isFiller := func(word string) bool {
+		return slices.Contains([]string{"message", "mail", "to"}, word) && !s.IsMember(word)
+	}
 	if len(names) > 0 {
 		words = append([]string{strings.Join(names, ",")}, words...)
 	} else {

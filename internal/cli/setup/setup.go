@@ -122,14 +122,14 @@ func initRoot(c *cli.Context) error {
 	if m.Added, err = addMembers(c.Context, s.Team, names); err != nil {
 		return err
 	}
-	if _, _, err := git.Exclude(m.Root); err != nil {
+	if err := git.Exclude(m.Root); err != nil {
 		command.Warn(c, "the root could not be excluded from the repository: %v", err)
 	}
 	if m.Members, err = s.Team.Agents(); err != nil {
 		return err
 	}
 	if c.Bool("toml") {
-		sample := config.Sample{Command: "claude", Worktrees: s.Team.HasWorktrees()}
+		sample := config.Sample{Worktrees: s.Team.HasWorktrees()}
 		for _, n := range m.Members {
 			if n == "me" || string(n) == os.Getenv("USER") {
 				sample.People = append(sample.People, n)
