@@ -79,7 +79,6 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, e
 	return a, q.wait(ctx)
 }
 
-// asking is a question that waits for its answer.
 type asking struct {
 	*Response
 	see     Observer
@@ -159,7 +158,6 @@ func (q *asking) wait(ctx context.Context) error {
 	}
 }
 
-// finish takes the end of the turn for the answer.
 func (q *asking) finish(turn *Turn) error {
 	q.Status = cmp.Or(turn.Status, reducer.Completed)
 	q.Text, q.Took = turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)

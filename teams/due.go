@@ -23,7 +23,6 @@ import (
 // Any other ack means "I have it", and the answer is still expected. What was withdrawn,
 // superseded or has expired is expected no longer.
 
-// overdue lists the messages to a member whose answer is overdue.
 func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
 	due, err := box.Due(ctx, time.Now())
 	shared, e := box.Shared()

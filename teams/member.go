@@ -129,7 +129,6 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	return m, nil
 }
 
-// askRunner asks a member's runner why it types nothing in just now.
 func (t *Team) askRunner(name wire.Name) (control.Gate, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
 	defer cancel()

@@ -61,7 +61,6 @@ func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Ti
 	return mailbox.Moved{Events: events, Bytes: bytes}, err
 }
 
-// stateFold is a fold of a member's events that is under way.
 type stateFold struct {
 	log    *eventlog.Log
 	of     wire.Address
@@ -83,7 +82,6 @@ func (f *stateFold) load(s eventlog.Snapshot) bool {
 		f.state.Agent == f.of.Agent && f.state.Team == f.of.Team
 }
 
-// startAtBase begins at base.json, or at the first event.
 func (f *stateFold) startAtBase() error {
 	s, ok, err := f.log.Base()
 	if err != nil {

@@ -39,7 +39,6 @@ type ToolCall struct {
 // TurnOpen is the status of a turn that goes on.
 const TurnOpen = "open"
 
-// maxTools is how many calls are kept of a turn.
 const maxTools = 1000
 
 // EventRef names an event that is evidence of something.
@@ -167,7 +166,6 @@ func (ts *Turns) Apply(e *wire.Event) {
 	ts.unplaced = slices.DeleteFunc(ts.unplaced, func(d *Delivery) bool { return d.Turn != nil || !d.isHanded })
 }
 
-// noteCall adds a call, unless it is known.
 func (t *Turn) noteCall(c ToolCall) {
 	isKnown := slices.ContainsFunc(t.Tools, func(o ToolCall) bool { return o.ID == c.ID && c.ID != "" })
 	if len(t.Tools) < maxTools && !isKnown {
@@ -318,7 +316,6 @@ func (d *Delivery) WasCutShort() bool { return d.ProgramEnded.Exists() || d.Turn
 // reset forgets how the message was handed over: it is unread once more.
 func (d *Delivery) reset() { *d = Delivery{ID: d.ID, Acked: d.Acked} }
 
-// apply takes in an event about the message.
 func (d *Delivery) apply(e *wire.Event) {
 	here := EventRef{e.Seq, e.At}
 	isHandedAnew := e.Kind == wire.EventInjecting || e.Kind == wire.EventAnnounced || e.Kind == wire.EventRead && d.Read.Exists()

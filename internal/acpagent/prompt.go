@@ -97,7 +97,6 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 	return o, p.Root.PrepareAll(o)
 }
 
-// sent begins the tool call, with what is likely to come of the message.
 func (p *prompt) sent() {
 	m, _ := p.Team.Summary(p.name())
 	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(false))
@@ -156,7 +155,6 @@ func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
 	return u, false
 }
 
-// ended tells how it ended.
 func (p *prompt) ended(r *teams.Response, err error) (out acp.PromptResponse, _ error) {
 	if r.Reply != nil {
 		p.answer(r.Reply)

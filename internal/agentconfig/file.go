@@ -12,13 +12,11 @@ import (
 	"strings"
 )
 
-// edit is what is to be done to one file.
 type edit struct {
 	path  string
 	apply func(*file) error // to f.after: puts in what is ours, or takes it out
 }
 
-// file is a configuration file while it is edited.
 type file struct {
 	path      string      // as a person names it
 	real      string      // without links
@@ -232,7 +230,6 @@ func cutBlock(text, comment, tool string) (before, after string, found bool) {
 	return before, after, true
 }
 
-// blockEdit is an edit that adds lines of ours.
 func blockEdit(path, comment, tool, body, added, removed string) edit {
 	return edit{path, func(f *file) error { f.replaceBlock(comment, tool, body, added, removed); return nil }}
 }

@@ -62,12 +62,10 @@ func elements(v *hujson.Value) []hujson.Value {
 	return nil
 }
 
-// indexOf is where a list has a string, -1 where it has not.
 func indexOf(list *hujson.Value, s string) int {
 	return slices.IndexFunc(elements(list), func(one hujson.Value) bool { return str(&one) == s })
 }
 
-// minimal is a value without white space and comments.
 func minimal(v hujson.Value) string {
 	v = v.Clone()
 	v.Minimize()
@@ -152,7 +150,6 @@ func perVerb[T any](f func(verb string) T) (all []T) {
 	return all
 }
 
-// withRoot adds the root to what sandboxed commands may write.
 func (p *Installer) withRoot(all settings, place string) settings {
 	if p.Root == "" {
 		return all
@@ -160,20 +157,17 @@ func (p *Installer) withRoot(all settings, place string) settings {
 	return append(all, setting{place, p.Root, "writable in the sandbox: " + p.Root})
 }
 
-// jsonEdit is a JSON file while it is edited.
 type jsonEdit struct {
 	*file
 	root     *hujson.Value
 	original *hujson.Value // what the file was before us; nil: not known
 }
 
-// jsonPart is what a JSON file is to have of ours.
 type jsonPart interface {
 	install(*jsonEdit) error
 	uninstall(*jsonEdit)
 }
 
-// jsonFile is an edit of a JSON file.
 func jsonFile(path string, parts ...jsonPart) edit {
 	return edit{path, func(f *file) error {
 		root, err := parseJSON(f.after)
@@ -198,7 +192,6 @@ func jsonFile(path string, parts ...jsonPart) edit {
 	}}
 }
 
-// settings are strings that a file is to have.
 type settings []setting
 
 func (all settings) install(e *jsonEdit) error {

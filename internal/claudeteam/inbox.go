@@ -71,7 +71,6 @@ func indented(raw []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// milliseconds is a time as JavaScript writes it.
 const milliseconds = "2006-01-02T15:04:05.000Z"
 
 // at is when the entry was written; the beginning of 1970 where that is not said.
@@ -135,7 +134,6 @@ func lock(ctx context.Context, file string, timeout time.Duration) (isHeld func(
 	}
 }
 
-// joined is errors.Join in one line.
 func joined(errs ...error) (all error) {
 	for _, err := range errs {
 		if all != nil && err != nil {

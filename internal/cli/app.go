@@ -69,7 +69,6 @@ func newContext(app *cli.App, line *command.Line) *cli.Context {
 	return c
 }
 
-// newApp is the app with all its verbs.
 func newApp(version string) *cli.App {
 	app := &cli.App{
 		Name: "atm", HelpName: "atm", Version: version,

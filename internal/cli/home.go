@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// overview is what home shows, as JSON.
 type overview struct {
 	Root    string            `json:"root"`
 	Team    wire.Name         `json:"team"`
@@ -27,7 +26,6 @@ type overview struct {
 	Members []teams.Member    `json:"members"`
 }
 
-// most is how many things of a kind are listed.
 const most = 3
 
 // home is what `atm` alone shows: what is up, in at most fifteen lines.

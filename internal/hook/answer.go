@@ -20,7 +20,6 @@ const (
 	onStderr           // the same, on stderr with exit code 2
 )
 
-// write is the text of a handover: a line of ours, the letters, what is left.
 func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	if c.text.Len() > 0 {
 		c.text.WriteByte('\n')

@@ -112,10 +112,8 @@ func (c *call) event(kind, key string, pairs ...string) wire.Event {
 
 func (c *call) add(e wire.Event) { c.events = append(c.events, e) }
 
-// tell adds an event.
 func (c *call) tell(kind, key string, pairs ...string) { c.add(c.event(kind, key, pairs...)) }
 
-// begin is a prompt of the user's.
 func (c *call) begin(prompt string) {
 	c.cutShort(c.turn)
 	c.tell(wire.TurnStarted, c.turn, "prompt", wire.Clip(prompt, maxPrompt))
@@ -177,7 +175,6 @@ func (c *call) asks(tool, prompt, detail string) {
 	c.tell("confirm_required", key, "tool", tool, "prompt", prompt, "detail", detail)
 }
 
-// does is a change of what the program does.
 func (c *call) does(activity, detail string) {
 	c.tell("state_change", "", "new", activity, "detail", detail)
 }

@@ -46,7 +46,6 @@ const (
 	OpenCode    Tool = "opencode"
 )
 
-// tools say of a call's input what it means.
 var tools = map[Tool]func(*call){
 	Claude: (*call).claude, Codex: (*call).codex, CodexNotify: (*call).codexNotify, Gemini: (*call).gemini, OpenCode: (*call).opencode,
 }
@@ -85,7 +84,6 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 	return c.carryOut(ctx)
 }
 
-// understand makes of what a tool sent what it means.
 func understand(tool Tool, in []byte, o Options) (*call, error) {
 	if _, err := ParseTool(string(tool)); err != nil {
 		return nil, err

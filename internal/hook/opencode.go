@@ -106,7 +106,6 @@ type busProperties struct {
 	Questions []struct{ Question string }
 }
 
-// prompt is what a permission is asked for.
 func (p *busProperties) prompt() string {
 	return cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
 }
@@ -116,7 +115,6 @@ const retrying = "API retry"
 
 func isRetrying(t *reducer.Turn) bool { return strings.HasPrefix(t.Detail, retrying) }
 
-// status is what a session says it does.
 func (c *call) status(p *busProperties) {
 	switch p.Status.Type {
 	case "busy":

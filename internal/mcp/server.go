@@ -44,7 +44,6 @@ func Main(version string, args []string) int {
 	})
 }
 
-// A server is one client's.
 type server struct {
 	*sdk.Server
 	c       *cli.Context
@@ -124,7 +123,6 @@ func (s *server) passMessages(to *io.PipeWriter, hangUp func()) {
 
 const refusal = `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}` + "\n"
 
-// isAsked reports whether there is a call without an answer.
 func (s *server) isAsked() (isSo bool) {
 	s.calls.Range(func(_, _ any) bool { isSo = true; return false })
 	return isSo

@@ -94,7 +94,6 @@ var words = map[reflect.Kind]string{
 	reflect.Slice: "a list", reflect.Map: "a table", reflect.Struct: "a date",
 }
 
-// wanted says what a key's value is to be.
 func wanted(t reflect.Type) string {
 	switch kind := t.Kind(); {
 	case kind == reflect.String:

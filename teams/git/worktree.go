@@ -30,7 +30,6 @@ func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch
 	return done, run(ctx, environ, c.Top, "worktree", "add", "--no-track", "-b", branch, "--", path, "HEAD")
 }
 
-// run runs git in a directory.
 func run(ctx context.Context, environ []string, dir string, args ...string) error {
 	options := []string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}
 	cmd := exec.CommandContext(ctx, "git", append(options, args...)...)

@@ -322,7 +322,6 @@ func Raise(path string) error {
 	return d.Replace(FormatFile, []byte("2\n"), true)
 }
 
-// isAbsent reports whether err says that there is no such file.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -70,7 +70,6 @@ func awaitQuestion(ctx context.Context, s *command.Scope, word string) (policy.Q
 	}
 }
 
-// findQuestion is the open question that a word means.
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
 	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
 	a, notName := s.Address(word)

@@ -52,7 +52,6 @@ func openConsole(in, out *os.File) (*console, error) {
 	return con, nil
 }
 
-// close puts the terminal back.
 func (con *console) close() {
 	con.restore()
 	con.out.WriteString(resetModes)

@@ -54,7 +54,6 @@ var eventsCommand = &cli.Command{
 	Action: events,
 }
 
-// event appends the event of the command line.
 func event(c *cli.Context) error {
 	if c.Bool("stdin") {
 		return ingest(c)
@@ -90,7 +89,6 @@ func event(c *cli.Context) error {
 	return command.PrintAs(c, &e, said)
 }
 
-// ingested says what became of lines; it is what event --stdin prints.
 type ingested struct {
 	Appended int `json:"appended"`
 	Known    int `json:"known"` // there already

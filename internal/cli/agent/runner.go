@@ -25,7 +25,6 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// findRunner finds the program that runs agents.
 func findRunner(c *cli.Context) (path string, err error) {
 	return command.FindCompanion(c, "atm-runner", "which runs agents")
 }
@@ -73,7 +72,6 @@ func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 	return p, nil
 }
 
-// hasEnded waits for the runner's end.
 func (p *runnerProcess) hasEnded(within time.Duration) bool {
 	select {
 	case <-p.ended:
@@ -185,7 +183,6 @@ func (k *call) runHere(p *runnerProcess) error {
 	return k.awaitEnd(p)
 }
 
-// runAttached attaches this terminal to the runner's agent.
 func (k *call) runAttached(p *runnerProcess) error {
 	for !p.hasEnded(probeEvery) {
 		client, err := k.dial(k.c.Context)

@@ -89,7 +89,6 @@ func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
 	return o.Ended, err
 }
 
-// killSilent kills the runner that did not answer.
 func (k *call) killSilent(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		p.Kill()
@@ -127,7 +126,6 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	return r, k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
 }
 
-// restart comes back when the new program runs.
 func restart(ctx context.Context, k *call, client *control.Client) (fmt.Stringer, error) {
 	before, err := client.Status(ctx)
 	if err != nil {

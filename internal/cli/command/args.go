@@ -280,7 +280,6 @@ func (l *Line) checkWords() error {
 	return e.suggest(l.app, l.Command, word)
 }
 
-// example is the first example of a verb.
 func example(c *cli.Command) string {
 	example, _, _ := strings.Cut(c.UsageText, "\n")
 	example, _, _ = strings.Cut(example, "    ") // what it does
@@ -311,7 +310,6 @@ func NotBoth(c *cli.Context, sets ...string) error {
 	return nil
 }
 
-// dashed is a flag's name or alias as it is typed.
 func dashed(name string) string {
 	if len(name) == 1 {
 		return "-" + name
@@ -319,5 +317,4 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// clipped shortens a word that somebody typed for a message of one line.
 func clipped(s string) string { return letter.Clip(s, 40) }

@@ -69,7 +69,6 @@ func (e *Error) WithCandidates(names ...string) *Error {
 	return e
 }
 
-// exits are the exit codes of errors by their codes.
 var exits = map[string]int{
 	"failed": ExitFailed, "usage": ExitUsage, "ambiguous": ExitUsage, "not_found": ExitNotFound,
 	"timeout": ExitTimeout, "refused": ExitRefused, "locked": ExitRefused,

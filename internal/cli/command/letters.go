@@ -70,7 +70,6 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known; its mail: atm ls %[1]s --all", agent))
 }
 
-// maxLines is how many lines of a prompt or an answer history shows.
 const maxLines = 12
 
 // saidIn are the lines of a prompt or an answer, the first behind a mark.

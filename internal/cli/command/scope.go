@@ -254,7 +254,6 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 	return a, err
 }
 
-// noAddress is the error for a word that is no address.
 func (s *Scope) noAddress(word string, err error) error {
 	hint := "members: " + Join(s.Names())
 	if first, second, several := strings.Cut(word, ","); several && s.c.Command.Name == "wait" {

@@ -13,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/teams"
 )
 
-// gap is between two columns.
 const gap = 2
 
 // Columns lines up rows of cells for a terminal, and cuts them to its width, the last
@@ -136,7 +135,6 @@ func about(m teams.Member, now time.Time) string {
 	return join("; ", m.About(), said, held)
 }
 
-// join joins what is not empty.
 func join(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), separator)
 }
@@ -164,7 +162,6 @@ func footer(members []teams.Member) string {
 		counted(s.Stopped, "stopped", unknown, "unknown")))
 }
 
-// counted lists numbers and their words, but for 0.
 func counted(pairs ...any) string {
 	var parts []string
 	for pair := range slices.Chunk(pairs, 2) {

@@ -61,7 +61,6 @@ func partly(c *cli.Context, done map[string]any, lines string, err error) error 
 	return e
 }
 
-// ackOne acknowledges a message, and returns what is to be printed of it.
 func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {
 	if m.State == mailbox.Withdrawn {
 		return nil, "", fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
@@ -121,7 +120,6 @@ type heldMessage struct {
 	isLeased bool
 }
 
-// findAll are the messages that the words name.
 func findAll(c *cli.Context, s *command.Scope, find func(*command.Scope, string) (heldMessage, error)) (found []heldMessage, err error) {
 	for _, word := range c.Args().Slice() {
 		m, err := find(s, word)

@@ -30,7 +30,6 @@ type result struct {
 	Reply     *message    `json:"reply,omitempty"`
 }
 
-// delivered is a recipient that a message reached.
 type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
@@ -40,7 +39,6 @@ type delivered struct {
 	note string // when it will be seen, as far as that is known
 }
 
-// failed is a recipient that a message did not reach.
 type failed struct {
 	To string `json:"to"`
 	*command.Error
@@ -58,7 +56,6 @@ func (r *result) reached(s *command.Scope, box *mailbox.Box, urgent bool, note s
 	r.Delivered = append(r.Delivered, d)
 }
 
-// missed adds a recipient that the message did not reach.
 func (r *result) missed(c *cli.Context, to wire.Address, err error) {
 	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
 }
@@ -224,7 +221,6 @@ func (r *result) sentBefore(c *cli.Context, s *command.Scope, box *mailbox.Box, 
 	r.Delivered[len(r.Delivered)-1].Differs = differs
 }
 
-// isAwaited reports whether a send waits for what comes of it.
 func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
 
 // awaitAnswers waits for the ack and the answer, and prints what came; it is read with
@@ -294,7 +290,6 @@ func unanswered(c *cli.Context, s *command.Scope, m *wire.Message, err error) *c
 
 const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
 
-// batchResult is one line of what send --batch prints.
 type batchResult struct {
 	Line int `json:"line"`
 	*result
@@ -330,7 +325,6 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-// batchMessage is a line of a batch, prepared.
 func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
 	if err != nil {

@@ -160,7 +160,6 @@ func stateAt(it *mailbox.Item) string {
 	return string(it.State)
 }
 
-// lsBad lists the files that are no messages.
 func lsBad(c *cli.Context, box *mailbox.Box) error {
 	if _, err := box.TakeIn(c.Context); err != nil {
 		return err
@@ -242,7 +241,6 @@ type message struct {
 	at         mailbox.State
 }
 
-// recipientState is what became of a message at one recipient.
 type recipientState struct {
 	To    string `json:"to"`
 	State string `json:"state,omitempty"`
@@ -352,7 +350,6 @@ func cells(r *letter.Renderer, m message) []string {
 	return []string{id, from, age, command.Notes(r, m.Item), title}
 }
 
-// printLetters prints whole messages.
 func printLetters(c *cli.Context, r *letter.Renderer, items []*mailbox.Item, none string) error {
 	l, text := newListing(items), ""
 	r.Digits = letter.ShortLength(l.ids())

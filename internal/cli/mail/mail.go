@@ -41,7 +41,6 @@ func limitFlag() cli.Flag {
 	}
 }
 
-// since is the moment that --since names.
 func since(c *cli.Context) (t time.Time, err error) {
 	if !c.IsSet("since") {
 		return t, nil
@@ -63,7 +62,6 @@ func sender(c *cli.Context, s *command.Scope) (a wire.Address, err error) {
 	return a, err
 }
 
-// showPieces writes pieces to stdout and returns how many were received.
 func showPieces(ctx context.Context, pieces ...[]byte) (received int, err error) {
 	return output.Show(ctx, os.Stdout, readerPatience, pieces)
 }

@@ -78,7 +78,6 @@ func showLastBatch(c *cli.Context, s *command.Scope) error {
 	return printLetters(c, r, items, "no batch to show again")
 }
 
-// A page is what one read shows.
 type page struct {
 	c       *cli.Context
 	s       *command.Scope

@@ -53,7 +53,6 @@ var sendCommand = &cli.Command{
 	}),
 }
 
-// messageFlags are the flags of send and reply.
 func messageFlags() []cli.Flag {
 	return []cli.Flag{
 		command.MessageFlag(),
@@ -98,7 +97,6 @@ func reply(c *cli.Context, s *command.Scope) error {
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }
 
-// recipients takes the recipients' names off the words.
 func recipients(c *cli.Context, s *command.Scope) (names, words []string, err error) {
 	words, names = c.Args().Slice(), c.StringSlice("to")
 	if c.Bool("all") {
@@ -151,7 +149,6 @@ func namesApart(s *command.Scope, words []string) (list string, n int) {
 	return strings.Join(all, ","), n
 }
 
-// compose makes the message of flags and words, and delivers it.
 func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) error {
 	err := command.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
 	if err != nil {
@@ -243,7 +240,6 @@ func newMessage(c *cli.Context, s *command.Scope) (m *wire.Message, err error) {
 	return m, nil
 }
 
-// bodyText is the message's text, from wherever it is given.
 func bodyText(c *cli.Context, words []string) (string, error) {
 	file := c.String("file")
 	if file != "" && len(words) > 0 {
@@ -318,7 +314,6 @@ func attachFile(store *mailbox.Store, name string) (a wire.Attachment, err error
 	return store.Attach(filepath.Base(name), f)
 }
 
-// findSent is a message that I sent.
 func findSent(s *command.Scope, word string) (*wire.Message, error) {
 	it, _, err := s.Find(word)
 	if err != nil {

@@ -130,7 +130,6 @@ func isID(s *command.Scope, word string) bool {
 	return notID == nil && !s.IsMember(word)
 }
 
-// A condition is one thing that is waited for.
 type condition struct {
 	flag  string // waits for it again: " --reply 9f3a1c"
 	after watched
@@ -141,7 +140,6 @@ type condition struct {
 	state string // and how things were with the agent
 }
 
-// met is what came of a condition.
 type met struct {
 	Agent   wire.Name `json:"agent,omitempty"`
 	Matched string    `json:"matched"`

@@ -33,7 +33,6 @@ var watchCommand = &cli.Command{
 	Action: command.With(command.OpenMeIfSaid, watch),
 }
 
-// A happening is a message or an event, and when it was.
 type happening struct {
 	entry
 	at time.Time

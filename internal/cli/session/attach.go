@@ -66,7 +66,6 @@ func abort(k *call) error {
 	return k.print(one, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), k.one.AgentID))
 }
 
-// say says something in the session as me.
 func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
 	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin(), Person: command.Person()}
 	out, err := k.s.Team.Say(k.c.Context, k.one.SessionID, from)

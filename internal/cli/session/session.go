@@ -136,7 +136,6 @@ func begin(c *cli.Context, s *command.Scope) error {
 	return (&call{c: c}).print(made, "", string(made.SessionID))
 }
 
-// moveTo changes the state of the session, and prints it.
 func moveTo(to wire.InteractiveSessionState) func(*call) error {
 	return func(k *call) error {
 		why := ""
@@ -336,7 +335,6 @@ func list(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: atm session new --agent NAME"))
 }
 
-// A result is what the verbs about one session print.
 type result struct {
 	Session wire.InteractiveSession `json:"session"`
 	Alive   bool                    `json:"alive"`
@@ -347,7 +345,6 @@ func (k *call) print(one *sessions.Session, sent wire.ID, text string) error {
 	return command.PrintAs(k.c, result{one.InteractiveSession, one.State.Alive(), sent}, text)
 }
 
-// line is a session in a list.
 func line(one *sessions.Session) string {
 	channel := letter.Clip(letter.Escape(one.ChannelID), 60)
 	return fmt.Sprintf("%s  %s  %s  %s  %s", short(one), one.AgentID, one.State, lived(one), channel)

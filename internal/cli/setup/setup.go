@@ -59,7 +59,6 @@ var primerCommand = &cli.Command{
 	Action:    primer,
 }
 
-// A madeRoot is what init made or found.
 type madeRoot struct {
 	Root     string      `json:"root"`
 	Made     bool        `json:"made"`
@@ -72,7 +71,6 @@ type madeRoot struct {
 	why string // the root is where it is
 }
 
-// text says it, and what comes next.
 func (m *madeRoot) text() string {
 	where := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.why))
 	text := fmt.Sprintf("team %s in %s: ", m.Team, where)
@@ -174,7 +172,6 @@ func parseNames(words []string) (names []wire.Name, err error) {
 	return names, nil
 }
 
-// addMembers makes the mailboxes that are not there yet.
 func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []wire.Name, err error) {
 	added = []wire.Name{}
 	for _, n := range names {

@@ -45,7 +45,6 @@ var teamCommand = &cli.Command{
 	},
 }
 
-// members are what team prints.
 type members struct {
 	Team    wire.Name      `json:"team"`
 	Members []teams.Member `json:"members"`
