@@ -34,9 +34,8 @@ type Observer struct {
 	Message func(answer *mailbox.Item)      // a message from who is asked
 }
 
-// Ask delivers a question that was prepared for one recipient, and returns what comes
-// first: a reply, which is not marked as read, or the end of the turn that it was handed
-// into.
+// Ask delivers a question that was prepared for one recipient, and returns what comes first: a reply, which is not
+// marked as read, or the end of the turn that it was handed into.
 //
 // Asked again under an id or a key that was used before (Outgoing.Given, Once), nothing
 // is sent again, but a question whose turn was cut short is handed over again. With the
@@ -92,8 +91,7 @@ type asking struct {
 	exitCode uint64
 }
 
-// handAgain hands a question over once more whose turn was cut short before it was
-// answered.
+// handAgain hands a question over once more whose turn was cut short before it was answered.
 func (q *asking) handAgain(ctx context.Context) error {
 	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
 		return nil
@@ -121,8 +119,7 @@ func (q *asking) isReplied(ctx context.Context) bool {
 	return q.Reply != nil
 }
 
-// wait waits for a reply or for the end of the turn. A reply that was sent within the
-// turn comes before its end.
+// wait waits for a reply or for the end of the turn. A reply that was sent within the turn comes before its end.
 func (q *asking) wait(ctx context.Context) error {
 	q.isReplied(ctx)
 	var endSeen time.Time // zero: the turn goes on
@@ -167,8 +164,7 @@ func (q *asking) finish(turn *Turn) error {
 	return nil
 }
 
-// next takes in one thing that the watcher tells, if it comes before what began at a
-// time (zero: nothing) has settled.
+// next takes in one thing that the watcher tells, if it comes before what began at a time (zero: nothing) has settled.
 func (q *asking) next(ctx context.Context, since time.Time) error {
 	limit, cancel := context.WithCancel(ctx)
 	if !since.IsZero() {

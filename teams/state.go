@@ -17,9 +17,8 @@ import (
 // about as many as are folded in the time that it takes to replace a file.
 const snapshotAfter = 32
 
-// State folds a member's events: from state.json where that fits the log, else from
-// base.json, else from the first. A long fold is kept in state.json, if that can be
-// written; nothing depends on it.
+// State folds a member's events: from state.json where that fits the log, else from base.json, else from the first. A
+// long fold is kept in state.json, if that can be written; nothing depends on it.
 func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	f := stateFold{log: t.Box(name).Log(), of: t.Box(name).Address()}
 	defer f.close()
@@ -44,8 +43,7 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	return &f.state, nil
 }
 
-// ArchiveEvents moves a member's old events to the archive, with the fold up to them
-// kept in base.json.
+// ArchiveEvents moves a member's old events to the archive, with the fold up to them kept in base.json.
 func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (mailbox.Moved, error) {
 	f := stateFold{log: t.Box(name).Log(), of: t.Box(name).Address()}
 	defer f.close()

@@ -77,8 +77,7 @@ type Turns struct {
 	state      reducer.State
 }
 
-// Turns folds a member's events since a time. More can be applied from the event
-// after Seq on.
+// Turns folds a member's events since a time. More can be applied from the event after Seq on.
 func (t *Team) Turns(name wire.Name, since time.Time) (*Turns, error) {
 	return t.turns(name, func(e *wire.Event) bool { return e.At.Before(since) })
 }
@@ -96,8 +95,7 @@ func turnsOf(events []wire.Event) *Turns {
 	return ts
 }
 
-// History lists a member's newest turns, at most limit (0: all that the log holds),
-// the oldest first.
+// History lists a member's newest turns, at most limit (0: all that the log holds), the oldest first.
 func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
 	n := 0
 	ts, err := t.turns(name, func(e *wire.Event) bool {
@@ -278,8 +276,7 @@ func (ts *Turns) place(d *Delivery, e *wire.Event) {
 	}
 }
 
-// Delivery is how far a message has got with its recipient, as the recipient's events
-// tell: Turns makes it.
+// Delivery is how far a message has got with its recipient, as the recipient's events tell: Turns makes it.
 type Delivery struct {
 	ID wire.ID
 

@@ -267,8 +267,7 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 	}
 }
 
-// message is a prompt as a message: its text with links in it, then the texts that were embedded. Images are
-// attached.
+// message is a prompt as a message: its text with links in it, then the texts that were embedded. Images are attached.
 func (a *agent) message(prompt []acp.ContentBlock) (*wire.Message, error) {
 	m, embedded := &wire.Message{ReplyWanted: "yes", Origin: a.Origin()}, ""
 	m.Origin.Via = "acp"

@@ -121,8 +121,7 @@ func (f *file) uninstall(e edit) error {
 	return nil
 }
 
-// save writes the file, if it is still what was read, or removes it. Its record comes before it and goes
-// after it.
+// save writes the file, if it is still what was read, or removes it. Its record comes before it and goes after it.
 func (f *file) save() error {
 	now, info, err := readFile(f.real)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 )
 
 // hookSet are the hooks of a tool that keeps them as Claude Code does, three levels deep:
-// {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}. Without a matcher a group is for
-// everything.
+// {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}. Without a matcher a group is for everything.
 type hookSet struct {
 	tool    string
 	command string

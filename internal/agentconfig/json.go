@@ -10,11 +10,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind one is the end
-// of a list.
+// Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind one is the end of a list.
 
-// parseJSON reads a document whose root is an object in which no key stands twice. A blank one counts
-// as {}.
+// parseJSON reads a document whose root is an object in which no key stands twice. A blank one counts as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
@@ -259,8 +257,7 @@ func (e *jsonEdit) takeOut(place string) {
 	e.prune(outer)
 }
 
-// prune takes out a list or object that is empty now and was not there before us. Where that is not
-// known it stays.
+// prune takes out a list or object that is empty now and was not there before us. Where that is not known it stays.
 func (e *jsonEdit) prune(place string) {
 	v := e.root.Find(place)
 	if place == "" || v == nil || e.original == nil || e.originally(place) != nil || !isEmpty(v) {

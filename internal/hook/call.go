@@ -85,9 +85,8 @@ func (c *call) lastTurn() *reducer.Turn {
 
 func (c *call) isBlocked() bool { return c.lastTurn().Activity == reducer.Confirming }
 
-// event is an event of this call, with pairs of a field and its text, but for empty ones. key is what
-// it is known by beside session and kind; "" where the tool gives nothing: then the same text at the
-// same moment is the same.
+// event is an event of this call, with pairs of a field and its text, but for empty ones. key is what it is known by
+// beside session and kind; "" where the tool gives nothing: then the same text at the same moment is the same.
 func (c *call) event(kind, key string, pairs ...string) wire.Event {
 	id := c.hash(c.Session, kind, key)
 	if key == "" && c.dated {
@@ -147,8 +146,7 @@ func (c *call) idle(turn string) wire.Event {
 	return e
 }
 
-// endOf is what the end of a turn is known by: the turn, and where it went on after one, the how
-// many-th end it is.
+// endOf is what the end of a turn is known by: the turn, and where it went on after one, the how many-th end it is.
 func (c *call) endOf(turn string) string {
 	if t := c.lastTurn(); turn != "" && t.ID == turn && t.Reopened > 0 {
 		return turn + " " + strconv.Itoa(t.Reopened)
@@ -165,8 +163,7 @@ func (c *call) toolEnds(tool, id, wrong string) {
 	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", wire.Clip(id, maxID), "error", wrong)
 }
 
-// asks is a permission dialog. The same again at once is another dialog if a tool was called in
-// between.
+// asks is a permission dialog. The same again at once is another dialog if a tool was called in between.
 func (c *call) asks(tool, prompt, detail string) {
 	key := ""
 	if calls := c.lastTurn().StartedCalls; len(calls) > 0 && !c.dated {

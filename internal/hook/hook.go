@@ -36,8 +36,7 @@ import (
 // Tool is a program whose hooks are understood.
 type Tool string
 
-// CodexNotify is what Codex calls at the end of a turn, with its JSON as an argument, where it has no
-// hooks.
+// CodexNotify is what Codex calls at the end of a turn, with its JSON as an argument, where it has no hooks.
 const (
 	Claude      Tool = "claude"
 	Codex       Tool = "codex"

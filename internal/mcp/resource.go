@@ -33,8 +33,7 @@ func (s *server) addResource(uri, name, description string, args ...string) {
 	})
 }
 
-// subscribe begins to watch the team, if nobody has asked for it before. The SDK knows who wants to hear of
-// what.
+// subscribe begins to watch the team, if nobody has asked for it before. The SDK knows who wants to hear of what.
 func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if req.Params.URI != inboxURI && req.Params.URI != teamURI {
 		return sdk.ResourceNotFoundError(req.Params.URI)

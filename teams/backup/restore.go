@@ -75,10 +75,9 @@ func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 	return isRaised, err
 }
 
-// Restore brings back what a backup holds. A message whose id is there already stays as
-// it is; an event log is restored only where there is none; any other file only where
-// it is missing. What no backup holds is refused: whatever the file says, nothing else
-// is written.
+// Restore brings back what a backup holds. A message whose id is there already stays as it is; an event log is restored
+// only where there is none; any other file only where it is missing. What no backup holds is refused: whatever the file
+// says, nothing else is written.
 func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, error) {
 	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
 	isRaised, err := checkFormat(r.tar)

@@ -19,9 +19,8 @@ type Sample struct {
 //go:embed template.toml
 var templateText string
 
-// Text is a team.toml that starts these members and names every other key in a
-// comment. It has no mistakes as it stands, nor with the # before its keys taken
-// away.
+// Text is a team.toml that starts these members and names every other key in a comment. It has no mistakes as it
+// stands, nor with the # before its keys taken away.
 func (s Sample) Text() string {
 	data := struct {
 		Sample

@@ -184,8 +184,7 @@ func (d *doctor) checkLocks(t *teams.Team) {
 	}
 }
 
-// checkConfig reports every mistake in team.toml, and what it and the team
-// disagree about.
+// checkConfig reports every mistake in team.toml, and what it and the team disagree about.
 func (d *doctor) checkConfig(t *teams.Team) {
 	c, err := t.Config()
 	mistakes := missingDirectories(t, c)

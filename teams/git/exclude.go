@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// Exclude puts a directory into the exclude file of the repository that it lies
-// in, <commondir>/info/exclude, which belongs to the user and is not tracked,
-// unless it is there. Outside of any repository there is nothing to do.
+// Exclude puts a directory into the exclude file of the repository that it lies in, <commondir>/info/exclude, which
+// belongs to the user and is not tracked, unless it is there. Outside of any repository there is nothing to do.
 func Exclude(dir string) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -39,9 +38,8 @@ func Exclude(dir string) error {
 	return nil
 }
 
-// addLine appends a line to info/exclude in a repository's directory unless it
-// is there. Links are left alone. The modes are git's: the file is the
-// repository's, not ours.
+// addLine appends a line to info/exclude in a repository's directory unless it is there. Links are left alone. The
+// modes are git's: the file is the repository's, not ours.
 func addLine(common, line string) error {
 	dir, err := os.OpenRoot(common)
 	if err != nil {

@@ -13,10 +13,9 @@ import (
 	"time"
 )
 
-// AddWorktree makes a worktree of a checkout's repository at path, on a branch
-// that begins at the checkout's HEAD unless there is one of that name. A worktree
-// of that repository which is there is used as it is, whatever its branch and
-// state, and done is "". What else is in the way, git itself refuses.
+// AddWorktree makes a worktree of a checkout's repository at path, on a branch that begins at the checkout's HEAD
+// unless there is one of that name. A worktree of that repository which is there is used as it is, whatever its branch
+// and state, and done is "". What else is in the way, git itself refuses.
 //
 // environ is the caller's environment. git runs without the repository's hooks.
 func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch string) (done string, err error) {

@@ -1,6 +1,5 @@
-// Package rootdir finds the directory that holds the teams, makes one, and tells one
-// that this user named, made or accepted from one that merely lies there, as in a
-// cloned repository.
+// Package rootdir finds the directory that holds the teams, makes one, and tells one that this user named, made or
+// accepted from one that merely lies there, as in a cloned repository.
 //
 //	<root>/FORMAT                          "1" or "2": this makes a directory a root
 //	<state>/roots/<sha256 of path>.json    that this user made or accepted the root
@@ -26,8 +25,7 @@ import (
 	"github.com/agentteammail/atm/teams/git"
 )
 
-// FormatFile makes a directory a root; rootName is what a root is called where it is
-// found by search.
+// FormatFile makes a directory a root; rootName is what a root is called where it is found by search.
 const (
 	FormatFile = "FORMAT"
 	Format     = 2 // the newest; what a root says that is not bridged to other machines is 1
@@ -59,8 +57,7 @@ type Found struct {
 	Accepted bool   // named by flag or environment, or made or accepted by this user
 }
 
-// ErrNoRoot says that there is no root; ErrUntrusted that a place is not safe to make
-// one in.
+// ErrNoRoot says that there is no root; ErrUntrusted that a place is not safe to make one in.
 var (
 	ErrNoRoot    = errors.New("no root found")
 	ErrUntrusted = errors.New("is not to be trusted")
@@ -105,14 +102,12 @@ func hasFormat(dir string) (bool, error) {
 	return true, err
 }
 
-// Find finds the root: the named one, else the nearest .atm from the working
-// directory upwards, where a linked worktree begins also at the top of the main
-// worktree, else ~/.atm.
+// Find finds the root: the named one, else the nearest .atm from the working directory upwards, where a linked worktree
+// begins also at the top of the main worktree, else ~/.atm.
 //
-// A named root is taken or refused (*NoRootError). One found by search must also
-// be ours alone; passed says, in a sentence each, which were passed over and
-// why. Without any the error is ErrNoRoot. A FormatError ends the search: going
-// on to the next root would put mail where nobody looks for it.
+// A named root is taken or refused (*NoRootError). One found by search must also be ours alone; passed says, in a
+// sentence each, which were passed over and why. Without any the error is ErrNoRoot. A FormatError ends the search:
+// going on to the next root would put mail where nobody looks for it.
 func Find(p Place) (f Found, passed []string, err error) {
 	dir, path, source, err := p.named()
 	if err != nil {
@@ -165,8 +160,7 @@ func (p Place) named() (dir, path, source string, err error) {
 	return dir, path, source, err
 }
 
-// candidates are the places where a root is looked for from dir, a physical path, and
-// what finding one there is called.
+// candidates are the places where a root is looked for from dir, a physical path, and what finding one there is called.
 func (p Place) candidates(dir string) iter.Seq2[string, string] {
 	home, _ := filepath.EvalSymlinks(p.Home)
 	return func(yield func(path, source string) bool) {
@@ -216,12 +210,10 @@ func (p Place) search(dir string, forInit bool) (_ Found, passed []string, _ err
 	return Found{}, passed, fmt.Errorf("%w from %s upwards", ErrNoRoot, dir)
 }
 
-// InitDir says where `atm init` makes the root, or finds it. A named one is
-// where it is named; here asks for one in the working directory; else it is the
-// root found above, not at home, even if this user has not accepted it yet; else
-// the top of the main worktree of the git repository; else the working
-// directory. why says which of these it was. A place taken by what cannot be
-// trusted is ErrUntrusted.
+// InitDir says where `atm init` makes the root, or finds it. A named one is where it is named; here asks for one in the
+// working directory; else it is the root found above, not at home, even if this user has not accepted it yet; else the
+// top of the main worktree of the git repository; else the working directory. why says which of these it was. A place
+// taken by what cannot be trusted is ErrUntrusted.
 func InitDir(p Place, here bool) (dir, why string, err error) {
 	wd, dir, source, err := p.named()
 	if err == nil && source != "" {
@@ -252,8 +244,7 @@ func InitDir(p Place, here bool) (dir, why string, err error) {
 	return dir, why, p.mayMake(dir)
 }
 
-// mayMake refuses what init must not put a root into: a link, a file, a
-// directory of somebody else's.
+// mayMake refuses what init must not put a root into: a link, a file, a directory of somebody else's.
 func (p Place) mayMake(dir string) error {
 	info, err := os.Stat(dir)
 	if isAbsent(err) {
@@ -269,9 +260,8 @@ func (p Place) mayMake(dir string) error {
 	return err
 }
 
-// Make makes a root at path unless there is one, and reports whether it did: under
-// another name, renamed into place, so that nobody sees half of one. A directory that
-// is there becomes a root by its FORMAT.
+// Make makes a root at path unless there is one, and reports whether it did: under another name, renamed into place, so
+// that nobody sees half of one. A directory that is there becomes a root by its FORMAT.
 func Make(path string) (made bool, err error) {
 	if has, err := hasFormat(path); has || err != nil {
 		return false, err

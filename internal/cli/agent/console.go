@@ -11,9 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A console is this terminal while it shows an agent's: raw until close, which also a panic of the
-// goroutine that opened it calls. One goroutine reads what is typed until the process ends, one waits for
-// new sizes until close.
+// A console is this terminal while it shows an agent's: raw until close, which also a panic of the goroutine that
+// opened it calls. One goroutine reads what is typed until the process ends, one waits for new sizes until close.
 type console struct {
 	out       *os.File
 	typed     chan []byte // closed when the terminal has gone

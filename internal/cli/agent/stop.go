@@ -39,9 +39,8 @@ var restartCommand = &cli.Command{
 	Action:      onRunner("restart", restart),
 }
 
-// stop ends the agent, all that it started and its runner, and comes back when the runner's lock is free.
-// An agent that is about to start does not. A runner that does not answer is killed; what it leaves is then
-// ended.
+// stop ends the agent, all that it started and its runner, and comes back when the runner's lock is free. An agent that
+// is about to start does not. A runner that does not answer is killed; what it leaves is then ended.
 func (k *call) stop(ctx context.Context) (result, error) {
 	r, isAsked := result{Name: k.name(), State: "not running"}, false
 	if err := k.s.MayStop("stop", r.Name); err != nil {

@@ -28,9 +28,8 @@ type Line struct {
 	isRefused bool             // for a flag that there is not, which says more than a word too many behind it
 }
 
-// Parse sorts the words behind the program's name: flags before words, so that a flag
-// means the same wherever it stands before "--". urfave reads what the flags say. The
-// Line is there even with an error.
+// Parse sorts the words behind the program's name: flags before words, so that a flag means the same wherever it stands
+// before "--". urfave reads what the flags say. The Line is there even with an error.
 func Parse(app *cli.App, words []string) (*Line, error) {
 	words = verbFirst(app, words)
 	end := slices.Index(words, "--")

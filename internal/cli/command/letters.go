@@ -11,8 +11,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Letters are whole messages, each as a piece to print; behind are further items, which
-// may replace or follow these.
+// Letters are whole messages, each as a piece to print; behind are further items, which may replace or follow these.
 func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
 	flags := mailbox.Flags(items, behind)
 	for i, it := range items {

@@ -23,8 +23,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Scope is where a verb works. It alone reads the environment and the working
-// directory for that.
+// A Scope is where a verb works. It alone reads the environment and the working directory for that.
 type Scope struct {
 	Root *teams.Root
 	Team *teams.Team
@@ -61,8 +60,7 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 	return &Scope{Root: root, c: c}, nil
 }
 
-// OpenTeam opens the root and the team in force. The scope is there even with an error,
-// as far as it is known.
+// OpenTeam opens the root and the team in force. The scope is there even with an error, as far as it is known.
 func OpenTeam(c *cli.Context) (*Scope, error) {
 	s, err := OpenRoot(c)
 	if err != nil {
@@ -112,8 +110,7 @@ func With(open func(*cli.Context) (*Scope, error), act func(*cli.Context, *Scope
 	}
 }
 
-// findMe says who I am. Nobody is ever guessed: where nothing says so, the error lists
-// the members.
+// findMe says who I am. Nobody is ever guessed: where nothing says so, the error lists the members.
 func (s *Scope) findMe() error {
 	name, source := said(s.c)
 	if name == "" {
@@ -365,8 +362,7 @@ func (s *Scope) IsMember(word string) bool {
 	return slices.Contains(s.Names(), wire.Name(strings.TrimPrefix(word, "@")))
 }
 
-// Find is the message that a fragment of an id means, and where it lies: in my mailbox,
-// else in the team's.
+// Find is the message that a fragment of an id means, and where it lies: in my mailbox, else in the team's.
 func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
 	if _, bad := wire.ParseFragment(fragment); bad != nil && s.IsMember(fragment) {
@@ -414,8 +410,7 @@ func (s *Scope) Origin() *wire.Origin {
 	return o
 }
 
-// WarnUnaccepted says that this root was neither named, made nor accepted by
-// this user: it may have come with a clone.
+// WarnUnaccepted says that this root was neither named, made nor accepted by this user: it may have come with a clone.
 func (s *Scope) WarnUnaccepted() {
 	if !s.Root.Accepted {
 		Warn(s.c, "nobody here made or accepted %s; its mail may have come with a clone. If it is yours: atm init", s.Root.Path)

@@ -24,9 +24,8 @@ func Columns(rows [][]string, colours ...string) (text string) {
 	return text
 }
 
-// lineUp is a line for each row. Where the width is too small for all columns, one is cut
-// before the others; 0: lines are as long as they are. text/tabwriter would do, but for
-// wide characters and for lines that fit.
+// lineUp is a line for each row. Where the width is too small for all columns, one is cut before the others; 0: lines
+// are as long as they are. text/tabwriter would do, but for wide characters and for lines that fit.
 func lineUp(rows [][]string, width, cutFirst int, colour func(row, column int) string) (lines []string) {
 	widths := map[int]int{}
 	for _, row := range rows {

@@ -131,8 +131,7 @@ func findAll(c *cli.Context, s *command.Scope, find func(*command.Scope, string)
 	return found, nil
 }
 
-// findHeld is the message that a word names: one that I took from a shared inbox, or one
-// of mine.
+// findHeld is the message that a word names: one that I took from a shared inbox, or one of mine.
 func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
@@ -162,8 +161,7 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 	return m, fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
 }
 
-// findToAck is the message of findHeld, or one that I took and have acknowledged, be it by
-// an answer.
+// findToAck is the message of findHeld, or one that I took and have acknowledged, be it by an answer.
 func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage, error) {
 	m, err := findHeld(s, word)
 	if !errors.Is(err, mailbox.ErrNotFound) {

@@ -21,8 +21,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A result is what became of a message at each recipient: send, reply, ack and
-// withdraw print one.
+// A result is what became of a message at each recipient: send, reply, ack and withdraw print one.
 type result struct {
 	ID        wire.ID     `json:"id,omitempty"`
 	Delivered []delivered `json:"delivered"`
@@ -68,8 +67,7 @@ func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition stri
 	return r.failures(c, "not "+verb+" "+preposition)
 }
 
-// print says which recipients the message reached. Where it cannot be said the message is
-// not to be sent again.
+// print says which recipients the message reached. Where it cannot be said the message is not to be sent again.
 func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition string) error {
 	if len(r.Delivered) == 0 {
 		return nil
@@ -223,8 +221,7 @@ func (r *result) sentBefore(c *cli.Context, s *command.Scope, box *mailbox.Box, 
 
 func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
 
-// awaitAnswers waits for the ack and the answer, and prints what came; it is read with
-// that.
+// awaitAnswers waits for the ack and the answer, and prints what came; it is read with that.
 func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message) error {
 	var wanted []*condition
 	if c.Bool("wait-ack") {
@@ -273,8 +270,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	return err
 }
 
-// unanswered is why the wait for what comes of a message ended, an interrupt as well: it
-// was sent all the same.
+// unanswered is why the wait for what comes of a message ended, an interrupt as well: it was sent all the same.
 func unanswered(c *cli.Context, s *command.Scope, m *wire.Message, err error) *command.Error {
 	if !errors.Is(err, context.Canceled) {
 		return command.Explain(c, err)
@@ -296,8 +292,7 @@ type batchResult struct {
 	Error *command.Error `json:"error,omitempty"`
 }
 
-// sendBatch sends NDJSON messages of stdin, and prints each result once its message
-// is durable.
+// sendBatch sends NDJSON messages of stdin, and prints each result once its message is durable.
 func sendBatch(c *cli.Context, s *command.Scope) error {
 	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
 		return command.Usage("--batch takes its messages from stdin alone, and no other flag").WithHint(batchExample)

@@ -116,8 +116,7 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 	return l, teams.Unreadable(box, err)
 }
 
-// trace looks what became of a message at its recipients; isOpen says that somebody has
-// not acknowledged it who should.
+// trace looks what became of a message at its recipients; isOpen says that somebody has not acknowledged it who should.
 func (m *message) trace(s *command.Scope) (isOpen bool) {
 	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
 	for _, a := range m.To {

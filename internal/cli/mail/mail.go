@@ -66,7 +66,6 @@ func showPieces(ctx context.Context, pieces ...[]byte) (received int, err error)
 	return output.Show(ctx, os.Stdout, readerPatience, pieces)
 }
 
-// readerPatience is how long a reader that is there and does not read is waited
-// for: a little less than Read keeps the lock, so that what then counts as received
-// is marked before another reader can choose it.
+// readerPatience is how long a reader that is there and does not read is waited for: a little less than Read keeps the
+// lock, so that what then counts as received is marked before another reader can choose it.
 const readerPatience = 1800 * time.Millisecond

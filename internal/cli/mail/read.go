@@ -282,8 +282,7 @@ func (p *page) foot(b mailbox.Batch, listed []wire.ID, owed int) (foot string) {
 	return foot + fmt.Sprintf("%d await your ack: %s%s\n", owed, command.Shorts(listed), more)
 }
 
-// wait shows mail as soon as there is any. Another reader may be quicker: then the
-// wait goes on.
+// wait shows mail as soon as there is any. Another reader may be quicker: then the wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
 	err := await(ctx, p.s, timeout, watchMail(p.s.Me), func(entry) (bool, error) { return p.show(ctx) })
@@ -296,8 +295,7 @@ func (p *page) wait(ctx context.Context) error {
 	return err
 }
 
-// follow shows what is unread and what comes, until interrupted or, where a timeout
-// was given, for that long.
+// follow shows what is unread and what comes, until interrupted or, where a timeout was given, for that long.
 func (p *page) follow(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
 	if !p.c.IsSet("timeout") {

@@ -130,9 +130,8 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	return names, words[1:], nil
 }
 
-// namesApart are the recipients, with commas between, where they were typed as several
-// words (`bob, carol hello`, `bob carol hello`, `bob and carol hello`), and how many
-// words those are. A member's name alone may well be the text.
+// namesApart are the recipients, with commas between, where they were typed as several words (`bob, carol hello`, `bob
+// carol hello`, `bob and carol hello`), and how many words those are. A member's name alone may well be the text.
 func namesApart(s *command.Scope, words []string) (list string, n int) {
 	var all []string
 	for ; n < len(words); n++ {

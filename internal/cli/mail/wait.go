@@ -371,8 +371,7 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 	return one, nil
 }
 
-// tick is how often what writes no event is looked at: a runner that was killed, a lease
-// that ran out.
+// tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out.
 const tick = time.Second
 
 var errTimeout = errors.New("waited in vain")

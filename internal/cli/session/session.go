@@ -192,8 +192,7 @@ func resume(k *call) error {
 	return moveTo(wire.SessionActive)(k)
 }
 
-// find is the session that a word means: by its id or a part of it, or by the name of an agent that has
-// only one.
+// find is the session that a word means: by its id or a part of it, or by the name of an agent that has only one.
 func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session, error) {
 	if !s.IsMember(word) {
 		id, err := s.Team.Sessions().Find(word)

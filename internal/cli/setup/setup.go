@@ -184,8 +184,7 @@ func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []
 	return added, nil
 }
 
-// openSaid opens the team and says who I am, for a verb that works without either: unsaid is then what
-// nobody said.
+// openSaid opens the team and says who I am, for a verb that works without either: unsaid is then what nobody said.
 func openSaid(c *cli.Context) (s *command.Scope, unsaid *command.Error, err error) {
 	s, err = command.OpenMe(c)
 	if s != nil && !c.IsSet("as") && errors.As(err, &unsaid) && unsaid.Exit == command.ExitUsage {
