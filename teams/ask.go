@@ -132,13 +132,12 @@ func (q *asking) wait(ctx context.Context) error {
 			q.Status, q.Text, q.Took = "replied", q.Reply.Body, max(q.Reply.SentAt.Sub(q.sentAt), 0)
 			return nil
 		}
-		since := q.exited // the beginning of what may settle; zero: nothing does
 		if !turn.HasEnded() {
 			endSeen = time.Time{}
 		} else if endSeen.IsZero() {
 			endSeen = time.Now()
 		}
-		since = cmp.Or(endSeen, since)
+		since := cmp.Or(endSeen, q.exited) // the beginning of what may settle; zero: nothing does
 		isLate := !since.IsZero() && time.Since(since) >= settles
 		if turn.HasEnded() && (isLate || turn.Response != "" || turn.WasCutShort()) {
 			return q.finish(turn)

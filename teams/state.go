@@ -22,11 +22,7 @@ const snapshotAfter = 32
 func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	f := stateFold{log: t.Box(name).Log(), of: t.Box(name).Address()}
 	defer f.close()
-	s, ok := f.log.Snapshot()
-	if ok = ok && f.load(s); ok {
-		f.cursor, ok = f.log.Resume(s)
-	}
-	if !ok {
+	if !f.startAtSnapshot() {
 		if err := f.startAtBase(); err != nil {
 			return nil, err
 		}
@@ -78,6 +74,16 @@ func (f *stateFold) load(s eventlog.Snapshot) bool {
 	f.state = reducer.State{}
 	return s.Version == reducer.Version && json.Unmarshal(s.State, &f.state) == nil && f.state.Seq == s.Seq &&
 		f.state.Agent == f.of.Agent && f.state.Team == f.of.Team
+}
+
+// startAtSnapshot reports whether state.json fits the log.
+func (f *stateFold) startAtSnapshot() (ok bool) {
+	s, ok := f.log.Snapshot()
+	if !ok || !f.load(s) {
+		return false
+	}
+	f.cursor, ok = f.log.Resume(s)
+	return ok
 }
 
 func (f *stateFold) startAtBase() error {

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -137,7 +136,8 @@ func (p Place) named() (dir, path, source string, err error) {
 	if name == "" {
 		return dir, "", "", nil
 	}
-	if source = FromEnv; p.Flag != "" {
+	source = FromEnv
+	if p.Flag != "" {
 		source = FromFlag
 	}
 	if !filepath.IsAbs(name) {
@@ -161,48 +161,49 @@ func (p Place) named() (dir, path, source string, err error) {
 }
 
 // candidates are the places where a root is looked for from dir, a physical path, and what finding one there is called.
-func (p Place) candidates(dir string) iter.Seq2[string, string] {
+func (p Place) candidates(dir string) (out []Found) {
 	home, _ := filepath.EvalSymlinks(p.Home)
-	return func(yield func(path, source string) bool) {
-		seen := map[string]bool{"": true}
-		try := func(dir, source string) bool {
-			if seen[dir] {
-				return true
-			}
-			if seen[dir] = true; dir == home {
-				source = FromHome
-			}
-			return yield(filepath.Join(dir, rootName), source)
+	seen := map[string]bool{"": true}
+	add := func(dir, source string) {
+		if dir == home {
+			source = FromHome
 		}
-		for up, at := dir, ""; at != up; up = filepath.Dir(at) {
-			at = up
-			c, _ := git.At(at)
-			if !try(at, FromAbove) || !try(c.Main, FromMainWorktree) {
-				return
-			}
+		if !seen[dir] {
+			out = append(out, Found{Path: filepath.Join(dir, rootName), Source: source})
 		}
-		try(home, FromHome)
+		seen[dir] = true
 	}
+	for up, at := dir, ""; at != up; up = filepath.Dir(at) {
+		at = up
+		c, _ := git.At(at)
+		add(at, FromAbove)
+		add(c.Main, FromMainWorktree)
+	}
+	add(home, FromHome)
+	return out
 }
 
 // search looks for a root from dir upwards, and at home. For init, home does not
 // count, and neither does what only acceptance can mend: to init is to accept.
 func (p Place) search(dir string, forInit bool) (_ Found, passed []string, _ error) {
-	for path, source := range p.candidates(dir) {
-		info, err := os.Lstat(path)
-		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 || forInit && source == FromHome {
+	for _, f := range p.candidates(dir) {
+		info, err := os.Lstat(f.Path)
+		if err != nil || forInit && f.Source == FromHome {
 			continue
 		}
-		f := Found{Path: path, Source: source, Accepted: Accepted(p, path)}
-		isRoot, err := hasFormat(path)
-		why := Distrust(path, p.UID, !f.Accepted && !forInit)
+		if isLink := info.Mode()&fs.ModeSymlink != 0; !isLink && !info.IsDir() {
+			continue
+		}
+		f.Accepted = Accepted(p, f.Path)
+		isRoot, err := hasFormat(f.Path)
+		why := Distrust(f.Path, p.UID, !f.Accepted && !forInit)
 		if why == "" && err == nil && !isRoot {
 			why = "it has no file FORMAT, so it is no root"
 		}
 		if why == "" {
 			return f, passed, err
 		}
-		passed = append(passed, "passed over "+path+": "+why)
+		passed = append(passed, "passed over "+f.Path+": "+why)
 	}
 	if dir == "" {
 		return Found{}, passed, ErrNoRoot
@@ -326,8 +327,8 @@ func Nearby(p Place, root string) (out []Found) {
 			out = append(out, Found{Path: path, Source: source})
 		}
 	}
-	for path, source := range p.candidates(top) {
-		add(path, source)
+	for _, f := range p.candidates(top) {
+		add(f.Path, f.Source)
 	}
 	if home, _ := filepath.EvalSymlinks(p.Home); top == home {
 		return out // what lies below has roots of its own

@@ -173,15 +173,15 @@ func events(c *cli.Context) error {
 	if c.IsSet("since") && since < base.Seq {
 		lines = append(lines, k.missing(since+1, base.Seq))
 	}
-	for err == nil {
-		var e wire.Event
-		var gap *eventlog.Gap
-		if e, gap, err = cursor.Next(); err == nil {
-			lines = append(lines, k.eventLine(&e, gap))
+	for {
+		e, gap, err := cursor.Next()
+		if errors.Is(err, io.EOF) {
+			break
 		}
-	}
-	if !errors.Is(err, io.EOF) {
-		return err
+		if err != nil {
+			return err
+		}
+		lines = append(lines, k.eventLine(&e, gap))
 	}
 	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	if n := c.Int("limit"); n > 0 {

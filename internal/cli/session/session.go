@@ -30,20 +30,20 @@ func Commands() []*cli.Command {
 			"Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer them.",
 		Subcommands: []*cli.Command{
 			newCommand, lsCommand, showCommand, attachCommand, messageCommand,
-			verb("pause", "let it rest; what is said waits", moveTo(wire.SessionPaused)),
-			verb("resume", "go on; where its agent is off, start resume_cmd of team.toml", resume, "continue"),
-			verb("complete", "it has reached its goal", moveTo(wire.SessionCompleted), "finish", "end"),
-			verb("abort", "end it, and stop its agent", abort, "cancel"),
+			verb("pause", "let it rest; what is said waits", command.OpenTeam, moveTo(wire.SessionPaused)),
+			verb("resume", "go on; where its agent is off, start resume_cmd of team.toml", command.OpenTeam, resume, "continue"),
+			verb("complete", "it has reached its goal", command.OpenTeam, moveTo(wire.SessionCompleted), "finish", "end"),
+			verb("abort", "end it, and stop its agent", command.OpenToWrite, abort, "cancel"),
 		},
 		Action: command.With(command.OpenTeam, list),
 	}}
 }
 
 // verb is a command that takes a session, may end or start its agent, and has no flags.
-func verb(name, usage string, do func(*call) error, aliases ...string) *cli.Command {
+func verb(name, usage string, open opener, do func(*call) error, aliases ...string) *cli.Command {
 	return &cli.Command{
 		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
-		Action: with(func(k *call) error {
+		Action: with(open, func(k *call) error {
 			if err := k.s.MayAct(name, k.agent()); err != nil {
 				return err
 			}
@@ -61,27 +61,17 @@ type call struct {
 
 func (k *call) agent() wire.Name { return wire.Name(k.one.AgentID) }
 
-// with opens the team and the session. Whoever speaks in it must be a member.
-func with(do func(*call) error) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		open := command.OpenTeam
-		isToSpeak := slices.Contains([]string{"message", "abort", "attach"}, c.Command.Name) && !c.Bool("read-only")
-		if isToSpeak {
-			open = command.OpenMe
-		}
-		s, err := open(c)
-		if err == nil && isToSpeak {
-			err = s.MayWrite()
-		}
-		if err != nil {
-			return err
-		}
+// An opener opens the scope of a verb: command.OpenToWrite for one that speaks in the session, as a member.
+type opener func(*cli.Context) (*command.Scope, error)
+
+func with(open opener, do func(*call) error) cli.ActionFunc {
+	return command.With(open, func(c *cli.Context, s *command.Scope) error {
 		one, err := find(c.Context, s, c.Args().First())
 		if err != nil {
 			return err
 		}
 		return do(&call{c, s, one})
-	}
+	})
 }
 
 var newCommand = &cli.Command{
@@ -291,7 +281,7 @@ func showACP(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-var show = with(func(k *call) error {
+var show = with(command.OpenTeam, func(k *call) error {
 	one := k.one
 	text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", one.SessionID, one.AgentID, one.State, lived(one), letter.Escape(one.ChannelID))
 	if one.GoalID != sessions.NoGoal {
