@@ -48,20 +48,7 @@ func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 // leaves it.
 func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, err error) {
 	f = &file{path: path, isRemoval: r.isRemoval}
-	if f.real, err = realPath(path); err == nil {
-		err = checkUntracked(f.path, f.real)
-	}
-	if err == nil {
-		f.before, f.info, err = readFile(f.real)
-	}
-	for _, e := range earlier {
-		if e.real == f.real {
-			f.before = e.after
-			if e.remove {
-				f.before, f.info = nil, nil
-			}
-		}
-	}
+	err = f.read(earlier)
 	f.after = f.before
 	if p.State != "" {
 		f.recordPath = filepath.Join(p.State, "install", strings.ReplaceAll(r.label(), " --", "-")+"."+hash([]byte(f.real))[:16]+".json")
@@ -71,6 +58,24 @@ func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, 
 		}
 	}
 	return f, err
+}
+
+func (f *file) read(earlier []*file) (err error) {
+	if f.real, err = realPath(f.path); err != nil {
+		return err
+	}
+	if err = checkUntracked(f.path, f.real); err != nil {
+		return err
+	}
+	f.before, f.info, err = readFile(f.real)
+	for _, e := range earlier {
+		if e.real == f.real && e.remove {
+			f.before, f.info = nil, nil
+		} else if e.real == f.real {
+			f.before = e.after
+		}
+	}
+	return err
 }
 
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
