@@ -22,10 +22,9 @@ type Acked struct {
 // ackLease is how long a message stays its holder's at least while its ack is under way.
 const ackLease = 30 * time.Second
 
-// Ack acknowledges a message in box, by its owner or by the member that took it under a
-// lease (else *mailbox.LeasedError or mailbox.ErrNotHeld): the ack is delivered to its
-// sender, durably, and only then are the debt and the lease cleared. The same message
-// acknowledged twice is one ack, since its id is derived.
+// Ack acknowledges a message in box, by its owner or by the member that took it under a lease (else
+// *mailbox.LeasedError or mailbox.ErrNotHeld): the ack is delivered to its sender, durably, and only then are the debt
+// and the lease cleared. The same message acknowledged twice is one ack, since its id is derived.
 func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wire.Message, text string, origin *wire.Origin) (a Acked, err error) {
 	it, err := box.Get(m.ID)
 	if err == nil && (it.Lease != nil || by != box.Address() && it.State != mailbox.Done) {
@@ -42,11 +41,14 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	if hasNone {
 		a.Already = it.State == mailbox.Done
 		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, and is not told", m.From))
-	} else if isSent, err := a.deliver(ctx, sender, box, it, &wire.Message{
-		ID: wire.AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID, Thread: m.ThreadID(),
-		Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.Hop + 1, Origin: origin,
-	}); err != nil || !isSent {
-		return a, err
+	} else {
+		isSent, err := a.deliver(ctx, sender, box, it, &wire.Message{
+			ID: wire.AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID,
+			Thread: m.ThreadID(), Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.Hop + 1, Origin: origin,
+		})
+		if err != nil || !isSent {
+			return a, err
+		}
 	}
 	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
 	var unlogged *mailbox.UnloggedError
@@ -106,10 +108,9 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 	return last, len(m.To) > 0
 }
 
-// Withdraw takes a message of mine out of the inbox of a recipient where it is unread
-// (Unread: now; Withdrawn: before). A recipient that has read it gets a notice (Owed,
-// Done); one that has acknowledged it keeps it: "". What somebody has taken stays theirs:
-// *mailbox.LeasedError.
+// Withdraw takes a message of mine out of the inbox of a recipient where it is unread (Unread: now; Withdrawn: before).
+// A recipient that has read it gets a notice (Owed, Done); one that has acknowledged it keeps it: "". What somebody has
+// taken stays theirs: *mailbox.LeasedError.
 func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (mailbox.State, error) {
 	b, err := r.Mailbox(from)
 	if err != nil {
@@ -132,7 +133,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if state == mailbox.Done && m.RequiresAck {
 		return "", nil
 	}
-	return state, r.deliver(ctx, &Outgoing{From: me, To: []wire.Address{from}, Given: true, Message: &wire.Message{
+	return state, r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Given: true, Message: &wire.Message{
 		ID: notice, Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), has),
@@ -156,9 +157,8 @@ func MayTake(box *mailbox.Box, by wire.Address) error {
 	return err
 }
 
-// Taken is the mailbox, box or a recipient's, from which a member took a message that is
-// unread there; nil: none. What somebody else took gives a *mailbox.LeasedError, or
-// mailbox.ErrNotHeld once that lease has run out, with the mailbox.
+// Taken is the mailbox, box or a recipient's, from which a member took a message that is unread there; nil: none. What
+// somebody else took gives a *mailbox.LeasedError, or mailbox.ErrNotHeld once that lease has run out, with the mailbox.
 func (r *Root) Taken(box *mailbox.Box, m *wire.Message, by wire.Address) (from *mailbox.Box, err error) {
 	var others error
 	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
@@ -166,11 +166,10 @@ func (r *Root) Taken(box *mailbox.Box, m *wire.Message, by wire.Address) (from *
 		if errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
 			continue
 		}
-		var lease mailbox.Lease
-		isTaken := false
-		if err == nil {
-			lease, isTaken, err = b.LastLease(m.ID)
+		if err != nil {
+			return nil, err
 		}
+		lease, isTaken, err := b.LastLease(m.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -34,9 +34,8 @@ type Observer struct {
 	Message func(answer *mailbox.Item)      // a message from who is asked
 }
 
-// Ask delivers a question that was prepared for one recipient, and returns what comes
-// first: a reply, which is not marked as read, or the end of the turn that it was handed
-// into.
+// Ask delivers a question that was prepared for one recipient, and returns what comes first: a reply, which is not
+// marked as read, or the end of the turn that it was handed into.
 //
 // Asked again under an id or a key that was used before (Outgoing.Given, Once), nothing
 // is sent again, but a question whose turn was cut short is handed over again. With the
@@ -79,7 +78,6 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, e
 	return a, q.wait(ctx)
 }
 
-// asking is a question that waits for its answer.
 type asking struct {
 	*Response
 	see     Observer
@@ -93,8 +91,7 @@ type asking struct {
 	exitCode uint64
 }
 
-// handAgain hands a question over once more whose turn was cut short before it was
-// answered.
+// handAgain hands a question over once more whose turn was cut short before it was answered.
 func (q *asking) handAgain(ctx context.Context) error {
 	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
 		return nil
@@ -122,8 +119,7 @@ func (q *asking) isReplied(ctx context.Context) bool {
 	return q.Reply != nil
 }
 
-// wait waits for a reply or for the end of the turn. A reply that was sent within the
-// turn comes before its end.
+// wait waits for a reply or for the end of the turn. A reply that was sent within the turn comes before its end.
 func (q *asking) wait(ctx context.Context) error {
 	q.isReplied(ctx)
 	var endSeen time.Time // zero: the turn goes on
@@ -136,13 +132,12 @@ func (q *asking) wait(ctx context.Context) error {
 			q.Status, q.Text, q.Took = "replied", q.Reply.Body, max(q.Reply.SentAt.Sub(q.sentAt), 0)
 			return nil
 		}
-		since := q.exited // the beginning of what may settle; zero: nothing does
 		if !turn.HasEnded() {
 			endSeen = time.Time{}
 		} else if endSeen.IsZero() {
 			endSeen = time.Now()
 		}
-		since = cmp.Or(endSeen, since)
+		since := cmp.Or(endSeen, q.exited) // the beginning of what may settle; zero: nothing does
 		isLate := !since.IsZero() && time.Since(since) >= settles
 		if turn.HasEnded() && (isLate || turn.Response != "" || turn.WasCutShort()) {
 			return q.finish(turn)
@@ -159,7 +154,6 @@ func (q *asking) wait(ctx context.Context) error {
 	}
 }
 
-// finish takes the end of the turn for the answer.
 func (q *asking) finish(turn *Turn) error {
 	q.Status = cmp.Or(turn.Status, reducer.Completed)
 	q.Text, q.Took = turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
@@ -169,8 +163,7 @@ func (q *asking) finish(turn *Turn) error {
 	return nil
 }
 
-// next takes in one thing that the watcher tells, if it comes before what began at a
-// time (zero: nothing) has settled.
+// next takes in one thing that the watcher tells, if it comes before what began at a time (zero: nothing) has settled.
 func (q *asking) next(ctx context.Context, since time.Time) error {
 	limit, cancel := context.WithCancel(ctx)
 	if !since.IsZero() {

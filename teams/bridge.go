@@ -77,7 +77,6 @@ type Row struct {
 	Questions []policy.Question `json:"questions,omitempty"`
 }
 
-// isFresh reports whether the rows are recent enough to tell how things are.
 func (r *Rows) isFresh() bool { return time.Since(r.ReceivedAt).Abs() <= rowsHold }
 
 // LocalRows are what this host tells of the team's own members. With an *UnreadableError it is what can be said.

@@ -8,10 +8,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Config is what team.toml says now; the defaults if there is no such file. A
-// *config.Error reports every mistake in it. What could be understood is
-// returned in any case, never nil: it may be shown, but only a file without
-// mistakes is acted upon.
+// Config is what team.toml says now; the defaults if there is no such file. A *config.Error reports every mistake in
+// it. What could be understood is returned in any case, never nil: it may be shown, but only a file without mistakes is
+// acted upon.
 func (t *Team) Config() (*config.Config, error) {
 	data, err := t.Dir().ReadFile(config.File, config.MaxSize)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -40,9 +39,8 @@ func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 	return path, err == nil, err
 }
 
-// Lead is the team's lead: the member that team.toml names, else the one called
-// lead; "" when there is neither. With mistakes in team.toml nobody is known to
-// be the lead.
+// Lead is the team's lead: the member that team.toml names, else the one called lead; "" when there is neither. With
+// mistakes in team.toml nobody is known to be the lead.
 func (t *Team) Lead() (wire.Name, error) {
 	c, err := t.Config()
 	if err != nil {

@@ -13,17 +13,14 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// When an answer is due (due_at) and has not come, the lead gets one notice, and the
-// agent one reminder between two turns: its runner sends both, under ids that are derived
-// from the message and its recipient, so that each is sent once. Without a runner the
-// answer is only shown as overdue.
+// When an answer is due (due_at) and has not come, the lead gets one notice, and the agent one reminder between two
+// turns: its runner sends both, under ids that are derived from the message and its recipient, so that each is sent
+// once. Without a runner the answer is only shown as overdue.
 //
-// What counts as an answer is a reply of the recipient, or of the member that took the
-// message from a shared inbox, and the ack of the latter: it means that the work is done.
-// Any other ack means "I have it", and the answer is still expected. What was withdrawn,
-// superseded or has expired is expected no longer.
+// What counts as an answer is a reply of the recipient, or of the member that took the message from a shared inbox, and
+// the ack of the latter: it means that the work is done. Any other ack means "I have it", and the answer is still
+// expected. What was withdrawn, superseded or has expired is expected no longer.
 
-// overdue lists the messages to a member whose answer is overdue.
 func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
 	due, err := box.Due(ctx, time.Now())
 	shared, e := box.Shared()
@@ -46,9 +43,8 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 
 func hasRead(it *mailbox.Item) bool { return it.State == mailbox.Owed || it.State == mailbox.Done }
 
-// Remind sends what is due about the answers that are expected of a member: the lead is
-// told, and between two turns the member is reminded of what it has read. In a root that
-// may have come with a clone it does nothing. Runners call it.
+// Remind sends what is due about the answers that are expected of a member: the lead is told, and between two turns the
+// member is reminded of what it has read. In a root that may have come with a clone it does nothing. Runners call it.
 func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, origin *wire.Origin) error {
 	if !t.root.Accepted {
 		return nil

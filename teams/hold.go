@@ -14,14 +14,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What is said here of why mail waits, and when it is likely to be seen, is said on
-// evidence alone.
+// What is said here of why mail waits, and when it is likely to be seen, is said on evidence alone.
 
 // IsSilent reports whether its runner does not answer.
 func (m *Member) IsSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
 
-// hold is what keeps a runner from typing mail into an agent that is idle; "" where
-// nothing does, or for a moment only.
+// hold is what keeps a runner from typing mail into an agent that is idle; "" where nothing does, or for a moment only.
 func (m *Member) hold() string {
 	switch m.gate {
 	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
@@ -40,8 +38,7 @@ func (m *Member) hold() string {
 // and Codex's notify, only tell what it does.
 func (m *Member) hasHooks() bool { return m.Transport == "hook" }
 
-// About is what there is to say about the state, for people: what came from outside is
-// escaped.
+// About is what there is to say about the state, for people: what came from outside is escaped.
 func (m *Member) About() string {
 	s := m.Detail
 	if w := m.WaitingOn; w != nil && w.Dialog != policy.DialogTrust && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
@@ -70,8 +67,7 @@ func (r *Root) Forecast(a wire.Address, urgent bool) (m Member, when string) {
 	return m, m.Forecast(urgent)
 }
 
-// Forecast says in a few words when a message to the member is likely to be seen:
-// `idle: typed in now`.
+// Forecast says in a few words when a message to the member is likely to be seen: `idle: typed in now`.
 func (m *Member) Forecast(urgent bool) string {
 	now := time.Now()
 	state, seen, how := string(m.State), "not read yet", "typed in"

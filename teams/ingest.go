@@ -21,9 +21,7 @@ func (e *LogError) Unwrap() error { return e.Err }
 const everyAgent = "proxy:all"
 
 // Ingest appends an event that comes from outside, in any known vocabulary, to my log
-// or, routed, to that of the member that it names; one about every agent stays mine.
-// sync: it is durable then. The event's Seq is 0 where the log has an event of that id
-// already.
+// or, routed, to that of the member that it names; one about every agent stays mine. See AppendEvent.
 func (t *Team) Ingest(ctx context.Context, line []byte, me *mailbox.Box, route, sync bool) (e wire.Event, err error) {
 	if e, err = wire.Adopt(bytes.TrimRight(line, "\r\n")); err != nil {
 		return e, err
@@ -46,13 +44,20 @@ func (t *Team) Ingest(ctx context.Context, line []byte, me *mailbox.Box, route, 
 			return e, err
 		}
 	}
-	events := []wire.Event{e}
-	appendTo := to.Log().Append
-	if sync {
-		appendTo = to.Log().AppendSync
-	}
-	if err = appendTo(ctx, events...); err != nil && !errors.Is(err, eventlog.ErrNoEvent) {
+	e, err = AppendEvent(ctx, to, e, sync)
+	if err != nil && !errors.Is(err, eventlog.ErrNoEvent) {
 		err = &LogError{err}
 	}
-	return events[0], err
+	return e, err
+}
+
+// AppendEvent appends an event to a member's log, and returns it as it stands there: Seq is 0 where the log has an
+// event of that id already. sync: it is durable then.
+func AppendEvent(ctx context.Context, box *mailbox.Box, e wire.Event, sync bool) (wire.Event, error) {
+	noted, appendTo := []wire.Event{e}, box.Log().Append
+	if sync {
+		appendTo = box.Log().AppendSync
+	}
+	err := appendTo(ctx, noted...) // which numbers it
+	return noted[0], err
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Member is what is known of a member, each thing on evidence. What there is no
-// evidence for is unknown, which is neither idle nor off. It is what team and status
-// print as JSON.
+// Member is what is known of a member, each thing on evidence. What there is no evidence for is unknown, which is
+// neither idle nor off. It is what team and status print as JSON.
 type Member struct {
 	Name   wire.Name  `json:"name"`              // bob@build of another host
 	Host   wire.Name  `json:"host,omitempty"`    // another, whose bridge told of it
@@ -62,9 +61,8 @@ type Member struct {
 	gate       control.Gate // why its runner types nothing in just now
 }
 
-// Stats counts a team's members as vocabulary B does: running is starting, idle or
-// busy; a dialog counts as busy; stopped is off or in error. People, and agents of whom
-// nothing is known, are in the total alone.
+// Stats counts a team's members as vocabulary B does: running is starting, idle or busy; a dialog counts as busy;
+// stopped is off or in error. People, and agents of whom nothing is known, are in the total alone.
 type Stats struct {
 	Total   int `json:"total"`
 	Running int `json:"running"`
@@ -129,7 +127,6 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	return m, nil
 }
 
-// askRunner asks a member's runner why it types nothing in just now.
 func (t *Team) askRunner(name wire.Name) (control.Gate, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
 	defer cancel()
@@ -142,9 +139,8 @@ func (t *Team) askRunner(name wire.Name) (control.Gate, error) {
 	return s.Gate, nil
 }
 
-// DialRunner connects to the runner of a member whose lock is held. Where no socket is there it is about to
-// begin or to end, for which control.Patience is enough: ErrNoRunner when the lock is free then, else
-// ErrNotAnswering.
+// DialRunner connects to the runner of a member whose lock is held. Where no socket is there it is about to begin or to
+// end, for which control.Patience is enough: ErrNoRunner when the lock is free then, else ErrNotAnswering.
 func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
 	for began := time.Now(); ; time.Sleep(control.Patience / 50) {
 		c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))

@@ -62,11 +62,10 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 
 // notify sends a message under an id of its own from one member to another.
 func (t *Team) notify(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {
-	return t.root.deliver(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Given: true, Message: m})
+	return t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Given: true, Message: m})
 }
 
-// WithdrawRequest takes back what NotifyRequest sent, if nobody has read it yet:
-// the question needs no answer any more.
+// WithdrawRequest takes back what NotifyRequest sent, if nobody has read it yet: the question needs no answer any more.
 func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.ID) error {
 	to, err := t.notified(agent.Agent())
 	if to == "" || err != nil {
@@ -80,9 +79,8 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 	return err
 }
 
-// notified is the member that is told what an agent asks: the lead, but where approvers
-// are named without the lead, the first of them that is a member. "": nobody, as where
-// the lead asks. It is as it was when the agent's runner started.
+// notified is the member that is told what an agent asks: the lead, but where approvers are named without the lead, the
+// first of them that is a member. "": nobody, as where the lead asks. It is as it was when the agent's runner started.
 func (t *Team) notified(asker wire.Name) (wire.Name, error) {
 	p, err := t.PolicyFor(asker)
 	if _, mistakes := errors.AsType[*config.Error](err); err != nil && !mistakes {

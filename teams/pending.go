@@ -17,9 +17,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Waiting is everything that waits for a person's answer, the oldest first: the
-// questions of all members, also on other hosts, and the drafts here that have no answer yet. What cannot be read
-// hides nothing else.
+// Waiting is everything that waits for a person's answer, the oldest first: the questions of all members, also on other
+// hosts, and the drafts here that have no answer yet. What cannot be read hides nothing else.
 func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		list, err := t.Questions(b.Agent())
@@ -70,8 +69,7 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 	return out, nil
 }
 
-// draftEvents is among how many of an agent's newest events drafts are looked for that
-// belong to no session.
+// draftEvents is among how many of an agent's newest events drafts are looked for that belong to no session.
 const draftEvents = 1000
 
 // Drafts are what members have made and nobody has said yes or no to: in sessions that go

@@ -14,9 +14,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What is saved about a member's run lies in <agent>/run: policy.json, the policy that
-// its runner was started with, run.json, which the runner writes, and stopped, which
-// changes whenever somebody stops the member.
+// What is saved about a member's run lies in <agent>/run: policy.json, the policy that its runner was started with,
+// run.json, which the runner writes, and stopped, which changes whenever somebody stops the member.
 const (
 	policyFile  = "policy.json"
 	stoppedFile = "stopped"
@@ -96,8 +95,7 @@ func (t *Team) RunAgain(name wire.Name) string {
 	return again
 }
 
-// MarkStopped notes that a member is being stopped, so that a start which is
-// under way gives up.
+// MarkStopped notes that a member is being stopped, so that a start which is under way gives up.
 func (t *Team) MarkStopped(name wire.Name) error {
 	if !t.Box(name).Exists() {
 		return nil // no directory is made for somebody who is no member
@@ -105,8 +103,7 @@ func (t *Team) MarkStopped(name wire.Name) error {
 	return t.saveRun(name, stoppedFile, []byte(wire.NewID()))
 }
 
-// LastStop identifies the last stop of a member. A start that was asked for
-// before another one is void.
+// LastStop identifies the last stop of a member. A start that was asked for before another one is void.
 func (t *Team) LastStop(name wire.Name) (string, error) {
 	data, err := t.savedRun(name, stoppedFile, config.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,8 +112,7 @@ func (t *Team) LastStop(name wire.Name) (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
-// runInfo is what a member's runner has written down about itself; zero when it
-// has not.
+// runInfo is what a member's runner has written down about itself; zero when it has not.
 func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
 	info, _ = runinfo.Read(t.Dir(), name)
 	return info

@@ -15,8 +15,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Answers reports whether m is a reply to a message: neither an ack, nor a notice of
-// what became of it.
+// Answers reports whether m is a reply to a message: neither an ack, nor a notice of what became of it.
 func Answers(m *wire.Message, id wire.ID) bool {
 	return m.InReplyTo == id && m.Type != wire.TypeAck && m.Type != wire.TypeNotice
 }

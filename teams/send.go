@@ -143,8 +143,8 @@ func Unmarked(err error) string {
 	return fmt.Sprintf("sent; the message answered: %v", err)
 }
 
-// deliver sends a message to one member, as one act.
-func (r *Root) deliver(ctx context.Context, o *Outgoing) error {
+// Send prepares and delivers a message to one member.
+func (r *Root) Send(ctx context.Context, o *Outgoing) error {
 	if err := r.PrepareAll(o); err != nil {
 		return err
 	}
@@ -161,8 +161,7 @@ func unique(in []wire.Address) (out []wire.Address) {
 	return out
 }
 
-// GivenID checks an id that a caller brings: version 7 and at most a day ahead of the
-// clock.
+// GivenID checks an id that a caller brings: version 7 and at most a day ahead of the clock.
 func GivenID(id wire.ID) error {
 	if !wire.IsID(string(id)) {
 		return fmt.Errorf("%q is not a UUIDv7", id)
@@ -187,10 +186,9 @@ func ReplyTo(parent *wire.Message, me wire.Address, all bool) []wire.Address {
 	return others
 }
 
-// MarkAnswered does with the message that an answer answers, which was delivered, what the
-// answer means: it is read, and an acknowledgement that was owed is given; what was taken
-// under a lease is finished. *mailbox.LeasedError, mailbox.ErrNotHeld: it is no ack, since
-// the message is somebody else's now.
+// MarkAnswered does with the message that an answer answers, which was delivered, what the answer means: it is read,
+// and an acknowledgement that was owed is given; what was taken under a lease is finished. *mailbox.LeasedError,
+// mailbox.ErrNotHeld: it is no ack, since the message is somebody else's now.
 func (r *Root) MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
 	it, err := me.Get(parent.ID)
 	switch {

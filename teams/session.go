@@ -31,8 +31,7 @@ func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 	return err
 }
 
-// checkHumanInput is nil unless team.toml says that nobody talks to a member in
-// sessions, or cannot be understood.
+// checkHumanInput is nil unless team.toml says that nobody talks to a member in sessions, or cannot be understood.
 func (t *Team) checkHumanInput(agent wire.Name) error {
 	c, err := t.Config()
 	if err == nil && !c.SessionOf(agent).AllowHumanInput {
@@ -75,10 +74,9 @@ func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 	return !c.SessionOf(agent).AllowHumanInput, says
 }
 
-// RefreshSession brings a session up to what its agent's events say, ends it where the
-// plan says so, and pauses it where the agent's runner is gone. Every command that
-// looks at a session calls it, so that no daemon is needed. (A runner that lives does the
-// same by its clock, and stops the agent.)
+// RefreshSession brings a session up to what its agent's events say, ends it where the plan says so, and pauses it
+// where the agent's runner is gone. Every command that looks at a session calls it, so that no daemon is needed. (A
+// runner that lives does the same by its clock, and stops the agent.)
 func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Session) (*session.Session, error) {
 	s, err := t.Sessions().Get(id)
 	if err != nil || !s.State.Alive() {
@@ -117,9 +115,8 @@ type SessionResult struct {
 	Unlogged error            // it was delivered, and the session's log could not be written
 }
 
-// Say delivers what a member says in a session to the session's agent, durably, and notes
-// it in the log. An abort ends the session as well, in the same step; nothing else may be
-// said in a session that is over: a *wire.SessionError.
+// Say delivers what a member says in a session to the session's agent, durably, and notes it in the log. An abort ends
+// the session as well, in the same step; nothing else may be said in a session that is over: a *wire.SessionError.
 func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out SessionResult, err error) {
 	isAbort := in.Input.Kind == "abort"
 	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
@@ -169,7 +166,7 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 	}
 	m.Origin = in.Origin
 	to := []wire.Address{{Agent: agent, Team: t.Name}}
-	if err := t.root.deliver(ctx, &Outgoing{From: in.From, To: to, Message: m, Person: in.Person}); err != nil {
+	if err := t.root.Send(ctx, &Outgoing{From: in.From, To: to, Message: m, Person: in.Person}); err != nil {
 		return nil, err
 	}
 	return m, nil

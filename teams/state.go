@@ -17,17 +17,12 @@ import (
 // about as many as are folded in the time that it takes to replace a file.
 const snapshotAfter = 32
 
-// State folds a member's events: from state.json where that fits the log, else from
-// base.json, else from the first. A long fold is kept in state.json, if that can be
-// written; nothing depends on it.
+// State folds a member's events: from state.json where that fits the log, else from base.json, else from the first. A
+// long fold is kept in state.json, if that can be written; nothing depends on it.
 func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	f := stateFold{log: t.Box(name).Log(), of: t.Box(name).Address()}
 	defer f.close()
-	s, ok := f.log.Snapshot()
-	if ok = ok && f.load(s); ok {
-		f.cursor, ok = f.log.Resume(s)
-	}
-	if !ok {
+	if !f.startAtSnapshot() {
 		if err := f.startAtBase(); err != nil {
 			return nil, err
 		}
@@ -44,8 +39,7 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	return &f.state, nil
 }
 
-// ArchiveEvents moves a member's old events to the archive, with the fold up to them
-// kept in base.json.
+// ArchiveEvents moves a member's old events to the archive, with the fold up to them kept in base.json.
 func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (mailbox.Moved, error) {
 	f := stateFold{log: t.Box(name).Log(), of: t.Box(name).Address()}
 	defer f.close()
@@ -61,7 +55,6 @@ func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Ti
 	return mailbox.Moved{Events: events, Bytes: bytes}, err
 }
 
-// stateFold is a fold of a member's events that is under way.
 type stateFold struct {
 	log    *eventlog.Log
 	of     wire.Address
@@ -83,7 +76,16 @@ func (f *stateFold) load(s eventlog.Snapshot) bool {
 		f.state.Agent == f.of.Agent && f.state.Team == f.of.Team
 }
 
-// startAtBase begins at base.json, or at the first event.
+// startAtSnapshot reports whether state.json fits the log.
+func (f *stateFold) startAtSnapshot() (ok bool) {
+	s, ok := f.log.Snapshot()
+	if !ok || !f.load(s) {
+		return false
+	}
+	f.cursor, ok = f.log.Resume(s)
+	return ok
+}
+
 func (f *stateFold) startAtBase() error {
 	s, ok, err := f.log.Base()
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package teams is the root, its teams and their members: who there is, and
-// what is done with mail across several mailboxes. What one mailbox does is
-// package mailbox.
+// Package teams is the root, its teams and their members: who there is, and what is done with mail across several
+// mailboxes. What one mailbox does is package mailbox.
 //
 //	<root>/                              see package rootdir
 //	<root>/<team>/                       a team: a directory with .locks
@@ -8,9 +7,8 @@
 //	<root>/<team>/.worktrees/<agent>/    a member's own git worktree
 //	<root>/<team>/.bridge/<host>/        mail for members on another machine, until a bridge sends it
 //
-// There is no roster that could be damaged. A root may have come with a cloned
-// repository: callers that start, type, approve or hand something to a hook check
-// Root.Accepted.
+// There is no roster that could be damaged. A root may have come with a cloned repository: callers that start, type,
+// approve or hand something to a hook check Root.Accepted.
 //
 // Nothing here reads the environment, flags or the working directory. All
 // types may be used by several goroutines at once.
@@ -75,8 +73,7 @@ type Team struct {
 // ErrNoTeam is wrapped by the error for a team that is not there.
 var ErrNoTeam = errors.New("no such team")
 
-// Teams lists the root's teams by name. One that cannot be opened is an error, not
-// an absence; it hides no other.
+// Teams lists the root's teams by name. One that cannot be opened is an error, not an absence; it hides no other.
 func (r *Root) Teams() (teams []wire.Name, err error) {
 	names, err := r.dir.Names(".")
 	for _, n := range names {
@@ -262,8 +259,7 @@ func (t *Team) Each(f func(*mailbox.Box) error) error {
 	return nil
 }
 
-// AmbiguousError is for a fragment of an id that matches several messages in the
-// place where it was found.
+// AmbiguousError is for a fragment of an id that matches several messages in the place where it was found.
 type AmbiguousError struct {
 	Fragment   string
 	Candidates []wire.ID
@@ -273,10 +269,9 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q matches %d messages", e.Fragment, len(e.Candidates))
 }
 
-// Find finds the message that a person means by a fragment of its id: in my own
-// mailbox first, then in the team's. The first place with a
-// match decides; an *AmbiguousError when there are two. box is where it was found. An
-// item whose State is "" lies elsewhere: the owner of box sent it.
+// Find finds the message that a person means by a fragment of its id: in my own mailbox first, then in the team's. The
+// first place with a match decides; an *AmbiguousError when there are two. box is where it was found. An item whose
+// State is "" lies elsewhere: the owner of box sent it.
 func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
 	f, err := wire.ParseFragment(fragment)
 	if err != nil {

@@ -145,28 +145,20 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	if err != nil {
 		return
 	}
-	var events []wire.Event
 	if m.From.Host == "" {
-		events, _ = team.Box(m.From.Agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
+		t.addTold(team.Box(m.From.Agent), m, a.Host)
 	}
-	for _, e := range events {
-		isOurs := e.Kind == wire.EventStage && e.Source == "bridge" && e.MessageID() == m.ID && e.Field("to") == t.To
-		for i, s := range t.Stages {
-			if isOurs && e.Field("stage") == s.Stage && s.Evidence == nil {
-				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
-				t.Stages[i] = Stage{s.Stage, moment(at), new(e.Field("evidence")), e.Field("text"), a.Host}
-			}
-		}
-	}
-	switch it, err := team.Outbox(a).Get(m.ID); {
-	case err == nil:
+	it, err := team.Outbox(a).Get(m.ID)
+	if err == nil { // it has not left
 		t.State = it.State
 		t.set("stored", m.SentAt, "", "%s", it.Where)
-		if t.Gate = "the bridge is off: it goes out when `atm bridge` runs"; t.State == mailbox.Withdrawn {
-			t.Gate = ""
-		} else if team.IsBridged() {
-			t.Gate = "the bridge runs, and the server has not taken it yet"
-		}
+	}
+	switch {
+	case err == nil && t.State == mailbox.Withdrawn:
+	case err == nil && team.IsBridged():
+		t.Gate = "the bridge runs, and the server has not taken it yet"
+	case err == nil:
+		t.Gate = "the bridge is off: it goes out when `atm bridge` runs"
 	case t.Reached("acked") || t.Reached("replied") || t.Reached("read") && !m.RequiresAck:
 		t.State = mailbox.Done
 	case t.Reached("read"):
@@ -178,6 +170,22 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 		t.Gate = fmt.Sprintf("it has left; host %s has told nothing of it yet", a.Host)
 	default:
 		t.Gate = fmt.Sprintf("whether it has left is not known: %v", err)
+	}
+}
+
+// addTold adds the stages that the recipient's host has told of: the bridge notes them in the sender's log.
+func (t *DeliveryTrace) addTold(sender *mailbox.Box, m *wire.Message, host wire.Name) {
+	events, _ := sender.Log().Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
+	for _, e := range events {
+		if e.Kind != wire.EventStage || e.Source != "bridge" || e.MessageID() != m.ID || e.Field("to") != t.To {
+			continue
+		}
+		for i, s := range t.Stages {
+			if e.Field("stage") == s.Stage && s.Evidence == nil {
+				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
+				t.Stages[i] = Stage{s.Stage, moment(at), new(e.Field("evidence")), e.Field("text"), host}
+			}
+		}
 	}
 }
 

@@ -39,7 +39,6 @@ type ToolCall struct {
 // TurnOpen is the status of a turn that goes on.
 const TurnOpen = "open"
 
-// maxTools is how many calls are kept of a turn.
 const maxTools = 1000
 
 // EventRef names an event that is evidence of something.
@@ -78,8 +77,7 @@ type Turns struct {
 	state      reducer.State
 }
 
-// Turns folds a member's events since a time. More can be applied from the event
-// after Seq on.
+// Turns folds a member's events since a time. More can be applied from the event after Seq on.
 func (t *Team) Turns(name wire.Name, since time.Time) (*Turns, error) {
 	return t.turns(name, func(e *wire.Event) bool { return e.At.Before(since) })
 }
@@ -97,8 +95,7 @@ func turnsOf(events []wire.Event) *Turns {
 	return ts
 }
 
-// History lists a member's newest turns, at most limit (0: all that the log holds),
-// the oldest first.
+// History lists a member's newest turns, at most limit (0: all that the log holds), the oldest first.
 func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
 	n := 0
 	ts, err := t.turns(name, func(e *wire.Event) bool {
@@ -167,7 +164,6 @@ func (ts *Turns) Apply(e *wire.Event) {
 	ts.unplaced = slices.DeleteFunc(ts.unplaced, func(d *Delivery) bool { return d.Turn != nil || !d.isHanded })
 }
 
-// noteCall adds a call, unless it is known.
 func (t *Turn) noteCall(c ToolCall) {
 	isKnown := slices.ContainsFunc(t.Tools, func(o ToolCall) bool { return o.ID == c.ID && c.ID != "" })
 	if len(t.Tools) < maxTools && !isKnown {
@@ -280,8 +276,7 @@ func (ts *Turns) place(d *Delivery, e *wire.Event) {
 	}
 }
 
-// Delivery is how far a message has got with its recipient, as the recipient's events
-// tell: Turns makes it.
+// Delivery is how far a message has got with its recipient, as the recipient's events tell: Turns makes it.
 type Delivery struct {
 	ID wire.ID
 
@@ -318,7 +313,6 @@ func (d *Delivery) WasCutShort() bool { return d.ProgramEnded.Exists() || d.Turn
 // reset forgets how the message was handed over: it is unread once more.
 func (d *Delivery) reset() { *d = Delivery{ID: d.ID, Acked: d.Acked} }
 
-// apply takes in an event about the message.
 func (d *Delivery) apply(e *wire.Event) {
 	here := EventRef{e.Seq, e.At}
 	isHandedAnew := e.Kind == wire.EventInjecting || e.Kind == wire.EventAnnounced || e.Kind == wire.EventRead && d.Read.Exists()

@@ -13,9 +13,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Worktree is a member's own git worktree, <team>/.worktrees/<agent>, at first
-// on branch atm/<agent>. It lies in the root, which atm has put out of the
-// repository's sight. atm makes it and never touches or removes it afterwards.
+// Worktree is a member's own git worktree, <team>/.worktrees/<agent>, at first on branch atm/<agent>. It lies in the
+// root, which atm has put out of the repository's sight. atm makes it and never touches or removes it afterwards.
 type Worktree struct {
 	Top  string // the worktree
 	Dir  string // where in it the member works
@@ -25,9 +24,8 @@ type Worktree struct {
 // WorktreesDir is where the worktrees of a team's members lie, in its directory.
 const WorktreesDir = ".worktrees"
 
-// Worktree returns a member's worktree: the one that is there, else a new one of
-// the repository that cwd (as in team.toml) lies in. git gets environ without
-// what would lead it to another repository.
+// Worktree returns a member's worktree: the one that is there, else a new one of the repository that cwd (as in
+// team.toml) lies in. git gets environ without what would lead it to another repository.
 func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (w Worktree, err error) {
 	c, rel, err := t.repositoryOf(cwd)
 	if err != nil {

@@ -45,7 +45,7 @@ func repositoryTeam(t *testing.T) (team *Team, repo string) {
 	path := filepath.Join(repo, ".atm")
 	_, err = rootdir.Make(path)
 	must(t, err)
-	_, _, err = git.Exclude(path)
+	err = git.Exclude(path)
 	must(t, err)
 	root, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
 	must(t, err)

@@ -144,7 +144,6 @@ func (a *agent) show(ctx context.Context, session acp.SessionId, it *mailbox.Ite
 	}
 }
 
-// refuse is an error as the client gets it.
 func (a *agent) refuse(err error) *acp.RequestError {
 	e := command.Explain(a.c, err)
 	code := cmp.Or(map[string]int{"usage": -32602, "not_found": -32002}[e.Code], -32603)

@@ -100,7 +100,6 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 	return o, p.Root.PrepareAll(o)
 }
 
-// sent begins the tool call, with what is likely to come of the message.
 func (p *prompt) sent() {
 	m, _ := p.Team.Summary(p.name())
 	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(false))
@@ -159,7 +158,6 @@ func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
 	return u, false
 }
 
-// ended tells how it ended.
 func (p *prompt) ended(r *teams.Response, err error) (out acp.PromptResponse, _ error) {
 	if r.Reply != nil {
 		p.answer(r.Reply)
@@ -272,8 +270,7 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 	}
 }
 
-// message is a prompt as a message: its text with links in it, then the texts that were embedded. Images are
-// attached.
+// message is a prompt as a message: its text with links in it, then the texts that were embedded. Images are attached.
 func (a *agent) message(prompt []acp.ContentBlock) (*wire.Message, error) {
 	m, embedded := &wire.Message{ReplyWanted: "yes", Origin: a.Origin()}, ""
 	m.Origin.Via = "acp"

@@ -13,8 +13,7 @@ var claudeEvents = []string{
 // is "atm send", alone or with a blank and more behind it; a line of several commands is taken apart.
 // env holds for all that the session starts.
 //
-// Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of 2.1.328; tried
-// with 2.1.197.
+// Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of 2.1.328; tried with 2.1.197.
 func (p *Installer) claude(r Request, local string) *plan {
 	path := filepath.Join(local, ".claude", "settings.local.json")
 	if !r.Local {

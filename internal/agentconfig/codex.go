@@ -11,10 +11,9 @@ var codexEvents = []string{
 	"PostCompact", "SubagentStart", "SubagentStop", "Stop", "Interrupt",
 }
 
-// codex is the plan for Codex (0.169): hooks.json, a file of rules of our own, and config.toml. A hook
-// runs once the user has trusted it, in /hooks; the trust is for its text and its place in the list, so
-// ours stand at the end. A prefix_rule compares whole words of one plain command; what it allows runs
-// outside the sandbox.
+// codex is the plan for Codex (0.169): hooks.json, a file of rules of our own, and config.toml. A hook runs once the
+// user has trusted it, in /hooks; the trust is for its text and its place in the list, so ours stand at the end. A
+// prefix_rule compares whole words of one plain command; what it allows runs outside the sandbox.
 //
 // Sources: https://developers.openai.com/codex/hooks, …/rules, …/config-reference,
 // codex-rs/hooks/src/engine/discovery.rs; of a linked worktree the hooks are read in the main one,

@@ -12,13 +12,11 @@ import (
 	"strings"
 )
 
-// edit is what is to be done to one file.
 type edit struct {
 	path  string
 	apply func(*file) error // to f.after: puts in what is ours, or takes it out
 }
 
-// file is a configuration file while it is edited.
 type file struct {
 	path      string      // as a person names it
 	real      string      // without links
@@ -50,20 +48,7 @@ func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 // leaves it.
 func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, err error) {
 	f = &file{path: path, isRemoval: r.isRemoval}
-	if f.real, err = realPath(path); err == nil {
-		err = checkUntracked(f.path, f.real)
-	}
-	if err == nil {
-		f.before, f.info, err = readFile(f.real)
-	}
-	for _, e := range earlier {
-		if e.real == f.real {
-			f.before = e.after
-			if e.remove {
-				f.before, f.info = nil, nil
-			}
-		}
-	}
+	err = f.read(earlier)
 	f.after = f.before
 	if p.State != "" {
 		f.recordPath = filepath.Join(p.State, "install", strings.ReplaceAll(r.label(), " --", "-")+"."+hash([]byte(f.real))[:16]+".json")
@@ -73,6 +58,24 @@ func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, 
 		}
 	}
 	return f, err
+}
+
+func (f *file) read(earlier []*file) (err error) {
+	if f.real, err = realPath(f.path); err != nil {
+		return err
+	}
+	if err = checkUntracked(f.path, f.real); err != nil {
+		return err
+	}
+	f.before, f.info, err = readFile(f.real)
+	for _, e := range earlier {
+		if e.real == f.real && e.remove {
+			f.before, f.info = nil, nil
+		} else if e.real == f.real {
+			f.before = e.after
+		}
+	}
+	return err
 }
 
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
@@ -123,8 +126,7 @@ func (f *file) uninstall(e edit) error {
 	return nil
 }
 
-// save writes the file, if it is still what was read, or removes it. Its record comes before it and goes
-// after it.
+// save writes the file, if it is still what was read, or removes it. Its record comes before it and goes after it.
 func (f *file) save() error {
 	now, info, err := readFile(f.real)
 	if err != nil {
@@ -232,7 +234,6 @@ func cutBlock(text, comment, tool string) (before, after string, found bool) {
 	return before, after, true
 }
 
-// blockEdit is an edit that adds lines of ours.
 func blockEdit(path, comment, tool, body, added, removed string) edit {
 	return edit{path, func(f *file) error { f.replaceBlock(comment, tool, body, added, removed); return nil }}
 }

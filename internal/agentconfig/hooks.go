@@ -15,8 +15,7 @@ import (
 )
 
 // hookSet are the hooks of a tool that keeps them as Claude Code does, three levels deep:
-// {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}. Without a matcher a group is for
-// everything.
+// {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}. Without a matcher a group is for everything.
 type hookSet struct {
 	tool    string
 	command string
@@ -24,14 +23,12 @@ type hookSet struct {
 	events  []string
 }
 
-// ownHook is such a hook.
 type ownHook struct {
 	event string // the place of its event's list
 	place string // its own
 	text  string
 }
 
-// own are the hooks of ours in a document.
 func (h hookSet) own(e *jsonEdit) (own []ownHook) {
 	hooks := e.root.Find("/hooks")
 	if hooks == nil || hooks.Value.Kind() != '{' {
@@ -112,7 +109,6 @@ func (h hookSet) uninstall(e *jsonEdit) {
 // changes, and programs that are started from a desktop have another PATH.
 func (p *Installer) program() string { return filepath.ToSlash(cmp.Or(p.onPath(), p.Self)) }
 
-// command is what a tool's hooks run, as words.
 func (p *Installer) command(tool, agent string) []string {
 	words := []string{p.program(), "hook", tool}
 	if agent != "" {

@@ -10,11 +10,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind one is the end
-// of a list.
+// Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind one is the end of a list.
 
-// parseJSON reads a document whose root is an object in which no key stands twice. A blank one counts
-// as {}.
+// parseJSON reads a document whose root is an object in which no key stands twice. A blank one counts as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
@@ -62,12 +60,10 @@ func elements(v *hujson.Value) []hujson.Value {
 	return nil
 }
 
-// indexOf is where a list has a string, -1 where it has not.
 func indexOf(list *hujson.Value, s string) int {
 	return slices.IndexFunc(elements(list), func(one hujson.Value) bool { return str(&one) == s })
 }
 
-// minimal is a value without white space and comments.
 func minimal(v hujson.Value) string {
 	v = v.Clone()
 	v.Minimize()
@@ -152,7 +148,6 @@ func perVerb[T any](f func(verb string) T) (all []T) {
 	return all
 }
 
-// withRoot adds the root to what sandboxed commands may write.
 func (p *Installer) withRoot(all settings, place string) settings {
 	if p.Root == "" {
 		return all
@@ -160,20 +155,17 @@ func (p *Installer) withRoot(all settings, place string) settings {
 	return append(all, setting{place, p.Root, "writable in the sandbox: " + p.Root})
 }
 
-// jsonEdit is a JSON file while it is edited.
 type jsonEdit struct {
 	*file
 	root     *hujson.Value
 	original *hujson.Value // what the file was before us; nil: not known
 }
 
-// jsonPart is what a JSON file is to have of ours.
 type jsonPart interface {
 	install(*jsonEdit) error
 	uninstall(*jsonEdit)
 }
 
-// jsonFile is an edit of a JSON file.
 func jsonFile(path string, parts ...jsonPart) edit {
 	return edit{path, func(f *file) error {
 		root, err := parseJSON(f.after)
@@ -198,7 +190,6 @@ func jsonFile(path string, parts ...jsonPart) edit {
 	}}
 }
 
-// settings are strings that a file is to have.
 type settings []setting
 
 func (all settings) install(e *jsonEdit) error {
@@ -266,8 +257,7 @@ func (e *jsonEdit) takeOut(place string) {
 	e.prune(outer)
 }
 
-// prune takes out a list or object that is empty now and was not there before us. Where that is not
-// known it stays.
+// prune takes out a list or object that is empty now and was not there before us. Where that is not known it stays.
 func (e *jsonEdit) prune(place string) {
 	v := e.root.Find(place)
 	if place == "" || v == nil || e.original == nil || e.originally(place) != nil || !isEmpty(v) {

@@ -57,7 +57,6 @@ func (p *Installer) serverPlan(r Request, local string) *plan {
 	return pl
 }
 
-// server is an entry of a JSON file.
 type server struct{ place, entry, said string }
 
 func (s server) install(e *jsonEdit) error {

@@ -12,11 +12,10 @@ import (
 //go:embed opencode.js
 var opencodePlugin string
 
-// opencode is the plan for OpenCode (1.18): a plugin of our own. Rules of several files are put
-// together, and {"bash":{…}} in one takes the place of "bash":"ask" in another, and would let
-// everything through: so they are the user's to write. The last pattern that matches decides; "atm *>*"
-// asks about redirections. A plugin can tell a model nothing but in the system prompt: mail is not
-// handed over here.
+// opencode is the plan for OpenCode (1.18): a plugin of our own. Rules of several files are put together, and
+// {"bash":{…}} in one takes the place of "bash":"ask" in another, and would let everything through: so they are the
+// user's to write. The last pattern that matches decides; "atm *>*" asks about redirections. A plugin can tell a model
+// nothing but in the system prompt: mail is not handed over here.
 //
 // Sources: https://opencode.ai/docs/config, …/plugins, …/permissions; tried with 1.18.33.
 func (p *Installer) opencode(r Request, local string) *plan {

@@ -9,7 +9,6 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// tomlKey is a key that a table is to have.
 type tomlKey struct {
 	table, key string
 	want       string // the string that the value is, or that is in the list
@@ -53,7 +52,6 @@ func parseTOML(text string) (doc map[string]any, err error) {
 	return doc, err
 }
 
-// isIn reports whether a document says it already.
 func (k tomlKey) isIn(doc map[string]any) bool {
 	for _, name := range strings.Split(k.table, ".") {
 		doc, _ = doc[name].(map[string]any)

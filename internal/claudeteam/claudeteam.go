@@ -189,7 +189,6 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 	return errs
 }
 
-// memberRecord is a member in config.json.
 type memberRecord struct {
 	Name      string  `json:"name"`
 	AgentType string  `json:"agentType"`

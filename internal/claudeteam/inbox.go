@@ -44,16 +44,24 @@ func decodeInbox(data []byte) (list []entry, err error) {
 		}
 	}
 	for _, raw := range raws {
-		e := entry{Type: "message"}
-		if e.bad = wire.Unmarshal(raw, &e); e.bad == nil && (e.From == "" || e.Text == "" || e.Timestamp == "") {
-			e.bad = errors.New("from, text or timestamp is missing")
-		} else if e.bad == nil && e.Type != "message" {
-			e.bad = fmt.Errorf("its type is %q", e.Type)
-		}
-		e.raw = raw // now: a null has made it all empty
-		list = append(list, e)
+		list = append(list, decodeEntry(raw))
 	}
 	return list, err
+}
+
+func decodeEntry(raw json.RawMessage) entry {
+	e := entry{Type: "message"}
+	err := wire.Unmarshal(raw, &e)
+	e.raw = raw // now: a null has made it all empty
+	switch {
+	case err != nil:
+		e.bad = err
+	case e.From == "" || e.Text == "" || e.Timestamp == "":
+		e.bad = errors.New("from, text or timestamp is missing")
+	case e.Type != "message":
+		e.bad = fmt.Errorf("its type is %q", e.Type)
+	}
+	return e
 }
 
 // encodeInbox writes entries as Claude Code does. Each keeps its fields as they were written.
@@ -71,16 +79,15 @@ func indented(raw []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// milliseconds is a time as JavaScript writes it.
 const milliseconds = "2006-01-02T15:04:05.000Z"
 
 // at is when the entry was written; the beginning of 1970 where that is not said.
 func (e *entry) at() time.Time {
 	t, err := time.Parse(time.RFC3339Nano, e.Timestamp)
-	if t = t.UTC(); err != nil || t.Year() < 1970 || t.Year() > 9999 {
+	if year := t.UTC().Year(); err != nil || year < 1970 || year > 9999 {
 		return time.UnixMilli(0).UTC()
 	}
-	return t
+	return t.UTC()
 }
 
 // idOf is the id of an entry as a message in a mailbox: the same entry always has the same.
@@ -102,22 +109,24 @@ func control(text string) (o wire.Object) {
 // staleAfter is how old the lock of a process that was killed is when others break it. Tests shorten it.
 var staleAfter = 10 * time.Second
 
-// lock takes the lock of a file as proper-lockfile does: a directory, which its owner knows again by its time.
-// It is held for one rewrite and not refreshed: after half of staleAfter nothing is written any more. The error of
-// a wait that is over is a *lockfile.HeldError.
-func lock(ctx context.Context, file string, timeout time.Duration) (isHeld func(time.Duration) bool, err error) {
+// A fileLock is one as proper-lockfile takes it: a directory, which its owner knows again by its time. It is held for
+// one rewrite and not refreshed: after half of staleAfter nothing is written any more.
+type fileLock struct {
+	path string
+	made time.Time
+}
+
+// lock waits for the lock of a file. The error of a wait that is over is a *lockfile.HeldError.
+func lock(ctx context.Context, file string, timeout time.Duration) (*fileLock, error) {
 	path := file + ".lock"
 	for end := time.Now().Add(timeout); ; {
-		made := os.Mkdir(path, 0o755)
+		mkdirErr := os.Mkdir(path, 0o755)
 		info, err := os.Lstat(path)
 		switch {
-		case made == nil && err == nil:
-			return func(limit time.Duration) bool {
-				now, err := os.Lstat(path)
-				return err == nil && now.ModTime().Equal(info.ModTime()) && time.Since(now.ModTime()) < limit
-			}, nil
-		case made != nil && !errors.Is(made, fs.ErrExist):
-			return nil, made
+		case mkdirErr == nil && err == nil:
+			return &fileLock{path, info.ModTime()}, nil
+		case mkdirErr != nil && !errors.Is(mkdirErr, fs.ErrExist):
+			return nil, mkdirErr
 		case err == nil && !info.IsDir():
 			return nil, fmt.Errorf("%s is a file, where Claude Code makes a directory: remove it", path)
 		case err == nil && time.Since(info.ModTime()) > staleAfter:
@@ -135,7 +144,18 @@ func lock(ctx context.Context, file string, timeout time.Duration) (isHeld func(
 	}
 }
 
-// joined is errors.Join in one line.
+// isHeld reports whether it is still ours, and younger than that.
+func (l *fileLock) isHeld(age time.Duration) bool {
+	now, err := os.Lstat(l.path)
+	return err == nil && now.ModTime().Equal(l.made) && time.Since(l.made) < age
+}
+
+func (l *fileLock) release() {
+	if l.isHeld(staleAfter) {
+		os.Remove(l.path)
+	}
+}
+
 func joined(errs ...error) (all error) {
 	for _, err := range errs {
 		if all != nil && err != nil {
@@ -149,15 +169,11 @@ func joined(errs ...error) (all error) {
 // rewrite replaces a file of theirs under its lock by what change makes of it, durably; nil: it is left.
 func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
 	file, dir := s.root.Join(name), path.Dir(name)
-	isHeld, err := lock(ctx, file, s.Team.LockTimeout)
+	held, err := lock(ctx, file, s.Team.LockTimeout)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if isHeld(staleAfter) {
-			os.Remove(file + ".lock")
-		}
-	}()
+	defer held.release()
 	old, err := s.root.ReadFile(name, maxFile)
 	if err != nil {
 		return err
@@ -172,7 +188,7 @@ func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte)
 	}
 	defer s.root.Remove(temp)
 	// Some of their writers take no lock; and while this process was stopped, another may have broken it.
-	if now, err := s.root.ReadFile(name, maxFile); err != nil || !bytes.Equal(old, now) || !isHeld(staleAfter/2) {
+	if now, err := s.root.ReadFile(name, maxFile); err != nil || !bytes.Equal(old, now) || !held.isHeld(staleAfter/2) {
 		return cmp.Or(err, fmt.Errorf("%s was changed by others meanwhile, and is left for the next time", file))
 	}
 	return cmp.Or(os.Rename(s.root.Join(temp), file), s.root.Sync(dir))

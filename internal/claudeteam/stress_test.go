@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // claude does what Claude Code does with an inbox: it takes the lock, reads, changes, and renames.
 func claude(t *testing.T, file string, change func([]map[string]any) []map[string]any) {
 	for {
-		isHeld, err := lock(context.Background(), file, time.Minute)
+		held, err := lock(context.Background(), file, time.Minute)
 		must(t, err)
 		data, err := os.ReadFile(file)
 		must(t, err)
@@ -48,7 +48,7 @@ func claude(t *testing.T, file string, change func([]map[string]any) []map[strin
 		must(t, err)
 		temp := file + ".tmp." + fmt.Sprint(rand.Uint32())
 		must(t, os.WriteFile(temp, data, 0o644))
-		done := isHeld(staleAfter)
+		done := held.isHeld(staleAfter)
 		if done {
 			must(t, os.Rename(temp, file))
 			must(t, os.Remove(file+".lock"))

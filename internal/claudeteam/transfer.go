@@ -44,17 +44,19 @@ func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
 	err = joined(err, err2)
 	stored := map[wire.ID]bool{}
 	for i, e := range list {
-		kind := control(e.Text).Text("type")
-		switch {
-		case e.bad == nil && (e.Read || !isOurs && kind != idle):
-			continue // some programs keep what they have read
-		case e.bad == nil && kind == idle:
-			e.bad = s.noteIdle(ctx, &e)
-		case e.bad == nil:
-			e.bad = s.store(ctx, m, &e, kind)
+		kind, failed := control(e.Text).Text("type"), e.bad
+		if failed == nil {
+			if e.Read || !isOurs && kind != idle {
+				continue // some programs keep what they have read
+			}
+			if kind == idle {
+				failed = s.noteIdle(ctx, &e)
+			} else {
+				failed = s.store(ctx, m, &e, kind)
+			}
 		}
-		if e.bad != nil {
-			err = joined(err, fmt.Errorf("entry %d is left there: %w", i+1, e.bad))
+		if failed != nil {
+			err = joined(err, fmt.Errorf("entry %d is left there: %w", i+1, failed))
 			continue
 		}
 		stored[s.idOf(&e, m.box)] = true

@@ -50,8 +50,7 @@ func Run(version string, words []string) int {
 	return command.Report(c, err, c.Command.Name == "hook" && !line.Help)
 }
 
-// newContext is what an error or a completion needs to know of a line: the verb and the
-// flags of the app.
+// newContext is what an error or a completion needs to know of a line: the verb and the flags of the app.
 func newContext(app *cli.App, line *command.Line) *cli.Context {
 	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
@@ -69,7 +68,6 @@ func newContext(app *cli.App, line *command.Line) *cli.Context {
 	return c
 }
 
-// newApp is the app with all its verbs.
 func newApp(version string) *cli.App {
 	app := &cli.App{
 		Name: "atm", HelpName: "atm", Version: version,

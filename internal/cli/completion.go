@@ -69,8 +69,7 @@ func complete(app *cli.App, words []string) {
 	offer(c, strings.Join(kinds, "|"))
 }
 
-// offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of
-// what I have not finished.
+// offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of what I have not finished.
 func offer(c *cli.Context, kinds string) {
 	s, err := command.OpenMeIfSaid(c)
 	if err != nil {

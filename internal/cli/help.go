@@ -86,7 +86,6 @@ func flagLines(c *cli.Command) string {
 	return text
 }
 
-// verbLines are a line for every verb, and for its subs.
 func verbLines(verbs []*cli.Command) (text string) {
 	for _, c := range verbs {
 		text += fmt.Sprintf("%-32s %s\n%s", strings.TrimSpace(c.HelpName+" "+c.ArgsUsage), c.Usage, verbLines(c.VisibleCommands()))

@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// overview is what home shows, as JSON.
 type overview struct {
 	Root    string            `json:"root"`
 	Team    wire.Name         `json:"team"`
@@ -27,7 +26,6 @@ type overview struct {
 	Members []teams.Member    `json:"members"`
 }
 
-// most is how many things of a kind are listed.
 const most = 3
 
 // home is what `atm` alone shows: what is up, in at most fifteen lines.
@@ -51,24 +49,8 @@ func home(c *cli.Context) error {
 		fmt.Fprintf(&b, "nobody yet, %s\n\n%s\n%s; atm help shows the commands\n", where, unsaid.Message, unsaid.Hint)
 	} else {
 		fmt.Fprintf(&b, "%s, %s\n\n", s.Me.Agent(), where)
-		unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most})
-		if err != nil {
+		if err := o.addMail(c, s, &b); err != nil {
 			return err
-		}
-		owed, _ := s.Me.OwedIDs()
-		o.Agent, o.Unread, o.Owed = s.Me.Agent(), len(unread.Items)+unread.More, len(owed)
-		var mail []string
-		for _, it := range unread.Items {
-			r := s.Renderer()
-			mail = append(mail, fmt.Sprintf("%s %s %q", r.Who(it.From), letter.Sent(r.Now, it.Message), letter.Clip(letter.Escape(it.Title()), 40)))
-		}
-		if o.Unread > 0 {
-			fmt.Fprintf(&b, "%d unread: atm read   %s\n", o.Unread, strings.Join(mail, ", "))
-		} else {
-			b.WriteString("no new messages; atm help shows the commands\n")
-		}
-		if o.Owed > 0 {
-			fmt.Fprintf(&b, "%d await your ack: atm ls --owed\n", o.Owed)
 		}
 	}
 	questions, _ := s.Team.Waiting(c.Context) // what cannot be read hides nothing else
@@ -85,4 +67,28 @@ func home(c *cli.Context) error {
 	}
 	lines := command.FirstLines(command.Team(o.Members, command.Width()), 13-strings.Count(b.String(), "\n"))
 	return command.PrintAs(c, o, b.String()+"\n"+strings.Join(lines, "\n"))
+}
+
+// addMail adds what I have not read, and what I owe an ack.
+func (o *overview) addMail(c *cli.Context, s *command.Scope, b *strings.Builder) error {
+	unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most})
+	if err != nil {
+		return err
+	}
+	owed, _ := s.Me.OwedIDs()
+	o.Agent, o.Unread, o.Owed = s.Me.Agent(), len(unread.Items)+unread.More, len(owed)
+	var mail []string
+	for _, it := range unread.Items {
+		r := s.Renderer()
+		mail = append(mail, fmt.Sprintf("%s %s %q", r.Who(it.From), letter.Sent(r.Now, it.Message), letter.Clip(letter.Escape(it.Title()), 40)))
+	}
+	if o.Unread > 0 {
+		fmt.Fprintf(b, "%d unread: atm read   %s\n", o.Unread, strings.Join(mail, ", "))
+	} else {
+		b.WriteString("no new messages; atm help shows the commands\n")
+	}
+	if o.Owed > 0 {
+		fmt.Fprintf(b, "%d await your ack: atm ls --owed\n", o.Owed)
+	}
+	return nil
 }

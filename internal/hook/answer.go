@@ -20,7 +20,6 @@ const (
 	onStderr           // the same, on stderr with exit code 2
 )
 
-// write is the text of a handover: a line of ours, the letters, what is left.
 func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	if c.text.Len() > 0 {
 		c.text.WriteByte('\n')
@@ -57,8 +56,7 @@ func ours(prompt string) bool {
 	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
 }
 
-// answer says what there is to say: in one write, since half an answer is worse than none. exit is the
-// process's code.
+// answer says what there is to say: in one write, since half an answer is worse than none. exit is the process's code.
 func (c *call) answer() (exit int, err error) {
 	var document struct {
 		Decision string `json:"decision,omitempty"`

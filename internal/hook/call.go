@@ -85,9 +85,8 @@ func (c *call) lastTurn() *reducer.Turn {
 
 func (c *call) isBlocked() bool { return c.lastTurn().Activity == reducer.Confirming }
 
-// event is an event of this call, with pairs of a field and its text, but for empty ones. key is what
-// it is known by beside session and kind; "" where the tool gives nothing: then the same text at the
-// same moment is the same.
+// event is an event of this call, with pairs of a field and its text, but for empty ones. key is what it is known by
+// beside session and kind; "" where the tool gives nothing: then the same text at the same moment is the same.
 func (c *call) event(kind, key string, pairs ...string) wire.Event {
 	id := c.hash(c.Session, kind, key)
 	if key == "" && c.dated {
@@ -112,10 +111,8 @@ func (c *call) event(kind, key string, pairs ...string) wire.Event {
 
 func (c *call) add(e wire.Event) { c.events = append(c.events, e) }
 
-// tell adds an event.
 func (c *call) tell(kind, key string, pairs ...string) { c.add(c.event(kind, key, pairs...)) }
 
-// begin is a prompt of the user's.
 func (c *call) begin(prompt string) {
 	c.cutShort(c.turn)
 	c.tell(wire.TurnStarted, c.turn, "prompt", wire.Clip(prompt, maxPrompt))
@@ -149,8 +146,7 @@ func (c *call) idle(turn string) wire.Event {
 	return e
 }
 
-// endOf is what the end of a turn is known by: the turn, and where it went on after one, the how
-// many-th end it is.
+// endOf is what the end of a turn is known by: the turn, and where it went on after one, the how many-th end it is.
 func (c *call) endOf(turn string) string {
 	if t := c.lastTurn(); turn != "" && t.ID == turn && t.Reopened > 0 {
 		return turn + " " + strconv.Itoa(t.Reopened)
@@ -167,8 +163,7 @@ func (c *call) toolEnds(tool, id, wrong string) {
 	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", wire.Clip(id, maxID), "error", wrong)
 }
 
-// asks is a permission dialog. The same again at once is another dialog if a tool was called in
-// between.
+// asks is a permission dialog. The same again at once is another dialog if a tool was called in between.
 func (c *call) asks(tool, prompt, detail string) {
 	key := ""
 	if calls := c.lastTurn().StartedCalls; len(calls) > 0 && !c.dated {
@@ -177,7 +172,6 @@ func (c *call) asks(tool, prompt, detail string) {
 	c.tell("confirm_required", key, "tool", tool, "prompt", prompt, "detail", detail)
 }
 
-// does is a change of what the program does.
 func (c *call) does(activity, detail string) {
 	c.tell("state_change", "", "new", activity, "detail", detail)
 }

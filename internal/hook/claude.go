@@ -141,9 +141,8 @@ func (c *call) notification() {
 	}
 }
 
-// subagent is a call from inside a sub-agent, or about one. It says nothing of the turn, except that a
-// permission dialog blocks the agent, and that a tool which has run, or may not, waits for no
-// permission any more.
+// subagent is a call from inside a sub-agent, or about one. It says nothing of the turn, except that a permission
+// dialog blocks the agent, and that a tool which has run, or may not, waits for no permission any more.
 func (c *call) subagent() {
 	in := c.in
 	who := strings.TrimSpace("subagent " + in.Text("agent_type"))

@@ -1,8 +1,7 @@
 package hook
 
-// codex understands the hooks of Codex (0.169), which are made like those of Claude Code: every event
-// of a turn bears its turn_id, and there is one for an interrupt. A session is a thread. Failures are
-// not said.
+// codex understands the hooks of Codex (0.169), which are made like those of Claude Code: every event of a turn bears
+// its turn_id, and there is one for an interrupt. A session is a thread. Failures are not said.
 func (c *call) codex() {
 	in := c.in
 	c.answersAlways = true // nothing at all is taken for a mistake by some versions

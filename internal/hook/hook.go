@@ -36,8 +36,7 @@ import (
 // Tool is a program whose hooks are understood.
 type Tool string
 
-// CodexNotify is what Codex calls at the end of a turn, with its JSON as an argument, where it has no
-// hooks.
+// CodexNotify is what Codex calls at the end of a turn, with its JSON as an argument, where it has no hooks.
 const (
 	Claude      Tool = "claude"
 	Codex       Tool = "codex"
@@ -46,7 +45,6 @@ const (
 	OpenCode    Tool = "opencode"
 )
 
-// tools say of a call's input what it means.
 var tools = map[Tool]func(*call){
 	Claude: (*call).claude, Codex: (*call).codex, CodexNotify: (*call).codexNotify, Gemini: (*call).gemini, OpenCode: (*call).opencode,
 }
@@ -85,7 +83,6 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 	return c.carryOut(ctx)
 }
 
-// understand makes of what a tool sent what it means.
 func understand(tool Tool, in []byte, o Options) (*call, error) {
 	if _, err := ParseTool(string(tool)); err != nil {
 		return nil, err
@@ -100,47 +97,47 @@ func understand(tool Tool, in []byte, o Options) (*call, error) {
 
 // carryOut does what a call means: events, mail, answer.
 func (c *call) carryOut(ctx context.Context) (exit int, err error) {
-	box := c.o.Box
-	h := &mailbox.Handover{}
-	var wrong []error
 	if c.primes && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())
 	}
+	h := &mailbox.Handover{}
 	if c.Shows || c.Begins || c.Ends || c.replyAs != none {
-		l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true, Runs: c.o.Runs}
-		c.Session, c.Want = cmp.Or(c.Session, "unnamed"), c.replyAs != none
-		if c.Begins { // a runner types it; with this answer it would wait for the first prompt
-			running, _ := box.Store().Running(box.Agent())
-			c.Want = c.Want && !running
-		}
-		h, err = box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass})
-		wrong = append(wrong, err)
-		if len(h.Items) > 0 {
-			c.write(h, l)
-		}
+		h, err = c.handOver(ctx)
 	}
-	blocks := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)
+	log := c.o.Box.Log()
+	keepsGoing := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)
 	events := append(c.inTurn(h.Received), c.events...)
-	if !blocks {
+	if !keepsGoing {
 		events = append(events, c.ending...)
 	}
-	wrong = append(wrong, box.Log().Append(ctx, events...))
-
-	if err = errors.Join(wrong...); err == nil {
+	if err = errors.Join(err, log.Append(ctx, events...)); err == nil {
 		exit, err = c.answer()
-		wrong = append(wrong, err)
 	}
 	if err != nil {
-		wrong = append(wrong, h.NotSent(ctx))
-		if blocks && !h.Repeated {
-			wrong = append(wrong, box.Log().Append(ctx, c.ending...))
+		wrong := []error{err, h.NotSent(ctx)}
+		if keepsGoing && !h.Repeated { // it does not, as nothing was answered
+			wrong = append(wrong, log.Append(ctx, c.ending...))
 		}
 		return 0, errors.Join(wrong...)
 	}
 	announced, err := h.Sent(ctx)
-	wrong = append(wrong, err)
-	wrong = append(wrong, box.Log().Append(ctx, c.inTurn(announced)...))
-	return exit, errors.Join(wrong...)
+	return exit, errors.Join(err, log.Append(ctx, c.inTurn(announced)...))
+}
+
+// handOver chooses the mail that goes out with the answer, and writes it down.
+func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
+	box := c.o.Box
+	c.Session, c.Want = cmp.Or(c.Session, "unnamed"), c.replyAs != none
+	if c.Begins { // a runner types it; with this answer it would wait for the first prompt
+		running, _ := box.Store().Running(box.Agent())
+		c.Want = c.Want && !running
+	}
+	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true, Runs: c.o.Runs}
+	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass})
+	if len(h.Items) > 0 {
+		c.write(h, l)
+	}
+	return h, err
 }
 
 // inTurn puts events into the call's turn.

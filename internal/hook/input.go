@@ -12,9 +12,8 @@ import (
 // MaxInput is the most that is read of what a tool writes.
 const MaxInput = 16 << 20
 
-// ReadInput reads what a tool wrote to the hook's stdin, to the end. It gives up after a while: a tool
-// that waits for us in turn must not wait for ever. The goroutine that reads ends with the input, else
-// with the process.
+// ReadInput reads what a tool wrote to the hook's stdin, to the end. It gives up after a while: a tool that waits for
+// us in turn must not wait for ever. The goroutine that reads ends with the input, else with the process.
 func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	var data []byte
 	done := make(chan error, 1)

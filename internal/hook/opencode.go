@@ -13,12 +13,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// opencode understands the bus events of OpenCode (1.18) as a plugin passes them on:
-// {"type","properties"}. They say states only. A turn is its session's with a counter; it begins when a
-// session that was idle is busy.
+// opencode understands the bus events of OpenCode (1.18) as a plugin passes them on: {"type","properties"}. They say
+// states only. A turn is its session's with a counter; it begins when a session that was idle is busy.
 //
-// A session with a parent is a sub-agent. Only its creation says so, and it is remembered in the
-// agent's run directory.
+// A session with a parent is a sub-agent. Only its creation says so, and it is remembered in the agent's run directory.
 func (c *call) opencode() {
 	in := c.in
 	p := &busProperties{}
@@ -106,7 +104,6 @@ type busProperties struct {
 	Questions []struct{ Question string }
 }
 
-// prompt is what a permission is asked for.
 func (p *busProperties) prompt() string {
 	return cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
 }
@@ -116,7 +113,6 @@ const retrying = "API retry"
 
 func isRetrying(t *reducer.Turn) bool { return strings.HasPrefix(t.Detail, retrying) }
 
-// status is what a session says it does.
 func (c *call) status(p *busProperties) {
 	switch p.Status.Type {
 	case "busy":

@@ -17,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 )
 
-// An answer is what a verb has printed.
 type answer struct {
 	text      string
 	documents []json.RawMessage

@@ -22,7 +22,6 @@ func (s *server) addResources() {
 	s.addResource(teamURI, "team", "Who is here, and who is busy, idle, blocked or off.", "team")
 }
 
-// addResource adds a resource that is what a verb prints for people.
 func (s *server) addResource(uri, name, description string, args ...string) {
 	resource := &sdk.Resource{URI: uri, Name: name, Description: description, MIMEType: "text/plain"}
 	s.AddResource(resource, func(ctx context.Context, _ *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
@@ -34,8 +33,7 @@ func (s *server) addResource(uri, name, description string, args ...string) {
 	})
 }
 
-// subscribe begins to watch the team, if nobody has asked for it before. The SDK knows who wants to hear of
-// what.
+// subscribe begins to watch the team, if nobody has asked for it before. The SDK knows who wants to hear of what.
 func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if req.Params.URI != inboxURI && req.Params.URI != teamURI {
 		return sdk.ResourceNotFoundError(req.Params.URI)

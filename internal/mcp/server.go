@@ -44,7 +44,6 @@ func Main(version string, args []string) int {
 	})
 }
 
-// A server is one client's.
 type server struct {
 	*sdk.Server
 	c       *cli.Context
@@ -89,10 +88,9 @@ func serve(ctx context.Context, c *cli.Context, program string) error {
 	return err
 }
 
-// passMessages passes the lines of a client on that are messages; the SDK would end at any other, and today's
-// protocol has no lists of them. Once the client has said something, such a line is answered with an error. (A
-// first one is no client's.) The end comes when what was asked before is answered, which the SDK would drop: a
-// client may be a file.
+// passMessages passes the lines of a client on that are messages; the SDK would end at any other, and today's protocol
+// has no lists of them. Once the client has said something, such a line is answered with an error. (A first one is no
+// client's.) The end comes when what was asked before is answered, which the SDK would drop: a client may be a file.
 func (s *server) passMessages(to *io.PipeWriter, hangUp func()) {
 	lines, hasBegun := bufio.NewReader(os.Stdin), false
 	for {
@@ -124,7 +122,6 @@ func (s *server) passMessages(to *io.PipeWriter, hangUp func()) {
 
 const refusal = `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}` + "\n"
 
-// isAsked reports whether there is a call without an answer.
 func (s *server) isAsked() (isSo bool) {
 	s.calls.Range(func(_, _ any) bool { isSo = true; return false })
 	return isSo

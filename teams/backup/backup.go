@@ -1,9 +1,7 @@
-// Package backup writes a whole root into one tar, while others send, and brings back
-// what such a file holds.
+// Package backup writes a whole root into one tar, while others send, and brings back what such a file holds.
 //
-// Locks and tmp are not in it, nor what tells how an agent is run. Messages are
-// listed under their mailbox's lock and saved one by one; what is saved last is the
-// attachments: they are there before any message that names them.
+// Locks and tmp are not in it, nor what tells how an agent is run. Messages are listed under their mailbox's lock and
+// saved one by one; what is saved last is the attachments: they are there before any message that names them.
 package backup
 
 import (
@@ -37,7 +35,7 @@ var (
 	files = pattern(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|` +
 		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|(inbox|sent|events)/.+))$`)
 	dirs     = pattern(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
-	messages = pattern(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
+	messages = pattern(`^inbox/(new|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
 )
 
 // pattern is compiled at its first use: no other command is to pay for it.
@@ -126,8 +124,7 @@ func (w *writer) addDir(name string) {
 	w.header(tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now()})
 }
 
-// mailboxes saves the messages of a team that are not saved yet, and what else lies in
-// the mailboxes.
+// mailboxes saves the messages of a team that are not saved yet, and what else lies in the mailboxes.
 func (w *writer) mailboxes(t *teams.Team, others ...string) {
 	boxes, err := t.Boxes()
 	w.misses(string(t.Name), err)
@@ -170,8 +167,7 @@ func (w *writer) messages(box *mailbox.Box) {
 	}
 }
 
-// tree saves what lies at a path and belongs into a backup. What vanishes meanwhile has
-// moved on.
+// tree saves what lies at a path and belongs into a backup. What vanishes meanwhile has moved on.
 func (w *writer) tree(t *teams.Team, name string) {
 	info, err := t.Dir().Lstat(name)
 	if w.err != nil || errors.Is(err, fs.ErrNotExist) || w.misses(name, err) {

@@ -75,10 +75,9 @@ func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 	return isRaised, err
 }
 
-// Restore brings back what a backup holds. A message whose id is there already stays as
-// it is; an event log is restored only where there is none; any other file only where
-// it is missing. What no backup holds is refused: whatever the file says, nothing else
-// is written.
+// Restore brings back what a backup holds. A message whose id is there already stays as it is; an event log is restored
+// only where there is none; any other file only where it is missing. What no backup holds is refused: whatever the file
+// says, nothing else is written.
 func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, error) {
 	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
 	isRaised, err := checkFormat(r.tar)
@@ -157,8 +156,7 @@ func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
 	return r.file(t, string(box.Agent())+"/"+below, r.tar)
 }
 
-// message restores a message, or what was to be one to bad. The first generation had
-// messages aside, which are unread.
+// message restores a message, or what was to be one to bad.
 func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) error {
 	data, err := io.ReadAll(io.LimitReader(r.tar, wire.MaxFile+1))
 	if err != nil {
@@ -170,7 +168,7 @@ func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) erro
 	}
 	dir, _, _ = strings.Cut(dir, "/")
 	state := map[string]mailbox.State{
-		"new": mailbox.Unread, "aside": mailbox.Unread, "cur": mailbox.Owed, "done": mailbox.Done, "withdrawn": mailbox.Withdrawn,
+		"new": mailbox.Unread, "cur": mailbox.Owed, "done": mailbox.Done, "withdrawn": mailbox.Withdrawn,
 	}[dir]
 	put, err := box.Put(r.ctx, state, data)
 	if put {

@@ -13,7 +13,6 @@ import (
 // reservedEnv are the variables that `atm run` sets itself.
 var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN"}
 
-// checker collects what is wrong in a file.
 type checker struct {
 	lines      Lines
 	hasMailbox func(wire.Name) bool // nil: nobody has
@@ -113,14 +112,12 @@ func (k *checker) session(path string, s *Session) {
 	}
 }
 
-// word reports a value that is none of the known words.
 func (k *checker) word(path, value string, known ...string) {
 	if value != "" && !slices.Contains(known, value) {
 		k.add(path, "%s is %q, and can only be %s", lastKey(path), value, strings.Join(known, ", "))
 	}
 }
 
-// names reports names that no member has.
 func (k *checker) names(path string, names ...wire.Name) {
 	for _, n := range names {
 		name, host, _ := strings.Cut(string(n), "@")

@@ -1,10 +1,9 @@
 // Package config reads team.toml, the optional file in which people say how
 // their team's members are started and what they may do without asking.
 //
-// The file is strict: an unknown key or a value that makes no sense is a
-// mistake with a line. What could be understood in spite of mistakes is returned
-// as well: it may be shown, but it is not acted upon. The program never rewrites
-// the file.
+// The file is strict: an unknown key or a value that makes no sense is a mistake with a line. What could be understood
+// in spite of mistakes is returned as well: it may be shown, but it is not acted upon. The program never rewrites the
+// file.
 package config
 
 import (
@@ -19,8 +18,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// File is the name of the file in the team's directory; no more than MaxSize
-// bytes of it are read.
+// File is the name of the file in the team's directory; no more than MaxSize bytes of it are read.
 const (
 	File    = "team.toml"
 	MaxSize = 1 << 20
@@ -82,8 +80,7 @@ func Default() *Config {
 	return &Config{Members: map[wire.Name]Member{}, Session: Session{OutputCapture: "pipe", AllowHumanInput: true}}
 }
 
-// SessionOf is how the sessions of a member run: as its own section says, else
-// the team's.
+// SessionOf is how the sessions of a member run: as its own section says, else the team's.
 func (c *Config) SessionOf(name wire.Name) *Session {
 	if own := c.Members[name].Session; own != nil {
 		return own
@@ -111,8 +108,7 @@ func (s *Session) exitRules() (r session.Rules, err error) {
 	return r, err
 }
 
-// ResumeWords is resume_cmd as words with the id of a session filled in; nil when there
-// is none.
+// ResumeWords is resume_cmd as words with the id of a session filled in; nil when there is none.
 func (s *Session) ResumeWords(id wire.UUID) (words []string) {
 	words, _ = policy.SplitWords(s.ResumeCmd)
 	for i := range words {
@@ -138,8 +134,7 @@ func (c *Config) Policy(asker wire.Name) policy.Policy {
 	return p
 }
 
-// ParseSize reads a terminal's size in cells: columns x rows, each from 2 to
-// 1000.
+// ParseSize reads a terminal's size in cells: columns x rows, each from 2 to 1000.
 func ParseSize(s string) (cols, rows int, err error) {
 	fmt.Sscanf(s, "%dx%d", &cols, &rows)
 	if s != fmt.Sprintf("%dx%d", cols, rows) || min(cols, rows) < 2 || max(cols, rows) > 1000 {

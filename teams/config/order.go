@@ -35,10 +35,9 @@ func (c *Config) StartOrder(names []wire.Name) (out []wire.Name) {
 	return out
 }
 
-// Start calls start for each of the members, at the same time where it can, and
-// returns the errors by member. A member waits for those in its after that stand
-// before it in order (see StartOrder), and is not started when one of them failed.
-// Nobody waits for a member that comes later: it cannot hang, whatever team.toml says.
+// Start calls start for each of the members, at the same time where it can, and returns the errors by member. A member
+// waits for those in its after that stand before it in order (see StartOrder), and is not started when one of them
+// failed. Nobody waits for a member that comes later: it cannot hang, whatever team.toml says.
 func (c *Config) Start(ctx context.Context, order []wire.Name, start func(context.Context, wire.Name) error) map[wire.Name]error {
 	started := map[wire.Name]func() error{}
 	for _, n := range order {

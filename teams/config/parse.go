@@ -19,9 +19,8 @@ import (
 // byteOrderMark is what editors on Windows put before a text.
 var byteOrderMark = []byte("\ufeff")
 
-// Parse reads a team.toml and reports every mistake in it, by line. A member
-// that hasMailbox (nil: none has) the file may name without a section.
-// Of a file that is no TOML the first place that is none is reported alone.
+// Parse reads a team.toml and reports every mistake in it, by line. A member that hasMailbox (nil: none has) the file
+// may name without a section. Of a file that is no TOML the first place that is none is reported alone.
 func Parse(data []byte, hasMailbox func(wire.Name) bool) (*Config, []Mistake) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	k := checker{config: Default(), hasMailbox: hasMailbox, lines: FindLines(data)}
@@ -94,7 +93,6 @@ var words = map[reflect.Kind]string{
 	reflect.Slice: "a list", reflect.Map: "a table", reflect.Struct: "a date",
 }
 
-// wanted says what a key's value is to be.
 func wanted(t reflect.Type) string {
 	switch kind := t.Kind(); {
 	case kind == reflect.String:

@@ -13,16 +13,14 @@ import (
 type Sample struct {
 	Agents    []wire.Name
 	People    []wire.Name
-	Command   string // the program that the agents run
-	Worktrees bool   // members can have git worktrees here
+	Worktrees bool // members can have git worktrees here
 }
 
 //go:embed template.toml
 var templateText string
 
-// Text is a team.toml that starts these members and names every other key in a
-// comment. It has no mistakes as it stands, nor with the # before its keys taken
-// away.
+// Text is a team.toml that starts these members and names every other key in a comment. It has no mistakes as it
+// stands, nor with the # before its keys taken away.
 func (s Sample) Text() string {
 	data := struct {
 		Sample

@@ -31,7 +31,6 @@ type Check struct {
 // Wrong reports whether the finding is something to mend.
 func (c Check) Wrong() bool { return c.Severity == "warning" || c.Severity == "error" }
 
-// fileSystem is what the system tells of a file system.
 type fileSystem struct {
 	remote     string // its kind, if others than this kernel may change it
 	isReadOnly bool
@@ -40,7 +39,6 @@ type fileSystem struct {
 
 const lowDisk = 64 << 20 // bytes free below which the doctor warns
 
-// doctor collects the findings about a root.
 type doctor struct {
 	ctx    context.Context
 	root   *teams.Root
@@ -186,8 +184,7 @@ func (d *doctor) checkLocks(t *teams.Team) {
 	}
 }
 
-// checkConfig reports every mistake in team.toml, and what it and the team
-// disagree about.
+// checkConfig reports every mistake in team.toml, and what it and the team disagree about.
 func (d *doctor) checkConfig(t *teams.Team) {
 	c, err := t.Config()
 	mistakes := missingDirectories(t, c)

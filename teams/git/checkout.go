@@ -1,11 +1,9 @@
-// Package git knows as much about git repositories as a team needs: which
-// worktree a directory lies in, the repository's own exclude file, and members'
-// worktrees.
+// Package git knows as much about git repositories as a team needs: which worktree a directory lies in, the
+// repository's own exclude file, and members' worktrees.
 //
-// Finding out where a directory belongs reads git's files, described in
-// gitrepository-layout(5), and never runs git: git would obey the configuration
-// of a repository that nobody trusts yet. Worktrees are made by git itself, and
-// git alone decides what is in its way.
+// Finding out where a directory belongs reads git's files, described in gitrepository-layout(5), and never runs git:
+// git would obey the configuration of a repository that nobody trusts yet. Worktrees are made by git itself, and git
+// alone decides what is in its way.
 package git
 
 import (
@@ -16,8 +14,7 @@ import (
 	"strings"
 )
 
-// Checkout is a directory with a .git, and what that says. All paths are
-// absolute and without symbolic links.
+// Checkout is a directory with a .git, and what that says. All paths are absolute and without symbolic links.
 type Checkout struct {
 	Top    string // the directory with the .git
 	GitDir string // where this worktree's index is; "" if .git leads to none
@@ -43,9 +40,8 @@ func At(dir string) (c Checkout, ok bool) {
 		return c, true
 	}
 	c.Common = resolve(c.GitDir, path)
-	// The main worktree is where a .git is, or leads to, the common directory. A
-	// bare repository beside such a .git file counts as well: people keep their
-	// linked worktrees around it.
+	// The main worktree is where a .git is, or leads to, the common directory. A bare repository beside such a .git
+	// file counts as well: people keep their linked worktrees around it.
 	parent := filepath.Dir(c.Common)
 	if back, _ := gitDirAt(parent); back != "" && back == c.Common {
 		c.Main = parent
@@ -53,8 +49,7 @@ func At(dir string) (c Checkout, ok bool) {
 	return c, true
 }
 
-// Nearest returns the checkout that a directory lies in; the innermost, since a
-// repository can lie inside another one.
+// Nearest returns the checkout that a directory lies in; the innermost, since a repository can lie inside another one.
 func Nearest(dir string) (c Checkout, ok bool) {
 	for {
 		up := filepath.Dir(dir)
@@ -76,8 +71,7 @@ func (c Checkout) HasRepository() bool {
 	return true
 }
 
-// gitDirAt returns the directory that dir/.git is or names, "" if it is of no
-// use; ok is false when there is no .git.
+// gitDirAt returns the directory that dir/.git is or names, "" if it is of no use; ok is false when there is no .git.
 func gitDirAt(dir string) (gitDir string, ok bool) {
 	path := filepath.Join(dir, ".git")
 	info, err := os.Lstat(path)
@@ -95,8 +89,7 @@ func gitDirAt(dir string) (gitDir string, ok bool) {
 	return resolve(dir, named), true
 }
 
-// resolve returns the directory that a path in one of git's files means, seen
-// from base, and "" if there is none.
+// resolve returns the directory that a path in one of git's files means, seen from base, and "" if there is none.
 func resolve(base, path string) string {
 	path = filepath.FromSlash(path)
 	if !filepath.IsAbs(path) {

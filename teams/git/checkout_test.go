@@ -1,6 +1,7 @@
 package git
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,9 +153,15 @@ func TestAtHandMade(t *testing.T) {
 			}
 			// Nothing is written into what only looks like a repository.
 			must(t, os.MkdirAll(filepath.Join(top, "wt", ".atm"), 0o700))
-			if changed, file, err := Exclude(filepath.Join(top, "wt", ".atm")); changed || file != "" || err != nil {
-				t.Errorf("Exclude: %v, %q, %v", changed, file, err)
+			if err := Exclude(filepath.Join(top, "wt", ".atm")); err != nil {
+				t.Errorf("Exclude: %v", err)
 			}
+			filepath.WalkDir(top, func(path string, _ fs.DirEntry, _ error) error {
+				if filepath.Base(path) == "exclude" {
+					t.Errorf("Exclude wrote %s", path)
+				}
+				return nil
+			})
 		})
 	}
 }

@@ -10,44 +10,40 @@ import (
 	"strings"
 )
 
-// Exclude puts a directory into the exclude file of the repository that it lies
-// in, <commondir>/info/exclude, which belongs to the user and is not tracked,
-// unless it is there. Outside of any repository there is nothing to do, and file
-// is "".
-func Exclude(dir string) (changed bool, file string, err error) {
-	dir, err = filepath.EvalSymlinks(dir)
+// Exclude puts a directory into the exclude file of the repository that it lies in, <commondir>/info/exclude, which
+// belongs to the user and is not tracked, unless it is there. Outside of any repository there is nothing to do.
+func Exclude(dir string) error {
+	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return false, "", err
+		return err
 	}
 	c, ok := Nearest(dir)
 	if !ok || c.Top == dir { // none, or a repository of its own
-		return false, "", nil
+		return nil
 	}
 	rel, err := filepath.Rel(c.Top, dir)
 	rel = filepath.ToSlash(rel)
 	isOwn := c.Common == filepath.Join(c.Top, ".git") || c.HasRepository()
 	if err != nil || strings.HasPrefix(rel, ".git/") || !isOwn {
-		return false, "", nil
+		return nil
 	}
 	// See gitignore(5). The slash at the end keeps git from dropping a blank there; a
 	// line feed cannot be written, and stands as any character.
 	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, "\n", "?")
 	line := "/" + escape.Replace(rel) + "/"
-	file = filepath.Join(c.Common, "info", "exclude")
-	changed, err = addLine(c.Common, line)
-	if err != nil {
-		return false, file, fmt.Errorf("exclude %q from git: %w; add the line %q to %q yourself", dir, err, line, file)
+	if err := addLine(c.Common, line); err != nil {
+		file := filepath.Join(c.Common, "info", "exclude")
+		return fmt.Errorf("exclude %q from git: %w; add the line %q to %q yourself", dir, err, line, file)
 	}
-	return changed, file, nil
+	return nil
 }
 
-// addLine appends a line to info/exclude in a repository's directory unless it
-// is there. Links are left alone. The modes are git's: the file is the
-// repository's, not ours.
-func addLine(common, line string) (changed bool, err error) {
+// addLine appends a line to info/exclude in a repository's directory unless it is there. Links are left alone. The
+// modes are git's: the file is the repository's, not ours.
+func addLine(common, line string) error {
 	dir, err := os.OpenRoot(common)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer dir.Close()
 	dir.Mkdir("info", 0o777)
@@ -55,15 +51,15 @@ func addLine(common, line string) (changed bool, err error) {
 	info, err := dir.Lstat("info")
 	there, errFile := dir.Lstat(name)
 	if err != nil || !info.IsDir() || errFile == nil && (!there.Mode().IsRegular() || there.Size() > 1<<20) {
-		return false, errors.New("it is a link, no file or too large, and was left alone")
+		return errors.New("it is a link, no file or too large, and was left alone")
 	}
 	data, err := dir.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+		return err
 	}
 	lines := strings.FieldsFunc(string(data), func(r rune) bool { return strings.ContainsRune("\n\r\ufeff", r) })
 	if slices.ContainsFunc(lines, func(l string) bool { return l == line || l+"/" == line }) {
-		return false, nil
+		return nil
 	}
 	text := line + "\n"
 	if len(data) > 0 && data[len(data)-1] != '\n' {
@@ -71,8 +67,8 @@ func addLine(common, line string) (changed bool, err error) {
 	}
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
 	if err != nil {
-		return false, err
+		return err
 	}
 	_, err = f.WriteString(text) // one write: somebody else may append too
-	return err == nil, errors.Join(err, f.Close())
+	return errors.Join(err, f.Close())
 }

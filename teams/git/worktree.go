@@ -9,15 +9,13 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 )
 
-// AddWorktree makes a worktree of a checkout's repository at path, on a branch
-// that begins at the checkout's HEAD unless there is one of that name. A worktree
-// of that repository which is there is used as it is, whatever its branch and
-// state, and done is "". What else is in the way, git itself refuses.
+// AddWorktree makes a worktree of a checkout's repository at path, on a branch that begins at the checkout's HEAD
+// unless there is one of that name. A worktree of that repository which is there is used as it is, whatever its branch
+// and state, and done is "". What else is in the way, git itself refuses.
 //
 // environ is the caller's environment. git runs without the repository's hooks.
 func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch string) (done string, err error) {
@@ -31,7 +29,6 @@ func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch
 	return done, run(ctx, environ, c.Top, "worktree", "add", "--no-track", "-b", branch, "--", path, "HEAD")
 }
 
-// run runs git in a directory.
 func run(ctx context.Context, environ []string, dir string, args ...string) error {
 	options := []string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}
 	cmd := exec.CommandContext(ctx, "git", append(options, args...)...)
@@ -50,18 +47,12 @@ func run(ctx context.Context, environ []string, dir string, args ...string) erro
 	return ctx.Err()
 }
 
-// repositoryVariables lead git to another repository, index or configuration
-// than those of the directory it runs in (git rev-parse --local-env-vars). Compiled at
-// the start it would cost every command.
-var repositoryVariables = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|` +
+// WithoutRepository is an environment without what would lead git to another repository, index or configuration
+// than those of the directory it runs in (git rev-parse --local-env-vars), as in git's own hooks.
+func WithoutRepository(environ []string) []string {
+	variables := regexp.MustCompile(`^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|` +
 		`COMMON_DIR|CONFIG|CONFIG_(COUNT|PARAMETERS|KEY_.*|VALUE_.*)|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE|` +
 		`INTERNAL_SUPER_PREFIX|LITERAL_PATHSPECS|NAMESPACE|NO_REPLACE_OBJECTS|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|` +
 		`REPLACE_REF_BASE|SHALLOW_FILE|WORK_TREE)=`)
-})
-
-// WithoutRepository is an environment without what would lead git to another
-// repository than that of the directory it runs in, as in git's own hooks.
-func WithoutRepository(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), repositoryVariables().MatchString)
+	return slices.DeleteFunc(slices.Clone(environ), variables.MatchString)
 }

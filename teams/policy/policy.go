@@ -45,12 +45,10 @@ func (p Policy) DenyOnly() Policy {
 // ErrNotYours is wrapped by the error for a member who may not answer.
 var ErrNotYours = errors.New("not yours to answer")
 
-// MayAnswer returns nil if answerer may answer what asker asks, else an
-// ErrNotYours that says why not. inAgent: the answer comes from an agent's
-// environment. Nobody answers for themselves. An agent answers only as the lead.
-// Otherwise the approvers answer; where team.toml names none, people and the
-// lead; and where it names no people either, anybody at a terminal. Somebody on
-// another host, alice@laptop, answers only as an approver of that very name.
+// MayAnswer returns nil if answerer may answer what asker asks, else an ErrNotYours that says why not. inAgent: the
+// answer comes from an agent's environment. Nobody answers for themselves. An agent answers only as the lead. Otherwise
+// the approvers answer; where team.toml names none, people and the lead; and where it names no people either, anybody
+// at a terminal. Somebody on another host, alice@laptop, answers only as an approver of that very name.
 func (p Policy) MayAnswer(asker, answerer wire.Name, inAgent bool) error {
 	isLead, why := answerer == p.Lead, ""
 	switch {

@@ -38,12 +38,10 @@ type Question struct {
 	Session wire.UUID `json:"-"`       // of a draft; "": it was announced outside of any
 }
 
-// KindDraft is the kind of a question that asks what a person says to a draft; its ID is
-// the draft's.
+// KindDraft is the kind of a question that asks what a person says to a draft; its ID is the draft's.
 const KindDraft = "draft"
 
-// DialogTrust asks whether a directory is to be trusted. Only a person at the
-// agent's terminal answers that.
+// DialogTrust asks whether a directory is to be trusted. Only a person at the agent's terminal answers that.
 const DialogTrust = "trust"
 
 // Option is one of the answers that can be chosen.
@@ -68,8 +66,7 @@ func (q *Question) Short() string {
 	return q.ID
 }
 
-// Asks says in one line what is asked for: "wants to run: git push", "wants to use Edit: a.go",
-// "asks: Which branch?".
+// Asks says in one line what is asked for: "wants to run: git push", "wants to use Edit: a.go", "asks: Which branch?".
 func (q *Question) Asks() string {
 	what := strings.Join(strings.Fields(cmp.Or(q.Input, q.Prompt)), " ")
 	switch {

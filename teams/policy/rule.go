@@ -1,9 +1,7 @@
-// Package policy decides who and what may answer an agent's permission
-// requests: the rules of team.toml, and the members who may answer what no rule
-// decides.
+// Package policy decides who and what may answer an agent's permission requests: the rules of team.toml, and the
+// members who may answer what no rule decides.
 //
-// A runner saves the policy that it was started with and keeps to it: team.toml
-// lies where agents write.
+// A runner saves the policy that it was started with and keeps to it: team.toml lies where agents write.
 package policy
 
 import (
@@ -24,9 +22,8 @@ const (
 	Ask   Decision = "ask"
 )
 
-// Rule decides the permission requests of one agent, of everybody with a role,
-// or, with neither, of everybody. Tool is a tool's name or name(pattern), the
-// pattern matching what the tool is about to do; * stands for anything.
+// Rule decides the permission requests of one agent, of everybody with a role, or, with neither, of everybody. Tool is
+// a tool's name or name(pattern), the pattern matching what the tool is about to do; * stands for anything.
 type Rule struct {
 	Role     string    `json:"role,omitempty"`
 	Agent    wire.Name `json:"agent,omitempty"`
@@ -46,11 +43,10 @@ type Request struct {
 
 // Rules are tried in order; the first that matches decides.
 //
-// A pattern allows a shell command only when the line is one plain call: no
-// second command, no expansion, no redirection, no assignment. Anything else
-// asks. A pattern denies a line when any command in it matches, whatever the
-// quoting and the program's directory. Where a rule that denies or asks might
-// apply to a line but this cannot be told for sure, no later rule allows it.
+// A pattern allows a shell command only when the line is one plain call: no second command, no expansion, no
+// redirection, no assignment. Anything else asks. A pattern denies a line when any command in it matches, whatever the
+// quoting and the program's directory. Where a rule that denies or asks might apply to a line but this cannot be told
+// for sure, no later rule allows it.
 //
 // Rules are no sandbox: an agent that may run a script may run anything.
 type Rules []Rule

@@ -116,9 +116,8 @@ func (in input) includes(pattern string) bool {
 	})
 }
 
-// mayInclude reports whether the input may do what a pattern is about, though no
-// command in it matches: behind a program that runs another one (sudo, sh -c),
-// or where what will happen cannot be read.
+// mayInclude reports whether the input may do what a pattern is about, though no command in it matches: behind a
+// program that runs another one (sudo, sh -c), or where what will happen cannot be read.
 func (in input) mayInclude(pattern string) bool {
 	if !in.plain || !in.shell {
 		return !in.plain
@@ -149,8 +148,7 @@ func hasInvisible(s string) bool {
 	})
 }
 
-// leadsUpwards reports whether a path has a "..": then its beginning says
-// nothing about where it leads.
+// leadsUpwards reports whether a path has a "..": then its beginning says nothing about where it leads.
 func leadsUpwards(path string) bool {
 	return slices.Contains(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }), "..")
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 )
 
-// A note says that this user made or accepted a root. Each is a file of its own,
-// <state>/roots/<sha256 of the path>.json: two inits at once lose nothing. It is
-// never in the root, which a clone can carry.
+// A note says that this user made or accepted a root. Each is a file of its own, <state>/roots/<sha256 of the
+// path>.json: two inits at once lose nothing. It is never in the root, which a clone can carry.
 type note struct {
 	Path string    `json:"path"`
 	Ino  uint64    `json:"ino"`
@@ -44,8 +43,7 @@ func (p Place) noteOf(root string) (n note, file string, err error) {
 	return n, filepath.Join(p.State, "roots", fmt.Sprintf("%x.json", sha256.Sum256([]byte(path)))), err
 }
 
-// Accept notes in the user's state directory that this user made or accepts the
-// root. Doing it again changes nothing.
+// Accept notes in the user's state directory that this user made or accepts the root. Doing it again changes nothing.
 func Accept(p Place, root string) error {
 	if Accepted(p, root) {
 		return nil
@@ -79,11 +77,10 @@ func Accepted(p Place, root string) bool {
 	return err == nil && json.Unmarshal(data, &old) == nil && old.isSame(n)
 }
 
-// Distrust says why a root found by search is not trusted ("owned by uid 1001",
-// "writable by everybody", "its team main is owned by uid 1001"), "" if it is. It
-// looks at the directory and at those directly in it whose names do not begin
-// with a dot. group: a group that may write is a reason too, which it is not in a root
-// that this user accepted: that was their choice. A uid below 0 trusts every owner.
+// Distrust says why a root found by search is not trusted ("owned by uid 1001", "writable by everybody", "its team main
+// is owned by uid 1001"), "" if it is. It looks at the directory and at those directly in it whose names do not begin
+// with a dot. group: a group that may write is a reason too, which it is not in a root that this user accepted: that
+// was their choice. A uid below 0 trusts every owner.
 func Distrust(root string, uid int, group bool) string {
 	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return "it is a symbolic link, and those count only when named"

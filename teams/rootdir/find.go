@@ -1,6 +1,5 @@
-// Package rootdir finds the directory that holds the teams, makes one, and tells one
-// that this user named, made or accepted from one that merely lies there, as in a
-// cloned repository.
+// Package rootdir finds the directory that holds the teams, makes one, and tells one that this user named, made or
+// accepted from one that merely lies there, as in a cloned repository.
 //
 //	<root>/FORMAT                          "1" or "2": this makes a directory a root
 //	<state>/roots/<sha256 of path>.json    that this user made or accepted the root
@@ -15,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,8 +24,7 @@ import (
 	"github.com/agentteammail/atm/teams/git"
 )
 
-// FormatFile makes a directory a root; rootName is what a root is called where it is
-// found by search.
+// FormatFile makes a directory a root; rootName is what a root is called where it is found by search.
 const (
 	FormatFile = "FORMAT"
 	Format     = 2 // the newest; what a root says that is not bridged to other machines is 1
@@ -59,8 +56,7 @@ type Found struct {
 	Accepted bool   // named by flag or environment, or made or accepted by this user
 }
 
-// ErrNoRoot says that there is no root; ErrUntrusted that a place is not safe to make
-// one in.
+// ErrNoRoot says that there is no root; ErrUntrusted that a place is not safe to make one in.
 var (
 	ErrNoRoot    = errors.New("no root found")
 	ErrUntrusted = errors.New("is not to be trusted")
@@ -105,14 +101,12 @@ func hasFormat(dir string) (bool, error) {
 	return true, err
 }
 
-// Find finds the root: the named one, else the nearest .atm from the working
-// directory upwards, where a linked worktree begins also at the top of the main
-// worktree, else ~/.atm.
+// Find finds the root: the named one, else the nearest .atm from the working directory upwards, where a linked worktree
+// begins also at the top of the main worktree, else ~/.atm.
 //
-// A named root is taken or refused (*NoRootError). One found by search must also
-// be ours alone; passed says, in a sentence each, which were passed over and
-// why. Without any the error is ErrNoRoot. A FormatError ends the search: going
-// on to the next root would put mail where nobody looks for it.
+// A named root is taken or refused (*NoRootError). One found by search must also be ours alone; passed says, in a
+// sentence each, which were passed over and why. Without any the error is ErrNoRoot. A FormatError ends the search:
+// going on to the next root would put mail where nobody looks for it.
 func Find(p Place) (f Found, passed []string, err error) {
 	dir, path, source, err := p.named()
 	if err != nil {
@@ -142,7 +136,8 @@ func (p Place) named() (dir, path, source string, err error) {
 	if name == "" {
 		return dir, "", "", nil
 	}
-	if source = FromEnv; p.Flag != "" {
+	source = FromEnv
+	if p.Flag != "" {
 		source = FromFlag
 	}
 	if !filepath.IsAbs(name) {
@@ -165,50 +160,50 @@ func (p Place) named() (dir, path, source string, err error) {
 	return dir, path, source, err
 }
 
-// candidates are the places where a root is looked for from dir, a physical path, and
-// what finding one there is called.
-func (p Place) candidates(dir string) iter.Seq2[string, string] {
+// candidates are the places where a root is looked for from dir, a physical path, and what finding one there is called.
+func (p Place) candidates(dir string) (out []Found) {
 	home, _ := filepath.EvalSymlinks(p.Home)
-	return func(yield func(path, source string) bool) {
-		seen := map[string]bool{"": true}
-		try := func(dir, source string) bool {
-			if seen[dir] {
-				return true
-			}
-			if seen[dir] = true; dir == home {
-				source = FromHome
-			}
-			return yield(filepath.Join(dir, rootName), source)
+	seen := map[string]bool{"": true}
+	add := func(dir, source string) {
+		if dir == home {
+			source = FromHome
 		}
-		for up, at := dir, ""; at != up; up = filepath.Dir(at) {
-			at = up
-			c, _ := git.At(at)
-			if !try(at, FromAbove) || !try(c.Main, FromMainWorktree) {
-				return
-			}
+		if !seen[dir] {
+			out = append(out, Found{Path: filepath.Join(dir, rootName), Source: source})
 		}
-		try(home, FromHome)
+		seen[dir] = true
 	}
+	for up, at := dir, ""; at != up; up = filepath.Dir(at) {
+		at = up
+		c, _ := git.At(at)
+		add(at, FromAbove)
+		add(c.Main, FromMainWorktree)
+	}
+	add(home, FromHome)
+	return out
 }
 
 // search looks for a root from dir upwards, and at home. For init, home does not
 // count, and neither does what only acceptance can mend: to init is to accept.
 func (p Place) search(dir string, forInit bool) (_ Found, passed []string, _ error) {
-	for path, source := range p.candidates(dir) {
-		info, err := os.Lstat(path)
-		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 || forInit && source == FromHome {
+	for _, f := range p.candidates(dir) {
+		info, err := os.Lstat(f.Path)
+		if err != nil || forInit && f.Source == FromHome {
 			continue
 		}
-		f := Found{Path: path, Source: source, Accepted: Accepted(p, path)}
-		isRoot, err := hasFormat(path)
-		why := Distrust(path, p.UID, !f.Accepted && !forInit)
+		if isLink := info.Mode()&fs.ModeSymlink != 0; !isLink && !info.IsDir() {
+			continue
+		}
+		f.Accepted = Accepted(p, f.Path)
+		isRoot, err := hasFormat(f.Path)
+		why := Distrust(f.Path, p.UID, !f.Accepted && !forInit)
 		if why == "" && err == nil && !isRoot {
 			why = "it has no file FORMAT, so it is no root"
 		}
 		if why == "" {
 			return f, passed, err
 		}
-		passed = append(passed, "passed over "+path+": "+why)
+		passed = append(passed, "passed over "+f.Path+": "+why)
 	}
 	if dir == "" {
 		return Found{}, passed, ErrNoRoot
@@ -216,12 +211,10 @@ func (p Place) search(dir string, forInit bool) (_ Found, passed []string, _ err
 	return Found{}, passed, fmt.Errorf("%w from %s upwards", ErrNoRoot, dir)
 }
 
-// InitDir says where `atm init` makes the root, or finds it. A named one is
-// where it is named; here asks for one in the working directory; else it is the
-// root found above, not at home, even if this user has not accepted it yet; else
-// the top of the main worktree of the git repository; else the working
-// directory. why says which of these it was. A place taken by what cannot be
-// trusted is ErrUntrusted.
+// InitDir says where `atm init` makes the root, or finds it. A named one is where it is named; here asks for one in the
+// working directory; else it is the root found above, not at home, even if this user has not accepted it yet; else the
+// top of the main worktree of the git repository; else the working directory. why says which of these it was. A place
+// taken by what cannot be trusted is ErrUntrusted.
 func InitDir(p Place, here bool) (dir, why string, err error) {
 	wd, dir, source, err := p.named()
 	if err == nil && source != "" {
@@ -252,8 +245,7 @@ func InitDir(p Place, here bool) (dir, why string, err error) {
 	return dir, why, p.mayMake(dir)
 }
 
-// mayMake refuses what init must not put a root into: a link, a file, a
-// directory of somebody else's.
+// mayMake refuses what init must not put a root into: a link, a file, a directory of somebody else's.
 func (p Place) mayMake(dir string) error {
 	info, err := os.Stat(dir)
 	if isAbsent(err) {
@@ -269,9 +261,8 @@ func (p Place) mayMake(dir string) error {
 	return err
 }
 
-// Make makes a root at path unless there is one, and reports whether it did: under
-// another name, renamed into place, so that nobody sees half of one. A directory that
-// is there becomes a root by its FORMAT.
+// Make makes a root at path unless there is one, and reports whether it did: under another name, renamed into place, so
+// that nobody sees half of one. A directory that is there becomes a root by its FORMAT.
 func Make(path string) (made bool, err error) {
 	if has, err := hasFormat(path); has || err != nil {
 		return false, err
@@ -322,7 +313,6 @@ func Raise(path string) error {
 	return d.Replace(FormatFile, []byte("2\n"), true)
 }
 
-// isAbsent reports whether err says that there is no such file.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -337,8 +327,8 @@ func Nearby(p Place, root string) (out []Found) {
 			out = append(out, Found{Path: path, Source: source})
 		}
 	}
-	for path, source := range p.candidates(top) {
-		add(path, source)
+	for _, f := range p.candidates(top) {
+		add(f.Path, f.Source)
 	}
 	if home, _ := filepath.EvalSymlinks(p.Home); top == home {
 		return out // what lies below has roots of its own

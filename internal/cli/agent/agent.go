@@ -44,7 +44,6 @@ const (
 	readingTime  = 700 * time.Millisecond // until the agent's screen covers the line that says how to leave
 )
 
-// A call is a verb about one agent.
 type call struct {
 	c   *cli.Context
 	s   *command.Scope
@@ -102,7 +101,6 @@ func (k *call) dial(ctx context.Context) (*control.Client, error) {
 	return control.Dial(ctx, filepath.Join(k.box.Path(), "run"))
 }
 
-// status is what the runner says about itself.
 func (k *call) status(ctx context.Context) (status control.Status, err error) {
 	client, err := k.dial(ctx)
 	if err == nil {
@@ -121,7 +119,6 @@ type result struct {
 	Ended  []string  `json:"ended,omitempty"` // processes that were ended with it
 }
 
-// result is the result for what the runner did.
 func (k *call) result(o control.Outcome, err error) (result, error) {
 	return result{Name: k.name(), State: o.Done, Detail: o.Detail, Ended: o.Ended}, err
 }

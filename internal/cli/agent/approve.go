@@ -44,10 +44,7 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	q, err := findQuestion(ctx, s, c.Args().First())
-	for end := time.Now().Add(seenWithin); err == nil && q.ID == "" && q.Running && time.Now().Before(end) && sleep(ctx, probeEvery); {
-		q, err = findQuestion(ctx, s, c.Args().First())
-	}
+	q, err := awaitQuestion(ctx, s, c.Args().First())
 	if err != nil {
 		e := command.Explain(c, err)
 		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
@@ -62,7 +59,17 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	return command.Print(c, result{Name: q.Agent, State: o.Done, Detail: o.Detail, Ended: o.Ended})
 }
 
-// findQuestion is the open question that a word means.
+// awaitQuestion is findQuestion, and waits for the id that a runner gives to what only an event has told yet.
+func awaitQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
+	for end := time.Now().Add(seenWithin); ; {
+		q, err := findQuestion(ctx, s, word)
+		getsID := err == nil && q.ID == "" && q.Running
+		if !getsID || time.Now().After(end) || !sleep(ctx, probeEvery) {
+			return q, err
+		}
+	}
+}
+
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
 	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
 	a, notName := s.Address(word)
@@ -78,8 +85,9 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 		return q, command.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}
 	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
-		_, unknown := s.Member(word)
-		err = cmp.Or(unknown, err)
+		if _, unknown := s.Member(word); unknown != nil {
+			return q, unknown
+		}
 	}
 	return q, err
 }

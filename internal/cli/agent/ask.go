@@ -43,7 +43,6 @@ var historyCommand = &cli.Command{
 	}),
 }
 
-// An answer is what ask prints.
 type answer struct {
 	Response string `json:"response"`
 	MS       int64  `json:"duration_ms"`
@@ -116,7 +115,6 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	return err
 }
 
-// turnList is what history prints.
 type turnList struct {
 	Agent wire.Name    `json:"agent"`
 	Turns []teams.Turn `json:"turns"`

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A console is this terminal while it shows an agent's: raw until close, which also a panic of the
-// goroutine that opened it calls. One goroutine reads what is typed until the process ends, one waits for
-// new sizes until close.
+// A console is this terminal while it shows an agent's: raw until close, which also a panic of the goroutine that
+// opened it calls. One goroutine reads what is typed until the process ends, one waits for new sizes until close.
 type console struct {
 	out       *os.File
 	typed     chan []byte // closed when the terminal has gone
@@ -52,7 +51,6 @@ func openConsole(in, out *os.File) (*console, error) {
 	return con, nil
 }
 
-// close puts the terminal back.
 func (con *console) close() {
 	con.restore()
 	con.out.WriteString(resetModes)

@@ -54,7 +54,6 @@ var eventsCommand = &cli.Command{
 	Action: events,
 }
 
-// event appends the event of the command line.
 func event(c *cli.Context) error {
 	if c.Bool("stdin") {
 		return ingest(c)
@@ -80,22 +79,16 @@ func event(c *cli.Context) error {
 		return err
 	}
 	e.Source = "cli"
-	noted := []wire.Event{e}
-	appendTo := s.Me.Log().Append
-	if c.Bool("sync") {
-		appendTo = s.Me.Log().AppendSync
-	}
-	if err := appendTo(c.Context, noted...); err != nil {
+	if e, err = teams.AppendEvent(c.Context, s.Me, e, c.Bool("sync")); err != nil {
 		return err
 	}
-	said := fmt.Sprintf("event %s, seq %d", e.Kind, noted[0].Seq)
-	if noted[0].Seq == 0 {
+	said := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
+	if e.Seq == 0 {
 		said = fmt.Sprintf("event %s, there already", e.Kind)
 	}
-	return command.PrintAs(c, &noted[0], said)
+	return command.PrintAs(c, &e, said)
 }
 
-// ingested says what became of lines; it is what event --stdin prints.
 type ingested struct {
 	Appended int `json:"appended"`
 	Known    int `json:"known"` // there already
@@ -180,15 +173,15 @@ func events(c *cli.Context) error {
 	if c.IsSet("since") && since < base.Seq {
 		lines = append(lines, k.missing(since+1, base.Seq))
 	}
-	for err == nil {
-		var e wire.Event
-		var gap *eventlog.Gap
-		if e, gap, err = cursor.Next(); err == nil {
-			lines = append(lines, k.eventLine(&e, gap))
+	for {
+		e, gap, err := cursor.Next()
+		if errors.Is(err, io.EOF) {
+			break
 		}
-	}
-	if !errors.Is(err, io.EOF) {
-		return err
+		if err != nil {
+			return err
+		}
+		lines = append(lines, k.eventLine(&e, gap))
 	}
 	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	if n := c.Int("limit"); n > 0 {

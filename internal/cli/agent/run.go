@@ -120,9 +120,10 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	if isPlanned {
 		spec.Command, spec.Restart = m.Command, cmp.Or(c.String("restart"), m.Restart, "on-crash")
 	}
-	if as := c.String("as"); len(spec.Command) == 0 && as != "" && as != string(name) {
-		return spec, command.Usage("--as says who you are, not which agent runs").WithHint("atm run %s -- %s", as, name)
-	} else if len(spec.Command) == 0 {
+	if len(spec.Command) == 0 {
+		if as := c.String("as"); as != "" && as != string(name) {
+			return spec, command.Usage("--as says who you are, not which agent runs").WithHint("atm run %s -- %s", as, name)
+		}
 		return spec, noCommand(name)
 	}
 	err = errors.Join(oneOf("driver", spec.Driver, config.Drivers), oneOf("inject", spec.Inject, config.Injects),
@@ -141,9 +142,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		if err != nil {
 			return spec, command.Usage("--acp-session: %v", err).WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
 		}
-		if err := json.Unmarshal(raw, &spec.ACP); err != nil {
-			return spec, err
-		}
+		json.Unmarshal(raw, &spec.ACP) // Canonical has understood it
 	}
 	for _, pair := range c.StringSlice("env") {
 		if !strings.Contains(pair, "=") {
@@ -193,16 +192,19 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 		if err != nil {
 			return "", err
 		}
-		if dir = w.Dir; w.Done != "" {
+		if w.Done != "" {
 			command.Warn(k.c, "%s: %s", k.name(), w.Done)
 		}
-	} else if dir == "" && (isPlanned || m.Cwd != "") {
+		dir = w.Dir
+	}
+	if dir == "" && (isPlanned || m.Cwd != "") {
 		dir = k.s.Team.WorkDir(m.Cwd)
 	}
-	if info, err := os.Stat(cmp.Or(dir, ".")); err != nil || !info.IsDir() {
+	dir = cmp.Or(dir, ".")
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", command.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR names another")
 	}
-	return filepath.Abs(cmp.Or(dir, "."))
+	return filepath.Abs(dir)
 }
 
 // environment is the agent's: ours, with who it is, and without what would make it take itself

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +25,6 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// findRunner finds the program that runs agents.
 func findRunner(c *cli.Context) (path string, err error) {
 	return command.FindCompanion(c, "atm-runner", "which runs agents")
 }
@@ -74,7 +72,6 @@ func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 	return p, nil
 }
 
-// hasEnded waits for the runner's end.
 func (p *runnerProcess) hasEnded(within time.Duration) bool {
 	select {
 	case <-p.ended:
@@ -101,7 +98,9 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 	for {
 		status, err := k.status(ctx)
 		r.PID = status.ChildPID
-		if asking++; status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
+		if status.State == string(reducer.Confirming) || status.State == string(reducer.AwaitingInput) {
+			asking++
+		} else {
 			asking = 0
 		}
 		if status.Restarts > restarts {
@@ -127,11 +126,20 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:
 			return r, k.s.RunnerError(r.Name, err)
 		}
-		if running, err := k.box.Store().Running(r.Name); !p.isOurs && (err != nil || !running) {
-			return r, cmp.Or(err, errGone)
+		if !p.isOurs {
+			running, err := k.box.Store().Running(r.Name)
+			if err == nil && !running {
+				err = errGone
+			}
+			if err != nil {
+				return r, err
+			}
 		}
 		if p.hasEnded(lookEvery) {
-			return r, cmp.Or(p.err, k.endedUnready(p.exit))
+			if p.err != nil {
+				return r, p.err
+			}
+			return r, k.endedUnready(p.exit)
 		}
 		if ctx.Err() != nil {
 			return r, ctx.Err()
@@ -175,7 +183,6 @@ func (k *call) runHere(p *runnerProcess) error {
 	return k.awaitEnd(p)
 }
 
-// runAttached attaches this terminal to the runner's agent.
 func (k *call) runAttached(p *runnerProcess) error {
 	for !p.hasEnded(probeEvery) {
 		client, err := k.dial(k.c.Context)

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +39,8 @@ var restartCommand = &cli.Command{
 	Action:      onRunner("restart", restart),
 }
 
-// stop ends the agent, all that it started and its runner, and comes back when the runner's lock is free.
-// An agent that is about to start does not. A runner that does not answer is killed; what it leaves is then
-// ended.
+// stop ends the agent, all that it started and its runner, and comes back when the runner's lock is free. An agent that
+// is about to start does not. A runner that does not answer is killed; what it leaves is then ended.
 func (k *call) stop(ctx context.Context) (result, error) {
 	r, isAsked := result{Name: k.name(), State: "not running"}, false
 	if err := k.s.MayStop("stop", r.Name); err != nil {
@@ -90,7 +88,6 @@ func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
 	return o.Ended, err
 }
 
-// killSilent kills the runner that did not answer.
 func (k *call) killSilent(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		p.Kill()
@@ -105,8 +102,11 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 		return r, err
 	}
 	left, err := info.Leftovers()
-	m, bad := k.s.Team.Summary(r.Name)
-	if err := cmp.Or(err, bad); err != nil || len(left) == 0 && !m.RunnerGone { // whoever holds the lock counts as running
+	if err != nil {
+		return r, err
+	}
+	m, err := k.s.Team.Summary(r.Name)
+	if err != nil || len(left) == 0 && !m.RunnerGone { // whoever holds the lock counts as running
 		return r, err
 	}
 	hold, err := k.box.Store().HoldRunner(ctx, r.Name) // so that it is not started meanwhile
@@ -114,16 +114,17 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 		return r, err
 	}
 	defer hold.Release()
-	if r.Ended, err = info.EndLeftovers(); len(r.Ended) > 0 {
+	r.Ended, err = info.EndLeftovers()
+	if len(r.Ended) > 0 {
 		r.State = "stopped"
 	}
-	if err == nil { // nobody has told of its end, which is wanted now
-		err = k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
+	if err != nil {
+		return r, err
 	}
-	return r, err
+	// Nobody has told of its end, which is wanted now.
+	return r, k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
 }
 
-// restart comes back when the new program runs.
 func restart(ctx context.Context, k *call, client *control.Client) (fmt.Stringer, error) {
 	before, err := client.Status(ctx)
 	if err != nil {

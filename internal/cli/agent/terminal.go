@@ -61,7 +61,6 @@ var typeCommand = &cli.Command{
 	Action: typeText,
 }
 
-// shownScreen is what screen prints.
 type shownScreen struct {
 	Agent  wire.Name      `json:"agent"`
 	Lines  []string       `json:"lines"`

@@ -43,7 +43,6 @@ var downCommand = &cli.Command{
 	Action:      command.With(command.OpenTeam, down),
 }
 
-// A startup are the members that one `atm up` is about.
 type startup struct {
 	c       *cli.Context
 	s       *command.Scope

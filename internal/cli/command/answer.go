@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -100,12 +99,8 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 	if id, ok := q.MessageID(); ok {
 		m.InReplyTo = id
 	}
-	o := &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m, Person: Person()}
-	if err := s.Root.PrepareAll(o); err != nil {
-		return "", err
-	}
-	mailbox.Deliver(ctx, o.Post)
-	return m.ID, o.Post.Outcomes[0].Err
+	err := s.Root.Send(ctx, &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m, Person: Person()})
+	return m.ID, err
 }
 
 // answerDraft says yes or no to a draft, as human input to the agent that made it.
@@ -159,47 +154,65 @@ func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q policy.Question
 // answerOnWire answers what an agent without a runner asks on the older ACP wire: by an event in the words
 // of that wire, for whoever feeds its stream and follows `atm events NAME --follow --as-wire acp`.
 func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, who wire.Name) (o control.Outcome, err error) {
-	o = control.Outcome{Done: "answered", Detail: a.Option}
-	typeName, answer := "acp.RequestPermissionResult", map[string]any{"outcome": "selected"}
-	if q.Kind == reducer.ClientTool {
-		typeName = "acp.ToolExecutionResult"
-		answer = map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !a.IsDeny, "output": nil}
-		if a.IsDeny {
-			o.Detail = cmp.Or(a.Reason, "rejected")
-			answer["error"] = o.Detail
-		} else if answer["output"] = a.Option; json.Valid([]byte(a.Option)) {
-			answer["output"] = json.RawMessage(a.Option)
-		}
-	} else if err := a.Choose(q); err != nil {
-		return o, err
-	} else if o.Detail = cmp.Or(a.Option, a.saysSo(q)); o.Detail != "" {
-		answer["option_id"] = o.Detail
-	} else if !a.IsDeny {
-		return o, Usage("which one? none of its options says yes").WithHint("atm pending lists the options")
-	} else {
-		o.Detail, answer["outcome"] = "cancelled", "cancelled"
-	}
-	line, _ := json.Marshal(answer)
-	if line, err = wire.Canonical(typeName, line); err != nil {
+	answer, said, err := a.onWire(q)
+	if err != nil {
 		return o, err
 	}
-	e, err := wire.Adopt(line)
+	e, err := wire.Adopt(answer)
 	if err != nil {
 		return o, err
 	}
 	e.Source = "cli"
+	decision, _ := a.words()
+	e = e.With("id", q.ID).With("by", string(who)).With("decision", decision)
+	o = control.Outcome{Done: "answered", Detail: said}
 	return o, s.Team.Sessions().Exclusive(ctx, func() error { // the first answer counts, also of two at once
 		open, err := s.Team.Questions(q.Agent)
-		if err == nil && !slices.ContainsFunc(open, func(now policy.Question) bool { return now.ID == q.ID && now.Since.Equal(q.Since) }) {
-			err = fmt.Errorf("%s: %w any more", q.ID, policy.ErrNoQuestion)
-		}
 		if err != nil {
 			return err
 		}
-		decision, _ := a.words()
-		e = e.With("id", q.ID).With("by", string(who)).With("decision", decision)
+		isThis := func(other policy.Question) bool { return other.ID == q.ID && other.Since.Equal(q.Since) }
+		if !slices.ContainsFunc(open, isThis) {
+			return fmt.Errorf("%s: %w any more", q.ID, policy.ErrNoQuestion)
+		}
 		return s.Team.Box(q.Agent).Log().Append(ctx, e)
 	})
+}
+
+// onWire is the answer as the older ACP wire has it, and what it says.
+func (a *Answer) onWire(q policy.Question) (line []byte, said string, err error) {
+	if q.Kind == reducer.ClientTool {
+		return a.toolResult(q)
+	}
+	if err := a.Choose(q); err != nil {
+		return nil, "", err
+	}
+	answer := map[string]string{"outcome": "cancelled"}
+	said = cmp.Or(a.Option, a.saysSo(q))
+	if said != "" {
+		answer = map[string]string{"outcome": "selected", "option_id": said}
+	} else if !a.IsDeny {
+		return nil, "", Usage("which one? none of its options says yes").WithHint("atm pending lists the options")
+	}
+	line, _ = json.Marshal(answer)
+	line, err = wire.Canonical("acp.RequestPermissionResult", line)
+	return line, cmp.Or(said, "cancelled"), err
+}
+
+func (a *Answer) toolResult(q policy.Question) (line []byte, said string, err error) {
+	answer := map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !a.IsDeny, "output": nil}
+	said = a.Option
+	if a.IsDeny {
+		said = cmp.Or(a.Reason, "rejected")
+		answer["error"] = said
+	} else if json.Valid([]byte(a.Option)) {
+		answer["output"] = json.RawMessage(a.Option)
+	} else {
+		answer["output"] = a.Option
+	}
+	line, _ = json.Marshal(answer)
+	line, err = wire.Canonical("acp.ToolExecutionResult", line)
+	return line, said, err
 }
 
 // find makes the option the id of the one that is meant, if any.

@@ -29,9 +29,8 @@ type Line struct {
 	isRefused bool             // for a flag that there is not, which says more than a word too many behind it
 }
 
-// Parse sorts the words behind the program's name: flags before words, so that a flag
-// means the same wherever it stands before "--". urfave reads what the flags say. The
-// Line is there even with an error.
+// Parse sorts the words behind the program's name: flags before words, so that a flag means the same wherever it stands
+// before "--". urfave reads what the flags say. The Line is there even with an error.
 func Parse(app *cli.App, words []string) (*Line, error) {
 	words = verbFirst(app, words)
 	end := slices.Index(words, "--")
@@ -68,13 +67,8 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 		end++
 	}
 	l.Words = append(l.Words, words[end:]...)
-	if n := len(l.Words) - 1; n > 0 && len(l.Kinds) == 1 && len(l.flags) == 0 && l.find("--text") != nil && isText(l.Words[n]) {
-		l.flags, l.Words = append(l.flags, "--text="+l.Words[n]), l.Words[:n] // ack ID "on it"
-	}
-	if l.Command != nil && len(l.Command.Subcommands) == 0 && len(l.Words) > len(l.Kinds) && !strings.Contains(l.Command.ArgsUsage, "…") &&
-		(slices.Contains(listing, l.Words[0]) || onlyOne[l.Words[0]] != "") {
-		l.Words = l.Words[1:] // pending list, thread show ID, stop agent bob
-	}
+	l.moveTextToFlag()
+	l.dropNoun()
 	l.Help = l.Help || len(l.Words) == 1 && l.Words[0] == "help" && !slices.Contains(l.Kinds, "TEXT")
 	err := l.fill()
 	l.Args = slices.Concat([]string{app.Name}, l.Global, path, l.flags, []string{"--"}, l.Words)
@@ -82,11 +76,32 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	if isNameless {
 		err = Usage("%s needs %s in front of --", l.Command.HelpName, l.Kinds[0]).WithHint("%s", example(l.Command))
 	}
-	isSubUnknown := l.Command != nil && len(l.Command.Subcommands) > 0 && len(l.Words) > len(l.Kinds) && !isFlag(words[1])
-	if l.isRefused && !isSubUnknown || err != nil {
+	if err != nil {
 		return l, err
 	}
+	isSubUnknown := l.Command != nil && len(l.Command.Subcommands) > 0 && len(l.Words) > len(l.Kinds) && !isFlag(words[1])
+	if l.isRefused && !isSubUnknown {
+		return l, nil // urfave says it
+	}
 	return l, l.checkWords()
+}
+
+// moveTextToFlag makes --text of a text behind the ids of a verb that takes no other: ack ID "on it".
+func (l *Line) moveTextToFlag() {
+	last := len(l.Words) - 1
+	if last > 0 && len(l.Kinds) == 1 && len(l.flags) == 0 && l.find("--text") != nil && isText(l.Words[last]) {
+		l.flags, l.Words = append(l.flags, "--text="+l.Words[last]), l.Words[:last]
+	}
+}
+
+// dropNoun drops a first word that only says what the verb is about: pending list, thread show ID, stop agent bob.
+func (l *Line) dropNoun() {
+	if l.Command == nil || len(l.Command.Subcommands) > 0 || len(l.Words) <= len(l.Kinds) || strings.Contains(l.Command.ArgsUsage, "…") {
+		return
+	}
+	if slices.Contains(listing, l.Words[0]) || onlyOne[l.Words[0]] != "" {
+		l.Words = l.Words[1:]
+	}
 }
 
 // addFlag takes in a flag, and reports whether the word behind it is its value.
@@ -269,7 +284,6 @@ func (l *Line) checkWords() error {
 	return e.suggest(l.app, l.Command, word)
 }
 
-// example is the first example of a verb.
 func example(c *cli.Command) string {
 	example, _, _ := strings.Cut(c.UsageText, "\n")
 	example, _, _ = strings.Cut(example, "    ") // what it does
@@ -315,7 +329,6 @@ func NotBoth(c *cli.Context, sets ...string) error {
 	return nil
 }
 
-// dashed is a flag's name or alias as it is typed.
 func dashed(name string) string {
 	if len(name) == 1 {
 		return "-" + name
@@ -323,5 +336,4 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// clipped shortens a word that somebody typed for a message of one line.
 func clipped(s string) string { return letter.Clip(s, 40) }

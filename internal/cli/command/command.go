@@ -9,9 +9,8 @@
 //	ArgsUsage    counted as well: [brackets] may be missing, what has an … may repeat,
 //	             CMD begins a command line of somebody else's. Args: true counts for itself
 //
-// Any error may be returned: Explain gives it its exit code and hint. Results go to stdout
-// through Print alone, the rest to stderr through Warn. Text from outside is escaped where
-// it becomes part of a line (letter.Escape).
+// Any error may be returned: Explain gives it its exit code and hint. Results go to stdout through Print alone, the
+// rest to stderr through Warn. Text from outside is escaped where it becomes part of a line (letter.Escape).
 package command
 
 import (
@@ -26,9 +25,8 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 )
 
-// Interruptible is for what waits or takes long: a context that an interrupt
-// ends. What is stuck in a write that nobody reads ends a second later all the
-// same. A pipe that nobody reads is then an error of writing.
+// Interruptible is for what waits or takes long: a context that an interrupt ends. What is stuck in a write that nobody
+// reads ends a second later all the same. A pipe that nobody reads is then an error of writing.
 func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, end := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	output.IgnoreSIGPIPE()
@@ -46,9 +44,8 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	}
 }
 
-// Await calls f, which waits for something, with a context that ends when it is
-// interrupted, or when the root or a team that is in use was removed or renamed:
-// what is awaited there never comes. That is then the error.
+// Await calls f, which waits for something, with a context that ends when it is interrupted, or when the root or a team
+// that is in use was removed or renamed: what is awaited there never comes. That is then the error.
 func (s *Scope) Await(f func(ctx context.Context) error) error {
 	return s.until(Via(s.c) != "", f) // the program that asked may be killed
 }
@@ -79,8 +76,7 @@ func (s *Scope) FollowFor(f func(ctx context.Context) error) error {
 	return err
 }
 
-// until calls f with a context that ends with the root or its teams and, where stdout
-// has a reader, with that.
+// until calls f with a context that ends with the root or its teams and, where stdout has a reader, with that.
 func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 	ctx, stop := Interruptible(s.c.Context)
 	defer stop()

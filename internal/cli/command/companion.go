@@ -90,8 +90,7 @@ func installHint(c *cli.Context) string {
 	return "make install in its source, or go install github.com/agentteammail/atm/cmd/...@" + at
 }
 
-// Version is a program's version: what the linker was told or, of one that `go install` has built, its
-// module's.
+// Version is a program's version: what the linker was told or, of one that `go install` has built, its module's.
 func Version(linked string) string {
 	info, ok := debug.ReadBuildInfo()
 	if linked != "dev" || !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

@@ -69,7 +69,6 @@ func (e *Error) WithCandidates(names ...string) *Error {
 	return e
 }
 
-// exits are the exit codes of errors by their codes.
 var exits = map[string]int{
 	"failed": ExitFailed, "usage": ExitUsage, "ambiguous": ExitUsage, "not_found": ExitNotFound,
 	"timeout": ExitTimeout, "refused": ExitRefused, "locked": ExitRefused,
@@ -197,8 +196,7 @@ func IsRefusal(err error) bool {
 	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
 }
 
-// unknownAgent is the error for a name that is nobody's: with the nearest one,
-// and in a small team with all of them.
+// unknownAgent is the error for a name that is nobody's: with the nearest one, and in a small team with all of them.
 func unknownAgent(u *teams.UnknownError) *Error {
 	e := NotFound("%s", u).WithHint("`atm team` lists them")
 	if u.Retired {
@@ -226,10 +224,9 @@ func Shorts(ids []wire.ID) string {
 	return strings.Join(out, " ")
 }
 
-// Report prints an error where the caller looks for it, and returns the exit
-// code. Nothing that somebody else wrote reaches the terminal unescaped there. Where it
-// fails open, for what an agent's program calls, whatever goes wrong is a line on stderr
-// and exit 0.
+// Report prints an error where the caller looks for it, and returns the exit code. Nothing that somebody else wrote
+// reaches the terminal unescaped there. Where it fails open, for what an agent's program calls, whatever goes wrong is
+// a line on stderr and exit 0.
 func Report(c *cli.Context, err error, failsOpen bool) int {
 	isPipe := errors.Is(err, syscall.EPIPE) // nobody reads any more: nobody is to be told
 	switch {

@@ -11,8 +11,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Letters are whole messages, each as a piece to print; behind are further items, which
-// may replace or follow these.
+// Letters are whole messages, each as a piece to print; behind are further items, which may replace or follow these.
 func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
 	flags := mailbox.Flags(items, behind)
 	for i, it := range items {
@@ -70,7 +69,6 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known; its mail: atm ls %[1]s --all", agent))
 }
 
-// maxLines is how many lines of a prompt or an answer history shows.
 const maxLines = 12
 
 // saidIn are the lines of a prompt or an answer, the first behind a mark.

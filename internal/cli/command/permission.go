@@ -13,9 +13,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// MayWrite refuses what only an agent's own processes may do while it runs: mark
-// its mail, acknowledge and send as it. They are those whose ATM_RUN names this
-// very run of this very agent.
+// MayWrite refuses what only an agent's own processes may do while it runs: mark its mail, acknowledge and send as it.
+// They are those whose ATM_RUN names this very run of this very agent.
 func (s *Scope) MayWrite() error {
 	name := s.Me.Agent()
 	running, err := s.Team.Running(name)
@@ -30,9 +29,8 @@ func (s *Scope) MayWrite() error {
 		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
 }
 
-// MayAct refuses what an agent's process may not do to another member: from an
-// agent's environment that is the lead's alone. A person may, and everybody to
-// themselves. verb stands in the sentence. In a root that may have come with a
+// MayAct refuses what an agent's process may not do to another member: from an agent's environment that is the lead's
+// alone. A person may, and everybody to themselves. verb stands in the sentence. In a root that may have come with a
 // clone nothing is done at all, but for stopping (MayStop).
 func (s *Scope) MayAct(verb string, to wire.Name) error {
 	if !s.Root.Accepted {
@@ -42,8 +40,7 @@ func (s *Scope) MayAct(verb string, to wire.Name) error {
 	return s.MayStop(verb, to)
 }
 
-// MayStop is MayAct for what must be possible in any root, such as ending what
-// runs.
+// MayStop is MayAct for what must be possible in any root, such as ending what runs.
 func (s *Scope) MayStop(verb string, to wire.Name) error {
 	who, agent := s.Actor()
 	if !agent || who == to {
@@ -104,10 +101,9 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 	return err
 }
 
-// Actor is the member of this team on whose behalf this process acts, and
-// whether an agent's program started it. Whoever runs under atm is who the runner
-// says, whatever --as says; a process that has shed its environment is known by
-// the runner among those that started it. "" is nobody of this team.
+// Actor is the member of this team on whose behalf this process acts, and whether an agent's program started it.
+// Whoever runs under atm is who the runner says, whatever --as says; a process that has shed its environment is known
+// by the runner among those that started it. "" is nobody of this team.
 func (s *Scope) Actor() (who wire.Name, agent bool) {
 	if runner := s.Team.RunBy(ancestors(os.Getppid())); runner != "" {
 		return runner, true
@@ -147,8 +143,7 @@ func (s *Scope) IsAgent(pid int) bool {
 	return false
 }
 
-// ancestors are a process and those that started it, the nearest first, as far as
-// /proc tells.
+// ancestors are a process and those that started it, the nearest first, as far as /proc tells.
 func ancestors(pid int) (pids []int) {
 	for pid > 1 && len(pids) < 64 {
 		pids = append(pids, pid)

@@ -23,8 +23,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Scope is where a verb works. It alone reads the environment and the working
-// directory for that.
+// A Scope is where a verb works. It alone reads the environment and the working directory for that.
 type Scope struct {
 	Root *teams.Root
 	Team *teams.Team
@@ -61,8 +60,7 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 	return &Scope{Root: root, c: c}, nil
 }
 
-// OpenTeam opens the root and the team in force. The scope is there even with an error,
-// as far as it is known.
+// OpenTeam opens the root and the team in force. The scope is there even with an error, as far as it is known.
 func OpenTeam(c *cli.Context) (*Scope, error) {
 	s, err := OpenRoot(c)
 	if err != nil {
@@ -112,8 +110,7 @@ func With(open func(*cli.Context) (*Scope, error), act func(*cli.Context, *Scope
 	}
 }
 
-// findMe says who I am. Nobody is ever guessed: where nothing says so, the error lists
-// the members.
+// findMe says who I am. Nobody is ever guessed: where nothing says so, the error lists the members.
 func (s *Scope) findMe() error {
 	name, source := said(s.c)
 	if name == "" {
@@ -125,14 +122,13 @@ func (s *Scope) findMe() error {
 	}
 	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
 	if err != nil {
-		_, err = s.Address(name) // which has the hints
-	} else if a.Team != s.Team.Name || a.Host != "" {
-		err = Usage("%s says %s, the command team %q", source, a, s.Team.Name).WithHint("leave one out")
+		return s.noAddress(name, err)
 	}
-	if err == nil {
-		s.Me, err = s.Team.Member(a.Agent)
-		s.MeSource = source
+	if a.Team != s.Team.Name || a.Host != "" {
+		return Usage("%s says %s, the command team %q", source, a, s.Team.Name).WithHint("leave one out")
 	}
+	s.Me, err = s.Team.Member(a.Agent)
+	s.MeSource = source
 	return err
 }
 
@@ -168,18 +164,27 @@ func said(c *cli.Context) (name, source string) {
 }
 
 func (s *Scope) teamName() (wire.Name, error) {
-	me, _ := said(s.c)
-	_, myTeam, _ := strings.Cut(me, "@") // bob@main names the team as well
-	for _, from := range [][2]string{{s.c.String("team"), "--team"}, {os.Getenv("ATM_TEAM"), "ATM_TEAM"}, {myTeam, "the identity"}} {
-		if from[0] != "" {
-			s.TeamSource = from[1]
-			team, err := wire.ParseName(from[0])
-			if err != nil {
-				err = Usage("%s: %v", from[1], err).WithHint("atm team ls lists the teams")
-			}
-			return team, err
-		}
+	word, source := s.c.String("team"), "--team"
+	if word == "" {
+		word, source = os.Getenv("ATM_TEAM"), "ATM_TEAM"
 	}
+	if word == "" {
+		me, _ := said(s.c)
+		_, word, _ = strings.Cut(me, "@") // bob@main names the team as well
+		source = "the identity"
+	}
+	if word == "" {
+		return s.onlyTeam()
+	}
+	s.TeamSource = source
+	team, err := wire.ParseName(word)
+	if err != nil {
+		err = Usage("%s: %v", source, err).WithHint("atm team ls lists the teams")
+	}
+	return team, err
+}
+
+func (s *Scope) onlyTeam() (wire.Name, error) {
 	all, err := s.Root.Teams()
 	switch {
 	case err != nil:
@@ -217,25 +222,36 @@ func (s *Scope) Host() wire.Name {
 // before a team of that name, and that before this machine.
 func (s *Scope) Address(word string) (wire.Address, error) {
 	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
-	if err == nil && a.Host == "" && strings.Contains(word[1:], "@") {
-		hosts, err := s.Root.Keys.Hosts()
-		if slices.Contains(hosts, a.Team) {
-			a.Team, a.Host = s.Team.Name, a.Team
-		} else if _, none := s.Root.Team(a.Team); !errors.Is(none, teams.ErrNoTeam) {
-			return a, err
-		} else if a.Team == s.Host() {
-			a.Team = s.Team.Name
-		} else if len(hosts) > 0 {
-			err = &teams.UnknownHostError{Host: a.Team, Hosts: hosts}
-		}
-		return a, err
+	if err != nil {
+		return a, s.noAddress(word, err)
 	}
-	if err == nil {
-		if a.Host != "" && a.Host == s.Host() {
+	if a.Host != "" {
+		if a.Host == s.Host() {
 			a.Host = ""
 		}
 		return a, nil
 	}
+	if !strings.Contains(word[1:], "@") {
+		return a, nil
+	}
+	place := a.Team // a host, or a team
+	hosts, err := s.Root.Keys.Hosts()
+	if slices.Contains(hosts, place) {
+		a.Team, a.Host = s.Team.Name, place
+		return a, err
+	}
+	if _, noTeam := s.Root.Team(place); !errors.Is(noTeam, teams.ErrNoTeam) {
+		return a, err
+	}
+	if place == s.Host() {
+		a.Team = s.Team.Name
+	} else if len(hosts) > 0 {
+		err = &teams.UnknownHostError{Host: place, Hosts: hosts}
+	}
+	return a, err
+}
+
+func (s *Scope) noAddress(word string, err error) error {
 	hint := "members: " + Join(s.Names())
 	if first, _, several := strings.Cut(word, ","); several {
 		hint = "one at a time: " + s.c.Command.HelpName + " " + first
@@ -243,7 +259,7 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 	if near, ok := Nearest(word, Strings(s.Names())); ok {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
-	return a, Usage("%v", err).WithHint("%s", hint)
+	return Usage("%v", err).WithHint("%s", hint)
 }
 
 // Addresses reads names, also several with commas between; all is everybody but me.
@@ -253,26 +269,13 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 		if name == "" {
 			return nil, s.ToWhom()
 		}
-		everybody := []string{"all", "everyone", "everybody", "*", "@all", "@everyone", "@everybody", "@here", "@channel"}
-		if slices.Contains(everybody, name) && !s.IsMember(name) {
-			members, err := s.Team.Agents()
+		meansAll := []string{"all", "everyone", "everybody", "*", "@all", "@everyone", "@everybody", "@here", "@channel"}
+		if slices.Contains(meansAll, name) && !s.IsMember(name) {
+			others, err := s.others()
 			if err != nil {
 				return nil, err // nobody is left out in silence
 			}
-			for _, n := range members {
-				if n != s.Me.Agent() {
-					to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
-				}
-			}
-			remote, err := s.Team.Rows()
-			if err != nil {
-				return nil, err
-			}
-			for _, r := range remote {
-				for _, m := range r.Members {
-					to = append(to, wire.Address{Agent: m.Name, Team: s.Team.Name, Host: r.Host})
-				}
-			}
+			to = append(to, others...)
 			continue
 		}
 		a, err := s.Address(name)
@@ -285,6 +288,26 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 		return nil, Usage("there is nobody but you in team %q", s.Team.Name).WithHint("atm team add NAME")
 	}
 	return to, nil
+}
+
+// others are all members but me, also those on other hosts.
+func (s *Scope) others() (to []wire.Address, err error) {
+	members, err := s.Team.Agents()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range members {
+		if n != s.Me.Agent() {
+			to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
+		}
+	}
+	remote, err := s.Team.Rows()
+	for _, r := range remote {
+		for _, m := range r.Members {
+			to = append(to, wire.Address{Agent: m.Name, Team: s.Team.Name, Host: r.Host})
+		}
+	}
+	return to, err
 }
 
 // ToWhom is the error where nobody is named to write to.
@@ -337,8 +360,7 @@ func (s *Scope) IsMember(word string) bool {
 	return slices.Contains(s.Names(), wire.Name(strings.TrimPrefix(word, "@")))
 }
 
-// Find is the message that a fragment of an id means, and where it lies: in my mailbox,
-// else in the team's.
+// Find is the message that a fragment of an id means, and where it lies: in my mailbox, else in the team's.
 func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
 	if _, bad := wire.ParseFragment(fragment); bad != nil && s.IsMember(fragment) {
@@ -386,8 +408,7 @@ func (s *Scope) Origin() *wire.Origin {
 	return o
 }
 
-// WarnUnaccepted says that this root was neither named, made nor accepted by
-// this user: it may have come with a clone.
+// WarnUnaccepted says that this root was neither named, made nor accepted by this user: it may have come with a clone.
 func (s *Scope) WarnUnaccepted() {
 	if !s.Root.Accepted {
 		Warn(s.c, "nobody here made or accepted %s; its mail may have come with a clone. If it is yours: atm init", s.Root.Path)

@@ -13,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/teams"
 )
 
-// gap is between two columns.
 const gap = 2
 
 // Columns lines up rows of cells for a terminal, and cuts them to its width, the last
@@ -25,9 +24,8 @@ func Columns(rows [][]string, colours ...string) (text string) {
 	return text
 }
 
-// lineUp is a line for each row. Where the width is too small for all columns, one is cut
-// before the others; 0: lines are as long as they are. text/tabwriter would do, but for
-// wide characters and for lines that fit.
+// lineUp is a line for each row. Where the width is too small for all columns, one is cut before the others; 0: lines
+// are as long as they are. text/tabwriter would do, but for wide characters and for lines that fit.
 func lineUp(rows [][]string, width, cutFirst int, colour func(row, column int) string) (lines []string) {
 	widths := map[int]int{}
 	for _, row := range rows {
@@ -136,7 +134,6 @@ func about(m teams.Member, now time.Time) string {
 	return join("; ", m.About(), said, held)
 }
 
-// join joins what is not empty.
 func join(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), separator)
 }
@@ -164,7 +161,6 @@ func footer(members []teams.Member) string {
 		counted(s.Stopped, "stopped", unknown, "unknown")))
 }
 
-// counted lists numbers and their words, but for 0.
 func counted(pairs ...any) string {
 	var parts []string
 	for pair := range slices.Chunk(pairs, 2) {

@@ -43,9 +43,8 @@ func TextTwice(word string) error {
 	return Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out")
 }
 
-// StdinText is the text of a message: the words joined by a space, or stdin
-// where the only word is "-", or where there is none and stdin is a pipe or a
-// file. A terminal, a device and a closed descriptor are never read. Words beside a
+// StdinText is the text of a message: the words joined by a space, or stdin where the only word is "-", or where there
+// is none and stdin is a pipe or a file. A terminal, a device and a closed descriptor are never read. Words beside a
 // pipe are refused as NotPiped says.
 func StdinText(c *cli.Context, words []string) (string, error) {
 	text := strings.Join(words, " ")
@@ -65,8 +64,7 @@ func StdinText(c *cli.Context, words []string) (string, error) {
 	return text, CheckText(text)
 }
 
-// NotPiped refuses a pipe with something in it beside a text that is given: one of them
-// would be lost.
+// NotPiped refuses a pipe with something in it beside a text that is given: one of them would be lost.
 func NotPiped() error {
 	n := output.Waiting(os.Stdin, pipePatience)
 	if n == 0 {
@@ -82,8 +80,7 @@ func HasText(f *os.File) bool {
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
 }
 
-// ReadText reads a text to its end, takes one line feed (\n or \r\n) off it and
-// checks it.
+// ReadText reads a text to its end, takes one line feed (\n or \r\n) off it and checks it.
 func ReadText(r io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxText+3))
 	if err != nil {

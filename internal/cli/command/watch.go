@@ -14,9 +14,8 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
-// Notify rings, and has the terminal show a notification on the desktop: iTerm2,
-// WezTerm, kitty and Windows Terminal know OSC 9, foot, rxvt and VTE's OSC 777. Any
-// other terminal passes both over. Into a pipe nothing is written.
+// Notify rings, and has the terminal show a notification on the desktop: iTerm2, WezTerm, kitty and Windows Terminal
+// know OSC 9, foot, rxvt and VTE's OSC 777. Any other terminal passes both over. Into a pipe nothing is written.
 func Notify(title, text string) {
 	if Terminal() {
 		os.Stdout.WriteString(Notification(title, text))

@@ -61,7 +61,6 @@ func partly(c *cli.Context, done map[string]any, lines string, err error) error 
 	return e
 }
 
-// ackOne acknowledges a message, and returns what is to be printed of it.
 func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {
 	if m.State == mailbox.Withdrawn {
 		return nil, "", fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
@@ -121,7 +120,6 @@ type heldMessage struct {
 	isLeased bool
 }
 
-// findAll are the messages that the words name.
 func findAll(c *cli.Context, s *command.Scope, find func(*command.Scope, string) (heldMessage, error)) (found []heldMessage, err error) {
 	for _, word := range c.Args().Slice() {
 		m, err := find(s, word)
@@ -133,8 +131,7 @@ func findAll(c *cli.Context, s *command.Scope, find func(*command.Scope, string)
 	return found, nil
 }
 
-// findHeld is the message that a word names: one that I took from a shared inbox, or one
-// of mine.
+// findHeld is the message that a word names: one that I took from a shared inbox, or one of mine.
 func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
@@ -142,44 +139,47 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 	}
 	short, isMine := it.ID.Short(6), box.Address() == s.Me.Address()
 	from, err := s.Root.Taken(box, it.Message, s.Me.Address())
-	switch {
-	case from != nil && err == nil:
+	isTaken := from != nil // with an error: by somebody else
+	if isTaken && err == nil {
 		return heldMessage{it, from, true}, nil
-	case from == nil && err != nil:
+	}
+	if !isTaken && err != nil {
 		return m, err
-	case isMine && it.State != "" && it.Lease == nil:
+	}
+	if isMine && it.State != "" && it.Lease == nil {
 		return heldMessage{it, s.Me, false}, nil
-	case isMine && err == nil:
-		return m, command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
-	case err == nil:
-		return m, fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
 	}
 	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
 		return m, command.Locked("%w", err).WithHint("take another: atm take %s%s", from.Agent(), s.Flags())
 	}
-	return m, err
+	if isTaken {
+		return m, err
+	}
+	if isMine {
+		return m, command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %[1]s", short)
+	}
+	return m, fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
 }
 
-// findToAck is the message of findHeld, or one that I took and have acknowledged, be it by
-// an answer.
+// findToAck is the message of findHeld, or one that I took and have acknowledged, be it by an answer.
 func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage, error) {
 	m, err := findHeld(s, word)
 	if !errors.Is(err, mailbox.ErrNotFound) {
 		return m, err
 	}
-	it, _, err2 := s.Find(word)
-	if err2 != nil {
-		return m, err2
+	it, _, findErr := s.Find(word)
+	if findErr != nil {
+		return m, findErr
 	}
-	sender, err2 := s.Root.Mailbox(it.From)
+	sender, senderErr := s.Root.Mailbox(it.From)
+	if senderErr != nil {
+		return m, err
+	}
+	isReplied := it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0
 	for _, to := range it.To {
-		box, err3 := s.Root.Mailbox(to)
-		if err2 != nil || err3 != nil {
-			continue
-		}
-		ack, err3 := sender.Get(wire.AckID(it.ID, to))
-		isAcked := err3 == nil && ack.From == s.Me.Address()
-		if isAcked || it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0 {
+		ack, ackErr := sender.Get(wire.AckID(it.ID, to))
+		isAcked := ackErr == nil && ack.From == s.Me.Address()
+		if box, boxErr := s.Root.Mailbox(to); boxErr == nil && (isAcked || isReplied) {
 			return heldMessage{it, box, false}, nil
 		}
 	}
@@ -213,20 +213,18 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 			r.missed(c, to, err)
 			continue
 		}
-		switch isLate := state != mailbox.Withdrawn && state != mailbox.Unread; {
-		case isLate && to.Host != "":
-			d.State, d.note = "notified", "it has left: a notice follows it"
-		case isLate:
+		isLate, isRemote := state != mailbox.Withdrawn && state != mailbox.Unread, to.Host != ""
+		if isLate {
 			d.State, d.note = "notified", "read: a notice was sent"
-		case to.Host != "": // the members of a host share an outbox
+		}
+		if isLate && isRemote {
+			d.note = "it has left: a notice follows it"
+		} else if isRemote { // the members of a host share an outbox
 			d.note = "not sent yet"
-		case state == mailbox.Withdrawn:
+		} else if state == mailbox.Withdrawn {
 			d.note = "before"
 		}
 		r.Delivered = append(r.Delivered, d)
 	}
-	if err := r.print(c, s, "withdrawn", "from"); err != nil {
-		return err
-	}
-	return r.failures(c, "not withdrawn from")
+	return r.report(c, s, "withdrawn", "from")
 }

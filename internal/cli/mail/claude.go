@@ -59,7 +59,6 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-// claudeTeam is the directory of the team that is meant.
 func claudeTeam(c *cli.Context) (string, error) {
 	home, _ := os.UserHomeDir()
 	teams := filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "teams")

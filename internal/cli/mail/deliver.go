@@ -21,8 +21,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A result is what became of a message at each recipient: send, reply, ack and
-// withdraw print one.
+// A result is what became of a message at each recipient: send, reply, ack and withdraw print one.
 type result struct {
 	ID        wire.ID     `json:"id,omitempty"`
 	Delivered []delivered `json:"delivered"`
@@ -30,7 +29,6 @@ type result struct {
 	Reply     *message    `json:"reply,omitempty"`
 }
 
-// delivered is a recipient that a message reached.
 type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
@@ -40,7 +38,6 @@ type delivered struct {
 	note string // when it will be seen, as far as that is known
 }
 
-// failed is a recipient that a message did not reach.
 type failed struct {
 	To string `json:"to"`
 	*command.Error
@@ -58,13 +55,19 @@ func (r *result) reached(s *command.Scope, box *mailbox.Box, urgent bool, note s
 	r.Delivered = append(r.Delivered, d)
 }
 
-// missed adds a recipient that the message did not reach.
 func (r *result) missed(c *cli.Context, to wire.Address, err error) {
 	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
 }
 
-// print says which recipients the message reached. Where it cannot be said the message is
-// not to be sent again.
+// report prints which recipients the message reached ("sent", "to"), and returns which not.
+func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition string) error {
+	if err := r.print(c, s, verb, preposition); err != nil {
+		return err
+	}
+	return r.failures(c, "not "+verb+" "+preposition)
+}
+
+// print says which recipients the message reached. Where it cannot be said the message is not to be sent again.
 func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition string) error {
 	if len(r.Delivered) == 0 {
 		return nil
@@ -83,24 +86,26 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 // failures names the recipients that the message did not reach, and is the exit code. not
 // is what was not done: "not sent to".
 func (r *result) failures(c *cli.Context, not string) error {
-	switch {
-	case len(r.Failed) == 0:
+	if len(r.Failed) == 0 {
 		return nil
-	case len(r.Delivered) == 0 && len(r.Failed) == 1:
-		return r.Failed[0].Error
-	case c.Bool("json") && len(r.Delivered) == 0:
-		first := *r.Failed[0].Error
+	}
+	isPartial, isJSON, first := len(r.Delivered) > 0, c.Bool("json"), *r.Failed[0].Error
+	if !isPartial && len(r.Failed) == 1 {
+		return &first
+	}
+	if !isPartial && isJSON {
 		first.Message = fmt.Sprintf("%s anybody: %s", not, first.Message)
 		return r.in(&first)
-	case !c.Bool("json") || command.Via(c) != "":
+	}
+	if !isJSON || command.Via(c) != "" {
 		for _, f := range r.Failed {
 			(&command.Error{Message: fmt.Sprintf("%s %s: %s", not, f.To, f.Message), Hint: f.Hint}).Tell()
 		}
 	}
-	if len(r.Delivered) > 0 {
+	if isPartial {
 		return command.Exit(command.ExitPartial)
 	}
-	return command.Exit(r.Failed[0].Exit)
+	return command.Exit(first.Exit)
 }
 
 // in puts what became of the message beside an error in its JSON.
@@ -113,34 +118,42 @@ func (r *result) in(e *command.Error) *command.Error {
 
 // deliver sends a message, says what became of it, and waits if that was asked for.
 func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	err := prepare(s, o)
-	if err == nil {
-		err = attach(c, o)
-	}
-	if err == nil && c.IsSet("once") {
-		err = o.Once(c.String("once"))
-	}
-	if err != nil {
+	if err := prepare(s, o); err != nil {
 		return err
 	}
-	waits := isAwaited(c)
-	if waits { // an interrupt says what was sent, however soon it comes
-		var stop func()
-		c.Context, stop = command.Interruptible(c.Context)
-		defer stop()
+	if err := attach(c, o); err != nil {
+		return err
 	}
-	r := post(c.Context, c, s, o)
-	if !waits || !c.Bool("json") {
-		err = r.print(c, s, "sent", "to")
-	}
-	if err == nil && waits && len(r.Delivered) > 0 {
-		err = s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
-		if err != nil && c.Bool("json") && !errors.Is(err, syscall.EPIPE) {
-			return r.in(unanswered(c, s, o.Message, err))
+	if c.IsSet("once") {
+		if err := o.Once(c.String("once")); err != nil {
+			return err
 		}
 	}
-	if err != nil {
-		return err
+	if isAwaited(c) {
+		return deliverAndWait(c, s, o)
+	}
+	return post(c.Context, c, s, o).report(c, s, "sent", "to")
+}
+
+// deliverAndWait waits for what comes of a message. In JSON all of it is one document, at the end.
+func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
+	ctx, stop := command.Interruptible(c.Context) // an interrupt says what was sent, however soon it comes
+	defer stop()
+	c.Context = ctx
+	r, isJSON := post(ctx, c, s, o), c.Bool("json")
+	if !isJSON {
+		if err := r.print(c, s, "sent", "to"); err != nil {
+			return err
+		}
+	}
+	if len(r.Delivered) > 0 {
+		err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
+		if err != nil && isJSON && !errors.Is(err, syscall.EPIPE) {
+			return r.in(unanswered(c, s, o.Message, err))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return r.failures(c, "not sent to")
 }
@@ -169,25 +182,13 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	unmarked := s.Root.Deliver(ctx, o)
 	r := newResult(o.Message.ID)
 	for _, out := range o.Post.Outcomes {
-		note, differs, err := "", false, out.Err
-		if err == nil && out.Known {
-			note = "before"
-			if it, gone := out.Box.Get(o.Message.ID); gone == nil {
-				note, differs = "before: "+stateAt(it), it.Body != o.Message.Body
-			}
+		if out.Err != nil {
+			r.missed(c, out.Box.Address(), out.Err)
+		} else if out.Known {
+			r.sentBefore(c, s, out.Box, o.Message)
+		} else {
+			r.reached(s, out.Box, o.Message.Urgent(), "")
 		}
-		if short := o.Message.ID.Short(6); differs && isAwaited(c) {
-			err = command.Refused("%s was sent before with another text, which stays", short).
-				WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", short)
-		} else if differs {
-			command.Warn(c, "%s was sent to %s before with another text, which stays; this one is not sent", short, out.Box.Agent())
-		}
-		if err != nil {
-			r.missed(c, out.Box.Address(), err)
-			continue
-		}
-		r.reached(s, out.Box, o.Message.Urgent(), note)
-		r.Delivered[len(r.Delivered)-1].Differs = differs
 	}
 	if unmarked != nil {
 		command.Warn(c, "%v", teams.Unmarked(unmarked))
@@ -198,18 +199,37 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	return r
 }
 
-// isAwaited reports whether a send waits for what comes of it.
+// sentBefore adds a recipient that has the message from an earlier call. If that had another text, nobody waits
+// for the answer to this one.
+func (r *result) sentBefore(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
+	note, differs := "before", false
+	if it, err := box.Get(m.ID); err == nil {
+		note, differs = "before: "+stateAt(it), it.Body != m.Body
+	}
+	short := m.ID.Short(6)
+	if differs && isAwaited(c) {
+		r.missed(c, box.Address(), command.Refused("%s was sent before with another text, which stays", short).
+			WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", short))
+		return
+	}
+	if differs {
+		command.Warn(c, "%s was sent to %s before with another text, which stays; this one is not sent", short, box.Agent())
+	}
+	r.reached(s, box, m.Urgent(), note)
+	r.Delivered[len(r.Delivered)-1].Differs = differs
+}
+
 func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
 
-// awaitAnswers waits for the ack and the answer, and prints what came; it is read with
-// that.
+// awaitAnswers waits for the ack and the answer, and prints what came; it is read with that.
 func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message) error {
 	var wanted []*condition
 	if c.Bool("wait-ack") {
-		wanted = append(wanted, mailCondition(ctx, s, "acked", m))
+		wanted = append(wanted, ackCondition(ctx, s, m))
 	}
+	reply := replyCondition(ctx, s, m)
 	if c.Bool("wait-reply") {
-		wanted = append(wanted, mailCondition(ctx, s, "reply", m))
+		wanted = append(wanted, reply)
 	}
 	err := waitFor(ctx, s, wanted, true, command.Duration(c, "timeout"))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
@@ -218,30 +238,30 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	if err != nil {
 		return err
 	}
-	var ids []wire.ID
-	var doc []byte
+	var came []wire.ID // what is read with this
+	var shown []byte
 	for _, a := range m.To {
-		ids = append(ids, wire.AckID(m.ID, a))
+		came = append(came, wire.AckID(m.ID, a))
 	}
 	if c.Bool("wait-ack") {
-		doc = fmt.Appendf(doc, "acked %s\n", m.ID.Short(6))
+		shown = fmt.Appendf(shown, "acked %s\n", m.ID.Short(6))
 	}
 	if c.Bool("wait-reply") {
-		r.Reply = wanted[len(wanted)-1].met.Message
-		ids = append(ids, r.Reply.ID)
-		shown := s.Renderer()
-		shown.LimitToPage()
-		doc = append(doc, command.Letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
+		r.Reply = reply.met.Message
+		came = append(came, r.Reply.ID)
+		renderer := s.Renderer()
+		renderer.LimitToPage()
+		shown = append(shown, command.Letters(renderer, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
 	}
 	if c.Bool("json") {
-		if doc, err = command.JSON(r); err != nil {
+		if shown, err = command.JSON(r); err != nil {
 			return err
 		}
 	}
 	isPrinted := false
-	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
+	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
 		isPrinted = true
-		n, err := showPieces(ctx, doc)
+		n, err := showPieces(ctx, shown)
 		return n * len(b.Items), err
 	})
 	if isPrinted {
@@ -250,8 +270,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	return err
 }
 
-// unanswered is why the wait for what comes of a message ended, an interrupt as well: it
-// was sent all the same.
+// unanswered is why the wait for what comes of a message ended, an interrupt as well: it was sent all the same.
 func unanswered(c *cli.Context, s *command.Scope, m *wire.Message, err error) *command.Error {
 	if !errors.Is(err, context.Canceled) {
 		return command.Explain(c, err)
@@ -267,15 +286,13 @@ func unanswered(c *cli.Context, s *command.Scope, m *wire.Message, err error) *c
 
 const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
 
-// batchResult is one line of what send --batch prints.
 type batchResult struct {
 	Line int `json:"line"`
 	*result
 	Error *command.Error `json:"error,omitempty"`
 }
 
-// sendBatch sends NDJSON messages of stdin, and prints each result once its message
-// is durable.
+// sendBatch sends NDJSON messages of stdin, and prints each result once its message is durable.
 func sendBatch(c *cli.Context, s *command.Scope) error {
 	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
 		return command.Usage("--batch takes its messages from stdin alone, and no other flag").WithHint(batchExample)
@@ -303,7 +320,6 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-// batchMessage is a line of a batch, prepared.
 func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
 	if err != nil {
@@ -312,8 +328,14 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
 		return nil, command.Usage("the line has no text in \"body\"").WithHint(batchExample)
 	}
-	old := teams.OwnMessage(s.Me, m.Supersedes)
-	if m.From != (wire.Address{}) && m.From != s.Me.Address() || m.Supersedes != "" && (old == nil || old.From != s.Me.Address()) || m.HasOurMeta() {
+	me, isForged := s.Me.Address(), m.HasOurMeta()
+	if m.From != (wire.Address{}) && m.From != me {
+		isForged = true
+	}
+	if old := teams.OwnMessage(s.Me, m.Supersedes); m.Supersedes != "" && (old == nil || old.From != me) {
+		isForged = true
+	}
+	if isForged {
 		return nil, command.Refused("from, supersedes and meta.atm: what is not yours").WithHint("leave them out")
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}

@@ -54,11 +54,11 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if !c.Bool("sent") {
 		owed, unreadable := box.OwedIDs()
 		l.Owed = append(l.Owed, owed...)
-		if !c.Bool("owed") && !c.Bool("done") && len(l.Messages) == 0 {
-			bad, e := box.BadFiles()
-			unreadable = cmp.Or(unreadable, e)
-			none = "0 unread"
+		if len(l.Messages) == 0 && !c.Bool("owed") && !c.Bool("done") {
+			bad, badErr := box.BadFiles()
+			unreadable = cmp.Or(unreadable, badErr)
 			name := strings.TrimSpace("atm ls " + c.Args().First())
+			none = "0 unread"
 			if len(owed) > 0 {
 				none += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), name, s.Flags())
 			}
@@ -77,14 +77,15 @@ func ls(c *cli.Context, s *command.Scope) error {
 	return l.printLines(c, s.Renderer(), none)
 }
 
-// chosen are the messages of a mailbox that the flags choose; where nothing but the place
-// counts, what is beyond the limit is counted by name.
-func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err error) {
+// chosen are the messages of a mailbox that the flags choose. Where only the place counts, what is beyond the limit
+// is counted without being read.
+func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error) {
 	all, owed, done, sent, count := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent"), c.Bool("count")
 	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: all || done, Archive: all || done, Newest: all || done}
 	if sent {
 		rg = mailbox.Range{Sent: true, Newest: true}
 	}
+	var err error
 	rg.Times = c.IsSet("since")
 	if rg.Since, err = since(c); err != nil {
 		return nil, err
@@ -93,20 +94,21 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err
 	if err != nil {
 		return nil, err
 	}
-	if !rg.Times && !c.IsSet("from") && !(sent && owed) && !count {
+	isChosen := func(m *message) bool {
+		isOld := rg.Times && m.Written.Before(rg.Since)
+		isOther := from != (wire.Address{}) && m.From != from
+		isTaken := count && m.Lease != nil // it is not there to be read
+		if isOld || isOther || isTaken {
+			return false
+		}
+		return !sent || m.trace(s) || !owed
+	}
+	if byPlaceAlone := !rg.Times && !c.IsSet("from") && !(sent && owed) && !count; byPlaceAlone {
 		rg.Limit = c.Int("limit")
 	}
-	l = newListing(nil)
+	l := newListing(nil)
 	l.More, _, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
-		m, isOpen := message{Item: it}, true
-		if sent {
-			isOpen = m.trace(s)
-		}
-		switch {
-		case rg.Times && it.Written.Before(rg.Since), from != (wire.Address{}) && it.From != from:
-		case count && it.Lease != nil: // what somebody has taken is not there to be read
-		case sent && owed && !isOpen:
-		default:
+		if m := (message{Item: it}); isChosen(&m) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
@@ -114,31 +116,34 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err
 	return l, teams.Unreadable(box, err)
 }
 
-// trace looks what became of a message at its recipients; isOpen says that somebody has
-// not acknowledged it who should.
+// trace looks what became of a message at its recipients; isOpen says that somebody has not acknowledged it who should.
 func (m *message) trace(s *command.Scope) (isOpen bool) {
 	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
-	m.at = ""
 	for _, a := range m.To {
-		r := recipientState{a.String(), "no evidence"}
-		it := &mailbox.Item{Message: m.Message}
-		if box, err := s.Root.Mailbox(a); a.Host != "" {
-			it.State = s.Root.RemoteState(m.Message, a)
-		} else if err == nil {
-			if at, err := box.Get(m.ID); err == nil {
-				it = at
-			}
-		}
-		if it.State != "" {
-			r.State = stateAt(it)
-		}
+		it := m.copyAt(s, a)
+		state := cmp.Or(stateAt(it), "no evidence")
 		if slices.Index(order, it.State) < slices.Index(order, m.at) {
 			m.at = it.State
 		}
-		isOpen = isOpen || m.RequiresAck && r.State != "acked" && r.State != "withdrawn"
-		m.recipients = append(m.recipients, r)
+		if m.RequiresAck && state != "acked" && state != "withdrawn" {
+			isOpen = true
+		}
+		m.recipients = append(m.recipients, recipientState{a.String(), state})
 	}
 	return isOpen
+}
+
+// copyAt is the message as a recipient has it; without a State where nothing tells.
+func (m *message) copyAt(s *command.Scope, a wire.Address) *mailbox.Item {
+	if a.Host != "" {
+		return &mailbox.Item{Message: m.Message, State: s.Root.RemoteState(m.Message, a)}
+	}
+	if box, err := s.Root.Mailbox(a); err == nil {
+		if it, err := box.Get(m.ID); err == nil {
+			return it
+		}
+	}
+	return &mailbox.Item{Message: m.Message}
 }
 
 // stateAt is the state of a message in words that its sender understands.
@@ -154,7 +159,6 @@ func stateAt(it *mailbox.Item) string {
 	return string(it.State)
 }
 
-// lsBad lists the files that are no messages.
 func lsBad(c *cli.Context, box *mailbox.Box) error {
 	if _, err := box.TakeIn(c.Context); err != nil {
 		return err
@@ -236,7 +240,6 @@ type message struct {
 	at         mailbox.State
 }
 
-// recipientState is what became of a message at one recipient.
 type recipientState struct {
 	To    string `json:"to"`
 	State string `json:"state,omitempty"`
@@ -304,10 +307,11 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) er
 		row := cells(r, m)
 		rows = append(rows, row)
 		text += strings.Join(row[:3], " ")
-		for i, mark := range []string{", ", ": "} {
-			if cell := row[3+i]; cell != "" {
-				text += mark + cell
-			}
+		if notes := row[3]; notes != "" {
+			text += ", " + notes
+		}
+		if title := row[4]; title != "" {
+			text += ": " + title
 		}
 		text += "\n"
 	}
@@ -345,7 +349,6 @@ func cells(r *letter.Renderer, m message) []string {
 	return []string{id, from, age, command.Notes(r, m.Item), title}
 }
 
-// printLetters prints whole messages.
 func printLetters(c *cli.Context, r *letter.Renderer, items []*mailbox.Item, none string) error {
 	l, text := newListing(items), ""
 	r.Digits = letter.ShortLength(l.ids())

@@ -36,7 +36,6 @@ func limitFlag() cli.Flag {
 	}
 }
 
-// since is the moment that --since names.
 func since(c *cli.Context) (t time.Time, err error) {
 	if !c.IsSet("since") {
 		return t, nil
@@ -58,12 +57,10 @@ func sender(c *cli.Context, s *command.Scope) (a wire.Address, err error) {
 	return a, err
 }
 
-// showPieces writes pieces to stdout and returns how many were received.
 func showPieces(ctx context.Context, pieces ...[]byte) (received int, err error) {
 	return output.Show(ctx, os.Stdout, readerPatience, pieces)
 }
 
-// readerPatience is how long a reader that is there and does not read is waited
-// for: a little less than Read keeps the lock, so that what then counts as received
-// is marked before another reader can choose it.
+// readerPatience is how long a reader that is there and does not read is waited for: a little less than Read keeps the
+// lock, so that what then counts as received is marked before another reader can choose it.
 const readerPatience = 1800 * time.Millisecond

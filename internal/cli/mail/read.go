@@ -44,16 +44,8 @@ func read(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	s.WarnUnaccepted()
-	if c.Bool("last") && c.NArg() > 0 {
-		return command.Usage("--last shows the last batch again, and takes no number").WithHint("the newest: atm ls --all --limit 5")
-	} else if c.Bool("last") {
-		items, err := s.Me.LastBatch()
-		if err != nil {
-			return err
-		}
-		r := s.Renderer()
-		r.LimitToPage()
-		return printLetters(c, r, items, "no batch to show again")
+	if c.Bool("last") {
+		return showLastBatch(c, s)
 	}
 	if !c.Bool("peek") {
 		if err := s.MayWrite(); err != nil {
@@ -73,7 +65,19 @@ func read(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-// A page is what one read shows.
+func showLastBatch(c *cli.Context, s *command.Scope) error {
+	if c.NArg() > 0 {
+		return command.Usage("--last shows the last batch again, and takes no number").WithHint("the newest: atm ls --all --limit 5")
+	}
+	items, err := s.Me.LastBatch()
+	if err != nil {
+		return err
+	}
+	r := s.Renderer()
+	r.LimitToPage()
+	return printLetters(c, r, items, "no batch to show again")
+}
+
 type page struct {
 	c       *cli.Context
 	s       *command.Scope
@@ -86,7 +90,6 @@ type page struct {
 	hasWarned bool // of messages that cannot be read
 }
 
-// newPage makes the options of a read of the flags.
 func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 	p := &page{c: c, s: s, follows: c.Bool("follow"), peeks: c.Bool("peek")}
 	p.options = mailbox.ReadOptions{Limit: c.Int("limit"), LookAhead: 200}
@@ -100,14 +103,14 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 			continue // read bob, by bob
 		}
 		it, box, err := s.Find(word)
-		if err == nil && box.Address() != s.Me.Address() {
-			err = fmt.Errorf("message %s: %w", word, mailbox.ErrNotFound)
-		}
-		if err == nil && it.Lease != nil && !p.peeks {
-			err = &mailbox.LeasedError{ID: it.ID, Lease: *it.Lease}
-		}
 		if err != nil {
 			return nil, err
+		}
+		if box.Address() != s.Me.Address() {
+			return nil, fmt.Errorf("message %s: %w", word, mailbox.ErrNotFound)
+		}
+		if it.Lease != nil && !p.peeks {
+			return nil, &mailbox.LeasedError{ID: it.ID, Lease: *it.Lease}
 		}
 		if it.State != mailbox.Unread {
 			p.again = append(p.again, it)
@@ -115,6 +118,14 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 		p.options.IDs = append(p.options.IDs, it.ID)
 	}
 	p.waits = c.Bool("wait") && len(p.again) == 0
+	var err error
+	p.options.Match, err = filter(c, s)
+	return p, err
+}
+
+// filter is which messages --from, --thread, --since and --urgent choose. Without any of them it is nil: what is
+// beyond the limit is then counted without being read.
+func filter(c *cli.Context, s *command.Scope) (func(*wire.Message) bool, error) {
 	from, err := sender(c, s)
 	if err != nil {
 		return nil, err
@@ -128,15 +139,14 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 		thread = it.ThreadID()
 	}
 	after, err := since(c)
-	if err != nil {
+	isUrgent := c.Bool("urgent")
+	if err != nil || after.IsZero() && from == (wire.Address{}) && thread == "" && !isUrgent {
 		return nil, err
 	}
-	if !after.IsZero() || from != (wire.Address{}) || thread != "" || c.Bool("urgent") { // else the rest is counted by name
-		p.options.Match = func(m *wire.Message) bool {
-			return !m.SentAt.Before(after) && (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!c.Bool("urgent") || m.Urgent())
-		}
-	}
-	return p, nil
+	return func(m *wire.Message) bool {
+		isOther := from != (wire.Address{}) && m.From != from || thread != "" && m.ThreadID() != thread
+		return !isOther && !m.SentAt.Before(after) && (!isUrgent || m.Urgent())
+	}, nil
 }
 
 // show shows one batch, and marks it unless --peek.
@@ -146,10 +156,12 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 		options.Fits = r.LimitToPage()
 	}
 	var b mailbox.Batch
-	if !p.peeks {
+	if p.peeks {
+		if b, err = p.s.Me.Peek(ctx, options); err == nil {
+			_, err = p.write(ctx, b, r)
+		}
+	} else {
 		b, err = p.s.Me.Read(ctx, options, func(b mailbox.Batch) (int, error) { return p.write(ctx, b, r) })
-	} else if b, err = p.s.Me.Peek(ctx, options); err == nil {
-		_, err = p.write(ctx, b, r)
 	}
 	if b.SetAside > 0 {
 		command.Warn(p.c, "%s set aside as unreadable: atm ls --bad%s says why", letter.Many(b.SetAside, "file"), p.s.Flags())
@@ -158,22 +170,29 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
 	}
 	if err == nil && len(b.Unreadable) > 0 {
-		what := "a message"
-		if n := len(b.Unreadable); n > 1 {
-			what = fmt.Sprint(n, " messages")
-		}
-		err = command.Failed("%s cannot be read: %w", what, b.Unreadable[0]).WithHint("atm doctor")
-		if p.follows || p.waits && len(b.Items) == 0 { // others may come
-			if !p.hasWarned {
-				command.Warn(p.c, "%v", err)
-			}
-			p.hasWarned, err = true, nil
-		}
+		err = p.unreadable(b)
 	}
 	if p.isPrinted {
 		err = command.Tell(p.c, err)
 	}
 	return len(b.Items) > 0, err
+}
+
+// unreadable is the error for what cannot be read. Where others are awaited it is a warning, once.
+func (p *page) unreadable(b mailbox.Batch) error {
+	what := "a message"
+	if n := len(b.Unreadable); n > 1 {
+		what = fmt.Sprint(n, " messages")
+	}
+	err := command.Failed("%s cannot be read: %w", what, b.Unreadable[0]).WithHint("atm doctor")
+	if !p.follows && !(p.waits && len(b.Items) == 0) {
+		return err
+	}
+	if !p.hasWarned {
+		command.Warn(p.c, "%v", err)
+	}
+	p.hasWarned = true
+	return nil
 }
 
 // write writes a batch and returns how many of its messages were received. With --confirm that is none
@@ -182,44 +201,31 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if len(b.Items) == 0 && (p.waits || p.follows) {
 		return 0, nil
 	}
-	var owed []wire.ID // as they were before this reading, and what it adds
-	if !p.follows {
-		owed, _ = p.s.Me.OwedIDs()
-	}
-	listed := slices.Clone(owed[:min(len(owed), 5)]) // for people: there may be hundreds
 	b.Items = slices.Concat(b.Items, p.again)
-	l := newListing(b.Items)
-	flags := mailbox.Flags(b.Items, b.Ahead)
-	for i, it := range b.Items {
-		after := *it // as it is when it has been read
-		after.SupersededBy = flags[i].SupersededBy
-		l.Messages[i].Item = &after
-		if it.State != mailbox.Unread || p.peeks || b.Unmarked != nil {
-			continue
-		}
-		after.State = mailbox.Done
-		if it.RequiresAck && !p.s.Me.HasAcked(it.ID) {
-			after.State = mailbox.Owed
-			owed, listed = append(owed, it.ID), append(listed, it.ID)
-		}
+	l, added := p.afterReading(b)
+	if !p.follows {
+		before, _ := p.s.Me.OwedIDs()
+		l.Owed = append(l.Owed, before...)
 	}
-	l.More, l.Owed = b.More, append(l.Owed, owed...)
+	listed := slices.Concat(l.Owed[:min(len(l.Owed), 5)], added) // for people: there may be hundreds
+	l.Owed = append(l.Owed, added...)
+	isJSON, isVia := p.c.Bool("json"), command.Via(p.c) != ""
 	var pieces [][]byte
-	if !p.c.Bool("json") || command.Via(p.c) != "" {
+	if !isJSON || isVia {
 		r.Digits = letter.ShortLength(append(l.ids(), listed...))
 		pieces = command.Letters(r, b.Items, b.Ahead)
 		if !p.follows {
-			pieces = append(pieces, []byte(p.foot(b, listed, len(owed))))
+			pieces = append(pieces, []byte(p.foot(b, listed, len(l.Owed))))
 		}
 	}
-	if !p.c.Bool("json") {
+	if !isJSON {
 		return showPieces(ctx, pieces...)
 	}
 	var document any = l
 	if p.follows {
 		document = map[string]message{"message": l.Messages[0]}
 	}
-	if command.Via(p.c) != "" {
+	if isVia {
 		document = command.Said{Document: document, Text: string(bytes.Join(pieces, nil))}
 	}
 	p.isPrinted = !p.follows
@@ -234,28 +240,49 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	return n * len(b.Items), err // one document for all of them
 }
 
+// afterReading lists a batch as its messages are once they have been read; owed are those whose ack is owed then.
+func (p *page) afterReading(b mailbox.Batch) (l *listing, owed []wire.ID) {
+	l = newListing(b.Items)
+	l.More = b.More
+	flags := mailbox.Flags(b.Items, b.Ahead)
+	for i, it := range b.Items {
+		after := *it
+		after.SupersededBy = flags[i].SupersededBy
+		l.Messages[i].Item = &after
+		if it.State != mailbox.Unread || p.peeks || b.Unmarked != nil {
+			continue
+		}
+		after.State = mailbox.Done
+		if it.RequiresAck && !p.s.Me.HasAcked(it.ID) {
+			after.State = mailbox.Owed
+			owed = append(owed, it.ID)
+		}
+	}
+	return l, owed
+}
+
 // foot says what is left, and what is owed: so many, and some of them.
-func (p *page) foot(b mailbox.Batch, owed []wire.ID, total int) (foot string) {
+func (p *page) foot(b mailbox.Batch, listed []wire.ID, owed int) (foot string) {
 	if len(b.Items) == 0 {
 		foot = "no new messages\n"
 	}
 	if b.More > 0 {
 		foot += fmt.Sprintf("%d more: atm read%s\n", b.More, p.s.Flags())
 	}
-	if total == 0 {
+	if owed == 1 {
+		return foot + fmt.Sprintf("1 awaits your ack: %s\n", command.Shorts(listed))
+	}
+	if owed == 0 {
 		return foot
 	}
-	verb, more := "await", ""
-	if total == 1 {
-		verb = "awaits"
-	} else if total > len(owed) {
+	more := ""
+	if owed > len(listed) {
 		more = " … atm ls --owed"
 	}
-	return foot + fmt.Sprintf("%d %s your ack: %s%s\n", total, verb, command.Shorts(owed), more)
+	return foot + fmt.Sprintf("%d await your ack: %s%s\n", owed, command.Shorts(listed), more)
 }
 
-// wait shows mail as soon as there is any. Another reader may be quicker: then the
-// wait goes on.
+// wait shows mail as soon as there is any. Another reader may be quicker: then the wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
 	err := await(ctx, p.s, timeout, watchMail(p.s.Me), func(entry) (bool, error) { return p.show(ctx) })
@@ -268,8 +295,7 @@ func (p *page) wait(ctx context.Context) error {
 	return err
 }
 
-// follow shows what is unread and what comes, until interrupted or, where a timeout
-// was given, for that long.
+// follow shows what is unread and what comes, until interrupted or, where a timeout was given, for that long.
 func (p *page) follow(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
 	if !p.c.IsSet("timeout") {

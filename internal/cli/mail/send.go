@@ -53,7 +53,6 @@ var sendCommand = &cli.Command{
 	}),
 }
 
-// messageFlags are the flags of send and reply.
 func messageFlags() []cli.Flag {
 	return []cli.Flag{
 		command.MessageFlag(),
@@ -98,39 +97,41 @@ func reply(c *cli.Context, s *command.Scope) error {
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }
 
-// recipients takes the recipients' names off the words.
 func recipients(c *cli.Context, s *command.Scope) (names, words []string, err error) {
 	words, names = c.Args().Slice(), c.StringSlice("to")
 	if c.Bool("all") {
 		names = []string{"all"}
 	}
+	isFiller := func(word string) bool {
+		return slices.Contains([]string{"message", "mail", "to"}, word) && !s.IsMember(word)
+	}
 	if len(names) > 0 {
 		words = append([]string{strings.Join(names, ",")}, words...)
-	}
-	for len(names) == 0 && len(words) > 1 && slices.Contains([]string{"message", "mail", "to"}, words[0]) && !s.IsMember(words[0]) {
-		words = words[1:] // send message to bob "…"
+	} else {
+		for len(words) > 1 && isFiller(words[0]) { // send message to bob "…"
+			words = words[1:]
+		}
 	}
 	if len(words) == 0 {
 		return nil, nil, s.ToWhom()
 	}
-	apart := words
+	apart := slices.Clone(words)
 	if names := strings.Fields(words[0]); len(names) > 1 {
-		apart = append(names, words[1:]...)
+		apart = slices.Concat(names, words[1:])
 	}
 	if c.IsSet("message") {
-		apart = append(slices.Clone(apart), c.String("message"))
+		apart = append(apart, c.String("message"))
 	}
 	if list, n := namesApart(s, apart); list != words[0] && list != "" {
 		return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
 			WithHint("atm send %s \"%s\"%s", list, cmp.Or(strings.Join(apart[n:], " "), "…"), s.Flags())
 	}
-	names, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
-	return append(names, c.StringSlice("cc")...), words, nil
+	names = append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...)
+	return names, words[1:], nil
 }
 
-// namesApart are the recipients, with commas between, where they were typed as several
-// words (`bob, carol hello`, `bob carol hello`, `bob and carol hello`), and how many
-// words those are. A member's name alone may well be the text.
+// namesApart are the recipients, with commas between, where they were typed as several words (`bob, carol hello`, `bob
+// carol hello`, `bob and carol hello`), and how many words those are. A member's name alone may well be the text.
 func namesApart(s *command.Scope, words []string) (list string, n int) {
 	var all []string
 	for ; n < len(words); n++ {
@@ -147,7 +148,6 @@ func namesApart(s *command.Scope, words []string) (list string, n int) {
 	return strings.Join(all, ","), n
 }
 
-// compose makes the message of flags and words, and delivers it.
 func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) error {
 	err := command.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
 	if err != nil {
@@ -239,37 +239,41 @@ func newMessage(c *cli.Context, s *command.Scope) (m *wire.Message, err error) {
 	return m, nil
 }
 
-// bodyText is the message's text, from wherever it is given.
 func bodyText(c *cli.Context, words []string) (string, error) {
 	file := c.String("file")
 	if file != "" && len(words) > 0 {
 		return "", command.TextTwice(words[0])
 	}
-	switch {
-	case file == "-":
-		words = []string{"-"}
-	case file != "":
-		if err := command.NotPiped(); err != nil {
-			return "", err
-		}
-		text := ""
-		f, err := os.Open(file)
-		if err == nil {
-			defer f.Close()
-			text, err = command.ReadText(f)
-		}
-		if unread, ok := errors.AsType[*fs.PathError](err); ok {
-			err = command.Usage("--file: %v", unread).WithHint("--file takes the text from a file, --attach FILE sends one")
-		}
-		return text, err
-	case len(words) == 0 && !c.IsSet("message") && (c.IsSet("payload") || c.IsSet("attach")):
+	if file == "-" {
+		return command.MessageText(c, []string{"-"})
+	}
+	if file != "" {
+		return textOfFile(file)
+	}
+	mayBeEmpty := c.IsSet("payload") || c.IsSet("attach")
+	if mayBeEmpty && len(words) == 0 && !c.IsSet("message") {
 		text, err := command.StdinText(c, nil)
 		if _, isUnread := errors.AsType[*fs.PathError](err); text == "" && !isUnread {
-			err = nil // it may be without one
+			err = nil
 		}
 		return text, err
 	}
 	return command.MessageText(c, words)
+}
+
+func textOfFile(file string) (text string, err error) {
+	if err := command.NotPiped(); err != nil {
+		return "", err
+	}
+	f, err := os.Open(file)
+	if err == nil {
+		defer f.Close()
+		text, err = command.ReadText(f)
+	}
+	if unread, ok := errors.AsType[*fs.PathError](err); ok {
+		err = command.Usage("--file: %v", unread).WithHint("--file takes the text from a file, --attach FILE sends one")
+	}
+	return text, err
 }
 
 // attach stores the files, in the team of each recipient.
@@ -309,7 +313,6 @@ func attachFile(store *mailbox.Store, name string) (a wire.Attachment, err error
 	return store.Attach(filepath.Base(name), f)
 }
 
-// findSent is a message that I sent.
 func findSent(s *command.Scope, word string) (*wire.Message, error) {
 	it, _, err := s.Find(word)
 	if err != nil {

@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -43,30 +42,32 @@ var waitFlags = []cli.Flag{
 func wait(c *cli.Context, s *command.Scope) (err error) {
 	timeout, state, who := command.Duration(c, "timeout"), "", ""
 	for _, word := range c.Args().Slice() { // in any order: bob idle, idle bob 30s
-		d, err := command.ParseDuration(word)
 		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
-		switch {
-		case err == nil:
+		if word == "for" || word == "until" { // wait for bob
+			continue
+		}
+		if d, err := command.ParseDuration(word); err == nil {
 			timeout = d
-		case word == "for", word == "until": // wait for bob
-		case slices.ContainsFunc(waitFlags, isFlag):
+		} else if slices.ContainsFunc(waitFlags, isFlag) {
 			state = word
-		default:
+		} else {
 			who = word
 		}
 	}
+	isMail := slices.Contains([]string{"mail", "message", "messages", "unread"}, state)
 	switch {
 	case state != "" && who != "":
 		if err := c.Set(state, who); err != nil {
 			return command.Usage("wait for %s of %s: %v", state, who, err)
 		}
-	case state != "" && !slices.Contains([]string{"mail", "message", "messages", "unread"}, state):
-		value := map[string]string{"reply": "ID", "acked": "ID"}[state]
-		return command.Usage("--%s needs a value", state).WithHint("atm wait --%s %s", state, cmp.Or(value, "NAME"))
+	case state == "reply" || state == "acked":
+		return command.Usage("--%s needs a value", state).WithHint("atm wait --%s ID", state)
+	case state != "" && !isMail:
+		return command.Usage("--%s needs a value", state).WithHint("atm wait --%s NAME", state)
 	case who != "" && isID(s, who):
 		return command.Usage("wait for what of %s?", who).WithHint("atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s", who)
 	case who != "":
-		return command.Usage("wait for what of %s?", who).WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", who, who)
+		return command.Usage("wait for what of %s?", who).WithHint("atm wait --idle %s, atm read --wait --from %[1]s, atm wait 30s", who)
 	}
 	return s.Await(func(ctx context.Context) error {
 		conditions, err := namedConditions(ctx, c, s)
@@ -97,28 +98,30 @@ func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out
 	if len(out) > 0 {
 		return out, nil
 	}
-	one, err := newCondition(ctx, c, s, "mail", "")
-	return []*condition{one}, err
+	if _, err := s.MemberOrMe(""); err != nil {
+		return nil, err
+	}
+	return []*condition{unreadCondition(ctx, s)}, nil
 }
 
 func newCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (*condition, error) {
-	switch kind {
-	case "mail", "reply", "acked":
-		var m *wire.Message
-		_, err := s.MemberOrMe("")
-		if err == nil && kind != "mail" {
-			m, err = findSent(s, word)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return mailCondition(ctx, s, kind, m), nil
-	case "turn-done":
-		if isID(s, word) {
-			return turnCondition(s, word)
-		}
+	if kind == "turn-done" && isID(s, word) {
+		return turnCondition(s, word)
 	}
-	return stateCondition(ctx, c, s, kind, word)
+	if kind != "reply" && kind != "acked" {
+		return stateCondition(ctx, c, s, kind, word)
+	}
+	if _, err := s.MemberOrMe(""); err != nil {
+		return nil, err
+	}
+	m, err := findSent(s, word)
+	if err != nil {
+		return nil, err
+	}
+	if kind == "reply" {
+		return replyCondition(ctx, s, m), nil
+	}
+	return ackCondition(ctx, s, m), nil
 }
 
 // isID reports whether a word is the id of a message rather than an agent's name.
@@ -127,7 +130,6 @@ func isID(s *command.Scope, word string) bool {
 	return notID == nil && !s.IsMember(word)
 }
 
-// A condition is one thing that is waited for.
 type condition struct {
 	flag  string // waits for it again: " --reply 9f3a1c"
 	after watched
@@ -138,7 +140,6 @@ type condition struct {
 	state string // and how things were with the agent
 }
 
-// met is what came of a condition.
 type met struct {
 	Agent   wire.Name `json:"agent,omitempty"`
 	Matched string    `json:"matched"`
@@ -158,16 +159,14 @@ func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, eve
 		}
 	}
 	err := await(ctx, s, timeout, after, func(e entry) (done bool, err error) {
-		n := 0
+		isAny, isEvery := false, true
 		for _, c := range conditions {
 			if c.met, err = c.look(e); err != nil {
 				return false, err
 			}
-			if c.met != nil {
-				n++
-			}
+			isAny, isEvery = isAny || c.met != nil, isEvery && c.met != nil
 		}
-		return n == len(conditions) || n > 0 && !every, nil
+		return isEvery || isAny && !every, nil
 	})
 	if !errors.Is(err, errTimeout) {
 		return err
@@ -184,52 +183,63 @@ func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, eve
 	return command.Timeout("%s within %s%s", vain, timeout, state).WithHint("do other work, or again: atm wait%s%s", flags, s.Flags())
 }
 
-// mailCondition: there is unread mail for me (mail), or somebody has answered m (reply), or
-// every recipient has acknowledged it (acked).
-func mailCondition(ctx context.Context, s *command.Scope, kind string, m *wire.Message) *condition {
-	find := func() (it *mailbox.Item, isMet bool, err error) {
-		var items []*mailbox.Item
-		switch kind {
-		case "acked":
-			it, isMet = s.Root.AckedBy(ctx, m, s.Me)
-			return it, isMet, nil
-		case "reply":
-			items = teams.Replies(ctx, s.Me, m.ID, wire.Address{})
-		case "mail":
-			var b mailbox.Batch
-			b, err = s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
-			items = b.Items
-		}
-		if len(items) == 0 {
-			return nil, false, err
-		}
-		return items[0], true, nil
-	}
-	vain := map[string]string{"mail": "no mail", "reply": "no answer", "acked": "no ack"}
-	c := &condition{after: watchMail(s.Me), vain: vain[kind]}
-	if m != nil {
-		c.flag = " --" + kind + " " + m.ID.Short(6)
-	}
-	looked := false
-	c.look = func(e entry) (*met, error) {
-		if m != nil && (c.met != nil || looked && e.Message == nil) {
-			return c.met, nil // no message has come since
-		}
-		looked = true
-		it, isMet, err := find()
-		if err != nil || !isMet {
+// unreadCondition: there is unread mail for me.
+func unreadCondition(ctx context.Context, s *command.Scope) *condition {
+	return &condition{after: watchMail(s.Me), vain: "no mail", look: func(entry) (*met, error) {
+		unread, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
+		if err != nil || len(unread.Items) == 0 {
 			return nil, err
 		}
-		if it == nil { // acked by those that cannot send one
-			return &met{Matched: kind, Agent: s.Me.Agent(), text: m.ID.Short(6)}, nil
+		return metBy(s, "mail", unread.Items[0]), nil
+	}}
+}
+
+// replyCondition: somebody has answered a message of mine.
+func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
+	return sentCondition(s, "reply", "no answer", m, func() *met {
+		replies := teams.Replies(ctx, s.Me, m.ID, wire.Address{})
+		if len(replies) == 0 {
+			return nil
 		}
-		text := s.Renderer().Header(it.Message, letter.Flags{})
-		if it.State == mailbox.Unread {
-			text += "; atm read " + it.ID.Short(6) + s.Flags()
+		return metBy(s, "reply", replies[0])
+	})
+}
+
+// ackCondition: every recipient of a message of mine has acknowledged it.
+func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
+	return sentCondition(s, "acked", "no ack", m, func() *met {
+		last, isAcked := s.Root.AckedBy(ctx, m, s.Me)
+		if !isAcked {
+			return nil
 		}
-		return &met{s.Me.Agent(), kind, &message{Item: it}, text}, nil
+		if last == nil { // by those that cannot send an ack
+			return &met{Matched: "acked", Agent: s.Me.Agent(), text: m.ID.Short(6)}
+		}
+		return metBy(s, "acked", last)
+	})
+}
+
+// sentCondition is about a message of mine: find looks at first, and again whenever a message has come.
+func sentCondition(s *command.Scope, kind, vain string, m *wire.Message, find func() *met) *condition {
+	var found *met
+	isFirst := true
+	look := func(e entry) (*met, error) {
+		if found == nil && (isFirst || e.Message != nil) {
+			found = find()
+		}
+		isFirst = false
+		return found, nil
 	}
-	return c
+	return &condition{flag: " --" + kind + " " + m.ID.Short(6), after: watchMail(s.Me), vain: vain, look: look}
+}
+
+// metBy says that a message in my mailbox is what was waited for.
+func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
+	text := s.Renderer().Header(it.Message, letter.Flags{})
+	if it.State == mailbox.Unread {
+		text += "; atm read " + it.ID.Short(6) + s.Flags()
+	}
+	return &met{Agent: s.Me.Agent(), Matched: kind, Message: &message{Item: it}, text: text}
 }
 
 // stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
@@ -245,7 +255,7 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 	if err != nil {
 		return nil, err
 	}
-	after := uint64(0)
+	one := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), after: watched{a: 0}, vain: "not " + kind}
 	read := func(entry) (teams.Member, error) { return team.Remote(a.Agent, a.Host) }
 	if a.Host == "" {
 		box, err := team.Member(a.Agent)
@@ -257,7 +267,7 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 		if err != nil {
 			return nil, err
 		}
-		after = state.Seq
+		one.after[a] = state.Seq
 		read = func(e entry) (teams.Member, error) {
 			if e.Event != nil && e.Box.Address() == a && e.Event.Seq > state.Seq {
 				state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
@@ -265,25 +275,17 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 			return team.SummaryOf(a.Agent, state)
 		}
 	}
-	one := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), after: watched{a: after}, vain: "not " + kind}
 	one.look = func(e entry) (*met, error) {
 		now, err := read(e)
 		if err != nil {
 			return nil, err
 		}
-		if now.State == reducer.WordOff && kind != "exit" && one.state == "" { // at the first look
+		isFirst := one.state == ""
+		if isFirst && now.State == reducer.WordOff && kind != "exit" {
 			command.Warn(c, "%s", describe(now))
 		}
 		one.state = ": " + describe(now)
-		isMet := string(now.State) == kind
-		switch kind {
-		case "exit":
-			hasNeverRun := now.Host == "" && now.State == reducer.WordUnknown && !now.Running && now.Started.IsZero() && now.Session == ""
-			isMet = now.State == reducer.WordOff || hasNeverRun
-		case "turn-done":
-			isMet = now.State == reducer.WordOff || now.State == reducer.WordIdle || now.TurnStatus == reducer.TurnTerminal
-		}
-		if !isMet {
+		if !isIn(now, kind) {
 			return nil, nil
 		}
 		text := string(now.Name) + " is " + string(now.State)
@@ -296,6 +298,18 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 		return &met{Matched: kind, Agent: now.Name, text: text}, nil
 	}
 	return one, nil
+}
+
+// isIn reports whether an agent is in the state that a flag of wait names.
+func isIn(m teams.Member, state string) bool {
+	switch state {
+	case "exit":
+		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Started.IsZero() && m.Session == ""
+		return m.State == reducer.WordOff || hasNeverRun
+	case "turn-done":
+		return m.State == reducer.WordOff || m.State == reducer.WordIdle || m.TurnStatus == reducer.TurnTerminal
+	}
+	return string(m.State) == state
 }
 
 // describe is how things are with an agent.
@@ -338,16 +352,16 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 		var ended []string
 		for _, a := range it.To {
 			if a.Host != "" {
-				if t := s.Root.TraceTo(context.Background(), it.Message, a); t.Reached("turn_done") {
+				trace := s.Root.TraceTo(context.Background(), it.Message, a)
+				if trace.Reached("turn_done") {
 					ended = append(ended, s.Renderer().Who(a)+": over")
 				}
 				continue
 			}
-			t := turns[a]
-			if e.Event != nil && a == e.Box.Address() && e.Event.Seq > t.Seq() {
-				t.Apply(e.Event)
+			if e.Event != nil && a == e.Box.Address() && e.Event.Seq > turns[a].Seq() {
+				turns[a].Apply(e.Event)
 			}
-			if turn := t.Delivery(it.ID).Turn; turn.HasEnded() {
+			if turn := turns[a].Delivery(it.ID).Turn; turn.HasEnded() {
 				ended = append(ended, string(a.Agent)+": "+string(turn.Status))
 			}
 		}
@@ -360,8 +374,7 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 	return one, nil
 }
 
-// tick is how often what writes no event is looked at: a runner that was killed, a lease
-// that ran out.
+// tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out.
 const tick = time.Second
 
 var errTimeout = errors.New("waited in vain")
@@ -408,30 +421,37 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 	}
 	var e entry
 	for {
-		done, err := look(e)
-		for _, box := range boxes {
-			if gone := box.Present(); !done && err == nil && errors.Is(gone, mailbox.ErrNoAgent) {
-				err = gone // retired: what is awaited there does not come
+		if done, err := look(e); done || err != nil {
+			return err
+		}
+		for _, box := range boxes { // of a retired member nothing comes any more
+			if gone := box.Present(); errors.Is(gone, mailbox.ErrNoAgent) {
+				return gone
 			}
 		}
-		switch {
-		case done || err != nil:
-			return err
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		next, stop := context.WithTimeout(ctx, tick)
-		go func() {
-			select {
-			case <-changed:
-				stop()
-			case <-next.Done():
-			}
-		}()
-		e, err = w.Next(next)
-		stop()
-		if err != nil && next.Err() == nil {
+		if e, err = nextEntry(ctx, w, changed); err != nil {
 			return err
 		}
 	}
+}
+
+// nextEntry is what is new next; the empty entry after a tick, or when rows have changed.
+func nextEntry(ctx context.Context, w *watcher.Watcher, changed <-chan struct{}) (entry, error) {
+	ctx, stop := context.WithTimeout(ctx, tick)
+	defer stop()
+	go func() {
+		select {
+		case <-changed:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	e, err := w.Next(ctx)
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return e, err
 }

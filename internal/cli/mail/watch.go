@@ -14,7 +14,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
@@ -37,71 +36,91 @@ var watchCommand = &cli.Command{
 	Action: command.With(command.OpenMeIfSaid, watch),
 }
 
-// A happening is a message or an event, and when it was.
 type happening struct {
 	entry
 	at time.Time
 }
 
 func watch(c *cli.Context, s *command.Scope) error {
-	boxes, err := s.Team.Boxes()
-	if err != nil {
-		return err
-	}
-	for i, word := range c.Args().Slice() {
+	var boxes []*mailbox.Box
+	var err error
+	for _, word := range c.Args().Slice() {
 		box, err := s.Member(word)
 		if err != nil {
 			return err
 		}
-		boxes = append(boxes[:i:i], box)
+		boxes = append(boxes, box)
+	}
+	if len(boxes) == 0 {
+		boxes, err = s.Team.Boxes()
+	}
+	if err != nil {
+		return err
 	}
 	from, err := since(c)
 	if err != nil {
 		return err
 	}
-	return s.FollowFor(func(ctx context.Context) error {
-		last := map[wire.Address]uint64{}
-		for _, box := range boxes {
-			if last[box.Address()], err = box.Log().LastSeq(); err != nil && !c.Bool("no-follow") { // else it is met again
-				command.WarnUnreadable(teams.Unreadable(box, err)) // the others are followed
-			}
+	return s.FollowFor(func(ctx context.Context) error { return watchBoxes(ctx, c, s, boxes, from) })
+}
+
+func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, from time.Time) error {
+	limit, noFollow := max(c.Int("limit"), 0), c.Bool("no-follow")
+	last := map[wire.Address]uint64{}
+	for _, box := range boxes {
+		seq, err := box.Log().LastSeq()
+		if err != nil && !noFollow { // else happenings meets it again
+			command.WarnUnreadable(teams.Unreadable(box, err)) // the others are followed
 		}
-		w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true, After: last})
+		last[box.Address()] = seq
+	}
+	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true, After: last})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	var earlier []happening
+	if c.IsSet("since") || noFollow || limit > 0 {
+		earlier = happenings(ctx, boxes, from, last)
+	}
+	if limit > 0 {
+		earlier = earlier[max(0, len(earlier)-limit):]
+	}
+	shown := map[string]bool{} // messages that the watcher may bring as well
+	for _, h := range earlier {
+		if err := h.print(c, s); err != nil {
+			return err
+		}
+		shown[h.messageFile()] = true
+	}
+	for !noFollow || c.Bool("follow") { // logs -f
+		next, err := w.Next(ctx)
 		if err != nil {
 			return err
 		}
-		defer w.Close()
-		shown := map[string]bool{} // files of messages, which the watcher may bring as well
-		if n := c.Int("limit"); c.IsSet("since") || c.Bool("no-follow") || n > 0 {
-			all := happenings(ctx, c, boxes, from, last)
-			for _, h := range all[max(0, len(all)-cmp.Or(max(n, 0), len(all))):] {
-				if h.Message != nil {
-					shown[h.Box.Path()+string(h.Message.ID)] = true
-				}
-				if err := h.print(c, s); err != nil {
-					return err
-				}
-			}
+		h := happening{next, time.Now()}
+		if next.Err != nil {
+			command.Warn(c, "%v", next.Err)
+		} else if h.Message == nil || !shown[h.messageFile()] {
+			err = h.print(c, s)
 		}
-		for !c.Bool("no-follow") || c.Bool("follow") { // logs -f
-			next, err := w.Next(ctx)
-			switch {
-			case err != nil:
-				return err
-			case next.Err != nil:
-				command.Warn(c, "%v", next.Err)
-			case next.Message == nil || !shown[next.Box.Path()+string(next.Message.ID)]:
-				if err := (happening{next, time.Now()}).print(c, s); err != nil {
-					return err
-				}
-			}
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// messageFile tells messages apart; "": it is an event.
+func (h happening) messageFile() string {
+	if h.Message == nil {
+		return ""
+	}
+	return h.Box.Path() + string(h.Message.ID)
 }
 
 // happenings are what happened since a moment, in order: the events up to those numbers.
-func happenings(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []happening) {
+func happenings(ctx context.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []happening) {
 	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}
 	for _, box := range boxes {
 		_, _, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
@@ -113,24 +132,32 @@ func happenings(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired meanwhile
 		}
-		unreadable := err
-		before, err := box.Log().SeqBefore(since)
-		log := box.Log().Follow(before)
-		for err == nil && log.Seq() < upTo[box.Address()] {
-			var e wire.Event
-			var gap *eventlog.Gap
-			if e, gap, err = log.Next(); err == nil {
-				out = append(out, happening{entry{Box: box, Event: &e, Gap: gap}, e.At})
-			}
-		}
-		if err == io.EOF {
-			err = nil
-		}
-		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(unreadable, err))) // the others are shown
-		log.Close()
+		events, logErr := eventsOf(box, since, upTo[box.Address()])
+		out = append(out, events...)
+		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr))) // the others are shown
 	}
 	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
 	return out
+}
+
+func eventsOf(box *mailbox.Box, since time.Time, upTo uint64) (out []happening, err error) {
+	before, err := box.Log().SeqBefore(since)
+	if err != nil {
+		return nil, err
+	}
+	log := box.Log().Follow(before)
+	defer log.Close()
+	for log.Seq() < upTo {
+		e, gap, err := log.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return out, err
+		}
+		out = append(out, happening{entry{Box: box, Event: &e, Gap: gap}, e.At})
+	}
+	return out, nil
 }
 
 func (h happening) print(c *cli.Context, s *command.Scope) error {

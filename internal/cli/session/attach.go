@@ -24,7 +24,7 @@ var messageCommand = &cli.Command{
 	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "say something to its agent",
 	UsageText: "atm session message bob \"Focus on auth\"",
 	Flags:     []cli.Flag{command.MessageFlag()},
-	Action: with(func(k *call) error {
+	Action: with(command.OpenToWrite, func(k *call) error {
 		text, err := command.MessageText(k.c, k.c.Args().Tail())
 		if err != nil {
 			return err
@@ -51,7 +51,14 @@ var attachCommand = &cli.Command{
 		&cli.BoolFlag{Name: "read-only", Usage: "look only"},
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "without a terminal: stay until the session is over"},
 	},
-	Action: with(func(k *call) error { return k.s.Follow(k.attach) }),
+	Action: with(openToAttach, func(k *call) error { return k.s.Follow(k.attach) }),
+}
+
+func openToAttach(c *cli.Context) (*command.Scope, error) {
+	if c.Bool("read-only") {
+		return command.OpenTeam(c)
+	}
+	return command.OpenToWrite(c)
 }
 
 func abort(k *call) error {
@@ -66,7 +73,6 @@ func abort(k *call) error {
 	return k.print(one, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), k.one.AgentID))
 }
 
-// say says something in the session as me.
 func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
 	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin(), Person: command.Person()}
 	out, err := k.s.Team.Say(k.c.Context, k.one.SessionID, from)

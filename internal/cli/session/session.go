@@ -30,20 +30,20 @@ func Commands() []*cli.Command {
 			"Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer them.",
 		Subcommands: []*cli.Command{
 			newCommand, lsCommand, showCommand, attachCommand, messageCommand,
-			verb("pause", "let it rest; what is said waits", moveTo(wire.SessionPaused)),
-			verb("resume", "go on; where its agent is off, start resume_cmd of team.toml", resume, "continue"),
-			verb("complete", "it has reached its goal", moveTo(wire.SessionCompleted), "finish", "end"),
-			verb("abort", "end it, and stop its agent", abort, "cancel"),
+			verb("pause", "let it rest; what is said waits", command.OpenTeam, moveTo(wire.SessionPaused)),
+			verb("resume", "go on; where its agent is off, start resume_cmd of team.toml", command.OpenTeam, resume, "continue"),
+			verb("complete", "it has reached its goal", command.OpenTeam, moveTo(wire.SessionCompleted), "finish", "end"),
+			verb("abort", "end it, and stop its agent", command.OpenToWrite, abort, "cancel"),
 		},
 		Action: command.With(command.OpenTeam, list),
 	}}
 }
 
 // verb is a command that takes a session, may end or start its agent, and has no flags.
-func verb(name, usage string, do func(*call) error, aliases ...string) *cli.Command {
+func verb(name, usage string, open opener, do func(*call) error, aliases ...string) *cli.Command {
 	return &cli.Command{
 		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
-		Action: with(func(k *call) error {
+		Action: with(open, func(k *call) error {
 			if err := k.s.MayAct(name, k.agent()); err != nil {
 				return err
 			}
@@ -61,27 +61,17 @@ type call struct {
 
 func (k *call) agent() wire.Name { return wire.Name(k.one.AgentID) }
 
-// with opens the team and the session. Whoever speaks in it must be a member.
-func with(do func(*call) error) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		open := command.OpenTeam
-		isToSpeak := slices.Contains([]string{"message", "abort", "attach"}, c.Command.Name) && !c.Bool("read-only")
-		if isToSpeak {
-			open = command.OpenMe
-		}
-		s, err := open(c)
-		if err == nil && isToSpeak {
-			err = s.MayWrite()
-		}
-		if err != nil {
-			return err
-		}
+// An opener opens the scope of a verb: command.OpenToWrite for one that speaks in the session, as a member.
+type opener func(*cli.Context) (*command.Scope, error)
+
+func with(open opener, do func(*call) error) cli.ActionFunc {
+	return command.With(open, func(c *cli.Context, s *command.Scope) error {
 		one, err := find(c.Context, s, c.Args().First())
 		if err != nil {
 			return err
 		}
 		return do(&call{c, s, one})
-	}
+	})
 }
 
 var newCommand = &cli.Command{
@@ -136,7 +126,6 @@ func begin(c *cli.Context, s *command.Scope) error {
 	return (&call{c: c}).print(made, "", string(made.SessionID))
 }
 
-// moveTo changes the state of the session, and prints it.
 func moveTo(to wire.InteractiveSessionState) func(*call) error {
 	return func(k *call) error {
 		why := ""
@@ -193,8 +182,7 @@ func resume(k *call) error {
 	return moveTo(wire.SessionActive)(k)
 }
 
-// find is the session that a word means: by its id or a part of it, or by the name of an agent that has
-// only one.
+// find is the session that a word means: by its id or a part of it, or by the name of an agent that has only one.
 func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session, error) {
 	if !s.IsMember(word) {
 		id, err := s.Team.Sessions().Find(word)
@@ -296,7 +284,7 @@ func showACP(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-var show = with(func(k *call) error {
+var show = with(command.OpenTeam, func(k *call) error {
 	one := k.one
 	text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", one.SessionID, one.AgentID, one.State, lived(one), letter.Escape(one.ChannelID))
 	if one.GoalID != sessions.NoGoal {
@@ -339,7 +327,6 @@ func list(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: atm session new --agent NAME"))
 }
 
-// A result is what the verbs about one session print.
 type result struct {
 	Session wire.InteractiveSession `json:"session"`
 	Alive   bool                    `json:"alive"`
@@ -350,7 +337,6 @@ func (k *call) print(one *sessions.Session, sent wire.ID, text string) error {
 	return command.PrintAs(k.c, result{one.InteractiveSession, one.State.Alive(), sent}, text)
 }
 
-// line is a session in a list.
 func line(one *sessions.Session) string {
 	channel := letter.Clip(letter.Escape(one.ChannelID), 60)
 	return fmt.Sprintf("%s  %s  %s  %s  %s", short(one), one.AgentID, one.State, lived(one), channel)

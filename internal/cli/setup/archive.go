@@ -102,7 +102,6 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	return cmp.Or(err, partly(missing))
 }
 
-// most is how many refused files are named.
 const most = 5
 
 func restore(c *cli.Context) error {

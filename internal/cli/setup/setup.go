@@ -59,7 +59,6 @@ var primerCommand = &cli.Command{
 	Action:    primer,
 }
 
-// A madeRoot is what init made or found.
 type madeRoot struct {
 	Root     string      `json:"root"`
 	Made     bool        `json:"made"`
@@ -72,7 +71,6 @@ type madeRoot struct {
 	why string // the root is where it is
 }
 
-// text says it, and what comes next.
 func (m *madeRoot) text() string {
 	where := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.why))
 	text := fmt.Sprintf("team %s in %s: ", m.Team, where)
@@ -122,14 +120,14 @@ func initRoot(c *cli.Context) error {
 	if m.Added, err = addMembers(c.Context, s.Team, names); err != nil {
 		return err
 	}
-	if _, _, err := git.Exclude(m.Root); err != nil {
+	if err := git.Exclude(m.Root); err != nil {
 		command.Warn(c, "the root could not be excluded from the repository: %v", err)
 	}
 	if m.Members, err = s.Team.Agents(); err != nil {
 		return err
 	}
 	if c.Bool("toml") {
-		sample := config.Sample{Command: "claude", Worktrees: s.Team.HasWorktrees()}
+		sample := config.Sample{Worktrees: s.Team.HasWorktrees()}
 		for _, n := range m.Members {
 			if n == "me" || string(n) == os.Getenv("USER") {
 				sample.People = append(sample.People, n)
@@ -174,7 +172,6 @@ func parseNames(words []string) (names []wire.Name, err error) {
 	return names, nil
 }
 
-// addMembers makes the mailboxes that are not there yet.
 func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []wire.Name, err error) {
 	added = []wire.Name{}
 	for _, n := range names {
@@ -187,8 +184,7 @@ func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []
 	return added, nil
 }
 
-// openSaid opens the team and says who I am, for a verb that works without either: unsaid is then what
-// nobody said.
+// openSaid opens the team and says who I am, for a verb that works without either: unsaid is then what nobody said.
 func openSaid(c *cli.Context) (s *command.Scope, unsaid *command.Error, err error) {
 	s, err = command.OpenMe(c)
 	if s != nil && !c.IsSet("as") && errors.As(err, &unsaid) && unsaid.Exit == command.ExitUsage {

@@ -45,7 +45,6 @@ var teamCommand = &cli.Command{
 	},
 }
 
-// members are what team prints.
 type members struct {
 	Team    wire.Name      `json:"team"`
 	Members []teams.Member `json:"members"`
@@ -214,37 +213,19 @@ var statusCommand = &cli.Command{
 }
 
 func status(c *cli.Context, s *command.Scope) error {
-	if v := c.String("as-wire"); c.IsSet("as-wire") && v != "missiond" {
+	isSlot := c.IsSet("as-wire")
+	if v := c.String("as-wire"); isSlot && v != "missiond" {
 		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
 			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
 	}
-	isSlot := c.IsSet("as-wire")
-	show := func(m teams.Member, foot string) error {
-		if !isSlot {
-			return command.PrintAs(c, m, statusText(m)+foot)
-		}
-		line, err := wire.Marshal(s.Team.Slot(m))
-		if err != nil {
-			return err
-		}
-		return command.PrintAs(c, json.RawMessage(line), string(line))
-	}
 	a, _ := s.Address(c.Args().First())
 	if c.Bool("all") && a.Host == "" {
-		all, _, unreadable := s.Team.Members(c.Context)
-		for _, m := range all {
-			if isSlot && m.Host != "" { // it has no slot here
-				continue
-			}
-			if err := show(m, ""); err != nil {
-				return err
-			}
-		}
-		return command.WarnUnreadable(unreadable)
+		return statusOfAll(c, s)
 	}
 	if a.Host != "" && isSlot {
 		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
-	} else if a.Host != "" {
+	}
+	if a.Host != "" {
 		t, err := s.Root.Team(a.Team)
 		if err != nil {
 			return err
@@ -253,7 +234,7 @@ func status(c *cli.Context, s *command.Scope) error {
 		if err != nil {
 			return err
 		}
-		return show(m, "")
+		return printStatus(c, s, m, "")
 	}
 	box, err := s.Enter(c.Args().First())
 	if err != nil {
@@ -267,10 +248,37 @@ func status(c *cli.Context, s *command.Scope) error {
 	if !c.Args().Present() {
 		foot = "everybody: atm team\n"
 	}
-	if err := show(m, foot); err != nil || unreadable == nil {
+	if err := printStatus(c, s, m, foot); err != nil {
 		return err
 	}
-	return command.Exit(command.ExitFailed)
+	if unreadable != nil {
+		return command.Exit(command.ExitFailed)
+	}
+	return nil
+}
+
+func statusOfAll(c *cli.Context, s *command.Scope) error {
+	all, _, unreadable := s.Team.Members(c.Context)
+	for _, m := range all {
+		if c.IsSet("as-wire") && m.Host != "" { // it has no slot here
+			continue
+		}
+		if err := printStatus(c, s, m, ""); err != nil {
+			return err
+		}
+	}
+	return command.WarnUnreadable(unreadable)
+}
+
+func printStatus(c *cli.Context, s *command.Scope, m teams.Member, foot string) error {
+	if !c.IsSet("as-wire") {
+		return command.PrintAs(c, m, statusText(m)+foot)
+	}
+	line, err := wire.Marshal(s.Team.Slot(m))
+	if err != nil {
+		return err
+	}
+	return command.PrintAs(c, json.RawMessage(line), string(line))
 }
 
 func statusText(m teams.Member) string {
