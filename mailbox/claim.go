@@ -71,6 +71,15 @@ func (all claims) live(now time.Time, running bool) claims {
 	return live
 }
 
+func (all claims) has(owner string) bool {
+	for _, c := range all {
+		if c.Owner == owner {
+			return true
+		}
+	}
+	return false
+}
+
 // keptFromReaders are the claims that keep messages from who reads: a runner's and the leases.
 func (b *Box) keptFromReaders() claims {
 	kept := b.claims().live(time.Now(), b.running())
@@ -114,12 +123,13 @@ func (c *claimed) settle(ctx context.Context, f func(all claims, id wire.ID) err
 	if len(c.left) == 0 {
 		return nil
 	}
-	var errs []error
+	var errs error
 	var left []wire.ID
 	err := c.box.updateClaims(ctx, func(all claims) error {
 		for _, id := range c.left {
 			if err := f(all, id); err != nil {
-				errs, left = append(errs, err), append(left, id)
+				errs = errors.Join(errs, err)
+				left = append(left, id)
 			}
 		}
 		return nil
@@ -127,7 +137,7 @@ func (c *claimed) settle(ctx context.Context, f func(all claims, id wire.ID) err
 	if err == nil {
 		c.left = left
 	}
-	return errors.Join(append(errs, err)...)
+	return errors.Join(errs, err)
 }
 
 // update is settle for the claims that are still these: each becomes what f says.
@@ -212,12 +222,16 @@ func (b *Box) changeClaims(change func(claims) error) error {
 		return err
 	}
 	maps.DeleteFunc(all, func(_ wire.ID, c claim) bool { return c == claim{} })
-	if maps.Equal(all, before) {
+	switch {
+	case maps.Equal(all, before):
 		return nil
-	}
-	if len(all) == 0 {
+	case len(all) == 0:
 		return b.store.root.Remove(b.claimsFile())
 	}
+	return b.writeClaims(all)
+}
+
+func (b *Box) writeClaims(all claims) error {
 	var stored []storedClaim
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		stored = append(stored, storedClaim{all[id], []wire.ID{id}})

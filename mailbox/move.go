@@ -160,7 +160,7 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state 
 		// An acknowledgement of what was withdrawn is owed no longer.
 		return b.withdrawn(), []wire.Event{event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil
 	})
-	if unlogged := (*UnloggedError)(nil); errors.As(err, &unlogged) {
+	if _, ok := errors.AsType[*UnloggedError](err); ok {
 		err = nil // the place is the evidence
 	}
 	return state, err

@@ -83,20 +83,19 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 
 	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
-	var claimed claims
+	var theirs claims // of others, who were let in meanwhile
 	if !timer.Stop() && received > 0 {
-		// Others were let in meanwhile: what they have is theirs.
 		if unlock, err = b.lock(ctx, "reader"); err != nil {
 			unlock = func() {}
 			batch.Unmarked = err
 			return batch, showErr
 		}
-		claimed = b.keptFromReaders()
+		theirs = b.keptFromReaders()
 	}
 	var events []wire.Event
 	batchID := wire.NewID()
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
-		if _, ok := claimed[it.ID]; ok {
+		if _, isTheirs := theirs[it.ID]; isTheirs {
 			continue
 		}
 		err := b.move(it.ID, b.unread(), b.afterRead(it.Message))
@@ -128,15 +127,17 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 			batch.SetAside++
 		}
 	}
-	isFull := false // or Fits said no
+	isFull := false
 	err = b.openEach(b.unread(), list, nil, isBad, func(i int, it *Item) bool {
-		matches := opt.Match == nil || opt.Match(it.Message)
-		isFull = isFull || matches && opt.Fits != nil && !opt.Fits(it.Message)
-		if matches && !isFull {
+		isWanted := opt.Match == nil || opt.Match(it.Message)
+		if isWanted && !isFull && opt.Fits != nil {
+			isFull = !opt.Fits(it.Message)
+		}
+		if isWanted && !isFull {
 			batch.Items = append(batch.Items, it)
 			isFull = len(batch.Items) == opt.Limit
 		} else {
-			if matches {
+			if isWanted {
 				batch.More++
 			}
 			if len(batch.Ahead) < opt.LookAhead {

@@ -52,7 +52,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 // lockRunner gets the runner lock, or says who runs the agent.
 func (b *Box) lockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, error) {
 	l, err := b.store.locks.Lock(ctx, string(b.agent)+".runner", m, probesEnd, b.Present)
-	if held := (*lockfile.HeldError)(nil); errors.As(err, &held) {
+	if held, ok := errors.AsType[*lockfile.HeldError](err); ok {
 		by := ""
 		if held.PID > 0 {
 			by = fmt.Sprintf(": %s, process %d", held.Command, held.PID)

@@ -286,7 +286,7 @@ func (b *Bridge) delivered(ctx context.Context, m *wire.Message, o mailbox.Outco
 			err = bad("its id is taken by a message of %s", b.who(it.From))
 		}
 	}
-	if content := (*mailbox.ContentError)(nil); errors.As(err, &content) {
+	if _, ok := errors.AsType[*mailbox.ContentError](err); ok {
 		return badError{err}
 	} else if errors.Is(err, mailbox.ErrNoAgent) {
 		why := fmt.Sprintf("there is no %s on host %s", name, b.Host)

@@ -99,10 +99,10 @@ func (r *Root) do(op, name string, operation func() error) error {
 // Lstat describes an entry; a link is not followed.
 func (r *Root) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat(name) }
 
-// Exists reports whether there is an entry of that name, of whatever kind.
+// Exists reports whether there is an entry of that name, of whatever kind. Below what is no directory there is none.
 func (r *Root) Exists(name string) (bool, error) {
 	_, err := r.root.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return false, nil
 	}
 	return err == nil, err
@@ -185,7 +185,7 @@ func (r *Root) Unsorted(dir string) (names []string, err error) {
 func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	err = r.do("open", name, func() error {
 		f, err = r.openRegular(name, flag)
-		if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			p.Path = r.Join(name)
 		}
 		return err
