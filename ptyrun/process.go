@@ -122,16 +122,8 @@ func (r *runner) programEnded() {
 		}
 		r.takeOutput()
 	}
-	r.exit.Ended = nil
-	if r.stopping != nil {
-		r.exit.Ended = r.stopping.ended
-	}
-	now, exit := r.Now(), process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
-	select {
-	case <-p.child.Done():
-		exit = p.child.Exit()
-	default:
-	}
+	now := r.Now()
+	r.noteExit(p)
 	if err := p.child.Close(); err != nil {
 		r.Log.Error("ending what the program started", "err", err)
 	}
@@ -145,9 +137,8 @@ func (r *runner) programEnded() {
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
 	r.turn, r.restored = turn{answer: r.turn.answer}, nil
-	r.exit.Code, r.exit.Signal, r.exit.Asked, r.exit.Tail = exit.Code, exit.Signal, r.stopping != nil, p.screen.Tail(10)
 	r.keepLastScreen(p.screen)
-	r.recording.Exit(exit.Code)
+	r.recording.Exit(r.exit.Code)
 	r.sayExited(p.child.PID())
 	switch {
 	case r.stopping != nil && r.stopping.isRestart:
@@ -156,6 +147,19 @@ func (r *runner) programEnded() {
 		r.ended = true
 	default:
 		r.planRestart(now, now.Sub(p.started))
+	}
+}
+
+func (r *runner) noteExit(p *program) {
+	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
+	select {
+	case <-p.child.Done():
+		exit = p.child.Exit()
+	default:
+	}
+	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Asked: r.stopping != nil, Tail: p.screen.Tail(10)}
+	if r.stopping != nil {
+		r.exit.Ended = r.stopping.ended
 	}
 }
 
