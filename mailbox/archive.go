@@ -97,7 +97,6 @@ func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) erro
 	return err
 }
 
-// tempAge is how long an unfinished file stays.
 const tempAge = 36 * time.Hour
 
 // stale lists what was being written and has not been touched for 36 hours: the leftovers of killed

@@ -58,13 +58,11 @@ func (c claim) endedAt(now time.Time) claim {
 	return c
 }
 
-// claimNow is the present as a claim has it.
 func claimNow() time.Time { return time.Now().UTC().Round(0) }
 
 // claims are those of a mailbox, by message.
 type claims map[wire.ID]claim
 
-// live are the claims that count.
 func (all claims) live(now time.Time, running bool) claims {
 	live := maps.Clone(all)
 	maps.DeleteFunc(live, func(_ wire.ID, c claim) bool { return !c.isLive(now, running) })
@@ -161,7 +159,6 @@ type storedClaim struct {
 
 func (b *Box) claimsFile() string { return b.in("run/claims.json") }
 
-// claims reads what is claimed.
 func (b *Box) claims() claims {
 	all, _ := b.readClaims()
 	return all

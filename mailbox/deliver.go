@@ -199,7 +199,6 @@ func (o *Outcome) publish(ctx context.Context) {
 	o.to.stored = append(o.to.stored, o)
 }
 
-// link links the message into new, unless it is there.
 func (o *Outcome) link(ctx context.Context) (isThere bool, err error) {
 	b, id := o.to.box, o.post.Message.ID
 	mode := lockfile.Shared

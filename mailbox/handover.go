@@ -36,7 +36,6 @@ type HookCall struct {
 	Now     time.Time
 }
 
-// owner is the owner of the session's claims.
 func (call *HookCall) owner() string { return ownerSession + call.Session }
 
 // made reports whether a claim was made by this very call.

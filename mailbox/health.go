@@ -53,7 +53,6 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	return h, cmp.Or(err, err2, err3)
 }
 
-// examineDirs looks at the directories of the mailbox.
 func (h *Health) examineDirs(b *Box) {
 	for _, dir := range []string{".", "inbox", "inbox/tmp", "inbox/new", "inbox/cur", "inbox/done", "inbox/withdrawn", "inbox/superseded", "inbox/bad", "sent", "events", "run"} {
 		info, err := b.store.root.Lstat(b.in(dir))

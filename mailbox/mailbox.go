@@ -238,7 +238,6 @@ func (b *Box) in(elem ...string) string {
 	return path.Join(append([]string{string(b.agent)}, elem...)...)
 }
 
-// archived is the path of something in the team's archive for this agent.
 func (b *Box) archived(elem ...string) string { return path.Join(".archive", b.in(elem...)) }
 
 // lockName is the name of one of the mailbox's locks: bob.inbox, of an outbox .bridge.build.inbox.
@@ -255,7 +254,6 @@ func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) 
 	return unlock, err
 }
 
-// locked calls f under one of the mailbox's locks.
 func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
 	unlock, err := b.lock(ctx, lock)
 	if err != nil {
@@ -307,7 +305,6 @@ func (b *Box) note(ctx context.Context, events ...wire.Event) error {
 	return nil
 }
 
-// event is an event about a message.
 func event(source, kind string, id wire.ID) wire.Event {
 	return wire.Event{Kind: kind, Source: source}.With("id", string(id))
 }
@@ -318,7 +315,6 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// isUnwritable reports whether an error means that nothing can be written here.
 func isUnwritable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
 		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)

@@ -30,7 +30,6 @@ func (b *Box) markRead(id wire.ID) error {
 	return b.move(id, b.unread(), b.afterRead(it.Message))
 }
 
-// readEvent says that a message was read, in a batch.
 func readEvent(id, batch wire.ID) wire.Event {
 	return event("cli", wire.EventRead, id).With("batch", string(batch))
 }

@@ -70,7 +70,6 @@ const (
 func (t *typing) isUnderWay() bool  { return t != nil && !t.began.IsZero() }
 func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
 
-// begin begins to type a text.
 func (r *runner) begin(t *typing) {
 	r.mail.typing = t
 	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -241,7 +240,6 @@ func untypable(text string, isPaste bool) string {
 	return ""
 }
 
-// write writes the text into the terminal.
 func (r *runner) write(t *typing) error {
 	p := r.prog
 	isPaste := p.screen.Modes().Paste
@@ -411,7 +409,6 @@ func (r *runner) typed(t *typing) {
 	r.releaseKeys()
 }
 
-// sayAll appends an event for each message.
 func (r *runner) sayAll(e wire.Event, ids []wire.ID) {
 	for _, id := range ids {
 		r.say(e.With("id", string(id)))

@@ -12,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// maxTyped is how much is typed at once.
 const maxTyped = 8 << 10
 
 func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {

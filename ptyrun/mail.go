@@ -24,7 +24,6 @@ type mail struct {
 	failures   int             // in a row
 }
 
-// heard takes in what the watcher tells.
 func (r *runner) heard(e watcher.Entry) {
 	now := r.Now()
 	switch {
@@ -138,7 +137,6 @@ func (m *mail) enqueue(ids []wire.ID) {
 	m.retryAt = time.Time{} // something has happened
 }
 
-// requeue puts messages back to the front.
 func (m *mail) requeue(ids []wire.ID) {
 	m.unqueue(ids...)
 	m.queue = append(m.notTiredOf(ids), m.queue...)

@@ -79,7 +79,6 @@ func (r *runner) start() error {
 // frameEnd is what a program writes behind a whole frame, if it tells frames apart.
 var frameEnd = []byte("\x1b[?2026l")
 
-// takeOutput takes in what the program has written, if anything.
 func (r *runner) takeOutput() {
 	p := r.prog
 	written := p.output.take(p.buffer)
@@ -241,7 +240,6 @@ func (e *Exit) loopDetail() string {
 	return detail
 }
 
-// stopping is a stop that is under way.
 type stopping struct {
 	why       string
 	isRestart bool          // the program is started again then
@@ -249,7 +247,6 @@ type stopping struct {
 	done      chan struct{} // closed when everything has
 }
 
-// stop ends the program and all that it started.
 func (r *runner) stop(why string, grace time.Duration) {
 	if r.stopping != nil {
 		r.stopping.isRestart = false // a stop during a restart is a stop

@@ -138,7 +138,6 @@ func (r *runner) stepSessions(now time.Time) {
 	}
 }
 
-// mayHaveChanged reports whether the files may say something new.
 func (b *binding) mayHaveChanged() bool {
 	at := b.store.Modified()
 	return at.IsZero() || !at.Equal(b.modified)
@@ -195,7 +194,6 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 	})
 }
 
-// abortAll carries out the aborts that are unread.
 func (r *runner) abortAll() error {
 	var aborts []session.Input
 	_, _, err := r.Box.Walk(r.ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {

@@ -86,7 +86,6 @@ func (r *runner) sayTurnEnded(rd driver.Reading, shown reducer.Activity) {
 	}
 }
 
-// maxResponse is how much of an answer an event keeps.
 const maxResponse = 64 << 10
 
 // response cuts the answer to the last prompt out of what the program has written since.

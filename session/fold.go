@@ -116,7 +116,6 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 	}
 }
 
-// foldEmitted takes in what the agent emitted on the channel.
 func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 	switch e.Kind {
 	case "agent_output":

@@ -80,7 +80,6 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	return s, nil
 }
 
-// box is the mailbox of a session's agent.
 func (st *Store) box(s *Session) *mailbox.Box { return st.Mail.Box(wire.Name(s.AgentID)) }
 
 func isUUID(s string) bool {

@@ -66,7 +66,6 @@ func newSource(w *Watcher, b *mailbox.Box) *source {
 	return &source{w: w, box: b, paths: paths, seen: map[wire.ID]time.Time{}}
 }
 
-// handle takes in what the kernel told.
 func (s *source) handle(e fsnotify.Event) {
 	dir, name := filepath.Dir(e.Name), filepath.Base(e.Name)
 	hasLeft := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)

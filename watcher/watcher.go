@@ -180,7 +180,6 @@ func (w *Watcher) listen() {
 	}
 }
 
-// run scans when it is time.
 func (w *Watcher) run() {
 	pause := time.After(w.opt.poll) // Open may have met a file that was being written
 	for {

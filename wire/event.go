@@ -53,7 +53,6 @@ const (
 	DroppedCounters = "dropped_counters"
 )
 
-// isEventField reports whether all events have a field.
 func isEventField(name string) bool { return schemas()["log.Event"].has(name) }
 
 // With is the event with a field of its kind set to a value. A value that cannot be written as JSON

@@ -88,7 +88,6 @@ func (o Object) Has(names ...string) bool {
 	return slices.ContainsFunc(o, func(m Member) bool { return slices.Contains(names, m.Name) })
 }
 
-// without is a copy of the object without members.
 func (o Object) without(names ...string) Object {
 	return slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return slices.Contains(names, m.Name) })
 }

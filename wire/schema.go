@@ -28,7 +28,6 @@ type schema struct {
 	isOpen  bool               // unknown members are kept, and of repeated ones the last counts
 }
 
-// A field is one member of an object.
 type field struct {
 	name       string
 	is         *schema

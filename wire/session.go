@@ -96,7 +96,6 @@ const (
 	SessionAborted   InteractiveSessionState = "aborted"
 )
 
-// transitions are the states that may follow a state.
 var transitions = map[InteractiveSessionState][]InteractiveSessionState{
 	SessionActive: {SessionPaused, SessionCompleted, SessionAborted},
 	SessionPaused: {SessionActive, SessionAborted},

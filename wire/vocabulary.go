@@ -31,7 +31,6 @@ const (
 // first one found: a tool call of ACP has a "kind" too.
 var eventTypes = []string{sessionEvent, currentUpdate, olderUpdate, daemonEvent, runnerEvent, mailboxEvent}
 
-// hasKind reports whether a type has a kind.
 func hasKind(typeName, kind string) bool { _, ok := schemas()[typeName].kinds[kind]; return ok }
 
 // typeOf is the type of event that has a kind. One that nobody knows counts as the daemon's, whose tag is

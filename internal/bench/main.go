@@ -30,7 +30,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// comparison is a row of the table.
 type comparison struct {
 	name, against string
 	rate          float64      // goal: done at least so many times as often
@@ -153,7 +152,6 @@ func printTable(all []*comparison) error {
 	return w.Flush()
 }
 
-// times does something n times.
 func times(n int, do func() error) side {
 	return func() (time.Duration, error) {
 		begin := time.Now()
@@ -180,7 +178,6 @@ func crowd(each side) side {
 	})
 }
 
-// bench is where everything is measured.
 type bench struct {
 	ctx  context.Context
 	dir  string // removed at the end
@@ -253,7 +250,6 @@ func message() *wire.Message {
 	return &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: to, Body: strings.Repeat("0123456789abcdef", 64)}
 }
 
-// deliver delivers so many messages in one call.
 func (b *bench) deliver(to *mailbox.Box, n int) (err error) {
 	posts := make([]*mailbox.Post, n)
 	for i := range posts {
@@ -322,7 +318,6 @@ func (b *bench) writeLog(box *mailbox.Box, events int) error {
 	return err
 }
 
-// watching compares the watcher with the kernel's own event.
 func (b *bench) watching(box *mailbox.Box) (*comparison, error) {
 	w, err := watcher.Open(b.ctx, []*mailbox.Box{box}, watcher.Options{Messages: true})
 	if err != nil {

@@ -24,7 +24,6 @@ const (
 	slowest       = 128 << 10 / maxFetches // bytes a second at which each of them comes, at least
 )
 
-// incoming is an envelope that has arrived.
 type incoming struct {
 	*Envelope
 	data  []byte
@@ -72,7 +71,6 @@ func (b *Bridge) receive(ctx context.Context) error {
 	return nil
 }
 
-// takeAll takes in messages as they come, and says how many they were.
 func (b *Bridge) takeAll(ctx context.Context, fetched jetstream.MessageBatch, later func(*incoming)) (n int) {
 	for m := range fetched.Messages() {
 		batch := []*incoming{arrived(m)}
@@ -127,7 +125,6 @@ func (b *Bridge) accept(in *incoming) error {
 	return nil
 }
 
-// openMail reads and checks the message in an envelope.
 func (b *Bridge) openMail(in *incoming) error {
 	m, err := wire.Decode(in.Content)
 	if err == nil {
@@ -277,7 +274,6 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 	}
 }
 
-// delivered notes what became of a message with one recipient.
 func (b *Bridge) delivered(ctx context.Context, m *wire.Message, o mailbox.Outcome) error {
 	name, err := o.Box.Agent(), o.Err
 	if o.Known && err == nil {

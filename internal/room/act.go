@@ -126,7 +126,6 @@ func (r *Room) MarkRead(ctx context.Context, id wire.ID) (string, error) {
 	return "read " + id.Short(6), nil
 }
 
-// mine is a message in my mailbox that I may change.
 func (r *Room) mine(id wire.ID) (*mailbox.Item, error) {
 	if err := r.mayAct(); err != nil {
 		return nil, err

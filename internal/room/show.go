@@ -55,7 +55,6 @@ type Span struct {
 	From, To time.Time
 }
 
-// maxEvents is how many events of a member a timeline looks at.
 const maxEvents = 20_000
 
 // Timeline is what has happened since a moment: a lane for each member on this machine, and the messages

@@ -147,7 +147,6 @@ func endLeftovers(team *teams.Team, name wire.Name) error {
 	return err
 }
 
-// options are those of package ptyrun for a spec.
 func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
 	scope := &command.Scope{Team: team}

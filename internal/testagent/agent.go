@@ -91,7 +91,6 @@ func run(o Options) (int, error) {
 	return *a.exit, nil
 }
 
-// after has the loop run f in a while.
 func (a *agent) after(d time.Duration, f func()) { time.AfterFunc(d, func() { a.events <- f }) }
 
 func (a *agent) leave(code int) {
@@ -127,7 +126,6 @@ func (a *agent) open() {
 	}
 }
 
-// askTrust shows the trust dialog outside any turn.
 func (a *agent) askTrust(then func()) {
 	a.show(&dialog{prompt: a.trust, kind: "trust", about: a.cwd, then: func(o option) {
 		if o.denies() {
@@ -178,7 +176,6 @@ func (a *agent) paint() {
 	a.screen.show(fresh, a.frame(), a.fill(title, block{}), a.rows)
 }
 
-// resized paints everything anew.
 func (a *agent) resized(cols, rows int) {
 	a.cols, a.rows, a.printed = cols, rows, 0
 	a.screen.clear()
@@ -289,7 +286,6 @@ func (a *agent) backspace() {
 	a.draft = a.draft[:len(a.draft)-size]
 }
 
-// takeDraft empties the box and returns what was in it.
 func (a *agent) takeDraft() string {
 	text := a.draft
 	for shown, paste := range a.pastes {
@@ -300,7 +296,6 @@ func (a *agent) takeDraft() string {
 	return text
 }
 
-// enter is Return at the prompt.
 func (a *agent) enter() {
 	switch {
 	case time.Since(a.lastText) < a.swallow:
@@ -389,7 +384,6 @@ func (a *agent) inDialog(k key) {
 	}
 }
 
-// pressed is one key in a dialog.
 func (a *agent) pressed(d *dialog, name string) {
 	for i, o := range d.options {
 		isChosen := slices.Contains(strings.Fields(o.keys), name)

@@ -237,7 +237,6 @@ func (a *agent) footer() string {
 	return ""
 }
 
-// list are the options of the dialog, numbered.
 func (a *agent) list() (lines []string) {
 	for i, o := range a.dialog.options {
 		mark := a.selector

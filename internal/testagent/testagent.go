@@ -65,7 +65,6 @@ func (o *Options) flags() *flag.FlagSet {
 	return f
 }
 
-// ignores reports whether a signal, by its short name, is ignored.
 func (o *Options) ignores(signal string) bool { return strings.Contains(o.Trap, signal) }
 
 // optionsEnv makes a test binary the program: its value is the Options.

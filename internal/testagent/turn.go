@@ -45,7 +45,6 @@ func (t *turn) said() string {
 	return strings.Join(words[:n], "")
 }
 
-// begin starts a turn.
 func (a *agent) begin(text string) {
 	a.log.add(Entry{Event: Submitted, Text: text})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -198,7 +197,6 @@ type step struct {
 var word = regexp.MustCompile(`\b(THINK|STREAM|CONFIRM|QUESTION|ECHO|SAY|LEAVE-ORPHAN|EXIT|CRASH)\b` +
 	`(?: ([0-9][0-9.]*(?:ms|s|m|h)?)\b)?(?: *\[([^\]]*)\])?`)
 
-// steps finds the script in a text.
 func steps(text string) (all []step) {
 	found := word.FindAllStringSubmatchIndex(text, -1)
 	for i, m := range found {

@@ -29,7 +29,6 @@ const (
 	searching
 )
 
-// A composer is a text that is written in place.
 type composer struct {
 	kind     writing
 	title    string
@@ -154,7 +153,6 @@ func (c *composer) addTo(drafts map[string]string) bool {
 	return true
 }
 
-// readDrafts are the drafts that a view has left.
 func readDrafts(file string) map[string]string {
 	drafts := map[string]string{}
 	data, _ := os.ReadFile(file)
@@ -185,7 +183,6 @@ func (m *model) saveDrafts() {
 	}
 }
 
-// finish sends the text.
 func (m *model) finish() tea.Cmd {
 	c := m.writing
 	m.writing = nil

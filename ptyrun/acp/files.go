@@ -27,7 +27,6 @@ func (f *front) local(path string) (string, error) {
 	return "", fmt.Errorf("it is not in %s", f.Dir)
 }
 
-// refusal is an error as the agent gets it.
 func refusal(what string, err error) error {
 	e := acp.NewInvalidParams(map[string]any{"error": fmt.Sprintf("%s: %v", what, err)})
 	if errors.Is(err, fs.ErrNotExist) {

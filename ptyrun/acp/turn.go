@@ -26,7 +26,6 @@ import (
 // source is where the front's events come from, and the transport of its turns.
 const source = "acp"
 
-// turn is the turn that is open.
 type turn struct {
 	id       string
 	response string // what was said so far
@@ -59,7 +58,6 @@ func (f *front) say(events ...wire.Event) {
 	f.unsaid = nil
 }
 
-// submit sends the draft as a prompt.
 func (f *front) submit() {
 	text := strings.TrimSpace(f.draft)
 	if text == "" || f.session == "" || f.turn != nil {

@@ -18,7 +18,6 @@ const (
 	unframed       // a glyph in the first column, and the cursor; a dialog below the last row that is not indented
 )
 
-// A box says how a program's input box looks.
 type box struct {
 	shape        shape
 	glyph        string   // before the text
@@ -35,7 +34,6 @@ type box struct {
 // A note is a text and what its presence is called.
 type note struct{ has, why string }
 
-// A place is where the input box was found.
 type place struct {
 	top, bottom int // rows of the box with its frame
 	first, last int // rows of the text

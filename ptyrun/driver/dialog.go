@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// asks is how a program asks.
 type asks struct {
 	digits   bool   // an option's digit chooses it at once
 	quoted   bool   // as frontDialog reads it

@@ -118,7 +118,6 @@ func catchIgnoredSignals() {
 	}
 }
 
-// wait waits for the program's end.
 func (c *Child) wait() {
 	c.cmd.Wait() // its state says more than the error
 	c.exit = Exit{Code: c.cmd.ProcessState.ExitCode()}

@@ -46,7 +46,6 @@ func signalAll(entries []entry, signals ...unix.Signal) {
 	}
 }
 
-// awaitAll waits until all have ended, at most for d.
 func awaitAll(ctx context.Context, entries []entry, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
