@@ -152,12 +152,8 @@ func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 		} else {
 			m.markRead(l) // an ack is no answer
 		}
-	case wire.EventWithdrawn, wire.EventAside:
+	case wire.EventWithdrawn:
 		m.remove(l.ID)
-	case wire.EventTaken:
-		if d, err := time.ParseDuration(e.Field("lease")); err == nil && d > 0 {
-			l.Held = now.Add(d)
-		}
 	case wire.EventReturned:
 		l.endLease()
 	case wire.EventAnnounced:

@@ -96,8 +96,9 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 // of life: those that others say about the agent, or that tell of an end, are none.
 var quietKinds = map[string]bool{
 	wire.EventRead: true, wire.EventAcked: true, wire.EventAnnounced: true, wire.EventInjected: true,
-	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false, wire.EventTaken: false,
-	wire.EventReturned: false, wire.EventAside: false, wire.EventAgain: false, wire.EventStage: false,
+	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false,
+	wire.EventReturned: false, wire.EventAgain: false, wire.EventStage: false,
+	"message_taken": false, "message_aside": false, // in the logs of the first generation
 	wire.StreamFailed: false, wire.DroppedCounters: false, "error": true,
 	"spawned": true, "exited": false, "restarting": false, "session_end": false,
 	"session_new": false, "session_load": false, "session_cancel": false, // a client asks for it

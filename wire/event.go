@@ -34,9 +34,7 @@ const (
 	EventInjecting       = "injecting"
 	EventInjected        = "injected"
 	EventInjectionFailed = "injection_failed"
-	EventTaken           = "message_taken"    // somebody has a lease on it; with by, lease and try
 	EventReturned        = "message_returned" // the lease has ended and the message is free; with by and how
-	EventAside           = "message_aside"    // only in old logs: taken too often and never finished; with tries
 	EventAgain           = "message_again"    // unread again, since its turn was cut short and its sender asks again
 )
 
