@@ -49,9 +49,6 @@ const (
 	appendAgain = 500 * time.Millisecond
 )
 
-func newEventWriter(box *mailbox.Box, log *slog.Logger) *eventWriter {
-	return &eventWriter{box, log, make(chan wire.Event, keptEvents), make(chan struct{})}
-}
 
 // say queues an event. It never waits: where there is no room the oldest event goes.
 func (w *eventWriter) say(e wire.Event) {

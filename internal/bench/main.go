@@ -216,13 +216,8 @@ func (b *bench) comparisons() (all []*comparison, err error) {
 			return err
 		})})
 	}
-	ten := mailbox.ReadOptions{Limit: 10}
-	large("read --peek --limit 10", func() error {
-		_, err := box["busy"].Peek(b.ctx, ten)
-		return err
-	})
 	large("read --limit 10", func() error {
-		_, err := box["busy"].Read(b.ctx, ten, func(mailbox.Batch) (int, error) { return 0, nil })
+		_, err := box["busy"].Read(b.ctx, mailbox.ReadOptions{Limit: 10}, func(mailbox.Batch) (int, error) { return 0, nil })
 		return err
 	})
 	large("ls --limit 10", func() error {

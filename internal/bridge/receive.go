@@ -233,15 +233,16 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 	b.deliver(ctx, ofKind[KindMail])
 	b.noteStages(ctx, ofKind[KindStage])
 	for _, in := range batch {
-		if in.err != nil && ctx.Err() == nil {
-			if errors.As(in.err, new(badError)) || in.tries >= maxTries {
-				in.err = b.setAside(in)
-			}
-			if in.err != nil {
-				b.say("receive: %v", in.err)
-			}
-		} else if in.bad != "" && in.err == nil {
+		_, isBad := errors.AsType[badError](in.err)
+		switch {
+		case in.err == nil && in.bad != "":
 			b.Team.Dir().Remove(path.Join(teams.BadEnvelopes, in.bad))
+		case in.err == nil || ctx.Err() != nil:
+		case isBad || in.tries >= maxTries:
+			in.err = b.setAside(in)
+		}
+		if in.err != nil && ctx.Err() == nil {
+			b.say("receive: %v", in.err)
 		}
 		switch {
 		case in.msg == nil:

@@ -66,23 +66,32 @@ func (m *model) startWriting(c *composer) tea.Cmd {
 		return m.nothing("nobody has said who you are: begin again with --as NAME")
 	}
 	key := c.key
-	for other := range m.drafts { // one for several, or for a name that is nobody's, is found at any member
-		to, isSent := strings.CutPrefix(other, "send ")
-		if _, isMember := m.seen.Member(wire.Name(to)); isSent && !isMember && c.kind == sending && m.drafts[c.key] == "" {
-			key, c.to = other, to
-		}
+	if c.kind == sending && m.drafts[key] == "" {
+		key = m.homelessDraft(key)
+		c.to = strings.TrimPrefix(key, "send ")
 	}
-	text := m.drafts[key]
-	delete(m.drafts, key)
 	c.line, c.text = textinput.New(), textarea.New()
 	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
 	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, be it light or dark
 	c.text.SetStyles(textarea.Styles{})
 	c.line.SetValue(c.to)
-	c.setText(text)
+	c.setText(m.drafts[key])
+	delete(m.drafts, key)
 	m.writing, m.status = c, ""
-	c.goTo(c.kind == searching || c.kind == sending && c.line.Value() == "")
+	c.goTo(c.kind == searching || c.kind == sending && c.to == "")
 	return nil
+}
+
+// homelessDraft is the key of a message for several, or for a name that is nobody's: it is found at any member. Else
+// it is the key that was asked for.
+func (m *model) homelessDraft(key string) string {
+	for other := range m.drafts {
+		to, isSent := strings.CutPrefix(other, "send ")
+		if _, isMember := m.seen.Member(wire.Name(to)); isSent && !isMember {
+			return other
+		}
+	}
+	return key
 }
 
 // goTo has the next keys go to the line, or to the text.

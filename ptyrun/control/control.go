@@ -37,7 +37,6 @@ var (
 	ErrNotAnswering = errors.New("the runner does not answer") // a NotAnsweringError wraps it
 	ErrGone         = errors.New("the runner ended before it answered")
 	ErrInUse        = errors.New("a runner listens there already")
-	ErrUnsupported  = errors.New("agents are run on Linux and macOS only")
 )
 
 // A NotAnsweringError says which process listens and does not answer; 0: not known.
