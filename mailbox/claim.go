@@ -14,10 +14,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A claim says that somebody is handling an unread message: a runner types it, a hook has handed it to a
-// session of the agent's program, or a member took it under a lease. While a claim is live, others pass
-// the message over. One that is over stays until the message has left new, to say how often it was given
-// out.
+// A claim says that somebody is handling an unread message: a runner types it, a hook has handed it to a session of the
+// agent's program, or a member took it under a lease. While a claim is live, others pass the message over. One that is
+// over stays until the message has left new, to say how often it was given out.
 //
 // Claims are advice. A file that is gone, is none, or is closed to us counts as none: its messages are
 // unread, and are shown once more. Where reading it fails in another way, as with too many open files,

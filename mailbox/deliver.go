@@ -18,9 +18,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Post is one message on its way to one or more mailboxes. Given says that the id was not made by this call:
-// brought by the caller, or derived. Then the message is looked for first, and one that is there counts as
-// delivered.
+// Post is one message on its way to one or more mailboxes. Given says that the id was not made by this call: brought by
+// the caller, or derived. Then the message is looked for first, and one that is there counts as delivered.
 type Post struct {
 	Message  *wire.Message
 	To       []*Box
@@ -126,9 +125,8 @@ func (t *target) current() error {
 	return err
 }
 
-// Deliver delivers posts, durably: when an Outcome has no error, the message survives a power cut. Killed
-// at any point, each message is whole or absent at each recipient. A failure at one recipient undoes
-// nothing elsewhere.
+// Deliver delivers posts, durably: when an Outcome has no error, the message survives a power cut. Killed at any point,
+// each message is whole or absent at each recipient. A failure at one recipient undoes nothing elsewhere.
 //
 // All files are written and synced side by side; then each is linked into its mailbox under that
 // mailbox's lock; then each mailbox's directory is synced once.
@@ -239,9 +237,8 @@ func (t *target) close() {
 	}
 }
 
-// NoteSent notes a message in the index of what the mailbox's owner sent, and reports whether it was
-// missing there. The index is a convenience that doctor can rebuild: it is not synced, and a failure is
-// nobody's.
+// NoteSent notes a message in the index of what the mailbox's owner sent, and reports whether it was missing there. The
+// index is a convenience that doctor can rebuild: it is not synced, and a failure is nobody's.
 func (b *Box) NoteSent(m *wire.Message) bool {
 	if _, err := b.Sent(m.ID); err == nil {
 		return false

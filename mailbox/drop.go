@@ -52,11 +52,10 @@ type dropped struct {
 	info fs.FileInfo
 }
 
-// TakeIn takes in what was dropped into the mailbox by hand: files in inbox/ and, under foreign names, in
-// inbox/new/. Each becomes a message, an event, or a file in bad with the reason; exactly once, also when
-// killed at any point, since a file is renamed to the id that it will have before it is read. A file that
-// a process has open for writing is left for later. While another process takes in, TakeIn returns at
-// once.
+// TakeIn takes in what was dropped into the mailbox by hand: files in inbox/ and, under foreign names, in inbox/new/.
+// Each becomes a message, an event, or a file in bad with the reason; exactly once, also when killed at any point,
+// since a file is renamed to the id that it will have before it is read. A file that a process has open for writing is
+// left for later. While another process takes in, TakeIn returns at once.
 func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if err := b.Present(); err != nil || b.host != "" {
 		return t, err
@@ -131,8 +130,7 @@ func (b *Box) putBackAside(ctx context.Context) {
 	})
 }
 
-// drops lists what may be taken in, the oldest first, and what somebody began to take in and did not
-// finish.
+// drops lists what may be taken in, the oldest first, and what somebody began to take in and did not finish.
 func (b *Box) drops() (found []dropped, begun []string, err error) {
 	root := b.store.root
 	for _, dir := range []string{"inbox", "inbox/new"} {
@@ -181,8 +179,7 @@ func beingWritten(f *os.File) (writing, certain bool) {
 	return err != nil || time.Since(info.ModTime()).Abs() < time.Second, false
 }
 
-// begin takes one dropped file in: nobody writes it, then it is renamed to the id that it will have, then
-// read.
+// begin takes one dropped file in: nobody writes it, then it is renamed to the id that it will have, then read.
 func (b *Box) begin(ctx context.Context, d dropped, t *TakenIn) {
 	root, tmp := b.store.root, b.in("inbox/tmp")
 	f, err := root.Open(d.path)

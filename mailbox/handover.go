@@ -21,10 +21,9 @@ const maxHandovers = 2
 
 // HookCall is one call of a hook of the agent's program, as far as mail goes.
 //
-// What a hook answers may be lost: its program was killed, or gave up waiting. So a message that goes out
-// with an answer stays unread, under a claim of the session, until a later call shows that the session
-// went on. When none comes, the message is handed over once more, and that is said; after that it is left
-// for who reads.
+// What a hook answers may be lost: its program was killed, or gave up waiting. So a message that goes out with an
+// answer stays unread, under a claim of the session, until a later call shows that the session went on. When none
+// comes, the message is handed over once more, and that is said; after that it is left for who reads.
 type HookCall struct {
 	Session string // the program's session; calls of another are no sign from it
 	Name    string // tells it from the session's others: of one name are calls of hooks installed twice

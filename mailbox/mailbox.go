@@ -31,11 +31,10 @@
 //
 // # Locks
 //
-// All are flocks on files under the team's .locks. None is held while waiting for anything but the file
-// system and, at most two seconds, the output of Read. Their order: runner, team, drops, inbox, reader,
-// events; never those of two agents at once. Looking takes none. What was looked at before a lock does
-// not count: things are reached by their path below the team's directory, and the inbox that a delivery
-// has opened is compared with the one at its path.
+// All are flocks on files under the team's .locks. None is held while waiting for anything but the file system and, at
+// most two seconds, the output of Read. Their order: runner, team, drops, inbox, reader, events; never those of two
+// agents at once. Looking takes none. What was looked at before a lock does not count: things are reached by their path
+// below the team's directory, and the inbox that a delivery has opened is compared with the one at its path.
 package mailbox
 
 import (
@@ -100,8 +99,7 @@ func (s *Store) Dir() *durable.Root { return s.root }
 // Locks are the team's locks.
 func (s *Store) Locks() lockfile.Dir { return s.locks }
 
-// Box is the mailbox of an agent, who need not exist: the first operation that needs it returns
-// ErrNoAgent.
+// Box is the mailbox of an agent, who need not exist: the first operation that needs it returns ErrNoAgent.
 func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} }
 
 // Agents lists the agents, sorted.

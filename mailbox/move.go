@@ -20,8 +20,7 @@ func (b *Box) afterRead(m *wire.Message) place {
 	return b.done(m.ID)
 }
 
-// markRead moves an unread message that has been read. errGone when it is no longer in new. The reader's
-// lock is held.
+// markRead moves an unread message that has been read. errGone when it is no longer in new. The reader's lock is held.
 func (b *Box) markRead(id wire.ID) error {
 	it, err := b.open(b.unread(), id, nil)
 	if err != nil {
@@ -79,10 +78,9 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 	return err
 }
 
-// MarkAcked ends the debt of an acknowledgement: cur (or new) to done, after the ack has reached the sender.
-// delivered says whether it did; a sender without a mailbox here gets none. by is who acknowledges: the
-// mailbox's owner, or who holds the message under a lease. Again: nothing. *LeasedError: somebody else holds
-// it.
+// MarkAcked ends the debt of an acknowledgement: cur (or new) to done, after the ack has reached the sender. delivered
+// says whether it did; a sender without a mailbox here gets none. by is who acknowledges: the mailbox's owner, or who
+// holds the message under a lease. Again: nothing. *LeasedError: somebody else holds it.
 func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delivered bool) error {
 	return b.moving(ctx, id, func(at place, c claim) (to place, said []wire.Event, err error) {
 		isMine := by == b.Address()
@@ -110,9 +108,8 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 	})
 }
 
-// MarkUnread puts a message that was read back into new, in nobody's hands; one that is unread already
-// stays. ErrWithdrawn for one that was withdrawn. One that was acknowledged is not owed again when it is
-// read once more.
+// MarkUnread puts a message that was read back into new, in nobody's hands; one that is unread already stays.
+// ErrWithdrawn for one that was withdrawn. One that was acknowledged is not owed again when it is read once more.
 func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error { return b.putBack(ctx, id, claim{}) }
 
 // MarkUndone is MarkUnread for what was typed into a turn that is undone: the agent may have seen it, and when

@@ -10,8 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// showUnderLock is how long Read keeps other readers out while its output is being received. Tests
-// shorten it.
+// showUnderLock is how long Read keeps other readers out while its output is being received. Tests shorten it.
 var showUnderLock = 2 * time.Second
 
 // ReadOptions choose what is read.
@@ -56,8 +55,7 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 // What a runner types just now, and what somebody holds under a lease, is passed over. What a hook has
 // handed to a session is not: whoever reads gets it.
 //
-// Where nothing can be marked (a read-only disk) the messages are shown all the same, and Unmarked says
-// why.
+// Where nothing can be marked (a read-only disk) the messages are shown all the same, and Unmarked says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
 	taken, err := b.TakeIn(ctx)
 	if errors.Is(err, ErrNoAgent) {
@@ -153,8 +151,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	return batch, err
 }
 
-// LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more
-// are left out.
+// LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more are left out.
 func (b *Box) LastBatch() ([]*Item, error) {
 	var ids []wire.ID
 	batch := ""

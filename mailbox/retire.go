@@ -23,8 +23,7 @@ const (
 // below the team's directory. ErrRunning while it is run.
 func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	b := s.Box(agent)
-	// None may start while the mailbox goes. Shared, as who probes has it: to them the agent does not
-	// run.
+	// None may start while the mailbox goes. Shared, as who probes has it: to them the agent does not run.
 	runner, err := b.lockRunner(ctx, lockfile.Shared)
 	if err != nil {
 		return "", err

@@ -133,8 +133,7 @@ func (r *runner) showEnd(v *control.Viewer) {
 	v.Exit(r.exit.Code, r.exit.Signal)
 }
 
-// passKeys passes keys on to the program. While a text of ours is on its way in they are held: nothing
-// mixes.
+// passKeys passes keys on to the program. While a text of ours is on its way in they are held: nothing mixes.
 func (r *runner) passKeys(keys []byte, isPerson bool) {
 	if r.prog == nil {
 		return

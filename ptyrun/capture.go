@@ -48,8 +48,7 @@ type capture struct {
 	left    uint64    // lines that were left out for want of it
 }
 
-// capturesLines reports whether what the program writes is told line by line: not before it is known which
-// it is.
+// capturesLines reports whether what the program writes is told line by line: not before it is known which it is.
 func (r *runner) capturesLines(now time.Time) bool {
 	if p := r.prog; p != nil && r.binding.Capture == Pipe {
 		mayBeOther := r.isAuto && !p.isReady && now.Sub(p.started) < recognise
@@ -100,8 +99,7 @@ func (r *runner) emit(text string, of uint64) {
 	}
 }
 
-// expectEcho takes in that a text is typed, which the terminal will show: that is nothing that the program
-// says.
+// expectEcho takes in that a text is typed, which the terminal will show: that is nothing that the program says.
 func (r *runner) expectEcho(text string, now time.Time) {
 	if b := r.binding; b != nil {
 		b.capture.echo, b.capture.room, b.capture.filled = driver.Solid(text), maxRoom, now

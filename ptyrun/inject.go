@@ -447,9 +447,8 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 		r.changeClaim(func() error { return letGo(context.Background()) })
 	}
 	if outcome == outcomeFailed && wasWritten {
-		// By all that its screen shows the program has not taken it, and nothing may happen until the next
-		// try. (It may have it all the same, after return keys or a person's: the claim is in doubt, so the
-		// message is marked.)
+		// By all that its screen shows the program has not taken it, and nothing may happen until the next try. (It may
+		// have it all the same, after return keys or a person's: the claim is in doubt, so the message is marked.)
 		m.requeue(ids)
 		m.retryAt = r.Now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
 		m.failures++

@@ -49,7 +49,6 @@ const (
 	appendAgain = 500 * time.Millisecond
 )
 
-
 // say queues an event. It never waits: where there is no room the oldest event goes.
 func (w *eventWriter) say(e wire.Event) {
 	e.Source = "pty"
@@ -97,8 +96,7 @@ func (w *eventWriter) run() {
 	}
 }
 
-// maxUnread is how much output may wait for the loop. When there is no room the program waits, as for a slow
-// terminal.
+// maxUnread is how much output may wait for the loop. When there is no room the program waits, as for a slow terminal.
 const maxUnread = 4 << 20
 
 // output is what a program has written and the loop has not taken yet. Its reader neither waits for the loop
@@ -158,8 +156,7 @@ const (
 	writeWait = 2 * time.Second // for it to read
 )
 
-// writeInput types into the program, in order, apart from the loop: a program that does not read blocks
-// nobody else.
+// writeInput types into the program, in order, apart from the loop: a program that does not read blocks nobody else.
 func writeInput(c *process.Child, writes <-chan write) {
 	for w := range writes {
 		n, err := c.Write(w.data, writeWait)

@@ -321,8 +321,7 @@ func (b *binding) withheld(it *mailbox.Item) string {
 	return why
 }
 
-// withheld says why messages must not be typed now, whatever held when they were queued, and which of them
-// may.
+// withheld says why messages must not be typed now, whatever held when they were queued, and which of them may.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
 		switch b := r.binding; {

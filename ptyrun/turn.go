@@ -216,8 +216,7 @@ type restoredDraft struct {
 // maxClears bounds how often a box is cleared: a long text comes in sight part by part.
 const maxClears = 50
 
-// stepRestored clears the box of a text of ours that was put back. What a person has touched since is
-// theirs.
+// stepRestored clears the box of a text of ours that was put back. What a person has touched since is theirs.
 func (r *runner) stepRestored(now time.Time) {
 	d, p := r.restored, r.prog
 	if d == nil || r.mail.typing != nil {

@@ -15,8 +15,7 @@ const (
 // freshFor is how long an event is evidence that its agent is online.
 const freshFor = 5 * time.Minute
 
-// Details of an agent whose runner is there and does not answer, and of one whose program somebody
-// ended.
+// Details of an agent whose runner is there and does not answer, and of one whose program somebody ended.
 const (
 	NotAnswering = "not answering"
 	stopped      = "stopped"

@@ -185,6 +185,5 @@ func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 	return s.Move(wire.SessionCompleted, "("+s.notes.Runner.Ended+")", now)
 }
 
-// EndedBy is the rule by which the session has ended; "" for one that somebody has ended, or that goes
-// on.
+// EndedBy is the rule by which the session has ended; "" for one that somebody has ended, or that goes on.
 func (s *Session) EndedBy() string { return s.notes.Runner.Ended }

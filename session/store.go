@@ -230,8 +230,7 @@ func (st *Store) Look(ctx context.Context, id wire.UUID) (*Session, error) {
 	return s, s.CatchUp(ctx, st.box(s))
 }
 
-// Exclusive calls f under the team's lock. f must not call what takes that lock itself: New, Change,
-// Attach, Detach.
+// Exclusive calls f under the team's lock. f must not call what takes that lock itself: New, Change, Attach, Detach.
 func (st *Store) Exclusive(ctx context.Context, f func() error) error {
 	l, err := st.Mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.Mail.LockTimeout, mailbox.DefaultLockTimeout), nil)
 	if err != nil {

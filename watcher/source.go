@@ -72,8 +72,7 @@ func (s *source) handle(e fsnotify.Event) {
 	id, isJSON := strings.CutSuffix(name, ".json")
 	switch {
 	case slices.Contains(s.paths[:], e.Name):
-		// The kernel lets go of a directory that is moved or removed, even when it is
-		// back by now.
+		// The kernel lets go of a directory that is moved or removed, even when it is back by now.
 		if hasLeft || e.Has(fsnotify.Create) {
 			s.rewatch()
 		}

@@ -14,8 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeError says what is wrong with a text and where. Line and Column count from 1, the column in
-// bytes.
+// DecodeError says what is wrong with a text and where. Line and Column count from 1, the column in bytes.
 type DecodeError struct {
 	Line, Column int
 	Msg          string
@@ -94,9 +93,8 @@ func chronoTime(t time.Time) string {
 // are read and written.
 type record interface{ typeName() string }
 
-// Marshal writes a value in one line of JSON, with nothing escaped that JSON does not ask for. A record
-// is written exactly as its owner would, and refused where its owner would. The same value always gives
-// the same text.
+// Marshal writes a value in one line of JSON, with nothing escaped that JSON does not ask for. A record is written
+// exactly as its owner would, and refused where its owner would. The same value always gives the same text.
 func Marshal(v any) ([]byte, error) {
 	out, err := jsonv2.Marshal(v, writing)
 	r, isRecord := v.(record)

@@ -71,8 +71,7 @@ func measure(ctx context.Context, in string, rounds int, only string) (all []*co
 	}
 	defer os.RemoveAll(dir)
 	// What is made in dir lies in parts of the disk of its own. Where ext4 makes a file it looks at each that was
-	// deleted in that part in the last minute: beside a few thousand, of any program, that takes fifty times
-	// as long.
+	// deleted in that part in the last minute: beside a few thousand, of any program, that takes fifty times as long.
 	if err := exec.Command("chattr", "+T", dir).Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: files that others deleted may slow down new ones: chattr +T:", err)
 	}
@@ -291,8 +290,7 @@ func event(n int) wire.Event {
 	return e
 }
 
-// writeLog writes an agent's log by hand, has a snapshot saved where State does that, and appends five
-// events more.
+// writeLog writes an agent's log by hand, has a snapshot saved where State does that, and appends five events more.
 func (b *bench) writeLog(box *mailbox.Box, events int) error {
 	var text []byte
 	for n, first := 1, 1; n <= events; n++ {

@@ -48,8 +48,7 @@ func (r *Root) giveRights(f *os.File, dir string) error {
 	return err
 }
 
-// OwnerCanRead reports whether the owner of a directory could read a file that
-// this process makes in it.
+// OwnerCanRead reports whether the owner of a directory could read a file that this process makes in it.
 func (r *Root) OwnerCanRead(dir string) bool {
 	info, err := r.root.Stat(dir)
 	if err != nil {

@@ -42,8 +42,7 @@ func (r *Room) Turns(name wire.Name, limit int) ([]teams.Turn, error) {
 	return r.Scope.Team.History(name, limit)
 }
 
-// Lane is a member's states since a moment, in order and without gaps. A state that nothing is known of is
-// unknown.
+// Lane is a member's states since a moment, in order and without gaps. A state that nothing is known of is unknown.
 type Lane struct {
 	Name  wire.Name
 	Spans []Span

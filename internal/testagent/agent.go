@@ -181,8 +181,7 @@ func (a *agent) resized(cols, rows int) {
 	a.screen.clear()
 }
 
-// read brings what the terminal sends to the loop, until the terminal is gone. It may be told to be
-// deaf for a while.
+// read brings what the terminal sends to the loop, until the terminal is gone. It may be told to be deaf for a while.
 func (a *agent) read() {
 	buf := make([]byte, 64<<10)
 	left := a.o.Deaf
@@ -339,8 +338,7 @@ type dialog struct {
 	then     func(option)
 }
 
-// show puts a dialog on the screen. What happens to permission dialogs by themselves is set going
-// here.
+// show puts a dialog on the screen. What happens to permission dialogs by themselves is set going here.
 func (a *agent) show(d *dialog) {
 	a.dialog = d
 	a.log.add(Entry{Event: DialogShown, Kind: d.kind, Text: d.about})

@@ -29,8 +29,7 @@ type face struct {
 
 	banner, asked, answer, ran, failed, stopped, denied, ended []string // in the transcript
 
-	// Below the transcript: a tool that waits for its permission, a turn, a message that waits, and the
-	// box.
+	// Below the transcript: a tool that waits for its permission, a turn, a message that waits, and the box.
 	waiting, working, queued, box []string
 
 	permission, question, trust prompt

@@ -14,8 +14,7 @@ type frame struct {
 	cursor bool // it is visible
 }
 
-// painter brings frames to the terminal: each over the one before, below what was written above it, which
-// scrolls away.
+// painter brings frames to the terminal: each over the one before, below what was written above it, which scrolls away.
 type painter struct {
 	drawn frame
 	title string

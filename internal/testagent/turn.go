@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// turn is one turn of the conversation: steps, one after the other. What ends a step is a timer, an
-// answered dialog, or the command that plays the model; all of them run in the agent's loop, and do
-// nothing when the turn is over.
+// turn is one turn of the conversation: steps, one after the other. What ends a step is a timer, an answered dialog, or
+// the command that plays the model; all of them run in the agent's loop, and do nothing when the turn is over.
 type turn struct {
 	prompt  string
 	began   time.Time

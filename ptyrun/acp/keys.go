@@ -46,8 +46,7 @@ func (k *keys) flush() []string {
 	return []string{"\x1b"}
 }
 
-// next is the key that rest begins with, "" for one that means nothing here, and its length: 0 while it is
-// not whole.
+// next is the key that rest begins with, "" for one that means nothing here, and its length: 0 while it is not whole.
 func (k *keys) next() (n int, key string) {
 	if text, ok := bytes.CutPrefix(k.rest, []byte(ptyrun.PasteOn)); ok {
 		body, _, isWhole := bytes.Cut(text, []byte(ptyrun.PasteOff))

@@ -3,9 +3,8 @@
 //
 //	<agent>/run/control.sock   0600, there while the runner runs
 //
-// A path that is too long for a socket is a symbolic link to one below $XDG_RUNTIME_DIR or the directory
-// for temporary files. Each end asks the kernel who the other is, and deals only with its own user and
-// root.
+// A path that is too long for a socket is a symbolic link to one below $XDG_RUNTIME_DIR or the directory for temporary
+// files. Each end asks the kernel who the other is, and deals only with its own user and root.
 //
 // On the wire are lines of JSON: first the server's version, then requests and answers.
 //

@@ -33,9 +33,8 @@ var keyPattern = sync.OnceValue(func() *regexp.Regexp {
 		`|\x1b\[200~.*?(?:\x1b\[201~|$)|\x1b\[[ -?]*[@-~]|\x1bO.|.)`) // a paste, and any other key
 })
 
-// A keyScanner finds the detach key in what a terminal sends. Ctrl-\ is held until the next key: a d or ?
-// takes it away, any other goes on together with it. A sequence, or a paste, that comes in two pieces is
-// not known as one.
+// A keyScanner finds the detach key in what a terminal sends. Ctrl-\ is held until the next key: a d or ? takes it
+// away, any other goes on together with it. A sequence, or a paste, that comes in two pieces is not known as one.
 type keyScanner struct{ held []byte }
 
 // scan returns what is to be sent of a piece of input, and whether the keys are to be shown or the viewer

@@ -70,8 +70,7 @@ func (d *Driver) find(l *Look) (p place, ok bool) {
 	return p, true
 }
 
-// isRule reports whether a row is a rule: s over and over from the first column on, with at most a short
-// label in it.
+// isRule reports whether a row is a rule: s over and over from the first column on, with at most a short label in it.
 func isRule(line, s string) bool {
 	n := strings.Count(line, s)
 	return n >= 8 && strings.HasPrefix(line, s) && 4*n >= 3*utf8.RuneCountInString(line)

@@ -179,8 +179,7 @@ func arrows(l *Look, on, back string, n int) string {
 	return strings.Repeat(intro+key, n) + Submit
 }
 
-// top is the first row of the dialog whose list is f, and whether the dialog is on the screen from its
-// beginning.
+// top is the first row of the dialog whose list is f, and whether the dialog is on the screen from its beginning.
 func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 	at := f.rows[0]
 	column, framed := columnOf(l.line(at), "│")
@@ -263,8 +262,7 @@ func answer(id, label string) Option {
 	return o
 }
 
-// print is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that
-// spin.
+// print is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that spin.
 func (d *Driver) print(q *Dialog) string {
 	var prompt strings.Builder // in one piece: its rows may be broken elsewhere
 	for row := range strings.SplitSeq(q.Prompt, "\n") {

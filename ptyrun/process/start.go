@@ -107,9 +107,8 @@ func Start(c Command) (_ *Child, err error) {
 	return child, nil
 }
 
-// catchIgnoredSignals catches and drops signals that are ignored here. A program would inherit that they
-// are ignored: one whose runner was started by nohup, or by a script with &, could not be hung up or
-// interrupted.
+// catchIgnoredSignals catches and drops signals that are ignored here. A program would inherit that they are ignored:
+// one whose runner was started by nohup, or by a script with &, could not be hung up or interrupted.
 func catchIgnoredSignals() {
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP} {
 		if signal.Ignored(sig) {

@@ -62,8 +62,7 @@ func environment(pid int) string {
 	return lines
 }
 
-// Subreaper does nothing here: orphans go to launchd, which reaps them. They are found by their session and
-// their mark.
+// Subreaper does nothing here: orphans go to launchd, which reaps them. They are found by their session and their mark.
 func Subreaper() error { return nil }
 
 func reapAdopted() {}

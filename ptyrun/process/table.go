@@ -28,9 +28,8 @@ func (e entry) runs() bool {
 	return ok && now.Start == e.Start && !now.zombie
 }
 
-// signalAll sends signals to processes. SIGTERM waits for a stopped process to be woken by SIGCONT.
-// FindProcess holds the process on Linux, so that no signal can reach another one; on macOS a gap of
-// microseconds is left.
+// signalAll sends signals to processes. SIGTERM waits for a stopped process to be woken by SIGCONT. FindProcess holds
+// the process on Linux, so that no signal can reach another one; on macOS a gap of microseconds is left.
 func signalAll(entries []entry, signals ...unix.Signal) {
 	for _, e := range entries {
 		p, err := os.FindProcess(e.PID)
