@@ -204,7 +204,6 @@ func (c *capture) linesTo(s *screen.Screen, end uint64) (lines []string) {
 	return lines
 }
 
-// addLines takes lines to be told, as many as there is room for.
 func (r *runner) addLines(lines []string, now time.Time) {
 	c := &r.binding.capture
 	if now.Sub(c.filled) >= time.Minute {

@@ -415,7 +415,6 @@ func (r *runner) sayAll(e wire.Event, ids []wire.ID) {
 	}
 }
 
-// failed takes in that the program has not got the text.
 func (r *runner) failed(t *typing, outcome, reason string) {
 	m, ids, wasWritten := &r.mail, idsOf(t.items), t.isUnderWay()
 	m.typing = nil

@@ -84,7 +84,6 @@ func (r *runner) readMailLeft() {
 	}
 }
 
-// apply folds an input and begins what it calls for.
 func (r *runner) apply(in reducer.Input) {
 	for _, e := range r.state.Apply(in) {
 		switch e.Do {

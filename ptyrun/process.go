@@ -170,7 +170,6 @@ func (r *runner) sayExited(pid int) {
 	r.say(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
 }
 
-// restarts is when a program that ended is started again.
 type restarts struct {
 	at      time.Time     // of the next start; zero: none is planned
 	count   int           // of all restarts

@@ -88,7 +88,6 @@ func (r *runner) sayTurnEnded(rd driver.Reading, shown reducer.Activity) {
 
 const maxResponse = 64 << 10
 
-// response cuts the answer to the last prompt out of what the program has written since.
 func (r *runner) response() string {
 	p := r.prog
 	_, rows := p.screen.Size()

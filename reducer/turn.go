@@ -289,7 +289,6 @@ func (t *Turn) reopenTurn(e *event) bool {
 	return true
 }
 
-// cutOff ends an open turn with its program.
 func (t *Turn) cutOff(e *event, status string) {
 	if t.IsOpen() {
 		t.recordEnd(e, status, true)

@@ -159,7 +159,6 @@ func Quote(s string) json.RawMessage {
 	return raw
 }
 
-// compact is valid JSON without spaces and line breaks.
 func compact(raw []byte) json.RawMessage {
 	v := jsontext.Value(bytes.Clone(raw))
 	if v.Compact(lenient) != nil {

@@ -19,7 +19,6 @@ const (
 	leaseDead  = 30 * time.Second // without being renewed
 )
 
-// lease says who speaks as a host.
 type lease struct {
 	Machine string    `json:"machine"`
 	PID     int       `json:"pid"`

@@ -203,7 +203,6 @@ func (b *Bridge) fetchObject(ctx context.Context, sha256 string, size int64, f f
 	return nil
 }
 
-// fetchAttachment stores the content of an attachment here, unless it is here.
 func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	if !wire.IsSHA256(a.SHA256) || a.Size < 0 || a.Size > maxAttachment {
 		return bad("attachment %q: no hash, or more than %d bytes", a.Name, maxAttachment)
@@ -320,7 +319,6 @@ func (b *Bridge) giveBack(ctx context.Context, m *wire.Message, box *mailbox.Box
 	return post.Outcomes[0].Err
 }
 
-// setAside keeps an envelope that is not accepted, durably, and says why.
 func (b *Bridge) setAside(in *incoming) error {
 	dir, file := b.Team.Dir(), path.Join(teams.BadEnvelopes, cmp.Or(in.bad, hashOf(in.data)))
 	err := dir.MkdirAll(teams.BadEnvelopes)

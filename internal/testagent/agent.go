@@ -44,7 +44,6 @@ type agent struct {
 	exit   *int // the code with which it ends
 }
 
-// run acts until it is left. The error says why it could not.
 func run(o Options) (int, error) {
 	f := faces[o.Profile]
 	if f == nil {
@@ -106,7 +105,6 @@ const (
 	bye   = "\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b]0;\x07"
 )
 
-// open is the first that the terminal sees.
 func (a *agent) open() {
 	if !a.o.PasteOff {
 		os.Stdout.WriteString("\x1b[?2004h")
@@ -136,7 +134,6 @@ func (a *agent) askTrust(then func()) {
 	}})
 }
 
-// home is the prompt, ready for the first time.
 func (a *agent) home() {
 	a.isReady = true
 	a.log.add(Entry{Event: Ready})
@@ -329,7 +326,6 @@ func (a *agent) escape() {
 	a.interrupt()
 }
 
-// dialog stands in place of the box until it is answered.
 type dialog struct {
 	prompt
 	kind     string // permission, question, trust

@@ -54,7 +54,6 @@ func up(n int) string {
 	return fmt.Sprintf("\x1b[%dA", n)
 }
 
-// clear begins the screen anew: its size is another.
 func (p *painter) clear() {
 	p.drawn = frame{}
 	os.Stdout.WriteString("\x1b[H\x1b[2J\x1b[3J")

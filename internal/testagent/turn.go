@@ -146,7 +146,6 @@ func (a *agent) say(text string, lasting time.Duration) {
 	})
 }
 
-// finish ends a turn; what waited begins the next.
 func (a *agent) finish() {
 	a.turn.cancel()
 	a.turn = nil
@@ -157,7 +156,6 @@ func (a *agent) finish() {
 	}
 }
 
-// interrupt is what the user's key does to a turn.
 func (a *agent) interrupt() {
 	t, kind := a.turn, "stopped"
 	if a.restores && !t.hasShown {

@@ -120,7 +120,6 @@ func (m *model) move(in pane, by int) {
 	m.aim()
 }
 
-// turn goes to the next pane that has something, in either direction.
 func (m *model) turn(by int) {
 	for range 3 {
 		m.focus = (m.focus + pane(by)) % 3

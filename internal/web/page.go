@@ -178,7 +178,6 @@ func (p *page) list(items []*mailbox.Item) {
 	p.Messages = p.messages(items)
 }
 
-// mine is a section with messages of my mailbox, at most so many.
 func (p *page) mine(id, title string, ids []wire.ID, most int) part {
 	n := min(most, len(ids))
 	if p.Static {

@@ -25,7 +25,6 @@ func escape(s, allowed string) string {
 	return b.String()
 }
 
-// escapeRune escapes one rune, or one byte that is not UTF-8.
 func escapeRune(s, allowed string) string {
 	c, n := utf8.DecodeRuneInString(s)
 	switch {

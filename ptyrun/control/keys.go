@@ -9,7 +9,6 @@ import (
 // DetachKey is what a person types to leave, as help writes it.
 const DetachKey = `Ctrl-\ d`
 
-// keysLine shows the keys in the lowest line of a terminal.
 const keysLine = "\x18\x1b7\x1b[9999;1H\x1b[2K\x1b[7m[atm: Ctrl-\\ d leaves; Ctrl-\\ and any other key are both sent]\x1b[m\x1b8"
 
 // What a terminal says by itself, as regular expressions: reports of focus and the mouse, and answers to

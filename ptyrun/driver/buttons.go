@@ -101,7 +101,6 @@ func (d *Driver) numberedDialog(rows []string) *Dialog {
 	return q
 }
 
-// fields cuts a row where two blanks or more stand.
 func fields(row string) []string { return twoBlanks.Split(strings.TrimSpace(row), -1) }
 
 var twoBlanks = regexp.MustCompile(`  +`)

@@ -25,7 +25,6 @@ type asks struct {
 // selectors stand before the option that Return would choose.
 const selectors = "❯›●>▸▶→◉"
 
-// A list is a numbered list at the bottom of the screen.
 type list struct {
 	rows     []int // of the options, in order
 	labels   []string

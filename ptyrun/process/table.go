@@ -75,7 +75,6 @@ func ancestors(all []entry) map[int]bool {
 	return above
 }
 
-// carries says whether a process's environment has the mark of a run.
 func carries(pid int, mark string) bool {
 	return slices.Contains(strings.Split(environment(pid), "\x00"), "ATM_RUN="+mark)
 }

@@ -52,7 +52,6 @@ func (s *stripper) filter(p []byte, osc func(text, end string)) []byte {
 	return out
 }
 
-// escaped is the byte behind an ESC.
 func (s *stripper) escaped(out []byte, b byte) []byte {
 	switch b {
 	case ']', 'P', '_', '^', 'X':
