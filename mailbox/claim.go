@@ -106,7 +106,8 @@ func (b *Box) claim(all claims, items []*Item, c claim) claimed {
 	for _, it := range items {
 		c.Times = all[it.ID].Times + 1
 		all[it.ID] = c
-		if made.left = append(made.left, it.ID); c.Times > 1 {
+		made.left = append(made.left, it.ID)
+		if c.Times > 1 {
 			made.Repeat[it.ID] = true
 		}
 	}

@@ -89,7 +89,8 @@ func (h *Health) examineFiles(b *Box) {
 				h.Empty = append(h.Empty, file)
 			default:
 				f, err := b.store.root.Open(b.in(file))
-				if f.Close(); errors.Is(err, fs.ErrPermission) {
+				f.Close()
+				if errors.Is(err, fs.ErrPermission) {
 					h.Unreadable = append(h.Unreadable, file)
 				}
 			}

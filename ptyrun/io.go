@@ -78,7 +78,8 @@ func (w *eventWriter) run() {
 	for isOpen := true; isOpen; {
 		select {
 		case e, ok := <-w.events:
-			if isOpen = ok; ok {
+			isOpen = ok
+			if ok {
 				batch = append(batch[max(0, len(batch)-keptEvents+1):], e)
 			}
 		case <-again:

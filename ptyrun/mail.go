@@ -78,7 +78,8 @@ func (r *runner) readMailLeft() {
 	ids, err := r.Box.UnreadIDs()
 	r.mailLeft = err != nil
 	for _, id := range ids {
-		if r.messageChanged(id); r.mailLeft {
+		r.messageChanged(id)
+		if r.mailLeft {
 			return
 		}
 	}

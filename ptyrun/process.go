@@ -94,7 +94,8 @@ func (r *runner) takeOutput() {
 		}
 		p.screen.Write(rest[:n])
 		r.captureScrolled(r.Now())
-		if rest = rest[n:]; isFrame {
+		rest = rest[n:]
+		if isFrame {
 			r.noteFrame(r.Now())
 		}
 	}

@@ -57,7 +57,8 @@ var (
 
 func reader[T any](parse func(string) (T, error)) *jsonv2.Unmarshalers {
 	return jsonv2.UnmarshalFunc(func(raw []byte, to *T) (err error) {
-		if *to = *new(T); string(raw) != "null" {
+		*to = *new(T)
+		if string(raw) != "null" {
 			*to, err = parse(unquote(raw))
 		}
 		return err

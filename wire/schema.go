@@ -77,7 +77,8 @@ func (all types) fields(text string) (fields []field) {
 		is, f.missing, _ = strings.Cut(is, "=")
 		is, f.isOptional = strings.CutSuffix(is, "?")
 		is, f.isListed = strings.CutSuffix(is, "*")
-		if f.name = name; name != "" {
+		f.name = name
+		if name != "" {
 			f.is = all.get(is)
 			fields = append(fields, f)
 		}

@@ -313,7 +313,8 @@ func (b *Bridge) giveBack(ctx context.Context, m *wire.Message, box *mailbox.Box
 		Thread: m.ThreadID(), Subject: subject, Body: body, ReplyWanted: "no", SentAt: time.Now().UTC(),
 	}
 	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Given: true}
-	if mailbox.Deliver(ctx, post); post.Outcomes[0].Err == nil {
+	mailbox.Deliver(ctx, post)
+	if post.Outcomes[0].Err == nil {
 		b.reportMail("returned", m, m.From.Host, string(box.Agent()), why)
 	}
 	return post.Outcomes[0].Err
@@ -343,7 +344,8 @@ func (b *Bridge) takeAgain(ctx context.Context) error {
 			continue
 		}
 		data, e := b.Team.Dir().ReadFile(path.Join(teams.BadEnvelopes, name), maxEnvelope+1)
-		if err = errors.Join(err, e); e == nil {
+		err = errors.Join(err, e)
+		if e == nil {
 			b.takeIn(ctx, []*incoming{{data: data, bad: name, tries: maxTries}}, func(in *incoming) { b.fetch(ctx, in) })
 		}
 	}

@@ -87,7 +87,8 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 		_, note := r.Scope.Root.Forecast(a, false)
 		reached = append(reached, fmt.Sprintf("%s (%s)", r.Scope.Renderer().Who(a), note))
 	}
-	if r.partial.Delete(about); len(errs) > 0 {
+	r.partial.Delete(about)
+	if len(errs) > 0 {
 		r.partial.Store(about, o.Message.ID)
 	}
 	if len(reached) > 0 {

@@ -47,7 +47,8 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
 	if yes := m.confirm; yes != nil {
 		m.confirm = nil
-		if m.status = ""; key == "y" {
+		m.status = ""
+		if key == "y" {
 			return yes()
 		}
 		return nil

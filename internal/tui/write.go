@@ -96,7 +96,8 @@ func (m *model) homelessDraft(key string) string {
 
 // goTo has the next keys go to the line, or to the text.
 func (c *composer) goTo(line bool) {
-	if c.line.Blur(); line {
+	c.line.Blur()
+	if line {
 		c.text.Blur()
 		c.line.Focus() // the cursor does not blink
 	} else {

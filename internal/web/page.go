@@ -232,7 +232,8 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 	}
 	p.Title, p.Member = string(name), member
 	p.Waiting = slices.DeleteFunc(slices.Clone(p.Room.Waiting), func(q room.Question) bool { return q.Agent != name })
-	if p.fillScreen(ctx); member.Host == "" && p.Kind == "agent" {
+	p.fillScreen(ctx)
+	if member.Host == "" && p.Kind == "agent" {
 		p.Turns, err = p.server.Turns(name, mostTurns)
 	}
 	slices.Reverse(p.Turns)

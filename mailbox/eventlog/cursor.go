@@ -67,7 +67,8 @@ func (c *Cursor) Mark(s *Snapshot) { s.Seq, s.CRC = c.Seq(), c.crc }
 // Close lets go of the log.
 func (c *Cursor) Close() error {
 	file := c.file
-	if c.file = nil; file == nil {
+	c.file = nil
+	if file == nil {
 		return nil
 	}
 	return file.Close()

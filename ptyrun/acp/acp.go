@@ -177,7 +177,8 @@ func (f *front) startAgent() (over chan struct{}, err error) {
 	}
 	if err != nil {
 		stop()
-		if f.code = 1; errors.Is(err, exec.ErrNotFound) {
+		f.code = 1
+		if errors.Is(err, exec.ErrNotFound) {
 			f.code = 127
 		}
 		return nil, err

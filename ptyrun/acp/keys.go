@@ -30,7 +30,8 @@ func (k *keys) feed(p []byte) (out []string) {
 		if n == 0 {
 			break
 		}
-		if k.rest = k.rest[n:]; key != "" {
+		k.rest = k.rest[n:]
+		if key != "" {
 			out = append(out, key)
 		}
 	}

@@ -87,7 +87,8 @@ func (f *front) blocks(text string) []acp.ContentBlock {
 		}
 		for _, a := range it.Attachments {
 			b := f.block(f.Box.Store(), a, room)
-			if blocks = append(blocks, b); b.ResourceLink == nil {
+			blocks = append(blocks, b)
+			if b.ResourceLink == nil {
 				room -= a.Size
 			}
 		}
@@ -215,7 +216,8 @@ func (f *front) hear(text string) {
 	if t.isParted && t.response != "" {
 		text = "\n\n" + strings.TrimLeft(text, "\n ")
 	}
-	if t.isParted = false; t.delta == "" {
+	t.isParted = false
+	if t.delta == "" {
 		f.tellAt = time.Now().Add(tellEvery)
 	}
 	if len(t.response) < maxResponse {

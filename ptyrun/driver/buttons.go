@@ -87,7 +87,8 @@ func (d *Driver) numberedDialog(rows []string) *Dialog {
 			continue
 		}
 		o := answer(strconv.Itoa(n), label)
-		if o.Keys = ""; n <= 9 && !hasAny(label, []string{"[ ]", "[✓]"}) {
+		o.Keys = ""
+		if n <= 9 && !hasAny(label, []string{"[ ]", "[✓]"}) {
 			o.Keys = o.ID
 		}
 		options, first, want = append(options, o), y, n

@@ -147,7 +147,8 @@ func (s *Screen) switchMode(m ansi.Mode, on bool) {
 }
 
 func (s *Screen) setMode(n int, on bool) {
-	if delete(s.modes, n); on && len(s.modes) < 1000 {
+	delete(s.modes, n)
+	if on && len(s.modes) < 1000 {
 		s.modes[n] = true
 	}
 }
