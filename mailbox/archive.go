@@ -35,10 +35,9 @@ func (m *Moved) Add(o Moved) {
 	m.Skipped += o.Skipped
 }
 
-// GC moves days of finished messages to the archive, whole: those that ended before a moment and hold
-// none of the newest KeepLast. Nothing that is unread or owed is touched, nothing is deleted but the
-// leftovers of killed writers, and what says of old messages that are not in the inbox that they are
-// superseded. A dry run counts the same.
+// GC moves days of finished messages to the archive, whole: those that ended before a moment and hold none of the
+// newest KeepLast. Nothing that is unread or owed is touched, nothing is deleted but the leftovers of killed writers,
+// and what says of old messages that are not in the inbox that they are superseded. A dry run counts the same.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	err = b.locked(ctx, "reader", func() error {
 		days, err := b.days(b.allDone())
@@ -97,7 +96,6 @@ func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) erro
 	return err
 }
 
-// tempAge is how long an unfinished file stays.
 const tempAge = 36 * time.Hour
 
 // stale lists what was being written and has not been touched for 36 hours: the leftovers of killed

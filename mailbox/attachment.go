@@ -61,8 +61,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	return a, errors.Join(s.root.Sync(FilesDir), s.root.Sync("."))
 }
 
-// isText reports whether a file that begins so is text: UTF-8 without a NUL. A rune may be cut at the
-// end.
+// isText reports whether a file that begins so is text: UTF-8 without a NUL. A rune may be cut at the end.
 func isText(head []byte) bool {
 	for cut := 1; cut < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); cut++ {
 		head = head[:len(head)-1]

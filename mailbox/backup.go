@@ -33,7 +33,8 @@ func (b *Box) Copy(id wire.ID) (where string, data []byte, err error) {
 			return errGone
 		}
 		below, isArchived := strings.CutPrefix(p.file(id), b.archived()+"/")
-		if where = "inbox/" + below; !isArchived {
+		where = "inbox/" + below
+		if !isArchived {
 			where = strings.TrimPrefix(p.file(id), b.in()+"/")
 		}
 		return err

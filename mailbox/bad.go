@@ -72,7 +72,6 @@ type BadFile struct {
 	Size         int64
 }
 
-// badNames lists what was set aside.
 func (b *Box) badNames() (bad []string, err error) {
 	names, err := b.store.root.Names(b.in("inbox/bad"))
 	for _, name := range names {

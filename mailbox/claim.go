@@ -14,10 +14,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A claim says that somebody is handling an unread message: a runner types it, a hook has handed it to a
-// session of the agent's program, or a member took it under a lease. While a claim is live, others pass
-// the message over. One that is over stays until the message has left new, to say how often it was given
-// out.
+// A claim says that somebody is handling an unread message: a runner types it, a hook has handed it to a session of the
+// agent's program, or a member took it under a lease. While a claim is live, others pass the message over. One that is
+// over stays until the message has left new, to say how often it was given out.
 //
 // Claims are advice. A file that is gone, is none, or is closed to us counts as none: its messages are
 // unread, and are shown once more. Where reading it fails in another way, as with too many open files,
@@ -58,17 +57,24 @@ func (c claim) endedAt(now time.Time) claim {
 	return c
 }
 
-// claimNow is the present as a claim has it.
 func claimNow() time.Time { return time.Now().UTC().Round(0) }
 
 // claims are those of a mailbox, by message.
 type claims map[wire.ID]claim
 
-// live are the claims that count.
 func (all claims) live(now time.Time, running bool) claims {
 	live := maps.Clone(all)
 	maps.DeleteFunc(live, func(_ wire.ID, c claim) bool { return !c.isLive(now, running) })
 	return live
+}
+
+func (all claims) has(owner string) bool {
+	for _, c := range all {
+		if c.Owner == owner {
+			return true
+		}
+	}
+	return false
 }
 
 // keptFromReaders are the claims that keep messages from who reads: a runner's and the leases.
@@ -100,7 +106,8 @@ func (b *Box) claim(all claims, items []*Item, c claim) claimed {
 	for _, it := range items {
 		c.Times = all[it.ID].Times + 1
 		all[it.ID] = c
-		if made.left = append(made.left, it.ID); c.Times > 1 {
+		made.left = append(made.left, it.ID)
+		if c.Times > 1 {
 			made.Repeat[it.ID] = true
 		}
 	}
@@ -114,12 +121,13 @@ func (c *claimed) settle(ctx context.Context, f func(all claims, id wire.ID) err
 	if len(c.left) == 0 {
 		return nil
 	}
-	var errs []error
+	var errs error
 	var left []wire.ID
 	err := c.box.updateClaims(ctx, func(all claims) error {
 		for _, id := range c.left {
 			if err := f(all, id); err != nil {
-				errs, left = append(errs, err), append(left, id)
+				errs = errors.Join(errs, err)
+				left = append(left, id)
 			}
 		}
 		return nil
@@ -127,7 +135,7 @@ func (c *claimed) settle(ctx context.Context, f func(all claims, id wire.ID) err
 	if err == nil {
 		c.left = left
 	}
-	return errors.Join(append(errs, err)...)
+	return errors.Join(errs, err)
 }
 
 // update is settle for the claims that are still these: each becomes what f says.
@@ -151,7 +159,6 @@ type storedClaim struct {
 
 func (b *Box) claimsFile() string { return b.in("run/claims.json") }
 
-// claims reads what is claimed.
 func (b *Box) claims() claims {
 	all, _ := b.readClaims()
 	return all
@@ -212,12 +219,16 @@ func (b *Box) changeClaims(change func(claims) error) error {
 		return err
 	}
 	maps.DeleteFunc(all, func(_ wire.ID, c claim) bool { return c == claim{} })
-	if maps.Equal(all, before) {
+	switch {
+	case maps.Equal(all, before):
 		return nil
-	}
-	if len(all) == 0 {
+	case len(all) == 0:
 		return b.store.root.Remove(b.claimsFile())
 	}
+	return b.writeClaims(all)
+}
+
+func (b *Box) writeClaims(all claims) error {
 	var stored []storedClaim
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		stored = append(stored, storedClaim{all[id], []wire.ID{id}})

@@ -18,9 +18,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Post is one message on its way to one or more mailboxes. Given says that the id was not made by this call:
-// brought by the caller, or derived. Then the message is looked for first, and one that is there counts as
-// delivered.
+// Post is one message on its way to one or more mailboxes. Given says that the id was not made by this call: brought by
+// the caller, or derived. Then the message is looked for first, and one that is there counts as delivered.
 type Post struct {
 	Message  *wire.Message
 	To       []*Box
@@ -89,19 +88,27 @@ type target struct {
 	stored []*Outcome // what was linked into new, and is not synced yet
 }
 
-func openTarget(b *Box) *target {
-	t := &target{box: b}
-	if t.err = b.makeOutbox(); t.err != nil {
-		return t
+// open opens the inbox, and makes what is missing of it.
+func (t *target) open() error {
+	b := t.box
+	err := b.makeOutbox()
+	if err != nil {
+		return err
 	}
-	if t.inbox, t.err = b.store.root.Sub(b.in("inbox")); absent(t.err) {
-		t.err = b.noAgent() // though it may be back by now
-	} else if t.err != nil {
-		t.err = cmp.Or(b.Present(), t.err)
-	} else if !t.inbox.OwnerCanRead("tmp") {
-		t.err = ErrUnreadable
+	t.inbox, err = b.store.root.Sub(b.in("inbox"))
+	switch {
+	case absent(err):
+		return b.noAgent() // though it may be back by now
+	case err != nil:
+		return cmp.Or(b.Present(), err)
 	}
-	return t
+	if err := t.inbox.Mkdir("tmp"); err != nil {
+		return err
+	}
+	if !t.inbox.OwnerCanRead("tmp") {
+		return ErrUnreadable
+	}
+	return nil
 }
 
 // current is nil if the inbox that was opened is the mailbox's still: it may have been retired, and
@@ -111,15 +118,15 @@ func (t *target) current() error {
 	opened, err := t.inbox.Lstat(".")
 	now, e := root.Lstat(t.box.in("inbox"))
 	err = cmp.Or(err, e, root.IsDir(t.box.in()), t.inbox.IsDir("new"))
-	if err == nil && !os.SameFile(opened, now) || absent(err) {
-		err = cmp.Or(t.box.Present(), t.box.noAgent())
+	isOther := err == nil && !os.SameFile(opened, now)
+	if isOther || absent(err) {
+		return cmp.Or(t.box.Present(), t.box.noAgent())
 	}
 	return err
 }
 
-// Deliver delivers posts, durably: when an Outcome has no error, the message survives a power cut. Killed
-// at any point, each message is whole or absent at each recipient. A failure at one recipient undoes
-// nothing elsewhere.
+// Deliver delivers posts, durably: when an Outcome has no error, the message survives a power cut. Killed at any point,
+// each message is whole or absent at each recipient. A failure at one recipient undoes nothing elsewhere.
 //
 // All files are written and synced side by side; then each is linked into its mailbox under that
 // mailbox's lock; then each mailbox's directory is synced once.
@@ -135,7 +142,8 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			if err == nil {
 				inbox := b.store.root.Join(b.in("inbox"))
 				if targets[inbox] == nil {
-					targets[inbox] = openTarget(b)
+					targets[inbox] = &target{box: b}
+					targets[inbox].err = targets[inbox].open()
 				}
 				o.to = targets[inbox]
 				all = append(all, o)
@@ -145,14 +153,7 @@ func Deliver(ctx context.Context, posts ...*Post) {
 	sideBySide(all, func(o *Outcome) { o.Err = o.write() })
 	for _, o := range all {
 		if o.Err == nil {
-			o.Known, o.Err = o.publish(ctx)
-		}
-		if o.Known && o.Box.host != "" {
-			first := slices.IndexFunc(o.to.stored, func(f *Outcome) bool { return f.post == o.post })
-			o.Known = first < 0 || o.to.stored[first].Known // the members of a host share an outbox
-		}
-		if o.Stored = o.Err == nil; o.Stored {
-			o.to.stored = append(o.to.stored, o)
+			o.publish(ctx)
 		}
 	}
 	sideBySide(slices.Collect(maps.Values(targets)), (*target).close)
@@ -165,30 +166,39 @@ func Deliver(ctx context.Context, posts ...*Post) {
 }
 
 // write writes and syncs the message in the recipient's tmp.
-func (o *Outcome) write() (err error) {
-	b := o.to.box
+func (o *Outcome) write() error {
 	if o.to.err != nil {
 		return o.to.err
 	}
-	if err = b.noteSuperseded(o.post.Message); err == nil {
+	err := o.to.box.noteSuperseded(o.post.Message)
+	if err == nil {
 		o.temp = "tmp/" + string(o.post.Message.ID) + "." + string(wire.NewID())
 		err = o.to.inbox.Create(o.temp, o.data)
-		if absent(err) {
-			if err = b.mkdir(b.in("inbox/tmp")); err == nil {
-				err = o.to.inbox.Create(o.temp, o.data)
-			}
-		}
 	}
 	if absent(err) { // the mailbox was retired a moment ago
-		err = b.noAgent()
+		return o.to.box.noAgent()
 	}
 	return err
 }
 
-// publish links the message into new, unless it is known. The temp file goes in any case.
-func (o *Outcome) publish(ctx context.Context) (known bool, err error) {
-	b, id := o.to.box, o.post.Message.ID
+// publish has the message in the mailbox, and says whether it was there before. The temp file goes in any case.
+func (o *Outcome) publish(ctx context.Context) {
 	defer o.to.inbox.Remove(o.temp)
+	isThere, err := o.link(ctx)
+	if err != nil {
+		o.Err = err
+		return
+	}
+	o.Stored, o.Known = true, isThere
+	isSamePost := func(other *Outcome) bool { return other.post == o.post }
+	if i := slices.IndexFunc(o.to.stored, isSamePost); i >= 0 && o.Box.host != "" {
+		o.Known = o.to.stored[i].Known // the members of a host share an outbox
+	}
+	o.to.stored = append(o.to.stored, o)
+}
+
+func (o *Outcome) link(ctx context.Context) (isThere bool, err error) {
+	b, id := o.to.box, o.post.Message.ID
 	mode := lockfile.Shared
 	if o.post.Given {
 		mode = lockfile.Exclusive
@@ -202,8 +212,8 @@ func (o *Outcome) publish(ctx context.Context) (known bool, err error) {
 		return false, err
 	}
 	if o.post.Given {
-		if _, known, err := b.locate(id); known || err != nil {
-			return known, err
+		if _, isThere, err := b.locate(id); isThere || err != nil {
+			return isThere, err
 		}
 	}
 	err = o.to.inbox.Link(o.temp, "new/"+fileOf(id))
@@ -227,16 +237,21 @@ func (t *target) close() {
 	}
 }
 
-// NoteSent notes a message in the index of what the mailbox's owner sent, and reports whether it was
-// missing there. The index is a convenience that doctor can rebuild: it is not synced, and a failure is
-// nobody's.
+// NoteSent notes a message in the index of what the mailbox's owner sent, and reports whether it was missing there. The
+// index is a convenience that doctor can rebuild: it is not synced, and a failure is nobody's.
 func (b *Box) NoteSent(m *wire.Message) bool {
 	if _, err := b.Sent(m.ID); err == nil {
 		return false
 	}
 	at := b.sent(m.ID)
 	data, err := m.Encode()
-	return err == nil && b.mkdir(at.dir) == nil && b.store.root.Replace(at.file(m.ID), data, false) == nil
+	if err == nil {
+		err = b.mkdir(at.dir)
+	}
+	if err == nil {
+		err = b.store.root.Replace(at.file(m.ID), data, false)
+	}
+	return err == nil
 }
 
 // sideBySide calls f for all, 16 at a time: their syncs then share the disk's flushes.

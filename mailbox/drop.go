@@ -30,9 +30,13 @@ type TakenIn struct {
 // isPassedOver reports whether a name is one that editors, browsers and copiers give to what is not
 // finished, or that is hidden.
 func isPassedOver(name string) bool {
-	return name == "4913" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
-		slices.ContainsFunc([]string{"~", ".tmp", ".part", ".swp", ".crdownload", "___jb_tmp___", "___jb_old___"},
-			func(end string) bool { return strings.HasSuffix(name, end) })
+	for _, end := range []string{"~", ".tmp", ".part", ".swp", ".crdownload", "___jb_tmp___", "___jb_old___"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	isAutosave := strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
+	return isAutosave || name == "4913" || strings.HasPrefix(name, ".")
 }
 
 // begunName takes the name of a dropped file apart that is being taken in: <id>.<original name>.drop
@@ -48,11 +52,10 @@ type dropped struct {
 	info fs.FileInfo
 }
 
-// TakeIn takes in what was dropped into the mailbox by hand: files in inbox/ and, under foreign names, in
-// inbox/new/. Each becomes a message, an event, or a file in bad with the reason; exactly once, also when
-// killed at any point, since a file is renamed to the id that it will have before it is read. A file that
-// a process has open for writing is left for later. While another process takes in, TakeIn returns at
-// once.
+// TakeIn takes in what was dropped into the mailbox by hand: files in inbox/ and, under foreign names, in inbox/new/.
+// Each becomes a message, an event, or a file in bad with the reason; exactly once, also when killed at any point,
+// since a file is renamed to the id that it will have before it is read. A file that a process has open for writing is
+// left for later. While another process takes in, TakeIn returns at once.
 func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if err := b.Present(); err != nil || b.host != "" {
 		return t, err
@@ -63,32 +66,44 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 		return t, err
 	}
 	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.Present)
-	if held := (*lockfile.HeldError)(nil); errors.As(err, &held) {
+	_, isHeld := errors.AsType[*lockfile.HeldError](err)
+	switch {
+	case isHeld:
 		// Another is at it; should that one be killed, what it has begun waits.
 		t.Waiting = len(found) + len(begun)
 		return t, nil
-	} else if isUnwritable(err) {
+	case isUnwritable(err):
 		return t, nil
-	} else if err != nil {
+	case err != nil:
 		return t, err
 	}
 	defer l.Unlock()
-	// Looked at anew: another may have taken some in meanwhile.
-	found, begun, err = b.drops()
-	if err := cmp.Or(b.Present(), err); err != nil {
+	if err := b.Present(); err != nil {
 		return t, err
 	}
-	root := b.store.root
-	if len(begun) > 0 && errors.Join(root.Sync(b.in("inbox/tmp")), root.Sync(b.in("inbox")), root.Sync(b.in("inbox/new"))) == nil {
-		// Synced again: who began these may have been killed before that.
-		for _, name := range begun {
-			b.finish(ctx, name, false, &t)
-		}
+	// Looked at anew: another may have taken some in meanwhile.
+	if found, begun, err = b.drops(); err != nil {
+		return t, err
+	}
+	if len(begun) > 0 {
+		b.finishAll(ctx, begun, &t)
 	}
 	for _, d := range found {
 		b.begin(ctx, d, &t)
 	}
 	return t, nil
+}
+
+// finishAll finishes what others began. They may have been killed before they had synced.
+func (b *Box) finishAll(ctx context.Context, begun []string, t *TakenIn) {
+	for _, dir := range []string{"inbox/tmp", "inbox", "inbox/new"} {
+		if b.store.root.Sync(b.in(dir)) != nil {
+			return
+		}
+	}
+	for _, name := range begun {
+		b.finish(ctx, name, false, t)
+	}
 }
 
 // putBackAside makes unread again what the first generation had set aside: messages that were taken too
@@ -115,8 +130,7 @@ func (b *Box) putBackAside(ctx context.Context) {
 	})
 }
 
-// drops lists what may be taken in, the oldest first, and what somebody began to take in and did not
-// finish.
+// drops lists what may be taken in, the oldest first, and what somebody began to take in and did not finish.
 func (b *Box) drops() (found []dropped, begun []string, err error) {
 	root := b.store.root
 	for _, dir := range []string{"inbox", "inbox/new"} {
@@ -125,7 +139,11 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 			return nil, nil, err
 		}
 		for _, name := range names {
-			if dir == "inbox/new" && isMessageFile(name) || isPassedOver(name) || dir == "inbox" && slices.Contains(inboxDirs, name) {
+			isOurs := isMessageFile(name)
+			if dir == "inbox" {
+				isOurs = slices.Contains(inboxDirs, name)
+			}
+			if isOurs || isPassedOver(name) {
 				continue
 			}
 			info, err := root.Lstat(b.in(dir, name))
@@ -137,8 +155,13 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 	slices.SortFunc(found, func(a, b dropped) int {
 		return cmp.Or(a.info.ModTime().Compare(b.info.ModTime()), strings.Compare(a.path, b.path))
 	})
-	begun, err = root.Names(b.in("inbox/tmp"))
-	return found, slices.DeleteFunc(begun, func(name string) bool { _, _, ok := begunName(name); return !ok }), err
+	names, err := root.Names(b.in("inbox/tmp"))
+	for _, name := range names {
+		if _, _, isBegun := begunName(name); isBegun {
+			begun = append(begun, name)
+		}
+	}
+	return found, begun, err
 }
 
 // inboxDirs are the directories of an inbox: a file in the place of one is no drop.
@@ -156,8 +179,7 @@ func beingWritten(f *os.File) (writing, certain bool) {
 	return err != nil || time.Since(info.ModTime()).Abs() < time.Second, false
 }
 
-// begin takes one dropped file in: nobody writes it, then it is renamed to the id that it will have, then
-// read.
+// begin takes one dropped file in: nobody writes it, then it is renamed to the id that it will have, then read.
 func (b *Box) begin(ctx context.Context, d dropped, t *TakenIn) {
 	root, tmp := b.store.root, b.in("inbox/tmp")
 	f, err := root.Open(d.path)
@@ -195,40 +217,49 @@ func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn)
 		return
 	}
 	defer f.Close()
-	before, err := f.Stat()
-	if err != nil {
-		return
-	}
-	m, e, err := b.understand(f, before, id, name)
-	isKnown := false // a message of an id of its own that was here before
-	if err == nil && e != nil {
-		err = b.Log().AppendSync(ctx, *e)
-	} else if err == nil {
-		p := &Post{Message: m, To: []*Box{b}, Given: true}
-		Deliver(ctx, p)
-		err, isKnown = p.Outcomes[0].Err, p.Outcomes[0].Known && m.ID != id
-	}
-	if err == nil {
-		after, e := f.Stat()
-		if e != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
-			err = &BadError{Reason: "changed while it was taken in as " + string(id)}
-		}
-	}
-	if bad := (*BadError)(nil); errors.As(err, &bad) {
+	isKnown, err := b.publishDropped(ctx, f, id, name)
+	bad, isBad := errors.AsType[*BadError](err)
+	switch {
+	case isBad:
 		if b.setAside(file, name, bad.Reason) == nil {
 			t.Bad++
 		}
-		return
+	case err != nil: // a full disk, say: it stays and is finished later
+	case certain && !isKnown:
+		root.Remove(file)
+	default: // somebody may write it still, or what is known may say something else
+		kept := b.archived("drops")
+		if b.mkdir(kept) == nil {
+			root.Move(file, kept+"/"+strings.TrimSuffix(path.Base(file), ".drop"))
+		}
+	}
+}
+
+// publishDropped makes a message or an event of a dropped file. isKnown: it is a message with an id of its own that
+// was here before. A *BadError says that it can be neither, or has changed meanwhile.
+func (b *Box) publishDropped(ctx context.Context, f *os.File, id wire.ID, name string) (isKnown bool, err error) {
+	before, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	m, e, err := b.understand(f, before, id, name)
+	switch {
+	case err != nil:
+	case e != nil:
+		err = b.Log().AppendSync(ctx, *e)
+	default:
+		p := &Post{Message: m, To: []*Box{b}, Given: true}
+		Deliver(ctx, p)
+		isKnown, err = p.Outcomes[0].Known && m.ID != id, p.Outcomes[0].Err
 	}
 	if err != nil {
-		return // a full disk, say: it stays and is finished later
+		return false, err
 	}
-	if certain && !isKnown {
-		root.Remove(file)
-	} else if kept := b.archived("drops"); b.mkdir(kept) == nil {
-		// Somebody may write it still, or what is known may say something else.
-		root.Move(file, kept+"/"+strings.TrimSuffix(path.Base(file), ".drop"))
+	after, err := f.Stat()
+	if err != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
+		return false, &BadError{Reason: "changed while it was taken in as " + string(id)}
 	}
+	return isKnown, nil
 }
 
 // understand reads a dropped file: it is a message or an event. A *BadError says that it can be neither.

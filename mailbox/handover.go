@@ -3,8 +3,6 @@ package mailbox
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -23,10 +21,9 @@ const maxHandovers = 2
 
 // HookCall is one call of a hook of the agent's program, as far as mail goes.
 //
-// What a hook answers may be lost: its program was killed, or gave up waiting. So a message that goes out
-// with an answer stays unread, under a claim of the session, until a later call shows that the session
-// went on. When none comes, the message is handed over once more, and that is said; after that it is left
-// for who reads.
+// What a hook answers may be lost: its program was killed, or gave up waiting. So a message that goes out with an
+// answer stays unread, under a claim of the session, until a later call shows that the session went on. When none
+// comes, the message is handed over once more, and that is said; after that it is left for who reads.
 type HookCall struct {
 	Session string // the program's session; calls of another are no sign from it
 	Name    string // tells it from the session's others: of one name are calls of hooks installed twice
@@ -38,7 +35,6 @@ type HookCall struct {
 	Now     time.Time
 }
 
-// owner is the owner of the session's claims.
 func (call *HookCall) owner() string { return ownerSession + call.Session }
 
 // made reports whether a claim was made by this very call.
@@ -75,22 +71,21 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	if err != nil {
 		return h, err
 	}
-	isMine := func(c claim) bool { return c.Owner == call.owner() }
-	if len(unread) == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(b.claims())), isMine) {
+	if len(unread) == 0 && !b.claims().has(call.owner()) {
 		return h, nil
 	}
-	var errs []error
+	var errs error
 	err = b.updateClaims(ctx, func(all claims) error {
-		errs = append(errs, h.settleEarlier(b, all))
+		errs = h.settleEarlier(b, all)
 		if call.Want {
-			errs = append(errs, h.claimNew(b, all, opt))
+			errs = errors.Join(errs, h.claimNew(b, all, opt))
 		}
 		return nil
 	})
 	if err != nil { // nothing is claimed, so nothing may go out
 		h.Batch, h.claimed = Batch{More: h.More + len(h.Items)}, claimed{}
 	}
-	return h, errors.Join(append(errs, err)...)
+	return h, errors.Join(errs, err)
 }
 
 // settleEarlier carries out what this call says about the claims of its session: those that it ends without a sign
@@ -99,26 +94,29 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 	batch := wire.NewID()
 	for id, c := range all {
-		if c.Owner != h.call.owner() || h.call.made(c) {
+		isEarlier := c.Owner == h.call.owner() && !h.call.made(c)
+		switch {
+		case !isEarlier:
 			continue
-		}
-		if (h.call.Begins || h.call.Ends) && c.isLive(h.call.Now, true) {
+		case (h.call.Begins || h.call.Ends) && c.isLive(h.call.Now, true):
 			all[id] = c.endedAt(h.call.Now)
 			continue
-		} else if !h.call.Shows || !c.Offered {
+		case !h.call.Shows || !c.Offered:
 			continue
 		}
 		moved := b.markRead(id)
 		var bad *BadError
-		if moved == nil {
+		switch {
+		case moved == nil:
 			h.Received = append(h.Received, h.event(wire.EventRead, id).With("batch", string(batch)))
-		} else if moved != errGone && !errors.As(moved, &bad) {
+		case moved == errGone:
+		case !errors.As(moved, &bad):
 			err = moved
 			continue
+		case bad.Unreadable != nil:
+			continue
 		}
-		if bad == nil || bad.Unreadable == nil {
-			delete(all, id)
-		}
+		delete(all, id)
 	}
 	return err
 }

@@ -53,7 +53,6 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	return h, cmp.Or(err, err2, err3)
 }
 
-// examineDirs looks at the directories of the mailbox.
 func (h *Health) examineDirs(b *Box) {
 	for _, dir := range []string{".", "inbox", "inbox/tmp", "inbox/new", "inbox/cur", "inbox/done", "inbox/withdrawn", "inbox/superseded", "inbox/bad", "sent", "events", "run"} {
 		info, err := b.store.root.Lstat(b.in(dir))
@@ -90,7 +89,8 @@ func (h *Health) examineFiles(b *Box) {
 				h.Empty = append(h.Empty, file)
 			default:
 				f, err := b.store.root.Open(b.in(file))
-				if f.Close(); errors.Is(err, fs.ErrPermission) {
+				f.Close()
+				if errors.Is(err, fs.ErrPermission) {
 					h.Unreadable = append(h.Unreadable, file)
 				}
 			}

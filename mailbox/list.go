@@ -165,24 +165,28 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 	if rg.Unread {
 		b.TakeIn(ctx)
 	}
-	shown, isWanted := 0, true
+	shown, hasEnough := 0, false
 	e := b.listPlaces(func(p place, ids []wire.ID) bool {
-		behind := len(ids)
-		if rg.Limit == 0 || shown < rg.Limit {
-			err = b.openEach(p, ids, rg.Keep, func(*BadError) { bad++ }, func(i int, it *Item) bool {
-				if rg.Times {
-					if info, err := b.store.root.Lstat(p.file(it.ID)); err == nil {
-						it.Written = info.ModTime()
-					}
+		if rg.Limit > 0 && shown == rg.Limit {
+			more += len(ids)
+			return true
+		}
+		err = b.openEach(p, ids, rg.Keep, func(*BadError) { bad++ }, func(i int, it *Item) bool {
+			if rg.Times {
+				if info, err := b.store.root.Lstat(p.file(it.ID)); err == nil {
+					it.Written = info.ModTime()
 				}
-				shown, behind, isWanted = shown+1, len(ids)-i-1, f(it)
-				return isWanted && shown != rg.Limit
-			})
-		}
-		if isWanted && rg.Limit > 0 && shown == rg.Limit {
-			more += behind
-		}
-		return isWanted && err == nil
+			}
+			shown++
+			if hasEnough = !f(it); hasEnough {
+				return false
+			}
+			if shown == rg.Limit {
+				more = len(ids) - i - 1
+			}
+			return shown != rg.Limit
+		})
+		return !hasEnough && err == nil
 	}, rg)
 	return more, bad, cmp.Or(err, e)
 }
@@ -210,14 +214,18 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad fun
 	newer := b.newer()
 	for i, id := range ids {
 		it, err := b.open(p, id, keep)
-		if bad := (*BadError)(nil); errors.As(err, &bad) {
+		bad, isOneBad := errors.AsType[*BadError](err)
+		switch {
+		case isOneBad:
 			isBad(bad)
-		} else if err != nil && err != errGone {
+		case err == errGone:
+		case err != nil:
 			return err
-		} else if err == nil {
+		default:
 			b.addLease(it, claimed)
-			if b.addNewer(it, newer); !f(i, it) {
-				break
+			b.addNewer(it, newer)
+			if !f(i, it) {
+				return nil
 			}
 		}
 	}

@@ -31,11 +31,10 @@
 //
 // # Locks
 //
-// All are flocks on files under the team's .locks. None is held while waiting for anything but the file
-// system and, at most two seconds, the output of Read. Their order: runner, team, drops, inbox, reader,
-// events; never those of two agents at once. Looking takes none. What was looked at before a lock does
-// not count: things are reached by their path below the team's directory, and the inbox that a delivery
-// has opened is compared with the one at its path.
+// All are flocks on files under the team's .locks. None is held while waiting for anything but the file system and, at
+// most two seconds, the output of Read. Their order: runner, team, drops, inbox, reader, events; never those of two
+// agents at once. Looking takes none. What was looked at before a lock does not count: things are reached by their path
+// below the team's directory, and the inbox that a delivery has opened is compared with the one at its path.
 package mailbox
 
 import (
@@ -100,8 +99,7 @@ func (s *Store) Dir() *durable.Root { return s.root }
 // Locks are the team's locks.
 func (s *Store) Locks() lockfile.Dir { return s.locks }
 
-// Box is the mailbox of an agent, who need not exist: the first operation that needs it returns
-// ErrNoAgent.
+// Box is the mailbox of an agent, who need not exist: the first operation that needs it returns ErrNoAgent.
 func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} }
 
 // Agents lists the agents, sorted.
@@ -238,7 +236,6 @@ func (b *Box) in(elem ...string) string {
 	return path.Join(append([]string{string(b.agent)}, elem...)...)
 }
 
-// archived is the path of something in the team's archive for this agent.
 func (b *Box) archived(elem ...string) string { return path.Join(".archive", b.in(elem...)) }
 
 // lockName is the name of one of the mailbox's locks: bob.inbox, of an outbox .bridge.build.inbox.
@@ -255,7 +252,6 @@ func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) 
 	return unlock, err
 }
 
-// locked calls f under one of the mailbox's locks.
 func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
 	unlock, err := b.lock(ctx, lock)
 	if err != nil {
@@ -307,7 +303,6 @@ func (b *Box) note(ctx context.Context, events ...wire.Event) error {
 	return nil
 }
 
-// event is an event about a message.
 func event(source, kind string, id wire.ID) wire.Event {
 	return wire.Event{Kind: kind, Source: source}.With("id", string(id))
 }
@@ -318,7 +313,6 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// isUnwritable reports whether an error means that nothing can be written here.
 func isUnwritable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
 		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)

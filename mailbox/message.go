@@ -51,13 +51,7 @@ func (b *Box) places(id wire.ID) []place {
 func fileOf(id wire.ID) string         { return string(id) + ".json" }
 func (p place) file(id wire.ID) string { return p.dir + "/" + fileOf(id) }
 
-func (b *Box) has(p place, id wire.ID) (bool, error) {
-	there, err := b.store.root.Exists(p.file(id))
-	if absent(err) {
-		return false, nil
-	}
-	return there, err
-}
+func (b *Box) has(p place, id wire.ID) (bool, error) { return b.store.root.Exists(p.file(id)) }
 
 // locate says where the message with this full id lies, without a listing.
 func (b *Box) locate(id wire.ID) (p place, ok bool, err error) {
@@ -108,12 +102,10 @@ func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, erro
 		return nil, errGone
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
 		return nil, err // says something of this process, not of the file
-	case err != nil:
-		bad := &BadError{Name: fileOf(id), Reason: err.Error()}
-		if !errors.Is(err, durable.ErrNotRegular) && !errors.Is(err, durable.ErrTooLarge) {
-			bad.Unreadable = err // one file that cannot be read must not hide the others
-		}
-		return nil, bad
+	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
+		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
+	case err != nil: // one file that cannot be read must not hide the others
+		return nil, &BadError{Name: fileOf(id), Reason: err.Error(), Unreadable: err}
 	case keep != nil && !keep(data):
 		return nil, errGone
 	}

@@ -20,8 +20,7 @@ func (b *Box) afterRead(m *wire.Message) place {
 	return b.done(m.ID)
 }
 
-// markRead moves an unread message that has been read. errGone when it is no longer in new. The reader's
-// lock is held.
+// markRead moves an unread message that has been read. errGone when it is no longer in new. The reader's lock is held.
 func (b *Box) markRead(id wire.ID) error {
 	it, err := b.open(b.unread(), id, nil)
 	if err != nil {
@@ -30,7 +29,6 @@ func (b *Box) markRead(id wire.ID) error {
 	return b.move(id, b.unread(), b.afterRead(it.Message))
 }
 
-// readEvent says that a message was read, in a batch.
 func readEvent(id, batch wire.ID) wire.Event {
 	return event("cli", wire.EventRead, id).With("batch", string(batch))
 }
@@ -80,10 +78,9 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 	return err
 }
 
-// MarkAcked ends the debt of an acknowledgement: cur (or new) to done, after the ack has reached the sender.
-// delivered says whether it did; a sender without a mailbox here gets none. by is who acknowledges: the
-// mailbox's owner, or who holds the message under a lease. Again: nothing. *LeasedError: somebody else holds
-// it.
+// MarkAcked ends the debt of an acknowledgement: cur (or new) to done, after the ack has reached the sender. delivered
+// says whether it did; a sender without a mailbox here gets none. by is who acknowledges: the mailbox's owner, or who
+// holds the message under a lease. Again: nothing. *LeasedError: somebody else holds it.
 func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delivered bool) error {
 	return b.moving(ctx, id, func(at place, c claim) (to place, said []wire.Event, err error) {
 		isMine := by == b.Address()
@@ -111,9 +108,8 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 	})
 }
 
-// MarkUnread puts a message that was read back into new, in nobody's hands; one that is unread already
-// stays. ErrWithdrawn for one that was withdrawn. One that was acknowledged is not owed again when it is
-// read once more.
+// MarkUnread puts a message that was read back into new, in nobody's hands; one that is unread already stays.
+// ErrWithdrawn for one that was withdrawn. One that was acknowledged is not owed again when it is read once more.
 func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error { return b.putBack(ctx, id, claim{}) }
 
 // MarkUndone is MarkUnread for what was typed into a turn that is undone: the agent may have seen it, and when
@@ -160,7 +156,7 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state 
 		// An acknowledgement of what was withdrawn is owed no longer.
 		return b.withdrawn(), []wire.Event{event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil
 	})
-	if unlogged := (*UnloggedError)(nil); errors.As(err, &unlogged) {
+	if _, ok := errors.AsType[*UnloggedError](err); ok {
 		err = nil // the place is the evidence
 	}
 	return state, err

@@ -10,8 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// showUnderLock is how long Read keeps other readers out while its output is being received. Tests
-// shorten it.
+// showUnderLock is how long Read keeps other readers out while its output is being received. Tests shorten it.
 var showUnderLock = 2 * time.Second
 
 // ReadOptions choose what is read.
@@ -56,8 +55,7 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 // What a runner types just now, and what somebody holds under a lease, is passed over. What a hook has
 // handed to a session is not: whoever reads gets it.
 //
-// Where nothing can be marked (a read-only disk) the messages are shown all the same, and Unmarked says
-// why.
+// Where nothing can be marked (a read-only disk) the messages are shown all the same, and Unmarked says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
 	taken, err := b.TakeIn(ctx)
 	if errors.Is(err, ErrNoAgent) {
@@ -83,20 +81,19 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 
 	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
-	var claimed claims
+	var theirs claims // of others, who were let in meanwhile
 	if !timer.Stop() && received > 0 {
-		// Others were let in meanwhile: what they have is theirs.
 		if unlock, err = b.lock(ctx, "reader"); err != nil {
 			unlock = func() {}
 			batch.Unmarked = err
 			return batch, showErr
 		}
-		claimed = b.keptFromReaders()
+		theirs = b.keptFromReaders()
 	}
 	var events []wire.Event
 	batchID := wire.NewID()
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
-		if _, ok := claimed[it.ID]; ok {
+		if _, isTheirs := theirs[it.ID]; isTheirs {
 			continue
 		}
 		err := b.move(it.ID, b.unread(), b.afterRead(it.Message))
@@ -128,15 +125,17 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 			batch.SetAside++
 		}
 	}
-	isFull := false // or Fits said no
+	isFull := false
 	err = b.openEach(b.unread(), list, nil, isBad, func(i int, it *Item) bool {
-		matches := opt.Match == nil || opt.Match(it.Message)
-		isFull = isFull || matches && opt.Fits != nil && !opt.Fits(it.Message)
-		if matches && !isFull {
+		isWanted := opt.Match == nil || opt.Match(it.Message)
+		if isWanted && !isFull && opt.Fits != nil {
+			isFull = !opt.Fits(it.Message)
+		}
+		if isWanted && !isFull {
 			batch.Items = append(batch.Items, it)
 			isFull = len(batch.Items) == opt.Limit
 		} else {
-			if matches {
+			if isWanted {
 				batch.More++
 			}
 			if len(batch.Ahead) < opt.LookAhead {
@@ -152,8 +151,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	return batch, err
 }
 
-// LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more
-// are left out.
+// LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more are left out.
 func (b *Box) LastBatch() ([]*Item, error) {
 	var ids []wire.ID
 	batch := ""

@@ -23,8 +23,7 @@ const (
 // below the team's directory. ErrRunning while it is run.
 func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	b := s.Box(agent)
-	// None may start while the mailbox goes. Shared, as who probes has it: to them the agent does not
-	// run.
+	// None may start while the mailbox goes. Shared, as who probes has it: to them the agent does not run.
 	runner, err := b.lockRunner(ctx, lockfile.Shared)
 	if err != nil {
 		return "", err
@@ -75,15 +74,19 @@ func (s *Store) moveMailbox(from, to string) error {
 
 // lockAll takes the locks under which a whole mailbox may be moved.
 func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), err error) {
-	unlock = func() {}
+	var held []func()
+	unlock = func() {
+		for _, one := range slices.Backward(held) {
+			one()
+		}
+	}
 	for _, name := range []string{"team", b.in() + ".inbox", b.in() + ".reader", b.in() + ".events"} {
-		before := unlock
 		one, err := b.store.lock(ctx, name, lockfile.Exclusive, seen)
 		if err != nil {
-			before()
+			unlock()
 			return nil, err
 		}
-		unlock = func() { one(); before() }
+		held = append(held, one)
 	}
 	return unlock, nil
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// probesEnd is how long a runner that starts waits for the lock: whoever probes it holds it shared for an
-// instant.
+// probesEnd is how long a runner that starts waits for the lock: whoever probes it holds it shared for an instant.
 const probesEnd = time.Second
 
 // ErrBeingTyped says that a runner is typing the message to its agent just now.
@@ -52,7 +51,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 // lockRunner gets the runner lock, or says who runs the agent.
 func (b *Box) lockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, error) {
 	l, err := b.store.locks.Lock(ctx, string(b.agent)+".runner", m, probesEnd, b.Present)
-	if held := (*lockfile.HeldError)(nil); errors.As(err, &held) {
+	if held, ok := errors.AsType[*lockfile.HeldError](err); ok {
 		by := ""
 		if held.PID > 0 {
 			by = fmt.Sprintf(": %s, process %d", held.Command, held.PID)
@@ -132,10 +131,9 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	return c, nil
 }
 
-// Typed says that the messages were taken by the agent: they are moved, as if they had been read, and then it
-// is said among the events (injected). A message that its agent has answered by now, and so moved, counts
-// too. What cannot be moved stays claimed, and is moved when this is said again; an *UnloggedError is
-// about the events alone.
+// Typed says that the messages were taken by the agent: they are moved, as if they had been read, and then it is said
+// among the events (injected). A message that its agent has answered by now, and so moved, counts too. What cannot be
+// moved stays claimed, and is moved when this is said again; an *UnloggedError is about the events alone.
 func (c *Claim) Typed(ctx context.Context) error {
 	var unlogged []error
 	err := c.settle(ctx, func(all claims, id wire.ID) error {

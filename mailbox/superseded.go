@@ -70,7 +70,6 @@ func (b *Box) newer() newer {
 	return all
 }
 
-// addNewer says of a message what supersedes it.
 func (b *Box) addNewer(it *Item, all newer) {
 	for _, id := range all[it.ID] {
 		b.find(id, func(p place) error {

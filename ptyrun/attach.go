@@ -12,10 +12,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
-const (
-	repaintLines = 500             // of the scrollback for a terminal that joins
-	maxHold      = 3 * time.Second // a person's keys are held so long at most
-)
+const maxHold = 3 * time.Second // a person's keys are held so long at most
 
 func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *control.Viewer) error {
 	r.post(func() { r.join(v, req) })
@@ -70,7 +67,7 @@ func (r *runner) viewerSent(v *control.Viewer, in control.Input, keys []byte, is
 func (r *runner) showAll(v *control.Viewer) {
 	if r.prog != nil {
 		r.takeOutput()
-		v.Repaint(r.prog.screen.Repaint(repaintLines))
+		v.Repaint(r.prog.screen.Repaint(scrollback))
 	}
 }
 
@@ -120,7 +117,7 @@ func (r *runner) resize(to control.Size) {
 
 // keepLastScreen keeps what a terminal is shown at the end: the screen, and a cursor below its text.
 func (r *runner) keepLastScreen(s *screen.Screen) {
-	r.last, r.below = s.Repaint(repaintLines), nil
+	r.last, r.below = s.Repaint(scrollback), nil
 	if !s.Modes().Alt {
 		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
 	}
@@ -136,8 +133,7 @@ func (r *runner) showEnd(v *control.Viewer) {
 	v.Exit(r.exit.Code, r.exit.Signal)
 }
 
-// passKeys passes keys on to the program. While a text of ours is on its way in they are held: nothing
-// mixes.
+// passKeys passes keys on to the program. While a text of ours is on its way in they are held: nothing mixes.
 func (r *runner) passKeys(keys []byte, isPerson bool) {
 	if r.prog == nil {
 		return

@@ -48,15 +48,13 @@ type capture struct {
 	left    uint64    // lines that were left out for want of it
 }
 
-// capturesLines reports whether what the program writes is told line by line: not before it is known which
-// it is.
+// capturesLines reports whether what the program writes is told line by line: not before it is known which it is.
 func (r *runner) capturesLines(now time.Time) bool {
-	b, p := r.binding, r.prog
-	if b.Capture != Pipe || p == nil {
-		return b.Capture == PTY
+	if p := r.prog; p != nil && r.binding.Capture == Pipe {
+		mayBeOther := r.isAuto && !p.isReady && now.Sub(p.started) < recognise
+		return p.driver.Plain && !mayBeOther
 	}
-	mayBeOther := r.isAuto && !p.isReady && now.Sub(p.started) < recognise
-	return p.driver.Plain && !mayBeOther
+	return r.binding.Capture == PTY
 }
 
 // isCapturing reports whether lines are told now, of this program.
@@ -70,23 +68,22 @@ func (r *runner) captureAnswer(e *wire.Event) {
 	if r.binding.Capture != Pipe || r.prog == nil || r.capturesLines(r.Now()) {
 		return
 	}
-	answer, of := session.AnswerOf(e), e.Seq
-	if answer == "" {
-		if answer = r.response(); answer == r.turn.answer {
-			return
-		}
-		r.turn.answer, of = answer, 0
+	if answer := session.AnswerOf(e); answer != "" {
+		r.emit(answer, e.Seq)
+	} else if answer := r.response(); answer != r.turn.answer {
+		r.turn.answer = answer
+		r.emit(answer, 0)
 	}
-	r.emit(answer, of)
 }
 
 // emit appends output to the agent's events: the one session's that is alive, or that of all. of is the
 // event whose answer it repeats.
 func (r *runner) emit(text string, of uint64) {
-	alive, id := r.binding.alive(), wire.UUID("")
+	alive := r.binding.alive()
 	if text == "" || len(alive) == 0 {
 		return
 	}
+	var id wire.UUID
 	if len(alive) == 1 {
 		id = alive[0]
 	}
@@ -102,8 +99,7 @@ func (r *runner) emit(text string, of uint64) {
 	}
 }
 
-// expectEcho takes in that a text is typed, which the terminal will show: that is nothing that the program
-// says.
+// expectEcho takes in that a text is typed, which the terminal will show: that is nothing that the program says.
 func (r *runner) expectEcho(text string, now time.Time) {
 	if b := r.binding; b != nil {
 		b.capture.echo, b.capture.room, b.capture.filled = driver.Solid(text), maxRoom, now
@@ -140,11 +136,12 @@ func (r *runner) captureResting(now time.Time) {
 	}
 	p, c := r.prog, &r.binding.capture
 	_, end := p.screen.Cursor()
-	isRest := !p.screen.Modes().Alt
+	isResting := !p.screen.Modes().Alt
 	if !p.driver.Plain {
-		end, isRest = lastWithText(p.screen)+1, p.reading.Prompt || p.reading.Dialog != nil
+		end = lastWithText(p.screen) + 1
+		isResting = p.reading.Prompt || p.reading.Dialog != nil
 	}
-	if !isRest {
+	if !isResting {
 		return
 	}
 	if text := p.screen.Lines(); !slices.Equal(text, c.text) {
@@ -207,20 +204,16 @@ func (c *capture) linesTo(s *screen.Screen, end uint64) (lines []string) {
 	return lines
 }
 
-// addLines takes lines to be told, as many as there is room for.
 func (r *runner) addLines(lines []string, now time.Time) {
 	c := &r.binding.capture
 	if now.Sub(c.filled) >= time.Minute {
 		c.room, c.filled = maxRoom, now
 	}
 	for _, line := range lines {
-		switch {
-		case line != "" && c.echo != "":
-			isEcho := strings.HasSuffix(driver.Solid(line), c.echo)
-			if c.echo = ""; isEcho {
-				continue
-			}
-		case c.room <= 0:
+		if c.isEcho(line) {
+			continue
+		}
+		if c.room <= 0 {
 			c.left++
 			continue
 		}
@@ -233,6 +226,16 @@ func (r *runner) addLines(lines []string, now time.Time) {
 		c.waiting += line + "\n"
 		c.room -= len(line) + 1
 	}
+}
+
+// isEcho reports whether a line is what we have typed: the first one that is not blank.
+func (c *capture) isEcho(line string) bool {
+	if line == "" || c.echo == "" {
+		return false
+	}
+	echo := c.echo
+	c.echo = ""
+	return strings.HasSuffix(driver.Solid(line), echo)
 }
 
 // emitLines tells the lines that wait, without blank ones around them.

@@ -63,8 +63,7 @@ func (p *program) read(now time.Time, anyDriver bool) {
 	}
 }
 
-// refresh takes in and reads what the program has written by now: before a key of ours, what has come
-// meanwhile counts.
+// refresh takes in and reads what the program has written by now: before a key of ours, what has come meanwhile counts.
 func (r *runner) refresh(now time.Time) {
 	if r.prog == nil {
 		return

@@ -1,7 +1,6 @@
 package ptyrun
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -261,43 +260,58 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 	case q.Dialog.Kind == "trust":
 		return driver.Option{}, errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
 	}
-	name, d := string(r.Box.Agent()), q.Dialog
-	refuse := func(hint, format string, args ...any) (driver.Option, error) {
-		return driver.Option{}, &control.Error{Code: "usage", Message: fmt.Sprintf(format, args...), Hint: "atm " + hint}
-	}
 	var labels []string
-	for _, o := range d.Options {
+	for _, o := range q.Dialog.Options {
 		labels = append(labels, o.ID+" "+o.Label)
 	}
 	all := strings.Join(labels, ", ")
 	if req.Option == "" {
-		o, ok := d.Allowing()
-		if req.Deny {
-			o, ok = d.Denying()
-		}
-		switch {
-		case ok:
-			return o, nil
-		case len(labels) == 0:
-			return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: "atm attach " + name}
-		case req.Deny:
-			return refuse("attach "+name, "none of its options says no: %s", all)
-		}
-		return refuse("approve "+name+" "+d.Options[0].ID, "which one? %s", all)
+		return r.plainOption(&q.Dialog, req.Deny, all)
 	}
-	o := cmp.Or(
-		firstOption(d.Options, func(o driver.Option) bool { return o.ID == req.Option }),
-		firstOption(d.Options, func(o driver.Option) bool { return strings.EqualFold(o.Label, req.Option) }))
-	if n, err := strconv.Atoi(req.Option); o == nil && err == nil && n >= 1 && n <= len(d.Options) {
-		o = &d.Options[n-1]
-	}
+	name, o := string(r.Box.Agent()), namedOption(q.Dialog.Options, req.Option)
 	switch {
 	case o == nil:
-		return refuse("screen "+name+" shows it", "no such option; there are: %s", all)
+		return driver.Option{}, usage("no such option; there are: "+all, "screen "+name+" shows it")
 	case req.Deny && !o.Denies():
-		return refuse("approve "+name+" "+o.ID, "%q does not say no: nothing was pressed", o.ID+" "+o.Label)
-	case !req.Deny && o.Denies() && d.Kind != "question":
-		return refuse("reject "+name+" "+o.ID, "%q denies it: nothing was pressed", o.ID+" "+o.Label)
+		return driver.Option{}, usage(fmt.Sprintf("%q does not say no: nothing was pressed", o.ID+" "+o.Label), "approve "+name+" "+o.ID)
+	case !req.Deny && o.Denies() && q.Dialog.Kind != "question":
+		return driver.Option{}, usage(fmt.Sprintf("%q denies it: nothing was pressed", o.ID+" "+o.Label), "reject "+name+" "+o.ID)
 	}
 	return *o, nil
+}
+
+func usage(message, hint string) error {
+	return &control.Error{Code: "usage", Message: message, Hint: "atm " + hint}
+}
+
+// plainOption is what allows, or denies, where no option was named. all are the labels.
+func (r *runner) plainOption(d *driver.Dialog, deny bool, all string) (driver.Option, error) {
+	name := string(r.Box.Agent())
+	o, ok := d.Allowing()
+	if deny {
+		o, ok = d.Denying()
+	}
+	switch {
+	case ok:
+		return o, nil
+	case len(d.Options) == 0:
+		return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: "atm attach " + name}
+	case deny:
+		return o, usage("none of its options says no: "+all, "attach "+name)
+	}
+	return o, usage("which one? "+all, "approve "+name+" "+d.Options[0].ID)
+}
+
+// namedOption is the option of that id, else of that label, else of that number; nil: there is none.
+func namedOption(options []driver.Option, name string) *driver.Option {
+	if o := firstOption(options, func(o driver.Option) bool { return o.ID == name }); o != nil {
+		return o
+	}
+	if o := firstOption(options, func(o driver.Option) bool { return strings.EqualFold(o.Label, name) }); o != nil {
+		return o
+	}
+	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(options) {
+		return &options[n-1]
+	}
+	return nil
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// gate says why nothing may be typed now. Where that passes without anything happening, the loop wakes
-// then.
+// gate says why nothing may be typed now. Where that passes without anything happening, the loop wakes then.
 func (r *runner) gate(now time.Time) control.Gate {
 	p := r.prog
 	switch {

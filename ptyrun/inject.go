@@ -31,8 +31,11 @@ type typing struct {
 	version uint64    // of the screen, before that
 	wroteAt time.Time // when the last byte was written
 	isSeen  bool      // in the draft
-	returns int       // return keys pressed
 	isMixed bool      // with what a person typed, who could not be held any longer
+
+	returns    int       // return keys pressed
+	pressedAt  time.Time // the last of them
+	pressedFor uint64    // the version of the screen then
 
 	resume func() (struct{}, bool) // goes on with inject, until that pauses again
 	stop   func()                  // ends inject where it pauses
@@ -67,7 +70,6 @@ const (
 func (t *typing) isUnderWay() bool  { return t != nil && !t.began.IsZero() }
 func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
 
-// begin begins to type a text.
 func (r *runner) begin(t *typing) {
 	r.mail.typing = t
 	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -238,7 +240,6 @@ func untypable(text string, isPaste bool) string {
 	return ""
 }
 
-// write writes the text into the terminal.
 func (r *runner) write(t *typing) error {
 	p := r.prog
 	isPaste := p.screen.Modes().Paste
@@ -314,53 +315,75 @@ func (r *runner) awaitReturn(t *typing) error {
 
 // submit presses the return key until the draft is gone.
 func (r *runner) submit(t *typing) error {
-	p := r.prog
-	r.turn.from = p.screen.Scrolled()
-	pressed, before, isDue := r.pressReturn(t), p.screen.Version(), false
+	r.turn.from = r.prog.screen.Scrolled()
+	r.pressReturn(t)
 	if err := r.pause(t); err != nil {
 		return err
 	}
+	isDue := false
 	return r.until(t, func(now time.Time) (bool, error) {
-		look := p.look()
-		isThere := p.driver.Taken(look, t.draft)
-		// A program that has written nothing since may not have read the key yet.
-		isSilent := p.screen.Version() == before
-		isLate := now.After(pressed.Add(r.Waits.Taken)) && !isSilent || now.After(pressed.Add(3*r.Waits.Taken))
-		d, isBlocked := p.reading.Dialog, r.returnGate() != ""
-		switch {
-		case p.driver.Accepted(look, t.draft):
-			return true, nil
-		case r.stopping != nil:
-			return false, &notTaken{outcomeUnverified, string(control.GateStopping)}
-		case isBlocked && d != nil && (d.Kind == "trust" || d.Kind == "unknown"):
-			return false, &notTaken{outcomeUnverified, "a dialog came up, which may have had the return key"}
-		case isBlocked:
-			return true, nil // it was idle, and what is asked now belongs to a turn: this text's
-		case isLate && !isThere && t.isSeen && !t.isMixed:
-			return true, nil // it stood in the draft, and is gone by our key
-		case isLate && isThere:
-			return false, &notTaken{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
-		case isLate:
-			return false, &notTaken{outcomeUnverified, "nothing shows that it was taken"}
-		case isThere && !t.isMixed && t.returns < maxReturns && !isSilent && !now.Before(pressed.Add(r.Waits.Again)):
-			// At the second look: on a busy machine a dialog may have been drawn that has not come yet. To one that
-			// is silent it could be the answer to what it asks next.
-			if isDue = !isDue; !isDue {
-				pressed, before = r.pressReturn(t), p.screen.Version()
+		isThere := r.prog.driver.Taken(r.prog.look(), t.draft)
+		isTaken, err := r.isTaken(t, isThere, now)
+		if !isTaken && err == nil && isThere && r.mayPressAgain(t, now) {
+			// At the second look: on a busy machine a dialog may have been drawn that has not come yet.
+			if isDue {
+				r.pressReturn(t)
 			}
+			isDue = !isDue
 		}
-		return false, nil
+		return isTaken, err
 	})
 }
 
-func (r *runner) pressReturn(t *typing) (at time.Time) {
+func (r *runner) pressReturn(t *typing) {
 	t.returns++
 	keys := driver.Submit
 	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
 		keys += driver.Submit // Python's prompt ends a block by an empty line
 	}
 	r.typeKeys([]byte(keys))
-	return r.Now()
+	t.pressedAt, t.pressedFor = r.Now(), r.prog.screen.Version()
+}
+
+// isTaken reports whether a submitted text was taken; a *notTaken says that it was not, or that nobody knows.
+// isThere: it still stands in the draft.
+func (r *runner) isTaken(t *typing, isThere bool, now time.Time) (bool, error) {
+	p := r.prog
+	if p.driver.Accepted(p.look(), t.draft) {
+		return true, nil
+	}
+	if r.stopping != nil {
+		return false, &notTaken{outcomeUnverified, string(control.GateStopping)}
+	}
+	if r.returnGate() != "" {
+		if d := p.reading.Dialog; d != nil && (d.Kind == "trust" || d.Kind == "unknown") {
+			return false, &notTaken{outcomeUnverified, "a dialog came up, which may have had the return key"}
+		}
+		return true, nil // it was idle, and what is asked now belongs to a turn: this text's
+	}
+	wait := r.Waits.Taken
+	if r.isSilentSince(t) {
+		wait *= 3
+	}
+	switch {
+	case !now.After(t.pressedAt.Add(wait)):
+		return false, nil
+	case isThere:
+		return false, &notTaken{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
+	case t.isSeen && !t.isMixed:
+		return true, nil // it stood in the draft, and is gone by our key
+	}
+	return false, &notTaken{outcomeUnverified, "nothing shows that it was taken"}
+}
+
+// isSilentSince reports whether the program has written nothing since the return key: it may not have read it yet.
+func (r *runner) isSilentSince(t *typing) bool { return r.prog.screen.Version() == t.pressedFor }
+
+// mayPressAgain reports whether a return key seems to be lost. To a program that is silent another one could be the
+// answer to what it asks next.
+func (r *runner) mayPressAgain(t *typing, now time.Time) bool {
+	isEnough := t.isMixed || t.returns >= maxReturns
+	return !isEnough && !r.isSilentSince(t) && !now.Before(t.pressedAt.Add(r.Waits.Again))
 }
 
 // typed takes in that the program has the text: only now are the messages read.
@@ -386,16 +409,14 @@ func (r *runner) typed(t *typing) {
 	r.releaseKeys()
 }
 
-// sayAll appends an event for each message.
 func (r *runner) sayAll(e wire.Event, ids []wire.ID) {
 	for _, id := range ids {
 		r.say(e.With("id", string(id)))
 	}
 }
 
-// failed takes in that the program has not got the text.
 func (r *runner) failed(t *typing, outcome, reason string) {
-	m, p, ids, wasWritten := &r.mail, r.prog, idsOf(t.items), t.isUnderWay()
+	m, ids, wasWritten := &r.mail, idsOf(t.items), t.isUnderWay()
 	m.typing = nil
 	r.Log.Warn("typing", "outcome", outcome, "reason", reason)
 	// The lines above the draft's were submitted: they must not run again.
@@ -403,32 +424,21 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 	if isInPart {
 		outcome = outcomeUnverified
 	}
-	// Perhaps the program has it, or it is the text that has ended the program.
-	isTry := outcome != outcomeFailed || p == nil && wasWritten
 	r.sayAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), ids)
+	hasEnded := r.prog == nil && wasWritten // perhaps by this text
 	for _, id := range ids {
-		if isTry {
-			m.tries[id]++
-		}
-		if isInPart {
+		switch {
+		case isInPart:
 			m.tries[id] = maxTried
+		case outcome != outcomeFailed || hasEnded:
+			m.tries[id]++
 		}
 	}
 	r.mark("failed:", t)
+	isCleared := !wasWritten || r.clearDraft(t)
 	if t.claim == nil {
 		r.tell("the first prompt was not typed: " + reason)
-	}
-	isCleared := !wasWritten
-	if wasWritten && !t.isMixed {
-		// It may come up in the draft late: there it would keep all mail out.
-		r.restored = &restoredDraft{text: t.draft, at: t.began}
-	}
-	// Only what is ours is cleared, never a person's text.
-	if p != nil && wasWritten && r.returnGate() == "" && p.driver.Taken(p.look(), t.draft) && isPartOf(p.reading.Draft, t.draft) {
-		p.put(p.driver.ClearDraft(p.reading.Draft)...)
-		isCleared = true
-	}
-	if t.claim != nil {
+	} else {
 		letGo := t.claim.MaybeTyped // a program that hung may take it yet
 		if isCleared && t.returns == 0 && !isInPart {
 			letGo = t.claim.NotTyped
@@ -436,14 +446,28 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 		r.changeClaim(func() error { return letGo(context.Background()) })
 	}
 	if outcome == outcomeFailed && wasWritten {
-		// By all that its screen shows the program has not taken it, and nothing may happen until the next
-		// try. (It may have it all the same, after return keys or a person's: the claim is in doubt, so the
-		// message is marked.)
+		// By all that its screen shows the program has not taken it, and nothing may happen until the next try. (It may
+		// have it all the same, after return keys or a person's: the claim is in doubt, so the message is marked.)
 		m.requeue(ids)
 		m.retryAt = r.Now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
 		m.failures++
 	}
 	r.releaseKeys()
+}
+
+// clearDraft takes a text that was not taken out of the draft, and reports whether it did: only what is ours is
+// cleared, never a person's text.
+func (r *runner) clearDraft(t *typing) bool {
+	if !t.isMixed {
+		// It may come up in the draft late: there it would keep all mail out.
+		r.restored = &restoredDraft{text: t.draft, at: t.began}
+	}
+	p := r.prog
+	if p == nil || r.returnGate() != "" || !p.driver.Taken(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
+		return false
+	}
+	p.put(p.driver.ClearDraft(p.reading.Draft)...)
+	return true
 }
 
 func idsOf(items []*mailbox.Item) []wire.ID {

@@ -49,10 +49,6 @@ const (
 	appendAgain = 500 * time.Millisecond
 )
 
-func newEventWriter(box *mailbox.Box, log *slog.Logger) *eventWriter {
-	return &eventWriter{box, log, make(chan wire.Event, keptEvents), make(chan struct{})}
-}
-
 // say queues an event. It never waits: where there is no room the oldest event goes.
 func (w *eventWriter) say(e wire.Event) {
 	e.Source = "pty"
@@ -82,7 +78,8 @@ func (w *eventWriter) run() {
 	for isOpen := true; isOpen; {
 		select {
 		case e, ok := <-w.events:
-			if isOpen = ok; ok {
+			isOpen = ok
+			if ok {
 				batch = append(batch[max(0, len(batch)-keptEvents+1):], e)
 			}
 		case <-again:
@@ -100,8 +97,7 @@ func (w *eventWriter) run() {
 	}
 }
 
-// maxUnread is how much output may wait for the loop. When there is no room the program waits, as for a slow
-// terminal.
+// maxUnread is how much output may wait for the loop. When there is no room the program waits, as for a slow terminal.
 const maxUnread = 4 << 20
 
 // output is what a program has written and the loop has not taken yet. Its reader neither waits for the loop
@@ -161,8 +157,7 @@ const (
 	writeWait = 2 * time.Second // for it to read
 )
 
-// writeInput types into the program, in order, apart from the loop: a program that does not read blocks
-// nobody else.
+// writeInput types into the program, in order, apart from the loop: a program that does not read blocks nobody else.
 func writeInput(c *process.Child, writes <-chan write) {
 	for w := range writes {
 		n, err := c.Write(w.data, writeWait)

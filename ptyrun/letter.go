@@ -12,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// maxTyped is how much is typed at once.
 const maxTyped = 8 << 10
 
 func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
@@ -78,9 +77,8 @@ func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 	return fmt.Sprintf("[atm: %s from %s] run: atm read", letter.Many(len(items), "new message"), strings.Join(from, ", "))
 }
 
-// Clean makes a text fit to be typed: newline and tab stay, a carriage return becomes a newline, all other
-// control characters and C1 go, what is no UTF-8 becomes U+FFFD. So no text can end a paste, press a key or
-// send an escape.
+// Clean makes a text fit to be typed: newline and tab stay, a carriage return becomes a newline, all other control
+// characters and C1 go, what is no UTF-8 becomes U+FFFD. So no text can end a paste, press a key or send an escape.
 func Clean(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {

@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	}
 	r.writeRunInfo() // before the program runs: if the runner is killed from here on, what it starts is found
 	r.binding = newBinding(o.Sessions, o.Box, r.Now())
-	r.events = newEventWriter(o.Box, r.Log)
+	r.events = &eventWriter{o.Box, r.Log, make(chan wire.Event, keptEvents), make(chan struct{})}
 	go r.events.run()
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, r) })

@@ -24,7 +24,6 @@ type mail struct {
 	failures   int             // in a row
 }
 
-// heard takes in what the watcher tells.
 func (r *runner) heard(e watcher.Entry) {
 	now := r.Now()
 	switch {
@@ -79,13 +78,13 @@ func (r *runner) readMailLeft() {
 	ids, err := r.Box.UnreadIDs()
 	r.mailLeft = err != nil
 	for _, id := range ids {
-		if r.messageChanged(id); r.mailLeft {
+		r.messageChanged(id)
+		if r.mailLeft {
 			return
 		}
 	}
 }
 
-// apply folds an input and begins what it calls for.
 func (r *runner) apply(in reducer.Input) {
 	for _, e := range r.state.Apply(in) {
 		switch e.Do {
@@ -138,7 +137,6 @@ func (m *mail) enqueue(ids []wire.ID) {
 	m.retryAt = time.Time{} // something has happened
 }
 
-// requeue puts messages back to the front.
 func (m *mail) requeue(ids []wire.ID) {
 	m.unqueue(ids...)
 	m.queue = append(m.notTiredOf(ids), m.queue...)

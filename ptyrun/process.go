@@ -79,7 +79,6 @@ func (r *runner) start() error {
 // frameEnd is what a program writes behind a whole frame, if it tells frames apart.
 var frameEnd = []byte("\x1b[?2026l")
 
-// takeOutput takes in what the program has written, if anything.
 func (r *runner) takeOutput() {
 	p := r.prog
 	written := p.output.take(p.buffer)
@@ -95,7 +94,8 @@ func (r *runner) takeOutput() {
 		}
 		p.screen.Write(rest[:n])
 		r.captureScrolled(r.Now())
-		if rest = rest[n:]; isFrame {
+		rest = rest[n:]
+		if isFrame {
 			r.noteFrame(r.Now())
 		}
 	}
@@ -122,16 +122,8 @@ func (r *runner) programEnded() {
 		}
 		r.takeOutput()
 	}
-	r.exit.Ended = nil
-	if r.stopping != nil {
-		r.exit.Ended = r.stopping.ended
-	}
-	now, exit := r.Now(), process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
-	select {
-	case <-p.child.Done():
-		exit = p.child.Exit()
-	default:
-	}
+	now := r.Now()
+	r.noteExit(p)
 	if err := p.child.Close(); err != nil {
 		r.Log.Error("ending what the program started", "err", err)
 	}
@@ -145,9 +137,8 @@ func (r *runner) programEnded() {
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
 	r.turn, r.restored = turn{answer: r.turn.answer}, nil
-	r.exit.Code, r.exit.Signal, r.exit.Asked, r.exit.Tail = exit.Code, exit.Signal, r.stopping != nil, p.screen.Tail(10)
 	r.keepLastScreen(p.screen)
-	r.recording.Exit(exit.Code)
+	r.recording.Exit(r.exit.Code)
 	r.sayExited(p.child.PID())
 	switch {
 	case r.stopping != nil && r.stopping.isRestart:
@@ -159,6 +150,19 @@ func (r *runner) programEnded() {
 	}
 }
 
+func (r *runner) noteExit(p *program) {
+	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
+	select {
+	case <-p.child.Done():
+		exit = p.child.Exit()
+	default:
+	}
+	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Asked: r.stopping != nil, Tail: p.screen.Tail(10)}
+	if r.stopping != nil {
+		r.exit.Ended = r.stopping.ended
+	}
+}
+
 func (r *runner) sayExited(pid int) {
 	why := ""
 	if r.stopping != nil {
@@ -167,7 +171,6 @@ func (r *runner) sayExited(pid int) {
 	r.say(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
 }
 
-// restarts is when a program that ended is started again.
 type restarts struct {
 	at      time.Time     // of the next start; zero: none is planned
 	count   int           // of all restarts
@@ -237,7 +240,6 @@ func (e *Exit) loopDetail() string {
 	return detail
 }
 
-// stopping is a stop that is under way.
 type stopping struct {
 	why       string
 	isRestart bool          // the program is started again then
@@ -245,7 +247,6 @@ type stopping struct {
 	done      chan struct{} // closed when everything has
 }
 
-// stop ends the program and all that it started.
 func (r *runner) stop(why string, grace time.Duration) {
 	if r.stopping != nil {
 		r.stopping.isRestart = false // a stop during a restart is a stop

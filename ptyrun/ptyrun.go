@@ -6,12 +6,9 @@
 //
 // What may be relied on:
 //
-//   - Nothing is typed unless every gate (control.Gate) is open. The gates are looked at again
-//     before the return key.
-//   - A message is read only when it was seen to be taken. Every other outcome is an event,
-//     and leaves it unread.
-//   - A turn that no hook tells of has an id from its start to the idle that follows, and the
-//     run for its thread.
+//   - Nothing is typed unless every gate (control.Gate) is open. The gates are looked at again before the return key.
+//   - A message is read only when it was seen to be taken. Every other outcome is an event, and leaves it unread.
+//   - A turn that no hook tells of has an id from its start to the idle that follows, and the run for its thread.
 //   - A dialog is answered only by a rule of the owner's or by somebody who may, and only while
 //     that same dialog is on the screen; one about trust in a directory never is.
 //   - What the screen shows becomes events. Where the program's hooks tell, they count; the

@@ -60,57 +60,66 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 }
 
 func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.Outcome, err error) {
-	var p *program
-	data, dialog := req.Text, "" // on the screen at that moment
-	written, err := ask(r, func() (<-chan error, error) {
-		if p = r.prog; p == nil {
-			return nil, errNotRunning
-		}
-		if r.mail.typing.isUnderWay() {
-			return nil, errBeingTyped
-		}
-		r.refresh(r.Now())
-		isLine := len(req.Text) > 1 && req.Enter && !req.Raw // else the key of an answer
-		if d := p.reading.Dialog; isLine && d != nil && (d.Kind == "permission" || d.Kind == "trust") {
-			return nil, &control.Error{Code: "refused", Message: "it asks something that the return key would answer: nothing was typed",
-				Hint: "atm pending says what; atm approve NAME and atm reject NAME answer it"}
-		}
-		if !req.Raw {
-			data = []byte(keysOf(Clean(string(data)), p.screen.Modes().Paste && len(data) > 0, p.driver.Plain))
-		}
-		dialog = printOf(p.reading.Dialog)
-		r.lastKey = r.Now()
-		r.recordInput(data)
-		written := make(chan error, 1)
-		p.send(write{data: data, done: func(n int, err error) {
-			if err != nil {
-				err = fmt.Errorf("the program does not read: %d bytes of %d were typed", n, len(data))
-			}
-			written <- err
-		}})
-		return written, nil
-	})
+	typed, err := ask(r, func() (*requestedText, error) { return r.typeRequested(req) })
 	if err != nil {
 		return done, err
 	}
 	done = control.Outcome{Done: "typed", Detail: fmt.Sprintf("%d bytes", len(req.Text))}
-	if err := <-written; err != nil || !req.Enter {
+	if err := <-typed.written; err != nil || !req.Enter {
 		return done, err
 	}
-	if len(data) > 0 { // a return key right behind a text is swallowed by some
-		time.Sleep(max(r.Waits.Return, p.driver.SubmitDelay(len(data))))
+	if n := len(typed.data); n > 0 { // a return key right behind a text is swallowed by some
+		time.Sleep(max(r.Waits.Return, typed.prog.driver.SubmitDelay(n)))
 	}
 	return ask(r, func() (control.Outcome, error) {
-		if r.prog != p {
+		if r.prog != typed.prog {
 			return done, errors.New("its program has ended: the return key was not pressed")
 		}
 		r.refresh(r.Now())
-		if now := printOf(p.reading.Dialog); now != "" && now != dialog { // that the text was not meant for
+		if now := printOf(r.prog.reading.Dialog); now != "" && now != typed.dialog { // that the text was not meant for
 			return done, errors.New("a dialog came up: the return key was not pressed")
 		}
 		r.typeKeys([]byte(driver.Submit))
 		return done, nil
 	})
+}
+
+// requestedText is what somebody has us type.
+type requestedText struct {
+	prog    *program
+	data    []byte
+	dialog  string     // on the screen at that moment
+	written chan error // when it was typed
+}
+
+func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) {
+	p := r.prog
+	switch {
+	case p == nil:
+		return nil, errNotRunning
+	case r.mail.typing.isUnderWay():
+		return nil, errBeingTyped
+	}
+	r.refresh(r.Now())
+	isLine := len(req.Text) > 1 && req.Enter && !req.Raw // else the key of an answer
+	if d := p.reading.Dialog; isLine && d != nil && (d.Kind == "permission" || d.Kind == "trust") {
+		return nil, &control.Error{Code: "refused", Message: "it asks something that the return key would answer: nothing was typed",
+			Hint: "atm pending says what; atm approve NAME and atm reject NAME answer it"}
+	}
+	t := &requestedText{prog: p, data: req.Text, dialog: printOf(p.reading.Dialog), written: make(chan error, 1)}
+	if !req.Raw {
+		isPaste := p.screen.Modes().Paste && len(req.Text) > 0
+		t.data = []byte(keysOf(Clean(string(req.Text)), isPaste, p.driver.Plain))
+	}
+	r.lastKey = r.Now()
+	r.recordInput(t.data)
+	p.send(write{data: t.data, done: func(n int, err error) {
+		if err != nil {
+			err = fmt.Errorf("the program does not read: %d bytes of %d were typed", n, len(t.data))
+		}
+		t.written <- err
+	}})
+	return t, nil
 }
 
 func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {

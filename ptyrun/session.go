@@ -117,26 +117,27 @@ func (r *runner) stepSessions(now time.Time) {
 	if b.inRound || r.awaits(b.retryAt, now) {
 		return
 	}
-	if b.isAttached && !b.hasGoal && !isIdle && !b.hasAbort && b.hasLines == r.capturesLines(now) {
-		// Before anything of a person's is typed the files are looked at anyway; so where no session is
-		// alive an idle runner need not wake often.
-		every := roundEvery
-		if len(b.alive()) == 0 {
-			every = roundEveryNone
-		}
-		if r.awaits(b.roundAt.Add(every), now) {
-			return
-		}
-		if !b.mayHaveChanged() {
-			b.roundAt = now
-			r.wakeAt(now.Add(every))
-			return
-		}
+	isAttached := b.isAttached && b.hasLines == r.capturesLines(now)
+	if !isAttached || b.hasGoal || b.hasAbort || isIdle {
+		r.startRound(now, b.hasGoal || isIdle)
+		return
 	}
-	r.startRound(now, b.hasGoal || isIdle)
+	// Before anything of a person's is typed the files are looked at anyway; so where no session is
+	// alive an idle runner need not wake often.
+	every := roundEvery
+	if len(b.alive()) == 0 {
+		every = roundEveryNone
+	}
+	switch {
+	case r.awaits(b.roundAt.Add(every), now):
+	case b.mayHaveChanged():
+		r.startRound(now, false)
+	default:
+		b.roundAt = now
+		r.wakeAt(now.Add(every))
+	}
 }
 
-// mayHaveChanged reports whether the files may say something new.
 func (b *binding) mayHaveChanged() bool {
 	at := b.store.Modified()
 	return at.IsZero() || !at.Equal(b.modified)
@@ -155,32 +156,36 @@ func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err err
 func (r *runner) startRound(now time.Time, applyRules bool) {
 	b, agent := r.binding, r.Box.Agent()
 	b.inRound, b.roundAt = true, now
-	hadGoal, hadAbort, hadLines, isBusy, alive := b.hasGoal, b.hasAbort, b.hasLines, r.isEngaged(), b.alive()
-	isAttached, lines := b.isAttached, r.capturesLines(now)
+	hadGoal, hadAbort := b.hasGoal, b.hasAbort
 	b.hasGoal, b.hasAbort = false, false
+	attach := session.AttachOptions{Begin: b.Begin && !b.isAttached, Lines: r.capturesLines(now), Rules: b.Rules}
+	isAttached := b.isAttached && b.hasLines == attach.Lines
+	var ruled []wire.UUID
+	if applyRules {
+		ruled = b.alive()
+	}
+	isBusy := r.isEngaged()
 	r.wg.Go(func() {
-		var aborted, told, applied error
+		var aborted, attached, applied error
 		if hadAbort {
 			aborted = r.abortAll()
 		}
-		if !isAttached || lines != hadLines {
-			told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin && !isAttached, Lines: lines, Rules: b.Rules})
+		if !isAttached {
+			attached = b.store.Attach(r.ctx, agent, attach)
 		}
-		for _, id := range alive {
-			if applyRules {
-				_, err := b.store.Change(r.ctx, id, func(s *session.Session) error { return s.ApplyRules(b.Rules, isBusy, time.Now()) })
-				applied = errors.Join(applied, err)
-			}
+		for _, id := range ruled {
+			_, err := b.store.Change(r.ctx, id, func(s *session.Session) error { return s.ApplyRules(b.Rules, isBusy, time.Now()) })
+			applied = errors.Join(applied, err)
 		}
 		all, bad := b.readSessions(agent)
 		r.post(func() {
 			b.inRound = false
 			b.hasAbort = b.hasAbort || aborted != nil
 			b.hasGoal = b.hasGoal || hadGoal && applied != nil
-			if told == nil {
-				b.isAttached, b.hasLines = true, lines
+			if attached == nil {
+				b.isAttached, b.hasLines = true, attach.Lines
 			}
-			if err := errors.Join(aborted, told, applied, bad); err != nil {
+			if err := errors.Join(aborted, attached, applied, bad); err != nil {
 				r.Log.Error("sessions", "err", err)
 				b.retryAt = r.Now().Add(retryRound)
 			}
@@ -189,7 +194,6 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 	})
 }
 
-// abortAll carries out the aborts that are unread.
 func (r *runner) abortAll() error {
 	var aborts []session.Input
 	_, _, err := r.Box.Walk(r.ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
@@ -317,8 +321,7 @@ func (b *binding) withheld(it *mailbox.Item) string {
 	return why
 }
 
-// withheld says why messages must not be typed now, whatever held when they were queued, and which of them
-// may.
+// withheld says why messages must not be typed now, whatever held when they were queued, and which of them may.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
 		switch b := r.binding; {

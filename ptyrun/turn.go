@@ -60,36 +60,40 @@ func (r *runner) turnEvent(kind, turn string) wire.Event {
 
 // endTurn says that the turn is over, where only the screen tells, with what was answered in it.
 func (r *runner) endTurn(rd driver.Reading, previous, shown reducer.Activity) {
-	p, t, known := r.prog, &r.turn, r.state.Turn()
-	if (t.isOurs || t.id != "" || known.Status == reducer.TurnBusy) && !r.hasHooks() && previous != reducer.Starting && p.isReady {
-		id, status, failure, text := cmp.Or(t.id, known.ID), reducer.Completed, "", r.response()
-		switch {
-		case t.isCut:
-			status = reducer.Interrupted
-			if text == t.answer {
-				text = ""
-			}
-		case rd.Activity == reducer.Error:
-			status, failure = reducer.Failed, rd.Detail
-		}
-		t.answer = cmp.Or(text, t.answer)
-		r.say(r.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
-		if shown == reducer.Idle {
-			r.say(r.turnEvent("turn_idle", id))
-		}
+	p, t := r.prog, &r.turn
+	isTurn := t.isOurs || t.id != "" || r.state.Turn().Status == reducer.TurnBusy
+	if isTurn && !r.hasHooks() && previous != reducer.Starting && p.isReady {
+		r.sayTurnEnded(rd, shown)
 	}
 	t.id, t.isOurs, t.isCut, p.worked = "", false, false, false
 }
 
-// maxResponse is how much of an answer an event keeps.
+func (r *runner) sayTurnEnded(rd driver.Reading, shown reducer.Activity) {
+	t, id, text := &r.turn, cmp.Or(r.turn.id, r.state.Turn().ID), r.response()
+	status, failure := reducer.Completed, ""
+	switch {
+	case t.isCut && text == t.answer: // of the turn before
+		status, text = reducer.Interrupted, ""
+	case t.isCut:
+		status = reducer.Interrupted
+	case rd.Activity == reducer.Error:
+		status, failure = reducer.Failed, rd.Detail
+	}
+	t.answer = cmp.Or(text, t.answer)
+	r.say(r.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
+	if shown == reducer.Idle {
+		r.say(r.turnEvent(wire.TurnIdle, id))
+	}
+}
+
 const maxResponse = 64 << 10
 
-// response cuts the answer to the last prompt out of what the program has written since.
 func (r *runner) response() string {
 	p := r.prog
 	_, rows := p.screen.Size()
-	n := rows + int(min(p.screen.Scrolled()-min(r.turn.from, p.screen.Scrolled()), scrollback))
-	return wire.Clip(p.driver.Response(p.screen.Tail(n), r.turn.text), maxResponse)
+	scrolled := p.screen.Scrolled() - min(r.turn.from, p.screen.Scrolled())
+	lines := p.screen.Tail(rows + int(min(scrolled, scrollback)))
+	return wire.Clip(p.driver.Response(lines, r.turn.text), maxResponse)
 }
 
 // takeBackTurn makes what the turn was begun with unread again: it comes once more, behind the urgent mail
@@ -125,67 +129,78 @@ const (
 
 // interrupt ends the turn by the driver's own keys, and returns when it is told that it is over. Where the
 // program asks something nothing is pressed: the key would be an answer. It runs beside the loop.
-func (r *runner) interrupt(ctx context.Context, isUrgent bool) (out control.Outcome, err error) {
+func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome, error) {
 	// Before a turn that has just begun shows the key would do nothing.
-	_, err = r.await(ctx, beginShows, func() bool {
-		isEarly := r.prog != nil && r.prog.reading.Activity == reducer.Idle &&
-			(r.turn.isOurs || r.state.Turn().Word() == reducer.WordBusy)
-		return !isEarly
+	_, err := r.await(ctx, beginShows, func() bool {
+		isBusy := r.turn.isOurs || r.state.Turn().Word() == reducer.WordBusy
+		return r.prog == nil || r.prog.reading.Activity != reducer.Idle || !isBusy
 	})
 	if err != nil {
-		return out, err
+		return control.Outcome{}, err
 	}
-	turn, isUndone := "", false
-	p, err := ask(r, func() (*program, error) {
-		r.refresh(r.Now())
-		p := r.prog
-		turn = r.state.Turn().ID
-		switch t := r.mail.typing; {
-		case p == nil:
-			return nil, errNotRunning
-		case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:
-			out = control.Outcome{Done: "idle", Detail: "nothing to interrupt"}
-			return nil, nil
-		case r.question != nil || p.reading.Dialog != nil:
-			return nil, &control.Error{Code: "refused", Message: "it asks something, which the key would answer: nothing was pressed",
-				Hint: "atm pending says what; atm reject " + string(r.Box.Agent())}
-		case t.isUnderWay() && !t.isSubmitted():
-			return nil, errBeingTyped
-		}
-		was := p.reading.Activity
-		out = control.Outcome{Done: "interrupted", Detail: string(was)}
-		if r.turn.isCut = isWork(was); r.turn.isCut && r.turn.isOurs {
-			r.restored = &restoredDraft{text: r.turn.text, at: r.Now()}
-			isUndone = isUrgent && p.driver.Undoes && !r.turn.hasActed && r.response() == ""
-		}
-		return p, nil
-	})
-	if p == nil {
-		return out, err
+	cut, err := ask(r, func() (*interruption, error) { return r.beginInterruption(isUrgent) })
+	if err != nil {
+		return control.Outcome{}, err
 	}
-	if isUndone { // before any key: killed from here on, they lie unread
+	if cut == nil {
+		return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
+	}
+	out := control.Outcome{Done: "interrupted", Detail: string(cut.was)}
+	if cut.isUndone { // before any key: killed from here on, they lie unread
 		if err := r.takeBackTurn(ctx); err != nil {
 			return out, err
 		}
 	}
-	for i, key := range p.driver.InterruptKeys() {
+	for i, key := range cut.prog.driver.InterruptKeys() {
 		if i > 0 {
 			time.Sleep(driver.InterruptPause)
 		}
 		r.post(func() {
 			r.refresh(r.Now())
-			if r.prog == p && p.reading.Dialog == nil {
-				p.put(key)
+			if r.prog == cut.prog && r.prog.reading.Dialog == nil {
+				r.prog.put(key)
 			}
 		})
 	}
 	isOver, err := r.await(ctx, endShows, func() bool {
-		return r.prog == nil || !isWork(r.prog.told) || r.state.Turn().ID != turn
+		return r.prog == nil || !isWork(r.prog.told) || r.state.Turn().ID != cut.turn
 	})
 	if err == nil && !isOver {
 		err = errors.New("the key that interrupts was typed, and it goes on")
 	}
 	return out, err
+}
+
+// interruption is of what a program was doing.
+type interruption struct {
+	prog     *program
+	turn     string
+	was      reducer.Activity
+	isUndone bool // the program forgets the turn
+}
+
+// beginInterruption looks whether the key may be pressed. Nil: there is nothing to interrupt.
+func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
+	r.refresh(r.Now())
+	p := r.prog
+	switch t := r.mail.typing; {
+	case p == nil:
+		return nil, errNotRunning
+	case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:
+		return nil, nil
+	case r.question != nil || p.reading.Dialog != nil:
+		return nil, &control.Error{Code: "refused", Message: "it asks something, which the key would answer: nothing was pressed",
+			Hint: "atm pending says what; atm reject " + string(r.Box.Agent())}
+	case t.isUnderWay() && !t.isSubmitted():
+		return nil, errBeingTyped
+	}
+	cut := &interruption{prog: p, turn: r.state.Turn().ID, was: p.reading.Activity}
+	r.turn.isCut = isWork(cut.was)
+	if r.turn.isCut && r.turn.isOurs {
+		r.restored = &restoredDraft{text: r.turn.text, at: r.Now()}
+		cut.isUndone = isUrgent && p.driver.Undoes && !r.turn.hasActed && r.response() == ""
+	}
+	return cut, nil
 }
 
 // restoredDraft is a text of ours that may come up in the draft again. Claude Code puts the prompt of a turn
@@ -200,8 +215,7 @@ type restoredDraft struct {
 // maxClears bounds how often a box is cleared: a long text comes in sight part by part.
 const maxClears = 50
 
-// stepRestored clears the box of a text of ours that was put back. What a person has touched since is
-// theirs.
+// stepRestored clears the box of a text of ours that was put back. What a person has touched since is theirs.
 func (r *runner) stepRestored(now time.Time) {
 	d, p := r.restored, r.prog
 	if d == nil || r.mail.typing != nil {

@@ -12,10 +12,9 @@ type Do string
 
 // The effects. None that types is named while the agent asks something, or while nothing is known of it.
 const (
-	// Deliver hands these messages over, now, together, in this order, as long as the agent is idle.
-	// What the runner has not begun to type by then (the event injecting) it forgets, and it is named
-	// again at the next idle. What it has begun is its own until it says how that went (injected,
-	// injection_failed).
+	// Deliver hands these messages over, now, together, in this order, as long as the agent is idle. What the runner
+	// has not begun to type by then (the event injecting) it forgets, and it is named again at the next idle. What it
+	// has begun is its own until it says how that went (injected, injection_failed).
 	Deliver   Do = "deliver"
 	Interrupt Do = "interrupt" // end the turn, since these are urgent; once for each
 	Overdue   Do = "overdue"   // answers are overdue: tell the lead, and remind the agent if it is idle
@@ -105,8 +104,7 @@ func (s *State) MayHandOver(id wire.ID, now time.Time) bool {
 	return l != nil && !l.Never && !hasPassed(l.Expires, now)
 }
 
-// NextTick is when a tick of the clock is wanted next: something is due then, or to be offered again.
-// Zero: nothing is.
+// NextTick is when a tick of the clock is wanted next: something is due then, or to be offered again. Zero: nothing is.
 func (s *State) NextTick() (next time.Time) {
 	wantAt := func(t time.Time, isWanted bool) {
 		if isWanted && !t.IsZero() && (next.IsZero() || t.Before(next)) {
@@ -152,12 +150,8 @@ func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 		} else {
 			m.markRead(l) // an ack is no answer
 		}
-	case wire.EventWithdrawn, wire.EventAside:
+	case wire.EventWithdrawn:
 		m.remove(l.ID)
-	case wire.EventTaken:
-		if d, err := time.ParseDuration(e.Field("lease")); err == nil && d > 0 {
-			l.Held = now.Add(d)
-		}
 	case wire.EventReturned:
 		l.endLease()
 	case wire.EventAnnounced:

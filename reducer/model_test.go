@@ -89,7 +89,7 @@ func anyLine(t *rapid.T) string {
 		add("pid", "7", "8")
 	case "exited":
 		add("code", "0", "1")
-	case wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventWithdrawn, wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed, wire.EventReturned, wire.EventAside:
+	case wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventWithdrawn, wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed, wire.EventReturned:
 		line += " id=" + id()
 	}
 	return line

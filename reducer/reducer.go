@@ -1,17 +1,14 @@
-// Package reducer folds an agent's events, and the messages in its inbox, into what is true of the
-// agent now, and names what is to be done. It is pure: no clock, no file, no goroutine; the time comes
-// with the input.
+// Package reducer folds an agent's events, and the messages in its inbox, into what is true of the agent now, and names
+// what is to be done. It is pure: no clock, no file, no goroutine; the time comes with the input.
 //
 //   - Positive evidence only: silence changes nothing.
-//   - Late events change no state: about a turn or a session that is over, or about a turn that is not
-//     the current one.
+//   - Late events change no state: about a turn or a session that is over, or about a turn that is not the current one.
 //   - The same event twice counts once: by its number in the log, by its event_id among the newest 512,
 //     and by what it says.
 //   - Texts are cut and lists are capped: a State does not grow with the log.
 //   - Folding on from a State's JSON gives the same as folding the whole log.
 //
-// docs/states.md has the rules in words, testdata/states.md every event in every state as tables that a
-// test runs.
+// docs/states.md has the rules in words, testdata/states.md every event in every state as tables that a test runs.
 package reducer
 
 import (
@@ -30,8 +27,7 @@ type TurnStatus string
 // Activity is what is known of an agent beyond its turn.
 type Activity string
 
-// Word is an agent's state in one word, for people and scripts. WordPerson is given by team.toml, not
-// by events.
+// Word is an agent's state in one word, for people and scripts. WordPerson is given by team.toml, not by events.
 type Word string
 
 // docs/states.md says what each of these means.
@@ -78,8 +74,7 @@ const (
 	maxPrompt, maxOptions = 400, 700
 )
 
-// State is the fold of one agent's events. The zero value is an agent of whom nothing is known. Not for
-// concurrent use.
+// State is the fold of one agent's events. The zero value is an agent of whom nothing is known. Not for concurrent use.
 type State struct {
 	Team  wire.Name `json:"team,omitempty"`
 	Agent wire.Name `json:"agent,omitempty"`
@@ -173,8 +168,7 @@ func (l *Last) Duration() time.Duration { return time.Duration(l.DurationMS) * t
 // IsOpen reports whether the turn goes on.
 func (t *Turn) IsOpen() bool { return t.Status == TurnBusy }
 
-// End is how the current turn ended, as far as anything said so; nil while it goes on, and where
-// nothing did.
+// End is how the current turn ended, as far as anything said so; nil while it goes on, and where nothing did.
 func (t *Turn) End() *Last {
 	if t.IsOpen() || t.Last == nil || t.Last.ID != t.ID {
 		return nil

@@ -75,9 +75,8 @@ func (s *State) findUnnamed() int {
 	return slices.IndexFunc(s.Turns, func(t Turn) bool { return t.Session == "" })
 }
 
-// turnFor is a copy of the turn that an event is about, and its place: -1 for a new one, which is not
-// kept yet, since a late event makes no session. A program that runs and has not named its session has
-// named it now.
+// turnFor is a copy of the turn that an event is about, and its place: -1 for a new one, which is not kept yet, since a
+// late event makes no session. A program that runs and has not named its session has named it now.
 func (s *State) turnFor(e *event) (t Turn, i int) {
 	if i = s.findSession(e.session); i >= 0 {
 		return s.Turns[i], i
@@ -88,8 +87,7 @@ func (s *State) turnFor(e *event) (t Turn, i int) {
 	return newTurn(e, s.Turn(), Unknown, ""), -1
 }
 
-// newTurn is the turn of a session that begins. How the last turn ended is known from the session that
-// is shown.
+// newTurn is the turn of a session that begins. How the last turn ended is known from the session that is shown.
 func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
 	return Turn{
 		Session: e.session, Transport: shown.Transport, Last: shown.Last,
@@ -117,8 +115,7 @@ func (s *State) keep(e *event, t Turn, wordBefore Word) {
 	s.Turns = append(s.Turns, t)
 }
 
-// endSession ends one session. The end of a session of which nothing was known is no news while another
-// one is known.
+// endSession ends one session. The end of a session of which nothing was known is no news while another one is known.
 func (s *State) endSession(e *event) {
 	reason := e.Text("reason")
 	isReplaced := reason == "clear" || reason == "resume" || reason == "deleted" // its program goes on
@@ -139,9 +136,8 @@ func (s *State) endSession(e *event) {
 	if isReplaced {
 		return
 	}
-	// A session that was silent while this one lived its whole life is presumed to have ended without a
-	// word, until it is heard; but not what is engaged while a runner's program runs, whose session it
-	// may be.
+	// A session that was silent while this one lived its whole life is presumed to have ended without a word, until it
+	// is heard; but not what is engaged while a runner's program runs, whose session it may be.
 	isRunning := s.Run != nil && !s.Run.HasExited
 	for i := range s.Turns {
 		if o := &s.Turns[i]; !o.isOver() && o.LastSeq <= t.FirstSeq && !(isRunning && o.isEngaged()) {

@@ -10,8 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Input is one thing that happened, and when. At most one of the others is set; with none it is a tick
-// of the clock.
+// Input is one thing that happened, and when. At most one of the others is set; with none it is a tick of the clock.
 type Input struct {
 	Now     time.Time
 	Event   *wire.Event // appended to the agent's log
@@ -96,8 +95,9 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 // of life: those that others say about the agent, or that tell of an end, are none.
 var quietKinds = map[string]bool{
 	wire.EventRead: true, wire.EventAcked: true, wire.EventAnnounced: true, wire.EventInjected: true,
-	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false, wire.EventTaken: false,
-	wire.EventReturned: false, wire.EventAside: false, wire.EventAgain: false, wire.EventStage: false,
+	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false,
+	wire.EventReturned: false, wire.EventAgain: false, wire.EventStage: false,
+	"message_taken": false, "message_aside": false, // in the logs of the first generation
 	wire.StreamFailed: false, wire.DroppedCounters: false, "error": true,
 	"spawned": true, "exited": false, "restarting": false, "session_end": false,
 	"session_new": false, "session_load": false, "session_cancel": false, // a client asks for it
@@ -106,8 +106,7 @@ var quietKinds = map[string]bool{
 	"current_mode_update": true, "config_option_update": true, "session_info_update": true, "usage_update": true,
 }
 
-// fold is the table of what each kind of event does to the state. The kinds that are about a turn stand
-// in Turn.apply.
+// fold is the table of what each kind of event does to the state. The kinds that are about a turn stand in Turn.apply.
 func (s *State) fold(e *event) {
 	isLife, isQuiet := quietKinds[e.kind]
 	isLife = isLife && e.Text("by") == "" // by another member, who held a message under a lease
@@ -150,9 +149,8 @@ func (s *State) fold(e *event) {
 	}
 }
 
-// foldTurn folds an event about one session, and reports whether it is a sign of life. What is about a
-// turn of an earlier program, which like this one named no session, is late; but a start is not, since
-// ids may be used again.
+// foldTurn folds an event about one session, and reports whether it is a sign of life. What is about a turn of an
+// earlier program, which like this one named no session, is late; but a start is not, since ids may be used again.
 func (s *State) foldTurn(e *event) (isLife bool) {
 	isPast := e.session == "" && slices.Contains(s.PastTurns, e.turn)
 	if isPast && e.kind == wire.TurnStarted {

@@ -170,7 +170,9 @@ func (t *Turn) startCall(e *event) bool {
 	if tool == "" && t.Activity == ToolRunning {
 		tool = t.Detail
 	}
-	isNews = stillAsks && isNews || !stillAsks && t.work(e, ToolRunning, tool)
+	if !stillAsks {
+		isNews = t.work(e, ToolRunning, tool)
+	}
 	t.StartedCalls = remember(t.StartedCalls, call, maxCalls)
 	return isNews
 }
@@ -178,9 +180,12 @@ func (t *Turn) startCall(e *event) bool {
 // endCall is the end of a tool call. It is no evidence that a turn goes on which was seen to be over.
 func (t *Turn) endCall(e *event) (isNews bool) {
 	call, tool := e.idOf("tool_call_id"), wire.Clip(e.Text("tool", "tool_name", "name"), maxID)
-	if isLate := !t.IsOpen() && t.ID != "" && (e.turn == "" || e.turn == t.ID); !isLate && !t.hasEnded(e.turn) {
-		stillAsks, isNextShown := t.answerCall(e, tool, call, false)
-		isNews = stillAsks && isNextShown || !stillAsks && t.work(e, Thinking, "")
+	isOfTurn := t.ID != "" && (e.turn == "" || e.turn == t.ID)
+	if isLate := t.hasEnded(e.turn) || isOfTurn && !t.IsOpen(); !isLate {
+		stillAsks := false
+		if stillAsks, isNews = t.answerCall(e, tool, call, false); !stillAsks {
+			isNews = t.work(e, Thinking, "")
+		}
 	}
 	t.EndedCalls = remember(t.EndedCalls, call, maxCalls)
 	return isNews
@@ -284,7 +289,6 @@ func (t *Turn) reopenTurn(e *event) bool {
 	return true
 }
 
-// cutOff ends an open turn with its program.
 func (t *Turn) cutOff(e *event, status string) {
 	if t.IsOpen() {
 		t.recordEnd(e, status, true)

@@ -15,8 +15,7 @@ const (
 // freshFor is how long an event is evidence that its agent is online.
 const freshFor = 5 * time.Minute
 
-// Details of an agent whose runner is there and does not answer, and of one whose program somebody
-// ended.
+// Details of an agent whose runner is there and does not answer, and of one whose program somebody ended.
 const (
 	NotAnswering = "not answering"
 	stopped      = "stopped"
@@ -51,41 +50,64 @@ func (s *State) Evaluate(ev Evidence) View {
 	if hasOther && !ev.Held {
 		t = s.Turns[len(s.Turns)-1] // what was open before was the killed runner's
 	}
-	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t, Presence: PresenceUnknown, PresenceAt: s.Heard}
+	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t}
 	// The lock is let go only with the runner's life, and the terminal goes with it.
-	left := isRunning && s.Run.IsLocked && !hasOther && !ev.Held
-	fresh := !s.Heard.IsZero() && ev.Now.Sub(s.Heard).Abs() < freshFor
-	switch {
-	case ev.Held:
-		v.Presence, v.PresenceAt = Online, ev.Now
-		if isRunning {
-			v.PID = s.Run.PID
-		}
-	case !s.Gone.IsZero() && !(fresh && s.Heard.After(s.Gone)):
-		v.Presence, v.PresenceAt = Offline, s.Gone
-	case left:
-		v.Presence = Offline
-	case fresh:
-		v.Presence = Online
+	hasLeft := isRunning && s.Run.IsLocked && !hasOther && !ev.Held
+	v.Presence, v.PresenceAt = s.presence(ev, hasLeft)
+	if ev.Held && isRunning {
+		v.PID = s.Run.PID
 	}
-	switch l := t.Last; {
+	switch {
 	case ev.Person:
 		v.Word, v.Detail, v.Since = WordPerson, "", time.Time{}
-	case ev.Held && ev.Silent && v.Word != WordOff:
-		v.Detail = NotAnswering
-	case ev.Held && v.Word == WordOff && (ev.Stopping || s.Run != nil && s.Run.WasStopped && s.Run.ID == ev.Run):
-		v.Detail = stopped // and its runner is about to end
-	case ev.Held && ev.Silent:
-		v.Word, v.Detail, v.Since = WordUnknown, NotAnswering, time.Time{}
 	case ev.Held && v.Word == WordOff:
-		v.Word, v.Detail, v.Since = WordStarting, "", s.Gone // between two programs
-	case left && v.Word != WordOff && v.Word != WordError:
+		s.viewEnded(&v, ev)
+	case ev.Held && ev.Silent:
+		v.Detail = NotAnswering
+	case hasLeft && v.Word != WordOff && v.Word != WordError:
 		v.Word, v.Detail, v.Since, v.RunnerGone = WordOff, "runner gone", time.Time{}, true
-	case v.Word == WordIdle && v.Detail == "" && l != nil && l.Status != Completed && !l.WasStopped:
-		v.Detail = "last turn " + l.Status
-		if l.Error != "" {
-			v.Detail += ": " + l.Error
-		}
+	case v.Word == WordIdle && v.Detail == "":
+		v.Detail = t.Last.trouble()
 	}
 	return v
+}
+
+func (s *State) presence(ev Evidence, hasLeft bool) (Presence, time.Time) {
+	isFresh := !s.Heard.IsZero() && ev.Now.Sub(s.Heard).Abs() < freshFor
+	isBack := isFresh && s.Heard.After(s.Gone)
+	switch {
+	case ev.Held:
+		return Online, ev.Now
+	case !s.Gone.IsZero() && !isBack:
+		return Offline, s.Gone
+	case hasLeft:
+		return Offline, s.Heard
+	case isFresh:
+		return Online, s.Heard
+	}
+	return PresenceUnknown, s.Heard
+}
+
+// viewEnded is the view of a program that has ended while its runner is there.
+func (s *State) viewEnded(v *View, ev Evidence) {
+	wasStopped := s.Run != nil && s.Run.WasStopped && s.Run.ID == ev.Run
+	switch {
+	case ev.Stopping || wasStopped:
+		v.Detail = stopped // and its runner is about to end
+	case ev.Silent:
+		v.Word, v.Detail, v.Since = WordUnknown, NotAnswering, time.Time{}
+	default:
+		v.Word, v.Detail, v.Since = WordStarting, "", s.Gone // between two programs
+	}
+}
+
+// trouble is what was wrong with the last turn, "" for nothing.
+func (l *Last) trouble() string {
+	switch {
+	case l == nil || l.Status == Completed || l.WasStopped:
+		return ""
+	case l.Error != "":
+		return "last turn " + l.Status + ": " + l.Error
+	}
+	return "last turn " + l.Status
 }

@@ -104,18 +104,22 @@ func (t *Turn) waitFor(e *event, said Waiting) (isNews bool) {
 		said.cut(maxID)
 		said.Input, said.Options = "", nil
 		t.Requests = append(t.Requests, said)
-	case asksBeside:
-	case said.Dialog == trustDialog:
-		t.setActivity(Confirming, trustDialog)
-		t.Requests = []Waiting{said}
-	case said.Kind != Question:
-		t.setActivity(Confirming, said.Kind)
-		t.Requests = []Waiting{said}
-	default:
-		t.setActivity(AwaitingInput, "question")
+	case !asksBeside:
+		t.setActivity(said.activity())
 		t.Requests = []Waiting{said}
 	}
 	return true
+}
+
+// activity is what a program does that asks this, and what about it.
+func (w *Waiting) activity() (Activity, string) {
+	switch {
+	case w.Dialog == trustDialog:
+		return Confirming, trustDialog
+	case w.Kind == Question:
+		return AwaitingInput, "question"
+	}
+	return Confirming, w.Kind
 }
 
 // cut makes a question one that a State keeps.
@@ -189,13 +193,19 @@ func (w *Waiting) merge(said Waiting) Waiting {
 // the asked call was refused.
 func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks, isNews bool) {
 	w := t.Waiting()
-	if w == nil || w.Kind != Permission || (w.Call == "" || call == "") && (w.Tool == "" || tool == "") {
-		return false, false // nothing tells the two calls apart
-	}
-	if isLater := e.at.Sub(w.Since).Abs() >= parallelCalls; isStart && isLater && t.findCall(tool, call) < 0 {
+	if w == nil || w.Kind != Permission {
 		return false, false
 	}
-	return t.answer(t.findCall(tool, call))
+	haveCalls, haveTools := w.Call != "" && call != "", w.Tool != "" && tool != ""
+	if !haveCalls && !haveTools {
+		return false, false // nothing tells the two calls apart
+	}
+	asked := t.findCall(tool, call)
+	isLater := e.at.Sub(w.Since).Abs() >= parallelCalls
+	if isStart && isLater && asked < 0 {
+		return false, false
+	}
+	return t.answer(asked)
 }
 
 // findCall is the place of the request for a call, or -1. Calls are told apart by their ids where both

@@ -86,8 +86,7 @@ func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
 	return c.box.Log().Append(ctx, events...)
 }
 
-// maxOutput is how many bytes of output one event holds. A line of the event log may take six times as
-// much.
+// maxOutput is how many bytes of output one event holds. A line of the event log may take six times as much.
 const maxOutput = 1 << 20
 
 // Events are what is appended to an agent's log for what it emits in a session; id "" is for all sessions

@@ -24,10 +24,9 @@ const (
 	FieldAnswer = "answer_of"
 )
 
-// CatchUp takes into a session that is not over what its agent's events and inbox say since: what the
-// agent emits on the session's channel; what it answered at the end of a turn, where its output is not
-// captured anyway; what it asks; and human input, however it was delivered. An abort among that ends the
-// session.
+// CatchUp takes into a session that is not over what its agent's events and inbox say since: what the agent emits on
+// the session's channel; what it answered at the end of a turn, where its output is not captured anyway; what it asks;
+// and human input, however it was delivered. An abort among that ends the session.
 func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 	if !s.State.Alive() {
 		return nil
@@ -116,7 +115,6 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 	}
 }
 
-// foldEmitted takes in what the agent emitted on the channel.
 func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 	switch e.Kind {
 	case "agent_output":

@@ -23,8 +23,7 @@ type binding struct {
 // OwnedByRunner reports whether a runner began the session.
 func (s *Session) OwnedByRunner() bool { return s.notes.Runner.Owned }
 
-// AutoPaused reports whether the session is paused because its agent is off, and goes on when the agent
-// runs again.
+// AutoPaused reports whether the session is paused because its agent is off, and goes on when the agent runs again.
 func (s *Session) AutoPaused() bool { return s.notes.Runner.AutoPaused }
 
 // AutoPause pauses the session because its agent is off.

@@ -93,7 +93,6 @@ func (s *Session) AddMessage(sender, content string, at time.Time) {
 	s.touch(m.Timestamp)
 }
 
-// trimLog removes the oldest messages where the log has become too long.
 func (s *Session) trimLog() {
 	first, size := len(s.Messages), 0
 	for ; first > 0; first-- {
@@ -122,7 +121,6 @@ func (s *Session) AddInput(in Input) {
 	}
 }
 
-// touch notes a sign of life.
 func (s *Session) touch(at time.Time) {
 	s.UpdatedAt, s.notes.Activity = later(s.UpdatedAt, at), later(s.notes.Activity, at)
 }
@@ -187,6 +185,5 @@ func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 	return s.Move(wire.SessionCompleted, "("+s.notes.Runner.Ended+")", now)
 }
 
-// EndedBy is the rule by which the session has ended; "" for one that somebody has ended, or that goes
-// on.
+// EndedBy is the rule by which the session has ended; "" for one that somebody has ended, or that goes on.
 func (s *Session) EndedBy() string { return s.notes.Runner.Ended }

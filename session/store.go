@@ -80,7 +80,6 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	return s, nil
 }
 
-// box is the mailbox of a session's agent.
 func (st *Store) box(s *Session) *mailbox.Box { return st.Mail.Box(wire.Name(s.AgentID)) }
 
 func isUUID(s string) bool {
@@ -231,8 +230,7 @@ func (st *Store) Look(ctx context.Context, id wire.UUID) (*Session, error) {
 	return s, s.CatchUp(ctx, st.box(s))
 }
 
-// Exclusive calls f under the team's lock. f must not call what takes that lock itself: New, Change,
-// Attach, Detach.
+// Exclusive calls f under the team's lock. f must not call what takes that lock itself: New, Change, Attach, Detach.
 func (st *Store) Exclusive(ctx context.Context, f func() error) error {
 	l, err := st.Mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.Mail.LockTimeout, mailbox.DefaultLockTimeout), nil)
 	if err != nil {

@@ -66,15 +66,13 @@ func newSource(w *Watcher, b *mailbox.Box) *source {
 	return &source{w: w, box: b, paths: paths, seen: map[wire.ID]time.Time{}}
 }
 
-// handle takes in what the kernel told.
 func (s *source) handle(e fsnotify.Event) {
 	dir, name := filepath.Dir(e.Name), filepath.Base(e.Name)
 	hasLeft := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
 	id, isJSON := strings.CutSuffix(name, ".json")
 	switch {
 	case slices.Contains(s.paths[:], e.Name):
-		// The kernel lets go of a directory that is moved or removed, even when it is
-		// back by now.
+		// The kernel lets go of a directory that is moved or removed, even when it is back by now.
 		if hasLeft || e.Has(fsnotify.Create) {
 			s.rewatch()
 		}
@@ -123,20 +121,13 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	events, _ := os.Lstat(s.paths[eventsDir])
 	s.change(func() {
 		if err == nil {
-			if !s.hasScanned { // what was there already goes before what the kernel told of meanwhile
-				unread = append(unread, s.pending...)
-				s.pending, s.seen = nil, map[wire.ID]time.Time{}
-			}
-			for _, id := range unread {
-				s.notice(id)
-			}
-			forget := time.Now().Add(-forgetAfter)
-			maps.DeleteFunc(s.seen, func(_ wire.ID, last time.Time) bool { return last.Before(forget) })
+			s.noticeAll(unread)
 			if s.w.opt.Events && (stale > 0 || !os.SameFile(s.events, events)) {
 				err = s.openLog()
 			}
 		}
-		if s.events = events; err != nil {
+		s.events = events
+		if err != nil {
 			s.events = nil
 		}
 		s.mailbox.set(err)
@@ -145,6 +136,18 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 		s.hasScanned = true
 	})
 	return in.Waiting > 0
+}
+
+func (s *source) noticeAll(unread []wire.ID) {
+	if !s.hasScanned { // what was there already goes before what the kernel told of meanwhile
+		unread = append(unread, s.pending...)
+		s.pending, s.seen = nil, map[wire.ID]time.Time{}
+	}
+	for _, id := range unread {
+		s.notice(id)
+	}
+	forget := time.Now().Add(-forgetAfter)
+	maps.DeleteFunc(s.seen, func(_ wire.ID, last time.Time) bool { return last.Before(forget) })
 }
 
 // notice queues a message unless it was seen.

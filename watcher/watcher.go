@@ -1,20 +1,16 @@
-// Package watcher says what is new in mailboxes: the messages that arrive and the
-// events that are appended.
+// Package watcher says what is new in mailboxes: the messages that arrive and the events that are appended.
 //
 // A kernel's event is a hint; the directory is the truth. A directory is watched before
 // it is listed, and listed again every few seconds.
 //
-// Messages come in the order in which the kernel told of them; those that a listing
-// finds come by id. Every message that arrives after Open is an entry, once, even when
-// another process has read it by then; but where the kernel's events are lost or
-// refused, not one that came and left between two listings. A message that unread puts
-// back is new an hour after it left. The events of an agent come by number, each once,
-// with the gaps among them.
+// Messages come in the order in which the kernel told of them; those that a listing finds come by id. Every message
+// that arrives after Open is an entry, once, even when another process has read it by then; but where the kernel's
+// events are lost or refused, not one that came and left between two listings. A message that unread puts back is new
+// an hour after it left. The events of an agent come by number, each once, with the gaps among them.
 //
-// A mailbox may be retired, removed, made again and restored: an entry says that the
-// agent is gone. Its log goes on where it was left; another log in its place begins
-// with its first event. What is dropped into the inbox is taken in, also while nobody
-// calls Next.
+// A mailbox may be retired, removed, made again and restored: an entry says that the agent is gone. Its log goes on
+// where it was left; another log in its place begins with its first event. What is dropped into the inbox is taken in,
+// also while nobody calls Next.
 package watcher
 
 import (
@@ -71,8 +67,7 @@ type Entry struct {
 // ErrClosed is returned by Next after Close.
 var ErrClosed = errors.New("the watcher is closed")
 
-// Watcher watches some mailboxes. Next is for one caller at a time; Close may be called
-// by anybody at any time.
+// Watcher watches some mailboxes. Next is for one caller at a time; Close may be called by anybody at any time.
 type Watcher struct {
 	opt       Options
 	opened    time.Time
@@ -89,8 +84,7 @@ type Watcher struct {
 	turn int // which source is asked next
 }
 
-// Open begins to watch; agents without a mailbox too, an entry says so. The context is
-// for Open alone.
+// Open begins to watch; agents without a mailbox too, an entry says so. The context is for Open alone.
 func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error) {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
 	w := &Watcher{opt: o, opened: time.Now(), newEntry: make(chan struct{}, 1), scanAsked: make(chan struct{}, 1)}
@@ -114,8 +108,7 @@ func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error
 	return w, nil
 }
 
-// Next returns the next entry, and blocks until there is one, the context ends or the
-// watcher is closed.
+// Next returns the next entry, and blocks until there is one, the context ends or the watcher is closed.
 func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	for {
 		if w.running.Err() != nil {
@@ -180,7 +173,6 @@ func (w *Watcher) listen() {
 	}
 }
 
-// run scans when it is time.
 func (w *Watcher) run() {
 	pause := time.After(w.opt.poll) // Open may have met a file that was being written
 	for {

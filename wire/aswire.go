@@ -182,12 +182,10 @@ func (b Body) ownFields() (out Object) {
 	return out
 }
 
-// joined joins the parts that are not empty.
 func joined(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), sep)
 }
 
-// clip shortens to n characters.
 func clip(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

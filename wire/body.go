@@ -36,8 +36,7 @@ var aliases = map[string][][]string{
 	"code":         {{"exit_code"}},
 }
 
-// Body reads what is under Wire. An event without one, or with one that is no object, has only its own
-// fields.
+// Body reads what is under Wire. An event without one, or with one that is no object, has only its own fields.
 func (e *Event) Body() Body {
 	var update, params, whole Object = nil, nil, members(e.Wire)
 	typeName, _ := detectCall(whole)
@@ -91,8 +90,7 @@ func (b Body) Text(names ...string) string {
 	return ""
 }
 
-// text passes over what is no string or empty, which Raw does not: status is an object where Codex speaks
-// of a thread.
+// text passes over what is no string or empty, which Raw does not: status is an object where Codex speaks of a thread.
 func (b Body) text(name string) (s string) {
 	for raw := range b.values(name) {
 		if s = unquote(raw); s != "" {

@@ -10,10 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Compose makes an event of a kind and of fields as somebody types them. A value is a string, unless the
-// kind's field is a number or the value is a JSON object or array. turn_id, session and event_id become
-// the event's own. If a field has the name of another that all events have (seq, at, team, agent,
-// source), all go under Wire.
+// Compose makes an event of a kind and of fields as somebody types them. A value is a string, unless the kind's field
+// is a number or the value is a JSON object or array. turn_id, session and event_id become the event's own. If a field
+// has the name of another that all events have (seq, at, team, agent, source), all go under Wire.
 func Compose(kind string, pairs [][2]string) (Event, error) {
 	e := Event{Kind: kind}
 	if !isKind(kind) {

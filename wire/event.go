@@ -34,9 +34,7 @@ const (
 	EventInjecting       = "injecting"
 	EventInjected        = "injected"
 	EventInjectionFailed = "injection_failed"
-	EventTaken           = "message_taken"    // somebody has a lease on it; with by, lease and try
 	EventReturned        = "message_returned" // the lease has ended and the message is free; with by and how
-	EventAside           = "message_aside"    // only in old logs: taken too often and never finished; with tries
 	EventAgain           = "message_again"    // unread again, since its turn was cut short and its sender asks again
 )
 
@@ -53,11 +51,9 @@ const (
 	DroppedCounters = "dropped_counters"
 )
 
-// isEventField reports whether all events have a field.
 func isEventField(name string) bool { return schemas()["log.Event"].has(name) }
 
-// With is the event with a field of its kind set to a value. A value that cannot be written as JSON
-// changes nothing.
+// With is the event with a field of its kind set to a value. A value that cannot be written as JSON changes nothing.
 func (e Event) With(key string, value any) Event {
 	if raw, err := Marshal(value); err == nil {
 		e.Extra = jsontext.Value(members(e.Extra).With(key, raw).encode())
@@ -71,8 +67,7 @@ func (e *Event) Field(key string) string { return members(e.Extra).Text(key) }
 // MessageID is the id of the message that an event of the mailbox is about.
 func (e *Event) MessageID() ID { return ID(e.Field("id")) }
 
-// Append appends the event as one line of JSON, without a line feed. It appends nothing if Wire or Extra
-// is not JSON.
+// Append appends the event as one line of JSON, without a line feed. It appends nothing if Wire or Extra is not JSON.
 func (e *Event) Append(dst []byte) []byte {
 	line, err := e.MarshalJSON()
 	if err != nil {

@@ -105,7 +105,6 @@ func ParseFragment(s string) (Fragment, error) {
 	return Fragment(t), nil
 }
 
-// isHex reports whether s is hex digits in lower case.
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // ID is the fragment as a full id, if it is one.

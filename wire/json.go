@@ -14,8 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeError says what is wrong with a text and where. Line and Column count from 1, the column in
-// bytes.
+// DecodeError says what is wrong with a text and where. Line and Column count from 1, the column in bytes.
 type DecodeError struct {
 	Line, Column int
 	Msg          string
@@ -58,7 +57,8 @@ var (
 
 func reader[T any](parse func(string) (T, error)) *jsonv2.Unmarshalers {
 	return jsonv2.UnmarshalFunc(func(raw []byte, to *T) (err error) {
-		if *to = *new(T); string(raw) != "null" {
+		*to = *new(T)
+		if string(raw) != "null" {
 			*to, err = parse(unquote(raw))
 		}
 		return err
@@ -94,9 +94,8 @@ func chronoTime(t time.Time) string {
 // are read and written.
 type record interface{ typeName() string }
 
-// Marshal writes a value in one line of JSON, with nothing escaped that JSON does not ask for. A record
-// is written exactly as its owner would, and refused where its owner would. The same value always gives
-// the same text.
+// Marshal writes a value in one line of JSON, with nothing escaped that JSON does not ask for. A record is written
+// exactly as its owner would, and refused where its owner would. The same value always gives the same text.
 func Marshal(v any) ([]byte, error) {
 	out, err := jsonv2.Marshal(v, writing)
 	r, isRecord := v.(record)
@@ -161,7 +160,6 @@ func Quote(s string) json.RawMessage {
 	return raw
 }
 
-// compact is valid JSON without spaces and line breaks.
 func compact(raw []byte) json.RawMessage {
 	v := jsontext.Value(bytes.Clone(raw))
 	if v.Compact(lenient) != nil {

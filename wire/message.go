@@ -167,10 +167,9 @@ func (m *Message) ReplaceHost(old, new Name) {
 	m.To, m.From = all[:len(m.To)], all[len(m.To)]
 }
 
-// DecodeDropped reads a message that may be incomplete, as people and programs drop it: bare names are
-// completed with team, "to" may be one string, and an id that is none of ours is kept in meta.atm.id. The
-// error is ErrNotMessage where no member makes it one of ours (a package.json has a "type", too), else a
-// *DecodeError.
+// DecodeDropped reads a message that may be incomplete, as people and programs drop it: bare names are completed with
+// team, "to" may be one string, and an id that is none of ours is kept in meta.atm.id. The error is ErrNotMessage where
+// no member makes it one of ours (a package.json has a "type", too), else a *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
 	if err == ErrNotObject || err == nil && !isMessage(o) {

@@ -28,9 +28,8 @@ func ParseName(s string) (Name, error) {
 // IsName reports whether ParseName takes s.
 func IsName(s string) bool { _, err := ParseName(s); return err == nil }
 
-// Address is a full address: agent@team, or agent@team.host for a member on another machine. A team has the
-// same name on all its machines. On disk an address without a host is local; on the way between machines all
-// have one.
+// Address is a full address: agent@team, or agent@team.host for a member on another machine. A team has the same name
+// on all its machines. On disk an address without a host is local; on the way between machines all have one.
 type Address struct {
 	Agent Name
 	Team  Name

@@ -12,8 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Object is a JSON object: its members in order, with repeated ones, and with their values as they were
-// written.
+// Object is a JSON object: its members in order, with repeated ones, and with their values as they were written.
 type Object []Member
 
 // Member is one member of an object.
@@ -24,8 +23,7 @@ type Member struct {
 	at int // bytes from the beginning of the text to the value
 }
 
-// ReadObject takes an object apart. The error is a *DecodeError, or ErrNotObject for JSON that is
-// something else.
+// ReadObject takes an object apart. The error is a *DecodeError, or ErrNotObject for JSON that is something else.
 func ReadObject(data []byte) (Object, error) {
 	o := members(bytes.Clone(data))
 	if o == nil || !utf8.Valid(data) {
@@ -88,7 +86,6 @@ func (o Object) Has(names ...string) bool {
 	return slices.ContainsFunc(o, func(m Member) bool { return slices.Contains(names, m.Name) })
 }
 
-// without is a copy of the object without members.
 func (o Object) without(names ...string) Object {
 	return slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return slices.Contains(names, m.Name) })
 }

@@ -28,7 +28,6 @@ type schema struct {
 	isOpen  bool               // unknown members are kept, and of repeated ones the last counts
 }
 
-// A field is one member of an object.
 type field struct {
 	name       string
 	is         *schema
@@ -78,7 +77,8 @@ func (all types) fields(text string) (fields []field) {
 		is, f.missing, _ = strings.Cut(is, "=")
 		is, f.isOptional = strings.CutSuffix(is, "?")
 		is, f.isListed = strings.CutSuffix(is, "*")
-		if f.name = name; name != "" {
+		f.name = name
+		if name != "" {
 			f.is = all.get(is)
 			fields = append(fields, f)
 		}

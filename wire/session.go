@@ -32,8 +32,7 @@ func (e SessionEvent) String() string {
 	return ownersLine(e.Kind, members(raw))
 }
 
-// OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout and stderr to
-// people.
+// OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout and stderr to people.
 type OutputStream string
 
 func (s OutputStream) String() string { return strings.Replace(string(s), "std_", "std", 1) }
@@ -68,9 +67,8 @@ func (h HumanInput) String() string {
 	return h.Kind
 }
 
-// HumanText is the text that stands for a HumanInput in a mailbox: the message's text, or the kind in
-// words. ok is false for JSON that is no HumanInput; the error, a *DecodeError, is for one with a wrong
-// value.
+// HumanText is the text that stands for a HumanInput in a mailbox: the message's text, or the kind in words. ok is
+// false for JSON that is no HumanInput; the error, a *DecodeError, is for one with a wrong value.
 func HumanText(data []byte) (body string, ok bool, err error) {
 	tag := members(data).Get("input_type")
 	if tag == nil || tag[0] == '"' && !hasKind("session.HumanInput", unquote(tag)) {
@@ -96,7 +94,6 @@ const (
 	SessionAborted   InteractiveSessionState = "aborted"
 )
 
-// transitions are the states that may follow a state.
 var transitions = map[InteractiveSessionState][]InteractiveSessionState{
 	SessionActive: {SessionPaused, SessionCompleted, SessionAborted},
 	SessionPaused: {SessionActive, SessionAborted},

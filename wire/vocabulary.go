@@ -31,11 +31,9 @@ const (
 // first one found: a tool call of ACP has a "kind" too.
 var eventTypes = []string{sessionEvent, currentUpdate, olderUpdate, daemonEvent, runnerEvent, mailboxEvent}
 
-// hasKind reports whether a type has a kind.
 func hasKind(typeName, kind string) bool { _, ok := schemas()[typeName].kinds[kind]; return ok }
 
-// typeOf is the type of event that has a kind. One that nobody knows counts as the daemon's, whose tag is
-// ours, too.
+// typeOf is the type of event that has a kind. One that nobody knows counts as the daemon's, whose tag is ours, too.
 func typeOf(kind string) string {
 	i := slices.IndexFunc(eventTypes, func(name string) bool { return hasKind(name, kind) })
 	if i < 0 {
@@ -44,10 +42,9 @@ func typeOf(kind string) string {
 	return eventTypes[i]
 }
 
-// detect says of which type of event an object is, and its kind; "" for none. What has a body or a
-// recipient is a message, whatever else it carries. A "kind" with capitals is somebody else's (a
-// Kubernetes manifest has one too). An update of the current ACP may be bare, in {"sessionId","update"},
-// or in its whole JSON-RPC notification.
+// detect says of which type of event an object is, and its kind; "" for none. What has a body or a recipient is a
+// message, whatever else it carries. A "kind" with capitals is somebody else's (a Kubernetes manifest has one too). An
+// update of the current ACP may be bare, in {"sessionId","update"}, or in its whole JSON-RPC notification.
 func detect(o Object) (typeName, kind string) {
 	if o.Has("body", "to", "from", "subject") {
 		return "", ""

@@ -30,7 +30,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// comparison is a row of the table.
 type comparison struct {
 	name, against string
 	rate          float64      // goal: done at least so many times as often
@@ -72,8 +71,7 @@ func measure(ctx context.Context, in string, rounds int, only string) (all []*co
 	}
 	defer os.RemoveAll(dir)
 	// What is made in dir lies in parts of the disk of its own. Where ext4 makes a file it looks at each that was
-	// deleted in that part in the last minute: beside a few thousand, of any program, that takes fifty times
-	// as long.
+	// deleted in that part in the last minute: beside a few thousand, of any program, that takes fifty times as long.
 	if err := exec.Command("chattr", "+T", dir).Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: files that others deleted may slow down new ones: chattr +T:", err)
 	}
@@ -153,7 +151,6 @@ func printTable(all []*comparison) error {
 	return w.Flush()
 }
 
-// times does something n times.
 func times(n int, do func() error) side {
 	return func() (time.Duration, error) {
 		begin := time.Now()
@@ -180,7 +177,6 @@ func crowd(each side) side {
 	})
 }
 
-// bench is where everything is measured.
 type bench struct {
 	ctx  context.Context
 	dir  string // removed at the end
@@ -219,13 +215,8 @@ func (b *bench) comparisons() (all []*comparison, err error) {
 			return err
 		})})
 	}
-	ten := mailbox.ReadOptions{Limit: 10}
-	large("read --peek --limit 10", func() error {
-		_, err := box["busy"].Peek(b.ctx, ten)
-		return err
-	})
 	large("read --limit 10", func() error {
-		_, err := box["busy"].Read(b.ctx, ten, func(mailbox.Batch) (int, error) { return 0, nil })
+		_, err := box["busy"].Read(b.ctx, mailbox.ReadOptions{Limit: 10}, func(mailbox.Batch) (int, error) { return 0, nil })
 		return err
 	})
 	large("ls --limit 10", func() error {
@@ -253,7 +244,6 @@ func message() *wire.Message {
 	return &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: to, Body: strings.Repeat("0123456789abcdef", 64)}
 }
 
-// deliver delivers so many messages in one call.
 func (b *bench) deliver(to *mailbox.Box, n int) (err error) {
 	posts := make([]*mailbox.Post, n)
 	for i := range posts {
@@ -300,8 +290,7 @@ func event(n int) wire.Event {
 	return e
 }
 
-// writeLog writes an agent's log by hand, has a snapshot saved where State does that, and appends five
-// events more.
+// writeLog writes an agent's log by hand, has a snapshot saved where State does that, and appends five events more.
 func (b *bench) writeLog(box *mailbox.Box, events int) error {
 	var text []byte
 	for n, first := 1, 1; n <= events; n++ {
@@ -322,7 +311,6 @@ func (b *bench) writeLog(box *mailbox.Box, events int) error {
 	return err
 }
 
-// watching compares the watcher with the kernel's own event.
 func (b *bench) watching(box *mailbox.Box) (*comparison, error) {
 	w, err := watcher.Open(b.ctx, []*mailbox.Box{box}, watcher.Options{Messages: true})
 	if err != nil {

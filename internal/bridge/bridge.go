@@ -95,7 +95,6 @@ func (t Transfer) String() string {
 	return t.From + " → " + t.To + ": " + t.Title
 }
 
-// reportMail reports what became of a message to or from another host, and why.
 func (b *Bridge) reportMail(kind string, m *wire.Message, host wire.Name, to, reason string) {
 	b.Report(Transfer{Kind: kind, ID: m.ID, Host: host, From: b.who(m.From), To: to, Title: letter.Clip(m.Title(), 100), Reason: reason})
 }
@@ -177,7 +176,6 @@ func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time
 	}
 }
 
-// pause waits, or until the context ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -46,7 +46,6 @@ type Envelope struct {
 	Content []byte `json:"-"` // of a received one with Object: nil
 }
 
-// signed is what the signature covers.
 func (e *Envelope) signed() []byte {
 	unsigned := *e
 	unsigned.Signature = nil

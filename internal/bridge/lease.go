@@ -19,7 +19,6 @@ const (
 	leaseDead  = 30 * time.Second // without being renewed
 )
 
-// lease says who speaks as a host.
 type lease struct {
 	Machine string    `json:"machine"`
 	PID     int       `json:"pid"`
@@ -44,31 +43,42 @@ func (e *LeaseError) Error() string {
 // bridge ran in this root, whose lock we hold. A *LeaseError else.
 func (b *Bridge) takeLease(ctx context.Context) error {
 	b.run = cmp.Or(b.run, wire.NewID())
-	key, mine, other := "lease."+string(b.Host), lease{PID: os.Getpid(), Run: b.run, Root: b.Root.Path, At: time.Now().UTC()}, lease{}
-	mine.Machine, _ = os.Hostname()
+	machine, _ := os.Hostname()
+	mine := lease{Machine: machine, PID: os.Getpid(), Run: b.run, Root: b.Root.Path, At: time.Now().UTC()}
 	value, _ := json.Marshal(mine)
+	key := "lease." + string(b.Host)
 	entry, err := b.bucket.Get(ctx, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		b.leased, err = b.bucket.Create(ctx, key, value)
 	case err == nil:
-		json.Unmarshal(entry.Value(), &other) // what is no lease is another's
-		isOurs := other.Run == b.run          // perhaps renewed without our knowing
-		wasKilled := b.leased == 0 && other.Machine == mine.Machine && other.Root == mine.Root
-		isBehind := entry.Revision() < b.leased // the server that was asked: Update says whether it is ours still
-		if !isOurs && !wasKilled && !isBehind {
-			now, err := b.serverTime(ctx)
-			if err != nil {
-				return err
-			}
-			if age := now.Sub(entry.Created()); age < leaseDead {
-				return &LeaseError{b.Host, other, age}
-			}
+		if err := b.mayTakeOver(ctx, entry, mine); err != nil {
+			return err
 		}
 		b.leased, err = b.bucket.Update(ctx, key, value, max(entry.Revision(), b.leased))
 	}
 	if err != nil {
 		return fmt.Errorf("take the lease of host %s: %w", b.Host, err)
+	}
+	return nil
+}
+
+// mayTakeOver is nil for a lease that is ours, or nobody's any more.
+func (b *Bridge) mayTakeOver(ctx context.Context, entry jetstream.KeyValueEntry, mine lease) error {
+	var other lease
+	json.Unmarshal(entry.Value(), &other)   // what is no lease is another's
+	isOurs := other.Run == mine.Run         // perhaps renewed without our knowing
+	isBehind := entry.Revision() < b.leased // the server that was asked: Update says whether it is ours still
+	wasKilled := b.leased == 0 && other.Machine == mine.Machine && other.Root == mine.Root
+	if isOurs || isBehind || wasKilled {
+		return nil
+	}
+	now, err := b.serverTime(ctx)
+	if err != nil {
+		return err
+	}
+	if age := now.Sub(entry.Created()); age < leaseDead {
+		return &LeaseError{b.Host, other, age}
 	}
 	return nil
 }

@@ -56,10 +56,10 @@ func Main(version string, words []string) int {
 		if errors.Is(err, nats.ErrNoServers) {
 			return command.Failed("%w", err).WithHint("nats-server -js starts one there; what waits goes out then")
 		}
-		if other := (*LeaseError)(nil); errors.As(err, &other) {
+		if _, ok := errors.AsType[*LeaseError](err); ok {
 			return command.Locked("%w", err).WithHint("end that one, or call this machine otherwise: atm bridge keygen --host NAME")
 		}
-		if held := (*lockfile.HeldError)(nil); errors.As(err, &held) && held.Lock == "bridge" {
+		if held, ok := errors.AsType[*lockfile.HeldError](err); ok && held.Lock == "bridge" {
 			return command.Locked("a bridge of team %s runs here already", s.Team.Name).WithHint("what waits goes out by itself: atm trace ID")
 		}
 		return err

@@ -24,7 +24,6 @@ const (
 	slowest       = 128 << 10 / maxFetches // bytes a second at which each of them comes, at least
 )
 
-// incoming is an envelope that has arrived.
 type incoming struct {
 	*Envelope
 	data  []byte
@@ -72,7 +71,6 @@ func (b *Bridge) receive(ctx context.Context) error {
 	return nil
 }
 
-// takeAll takes in messages as they come, and says how many they were.
 func (b *Bridge) takeAll(ctx context.Context, fetched jetstream.MessageBatch, later func(*incoming)) (n int) {
 	for m := range fetched.Messages() {
 		batch := []*incoming{arrived(m)}
@@ -127,7 +125,6 @@ func (b *Bridge) accept(in *incoming) error {
 	return nil
 }
 
-// openMail reads and checks the message in an envelope.
 func (b *Bridge) openMail(in *incoming) error {
 	m, err := wire.Decode(in.Content)
 	if err == nil {
@@ -206,7 +203,6 @@ func (b *Bridge) fetchObject(ctx context.Context, sha256 string, size int64, f f
 	return nil
 }
 
-// fetchAttachment stores the content of an attachment here, unless it is here.
 func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	if !wire.IsSHA256(a.SHA256) || a.Size < 0 || a.Size > maxAttachment {
 		return bad("attachment %q: no hash, or more than %d bytes", a.Name, maxAttachment)
@@ -236,15 +232,16 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 	b.deliver(ctx, ofKind[KindMail])
 	b.noteStages(ctx, ofKind[KindStage])
 	for _, in := range batch {
-		if in.err != nil && ctx.Err() == nil {
-			if errors.As(in.err, new(badError)) || in.tries >= maxTries {
-				in.err = b.setAside(in)
-			}
-			if in.err != nil {
-				b.say("receive: %v", in.err)
-			}
-		} else if in.bad != "" && in.err == nil {
+		_, isBad := errors.AsType[badError](in.err)
+		switch {
+		case in.err == nil && in.bad != "":
 			b.Team.Dir().Remove(path.Join(teams.BadEnvelopes, in.bad))
+		case in.err == nil || ctx.Err() != nil:
+		case isBad || in.tries >= maxTries:
+			in.err = b.setAside(in)
+		}
+		if in.err != nil && ctx.Err() == nil {
+			b.say("receive: %v", in.err)
 		}
 		switch {
 		case in.msg == nil:
@@ -277,7 +274,6 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 	}
 }
 
-// delivered notes what became of a message with one recipient.
 func (b *Bridge) delivered(ctx context.Context, m *wire.Message, o mailbox.Outcome) error {
 	name, err := o.Box.Agent(), o.Err
 	if o.Known && err == nil {
@@ -286,7 +282,7 @@ func (b *Bridge) delivered(ctx context.Context, m *wire.Message, o mailbox.Outco
 			err = bad("its id is taken by a message of %s", b.who(it.From))
 		}
 	}
-	if content := (*mailbox.ContentError)(nil); errors.As(err, &content) {
+	if _, ok := errors.AsType[*mailbox.ContentError](err); ok {
 		return badError{err}
 	} else if errors.Is(err, mailbox.ErrNoAgent) {
 		why := fmt.Sprintf("there is no %s on host %s", name, b.Host)
@@ -317,13 +313,13 @@ func (b *Bridge) giveBack(ctx context.Context, m *wire.Message, box *mailbox.Box
 		Thread: m.ThreadID(), Subject: subject, Body: body, ReplyWanted: "no", SentAt: time.Now().UTC(),
 	}
 	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Given: true}
-	if mailbox.Deliver(ctx, post); post.Outcomes[0].Err == nil {
+	mailbox.Deliver(ctx, post)
+	if post.Outcomes[0].Err == nil {
 		b.reportMail("returned", m, m.From.Host, string(box.Agent()), why)
 	}
 	return post.Outcomes[0].Err
 }
 
-// setAside keeps an envelope that is not accepted, durably, and says why.
 func (b *Bridge) setAside(in *incoming) error {
 	dir, file := b.Team.Dir(), path.Join(teams.BadEnvelopes, cmp.Or(in.bad, hashOf(in.data)))
 	err := dir.MkdirAll(teams.BadEnvelopes)
@@ -348,7 +344,8 @@ func (b *Bridge) takeAgain(ctx context.Context) error {
 			continue
 		}
 		data, e := b.Team.Dir().ReadFile(path.Join(teams.BadEnvelopes, name), maxEnvelope+1)
-		if err = errors.Join(err, e); e == nil {
+		err = errors.Join(err, e)
+		if e == nil {
 			b.takeIn(ctx, []*incoming{{data: data, bad: name, tries: maxTries}}, func(in *incoming) { b.fetch(ctx, in) })
 		}
 	}

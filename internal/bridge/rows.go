@@ -33,7 +33,6 @@ func (b *Bridge) addMembers(w *watcher.Dirs) {
 	}
 }
 
-// sendRows tells the other hosts how things are with this host's members.
 func (b *Bridge) sendRows(ctx context.Context) error {
 	rows, unreadable := b.Team.LocalRows(ctx, b.Host)
 	if _, isPart := errors.AsType[*teams.UnreadableError](unreadable); unreadable != nil && !isPart {

@@ -128,7 +128,7 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error) 
 
 // explain says in our words that the stream or a bucket is full.
 func (b *Bridge) explain(err error) error {
-	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && strings.HasPrefix(api.Description, "maximum ") {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok && strings.HasPrefix(api.Description, "maximum ") {
 		return fmt.Errorf("%s is at its limit on the server (%s), and the message waits in the outbox", b.stream(), api.Description)
 	}
 	return err

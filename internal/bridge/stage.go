@@ -55,7 +55,6 @@ func (b *Bridge) writeReceipt(r *receipt) error {
 // isOneWay reports whether nobody is told what becomes of a message.
 func isOneWay(m *wire.Message) bool { return m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice }
 
-// noteReceived makes the receipt of a message that was delivered, unless it is there.
 func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) error {
 	r := &receipt{Sender: m.From.String(), At: time.Now().UTC(), RequiresAck: m.RequiresAck, id: m.ID, recipient: recipient}
 	there, err := b.Team.Dir().Exists(r.file())

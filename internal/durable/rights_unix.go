@@ -23,17 +23,20 @@ func (r *Root) giveRights(f *os.File, dir string) error {
 		return err
 	}
 	is, of, me := info.Sys().(*syscall.Stat_t), parent.Sys().(*syscall.Stat_t), os.Geteuid()
-	if me != 0 && int(is.Uid) != me || !info.IsDir() && is.Nlink > 1 {
-		return nil // made by another user, or a link to some other file of ours
+	isOthers := me != 0 && int(is.Uid) != me
+	isLink := !info.IsDir() && is.Nlink > 1 // to some other file of ours
+	if isOthers || isLink {
+		return nil
 	}
 	mode, shared := fs.FileMode(0o600), parent.Mode()&0o060
 	if info.IsDir() {
 		mode, shared = 0o700, parent.Mode()&(0o070|fs.ModeSetgid)
 	}
+	isSameGroup := is.Gid == of.Gid
 	switch {
-	case me == 0 && (is.Uid != of.Uid || is.Gid != of.Gid):
+	case me == 0 && !(isSameGroup && is.Uid == of.Uid):
 		err = f.Chown(int(of.Uid), int(of.Gid))
-	case shared&0o070 != 0 && is.Gid != of.Gid:
+	case me != 0 && !isSameGroup && shared&0o070 != 0:
 		err = f.Chown(-1, int(of.Gid))
 		if errors.Is(err, fs.ErrPermission) { // not a member of the group: nothing for our own either
 			shared, err = 0, nil
@@ -45,17 +48,19 @@ func (r *Root) giveRights(f *os.File, dir string) error {
 	return err
 }
 
-// OwnerCanRead reports whether the owner of a directory could read a file that
-// this process makes in it.
+// OwnerCanRead reports whether the owner of a directory could read a file that this process makes in it.
 func (r *Root) OwnerCanRead(dir string) bool {
 	info, err := r.root.Stat(dir)
 	if err != nil {
 		return true
 	}
 	of, me := info.Sys().(*syscall.Stat_t), os.Geteuid()
+	if me == 0 || me == int(of.Uid) {
+		return true
+	}
 	groups, _ := os.Getgroups()
 	getsGroup := info.Mode()&fs.ModeSetgid != 0 || slices.Contains(append(groups, os.Getegid()), int(of.Gid))
-	return me == 0 || me == int(of.Uid) || getsGroup && info.Mode()&0o040 != 0
+	return getsGroup && info.Mode()&0o040 != 0
 }
 
 // Writable reports whether this process may make entries in a directory.

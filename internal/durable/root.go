@@ -1,12 +1,10 @@
 // Package durable is a directory tree in which files appear whole or not at all.
 //
-//   - No name leads out of the tree: it is an os.Root. Names have slashes, as in
-//     "bob/inbox/new/x.json". A link is never opened; one on the way is followed if
-//     it stays inside.
+//   - No name leads out of the tree: it is an os.Root. Names have slashes, as in "bob/inbox/new/x.json". A link is
+//     never opened; one on the way is followed if it stays inside.
 //   - Create, Link and Move refuse to replace what is there: fs.ErrExist.
-//   - New entries get the rights of their directory: 0700 and 0600 under any umask,
-//     with its group, group bits and set-group-ID bit; made by root, they belong to its
-//     owner. (Windows has its own.)
+//   - New entries get the rights of their directory: 0700 and 0600 under any umask, with its group, group bits and
+//     set-group-ID bit; made by root, they belong to its owner. (Windows has its own.)
 //   - A file survives a power cut once it and then its directory were synced. A sync
 //     that failed is never tried again on the same file: write another.
 package durable
@@ -35,9 +33,8 @@ var (
 	ErrTooLarge     = errors.New("file too large")
 )
 
-// Fault is asked in tests before each operation that does more than look; its error
-// becomes the operation's (a write first writes half). name is below the first root,
-// that of an open file its path.
+// Fault is asked in tests before each operation that does more than look; its error becomes the operation's (a write
+// first writes half). name is below the first root, that of an open file its path.
 type Fault func(op, name string) error
 
 // Root is the opened directory. It may be used by several goroutines at once.
@@ -48,8 +45,7 @@ type Root struct {
 	below string // of one that Sub opened: its name in the first
 }
 
-// Open opens the directory at path, which may itself be a symbolic link. fault is
-// nil but in tests.
+// Open opens the directory at path, which may itself be a symbolic link. fault is nil but in tests.
 func Open(path string, fault Fault) (*Root, error) {
 	root, err := os.OpenRoot(path)
 	if errors.Is(err, syscall.ENOTDIR) {
@@ -99,10 +95,10 @@ func (r *Root) do(op, name string, operation func() error) error {
 // Lstat describes an entry; a link is not followed.
 func (r *Root) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat(name) }
 
-// Exists reports whether there is an entry of that name, of whatever kind.
+// Exists reports whether there is an entry of that name, of whatever kind. Below what is no directory there is none.
 func (r *Root) Exists(name string) (bool, error) {
 	_, err := r.root.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return false, nil
 	}
 	return err == nil, err
@@ -178,14 +174,13 @@ func (r *Root) Unsorted(dir string) (names []string, err error) {
 	return names, err
 }
 
-// OpenFile opens a regular file with the flags of package os. To open a FIFO or a
-// device is already to do something to it: these and links are ErrNotRegular. With
-// os.O_CREATE an existing file gets its rights too, should its maker have been killed
-// before that.
+// OpenFile opens a regular file with the flags of package os. To open a FIFO or a device is already to do something to
+// it: these and links are ErrNotRegular. With os.O_CREATE an existing file gets its rights too, should its maker have
+// been killed before that.
 func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	err = r.do("open", name, func() error {
 		f, err = r.openRegular(name, flag)
-		if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			p.Path = r.Join(name)
 		}
 		return err
@@ -358,8 +353,7 @@ func WritePrivate(file string, data []byte) error {
 	return r.Replace(name, data, true)
 }
 
-// Stale lists the files of a directory that a killed Replace left there before a
-// point in time.
+// Stale lists the files of a directory that a killed Replace left there before a point in time.
 func (r *Root) Stale(dir string, before time.Time) (stale []string) {
 	names, _ := r.Names(dir)
 	for _, name := range names {

@@ -2,9 +2,8 @@
 //
 //	<team>/.locks/<name>    empty; only ever locked, never removed, never renamed
 //
-// A lock that was got is the file at the lock's path, between goroutines as between
-// processes. A process that ends lets go of what it holds, and its children never hold
-// anything. What a lock guards is looked at only after it was got.
+// A lock that was got is the file at the lock's path, between goroutines as between processes. A process that ends lets
+// go of what it holds, and its children never hold anything. What a lock guards is looked at only after it was got.
 package lockfile
 
 import (
@@ -84,9 +83,8 @@ func (d Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Duratio
 	return nil, fmt.Errorf("lock %s: %w", name, ctx.Err())
 }
 
-// Held reports whether somebody holds the lock Exclusive. It takes the lock Shared
-// for an instant, so a try of Exclusive at that instant may fail. With no lock file
-// there is no holder; none is made.
+// Held reports whether somebody holds the lock Exclusive. It takes the lock Shared for an instant, so a try of
+// Exclusive at that instant may fail. With no lock file there is no holder; none is made.
 func (d Dir) Held(name string) (bool, error) {
 	l, err := d.try(name, Shared, func() error { return fs.ErrNotExist })
 	if err == fs.ErrNotExist {
@@ -98,8 +96,7 @@ func (d Dir) Held(name string) (bool, error) {
 	return err == nil, err
 }
 
-// try takes the lock unless somebody holds it: nil. What it holds then is the file at
-// the lock's path.
+// try takes the lock unless somebody holds it: nil. What it holds then is the file at the lock's path.
 func (d Dir) try(name string, m Mode, seen func() error) (*Lock, error) {
 	for {
 		if err := d.makeFile(name, seen); err != nil {
@@ -128,9 +125,8 @@ func (d Dir) try(name string, m Mode, seen func() error) (*Lock, error) {
 
 func fileOf(name string) string { return directory + "/" + name }
 
-// makeFile makes the lock file unless it is there, and gives it its rights, should its
-// maker have been killed before that. It fails when another directory is at the team's
-// path, by which flock opens the file.
+// makeFile makes the lock file unless it is there, and gives it its rights, should its maker have been killed before
+// that. It fails when another directory is at the team's path, by which flock opens the file.
 func (d Dir) makeFile(name string, seen func() error) error {
 	team, err := d.team.Lstat(".")
 	now, e := os.Stat(d.team.Path())
@@ -167,8 +163,7 @@ type Lock struct {
 	file *flock.Flock
 }
 
-// Unlock lets go, with LOCK_UN, so that a child just being started does not prolong
-// it. Again is fine.
+// Unlock lets go, with LOCK_UN, so that a child just being started does not prolong it. Again is fine.
 func (l *Lock) Unlock() error { return l.file.Unlock() }
 
 // Current reports whether the lock is held and the file held is still the one at the
@@ -190,8 +185,7 @@ func (l *Lock) isCurrent() (bool, error) {
 	return err == nil && os.SameFile(held, now), err
 }
 
-// holder finds a process that holds a lock: one whose open file is the lock's and, as
-// its fdinfo says, locked.
+// holder finds a process that holds a lock: one whose open file is the lock's and, as its fdinfo says, locked.
 func (d Dir) holder(name string) (pid int, command string) {
 	file, err := d.team.Lstat(fileOf(name))
 	open, _ := filepath.Glob("/proc/[0-9]*/fd/*")

@@ -87,7 +87,8 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 		_, note := r.Scope.Root.Forecast(a, false)
 		reached = append(reached, fmt.Sprintf("%s (%s)", r.Scope.Renderer().Who(a), note))
 	}
-	if r.partial.Delete(about); len(errs) > 0 {
+	r.partial.Delete(about)
+	if len(errs) > 0 {
 		r.partial.Store(about, o.Message.ID)
 	}
 	if len(reached) > 0 {
@@ -126,7 +127,6 @@ func (r *Room) MarkRead(ctx context.Context, id wire.ID) (string, error) {
 	return "read " + id.Short(6), nil
 }
 
-// mine is a message in my mailbox that I may change.
 func (r *Room) mine(id wire.ID) (*mailbox.Item, error) {
 	if err := r.mayAct(); err != nil {
 		return nil, err

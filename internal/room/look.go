@@ -89,7 +89,6 @@ func (l *look) await(ctx context.Context, w *watcher.Watcher, until time.Time) e
 	return nil
 }
 
-// snapshot puts together what was seen.
 func (l *look) snapshot() Snapshot {
 	s, _ := l.Snapshot()
 	next := Snapshot{Team: s.Team, Me: s.Me, Unread: l.unread, Owed: l.owed, Read: l.read}

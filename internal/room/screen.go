@@ -80,7 +80,8 @@ func (r *Room) setScreen(name wire.Name, s *Screen) (asked time.Time) {
 	next := *r.now
 	next.Screens = maps.Clone(next.Screens)
 	next.Screens[name] = s
-	if asked = r.asked[name]; s == nil {
+	asked = r.asked[name]
+	if s == nil {
 		delete(next.Screens, name)
 		delete(r.asked, name)
 	}

@@ -42,8 +42,7 @@ func (r *Room) Turns(name wire.Name, limit int) ([]teams.Turn, error) {
 	return r.Scope.Team.History(name, limit)
 }
 
-// Lane is a member's states since a moment, in order and without gaps. A state that nothing is known of is
-// unknown.
+// Lane is a member's states since a moment, in order and without gaps. A state that nothing is known of is unknown.
 type Lane struct {
 	Name  wire.Name
 	Spans []Span
@@ -55,7 +54,6 @@ type Span struct {
 	From, To time.Time
 }
 
-// maxEvents is how many events of a member a timeline looks at.
 const maxEvents = 20_000
 
 // Timeline is what has happened since a moment: a lane for each member on this machine, and the messages

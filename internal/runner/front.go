@@ -20,7 +20,6 @@ func frontCommand(spec runspec.Spec) []string {
 	return append([]string{os.Args[0], frontWord, string(about)}, spec.Command...)
 }
 
-// runFront is the front: it returns its exit code.
 func runFront(version, about string, words []string) int {
 	var spec runspec.Spec
 	err := json.Unmarshal([]byte(about), &spec)

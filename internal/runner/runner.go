@@ -101,13 +101,11 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 		return exit, err
 	}
 	defer hold.Release()
-	// Whoever stops the agent notes that first and then looks for this lock, so that one of the two sees
-	// the other.
+	// Whoever stops the agent notes that first and then looks for this lock, so that one of the two sees the other.
 	if last, err := team.LastStop(name); err != nil || last != spec.LastStop {
 		return exit, cmp.Or(err, error(command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)))
 	}
-	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is written
-	// there, too.
+	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is written there, too.
 	if err := team.Dir().Mkdir(string(name) + "/run"); err != nil {
 		return exit, err
 	}
@@ -147,7 +145,6 @@ func endLeftovers(team *teams.Team, name wire.Name) error {
 	return err
 }
 
-// options are those of package ptyrun for a spec.
 func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
 	scope := &command.Scope{Team: team}

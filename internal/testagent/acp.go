@@ -34,7 +34,6 @@ type acpAgent struct {
 	about  string // what its session was begun with
 }
 
-// mainACP is the agent on stdin and stdout.
 func mainACP() int {
 	a := &acpAgent{}
 	in, fromClient := io.Pipe() // nothing is read before all is set up
@@ -140,7 +139,6 @@ func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.Promp
 	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 }
 
-// do carries out a word, and returns what came of it.
 func (a *acpAgent) do(ctx context.Context, id acp.SessionId, call acp.ToolCallId, word, about string) (string, error) {
 	switch word {
 	case "ABOUT":

@@ -44,7 +44,6 @@ type agent struct {
 	exit   *int // the code with which it ends
 }
 
-// run acts until it is left. The error says why it could not.
 func run(o Options) (int, error) {
 	f := faces[o.Profile]
 	if f == nil {
@@ -91,7 +90,6 @@ func run(o Options) (int, error) {
 	return *a.exit, nil
 }
 
-// after has the loop run f in a while.
 func (a *agent) after(d time.Duration, f func()) { time.AfterFunc(d, func() { a.events <- f }) }
 
 func (a *agent) leave(code int) {
@@ -107,7 +105,6 @@ const (
 	bye   = "\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b]0;\x07"
 )
 
-// open is the first that the terminal sees.
 func (a *agent) open() {
 	if !a.o.PasteOff {
 		os.Stdout.WriteString("\x1b[?2004h")
@@ -127,7 +124,6 @@ func (a *agent) open() {
 	}
 }
 
-// askTrust shows the trust dialog outside any turn.
 func (a *agent) askTrust(then func()) {
 	a.show(&dialog{prompt: a.trust, kind: "trust", about: a.cwd, then: func(o option) {
 		if o.denies() {
@@ -138,7 +134,6 @@ func (a *agent) askTrust(then func()) {
 	}})
 }
 
-// home is the prompt, ready for the first time.
 func (a *agent) home() {
 	a.isReady = true
 	a.log.add(Entry{Event: Ready})
@@ -178,14 +173,12 @@ func (a *agent) paint() {
 	a.screen.show(fresh, a.frame(), a.fill(title, block{}), a.rows)
 }
 
-// resized paints everything anew.
 func (a *agent) resized(cols, rows int) {
 	a.cols, a.rows, a.printed = cols, rows, 0
 	a.screen.clear()
 }
 
-// read brings what the terminal sends to the loop, until the terminal is gone. It may be told to be
-// deaf for a while.
+// read brings what the terminal sends to the loop, until the terminal is gone. It may be told to be deaf for a while.
 func (a *agent) read() {
 	buf := make([]byte, 64<<10)
 	left := a.o.Deaf
@@ -289,7 +282,6 @@ func (a *agent) backspace() {
 	a.draft = a.draft[:len(a.draft)-size]
 }
 
-// takeDraft empties the box and returns what was in it.
 func (a *agent) takeDraft() string {
 	text := a.draft
 	for shown, paste := range a.pastes {
@@ -300,7 +292,6 @@ func (a *agent) takeDraft() string {
 	return text
 }
 
-// enter is Return at the prompt.
 func (a *agent) enter() {
 	switch {
 	case time.Since(a.lastText) < a.swallow:
@@ -335,7 +326,6 @@ func (a *agent) escape() {
 	a.interrupt()
 }
 
-// dialog stands in place of the box until it is answered.
 type dialog struct {
 	prompt
 	kind     string // permission, question, trust
@@ -344,8 +334,7 @@ type dialog struct {
 	then     func(option)
 }
 
-// show puts a dialog on the screen. What happens to permission dialogs by themselves is set going
-// here.
+// show puts a dialog on the screen. What happens to permission dialogs by themselves is set going here.
 func (a *agent) show(d *dialog) {
 	a.dialog = d
 	a.log.add(Entry{Event: DialogShown, Kind: d.kind, Text: d.about})
@@ -389,7 +378,6 @@ func (a *agent) inDialog(k key) {
 	}
 }
 
-// pressed is one key in a dialog.
 func (a *agent) pressed(d *dialog, name string) {
 	for i, o := range d.options {
 		isChosen := slices.Contains(strings.Fields(o.keys), name)

@@ -29,8 +29,7 @@ type face struct {
 
 	banner, asked, answer, ran, failed, stopped, denied, ended []string // in the transcript
 
-	// Below the transcript: a tool that waits for its permission, a turn, a message that waits, and the
-	// box.
+	// Below the transcript: a tool that waits for its permission, a turn, a message that waits, and the box.
 	waiting, working, queued, box []string
 
 	permission, question, trust prompt
@@ -237,7 +236,6 @@ func (a *agent) footer() string {
 	return ""
 }
 
-// list are the options of the dialog, numbered.
 func (a *agent) list() (lines []string) {
 	for i, o := range a.dialog.options {
 		mark := a.selector

@@ -52,8 +52,7 @@ func openJournal(path string) (j journal, err error) {
 	return j, err
 }
 
-// add writes e. A log that cannot be written stops the program: a witness that lost something would
-// let a test pass.
+// add writes e. A log that cannot be written stops the program: a witness that lost something would let a test pass.
 func (j journal) add(e Entry) {
 	if j.file == nil {
 		return
@@ -72,8 +71,7 @@ func (j journal) add(e Entry) {
 // Entries is a log, read.
 type Entries []Entry
 
-// ReadLog reads what is there by now; no file is an empty log. A line that is being written is left
-// out.
+// ReadLog reads what is there by now; no file is an empty log. A line that is being written is left out.
 func ReadLog(path string) (all Entries, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

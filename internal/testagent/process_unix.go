@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 )
 
-// openTerminal puts the terminal of the standard input into raw mode.
 func openTerminal() (restore func(), cols, rows int, err error) {
 	fd := int(os.Stdin.Fd())
 	if cols, rows, err = term.GetSize(fd); err != nil {
@@ -28,7 +27,6 @@ func openTerminal() (restore func(), cols, rows int, err error) {
 
 var signalNames = map[os.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGTERM: "TERM"}
 
-// listen brings signals to the loop.
 func (a *agent) listen() {
 	c := make(chan os.Signal, 16)
 	signal.Notify(c, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGWINCH)

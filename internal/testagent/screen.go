@@ -14,8 +14,7 @@ type frame struct {
 	cursor bool // it is visible
 }
 
-// painter brings frames to the terminal: each over the one before, below what was written above it, which
-// scrolls away.
+// painter brings frames to the terminal: each over the one before, below what was written above it, which scrolls away.
 type painter struct {
 	drawn frame
 	title string
@@ -55,7 +54,6 @@ func up(n int) string {
 	return fmt.Sprintf("\x1b[%dA", n)
 }
 
-// clear begins the screen anew: its size is another.
 func (p *painter) clear() {
 	p.drawn = frame{}
 	os.Stdout.WriteString("\x1b[H\x1b[2J\x1b[3J")

@@ -1,7 +1,6 @@
-// Package testagent is a program that acts like a coding agent in a terminal: Claude Code, Codex,
-// Gemini CLI or opencode. Tests and the demonstrations run it, as `fakeagent`, in place of programs
-// that need an account. It draws their prompts, busy lines, dialogs and titles; their exact screens
-// are in testdata of the drivers.
+// Package testagent is a program that acts like a coding agent in a terminal: Claude Code, Codex, Gemini CLI or
+// opencode. Tests and the demonstrations run it, as `fakeagent`, in place of programs that need an account. It draws
+// their prompts, busy lines, dialogs and titles; their exact screens are in testdata of the drivers.
 //
 // Words in what is submitted say what happens in that turn, in their order:
 //
@@ -15,9 +14,8 @@
 //	EXIT n        leaves with code n
 //	CRASH         is killed, the terminal left as it is
 //
-// Without a word that answers, the answer is "Pong from the fake model.". With Options.Model a
-// command plays the model: what is submitted is its stdin, and what it prints is said, or acted if
-// there are such words in it.
+// Without a word that answers, the answer is "Pong from the fake model.". With Options.Model a command plays the model:
+// what is submitted is its stdin, and what it prints is said, or acted if there are such words in it.
 //
 // The log is the witness: all that came, and each submit, dialog, answer and interrupt, as one JSON
 // object a line (Entry).
@@ -65,7 +63,6 @@ func (o *Options) flags() *flag.FlagSet {
 	return f
 }
 
-// ignores reports whether a signal, by its short name, is ignored.
 func (o *Options) ignores(signal string) bool { return strings.Contains(o.Trap, signal) }
 
 // optionsEnv makes a test binary the program: its value is the Options.

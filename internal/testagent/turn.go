@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// turn is one turn of the conversation: steps, one after the other. What ends a step is a timer, an
-// answered dialog, or the command that plays the model; all of them run in the agent's loop, and do
-// nothing when the turn is over.
+// turn is one turn of the conversation: steps, one after the other. What ends a step is a timer, an answered dialog, or
+// the command that plays the model; all of them run in the agent's loop, and do nothing when the turn is over.
 type turn struct {
 	prompt  string
 	began   time.Time
@@ -45,7 +44,6 @@ func (t *turn) said() string {
 	return strings.Join(words[:n], "")
 }
 
-// begin starts a turn.
 func (a *agent) begin(text string) {
 	a.log.add(Entry{Event: Submitted, Text: text})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -148,7 +146,6 @@ func (a *agent) say(text string, lasting time.Duration) {
 	})
 }
 
-// finish ends a turn; what waited begins the next.
 func (a *agent) finish() {
 	a.turn.cancel()
 	a.turn = nil
@@ -159,7 +156,6 @@ func (a *agent) finish() {
 	}
 }
 
-// interrupt is what the user's key does to a turn.
 func (a *agent) interrupt() {
 	t, kind := a.turn, "stopped"
 	if a.restores && !t.hasShown {
@@ -198,7 +194,6 @@ type step struct {
 var word = regexp.MustCompile(`\b(THINK|STREAM|CONFIRM|QUESTION|ECHO|SAY|LEAVE-ORPHAN|EXIT|CRASH)\b` +
 	`(?: ([0-9][0-9.]*(?:ms|s|m|h)?)\b)?(?: *\[([^\]]*)\])?`)
 
-// steps finds the script in a text.
 func steps(text string) (all []step) {
 	found := word.FindAllStringSubmatchIndex(text, -1)
 	for i, m := range found {

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// Make makes a directory from lines: "root DIR" (a root with team main),
-// "dir DIR", "file PATH CONTENT", "link PATH TARGET", "chmod PATH" (world) and
-// "group PATH". PATHs begin there; what it returns is without symbolic links.
+// Make makes a directory from lines: "root DIR" (a root with team main), "dir DIR", "file PATH CONTENT", "link PATH
+// TARGET", "chmod PATH" (world) and "group PATH". PATHs begin there; what it returns is without symbolic links.
 func Make(t *testing.T, lines ...string) string {
 	t.Helper()
 	must := func(err error) {

@@ -47,7 +47,8 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
 	if yes := m.confirm; yes != nil {
 		m.confirm = nil
-		if m.status = ""; key == "y" {
+		m.status = ""
+		if key == "y" {
 			return yes()
 		}
 		return nil
@@ -120,7 +121,6 @@ func (m *model) move(in pane, by int) {
 	m.aim()
 }
 
-// turn goes to the next pane that has something, in either direction.
 func (m *model) turn(by int) {
 	for range 3 {
 		m.focus = (m.focus + pane(by)) % 3

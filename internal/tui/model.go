@@ -139,7 +139,8 @@ func (m *model) do(text *composer, act func(context.Context) (string, error)) te
 	return func() tea.Msg {
 		said, err := act(m.ctx)
 		return then(func() {
-			if delete(m.unsent, text); text != nil && err != nil {
+			delete(m.unsent, text)
+			if text != nil && err != nil {
 				text.addTo(m.drafts)
 			}
 			m.saveDrafts()

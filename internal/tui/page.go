@@ -40,7 +40,6 @@ type page struct {
 	question room.Question // of its page
 }
 
-// loaded is what was read for a page.
 type loaded struct {
 	page  *page
 	items []*mailbox.Item // that were found, or of a thread

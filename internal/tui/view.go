@@ -49,7 +49,8 @@ func (m *model) asked() (lines []string, isWhole bool) {
 		most = 1
 	}
 	isWhole = len(lines) <= most && m.width >= waitingIndent+10 && !q.Cut
-	if lines = lines[:min(len(lines), most)]; !isWhole {
+	lines = lines[:min(len(lines), most)]
+	if !isWhole {
 		lines[len(lines)-1] = ansi.Truncate(lines[len(lines)-1], width-2, "") + " …"
 	}
 	return lines, isWhole
@@ -207,7 +208,8 @@ func (m *model) middleLines(height int) (lines []string) {
 		isAtEnd := p.kind == agentPage && p.view.AtBottom() // and stays there
 		p.view.SetWidth(width)
 		p.view.SetHeight(height)
-		if p.view.SetContentLines(m.lines(p, width)); isAtEnd {
+		p.view.SetContentLines(m.lines(p, width))
+		if isAtEnd {
 			p.view.GotoBottom()
 		}
 		lines = strings.Split(p.view.View(), "\n")
@@ -312,7 +314,8 @@ func (m *model) click(x, y int) tea.Cmd {
 	wasHere := m.focus == in && p.at == p.top+line
 	m.focus = in
 	if p.top+line < n {
-		if p.at = p.top + line; wasHere {
+		p.at = p.top + line
+		if wasHere {
 			return m.open()
 		}
 	}

@@ -29,7 +29,6 @@ const (
 	searching
 )
 
-// A composer is a text that is written in place.
 type composer struct {
 	kind     writing
 	title    string
@@ -67,28 +66,38 @@ func (m *model) startWriting(c *composer) tea.Cmd {
 		return m.nothing("nobody has said who you are: begin again with --as NAME")
 	}
 	key := c.key
-	for other := range m.drafts { // one for several, or for a name that is nobody's, is found at any member
-		to, isSent := strings.CutPrefix(other, "send ")
-		if _, isMember := m.seen.Member(wire.Name(to)); isSent && !isMember && c.kind == sending && m.drafts[c.key] == "" {
-			key, c.to = other, to
-		}
+	if c.kind == sending && m.drafts[key] == "" {
+		key = m.homelessDraft(key)
+		c.to = strings.TrimPrefix(key, "send ")
 	}
-	text := m.drafts[key]
-	delete(m.drafts, key)
 	c.line, c.text = textinput.New(), textarea.New()
 	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
 	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, be it light or dark
 	c.text.SetStyles(textarea.Styles{})
 	c.line.SetValue(c.to)
-	c.setText(text)
+	c.setText(m.drafts[key])
+	delete(m.drafts, key)
 	m.writing, m.status = c, ""
-	c.goTo(c.kind == searching || c.kind == sending && c.line.Value() == "")
+	c.goTo(c.kind == searching || c.kind == sending && c.to == "")
 	return nil
+}
+
+// homelessDraft is the key of a message for several, or for a name that is nobody's: it is found at any member. Else
+// it is the key that was asked for.
+func (m *model) homelessDraft(key string) string {
+	for other := range m.drafts {
+		to, isSent := strings.CutPrefix(other, "send ")
+		if _, isMember := m.seen.Member(wire.Name(to)); isSent && !isMember {
+			return other
+		}
+	}
+	return key
 }
 
 // goTo has the next keys go to the line, or to the text.
 func (c *composer) goTo(line bool) {
-	if c.line.Blur(); line {
+	c.line.Blur()
+	if line {
 		c.text.Blur()
 		c.line.Focus() // the cursor does not blink
 	} else {
@@ -154,7 +163,6 @@ func (c *composer) addTo(drafts map[string]string) bool {
 	return true
 }
 
-// readDrafts are the drafts that a view has left.
 func readDrafts(file string) map[string]string {
 	drafts := map[string]string{}
 	data, _ := os.ReadFile(file)
@@ -185,7 +193,6 @@ func (m *model) saveDrafts() {
 	}
 }
 
-// finish sends the text.
 func (m *model) finish() tea.Cmd {
 	c := m.writing
 	m.writing = nil

@@ -41,9 +41,8 @@ func (d door) sign(nonce string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// A gate stands before every page. It lets in who brings a one-time token, which becomes a cookie, and then who
-// brings the cookie. A request that changes something has the token of its page as well. All of them end
-// with the program.
+// A gate stands before every page. It lets in who brings a one-time token, which becomes a cookie, and then who brings
+// the cookie. A request that changes something has the token of its page as well. All of them end with the program.
 type gate struct {
 	door
 	http.Handler                   // what lies behind

@@ -55,7 +55,6 @@ const (
 	window     = time.Hour
 )
 
-// A page is what a template shows.
 type page struct {
 	*server
 	Kind, Title, Path string
@@ -82,14 +81,12 @@ type page struct {
 	TypedTo  string // and to whom
 }
 
-// A part is a section of my mail.
 type part struct {
 	ID, Title string
 	Messages  []message
 	More      int
 }
 
-// A message is a message as a page shows it.
 type message struct {
 	*mailbox.Item
 	Title    string // in a line
@@ -129,7 +126,6 @@ func (p page) Link(kind string, about ...any) string {
 // Who is an address as people of this team call it.
 func (p page) Who(a wire.Address) string { return (&letter.Renderer{Team: p.Room.Team}).Who(a) }
 
-// newPage is a page without what is on it.
 func (s *server) newPage(kind string) *page {
 	now, _ := s.Snapshot()
 	title := strings.ToUpper(kind[:1]) + kind[1:]
@@ -175,7 +171,6 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 	return nil
 }
 
-// list shows messages, as many as fit.
 func (p *page) list(items []*mailbox.Item) {
 	if !p.Static && len(items) > mostMail {
 		p.More, items = len(items)-mostMail, items[:mostMail]
@@ -183,7 +178,6 @@ func (p *page) list(items []*mailbox.Item) {
 	p.Messages = p.messages(items)
 }
 
-// mine is a section with messages of my mailbox, at most so many.
 func (p *page) mine(id, title string, ids []wire.ID, most int) part {
 	n := min(most, len(ids))
 	if p.Static {
@@ -238,7 +232,8 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 	}
 	p.Title, p.Member = string(name), member
 	p.Waiting = slices.DeleteFunc(slices.Clone(p.Room.Waiting), func(q room.Question) bool { return q.Agent != name })
-	if p.fillScreen(ctx); member.Host == "" && p.Kind == "agent" {
+	p.fillScreen(ctx)
+	if member.Host == "" && p.Kind == "agent" {
 		p.Turns, err = p.server.Turns(name, mostTurns)
 	}
 	slices.Reverse(p.Turns)
@@ -265,7 +260,6 @@ func (p *page) render() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// fail makes the page one that tells an error.
 func (p *page) fail(err error) (code int) {
 	p.Kind, p.Error = "error", p.Scope.Explain(err)
 	p.Title = "That did not work"

@@ -56,7 +56,6 @@ func Main(version string, words []string) int {
 	})
 }
 
-// server makes the pages.
 type server struct {
 	*room.Room
 	ctx  context.Context // ends with the room as well
@@ -73,7 +72,6 @@ func newServer(ctx context.Context, s *command.Scope) *server {
 	return &server{Room: r, ctx: ctx, CSRF: rand.Text()}
 }
 
-// serve serves the pages until ctx ends or the team is gone.
 func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	ln, cert, err := listen(c)
 	if err != nil {
@@ -135,7 +133,6 @@ func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error)
 	return ln, pair.Leaf, nil
 }
 
-// open shows an address in this user's browser, if there is one.
 func open(address string) {
 	words := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
 	if words == nil {
@@ -187,7 +184,6 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, map[string]any{"urls": addresses}, strings.Join(addresses, "\n"))
 }
 
-// routes are the pages.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for path, kind := range map[string]string{
@@ -287,7 +283,6 @@ func (s *server) act(r *http.Request, id, text string) (said string, err error) 
 	return "", command.Usage("the form asks for nothing that is known")
 }
 
-// question is the one that a form answers.
 func question(r *http.Request) (q room.Question) {
 	q.Agent, q.ID = wire.Name(r.PostFormValue("agent")), r.PostFormValue("id")
 	q.Since, _ = time.Parse(time.RFC3339Nano, r.PostFormValue("since")) // else it is none that is open

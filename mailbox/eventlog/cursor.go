@@ -11,8 +11,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Gap says that events are missing before one that was returned: lines that do not parse, or segments that
-// are gone.
+// Gap says that events are missing before one that was returned: lines that do not parse, or segments that are gone.
 type Gap struct{ From, To uint64 }
 
 // Cursor reads the events of a log in order, each once, while others append. It is not for concurrent use.
@@ -37,8 +36,7 @@ type Cursor struct {
 // Follow is a cursor on the events after seq; 0: from the first that is kept.
 func (l *Log) Follow(after uint64) *Cursor { return &Cursor{log: l, next: after + 1} }
 
-// Resume is a cursor on the events after a snapshot. False when the log does not hold the snapshot's event
-// any more.
+// Resume is a cursor on the events after a snapshot. False when the log does not hold the snapshot's event any more.
 func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 	if s.Seq == 0 {
 		return nil, false
@@ -69,7 +67,8 @@ func (c *Cursor) Mark(s *Snapshot) { s.Seq, s.CRC = c.Seq(), c.crc }
 // Close lets go of the log.
 func (c *Cursor) Close() error {
 	file := c.file
-	if c.file = nil; file == nil {
+	c.file = nil
+	if file == nil {
 		return nil
 	}
 	return file.Close()

@@ -53,9 +53,8 @@ func (l *Log) state() string   { return string(l.Owner.Agent) + "/state.json" }
 func (l *Log) bad() string     { return string(l.Owner.Agent) + "/inbox/bad" }
 func (l *Log) archive() string { return ".archive/" + l.dir() }
 
-// Append appends events, all or none, and fills in seq and at, also for the caller. An event whose EventID is
-// among the last MiB of the log is left out, and its seq stays as it was. What could not be read back is
-// refused.
+// Append appends events, all or none, and fills in seq and at, also for the caller. An event whose EventID is among the
+// last MiB of the log is left out, and its seq stays as it was. What could not be read back is refused.
 func (l *Log) Append(ctx context.Context, events ...wire.Event) error {
 	return l.append(ctx, false, events)
 }

@@ -23,8 +23,7 @@ type Snapshot struct {
 	State   json.RawMessage `json:"state"`
 }
 
-// Snapshot reads the cached snapshot, false when there is none. It is worth nothing unless Resume finds its
-// event.
+// Snapshot reads the cached snapshot, false when there is none. It is worth nothing unless Resume finds its event.
 func (l *Log) Snapshot() (Snapshot, bool) {
 	s, ok, _ := l.readSnapshot(l.state())
 	return s, ok
@@ -62,10 +61,9 @@ func (l *Log) writeSnapshot(name string, s Snapshot, sync bool) error {
 	return l.Root.Replace(name, append(data, '\n'), sync)
 }
 
-// ArchiveBefore moves the oldest segments to the archive, those that were last written before a moment, but
-// never the newest. First fold is asked for the fold up to the last event that goes, and that becomes the
-// base: a kill in between leaves segments that the next call moves. A dry run counts the same. fold may read
-// the log.
+// ArchiveBefore moves the oldest segments to the archive, those that were last written before a moment, but never the
+// newest. First fold is asked for the fold up to the last event that goes, and that becomes the base: a kill in between
+// leaves segments that the next call moves. A dry run counts the same. fold may read the log.
 func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fold func(upTo uint64) (Snapshot, error)) (events int, bytes int64, err error) {
 	unlock, err := l.Lock(ctx)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape makes text fit for one line of a terminal. Control characters, among them those that begin an escape
-// sequence, and what turns the direction of writing are shown and not obeyed. A backslash stays as it is: the
-// result is for eyes.
+// Escape makes text fit for one line of a terminal. Control characters, among them those that begin an escape sequence,
+// and what turns the direction of writing are shown and not obeyed. A backslash stays as it is: the result is for eyes.
 func Escape(s string) string { return escape(s, "") }
 
 // EscapeBody is Escape for several lines: line feeds and tabs stay.
@@ -26,7 +25,6 @@ func escape(s, allowed string) string {
 	return b.String()
 }
 
-// escapeRune escapes one rune, or one byte that is not UTF-8.
 func escapeRune(s, allowed string) string {
 	c, n := utf8.DecodeRuneInString(s)
 	switch {

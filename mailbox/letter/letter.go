@@ -38,9 +38,8 @@ type Renderer struct {
 	Bytes    int       // a larger message is cut to this; 0: never
 	Lines    int       // likewise, if Bytes is set
 
-	// Runs are the members that run, by the ATM_RUN of their processes: a message is shown with the one that
-	// its origin names, where that is not its sender. Called once, when a message has such an origin. Nil: it is
-	// not known.
+	// Runs are the members that run, by the ATM_RUN of their processes: a message is shown with the one that its origin
+	// names, where that is not its sender. Called once, when a message has such an origin. Nil: it is not known.
 	Runs func() map[string]wire.Name
 	runs map[string]wire.Name // what it has returned
 }
@@ -71,8 +70,7 @@ func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
 	}
 }
 
-// Render is the whole message: header, indented body and, where it was cut, a line that says how to see the
-// rest.
+// Render is the whole message: header, indented body and, where it was cut, a line that says how to see the rest.
 func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 	head := r.Header(m, f)
 	size, lines := 0, 0

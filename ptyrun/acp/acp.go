@@ -1,9 +1,8 @@
 //go:build linux || darwin
 
-// Package acp is the front of an agent that speaks the Agent Client Protocol: a program on the runner's
-// terminal that starts the agent on pipes, is its client, and draws what it says and does line by line, with
-// a prompt to type into. So it is run, typed into, looked at and answered as any other agent; package driver
-// reads the screen.
+// Package acp is the front of an agent that speaks the Agent Client Protocol: a program on the runner's terminal that
+// starts the agent on pipes, is its client, and draws what it says and does line by line, with a prompt to type into.
+// So it is run, typed into, looked at and answered as any other agent; package driver reads the screen.
 //
 // What may be relied on:
 //
@@ -178,7 +177,8 @@ func (f *front) startAgent() (over chan struct{}, err error) {
 	}
 	if err != nil {
 		stop()
-		if f.code = 1; errors.Is(err, exec.ErrNotFound) {
+		f.code = 1
+		if errors.Is(err, exec.ErrNotFound) {
 			f.code = 127
 		}
 		return nil, err
@@ -199,8 +199,7 @@ func (f *front) startAgent() (over chan struct{}, err error) {
 	return over, nil
 }
 
-// command is a command in a group of its own, which gets a signal at the end of ctx and SIGKILL a moment
-// later.
+// command is a command in a group of its own, which gets a signal at the end of ctx and SIGKILL a moment later.
 func command(ctx context.Context, s syscall.Signal, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, endGrace

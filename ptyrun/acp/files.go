@@ -16,8 +16,7 @@ import (
 // maxFile is how large a file may be that the agent has read or replaced for it.
 const maxFile = 4 << 20
 
-// local is a path of the agent's within the member's directory. os.Root follows its links, and none out of
-// it.
+// local is a path of the agent's within the member's directory. os.Root follows its links, and none out of it.
 func (f *front) local(path string) (string, error) {
 	for _, dir := range []string{f.Dir, f.realIn} {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
@@ -27,7 +26,6 @@ func (f *front) local(path string) (string, error) {
 	return "", fmt.Errorf("it is not in %s", f.Dir)
 }
 
-// refusal is an error as the agent gets it.
 func refusal(what string, err error) error {
 	e := acp.NewInvalidParams(map[string]any{"error": fmt.Sprintf("%s: %v", what, err)})
 	if errors.Is(err, fs.ErrNotExist) {

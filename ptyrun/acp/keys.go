@@ -30,7 +30,8 @@ func (k *keys) feed(p []byte) (out []string) {
 		if n == 0 {
 			break
 		}
-		if k.rest = k.rest[n:]; key != "" {
+		k.rest = k.rest[n:]
+		if key != "" {
 			out = append(out, key)
 		}
 	}
@@ -46,8 +47,7 @@ func (k *keys) flush() []string {
 	return []string{"\x1b"}
 }
 
-// next is the key that rest begins with, "" for one that means nothing here, and its length: 0 while it is
-// not whole.
+// next is the key that rest begins with, "" for one that means nothing here, and its length: 0 while it is not whole.
 func (k *keys) next() (n int, key string) {
 	if text, ok := bytes.CutPrefix(k.rest, []byte(ptyrun.PasteOn)); ok {
 		body, _, isWhole := bytes.Cut(text, []byte(ptyrun.PasteOff))

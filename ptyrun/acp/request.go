@@ -106,7 +106,6 @@ func (f *front) ask(r *request) {
 	}
 }
 
-// show tells of the request that is first.
 func (f *front) show() {
 	f.part()
 	r := f.requests[0]
@@ -117,7 +116,6 @@ func (f *front) show() {
 	}
 }
 
-// answer chooses an option of what is asked.
 func (f *front) answer(i int) {
 	if r := f.requests[0]; i >= 0 && i < len(r.options) && time.Since(r.shown) >= settle { // else it was for another
 		r.answer <- i
@@ -147,7 +145,6 @@ func (f *front) withdraw(r *request) {
 	}
 }
 
-// withdrawAll ends all that is asked, without an answer.
 func (f *front) withdrawAll() {
 	for _, r := range slices.Backward(slices.Clone(f.requests)) {
 		close(r.answer)

@@ -61,7 +61,6 @@ func (s *screen) frame(cursor string, rows ...string) {
 
 const showCursor = "\x1b[?25h"
 
-// draw draws what is new, and how it stands now.
 func (f *front) draw() {
 	cols, rows, _ := term.GetSize(int(os.Stdout.Fd()))
 	f.drawSized(max(cols, 20), rows)
@@ -111,7 +110,6 @@ func (r *request) rows(cols, most int) []string {
 	return slices.Concat([]string{driver.FrontAsks + r.kind}, rows, []string{driver.FrontFoot})
 }
 
-// press carries out keys.
 func (f *front) press(typed []string) {
 	for _, k := range typed {
 		switch isAsked := len(f.requests) > 0; {

@@ -84,7 +84,6 @@ func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 	return r, nil
 }
 
-// status is how it has ended.
 func (s *shell) status() (e acp.TerminalExitStatus) {
 	if w, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		e.Signal = acp.Ptr(w.Signal().String())

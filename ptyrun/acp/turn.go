@@ -26,7 +26,6 @@ import (
 // source is where the front's events come from, and the transport of its turns.
 const source = "acp"
 
-// turn is the turn that is open.
 type turn struct {
 	id       string
 	response string // what was said so far
@@ -59,7 +58,6 @@ func (f *front) say(events ...wire.Event) {
 	f.unsaid = nil
 }
 
-// submit sends the draft as a prompt.
 func (f *front) submit() {
 	text := strings.TrimSpace(f.draft)
 	if text == "" || f.session == "" || f.turn != nil {
@@ -76,8 +74,7 @@ func (f *front) submit() {
 	}()
 }
 
-// maxEmbedded is how large an attachment may be to go out within a prompt: a line of the protocol has 10 MiB
-// at most.
+// maxEmbedded is how large an attachment may be to go out within a prompt: a line of the protocol has 10 MiB at most.
 const maxEmbedded = 2 << 20
 
 // blocks are a prompt, and behind its text the attachments of the messages that the runner types in it.
@@ -90,7 +87,8 @@ func (f *front) blocks(text string) []acp.ContentBlock {
 		}
 		for _, a := range it.Attachments {
 			b := f.block(f.Box.Store(), a, room)
-			if blocks = append(blocks, b); b.ResourceLink == nil {
+			blocks = append(blocks, b)
+			if b.ResourceLink == nil {
 				room -= a.Size
 			}
 		}
@@ -98,8 +96,7 @@ func (f *front) blocks(text string) []acp.ContentBlock {
 	return blocks
 }
 
-// block is an attachment as the agent can take it: whole, where it is text or an image and there is room,
-// else a link.
+// block is an attachment as the agent can take it: whole, where it is text or an image and there is room, else a link.
 func (f *front) block(s *mailbox.Store, a wire.Attachment, room int64) acp.ContentBlock {
 	uri := "file://" + s.Dir().Join(mailbox.FilesDir+"/"+a.SHA256)
 	link := acp.ResourceLinkBlock(a.Name, uri)
@@ -219,7 +216,8 @@ func (f *front) hear(text string) {
 	if t.isParted && t.response != "" {
 		text = "\n\n" + strings.TrimLeft(text, "\n ")
 	}
-	if t.isParted = false; t.delta == "" {
+	t.isParted = false
+	if t.delta == "" {
 		f.tellAt = time.Now().Add(tellEvery)
 	}
 	if len(t.response) < maxResponse {
@@ -265,8 +263,7 @@ type toolCall struct {
 	isStarted, isEnded bool
 }
 
-// noteCall takes in what is said of a call, in which all but its id may be missing, and tells of its start
-// and its end.
+// noteCall takes in what is said of a call, in which all but its id may be missing, and tells of its start and its end.
 func (f *front) noteCall(id acp.ToolCallId, kind acp.ToolKind, title string, input any, status acp.ToolCallStatus, output any, content []acp.ToolCallContent) {
 	c := f.learn(id, kind, title, input)
 	if f.turn == nil {
@@ -296,8 +293,7 @@ func (f *front) noteCall(id acp.ToolCallId, kind acp.ToolKind, title string, inp
 	f.say(e)
 }
 
-// learn adds to what is known of a call. Its tool is its kind, and the first word of its title another name
-// of that.
+// learn adds to what is known of a call. Its tool is its kind, and the first word of its title another name of that.
 func (f *front) learn(id acp.ToolCallId, kind acp.ToolKind, title string, input any) *toolCall {
 	c := f.tools[id]
 	if c == nil {

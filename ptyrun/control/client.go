@@ -94,7 +94,6 @@ func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, 
 	return result, err
 }
 
-// answer reads the next answer into result.
 func (c *Client) answer(ctx context.Context, result any) error {
 	defer context.AfterFunc(ctx, func() { c.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	said := answer{Result: result}
@@ -175,7 +174,6 @@ func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) En
 	}
 }
 
-// show writes the output until its end.
 func (c *Client) show(out io.Writer) Ending {
 	for {
 		var line output

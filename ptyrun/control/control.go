@@ -3,9 +3,8 @@
 //
 //	<agent>/run/control.sock   0600, there while the runner runs
 //
-// A path that is too long for a socket is a symbolic link to one below $XDG_RUNTIME_DIR or the directory
-// for temporary files. Each end asks the kernel who the other is, and deals only with its own user and
-// root.
+// A path that is too long for a socket is a symbolic link to one below $XDG_RUNTIME_DIR or the directory for temporary
+// files. Each end asks the kernel who the other is, and deals only with its own user and root.
 //
 // On the wire are lines of JSON: first the server's version, then requests and answers.
 //
@@ -37,7 +36,6 @@ var (
 	ErrNotAnswering = errors.New("the runner does not answer") // a NotAnsweringError wraps it
 	ErrGone         = errors.New("the runner ended before it answered")
 	ErrInUse        = errors.New("a runner listens there already")
-	ErrUnsupported  = errors.New("agents are run on Linux and macOS only")
 )
 
 // A NotAnsweringError says which process listens and does not answer; 0: not known.

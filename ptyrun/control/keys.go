@@ -9,7 +9,6 @@ import (
 // DetachKey is what a person types to leave, as help writes it.
 const DetachKey = `Ctrl-\ d`
 
-// keysLine shows the keys in the lowest line of a terminal.
 const keysLine = "\x18\x1b7\x1b[9999;1H\x1b[2K\x1b[7m[atm: Ctrl-\\ d leaves; Ctrl-\\ and any other key are both sent]\x1b[m\x1b8"
 
 // What a terminal says by itself, as regular expressions: reports of focus and the mouse, and answers to
@@ -33,9 +32,8 @@ var keyPattern = sync.OnceValue(func() *regexp.Regexp {
 		`|\x1b\[200~.*?(?:\x1b\[201~|$)|\x1b\[[ -?]*[@-~]|\x1bO.|.)`) // a paste, and any other key
 })
 
-// A keyScanner finds the detach key in what a terminal sends. Ctrl-\ is held until the next key: a d or ?
-// takes it away, any other goes on together with it. A sequence, or a paste, that comes in two pieces is
-// not known as one.
+// A keyScanner finds the detach key in what a terminal sends. Ctrl-\ is held until the next key: a d or ? takes it
+// away, any other goes on together with it. A sequence, or a paste, that comes in two pieces is not known as one.
 type keyScanner struct{ held []byte }
 
 // scan returns what is to be sent of a piece of input, and whether the keys are to be shown or the viewer

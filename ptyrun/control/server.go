@@ -85,7 +85,6 @@ func Listen(dir string) (*Server, error) {
 	return &Server{dir, listener}, os.Chmod(path, 0o600)
 }
 
-// socketPath is where the socket of a run directory lies.
 func socketPath(dir string) string {
 	path := filepath.Join(dir, SocketName)
 	if target, err := os.Readlink(path); err == nil {
@@ -141,7 +140,6 @@ func (s *Server) Close() error {
 	return err
 }
 
-// serve talks to one client.
 func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	c := newConnection(conn)
 	defer c.Close()
@@ -202,7 +200,6 @@ func handleWith[R, A any](ctx context.Context, r request, method func(context.Co
 	return method(ctx, with)
 }
 
-// attach serves a viewer for the rest of the connection.
 func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	var with AttachRequest
 	err := json.Unmarshal(r.With, &with)
@@ -230,7 +227,6 @@ func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	reading.Wait()
 }
 
-// answerOf is the line for what a Handler returned.
 func answerOf(result any, err error) answer {
 	if err == nil {
 		return answer{OK: true, Result: result}

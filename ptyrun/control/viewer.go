@@ -23,7 +23,6 @@ type Input struct {
 	Repaint bool   `json:"repaint,omitempty"` // it asks for a Repaint, for one after it was behind
 }
 
-// output is a line to a viewer.
 type output struct {
 	Out      []byte `json:"out,omitempty"`
 	Gap      bool   `json:"gap,omitempty"`

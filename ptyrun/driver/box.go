@@ -18,7 +18,6 @@ const (
 	unframed       // a glyph in the first column, and the cursor; a dialog below the last row that is not indented
 )
 
-// A box says how a program's input box looks.
 type box struct {
 	shape        shape
 	glyph        string   // before the text
@@ -35,7 +34,6 @@ type box struct {
 // A note is a text and what its presence is called.
 type note struct{ has, why string }
 
-// A place is where the input box was found.
 type place struct {
 	top, bottom int // rows of the box with its frame
 	first, last int // rows of the text
@@ -72,8 +70,7 @@ func (d *Driver) find(l *Look) (p place, ok bool) {
 	return p, true
 }
 
-// isRule reports whether a row is a rule: s over and over from the first column on, with at most a short
-// label in it.
+// isRule reports whether a row is a rule: s over and over from the first column on, with at most a short label in it.
 func isRule(line, s string) bool {
 	n := strings.Count(line, s)
 	return n >= 8 && strings.HasPrefix(line, s) && 4*n >= 3*utf8.RuneCountInString(line)

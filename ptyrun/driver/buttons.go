@@ -87,7 +87,8 @@ func (d *Driver) numberedDialog(rows []string) *Dialog {
 			continue
 		}
 		o := answer(strconv.Itoa(n), label)
-		if o.Keys = ""; n <= 9 && !hasAny(label, []string{"[ ]", "[✓]"}) {
+		o.Keys = ""
+		if n <= 9 && !hasAny(label, []string{"[ ]", "[✓]"}) {
 			o.Keys = o.ID
 		}
 		options, first, want = append(options, o), y, n
@@ -101,7 +102,6 @@ func (d *Driver) numberedDialog(rows []string) *Dialog {
 	return q
 }
 
-// fields cuts a row where two blanks or more stand.
 func fields(row string) []string { return twoBlanks.Split(strings.TrimSpace(row), -1) }
 
 var twoBlanks = regexp.MustCompile(`  +`)

@@ -16,9 +16,8 @@ var wrappers = map[string][]string{
 	"node": {"-r", "--require", "--import"}, "tsx": {"-r", "--require", "--import"},
 }
 
-// ForCommand returns the driver for a command line: the agent that it names, also behind env, nice, npx,
-// node and their like, else a plain one. A command that it does not know may be a wrapper: see
-// [Driver.Recognise].
+// ForCommand returns the driver for a command line: the agent that it names, also behind env, nice, npx, node and their
+// like, else a plain one. A command that it does not know may be a wrapper: see [Driver.Recognise].
 func ForCommand(argv []string) *Driver {
 	program := ""
 	for len(argv) > 0 {
@@ -43,8 +42,7 @@ func ForCommand(argv []string) *Driver {
 	return &d
 }
 
-// isPackage reports whether s names the agent's package, as in "@openai/codex@latest", or a path into an
-// installed one.
+// isPackage reports whether s names the agent's package, as in "@openai/codex@latest", or a path into an installed one.
 func (d *Driver) isPackage(s string) bool {
 	for _, p := range d.packages {
 		rest, ok := strings.CutPrefix(s, p)

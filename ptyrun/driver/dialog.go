@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// asks is how a program asks.
 type asks struct {
 	digits   bool   // an option's digit chooses it at once
 	quoted   bool   // as frontDialog reads it
@@ -26,7 +25,6 @@ type asks struct {
 // selectors stand before the option that Return would choose.
 const selectors = "❯›●>▸▶→◉"
 
-// A list is a numbered list at the bottom of the screen.
 type list struct {
 	rows     []int // of the options, in order
 	labels   []string
@@ -180,8 +178,7 @@ func arrows(l *Look, on, back string, n int) string {
 	return strings.Repeat(intro+key, n) + Submit
 }
 
-// top is the first row of the dialog whose list is f, and whether the dialog is on the screen from its
-// beginning.
+// top is the first row of the dialog whose list is f, and whether the dialog is on the screen from its beginning.
 func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 	at := f.rows[0]
 	column, framed := columnOf(l.line(at), "│")
@@ -264,8 +261,7 @@ func answer(id, label string) Option {
 	return o
 }
 
-// print is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that
-// spin.
+// print is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that spin.
 func (d *Driver) print(q *Dialog) string {
 	var prompt strings.Builder // in one piece: its rows may be broken elsewhere
 	for row := range strings.SplitSeq(q.Prompt, "\n") {

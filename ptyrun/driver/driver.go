@@ -15,11 +15,10 @@
 // without its own box and the cursor at the start of it. A plain program is at its prompt while bracketed
 // paste is on; one that never asks for it, when its row ends as prompts do.
 //
-// What a caller must add is time. Programs that draw without frames pass through moments that do not last:
-// Codex draws its prompt before it asks for trust. Prompt is to be believed after it held for [Settle], the
-// first time after a start for [FirstSettle]; a dialog after it held, with the same Print, for
-// [DialogSettle]. Before keys are pressed into a dialog the screen is read again: an [Option]'s Keys hold
-// for the screen they were read from.
+// What a caller must add is time. Programs that draw without frames pass through moments that do not last: Codex draws
+// its prompt before it asks for trust. Prompt is to be believed after it held for [Settle], the first time after a
+// start for [FirstSettle]; a dialog after it held, with the same Print, for [DialogSettle]. Before keys are pressed
+// into a dialog the screen is read again: an [Option]'s Keys hold for the screen they were read from.
 package driver
 
 import (
@@ -42,9 +41,8 @@ const (
 
 // A Reading is what a screen means.
 //
-// Activity is Idle at a prompt, and Error at a prompt above which the last turn ended in an error: Prompt,
-// not Activity, says whether a message would be taken. The zero Reading is that of a program of which
-// nothing was seen yet.
+// Activity is Idle at a prompt, and Error at a prompt above which the last turn ended in an error: Prompt, not
+// Activity, says whether a message would be taken. The zero Reading is that of a program of which nothing was seen yet.
 type Reading struct {
 	Activity reducer.Activity
 	Detail   string  // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", a usage limit's line
@@ -114,8 +112,7 @@ func (d *Dialog) Denying() (Option, bool) {
 	return d.cancelling()
 }
 
-// cancelling returns what ends the dialog without an answer: the option that Escape stands for, or Escape
-// itself.
+// cancelling returns what ends the dialog without an answer: the option that Escape stands for, or Escape itself.
 func (d *Dialog) cancelling() (Option, bool) {
 	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Keys == escape }); i >= 0 {
 		return d.Options[i], true
@@ -150,9 +147,8 @@ type Driver struct {
 // InterruptPause is the pause between the InterruptKeys of one interruption.
 const InterruptPause = 300 * time.Millisecond
 
-// Submit is the key that sends what stands in the box. It goes in a write of its own, SubmitDelay after the
-// text: in one write with the text Codex and Gemini CLI take it for a line break, Claude Code does so with
-// long text.
+// Submit is the key that sends what stands in the box. It goes in a write of its own, SubmitDelay after the text: in
+// one write with the text Codex and Gemini CLI take it for a line break, Claude Code does so with long text.
 const Submit = "\r"
 
 // SubmitDelay is how long to wait between n bytes of text and [Submit].

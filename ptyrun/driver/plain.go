@@ -21,12 +21,10 @@ var plain = Driver{
 // shells are the programs in which a lone "> " asks for the rest of a command.
 var shells = []string{"bash", "sh", "dash", "ash", "busybox", "zsh", "ksh", "mksh"}
 
-// repls are programs that are what they are, whatever is run in them: their screen is not searched for an
-// agent's.
+// repls are programs that are what they are, whatever is run in them: their screen is not searched for an agent's.
 var repls = []string{"fish", "pwsh", "nu", "python", "python3", "ipython", "node", "psql", "mysql", "sqlite3", "irb", "ghci", "R", "lua", "less", "vi", "vim", "nano", "cat"}
 
-// promptEnds are how prompts end, in the order in which they are looked for in a row that holds more than
-// its prompt.
+// promptEnds are how prompts end, in the order in which they are looked for in a row that holds more than its prompt.
 var promptEnds = []string{">>> ", "$ ", "# ", "% ", "❯ ", "➜ ", "λ ", "» ", "› ", "> "}
 
 // continuations are prompts for the rest of something.
@@ -107,8 +105,7 @@ func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok b
 			return before + end, strings.TrimSpace(rest + right), true
 		}
 	}
-	// Some other prompt: with bracketed paste on, whatever ends in a blank before the cursor and was
-	// not seen to grow.
+	// Some other prompt: with bracketed paste on, whatever ends in a blank before the cursor and was not seen to grow.
 	if l.Modes.Paste && known == "" && !blank(line) && strings.HasSuffix(line, " ") && !isQuestion(line) {
 		return line, right, true
 	}

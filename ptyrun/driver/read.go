@@ -75,8 +75,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	return r
 }
 
-// boxless is the reading of a screen without an input box: while starting, in an overlay, in the middle of
-// a redraw.
+// boxless is the reading of a screen without an input box: while starting, in an overlay, in the middle of a redraw.
 func (d *Driver) boxless(l *Look, says reducer.Activity, before Reading) Reading {
 	r := Reading{Why: "no prompt on the screen"}
 	switch {

@@ -57,8 +57,7 @@ func (d *Driver) said(line string) string {
 	return after(line, min(2, max(margin(line), margin(after(line, 1))+1)))
 }
 
-// sentAt is the row after the last message that begins as prompt does; if there is none, after the last
-// message.
+// sentAt is the row after the last message that begins as prompt does; if there is none, after the last message.
 func (d *Driver) sentAt(l *Look, prompt string) int {
 	want := firstRunes(Solid(prompt), visible)
 	last := -1

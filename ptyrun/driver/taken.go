@@ -65,8 +65,7 @@ func (d *Driver) Accepted(l Look, text string) bool {
 	return r.Why == "busy" || d.shows(&l, p.top, start)
 }
 
-// shows reports whether a message above row y begins as start does, or the last one is what stands for a
-// long paste.
+// shows reports whether a message above row y begins as start does, or the last one is what stands for a long paste.
 func (d *Driver) shows(l *Look, y int, start string) bool {
 	isLast := true
 	for y := range d.messagesAbove(l, y) {

@@ -9,7 +9,6 @@ import (
 // Columns are counted in runes here: left of the column in question stand only frames, glyphs and blanks,
 // which are all one cell wide.
 
-// blank reports whether nothing is to be seen of s.
 func blank(s string) bool { return strings.Trim(s, " \t") == "" }
 
 // margin is the number of blanks that s begins with.
@@ -29,10 +28,8 @@ func lastRunes(s string, n int) string {
 	return string(r[max(0, len(r)-n):])
 }
 
-// after is what follows the first n runes of s.
 func after(s string, n int) string { return s[len(firstRunes(s, n)):] }
 
-// runeAt is the rune number n of s, as text.
 func runeAt(s string, n int) string { return firstRunes(after(s, n), 1) }
 
 // columnOf is the number of runes before the first what in s.
@@ -50,12 +47,10 @@ func (l *Look) solidRows(a, b int) string {
 	return Solid(strings.Join(l.Lines[min(max(a, 0), len(l.Lines)):min(max(a, b, 0), len(l.Lines))], ""))
 }
 
-// hasAny reports whether s contains one of texts.
 func hasAny(s string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(s, t) })
 }
 
-// startsAny reports whether s begins with one of texts.
 func startsAny(s string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.HasPrefix(s, t) })
 }

@@ -81,7 +81,6 @@ func callName(s string) string {
 	return strings.TrimSpace(name)
 }
 
-// kindOf says what a row is.
 func (d *Driver) kindOf(line string) kind {
 	if blank(line) {
 		return other

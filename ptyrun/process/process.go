@@ -1,19 +1,15 @@
-// Package process runs a program on a pseudo-terminal of its own and ends it with everything that it
-// started.
+// Package process runs a program on a pseudo-terminal of its own and ends it with everything that it started.
 //
 // The program leads a session whose terminal is the PTY. What may be relied on:
 //
-//   - Read gets what the program had written when it ended, then io.EOF, at most
-//     250 ms later even if a grandchild that ignores the hangup holds the
-//     terminal.
+//   - Read gets what the program had written when it ended, then io.EOF, at most 250 ms later even if a grandchild that
+//     ignores the hangup holds the terminal.
 //   - Write never blocks longer than it was told to.
 //   - A process is known by its number and its start time, so that no signal
 //     goes to another one that was given the number of a dead one.
-//   - After Stop or Close nothing that the program started is left: not what
-//     ignores signals, is stopped, changed its session or was forked twice. Three
-//     things tell what belongs to it: the session, the descent (a process that
-//     loses its parent becomes our child, see Subreaper), and the mark ATM_RUN in
-//     the environment.
+//   - After Stop or Close nothing that the program started is left: not what ignores signals, is stopped, changed its
+//     session or was forked twice. Three things tell what belongs to it: the session, the descent (a process that loses
+//     its parent becomes our child, see Subreaper), and the mark ATM_RUN in the environment.
 //   - Nothing polls while the program runs.
 //
 // On macOS, where there is no subreaper, a process that has left the session and lost its parent may not be

@@ -107,9 +107,8 @@ func Start(c Command) (_ *Child, err error) {
 	return child, nil
 }
 
-// catchIgnoredSignals catches and drops signals that are ignored here. A program would inherit that they
-// are ignored: one whose runner was started by nohup, or by a script with &, could not be hung up or
-// interrupted.
+// catchIgnoredSignals catches and drops signals that are ignored here. A program would inherit that they are ignored:
+// one whose runner was started by nohup, or by a script with &, could not be hung up or interrupted.
 func catchIgnoredSignals() {
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP} {
 		if signal.Ignored(sig) {
@@ -118,7 +117,6 @@ func catchIgnoredSignals() {
 	}
 }
 
-// wait waits for the program's end.
 func (c *Child) wait() {
 	c.cmd.Wait() // its state says more than the error
 	c.exit = Exit{Code: c.cmd.ProcessState.ExitCode()}

@@ -65,7 +65,6 @@ func (c *Child) Close() error {
 	return nil
 }
 
-// awaitEnd waits for the program's end for at most d.
 func (c *Child) awaitEnd(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

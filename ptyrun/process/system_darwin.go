@@ -13,7 +13,6 @@ const getTermios, setTermios = unix.TIOCGETA, unix.TIOCSETA
 // closeFilesOnExec has nothing to do: what is opened here is O_CLOEXEC.
 func closeFilesOnExec() {}
 
-// readTable reads the process table.
 func readTable() ([]entry, error) {
 	table, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
@@ -26,7 +25,6 @@ func readTable() ([]entry, error) {
 	return all, nil
 }
 
-// readEntry reads one process's line.
 func readEntry(pid int) (entry, bool) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil || int(k.Proc.P_pid) != pid {
@@ -64,8 +62,7 @@ func environment(pid int) string {
 	return lines
 }
 
-// Subreaper does nothing here: orphans go to launchd, which reaps them. They are found by their session and
-// their mark.
+// Subreaper does nothing here: orphans go to launchd, which reaps them. They are found by their session and their mark.
 func Subreaper() error { return nil }
 
 func reapAdopted() {}

@@ -63,9 +63,8 @@ func environment(pid int) string {
 
 var reaper sync.Once
 
-// Subreaper makes this process, for its life, the parent of every descendant that loses its own, and reaps
-// those when they end. Call it before the first Start. A child in a session of its own must be started with
-// Start: see isAdopted.
+// Subreaper makes this process, for its life, the parent of every descendant that loses its own, and reaps those when
+// they end. Call it before the first Start. A child in a session of its own must be started with Start: see isAdopted.
 func Subreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphaned descendants: %w", err)

@@ -28,9 +28,8 @@ func (e entry) runs() bool {
 	return ok && now.Start == e.Start && !now.zombie
 }
 
-// signalAll sends signals to processes. SIGTERM waits for a stopped process to be woken by SIGCONT.
-// FindProcess holds the process on Linux, so that no signal can reach another one; on macOS a gap of
-// microseconds is left.
+// signalAll sends signals to processes. SIGTERM waits for a stopped process to be woken by SIGCONT. FindProcess holds
+// the process on Linux, so that no signal can reach another one; on macOS a gap of microseconds is left.
 func signalAll(entries []entry, signals ...unix.Signal) {
 	for _, e := range entries {
 		p, err := os.FindProcess(e.PID)
@@ -46,7 +45,6 @@ func signalAll(entries []entry, signals ...unix.Signal) {
 	}
 }
 
-// awaitAll waits until all have ended, at most for d.
 func awaitAll(ctx context.Context, entries []entry, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -77,7 +75,6 @@ func ancestors(all []entry) map[int]bool {
 	return above
 }
 
-// carries says whether a process's environment has the mark of a run.
 func carries(pid int, mark string) bool {
 	return slices.Contains(strings.Split(environment(pid), "\x00"), "ATM_RUN="+mark)
 }

@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// readGrace is how long reads go on after the program's end, in case another process keeps the terminal
-	// open.
+	// readGrace is how long reads go on after the program's end, in case another process keeps the terminal open.
 	readGrace = 250 * time.Millisecond
 
 	// pieceSize is what is written to the terminal at once. A program in canonical mode loses what goes
@@ -99,8 +98,7 @@ func (c *Child) Write(p []byte, d time.Duration) (written int, err error) {
 	return written, err
 }
 
-// piece is how much of p to write at once: not more than pieceSize, and neither a rune nor an escape
-// sequence torn.
+// piece is how much of p to write at once: not more than pieceSize, and neither a rune nor an escape sequence torn.
 func piece(p []byte) int {
 	if len(p) <= pieceSize {
 		return len(p)

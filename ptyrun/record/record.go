@@ -1,7 +1,6 @@
 // Package record writes what an agent's terminal shows into asciicast v3 files, which asciinema plays.
 //
-// A recording is screen.cast and the files before it, screen.1.cast to screen.5.cast. Each can be played by
-// itself:
+// A recording is screen.cast and the files before it, screen.1.cast to screen.5.cast. Each can be played by itself:
 //
 //	{"version":3,"term":{"cols":120,"rows":30,"type":"xterm-256color"},"timestamp":1700000000}
 //	[0.512,"o","hello\r\n"]
@@ -12,12 +11,10 @@
 //
 // What may be relied on:
 //
-//   - Intervals add up: what rounding to milliseconds takes from one is given to the
-//     next.
+//   - Intervals add up: what rounding to milliseconds takes from one is given to the next.
 //   - Text is UTF-8. A rune whose bytes come in two pieces is recorded whole with the
 //     second; bytes that are no UTF-8 become U+FFFD.
-//   - A file ends with a whole event. A new one, and what follows a gap, begins with
-//     what repaints the screen.
+//   - A file ends with a whole event. A new one, and what follows a gap, begins with what repaints the screen.
 //   - Recording never blocks the terminal. Where the disk is slow or full, events are
 //     left out; Err and Failed say why, and a marker stands where events are missing.
 //   - An event is in the file within a second.

@@ -29,8 +29,7 @@ type Info struct {
 	Inject  string    `json:"inject,omitempty"`
 }
 
-// Read reads an agent's file below its team's directory. Where there is none that a runner wrote the Info
-// is zero.
+// Read reads an agent's file below its team's directory. Where there is none that a runner wrote the Info is zero.
 func Read(team *durable.Root, agent wire.Name) (info Info, err error) {
 	data, err := team.ReadFile(string(agent)+"/run/"+File, maxSize)
 	if errors.Is(err, fs.ErrNotExist) {

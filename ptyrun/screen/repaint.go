@@ -19,8 +19,7 @@ const Reset = "\x1b7\x1b[?1049l\x1b[!p\x1b[?7h\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?
 // encodings, focus, paste, colour scheme.
 var carried = []int{1, 9, 1000, 1002, 1003, 1005, 1006, 1015, 1016, 1007, 1004, 2004, 2031}
 
-// ANSI is the screen as text with SGR sequences, a line a row; of the last n lines as
-// Tail, unless n is 0.
+// ANSI is the screen as text with SGR sequences, a line a row; of the last n lines as Tail, unless n is 0.
 func (s *Screen) ANSI(n int) string {
 	from, end := 0, s.rows
 	if n > 0 {

@@ -8,8 +8,7 @@
 //   - Bytes that are no UTF-8 become U+FFFD; the emulator would swallow what follows.
 //   - A panic of the emulator ends nothing: it is made anew, and Lost says that the
 //     program has to draw its screen again.
-//   - Lines of a flood that later lines push out of the scrollback are not drawn, and
-//     the others when somebody looks.
+//   - Lines of a flood that later lines push out of the scrollback are not drawn, and the others when somebody looks.
 //   - It never blocks: queries are answered into Replies.
 //
 // The result does not depend on how the bytes were split over calls of Write. A Screen has one owner; it is
@@ -128,8 +127,7 @@ func (s *Screen) status(p ansi.Params) string {
 	return ""
 }
 
-// eraseScreen is CSI 2 J. The emulator's own would move the screen into the scrollback, where nothing has
-// scrolled.
+// eraseScreen is CSI 2 J. The emulator's own would move the screen into the scrollback, where nothing has scrolled.
 func (s *Screen) eraseScreen(p ansi.Params) bool {
 	if n, _, _ := p.Param(0, 0); n != 2 {
 		return false
@@ -149,7 +147,8 @@ func (s *Screen) switchMode(m ansi.Mode, on bool) {
 }
 
 func (s *Screen) setMode(n int, on bool) {
-	if delete(s.modes, n); on && len(s.modes) < 1000 {
+	delete(s.modes, n)
+	if on && len(s.modes) < 1000 {
 		s.modes[n] = true
 	}
 }
@@ -311,8 +310,7 @@ func (s *Screen) Modes() Modes {
 	}
 }
 
-// Replies are the answers to queries since the last call, to be written to the program as if typed; nil:
-// none.
+// Replies are the answers to queries since the last call, to be written to the program as if typed; nil: none.
 func (s *Screen) Replies() []byte {
 	r := s.replies
 	s.replies = nil

@@ -1,8 +1,7 @@
 package screen
 
-// stripper takes the strings that programs send to their terminal out of a stream: OSC, DCS, APC, PM and
-// SOS. They may be torn anywhere. Only BEL (for OSC) and ESC \ end one; the byte 0x9C does not, since it
-// stands in the UTF-8 of "✳".
+// stripper takes the strings that programs send to their terminal out of a stream: OSC, DCS, APC, PM and SOS. They may
+// be torn anywhere. Only BEL (for OSC) and ESC \ end one; the byte 0x9C does not, since it stands in the UTF-8 of "✳".
 type stripper struct {
 	state stripState
 	kind  byte // the byte behind the ESC that began the string
@@ -53,7 +52,6 @@ func (s *stripper) filter(p []byte, osc func(text, end string)) []byte {
 	return out
 }
 
-// escaped is the byte behind an ESC.
 func (s *stripper) escaped(out []byte, b byte) []byte {
 	switch b {
 	case ']', 'P', '_', '^', 'X':
