@@ -25,6 +25,10 @@ type IdempotencyKey struct {
 	ID   wire.ID  `json:"id"`
 }
 
+// ErrKeyDamaged is returned by Once for a note that cannot be read. No kill leaves one like that, and its message was
+// most likely sent: were the note taken for absent, it could be sent twice.
+var ErrKeyDamaged = errors.New("the note is damaged")
+
 // CheckKeyName says what is wrong with the name of a key.
 func CheckKeyName(name string) error {
 	if strings.TrimSpace(name) == "" || len(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
@@ -54,11 +58,9 @@ func (b *Box) Once(key *IdempotencyKey) (known bool, err error) {
 		known = errors.Is(err, fs.ErrExist) // somebody was faster
 	}
 	if known {
-		if data, err = root.ReadFile(file, 4<<20); err == nil {
-			err = json.Unmarshal(data, &noted)
-		}
-		if err == nil && (noted.Name != key.Name || !wire.IsID(string(noted.ID))) {
-			err = errors.New("it is of no message under that name") // a guess could send twice
+		data, err = root.ReadFile(file, 4<<20)
+		if err == nil && (json.Unmarshal(data, &noted) != nil || noted.Name != key.Name || !wire.IsID(string(noted.ID))) {
+			err = ErrKeyDamaged
 		}
 	}
 	if err != nil {

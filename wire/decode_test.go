@@ -66,6 +66,8 @@ func TestDecodeErrors(t *testing.T) {
 		{object(`"requires_ack":"yes"`), "line 2, column 18: requires_ack: must be true or false"},
 		{object(`"hop":1.5`), "line 2, column 9: hop: must be a whole number from 0 to 4294967295"},
 		{object(`"hop":-1`), "line 2, column 9: hop: must be a whole number from 0 to 4294967295"},
+		{object(`"hop":"1"`), "line 2, column 9: hop: must be a whole number from 0 to 4294967295"},
+		{object(`"hop":1e10`), "line 2, column 9: hop: must be a whole number from 0 to 4294967295"},
 		{object(`"priority":"high"`), "line 2, column 14: priority: must be normal or urgent"},
 		{object(`"reply_wanted":"maybe"`), "line 2, column 18: reply_wanted: must be yes or no"},
 		{object(`"sent_at":"yesterday"`), "line 2, column 13: sent_at: must be a time such as 2026-05-01T12:00:00Z"},
@@ -103,6 +105,18 @@ func TestDecodeNull(t *testing.T) {
 	}
 	if _, err := Decode([]byte(`{"id":"` + idA + `","from":"a@b","origin":{"via":null,"uid":null,"run":null}}`)); err != nil {
 		t.Error(err)
+	}
+}
+
+// Other ways to write the same.
+func TestDecodeLenient(t *testing.T) {
+	m, err := Decode([]byte(`{"id":"` + idA + `","from":"a@b","body":"","sent_at":"2026-05-01t14:00:00+02:00","due_at":"2026-05-01T12:00:00z","hop":1.0e0}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":"` + idA + `","type":"message","from":"a@b","body":"","sent_at":"2026-05-01T12:00:00Z","due_at":"2026-05-01T12:00:00Z","hop":1}`
+	if got := encoded(t, m); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

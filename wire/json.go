@@ -70,7 +70,7 @@ func writer[T any](text func(T) string) *jsonv2.Marshalers {
 }
 
 func parseTime(s string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339Nano, s)
+	t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(s)) // "t" and "z" are right as well
 	if err != nil {
 		return t, errors.New("must be a time such as 2026-05-01T12:00:00Z")
 	}

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -112,6 +114,7 @@ func simpleTypes() types {
 		"int":       goType[int64]("a whole number"),
 		"u32":       goType[uint32]("a whole number from 0 to 4294967295"),
 		"u64":       goType[uint64]("a whole number from 0 to 18446744073709551615"),
+		"count":     {read: readCount},
 		"word":      fitting("a word of a-z, 0-9 and _", isKind),
 		"sha256":    fitting("64 hex digits", IsSHA256),
 		"text":      parsed(func(s string) (string, error) { return s, nil }),
@@ -154,6 +157,15 @@ func goType[T any](words string) *schema {
 	return value(words, func(raw json.RawMessage) bool {
 		return raw[0] != 'n' && jsonv2.Unmarshal(raw, new(T), lenient) == nil // null fits each
 	})
+}
+
+// readCount reads a whole number in any way that JSON has to write it, 3.0 too.
+func readCount(raw json.RawMessage) (json.RawMessage, error) {
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f < 0 || f > math.MaxUint32 || f != math.Trunc(f) {
+		return nil, errors.New("must be a whole number from 0 to 4294967295")
+	}
+	return strconv.AppendUint(nil, uint64(f), 10), nil
 }
 
 func fitting(words string, fits func(string) bool) *schema {

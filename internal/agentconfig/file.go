@@ -40,6 +40,7 @@ type record struct {
 	Original []byte    `json:"original"` // the file without what is ours
 	After    string    `json:"after"`    // SHA-256 of the file as we left it
 	Added    []setting `json:"settings,omitempty"`
+	Made     []string  `json:"made,omitempty"` // directories that were not there, the innermost first
 }
 
 func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
@@ -98,11 +99,27 @@ func (f *file) install(e edit) error {
 	if err := without.uninstall(e); err != nil {
 		return err
 	}
+	made := missingDirs(f.real)
 	if f.record != nil {
 		f.added = append(f.added, f.record.Added...)
+		if len(f.record.Made) > len(made) { // both begin at the file
+			made = f.record.Made
+		}
 	}
-	f.record = &record{Existed: f.info != nil && !without.remove, Original: without.after, After: hash(f.after), Added: f.added}
+	f.record = &record{
+		Existed: f.info != nil && !without.remove, Original: without.after, After: hash(f.after), Added: f.added, Made: made,
+	}
 	return nil
+}
+
+// missingDirs are the directories that a file needs and that are not there, the innermost first.
+func missingDirs(path string) (dirs []string) {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return dirs
+		}
+		dirs = append(dirs, dir)
+	}
 }
 
 // uninstall takes what is ours out of the file. Where nobody else has edited it since, it gets its
@@ -146,14 +163,15 @@ func (f *file) save() error {
 		}
 	}
 	if f.remove {
-		err = removeFile(f.real)
+		err = f.removeFile()
 	} else if f.info != nil {
 		err = replaceFile(f.real, f.after, f.info.Mode().Perm())
 	} else {
 		err = replaceFile(f.real, f.after, 0o600)
 	}
 	if err == nil && hasRecord && f.isRemoval {
-		err = removeFile(f.recordPath)
+		err = os.Remove(f.recordPath)
+		os.Remove(filepath.Dir(f.recordPath)) // unless there are others
 	}
 	return err
 }
@@ -176,14 +194,13 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	return os.Rename(temp.Name(), path)
 }
 
-// removeFile takes a file away, and with it what was made for it, unless something else is in there.
-func removeFile(path string) error {
-	if err := os.Remove(path); err != nil {
+// removeFile takes the file away, and with it the directories that were made for it, unless something else is in there.
+func (f *file) removeFile() error {
+	if err := os.Remove(f.real); err != nil || f.record == nil {
 		return err
 	}
-	dir := filepath.Dir(path)
-	if up := filepath.Dir(dir); os.Remove(dir) == nil && strings.HasPrefix(filepath.Base(up), ".") {
-		os.Remove(up)
+	for _, dir := range f.record.Made {
+		os.Remove(dir)
 	}
 	return nil
 }

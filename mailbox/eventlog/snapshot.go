@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -29,8 +30,8 @@ func (l *Log) Snapshot() (Snapshot, bool) {
 	return s, ok
 }
 
-// Base reads the fold of what is in the archive, from which a fold begins; false when there is none. A fold
-// that begins without one that cannot be read is wrong.
+// Base reads the fold of what is in the archive, from which a fold begins; false when there is none. An error is one
+// of reading: a fold that begins without a base that may well be there is wrong.
 func (l *Log) Base() (Snapshot, bool, error) {
 	if err := l.Present(); err != nil {
 		return Snapshot{}, false, err
@@ -38,9 +39,10 @@ func (l *Log) Base() (Snapshot, bool, error) {
 	return l.readSnapshot(l.base())
 }
 
+// readSnapshot takes what is no snapshot, whatever lies there, as none.
 func (l *Log) readSnapshot(name string) (s Snapshot, ok bool, err error) {
 	data, err := l.Root.ReadFile(name, 1<<20)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge) {
 		return s, false, nil
 	}
 	if err != nil || json.Unmarshal(data, &s) != nil || s.Seq == 0 {

@@ -121,6 +121,7 @@ var known = []knownError{
 	{is(session.ErrNotFound), NotFound, "atm session ls --all lists them"},
 	{is(teams.ErrForbidden), Refused, "team.toml is for a person to change"},
 	{is(mailbox.ErrNotFound), NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
+	{is(mailbox.ErrKeyDamaged), Failed, "atm ls --sent shows whether it was sent; without that file it is sent anew"},
 	{is(mailbox.ErrNoAgent), NotFound, "atm team lists the members"},
 	{is(mailbox.ErrUnreadable), Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
 	{is(mailbox.ErrRunning), Refused, "stop it first: atm stop NAME; atm status NAME says which process it is"},
