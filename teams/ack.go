@@ -58,7 +58,6 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	return a, err
 }
 
-// deliver delivers an ack, unless an answer has acknowledged the message.
 func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailbox.Item, ack *wire.Message) (isSent bool, err error) {
 	before, err := sender.Get(ack.ID)
 	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) {

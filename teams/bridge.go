@@ -87,9 +87,9 @@ func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			return err
 		}
-		asked, e := t.Questions(b.Agent())
+		asked, askedErr := t.Questions(b.Agent())
 		r.Members = append(r.Members, Row{m, asked})
-		return cmp.Or(err, e)
+		return cmp.Or(err, askedErr)
 	})
 	return r, err
 }
@@ -98,13 +98,18 @@ func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 // write to the server can repeat it.
 func (t *Team) SaveRows(r Rows) error {
 	file := RowsDir + "/" + string(r.Host) + ".json"
-	if old, err := t.rowsOf(r.Host); err == nil && r.At.Before(old.At) {
-		return fmt.Errorf("older than what %s has told before; if its clock was ahead then, remove %s", r.Host, t.Dir().Join(file))
-	} else if err == nil && r.At.Equal(old.At) {
+	old, err := t.rowsOf(r.Host)
+	if err == nil && r.At.Equal(old.At) {
 		return nil
 	}
+	if err == nil && r.At.Before(old.At) {
+		return fmt.Errorf("older than what %s has told before; if its clock was ahead then, remove %s", r.Host, t.Dir().Join(file))
+	}
 	data, err := json.Marshal(r)
-	if err = cmp.Or(err, t.Dir().MkdirAll(RowsDir)); err != nil {
+	if err != nil {
+		return err
+	}
+	if err := t.Dir().MkdirAll(RowsDir); err != nil {
 		return err
 	}
 	return t.Dir().Replace(file, append(data, '\n'), false)
@@ -173,8 +178,10 @@ func (r *Rows) shown(m Row) Row {
 	}
 	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
 	m.Name, m.Host, m.SeenAt, m.Clock = name, r.Host, moment(r.ReceivedAt), ""
-	if slip := r.At.Sub(r.ReceivedAt); slip.Abs() > clockSlip {
-		m.Clock = letter.Span(slip.Abs()) + map[bool]string{true: " ahead", false: " behind"}[slip > 0]
+	if slip := r.At.Sub(r.ReceivedAt); slip > clockSlip {
+		m.Clock = letter.Span(slip) + " ahead"
+	} else if slip < -clockSlip {
+		m.Clock = letter.Span(-slip) + " behind"
 	}
 	m.Questions = slices.DeleteFunc(m.Questions, func(q policy.Question) bool {
 		return q.Kind != reducer.Permission && q.Kind != reducer.Question && q.Kind != reducer.ClientTool

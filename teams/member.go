@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -167,14 +166,17 @@ func moment(t time.Time) *time.Time {
 // *UnreadableError it is what can be said.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	// Counting takes in what was dropped, which may be events: it comes first.
-	c, err := t.Box(name).Count(ctx)
-	m, e := t.Summary(name)
-	if err = Unreadable(t.Box(name), cmp.Or(err, e)); err != nil {
+	c, countErr := t.Box(name).Count(ctx)
+	m, err := t.Summary(name)
+	err = Unreadable(t.Box(name), cmp.Or(countErr, err))
+	if err != nil {
 		const why = "its mailbox cannot be read: atm doctor"
-		if m.State = cmp.Or(m.State, reducer.WordUnknown); m.State == reducer.WordUnknown {
-			m.Detail = ""
+		m.State = cmp.Or(m.State, reducer.WordUnknown)
+		if m.State == reducer.WordUnknown || m.Detail == "" {
+			m.Detail = why
+		} else {
+			m.Detail += "; " + why
 		}
-		m.Detail = strings.TrimPrefix(m.Detail+"; "+why, "; ")
 	}
 	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
 	if m.Unread > 0 && m.Running && m.Inject == "off" {

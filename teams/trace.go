@@ -98,7 +98,6 @@ func reached(name string, at time.Time, text, format string, args ...any) Stage 
 	return Stage{Stage: name, At: moment(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}
 }
 
-// fill fills in what the recipient's mailbox shows, d being what its events tell.
 func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox.Box) {
 	it, err := box.Get(m.ID)
 	if err != nil {
@@ -189,7 +188,6 @@ func (t *DeliveryTrace) addTold(sender *mailbox.Box, m *wire.Message, host wire.
 	}
 }
 
-// addAnswers adds what the sender's mailbox is evidence of.
 func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
 	replies := r.replies(ctx, m, a)
 	if !m.DueAt.IsZero() && len(replies) == 0 {

@@ -46,7 +46,6 @@ func Main(version string, words []string) int {
 	})
 }
 
-// agent is what the client talks to. Its Team is the member's.
 type agent struct {
 	*command.Scope
 	c      *cli.Context
@@ -58,7 +57,6 @@ type agent struct {
 
 func (a *agent) name() wire.Name { return a.member.Agent() }
 
-// serve returns when the client has gone.
 func (a *agent) serve(ctx context.Context) error {
 	in, fromClient := io.Pipe() // nothing is read before all is set up
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
@@ -94,8 +92,11 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 		return out, err
 	}
 	items, err := a.Team.Thread(ctx, wire.ID(r.SessionId))
+	if len(items) == 0 && err == nil {
+		err = command.NotFound("no thread %s", r.SessionId).WithHint("begin another session")
+	}
 	if len(items) == 0 {
-		return out, a.refuse(cmp.Or(err, error(command.NotFound("no thread %s", r.SessionId).WithHint("begin another session"))))
+		return out, a.refuse(err)
 	}
 	turns, err := a.Team.Turns(a.name(), items[0].SentAt.Add(-24*time.Hour))
 	if err != nil {
@@ -125,7 +126,6 @@ func (a *agent) checkSession(id acp.SessionId) error {
 	return a.refuse(command.Usage("%q is not the id of a session", id).WithHint("session/new gives one"))
 }
 
-// update tells the client something. The error is that of writing.
 func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {
 	return a.conn.SessionUpdate(context.Background(), acp.SessionNotification{SessionId: session, Update: u})
 }
@@ -135,11 +135,12 @@ func (a *agent) show(ctx context.Context, session acp.SessionId, it *mailbox.Ite
 	if !teams.Answers(it.Message, it.InReplyTo) {
 		return // an ack or a notice
 	}
-	var err error
 	for _, block := range a.blocks(it.Message) {
-		err = cmp.Or(err, a.update(session, acp.UpdateAgentMessage(block)))
+		if a.update(session, acp.UpdateAgentMessage(block)) != nil {
+			return
+		}
 	}
-	if cmp.Or(err, output.WaitUntilRead(ctx, os.Stdout, time.Now().Add(time.Hour))) == nil {
+	if output.WaitUntilRead(ctx, os.Stdout, time.Now().Add(time.Hour)) == nil {
 		a.Me.MarkRead(context.WithoutCancel(ctx), it.ID) // where that fails it is shown again
 	}
 }

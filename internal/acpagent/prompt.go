@@ -140,7 +140,6 @@ func (p *prompt) event(e *wire.Event, turn *teams.Turn) {
 	p.lookAtQuestions()
 }
 
-// updateOf is what an event says of words and tool calls, in whatever vocabulary.
 func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
 	title := cmp.Or(e.Text("title", "tool"), "tool")
 	id, status := acp.ToolCallId(cmp.Or(e.Text("tool_call_id"), title)), acp.ToolCallStatusCompleted
@@ -221,22 +220,31 @@ func (p *prompt) lookAtQuestions() {
 		}
 		var ctx context.Context
 		ctx, p.asked[key(q)] = context.WithCancel(p.ctx)
-		err := p.MayAnswer(q)
-		if err == nil && q.Kind == reducer.ClientTool {
-			err = command.Refused("an editor has no result for it").WithHint("atm approve %s RESULT", q.Short())
-		}
-		if all := len(q.Options); q.Kind == reducer.Permission { // an editor may itself allow what is called so
-			q.Options = slices.DeleteFunc(q.Options, func(o policy.Option) bool { return o.Kind == "" })
-			if err == nil && len(q.Options) == 0 && all > 0 {
-				err = command.Refused("what its options do is not known").WithHint("atm approve %s OPTION", q.Short())
-			}
-		}
-		if err != nil {
+		if err := p.checkAnswerable(&q); err != nil {
 			p.update(p.session, acp.UpdateAgentMessageText(fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Asks(), p.refuse(err).Message)))
 			continue
 		}
 		p.asking.Go(func() { p.request(ctx, q) })
 	}
+}
+
+// checkAnswerable is nil if the client may answer a question. An editor may itself allow what is called a permission:
+// options of which it is not known what they do are left out there.
+func (p *prompt) checkAnswerable(q *policy.Question) error {
+	if err := p.MayAnswer(*q); err != nil {
+		return err
+	}
+	if q.Kind == reducer.ClientTool {
+		return command.Refused("an editor has no result for it").WithHint("atm approve %s RESULT", q.Short())
+	}
+	if q.Kind != reducer.Permission || len(q.Options) == 0 {
+		return nil
+	}
+	q.Options = slices.DeleteFunc(q.Options, func(o policy.Option) bool { return o.Kind == "" })
+	if len(q.Options) == 0 {
+		return command.Refused("what its options do is not known").WithHint("atm approve %s OPTION", q.Short())
+	}
+	return nil
 }
 
 // request asks the client until an answer has worked, the question is gone, or the client wants no more of
@@ -310,7 +318,6 @@ func (a *agent) message(prompt []acp.ContentBlock) (*wire.Message, error) {
 	return m, nil
 }
 
-// blocks are a message as the client shows it: its text, and links to what is attached.
 func (a *agent) blocks(m *wire.Message) []acp.ContentBlock {
 	text := strings.TrimPrefix(m.Subject+"\n\n"+m.Body, "\n\n")
 	if m.From != a.Me.Address() && m.From != a.member.Address() {

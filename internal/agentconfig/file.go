@@ -222,7 +222,6 @@ func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 	return data, info, err
 }
 
-// realPath follows the links in a path, also of the file itself, to where the file is or would be.
 func realPath(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
@@ -240,7 +239,6 @@ func blockMarks(comment, tool string) (begin, end string) {
 	return comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n", comment + " atm end\n"
 }
 
-// cutBlock is what stands around lines of ours, if they are there.
 func cutBlock(text, comment, tool string) (before, after string, found bool) {
 	begin, end := blockMarks(comment, tool)
 	before, rest, hasBegin := strings.Cut(text, begin)

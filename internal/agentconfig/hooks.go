@@ -49,7 +49,6 @@ func (h hookSet) own(e *jsonEdit) (own []ownHook) {
 	return own
 }
 
-// removeHooks takes hooks out, each with its group if that held nothing else.
 func (e *jsonEdit) removeHooks(hooks []ownHook) {
 	for _, h := range slices.Backward(hooks) {
 		remove(e.root, h.place)
@@ -128,7 +127,6 @@ func (p *Installer) onPath() string {
 	return path
 }
 
-// shellLine is words as a line for a shell.
 func shellLine(words []string) string {
 	out := slices.Clone(words)
 	plainWord := regexp.MustCompile(`^[\w./+@%:=-]+$`)

@@ -44,7 +44,6 @@ func around(place string) (outer, name string) {
 	return place[:i], place[i+1:]
 }
 
-// str is a string's value, "" for everything else.
 func str(v *hujson.Value) string {
 	if v == nil || v.Value.Kind() != '"' {
 		return ""
@@ -140,7 +139,6 @@ type setting struct {
 // allowed is what a person is told where the verbs need no permission from now on.
 var allowed = "runs without asking: atm " + strings.Join(Verbs, ", ")
 
-// perVerb makes something for each verb that needs no permission.
 func perVerb[T any](f func(verb string) T) (all []T) {
 	for _, v := range Verbs {
 		all = append(all, f(v))

@@ -85,7 +85,6 @@ const (
 	joining    = 5 * time.Second // a new member gets no mail: Claude Code empties its inbox when it starts it
 )
 
-// A member is one of either team: its mailbox here, and its name there.
 type member struct {
 	box    *mailbox.Box
 	name   string
@@ -222,17 +221,16 @@ func (s *Sync) findMembers(ctx context.Context) error {
 		}
 		s.theirs = append(s.theirs, member{box, r.Name, time.UnixMilli(int64(r.JoinedAt))})
 	}
-	agents, err2 := s.Team.Agents()
+	agents, agentsErr := s.Team.Agents()
 	for _, name := range agents {
 		if isTheirs, err := dir.Exists(mark(name)); err == nil && !isTheirs && !known[name] {
 			box := s.Team.Box(name)
 			s.ours = append(s.ours, member{box: box, name: nameThere(box.Address(), s.Team.Name)})
 		}
 	}
-	return joined(err, err2)
+	return joined(err, agentsErr)
 }
 
-// join puts those of ours into config.json that are not there.
 func (s *Sync) join(ctx context.Context) error {
 	missing := ""
 	for _, m := range s.ours {

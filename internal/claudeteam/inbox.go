@@ -20,7 +20,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// An entry is one message of an inbox file, as far as it is understood.
 type entry struct {
 	Type      string `json:"type"`
 	From      string `json:"from"`

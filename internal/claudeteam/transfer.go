@@ -40,8 +40,8 @@ func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
 	if errors.Is(err, fs.ErrNotExist) && isOurs {
 		return s.root.Create(m.inbox(), []byte("[]"))
 	}
-	list, err2 := decodeInbox(data)
-	err = joined(err, err2)
+	list, decodeErr := decodeInbox(data)
+	err = joined(err, decodeErr)
 	stored := map[wire.ID]bool{}
 	for i, e := range list {
 		kind, failed := control(e.Text).Text("type"), e.bad

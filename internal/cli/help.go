@@ -46,7 +46,6 @@ func printHelp(c *cli.Context, text string) error {
 	return command.PrintAs(c, map[string]string{"help": text}, text)
 }
 
-// helpPage is the page of a verb, an example first; of none, the main page.
 func helpPage(c *cli.Command) string {
 	text := mainHelp
 	if c != nil {
@@ -62,7 +61,6 @@ func helpPage(c *cli.Command) string {
 	return text
 }
 
-// flagLines are a verb's flags, in two columns where they are many.
 func flagLines(c *cli.Command) string {
 	var cells []string
 	width := 0

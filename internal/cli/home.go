@@ -69,7 +69,6 @@ func home(c *cli.Context) error {
 	return command.PrintAs(c, o, b.String()+"\n"+strings.Join(lines, "\n"))
 }
 
-// addMail adds what I have not read, and what I owe an ack.
 func (o *overview) addMail(c *cli.Context, s *command.Scope, b *strings.Builder) error {
 	unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most})
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// call is one call of a hook: what the tool sent, and what it means.
 type call struct {
 	tool Tool
 	in   wire.Object // what the tool sent: null counts as absent, and a text that is no string as empty
@@ -126,7 +125,6 @@ func (c *call) cutShort(goesOn string) {
 	}
 }
 
-// over is the end of a turn, with what the program answered in it.
 func (c *call) over(status, turn, answer string) wire.Event {
 	key := ""
 	if turn != "" {
@@ -139,7 +137,6 @@ func (c *call) over(status, turn, answer string) wire.Event {
 	return e
 }
 
-// idle says that the program waits for a prompt.
 func (c *call) idle(turn string) wire.Event {
 	e := c.event(wire.TurnIdle, c.endOf(turn))
 	e.TurnID = turn

@@ -116,7 +116,6 @@ func (c *call) sessionStart() {
 	c.opens(c.in.Text("source"))
 }
 
-// goesOn says that what was waited for has come.
 func (c *call) goesOn() {
 	if c.lastTurn().IsOpen() {
 		c.does("thinking", "")

@@ -77,7 +77,6 @@ func (c *call) nextTurn(known string) string {
 	return strings.TrimSuffix(c.Session+"#"+strconv.Itoa(n+1)+"."+known, ".")
 }
 
-// openTurn is the id of the turn that is open, "" when none is known to be.
 func (c *call) openTurn() string {
 	if t := c.lastTurn(); t.IsOpen() {
 		return t.ID

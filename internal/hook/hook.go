@@ -95,7 +95,6 @@ func understand(tool Tool, in []byte, o Options) (*call, error) {
 	return c, cmp.Or(err, c.err)
 }
 
-// carryOut does what a call means: events, mail, answer.
 func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.primes && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())
@@ -140,7 +139,6 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	return h, err
 }
 
-// inTurn puts events into the call's turn.
 func (c *call) inTurn(events []wire.Event) []wire.Event {
 	for i := range events {
 		events[i].TurnID = c.turn

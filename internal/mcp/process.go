@@ -32,7 +32,6 @@ type process struct {
 	warnings     bytes.Buffer
 }
 
-// start starts a verb. The end of the context kills it.
 func (s *server) start(ctx context.Context, stdin io.Reader, args []string) (*process, error) {
 	p := &process{Cmd: exec.CommandContext(ctx, s.program, slices.Concat(s.flags, args)...)}
 	p.Stdin, p.Stderr, p.WaitDelay = stdin, &p.warnings, time.Second
@@ -77,7 +76,6 @@ func (p *process) end(err error) (answer, error) {
 	return p.answer, err
 }
 
-// run runs a verb to its end, with a text on its stdin.
 func (s *server) run(ctx context.Context, stdin string, args []string) (answer, error) {
 	p, err := s.start(ctx, strings.NewReader(stdin), args)
 	for err == nil {

@@ -21,7 +21,6 @@ import (
 //go:embed tools.json
 var tools []byte
 
-// A call is what a client asks for, as a command line.
 type call struct {
 	*sdk.CallToolRequest
 	stdin string
@@ -112,7 +111,6 @@ func (s *server) wait(ctx context.Context, c call) (answer, error) {
 	return a, err
 }
 
-// report tells a client that wants to know that its call still waits.
 func report(ctx context.Context, c call) {
 	token, tick := c.Params.GetProgressToken(), time.Tick(reportEvery)
 	for waited := reportEvery; token != nil; waited += reportEvery {

@@ -108,7 +108,6 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// unknownKeys reports the keys of a table that mean nothing there.
 func (k *checker) unknownKeys(path string, table map[string]any, known []string) {
 	where := "in " + path
 	if path == "" {

@@ -167,7 +167,6 @@ func (d *doctor) checkAgents(t *teams.Team) {
 	}
 }
 
-// checkLocks reports what lies in .locks and cannot be locked.
 func (d *doctor) checkLocks(t *teams.Team) {
 	names, err := t.Dir().Names(".locks")
 	d.failed("team.locks", about(t), err)
@@ -229,7 +228,6 @@ func missingDirectories(t *teams.Team, c *config.Config) (mistakes []config.Mist
 	return mistakes
 }
 
-// checkSessions reports files under the names of sessions that hold none.
 func (d *doctor) checkSessions(t *teams.Team) {
 	_, spoilt, err := t.Sessions().List()
 	d.failed("session.unreadable", about(t)+"sessions: ", err)

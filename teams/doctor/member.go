@@ -32,7 +32,6 @@ func (d *doctor) checkMembers(t *teams.Team) {
 	}
 }
 
-// checkMailbox reports what package mailbox finds wrong in a mailbox.
 func (d *doctor) checkMailbox(b *mailbox.Box) {
 	if d.fix {
 		b.TakeIn(d.ctx)

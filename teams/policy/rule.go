@@ -81,7 +81,6 @@ func (rules Rules) Decide(q Request) Decision {
 	return Ask
 }
 
-// splitTool splits a rule's tool into its name and its pattern, if it has one.
 func splitTool(tool string) (name, pattern string, hasPattern bool) {
 	name, rest, hasPattern := strings.Cut(tool, "(")
 	return name, strings.TrimSuffix(rest, ")"), hasPattern

@@ -99,7 +99,6 @@ func isLiteral(w *syntax.Word) bool {
 
 func source(line string, n syntax.Node) string { return line[n.Pos().Offset():n.End().Offset()] }
 
-// normalized is a call as it was written, with one blank between its words.
 func normalized(line string, words []*syntax.Word) string {
 	out := make([]string, len(words))
 	for i, w := range words {

@@ -62,7 +62,6 @@ func open(c *cli.Context) (*call, error) {
 	return &call{c, s, box}, err
 }
 
-// with makes an action of what is done about an agent, and prints what came of it.
 func with(do func(context.Context, *call) (fmt.Stringer, error)) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		k, err := open(c)

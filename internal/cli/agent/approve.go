@@ -32,7 +32,6 @@ var rejectCommand = &cli.Command{
 	Action:      command.With(command.OpenTeam, answerQuestion),
 }
 
-// answerQuestion approves, or by atm reject refuses.
 func answerQuestion(c *cli.Context, s *command.Scope) error {
 	a := command.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason")}
 	if c.IsSet("reason") && strings.TrimSpace(a.Reason) == "" {

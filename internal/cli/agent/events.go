@@ -151,7 +151,6 @@ func ingest(c *cli.Context) error {
 	return command.Exit(command.ExitFailed)
 }
 
-// events prints what is in the log and, with --follow, what comes.
 func events(c *cli.Context) error {
 	as := []string{"daemon", "session", "acp"}
 	if to := c.String("as-wire"); c.IsSet("as-wire") && !slices.Contains(as, to) {

@@ -32,7 +32,6 @@ var pendingCommand = &cli.Command{
 	}),
 }
 
-// pendingList is what pending prints, with --watch only what is new.
 type pendingList struct {
 	Pending []policy.Question     `json:"pending"`
 	Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
@@ -48,10 +47,13 @@ type heldMail struct {
 
 // lookPending finds what waits. What cannot be read is said, and hides nothing else.
 func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingList {
-	waiting, err1 := s.Team.Waiting(ctx)
-	overdue, err2 := s.Team.OverdueAnswers(ctx)
-	members, _, err3 := s.Team.Members(ctx)
-	if err := cmp.Or(err3, errors.Join(err1, err2)); command.WarnUnreadable(err) != nil && ctx.Err() == nil {
+	waiting, waitingErr := s.Team.Waiting(ctx)
+	overdue, overdueErr := s.Team.OverdueAnswers(ctx)
+	members, _, err := s.Team.Members(ctx)
+	if err == nil {
+		err = errors.Join(waitingErr, overdueErr)
+	}
+	if err := command.WarnUnreadable(err); err != nil && ctx.Err() == nil {
 		command.Warn(c, "%v", err)
 	}
 	l := pendingList{Pending: append([]policy.Question{}, waiting...), Overdue: overdue}
@@ -136,7 +138,6 @@ func tableLines(rows [][]string) (lines []string) {
 	return lines
 }
 
-// whatToDo says how a question can be answered: its options, and who can or which command does.
 func whatToDo(q policy.Question) (lines []string) {
 	var options []string
 	for _, o := range q.Options {
@@ -157,7 +158,6 @@ func whatToDo(q policy.Question) (lines []string) {
 	return lines
 }
 
-// subject is what a question is about: the tool and what it is to do, or what is asked.
 func subject(q policy.Question) string {
 	said := strings.TrimPrefix(q.Input+": "+q.Prompt, ": ")
 	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {

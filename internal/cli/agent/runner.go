@@ -147,7 +147,6 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 	}
 }
 
-// endedUnready is the error of a program that has ended, with the last words of its screen.
 func (k *call) endedUnready(exit runspec.Report) error {
 	e := command.Failed("%s ended with %d before it was ready", k.name(), exit.Code)
 	if exit.Loop {

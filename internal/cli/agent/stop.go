@@ -77,7 +77,6 @@ func (k *call) stop(ctx context.Context) (result, error) {
 	return r, command.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
 }
 
-// askToStop returns when the runner has ended the program, with the processes that were ended besides.
 func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
 	client, err := k.dial(ctx)
 	if err != nil {

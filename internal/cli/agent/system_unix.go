@@ -7,7 +7,6 @@ import (
 	"syscall"
 )
 
-// resized is the signal for a terminal that has another size.
 const resized = syscall.SIGWINCH
 
 // detach gives a command a session of its own: it outlives this terminal and this process.

@@ -80,8 +80,10 @@ func (u *startup) choose(words []string) error {
 			words[i] = string(a.Agent)
 		}
 		if !slices.Contains(names, wire.Name(words[i])) {
-			_, err := u.s.Member(word)
-			return cmp.Or(err, noCommand(wire.Name(words[i])))
+			if _, err := u.s.Member(word); err != nil {
+				return err
+			}
+			return noCommand(wire.Name(words[i]))
 		}
 	}
 	if len(words) > 0 {

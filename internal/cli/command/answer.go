@@ -25,7 +25,6 @@ type Answer struct {
 	By     wire.Name // "": whoever this process acts for
 }
 
-// words are its decision as the formats have it, and what it did.
 func (a *Answer) words() (decision, did string) {
 	if a.IsDeny {
 		return "reject", "rejected"
@@ -103,7 +102,6 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 	return m.ID, err
 }
 
-// answerDraft says yes or no to a draft, as human input to the agent that made it.
 func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
 	if a.Option != "" {
 		return o, Usage("a draft has no options").WithHint("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short())

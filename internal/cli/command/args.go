@@ -251,7 +251,6 @@ func takesValue(f cli.Flag) bool {
 	return !isBool
 }
 
-// isText reports whether a word is several in quotes, none of them an id.
 func isText(word string) bool {
 	words := strings.Fields(word)
 	isID := func(w string) bool { _, bad := wire.ParseFragment(w); return bad == nil }

@@ -81,7 +81,6 @@ func NoCompanion(c *cli.Context, name, does string) *Error {
 	return Failed("%s, %s, is neither beside atm nor on PATH", name, does).WithHint("%s", installHint(c))
 }
 
-// installHint says how all programs of atm's version are installed.
 func installHint(c *cli.Context) string {
 	at := c.App.Version
 	if !strings.HasPrefix(at, "v") || strings.ContainsAny(at, "-+") { // of no release

@@ -155,7 +155,6 @@ func (s *Scope) StateFile(kind, about, end string) (string, error) {
 	return filepath.Join(dir, kind, fmt.Sprintf("%x%s", sum[:8], end)), nil
 }
 
-// said is who the command line or the environment says I am, and which did.
 func said(c *cli.Context) (name, source string) {
 	if c.IsSet("as") {
 		return c.String("as"), "--as"
@@ -290,7 +289,6 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 	return to, nil
 }
 
-// others are all members but me, also those on other hosts.
 func (s *Scope) others() (to []wire.Address, err error) {
 	members, err := s.Team.Agents()
 	if err != nil {

@@ -101,7 +101,6 @@ func enterScreen(quit func()) (leave func()) {
 	}
 }
 
-// repaint shows the lines instead of those before, as far as they fit, and below them how to leave.
 func repaint(lines []string) error {
 	lines = append(slices.Clone(lines), "", "q leaves")
 	width, height, err := term.GetSize(int(os.Stdout.Fd()))

@@ -108,7 +108,6 @@ func (r *result) failures(c *cli.Context, not string) error {
 	return command.Exit(first.Exit)
 }
 
-// in puts what became of the message beside an error in its JSON.
 func (r *result) in(e *command.Error) *command.Error {
 	more := map[string]any{"id": r.ID, "delivered": r.Delivered, "failed": r.Failed}
 	maps.Copy(more, e.Extra)
@@ -177,7 +176,6 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 	return s.Root.Prepare(o)
 }
 
-// post delivers a message that was prepared, and marks what it answers.
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
 	unmarked := s.Root.Deliver(ctx, o)
 	r := newResult(o.Message.ID)

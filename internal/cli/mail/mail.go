@@ -28,7 +28,6 @@ func hidden(name string, aliases ...string) cli.Flag {
 	return &cli.BoolFlag{Name: name, Aliases: aliases, Hidden: true}
 }
 
-// limitFlag is the --limit of a verb that shows a page of messages when it is not given.
 func limitFlag() cli.Flag {
 	return &cli.IntFlag{
 		Name: "limit", Aliases: []string{"n", "max"}, Value: letter.MaxMessages, Usage: "at most `N` (default 20); 0: all",

@@ -149,7 +149,6 @@ func filter(c *cli.Context, s *command.Scope) (func(*wire.Message) bool, error) 
 	}, nil
 }
 
-// show shows one batch, and marks it unless --peek.
 func (p *page) show(ctx context.Context) (shown bool, err error) {
 	r, options := p.s.Renderer(), p.options
 	if !p.c.Bool("full") && !p.c.IsSet("limit") && !p.follows {

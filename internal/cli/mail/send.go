@@ -167,7 +167,6 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	return deliver(c, s, o)
 }
 
-// newMessage is what the flags say, but for the text and the attachments.
 func newMessage(c *cli.Context, s *command.Scope) (m *wire.Message, err error) {
 	now, priority := time.Now().UTC(), c.String("priority")
 	m = &wire.Message{
@@ -276,7 +275,6 @@ func textOfFile(file string) (text string, err error) {
 	return text, err
 }
 
-// attach stores the files, in the team of each recipient.
 func attach(c *cli.Context, o *teams.Outgoing) error {
 	stored := map[*mailbox.Store]bool{}
 	for _, box := range o.Post.To {

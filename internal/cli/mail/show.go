@@ -84,7 +84,6 @@ func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 	return command.PrintAs(c, map[string][]string{"saved": saved}, strings.Join(saved, "\n"))
 }
 
-// saveAs writes a new file; a name that is taken gets a number.
 func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {
 	from, err := store.Attachment(a)
 	if err != nil {

@@ -124,7 +124,6 @@ func newCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, w
 	return ackCondition(ctx, s, m), nil
 }
 
-// isID reports whether a word is the id of a message rather than an agent's name.
 func isID(s *command.Scope, word string) bool {
 	_, notID := wire.ParseFragment(strings.TrimPrefix(word, "#"))
 	return notID == nil && !s.IsMember(word)
@@ -148,7 +147,6 @@ type met struct {
 	text string
 }
 
-// waitFor returns when any condition, or every one at once, is met.
 func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, every bool, timeout time.Duration) error {
 	after := watched{}
 	for _, c := range conditions {
@@ -233,7 +231,6 @@ func sentCondition(s *command.Scope, kind, vain string, m *wire.Message, find fu
 	return &condition{flag: " --" + kind + " " + m.ID.Short(6), after: watchMail(s.Me), vain: vain, look: look}
 }
 
-// metBy says that a message in my mailbox is what was waited for.
 func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
 	text := s.Renderer().Header(it.Message, letter.Flags{})
 	if it.State == mailbox.Unread {
@@ -300,7 +297,6 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 	return one, nil
 }
 
-// isIn reports whether an agent is in the state that a flag of wait names.
 func isIn(m teams.Member, state string) bool {
 	switch state {
 	case "exit":
@@ -312,7 +308,6 @@ func isIn(m teams.Member, state string) bool {
 	return string(m.State) == state
 }
 
-// describe is how things are with an agent.
 func describe(m teams.Member) string {
 	text := string(m.Name) + " is " + string(m.State)
 	if m.Since != nil {

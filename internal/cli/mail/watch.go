@@ -172,7 +172,6 @@ func (h happening) print(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, h.Event, h.line(s))
 }
 
-// line is when it was, whose mailbox it is about, and what happened.
 func (h happening) line(s *command.Scope) string {
 	r, text, colour := s.Renderer(), "", ""
 	if h.Gap != nil {
@@ -208,7 +207,6 @@ var phrases = map[string]string{
 	wire.EventInjecting: "is being handed", wire.EventInjected: "was handed", wire.EventInjectionFailed: "could not be handed",
 }
 
-// describeEvent says an event in words: what it is, and what it is about.
 func describeEvent(e *wire.Event, r *letter.Renderer) string {
 	phrase, known := phrases[e.Kind]
 	if !known {

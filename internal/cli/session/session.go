@@ -209,7 +209,6 @@ func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session
 	return nil, many
 }
 
-// listNow lists the sessions as they are now, and the files that are none.
 func listNow(ctx context.Context, s *command.Scope) ([]*sessions.Session, []*sessions.FileError, error) {
 	list, bad, err := s.Team.Sessions().List()
 	for i, one := range list {
@@ -220,7 +219,6 @@ func listNow(ctx context.Context, s *command.Scope) ([]*sessions.Session, []*ses
 	return list, bad, err
 }
 
-// aliveOf are the sessions of an agent that go on.
 func aliveOf(ctx context.Context, s *command.Scope, agent string) ([]*sessions.Session, error) {
 	list, _, err := listNow(ctx, s)
 	return slices.DeleteFunc(list, func(one *sessions.Session) bool { return one.AgentID != agent || !one.State.Alive() }), err
@@ -344,7 +342,6 @@ func line(one *sessions.Session) string {
 
 func short(one *sessions.Session) string { return wire.ID(one.SessionID).Short(6) }
 
-// lived is how long a session has gone on, or went on until it was over.
 func lived(one *sessions.Session) string {
 	if one.State.Alive() {
 		return one.Elapsed(time.Now())

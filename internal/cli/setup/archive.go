@@ -2,6 +2,7 @@ package setup
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/backup"
 )
 
@@ -30,28 +32,39 @@ var gcCommand = &cli.Command{
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
 		options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
-		var total mailbox.Moved
-		failed := s.Team.Each(func(b *mailbox.Box) error {
-			messages, err1 := b.GC(ctx, options)
-			events, err2 := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
-			total.Add(messages)
-			total.Add(events)
-			return cmp.Or(ctx.Err(), err1, err2)
-		})
-		outboxes, err := s.Team.Outboxes()
-		for _, b := range outboxes {
-			_, e := b.GC(ctx, options) // what was left half written
-			err = cmp.Or(err, e)
+		total, failed := collectGarbage(ctx, s.Team, options)
+		verb := "moved"
+		if options.DryRun {
+			verb = "would move"
 		}
-		failed = cmp.Or(failed, err)
-		verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
-		err = command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
+		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
 			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
-		if err := cmp.Or(ctx.Err(), err); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
 			return err
 		}
 		return partly(failed)
 	}),
+}
+
+// collectGarbage goes on with the others where one mailbox fails; failed is the first reason.
+func collectGarbage(ctx context.Context, t *teams.Team, options mailbox.GCOptions) (total mailbox.Moved, failed error) {
+	failed = t.Each(func(b *mailbox.Box) error {
+		messages, err := b.GC(ctx, options)
+		events, eventsErr := t.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
+		total.Add(messages)
+		total.Add(events)
+		return cmp.Or(ctx.Err(), err, eventsErr)
+	})
+	outboxes, err := t.Outboxes()
+	failed = cmp.Or(failed, err)
+	for _, b := range outboxes {
+		_, err := b.GC(ctx, options) // what was left half written
+		failed = cmp.Or(failed, err)
+	}
+	return total, failed
 }
 
 // partly says on stderr why a thing was done for a part only, and is exit 1 then.

@@ -113,7 +113,6 @@ func installPlace(c *cli.Context) agentconfig.Installer {
 	return agentconfig.Installer{Home: at.Home, Dir: at.Dir, State: at.State, Self: self}
 }
 
-// explainInstall gives what went wrong with a configuration file its hint.
 func explainInstall(err error) error {
 	var path *fs.PathError
 	if errors.Is(err, agentconfig.ErrTracked) {

@@ -142,7 +142,6 @@ func initRoot(c *cli.Context) error {
 	return command.PrintAs(c, m, m.text())
 }
 
-// makeRoot makes the root, unless there is one, and accepts it.
 func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
 	place := command.Place(c)
 	if m.Root, m.why, err = rootdir.InitDir(place, here); err != nil {

@@ -98,7 +98,6 @@ func watchTeam(s *command.Scope) error {
 	})
 }
 
-// waitingFor are the questions that somebody else may answer, and my unread mail, a line each.
 func waitingFor(ctx context.Context, s *command.Scope) (lines []string) {
 	questions, _ := s.Team.Waiting(ctx) // what cannot be read hides nothing else
 	for _, q := range questions {
