@@ -87,9 +87,8 @@ func (r *runner) stepScreen(now time.Time) {
 	p := r.prog
 	if !p.readAt.IsZero() && !now.Before(p.readAt) {
 		if p.flooding {
-			p.buffer = nil
 			r.takeOutput()
-			p.buffer, p.flooding = nil, false
+			p.flooding = false
 		}
 		p.read(now, r.isAuto)
 	}
