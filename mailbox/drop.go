@@ -85,25 +85,19 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if found, begun, err = b.drops(); err != nil {
 		return t, err
 	}
-	if len(begun) > 0 {
-		b.finishAll(ctx, begun, &t)
+	root := b.store.root
+	if len(begun) > 0 { // by others, who may have been killed before they had synced
+		err = errors.Join(root.Sync(b.in("inbox/tmp")), root.Sync(b.in("inbox")), root.Sync(b.in("inbox/new")))
+	}
+	for _, name := range begun {
+		if err == nil {
+			b.finish(ctx, name, false, &t)
+		}
 	}
 	for _, d := range found {
 		b.begin(ctx, d, &t)
 	}
 	return t, nil
-}
-
-// finishAll finishes what others began. They may have been killed before they had synced.
-func (b *Box) finishAll(ctx context.Context, begun []string, t *TakenIn) {
-	for _, dir := range []string{"inbox/tmp", "inbox", "inbox/new"} {
-		if b.store.root.Sync(b.in(dir)) != nil {
-			return
-		}
-	}
-	for _, name := range begun {
-		b.finish(ctx, name, false, t)
-	}
 }
 
 // putBackAside makes unread again what the first generation had set aside: messages that were taken too

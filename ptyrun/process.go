@@ -25,9 +25,7 @@ type program struct {
 	driver  *driver.Driver
 	started time.Time
 
-	flooding bool      // it wrote so much that the screen does not show the end of it yet
-	buffer   []byte    // for what it writes next then
-	freeAt   time.Time // when to give back memory; zero: there was no flood
+	flooding bool // it wrote so much that the screen does not show the end of it yet
 
 	reading  driver.Reading // of the screen
 	since    time.Time      // when activity, detail and dialog became what they are
@@ -81,8 +79,7 @@ var frameEnd = []byte("\x1b[?2026l")
 
 func (r *runner) takeOutput() {
 	p := r.prog
-	written := p.output.take(p.buffer)
-	p.buffer = nil
+	written := p.output.take()
 	if len(written) == 0 {
 		return
 	}
@@ -106,9 +103,6 @@ func (r *runner) takeOutput() {
 		v.Send(written)
 	}
 	p.outputCame(r.Now())
-	if p.flooding {
-		p.buffer = written[:0]
-	}
 }
 
 // programEnded takes in that the program has exited: first what it wrote last.

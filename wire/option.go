@@ -13,7 +13,10 @@ func OptionKind(id, label string) string {
 	id, label = strings.ToLower(id), strings.ToLower(label)
 	isYes := beginsWith(id, yes) || beginsWith(label, yes)
 	isNo := beginsWith(id, no) || beginsWith(label, no) || label == "cancel"
-	kind := map[bool]string{true: "allow", false: "reject"}[isYes]
+	kind := "reject"
+	if isYes {
+		kind = "allow"
+	}
 	switch {
 	case isYes == isNo:
 		return ""

@@ -37,10 +37,13 @@ func (b *Bridge) answers(ctx context.Context, in *incoming) (mail []*mailbox.Box
 		limited, cancel := context.WithTimeout(ctx, 2*apiTimeout) // else a stuck runner holds back all that comes
 		err = b.judge(limited, m, box.Agent(), r)
 		cancel()
-		isRefused := command.IsRefusal(err)
+		outcome := "failed"
+		if command.IsRefusal(err) {
+			outcome = "did not count"
+		}
 		switch {
-		case isRefused || err != nil && in.tries >= maxTries:
-			subject := fmt.Sprintf("%s@%s: your answer %s", box.Agent(), b.Host, map[bool]string{true: "did not count", false: "failed"}[isRefused])
+		case command.IsRefusal(err) || err != nil && in.tries >= maxTries:
+			subject := fmt.Sprintf("%s@%s: your answer %s", box.Agent(), b.Host, outcome)
 			err = b.giveBack(ctx, m, box, "not answered", subject, fmt.Sprintf("%s: %v", m.Title(), err), err.Error())
 		case err != nil: // it may have counted, which shows when it comes again
 		case r.Decision == "reject" && r.Reason != "":

@@ -108,8 +108,11 @@ func (l *look) snapshot() Snapshot {
 		add(row)
 	}
 	slices.SortStableFunc(next.Waiting, func(a, b Question) int {
-		if a.Mine != b.Mine {
-			return map[bool]int{true: -1, false: 1}[a.Mine]
+		switch {
+		case a.Mine && !b.Mine:
+			return -1
+		case b.Mine && !a.Mine:
+			return 1
 		}
 		return a.Since.Compare(b.Since)
 	})

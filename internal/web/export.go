@@ -43,7 +43,10 @@ func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 			return err
 		}
 		data, err := p.render()
-		if err = cmp.Or(err, write(p.Path, data)); err != nil {
+		if err == nil {
+			err = write(p.Path, data)
+		}
+		if err != nil {
 			return err
 		}
 		for _, thread := range p.threads { // it leads there

@@ -87,7 +87,10 @@ func (g *gate) isToken(token string) bool {
 func (g *gate) isHost(host string) bool {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil { // the scheme's own port is left out
-		name, port = strings.Trim(host, "[]"), map[bool]string{true: "443", false: "80"}[g.cert != nil]
+		name, port = strings.Trim(host, "[]"), "80"
+		if g.cert != nil {
+			port = "443"
+		}
 	}
 	switch {
 	case port != g.port:
