@@ -85,24 +85,11 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 		id    wire.UUID
 	}
 	known := map[key]bool{} // also those of sessions that are over
-	add := func(agent wire.Name, in wire.UUID, d session.Draft, isOpen bool) {
-		k := key{agent, d.ID}
-		isNew := !known[k]
-		known[k] = true
-		if !isNew || !isOpen {
-			return
-		}
-		running, _ := t.Running(agent)
-		prompt := letter.Many(int(d.Artifacts), "artifact")
-		if d.Summary != "" {
-			prompt = d.Summary + " (" + prompt + ")"
-		}
-		q := policy.Question{
-			ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: in, Prompt: prompt,
-			Options: []policy.Option{}, Since: d.At.UTC(), Running: running,
-		}
+	addOpen := func(agent wire.Name, in wire.UUID, d session.Draft) {
+		q := t.draftQuestion(agent, in, d)
 		answer, err := t.answerTo(ctx, q)
-		if errs = append(errs, err); answer == nil {
+		errs = append(errs, err)
+		if answer == nil {
 			out = append(out, q)
 		}
 	}
@@ -113,19 +100,39 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 		}
 		for _, d := range s.Drafts() {
 			d.At = cmp.Or(d.At, s.CreatedAt)
-			add(agent, s.SessionID, d, s.State.Alive())
+			isNew := !known[key{agent, d.ID}]
+			known[key{agent, d.ID}] = true
+			if isNew && s.State.Alive() {
+				addOpen(agent, s.SessionID, d)
+			}
 		}
 	}
 	errs = append(errs, t.Each(func(b *mailbox.Box) error {
 		events, err := b.Log().Newest(draftEvents)
 		for i := range events {
-			if e, ok := session.EventOf(&events[i]); ok && events[i].Kind == "draft_ready" {
-				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, true)
+			e, ok := session.EventOf(&events[i])
+			isNew := ok && events[i].Kind == "draft_ready" && !known[key{b.Agent(), e.DraftID}]
+			if isNew {
+				known[key{b.Agent(), e.DraftID}] = true
+				addOpen(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At})
 			}
 		}
 		return err
 	}))
 	return out, errors.Join(errs...)
+}
+
+// draftQuestion asks what a person says to a draft; in is its session, "": it was announced outside of any.
+func (t *Team) draftQuestion(agent wire.Name, in wire.UUID, d session.Draft) policy.Question {
+	running, _ := t.Running(agent)
+	prompt := letter.Many(int(d.Artifacts), "artifact")
+	if d.Summary != "" {
+		prompt = d.Summary + " (" + prompt + ")"
+	}
+	return policy.Question{
+		ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: in, Prompt: prompt,
+		Options: []policy.Option{}, Since: d.At.UTC(), Running: running,
+	}
 }
 
 // answerTo is the first answer to the whole of a draft, nil while there is none. It is in

@@ -103,9 +103,7 @@ func aTeam(members ...wire.Name) (*teams.Team, func()) {
 	must(err)
 	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
 	must(err)
-	err = root.CreateTeam("main")
-	must(err)
-	team, err := root.Team("main")
+	team, err := root.CreateTeam("main")
 	must(err)
 	for _, m := range members {
 		must(team.Create(context.Background(), m))

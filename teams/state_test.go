@@ -193,10 +193,7 @@ func TestBaseIsNotFoldedTwice(t *testing.T) {
 func TestTwoTeamsWithTheSameName(t *testing.T) {
 	r := newRoot(t)
 	one := newTeam(t, r, "bob")
-	if err := r.CreateTeam("other"); err != nil {
-		t.Fatal(err)
-	}
-	two, err := r.Team("other")
+	two, err := r.CreateTeam("other")
 	if err != nil {
 		t.Fatal(err)
 	}

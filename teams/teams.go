@@ -136,9 +136,9 @@ func (r *Root) Lost() error {
 }
 
 // CreateTeam makes a team unless it is there.
-func (r *Root) CreateTeam(name wire.Name) error {
-	if _, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
-		return err
+func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
+	if t, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
+		return t, err
 	}
 	build := fmt.Sprintf(".%s.%s.making", name, wire.NewID()) // two at once make two
 	err := r.dir.MkdirAll(build + "/.locks")
@@ -146,17 +146,20 @@ func (r *Root) CreateTeam(name wire.Name) error {
 		err = r.dir.Move(build, string(name))
 	}
 	if err == nil {
-		return r.dir.Sync(".")
+		if err := r.dir.Sync("."); err != nil {
+			return nil, err
+		}
+		return r.Team(name)
 	}
 	r.dir.Remove(build + "/.locks")
 	r.dir.Remove(build)
-	if _, e := r.Team(name); e == nil {
-		return nil // somebody else was quicker
+	if t, openErr := r.Team(name); openErr == nil {
+		return t, nil // somebody else was quicker
 	}
 	if errors.Is(err, fs.ErrExist) {
 		err = fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
 	}
-	return err
+	return nil, err
 }
 
 // Root is where the team lies.

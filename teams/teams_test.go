@@ -30,9 +30,7 @@ func newRoot(t *testing.T) *Root {
 
 func newTeam(t *testing.T, r *Root, members ...wire.Name) *Team {
 	t.Helper()
-	err := r.CreateTeam("main")
-	must(t, err)
-	team, err := r.Team("main")
+	team, err := r.CreateTeam("main")
 	must(t, err)
 	for _, m := range members {
 		must(t, team.Create(context.Background(), m))

@@ -252,13 +252,7 @@ func (ts *Turns) place(d *Delivery, e *wire.Event) {
 		if turn == nil || !now.IsOpen() {
 			continue
 		}
-		fits := d.session == "" || d.session == turn.Session
-		if d.turnID != "" {
-			fits = fits && d.turnID == turn.ID
-		} else if d.session == "" {
-			fits = turn.BeganBy.Seq == e.Seq || d.isAbout(e) && now.TurnSeq == shown
-		}
-		if fits {
+		if d.wentInto(turn, now.TurnSeq == shown, e) {
 			d.Turn, d.session = turn, turn.Session
 			if !slices.Contains(turn.Messages, d.ID) {
 				turn.Messages = append(turn.Messages, d.ID)
@@ -274,6 +268,18 @@ func (ts *Turns) place(d *Delivery, e *wire.Event) {
 	case e.Kind == wire.EventRead && d.isAbout(e) && !d.Announced.Exists() && d.turnID == "":
 		d.isHanded = d.isBeingTyped // read between two turns, it belongs to none
 	}
+}
+
+// wentInto reports whether an event tells that the message went into an open turn; isShown: of those that are open it
+// is the one that a member's state shows.
+func (d *Delivery) wentInto(turn *Turn, isShown bool, e *wire.Event) bool {
+	if d.session != "" && d.session != turn.Session {
+		return false
+	}
+	if d.turnID != "" {
+		return d.turnID == turn.ID
+	}
+	return d.session != "" || turn.BeganBy.Seq == e.Seq || isShown && d.isAbout(e)
 }
 
 // Delivery is how far a message has got with its recipient, as the recipient's events tell: Turns makes it.

@@ -77,10 +77,7 @@ func start(ctx context.Context, dir, driverName string, command []string) (*agen
 	if err != nil {
 		return nil, err
 	}
-	if err := root.CreateTeam("main"); err != nil {
-		return nil, err
-	}
-	team, err := root.Team("main")
+	team, err := root.CreateTeam("main")
 	if err != nil {
 		return nil, err
 	}

@@ -83,10 +83,7 @@ func measure(ctx context.Context, in string, rounds int, only string) (all []*co
 		return nil, err
 	}
 	defer root.Close()
-	if err := root.CreateTeam("main"); err != nil {
-		return nil, err
-	}
-	team, err := root.Team("main")
+	team, err := root.CreateTeam("main")
 	if err != nil {
 		return nil, err
 	}

@@ -80,9 +80,7 @@ func openTeam(t testing.TB, path string, members ...wire.Name) *teams.Team {
 	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
-	err = root.CreateTeam("main")
-	must(t, err)
-	team, err := root.Team("main")
+	team, err := root.CreateTeam("main")
 	must(t, err)
 	for _, m := range members {
 		if err := team.Create(context.Background(), m); !errors.Is(err, mailbox.ErrExists) {

@@ -55,8 +55,10 @@ func (c *call) opencode() {
 		c.asks(p.Permission, p.prompt(), "")
 	case "permission.replied":
 		c.turn = c.openTurn()
-		if activity := map[bool]string{true: "thinking", false: "tool_running"}[p.Reply == "reject"]; c.lastTurn().IsOpen() {
-			c.does(activity, "")
+		if p.Reply == "reject" {
+			c.goesOn()
+		} else if c.lastTurn().IsOpen() {
+			c.does("tool_running", "")
 		}
 	case "question.asked":
 		c.turn = c.lastTurn().ID

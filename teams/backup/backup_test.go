@@ -24,9 +24,7 @@ func newTeam(t *testing.T, members ...wire.Name) (*teams.Root, *teams.Team) {
 	r, err := teams.Open(rootdir.Found{Path: path}, nil)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
-	err = r.CreateTeam("main")
-	must(t, err)
-	team, err := r.Team("main")
+	team, err := r.CreateTeam("main")
 	must(t, err)
 	for _, m := range members {
 		must(t, team.Create(context.Background(), m))

@@ -114,10 +114,7 @@ func (r *restorer) entry(h *tar.Header) error {
 		}
 		return nil
 	}
-	if err := r.root.CreateTeam(wire.Name(teamName)); err != nil {
-		return err
-	}
-	t, err := r.root.Team(wire.Name(teamName))
+	t, err := r.root.CreateTeam(wire.Name(teamName))
 	switch {
 	case err != nil || name == "":
 		return err

@@ -72,6 +72,12 @@ func (p Policy) MayAnswer(asker, answerer wire.Name, inAgent bool) error {
 	return fmt.Errorf("what %s asks is %w: %s", asker, ErrNotYours, why)
 }
 
-func join(names []wire.Name) string {
-	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(names), "[]")), ", ")
+// join passes over a lead that nobody is.
+func join(names []wire.Name) (list string) {
+	for _, n := range names {
+		if n != "" {
+			list += ", " + string(n)
+		}
+	}
+	return strings.TrimPrefix(list, ", ")
 }

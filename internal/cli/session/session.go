@@ -160,26 +160,36 @@ func resume(k *call) error {
 	if err != nil {
 		return err
 	}
-	own := wire.UUID(cmp.Or(m.Session, string(k.one.SessionID))) // what the agent itself calls it
-	words, again := plan.SessionOf(k.agent()).ResumeWords(own), k.s.Team.RunAgain(k.agent())
-	switch {
-	case m.Running: // there is nothing to start
-	case len(words) == 0 && (k.one.OwnedByRunner() || m.RunnerGone): // it would be paused again at the next look
-		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.one.State).
-			WithHint("%s; the session goes on with it", again)
-	case len(words) == 0:
-		command.Warn(k.c, "%s does not run, and team.toml has no resume_cmd: %s", k.agent(), again)
-	default:
-		self, _ := os.Executable()
-		args := []string{"run", k.one.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
-		cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
-		cmd.Stderr = os.Stderr // it prints its own errors
-		if err := cmd.Run(); err != nil {
-			return command.Failed("%s could not be started: %w; the session stays %s", k.agent(), err, k.one.State).WithHint("%s", again)
+	if !m.Running {
+		own := wire.UUID(cmp.Or(m.Session, string(k.one.SessionID))) // what the agent itself calls it
+		needsRunner := k.one.OwnedByRunner() || m.RunnerGone         // it would be paused again at the next look
+		if err := k.startAgent(plan.SessionOf(k.agent()).ResumeWords(own), needsRunner); err != nil {
+			return err
 		}
-		command.Warn(k.c, "%s runs: atm attach %s", k.agent(), k.agent())
 	}
 	return moveTo(wire.SessionActive)(k)
+}
+
+// startAgent runs the words of resume_cmd, if there are any.
+func (k *call) startAgent(words []string, needsRunner bool) error {
+	again := k.s.Team.RunAgain(k.agent())
+	if len(words) == 0 && needsRunner {
+		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.one.State).
+			WithHint("%s; the session goes on with it", again)
+	}
+	if len(words) == 0 {
+		command.Warn(k.c, "%s does not run, and team.toml has no resume_cmd: %s", k.agent(), again)
+		return nil
+	}
+	self, _ := os.Executable()
+	args := []string{"run", k.one.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
+	cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
+	cmd.Stderr = os.Stderr // it prints its own errors
+	if err := cmd.Run(); err != nil {
+		return command.Failed("%s could not be started: %w; the session stays %s", k.agent(), err, k.one.State).WithHint("%s", again)
+	}
+	command.Warn(k.c, "%s runs: atm attach %s", k.agent(), k.agent())
+	return nil
 }
 
 // find is the session that a word means: by its id or a part of it, or by the name of an agent that has only one.

@@ -140,13 +140,12 @@ func restore(c *cli.Context) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	moved, err := backup.Restore(ctx, s.Root, f)
-	for i, name := range moved.Refused {
-		if i == most {
-			name = fmt.Sprintf("%d more", len(moved.Refused)-most)
-		}
-		if i <= most {
-			command.Warn(c, "not restored: %s: atm backup writes no such file", name)
-		}
+	refused := moved.Refused
+	if len(refused) > most {
+		refused = append(refused[:most:most], fmt.Sprintf("%d more", len(refused)-most))
+	}
+	for _, name := range refused {
+		command.Warn(c, "not restored: %s: atm backup writes no such file", name)
 	}
 	if err != nil {
 		return err

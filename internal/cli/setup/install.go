@@ -71,24 +71,29 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 		place.Root = found.Path
 	}
 	if c.IsSet("as") {
-		if r.Agent = c.String("as"); !r.Local {
+		r.Agent = c.String("as")
+		if !r.Local {
 			return command.Usage("who an agent is belongs to one worktree, not to all that you do with %s", r.Tool).
 				WithHint("%s %s --local --as %s", c.Command.HelpName, r.Tool, letter.Escape(r.Agent))
 		}
 		if _, err := wire.ParseName(r.Agent); err != nil {
 			return err
 		}
-		if _, err := command.OpenMe(c); place.Root != "" && err != nil {
-			return err
+		if place.Root != "" {
+			if _, err := command.OpenMe(c); err != nil {
+				return err
+			}
 		}
 	}
 	report, err := do(&place, r)
 	if err != nil {
 		return explainInstall(err)
 	}
-	if _, err := command.Companion("atm-mcp"); r.MCP && c.Command.Name == "install" && err != nil {
-		e := command.NoCompanion(c, "atm-mcp", "which is the server")
-		command.Warn(c, "%s; %s", e.Message, e.Hint)
+	if r.MCP && c.Command.Name == "install" {
+		if _, err := command.Companion("atm-mcp"); err != nil {
+			e := command.NoCompanion(c, "atm-mcp", "which is the server")
+			command.Warn(c, "%s; %s", e.Message, e.Hint)
+		}
 	}
 	for _, note := range report.Notes {
 		command.Warn(c, "%s", note)
@@ -149,12 +154,11 @@ func runHook(c *cli.Context) (err error) {
 	}()
 	signal.Ignore(syscall.SIGPIPE) // no program is started from here, and catching it would cost a thread
 	tool, err := hook.ParseTool(c.Args().First())
-	if meant := command.Meant("hook " + c.Args().First()); err != nil && meant != "" {
-		err = fmt.Errorf("%w: %s", err, meant)
-	}
 	var s *command.Scope
 	if err == nil {
 		s, err = openForHook(c)
+	} else if meant := command.Meant("hook " + c.Args().First()); meant != "" {
+		err = fmt.Errorf("%w: %s", err, meant)
 	}
 	if s == nil {
 		hook.ReadInput(os.Stdin, hookDrain) // a tool may take a closed pipe for a failure

@@ -94,10 +94,10 @@ func (m *madeRoot) text() string {
 
 func initRoot(c *cli.Context) error {
 	names, err := parseNames(c.Args().Slice())
-	if err == nil {
-		err = command.NotBoth(c, "here root")
-	}
 	if err != nil {
+		return err
+	}
+	if err := command.NotBoth(c, "here root"); err != nil {
 		return err
 	}
 	m, err := makeRoot(c, c.Bool("here"))
@@ -108,13 +108,10 @@ func initRoot(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.Team, err = s.TeamToMake(); err == nil {
-		err = s.Root.CreateTeam(m.Team)
+	if m.Team, err = s.TeamToMake(); err != nil {
+		return err
 	}
-	if err == nil {
-		s.Team, err = s.Root.Team(m.Team)
-	}
-	if err != nil {
+	if s.Team, err = s.Root.CreateTeam(m.Team); err != nil {
 		return err
 	}
 	if m.Added, err = addMembers(c.Context, s.Team, names); err != nil {
