@@ -98,7 +98,7 @@ func (w *eventWriter) run() {
 }
 
 // maxUnread is how much output may wait for the loop. When there is no room the program waits, as for a slow terminal.
-const maxUnread = 2 << 20
+const maxUnread = 4 << 20
 
 // output is what a program has written and the loop has not taken yet. Its reader does not wait for the loop.
 type output struct {
