@@ -87,8 +87,9 @@ func (r *runner) stepScreen(now time.Time) {
 	p := r.prog
 	if !p.readAt.IsZero() && !now.Before(p.readAt) {
 		if p.flooding {
+			p.buffer = nil
 			r.takeOutput()
-			p.flooding = false
+			p.buffer, p.flooding = nil, false
 		}
 		p.read(now, r.isAuto)
 	}

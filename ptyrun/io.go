@@ -100,7 +100,8 @@ func (w *eventWriter) run() {
 // maxUnread is how much output may wait for the loop. When there is no room the program waits, as for a slow terminal.
 const maxUnread = 4 << 20
 
-// output is what a program has written and the loop has not taken yet. Its reader does not wait for the loop.
+// output is what a program has written and the loop has not taken yet. Its reader neither waits for the loop
+// nor allocates: in a flood it would be made to collect garbage.
 type output struct {
 	came chan struct{} // there is something to take
 	end  chan struct{} // closed when nothing follows
@@ -136,10 +137,11 @@ func (o *output) read(c *process.Child) {
 	}
 }
 
-func (o *output) take() (data []byte) {
+// take returns what waits. What comes next goes into the caller's buffer.
+func (o *output) take(buffer []byte) (data []byte) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	data, o.data = o.data, nil
+	data, o.data = o.data, buffer[:0]
 	o.room.Signal()
 	return data
 }

@@ -25,7 +25,8 @@ type program struct {
 	driver  *driver.Driver
 	started time.Time
 
-	flooding bool // it wrote so much that the screen does not show the end of it yet
+	flooding bool   // it wrote so much that the screen does not show the end of it yet
+	buffer   []byte // for what it writes next then
 
 	reading  driver.Reading // of the screen
 	since    time.Time      // when activity, detail and dialog became what they are
@@ -79,7 +80,8 @@ var frameEnd = []byte("\x1b[?2026l")
 
 func (r *runner) takeOutput() {
 	p := r.prog
-	written := p.output.take()
+	written := p.output.take(p.buffer)
+	p.buffer = nil
 	if len(written) == 0 {
 		return
 	}
@@ -103,6 +105,9 @@ func (r *runner) takeOutput() {
 		v.Send(written)
 	}
 	p.outputCame(r.Now())
+	if p.flooding {
+		p.buffer = written[:0]
+	}
 }
 
 // programEnded takes in that the program has exited: first what it wrote last.
