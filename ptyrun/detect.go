@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 const (
 	judgeAfter = 20 * time.Millisecond // of output the screen is read: a burst is read once,
 	judgeFlood = 3 * time.Second       // and a flood that goes on seldom: it is drawn for that
+	freeAfter  = time.Second           // the end of a flood: the recording has it then
 	longFrame  = time.Second           // a frame that is never closed counts as closed then
 	longStart  = 30 * time.Second      // for a program that is not known by its command
 )
@@ -89,11 +91,15 @@ func (r *runner) stepScreen(now time.Time) {
 		if p.flooding {
 			p.buffer = nil
 			r.takeOutput()
-			p.buffer, p.flooding = nil, false
+			p.buffer, p.flooding, p.freeAt = nil, false, now.Add(freeAfter)
 		}
 		p.read(now, r.isAuto)
 	}
 	r.wakeAt(p.readAt)
+	if !p.freeAt.IsZero() && !p.flooding && !r.awaits(p.freeAt, now) {
+		p.freeAt = time.Time{}
+		go debug.FreeOSMemory() // else what the flood took is kept for minutes
+	}
 	if p.screen.Lost() {
 		p.child.Jiggle() // so that it draws its screen again
 	}

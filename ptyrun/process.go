@@ -25,8 +25,9 @@ type program struct {
 	driver  *driver.Driver
 	started time.Time
 
-	flooding bool   // it wrote so much that the screen does not show the end of it yet
-	buffer   []byte // for what it writes next then
+	flooding bool      // it wrote so much that the screen does not show the end of it yet
+	buffer   []byte    // for what it writes next then
+	freeAt   time.Time // when to give back memory; zero: there was no flood
 
 	reading  driver.Reading // of the screen
 	since    time.Time      // when activity, detail and dialog became what they are
