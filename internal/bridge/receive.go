@@ -51,24 +51,36 @@ func (b *Bridge) receive(ctx context.Context) error {
 	defer fetching.Wait()
 	slots := make(chan struct{}, maxFetches)
 	later := func(in *incoming) { fetching.Go(func() { b.fetchBeside(ctx, in, slots) }) }
-	for n := 1; n > 0 || b.again != nil; {
-		within, cancelFetch := context.WithTimeout(ctx, apiTimeout)
-		fetched, err := jetstream.MessageBatch(nil), error(nil)
-		if b.again != nil {
-			fetched, err = b.consumer.Fetch(batchSize, jetstream.FetchContext(within))
-		} else {
-			fetched, err = b.consumer.FetchNoWait(batchSize)
-		}
-		if n = 0; err == nil {
-			n, err = b.takeAll(ctx, fetched, later), fetched.Error()
-		}
-		cancelFetch()
-		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+	for {
+		n, err := b.takeBatch(ctx, later)
+		if err != nil {
 			cancel()
 			return fmt.Errorf("receive from %s: %w", b.server(), err)
 		}
+		if n == 0 && b.again == nil {
+			return nil
+		}
 	}
-	return nil
+}
+
+// takeBatch takes in what the server has, as it comes. A bridge that stays waits for it.
+func (b *Bridge) takeBatch(ctx context.Context, later func(*incoming)) (n int, err error) {
+	within, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	var fetched jetstream.MessageBatch
+	if b.again != nil {
+		fetched, err = b.consumer.Fetch(batchSize, jetstream.FetchContext(within))
+	} else {
+		fetched, err = b.consumer.FetchNoWait(batchSize)
+	}
+	if err == nil {
+		n = b.takeAll(ctx, fetched, later)
+		err = fetched.Error()
+	}
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = nil // nothing more has come
+	}
+	return n, err
 }
 
 func (b *Bridge) takeAll(ctx context.Context, fetched jetstream.MessageBatch, later func(*incoming)) (n int) {

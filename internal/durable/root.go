@@ -194,24 +194,16 @@ func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 }
 
 func (r *Root) openRegular(name string, flag int) (*os.File, error) {
-	if flag&os.O_EXCL != 0 {
-		return r.root.OpenFile(name, flag, 0o600) // nothing is there to look at
+	if flag&os.O_EXCL == 0 { // else nothing is there to look at
+		info, err := r.root.Lstat(name)
+		switch {
+		case err == nil && !info.Mode().IsRegular():
+			return nil, &fs.PathError{Op: "open", Err: ErrNotRegular}
+		case err != nil && flag&os.O_CREATE == 0:
+			return nil, err
+		}
 	}
-	// Opened once: a look by path costs a system call or two for each directory. The slash keeps what is no
-	// directory from being opened.
-	dir, err := r.root.OpenRoot(path.Dir(name) + "/")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	name = path.Base(name)
-	info, err := dir.Lstat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Err: ErrNotRegular}
-	} else if err != nil && flag&os.O_CREATE == 0 {
-		return nil, err
-	}
-	return dir.OpenFile(name, flag, 0o600)
+	return r.root.OpenFile(name, flag, 0o600)
 }
 
 // Open opens a regular file for reading.
