@@ -41,12 +41,13 @@ var phrases = map[string]string{
 	"approve list": "pending", "approve ls": "pending", "approve --list": "pending", "mark-read": "read", "mark-as-read": "read", "mark-unread": "unread",
 	"mail -": "ls", "email -": "ls", "unread -": "ls", "history -": "ls --all", "peek -": "read --peek", "read --all": "ls --all", "read -a": "ls --all",
 	"team members": "team", "team status -": "team", "agents status -": "team", "init team": "init --team", "init agents": "init",
-	"busy": "team", "idle": "team", "online": "team", "available": "team", "top": "team --watch", "status --watch": "team --watch", "status -w": "team --watch",
+	"busy": "status", "busy -": "team", "idle": "status", "idle -": "team", "online -": "team", "available -": "team", "top": "team --watch", "status --watch": "team --watch", "status -w": "team --watch",
 	"start agent": "up", "shutdown": "down", "id": "where", "backup create": "backup", "sendmail": "send",
 	"release": "unread", "requeue": "unread", "nack": "unread", "send-input": "type",
 	"new-messages": "ls", "new-mail": "ls", "list teams": "team ls", "ls teams": "team ls", "who is": "team", "is idle": "status",
 	"is busy": "status", "is running": "status", "is alive": "status", "validate": "doctor", "verify": "doctor", "hook status": "doctor",
 	"hooks status": "doctor", "request": "ask", "get unread": "ls", "watch inbox": "watch", "watch mail": "watch", "watch messages": "watch",
+	"stop all": "down", "start all": "up", "up all": "up", "extend": "take --renew", "renew": "take --renew", "receipt": "trace",
 	"stream": "watch", "console": "attach", "dump": "backup",
 }
 
@@ -59,7 +60,7 @@ var sameFlags = map[string]string{
 	"limit": "n max head num first", "from": "sender by author", "wait": "w block", "timeout": "for t max-wait wait-timeout",
 	"peek": "no-mark no-mark-read keep keep-unread no-ack dry-run preview", "reason": "r m message because", "text": "comment note",
 	"cwd": "dir workdir cd C", "last": "lines", "team": "namespace workspace", "file": "F", "detach": "d background bg daemon", "env": "e",
-	"kind": "type event-type", "reply": "reply-to in-reply-to", "acked": "acknowledged", "idle": "until-idle", "wait-reply": "sync wait-response",
+	"kind": "type event-type", "reply": "reply-to in-reply-to", "acked": "acknowledged", "ack": "requires-ack ack-required", "due": "deadline", "done": "archived", "idle": "until-idle", "wait-reply": "sync wait-response",
 }
 
 // verbFirst puts one of our verbs first, where people type it in the words of other tools:
