@@ -509,7 +509,8 @@ func TestContent(t *testing.T) {
 		if err := e.load(bad); err == nil || !strings.Contains(err.Error(), "-32602") {
 			t.Error(bad, err)
 		}
-		if _, err := e.Prompt(t.Context(), acp.PromptRequest{SessionId: bad, Prompt: []acp.ContentBlock{acp.TextBlock("hi")}}); err == nil || !strings.Contains(err.Error(), "-32602") {
+		hello := acp.PromptRequest{SessionId: bad, Prompt: []acp.ContentBlock{acp.TextBlock("hello")}}
+		if _, err := e.Prompt(t.Context(), hello); err == nil || !strings.Contains(err.Error(), "-32602") {
 			t.Error(bad, err)
 		}
 	}

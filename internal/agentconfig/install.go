@@ -9,8 +9,8 @@
 //   - What is there stays, with its order, comments and layout. Done again, it changes nothing. Older
 //     hooks of ours are brought up to date.
 //   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it
-//     takes out what is ours. It removes the directories that were made. For that a record is kept in the user's state directory; without it only
-//     hooks and blocks are taken out.
+//     takes out what is ours. It removes the directories that install made, once they are empty. For that
+//     a record is kept in the user's state directory; without it only hooks and blocks are taken out.
 //   - Each file is replaced in one step; links are written through, modes kept. A file that another
 //     program changes meanwhile is left alone. What a write that failed has left undone is done by the
 //     same command again.

@@ -23,7 +23,10 @@ var pendingCommand = &cli.Command{
 	Name: "pending", Aliases: []string{"requests", "questions", "approvals", "permissions"}, Usage: "what waits for a person: permissions, questions, drafts, late answers",
 	UsageText:   "atm pending\natm pending --watch\natm approve 9f3a1c",
 	Description: "The id is that of the message to the lead; atm screen NAME shows the dialog itself.",
-	Flags:       []cli.Flag{&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, and ring when more comes; q leaves"}},
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, and ring when more comes; q leaves"},
+		&cli.BoolFlag{Name: "mine", Hidden: true},
+	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
 		if c.Bool("watch") {
 			return watchPending(c, s)

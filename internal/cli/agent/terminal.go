@@ -38,7 +38,7 @@ var screenCommand = &cli.Command{
 		&cli.BoolFlag{Name: "print", Aliases: []string{"p"}, Hidden: true}, // as tmux has it
 		&cli.BoolFlag{Name: "ansi", Aliases: []string{"e"}, Usage: "with colours, as the agent wrote them"},
 		&cli.IntFlag{
-			Name: "last", Aliases: []string{"limit", "n"}, Usage: "the last `N` lines, also of what scrolled away",
+			Name: "last", Aliases: []string{"limit", "n", "tail"}, Usage: "the last `N` lines, also of what scrolled away",
 			Action: command.NotNegative("last", "what it shows"),
 		},
 	},
@@ -56,7 +56,7 @@ var typeCommand = &cli.Command{
 		"Without --enter the text stays in the input line, and no mail is typed in until it is gone.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "these bytes and no others: keys, escape sequences"},
-		&cli.BoolFlag{Name: "enter", Usage: "and then the return key"},
+		&cli.BoolFlag{Name: "enter", Aliases: []string{"e"}, Usage: "and then the return key"},
 	},
 	Action: typeText,
 }

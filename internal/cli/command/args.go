@@ -71,6 +71,9 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	l.dropNoun()
 	l.Help = l.Help || len(l.Words) == 1 && l.Words[0] == "help" && !slices.Contains(l.Kinds, "TEXT")
 	err := l.fill()
+	if l.isRefused { // a word too many was perhaps meant for that flag
+		err = nil
+	}
 	l.Args = slices.Concat([]string{app.Name}, l.Global, path, l.flags, []string{"--"}, l.Words)
 	l.JSON = slices.Contains(l.Global, "--json=true")
 	if isNameless {

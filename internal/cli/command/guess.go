@@ -41,12 +41,15 @@ var phrases = map[string]string{
 	"approve list": "pending", "approve ls": "pending", "approve --list": "pending", "mark-read": "read", "mark-as-read": "read", "mark-unread": "unread",
 	"mail -": "ls", "email -": "ls", "unread -": "ls", "history -": "ls --all", "peek -": "read --peek", "read --all": "ls --all", "read -a": "ls --all",
 	"team members": "team", "team status -": "team", "agents status -": "team", "init team": "init --team", "init agents": "init",
-	"busy": "team", "idle": "team", "online": "team", "available": "team", "top": "team --watch", "status --watch": "team --watch", "status -w": "team --watch",
+	"busy": "status", "busy -": "team", "idle": "status", "idle -": "team", "online -": "team", "available -": "team",
+	"top": "team --watch", "status --watch": "team --watch", "status -w": "team --watch",
 	"start agent": "up", "shutdown": "down", "id": "where", "backup create": "backup", "sendmail": "send",
 	"release": "unread", "requeue": "unread", "nack": "unread", "send-input": "type",
-	"new-messages": "ls", "new-mail": "ls", "list teams": "team ls", "ls teams": "team ls", "who is": "team", "is idle": "status",
-	"is busy": "status", "is running": "status", "is alive": "status", "validate": "doctor", "verify": "doctor", "hook status": "doctor",
-	"hooks status": "doctor", "request": "ask", "get unread": "ls", "watch inbox": "watch", "watch mail": "watch", "watch messages": "watch",
+	"new-messages": "ls", "new-mail": "ls", "list teams": "team ls", "ls teams": "team ls", "who is": "team",
+	"is idle": "status", "is busy": "status", "is running": "status", "is alive": "status", "validate": "doctor", "verify": "doctor",
+	"hook status": "doctor", "hooks status": "doctor", "request": "ask", "get unread": "ls",
+	"watch inbox": "watch", "watch mail": "watch", "watch messages": "watch", "stop all": "down", "start all": "up",
+	"up all": "up", "extend": "take --renew", "renew": "take --renew", "receipt": "trace",
 	"stream": "watch", "console": "attach", "dump": "backup",
 }
 
@@ -59,7 +62,8 @@ var sameFlags = map[string]string{
 	"limit": "n max head num first", "from": "sender by author", "wait": "w block", "timeout": "for t max-wait wait-timeout",
 	"peek": "no-mark no-mark-read keep keep-unread no-ack dry-run preview", "reason": "r m message because", "text": "comment note",
 	"cwd": "dir workdir cd C", "last": "lines", "team": "namespace workspace", "file": "F", "detach": "d background bg daemon", "env": "e",
-	"kind": "type event-type", "reply": "reply-to in-reply-to", "acked": "acknowledged", "idle": "until-idle", "wait-reply": "sync wait-response",
+	"kind": "type event-type", "reply": "reply-to in-reply-to", "acked": "acknowledged", "ack": "requires-ack ack-required",
+	"due": "deadline", "done": "archived", "idle": "until-idle", "wait-reply": "sync wait-response",
 }
 
 // verbFirst puts one of our verbs first, where people type it in the words of other tools:
@@ -70,6 +74,7 @@ var sameFlags = map[string]string{
 //	list agents, hooks list   a noun beside a verb that lists   team, install
 //	agent show bob            the same, and a name behind it    status bob
 //	agents stop bob           a noun in front of our verb       stop bob
+//	permission approve bob    our verb in the singular          approve bob
 //	mail bob hi               mail, where no verb stands by     send bob hi
 //
 // All other words stay as they are.
@@ -78,8 +83,9 @@ func verbFirst(app *cli.App, words []string) []string {
 		return words
 	}
 	words = splitWord(app, words)
-	if app.Command(words[0]) == nil && app.Command(words[0]+"s") != nil && phrases[words[0]] == "" { // permission approve bob
-		words = append([]string{words[0] + "s"}, words[1:]...)
+	plural := words[0] + "s"
+	if len(plural) > 3 && app.Command(words[0]) == nil && app.Command(plural) != nil && phrases[words[0]] == "" {
+		words = append([]string{plural}, words[1:]...)
 	}
 	if line := meantByPhrase(app, words); line != nil {
 		return line
@@ -105,7 +111,7 @@ func verbFirst(app *cli.App, words []string) []string {
 		return verbFirst(app, words[1:])
 	case isSecondListing && !isNamed && nouns[first] != "": // hooks list
 		return append([]string{nouns[first]}, rest...)
-	case nouns[second] != "" && (isFirstListing || verb != nil && verb.Name == nouns[second]): // list agents, install hooks
+	case nouns[second] != "" && (isFirstListing || verb != nil && verb.Name == nouns[second]): // list agents
 		return append([]string{nouns[second]}, rest...)
 	case isNounOf(app, first, second): // inbox read, agents stop bob
 		return words[1:]
@@ -133,7 +139,8 @@ func splitWord(app *cli.App, words []string) []string {
 		return words
 	case nouns[two] == "ls" && !isListing: // send-message
 		return append([]string{one}, words[1:]...)
-	case verb.Command(two) != nil, nouns[two] != "", isListing && boolFlag(verb, two) != "": // team-add, stop-agent, list-unread
+	case verb.Command(two) != nil, nouns[two] != "": // team-add, stop-agent
+	case isListing && boolFlag(verb, two) != "": // list-unread
 	default:
 		return words
 	}
@@ -263,7 +270,8 @@ func (l *Line) place(flag string) int {
 func (l *Line) fill() error {
 	for n, kind := range l.Kinds {
 		isLast := n == len(l.Kinds)-1
-		isList := strings.HasSuffix(l.wordFlag, "s") && strings.Contains(l.Command.ArgsUsage, kind+"…") // --members alice bob
+		// "--members alice bob"
+		isList := strings.HasSuffix(l.wordFlag, "s") && strings.Contains(l.Command.ArgsUsage, kind+"…")
 		if len(l.named[n]) > 0 && isLast && len(l.Words) > n && !isList {
 			return Usage("%s is given twice: as a flag and as %q", kind, clipped(l.Words[n])).
 				WithHint("%s", cmp.Or(Meant(l.Command.Name+" "+l.wordFlag), "leave one out"))
@@ -314,7 +322,8 @@ func (e *Error) suggest(app *cli.App, c *cli.Command, typed string) *Error {
 	if meant == "" && (c.Name == "" || name != typed || len(c.Subcommands) == 0) {
 		meant = calledSo(app, c, name)
 	}
-	if one, two, isSeveral := strings.Cut(strings.ReplaceAll(name, "_", "-"), "-"); meant == "" && c.Name == "" && isSeveral { // create-team
+	one, two, isTwo := strings.Cut(strings.ReplaceAll(name, "_", "-"), "-")
+	if meant == "" && c.Name == "" && isTwo { // create-team
 		meant = cmp.Or(Meant(one+" "+two), Meant(two+" "+one), Meant(one), Meant(two), calledSo(app, c, one))
 	}
 	if meant != "" && c.Name == "" && name == typed {

@@ -242,7 +242,8 @@ func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
 // stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
 func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (*condition, error) {
 	if first, second, several := strings.Cut(word, ","); several {
-		return nil, command.Usage("%q is more than one agent", word).WithHint("the flag again for each: --%s %s --%[1]s %[3]s", kind, first, second)
+		return nil, command.Usage("%q is more than one agent", word).
+			WithHint("the flag again for each: --%s %s --%[1]s %[3]s", kind, first, second)
 	}
 	a, err := s.Address(word)
 	if err != nil {
