@@ -96,7 +96,6 @@ type console struct {
 	isToStay bool // when there are no more lines
 }
 
-// openConsole takes hold of the terminal, if stdin and stdout are one.
 func openConsole(c *cli.Context) (con *console, err error) {
 	con = &console{c: c, lines: bufio.NewReader(os.Stdin)}
 	fd := int(os.Stdin.Fd())
@@ -117,7 +116,6 @@ func openConsole(c *cli.Context) (con *console, err error) {
 	return con, nil
 }
 
-// show shows a line, above what is being typed.
 func (con *console) show(line fmt.Stringer) error {
 	if con.terminal == nil {
 		return command.Print(con.c, line)
@@ -151,7 +149,6 @@ func (con *console) restore() {
 	}
 }
 
-// attach shows what is new and says what is typed, until one of them ends.
 func (k *call) attach(ctx context.Context) error {
 	con, err := openConsole(k.c)
 	if err != nil {
@@ -190,7 +187,6 @@ func (k *call) attach(ctx context.Context) error {
 	}
 }
 
-// readLines reads lines until there are no more. It ends with the process.
 func (con *console) readLines(lines chan<- string) {
 	defer close(lines)
 	for {
