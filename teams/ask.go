@@ -91,7 +91,6 @@ type asking struct {
 	exitCode uint64
 }
 
-// handAgain hands a question over once more whose turn was cut short before it was answered.
 func (q *asking) handAgain(ctx context.Context) error {
 	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
 		return nil

@@ -109,7 +109,6 @@ func (m *Member) Forecast(urgent bool) string {
 	return state + "; " + seen
 }
 
-// gateOf says what keeps an unread message from its recipient, and what to do.
 func (t *Team) gateOf(name wire.Name, it *mailbox.Item, d *Delivery) string {
 	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(LeaseFlags(it))
 	if it.Lease != nil {

@@ -112,7 +112,6 @@ func (t *Team) LastStop(name wire.Name) (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
-// runInfo is what a member's runner has written down about itself; zero when it has not.
 func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
 	info, _ = runinfo.Read(t.Dir(), name)
 	return info
@@ -125,7 +124,6 @@ func (t *Team) IsRun(name wire.Name, run string) (bool, error) {
 	return running && run != "" && t.runInfo(name).Run == run, err
 }
 
-// liveRuns are what the runners of members that run have written down.
 func (t *Team) liveRuns() map[wire.Name]runinfo.Info {
 	live := map[wire.Name]runinfo.Info{}
 	agents, _ := t.Agents()

@@ -76,7 +76,6 @@ func (f *stateFold) load(s eventlog.Snapshot) bool {
 		f.state.Agent == f.of.Agent && f.state.Team == f.of.Team
 }
 
-// startAtSnapshot reports whether state.json fits the log.
 func (f *stateFold) startAtSnapshot() (ok bool) {
 	s, ok := f.log.Snapshot()
 	if !ok || !f.load(s) {

@@ -324,7 +324,6 @@ func (t *Team) message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
 	return nil, err
 }
 
-// ownMessage is a message that a mailbox's owner got or sent.
 func ownMessage(box *mailbox.Box, id wire.ID) (*mailbox.Item, error) {
 	it, err := box.Get(id)
 	if errors.Is(err, mailbox.ErrNotFound) {

@@ -171,7 +171,6 @@ func (t *Turn) noteCall(c ToolCall) {
 	}
 }
 
-// updateTurns takes over what the event has changed in the turns of all sessions.
 func (ts *Turns) updateTurns(e *wire.Event) {
 	known := map[uint64]*Turn{}
 	for i := range ts.state.Turns {

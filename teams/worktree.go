@@ -81,7 +81,6 @@ func (t *Team) HasWorktrees() bool {
 	return err == nil
 }
 
-// repositoryOf is the checkout that a member's cwd lies in, and where in it.
 func (t *Team) repositoryOf(cwd string) (c git.Checkout, rel string, err error) {
 	dir, err := filepath.EvalSymlinks(t.WorkDir(cwd))
 	if err != nil {

@@ -176,7 +176,6 @@ func (f *file) save() error {
 	return err
 }
 
-// replaceFile puts a file in place in one step, with the directories that it needs.
 func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	dir, name := filepath.Split(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -138,7 +138,6 @@ func shellLine(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// quoted is a string, or a list of them, as JSON, JavaScript and TOML write it.
 func quoted[T string | []string](v T) string {
 	data, _ := json.Marshal(v) // strings never fail
 	return string(data)

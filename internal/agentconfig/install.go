@@ -54,7 +54,6 @@ type Request struct {
 	isOptional bool // only where something of ours is
 }
 
-// label is what our lines in a file, and the record of it, are marked with.
 func (r Request) label() string {
 	if r.MCP {
 		return r.Tool + " --mcp"
@@ -76,7 +75,6 @@ type Change struct {
 	Changes []string `json:"changes"`
 }
 
-// plan is what is to be done to all files of a tool, the one with the hooks first.
 type plan struct {
 	edits []edit
 	notes []string

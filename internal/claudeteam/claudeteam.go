@@ -96,7 +96,6 @@ func (m *member) inbox() string {
 	return inboxes + "/" + notInPath.ReplaceAllString(m.name, "-") + ".json"
 }
 
-// nameHere is the nearest name of ours for one of theirs.
 func nameHere(name string) wire.Name {
 	notInName := regexp.MustCompile(`[^a-z0-9_-]|^[_-]+`)
 	name = strings.TrimLeft(notInName.ReplaceAllString(strings.ToLower(name), "-"), "-_")
@@ -194,7 +193,6 @@ type memberRecord struct {
 	JoinedAt  float64 `json:"joinedAt"` // in milliseconds
 }
 
-// findMembers says who is theirs, whose mailboxes it makes, and who is ours.
 func (s *Sync) findMembers(ctx context.Context) error {
 	var config struct{ Members []memberRecord }
 	data, err := s.root.ReadFile(configFile, maxFile)

@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// change rewrites a member's inbox file, which it makes unless it is there.
 func (s *Sync) change(ctx context.Context, m member, f func(list []entry) ([]entry, error)) error {
 	if err := s.root.Create(m.inbox(), []byte("[]")); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -129,7 +128,6 @@ func (s *Sync) noteIdle(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// handOver writes the unread mail of one of theirs into its inbox file, and marks it as read.
 func (s *Sync) handOver(ctx context.Context, m member) error {
 	n, err := m.box.Count(ctx)
 	if err == nil && n.Unread == 0 && n.Leased > 0 {

@@ -10,7 +10,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// replyWay is how mail goes out with the answer to a call.
 type replyWay int
 
 const (

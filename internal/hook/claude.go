@@ -23,7 +23,6 @@ func (c *call) claude() {
 	c.shared()
 }
 
-// shared is what Claude Code and Codex say alike.
 func (c *call) shared() {
 	in := c.in
 	if c.isFromSubagent() {
@@ -106,7 +105,6 @@ func (c *call) shared() {
 	}
 }
 
-// sessionStart is the beginning of a session, or of its rest after compacting.
 func (c *call) sessionStart() {
 	isNew := c.in.Text("source") != "compact"
 	c.replyAs, c.primes, c.Shows, c.Begins = asContext, true, !isNew, isNew

@@ -30,13 +30,11 @@ func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	}
 }
 
-// isFromSubagent reports whether the call comes from inside a sub-agent, or is about one.
 func (c *call) isFromSubagent() bool {
 	id := c.in.Get("agent_id")
 	return id != nil && string(id) != `""`
 }
 
-// isFirstStop reports whether no hook has kept the program from stopping yet.
 func (c *call) isFirstStop() bool {
 	active := c.in.Get("stop_hook_active")
 	return active == nil || string(active) == "false"

@@ -110,7 +110,6 @@ func (p *busProperties) prompt() string {
 	return cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
 }
 
-// retrying is the detail of a turn that waits to ask its model again.
 const retrying = "API retry"
 
 func isRetrying(t *reducer.Turn) bool { return strings.HasPrefix(t.Detail, retrying) }

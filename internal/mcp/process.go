@@ -23,7 +23,6 @@ type answer struct {
 	token     string // of a read that waits for its response to be written
 }
 
-// A process is a verb of atm that runs, and what it has printed.
 type process struct {
 	*exec.Cmd
 	answer

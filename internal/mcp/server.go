@@ -133,7 +133,6 @@ Read at the start and the end of every task, unless your mail is handed to you. 
 "sent" means stored, not seen. Never send twice to be sure. Errors end with a hint; as a command it is one for a shell.
 `
 
-// instructions begin with who the model is, or why that is not known.
 func (s *server) instructions() string {
 	at, err := command.OpenMe(s.c)
 	if err != nil {

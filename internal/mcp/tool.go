@@ -53,7 +53,6 @@ func (s *server) addTools() {
 	}
 }
 
-// hinted is an error as a model gets it, with its hint.
 func hinted(err error) error {
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Hint != "" {
 		return fmt.Errorf("%w\nhint: %s", err, e.Hint)

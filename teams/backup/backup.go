@@ -124,7 +124,6 @@ func (w *writer) addDir(name string) {
 	w.header(tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now()})
 }
 
-// mailboxes saves the messages of a team that are not saved yet, and what else lies in the mailboxes.
 func (w *writer) mailboxes(t *teams.Team, others ...string) {
 	boxes, err := t.Boxes()
 	w.misses(string(t.Name), err)

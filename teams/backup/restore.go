@@ -61,7 +61,6 @@ func Check(from io.ReadSeeker) error {
 	return nil
 }
 
-// checkFormat reads the first file of a backup; isRaised: it is of format 2.
 func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 	h, err := files.Next()
 	if err != nil || h.Name != rootdir.FormatFile {
@@ -126,7 +125,6 @@ func (r *restorer) entry(h *tar.Header) error {
 	return r.file(t, name, r.tar)
 }
 
-// member restores what lies below a mailbox's directory; "": the mailbox.
 func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
 	err := box.Present()
 	if errors.Is(err, mailbox.ErrNoAgent) {
@@ -153,7 +151,6 @@ func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
 	return r.file(t, string(box.Agent())+"/"+below, r.tar)
 }
 
-// message restores a message, or what was to be one to bad.
 func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) error {
 	data, err := io.ReadAll(io.LimitReader(r.tar, wire.MaxFile+1))
 	if err != nil {
@@ -176,7 +173,6 @@ func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) erro
 	return err
 }
 
-// file writes a file below a team unless it is there.
 func (r *restorer) file(t *teams.Team, name string, from io.Reader) error {
 	if there, err := t.Dir().Exists(name); there || err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// reservedEnv are the variables that `atm run` sets itself.
 var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN"}
 
 type checker struct {

@@ -89,7 +89,6 @@ func (d *doctor) add(code, severity, fix, format string, args ...any) {
 	d.checks = append(d.checks, Check{code, severity, letter.Escape(fmt.Sprintf(format, args...)), fix})
 }
 
-// failed reports whether there is an error, and adds it as a finding.
 func (d *doctor) failed(code, about string, err error) bool {
 	if err != nil {
 		d.add(code, "error", "", "%s%v", about, err)
@@ -125,7 +124,6 @@ func (d *doctor) checkFileSystem() {
 	}
 }
 
-// checkDirectories reports what looks like a team in the root and is none.
 func (d *doctor) checkDirectories() {
 	dir := d.root.Dir()
 	names, _ := dir.Names(".")
@@ -143,7 +141,6 @@ func (d *doctor) checkDirectories() {
 	}
 }
 
-// checkAgents reports what lies where a member's directory would, and is none.
 func (d *doctor) checkAgents(t *teams.Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
@@ -183,7 +180,6 @@ func (d *doctor) checkLocks(t *teams.Team) {
 	}
 }
 
-// checkConfig reports every mistake in team.toml, and what it and the team disagree about.
 func (d *doctor) checkConfig(t *teams.Team) {
 	c, err := t.Config()
 	mistakes := missingDirectories(t, c)

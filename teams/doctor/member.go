@@ -162,7 +162,6 @@ func (d *doctor) checkOtherRoots(b *mailbox.Box) {
 	}
 }
 
-// rebuildSent notes every message that is missing in its sender's index of sent mail.
 func (d *doctor) rebuildSent(t *teams.Team, boxes []*mailbox.Box) {
 	missing := 0
 	outboxes, _ := t.Outboxes()

@@ -102,7 +102,6 @@ func CheckTool(tool string) error {
 	return nil
 }
 
-// glob reports whether s matches a pattern, in which * stands for anything.
 func glob(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	s, ok := strings.CutPrefix(s, parts[0])

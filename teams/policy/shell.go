@@ -132,7 +132,6 @@ func (in input) mayInclude(pattern string) bool {
 	return false
 }
 
-// bare is a command without quotes, backslashes and its program's directory.
 func bare(command string) string {
 	s := strings.NewReplacer(`\\`, `\`, `\`, "", `'`, "", `"`, "").Replace(command)
 	program, _, _ := strings.Cut(s, " ")

@@ -29,7 +29,6 @@ func (n note) isSame(o note) bool {
 	return n.Path != "" && n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0 || o.Born == 0)
 }
 
-// noteOf is a note about the root as it is now, and the file to keep it in.
 func (p Place) noteOf(root string) (n note, file string, err error) {
 	path, err := filepath.EvalSymlinks(root)
 	if err == nil && p.State == "" {
@@ -109,7 +108,6 @@ func Distrust(root string, uid int, group bool) string {
 	return ""
 }
 
-// distrust says why a file is not this user's alone.
 func distrust(info fs.FileInfo, uid int, group bool) string {
 	owner, perm := durable.Owner(info), info.Mode().Perm()
 	switch {

@@ -52,7 +52,6 @@ type call struct {
 
 func (k *call) name() wire.Name { return k.box.Agent() }
 
-// open opens the team, and enters that of the agent that the first argument names, or without one of me.
 func open(c *cli.Context) (*call, error) {
 	s, err := command.OpenTeam(c)
 	if err != nil {

@@ -244,7 +244,6 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 	return line + letter.Clip(said, 400) + "\n"
 }
 
-// missing says which events are not printed: they lie in the archive, or are lost.
 func (k *call) missing(from, to uint64) string {
 	key, words := "gap", "missing"
 	if base, _, err := k.box.Log().Base(); err == nil && to <= base.Seq {

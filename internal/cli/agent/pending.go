@@ -129,7 +129,6 @@ func (l pendingList) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// tableLines are rows as lines: in columns on a terminal, else as long as they are.
 func tableLines(rows [][]string) (lines []string) {
 	if command.Terminal() {
 		return strings.Split(command.Columns(rows, "36", "1", "33", "2", ""), "\n")[:len(rows)]

@@ -81,7 +81,6 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 	}
 }
 
-// errGone says that an agent which was awaited runs no more.
 var errGone = errors.New("it has ended")
 
 // dialogHolds is how many looks in a row see a dialog until it counts.
@@ -159,7 +158,6 @@ func (k *call) endedUnready(exit runspec.Report) error {
 	return e.WithHint("asciinema play %s shows its screen", filepath.Join(k.box.Path(), "run", "screen.cast"))
 }
 
-// awaitEnd waits for the runner's end; this command ends as the program did.
 func (k *call) awaitEnd(p *runnerProcess) error {
 	<-p.ended
 	switch {

@@ -94,7 +94,6 @@ func (k *call) killSilent(pid int) {
 	command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", k.name(), pid)
 }
 
-// endLeftovers ends what a runner that was killed has left running.
 func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	info, err := runinfo.Read(k.s.Team.Dir(), r.Name)
 	if err != nil {

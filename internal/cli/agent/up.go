@@ -113,7 +113,6 @@ func (u *startup) choose(words []string) error {
 	return nil
 }
 
-// start starts the members that do not run, waits until all are ready, and says of each what became of it.
 func (u *startup) start(ctx context.Context) error {
 	errs := u.plan.Start(ctx, u.order, func(ctx context.Context, n wire.Name) error {
 		if !slices.Contains(u.names, n) {

@@ -260,7 +260,6 @@ func isText(word string) bool {
 	return len(words) > 1 && !slices.ContainsFunc(words, isID)
 }
 
-// checkWords counts what is left by ArgsUsage.
 func (l *Line) checkWords() error {
 	if l.Help || l.Command == nil || l.Command.Args {
 		return nil

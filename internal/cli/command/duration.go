@@ -63,7 +63,6 @@ func ParseDuration(s string) (time.Duration, error) {
 	return total + d, nil
 }
 
-// isDuration reports whether a word was typed for a duration, perhaps without its unit.
 func isDuration(word string) bool {
 	_, err := ParseDuration(word)
 	return err != errDuration

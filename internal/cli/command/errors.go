@@ -98,7 +98,6 @@ func Timeout(format string, args ...any) *Error {
 // Exit ends the command with a code and no further word.
 func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
 
-// A knownError is an error of the packages below that callers tell apart.
 type knownError struct {
 	matches func(error) bool
 	as      func(string, ...any) *Error

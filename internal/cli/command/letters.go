@@ -71,7 +71,6 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 
 const maxLines = 12
 
-// saidIn are the lines of a prompt or an answer, the first behind a mark.
 func saidIn(agent wire.Name, mark, text string) (out []string) {
 	if text == "" {
 		return nil

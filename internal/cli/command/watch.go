@@ -72,7 +72,6 @@ func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)
 	})
 }
 
-// errQuit is why Watch ends once its user has pressed q.
 var errQuit = errors.New("left by q")
 
 // enterScreen begins a screen of its own, on which keys are not shown, and calls quit when one says so. leave

@@ -131,7 +131,6 @@ func findAll(c *cli.Context, s *command.Scope, find func(*command.Scope, string)
 	return found, nil
 }
 
-// findHeld is the message that a word names: one that I took from a shared inbox, or one of mine.
 func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {

@@ -115,7 +115,6 @@ func (r *result) in(e *command.Error) *command.Error {
 	return e
 }
 
-// deliver sends a message, says what became of it, and waits if that was asked for.
 func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	if err := prepare(s, o); err != nil {
 		return err
@@ -290,7 +289,6 @@ type batchResult struct {
 	Error *command.Error `json:"error,omitempty"`
 }
 
-// sendBatch sends NDJSON messages of stdin, and prints each result once its message is durable.
 func sendBatch(c *cli.Context, s *command.Scope) error {
 	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
 		return command.Usage("--batch takes its messages from stdin alone, and no other flag").WithHint(batchExample)

@@ -146,7 +146,6 @@ func (m *message) copyAt(s *command.Scope, a wire.Address) *mailbox.Item {
 	return &mailbox.Item{Message: m.Message}
 }
 
-// stateAt is the state of a message in words that its sender understands.
 func stateAt(it *mailbox.Item) string {
 	switch {
 	case it.Lease != nil:

@@ -84,7 +84,6 @@ func wait(c *cli.Context, s *command.Scope) (err error) {
 	})
 }
 
-// namedConditions are what the command line names; mail for me when it names nothing.
 func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
 	for _, kind := range []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"} {
 		for _, word := range c.StringSlice(kind) {
@@ -181,7 +180,6 @@ func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, eve
 	return command.Timeout("%s within %s%s", vain, timeout, state).WithHint("do other work, or again: atm wait%s%s", flags, s.Flags())
 }
 
-// unreadCondition: there is unread mail for me.
 func unreadCondition(ctx context.Context, s *command.Scope) *condition {
 	return &condition{after: watchMail(s.Me), vain: "no mail", look: func(entry) (*met, error) {
 		unread, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
@@ -192,7 +190,6 @@ func unreadCondition(ctx context.Context, s *command.Scope) *condition {
 	}}
 }
 
-// replyCondition: somebody has answered a message of mine.
 func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
 	return sentCondition(s, "reply", "no answer", m, func() *met {
 		replies := teams.Replies(ctx, s.Me, m.ID, wire.Address{})

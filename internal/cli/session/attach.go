@@ -89,55 +89,66 @@ const (
 
 // A console is where an attached session is shown, and typed: a terminal, or lines.
 type console struct {
-	show     func(fmt.Stringer) error // above what is being typed
-	note     func(format string, args ...any)
-	readLine func() (string, error)
-	restore  func()
+	c        *cli.Context
+	terminal *term.Terminal // nil: lines
+	before   *term.State    // of the terminal
+	lines    *bufio.Reader
 	isToStay bool // when there are no more lines
 }
 
-// openConsole takes hold of the terminal, if stdin and stdout are one.
-func openConsole(c *cli.Context) (*console, error) {
-	in, fd := bufio.NewReader(os.Stdin), int(os.Stdin.Fd())
-	con := &console{
-		show:     func(line fmt.Stringer) error { return command.Print(c, line) },
-		note:     func(format string, args ...any) { command.Warn(c, format, args...) },
-		readLine: func() (string, error) { return in.ReadString('\n') },
-		restore:  func() {},
-	}
+func openConsole(c *cli.Context) (con *console, err error) {
+	con = &console{c: c, lines: bufio.NewReader(os.Stdin)}
+	fd := int(os.Stdin.Fd())
 	if !term.IsTerminal(fd) || !command.Repaints(c) {
-		if con.isToStay = c.Bool("follow"); c.Bool("read-only") {
-			con.readLine = func() (string, error) { return "", io.EOF }
+		con.isToStay = c.Bool("follow")
+		if c.Bool("read-only") {
+			con.lines = bufio.NewReader(strings.NewReader(""))
 		}
 		return con, nil
 	}
-	before, err := term.MakeRaw(fd)
-	if err != nil {
+	if con.before, err = term.MakeRaw(fd); err != nil {
 		return nil, err
 	}
-	t := term.NewTerminal(struct {
+	con.terminal = term.NewTerminal(struct {
 		io.Reader
 		io.Writer
 	}{os.Stdin, os.Stdout}, "> ")
-	con.show = func(line fmt.Stringer) error {
-		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
-			t.SetSize(w, h)
-		}
-		_, err := fmt.Fprintln(t, line)
-		return err
-	}
-	con.note = func(format string, args ...any) {
-		con.show(command.Text(letter.Escape("-- " + fmt.Sprintf(format, args...))))
-	}
-	con.readLine = t.ReadLine
-	con.restore = func() {
-		os.Stdout.WriteString("\r\x1b[K")
-		term.Restore(fd, before)
-	}
 	return con, nil
 }
 
-// attach shows what is new and says what is typed, until one of them ends.
+func (con *console) show(line fmt.Stringer) error {
+	if con.terminal == nil {
+		return command.Print(con.c, line)
+	}
+	if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
+		con.terminal.SetSize(w, h)
+	}
+	_, err := fmt.Fprintln(con.terminal, line)
+	return err
+}
+
+func (con *console) note(format string, args ...any) {
+	if con.terminal == nil {
+		command.Warn(con.c, format, args...)
+		return
+	}
+	fmt.Fprintln(con.terminal, letter.Escape("-- "+fmt.Sprintf(format, args...)))
+}
+
+func (con *console) readLine() (string, error) {
+	if con.terminal == nil {
+		return con.lines.ReadString('\n')
+	}
+	return con.terminal.ReadLine()
+}
+
+func (con *console) restore() {
+	if con.terminal != nil {
+		os.Stdout.WriteString("\r\x1b[K")
+		term.Restore(int(os.Stdin.Fd()), con.before)
+	}
+}
+
 func (k *call) attach(ctx context.Context) error {
 	con, err := openConsole(k.c)
 	if err != nil {
@@ -176,7 +187,6 @@ func (k *call) attach(ctx context.Context) error {
 	}
 }
 
-// readLines reads lines until there are no more. It ends with the process.
 func (con *console) readLines(lines chan<- string) {
 	defer close(lines)
 	for {

@@ -39,7 +39,6 @@ func Commands() []*cli.Command {
 	}}
 }
 
-// verb is a command that takes a session, may end or start its agent, and has no flags.
 func verb(name, usage string, open opener, do func(*call) error, aliases ...string) *cli.Command {
 	return &cli.Command{
 		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
@@ -52,7 +51,6 @@ func verb(name, usage string, open opener, do func(*call) error, aliases ...stri
 	}
 }
 
-// A call is a verb about one session: that which the first argument means.
 type call struct {
 	c   *cli.Context
 	s   *command.Scope
@@ -170,7 +168,6 @@ func resume(k *call) error {
 	return moveTo(wire.SessionActive)(k)
 }
 
-// startAgent runs the words of resume_cmd, if there are any.
 func (k *call) startAgent(words []string, needsRunner bool) error {
 	again := k.s.Team.RunAgain(k.agent())
 	if len(words) == 0 && needsRunner {
@@ -359,7 +356,6 @@ func lived(one *sessions.Session) string {
 	return one.Elapsed(one.UpdatedAt)
 }
 
-// An entry is one line in the log of a session with an agent.
 type entry struct {
 	wire.SessionMessage
 	agent string

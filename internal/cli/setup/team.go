@@ -74,7 +74,6 @@ func team(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, m, strings.Join(lines, "\n"))
 }
 
-// watchTeam repaints the team and what waits below it, and rings when more waits.
 func watchTeam(s *command.Scope) error {
 	s.MemberOrMe("")   // whoever watches need not say who they are
 	var known []string // what waited at the last look
