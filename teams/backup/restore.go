@@ -61,6 +61,7 @@ func Check(from io.ReadSeeker) error {
 	return nil
 }
 
+// checkFormat reads the first file of a backup; isRaised: it is of format 2.
 func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 	h, err := files.Next()
 	if err != nil || h.Name != rootdir.FormatFile {

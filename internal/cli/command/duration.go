@@ -63,6 +63,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return total + d, nil
 }
 
+// isDuration: also one without its unit, for which the error says how to write it.
 func isDuration(word string) bool {
 	_, err := ParseDuration(word)
 	return err != errDuration

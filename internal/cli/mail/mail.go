@@ -45,6 +45,7 @@ func since(c *cli.Context) (t time.Time, err error) {
 	return t, err
 }
 
+// sender is the address that --from names; zero: anybody.
 func sender(c *cli.Context, s *command.Scope) (a wire.Address, err error) {
 	if !c.IsSet("from") {
 		return a, nil
