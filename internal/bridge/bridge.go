@@ -1,5 +1,4 @@
-// Package bridge carries the mail of a team between the machines that it lives on, through NATS JetStream. What
-// replicates is the server's; here is only what crosses the edge of a root, in both directions.
+// Package bridge carries the mail of a team between its machines, through NATS JetStream, which does the replicating.
 //
 //	<team>/.bridge/<host>/new/<id>.json       mail for a host, that can be withdrawn
 //	<team>/.bridge/<host>/cur/<id>.json       being sent, until the server has acknowledged it
@@ -265,8 +264,7 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// open opens what the team has on the server, and makes what is missing. What is there is left as its
-// administrator set it.
+// open opens what the team has on the server, and makes what is missing. What is there stays as it was set.
 func (b *Bridge) open(ctx context.Context) error {
 	name, replicas := b.stream(), max(1, b.Replicas)
 	_, err := b.js.Stream(ctx, name)

@@ -69,8 +69,7 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Open reads an envelope, and accepts it if it is whole and signed by the host that it names, whose key
-// trusted returns. Where it goes is not looked at.
+// Open accepts an envelope that is whole and signed by the host that it names. Where it goes is not looked at.
 func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) (*Envelope, error) {
 	header, content, _ := bytes.Cut(data, []byte("\n"))
 	e := &Envelope{}

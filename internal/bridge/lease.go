@@ -74,13 +74,10 @@ func (b *Bridge) mayTakeOver(ctx context.Context, entry jetstream.KeyValueEntry,
 		return nil
 	}
 	now, err := b.serverTime(ctx)
-	if err != nil {
-		return err
-	}
-	if age := now.Sub(entry.Created()); age < leaseDead {
+	if age := now.Sub(entry.Created()); err == nil && age < leaseDead {
 		return &LeaseError{b.Host, other, age}
 	}
-	return nil
+	return err
 }
 
 // serverTime is the time by the server's clock: others differ.

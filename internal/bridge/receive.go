@@ -34,7 +34,7 @@ type incoming struct {
 
 	message *wire.Message  // of mail
 	to      []*mailbox.Box // its recipients here
-	post    *mailbox.Post  // its delivery; nil: it was not tried
+	post    *mailbox.Post  // its delivery
 }
 
 // badError says that an envelope cannot be accepted, however often it is tried.
@@ -73,17 +73,9 @@ func (b *Bridge) takeBatch(ctx context.Context, later func(*incoming)) (n int, e
 	} else {
 		fetched, err = b.consumer.FetchNoWait(batchSize)
 	}
-	if err == nil {
-		n = b.takeAll(ctx, fetched, later)
-		err = fetched.Error()
+	if err != nil {
+		return 0, err
 	}
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = nil // nothing more has come
-	}
-	return n, err
-}
-
-func (b *Bridge) takeAll(ctx context.Context, fetched jetstream.MessageBatch, later func(*incoming)) (n int) {
 	for m := range fetched.Messages() {
 		batch := []*incoming{arrived(m)}
 		for range len(fetched.Messages()) { // what is there by now
@@ -92,7 +84,10 @@ func (b *Bridge) takeAll(ctx context.Context, fetched jetstream.MessageBatch, la
 		b.takeIn(ctx, batch, later)
 		n += len(batch)
 	}
-	return n
+	if err = fetched.Error(); ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return n, nil // nothing more has come
+	}
+	return n, err
 }
 
 func arrived(m jetstream.Msg) *incoming {
@@ -269,18 +264,14 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 	var posts []*mailbox.Post
 	for _, in := range mail {
-		post := &mailbox.Post{Message: in.message, Given: true}
-		if post.To, in.err = b.answers(ctx, in); in.err == nil {
-			in.post = post
-			posts = append(posts, post)
+		in.post = &mailbox.Post{Message: in.message, Given: true}
+		if in.post.To, in.err = b.answers(ctx, in); in.err == nil {
+			posts = append(posts, in.post)
 		}
 	}
 	mailbox.Deliver(ctx, posts...)
 	for _, in := range mail {
-		if in.post == nil {
-			continue
-		}
-		for _, o := range in.post.Outcomes {
+		for _, o := range in.post.Outcomes { // none if it was not delivered
 			in.err = cmp.Or(in.err, b.delivered(ctx, in.message, o))
 		}
 	}

@@ -23,8 +23,7 @@ const (
 
 func rowsKey(host wire.Name) string { return "rows." + string(host) }
 
-// addMembers watches what the rows of this host's members and the ways of messages are made of. What is not a file
-// is looked at every rowsEvery, as a runner that was killed.
+// addMembers watches what rows and stages are made of. What is no file is looked at every rowsEvery: a killed runner.
 func (b *Bridge) addMembers(w *watcher.Dirs) {
 	boxes, _ := b.Team.Boxes() // where they cannot be listed, sendRows says so
 	w.Add(b.Team.Dir().Path(), b.Team.Dir().Join(receivedDir))
