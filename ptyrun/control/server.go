@@ -206,12 +206,12 @@ func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	if c.Encode(answerOf(nil, err)) != nil || err != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	viewing, cancel := context.WithCancel(ctx) // ctx itself ends first when the runner ends, which is looked at below
 	v := &Viewer{input: make(chan Input, 16), lines: make(chan output, maxWaiting)}
 	var reading, writing sync.WaitGroup
-	reading.Go(func() { v.read(ctx, c, with.ReadOnly) })
+	reading.Go(func() { v.read(viewing, c, with.ReadOnly) })
 	writing.Go(func() { v.write(c) })
-	err = h.Attach(ctx, with, v)
+	err = h.Attach(viewing, with, v)
 	last := output{Exit: v.exit, Detached: "detached"}
 	if ctx.Err() != nil {
 		last.Detached = "the runner ends"
