@@ -139,6 +139,7 @@ func TestBrowser(t *testing.T) {
 	}
 
 	b.load(base(address) + "/agent/bob")
+	b.js(`document.body.addEventListener('atm-change', e => e.stopImmediatePropagation(), { capture: true, once: true }); true`) // htmx misses one
 	b.js(`document.body.addEventListener('htmx:afterSwap', () => {
 		if (document.querySelector('.question')) window.isStill ??= getComputedStyle(document.querySelector('.answers')).pointerEvents === 'none'
 	}); true`)

@@ -21,17 +21,18 @@
     const isBehind = said && said.version && (screens.size > 0 || live() && said.version > shown())
     if (isBehind) timer = setTimeout(refresh, 500) // again, until it is not; while nothing happens nothing runs
     else waits.hidden = true
-    if (!isBehind || document.hidden && Date.now() < hiddenUntil) return
+    if (!isBehind || document.readyState !== 'complete' || document.hidden && Date.now() < hiddenUntil) return
     hiddenUntil = Date.now() + 5000
     screens.forEach(name => fire('atm-screen-' + name))
     screens.clear()
     // What is pointed at stays where it is: nobody is to press another button than the one that was there.
     const isNewer = live() && !isFetching && said.version > shown()
     waits.hidden = !isNewer || !document.querySelector('.answers:hover')
-    if (!isNewer || !waits.hidden) return
-    isFetching = true
-    fire('atm-change')
+    if (isNewer && waits.hidden) fire('atm-change') // where htmx does not hear it yet, once more above
   }
+  body.addEventListener('htmx:beforeRequest', ({ detail }) => {
+    if (detail.requestConfig.elt.id === 'live') isFetching = true
+  })
   body.addEventListener('htmx:afterRequest', ({ detail }) => {
     if (detail.requestConfig.elt.id !== 'live') return
     if (detail.xhr.status === 404) location.reload() // its member was retired: the page says so
