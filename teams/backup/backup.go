@@ -35,7 +35,7 @@ var (
 	files = pattern(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|` +
 		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|(inbox|sent|events)/.+))$`)
 	dirs     = pattern(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
-	messages = pattern(`^inbox/(new|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
+	messages = pattern(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
 )
 
 // pattern is compiled at its first use: no other command is to pay for it.

@@ -163,7 +163,7 @@ func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) erro
 	}
 	dir, _, _ = strings.Cut(dir, "/")
 	state := map[string]mailbox.State{
-		"new": mailbox.Unread, "cur": mailbox.Owed, "done": mailbox.Done, "withdrawn": mailbox.Withdrawn,
+		"new": mailbox.Unread, "aside": mailbox.Unread, "cur": mailbox.Owed, "done": mailbox.Done, "withdrawn": mailbox.Withdrawn,
 	}[dir]
 	put, err := box.Put(r.ctx, state, data)
 	if put {

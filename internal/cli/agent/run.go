@@ -142,7 +142,9 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		if err != nil {
 			return spec, command.Usage("--acp-session: %v", err).WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
 		}
-		json.Unmarshal(raw, &spec.ACP) // Canonical has understood it
+		if err := json.Unmarshal(raw, &spec.ACP); err != nil {
+			return spec, err
+		}
 	}
 	for _, pair := range c.StringSlice("env") {
 		if !strings.Contains(pair, "=") {
