@@ -156,12 +156,7 @@ func TestAtHandMade(t *testing.T) {
 			if err := Exclude(filepath.Join(top, "wt", ".atm")); err != nil {
 				t.Errorf("Exclude: %v", err)
 			}
-			filepath.WalkDir(top, func(path string, _ fs.DirEntry, _ error) error {
-				if filepath.Base(path) == "exclude" {
-					t.Errorf("Exclude wrote %s", path)
-				}
-				return nil
-			})
+			hasNoExclude(t, top)
 		})
 	}
 }
@@ -178,4 +173,14 @@ func TestAtHuge(t *testing.T) {
 	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 64<<20 {
 		t.Errorf("took %d bytes of memory", after.TotalAlloc-before.TotalAlloc)
 	}
+}
+
+func hasNoExclude(t *testing.T, top string) {
+	t.Helper()
+	filepath.WalkDir(top, func(path string, _ fs.DirEntry, _ error) error {
+		if filepath.Base(path) == "exclude" {
+			t.Errorf("Exclude wrote %s", path)
+		}
+		return nil
+	})
 }
