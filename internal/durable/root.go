@@ -48,7 +48,7 @@ type Root struct {
 // Open opens the directory at path, which may itself be a symbolic link. fault is nil but in tests.
 func Open(path string, fault Fault) (*Root, error) {
 	root, err := os.OpenRoot(path)
-	if errors.Is(err, syscall.ENOTDIR) {
+	if isNotDirectory(err) {
 		err = &fs.PathError{Op: "open", Path: path, Err: ErrNotDirectory}
 	}
 	return &Root{root: root, path: path, fault: fault}, err
@@ -108,10 +108,15 @@ func (r *Root) Exists(name string) (bool, error) {
 // there or above it, also for a link to a directory.
 func (r *Root) IsDir(name string) error {
 	info, err := r.root.Lstat(name)
-	if err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
+	if err == nil && !info.IsDir() || isNotDirectory(err) {
 		return r.pathError("open", name, ErrNotDirectory)
 	}
 	return err
+}
+
+// isNotDirectory reports whether something on the way is no directory. Windows says ENOTDIR where nothing is, too.
+func isNotDirectory(err error) bool {
+	return errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist)
 }
 
 func (r *Root) openDir(name string) (*os.File, error) {
