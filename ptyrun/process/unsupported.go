@@ -13,14 +13,14 @@ import (
 // Child is a program on a terminal of its own, which this system does not have.
 type Child struct{}
 
-func Start(Command) (*Child, error) {
-	return nil, fmt.Errorf("running agents on this system: %w", errors.ErrUnsupported)
-}
+var errUnsupported = fmt.Errorf("agents run on Linux, on macOS, and in WSL: %w", errors.ErrUnsupported)
+
+func Start(Command) (*Child, error) { return nil, errUnsupported }
 
 func (c *Child) Read([]byte) (int, error)                            { return 0, io.EOF }
-func (c *Child) Write([]byte, time.Duration) (int, error)            { return 0, errors.ErrUnsupported }
-func (c *Child) Resize(cols, rows int) error                         { return errors.ErrUnsupported }
-func (c *Child) Jiggle() error                                       { return errors.ErrUnsupported }
+func (c *Child) Write([]byte, time.Duration) (int, error)            { return 0, errUnsupported }
+func (c *Child) Resize(cols, rows int) error                         { return errUnsupported }
+func (c *Child) Jiggle() error                                       { return errUnsupported }
 func (c *Child) PID() int                                            { return 0 }
 func (c *Child) Foreground() (pgid int, name string)                 { return 0, "" }
 func (c *Child) Done() <-chan struct{}                               { return nil }
@@ -30,4 +30,4 @@ func (c *Child) Close() error                                        { return ni
 
 func Leftovers(mark string) ([]Info, error)              { return nil, nil }
 func EndLeftovers(string, time.Duration) ([]Info, error) { return nil, nil }
-func Subreaper() error                                   { return errors.ErrUnsupported }
+func Subreaper() error                                   { return errUnsupported }
