@@ -16,7 +16,7 @@ RACE     := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) e
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install demo demo-team test race check vet fuzz stress machines faults powercut bench real-agents clean
+.PHONY: build install demo demo-team test race check vet fuzz stress machines windows faults powercut bench real-agents clean
 
 build:
 	@mkdir -p bin
@@ -67,6 +67,10 @@ stress:
 # Three hosts, three NATS servers, and everything breaks; then how fast it is: make machines DURATION=5m
 machines:
 	cd internal/machines && ATM_MACHINES=$(DURATION) $(GO) test -count=1 -v -timeout 60m
+
+# The Windows program reads and writes mail. Needs wine.
+windows:
+	ATM_WINE=1 $(GO) test -count=1 -v ./internal/wine
 
 # What fails when the system fails: strace -e inject, full and read-only disks.
 faults:

@@ -71,6 +71,7 @@ var layers = strings.Fields(`
 	cmd/atm-web
 	internal/crashtest
 	internal/machines
+	internal/wine
 	internal/realagents
 	internal/bench
 `)
