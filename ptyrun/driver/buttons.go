@@ -61,6 +61,9 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	case strings.HasPrefix(rows[0], "△ ") && len(q.Options) > 0:
 		q.Kind = "permission"
 		q.Tool, q.Input = d.askedByButtons(rows[1:foot])
+		if q.Tool != "Bash" && foot > 2 && wraps(l, at[1], at[2]) {
+			q.Tool, q.Input = "", ""
+		}
 		if first == 0 {
 			q.Tool, q.Input = "", "" // its beginning may be above the screen
 		}

@@ -74,6 +74,8 @@ func TestWhatIsAsked(t *testing.T) {
 	for _, c := range []struct{ name, driver, screen, want string }{
 		{"two lines of a command", "claude", "═100\n Bash command\n\n   git add .\n   git commit\n" + claudeAsks, "Bash(git add .\ngit commit)"},
 		{"a command broken for want of room", "claude", "═40\n Bash command\n\n   git commit --message something\n   longer than that\n" + claudeAsks, "Bash(git commit --message something longer than that)"},
+		{"a row that the terminal has broken", "claude", "═40\n Bash command\n\n   git log xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nxx; rm -rf x\n" + claudeAsks, "()"},
+		{"a command that plays the question", "claude", "═40\n Bash command\n\n   git log xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nDo you want to see; rm -rf x\n" + claudeAsks, "()"},
 		{"a file", "claude", "═100\n Edit file\n src/main.go\n╌╌╌╌╌╌╌╌╌╌╌╌\n 1 -old\n 1 +new\n╌╌╌╌╌╌╌╌╌╌╌╌\n Do you want to make this edit to main.go?\n ❯ 1. Yes\n   2. Yes, allow all edits during this session (shift+tab)\n   3. No\n\n Esc to cancel", "Edit(src/main.go)"},
 		{"a tool of a server", "claude", "═100\n Tool use\n\n   atm - send(to: \"bob\", text: \"hi\") (MCP)\n" + claudeAsks, `mcp__atm__send(to: "bob", text: "hi")`},
 		{"an unknown heading", "claude", "═100\n Launch missile\n\n   now\n" + claudeAsks, "()"},
@@ -85,6 +87,8 @@ func TestWhatIsAsked(t *testing.T) {
 		{"a framed command with frames in it", "gemini", "╭────────────────────────────────╮\n│ ? Shell  cat x …               │\n│ ╭────────────────────────────╮ │\n│ │ cat x                      │ │\n│ │ ╰──────────────╯           │ │\n│ │ rm y                       │ │\n│ ╰────────────────────────────╯ │\n│ Allow execution of [Shell]?    │\n│                                │\n│ ● 1. Allow once                │\n│   2. No, suggest changes (esc) │\n╰────────────────────────────────╯", "Bash(cat x\n╰──────────────╯\nrm y)"},
 		{"a command of which a part is hidden", "gemini", "╭────────────────────────────────╮\n│ ? Shell  cat x …               │\n│ ╭────────────────────────────╮ │\n│ │ ... first 5 lines hidden (Ctrl+O to show) ... │ │\n│ │ rm y                       │ │\n│ ╰────────────────────────────╯ │\n│ Allow execution of [Shell]?    │\n│                                │\n│ ● 1. Allow once                │\n│   2. No, suggest changes (esc) │\n╰────────────────────────────────╯", "()"},
 		{"a file", "opencode", "     text\n  ┃\n  ┃  △ Permission required\n  ┃    → Edit src/main.go\n  ┃\n  ┃   Allow once   Allow always   Reject   ⇆ select  enter confirm\n  ┃", "Edit(src/main.go)"},
+		{"a path that does not fit", "opencode", "     text\n  ┃\n  ┃  △ Permission required\n  ┃    → Edit src/" + strings.Repeat("x", 78) + "/..\n  ┃      /../../etc/passwd\n  ┃\n  ┃   Allow once   Allow always   Reject   ⇆ select  enter confirm\n  ┃", "()"},
+		{"a path that does not fit", "gemini", "╭────────────────────────────────╮\n│ ? WriteFile Writing to src/" + strings.Repeat("x", 67) + " │\n│ /../../etc/passwd              │\n│ Apply this change?             │\n│                                │\n│ ● 1. Allow once                │\n│   2. No, suggest changes (esc) │\n╰────────────────────────────────╯", "()"},
 		{"keys below the buttons", "opencode", "     text\n  ┃\n  ┃  △ Permission required\n  ┃    # Shell command\n  ┃\n  ┃  $ git status\n  ┃\n  ┃   Allow once   Allow always   Reject\n  ┃\n  ┃   ctrl+f fullscreen  ⇆ select  enter confirm\n  ┃", "Bash(git status)"},
 	} {
 		d, _ := Named(c.driver)

@@ -32,20 +32,25 @@ func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string)
 		return "", ""
 	}
 	tool = known.why
+	end := f.rows[0] // the question's row
+	for y := end - 1; y > first && end == f.rows[0]; y-- {
+		if line := l.text(y, isStrong); strings.HasPrefix(strings.TrimSpace(line), "Do you want to ") && margin(line) < 2 {
+			end = y
+		}
+	}
 	var rows []int
-	for y := first + 1; y < f.rows[0]; y++ {
+	for y := first + 1; y < end; y++ {
 		line := l.text(y, isStrong)
 		if strings.HasPrefix(strings.TrimSpace(line), "╌╌╌") {
 			break
 		}
-		deep := margin(line) >= 2 || tool != "Bash" && tool != ""
-		if blank(line) || !deep || strings.HasPrefix(strings.TrimSpace(line), "Do you want to ") && margin(line) < 2 {
-			if len(rows) > 0 && !blank(line) {
-				break
-			}
-			continue
+		switch isDeep := margin(line) >= 2 || tool != "Bash" && tool != ""; {
+		case blank(line):
+		case !isDeep && len(rows) > 0: // the terminal has broken a row, or it is something new
+			return "", ""
+		case isDeep:
+			rows = append(rows, y)
 		}
-		rows = append(rows, y)
 	}
 	input = joined(l, rows, isStrong)
 	if heading != "Tool use" {
@@ -72,6 +77,9 @@ func (d *Driver) askedInFrame(l *Look, first int, f list) (tool, input string) {
 		tool, input = name.why, strings.TrimSpace(strings.TrimPrefix(rest, name.has))
 	}
 	if tool != "Bash" {
+		if wraps(l, first, first+1) {
+			return "", ""
+		}
 		return tool, strings.TrimPrefix(input, "Writing to ")
 	}
 	y, inner := first+1, -1
