@@ -101,6 +101,9 @@ type Options struct {
 	// everybody may who reaches the socket.
 	May func(pid int, by string) error
 
+	// MayType is May for keys, which a dialog takes for its answer: a person may press any.
+	MayType func(pid int, by string) error
+
 	// Told tells the lead of a question that no rule has answered, Answered takes that back, and Overdue
 	// sends what is due about answers that are overdue: notices to the lead, and reminders to the agent if
 	// that is idle. Each may take its time, and may be nil.

@@ -102,9 +102,16 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	}
 	r.refresh(r.Now())
 	isLine := len(req.Text) > 1 && req.Enter && !req.Raw // else the key of an answer
-	if d := p.reading.Dialog; isLine && d != nil && (d.Kind == "permission" || d.Kind == "trust") {
-		return nil, &control.Error{Code: "refused", Message: "it asks something that the return key would answer: nothing was typed",
-			Hint: "atm pending says what; atm approve NAME and atm reject NAME answer it"}
+	if d := p.reading.Dialog; d != nil && d.Kind != "question" {
+		if isLine && d.Kind != "unknown" {
+			return nil, &control.Error{Code: "refused", Message: "it asks something that the return key would answer: nothing was typed",
+				Hint: "atm pending says what; atm approve NAME and atm reject NAME answer it"}
+		}
+		if r.MayType != nil {
+			if err := r.MayType(req.PID, req.By); err != nil {
+				return nil, &control.Error{Code: "refused", Message: err.Error()}
+			}
+		}
 	}
 	t := &requestedText{prog: p, data: req.Text, dialog: printOf(p.reading.Dialog), written: make(chan error, 1)}
 	if !req.Raw {

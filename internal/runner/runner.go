@@ -62,7 +62,7 @@ func Main(version string, words []string) int {
 		}()
 	}
 	exit, err := run(ctx, spec)
-	report := runspec.Report{Code: exit.Code, Asked: exit.Asked, Loop: exit.Loop, Tail: exit.Tail}
+	report := runspec.Report{Code: exit.Code, Loop: exit.Loop, Tail: exit.Tail}
 	if err != nil {
 		app := cli.App{Metadata: map[string]any{"root": spec.Root}}
 		report.Error = command.Explain(cli.NewContext(&app, nil, nil), err)
@@ -155,6 +155,12 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Cols: spec.Cols, Rows: spec.Rows, Input: spec.RecordInput, Prompt: spec.Prompt,
 		Sessions: &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
 		May:      func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), scope.IsAgent(pid)) },
+		MayType: func(pid int, by string) error {
+			if !scope.IsAgent(pid) {
+				return nil
+			}
+			return p.MayAnswer(name, wire.Name(by), true)
+		},
 		Decide: func(d driver.Dialog) ptyrun.Decision {
 			return ptyrun.Decision(p.Decide(policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Input: d.Input}))
 		},

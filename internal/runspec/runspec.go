@@ -39,9 +39,8 @@ type Spec struct {
 
 // A Report is how the program ended for good, or why it was not run.
 type Report struct {
-	Code  int            `json:"code"`            // the program's; with an error that one's
-	Asked bool           `json:"asked,omitempty"` // somebody stopped it
-	Loop  bool           `json:"loop,omitempty"`  // it ended again and again
-	Tail  []string       `json:"tail,omitempty"`  // its screen's last lines
+	Code  int            `json:"code"`           // the program's; with an error that one's
+	Loop  bool           `json:"loop,omitempty"` // it ended again and again
+	Tail  []string       `json:"tail,omitempty"` // its screen's last lines
 	Error *command.Error `json:"error,omitempty"`
 }

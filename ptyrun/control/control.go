@@ -125,6 +125,8 @@ type TypeRequest struct {
 	Text  []byte `json:"text,omitempty"`
 	Raw   bool   `json:"raw,omitempty"`   // as it is: no paste marks, nothing removed
 	Enter bool   `json:"enter,omitempty"` // and then the key that submits
+	By    string `json:"by,omitempty"`    // the name of whoever types
+	PID   int    `json:"-"`               // as in AnswerRequest
 }
 
 // AnswerRequest asks to answer what the agent's screen asks.

@@ -174,7 +174,10 @@ func (c *connection) handle(ctx context.Context, h Handler, r request) (any, err
 	case "screen":
 		return handleWith(ctx, r, h.Screen)
 	case "type":
-		return handleWith(ctx, r, h.Type)
+		return handleWith(ctx, r, func(ctx context.Context, t TypeRequest) (Outcome, error) {
+			t.PID = c.pid
+			return h.Type(ctx, t)
+		})
 	case "interrupt":
 		return h.Interrupt(ctx)
 	case "answer":

@@ -165,7 +165,7 @@ func (k *call) awaitEnd(p *runnerProcess) error {
 		return p.err
 	case p.exit.Loop:
 		return k.endedUnready(p.exit)
-	case p.exit.Code == 0 || p.exit.Asked:
+	case p.exit.Code == 0:
 		return nil
 	}
 	return command.Exit(p.exit.Code)

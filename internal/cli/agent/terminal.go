@@ -119,6 +119,8 @@ func typeText(c *cli.Context) (err error) {
 	}
 	r.Text = []byte(text)
 	return onRunner("type into", func(ctx context.Context, k *call, client *control.Client) (fmt.Stringer, error) {
+		who, _ := k.s.Actor()
+		r.By = string(who)
 		return k.result(client.Type(ctx, r))
 	})(c)
 }
