@@ -37,7 +37,7 @@ func (q *Question) Options() json.RawMessage {
 
 const (
 	answerWorks = 3 * time.Second // a dialog may take so long to go after its answer
-	maxByRule   = 4               // tries of a rule's answer, before people are asked
+	tryByRule   = 2 * time.Second // for a rule's answer, and as long as a person may be typing; then people are asked
 	byRule      = "a rule"
 )
 
@@ -92,10 +92,10 @@ func (r *runner) noteQuestionEvent(e *wire.Event) {
 	r.wg.Go(func() { r.answerByRule(q, ruled) })
 }
 
-// answerByRule presses what a rule says, some times: a person may be typing. Then people are asked. It runs
-// beside the loop.
+// answerByRule presses what a rule says, again and again: a person may have typed a moment ago, whose keys must
+// not mix with it. Then people are asked. It runs beside the loop.
 func (r *runner) answerByRule(q *Question, o driver.Option) {
-	for range maxByRule {
+	for until := time.Now().Add(r.Waits.Human + tryByRule); time.Now().Before(until); {
 		again := time.After(r.Waits.Idle)
 		_, err := r.answer(byRule, func(now *Question) (driver.Option, error) {
 			if now != q {

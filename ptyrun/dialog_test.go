@@ -120,9 +120,23 @@ func TestRules(t *testing.T) {
 			}
 		})
 	}
+	t.Run("asked for by hand", func(t *testing.T) { // whoever did has left
+		t.Parallel()
+		r, waits := newRig(t).fake(testagent.Options{}), quick
+		waits.Human = 2 * time.Second
+		r.opt.Waits, r.opt.Decide = &waits, func(driver.Dialog) Decision { return Allow }
+		r.run().idle()
+		if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [make test]"), Enter: true}); err != nil {
+			t.Fatal(err)
+		}
+		r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
+		if len(r.questions()) > 0 {
+			t.Error("the lead was told")
+		}
+	})
 	t.Run("the same again", func(t *testing.T) { // each is a question of its own
 		t.Parallel()
-		const n = maxByRule + 2
+		const n = 6
 		r := newRig(t).fake(testagent.Options{})
 		r.opt.Decide = func(driver.Dialog) Decision { return Allow }
 		r.run().idle()
