@@ -12,10 +12,9 @@ import (
 )
 
 // LogError says that an event could not be appended for a reason that lies in the log, not in the event.
-type LogError struct{ Err error }
+type LogError struct{ error }
 
-func (e *LogError) Error() string { return e.Err.Error() }
-func (e *LogError) Unwrap() error { return e.Err }
+func (e *LogError) Unwrap() error { return e.error }
 
 // everyAgent is whom a count of events names that a stream of many agents has dropped.
 const everyAgent = "proxy:all"

@@ -145,20 +145,16 @@ func (d *doctor) checkAgents(t *teams.Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
-		if err != nil || strings.HasPrefix(n, "team.toml") || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~") {
-			continue
-		}
-		if info.Mode().IsRegular() {
+		isNoAgent := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~")
+		switch {
+		case err != nil || isNoAgent:
+		case info.Mode().IsRegular():
 			d.add("drop.misplaced", "warning", "", "%s in team %s lies where nobody looks for mail", n, t.Name)
-			continue
-		}
-		if !wire.IsName(n) {
+		case !wire.IsName(n):
 			d.add("agent.broken", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
-			continue
-		}
-		if !info.IsDir() {
+		case !info.IsDir():
 			d.add("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", n, t.Name)
-		} else if errors.Is(t.Box(wire.Name(n)).Present(), mailbox.ErrNoAgent) {
+		case errors.Is(t.Box(wire.Name(n)).Present(), mailbox.ErrNoAgent):
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
 		}
 	}
