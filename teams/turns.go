@@ -299,12 +299,10 @@ type Delivery struct {
 }
 
 func isDeliveryEvent(kind string) bool {
-	switch kind {
-	case wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventAgain,
-		wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed:
-		return true
-	}
-	return false
+	return slices.Contains([]string{
+		wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventAgain,
+		wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed,
+	}, kind)
 }
 
 func (d *Delivery) isAbout(e *wire.Event) bool {

@@ -19,12 +19,12 @@ func (p *Installer) claude(r Request, local string) *plan {
 	if !r.Local {
 		path = filepath.Join(p.userDir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")
 	}
-	all := settings(perVerb(func(verb string) setting {
-		return setting{"/permissions/allow/-", "Bash(atm " + verb + ":*)", allowed}
-	}))
+	all := perVerb(func(verb string) setting {
+		return stringSetting("/permissions/allow/-", "Bash(atm "+verb+":*)", allowed)
+	})
 	all = p.withRoot(all, "/sandbox/filesystem/allowWrite/-")
 	if r.Agent != "" {
-		all = append(all, setting{"/env/ATM_AGENT", r.Agent, "ATM_AGENT is " + r.Agent + " here"})
+		all = append(all, stringSetting("/env/ATM_AGENT", r.Agent, "ATM_AGENT is "+r.Agent+" here"))
 	}
 	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
 	return &plan{edits: []edit{jsonFile(path, h, all)}}

@@ -30,7 +30,7 @@ func (p *Installer) codex(r Request, local string) *plan {
 		"    decision = \"allow\",\n    match = [\"atm send bob hello\", \"atm read\"],\n" +
 		"    not_match = [\"atm\", \"atm stop bob\", \"atm run bob\", \"atm sendx bob\"],\n)\n"
 	return &plan{notes: notes, edits: []edit{
-		jsonFile(filepath.Join(dir, "hooks.json"), h),
+		jsonFile(filepath.Join(dir, "hooks.json"), h, nil),
 		blockEdit(filepath.Join(dir, "rules", "atm.rules"), "#", r.Tool, rules, allowed, "rules for atm taken out"),
 		tomlFile(filepath.Join(dir, "config.toml"), r.Tool, []tomlKey{
 			{"sandbox_workspace_write", "writable_roots", p.Root, "[" + quoted(p.Root) + "]", "writable in the sandbox: " + p.Root},

@@ -49,7 +49,19 @@ func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 // leaves it.
 func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, err error) {
 	f = &file{path: path, isRemoval: r.isRemoval}
-	err = f.read(earlier)
+	if f.real, err = realPath(path); err == nil {
+		err = checkUntracked(path, f.real)
+	}
+	if err == nil {
+		f.before, f.info, err = readFile(f.real)
+	}
+	for _, e := range earlier {
+		if e.real == f.real && e.remove {
+			f.before, f.info = nil, nil
+		} else if e.real == f.real {
+			f.before = e.after
+		}
+	}
 	f.after = f.before
 	if p.State != "" {
 		f.recordPath = filepath.Join(p.State, "install", strings.ReplaceAll(r.label(), " --", "-")+"."+hash([]byte(f.real))[:16]+".json")
@@ -59,24 +71,6 @@ func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, 
 		}
 	}
 	return f, err
-}
-
-func (f *file) read(earlier []*file) (err error) {
-	if f.real, err = realPath(f.path); err != nil {
-		return err
-	}
-	if err = checkUntracked(f.path, f.real); err != nil {
-		return err
-	}
-	f.before, f.info, err = readFile(f.real)
-	for _, e := range earlier {
-		if e.real == f.real && e.remove {
-			f.before, f.info = nil, nil
-		} else if e.real == f.real {
-			f.before = e.after
-		}
-	}
-	return err
 }
 
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
@@ -154,20 +148,19 @@ func (f *file) save() error {
 	}
 	hasRecord := f.recordPath != "" && f.record != nil
 	if hasRecord && !f.isRemoval {
-		data, err := json.Marshal(f.record)
-		if err == nil {
-			err = replaceFile(f.recordPath, data, 0o600)
-		}
-		if err != nil {
+		data, _ := json.Marshal(f.record) // it never fails
+		if err := replaceFile(f.recordPath, data, 0o600); err != nil {
 			return err
 		}
 	}
+	mode := fs.FileMode(0o600)
+	if f.info != nil {
+		mode = f.info.Mode().Perm()
+	}
 	if f.remove {
 		err = f.removeFile()
-	} else if f.info != nil {
-		err = replaceFile(f.real, f.after, f.info.Mode().Perm())
 	} else {
-		err = replaceFile(f.real, f.after, 0o600)
+		err = replaceFile(f.real, f.after, mode)
 	}
 	if err == nil && hasRecord && f.isRemoval {
 		err = os.Remove(f.recordPath)

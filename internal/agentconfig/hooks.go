@@ -29,7 +29,7 @@ type ownHook struct {
 	text  string
 }
 
-func (h hookSet) own(e *jsonEdit) (own []ownHook) {
+func (e *jsonEdit) ownHooks(tool string) (own []ownHook) {
 	hooks := e.root.Find("/hooks")
 	if hooks == nil || hooks.Value.Kind() != '{' {
 		return nil
@@ -40,7 +40,7 @@ func (h hookSet) own(e *jsonEdit) (own []ownHook) {
 		event := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(str(&m.Name))
 		for g, group := range elements(&m.Value) {
 			for i, hook := range elements(group.Find("/hooks")) {
-				if words := ownCommand.FindStringSubmatch(str(hook.Find("/command"))); words != nil && words[3] == h.tool {
+				if words := ownCommand.FindStringSubmatch(str(hook.Find("/command"))); words != nil && words[3] == tool {
 					own = append(own, ownHook{event, fmt.Sprintf("%s/%d/hooks/%d", event, g, i), minimal(hook)})
 				}
 			}
@@ -49,7 +49,7 @@ func (h hookSet) own(e *jsonEdit) (own []ownHook) {
 	return own
 }
 
-func (e *jsonEdit) removeHooks(hooks []ownHook) {
+func (e *jsonEdit) takeOutHooks(hooks []ownHook) {
 	for _, h := range slices.Backward(hooks) {
 		remove(e.root, h.place)
 		list, _ := around(h.place)
@@ -59,15 +59,15 @@ func (e *jsonEdit) removeHooks(hooks []ownHook) {
 	}
 }
 
-// install puts one command for each event into a document. Where anything is otherwise, all of ours go, and
+// addHooks puts one command for each event into a document. Where anything is otherwise, all of ours go, and
 // come anew behind those of others.
-func (h hookSet) install(e *jsonEdit) error {
+func (e *jsonEdit) addHooks(h hookSet) error {
 	hook := fmt.Sprintf(`{"type": "command", "command": %s, "timeout": %d}`, quoted(h.command), h.timeout)
 	parsed, err := hujson.Parse([]byte(hook))
 	if err != nil {
 		return err
 	}
-	old := h.own(e)
+	old := e.ownHooks(h.tool)
 	var have, want []string
 	for _, o := range old {
 		have = append(have, o.event+o.text)
@@ -80,7 +80,7 @@ func (h hookSet) install(e *jsonEdit) error {
 	if slices.Equal(have, want) {
 		return nil
 	}
-	e.removeHooks(old)
+	e.takeOutHooks(old)
 	for _, event := range h.events {
 		if err := put(e.root, "/hooks/"+event+"/-", `{"hooks": [`+hook+`]}`); err != nil {
 			return err
@@ -93,9 +93,9 @@ func (h hookSet) install(e *jsonEdit) error {
 	return nil
 }
 
-func (h hookSet) uninstall(e *jsonEdit) {
-	hooks := h.own(e)
-	e.removeHooks(hooks)
+func (e *jsonEdit) removeHooks(h hookSet) {
+	hooks := e.ownHooks(h.tool)
+	e.takeOutHooks(hooks)
 	for _, o := range hooks {
 		e.prune(o.event)
 	}

@@ -89,23 +89,21 @@ func (p *Installer) plan(r Request) (*plan, error) {
 		return nil, errors.New("there is no home directory, and so no configuration of the user's own")
 	}
 	plans := map[string]func(Request, string) *plan{"claude": p.claude, "codex": p.codex, "gemini": p.gemini, "opencode": p.opencode}
-	if plans[r.Tool] == nil {
+	makePlan := plans[r.Tool]
+	if makePlan == nil {
 		return nil, fmt.Errorf("no tool %q", r.Tool)
 	}
-	pl := plans[r.Tool](r, local)
 	if r.MCP {
-		pl = p.serverPlan(r, local)
+		makePlan = p.serverPlan
 	}
+	pl := makePlan(r, local)
 	if r.Local {
 		pl.edits = append(pl.edits, excludeEdit(local, r.label(), pl.edits)...)
 	}
-	if r.MCP {
-		return pl, nil
-	}
-	if p.onPath() == "" {
+	if !r.MCP && p.onPath() == "" {
 		pl.notes = append(pl.notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
 	}
-	if p.Root == "" && r.Tool != "opencode" {
+	if !r.MCP && p.Root == "" && r.Tool != "opencode" {
 		pl.notes = append(pl.notes, "no team of yours was found here, so no sandbox was opened for it: run atm init in your project, then this again")
 	}
 	return pl, nil

@@ -2,8 +2,11 @@ package agentconfig
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,10 +60,6 @@ func elements(v *hujson.Value) []hujson.Value {
 		return v.Value.(*hujson.Array).Elements
 	}
 	return nil
-}
-
-func indexOf(list *hujson.Value, s string) int {
-	return slices.IndexFunc(elements(list), func(one hujson.Value) bool { return str(&one) == s })
 }
 
 func minimal(v hujson.Value) string {
@@ -129,11 +128,33 @@ func remove(root *hujson.Value, place string) {
 	}
 }
 
-// setting is a string in a JSON file, at a place. The record of an install names those that it added.
+// setting is a value in a JSON file, at a place. The record of an install names those that it added.
 type setting struct {
-	Place string `json:"place"`
-	Value string `json:"value"`
-	said  string // what a person is told, once for all settings that say the same
+	Place string          `json:"place"`
+	Value json.RawMessage `json:"value"`
+	said  string          // what a person is told, once for all settings that say the same
+	own   *regexp.Regexp  // of what stands there and is ours, recorded or not; nil: none is known by its looks
+}
+
+func stringSetting(place, value, said string) setting {
+	return setting{Place: place, Value: json.RawMessage(quoted(value)), said: said}
+}
+
+// find returns the place of the setting in a document, and what is there; nil: nothing, or something else.
+func (s *setting) find(root *hujson.Value) (place string, is *hujson.Value) {
+	want, _ := hujson.Parse(s.Value)
+	isSame := func(v hujson.Value) bool {
+		return minimal(v) == minimal(want) || str(&v) != "" && str(&v) == str(&want)
+	}
+	place, isList := strings.CutSuffix(s.Place, "/-")
+	is = root.Find(place)
+	if i := slices.IndexFunc(elements(is), isSame); isList && i >= 0 {
+		return fmt.Sprintf("%s/%d", place, i), &elements(is)[i]
+	}
+	if isList || is == nil || !isSame(*is) {
+		return place, nil
+	}
+	return place, is
 }
 
 // allowed is what a person is told where the verbs need no permission from now on.
@@ -146,11 +167,11 @@ func perVerb[T any](f func(verb string) T) (all []T) {
 	return all
 }
 
-func (p *Installer) withRoot(all settings, place string) settings {
+func (p *Installer) withRoot(all []setting, place string) []setting {
 	if p.Root == "" {
 		return all
 	}
-	return append(all, setting{place, p.Root, "writable in the sandbox: " + p.Root})
+	return append(all, stringSetting(place, p.Root, "writable in the sandbox: "+p.Root))
 }
 
 type jsonEdit struct {
@@ -159,12 +180,8 @@ type jsonEdit struct {
 	original *hujson.Value // what the file was before us; nil: not known
 }
 
-type jsonPart interface {
-	install(*jsonEdit) error
-	uninstall(*jsonEdit)
-}
-
-func jsonFile(path string, parts ...jsonPart) edit {
+// jsonFile puts hooks and settings into a JSON file.
+func jsonFile(path string, hooks hookSet, all []setting) edit {
 	return edit{path, func(f *file) error {
 		root, err := parseJSON(f.after)
 		if err != nil {
@@ -174,12 +191,11 @@ func jsonFile(path string, parts ...jsonPart) edit {
 		if f.record != nil {
 			e.original, _ = parseJSON(f.record.Original)
 		}
-		for _, part := range parts {
-			if f.isRemoval {
-				part.uninstall(e)
-			} else if err := part.install(e); err != nil {
-				return fmt.Errorf("%s: %w", f.path, err)
-			}
+		if f.isRemoval {
+			e.removeHooks(hooks)
+			e.removeSettings(all)
+		} else if err := cmp.Or(e.addHooks(hooks), e.addSettings(all)); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
 		}
 		if after := root.Pack(); !bytes.Equal(before, after) {
 			f.after = after
@@ -188,16 +204,12 @@ func jsonFile(path string, parts ...jsonPart) edit {
 	}}
 }
 
-type settings []setting
-
-func (all settings) install(e *jsonEdit) error {
+func (e *jsonEdit) addSettings(all []setting) error {
 	for _, s := range all {
-		place, isList := strings.CutSuffix(s.Place, "/-")
-		is := e.root.Find(place)
-		if isList && indexOf(is, s.Value) >= 0 || !isList && str(is) == s.Value {
+		if _, is := s.find(e.root); is != nil {
 			continue
 		}
-		if err := put(e.root, s.Place, quoted(s.Value)); err != nil {
+		if err := put(e.root, s.Place, string(s.Value)); err != nil {
 			return err
 		}
 		e.added = append(e.added, s)
@@ -208,26 +220,29 @@ func (all settings) install(e *jsonEdit) error {
 	return nil
 }
 
-// uninstall takes out the settings that the record names and that are still as they were added.
-func (settings) uninstall(e *jsonEdit) {
-	if e.record == nil {
-		return
-	}
+// removeSettings takes out the settings that the record names and that are still as they were added, and those that
+// are known by their looks. What was there before comes back.
+func (e *jsonEdit) removeSettings(all []setting) {
 	n := 0
-	for _, s := range e.record.Added {
-		place, isList := strings.CutSuffix(s.Place, "/-")
-		is := e.root.Find(place)
-		if i := indexOf(is, s.Value); isList && i >= 0 {
-			e.takeOut(fmt.Sprintf("%s/%d", place, i))
-		} else if !isList && str(is) == s.Value {
-			e.restore(place)
-		} else {
-			continue
+	for _, s := range all {
+		if is := e.root.Find(s.Place); is != nil && s.own != nil && s.own.MatchString(minimal(*is)) {
+			e.restore(s.Place)
+			n++
 		}
-		n++
+	}
+	if e.record != nil {
+		for _, s := range e.record.Added {
+			if place, is := s.find(e.root); is != nil && place == s.Place {
+				e.restore(place)
+				n++
+			} else if is != nil {
+				e.takeOut(place)
+				n++
+			}
+		}
 	}
 	if n > 0 {
-		e.say("rules, paths and names taken out: %d", n)
+		e.say("settings taken out: %d", n)
 	}
 }
 
@@ -258,8 +273,10 @@ func (e *jsonEdit) takeOut(place string) {
 // prune takes out a list or object that is empty now and was not there before us. Where that is not known it stays.
 func (e *jsonEdit) prune(place string) {
 	v := e.root.Find(place)
-	if place == "" || v == nil || e.original == nil || e.originally(place) != nil || !isEmpty(v) {
+	if place == "" || v == nil || !isEmpty(v) {
 		return
 	}
-	e.takeOut(place)
+	if e.original != nil && e.originally(place) == nil {
+		e.takeOut(place)
+	}
 }

@@ -1,11 +1,10 @@
 package agentconfig
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"github.com/tailscale/hujson"
 )
 
 // servers say where a tool looks for the servers that it starts, and how an entry is written there: in a file of
@@ -50,37 +49,11 @@ func (p *Installer) serverPlan(r Request, local string) *plan {
 	if r.Tool == "codex" {
 		return &plan{edits: []edit{tomlFile(path, r.label(), []tomlKey{{t.place, "command", words[0], entry, said}})}}
 	}
-	pl := &plan{edits: []edit{jsonFile(path, server{t.place, entry, said})}}
+	// An entry that starts `atm mcp`, as minimal writes it, whatever else a tool has added to it.
+	own := regexp.MustCompile(`"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`)
+	pl := &plan{edits: []edit{jsonFile(path, hookSet{}, []setting{{t.place, json.RawMessage(entry), said, own}})}}
 	if r.Tool == "claude" {
 		pl.notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
 	}
 	return pl
-}
-
-type server struct{ place, entry, said string }
-
-func (s server) install(e *jsonEdit) error {
-	want, err := hujson.Parse([]byte(s.entry))
-	if is := e.root.Find(s.place); err != nil || is != nil && minimal(*is) == minimal(want) {
-		return err
-	}
-	e.say("%s", s.said)
-	return put(e.root, s.place, s.entry)
-}
-
-// uninstall takes the entry out; one that was there before us comes back.
-func (s server) uninstall(e *jsonEdit) {
-	// An entry that starts `atm mcp`, as minimal writes it, whatever else a tool has added to it.
-	own := regexp.MustCompile(`"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`)
-	is, was := e.root.Find(s.place), e.originally(s.place)
-	if is == nil || !own.MatchString(minimal(*is)) {
-		return
-	}
-	if was == nil || own.MatchString(minimal(*was)) {
-		e.takeOut(s.place)
-		e.say("the MCP server atm taken out")
-		return
-	}
-	e.restore(s.place)
-	e.say("the MCP server atm is the one that was there before")
 }
