@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 // hookSet are the hooks of a tool that keeps them as Claude Code does, three levels deep:
@@ -128,14 +130,11 @@ func (p *Installer) onPath() string {
 }
 
 func shellLine(words []string) string {
-	out := slices.Clone(words)
-	plainWord := regexp.MustCompile(`^[\w./+@%:=-]+$`)
-	for i, w := range words {
-		if !plainWord.MatchString(w) {
-			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+	var line []string
+	for _, w := range words {
+		line = append(line, policy.Quote(w))
 	}
-	return strings.Join(out, " ")
+	return strings.Join(line, " ")
 }
 
 func quoted[T string | []string](v T) string {

@@ -4,8 +4,8 @@
 // (claude.go, codex.go, …). Apart from these, the MCP server (mcp.go).
 //
 //   - Nothing is written before every file was read, understood and found to be nobody's but the
-//     user's. One that a repository tracks, directly or through a link, that does not parse, or that has
-//     a JSON key twice, of which readers take the last, is an error that names it.
+//     user's. One that a repository tracks, directly or through a link, or that does not parse, is an
+//     error that names it.
 //   - What is there stays, with its order, comments and layout. Done again, it changes nothing. Older
 //     hooks of ours are brought up to date.
 //   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it

@@ -121,15 +121,9 @@ func (in input) mayInclude(pattern string) bool {
 	if !in.plain || !in.shell {
 		return !in.plain
 	}
+	const anyWords, moreWords = "(.*[^a-zA-Z0-9])?", "( .*)?"
 	text := bare(in.text)
-	for i, r := range text {
-		begins := i == 0 || !unicode.IsLetter(rune(text[i-1])) && !unicode.IsDigit(rune(text[i-1]))
-		rest := text[i:]
-		if begins && r != ' ' && (glob(pattern, rest) || glob(pattern, rest+" ") || glob(pattern+" *", rest)) {
-			return true
-		}
-	}
-	return false
+	return matches(anyWords, pattern, moreWords, text) || matches(anyWords, pattern, "", text+" ")
 }
 
 func bare(command string) string {
