@@ -39,11 +39,8 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 // tell. A member that is off asks nothing.
 func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 	running, err := t.Running(name)
-	if err != nil {
-		return nil, err
-	}
-	s, err := t.State(name)
-	if err != nil {
+	s, unreadable := t.State(name)
+	if err := cmp.Or(err, unreadable); err != nil {
 		return nil, err
 	}
 	c, _ := t.Config() // a mistake in it hides no question

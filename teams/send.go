@@ -33,12 +33,8 @@ type Failed struct {
 	Err error
 }
 
-// HopError refuses one more reply to replies that came too fast.
-type HopError struct{ Hops int }
-
-func (e *HopError) Error() string {
-	return fmt.Sprintf("this would be answer %d to an answer within an hour", e.Hops)
-}
+// ErrTooManyHops refuses one more reply to replies that came too fast.
+var ErrTooManyHops = errors.New("to an answer within an hour")
 
 // Prepare completes an outgoing message and finds its recipients' mailboxes. Recipients
 // that are unknown go to Failed, and are not an error.
@@ -57,7 +53,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 			m.Hop = p.Hop + 1
 		}
 		if m.Hop >= wire.MaxHops && time.Since(chainBegan(o)) < time.Hour {
-			return &HopError{m.Hop}
+			return fmt.Errorf("this would be answer %d %w", m.Hop, ErrTooManyHops)
 		}
 	}
 	for _, a := range unique(o.To) {

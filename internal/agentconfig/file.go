@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -226,19 +227,11 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// blockMarks begin and end lines of ours. comment begins a comment in such a file.
-func blockMarks(comment, tool string) (begin, end string) {
-	return comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n", comment + " atm end\n"
-}
-
-func cutBlock(text, comment, tool string) (before, after string, found bool) {
-	begin, end := blockMarks(comment, tool)
-	before, rest, hasBegin := strings.Cut(text, begin)
-	_, after, hasEnd := strings.Cut(rest, end)
-	if !hasBegin || !hasEnd {
-		return text, "", false
-	}
-	return before, after, true
+// blockMarks begin and end lines of ours, which all matches. comment begins a comment in such a file.
+func blockMarks(comment, tool string) (begin, end string, all *regexp.Regexp) {
+	begin = comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n"
+	end = comment + " atm end\n"
+	return begin, end, regexp.MustCompile("(?s)" + regexp.QuoteMeta(begin) + ".*?" + regexp.QuoteMeta(end))
 }
 
 func blockEdit(path, comment, tool, body, added, removed string) edit {
@@ -248,16 +241,19 @@ func blockEdit(path, comment, tool, body, added, removed string) edit {
 // replaceBlock puts lines of ours in the place of the last ones, or at the end. Without a body, and at
 // a removal, they go.
 func (f *file) replaceBlock(comment, tool, body, added, removed string) {
+	begin, end, old := blockMarks(comment, tool)
 	said, lines := removed, ""
-	before, after, found := cutBlock(string(f.after), comment, tool)
 	if body != "" && !f.isRemoval {
-		begin, end := blockMarks(comment, tool)
 		said, lines = added, begin+body+end
-		if !found && before != "" && !strings.HasSuffix(before, "\n") {
-			before += "\n"
-		}
 	}
-	if text := before + lines + after; text != string(f.after) {
+	text := old.ReplaceAllLiteralString(string(f.after), lines)
+	if lines != "" && !old.Match(f.after) {
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		text += lines
+	}
+	if text != string(f.after) {
 		f.after = []byte(text)
 		f.say("%s", said)
 	}
