@@ -14,7 +14,7 @@ var claudeEvents = []string{
 // env holds for all that the session starts.
 //
 // Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of 2.1.328; tried with 2.1.197.
-func (p *Installer) claude(r Request, local string) *plan {
+func (p *Installer) claude(r Request, local string) (edits []edit, notes []string) {
 	path := filepath.Join(local, ".claude", "settings.local.json")
 	if !r.Local {
 		path = filepath.Join(p.userDir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")
@@ -27,5 +27,5 @@ func (p *Installer) claude(r Request, local string) *plan {
 		all = append(all, stringSetting("/env/ATM_AGENT", r.Agent, "ATM_AGENT is "+r.Agent+" here"))
 	}
 	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
-	return &plan{edits: []edit{jsonFile(path, h, all)}}
+	return []edit{jsonFile(path, h, all)}, nil
 }

@@ -75,38 +75,36 @@ type Change struct {
 	Changes []string `json:"changes"`
 }
 
-type plan struct {
-	edits []edit
-	notes []string
-}
-
-func (p *Installer) plan(r Request) (*plan, error) {
+// plan says what is to be edited, and what the person still has to do or know.
+func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	local, err := p.localDir()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !r.Local && p.Home == "" {
-		return nil, errors.New("there is no home directory, and so no configuration of the user's own")
+		return nil, nil, errors.New("there is no home directory, and so no configuration of the user's own")
 	}
-	plans := map[string]func(Request, string) *plan{"claude": p.claude, "codex": p.codex, "gemini": p.gemini, "opencode": p.opencode}
+	plans := map[string]func(Request, string) ([]edit, []string){
+		"claude": p.claude, "codex": p.codex, "gemini": p.gemini, "opencode": p.opencode,
+	}
 	makePlan := plans[r.Tool]
 	if makePlan == nil {
-		return nil, fmt.Errorf("no tool %q", r.Tool)
+		return nil, nil, fmt.Errorf("no tool %q", r.Tool)
 	}
 	if r.MCP {
-		makePlan = p.serverPlan
+		makePlan = p.server
 	}
-	pl := makePlan(r, local)
+	edits, notes = makePlan(r, local)
 	if r.Local {
-		pl.edits = append(pl.edits, excludeEdit(local, r.label(), pl.edits)...)
+		edits = append(edits, excludeEdit(local, r.label(), edits)...)
 	}
 	if !r.MCP && p.onPath() == "" {
-		pl.notes = append(pl.notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
+		notes = append(notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
 	}
 	if !r.MCP && p.Root == "" && r.Tool != "opencode" {
-		pl.notes = append(pl.notes, "no team of yours was found here, so no sandbox was opened for it: run atm init in your project, then this again")
+		notes = append(notes, "no team of yours was found here, so no sandbox was opened for it: run atm init in your project, then this again")
 	}
-	return pl, nil
+	return edits, notes, nil
 }
 
 // userDir is a directory in the user's home, unless a variable names another.
@@ -134,8 +132,8 @@ func (p *Installer) Uninstall(r Request) (*Report, error) {
 
 // cameLast reports whether a file is as a request for an installation has left it.
 func (p *Installer) cameLast(r Request) bool {
-	pl, err := p.plan(r)
-	return err == nil && slices.ContainsFunc(pl.edits, func(e edit) bool {
+	edits, _, _ := p.plan(r)
+	return slices.ContainsFunc(edits, func(e edit) bool {
 		f, _ := p.openFile(r, e.path, nil)
 		return f.record != nil && f.record.After == hash(f.before)
 	})
@@ -146,14 +144,14 @@ func (p *Installer) editFiles(requests ...Request) (*Report, error) {
 	report := &Report{Tool: requests[0].Tool, DryRun: requests[0].DryRun, Files: []Change{}}
 	var files []*file
 	for _, r := range requests {
-		pl, err := p.plan(r)
+		edits, notes, err := p.plan(r)
 		if err != nil {
 			return nil, err
 		}
 		if !r.isRemoval {
-			report.Notes = pl.notes
+			report.Notes = notes
 		}
-		for _, e := range pl.edits {
+		for _, e := range edits {
 			f, err := p.openFile(r, e.path, files)
 			if err == nil && r.isRemoval {
 				err = f.uninstall(e)
@@ -193,11 +191,11 @@ type Hooks struct {
 
 // FindHooks looks for our hooks in a tool's configuration: the user's, or this worktree's.
 func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
-	pl, err := p.plan(Request{Tool: tool, Local: local})
+	edits, _, err := p.plan(Request{Tool: tool, Local: local})
 	if err != nil {
 		return Hooks{}, err
 	}
-	h := Hooks{Path: pl.edits[0].path}
+	h := Hooks{Path: edits[0].path}
 	data, _, err := readFile(h.Path)
 	// The program that hooks, or a plugin, of ours run.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)

@@ -382,7 +382,8 @@ func TestMoved(t *testing.T) {
 func TestChangedMeanwhile(t *testing.T) {
 	h := newSetup(t)
 	h.write("home/.claude/settings.json", "{}\n")
-	e := h.claude(Request{Tool: "claude"}, "").edits[0]
+	edits, _ := h.claude(Request{Tool: "claude"}, "")
+	e := edits[0]
 	f, err := h.openFile(Request{Tool: "claude"}, e.path, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -32,9 +32,9 @@ var servers = map[string]struct{ variable, home, file, local, place, entry strin
 	},
 }
 
-// serverPlan is the plan for the entry of a tool that has it start `atm mcp` as a server called atm, under the name
+// server is the plan for the entry of a tool that has it start `atm mcp` as a server called atm, under the name
 // that the shell it runs in gives it.
-func (p *Installer) serverPlan(r Request, local string) *plan {
+func (p *Installer) server(r Request, local string) (edits []edit, notes []string) {
 	words := []string{p.program(), "mcp"}
 	if r.Agent != "" {
 		words = append(words, "--as", r.Agent)
@@ -47,13 +47,12 @@ func (p *Installer) serverPlan(r Request, local string) *plan {
 	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words)).Replace(t.entry)
 	said := "an MCP server, atm: " + shellLine(words)
 	if r.Tool == "codex" {
-		return &plan{edits: []edit{tomlFile(path, r.label(), []tomlKey{{t.place, "command", words[0], entry, said}})}}
+		return []edit{tomlFile(path, r.label(), []tomlKey{{t.place, "command", words[0], entry, said}})}, nil
 	}
 	// An entry that starts `atm mcp`, as minimal writes it, whatever else a tool has added to it.
 	own := regexp.MustCompile(`"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`)
-	pl := &plan{edits: []edit{jsonFile(path, hookSet{}, []setting{{t.place, json.RawMessage(entry), said, own}})}}
 	if r.Tool == "claude" {
-		pl.notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
+		notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
 	}
-	return pl
+	return []edit{jsonFile(path, hookSet{}, []setting{{t.place, json.RawMessage(entry), said, own}})}, notes
 }
