@@ -27,9 +27,8 @@ type file struct {
 	isRemoval bool // what is ours goes
 	remove    bool // nothing of the file is left to keep
 
-	recordPath string  // "": there is no state directory
-	record     *record // of an earlier install, nil: none
-	added      []setting
+	recordPath string   // "": there is no state directory
+	record     *record  // of an earlier install, nil: none
 	changes    []string // told to a person, and notes too
 	notes      []string
 }
@@ -37,14 +36,11 @@ type file struct {
 // record is what is noted of an edited file to take the edit back: a JSON file below the user's state
 // directory, install/TOOL.HASH.json, where HASH is that of the path.
 type record struct {
-	Existed  bool      `json:"existed"`
-	Original []byte    `json:"original"` // the file without what is ours
-	After    string    `json:"after"`    // SHA-256 of the file as we left it
-	Added    []setting `json:"settings,omitempty"`
-	Made     []string  `json:"made,omitempty"` // directories that were not there, the innermost first
+	Existed   bool     `json:"existed"`
+	Original  []byte   `json:"original"`       // the file without what is ours
+	Installed []byte   `json:"installed"`      // the file as we left it
+	Made      []string `json:"made,omitempty"` // directories that were not there, the innermost first
 }
-
-func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 // openFile reads a file that is to be edited, and makes sure that it may be. After an earlier edit it is as that
 // leaves it.
@@ -65,7 +61,8 @@ func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, 
 	}
 	f.after = f.before
 	if p.State != "" {
-		f.recordPath = filepath.Join(p.State, "install", strings.ReplaceAll(r.label(), " --", "-")+"."+hash([]byte(f.real))[:16]+".json")
+		name := fmt.Sprintf("%s.%.8x.json", strings.ReplaceAll(r.label(), " --", "-"), sha256.Sum256([]byte(f.real)))
+		f.recordPath = filepath.Join(p.State, "install", name)
 		data, _ := os.ReadFile(f.recordPath)
 		if json.Unmarshal(data, &f.record) != nil {
 			f.record = nil
@@ -95,15 +92,10 @@ func (f *file) install(e edit) error {
 		return err
 	}
 	made := missingDirs(f.real)
-	if f.record != nil {
-		f.added = append(f.added, f.record.Added...)
-		if len(f.record.Made) > len(made) { // both begin at the file
-			made = f.record.Made
-		}
+	if f.record != nil && len(f.record.Made) > len(made) { // both begin at the file
+		made = f.record.Made
 	}
-	f.record = &record{
-		Existed: f.info != nil && !without.remove, Original: without.after, After: hash(f.after), Added: f.added, Made: made,
-	}
+	f.record = &record{Existed: f.info != nil && !without.remove, Original: without.after, Installed: f.after, Made: made}
 	return nil
 }
 
@@ -126,7 +118,7 @@ func (f *file) uninstall(e edit) error {
 	if err := e.apply(f); err != nil {
 		return err
 	}
-	if f.record != nil && f.record.After == hash(f.before) {
+	if f.record != nil && bytes.Equal(f.record.Installed, f.before) {
 		f.after, f.remove = f.record.Original, !f.record.Existed
 	} else if f.changed() {
 		left := string(bytes.TrimSpace(f.after))

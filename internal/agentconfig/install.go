@@ -17,6 +17,7 @@
 package agentconfig
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func (p *Installer) cameLast(r Request) bool {
 	edits, _, _ := p.plan(r)
 	return slices.ContainsFunc(edits, func(e edit) bool {
 		f, _ := p.openFile(r, e.path, nil)
-		return f.record != nil && f.record.After == hash(f.before)
+		return f.record != nil && bytes.Equal(f.record.Installed, f.before)
 	})
 }
 

@@ -3,7 +3,6 @@ package agentconfig
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -35,6 +34,9 @@ func around(place string) (outer, name string) {
 	i := strings.LastIndex(place, "/")
 	return place[:i], place[i+1:]
 }
+
+// escaped is the name of a member as a place has it.
+func escaped(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
 func str(v *hujson.Value) string {
 	if v == nil || v.Value.Kind() != '"' {
@@ -117,33 +119,23 @@ func remove(root *hujson.Value, place string) {
 	}
 }
 
-// setting is a value in a JSON file, at a place. The record of an install names those that it added.
+// setting is a value in a JSON file, at a place.
 type setting struct {
-	Place string          `json:"place"`
-	Value json.RawMessage `json:"value"`
-	said  string          // what a person is told, once for all settings that say the same
-	own   *regexp.Regexp  // of what stands there and is ours, recorded or not; nil: none is known by its looks
+	place, value string
+	said         string         // what a person is told, once for all settings that say the same
+	own          *regexp.Regexp // of what stands there and is ours, recorded or not; nil: none is known by its looks
 }
 
 func stringSetting(place, value, said string) setting {
-	return setting{Place: place, Value: json.RawMessage(quoted(value)), said: said}
+	return setting{place: place, value: quoted(value), said: said}
 }
 
-// find returns the place of the setting in a document, and what is there; nil: nothing, or something else.
-func (s *setting) find(root *hujson.Value) (place string, is *hujson.Value) {
-	want, _ := hujson.Parse(s.Value)
-	isSame := func(v hujson.Value) bool {
-		return minimal(v) == minimal(want) || str(&v) != "" && str(&v) == str(&want)
-	}
-	place, isList := strings.CutSuffix(s.Place, "/-")
-	is = root.Find(place)
-	if i := slices.IndexFunc(elements(is), isSame); isList && i >= 0 {
-		return fmt.Sprintf("%s/%d", place, i), &elements(is)[i]
-	}
-	if isList || is == nil || !isSame(*is) {
-		return place, nil
-	}
-	return place, is
+func isSame(a, b *hujson.Value) bool {
+	return minimal(*a) == minimal(*b) || str(a) != "" && str(a) == str(b)
+}
+
+func contains(list []hujson.Value, v *hujson.Value) bool {
+	return slices.ContainsFunc(list, func(one hujson.Value) bool { return isSame(&one, v) })
 }
 
 // allowed is what a person is told where the verbs need no permission from now on.
@@ -163,12 +155,6 @@ func (p *Installer) withRoot(all []setting, place string) []setting {
 	return append(all, stringSetting(place, p.Root, "writable in the sandbox: "+p.Root))
 }
 
-type jsonEdit struct {
-	*file
-	root     *hujson.Value
-	original *hujson.Value // what the file was before us; nil: not known
-}
-
 // jsonFile puts hooks and settings into a JSON file.
 func jsonFile(path string, hooks hookSet, all []setting) edit {
 	return edit{path, func(f *file) error {
@@ -176,14 +162,11 @@ func jsonFile(path string, hooks hookSet, all []setting) edit {
 		if err != nil {
 			return f.notUnderstood(err)
 		}
-		e, before := &jsonEdit{file: f, root: root}, root.Pack()
-		if f.record != nil {
-			e.original, _ = parseJSON(f.record.Original)
-		}
+		before := root.Pack()
 		if f.isRemoval {
-			e.removeHooks(hooks)
-			e.removeSettings(all)
-		} else if err := cmp.Or(e.addHooks(hooks), e.addSettings(all)); err != nil {
+			f.removeHooks(root, hooks)
+			f.removeSettings(root, all)
+		} else if err := cmp.Or(f.addHooks(root, hooks), f.addSettings(root, all)); err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 		if after := root.Pack(); !bytes.Equal(before, after) {
@@ -193,79 +176,86 @@ func jsonFile(path string, hooks hookSet, all []setting) edit {
 	}}
 }
 
-func (e *jsonEdit) addSettings(all []setting) error {
+func (f *file) addSettings(root *hujson.Value, all []setting) error {
 	for _, s := range all {
-		if _, is := s.find(e.root); is != nil {
-			continue
-		}
-		if err := put(e.root, s.Place, string(s.Value)); err != nil {
+		want, err := hujson.Parse([]byte(s.value))
+		if err != nil {
 			return err
 		}
-		e.added = append(e.added, s)
-		if !slices.Contains(e.changes, s.said) {
-			e.say("%s", s.said)
+		place, isList := strings.CutSuffix(s.place, "/-")
+		is := root.Find(place)
+		if isList && contains(elements(is), &want) || !isList && is != nil && isSame(is, &want) {
+			continue
+		}
+		if err := put(root, s.place, s.value); err != nil {
+			return err
+		}
+		if !slices.Contains(f.changes, s.said) {
+			f.say("%s", s.said)
 		}
 	}
 	return nil
 }
 
-// removeSettings takes out the settings that the record names and that are still as they were added, and those that
-// are known by their looks. What was there before comes back.
-func (e *jsonEdit) removeSettings(all []setting) {
-	n := 0
+// removeSettings undoes what the record says that an install has changed. What is known by its looks goes in any case.
+func (f *file) removeSettings(root *hujson.Value, all []setting) {
+	var was, is *hujson.Value
+	if f.record != nil {
+		was, _ = parseJSON(f.record.Original)
+		is, _ = parseJSON(f.record.Installed)
+	}
+	hasRecord, before := was != nil && is != nil, minimal(*root)
 	for _, s := range all {
-		if is := e.root.Find(s.Place); is != nil && s.own != nil && s.own.MatchString(minimal(*is)) {
-			e.restore(s.Place)
-			n++
+		now := root.Find(s.place)
+		if now == nil || s.own == nil || !s.own.MatchString(minimal(*now)) {
+			continue
+		}
+		if hasRecord && is.Find(s.place) != nil {
+			now.Value = is.Find(s.place).Clone().Value // and is undone with the rest
+		} else {
+			remove(root, s.place)
 		}
 	}
-	if e.record != nil {
-		for _, s := range e.record.Added {
-			if place, is := s.find(e.root); is != nil && place == s.Place {
-				e.restore(place)
-				n++
-			} else if is != nil {
-				e.takeOut(place)
-				n++
-			}
-		}
+	if hasRecord {
+		undo(root, "", was, is)
 	}
-	if n > 0 {
-		e.say("settings taken out: %d", n)
+	if minimal(*root) != before {
+		f.say("settings taken out")
 	}
 }
 
-// originally is what was at a place before us; nil: nothing, or that is not known.
-func (e *jsonEdit) originally(place string) *hujson.Value {
-	if e.original == nil {
-		return nil
-	}
-	return e.original.Find(place)
-}
-
-// restore gives a member the value that it had before us, or takes it out.
-func (e *jsonEdit) restore(place string) {
-	if was := e.originally(place); was != nil {
-		e.root.Find(place).Value = was.Value
-	} else {
-		e.takeOut(place)
-	}
-}
-
-// takeOut takes out what is at a place, and what has become empty around it.
-func (e *jsonEdit) takeOut(place string) {
-	remove(e.root, place)
-	outer, _ := around(place)
-	e.prune(outer)
-}
-
-// prune takes out a list or object that is empty now and was not there before us. Where that is not known it stays.
-func (e *jsonEdit) prune(place string) {
-	v := e.root.Find(place)
-	if place == "" || v == nil || !isEmpty(v) {
+// undo makes what is at a place of a document what it was before an install, as far as it is what that has left there.
+// was is nil where there was nothing.
+func undo(root *hujson.Value, place string, was, is *hujson.Value) {
+	now := root.Find(place)
+	if now == nil || was != nil && isSame(was, is) {
 		return
 	}
-	if e.original != nil && e.originally(place) == nil {
-		e.takeOut(place)
+	if isSame(now, is) {
+		if was == nil {
+			remove(root, place)
+		} else {
+			now.Value = was.Value
+		}
+		return
+	}
+	if object, ok := is.Value.(*hujson.Object); ok {
+		for i := range object.Members {
+			name := "/" + escaped(str(&object.Members[i].Name))
+			var before *hujson.Value
+			if was != nil {
+				before = was.Find(name)
+			}
+			undo(root, place+name, before, &object.Members[i].Value)
+		}
+	}
+	for _, one := range elements(is) {
+		i := slices.IndexFunc(elements(now), func(v hujson.Value) bool { return isSame(&v, &one) })
+		if i >= 0 && !contains(elements(was), &one) {
+			remove(root, fmt.Sprintf("%s/%d", place, i))
+		}
+	}
+	if was == nil && isEmpty(now) {
+		remove(root, place)
 	}
 }

@@ -1,7 +1,6 @@
 package agentconfig
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -54,5 +53,5 @@ func (p *Installer) server(r Request, local string) (edits []edit, notes []strin
 	if r.Tool == "claude" {
 		notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
 	}
-	return []edit{jsonFile(path, hookSet{}, []setting{{t.place, json.RawMessage(entry), said, own}})}, notes
+	return []edit{jsonFile(path, hookSet{}, []setting{{t.place, entry, said, own}})}, notes
 }
