@@ -151,13 +151,15 @@ func (f *file) save() error {
 		mode = f.info.Mode().Perm()
 	}
 	if f.remove {
-		err = f.removeFile()
+		err = os.Remove(f.real)
 	} else {
 		err = replaceFile(f.real, f.after, mode)
 	}
 	if err == nil && hasRecord && f.isRemoval {
 		err = os.Remove(f.recordPath)
-		os.Remove(filepath.Dir(f.recordPath)) // unless there are others
+		for _, dir := range append(f.record.Made, filepath.Dir(f.recordPath)) {
+			os.Remove(dir) // unless something else is in there
+		}
 	}
 	return err
 }
@@ -177,17 +179,6 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 	return os.Rename(temp.Name(), path)
-}
-
-// removeFile takes the file away, and with it the directories that were made for it, unless something else is in there.
-func (f *file) removeFile() error {
-	if err := os.Remove(f.real); err != nil || f.record == nil {
-		return err
-	}
-	for _, dir := range f.record.Made {
-		os.Remove(dir)
-	}
-	return nil
 }
 
 // readFile reads a regular file that may be written; info is nil where there is none.
