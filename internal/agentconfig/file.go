@@ -63,9 +63,10 @@ func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, 
 	if p.State != "" {
 		name := fmt.Sprintf("%s.%.8x.json", strings.ReplaceAll(r.label(), " --", "-"), sha256.Sum256([]byte(f.real)))
 		f.recordPath = filepath.Join(p.State, "install", name)
+		var noted record
 		data, _ := os.ReadFile(f.recordPath)
-		if json.Unmarshal(data, &f.record) != nil {
-			f.record = nil
+		if json.Unmarshal(data, &noted) == nil && noted.Installed != nil {
+			f.record = &noted
 		}
 	}
 	return f, err

@@ -10,7 +10,7 @@
 //     hooks of ours are brought up to date.
 //   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it
 //     takes out what is ours. It removes the directories that install made, once they are empty. For that
-//     a record is kept in the user's state directory; without it only hooks and blocks are taken out.
+//     a record is kept in the user's state directory; without it only hooks, blocks and the MCP server go.
 //   - Each file is replaced in one step; links are written through, modes kept. A file that another
 //     program changes meanwhile is left alone. What a write that failed has left undone is done by the
 //     same command again.
