@@ -51,8 +51,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 		}
 	}
 	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
-	var unlogged *mailbox.UnloggedError
-	if errors.As(err, &unlogged) { // the ack was given
+	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the ack was given
 		a.Notes, err = append(a.Notes, unlogged.Error()), nil
 	}
 	return a, err
@@ -132,7 +131,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if state == mailbox.Done && m.RequiresAck {
 		return "", nil
 	}
-	return state, r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Given: true, Message: &wire.Message{
+	return state, r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: &wire.Message{
 		ID: notice, Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), has),
@@ -161,18 +160,16 @@ func MayTake(box *mailbox.Box, by wire.Address) error {
 func (r *Root) Taken(box *mailbox.Box, m *wire.Message, by wire.Address) (from *mailbox.Box, err error) {
 	var others error
 	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
+		var lease mailbox.Lease
+		isTaken := false
 		b, err := r.Mailbox(a)
-		if errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		lease, isTaken, err := b.LastLease(m.ID)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			lease, isTaken, err = b.LastLease(m.ID)
 		}
 		switch {
+		case errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam):
+		case err != nil:
+			return nil, err
 		case isTaken && lease.By == by:
 			return b, nil
 		case isTaken && lease.Until.After(time.Now()):

@@ -17,13 +17,10 @@ import (
 // or completed is how its last turn ended.
 func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	running, err := t.Running(name)
-	if err != nil {
-		return nil, err
-	}
-	events, err := t.Box(name).Log().Tail(func(e *wire.Event) bool {
+	events, unreadable := t.Box(name).Log().Tail(func(e *wire.Event) bool {
 		return e.Kind == "session_start" && e.Source == "acp" && e.Text("source") == "startup"
 	})
-	if err != nil {
+	if err := cmp.Or(err, unreadable); err != nil {
 		return nil, err
 	}
 	ts := turnsOf(events)

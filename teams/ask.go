@@ -37,7 +37,7 @@ type Observer struct {
 // Ask delivers a question that was prepared for one recipient, and returns what comes first: a reply, which is not
 // marked as read, or the end of the turn that it was handed into.
 //
-// Asked again under an id or a key that was used before (Outgoing.Given, Once), nothing
+// Asked again under an id or a key that was used before (Outgoing.Message, Once), nothing
 // is sent again, but a question whose turn was cut short is handed over again. With the
 // error of ctx, which ends the wait, the Response says what is known.
 func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, error) {
@@ -164,12 +164,12 @@ func (q *asking) finish(turn *Turn) error {
 
 // next takes in one thing that the watcher tells, if it comes before what began at a time (zero: nothing) has settled.
 func (q *asking) next(ctx context.Context, since time.Time) error {
-	limit, cancel := context.WithCancel(ctx)
+	limit := ctx
 	if !since.IsZero() {
-		cancel()
+		var cancel context.CancelFunc
 		limit, cancel = context.WithDeadline(ctx, since.Add(settles))
+		defer cancel()
 	}
-	defer cancel()
 	entry, err := q.watcher.Next(limit)
 	if err != nil && limit.Err() != nil {
 		return ctx.Err()

@@ -122,20 +122,19 @@ func (t *Team) Rows() (all []Rows, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var errs []error
 	for _, name := range names {
 		host, isRows := strings.CutSuffix(name, ".json")
 		if !isRows || !wire.IsName(host) {
 			continue
 		}
-		if r, err := t.rowsOf(wire.Name(host)); err == nil {
+		r, bad := t.rowsOf(wire.Name(host))
+		if bad == nil {
 			all = append(all, r)
-		} else {
-			errs = append(errs, err)
 		}
+		err = errors.Join(err, bad)
 	}
-	if len(errs) > 0 {
-		err = &UnreadableError{errs}
+	if err != nil {
+		err = &UnreadableError{err}
 	}
 	return all, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -170,13 +171,8 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	m, err := t.Summary(name)
 	err = Unreadable(t.Box(name), cmp.Or(countErr, err))
 	if err != nil {
-		const why = "its mailbox cannot be read: atm doctor"
 		m.State = cmp.Or(m.State, reducer.WordUnknown)
-		if m.State == reducer.WordUnknown || m.Detail == "" {
-			m.Detail = why
-		} else {
-			m.Detail += "; " + why
-		}
+		m.Detail = strings.TrimPrefix(m.Detail+"; its mailbox cannot be read: atm doctor", "; ")
 	}
 	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
 	if m.Unread > 0 && m.Running && m.Inject == "off" {

@@ -62,7 +62,7 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 
 // notify sends a message under an id of its own from one member to another.
 func (t *Team) notify(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {
-	return t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Given: true, Message: m})
+	return t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
 }
 
 // WithdrawRequest takes back what NotifyRequest sent, if nobody has read it yet: the question needs no answer any more.

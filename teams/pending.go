@@ -39,11 +39,8 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 // tell. A member that is off asks nothing.
 func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 	running, err := t.Running(name)
-	if err != nil {
-		return nil, err
-	}
-	s, err := t.State(name)
-	if err != nil {
+	s, unreadable := t.State(name)
+	if err := cmp.Or(err, unreadable); err != nil {
 		return nil, err
 	}
 	c, _ := t.Config() // a mistake in it hides no question
@@ -76,50 +73,43 @@ const draftEvents = 1000
 // on, or announced lately outside of any.
 func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 	sessions, bad, err := t.Sessions().List()
-	errs := []error{err}
 	for _, b := range bad {
-		errs = append(errs, b)
+		err = errors.Join(err, b)
 	}
-	type key struct {
-		agent wire.Name
-		id    wire.UUID
-	}
-	known := map[key]bool{} // also those of sessions that are over
-	addOpen := func(agent wire.Name, in wire.UUID, d session.Draft) {
+	known := map[string]bool{} // by agent and id
+	add := func(agent wire.Name, in wire.UUID, d session.Draft, isOver bool) {
+		key := string(agent) + " " + string(d.ID)
+		isKnown := known[key]
+		if known[key] = true; isKnown || isOver {
+			return
+		}
 		q := t.draftQuestion(agent, in, d)
-		answer, err := t.answerTo(ctx, q)
-		errs = append(errs, err)
+		answer, unreadable := t.answerTo(ctx, q)
 		if answer == nil {
 			out = append(out, q)
 		}
+		err = errors.Join(err, unreadable)
 	}
 	for _, s := range sessions {
 		agent := wire.Name(s.AgentID)
-		if err := s.CatchUp(ctx, t.Box(agent)); err != nil {
-			errs = append(errs, fmt.Errorf("the drafts of %s: %w", agent, err))
+		if bad := s.CatchUp(ctx, t.Box(agent)); bad != nil {
+			err = errors.Join(err, fmt.Errorf("the drafts of %s: %w", agent, bad))
 		}
 		for _, d := range s.Drafts() {
 			d.At = cmp.Or(d.At, s.CreatedAt)
-			isNew := !known[key{agent, d.ID}]
-			known[key{agent, d.ID}] = true
-			if isNew && s.State.Alive() {
-				addOpen(agent, s.SessionID, d)
-			}
+			add(agent, s.SessionID, d, !s.State.Alive())
 		}
 	}
-	errs = append(errs, t.Each(func(b *mailbox.Box) error {
+	unreadable := t.Each(func(b *mailbox.Box) error {
 		events, err := b.Log().Newest(draftEvents)
 		for i := range events {
-			e, ok := session.EventOf(&events[i])
-			isNew := ok && events[i].Kind == "draft_ready" && !known[key{b.Agent(), e.DraftID}]
-			if isNew {
-				known[key{b.Agent(), e.DraftID}] = true
-				addOpen(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At})
+			if e, ok := session.EventOf(&events[i]); ok && events[i].Kind == "draft_ready" {
+				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, false)
 			}
 		}
 		return err
-	}))
-	return out, errors.Join(errs...)
+	})
+	return out, errors.Join(err, unreadable)
 }
 
 // draftQuestion asks what a person says to a draft; in is its session, "": it was announced outside of any.

@@ -29,8 +29,8 @@ func (t *Team) saveRun(name wire.Name, file string, data []byte) error {
 	return t.Dir().Replace(dir+"/"+file, append(data, '\n'), false)
 }
 
-func (t *Team) savedRun(name wire.Name, file string, max int64) ([]byte, error) {
-	return t.Dir().ReadFile(string(name)+"/run/"+file, max)
+func (t *Team) savedRun(name wire.Name, file string) ([]byte, error) {
+	return t.Dir().ReadFile(string(name)+"/run/"+file, config.MaxSize)
 }
 
 // SavePolicy saves the policy of a runner that is being started.
@@ -42,14 +42,11 @@ func (t *Team) SavePolicy(name wire.Name, p policy.Policy) error {
 // SavedPolicy is the policy that a member's runner was started with; ok is false
 // when none is saved that can be understood.
 func (t *Team) SavedPolicy(name wire.Name) (p policy.Policy, ok bool, err error) {
-	data, err := t.savedRun(name, policyFile, config.MaxSize)
+	data, err := t.savedRun(name, policyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, false, nil
 	}
-	if err != nil || json.Unmarshal(data, &p) != nil {
-		return policy.Policy{}, false, err
-	}
-	return p, true, nil
+	return p, err == nil && json.Unmarshal(data, &p) == nil, err
 }
 
 // PolicyNow is the policy that a runner of the member would be started with now.
@@ -105,7 +102,7 @@ func (t *Team) MarkStopped(name wire.Name) error {
 
 // LastStop identifies the last stop of a member. A start that was asked for before another one is void.
 func (t *Team) LastStop(name wire.Name) (string, error) {
-	data, err := t.savedRun(name, stoppedFile, config.MaxSize)
+	data, err := t.savedRun(name, stoppedFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "never", nil
 	}

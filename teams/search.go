@@ -104,27 +104,25 @@ type Query struct {
 // ParseQuery reads words, from:, to:, in:new|cur|done and since:, also several in quotes. duration reads a
 // duration, which in since: is before now.
 func ParseQuery(words []string, now time.Time, duration func(string) (time.Duration, error)) (q Query, err error) {
-	for _, typed := range words {
-		for _, w := range strings.Fields(typed) {
-			key, value, _ := strings.Cut(w, ":")
-			if value == "" && w != typed { // "say to: bob"
-				key = ""
-			}
-			switch key {
-			case "from":
-				q.From = value
-			case "to":
-				q.To = value
-			case "in":
-				q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
-			case "since":
-				q.Since, err = Since(value, now, duration)
-			default:
-				q.Words = append(q.Words, strings.ToLower(w))
-			}
-			if err != nil {
-				return q, err
-			}
+	for _, w := range strings.Fields(strings.Join(words, " ")) {
+		key, value, _ := strings.Cut(w, ":")
+		if value == "" { // "say to: bob"
+			key = ""
+		}
+		switch key {
+		case "from":
+			q.From = value
+		case "to":
+			q.To = value
+		case "in":
+			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
+		case "since":
+			q.Since, err = Since(value, now, duration)
+		default:
+			q.Words = append(q.Words, strings.ToLower(w))
+		}
+		if err != nil {
+			return q, err
 		}
 	}
 	for _, in := range q.In {

@@ -16,8 +16,7 @@ import (
 type Outgoing struct {
 	From    *mailbox.Box
 	To      []wire.Address
-	Message *wire.Message // what the sender says; Prepare fills in the rest
-	Given   bool          // Message.ID was brought by the caller
+	Message *wire.Message // what the sender says, under an id of the caller's if it has one; Prepare fills in the rest
 	Parent  *wire.Message // what it answers, nil if nothing
 
 	// Person says that a person writes, from a terminal outside an agent's
@@ -34,17 +33,14 @@ type Failed struct {
 	Err error
 }
 
-// HopError refuses one more reply to replies that came too fast.
-type HopError struct{ Hops int }
-
-func (e *HopError) Error() string {
-	return fmt.Sprintf("this would be answer %d to an answer within an hour", e.Hops)
-}
+// ErrTooManyHops refuses one more reply to replies that came too fast.
+var ErrTooManyHops = errors.New("to an answer within an hour")
 
 // Prepare completes an outgoing message and finds its recipients' mailboxes. Recipients
 // that are unknown go to Failed, and are not an error.
 func (r *Root) Prepare(o *Outgoing) error {
 	m := o.Message
+	o.Post = &mailbox.Post{Message: m, Given: m.ID != "", Sender: o.From}
 	m.ID = cmp.Or(m.ID, wire.NewID())
 	if err := GivenID(m.ID); err != nil {
 		return err
@@ -57,10 +53,9 @@ func (r *Root) Prepare(o *Outgoing) error {
 			m.Hop = p.Hop + 1
 		}
 		if m.Hop >= wire.MaxHops && time.Since(chainBegan(o)) < time.Hour {
-			return &HopError{m.Hop}
+			return fmt.Errorf("this would be answer %d %w", m.Hop, ErrTooManyHops)
 		}
 	}
-	o.Post = &mailbox.Post{Message: m, Given: o.Given, Sender: o.From}
 	for _, a := range unique(o.To) {
 		b, err := r.Mailbox(a)
 		if err == nil && a.Host != "" {
@@ -98,11 +93,10 @@ func chainBegan(o *Outgoing) time.Time {
 
 // PrepareAll is Prepare where a recipient that is unknown is an error.
 func (r *Root) PrepareAll(o *Outgoing) error {
-	err := r.Prepare(o)
-	if err == nil && len(o.Failed) > 0 {
-		err = o.Failed[0].Err
+	if err := r.Prepare(o); err != nil || len(o.Failed) == 0 {
+		return err
 	}
-	return err
+	return o.Failed[0].Err
 }
 
 // Once gives a prepared message the id that belongs to its sender's key: the same key,
@@ -119,7 +113,7 @@ func (o *Outgoing) Once(name string) error {
 	if _, err := o.From.Once(key); err != nil {
 		return fmt.Errorf("note that %q is sent once: %w", name, err)
 	}
-	o.Message.ID, o.Given, o.Post.Given = key.ID, true, true
+	o.Message.ID, o.Post.Given = key.ID, true
 	return nil
 }
 

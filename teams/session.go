@@ -121,19 +121,16 @@ func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out Sess
 	isAbort := in.Input.Kind == "abort"
 	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
 		agent := wire.Name(s.AgentID)
-		if err := t.checkHumanInput(agent); err != nil && !isAbort {
-			return err
-		}
 		var err error
-		if in.check != nil {
-			err = in.check()
-		}
 		if isAbort {
 			trial := s.InteractiveSession
 			err = trial.Transition(wire.SessionAborted, time.Now())
-		} else if !s.State.Alive() {
+		} else if err = t.checkHumanInput(agent); err == nil && !s.State.Alive() {
 			short := wire.ID(s.SessionID).Short(6)
 			err = &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", short, s.State)}
+		}
+		if err == nil && in.check != nil {
+			err = in.check()
 		}
 		if err != nil {
 			return err

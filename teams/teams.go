@@ -141,25 +141,20 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 		return t, err
 	}
 	build := fmt.Sprintf(".%s.%s.making", name, wire.NewID()) // two at once make two
-	err := r.dir.MkdirAll(build + "/.locks")
-	if err == nil {
-		err = r.dir.Move(build, string(name))
+	defer r.dir.Remove(build)
+	defer r.dir.Remove(build + "/.locks")
+	if err := r.dir.MkdirAll(build + "/.locks"); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		if err := r.dir.Sync("."); err != nil {
-			return nil, err
-		}
-		return r.Team(name)
+	moveErr := r.dir.Move(build, string(name))
+	t, err := r.Team(name) // also where somebody else was quicker
+	if errors.Is(err, ErrNoTeam) && errors.Is(moveErr, fs.ErrExist) {
+		return nil, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
 	}
-	r.dir.Remove(build + "/.locks")
-	r.dir.Remove(build)
-	if t, openErr := r.Team(name); openErr == nil {
-		return t, nil // somebody else was quicker
+	if err != nil {
+		return nil, cmp.Or(moveErr, err)
 	}
-	if errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
-	}
-	return nil, err
+	return t, r.dir.Sync(".")
 }
 
 // Root is where the team lies.
@@ -228,19 +223,17 @@ func (t *Team) Boxes() (out []*mailbox.Box, err error) {
 
 // UnreadableError says which mailboxes could not be read, or not to the end. What there is to
 // say in spite of that comes with it.
-type UnreadableError struct{ errs []error }
+type UnreadableError struct{ error }
 
-func (e *UnreadableError) Error() string {
-	return strings.ReplaceAll(errors.Join(e.errs...).Error(), "\n", "; ")
-}
-func (e *UnreadableError) Unwrap() []error { return e.errs }
+func (e *UnreadableError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
+func (e *UnreadableError) Unwrap() error { return e.error }
 
 // Unreadable says of an error whose mailbox it is about; that there is none stays as it is.
 func Unreadable(b *mailbox.Box, err error) error {
 	if _, isSaid := errors.AsType[*UnreadableError](err); err == nil || isSaid || errors.Is(err, mailbox.ErrNoAgent) {
 		return err
 	}
-	return &UnreadableError{[]error{fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}}
+	return &UnreadableError{fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}
 }
 
 // Each calls f for the mailbox of every member, by name. One that is retired meanwhile is
@@ -250,16 +243,15 @@ func (t *Team) Each(f func(*mailbox.Box) error) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
 	for _, b := range boxes {
-		if err := Unreadable(b, f(b)); err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			errs = append(errs, err)
+		if e := Unreadable(b, f(b)); !errors.Is(e, mailbox.ErrNoAgent) {
+			err = errors.Join(err, e)
 		}
 	}
-	if len(errs) > 0 {
-		return &UnreadableError{errs}
+	if err != nil {
+		err = &UnreadableError{err}
 	}
-	return nil
+	return err
 }
 
 // AmbiguousError is for a fragment of an id that matches several messages in the place where it was found.

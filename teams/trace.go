@@ -91,11 +91,7 @@ func (t *DeliveryTrace) stage(name string) *Stage {
 func (t *DeliveryTrace) Reached(name string) bool { return t.stage(name).Evidence != nil }
 
 func (t *DeliveryTrace) set(name string, at time.Time, text, format string, args ...any) {
-	*t.stage(name) = reached(name, at, text, format, args...)
-}
-
-func reached(name string, at time.Time, text, format string, args ...any) Stage {
-	return Stage{Stage: name, At: moment(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}
+	*t.stage(name) = Stage{Stage: name, At: moment(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}
 }
 
 func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox.Box) {
@@ -120,7 +116,8 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox
 func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
 	add := func(name string, by EventRef, text string) {
 		if by.Exists() {
-			out = append(out, reached(name, by.At, text, "event %d of %s", by.Seq, agent))
+			evidence := fmt.Sprintf("event %d of %s", by.Seq, agent)
+			out = append(out, Stage{Stage: name, At: moment(by.At), Evidence: &evidence, Text: text})
 		}
 	}
 	add("announced", d.Announced, "")

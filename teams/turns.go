@@ -2,7 +2,6 @@ package teams
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -13,17 +12,17 @@ import (
 
 // Turn is one turn of an agent, as its events tell. What no event has said is empty.
 type Turn struct {
-	ID       string        `json:"turn_id"`
-	Session  string        `json:"session,omitempty"`
-	Began    *time.Time    `json:"began,omitempty"`
-	Ended    *time.Time    `json:"ended,omitempty"` // nil: it is open, or its end was lost
-	Duration time.Duration `json:"-"`               // 0: not known
-	Prompt   string        `json:"prompt"`
-	Response string        `json:"response"`
-	Status   string        `json:"status"` // completed, interrupted, failed, cancelled, awaiting_input; open; "": over, nothing said how
-	Error    string        `json:"error,omitempty"`
-	Messages []wire.ID     `json:"messages,omitempty"` // that were handed into it
-	Tools    []ToolCall    `json:"tool_calls,omitempty"`
+	ID         string     `json:"turn_id"`
+	Session    string     `json:"session,omitempty"`
+	Began      *time.Time `json:"began,omitempty"`
+	Ended      *time.Time `json:"ended,omitempty"` // nil: it is open, or its end was lost
+	Prompt     string     `json:"prompt"`
+	Response   string     `json:"response"`
+	Status     string     `json:"status"` // completed, interrupted, failed, cancelled, awaiting_input; open; "": over, nothing said how
+	Error      string     `json:"error,omitempty"`
+	Messages   []wire.ID  `json:"messages,omitempty"` // that were handed into it
+	Tools      []ToolCall `json:"tool_calls,omitempty"`
+	DurationMS int64      `json:"duration_ms,omitempty"` // 0: not known
 
 	BeganBy, EndedBy EventRef `json:"-"` // the events that are the evidence
 }
@@ -50,14 +49,8 @@ type EventRef struct {
 // Exists reports whether there was such an event.
 func (r EventRef) Exists() bool { return r.Seq > 0 }
 
-// MarshalJSON writes the duration as whole milliseconds.
-func (t Turn) MarshalJSON() ([]byte, error) {
-	type plain Turn
-	return json.Marshal(struct {
-		plain
-		MS int64 `json:"duration_ms,omitempty"`
-	}{plain(t), t.Duration.Milliseconds()})
-}
+// Duration is how long the turn took; 0: not known.
+func (t Turn) Duration() time.Duration { return time.Duration(t.DurationMS) * time.Millisecond }
 
 // HasEnded reports whether the turn is over.
 func (t *Turn) HasEnded() bool { return t != nil && t.EndedBy.Exists() }
@@ -210,7 +203,7 @@ func (t *Turn) update(e *wire.Event, now *reducer.Turn) {
 		t.BeganBy, t.Began = EventRef{e.Seq, now.Began}, moment(now.Began)
 	}
 	// Also where it goes on after something said that it was over.
-	t.Status, t.Error, t.Ended, t.EndedBy, t.Duration = TurnOpen, "", nil, EventRef{}, 0
+	t.Status, t.Error, t.Ended, t.EndedBy, t.DurationMS = TurnOpen, "", nil, EventRef{}, 0
 }
 
 // end notes the end of a turn. last is nil while nothing says how it ended.
@@ -219,10 +212,10 @@ func (t *Turn) end(e *wire.Event, last *reducer.Last) {
 		t.EndedBy, t.Ended, t.Status = EventRef{e.Seq, e.At}, moment(e.At), ""
 	}
 	if last != nil {
-		t.Status, t.Error, t.Ended, t.Duration = last.Status, last.Error, moment(last.At), last.Duration()
+		t.Status, t.Error, t.Ended, t.DurationMS = last.Status, last.Error, moment(last.At), last.DurationMS
 	}
-	if t.Duration == 0 && t.Began != nil && t.Ended != nil {
-		t.Duration = max(0, t.Ended.Sub(*t.Began))
+	if t.DurationMS == 0 && t.Began != nil && t.Ended != nil {
+		t.DurationMS = max(0, t.Ended.Sub(*t.Began).Milliseconds())
 	}
 }
 
@@ -262,7 +255,7 @@ func (ts *Turns) place(d *Delivery, e *wire.Event) {
 	switch {
 	case e.Kind == "spawned" || e.Kind == "exited":
 		if d.Announced.Exists() {
-			d.ProgramEnded, d.isHanded = EventRef{e.Seq, e.At}, false
+			d.hasProgramEnded, d.isHanded = true, false
 		}
 	case e.Kind == wire.EventRead && d.isAbout(e) && !d.Announced.Exists() && d.turnID == "":
 		d.isHanded = d.isBeingTyped // read between two turns, it belongs to none
@@ -288,9 +281,9 @@ type Delivery struct {
 	Announced, Read, Acked EventRef
 	Failed                 EventRef // the last time it could not be typed in
 	FailedWhy              string
-	ProgramEnded           EventRef // what it was handed to ended before a turn began
-	Turn                   *Turn    // into which it was handed; nil: none is known
+	Turn                   *Turn // into which it was handed; nil: none is known
 
+	hasProgramEnded bool // the one that it was handed to, before a turn began
 	isHanded        bool
 	isBeingTyped    bool
 	isOnlyAnnounced bool   // by a line that says atm read
@@ -299,12 +292,10 @@ type Delivery struct {
 }
 
 func isDeliveryEvent(kind string) bool {
-	switch kind {
-	case wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventAgain,
-		wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed:
-		return true
-	}
-	return false
+	return slices.Contains([]string{
+		wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventAgain,
+		wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed,
+	}, kind)
 }
 
 func (d *Delivery) isAbout(e *wire.Event) bool {
@@ -313,7 +304,7 @@ func (d *Delivery) isAbout(e *wire.Event) bool {
 
 // WasCutShort reports whether nobody will answer the message any more: its turn ended
 // otherwise than by its completion, or none began before the program ended.
-func (d *Delivery) WasCutShort() bool { return d.ProgramEnded.Exists() || d.Turn.WasCutShort() }
+func (d *Delivery) WasCutShort() bool { return d.hasProgramEnded || d.Turn.WasCutShort() }
 
 // reset forgets how the message was handed over: it is unread once more.
 func (d *Delivery) reset() { *d = Delivery{ID: d.ID, Acked: d.Acked} }
@@ -330,7 +321,7 @@ func (d *Delivery) apply(e *wire.Event) {
 	case wire.EventInjecting:
 		d.isHanded, d.isBeingTyped = true, true // its turn may begin before it is known to be in
 	case wire.EventAnnounced, wire.EventInjected:
-		d.Announced, d.Failed, d.ProgramEnded = here, EventRef{}, EventRef{}
+		d.Announced, d.Failed, d.hasProgramEnded = here, EventRef{}, false
 		d.isHanded, d.isBeingTyped = true, false
 		d.isOnlyAnnounced = e.Kind == wire.EventInjected && e.Field("as") != ""
 		if e.Kind == wire.EventInjected && !d.isOnlyAnnounced {

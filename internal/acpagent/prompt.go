@@ -60,7 +60,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	}
 	isTaken := false // another process has begun the session meanwhile, so this is its next message
 	sent := func(*teams.Response) {
-		if isTaken = o.Given && o.Post.Outcomes[0].Known; isTaken {
+		if isTaken = o.Post.Given && o.Post.Outcomes[0].Known; isTaken {
 			end()
 			return
 		}
@@ -93,7 +93,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 	o = &teams.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
 	_, _, err = p.Team.Find(p.Me, string(p.session))
 	if errors.Is(err, mailbox.ErrNotFound) {
-		p.message.ID, o.Given = wire.ID(p.session), true
+		p.message.ID = wire.ID(p.session)
 	} else if p.message.Thread = wire.ID(p.session); err != nil {
 		return nil, err
 	}

@@ -14,18 +14,18 @@ var claudeEvents = []string{
 // env holds for all that the session starts.
 //
 // Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of 2.1.328; tried with 2.1.197.
-func (p *Installer) claude(r Request, local string) *plan {
+func (p *Installer) claude(r Request, local string) (edits []edit, notes []string) {
 	path := filepath.Join(local, ".claude", "settings.local.json")
 	if !r.Local {
 		path = filepath.Join(p.userDir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")
 	}
-	all := settings(perVerb(func(verb string) setting {
-		return setting{"/permissions/allow/-", "Bash(atm " + verb + ":*)", allowed}
-	}))
+	all := perVerb(func(verb string) setting {
+		return stringSetting("/permissions/allow/-", "Bash(atm "+verb+":*)", allowed)
+	})
 	all = p.withRoot(all, "/sandbox/filesystem/allowWrite/-")
 	if r.Agent != "" {
-		all = append(all, setting{"/env/ATM_AGENT", r.Agent, "ATM_AGENT is " + r.Agent + " here"})
+		all = append(all, stringSetting("/env/ATM_AGENT", r.Agent, "ATM_AGENT is "+r.Agent+" here"))
 	}
 	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
-	return &plan{edits: []edit{jsonFile(path, h, all)}}
+	return []edit{jsonFile(path, h, all)}, nil
 }

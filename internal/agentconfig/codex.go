@@ -18,9 +18,9 @@ var codexEvents = []string{
 // Sources: https://developers.openai.com/codex/hooks, …/rules, …/config-reference,
 // codex-rs/hooks/src/engine/discovery.rs; of a linked worktree the hooks are read in the main one,
 // https://github.com/openai/codex/pull/21969; tried with 0.169.0.
-func (p *Installer) codex(r Request, local string) *plan {
+func (p *Installer) codex(r Request, local string) (edits []edit, notes []string) {
 	dir := p.userDir("CODEX_HOME", ".codex")
-	notes := []string{"codex runs new and changed hooks only after you trust them: start it and type /hooks"}
+	notes = []string{"codex runs new and changed hooks only after you trust them: start it and type /hooks"}
 	if r.Local {
 		dir = filepath.Join(local, ".codex")
 		notes = append(notes, "codex reads .codex here once the project is trusted; in a linked worktree it reads the hooks of the main one, and its writable_roots take the place of your own")
@@ -29,12 +29,12 @@ func (p *Installer) codex(r Request, local string) *plan {
 	rules := "prefix_rule(\n    pattern = [\"atm\", [" + strings.Join(perVerb(strconv.Quote), ", ") + "]],\n" +
 		"    decision = \"allow\",\n    match = [\"atm send bob hello\", \"atm read\"],\n" +
 		"    not_match = [\"atm\", \"atm stop bob\", \"atm run bob\", \"atm sendx bob\"],\n)\n"
-	return &plan{notes: notes, edits: []edit{
-		jsonFile(filepath.Join(dir, "hooks.json"), h),
+	return []edit{
+		jsonFile(filepath.Join(dir, "hooks.json"), h, nil),
 		blockEdit(filepath.Join(dir, "rules", "atm.rules"), "#", r.Tool, rules, allowed, "rules for atm taken out"),
 		tomlFile(filepath.Join(dir, "config.toml"), r.Tool, []tomlKey{
 			{"sandbox_workspace_write", "writable_roots", p.Root, "[" + quoted(p.Root) + "]", "writable in the sandbox: " + p.Root},
 			{"shell_environment_policy.set", "ATM_AGENT", r.Agent, quoted(r.Agent), "ATM_AGENT is " + r.Agent + " here, for the shell tool"},
 		}),
-	}}
+	}, notes
 }

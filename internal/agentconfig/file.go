@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -26,9 +27,8 @@ type file struct {
 	isRemoval bool // what is ours goes
 	remove    bool // nothing of the file is left to keep
 
-	recordPath string  // "": there is no state directory
-	record     *record // of an earlier install, nil: none
-	added      []setting
+	recordPath string   // "": there is no state directory
+	record     *record  // of an earlier install, nil: none
 	changes    []string // told to a person, and notes too
 	notes      []string
 }
@@ -36,39 +36,22 @@ type file struct {
 // record is what is noted of an edited file to take the edit back: a JSON file below the user's state
 // directory, install/TOOL.HASH.json, where HASH is that of the path.
 type record struct {
-	Existed  bool      `json:"existed"`
-	Original []byte    `json:"original"` // the file without what is ours
-	After    string    `json:"after"`    // SHA-256 of the file as we left it
-	Added    []setting `json:"settings,omitempty"`
-	Made     []string  `json:"made,omitempty"` // directories that were not there, the innermost first
+	Existed   bool     `json:"existed"`
+	Original  []byte   `json:"original"`       // the file without what is ours
+	Installed []byte   `json:"installed"`      // the file as we left it
+	Made      []string `json:"made,omitempty"` // directories that were not there, the innermost first
 }
-
-func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 // openFile reads a file that is to be edited, and makes sure that it may be. After an earlier edit it is as that
 // leaves it.
 func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, err error) {
 	f = &file{path: path, isRemoval: r.isRemoval}
-	err = f.read(earlier)
-	f.after = f.before
-	if p.State != "" {
-		f.recordPath = filepath.Join(p.State, "install", strings.ReplaceAll(r.label(), " --", "-")+"."+hash([]byte(f.real))[:16]+".json")
-		data, _ := os.ReadFile(f.recordPath)
-		if json.Unmarshal(data, &f.record) != nil {
-			f.record = nil
-		}
+	if f.real, err = realPath(path); err == nil {
+		err = checkUntracked(path, f.real)
 	}
-	return f, err
-}
-
-func (f *file) read(earlier []*file) (err error) {
-	if f.real, err = realPath(f.path); err != nil {
-		return err
+	if err == nil {
+		f.before, f.info, err = readFile(f.real)
 	}
-	if err = checkUntracked(f.path, f.real); err != nil {
-		return err
-	}
-	f.before, f.info, err = readFile(f.real)
 	for _, e := range earlier {
 		if e.real == f.real && e.remove {
 			f.before, f.info = nil, nil
@@ -76,7 +59,17 @@ func (f *file) read(earlier []*file) (err error) {
 			f.before = e.after
 		}
 	}
-	return err
+	f.after = f.before
+	if p.State != "" {
+		name := fmt.Sprintf("%s.%.8x.json", strings.ReplaceAll(r.label(), " --", "-"), sha256.Sum256([]byte(f.real)))
+		f.recordPath = filepath.Join(p.State, "install", name)
+		var noted record
+		data, _ := os.ReadFile(f.recordPath)
+		if json.Unmarshal(data, &noted) == nil && noted.Installed != nil {
+			f.record = &noted
+		}
+	}
+	return f, err
 }
 
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
@@ -100,15 +93,10 @@ func (f *file) install(e edit) error {
 		return err
 	}
 	made := missingDirs(f.real)
-	if f.record != nil {
-		f.added = append(f.added, f.record.Added...)
-		if len(f.record.Made) > len(made) { // both begin at the file
-			made = f.record.Made
-		}
+	if f.record != nil && len(f.record.Made) > len(made) { // both begin at the file
+		made = f.record.Made
 	}
-	f.record = &record{
-		Existed: f.info != nil && !without.remove, Original: without.after, After: hash(f.after), Added: f.added, Made: made,
-	}
+	f.record = &record{Existed: f.info != nil && !without.remove, Original: without.after, Installed: f.after, Made: made}
 	return nil
 }
 
@@ -131,7 +119,7 @@ func (f *file) uninstall(e edit) error {
 	if err := e.apply(f); err != nil {
 		return err
 	}
-	if f.record != nil && f.record.After == hash(f.before) {
+	if f.record != nil && bytes.Equal(f.record.Installed, f.before) {
 		f.after, f.remove = f.record.Original, !f.record.Existed
 	} else if f.changed() {
 		left := string(bytes.TrimSpace(f.after))
@@ -154,24 +142,25 @@ func (f *file) save() error {
 	}
 	hasRecord := f.recordPath != "" && f.record != nil
 	if hasRecord && !f.isRemoval {
-		data, err := json.Marshal(f.record)
-		if err == nil {
-			err = replaceFile(f.recordPath, data, 0o600)
-		}
-		if err != nil {
+		data, _ := json.Marshal(f.record) // it never fails
+		if err := replaceFile(f.recordPath, data, 0o600); err != nil {
 			return err
 		}
 	}
+	mode := fs.FileMode(0o600)
+	if f.info != nil {
+		mode = f.info.Mode().Perm()
+	}
 	if f.remove {
-		err = f.removeFile()
-	} else if f.info != nil {
-		err = replaceFile(f.real, f.after, f.info.Mode().Perm())
+		err = os.Remove(f.real)
 	} else {
-		err = replaceFile(f.real, f.after, 0o600)
+		err = replaceFile(f.real, f.after, mode)
 	}
 	if err == nil && hasRecord && f.isRemoval {
 		err = os.Remove(f.recordPath)
-		os.Remove(filepath.Dir(f.recordPath)) // unless there are others
+		for _, dir := range append(f.record.Made, filepath.Dir(f.recordPath)) {
+			os.Remove(dir) // unless something else is in there
+		}
 	}
 	return err
 }
@@ -191,17 +180,6 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 	return os.Rename(temp.Name(), path)
-}
-
-// removeFile takes the file away, and with it the directories that were made for it, unless something else is in there.
-func (f *file) removeFile() error {
-	if err := os.Remove(f.real); err != nil || f.record == nil {
-		return err
-	}
-	for _, dir := range f.record.Made {
-		os.Remove(dir)
-	}
-	return nil
 }
 
 // readFile reads a regular file that may be written; info is nil where there is none.
@@ -233,19 +211,11 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// blockMarks begin and end lines of ours. comment begins a comment in such a file.
-func blockMarks(comment, tool string) (begin, end string) {
-	return comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n", comment + " atm end\n"
-}
-
-func cutBlock(text, comment, tool string) (before, after string, found bool) {
-	begin, end := blockMarks(comment, tool)
-	before, rest, hasBegin := strings.Cut(text, begin)
-	_, after, hasEnd := strings.Cut(rest, end)
-	if !hasBegin || !hasEnd {
-		return text, "", false
-	}
-	return before, after, true
+// blockMarks begin and end lines of ours, which all matches. comment begins a comment in such a file.
+func blockMarks(comment, tool string) (begin, end string, all *regexp.Regexp) {
+	begin = comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n"
+	end = comment + " atm end\n"
+	return begin, end, regexp.MustCompile("(?s)" + regexp.QuoteMeta(begin) + ".*?" + regexp.QuoteMeta(end))
 }
 
 func blockEdit(path, comment, tool, body, added, removed string) edit {
@@ -255,16 +225,19 @@ func blockEdit(path, comment, tool, body, added, removed string) edit {
 // replaceBlock puts lines of ours in the place of the last ones, or at the end. Without a body, and at
 // a removal, they go.
 func (f *file) replaceBlock(comment, tool, body, added, removed string) {
+	begin, end, old := blockMarks(comment, tool)
 	said, lines := removed, ""
-	before, after, found := cutBlock(string(f.after), comment, tool)
 	if body != "" && !f.isRemoval {
-		begin, end := blockMarks(comment, tool)
 		said, lines = added, begin+body+end
-		if !found && before != "" && !strings.HasSuffix(before, "\n") {
-			before += "\n"
-		}
 	}
-	if text := before + lines + after; text != string(f.after) {
+	text := old.ReplaceAllLiteralString(string(f.after), lines)
+	if lines != "" && !old.Match(f.after) {
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		text += lines
+	}
+	if text != string(f.after) {
 		f.after = []byte(text)
 		f.say("%s", said)
 	}

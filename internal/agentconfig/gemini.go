@@ -15,24 +15,24 @@ var geminiEvents = []string{"SessionStart", "SessionEnd", "BeforeAgent", "AfterA
 //
 // Sources: hooks/reference.md, reference/configuration.md and reference/policy-engine.md in the package
 // of 0.61.0; tried with it.
-func (p *Installer) gemini(r Request, local string) *plan {
+func (p *Installer) gemini(r Request, local string) (edits []edit, notes []string) {
 	dir := filepath.Join(p.userDir("GEMINI_CLI_HOME", ""), ".gemini")
 	if r.Local {
 		dir = filepath.Join(local, ".gemini")
 	}
 	h := hookSet{tool: r.Tool, events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Tool, r.Agent))}
-	pl := &plan{edits: []edit{jsonFile(filepath.Join(dir, "settings.json"), h, p.withRoot(nil, "/tools/sandboxAllowedPaths/-"))}}
+	edits = []edit{jsonFile(filepath.Join(dir, "settings.json"), h, p.withRoot(nil, "/tools/sandboxAllowedPaths/-"))}
 	if !r.Local {
 		verbs := perVerb(func(verb string) string { return "  \"atm " + verb + "\",\n" })
 		policy := "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = [\n" + strings.Join(verbs, "") + "]\ndecision = \"allow\"\npriority = 100\n"
-		pl.edits = append(pl.edits, blockEdit(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, policy, allowed, "rules for atm taken out"))
-		return pl
+		return append(edits, blockEdit(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, policy, allowed, "rules for atm taken out")), nil
 	}
-	pl.notes = append(pl.notes,
+	notes = []string{
 		"gemini reads .gemini here once the folder is trusted; its sandboxAllowedPaths take the place of your own",
-		"gemini reads policies from your home directory only: atm install gemini lets it run atm without asking")
-	if r.Agent != "" {
-		pl.notes = append(pl.notes, "gemini's settings cannot set ATM_AGENT for the commands that it runs: the hooks say --as "+r.Agent+"; start it as ATM_AGENT="+r.Agent+" gemini")
+		"gemini reads policies from your home directory only: atm install gemini lets it run atm without asking",
 	}
-	return pl
+	if r.Agent != "" {
+		notes = append(notes, "gemini's settings cannot set ATM_AGENT for the commands that it runs: the hooks say --as "+r.Agent+"; start it as ATM_AGENT="+r.Agent+" gemini")
+	}
+	return edits, notes
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 // hookSet are the hooks of a tool that keeps them as Claude Code does, three levels deep:
@@ -23,25 +25,21 @@ type hookSet struct {
 	events  []string
 }
 
-type ownHook struct {
-	event string // the place of its event's list
-	place string // its own
-	text  string
-}
+type ownHook struct{ place, text string } // its place, and its event and itself
 
-func (h hookSet) own(e *jsonEdit) (own []ownHook) {
-	hooks := e.root.Find("/hooks")
+func ownHooks(root *hujson.Value, tool string) (own []ownHook) {
+	hooks := root.Find("/hooks")
 	if hooks == nil || hooks.Value.Kind() != '{' {
 		return nil
 	}
 	// The command of a hook that runs atm, for a tool, as this package writes it, now or earlier.
 	ownCommand := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook (\S+)( --as \S+)?$`)
 	for _, m := range hooks.Value.(*hujson.Object).Members {
-		event := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(str(&m.Name))
+		event := "/hooks/" + escaped(str(&m.Name))
 		for g, group := range elements(&m.Value) {
 			for i, hook := range elements(group.Find("/hooks")) {
-				if words := ownCommand.FindStringSubmatch(str(hook.Find("/command"))); words != nil && words[3] == h.tool {
-					own = append(own, ownHook{event, fmt.Sprintf("%s/%d/hooks/%d", event, g, i), minimal(hook)})
+				if words := ownCommand.FindStringSubmatch(str(hook.Find("/command"))); words != nil && words[3] == tool {
+					own = append(own, ownHook{fmt.Sprintf("%s/%d/hooks/%d", event, g, i), event + minimal(hook)})
 				}
 			}
 		}
@@ -49,28 +47,25 @@ func (h hookSet) own(e *jsonEdit) (own []ownHook) {
 	return own
 }
 
-func (e *jsonEdit) removeHooks(hooks []ownHook) {
+func takeOut(root *hujson.Value, hooks []ownHook) {
 	for _, h := range slices.Backward(hooks) {
-		remove(e.root, h.place)
+		remove(root, h.place)
 		list, _ := around(h.place)
-		if group, _ := around(list); len(elements(e.root.Find(list))) == 0 {
-			remove(e.root, group)
+		if group, _ := around(list); len(elements(root.Find(list))) == 0 {
+			remove(root, group)
 		}
 	}
 }
 
-// install puts one command for each event into a document. Where anything is otherwise, all of ours go, and
+// addHooks puts one command for each event into a document. Where anything is otherwise, all of ours go, and
 // come anew behind those of others.
-func (h hookSet) install(e *jsonEdit) error {
+func (f *file) addHooks(root *hujson.Value, h hookSet) error {
 	hook := fmt.Sprintf(`{"type": "command", "command": %s, "timeout": %d}`, quoted(h.command), h.timeout)
-	parsed, err := hujson.Parse([]byte(hook))
-	if err != nil {
-		return err
-	}
-	old := h.own(e)
+	parsed, _ := hujson.Parse([]byte(hook)) // what is ours never fails
+	old := ownHooks(root, h.tool)
 	var have, want []string
 	for _, o := range old {
-		have = append(have, o.event+o.text)
+		have = append(have, o.text)
 	}
 	for _, event := range h.events {
 		want = append(want, "/hooks/"+event+minimal(parsed))
@@ -80,27 +75,21 @@ func (h hookSet) install(e *jsonEdit) error {
 	if slices.Equal(have, want) {
 		return nil
 	}
-	e.removeHooks(old)
+	takeOut(root, old)
 	for _, event := range h.events {
-		if err := put(e.root, "/hooks/"+event+"/-", `{"hooks": [`+hook+`]}`); err != nil {
+		if err := put(root, "/hooks/"+event+"/-", `{"hooks": [`+hook+`]}`); err != nil {
 			return err
 		}
 	}
-	for _, o := range old {
-		e.prune(o.event)
-	}
-	e.say("hooks for %d events: %s", len(h.events), h.command)
+	f.say("hooks for %d events: %s", len(h.events), h.command)
 	return nil
 }
 
-func (h hookSet) uninstall(e *jsonEdit) {
-	hooks := h.own(e)
-	e.removeHooks(hooks)
-	for _, o := range hooks {
-		e.prune(o.event)
-	}
+func (f *file) removeHooks(root *hujson.Value, h hookSet) {
+	hooks := ownHooks(root, h.tool)
+	takeOut(root, hooks)
 	if len(hooks) > 0 {
-		e.say("hooks taken out: %d", len(hooks))
+		f.say("hooks taken out: %d", len(hooks))
 	}
 }
 
@@ -128,14 +117,11 @@ func (p *Installer) onPath() string {
 }
 
 func shellLine(words []string) string {
-	out := slices.Clone(words)
-	plainWord := regexp.MustCompile(`^[\w./+@%:=-]+$`)
-	for i, w := range words {
-		if !plainWord.MatchString(w) {
-			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+	var line []string
+	for _, w := range words {
+		line = append(line, policy.Quote(w))
 	}
-	return strings.Join(out, " ")
+	return strings.Join(line, " ")
 }
 
 func quoted[T string | []string](v T) string {

@@ -4,19 +4,20 @@
 // (claude.go, codex.go, …). Apart from these, the MCP server (mcp.go).
 //
 //   - Nothing is written before every file was read, understood and found to be nobody's but the
-//     user's. One that a repository tracks, directly or through a link, that does not parse, or that has
-//     a JSON key twice, of which readers take the last, is an error that names it.
+//     user's. One that a repository tracks, directly or through a link, or that does not parse, is an
+//     error that names it.
 //   - What is there stays, with its order, comments and layout. Done again, it changes nothing. Older
 //     hooks of ours are brought up to date.
 //   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it
 //     takes out what is ours. It removes the directories that install made, once they are empty. For that
-//     a record is kept in the user's state directory; without it only hooks and blocks are taken out.
+//     a record is kept in the user's state directory; without it only hooks, blocks and the MCP server go.
 //   - Each file is replaced in one step; links are written through, modes kept. A file that another
 //     program changes meanwhile is left alone. What a write that failed has left undone is done by the
 //     same command again.
 package agentconfig
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -75,40 +76,36 @@ type Change struct {
 	Changes []string `json:"changes"`
 }
 
-type plan struct {
-	edits []edit
-	notes []string
-}
-
-func (p *Installer) plan(r Request) (*plan, error) {
+// plan says what is to be edited, and what the person still has to do or know.
+func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	local, err := p.localDir()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !r.Local && p.Home == "" {
-		return nil, errors.New("there is no home directory, and so no configuration of the user's own")
+		return nil, nil, errors.New("there is no home directory, and so no configuration of the user's own")
 	}
-	plans := map[string]func(Request, string) *plan{"claude": p.claude, "codex": p.codex, "gemini": p.gemini, "opencode": p.opencode}
-	if plans[r.Tool] == nil {
-		return nil, fmt.Errorf("no tool %q", r.Tool)
+	plans := map[string]func(Request, string) ([]edit, []string){
+		"claude": p.claude, "codex": p.codex, "gemini": p.gemini, "opencode": p.opencode,
 	}
-	pl := plans[r.Tool](r, local)
+	makePlan := plans[r.Tool]
+	if makePlan == nil {
+		return nil, nil, fmt.Errorf("no tool %q", r.Tool)
+	}
 	if r.MCP {
-		pl = p.serverPlan(r, local)
+		makePlan = p.server
 	}
+	edits, notes = makePlan(r, local)
 	if r.Local {
-		pl.edits = append(pl.edits, excludeEdit(local, r.label(), pl.edits)...)
+		edits = append(edits, excludeEdit(local, r.label(), edits)...)
 	}
-	if r.MCP {
-		return pl, nil
+	if !r.MCP && p.onPath() == "" {
+		notes = append(notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
 	}
-	if p.onPath() == "" {
-		pl.notes = append(pl.notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
+	if !r.MCP && p.Root == "" && r.Tool != "opencode" {
+		notes = append(notes, "no team of yours was found here, so no sandbox was opened for it: run atm init in your project, then this again")
 	}
-	if p.Root == "" && r.Tool != "opencode" {
-		pl.notes = append(pl.notes, "no team of yours was found here, so no sandbox was opened for it: run atm init in your project, then this again")
-	}
-	return pl, nil
+	return edits, notes, nil
 }
 
 // userDir is a directory in the user's home, unless a variable names another.
@@ -136,10 +133,10 @@ func (p *Installer) Uninstall(r Request) (*Report, error) {
 
 // cameLast reports whether a file is as a request for an installation has left it.
 func (p *Installer) cameLast(r Request) bool {
-	pl, err := p.plan(r)
-	return err == nil && slices.ContainsFunc(pl.edits, func(e edit) bool {
+	edits, _, _ := p.plan(r)
+	return slices.ContainsFunc(edits, func(e edit) bool {
 		f, _ := p.openFile(r, e.path, nil)
-		return f.record != nil && f.record.After == hash(f.before)
+		return f.record != nil && bytes.Equal(f.record.Installed, f.before)
 	})
 }
 
@@ -148,14 +145,14 @@ func (p *Installer) editFiles(requests ...Request) (*Report, error) {
 	report := &Report{Tool: requests[0].Tool, DryRun: requests[0].DryRun, Files: []Change{}}
 	var files []*file
 	for _, r := range requests {
-		pl, err := p.plan(r)
+		edits, notes, err := p.plan(r)
 		if err != nil {
 			return nil, err
 		}
 		if !r.isRemoval {
-			report.Notes = pl.notes
+			report.Notes = notes
 		}
-		for _, e := range pl.edits {
+		for _, e := range edits {
 			f, err := p.openFile(r, e.path, files)
 			if err == nil && r.isRemoval {
 				err = f.uninstall(e)
@@ -195,11 +192,11 @@ type Hooks struct {
 
 // FindHooks looks for our hooks in a tool's configuration: the user's, or this worktree's.
 func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
-	pl, err := p.plan(Request{Tool: tool, Local: local})
+	edits, _, err := p.plan(Request{Tool: tool, Local: local})
 	if err != nil {
 		return Hooks{}, err
 	}
-	h := Hooks{Path: pl.edits[0].path}
+	h := Hooks{Path: edits[0].path}
 	data, _, err := readFile(h.Path)
 	// The program that hooks, or a plugin, of ours run.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)

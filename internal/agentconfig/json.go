@@ -2,8 +2,10 @@ package agentconfig
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,7 +14,7 @@ import (
 
 // Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind one is the end of a list.
 
-// parseJSON reads a document whose root is an object in which no key stands twice. A blank one counts as {}.
+// parseJSON reads a document whose root is an object. A blank one counts as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
@@ -24,17 +26,6 @@ func parseJSON(data []byte) (*hujson.Value, error) {
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
 	}
-	for v := range root.All() {
-		object, _ := v.Value.(*hujson.Object)
-		for i := 0; object != nil && i < len(object.Members); i++ {
-			name := &object.Members[i].Name
-			if slices.ContainsFunc(object.Members[:i], func(m hujson.ObjectMember) bool { return str(&m.Name) == str(name) }) {
-				before := data[:name.StartOffset]
-				line, column := bytes.Count(before, []byte("\n"))+1, len(before)-bytes.LastIndexByte(before, '\n')
-				return nil, fmt.Errorf("line %d, column %d: a second %q in the same object", line, column, str(name))
-			}
-		}
-	}
 	return &root, nil
 }
 
@@ -43,6 +34,9 @@ func around(place string) (outer, name string) {
 	i := strings.LastIndex(place, "/")
 	return place[:i], place[i+1:]
 }
+
+// escaped is the name of a member as a place has it.
+func escaped(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
 func str(v *hujson.Value) string {
 	if v == nil || v.Value.Kind() != '"' {
@@ -57,10 +51,6 @@ func elements(v *hujson.Value) []hujson.Value {
 		return v.Value.(*hujson.Array).Elements
 	}
 	return nil
-}
-
-func indexOf(list *hujson.Value, s string) int {
-	return slices.IndexFunc(elements(list), func(one hujson.Value) bool { return str(&one) == s })
 }
 
 func minimal(v hujson.Value) string {
@@ -129,11 +119,23 @@ func remove(root *hujson.Value, place string) {
 	}
 }
 
-// setting is a string in a JSON file, at a place. The record of an install names those that it added.
+// setting is a value in a JSON file, at a place.
 type setting struct {
-	Place string `json:"place"`
-	Value string `json:"value"`
-	said  string // what a person is told, once for all settings that say the same
+	place, value string
+	said         string         // what a person is told, once for all settings that say the same
+	own          *regexp.Regexp // of what stands there and is ours, recorded or not; nil: none is known by its looks
+}
+
+func stringSetting(place, value, said string) setting {
+	return setting{place: place, value: quoted(value), said: said}
+}
+
+func isSame(a, b *hujson.Value) bool {
+	return minimal(*a) == minimal(*b) || str(a) != "" && str(a) == str(b)
+}
+
+func contains(list []hujson.Value, v *hujson.Value) bool {
+	return slices.ContainsFunc(list, func(one hujson.Value) bool { return isSame(&one, v) })
 }
 
 // allowed is what a person is told where the verbs need no permission from now on.
@@ -146,40 +148,26 @@ func perVerb[T any](f func(verb string) T) (all []T) {
 	return all
 }
 
-func (p *Installer) withRoot(all settings, place string) settings {
+func (p *Installer) withRoot(all []setting, place string) []setting {
 	if p.Root == "" {
 		return all
 	}
-	return append(all, setting{place, p.Root, "writable in the sandbox: " + p.Root})
+	return append(all, stringSetting(place, p.Root, "writable in the sandbox: "+p.Root))
 }
 
-type jsonEdit struct {
-	*file
-	root     *hujson.Value
-	original *hujson.Value // what the file was before us; nil: not known
-}
-
-type jsonPart interface {
-	install(*jsonEdit) error
-	uninstall(*jsonEdit)
-}
-
-func jsonFile(path string, parts ...jsonPart) edit {
+// jsonFile puts hooks and settings into a JSON file.
+func jsonFile(path string, hooks hookSet, all []setting) edit {
 	return edit{path, func(f *file) error {
 		root, err := parseJSON(f.after)
 		if err != nil {
 			return f.notUnderstood(err)
 		}
-		e, before := &jsonEdit{file: f, root: root}, root.Pack()
-		if f.record != nil {
-			e.original, _ = parseJSON(f.record.Original)
-		}
-		for _, part := range parts {
-			if f.isRemoval {
-				part.uninstall(e)
-			} else if err := part.install(e); err != nil {
-				return fmt.Errorf("%s: %w", f.path, err)
-			}
+		before := root.Pack()
+		if f.isRemoval {
+			f.removeHooks(root, hooks)
+			f.removeSettings(root, all)
+		} else if err := cmp.Or(f.addHooks(root, hooks), f.addSettings(root, all)); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
 		}
 		if after := root.Pack(); !bytes.Equal(before, after) {
 			f.after = after
@@ -188,78 +176,83 @@ func jsonFile(path string, parts ...jsonPart) edit {
 	}}
 }
 
-type settings []setting
-
-func (all settings) install(e *jsonEdit) error {
+func (f *file) addSettings(root *hujson.Value, all []setting) error {
 	for _, s := range all {
-		place, isList := strings.CutSuffix(s.Place, "/-")
-		is := e.root.Find(place)
-		if isList && indexOf(is, s.Value) >= 0 || !isList && str(is) == s.Value {
+		want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
+		place, isList := strings.CutSuffix(s.place, "/-")
+		is := root.Find(place)
+		if isList && contains(elements(is), &want) || !isList && is != nil && isSame(is, &want) {
 			continue
 		}
-		if err := put(e.root, s.Place, quoted(s.Value)); err != nil {
+		if err := put(root, s.place, s.value); err != nil {
 			return err
 		}
-		e.added = append(e.added, s)
-		if !slices.Contains(e.changes, s.said) {
-			e.say("%s", s.said)
+		if !slices.Contains(f.changes, s.said) {
+			f.say("%s", s.said)
 		}
 	}
 	return nil
 }
 
-// uninstall takes out the settings that the record names and that are still as they were added.
-func (settings) uninstall(e *jsonEdit) {
-	if e.record == nil {
-		return
+// removeSettings undoes what the record says that an install has changed. What is known by its looks goes in any case.
+func (f *file) removeSettings(root *hujson.Value, all []setting) {
+	var was, is *hujson.Value
+	if f.record != nil {
+		was, _ = parseJSON(f.record.Original)
+		is, _ = parseJSON(f.record.Installed)
 	}
-	n := 0
-	for _, s := range e.record.Added {
-		place, isList := strings.CutSuffix(s.Place, "/-")
-		is := e.root.Find(place)
-		if i := indexOf(is, s.Value); isList && i >= 0 {
-			e.takeOut(fmt.Sprintf("%s/%d", place, i))
-		} else if !isList && str(is) == s.Value {
-			e.restore(place)
-		} else {
+	hasRecord, before := was != nil && is != nil, minimal(*root)
+	for _, s := range all {
+		now := root.Find(s.place)
+		if now == nil || s.own == nil || !s.own.MatchString(minimal(*now)) {
 			continue
 		}
-		n++
+		if hasRecord && is.Find(s.place) != nil {
+			now.Value = is.Find(s.place).Clone().Value // and is undone with the rest
+		} else {
+			remove(root, s.place)
+		}
 	}
-	if n > 0 {
-		e.say("rules, paths and names taken out: %d", n)
+	if hasRecord {
+		undo(root, "", was, is)
 	}
-}
-
-// originally is what was at a place before us; nil: nothing, or that is not known.
-func (e *jsonEdit) originally(place string) *hujson.Value {
-	if e.original == nil {
-		return nil
-	}
-	return e.original.Find(place)
-}
-
-// restore gives a member the value that it had before us, or takes it out.
-func (e *jsonEdit) restore(place string) {
-	if was := e.originally(place); was != nil {
-		e.root.Find(place).Value = was.Value
-	} else {
-		e.takeOut(place)
+	if minimal(*root) != before {
+		f.say("settings taken out")
 	}
 }
 
-// takeOut takes out what is at a place, and what has become empty around it.
-func (e *jsonEdit) takeOut(place string) {
-	remove(e.root, place)
-	outer, _ := around(place)
-	e.prune(outer)
-}
-
-// prune takes out a list or object that is empty now and was not there before us. Where that is not known it stays.
-func (e *jsonEdit) prune(place string) {
-	v := e.root.Find(place)
-	if place == "" || v == nil || e.original == nil || e.originally(place) != nil || !isEmpty(v) {
+// undo makes what is at a place of a document what it was before an install, as far as it is what that has left there.
+// was is nil where there was nothing.
+func undo(root *hujson.Value, place string, was, is *hujson.Value) {
+	now := root.Find(place)
+	if now == nil || was != nil && isSame(was, is) {
 		return
 	}
-	e.takeOut(place)
+	if isSame(now, is) {
+		if was == nil {
+			remove(root, place)
+		} else {
+			now.Value = was.Value
+		}
+		return
+	}
+	if object, ok := is.Value.(*hujson.Object); ok {
+		for i := range object.Members {
+			name := "/" + escaped(str(&object.Members[i].Name))
+			var before *hujson.Value
+			if was != nil {
+				before = was.Find(name)
+			}
+			undo(root, place+name, before, &object.Members[i].Value)
+		}
+	}
+	for _, one := range elements(is) {
+		i := slices.IndexFunc(elements(now), func(v hujson.Value) bool { return isSame(&v, &one) })
+		if i >= 0 && !contains(elements(was), &one) {
+			remove(root, fmt.Sprintf("%s/%d", place, i))
+		}
+	}
+	if was == nil && isEmpty(now) {
+		remove(root, place)
+	}
 }

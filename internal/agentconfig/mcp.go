@@ -4,8 +4,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"github.com/tailscale/hujson"
 )
 
 // servers say where a tool looks for the servers that it starts, and how an entry is written there: in a file of
@@ -33,9 +31,9 @@ var servers = map[string]struct{ variable, home, file, local, place, entry strin
 	},
 }
 
-// serverPlan is the plan for the entry of a tool that has it start `atm mcp` as a server called atm, under the name
+// server is the plan for the entry of a tool that has it start `atm mcp` as a server called atm, under the name
 // that the shell it runs in gives it.
-func (p *Installer) serverPlan(r Request, local string) *plan {
+func (p *Installer) server(r Request, local string) (edits []edit, notes []string) {
 	words := []string{p.program(), "mcp"}
 	if r.Agent != "" {
 		words = append(words, "--as", r.Agent)
@@ -48,39 +46,12 @@ func (p *Installer) serverPlan(r Request, local string) *plan {
 	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words)).Replace(t.entry)
 	said := "an MCP server, atm: " + shellLine(words)
 	if r.Tool == "codex" {
-		return &plan{edits: []edit{tomlFile(path, r.label(), []tomlKey{{t.place, "command", words[0], entry, said}})}}
+		return []edit{tomlFile(path, r.label(), []tomlKey{{t.place, "command", words[0], entry, said}})}, nil
 	}
-	pl := &plan{edits: []edit{jsonFile(path, server{t.place, entry, said})}}
-	if r.Tool == "claude" {
-		pl.notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
-	}
-	return pl
-}
-
-type server struct{ place, entry, said string }
-
-func (s server) install(e *jsonEdit) error {
-	want, err := hujson.Parse([]byte(s.entry))
-	if is := e.root.Find(s.place); err != nil || is != nil && minimal(*is) == minimal(want) {
-		return err
-	}
-	e.say("%s", s.said)
-	return put(e.root, s.place, s.entry)
-}
-
-// uninstall takes the entry out; one that was there before us comes back.
-func (s server) uninstall(e *jsonEdit) {
 	// An entry that starts `atm mcp`, as minimal writes it, whatever else a tool has added to it.
 	own := regexp.MustCompile(`"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`)
-	is, was := e.root.Find(s.place), e.originally(s.place)
-	if is == nil || !own.MatchString(minimal(*is)) {
-		return
+	if r.Tool == "claude" {
+		notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
 	}
-	if was == nil || own.MatchString(minimal(*was)) {
-		e.takeOut(s.place)
-		e.say("the MCP server atm taken out")
-		return
-	}
-	e.restore(s.place)
-	e.say("the MCP server atm is the one that was there before")
+	return []edit{jsonFile(path, hookSet{}, []setting{{t.place, entry, said, own}})}, notes
 }

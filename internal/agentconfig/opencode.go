@@ -18,7 +18,7 @@ var opencodePlugin string
 // nothing but in the system prompt: mail is not handed over here.
 //
 // Sources: https://opencode.ai/docs/config, …/plugins, …/permissions; tried with 1.18.33.
-func (p *Installer) opencode(r Request, local string) *plan {
+func (p *Installer) opencode(r Request, local string) (edits []edit, notes []string) {
 	dir := filepath.Join(p.userDir("XDG_CONFIG_HOME", ".config"), "opencode")
 	if r.Local {
 		dir = filepath.Join(local, ".opencode")
@@ -29,8 +29,7 @@ func (p *Installer) opencode(r Request, local string) *plan {
 	}
 	body := strings.NewReplacer("$COMMAND", quoted(command), "$ENV", env).Replace(opencodePlugin)
 	rules := perVerb(func(verb string) string { return quoted("atm "+verb+" *") + `: "allow"` })
-	return &plan{
-		edits: []edit{blockEdit(filepath.Join(dir, "plugins", "atm.js"), "//", r.Tool, body, "a plugin that runs "+shellLine(command), "the plugin taken out")},
-		notes: []string{`where "permission" of your opencode.json asks about "bash", let it run atm: "bash": {"*": "ask", ` + strings.Join(rules, ", ") + `, "atm *>*": "ask"}`},
-	}
+	said := "a plugin that runs " + shellLine(command)
+	return []edit{blockEdit(filepath.Join(dir, "plugins", "atm.js"), "//", r.Tool, body, said, "the plugin taken out")},
+		[]string{`where "permission" of your opencode.json asks about "bash", let it run atm: "bash": {"*": "ask", ` + strings.Join(rules, ", ") + `, "atm *>*": "ask"}`}
 }

@@ -20,8 +20,8 @@ type tomlKey struct {
 // its comments: where the file has such a table already, a note says what to add by hand.
 func tomlFile(path, tool string, keys []tomlKey) edit {
 	return edit{path, func(f *file) error {
-		before, after, _ := cutBlock(string(f.after), "#", tool)
-		text, body := before+after, ""
+		_, _, own := blockMarks("#", tool)
+		text, body := own.ReplaceAllLiteralString(string(f.after), ""), ""
 		doc, err := parseTOML(text)
 		if err != nil {
 			return f.notUnderstood(err)

@@ -67,7 +67,7 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 	}
 	o.Message = &wire.Message{Body: text, Origin: r.Scope.Origin(), SentAt: time.Now().UTC()}
 	if id, ok := r.partial.Load(about); ok && time.Since(id.(wire.ID).Time()) < partialFor {
-		o.Message.ID, o.Given = id.(wire.ID), true
+		o.Message.ID = id.(wire.ID)
 	}
 	if err := r.Scope.Root.Prepare(o); err != nil {
 		return "", err

@@ -17,7 +17,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -32,16 +31,11 @@ import (
 // These are the files of a team that a backup holds, and the only ones that are
 // restored; the directories are those that come back when they are empty.
 var (
-	files = pattern(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|` +
+	files = regexp.MustCompile(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|` +
 		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|(inbox|sent|events)/.+))$`)
-	dirs     = pattern(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
-	messages = pattern(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
+	dirs     = regexp.MustCompile(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
+	messages = regexp.MustCompile(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
 )
-
-// pattern is compiled at its first use: no other command is to pay for it.
-func pattern(expression string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
-}
 
 type writer struct {
 	ctx   context.Context
@@ -172,13 +166,13 @@ func (w *writer) tree(t *teams.Team, name string) {
 	if w.err != nil || errors.Is(err, fs.ErrNotExist) || w.misses(name, err) {
 		return
 	}
-	if info.Mode().IsRegular() && files().MatchString(name) {
+	if info.Mode().IsRegular() && files.MatchString(name) {
 		w.file(t, name)
 	}
 	if !info.IsDir() {
 		return
 	}
-	if dirs().MatchString(name) {
+	if dirs.MatchString(name) {
 		w.addDir(string(t.Name) + "/" + name)
 	}
 	names, err := t.Dir().Names(name)

@@ -145,20 +145,16 @@ func (d *doctor) checkAgents(t *teams.Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
-		if err != nil || strings.HasPrefix(n, "team.toml") || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~") {
-			continue
-		}
-		if info.Mode().IsRegular() {
+		isNoAgent := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~")
+		switch {
+		case err != nil || isNoAgent:
+		case info.Mode().IsRegular():
 			d.add("drop.misplaced", "warning", "", "%s in team %s lies where nobody looks for mail", n, t.Name)
-			continue
-		}
-		if !wire.IsName(n) {
+		case !wire.IsName(n):
 			d.add("agent.broken", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
-			continue
-		}
-		if !info.IsDir() {
+		case !info.IsDir():
 			d.add("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", n, t.Name)
-		} else if errors.Is(t.Box(wire.Name(n)).Present(), mailbox.ErrNoAgent) {
+		case errors.Is(t.Box(wire.Name(n)).Present(), mailbox.ErrNoAgent):
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
 		}
 	}
@@ -230,4 +226,32 @@ func (d *doctor) checkSessions(t *teams.Team) {
 	for _, file := range spoilt {
 		d.add("session.spoilt", "error", "mv "+policy.Quote(file.Path)+" .", "team %s: %v", t.Name, file)
 	}
+}
+
+// checkBridge reports mail for other hosts that waits, what was not accepted from them, and a host and a team of
+// one name.
+func (d *doctor) checkBridge(t *teams.Team) {
+	hosts, err := d.root.Keys.Hosts()
+	boxes, err2 := t.Outboxes()
+	errs := []error{err, err2}
+	if slices.Contains(hosts, t.Name) {
+		d.add("bridge.clash", "warning", "", "%s is a team here and a host: NAME@%s means a member on that host", t.Name, t.Name)
+	}
+	for _, b := range boxes {
+		ids, err := b.Outgoing()
+		errs = append(errs, err)
+		host, waiting := b.Address().Host, letter.Many(len(ids), "message")
+		if isTrusted := slices.Contains(hosts, host); len(ids) > 0 && !isTrusted {
+			d.add("bridge.untrusted", "warning", "atm bridge trust "+string(host)+" KEY",
+				"team %s: %s for host %s, whose key is not trusted here", t.Name, waiting, host)
+		} else if len(ids) > 0 && !t.IsBridged() {
+			d.add("bridge.off", "warning", "atm bridge", "team %s: %s for host %s, and no bridge runs", t.Name, waiting, host)
+		}
+	}
+	reasons, err := t.BadReasons()
+	for _, envelope := range slices.Sorted(maps.Keys(reasons)) {
+		d.add("bridge.bad", "warning", "atm bridge retry", "team %s: not accepted: %s: %s",
+			t.Name, t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
+	}
+	d.failed("bridge.unreadable", about(t), errors.Join(append(errs, err)...))
 }

@@ -166,18 +166,12 @@ func (e *ManyQuestionsError) Error() string {
 // that name, or the one with that id or four or more digits of it.
 func Find(list []Question, word string) (Question, error) {
 	fragment, bad := wire.ParseFragment(word)
-	var byName, byID []Question
-	for _, q := range list {
-		if string(q.Agent) == word {
-			byName = append(byName, q)
-		}
-		if q.ID != "" && (strings.EqualFold(q.ID, word) || bad == nil && fragment.Matches(wire.ID(q.ID))) {
-			byID = append(byID, q)
-		}
+	hasOtherID := func(q Question) bool {
+		return q.ID == "" || !strings.EqualFold(q.ID, word) && (bad != nil || !fragment.Matches(wire.ID(q.ID)))
 	}
-	found := byName
+	found := slices.DeleteFunc(slices.Clone(list), func(q Question) bool { return string(q.Agent) != word })
 	if len(found) == 0 {
-		found = byID
+		found = slices.DeleteFunc(slices.Clone(list), hasOtherID)
 	}
 	switch len(found) {
 	case 0:

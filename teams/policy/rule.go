@@ -7,6 +7,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/agentteammail/atm/wire"
@@ -102,17 +103,10 @@ func CheckTool(tool string) error {
 	return nil
 }
 
-func glob(pattern, s string) bool {
-	parts := strings.Split(pattern, "*")
-	s, ok := strings.CutPrefix(s, parts[0])
-	if len(parts) == 1 || !ok {
-		return ok && s == ""
-	}
-	last := len(parts) - 1
-	for _, p := range parts[1:last] {
-		if _, s, ok = strings.Cut(s, p); !ok {
-			return false
-		}
-	}
-	return strings.HasSuffix(s, parts[last])
+func glob(pattern, s string) bool { return matches("", pattern, "", s) }
+
+// matches reports whether a text is what a pattern stands for, with what two regular expressions admit around it.
+func matches(before, pattern, after, s string) bool {
+	expression := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
+	return regexp.MustCompile("(?s)^" + before + expression + after + "$").MatchString(s)
 }

@@ -14,10 +14,10 @@ import (
 func SplitWords(line string) (words []string, err error) {
 	itself := &expand.Config{Env: expand.FuncEnviron(func(name string) string { return "$" + name })}
 	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(line)) {
-		if err != nil {
-			return nil, err
+		word := ""
+		if err == nil {
+			word, err = expand.Literal(itself, w)
 		}
-		word, err := expand.Literal(itself, w)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +49,11 @@ func readInput(q Request) input {
 	in.calls = nil
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
-			in.calls = append(in.calls, normalized(q.Input, call.Args))
+			var words []string
+			for _, w := range call.Args {
+				words = append(words, source(q.Input, w))
+			}
+			in.calls = append(in.calls, strings.Join(words, " "))
 		}
 		return true
 	})
@@ -99,14 +103,6 @@ func isLiteral(w *syntax.Word) bool {
 
 func source(line string, n syntax.Node) string { return line[n.Pos().Offset():n.End().Offset()] }
 
-func normalized(line string, words []*syntax.Word) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = source(line, w)
-	}
-	return strings.Join(out, " ")
-}
-
 // includes reports whether a command in the input matches a pattern, as it was
 // written or without its quotes and its program's directory.
 func (in input) includes(pattern string) bool {
@@ -121,15 +117,9 @@ func (in input) mayInclude(pattern string) bool {
 	if !in.plain || !in.shell {
 		return !in.plain
 	}
+	const anyWords, moreWords = "(.*[^a-zA-Z0-9])?", "( .*)?"
 	text := bare(in.text)
-	for i, r := range text {
-		begins := i == 0 || !unicode.IsLetter(rune(text[i-1])) && !unicode.IsDigit(rune(text[i-1]))
-		rest := text[i:]
-		if begins && r != ' ' && (glob(pattern, rest) || glob(pattern, rest+" ") || glob(pattern+" *", rest)) {
-			return true
-		}
-	}
-	return false
+	return matches(anyWords, pattern, moreWords, text) || matches(anyWords, pattern, "", text+" ")
 }
 
 func bare(command string) string {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 )
@@ -17,16 +16,15 @@ import (
 // A note says that this user made or accepted a root. Each is a file of its own, <state>/roots/<sha256 of the
 // path>.json: two inits at once lose nothing. It is never in the root, which a clone can carry.
 type note struct {
-	Path string    `json:"path"`
-	Ino  uint64    `json:"ino"`
-	Born int64     `json:"born,omitempty"` // when the directory was made, Unix nanoseconds; 0: not known
-	At   time.Time `json:"at"`
+	Path string `json:"path"`
+	Ino  uint64 `json:"ino"`
+	Born int64  `json:"born,omitempty"` // when the directory was made, Unix nanoseconds; 0: not known
 }
 
 // isSame reports whether two notes are about one directory. ext4 gives an inode
 // number again to the very next directory, so the birth counts where it is known.
 func (n note) isSame(o note) bool {
-	return n.Path != "" && n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0 || o.Born == 0)
+	return n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0 || o.Born == 0)
 }
 
 func (p Place) noteOf(root string) (n note, file string, err error) {
@@ -37,7 +35,7 @@ func (p Place) noteOf(root string) (n note, file string, err error) {
 	if err != nil {
 		return n, "", err
 	}
-	n = note{Path: strings.ToValidUTF8(path, "\uFFFD"), At: time.Now().UTC()} // as JSON holds it
+	n.Path = strings.ToValidUTF8(path, "\uFFFD") // as JSON holds it
 	n.Ino, n.Born, err = identify(path)
 	return n, filepath.Join(p.State, "roots", fmt.Sprintf("%x.json", sha256.Sum256([]byte(path)))), err
 }

@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -77,15 +78,12 @@ type FormatError struct{ error }
 // hasFormat reports whether dir has a file FORMAT, which makes it a root. A
 // FORMAT that says neither 1 nor 2 is a FormatError.
 func hasFormat(dir string) (bool, error) {
+	var data []byte
 	d, err := durable.Open(dir, nil)
-	if isAbsent(err) {
-		return false, nil
+	if err == nil {
+		defer d.Close()
+		data, err = d.ReadFile(FormatFile, 20)
 	}
-	if err != nil {
-		return false, err
-	}
-	defer d.Close()
-	data, err := d.ReadFile(FormatFile, 20)
 	if isAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
 		return false, nil
 	}
@@ -93,9 +91,9 @@ func hasFormat(dir string) (bool, error) {
 	if errors.Is(err, durable.ErrTooLarge) {
 		format, err = "…", nil
 	}
-	if n, bad := strconv.Atoi(format); bad == nil && n > Format {
-		err = FormatError{fmt.Errorf("the root %s has format %s, newer than this atm knows (%d)", dir, format, Format)}
-	} else if err == nil && format != "1" && format != "2" {
+	if n, _ := strconv.Atoi(format); err == nil && n > Format {
+		err = FormatError{fmt.Errorf("the root %s has format %d, newer than this atm knows (%d)", dir, n, Format)}
+	} else if err == nil && n < 1 {
 		err = FormatError{fmt.Errorf("the root %s has a FORMAT that says %q, neither 1 nor 2", dir, format)}
 	}
 	return true, err
@@ -264,6 +262,7 @@ func (p Place) mayMake(dir string) error {
 // Make makes a root at path unless there is one, and reports whether it did: under another name, renamed into place, so
 // that nobody sees half of one. A directory that is there becomes a root by its FORMAT.
 func Make(path string) (made bool, err error) {
+	_, absent := os.Lstat(path) // looked at first: who makes one now makes it with its FORMAT
 	if has, err := hasFormat(path); has || err != nil {
 		return false, err
 	}
@@ -277,12 +276,10 @@ func Make(path string) (made bool, err error) {
 	}
 	defer d.Close()
 	build := name
-	if there, _ := d.Exists(name); !there {
+	if absent != nil {
 		build = "." + name + "." + rand.Text() + ".making" // two at once make two
 		defer os.RemoveAll(d.Join(build))                  // when somebody else was quicker
 		err = d.Mkdir(build)
-	} else if has, err := hasFormat(path); has || err != nil {
-		return false, err
 	}
 	if err == nil {
 		err = os.Chmod(d.Join(build), 0o700) // whatever the directory above is open to
@@ -319,42 +316,29 @@ func isAbsent(err error) bool {
 
 // Nearby are the other roots above the directory that holds a root, at home, and below it,
 // as far as they are trusted: mail for somebody here may have been sent there.
-func Nearby(p Place, root string) (out []Found) {
+func Nearby(p Place, root string) []Found {
+	const maxDepth, maxDirs = 4, 5000 // below
 	top := filepath.Dir(root)
-	add := func(path, source string) {
-		ok, err := hasFormat(path)
-		if path != root && ok && err == nil && Distrust(path, p.UID, !Accepted(p, path)) == "" {
-			out = append(out, Found{Path: path, Source: source})
-		}
-	}
-	for _, f := range p.candidates(top) {
-		add(f.Path, f.Source)
-	}
-	if home, _ := filepath.EvalSymlinks(p.Home); top == home {
-		return out // what lies below has roots of its own
-	}
-	dirs := 0
+	near, dirs := p.candidates(top), 0
+	home, _ := filepath.EvalSymlinks(p.Home)
 	filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.IsDir() || path == top {
 			return nil
 		}
-		if dirs++; dirs > maxBelow {
+		if dirs++; top == home || dirs > maxDirs { // what lies below home has roots of its own
 			return fs.SkipAll
 		}
 		if e.Name() == rootName {
-			add(path, "found below")
+			near = append(near, Found{Path: path})
 		}
-		rel, _ := filepath.Rel(top, path)
-		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || strings.Count(rel, string(filepath.Separator)) >= maxDepth {
+		depth := strings.Count(path[len(top):], string(filepath.Separator))
+		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || depth > maxDepth {
 			return fs.SkipDir
 		}
 		return nil
 	})
-	return out
+	return slices.DeleteFunc(near, func(f Found) bool {
+		isRoot, err := hasFormat(f.Path)
+		return f.Path == root || !isRoot || err != nil || Distrust(f.Path, p.UID, !Accepted(p, f.Path)) != ""
+	})
 }
-
-// How far Nearby looks downwards.
-const (
-	maxDepth = 4
-	maxBelow = 5000 // directories
-)

@@ -122,13 +122,17 @@ func ingest(c *cli.Context) error {
 	total, written := ingested{}, 0
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
 		var e wire.Event
+		var to *mailbox.Box
 		if err == nil {
-			e, err = s.Team.Ingest(ctx, line, s.Me, c.Bool("route"), c.Bool("sync"))
+			e, to, err = s.Team.ReadEvent(line, s.Me, c.Bool("route"))
 		}
-		if broken, ok := errors.AsType[*teams.LogError](err); ok && ctx.Err() == nil {
-			// What was not written once, or not synced, must not be passed over by what follows.
-			return command.Failed("line %d: %w; line %d is the last that is known to be written (%s)", n, broken, written, total).
-				WithHint("atm doctor; then the lines from %d on once more", n)
+		if err == nil {
+			e, err = teams.AppendEvent(ctx, to, e, c.Bool("sync"))
+			if err != nil && !errors.Is(err, eventlog.ErrNoEvent) && ctx.Err() == nil {
+				// What was not written once, or not synced, must not be passed over by what follows.
+				return command.Failed("line %d: %w; line %d is the last that is known to be written (%s)", n, err, written, total).
+					WithHint("atm doctor; then the lines from %d on once more", n)
+			}
 		}
 		if err != nil {
 			total.Bad++

@@ -110,7 +110,7 @@ var known = []knownError{
 	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
 	{isA[rootdir.FormatError], Refused, "upgrade atm; `atm version` says which this is"},
 	{is(rootdir.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
-	{isA[*teams.HopError], Refused, "end the turn without an answer, or begin anew: atm send"},
+	{is(teams.ErrTooManyHops), Refused, "end the turn without an answer, or begin anew: atm send"},
 	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
 	{is(rootdir.ErrNoRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
 	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; another machine: atm bridge trust NAME KEY"},

@@ -47,8 +47,8 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 	var lines []string
 	for _, t := range turns {
 		line := cmp.Or(t.Status, "over")
-		if t.Duration > 0 {
-			line = letter.Span(t.Duration) + "  " + line
+		if t.DurationMS > 0 {
+			line = letter.Span(t.Duration()) + "  " + line
 		}
 		if t.Began != nil {
 			line = Stamp(*t.Began) + "  " + line

@@ -335,7 +335,7 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		return nil, command.Refused("from, supersedes and meta.atm: what is not yours").WithHint("leave them out")
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
-	o := &teams.Outgoing{From: s.Me, Message: m, Given: m.ID != ""}
+	o := &teams.Outgoing{From: s.Me, Message: m}
 	if o.To, err = s.Addresses(to); err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	if err != nil {
 		return err
 	}
-	o.From, o.Message, o.Given, o.Person = s.Me, m, c.IsSet("id"), command.Person()
+	o.From, o.Message, o.Person = s.Me, m, command.Person()
 	return deliver(c, s, o)
 }
 
