@@ -215,7 +215,7 @@ func (r *runner) abort(in session.Input) error {
 	b := r.binding
 	all, err := b.readSessions(r.Box.Agent())
 	ids := slices.DeleteFunc(aliveOf(all), func(id wire.UUID) bool { return !in.For(id) })
-	if (in.ForAny() || len(ids) > 0) && !in.ID.Time().Before(b.began.Truncate(time.Millisecond)) {
+	if (in.Session == "" || len(ids) > 0) && !in.ID.Time().Before(b.began.Truncate(time.Millisecond)) {
 		r.post(func() { r.dismiss("aborted by " + string(in.From.Agent)) })
 	}
 	for _, id := range ids {
@@ -267,7 +267,7 @@ func (r *runner) noteSessions(all []*session.Session) {
 	b.all, b.isKnown, b.idleAt = all, true, time.Time{}
 	for _, s := range all {
 		if s.State == wire.SessionActive && b.Rules.WhenIdle > 0 {
-			b.idleAt = earlier(b.idleAt, later(s.LastActivity(), r.lastKey).Add(b.Rules.WhenIdle))
+			b.idleAt = earlier(b.idleAt, later(s.UpdatedAt, r.lastKey).Add(b.Rules.WhenIdle))
 		}
 		if !slices.Contains(before, s.SessionID) {
 			continue

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/watcher"
@@ -14,8 +13,8 @@ import (
 )
 
 // Channel is the way between an agent's program and the people in its session. Its errors are
-// wire.ErrChannelClosed once the session or the channel is closed, a *wire.SessionError for what a
-// session refuses, and those of files or connections.
+// wire.ErrChannelClosed once the session is over, a *wire.SessionError for what a session refuses, and
+// those of files or connections.
 type Channel interface {
 	// ID names the channel: cli:tty0, discord:thread:123.
 	ID() string
@@ -35,8 +34,6 @@ type MailboxChannel struct {
 	id    wire.UUID
 	name  string
 	box   *mailbox.Box
-	open  context.Context // ends with Close
-	close context.CancelFunc
 }
 
 var _ Channel = (*MailboxChannel)(nil)
@@ -47,24 +44,17 @@ func (st *Store) Channel(id wire.UUID) (*MailboxChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &MailboxChannel{store: st, id: id, name: s.ChannelID, box: st.box(s)}
-	c.open, c.close = context.WithCancel(context.Background())
+	c := &MailboxChannel{st, id, s.ChannelID, st.box(s)}
 	return c, c.box.Present()
 }
 
 // ID is the session's channel_id.
 func (c *MailboxChannel) ID() string { return c.name }
 
-// Close ends the use of the channel, not the session. A Receive that waits returns wire.ErrChannelClosed.
-func (c *MailboxChannel) Close() error {
-	c.close()
-	return nil
-}
-
-// session reads the session; wire.ErrChannelClosed where that or the channel is gone.
+// session reads the session; wire.ErrChannelClosed where it is gone.
 func (c *MailboxChannel) session() (*Session, error) {
 	s, err := c.store.Get(c.id)
-	if c.open.Err() != nil || errors.Is(err, ErrNotFound) {
+	if errors.Is(err, ErrNotFound) {
 		return nil, wire.ErrChannelClosed
 	}
 	return s, err
@@ -94,11 +84,8 @@ const maxOutput = 1 << 20
 // become U+FFFD. The error is a *wire.SessionError.
 func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 	for content := string([]rune(e.Content)); content != "" || out == nil; {
-		n := min(len(content), maxOutput)
-		for n < len(content) && !utf8.RuneStart(content[n]) {
-			n--
-		}
-		e.Content, content = content[:n], content[n:]
+		e.Content = wire.Clip(content, maxOutput)
+		content = content[len(e.Content):]
 		raw, err := wire.Marshal(e)
 		if err != nil {
 			return nil, &wire.SessionError{Reason: "no event: " + err.Error()}
@@ -130,9 +117,6 @@ func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in
 // session. Handle reports whether an input was handled.
 func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, handler func(Input) error) (bool, error) {
 	end := time.Now().Add(timeout)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.open, cancel)()
 	var w *watcher.Watcher
 	for {
 		done, err := c.handleNext(ctx, handler)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -122,8 +123,10 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// Who waits is woken by a message, by the end of the session and by Close.
+// Who waits is woken by a message, by the end of the session and by that of its context.
 func TestReceiveWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	st := testTeam(t)
 	s := begin(t, st)
 	c := channel(t, st, s.SessionID)
@@ -136,7 +139,7 @@ func TestReceiveWaits(t *testing.T) {
 	}{
 		{func() { tell(t, st, s.SessionID, text("x")) }, nil},
 		{func() { move(t, st, s.SessionID, wire.SessionCompleted) }, wire.ErrChannelClosed},
-		{func() { c.Close() }, wire.ErrChannelClosed},
+		{cancel, context.Canceled},
 	} {
 		if what.err != nil {
 			s = begin(t, st)

@@ -31,19 +31,17 @@ type message struct {
 
 // notes are what is known of a session that the vocabulary has no member for.
 type notes struct {
-	Seq      uint64              `json:"seq,omitzero"`     // the last event of the agent's log that was taken in
-	Dropped  uint64              `json:"dropped,omitzero"` // messages that were removed from the log
-	Activity time.Time           `json:"heard,omitzero"`   // the last sign of the agent or of people
-	Goal     time.Time           `json:"goal,omitzero"`    // when an event said that the goal is complete
-	Said     string              `json:"said,omitzero"`    // in the open turn, in pieces
-	Drafts   map[wire.UUID]Draft `json:"drafts,omitempty"`
-	Runner   binding             `json:"run,omitempty"`
-	Extra    jsontext.Value      `json:",embed"`
+	Seq     uint64              `json:"seq,omitzero"`     // the last event of the agent's log that was taken in
+	Dropped uint64              `json:"dropped,omitzero"` // messages that were removed from the log
+	Goal    time.Time           `json:"goal,omitzero"`    // when an event said that the goal is complete
+	Said    string              `json:"said,omitzero"`    // in the open turn, in pieces
+	Drafts  map[wire.UUID]Draft `json:"drafts,omitempty"`
+	Runner  binding             `json:"run,omitempty"`
+	Extra   jsontext.Value      `json:",embed"`
 }
 
-// FileError says that a file under a session's name holds none. It stays as it is.
+// FileError says that a file under a session's name holds none, or cannot be read. It stays as it is.
 type FileError struct {
-	ID   wire.UUID
 	Path string
 	Err  error
 }

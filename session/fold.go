@@ -80,7 +80,7 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 		return
 	}
 	if slices.Contains(activeKinds, e.Kind) || e.Kind == "state_change" && e.Field("previous") == "starting" {
-		s.notes.Activity = later(s.notes.Activity, e.At)
+		s.touch(e.At)
 	}
 	switch e.Kind {
 	case "agent_output", "draft_ready", "goal_complete", "waiting_for_input", "status_update":
@@ -140,7 +140,7 @@ func (s *Session) foldMessage(m *wire.Message) {
 		return
 	}
 	// By the id, which is made at delivery: a dropped file has its own time.
-	if in.ForAny() && m.ID.Time().Before(s.CreatedAt.Truncate(time.Millisecond)) {
+	if in.Session == "" && m.ID.Time().Before(s.CreatedAt.Truncate(time.Millisecond)) {
 		return
 	}
 	s.AddInput(in)

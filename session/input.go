@@ -15,14 +15,11 @@ type Input struct {
 	At   time.Time       // when
 	Wire json.RawMessage // as it came; nil where it came as plain text
 
-	session string // the session that it names; "": it is for any
+	Session wire.UUID // that it is meant for; "": any
 }
 
 // For reports whether the input is meant for a session.
-func (in Input) For(id wire.UUID) bool { return in.ForAny() || in.session == string(id) }
-
-// ForAny reports whether the input names no session.
-func (in Input) ForAny() bool { return in.session == "" }
+func (in Input) For(id wire.UUID) bool { return in.Session == "" || in.Session == id }
 
 // InputOf is the human input that a message brings; false for a message of another type, and for one from another
 // host, whose people are not those of the sessions here. Where the payload cannot be read, the body is the text.
@@ -30,7 +27,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 	if m.Kind() != wire.TypeHumanInput || m.From.Host != "" {
 		return Input{}, false
 	}
-	in := Input{ID: m.ID, From: m.From, At: m.SentAt, session: m.MetaString(FieldSession)}
+	in := Input{ID: m.ID, From: m.From, At: m.SentAt, Session: wire.UUID(m.MetaString(FieldSession))}
 	if err := wire.Unmarshal(m.Payload, &in.HumanInput); err == nil {
 		in.Wire = m.Payload
 	} else {

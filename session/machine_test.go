@@ -143,7 +143,6 @@ func (m *machine) Emit(t *rapid.T) {
 	}
 	c, err := m.st.Channel(id)
 	must(t, err)
-	defer c.Close()
 	err = c.Emit(ctx, output(word))
 	if !was.state.Alive() {
 		if err != wire.ErrChannelClosed {
@@ -167,7 +166,6 @@ func (m *machine) Draft(t *rapid.T) {
 	draft := rapid.SampledFrom(draftIDs).Draw(t, "draft")
 	c, err := m.st.Channel(id)
 	must(t, err)
-	defer c.Close()
 	err = c.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: draft, Summary: "s", ArtifactCount: 1})
 	if was.state.Alive() != (err == nil) {
 		t.Fatal(err)
@@ -188,7 +186,6 @@ func (m *machine) Input(t *rapid.T) {
 	tell(t, m.st, id, text(word))
 	c, err := m.st.Channel(id)
 	must(t, err)
-	defer c.Close()
 	in, err := c.Receive(ctx, 0)
 	if err != nil || in == nil || in.Text != word {
 		t.Fatalf("received %v, %v", in, err)

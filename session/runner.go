@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -92,7 +93,7 @@ func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Sessi
 			continue
 		}
 		_, e := st.Change(ctx, s.SessionID, func(s *Session) error {
-			if !s.State.Alive() {
+			if !s.State.Alive() { // it has ended meanwhile
 				return nil
 			}
 			return f(s)
@@ -103,25 +104,19 @@ func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Sessi
 }
 
 // OfAgent reads the sessions of an agent that are alive, and those that were among before, so that a
-// runner sees how they have ended. What cannot be read now is as it was before.
+// runner sees how they have ended. The error also names the files that cannot be read.
 func (st *Store) OfAgent(agent wire.Name, before []*Session) (out []*Session, err error) {
 	list, bad, err := st.List()
 	if err != nil {
 		return before, err
 	}
-	was := map[wire.UUID]*Session{}
-	for _, s := range before {
-		was[s.SessionID] = s
-	}
 	for _, s := range list {
-		if s.AgentID == string(agent) && (s.State.Alive() || was[s.SessionID] != nil) {
+		isKnown := slices.ContainsFunc(before, func(b *Session) bool { return b.SessionID == s.SessionID })
+		if s.AgentID == string(agent) && (s.State.Alive() || isKnown) {
 			out = append(out, s)
 		}
 	}
 	for _, b := range bad {
-		if s := was[b.ID]; s != nil {
-			out = append(out, s)
-		}
 		err = errors.Join(err, b)
 	}
 	return out, err

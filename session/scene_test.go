@@ -48,7 +48,6 @@ func begin(t tb, st *Store) *Session {
 func channel(t *testing.T, st *Store, id wire.UUID) *MailboxChannel {
 	c, err := st.Channel(id)
 	must(t, err)
-	t.Cleanup(func() { c.Close() })
 	return c
 }
 

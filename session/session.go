@@ -69,9 +69,7 @@ func (s *Session) addDraft(d Draft) (isNew bool) {
 	if before, ok := s.notes.Drafts[d.ID]; ok {
 		d.At = before.At
 	}
-	if most := 4 << 10; len(d.Summary) > most {
-		d.Summary = wire.Clip(d.Summary, most) + "…"
-	}
+	d.Summary = wire.Clip(d.Summary, 4<<10)
 	if s.notes.Drafts == nil {
 		s.notes.Drafts = map[wire.UUID]Draft{}
 	}
@@ -121,9 +119,8 @@ func (s *Session) AddInput(in Input) {
 	}
 }
 
-func (s *Session) touch(at time.Time) {
-	s.UpdatedAt, s.notes.Activity = later(s.UpdatedAt, at), later(s.notes.Activity, at)
-}
+// touch notes a sign of the agent or of people.
+func (s *Session) touch(at time.Time) { s.UpdatedAt = later(s.UpdatedAt, at) }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
@@ -151,9 +148,6 @@ func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Tim
 	return nil
 }
 
-// LastActivity is when the agent or a person last gave a sign in the session.
-func (s *Session) LastActivity() time.Time { return later(s.CreatedAt, s.notes.Activity) }
-
 // Entries are the messages after the first n that the log ever had, without those that were removed, and
 // how many there have been in all: the n of the next call.
 func (s *Session) Entries(n uint64) (list []wire.SessionMessage, all uint64) {
@@ -177,7 +171,7 @@ func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 		return nil
 	case r.OnGoal && !s.notes.Goal.IsZero():
 		s.notes.Runner.Ended = "goal_complete"
-	case r.WhenIdle > 0 && !busy && !now.Before(s.LastActivity().Add(r.WhenIdle)):
+	case r.WhenIdle > 0 && !busy && !now.Before(s.UpdatedAt.Add(r.WhenIdle)):
 		s.notes.Runner.Ended = fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
 	default:
 		return nil

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
@@ -54,10 +53,7 @@ const DefaultChannel = "cli:tty0"
 func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{notes: notes{Runner: o.runner}}
 	s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)
-	s.ChannelID, s.AgentID = strings.ToValidUTF8(cmp.Or(o.Channel, DefaultChannel), "\uFFFD"), string(o.Agent)
-	if !isUUID(string(s.GoalID)) {
-		return nil, &wire.SessionError{Reason: fmt.Sprintf("%q is no UUID in lower case with hyphens", s.GoalID)}
-	}
+	s.ChannelID, s.AgentID = cmp.Or(o.Channel, DefaultChannel), string(o.Agent)
 	root := st.Mail.Dir()
 	err := st.Exclusive(ctx, func() (err error) {
 		if err := st.box(s).Present(); err != nil {
@@ -82,32 +78,21 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 
 func (st *Store) box(s *Session) *mailbox.Box { return st.Mail.Box(wire.Name(s.AgentID)) }
 
-func isUUID(s string) bool {
-	id, err := wire.ParseUUID(s)
-	return err == nil && string(id) == s
-}
-
 func fileOf(id wire.UUID) string { return sessionsDir + "/" + string(id) + extension }
 
-// Get reads a session: ErrNotFound when there is none, a *FileError when what lies there is none.
+// Get reads a session: ErrNotFound when there is none, a *FileError when what lies there cannot be read as one.
 func (st *Store) Get(id wire.UUID) (s *Session, err error) {
-	if !isUUID(string(id)) {
+	data, err := st.Mail.Dir().ReadFile(fileOf(id), MaxFile)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
 	}
-	data, err := st.Mail.Dir().ReadFile(fileOf(id), MaxFile)
-	isThere := err == nil || errors.Is(err, durable.ErrTooLarge) || errors.Is(err, durable.ErrNotRegular)
 	if err == nil {
 		s, err = decodeAs(id, data)
 	}
-	switch {
-	case err == nil:
-		return s, nil
-	case isThere:
-		return nil, &FileError{id, st.Mail.Dir().Join(fileOf(id)), err}
-	case errors.Is(err, fs.ErrNotExist):
-		err = ErrNotFound
+	if err != nil {
+		return nil, &FileError{st.Mail.Dir().Join(fileOf(id)), err}
 	}
-	return nil, fmt.Errorf("session %s: %w", id, err)
+	return s, nil
 }
 
 // decodeAs reads the session that must have an id.
@@ -148,10 +133,8 @@ func (st *Store) List() (list []*Session, bad []*FileError, err error) {
 		switch {
 		case err == nil:
 			list = append(list, s)
-		case errors.As(err, &broken):
+		case errors.As(err, &broken): // else it was removed meanwhile
 			bad = append(bad, broken)
-		case !errors.Is(err, ErrNotFound):
-			return nil, bad, err
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *Session) int { return a.CreatedAt.Compare(b.CreatedAt) })
@@ -162,33 +145,31 @@ func (st *Store) List() (list []*Session, bad []*FileError, err error) {
 func (st *Store) ids() (ids []wire.UUID, err error) {
 	names, err := st.Mail.Dir().Names(sessionsDir)
 	for _, name := range names {
-		if id, ok := strings.CutSuffix(name, extension); ok && isUUID(id) {
-			ids = append(ids, wire.UUID(id))
+		word, isJSON := strings.CutSuffix(name, extension)
+		if id, err := wire.ParseUUID(word); isJSON && err == nil && string(id) == word {
+			ids = append(ids, id)
 		}
 	}
 	return ids, err
 }
 
-// Find is the id of the session that people mean by a full id, or by four or more digits of its beginning
-// or end. ErrNotFound for none, a *ManyError for several.
+// Find is the id of the session that people mean by four or more digits of its id's beginning or end. ErrNotFound for none, a *ManyError for several.
 func (st *Store) Find(word string) (wire.UUID, error) {
-	if id, err := wire.ParseUUID(strings.ToLower(strings.TrimSpace(word))); err == nil {
-		_, err := st.Get(id)
-		return id, err
-	}
-	f, badFragment := wire.ParseFragment(word)
-	ids, err := st.ids()
+	f, err := wire.ParseFragment(word)
 	if err != nil {
-		return "", err
-	}
-	ids = slices.DeleteFunc(ids, func(id wire.UUID) bool { return badFragment != nil || !f.Matches(wire.ID(id)) })
-	switch len(ids) {
-	case 0:
 		return "", fmt.Errorf("session %q: %w", word, ErrNotFound)
-	case 1:
-		return ids[0], nil
 	}
-	return "", &ManyError{word, ids}
+	ids, err := st.ids()
+	ids = slices.DeleteFunc(ids, func(id wire.UUID) bool { return !f.Matches(wire.ID(id)) })
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		return "", fmt.Errorf("session %q: %w", word, ErrNotFound)
+	case len(ids) > 1:
+		return "", &ManyError{word, ids}
+	}
+	return ids[0], nil
 }
 
 // Change reads a session under the team's lock, takes in what its agent's events say since, has f change

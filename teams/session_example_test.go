@@ -28,7 +28,6 @@ func ExampleTeam_Say() {
 		fmt.Println(err)
 		return
 	}
-	defer bob.Close()
 
 	bob.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: "6f1c2a34-0b7e-4c1d-9a55-0123456789ab", Summary: "Auth", ArtifactCount: 2})
 	waiting, err := team.Waiting(ctx)
@@ -86,7 +85,6 @@ auto_exit_on = "goal_complete"
 		fmt.Println(err)
 		return
 	}
-	defer bob.Close()
 	bob.Emit(ctx, wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
 	s, err = team.RefreshSession(ctx, s.SessionID, &plan.Session)
 	fmt.Println(s.State, s.EndedBy(), err)
