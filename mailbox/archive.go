@@ -40,7 +40,7 @@ func (m *Moved) Add(o Moved) {
 // and what says of old messages that are not in the inbox that they are superseded. A dry run counts the same.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	err = b.locked(ctx, "reader", func() error {
-		days, err := b.days(b.allDone())
+		days, err := b.days(b.allDone(), time.Time{})
 		limit := opt.Before.UTC().Format(time.DateOnly)
 		for _, day := range slices.Backward(days) {
 			ids, e := b.list(day)
@@ -103,7 +103,7 @@ const tempAge = 36 * time.Hour
 func (b *Box) stale(remove bool) (stale []string) {
 	root, before := b.store.root, time.Now().Add(-tempAge)
 	dirs := []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once"), FilesDir, ".sessions"}
-	days, _ := b.days(b.allSent())
+	days, _ := b.days(b.allSent(), time.Time{})
 	for _, day := range days {
 		dirs = append(dirs, day.dir)
 	}

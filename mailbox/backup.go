@@ -12,12 +12,9 @@ import (
 // List names every message of the mailbox, each once, in the order in which they move, under the reader's
 // lock, so that none is missed.
 func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
-	list := func() error {
-		all = nil
-		return b.listPlaces(func(_ place, ids []wire.ID) bool {
-			all = append(all, ids...)
-			return true
-		}, inOrder[:4]...)
+	list := func() (err error) {
+		all, err = b.IDs(everywhere)
+		return err
 	}
 	if err = b.locked(ctx, "reader", list); isUnwritable(err) {
 		err = list()

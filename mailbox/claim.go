@@ -95,23 +95,20 @@ func (b *Box) running() bool {
 type claimed struct {
 	Repeat map[wire.ID]bool // those that were given out before: they may have been received
 
-	box         *Box
-	left        []wire.ID // of which the owner has not said yet whether it received them
-	before, now claims
+	box   *Box
+	left  []wire.ID // of which the owner has not said yet whether it received them
+	claim claim     // what each has, but for Times
 }
 
 // claim claims messages for an owner, each once more than before.
 func (b *Box) claim(all claims, items []*Item, c claim) claimed {
-	made := claimed{Repeat: map[wire.ID]bool{}, box: b, before: maps.Clone(all)}
+	made := claimed{Repeat: map[wire.ID]bool{}, box: b, claim: c}
 	for _, it := range items {
 		c.Times = all[it.ID].Times + 1
 		all[it.ID] = c
 		made.left = append(made.left, it.ID)
-		if c.Times > 1 {
-			made.Repeat[it.ID] = true
-		}
+		made.Repeat[it.ID] = c.Times > 1
 	}
-	made.now = maps.Clone(all)
 	return made
 }
 
@@ -139,17 +136,23 @@ func (c *claimed) settle(ctx context.Context, f func(all claims, id wire.ID) err
 }
 
 // update is settle for the claims that are still these: each becomes what f says.
-func (c *claimed) update(ctx context.Context, f func(before, now claim) claim) error {
+func (c *claimed) update(ctx context.Context, f func(claim) claim) error {
 	return c.settle(ctx, func(all claims, id wire.ID) error {
-		if all[id] == c.now[id] {
-			all[id] = f(c.before[id], c.now[id])
+		now, mine := all[id], c.claim
+		if mine.Times = now.Times; now == mine {
+			all[id] = f(now)
 		}
 		return nil
 	})
 }
 
-// notReceived is what becomes of a claim whose owner did not receive the message.
-func notReceived(before, _ claim) claim { return before }
+// notReceived is what becomes of a claim whose owner did not receive the message: it was given out once less.
+func notReceived(c claim) claim {
+	if c.Times--; c.Times == 0 {
+		return claim{}
+	}
+	return c.endedAt(c.At)
+}
 
 // storedClaim is a claim as the file has it, where it may be of several messages.
 type storedClaim struct {

@@ -147,9 +147,9 @@ func (h *Handover) Sent(ctx context.Context) (announced []wire.Event, err error)
 	for _, it := range h.Items {
 		announced = append(announced, h.event(wire.EventAnnounced, it.ID))
 	}
-	return announced, h.update(ctx, func(_, now claim) claim {
-		now.Offered, now.Until = true, now.At.Add(sessionClaim)
-		return now
+	return announced, h.update(ctx, func(c claim) claim {
+		c.Offered, c.Until = true, c.At.Add(sessionClaim)
+		return c
 	})
 }
 

@@ -65,9 +65,9 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, show 
 		return nil, showErr
 	}
 	isMine := false
-	err = taken.update(ctx, func(_, now claim) claim {
-		isMine, now.Until = true, lease.Until
-		return now
+	err = taken.update(ctx, func(c claim) claim {
+		isMine, c.Until = true, lease.Until
+		return c
 	})
 	if err == nil && !isMine {
 		err = notHeld(it.ID)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -79,9 +81,14 @@ type Item struct {
 
 	// SupersededBy is what replaces it: of the same sender, and not withdrawn.
 	SupersededBy wire.ID
+}
 
-	// Written is when the file was written, if Range.Times asked for it.
-	Written time.Time
+// Written is when the file was written, zero where it lies there no more.
+func (it *Item) Written() (at time.Time) {
+	if info, err := os.Lstat(filepath.Join(it.Where, fileOf(it.ID))); err == nil {
+		at = info.ModTime()
+	}
+	return at
 }
 
 // BadError says why a file is no message, or why it cannot be read.
@@ -159,15 +166,18 @@ func isMessageFile(name string) bool {
 	return ok && wire.IsID(id)
 }
 
-// days lists the days below a place, oldest first. A file that is named like a day is none.
-func (b *Box) days(top place) (days []place, err error) {
+// days lists the days below a place into which something came since a moment, oldest first. A file that is named
+// like a day is none.
+func (b *Box) days(top place, since time.Time) (days []place, err error) {
 	names, err := b.store.root.Names(top.dir)
 	for _, name := range slices.DeleteFunc(names, func(name string) bool { return !isDay(name) }) {
-		e := b.store.root.IsDir(top.day(name).dir)
-		if e == nil {
-			days = append(days, top.day(name))
-		} else if !absent(e) && !errors.Is(e, durable.ErrNotDirectory) {
+		info, e := b.store.root.Lstat(top.day(name).dir)
+		switch {
+		case absent(e):
+		case e != nil:
 			err = errors.Join(err, e)
+		case info.IsDir() && !info.ModTime().Before(since):
+			days = append(days, top.day(name))
 		}
 	}
 	return days, err

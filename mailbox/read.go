@@ -126,7 +126,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 		}
 	}
 	isFull := false
-	err = b.openEach(b.unread(), list, nil, isBad, func(i int, it *Item) bool {
+	for i, it := range b.openEach(b.unread(), list, nil, isBad, &err) {
 		isWanted := opt.Match == nil || opt.Match(it.Message)
 		if isWanted && !isFull && opt.Fits != nil {
 			isFull = !opt.Fits(it.Message)
@@ -144,10 +144,9 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 		}
 		if isFull && len(batch.Ahead) >= opt.LookAhead && opt.Match == nil {
 			batch.More += len(list) - i - 1 // counted by name
-			return false
+			break
 		}
-		return true
-	})
+	}
 	return batch, err
 }
 

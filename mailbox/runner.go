@@ -157,10 +157,10 @@ func (c *Claim) NotTyped(ctx context.Context) error { return c.letGo(ctx, notRec
 // MaybeTyped says that it is not known whether the messages have reached the agent: like NotTyped, and
 // when they are handed over again that may be a repeat.
 func (c *Claim) MaybeTyped(ctx context.Context) error {
-	return c.letGo(ctx, func(_, now claim) claim { return now.endedAt(claimNow()) })
+	return c.letGo(ctx, func(mine claim) claim { return mine.endedAt(claimNow()) })
 }
 
-func (c *Claim) letGo(ctx context.Context, f func(before, now claim) claim) error {
+func (c *Claim) letGo(ctx context.Context, f func(claim) claim) error {
 	for _, id := range c.left {
 		c.runner.typing.CompareAndDelete(id, c)
 	}
