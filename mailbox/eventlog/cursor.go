@@ -24,13 +24,11 @@ type Cursor struct {
 	first uint64   // its first number
 	final bool     // it will not change: the next one is there
 
-	// What follows the last event may yet be cut off and written anew: it is read again, all of it by one
-	// read, until it is an event.
+	// What follows the last event may yet be cut off and written anew: it is read again until it is an event.
 	after   int64  // where the last event ends
-	seen    int64  // how far it was looked at
-	lines   []byte // whole lines that were read from there on
+	at      int64  // where lines begins
+	lines   []byte // whole lines that were read, all by one read, and not looked at
 	isTwice bool   // what follows was read again because of a gap
-	buf     []byte
 }
 
 // Follow is a cursor on the events after seq; 0: from the first that is kept.
@@ -53,7 +51,7 @@ func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 		c.Close()
 		return nil, false
 	}
-	c.next, c.crc, c.seen = s.Seq+1, s.CRC, c.after
+	c.next, c.crc, c.at = s.Seq+1, s.CRC, c.after
 	return c, true
 }
 
@@ -84,8 +82,8 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 			}
 		}
 		line, rest, _ := bytes.Cut(c.lines, []byte{'\n'})
-		begin := c.seen
-		c.lines, c.seen = rest, begin+int64(len(line))+1
+		begin := c.at
+		c.lines, c.at = rest, begin+int64(len(line))+1
 		// What is passed over is not decoded, but for the last line of each read: from there it is read on.
 		if n := number(line); 0 < n && n < c.next && len(rest) > 0 {
 			continue
@@ -96,10 +94,10 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 		}
 		if e.Seq > c.next && !c.isTwice {
 			// Was it cut off and written anew while it was read? Then it is whole now.
-			c.lines, c.seen, c.isTwice = nil, c.after, true
+			c.lines, c.at, c.isTwice = nil, c.after, true
 			continue
 		}
-		c.after = c.seen
+		c.after = c.at
 		if e.Seq < c.next {
 			continue
 		}
@@ -121,23 +119,20 @@ func (c *Cursor) read() error {
 			}
 		}
 		for size := 16 << 10; ; size *= 8 {
-			if len(c.buf) < size {
-				c.buf = make([]byte, size)
-			}
-			n, err := c.file.ReadAt(c.buf[:size], c.after)
+			text := make([]byte, size)
+			n, err := c.file.ReadAt(text, c.at)
 			if err != nil && err != io.EOF {
 				return err
 			}
-			c.lines = c.buf[:bytes.LastIndexByte(c.buf[:n], '\n')+1]
-			if c.after+int64(len(c.lines)) > c.seen {
-				c.seen = c.after
+			c.lines = text[:bytes.LastIndexByte(text[:n], '\n')+1]
+			if len(c.lines) > 0 {
 				return nil
 			}
 			if n < size {
 				break
 			}
 		}
-		c.lines, c.seen = nil, c.after
+		c.at = c.after
 		if c.final { // read to its end since the next one is there
 			c.Close()
 			continue
@@ -174,7 +169,7 @@ func (c *Cursor) openNext() error {
 			continue // archived since it was listed: what is left begins behind it
 		}
 		if err == nil {
-			c.file, c.first, c.final, c.after, c.seen, c.lines, c.isTwice = f, next, false, 0, 0, nil, false
+			*c = Cursor{log: c.log, next: c.next, crc: c.crc, file: f, first: next}
 		}
 		return err
 	}
