@@ -84,7 +84,7 @@ func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) erro
 	if errors.Is(err, fs.ErrExist) {
 		err = nil
 		for _, id := range ids {
-			if e := b.move(id, from, to); e != errGone {
+			if e := b.move(id, from, to); !errors.Is(e, ErrNotFound) {
 				err = errors.Join(err, e)
 			}
 		}

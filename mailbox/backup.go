@@ -27,7 +27,7 @@ func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
 func (b *Box) Copy(id wire.ID) (where string, data []byte, err error) {
 	err = b.find(id, func(p place) (err error) {
 		if data, err = b.store.root.ReadFile(p.file(id), wire.MaxFile); absent(err) {
-			return errGone
+			return notFound(id)
 		}
 		below, isArchived := strings.CutPrefix(p.file(id), b.archived()+"/")
 		where = "inbox/" + below

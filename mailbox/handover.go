@@ -94,26 +94,24 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 	batch := wire.NewID()
 	for id, c := range all {
-		isEarlier := c.Owner == h.call.owner() && !h.call.made(c)
 		switch {
-		case !isEarlier:
+		case c.Owner != h.call.owner() || h.call.made(c):
 			continue
-		case (h.call.Begins || h.call.Ends) && c.isLive(h.call.Now, true):
+		case h.call.Begins || h.call.Ends:
 			all[id] = c.endedAt(h.call.Now)
 			continue
 		case !h.call.Shows || !c.Offered:
 			continue
 		}
 		moved := b.markRead(id)
-		var bad *BadError
+		bad, isBad := errors.AsType[*BadError](moved)
 		switch {
 		case moved == nil:
 			h.Received = append(h.Received, h.event(wire.EventRead, id).With("batch", string(batch)))
-		case moved == errGone:
-		case !errors.As(moved, &bad):
-			err = moved
+		case isBad && bad.Unreadable != nil:
 			continue
-		case bad.Unreadable != nil:
+		case !isBad && !errors.Is(moved, ErrNotFound):
+			err = moved
 			continue
 		}
 		delete(all, id)

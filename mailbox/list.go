@@ -32,7 +32,7 @@ func (b *Box) Get(id wire.ID) (it *Item, err error) {
 func (b *Box) find(id wire.ID, f func(place) error) error {
 	for range 2 { // it may be put back while we look further on
 		for _, p := range b.places(id) {
-			if err := f(p); err != errGone {
+			if err := f(p); !errors.Is(err, ErrNotFound) {
 				return err
 			}
 		}
@@ -46,9 +46,8 @@ func notFound(id wire.ID) error { return fmt.Errorf("%s: %w", id, ErrNotFound) }
 // torn there is not in it.
 func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 	it, err := b.open(b.sent(id), id, nil)
-	var bad *BadError
-	if err == errGone || errors.As(err, &bad) && bad.Unreadable == nil {
-		return nil, notFound(id)
+	if bad, ok := errors.AsType[*BadError](err); ok && bad.Unreadable == nil {
+		err = notFound(id)
 	}
 	if err != nil {
 		return nil, err
@@ -207,7 +206,7 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad fun
 			switch {
 			case isOneBad:
 				isBad(bad)
-			case err == errGone:
+			case errors.Is(err, ErrNotFound):
 			case err != nil:
 				*failed = err
 				return

@@ -65,9 +65,6 @@ func (b *Box) locate(id wire.ID) (p place, ok bool, err error) {
 	return place{}, false, nil
 }
 
-// errGone says that a message has moved on meanwhile.
-var errGone = errors.New("moved meanwhile")
-
 // Item is a message as it lies in a mailbox.
 type Item struct {
 	*wire.Message
@@ -100,21 +97,19 @@ type BadError struct {
 func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
 func (e *BadError) Unwrap() error { return e.Unreadable }
 
-// open reads a message from a place. A file that is no whole message of that id gives a *BadError, one that
-// keep (nil: all) does not want, by its text, errGone.
+// open reads a message from a place: ErrNotFound when it is not there, or when keep (nil: all) does not want its text,
+// a *BadError when the file is no whole message of that id.
 func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, error) {
 	data, err := b.store.root.ReadFile(p.file(id), wire.MaxFile)
 	switch {
-	case absent(err):
-		return nil, errGone
+	case absent(err), err == nil && keep != nil && !keep(data):
+		return nil, notFound(id)
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
 		return nil, err // says something of this process, not of the file
 	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	case err != nil: // one file that cannot be read must not hide the others
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error(), Unreadable: err}
-	case keep != nil && !keep(data):
-		return nil, errGone
 	}
 	m, err := wire.Decode(data)
 	if err == nil && m.ID != id {
@@ -127,7 +122,7 @@ func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, erro
 }
 
 // move renames a message from one place to the next. A second copy, where the name is taken there, goes
-// to bad as a duplicate. The lock of the places is held.
+// to bad as a duplicate. ErrNotFound when it has moved on meanwhile. The lock of the places is held.
 func (b *Box) move(id wire.ID, from, to place) error {
 	if err := b.mkdir(to.dir); err != nil {
 		return err
@@ -137,7 +132,7 @@ func (b *Box) move(id wire.ID, from, to place) error {
 		err = b.setAside(from.file(id), fileOf(id), "a duplicate of the message in "+to.dir)
 	}
 	if absent(err) {
-		return errGone
+		return notFound(id)
 	}
 	return err
 }

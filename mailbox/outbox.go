@@ -39,15 +39,9 @@ func (b *Box) makeOutbox() error {
 	if b.host == "" || root.IsDir(b.in("tmp")) == nil {
 		return nil
 	}
-	for _, dir := range []string{"cur", "new"} {
-		if err := root.MkdirAll(b.in(dir)); err != nil {
-			return err
-		}
-	}
-	for _, dir := range []string{b.in(), BridgeDir, "."} {
-		if err := root.Sync(dir); err != nil {
-			return err
-		}
+	err := cmp.Or(root.MkdirAll(b.in("cur")), root.MkdirAll(b.in("new")), root.Sync(b.in()), root.Sync(BridgeDir), root.Sync("."))
+	if err != nil {
+		return err
 	}
 	return root.MkdirAll(b.in("tmp"))
 }
@@ -67,13 +61,13 @@ func (b *Box) TakeOutgoing(ctx context.Context, ids []wire.ID) (items []*Item, e
 	err = b.locked(ctx, "reader", func() (errs error) {
 		for _, id := range ids {
 			err := b.move(id, b.unread(), b.owed())
-			if err == nil || err == errGone { // it was taken before, or withdrawn
+			if err == nil || errors.Is(err, ErrNotFound) { // it was taken before, or withdrawn
 				var it *Item
 				if it, err = b.open(b.owed(), id, nil); err == nil {
 					items = append(items, it)
 				}
 			}
-			if err != errGone {
+			if !errors.Is(err, ErrNotFound) {
 				errs = errors.Join(errs, err)
 			}
 		}

@@ -99,7 +99,7 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		err := b.move(it.ID, b.unread(), b.afterRead(it.Message))
 		if err == nil {
 			events = append(events, readEvent(it.ID, batchID))
-		} else if err != errGone {
+		} else if !errors.Is(err, ErrNotFound) {
 			batch.Unmarked = err
 		}
 	}
@@ -151,30 +151,25 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 }
 
 // LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more are left out.
-func (b *Box) LastBatch() ([]*Item, error) {
-	var ids []wire.ID
+func (b *Box) LastBatch() (items []*Item, err error) {
 	batch := ""
-	_, err := b.Log().Tail(func(e *wire.Event) bool {
+	events, err := b.Log().Tail(func(e *wire.Event) bool {
 		if e.Kind != wire.EventRead {
 			return false
 		}
-		if batch = cmp.Or(batch, e.Field("batch")); e.Field("batch") != batch {
-			return true // an earlier one: this batch is whole
-		}
-		ids = append(ids, e.MessageID())
-		return false
+		batch = cmp.Or(batch, e.Field("batch"))
+		return e.Field("batch") != batch // an earlier one: this batch is whole
 	})
-	if err != nil {
-		return nil, err
-	}
-	var items []*Item
-	for _, id := range slices.Backward(ids) {
-		it, err := b.Get(id)
+	for _, e := range events {
+		if e.Kind != wire.EventRead || e.Field("batch") != batch {
+			continue
+		}
+		it, err := b.Get(e.MessageID())
 		if err == nil {
 			items = append(items, it)
 		} else if !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
 	}
-	return items, nil
+	return items, err
 }

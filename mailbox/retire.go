@@ -77,19 +77,15 @@ func (s *Store) moveMailbox(from, to string) error {
 
 // lockAll takes the locks under which a whole mailbox may be moved.
 func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), err error) {
-	var held []func()
-	unlock = func() {
-		for _, one := range slices.Backward(held) {
-			one()
-		}
-	}
+	unlock = func() {}
 	for _, name := range []string{"team", b.in() + ".inbox", b.in() + ".reader", b.in() + ".events"} {
 		one, err := b.store.lock(ctx, name, lockfile.Exclusive, seen)
 		if err != nil {
 			unlock()
 			return nil, err
 		}
-		held = append(held, one)
+		before := unlock
+		unlock = func() { one(); before() }
 	}
 	return unlock, nil
 }

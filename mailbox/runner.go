@@ -137,7 +137,7 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 func (c *Claim) Typed(ctx context.Context) error {
 	var unlogged []error
 	err := c.settle(ctx, func(all claims, id wire.ID) error {
-		if err := c.box.markRead(id); err != nil && err != errGone {
+		if err := c.box.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
 		delete(all, id)
