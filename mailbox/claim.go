@@ -95,52 +95,36 @@ func (b *Box) running() bool {
 type claimed struct {
 	Repeat map[wire.ID]bool // those that were given out before: they may have been received
 
-	box   *Box
-	left  []wire.ID // of which the owner has not said yet whether it received them
-	claim claim     // what each has, but for Times
+	box   *Box  // nil: there are none
+	claim claim // that each has, but for Times
 }
 
 // claim claims messages for an owner, each once more than before.
-func (b *Box) claim(all claims, items []*Item, c claim) claimed {
-	made := claimed{Repeat: map[wire.ID]bool{}, box: b, claim: c}
+func (b *Box) claim(all claims, items []*Item, c claim) (made claimed) {
 	for _, it := range items {
+		if made.box == nil {
+			made = claimed{Repeat: map[wire.ID]bool{}, box: b, claim: c}
+		}
 		c.Times = all[it.ID].Times + 1
 		all[it.ID] = c
-		made.left = append(made.left, it.ID)
-		made.Repeat[it.ID] = c.Times > 1
+		if c.Times > 1 {
+			made.Repeat[it.ID] = true
+		}
 	}
 	return made
 }
 
-// settle has f say what becomes of the claims that are left. Those for which it fails stay left, and all where
-// the claims cannot be written.
-func (c *claimed) settle(ctx context.Context, f func(all claims, id wire.ID) error) error {
-	if len(c.left) == 0 {
-		return nil
-	}
-	var errs error
-	var left []wire.ID
-	err := c.box.updateClaims(ctx, func(all claims) error {
-		for _, id := range c.left {
-			if err := f(all, id); err != nil {
-				errs = errors.Join(errs, err)
-				left = append(left, id)
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		c.left = left
-	}
-	return errors.Join(errs, err)
-}
-
-// update is settle for the claims that are still these: each becomes what f says.
+// update changes those of the claims that are still these: each becomes what f says.
 func (c *claimed) update(ctx context.Context, f func(claim) claim) error {
-	return c.settle(ctx, func(all claims, id wire.ID) error {
-		now, mine := all[id], c.claim
-		if mine.Times = now.Times; now == mine {
-			all[id] = f(now)
+	if c.box == nil {
+		return nil
+	}
+	return c.box.updateClaims(ctx, func(all claims) error {
+		for id, now := range all {
+			mine := c.claim
+			if mine.Times = now.Times; now == mine {
+				all[id] = f(now)
+			}
 		}
 		return nil
 	})

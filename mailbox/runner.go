@@ -96,6 +96,7 @@ type Claim struct {
 	Turn   string    // that the messages went into, where it is known: for the event injected
 
 	runner *Runner
+	left   []wire.ID // of the items: those that are not known to be moved
 	claimed
 }
 
@@ -125,8 +126,9 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range c.left {
-		r.typing.Store(id, c)
+	for _, it := range c.Items {
+		c.left = append(c.left, it.ID)
+		r.typing.Store(it.ID, c)
 	}
 	return c, nil
 }
@@ -135,19 +137,23 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 // among the events (injected). A message that its agent has answered by now, and so moved, counts too. What cannot be
 // moved stays claimed, and is moved when this is said again; an *UnloggedError is about the events alone.
 func (c *Claim) Typed(ctx context.Context) error {
-	var unlogged []error
-	err := c.settle(ctx, func(all claims, id wire.ID) error {
-		if err := c.box.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
-			return err
-		}
-		delete(all, id)
-		// Before the claim goes: who finds that sees what became of it.
-		injected := event("pty", wire.EventInjected, id)
-		injected.TurnID = c.Turn
-		unlogged = append(unlogged, c.box.note(ctx, injected))
+	var wrong []error
+	err := c.runner.box.updateClaims(ctx, func(all claims) error {
+		c.left = slices.DeleteFunc(c.left, func(id wire.ID) (isMoved bool) {
+			if err := c.box.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
+				wrong = append(wrong, err)
+				return false
+			}
+			delete(all, id)
+			// Before the claim goes: who finds that sees what became of it.
+			injected := event("pty", wire.EventInjected, id)
+			injected.TurnID = c.Turn
+			wrong = append(wrong, c.box.note(ctx, injected))
+			return true
+		})
 		return nil
 	})
-	return errors.Join(append(unlogged, err)...)
+	return errors.Join(append(wrong, err)...)
 }
 
 // NotTyped says that nothing of the messages has reached the agent. The caller says why among the events
