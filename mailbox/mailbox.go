@@ -261,25 +261,22 @@ func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
 	return f()
 }
 
-// mkdir makes a directory of the mailbox, never the mailbox itself, which may have been retired: it is
-// made from within. Something else that lies where a day of messages belongs is moved to bad.
+// mkdir makes a directory of the mailbox, never the mailbox itself, which may have been retired. Something else that
+// lies where a day of messages belongs is moved to bad.
 func (b *Box) mkdir(dir string) error {
-	root, name := b.store.root, dir
-	if root.IsDir(dir) == nil {
-		return nil
+	if dir == b.in() {
+		return cmp.Or(b.Present(), b.noAgent())
 	}
-	if below, ok := strings.CutPrefix(dir, b.in()+"/"); ok {
-		home, err := root.Sub(b.in())
-		if err != nil {
-			return cmp.Or(b.Present(), err)
+	root, above := b.store.root, path.Dir(dir)
+	err := root.Mkdir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = b.mkdir(above); err == nil {
+			err = root.Mkdir(dir)
 		}
-		defer home.Close()
-		root, name = home, below
 	}
-	err := root.MkdirAll(name)
-	if errors.Is(err, durable.ErrNotDirectory) && isDay(path.Base(name)) && root.IsDir(path.Dir(name)) == nil {
+	if errors.Is(err, durable.ErrNotDirectory) && isDay(path.Base(dir)) && root.IsDir(above) == nil {
 		if err = b.setAside(dir, path.Base(dir), "it lay where the messages of a day belong"); err == nil {
-			err = root.MkdirAll(name)
+			err = root.Mkdir(dir)
 		}
 	}
 	return err
