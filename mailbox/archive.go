@@ -27,7 +27,6 @@ type Moved struct {
 	Skipped  int   `json:"skipped"`
 }
 
-// Add adds up.
 func (m *Moved) Add(o Moved) {
 	m.Messages += o.Messages
 	m.Events += o.Events

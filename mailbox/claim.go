@@ -68,15 +68,6 @@ func (all claims) live(now time.Time, running bool) claims {
 	return live
 }
 
-func (all claims) has(owner string) bool {
-	for _, c := range all {
-		if c.Owner == owner {
-			return true
-		}
-	}
-	return false
-}
-
 // keptFromReaders are the claims that keep messages from who reads: a runner's and the leases.
 func (b *Box) keptFromReaders() claims {
 	kept := b.claims().live(time.Now(), b.running())

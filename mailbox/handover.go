@@ -3,6 +3,8 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -71,7 +73,8 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	if err != nil {
 		return h, err
 	}
-	if len(unread) == 0 && !b.claims().has(call.owner()) {
+	isMine := func(c claim) bool { return c.Owner == call.owner() }
+	if len(unread) == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(b.claims())), isMine) {
 		return h, nil
 	}
 	var errs error

@@ -93,10 +93,7 @@ func NewStore(root *durable.Root, team wire.Name) *Store {
 // Close lets go of the directory.
 func (s *Store) Close() error { return s.root.Close() }
 
-// Dir is the team's directory.
-func (s *Store) Dir() *durable.Root { return s.root }
-
-// Locks are the team's locks.
+func (s *Store) Dir() *durable.Root  { return s.root }
 func (s *Store) Locks() lockfile.Dir { return s.locks }
 
 // Box is the mailbox of an agent, who need not exist: the first operation that needs it returns ErrNoAgent.
@@ -201,7 +198,6 @@ func (b *Box) Address() wire.Address {
 // Path is the directory of the mailbox: for watching it, and for messages to people.
 func (b *Box) Path() string { return b.store.root.Join(b.in()) }
 
-// Store is where the mailbox lies.
 func (b *Box) Store() *Store { return b.store }
 
 // Exists reports whether the mailbox is there: a directory with inbox/new.

@@ -48,11 +48,9 @@ func (b *Box) makeOutbox() error {
 
 // Outgoing lists what lies in an outbox to be sent, the oldest first, also what was taken and not removed.
 func (b *Box) Outgoing() ([]wire.ID, error) {
-	taken, err := b.list(b.owed())
-	ids, err2 := b.list(b.unread())
-	ids = append(ids, taken...)
+	ids, err := b.IDs(Range{Unread: true, Owed: true})
 	slices.Sort(ids)
-	return ids, cmp.Or(err, err2)
+	return ids, err
 }
 
 // TakeOutgoing takes messages that Outgoing listed, to be sent: they cannot be withdrawn any more. One that was

@@ -57,10 +57,7 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 //
 // Where nothing can be marked (a read-only disk) the messages are shown all the same, and Unmarked says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
-	taken, err := b.TakeIn(ctx)
-	if errors.Is(err, ErrNoAgent) {
-		return batch, err
-	}
+	taken, _ := b.TakeIn(ctx) // what cannot be taken in now stays where it is
 	unlock, err := b.lock(ctx, "reader")
 	if isUnwritable(err) {
 		batch, e := b.Peek(ctx, opt)
