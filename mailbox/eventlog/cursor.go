@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -29,6 +30,7 @@ type Cursor struct {
 	at      int64  // where lines begins
 	lines   []byte // whole lines that were read, all by one read, and not looked at
 	isTwice bool   // what follows was read again because of a gap
+	buf     []byte
 }
 
 // Follow is a cursor on the events after seq; 0: from the first that is kept.
@@ -119,12 +121,12 @@ func (c *Cursor) read() error {
 			}
 		}
 		for size := 16 << 10; ; size *= 8 {
-			text := make([]byte, size)
-			n, err := c.file.ReadAt(text, c.at)
+			c.buf = slices.Grow(c.buf[:0], size)[:size]
+			n, err := c.file.ReadAt(c.buf, c.at)
 			if err != nil && err != io.EOF {
 				return err
 			}
-			c.lines = text[:bytes.LastIndexByte(text[:n], '\n')+1]
+			c.lines = c.buf[:bytes.LastIndexByte(c.buf[:n], '\n')+1]
 			if len(c.lines) > 0 {
 				return nil
 			}
@@ -169,7 +171,7 @@ func (c *Cursor) openNext() error {
 			continue // archived since it was listed: what is left begins behind it
 		}
 		if err == nil {
-			*c = Cursor{log: c.log, next: c.next, crc: c.crc, file: f, first: next}
+			*c = Cursor{log: c.log, next: c.next, crc: c.crc, file: f, first: next, buf: c.buf}
 		}
 		return err
 	}
