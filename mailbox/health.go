@@ -70,7 +70,9 @@ func (h *Health) examineDirs(b *Box) {
 
 // examineFiles looks at what lies in the mailbox by hand: drops, and files in a place where none is looked for.
 func (h *Health) examineFiles(b *Box) {
-	for _, dir := range []string{"", "inbox", "inbox/new", "inbox/tmp", "inbox/cur", "inbox/withdrawn", "inbox/done", "sent", "../" + b.archived("done")} {
+	for _, dir := range []string{
+		"", "inbox", "inbox/new", "inbox/tmp", "inbox/cur", "inbox/withdrawn", "inbox/done", "sent", "../" + b.archived("done"),
+	} {
 		names, _ := b.store.root.Names(b.in(dir))
 		for _, name := range names {
 			info, err := b.store.root.Lstat(b.in(dir, name))

@@ -163,8 +163,5 @@ func (b *Box) Shared() (bool, error) { return b.store.root.Exists(b.in("shared")
 
 // Share lets other members take from this inbox.
 func (b *Box) Share() error {
-	if shared, err := b.Shared(); shared || err != nil {
-		return err
-	}
 	return b.store.root.Replace(b.in("shared"), nil, true)
 }

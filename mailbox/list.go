@@ -193,7 +193,8 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 
 // openEach opens messages of a place, those that keep accepts (nil: all), and gives each with its number. What has
 // moved on is passed over, and what is bad goes to isBad; any other error ends it, and is in failed.
-func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad func(*BadError), failed *error) iter.Seq2[int, *Item] {
+func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad func(*BadError), failed *error,
+) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
 		var claimed claims
 		if p.state == Unread {

@@ -39,8 +39,10 @@ func (b *Box) makeOutbox() error {
 	if b.host == "" || root.IsDir(b.in("tmp")) == nil {
 		return nil
 	}
-	err := cmp.Or(root.MkdirAll(b.in("cur")), root.MkdirAll(b.in("new")), root.Sync(b.in()), root.Sync(BridgeDir), root.Sync("."))
-	if err != nil {
+	if err := cmp.Or(root.MkdirAll(b.in("cur")), root.MkdirAll(b.in("new"))); err != nil {
+		return err
+	}
+	if err := cmp.Or(root.Sync(b.in()), root.Sync(BridgeDir), root.Sync(".")); err != nil {
 		return err
 	}
 	return root.MkdirAll(b.in("tmp"))

@@ -34,10 +34,7 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if err = b.Present(); err == nil {
-		err = s.root.MkdirAll(retiredDir)
-	}
-	if err != nil {
+	if err := cmp.Or(b.Present(), s.root.MkdirAll(retiredDir)); err != nil {
 		return "", err
 	}
 	as := path.Join(retiredDir, string(agent)+"."+time.Now().UTC().Format(retiredStamp))
