@@ -86,15 +86,16 @@ func (b *Box) running() bool {
 type claimed struct {
 	Repeat map[wire.ID]bool // those that were given out before: they may have been received
 
-	box   *Box  // nil: there are none
-	claim claim // that each has, but for Times
+	box    *Box   // nil: there are none
+	claim  claim  // that each has, but for Times
+	before claims // what was claimed then
 }
 
 // claim claims messages for an owner, each once more than before.
 func (b *Box) claim(all claims, items []*Item, c claim) (made claimed) {
 	for _, it := range items {
 		if made.box == nil {
-			made = claimed{Repeat: map[wire.ID]bool{}, box: b, claim: c}
+			made = claimed{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
 		}
 		c.Times = all[it.ID].Times + 1
 		all[it.ID] = c
@@ -106,7 +107,7 @@ func (b *Box) claim(all claims, items []*Item, c claim) (made claimed) {
 }
 
 // update changes those of the claims that are still these: each becomes what f says.
-func (c *claimed) update(ctx context.Context, f func(claim) claim) error {
+func (c *claimed) update(ctx context.Context, f func(wire.ID, claim) claim) error {
 	if c.box == nil {
 		return nil
 	}
@@ -114,20 +115,15 @@ func (c *claimed) update(ctx context.Context, f func(claim) claim) error {
 		for id, now := range all {
 			mine := c.claim
 			if mine.Times = now.Times; now == mine {
-				all[id] = f(now)
+				all[id] = f(id, now)
 			}
 		}
 		return nil
 	})
 }
 
-// notReceived is what becomes of a claim whose owner did not receive the message: it was given out once less.
-func notReceived(c claim) claim {
-	if c.Times--; c.Times == 0 {
-		return claim{}
-	}
-	return c.endedAt(c.At)
-}
+// notReceived is what becomes of a claim whose owner did not receive the message.
+func (c *claimed) notReceived(id wire.ID, _ claim) claim { return c.before[id] }
 
 // storedClaim is a claim as the file has it, where it may be of several messages.
 type storedClaim struct {

@@ -148,14 +148,14 @@ func (h *Handover) Sent(ctx context.Context) (announced []wire.Event, err error)
 	for _, it := range h.Items {
 		announced = append(announced, h.event(wire.EventAnnounced, it.ID))
 	}
-	return announced, h.update(ctx, func(c claim) claim {
+	return announced, h.update(ctx, func(_ wire.ID, c claim) claim {
 		c.Offered, c.Until = true, c.At.Add(sessionClaim)
 		return c
 	})
 }
 
 // NotSent says that nothing went out: the messages are in nobody's hands.
-func (h *Handover) NotSent(ctx context.Context) error { return h.update(ctx, notReceived) }
+func (h *Handover) NotSent(ctx context.Context) error { return h.update(ctx, h.notReceived) }
 
 func (h *Handover) event(kind string, id wire.ID) wire.Event {
 	e := event("hook", kind, id)

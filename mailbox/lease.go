@@ -61,11 +61,11 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, show 
 	// What was shown counts, whoever gave up meanwhile.
 	ctx = context.WithoutCancel(ctx)
 	if !received {
-		taken.update(ctx, notReceived)
+		taken.update(ctx, taken.notReceived)
 		return nil, showErr
 	}
 	isMine := false
-	err = taken.update(ctx, func(c claim) claim {
+	err = taken.update(ctx, func(_ wire.ID, c claim) claim {
 		isMine, c.Until = true, lease.Until
 		return c
 	})

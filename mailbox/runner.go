@@ -158,15 +158,15 @@ func (c *Claim) Typed(ctx context.Context) error {
 
 // NotTyped says that nothing of the messages has reached the agent. The caller says why among the events
 // (injection_failed).
-func (c *Claim) NotTyped(ctx context.Context) error { return c.letGo(ctx, notReceived) }
+func (c *Claim) NotTyped(ctx context.Context) error { return c.letGo(ctx, c.notReceived) }
 
 // MaybeTyped says that it is not known whether the messages have reached the agent: like NotTyped, and
 // when they are handed over again that may be a repeat.
 func (c *Claim) MaybeTyped(ctx context.Context) error {
-	return c.letGo(ctx, func(mine claim) claim { return mine.endedAt(claimNow()) })
+	return c.letGo(ctx, func(_ wire.ID, mine claim) claim { return mine.endedAt(claimNow()) })
 }
 
-func (c *Claim) letGo(ctx context.Context, f func(claim) claim) error {
+func (c *Claim) letGo(ctx context.Context, f func(wire.ID, claim) claim) error {
 	for _, id := range c.left {
 		c.runner.typing.CompareAndDelete(id, c)
 	}
