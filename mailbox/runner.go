@@ -52,11 +52,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 func (b *Box) lockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, error) {
 	l, err := b.store.locks.Lock(ctx, string(b.agent)+".runner", m, probesEnd, b.Present)
 	if held, ok := errors.AsType[*lockfile.HeldError](err); ok {
-		by := ""
-		if held.PID > 0 {
-			by = fmt.Sprintf(": %s, process %d", held.Command, held.PID)
-		}
-		return nil, fmt.Errorf("%s %w%s", b.Address(), ErrRunning, by)
+		err = fmt.Errorf("%s %w: %v", b.Address(), ErrRunning, held)
 	}
 	return l, err
 }

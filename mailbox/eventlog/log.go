@@ -133,10 +133,10 @@ func (l *Log) openNewest() (n newest, err error) {
 	if err == nil {
 		err = l.Root.Replace(name+".reason", []byte("a line of the event log that was not written whole\n"), false)
 	}
-	if err != nil {
-		return n, fmt.Errorf("keep a torn line: %w", err)
+	if err == nil {
+		err = n.file.Truncate(n.size)
 	}
-	return n, n.file.Truncate(n.size)
+	return n, err
 }
 
 func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
