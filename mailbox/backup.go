@@ -29,11 +29,10 @@ func (b *Box) Copy(id wire.ID) (where string, data []byte, err error) {
 		if data, err = b.store.root.ReadFile(p.file(id), wire.MaxFile); absent(err) {
 			return notFound(id)
 		}
-		below, isArchived := strings.CutPrefix(p.file(id), b.archived()+"/")
-		where = "inbox/" + below
-		if !isArchived {
-			where = strings.TrimPrefix(p.file(id), b.in()+"/")
+		if p.state == Done {
+			p = b.done(id)
 		}
+		where = strings.TrimPrefix(p.file(id), b.in()+"/")
 		return err
 	})
 	return where, data, err

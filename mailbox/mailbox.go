@@ -65,12 +65,9 @@ var (
 )
 
 // UnloggedError says that something was done and could not be noted among the events.
-type UnloggedError struct{ Err error }
+type UnloggedError struct{ error }
 
-func (e *UnloggedError) Error() string {
-	return "done, but not noted in the event log: " + e.Err.Error()
-}
-func (e *UnloggedError) Unwrap() error { return e.Err }
+func (e *UnloggedError) Unwrap() error { return e.error }
 
 // DefaultLockTimeout is how long a store waits for a lock unless told.
 const DefaultLockTimeout = 5 * time.Second
@@ -291,7 +288,7 @@ func (b *Box) note(ctx context.Context, events ...wire.Event) error {
 		return nil
 	}
 	if err := b.Log().Append(ctx, events...); err != nil {
-		return &UnloggedError{err}
+		return &UnloggedError{fmt.Errorf("done, but not noted in the event log: %w", err)}
 	}
 	return nil
 }
