@@ -65,13 +65,9 @@ func (c *Cursor) Seq() uint64 { return c.next - 1 }
 func (c *Cursor) Mark(s *Snapshot) { s.Seq, s.CRC = c.Seq(), c.crc }
 
 // Close lets go of the log.
-func (c *Cursor) Close() error {
-	file := c.file
+func (c *Cursor) Close() {
+	c.file.Close() // nil too
 	c.file = nil
-	if file == nil {
-		return nil
-	}
-	return file.Close()
 }
 
 // Next returns the next event, or io.EOF when there is none yet; call it again later. When the gap is not
