@@ -105,25 +105,9 @@ type Range struct {
 // everywhere is all of a mailbox, but for the index of what its owner sent.
 var everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
 
-// listPlaces calls f with the places of a range and the messages that lie there, until it returns false. A
-// place that cannot be read hides no other.
-func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) error {
-	places, err := b.placesIn(rg)
-	for _, p := range places {
-		ids, e := b.list(p)
-		err = errors.Join(err, e)
-		if rg.Newest {
-			slices.Reverse(ids)
-		}
-		if !f(p, ids) {
-			break
-		}
-	}
-	return err
-}
-
-// placesIn are the places of a range, in the order in which messages move.
-func (b *Box) placesIn(rg Range) (places []place, err error) {
+// listPlaces calls f with the places of a range, in the order in which messages move, and with the messages that lie
+// there, until it returns false. A place that cannot be read hides no other.
+func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
 	for _, part := range []struct {
 		isWanted, hasDays bool
 		place
@@ -134,17 +118,26 @@ func (b *Box) placesIn(rg Range) (places []place, err error) {
 		if !part.isWanted {
 			continue
 		}
-		some := []place{part.place}
+		places, err := []place{part.place}, error(nil)
 		if part.hasDays {
-			days, e := b.days(part.place, rg.Since)
-			some, err = days, errors.Join(err, e)
+			places, err = b.days(part.place, rg.Since)
 		}
+		errs = errors.Join(errs, err)
 		if rg.Newest {
-			slices.Reverse(some)
+			slices.Reverse(places)
 		}
-		places = append(places, some...)
+		for _, p := range places {
+			ids, err := b.list(p)
+			errs = errors.Join(errs, err)
+			if rg.Newest {
+				slices.Reverse(ids)
+			}
+			if !f(p, ids) {
+				return errs
+			}
+		}
 	}
-	return places, err
+	return errs
 }
 
 // Walk calls f with the messages of a range, by parts in the order in which messages move, each oldest first, until
