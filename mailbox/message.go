@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -78,11 +76,14 @@ type Item struct {
 
 	// SupersededBy is what replaces it: of the same sender, and not withdrawn.
 	SupersededBy wire.ID
+
+	root *durable.Root
+	file string // in root
 }
 
 // Written is when the file was written, zero where it lies there no more.
 func (it *Item) Written() (at time.Time) {
-	if info, err := os.Lstat(filepath.Join(it.Where, fileOf(it.ID))); err == nil {
+	if info, err := it.root.Lstat(it.file); err == nil {
 		at = info.ModTime()
 	}
 	return at
@@ -118,7 +119,7 @@ func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, erro
 	if err != nil {
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	}
-	return &Item{Message: m, State: p.state, Where: b.store.root.Join(p.dir)}, nil
+	return &Item{Message: m, State: p.state, Where: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id)}, nil
 }
 
 // move renames a message from one place to the next. A second copy, where the name is taken there, goes
