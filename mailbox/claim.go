@@ -86,19 +86,19 @@ func (b *Box) running() bool {
 type claimed struct {
 	Repeat map[wire.ID]bool // those that were given out before: they may have been received
 
-	box    *Box   // nil: there are none
-	claim  claim  // that each has, but for Times
-	before claims // what was claimed then
+	box    *Box
+	left   []wire.ID // those that are not known to be moved
+	claim  claim     // that each has, but for Times
+	before claims    // what was claimed then
 }
 
 // claim claims messages for an owner, each once more than before.
-func (b *Box) claim(all claims, items []*Item, c claim) (made claimed) {
+func (b *Box) claim(all claims, items []*Item, c claim) claimed {
+	made := claimed{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
 	for _, it := range items {
-		if made.box == nil {
-			made = claimed{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
-		}
 		c.Times = all[it.ID].Times + 1
 		all[it.ID] = c
+		made.left = append(made.left, it.ID)
 		if c.Times > 1 {
 			made.Repeat[it.ID] = true
 		}
@@ -108,12 +108,12 @@ func (b *Box) claim(all claims, items []*Item, c claim) (made claimed) {
 
 // update changes those of the claims that are still these: each becomes what f says.
 func (c *claimed) update(ctx context.Context, f func(wire.ID, claim) claim) error {
-	if c.box == nil {
+	if len(c.left) == 0 {
 		return nil
 	}
 	return c.box.updateClaims(ctx, func(all claims) error {
-		for id, now := range all {
-			mine := c.claim
+		for _, id := range c.left {
+			now, mine := all[id], c.claim
 			if mine.Times = now.Times; now == mine {
 				all[id] = f(id, now)
 			}

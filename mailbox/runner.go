@@ -92,7 +92,6 @@ type Claim struct {
 	Turn   string    // that the messages went into, where it is known: for the event injected
 
 	runner *Runner
-	left   []wire.ID // of the items: those that are not known to be moved
 	claimed
 }
 
@@ -122,9 +121,8 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, it := range c.Items {
-		c.left = append(c.left, it.ID)
-		r.typing.Store(it.ID, c)
+	for _, id := range c.left {
+		r.typing.Store(id, c)
 	}
 	return c, nil
 }
