@@ -27,7 +27,6 @@ type Moved struct {
 	Skipped  int   `json:"skipped"`
 }
 
-// Add adds up.
 func (m *Moved) Add(o Moved) {
 	m.Messages += o.Messages
 	m.Events += o.Events
@@ -40,7 +39,7 @@ func (m *Moved) Add(o Moved) {
 // and what says of old messages that are not in the inbox that they are superseded. A dry run counts the same.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	err = b.locked(ctx, "reader", func() error {
-		days, err := b.days(b.allDone())
+		days, err := b.days(b.allDone(), time.Time{})
 		limit := opt.Before.UTC().Format(time.DateOnly)
 		for _, day := range slices.Backward(days) {
 			ids, e := b.list(day)
@@ -84,7 +83,7 @@ func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) erro
 	if errors.Is(err, fs.ErrExist) {
 		err = nil
 		for _, id := range ids {
-			if e := b.move(id, from, to); e != errGone {
+			if e := b.move(id, from, to); !errors.Is(e, ErrNotFound) {
 				err = errors.Join(err, e)
 			}
 		}
@@ -103,7 +102,7 @@ const tempAge = 36 * time.Hour
 func (b *Box) stale(remove bool) (stale []string) {
 	root, before := b.store.root, time.Now().Add(-tempAge)
 	dirs := []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once"), FilesDir, ".sessions"}
-	days, _ := b.days(b.allSent())
+	days, _ := b.days(b.allSent(), time.Time{})
 	for _, day := range days {
 		dirs = append(dirs, day.dir)
 	}

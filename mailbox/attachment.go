@@ -29,13 +29,10 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	temp := FilesDir + "/." + string(wire.NewID()) + ".tmp"
 	hash, in := sha256.New(), bufio.NewReader(content)
 	err := s.root.CreateFrom(temp, func(out io.Writer) error {
-		head, err := in.Peek(512)
-		if err != nil && err != io.EOF {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		if isText(head) {
+		if head, _ := in.Peek(512); isText(head) { // an error comes again
 			a.MediaType = "text/plain; charset=utf-8"
 		}
+		var err error
 		a.Size, err = io.Copy(io.MultiWriter(hash, out), in)
 		return err
 	})

@@ -12,12 +12,9 @@ import (
 // List names every message of the mailbox, each once, in the order in which they move, under the reader's
 // lock, so that none is missed.
 func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
-	list := func() error {
-		all = nil
-		return b.listPlaces(func(_ place, ids []wire.ID) bool {
-			all = append(all, ids...)
-			return true
-		}, inOrder[:4]...)
+	list := func() (err error) {
+		all, err = b.IDs(everywhere)
+		return err
 	}
 	if err = b.locked(ctx, "reader", list); isUnwritable(err) {
 		err = list()
@@ -30,13 +27,12 @@ func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
 func (b *Box) Copy(id wire.ID) (where string, data []byte, err error) {
 	err = b.find(id, func(p place) (err error) {
 		if data, err = b.store.root.ReadFile(p.file(id), wire.MaxFile); absent(err) {
-			return errGone
+			return notFound(id)
 		}
-		below, isArchived := strings.CutPrefix(p.file(id), b.archived()+"/")
-		where = "inbox/" + below
-		if !isArchived {
-			where = strings.TrimPrefix(p.file(id), b.in()+"/")
+		if p.state == Done {
+			p = b.done(id)
 		}
+		where = strings.TrimPrefix(p.file(id), b.in()+"/")
 		return err
 	})
 	return where, data, err

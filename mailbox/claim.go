@@ -68,15 +68,6 @@ func (all claims) live(now time.Time, running bool) claims {
 	return live
 }
 
-func (all claims) has(owner string) bool {
-	for _, c := range all {
-		if c.Owner == owner {
-			return true
-		}
-	}
-	return false
-}
-
 // keptFromReaders are the claims that keep messages from who reads: a runner's and the leases.
 func (b *Box) keptFromReaders() claims {
 	kept := b.claims().live(time.Now(), b.running())
@@ -95,14 +86,15 @@ func (b *Box) running() bool {
 type claimed struct {
 	Repeat map[wire.ID]bool // those that were given out before: they may have been received
 
-	box         *Box
-	left        []wire.ID // of which the owner has not said yet whether it received them
-	before, now claims
+	box    *Box
+	left   []wire.ID // those that are not known to be moved
+	claim  claim     // that each has, but for Times
+	before claims    // what was claimed then
 }
 
 // claim claims messages for an owner, each once more than before.
 func (b *Box) claim(all claims, items []*Item, c claim) claimed {
-	made := claimed{Repeat: map[wire.ID]bool{}, box: b, before: maps.Clone(all)}
+	made := claimed{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
 	for _, it := range items {
 		c.Times = all[it.ID].Times + 1
 		all[it.ID] = c
@@ -111,45 +103,27 @@ func (b *Box) claim(all claims, items []*Item, c claim) claimed {
 			made.Repeat[it.ID] = true
 		}
 	}
-	made.now = maps.Clone(all)
 	return made
 }
 
-// settle has f say what becomes of the claims that are left. Those for which it fails stay left, and all where
-// the claims cannot be written.
-func (c *claimed) settle(ctx context.Context, f func(all claims, id wire.ID) error) error {
+// update changes those of the claims that are still these: each becomes what f says.
+func (c *claimed) update(ctx context.Context, f func(wire.ID, claim) claim) error {
 	if len(c.left) == 0 {
 		return nil
 	}
-	var errs error
-	var left []wire.ID
-	err := c.box.updateClaims(ctx, func(all claims) error {
+	return c.box.updateClaims(ctx, func(all claims) error {
 		for _, id := range c.left {
-			if err := f(all, id); err != nil {
-				errs = errors.Join(errs, err)
-				left = append(left, id)
+			now, mine := all[id], c.claim
+			if mine.Times = now.Times; now == mine {
+				all[id] = f(id, now)
 			}
-		}
-		return nil
-	})
-	if err == nil {
-		c.left = left
-	}
-	return errors.Join(errs, err)
-}
-
-// update is settle for the claims that are still these: each becomes what f says.
-func (c *claimed) update(ctx context.Context, f func(before, now claim) claim) error {
-	return c.settle(ctx, func(all claims, id wire.ID) error {
-		if all[id] == c.now[id] {
-			all[id] = f(c.before[id], c.now[id])
 		}
 		return nil
 	})
 }
 
 // notReceived is what becomes of a claim whose owner did not receive the message.
-func notReceived(before, _ claim) claim { return before }
+func (c *claimed) notReceived(id wire.ID, _ claim) claim { return c.before[id] }
 
 // storedClaim is a claim as the file has it, where it may be of several messages.
 type storedClaim struct {

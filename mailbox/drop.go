@@ -46,12 +46,6 @@ func begunName(name string) (id wire.ID, original string, ok bool) {
 	return wire.ID(before), original, isDrop && wire.IsID(before)
 }
 
-// dropped is a file that lies in the inbox, or under a foreign name in new.
-type dropped struct {
-	path string
-	info fs.FileInfo
-}
-
 // TakeIn takes in what was dropped into the mailbox by hand: files in inbox/ and, under foreign names, in inbox/new/.
 // Each becomes a message, an event, or a file in bad with the reason; exactly once, also when killed at any point,
 // since a file is renamed to the id that it will have before it is read. A file that a process has open for writing is
@@ -66,21 +60,17 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 		return t, err
 	}
 	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.Present)
-	_, isHeld := errors.AsType[*lockfile.HeldError](err)
-	switch {
-	case isHeld:
+	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
 		// Another is at it; should that one be killed, what it has begun waits.
-		t.Waiting = len(found) + len(begun)
+		return TakenIn{Waiting: len(found) + len(begun)}, nil
+	}
+	if isUnwritable(err) {
 		return t, nil
-	case isUnwritable(err):
-		return t, nil
-	case err != nil:
+	}
+	if err != nil {
 		return t, err
 	}
 	defer l.Unlock()
-	if err := b.Present(); err != nil {
-		return t, err
-	}
 	// Looked at anew: another may have taken some in meanwhile.
 	if found, begun, err = b.drops(); err != nil {
 		return t, err
@@ -94,8 +84,8 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 			b.finish(ctx, name, false, &t)
 		}
 	}
-	for _, d := range found {
-		b.begin(ctx, d, &t)
+	for _, file := range found {
+		b.begin(ctx, file, &t)
 	}
 	return t, nil
 }
@@ -124,9 +114,9 @@ func (b *Box) putBackAside(ctx context.Context) {
 	})
 }
 
-// drops lists what may be taken in, the oldest first, and what somebody began to take in and did not finish.
-func (b *Box) drops() (found []dropped, begun []string, err error) {
-	root := b.store.root
+// drops lists the files that may be taken in, the oldest first, and what somebody began to take in and did not finish.
+func (b *Box) drops() (found, begun []string, err error) {
+	root, written := b.store.root, map[string]time.Time{}
 	for _, dir := range []string{"inbox", "inbox/new"} {
 		names, err := root.Unsorted(b.in(dir))
 		if err != nil {
@@ -140,15 +130,13 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 			if isOurs || isPassedOver(name) {
 				continue
 			}
-			info, err := root.Lstat(b.in(dir, name))
-			if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-				found = append(found, dropped{b.in(dir, name), info})
+			file := b.in(dir, name)
+			if info, err := root.Lstat(file); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+				found, written[file] = append(found, file), info.ModTime()
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b dropped) int {
-		return cmp.Or(a.info.ModTime().Compare(b.info.ModTime()), strings.Compare(a.path, b.path))
-	})
+	slices.SortFunc(found, func(a, b string) int { return cmp.Or(written[a].Compare(written[b]), strings.Compare(a, b)) })
 	names, err := root.Names(b.in("inbox/tmp"))
 	for _, name := range names {
 		if _, _, isBegun := begunName(name); isBegun {
@@ -174,9 +162,9 @@ func beingWritten(f *os.File) (writing, certain bool) {
 }
 
 // begin takes one dropped file in: nobody writes it, then it is renamed to the id that it will have, then read.
-func (b *Box) begin(ctx context.Context, d dropped, t *TakenIn) {
+func (b *Box) begin(ctx context.Context, file string, t *TakenIn) {
 	root, tmp := b.store.root, b.in("inbox/tmp")
-	f, err := root.Open(d.path)
+	f, err := root.Open(file)
 	if err != nil {
 		return // gone, or not to be opened by us: doctor names it
 	}
@@ -186,16 +174,15 @@ func (b *Box) begin(ctx context.Context, d dropped, t *TakenIn) {
 		t.Waiting++
 		return
 	}
-	opened, err := f.Stat()
-	if err != nil || !os.SameFile(opened, d.info) || opened.Size() == 0 || b.mkdir(tmp) != nil {
+	if info, err := f.Stat(); err != nil || info.Size() == 0 || b.mkdir(tmp) != nil {
 		return
 	}
-	name := string(wire.NewID()) + "." + cutName(path.Base(d.path)) + ".drop"
-	err = root.Move(d.path, tmp+"/"+name)
+	name := string(wire.NewID()) + "." + cutName(path.Base(file)) + ".drop"
+	err = root.Move(file, tmp+"/"+name)
 	f.Close() // and with it the lease
 	// What is published must not find its original in the inbox after a power cut: it would be taken in
 	// again, under another id.
-	if err == nil && errors.Join(root.Sync(tmp), root.Sync(path.Dir(d.path))) == nil {
+	if err == nil && errors.Join(root.Sync(tmp), root.Sync(path.Dir(file))) == nil {
 		b.finish(ctx, name, certain, t)
 	}
 }
@@ -336,9 +323,6 @@ func (b *Box) fill(m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Message 
 	}
 	if m.SentAt.IsZero() {
 		m.SentAt = info.ModTime().UTC()
-		if y := m.SentAt.Year(); y < 1 || y > 9999 { // touch can say so, RFC 3339 cannot
-			m.SentAt = time.Now().UTC()
-		}
 	}
 	o := &wire.Origin{Via: "drop", UID: durable.Owner(info)}
 	if m.Origin != nil {

@@ -3,6 +3,8 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -71,7 +73,8 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	if err != nil {
 		return h, err
 	}
-	if len(unread) == 0 && !b.claims().has(call.owner()) {
+	isMine := func(c claim) bool { return c.Owner == call.owner() }
+	if len(unread) == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(b.claims())), isMine) {
 		return h, nil
 	}
 	var errs error
@@ -94,26 +97,24 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 	batch := wire.NewID()
 	for id, c := range all {
-		isEarlier := c.Owner == h.call.owner() && !h.call.made(c)
 		switch {
-		case !isEarlier:
+		case c.Owner != h.call.owner() || h.call.made(c):
 			continue
-		case (h.call.Begins || h.call.Ends) && c.isLive(h.call.Now, true):
+		case h.call.Begins || h.call.Ends:
 			all[id] = c.endedAt(h.call.Now)
 			continue
 		case !h.call.Shows || !c.Offered:
 			continue
 		}
 		moved := b.markRead(id)
-		var bad *BadError
+		bad, isBad := errors.AsType[*BadError](moved)
 		switch {
 		case moved == nil:
 			h.Received = append(h.Received, h.event(wire.EventRead, id).With("batch", string(batch)))
-		case moved == errGone:
-		case !errors.As(moved, &bad):
-			err = moved
+		case isBad && bad.Unreadable != nil:
 			continue
-		case bad.Unreadable != nil:
+		case !isBad && !errors.Is(moved, ErrNotFound):
+			err = moved
 			continue
 		}
 		delete(all, id)
@@ -147,14 +148,14 @@ func (h *Handover) Sent(ctx context.Context) (announced []wire.Event, err error)
 	for _, it := range h.Items {
 		announced = append(announced, h.event(wire.EventAnnounced, it.ID))
 	}
-	return announced, h.update(ctx, func(_, now claim) claim {
-		now.Offered, now.Until = true, now.At.Add(sessionClaim)
-		return now
+	return announced, h.update(ctx, func(_ wire.ID, c claim) claim {
+		c.Offered, c.Until = true, c.At.Add(sessionClaim)
+		return c
 	})
 }
 
 // NotSent says that nothing went out: the messages are in nobody's hands.
-func (h *Handover) NotSent(ctx context.Context) error { return h.update(ctx, notReceived) }
+func (h *Handover) NotSent(ctx context.Context) error { return h.update(ctx, h.notReceived) }
 
 func (h *Handover) event(kind string, id wire.ID) wire.Event {
 	e := event("hook", kind, id)

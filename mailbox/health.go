@@ -70,48 +70,49 @@ func (h *Health) examineDirs(b *Box) {
 
 // examineFiles looks at what lies in the mailbox by hand: drops, and files in a place where none is looked for.
 func (h *Health) examineFiles(b *Box) {
-	each := func(dir string, f func(file, name string, info fs.FileInfo)) {
+	for _, dir := range []string{
+		"", "inbox", "inbox/new", "inbox/tmp", "inbox/cur", "inbox/withdrawn", "inbox/done", "sent", "../" + b.archived("done"),
+	} {
 		names, _ := b.store.root.Names(b.in(dir))
 		for _, name := range names {
-			if info, err := b.store.root.Lstat(b.in(dir, name)); err == nil && !isPassedOver(name) {
-				f(path.Join(dir, name), name, info)
+			info, err := b.store.root.Lstat(b.in(dir, name))
+			if err != nil || isPassedOver(name) {
+				continue
+			}
+			isOdd := !info.IsDir()
+			switch dir {
+			case "inbox", "inbox/new":
+				h.examineDrop(b, dir, info)
+				continue
+			case "inbox/cur", "inbox/withdrawn":
+				isOdd = isOdd && !isMessageFile(name)
+			case "inbox/tmp":
+				id, _, _ := strings.Cut(name, ".")
+				isOdd = isOdd && !wire.IsID(id)
+			case "":
+				isOdd = isOdd && !slices.Contains([]string{"inbox", "sent", "events", "run", "state.json", "shared"}, name)
+			}
+			if isOdd {
+				h.Misplaced = append(h.Misplaced, path.Join(dir, name))
 			}
 		}
 	}
-	for _, dir := range []string{"inbox", "inbox/new"} {
-		each(dir, func(file, name string, info fs.FileInfo) {
-			switch {
-			case dir == "inbox" && slices.Contains(inboxDirs, name):
-			case info.IsDir() && slices.Contains([]string{"aside", "leases", "dated"}, name): // the first generation's
-			case !info.Mode().IsRegular():
-				h.NotFiles = append(h.NotFiles, file)
-			case info.Size() == 0:
-				h.Empty = append(h.Empty, file)
-			default:
-				f, err := b.store.root.Open(b.in(file))
-				f.Close()
-				if errors.Is(err, fs.ErrPermission) {
-					h.Unreadable = append(h.Unreadable, file)
-				}
-			}
-		})
-	}
-	isNoMessage := func(name string) bool { return !isMessageFile(name) }
-	for _, at := range []struct {
-		dir   string
-		isOdd func(name string) bool
-	}{
-		{"inbox/done", isDay}, {"sent", isDay}, {"../.archive/" + b.in("done"), isDay},
-		{"", func(name string) bool {
-			return !slices.Contains([]string{"inbox", "sent", "events", "run", "state.json", "shared"}, name)
-		}},
-		{"inbox/cur", isNoMessage}, {"inbox/withdrawn", isNoMessage},
-		{"inbox/tmp", func(name string) bool { id, _, _ := strings.Cut(name, "."); return !wire.IsID(id) }},
-	} {
-		each(at.dir, func(file, name string, info fs.FileInfo) {
-			if !info.IsDir() && at.isOdd(name) {
-				h.Misplaced = append(h.Misplaced, file)
-			}
-		})
+}
+
+func (h *Health) examineDrop(b *Box, dir string, info fs.FileInfo) {
+	name, file := info.Name(), path.Join(dir, info.Name())
+	switch {
+	case dir == "inbox" && slices.Contains(inboxDirs, name):
+	case info.IsDir() && slices.Contains([]string{"aside", "leases", "dated"}, name): // the first generation's
+	case !info.Mode().IsRegular():
+		h.NotFiles = append(h.NotFiles, file)
+	case info.Size() == 0:
+		h.Empty = append(h.Empty, file)
+	default:
+		f, err := b.store.root.Open(b.in(file))
+		f.Close()
+		if errors.Is(err, fs.ErrPermission) {
+			h.Unreadable = append(h.Unreadable, file)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -31,7 +32,7 @@ func (b *Box) Get(id wire.ID) (it *Item, err error) {
 func (b *Box) find(id wire.ID, f func(place) error) error {
 	for range 2 { // it may be put back while we look further on
 		for _, p := range b.places(id) {
-			if err := f(p); err != errGone {
+			if err := f(p); !errors.Is(err, ErrNotFound) {
 				return err
 			}
 		}
@@ -45,9 +46,8 @@ func notFound(id wire.ID) error { return fmt.Errorf("%s: %w", id, ErrNotFound) }
 // torn there is not in it.
 func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 	it, err := b.open(b.sent(id), id, nil)
-	var bad *BadError
-	if err == errGone || errors.As(err, &bad) && bad.Unreadable == nil {
-		return nil, notFound(id)
+	if bad, ok := errors.AsType[*BadError](err); ok && bad.Unreadable == nil {
+		err = notFound(id)
 	}
 	if err != nil {
 		return nil, err
@@ -76,10 +76,12 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 		}
 		return found, err
 	}
-	err = b.listPlaces(func(p place, ids []wire.ID) bool {
+	all := everywhere
+	all.Sent, all.Newest = true, true
+	err = b.listPlaces(all, func(p place, ids []wire.ID) bool {
 		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
 		return len(found) == 0 || p.state == Unread
-	}, inOrder...)
+	})
 	if len(found) > 0 {
 		err = nil // a place that cannot be read does not hide it
 	}
@@ -91,8 +93,7 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
-	Times  bool                  // asks for Item.Written
-	Newest bool                  // walks from the newest day and message back
+	Newest bool                  // walks from the newest day and message of each part back
 	Limit  int                   // opens so many messages (0: all) and counts the rest by name; not with Keep
 	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
 
@@ -101,63 +102,48 @@ type Range struct {
 	Since time.Time
 }
 
-// inOrder are the parts of a mailbox in the order in which messages move.
-var inOrder = []Range{
-	{Unread: true, Owed: true}, {Done: true, Newest: true}, {Withdrawn: true}, {Archive: true, Newest: true}, {Sent: true, Newest: true},
-}
+// everywhere is all of a mailbox, but for the index of what its owner sent.
+var everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
 
-// listPlaces calls f with the places of ranges and the messages that lie there, until it returns false. A
-// place that cannot be read hides no other.
-func (b *Box) listPlaces(f func(place, []wire.ID) bool, ranges ...Range) error {
-	var errs []error
-	for _, rg := range ranges {
-		places, err := b.placesIn(rg)
-		errs = append(errs, err)
+// listPlaces calls f with the places of a range, in the order in which messages move, and with the messages that lie
+// there, until it returns false. A place that cannot be read hides no other.
+func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
+	for _, part := range []struct {
+		isWanted, hasDays bool
+		place
+	}{
+		{rg.Unread, false, b.unread()}, {rg.Owed, false, b.owed()}, {rg.Done, true, b.allDone()},
+		{rg.Withdrawn, false, b.withdrawn()}, {rg.Archive, true, b.archive()}, {rg.Sent, true, b.allSent()},
+	} {
+		if !part.isWanted {
+			continue
+		}
+		places, err := []place{part.place}, error(nil)
+		if part.hasDays {
+			places, err = b.days(part.place, rg.Since)
+		}
+		errs = errors.Join(errs, err)
+		if rg.Newest {
+			slices.Reverse(places)
+		}
 		for _, p := range places {
 			ids, err := b.list(p)
-			errs = append(errs, err)
+			errs = errors.Join(errs, err)
 			if rg.Newest {
 				slices.Reverse(ids)
 			}
 			if !f(p, ids) {
-				return errors.Join(errs...)
+				return errs
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
-// placesIn are the places of a range: unread, owed, withdrawn, then archive, done and sent by day.
-func (b *Box) placesIn(rg Range) (places []place, err error) {
-	var days []place
-	for _, p := range []struct {
-		isWanted, hasDays bool
-		place
-	}{
-		{rg.Unread, false, b.unread()}, {rg.Owed, false, b.owed()}, {rg.Withdrawn, false, b.withdrawn()},
-		{rg.Archive, true, b.archive()}, {rg.Done, true, b.allDone()}, {rg.Sent, true, b.allSent()},
-	} {
-		if p.isWanted && p.hasDays {
-			some, e := b.days(p.place)
-			days, err = append(days, some...), cmp.Or(err, e)
-		} else if p.isWanted {
-			places = append(places, p.place)
-		}
-	}
-	days = slices.DeleteFunc(days, func(day place) bool {
-		info, err := b.store.root.Lstat(day.dir)
-		return err == nil && info.ModTime().Before(rg.Since)
-	})
-	if rg.Newest {
-		slices.Reverse(days)
-	}
-	return append(places, days...), err
-}
-
-// Walk calls f with the messages of a range: unread, owed, withdrawn, then archive, done and sent from
-// the oldest day, each oldest first, until f returns false. more is how many messages lie beyond the
-// limit (by name). Bad files are passed over and counted, and a part that cannot be read hides no other: the
-// error is returned at the end. What was dropped is taken in first when unread messages are asked for.
+// Walk calls f with the messages of a range, by parts in the order in which messages move, each oldest first, until
+// f returns false. more is how many messages lie beyond the limit (by name). Bad files are passed over and counted,
+// and a part that cannot be read hides no other: the error is returned at the end. What was dropped is taken in first
+// when unread messages are asked for.
 func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad int, err error) {
 	if err := b.Present(); err != nil {
 		return 0, 0, err
@@ -165,30 +151,24 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 	if rg.Unread {
 		b.TakeIn(ctx)
 	}
-	shown, hasEnough := 0, false
-	e := b.listPlaces(func(p place, ids []wire.ID) bool {
+	shown := 0
+	listErr := b.listPlaces(rg, func(p place, ids []wire.ID) bool {
 		if rg.Limit > 0 && shown == rg.Limit {
 			more += len(ids)
 			return true
 		}
-		err = b.openEach(p, ids, rg.Keep, func(*BadError) { bad++ }, func(i int, it *Item) bool {
-			if rg.Times {
-				if info, err := b.store.root.Lstat(p.file(it.ID)); err == nil {
-					it.Written = info.ModTime()
-				}
-			}
-			shown++
-			if hasEnough = !f(it); hasEnough {
+		for i, it := range b.openEach(p, ids, rg.Keep, func(*BadError) { bad++ }, &err) {
+			if !f(it) {
 				return false
 			}
-			if shown == rg.Limit {
+			if shown++; shown == rg.Limit {
 				more = len(ids) - i - 1
+				break
 			}
-			return shown != rg.Limit
-		})
-		return !hasEnough && err == nil
-	}, rg)
-	return more, bad, cmp.Or(err, e)
+		}
+		return err == nil
+	})
+	return more, bad, cmp.Or(err, listErr)
 }
 
 // IDs lists the messages of a range by name, in the order of Walk: nothing is opened or taken in. With a
@@ -197,39 +177,42 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 	if err := b.Present(); err != nil {
 		return nil, err
 	}
-	err = b.listPlaces(func(_ place, some []wire.ID) bool {
+	err = b.listPlaces(rg, func(_ place, some []wire.ID) bool {
 		ids = append(ids, some...)
 		return rg.Limit == 0 || len(ids) < rg.Limit
-	}, rg)
+	})
 	return ids, err
 }
 
-// openEach opens messages of a place, those that keep accepts (nil: all), and calls f with each and its number
-// until f returns false. What has moved on is passed over.
-func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad func(*BadError), f func(int, *Item) bool) error {
-	var claimed claims
-	if p.state == Unread {
-		claimed = b.claims()
-	}
-	newer := b.newer()
-	for i, id := range ids {
-		it, err := b.open(p, id, keep)
-		bad, isOneBad := errors.AsType[*BadError](err)
-		switch {
-		case isOneBad:
-			isBad(bad)
-		case err == errGone:
-		case err != nil:
-			return err
-		default:
-			b.addLease(it, claimed)
-			b.addNewer(it, newer)
-			if !f(i, it) {
-				return nil
+// openEach opens messages of a place, those that keep accepts (nil: all), and gives each with its number. What has
+// moved on is passed over, and what is bad goes to isBad; any other error ends it, and is in failed.
+func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad func(*BadError), failed *error,
+) iter.Seq2[int, *Item] {
+	return func(yield func(int, *Item) bool) {
+		var claimed claims
+		if p.state == Unread {
+			claimed = b.claims()
+		}
+		newer := b.newer()
+		for i, id := range ids {
+			it, err := b.open(p, id, keep)
+			bad, isOneBad := errors.AsType[*BadError](err)
+			switch {
+			case isOneBad:
+				isBad(bad)
+			case errors.Is(err, ErrNotFound):
+			case err != nil:
+				*failed = err
+				return
+			default:
+				b.addLease(it, claimed)
+				b.addNewer(it, newer)
+				if !yield(i, it) {
+					return
+				}
 			}
 		}
 	}
-	return nil
 }
 
 // Counts are the numbers of messages that wait in a mailbox. Unread are those that nobody has taken under

@@ -65,12 +65,9 @@ var (
 )
 
 // UnloggedError says that something was done and could not be noted among the events.
-type UnloggedError struct{ Err error }
+type UnloggedError struct{ error }
 
-func (e *UnloggedError) Error() string {
-	return "done, but not noted in the event log: " + e.Err.Error()
-}
-func (e *UnloggedError) Unwrap() error { return e.Err }
+func (e *UnloggedError) Unwrap() error { return e.error }
 
 // DefaultLockTimeout is how long a store waits for a lock unless told.
 const DefaultLockTimeout = 5 * time.Second
@@ -93,10 +90,7 @@ func NewStore(root *durable.Root, team wire.Name) *Store {
 // Close lets go of the directory.
 func (s *Store) Close() error { return s.root.Close() }
 
-// Dir is the team's directory.
-func (s *Store) Dir() *durable.Root { return s.root }
-
-// Locks are the team's locks.
+func (s *Store) Dir() *durable.Root  { return s.root }
 func (s *Store) Locks() lockfile.Dir { return s.locks }
 
 // Box is the mailbox of an agent, who need not exist: the first operation that needs it returns ErrNoAgent.
@@ -201,7 +195,6 @@ func (b *Box) Address() wire.Address {
 // Path is the directory of the mailbox: for watching it, and for messages to people.
 func (b *Box) Path() string { return b.store.root.Join(b.in()) }
 
-// Store is where the mailbox lies.
 func (b *Box) Store() *Store { return b.store }
 
 // Exists reports whether the mailbox is there: a directory with inbox/new.
@@ -261,25 +254,22 @@ func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
 	return f()
 }
 
-// mkdir makes a directory of the mailbox, never the mailbox itself, which may have been retired: it is
-// made from within. Something else that lies where a day of messages belongs is moved to bad.
+// mkdir makes a directory of the mailbox, never the mailbox itself, which may have been retired. Something else that
+// lies where a day of messages belongs is moved to bad.
 func (b *Box) mkdir(dir string) error {
-	root, name := b.store.root, dir
-	if root.IsDir(dir) == nil {
-		return nil
+	if dir == b.in() {
+		return cmp.Or(b.Present(), b.noAgent())
 	}
-	if below, ok := strings.CutPrefix(dir, b.in()+"/"); ok {
-		home, err := root.Sub(b.in())
-		if err != nil {
-			return cmp.Or(b.Present(), err)
+	root, above := b.store.root, path.Dir(dir)
+	err := root.Mkdir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = b.mkdir(above); err == nil {
+			err = root.Mkdir(dir)
 		}
-		defer home.Close()
-		root, name = home, below
 	}
-	err := root.MkdirAll(name)
-	if errors.Is(err, durable.ErrNotDirectory) && isDay(path.Base(name)) && root.IsDir(path.Dir(name)) == nil {
+	if errors.Is(err, durable.ErrNotDirectory) && isDay(path.Base(dir)) && root.IsDir(above) == nil {
 		if err = b.setAside(dir, path.Base(dir), "it lay where the messages of a day belong"); err == nil {
-			err = root.MkdirAll(name)
+			err = root.Mkdir(dir)
 		}
 	}
 	return err
@@ -298,7 +288,7 @@ func (b *Box) note(ctx context.Context, events ...wire.Event) error {
 		return nil
 	}
 	if err := b.Log().Append(ctx, events...); err != nil {
-		return &UnloggedError{err}
+		return &UnloggedError{fmt.Errorf("done, but not noted in the event log: %w", err)}
 	}
 	return nil
 }

@@ -63,9 +63,6 @@ func (b *Box) locate(id wire.ID) (p place, ok bool, err error) {
 	return place{}, false, nil
 }
 
-// errGone says that a message has moved on meanwhile.
-var errGone = errors.New("moved meanwhile")
-
 // Item is a message as it lies in a mailbox.
 type Item struct {
 	*wire.Message
@@ -80,8 +77,16 @@ type Item struct {
 	// SupersededBy is what replaces it: of the same sender, and not withdrawn.
 	SupersededBy wire.ID
 
-	// Written is when the file was written, if Range.Times asked for it.
-	Written time.Time
+	root *durable.Root
+	file string // in root
+}
+
+// Written is when the file was written, zero where it lies there no more.
+func (it *Item) Written() (at time.Time) {
+	if info, err := it.root.Lstat(it.file); err == nil {
+		at = info.ModTime()
+	}
+	return at
 }
 
 // BadError says why a file is no message, or why it cannot be read.
@@ -93,21 +98,19 @@ type BadError struct {
 func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
 func (e *BadError) Unwrap() error { return e.Unreadable }
 
-// open reads a message from a place. A file that is no whole message of that id gives a *BadError, one that
-// keep (nil: all) does not want, by its text, errGone.
+// open reads a message from a place: ErrNotFound when it is not there, or when keep (nil: all) does not want its text,
+// a *BadError when the file is no whole message of that id.
 func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, error) {
 	data, err := b.store.root.ReadFile(p.file(id), wire.MaxFile)
 	switch {
-	case absent(err):
-		return nil, errGone
+	case absent(err), err == nil && keep != nil && !keep(data):
+		return nil, notFound(id)
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
 		return nil, err // says something of this process, not of the file
 	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	case err != nil: // one file that cannot be read must not hide the others
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error(), Unreadable: err}
-	case keep != nil && !keep(data):
-		return nil, errGone
 	}
 	m, err := wire.Decode(data)
 	if err == nil && m.ID != id {
@@ -116,11 +119,11 @@ func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, erro
 	if err != nil {
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	}
-	return &Item{Message: m, State: p.state, Where: b.store.root.Join(p.dir)}, nil
+	return &Item{Message: m, State: p.state, Where: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id)}, nil
 }
 
 // move renames a message from one place to the next. A second copy, where the name is taken there, goes
-// to bad as a duplicate. The lock of the places is held.
+// to bad as a duplicate. ErrNotFound when it has moved on meanwhile. The lock of the places is held.
 func (b *Box) move(id wire.ID, from, to place) error {
 	if err := b.mkdir(to.dir); err != nil {
 		return err
@@ -130,7 +133,7 @@ func (b *Box) move(id wire.ID, from, to place) error {
 		err = b.setAside(from.file(id), fileOf(id), "a duplicate of the message in "+to.dir)
 	}
 	if absent(err) {
-		return errGone
+		return notFound(id)
 	}
 	return err
 }
@@ -159,15 +162,18 @@ func isMessageFile(name string) bool {
 	return ok && wire.IsID(id)
 }
 
-// days lists the days below a place, oldest first. A file that is named like a day is none.
-func (b *Box) days(top place) (days []place, err error) {
+// days lists the days below a place into which something came since a moment, oldest first. A file that is named
+// like a day is none.
+func (b *Box) days(top place, since time.Time) (days []place, err error) {
 	names, err := b.store.root.Names(top.dir)
 	for _, name := range slices.DeleteFunc(names, func(name string) bool { return !isDay(name) }) {
-		e := b.store.root.IsDir(top.day(name).dir)
-		if e == nil {
-			days = append(days, top.day(name))
-		} else if !absent(e) && !errors.Is(e, durable.ErrNotDirectory) {
+		info, e := b.store.root.Lstat(top.day(name).dir)
+		switch {
+		case absent(e):
+		case e != nil:
 			err = errors.Join(err, e)
+		case info.IsDir() && !info.ModTime().Before(since):
+			days = append(days, top.day(name))
 		}
 	}
 	return days, err

@@ -20,7 +20,7 @@ func (b *Box) afterRead(m *wire.Message) place {
 	return b.done(m.ID)
 }
 
-// markRead moves an unread message that has been read. errGone when it is no longer in new. The reader's lock is held.
+// markRead moves an unread message that has been read. ErrNotFound when it is no longer in new. The reader's lock is held.
 func (b *Box) markRead(id wire.ID) error {
 	it, err := b.open(b.unread(), id, nil)
 	if err != nil {

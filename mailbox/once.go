@@ -52,12 +52,9 @@ func (b *Box) Once(key *IdempotencyKey) (known bool, err error) {
 	file := fmt.Sprintf("%s/%x.json", dir, sum)
 	noted := *key
 	noted.ID = wire.NewID()
-	data, err := json.Marshal(noted)
-	if known, _ = root.Exists(file); !known && err == nil {
-		err = b.store.publish(dir+"/."+string(wire.NewID())+".tmp", file, append(data, '\n'))
-		known = errors.Is(err, fs.ErrExist) // somebody was faster
-	}
-	if known {
+	data, _ := json.Marshal(noted) // strings always become JSON
+	err = b.store.publish(dir+"/."+string(wire.NewID())+".tmp", file, append(data, '\n'))
+	if known = errors.Is(err, fs.ErrExist); known {
 		data, err = root.ReadFile(file, 4<<20)
 		if err == nil && (json.Unmarshal(data, &noted) != nil || noted.Name != key.Name || !wire.IsID(string(noted.ID))) {
 			err = ErrKeyDamaged

@@ -39,26 +39,20 @@ func (b *Box) makeOutbox() error {
 	if b.host == "" || root.IsDir(b.in("tmp")) == nil {
 		return nil
 	}
-	for _, dir := range []string{"cur", "new"} {
-		if err := root.MkdirAll(b.in(dir)); err != nil {
-			return err
-		}
+	if err := cmp.Or(root.MkdirAll(b.in("cur")), root.MkdirAll(b.in("new"))); err != nil {
+		return err
 	}
-	for _, dir := range []string{b.in(), BridgeDir, "."} {
-		if err := root.Sync(dir); err != nil {
-			return err
-		}
+	if err := cmp.Or(root.Sync(b.in()), root.Sync(BridgeDir), root.Sync(".")); err != nil {
+		return err
 	}
 	return root.MkdirAll(b.in("tmp"))
 }
 
 // Outgoing lists what lies in an outbox to be sent, the oldest first, also what was taken and not removed.
 func (b *Box) Outgoing() ([]wire.ID, error) {
-	taken, err := b.list(b.owed())
-	ids, err2 := b.list(b.unread())
-	ids = append(ids, taken...)
+	ids, err := b.IDs(Range{Unread: true, Owed: true})
 	slices.Sort(ids)
-	return ids, cmp.Or(err, err2)
+	return ids, err
 }
 
 // TakeOutgoing takes messages that Outgoing listed, to be sent: they cannot be withdrawn any more. One that was
@@ -67,13 +61,13 @@ func (b *Box) TakeOutgoing(ctx context.Context, ids []wire.ID) (items []*Item, e
 	err = b.locked(ctx, "reader", func() (errs error) {
 		for _, id := range ids {
 			err := b.move(id, b.unread(), b.owed())
-			if err == nil || err == errGone { // it was taken before, or withdrawn
+			if err == nil || errors.Is(err, ErrNotFound) { // it was taken before, or withdrawn
 				var it *Item
 				if it, err = b.open(b.owed(), id, nil); err == nil {
 					items = append(items, it)
 				}
 			}
-			if err != errGone {
+			if !errors.Is(err, ErrNotFound) {
 				errs = errors.Join(errs, err)
 			}
 		}

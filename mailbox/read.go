@@ -57,10 +57,7 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 //
 // Where nothing can be marked (a read-only disk) the messages are shown all the same, and Unmarked says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
-	taken, err := b.TakeIn(ctx)
-	if errors.Is(err, ErrNoAgent) {
-		return batch, err
-	}
+	taken, _ := b.TakeIn(ctx) // what cannot be taken in now stays where it is
 	unlock, err := b.lock(ctx, "reader")
 	if isUnwritable(err) {
 		batch, e := b.Peek(ctx, opt)
@@ -99,7 +96,7 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		err := b.move(it.ID, b.unread(), b.afterRead(it.Message))
 		if err == nil {
 			events = append(events, readEvent(it.ID, batchID))
-		} else if err != errGone {
+		} else if !errors.Is(err, ErrNotFound) {
 			batch.Unmarked = err
 		}
 	}
@@ -126,7 +123,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 		}
 	}
 	isFull := false
-	err = b.openEach(b.unread(), list, nil, isBad, func(i int, it *Item) bool {
+	for i, it := range b.openEach(b.unread(), list, nil, isBad, &err) {
 		isWanted := opt.Match == nil || opt.Match(it.Message)
 		if isWanted && !isFull && opt.Fits != nil {
 			isFull = !opt.Fits(it.Message)
@@ -144,38 +141,32 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 		}
 		if isFull && len(batch.Ahead) >= opt.LookAhead && opt.Match == nil {
 			batch.More += len(list) - i - 1 // counted by name
-			return false
+			break
 		}
-		return true
-	})
+	}
 	return batch, err
 }
 
 // LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more are left out.
-func (b *Box) LastBatch() ([]*Item, error) {
-	var ids []wire.ID
+func (b *Box) LastBatch() (items []*Item, err error) {
 	batch := ""
-	_, err := b.Log().Tail(func(e *wire.Event) bool {
+	events, err := b.Log().Tail(func(e *wire.Event) bool {
 		if e.Kind != wire.EventRead {
 			return false
 		}
-		if batch = cmp.Or(batch, e.Field("batch")); e.Field("batch") != batch {
-			return true // an earlier one: this batch is whole
-		}
-		ids = append(ids, e.MessageID())
-		return false
+		batch = cmp.Or(batch, e.Field("batch"))
+		return e.Field("batch") != batch // an earlier one: this batch is whole
 	})
-	if err != nil {
-		return nil, err
-	}
-	var items []*Item
-	for _, id := range slices.Backward(ids) {
-		it, err := b.Get(id)
+	for _, e := range events {
+		if e.Kind != wire.EventRead || e.Field("batch") != batch {
+			continue
+		}
+		it, err := b.Get(e.MessageID())
 		if err == nil {
 			items = append(items, it)
 		} else if !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
 	}
-	return items, nil
+	return items, err
 }

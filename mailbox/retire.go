@@ -34,10 +34,7 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if err = b.Present(); err == nil {
-		err = s.root.MkdirAll(retiredDir)
-	}
-	if err != nil {
+	if err := cmp.Or(b.Present(), s.root.MkdirAll(retiredDir)); err != nil {
 		return "", err
 	}
 	as := path.Join(retiredDir, string(agent)+"."+time.Now().UTC().Format(retiredStamp))
@@ -77,19 +74,15 @@ func (s *Store) moveMailbox(from, to string) error {
 
 // lockAll takes the locks under which a whole mailbox may be moved.
 func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), err error) {
-	var held []func()
-	unlock = func() {
-		for _, one := range slices.Backward(held) {
-			one()
-		}
-	}
+	unlock = func() {}
 	for _, name := range []string{"team", b.in() + ".inbox", b.in() + ".reader", b.in() + ".events"} {
 		one, err := b.store.lock(ctx, name, lockfile.Exclusive, seen)
 		if err != nil {
 			unlock()
 			return nil, err
 		}
-		held = append(held, one)
+		before := unlock
+		unlock = func() { one(); before() }
 	}
 	return unlock, nil
 }

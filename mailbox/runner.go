@@ -52,11 +52,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 func (b *Box) lockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, error) {
 	l, err := b.store.locks.Lock(ctx, string(b.agent)+".runner", m, probesEnd, b.Present)
 	if held, ok := errors.AsType[*lockfile.HeldError](err); ok {
-		by := ""
-		if held.PID > 0 {
-			by = fmt.Sprintf(": %s, process %d", held.Command, held.PID)
-		}
-		return nil, fmt.Errorf("%s %w%s", b.Address(), ErrRunning, by)
+		err = fmt.Errorf("%s %w: %v", b.Address(), ErrRunning, held)
 	}
 	return l, err
 }
@@ -135,32 +131,36 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 // among the events (injected). A message that its agent has answered by now, and so moved, counts too. What cannot be
 // moved stays claimed, and is moved when this is said again; an *UnloggedError is about the events alone.
 func (c *Claim) Typed(ctx context.Context) error {
-	var unlogged []error
-	err := c.settle(ctx, func(all claims, id wire.ID) error {
-		if err := c.box.markRead(id); err != nil && err != errGone {
-			return err
-		}
-		delete(all, id)
-		// Before the claim goes: who finds that sees what became of it.
-		injected := event("pty", wire.EventInjected, id)
-		injected.TurnID = c.Turn
-		unlogged = append(unlogged, c.box.note(ctx, injected))
+	var wrong []error
+	err := c.runner.box.updateClaims(ctx, func(all claims) error {
+		c.left = slices.DeleteFunc(c.left, func(id wire.ID) (isMoved bool) {
+			if err := c.box.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
+				wrong = append(wrong, err)
+				return false
+			}
+			delete(all, id)
+			// Before the claim goes: who finds that sees what became of it.
+			injected := event("pty", wire.EventInjected, id)
+			injected.TurnID = c.Turn
+			wrong = append(wrong, c.box.note(ctx, injected))
+			return true
+		})
 		return nil
 	})
-	return errors.Join(append(unlogged, err)...)
+	return errors.Join(append(wrong, err)...)
 }
 
 // NotTyped says that nothing of the messages has reached the agent. The caller says why among the events
 // (injection_failed).
-func (c *Claim) NotTyped(ctx context.Context) error { return c.letGo(ctx, notReceived) }
+func (c *Claim) NotTyped(ctx context.Context) error { return c.letGo(ctx, c.notReceived) }
 
 // MaybeTyped says that it is not known whether the messages have reached the agent: like NotTyped, and
 // when they are handed over again that may be a repeat.
 func (c *Claim) MaybeTyped(ctx context.Context) error {
-	return c.letGo(ctx, func(_, now claim) claim { return now.endedAt(claimNow()) })
+	return c.letGo(ctx, func(_ wire.ID, mine claim) claim { return mine.endedAt(claimNow()) })
 }
 
-func (c *Claim) letGo(ctx context.Context, f func(before, now claim) claim) error {
+func (c *Claim) letGo(ctx context.Context, f func(wire.ID, claim) claim) error {
 	for _, id := range c.left {
 		c.runner.typing.CompareAndDelete(id, c)
 	}

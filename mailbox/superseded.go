@@ -86,21 +86,16 @@ func (b *Box) addNewer(it *Item, all newer) {
 // behind them. Both lists are sorted by id. What others have put into new by hand has left no file above: it is
 // known for what it is beside what it replaces.
 func Flags(shown, behind []*Item) []letter.Flags {
-	type key struct {
-		from wire.Address
-		id   wire.ID
-	}
-	replacement := map[key]wire.ID{}
-	for _, it := range slices.Concat(shown, behind) {
-		if it.ID != it.Supersedes {
-			replacement[key{it.From, it.Supersedes}] = it.ID
-		}
-	}
 	flags := make([]letter.Flags, len(shown))
-	newest := map[wire.Address]int{} // of each sender, among those shown
+	at, newest := map[wire.ID]int{}, map[wire.Address]int{} // where each is, and the newest of each sender
 	for i, it := range shown {
-		flags[i].SupersededBy = cmp.Or(it.SupersededBy, replacement[key{it.From, it.ID}])
-		newest[it.From] = i
+		flags[i].SupersededBy = it.SupersededBy
+		at[it.ID], newest[it.From] = i, i
+	}
+	for _, it := range slices.Concat(shown, behind) {
+		if i, ok := at[it.Supersedes]; ok && shown[i].From == it.From && shown[i] != it {
+			flags[i].SupersededBy = cmp.Or(shown[i].SupersededBy, it.ID)
+		}
 	}
 	for _, it := range behind {
 		if i, ok := newest[it.From]; ok && it.ID > shown[i].ID {

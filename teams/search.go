@@ -153,7 +153,7 @@ func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
 	in := func(place string) bool { return len(q.In) == 0 || slices.Contains(q.In, place) }
 	rg := mailbox.Range{
 		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"), Withdrawn: len(q.In) == 0,
-		Since: q.Since, Times: !q.Since.IsZero(),
+		Since: q.Since,
 	}
 	out, err := t.collect(ctx, rg, nil, func(it *mailbox.Item) bool { return q.matches(it, t.Name) })
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return byID(b, a) })
@@ -166,7 +166,7 @@ func (q Query) matches(it *mailbox.Item, team wire.Name) bool {
 		isShown := word == (&letter.Renderer{Team: team}).Who(a) || word == "drop" && a.Agent == "drop"
 		return word == "" || word == a.String() || isShown
 	}
-	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written.Before(q.Since) {
+	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written().Before(q.Since) {
 		return false
 	}
 	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return isCalled(a, q.To) }) {

@@ -133,10 +133,10 @@ func (l *Log) openNewest() (n newest, err error) {
 	if err == nil {
 		err = l.Root.Replace(name+".reason", []byte("a line of the event log that was not written whole\n"), false)
 	}
-	if err != nil {
-		return n, fmt.Errorf("keep a torn line: %w", err)
+	if err == nil {
+		err = n.file.Truncate(n.size)
 	}
-	return n, n.file.Truncate(n.size)
+	return n, err
 }
 
 func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
@@ -206,7 +206,7 @@ func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (li
 	return lines, nil
 }
 
-// known says which of the events' ids are among the last MiB of the log.
+// known are ids of the last MiB of the log, among them those of the events that stand there.
 func (l *Log) known(segs []uint64, events []wire.Event) (known map[string]bool, err error) {
 	known = map[string]bool{}
 	var keys [][]byte // how they stand in a line; of quotes in front there are so many that it takes three times as long
@@ -220,20 +220,14 @@ func (l *Log) known(segs []uint64, events []wire.Event) (known map[string]bool, 
 	}
 	size := 0
 	return known, l.backward(segs, func(line []byte, _ uint64, _ int64) bool {
-		keys = slices.DeleteFunc(keys, func(key []byte) bool {
-			if !bytes.Contains(line, key) {
-				return false
+		// It may stand elsewhere in a line, as in an event of another vocabulary.
+		if slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Contains(line, key) }) {
+			if e, err := wire.DecodeEvent(line); err == nil {
+				known[e.EventID] = e.EventID != ""
 			}
-			// It may stand elsewhere in a line, as in an event of another vocabulary.
-			e, err := wire.DecodeEvent(line)
-			isKnown := err == nil && bytes.Equal(wire.Quote(e.EventID)[1:], key)
-			if isKnown {
-				known[e.EventID] = true
-			}
-			return isKnown
-		})
+		}
 		size += len(line)
-		return size >= recentBytes || len(keys) == 0
+		return size >= recentBytes
 	})
 }
 

@@ -123,8 +123,8 @@ func (l *Log) Check() (odd []string, gaps []Gap, err error) {
 	names, err := l.Root.Names(l.dir())
 	for _, name := range names {
 		info, err := l.Root.Lstat(path.Join(l.dir(), name))
-		isKnown := strings.HasPrefix(name, ".") || name == baseFile || segmentFirst(name) > 0
-		if err == nil && (!isKnown || !info.Mode().IsRegular() && name[0] != '.') {
+		isOurs := err == nil && info.Mode().IsRegular() && (name == baseFile || segmentFirst(name) > 0)
+		if err == nil && !isOurs && name[0] != '.' {
 			odd = append(odd, "events/"+name)
 		}
 	}

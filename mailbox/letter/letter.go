@@ -171,33 +171,33 @@ const indent = "  "
 // break if there is one in the last quarter. left is how many bytes of the body are not shown.
 func (r *Renderer) Body(body string, size, lines int) (shown []byte, left int) {
 	text := strings.TrimRight(body, "\n")
-	shown = append(make([]byte, 0, len(text)+len(text)/16+16), indent...)
-	type position struct{ read, shown int } // in text and in shown; no line feed ends what is shown
-	end := position{0, len(shown)}
-	line := end // the end of the last whole line
-	for n := 0; end.read < len(text) && (lines == 0 || n < lines); {
-		piece, length := r.next(text[end.read:])
-		if size > 0 && len(shown)+len(piece) > size {
+	end, lastLine, length := 0, 0, len(indent)
+	for n := 0; end < len(text) && (lines == 0 || n < lines); {
+		piece, read := r.next(text[end:])
+		if length += len(piece); size > 0 && length > size {
 			break
 		}
-		shown = append(shown, piece...)
-		if end.read += length; text[end.read-1] != '\n' {
-			end.shown = len(shown)
-		} else {
-			line = end
+		if end += read; text[end-1] == '\n' {
+			lastLine = end
 			n++
 		}
 	}
-	if end.read < len(text) {
-		if line.read-1 > end.read*3/4 {
-			end = line
+	if end < len(text) {
+		if lastLine > end*3/4 {
+			end = lastLine
 		}
-		left = len(body) - end.read
+		left = len(body) - end
+		text = strings.TrimRight(text[:end], "\r\n")
 	}
-	if end.shown == len(indent) {
+	if text == "" {
 		return nil, left
 	}
-	return append(shown[:end.shown], '\n'), left
+	shown = append(make([]byte, 0, length), indent...)
+	for text != "" {
+		piece, read := r.next(text)
+		shown, text = append(shown, piece...), text[read:]
+	}
+	return append(shown, '\n'), left
 }
 
 // next is the rune or CRLF that a body begins with, as it is shown, and its length. The indentation follows a

@@ -86,7 +86,6 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 		rg = mailbox.Range{Sent: true, Newest: true}
 	}
 	var err error
-	rg.Times = c.IsSet("since")
 	if rg.Since, err = since(c); err != nil {
 		return nil, err
 	}
@@ -95,7 +94,7 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 		return nil, err
 	}
 	isChosen := func(m *message) bool {
-		isOld := rg.Times && m.Written.Before(rg.Since)
+		isOld := c.IsSet("since") && m.Written().Before(rg.Since)
 		isOther := from != (wire.Address{}) && m.From != from
 		isTaken := count && m.Lease != nil // it is not there to be read
 		if isOld || isOther || isTaken {
@@ -103,7 +102,7 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 		}
 		return !sent || m.trace(s) || !owed
 	}
-	if byPlaceAlone := !rg.Times && !c.IsSet("from") && !(sent && owed) && !count; byPlaceAlone {
+	if byPlaceAlone := !c.IsSet("since") && !c.IsSet("from") && !(sent && owed) && !count; byPlaceAlone {
 		rg.Limit = c.Int("limit")
 	}
 	l := newListing(nil)

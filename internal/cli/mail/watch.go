@@ -121,11 +121,11 @@ func (h happening) messageFile() string {
 
 // happenings are what happened since a moment, in order: the events up to those numbers.
 func happenings(ctx context.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []happening) {
-	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}
+	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
 	for _, box := range boxes {
 		_, _, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
-			if !it.Written.Before(since) {
-				out = append(out, happening{entry{Box: box, Message: it}, it.Written})
+			if at := it.Written(); !at.Before(since) {
+				out = append(out, happening{entry{Box: box, Message: it}, at})
 			}
 			return true
 		})
