@@ -16,6 +16,7 @@ import (
 type Outgoing struct {
 	From    *mailbox.Box
 	To      []wire.Address
+	All     bool          // To is everybody in the team, and whoever else was named
 	Message *wire.Message // what the sender says; Prepare fills in the rest
 	Given   bool          // Message.ID was brought by the caller
 	Parent  *wire.Message // what it answers, nil if nothing
@@ -105,12 +106,18 @@ func (r *Root) PrepareAll(o *Outgoing) error {
 	return err
 }
 
-// Once gives a prepared message the id that belongs to its sender's key: the same key,
-// recipients and message answered always give the same id.
+// Once gives a prepared message the id that belongs to its sender's key: the same key, recipients and message
+// answered always give the same id. Everybody is one recipient, whoever is in the team just now.
 func (o *Outgoing) Once(name string) error {
 	key := &mailbox.IdempotencyKey{Name: name}
+	team := o.From.Address().Team
+	if o.All {
+		key.To = []string{"all@" + string(team)}
+	}
 	for _, a := range unique(o.To) {
-		key.To = append(key.To, a.String())
+		if !o.All || a.Team != team || a.Host != "" {
+			key.To = append(key.To, a.String())
+		}
 	}
 	slices.Sort(key.To)
 	if o.Parent != nil {
