@@ -256,11 +256,14 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		}
 	}
 	isPrinted := false
-	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
+	batch, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
 		isPrinted = true
 		n, err := showPieces(ctx, shown)
 		return n * len(b.Items), err
 	})
+	if batch.Unlogged != nil {
+		command.Warn(c, "%v", batch.Unlogged)
+	}
 	if isPrinted {
 		err = command.Tell(c, err)
 	}
