@@ -82,13 +82,13 @@ func (r *Root) Prepare(o *Outgoing) error {
 	return mailbox.Check(m)
 }
 
-// chainBegan is when the newest MaxHops answers of a chain began: as far as the
-// sender's own mail shows it, else with the thread.
+// chainBegan is when the newest MaxHops answers of a chain began: as far as the sender's own mail shows it, else with
+// the thread. A chain that ends before has not that many, whatever a message says of itself: the zero time.
 func chainBegan(o *Outgoing) time.Time {
 	at := o.Parent
 	for range wire.MaxHops - 2 {
 		if at.InReplyTo == "" {
-			break
+			return time.Time{}
 		}
 		if at = OwnMessage(o.From, at.InReplyTo); at == nil {
 			return o.Message.ThreadID().Time()
