@@ -237,11 +237,19 @@ func (t *target) close() {
 	}
 }
 
-// NoteSent notes a message in the index of what the mailbox's owner sent, and reports whether it was missing there. The
-// index is a convenience that doctor can rebuild: it is not synced, and a failure is nobody's.
+// NoteSent notes a message in the index of what the mailbox's owner sent, and reports whether it, or a recipient of it,
+// was missing there. The index is a convenience that doctor can rebuild: it is not synced, and a failure is nobody's.
 func (b *Box) NoteSent(m *wire.Message) bool {
-	if _, err := b.Sent(m.ID); err == nil {
-		return false
+	if noted, err := b.Sent(m.ID); err == nil {
+		before := len(noted.To)
+		for _, a := range m.To {
+			if !slices.Contains(noted.To, a) {
+				noted.To = append(noted.To, a)
+			}
+		}
+		if m = noted; len(m.To) == before {
+			return false
+		}
 	}
 	at := b.sent(m.ID)
 	data, err := m.Encode()

@@ -17,6 +17,7 @@ var showUnderLock = 2 * time.Second
 type ReadOptions struct {
 	IDs       []wire.ID                // these only; unread ones
 	Match     func(*wire.Message) bool // nil: all
+	Current   bool                     // nothing that has expired or was superseded
 	Limit     int                      // at most so many; 0: no limit
 	Fits      func(*wire.Message) bool // asked in order, once each; the batch ends before the first no; nil: all fit
 	LookAhead int                      // how many further unread messages are opened: they may replace or follow others
@@ -122,9 +123,10 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 			batch.SetAside++
 		}
 	}
-	isFull := false
+	isFull, now := false, time.Now()
 	for i, it := range b.openEach(b.unread(), list, nil, isBad, &err) {
-		isWanted := opt.Match == nil || opt.Match(it.Message)
+		isStale := it.Expired(now) || it.SupersededBy != ""
+		isWanted := (opt.Match == nil || opt.Match(it.Message)) && !(opt.Current && isStale)
 		if isWanted && !isFull && opt.Fits != nil {
 			isFull = !opt.Fits(it.Message)
 		}

@@ -118,13 +118,13 @@ func (t *Team) gateOf(name wire.Name, it *mailbox.Item, d *Delivery) string {
 	if err != nil {
 		return lease
 	}
-	why := cmp.Or(t.HoldReason(it.Message, name), m.gateFor(it.Message, d, t.RunAgain(name)))
+	why := cmp.Or(t.HoldReason(it.Message, name), m.gateFor(it, d, t.RunAgain(name)))
 	return strings.TrimPrefix(lease+"; unread; "+why, "; ")
 }
 
 // gateFor says what keeps an unread message from the member, and what to do about it;
 // again is the command that runs the member once more.
-func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
+func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
 	now, since := time.Now(), ""
 	if m.Since != nil {
 		since = " since " + letter.Span(now.Sub(*m.Since))
@@ -138,7 +138,8 @@ func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
 		{m.State == reducer.WordPerson, "NAME is a person, who reads it when they look"},
 		{m.Inject == "off", "nothing is typed into NAME (inject is off), who reads it with atm read"},
 		{m.IsSilent(), "the runner of NAME does not answer, and types nothing in: atm doctor"},
-		{msg.Expired(now), "it has expired, and nothing brings it to NAME any more"},
+		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", and is never typed in: NAME reads it with atm read"},
+		{it.Expired(now), "it has expired, and is never typed in: NAME reads it with atm read"},
 		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "NAME asks whether a directory is trusted, which only a person at its terminal answersSINCE: atm attach NAME"},
 		{m.State == reducer.WordBlocked && m.Running, "NAME waits for an answer itself (ABOUT)SINCE: atm pending, then atm approve NAME, or atm attach NAME"},
 		{m.State == reducer.WordBlocked, "NAME waits for an answer itself (ABOUT)SINCE: atm status NAME"},

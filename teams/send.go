@@ -16,6 +16,7 @@ import (
 type Outgoing struct {
 	From    *mailbox.Box
 	To      []wire.Address
+	All     bool          // To is everybody in the team, and whoever else was named
 	Message *wire.Message // what the sender says, under an id of the caller's if it has one; Prepare fills in the rest
 	Parent  *wire.Message // what it answers, nil if nothing
 
@@ -76,13 +77,13 @@ func (r *Root) Prepare(o *Outgoing) error {
 	return mailbox.Check(m)
 }
 
-// chainBegan is when the newest MaxHops answers of a chain began: as far as the
-// sender's own mail shows it, else with the thread.
+// chainBegan is when the newest MaxHops answers of a chain began: as far as the sender's own mail shows it, else with
+// the thread. A chain that ends before has not that many, whatever a message says of itself: the zero time.
 func chainBegan(o *Outgoing) time.Time {
 	at := o.Parent
 	for range wire.MaxHops - 2 {
 		if at.InReplyTo == "" {
-			break
+			return time.Time{}
 		}
 		if at = OwnMessage(o.From, at.InReplyTo); at == nil {
 			return o.Message.ThreadID().Time()
@@ -99,12 +100,18 @@ func (r *Root) PrepareAll(o *Outgoing) error {
 	return o.Failed[0].Err
 }
 
-// Once gives a prepared message the id that belongs to its sender's key: the same key,
-// recipients and message answered always give the same id.
+// Once gives a prepared message the id that belongs to its sender's key: the same key, recipients and message
+// answered always give the same id. Everybody is one recipient, whoever is in the team just now.
 func (o *Outgoing) Once(name string) error {
 	key := &mailbox.IdempotencyKey{Name: name}
+	team := o.From.Address().Team
+	if o.All {
+		key.To = []string{"all@" + string(team)}
+	}
 	for _, a := range unique(o.To) {
-		key.To = append(key.To, a.String())
+		if !o.All || a.Team != team || a.Host != "" {
+			key.To = append(key.To, a.String())
+		}
 	}
 	slices.Sort(key.To)
 	if o.Parent != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
@@ -113,8 +114,23 @@ func (c *call) add(e wire.Event) { c.events = append(c.events, e) }
 func (c *call) tell(kind, key string, pairs ...string) { c.add(c.event(kind, key, pairs...)) }
 
 func (c *call) begin(prompt string) {
+	prompt = wire.Clip(prompt, maxPrompt)
+	if c.turn == "" && c.lastTurn().IsOpen() && c.hasBegun(prompt) {
+		return
+	}
 	c.cutShort(c.turn)
-	c.tell(wire.TurnStarted, c.turn, "prompt", wire.Clip(prompt, maxPrompt))
+	c.tell(wire.TurnStarted, c.turn, "prompt", prompt)
+}
+
+// hasBegun reports whether the log has the session's prompt, which bears no id, from a moment ago: hooks are installed
+// twice. The state was looked at before: what is appended in between is found here.
+func (c *call) hasBegun(prompt string) (has bool) {
+	c.o.Box.Log().Tail(func(e *wire.Event) bool {
+		isOld := c.Now.Sub(e.At).Abs() > 2*time.Second
+		has = !isOld && e.Kind == wire.TurnStarted && e.Source == "hook" && e.Session == c.Session && e.Text("prompt") == prompt
+		return has || isOld
+	})
+	return has
 }
 
 // cutShort says that the turn that is open was interrupted, unless it is the one that goes on: nobody

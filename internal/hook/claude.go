@@ -15,6 +15,9 @@ var showsTaken = map[string]bool{
 	"BeforeAgent": true, "BeforeTool": true, "AfterTool": true,
 }
 
+// beginsTurn are the events at which mail that has expired or was superseded is shown as well.
+var beginsTurn = map[string]bool{"UserPromptSubmit": true, "SessionStart": true, "BeforeAgent": true}
+
 // claude understands the hooks of Claude Code (2.1). All events of one prompt bear its prompt_id, which
 // is the turn's id here. There is no hook for an interrupt: a new prompt, the end of the session or an
 // idle prompt with the turn still open show it.

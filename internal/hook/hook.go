@@ -15,6 +15,8 @@
 //	    call), or, where a tool gives too little, of the call's text and the moment: hooks
 //	    that are installed twice say things once.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
+//	  - What has expired or was superseded goes out where a turn begins, marked. It keeps
+//	    no turn going.
 //	  - Each message goes out once, and once more, marked, when nothing showed that it was
 //	    taken (mailbox.Box.HandOver).
 package hook
@@ -132,7 +134,9 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 		c.Want = c.Want && !running
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true, Runs: c.o.Runs}
-	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass})
+	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{
+		Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass, Current: !beginsTurn[c.kind],
+	})
 	if len(h.Items) > 0 {
 		c.write(h, l)
 	}

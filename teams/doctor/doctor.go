@@ -47,12 +47,14 @@ type doctor struct {
 	disk   fileSystem
 	others []*teams.Root // above this one and below
 	checks []Check
+
+	attached map[string]bool // what was looked at: the paths of attachments' contents
 }
 
 // Examine looks at everything in the root and changes nothing, unless fix is set:
 // then it mends what can be mended without losing anything, and says so.
 func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Check {
-	d := &doctor{ctx: ctx, root: r, place: p, fix: fix, disk: fileSystemAt(r.Path)}
+	d := &doctor{ctx: ctx, root: r, place: p, fix: fix, disk: fileSystemAt(r.Path), attached: map[string]bool{}}
 	for _, found := range rootdir.Nearby(p, r.Path) {
 		if other, err := teams.Open(found, nil); err == nil {
 			d.others = append(d.others, other)

@@ -20,6 +20,7 @@ func (d *doctor) checkMembers(t *teams.Team) {
 	d.failed("team.unreadable", about(t), err)
 	for _, b := range boxes {
 		d.checkMailbox(b)
+		d.checkAttachments(b)
 		d.checkRunner(t, b)
 		d.checkWaiting(t, b)
 		d.checkOtherRoots(b)
@@ -83,6 +84,25 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		d.add("claims.bad", "error", "mv "+policy.Quote(b.Path()+"/run/claims.json")+" .",
 			"%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
 	}
+}
+
+// checkAttachments reports content that is missing or damaged, of the newest messages.
+func (d *doctor) checkAttachments(b *mailbox.Box) {
+	b.Walk(d.ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Newest: true, Limit: 500}, func(it *mailbox.Item) bool {
+		for _, a := range it.Attachments {
+			at := b.Store().Dir().Join(mailbox.FilesDir + "/" + a.SHA256)
+			if d.attached[at] {
+				continue
+			}
+			d.attached[at] = true
+			f, err := b.Store().Attachment(a)
+			f.Close()
+			if err != nil {
+				d.add("attachment.bad", "error", "", "%s: message %s: %v; attaching the same file to any message mends it", b.Address(), it.ID.Short(6), err)
+			}
+		}
+		return true
+	})
 }
 
 // checkRunner reports a runner that does not answer, one that was started with other

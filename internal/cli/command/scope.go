@@ -268,8 +268,7 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 		if name == "" {
 			return nil, s.ToWhom()
 		}
-		meansAll := []string{"all", "everyone", "everybody", "*", "@all", "@everyone", "@everybody", "@here", "@channel"}
-		if slices.Contains(meansAll, name) && !s.IsMember(name) {
+		if s.meansAll(name) {
 			others, err := s.others()
 			if err != nil {
 				return nil, err // nobody is left out in silence
@@ -287,6 +286,16 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 		return nil, Usage("there is nobody but you in team %q", s.Team.Name).WithHint("atm team add NAME")
 	}
 	return to, nil
+}
+
+func (s *Scope) meansAll(name string) bool {
+	all := []string{"all", "everyone", "everybody", "*", "@all", "@everyone", "@everybody", "@here", "@channel"}
+	return slices.Contains(all, strings.TrimSpace(name)) && !s.IsMember(name)
+}
+
+// HasAll reports whether everybody is among the names that Addresses reads.
+func (s *Scope) HasAll(names []string) bool {
+	return slices.ContainsFunc(strings.Split(strings.Join(names, ","), ","), s.meansAll)
 }
 
 func (s *Scope) others() (to []wire.Address, err error) {

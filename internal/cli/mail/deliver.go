@@ -256,11 +256,14 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		}
 	}
 	isPrinted := false
-	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
+	batch, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
 		isPrinted = true
 		n, err := showPieces(ctx, shown)
 		return n * len(b.Items), err
 	})
+	if batch.Unlogged != nil {
+		command.Warn(c, "%v", batch.Unlogged)
+	}
 	if isPrinted {
 		err = command.Tell(c, err)
 	}
@@ -335,12 +338,23 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		return nil, command.Refused("from, supersedes and meta.atm: what is not yours").WithHint("leave them out")
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
-	o := &teams.Outgoing{From: s.Me, Message: m}
+	extra, _ := wire.ReadObject(m.Extra)
+	once := extra.Text("once")
+	if extra.Has("once") {
+		if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
+			return nil, command.Usage("\"once\" is one line of 1 to 200 bytes, and not beside \"id\"").WithHint(batchExample)
+		}
+		m.Extra, _ = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).MarshalJSON()
+	}
+	o := &teams.Outgoing{From: s.Me, Message: m, All: s.HasAll(to)}
 	if o.To, err = s.Addresses(to); err != nil {
 		return nil, err
 	}
 	if m.InReplyTo != "" {
 		o.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
 	}
-	return o, prepare(s, o)
+	if err = prepare(s, o); err == nil && once != "" {
+		err = o.Once(once)
+	}
+	return o, err
 }

@@ -165,6 +165,9 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 	if b.SetAside > 0 {
 		command.Warn(p.c, "%s set aside as unreadable: atm ls --bad%s says why", letter.Many(b.SetAside, "file"), p.s.Flags())
 	}
+	if b.Unlogged != nil {
+		command.Warn(p.c, "%v; atm read --last does not show this batch", b.Unlogged)
+	}
 	if err == nil && b.Unmarked != nil {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
 	}

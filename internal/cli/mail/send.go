@@ -38,7 +38,7 @@ var sendCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		o := &teams.Outgoing{}
+		o := &teams.Outgoing{All: s.HasAll(names)}
 		if o.To, err = s.Addresses(names); err != nil {
 			return err
 		}
