@@ -384,6 +384,15 @@ func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, er
 func (s *Scope) Renderer() *letter.Renderer {
 	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour(), Runs: s.Team.Runs}
 }
+// Digits is how many of an id's tell it from all others, for a command that is to be typed.
+func (s *Scope) Digits(id wire.ID) int {
+	_, _, err := s.Team.Find(s.Me, id.Short(6))
+	if many, ok := errors.AsType[*teams.AmbiguousError](err); ok {
+		return letter.ShortLength(many.Candidates)
+	}
+	return 6
+}
+
 
 // Flags are those of --root, --team and --as that were given, with a space in
 // front, for a command in a hint to mean the same.

@@ -43,13 +43,13 @@ func show(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	r := s.Renderer()
-	r.To = true
+	r.To, r.Digits = true, s.Digits(it.ID)
 	text := string(command.Letters(r, []*mailbox.Item{it}, nil)[0])
 	for _, a := range it.Attachments {
 		text += fmt.Sprintf("attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
 	}
 	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
-		text += fmt.Sprintf("still unread: atm read %s%s\n", it.ID.Short(6), s.Flags())
+		text += fmt.Sprintf("still unread: atm read %s%s\n", r.Short(it.ID), s.Flags())
 	}
 	m := message{Item: it}
 	if it.State == "" {
