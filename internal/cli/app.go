@@ -50,7 +50,7 @@ func Run(version string, words []string) int {
 	return command.Report(c, err, c.Command.Name == "hook" && !line.Help)
 }
 
-// newContext is what an error or a completion needs to know of a line: the verb and the flags of the app.
+// newContext is what an error or a completion needs to know of a line: the verb, its words and the flags of the app.
 func newContext(app *cli.App, line *command.Line) *cli.Context {
 	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)

@@ -147,6 +147,12 @@ func isA[E error](err error) bool {
 // Explain gives an error of the packages below its exit code and its hint. What
 // is an *Error already stays as it is, with what wrapping has added to its words.
 func Explain(c *cli.Context, err error) *Error {
+	e := explain(c, err)
+	e.Hint = Typed(c, e.Hint)
+	return e
+}
+
+func explain(c *cli.Context, err error) *Error {
 	if own, ok := errors.AsType[*Error](err); ok {
 		shown := *own
 		shown.Message = err.Error()

@@ -123,7 +123,9 @@ var traceCommand = &cli.Command{
 			return err
 		}
 		recipients, text := s.Root.Trace(c.Context, it.Message), ""
-		for _, r := range recipients {
+		for i, r := range recipients {
+			r.Gate = command.Typed(c, strings.ReplaceAll(r.Gate, it.ID.Short(6), it.ID.Short(s.Digits(it.ID))))
+			recipients[i].Gate = r.Gate
 			if len(recipients) > 1 {
 				text += s.Renderer().Called(r.To) + ": "
 			}
