@@ -57,7 +57,7 @@ func newContext(app *cli.App, line *command.Line) *cli.Context {
 	for _, f := range app.Flags {
 		f.Apply(set)
 	}
-	set.Parse(line.Global) // what is wrong there, urfave has said
+	set.Parse(slices.Concat(line.Global, []string{"--"}, line.Words)) // what is wrong there, urfave has said
 	if line.JSON {
 		set.Set("json", "true")
 	}

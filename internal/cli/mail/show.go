@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -76,7 +75,9 @@ func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 		name, err := saveAs(dir, box.Store(), a)
 		if err != nil {
 			e := command.Explain(c, fmt.Errorf("save %s: %w", letter.Escape(a.Name), err))
-			e.Hint = cmp.Or(e.Hint, fmt.Sprintf("ask for it again: atm reply %s \"…\"", it.ID.Short(6)))
+			if e.Hint == "" || errors.Is(err, mailbox.ErrNotFound) {
+				e.WithHint("ask for it again: atm reply %s \"…\"", it.ID.Short(6))
+			}
 			return e
 		}
 		saved = append(saved, filepath.Join(c.String("save"), name))
