@@ -50,14 +50,14 @@ func Run(version string, words []string) int {
 	return command.Report(c, err, c.Command.Name == "hook" && !line.Help)
 }
 
-// newContext is what an error or a completion needs to know of a line: the verb and the flags of the app.
+// newContext is what an error or a completion needs to know of a line: the verb, its words and the flags of the app.
 func newContext(app *cli.App, line *command.Line) *cli.Context {
 	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	for _, f := range app.Flags {
 		f.Apply(set)
 	}
-	set.Parse(line.Global) // what is wrong there, urfave has said
+	set.Parse(slices.Concat(line.Global, []string{"--"}, line.Words)) // what is wrong there, urfave has said
 	if line.JSON {
 		set.Set("json", "true")
 	}

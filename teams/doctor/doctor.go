@@ -45,6 +45,7 @@ type doctor struct {
 	place  rootdir.Place
 	fix    bool
 	disk   fileSystem
+	team   string        // " --team NAME" where there are several, of the one that is looked at
 	others []*teams.Root // above this one and below
 	checks []Check
 
@@ -69,6 +70,9 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
 	}
 	for _, n := range names {
+		if len(names) > 1 {
+			d.team = " --team " + string(n)
+		}
 		t, err := r.Team(n)
 		if d.failed("team.unreadable", "team "+string(n)+": ", err) {
 			continue
@@ -88,6 +92,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 
 // add adds a finding. What came from outside is escaped.
 func (d *doctor) add(code, severity, fix, format string, args ...any) {
+	fix = strings.ReplaceAll(fix, "atm ", "atm"+d.team+" ")
 	d.checks = append(d.checks, Check{code, severity, letter.Escape(fmt.Sprintf(format, args...)), fix})
 }
 

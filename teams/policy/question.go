@@ -18,7 +18,7 @@ import (
 type Question struct {
 	// ID is also the id of the message to the lead when a runner asks. "": the
 	// program gave none, and the question cannot be answered from here.
-	ID      string    `json:"id,omitempty"`
+	ID      string    `json:"id"`
 	Agent   wire.Name `json:"agent"` // bob@build of another host
 	Kind    string    `json:"kind"`  // as reducer.Waiting has it, or KindDraft
 	Prompt  string    `json:"prompt"`

@@ -244,7 +244,10 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 	if k.c.Bool("json") {
 		return line + string(command.EscapeJSON(e.Append(nil))) + "\n"
 	}
-	said := strings.TrimRight(command.Stamp(e.At)+"  "+letter.Escape(e.Kind+"  "+wire.Line(e)), " ")
+	said := command.Stamp(e.At) + "  " + letter.Escape(e.Kind)
+	if about := wire.Line(e); about != "" {
+		said += "  " + letter.Escape(about)
+	}
 	return line + letter.Clip(said, 400) + "\n"
 }
 

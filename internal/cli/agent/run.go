@@ -64,6 +64,9 @@ func run(c *cli.Context) error {
 	if err := k.s.MayAct("run", k.name()); err != nil {
 		return err
 	}
+	if running, _ := k.s.Team.Running(k.name()); running {
+		return command.Refused("%s runs already", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
+	}
 	program, err := findRunner(c)
 	if err != nil {
 		return err
@@ -77,9 +80,6 @@ func run(c *cli.Context) error {
 		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
 			return err
 		}
-	}
-	if running, _ := k.s.Team.Running(k.name()); running {
-		return command.Refused("%s runs already", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
 	}
 	hasTerminal := term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal()
 	spec.Attended = !hasTerminal && !c.Bool("detach")

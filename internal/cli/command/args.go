@@ -264,6 +264,10 @@ func (l *Line) checkWords() error {
 	if l.Help || l.Command == nil || l.Command.Args {
 		return nil
 	}
+	isUnknown := func(flag string) bool { return flag[1] != '-' && l.find(flag[:2]) == nil }
+	if slices.ContainsFunc(l.flags, isUnknown) {
+		return nil // urfave says it
+	}
 	name, usage := l.Command.HelpName, l.Command.ArgsUsage
 	if len(l.Words) < len(l.Kinds)-strings.Count(" "+usage, " [") {
 		return Usage("%s needs %s", name, usage).WithHint("%s", cmp.Or(Meant(l.Command.Name+" ?"), example(l.Command)))

@@ -113,7 +113,7 @@ var known = []knownError{
 	{is(teams.ErrTooManyHops), Refused, "end the turn without an answer, or begin anew: atm send"},
 	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
 	{is(rootdir.ErrNoRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
-	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; another machine: atm bridge trust NAME KEY"},
+	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; another machine: atm bridge trust HOST KEY"},
 	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked"},
 	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
 	{is(teams.ErrNotShared), Refused, "atm team add NAME --shared makes an inbox that others take from"},
@@ -147,6 +147,12 @@ func isA[E error](err error) bool {
 // Explain gives an error of the packages below its exit code and its hint. What
 // is an *Error already stays as it is, with what wrapping has added to its words.
 func Explain(c *cli.Context, err error) *Error {
+	e := explain(c, err)
+	e.Hint = Typed(c, e.Hint)
+	return e
+}
+
+func explain(c *cli.Context, err error) *Error {
 	if own, ok := errors.AsType[*Error](err); ok {
 		shown := *own
 		shown.Message = err.Error()
@@ -180,6 +186,9 @@ func Explain(c *cli.Context, err error) *Error {
 		return Failed("%w", err)
 	}
 	e := known[n].as("%w", err).WithHint("%s", known[n].hint)
+	if c.Args().Len() == 1 {
+		e.Hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(e.Hint)
+	}
 	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""
 	if inAgent && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
 		e.WithHint("a sandbox may forbid it: let it write to %v", c.App.Metadata["root"])
@@ -246,7 +255,10 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	if e.Hint == "" && e.Code == "usage" {
 		e.Hint = cmp.Or(c.Command.HelpName, c.App.Name) + " --help"
 	} else if e.Hint == "" {
-		e.Hint = "atm doctor"
+		e.Hint = Typed(c, "atm doctor")
+	}
+	if c.Command.Name == "doctor" && strings.HasSuffix(e.Hint, " doctor") {
+		e.Hint = "ls -ld " + policy.Quote(cmp.Or(c.String("root"), os.Getenv("ATM_ROOT"), ".atm")) + " shows whose it is"
 	}
 	if c.Bool("json") && !failsOpen && PrintJSON(object) == nil {
 		return e.Exit // a full disk takes no JSON: it is not passed over in silence

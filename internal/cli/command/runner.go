@@ -79,7 +79,7 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 	if said, ok := errors.AsType[*control.Error](err); ok {
 		e := newError(said.Code, "%s: %s", []any{name, letter.Escape(said.Message)}) // an option's words are the screen's
 		e.Exit = cmp.Or(e.Exit, ExitFailed)
-		return e.WithHint("%s", cmp.Or(said.Hint, "atm screen "+string(name)))
+		return e.WithHint("%s", cmp.Or(said.Hint, "atm status "+string(name)))
 	}
 	if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {
 		return Failed("the runner of %s, process %d, does not answer", name, silent.PID).

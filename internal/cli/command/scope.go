@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -57,6 +59,7 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 		root.Keys = hostkey.Dir(filepath.Join(dir, "atm", "bridge"))
 	}
 	c.App.Metadata["root"] = root.Path
+	keep(c, "root")
 	return &Scope{Root: root, c: c}, nil
 }
 
@@ -69,6 +72,9 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 	name, err := s.teamName()
 	if err == nil {
 		s.Team, err = s.Root.Team(name)
+	}
+	if err == nil {
+		keep(c, "team")
 	}
 	return s, err
 }
@@ -129,6 +135,9 @@ func (s *Scope) findMe() error {
 	}
 	s.Me, err = s.Team.Member(a.Agent)
 	s.MeSource = source
+	if err == nil {
+		keep(s.c, "as")
+	}
 	return err
 }
 
@@ -350,8 +359,12 @@ func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
 
 // Enter is MemberOrMe, and the scope's team is that member's from then on.
 func (s *Scope) Enter(word string) (box *mailbox.Box, err error) {
+	was := s.Team.Name
 	if box, err = s.MemberOrMe(word); err == nil {
 		s.Team, err = s.Root.Team(box.Address().Team)
+	}
+	if err == nil && s.Team.Name != was {
+		s.c.App.Metadata["--team"] = string(s.Team.Name)
 	}
 	return box, err
 }
@@ -380,6 +393,15 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 	return s.Team.Find(s.Me, fragment)
 }
 
+// Digits is how many of an id's tell it from all others, for a command that is to be typed.
+func (s *Scope) Digits(id wire.ID) int {
+	_, _, err := s.Team.Find(s.Me, id.Short(6))
+	if many, ok := errors.AsType[*teams.AmbiguousError](err); ok {
+		return letter.ShortLength(many.Candidates)
+	}
+	return 6
+}
+
 // Search are the messages of the team that words mean, newest first.
 func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, error) {
 	query, err := teams.ParseQuery(words, time.Now(), ParseDuration)
@@ -394,16 +416,31 @@ func (s *Scope) Renderer() *letter.Renderer {
 	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour(), Runs: s.Team.Runs}
 }
 
-// Flags are those of --root, --team and --as that were given, with a space in
-// front, for a command in a hint to mean the same.
-func (s *Scope) Flags() string {
-	flags := ""
-	for _, name := range []string{"root", "team", "as"} {
-		if s.c.IsSet(name) {
-			flags += " --" + name + " " + letter.Escape(s.c.String(name))
+// keep keeps a flag that was given, and names what there is, for the commands in a hint.
+func keep(c *cli.Context, flag string) {
+	if c.IsSet(flag) {
+		c.App.Metadata["--"+flag] = c.String(flag)
+	}
+}
+
+// Flags are those of --root, --team and --as that were given, with a space in front, for a command to mean the same.
+func (s *Scope) Flags() string { return flagsFor(s.c, "") }
+
+func flagsFor(c *cli.Context, text string) (flags string) {
+	for _, name := range []string{"--root", "--team", "--as"} {
+		if value, ok := c.App.Metadata[name].(string); ok && !strings.Contains(text, name+" ") {
+			flags += " " + name + " " + policy.Quote(letter.Escape(value))
 		}
 	}
 	return flags
+}
+
+var typedCommand = regexp.MustCompile("(^|[:;,|] |or |then |`)atm ([a-z-])")
+
+// Typed is a hint whose commands mean the same as this one: with the flags that it was given. What is only
+// spoken of ("bob has not called atm read") stays as it is.
+func Typed(c *cli.Context, hint string) string {
+	return typedCommand.ReplaceAllString(hint, "${1}atm"+strings.ReplaceAll(flagsFor(c, hint), "$", "$$")+" ${2}")
 }
 
 // Origin is the evidence that goes with what this process sends.

@@ -144,6 +144,7 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 			return err
 		}
 	}
+	missed := r.failures(c, "not sent to") // named before the wait, which may be in vain
 	if len(r.Delivered) > 0 {
 		err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
 		if err != nil && isJSON && !errors.Is(err, syscall.EPIPE) {
@@ -153,7 +154,7 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 			return err
 		}
 	}
-	return r.failures(c, "not sent to")
+	return missed
 }
 
 // prepare completes a message. An ack is refused, whose id atm ack derives; an answer to another host, which atm

@@ -215,6 +215,9 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	var pieces [][]byte
 	if !isJSON || isVia {
 		r.Digits = letter.ShortLength(append(l.ids(), listed...))
+		for _, id := range p.options.IDs {
+			r.Digits = max(r.Digits, p.s.Digits(id))
+		}
 		pieces = command.Letters(r, b.Items, b.Ahead)
 		if !p.follows {
 			pieces = append(pieces, []byte(p.foot(b, listed, len(l.Owed))))

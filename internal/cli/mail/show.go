@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -43,13 +42,13 @@ func show(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	r := s.Renderer()
-	r.To = true
+	r.To, r.Digits = true, s.Digits(it.ID)
 	text := string(command.Letters(r, []*mailbox.Item{it}, nil)[0])
 	for _, a := range it.Attachments {
 		text += fmt.Sprintf("attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
 	}
 	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
-		text += fmt.Sprintf("still unread: atm read %s%s\n", it.ID.Short(6), s.Flags())
+		text += fmt.Sprintf("still unread: atm read %s%s\n", r.Short(it.ID), s.Flags())
 	}
 	m := message{Item: it}
 	if it.State == "" {
@@ -76,7 +75,9 @@ func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 		name, err := saveAs(dir, box.Store(), a)
 		if err != nil {
 			e := command.Explain(c, fmt.Errorf("save %s: %w", letter.Escape(a.Name), err))
-			e.Hint = cmp.Or(e.Hint, fmt.Sprintf("ask for it again: atm reply %s \"…\"", it.ID.Short(6)))
+			if e.Hint == "" || errors.Is(err, mailbox.ErrNotFound) {
+				e.WithHint("ask for it again: atm reply %s \"…\"", it.ID.Short(6))
+			}
 			return e
 		}
 		saved = append(saved, filepath.Join(c.String("save"), name))
@@ -123,7 +124,9 @@ var traceCommand = &cli.Command{
 			return err
 		}
 		recipients, text := s.Root.Trace(c.Context, it.Message), ""
-		for _, r := range recipients {
+		for i, r := range recipients {
+			r.Gate = command.Typed(c, strings.ReplaceAll(r.Gate, it.ID.Short(6), it.ID.Short(s.Digits(it.ID))))
+			recipients[i].Gate = r.Gate
 			if len(recipients) > 1 {
 				text += s.Renderer().Called(r.To) + ": "
 			}

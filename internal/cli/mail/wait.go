@@ -105,7 +105,7 @@ func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out
 
 func newCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (*condition, error) {
 	if kind == "turn-done" && isID(s, word) {
-		return turnCondition(s, word)
+		return turnCondition(c, s, word)
 	}
 	if kind != "reply" && kind != "acked" {
 		return stateCondition(ctx, c, s, kind, word)
@@ -117,10 +117,40 @@ func newCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, w
 	if err != nil {
 		return nil, err
 	}
+	one := ackCondition(ctx, s, m)
 	if kind == "reply" {
-		return replyCondition(ctx, s, m), nil
+		one = replyCondition(ctx, s, m)
 	}
-	return ackCondition(ctx, s, m), nil
+	return one.sayingOff(c, s, m.To), nil
+}
+
+// sayingOff says of those agents that are off that they are, unless the condition is met at once.
+func (one *condition) sayingOff(c *cli.Context, s *command.Scope, agents []wire.Address) *condition {
+	look, isSaid := one.look, false
+	one.look = func(e entry) (*met, error) {
+		m, err := look(e)
+		for _, a := range agents {
+			if isSaid || m != nil || err != nil {
+				break
+			}
+			if now, err := summary(s, a); err == nil && now.State == reducer.WordOff {
+				command.Warn(c, "%s", describe(now))
+			}
+		}
+		isSaid = true
+		return m, err
+	}
+	return one
+}
+
+func summary(s *command.Scope, a wire.Address) (m teams.Member, err error) {
+	team, err := s.Root.Team(a.Team)
+	if err == nil && a.Host == "" {
+		m, err = team.Summary(a.Agent)
+	} else if err == nil {
+		m, err = team.Remote(a.Agent, a.Host)
+	}
+	return m, err
 }
 
 func isID(s *command.Scope, word string) bool {
@@ -141,7 +171,7 @@ type condition struct {
 type met struct {
 	Agent   wire.Name `json:"agent,omitempty"`
 	Matched string    `json:"matched"`
-	Message *message  `json:"message,omitempty"`
+	Message *message  `json:"message"`
 
 	text string
 }
@@ -275,10 +305,6 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 		if err != nil {
 			return nil, err
 		}
-		isFirst := one.state == ""
-		if isFirst && now.State == reducer.WordOff && kind != "exit" {
-			command.Warn(c, "%s", describe(now))
-		}
 		one.state = ": " + describe(now)
 		if !isIn(now, kind) {
 			return nil, nil
@@ -292,7 +318,7 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 		}
 		return &met{Matched: kind, Agent: now.Name, text: text}, nil
 	}
-	return one, nil
+	return one.sayingOff(c, s, []wire.Address{a}), nil
 }
 
 func isIn(m teams.Member, state string) bool {
@@ -321,7 +347,7 @@ func describe(m teams.Member) string {
 }
 
 // turnCondition: the turns that a message was handed into are over, at every recipient.
-func turnCondition(s *command.Scope, word string) (*condition, error) {
+func turnCondition(c *cli.Context, s *command.Scope, word string) (*condition, error) {
 	it, _, err := s.Find(word)
 	if err != nil {
 		return nil, err
@@ -364,7 +390,7 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 		slices.Sort(ended)
 		return &met{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ended, ", ") + ")"}, nil
 	}
-	return one, nil
+	return one.sayingOff(c, s, it.To), nil
 }
 
 // tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out.

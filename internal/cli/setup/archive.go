@@ -45,7 +45,7 @@ var gcCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		return partly(failed)
+		return command.Tell(c, failed)
 	}),
 }
 
@@ -65,15 +65,6 @@ func collectGarbage(ctx context.Context, t *teams.Team, options mailbox.GCOption
 		failed = cmp.Or(failed, err)
 	}
 	return total, failed
-}
-
-// partly says on stderr why a thing was done for a part only, and is exit 1 then.
-func partly(err error) error {
-	if err == nil {
-		return nil
-	}
-	command.Complain(err)
-	return command.Exit(command.ExitFailed)
 }
 
 var backupCommand = &cli.Command{
@@ -112,7 +103,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
-	return cmp.Or(err, partly(missing))
+	return cmp.Or(err, command.Tell(c, missing))
 }
 
 const most = 5

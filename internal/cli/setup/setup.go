@@ -267,7 +267,9 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 		return ctx.Err()
 	}
 	isWrong, text := slices.ContainsFunc(checks, doctor.Check.Wrong), ""
-	for _, check := range checks {
+	for i, check := range checks {
+		check.Fix = command.Typed(c, check.Fix)
+		checks[i].Fix = check.Fix
 		text += check.Severity + ": " + letter.Escape(check.Message) + "\n"
 		if check.Fix != "" {
 			text += "  " + letter.Escape(check.Fix) + "\n"
