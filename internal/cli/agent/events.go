@@ -48,10 +48,7 @@ var eventsCommand = &cli.Command{
 		command.DurationFlag("timeout", 0, "end after `D`"),
 		&cli.Uint64Flag{Name: "since", Usage: "what came after event `SEQ`"},
 		&cli.StringSliceFlag{Name: "kind", Usage: "only of the kind `K`; may be repeated"},
-		&cli.IntFlag{
-			Name: "limit", Aliases: []string{"n", "tail", "last"}, Usage: "only the last `N`",
-			Action: command.NotNegative("limit", "all"),
-		},
+		command.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail", "last"),
 		&cli.StringFlag{Name: "as-wire", Usage: "as their owner writes them: `daemon|session|acp`"},
 	},
 	Action: events,

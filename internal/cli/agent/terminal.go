@@ -37,10 +37,7 @@ var screenCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "print", Aliases: []string{"p"}, Hidden: true}, // as tmux has it
 		&cli.BoolFlag{Name: "ansi", Aliases: []string{"e"}, Usage: "with colours, as the agent wrote them"},
-		&cli.IntFlag{
-			Name: "last", Aliases: []string{"limit", "n", "tail"}, Usage: "the last `N` lines, also of what scrolled away",
-			Action: command.NotNegative("last", "what it shows"),
-		},
+		command.CountFlag("last", 0, "the last `N` lines, also of what scrolled away", "what it shows", "limit", "n", "tail"),
 	},
 	Action: onRunner("", screen),
 }

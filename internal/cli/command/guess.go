@@ -23,6 +23,7 @@ var nouns = map[string]string{
 	"message": "ls", "messages": "ls", "mail": "ls", "email": "ls", "inbox": "ls",
 	"agent": "team", "agents": "team", "members": "team", "teams": "team", "status": "status",
 	"events": "events", "sessions": "session", "session": "session", "approvals": "pending", "permissions": "pending", "pending": "pending",
+	"approval": "pending", "permission": "pending", "member": "team", "user": "team", "users": "team",
 	"hooks": "install", "team": "team", "history": "history", "thread": "thread",
 }
 
@@ -50,7 +51,7 @@ var phrases = map[string]string{
 	"hook status": "doctor", "hooks status": "doctor", "request": "ask", "get unread": "ls",
 	"watch inbox": "watch", "watch mail": "watch", "watch messages": "watch", "stop all": "down", "start all": "up",
 	"up all": "up", "extend": "take --renew", "renew": "take --renew", "receipt": "trace",
-	"stream": "watch", "console": "attach", "dump": "backup",
+	"stream": "watch", "console": "attach", "dump": "backup", "list unread": "ls",
 }
 
 // onlyOne are verbs that show the one thing that a noun and its name say: "get agent bob".
@@ -74,7 +75,6 @@ var sameFlags = map[string]string{
 //	list agents, hooks list   a noun beside a verb that lists   team, install
 //	agent show bob            the same, and a name behind it    status bob
 //	agents stop bob           a noun in front of our verb       stop bob
-//	permission approve bob    our verb in the singular          approve bob
 //	mail bob hi               mail, where no verb stands by     send bob hi
 //
 // All other words stay as they are.
@@ -83,10 +83,6 @@ func verbFirst(app *cli.App, words []string) []string {
 		return words
 	}
 	words = splitWord(app, words)
-	plural := words[0] + "s"
-	if len(plural) > 3 && app.Command(words[0]) == nil && app.Command(plural) != nil && phrases[words[0]] == "" {
-		words = append([]string{plural}, words[1:]...)
-	}
 	if line := meantByPhrase(app, words); line != nil {
 		return line
 	}
@@ -129,22 +125,17 @@ func splitWord(app *cli.App, words []string) []string {
 	if !isTwo || phrases[typed] != "" || app.Command(typed) != nil {
 		return words
 	}
-	verb := app.Command(one)
-	isListing := slices.Contains(listing, one)
+	verb, split := app.Command(one), append([]string{one, two}, words[1:]...)
 	switch {
-	case phrases[one+" "+two] != "", nouns[one] != "" && app.Command(two) != nil: // add-agent, mail-read
 	case (verb != nil || phrases[one] != "") && (two == "all" || two == "count"):
-		two = "--" + two
-	case verb == nil:
-		return words
-	case nouns[two] == "ls" && !isListing: // send-message
-		return append([]string{one}, words[1:]...)
-	case verb.Command(two) != nil, nouns[two] != "": // team-add, stop-agent
-	case isListing && boolFlag(verb, two) != "": // list-unread
-	default:
+		split[1] = "--" + two
+	case verb != nil && nouns[two] == "ls" && !slices.Contains(listing, one): // send-message
+		return slices.Delete(split, 1, 2)
+	case phrases[one+" "+two] != "", nouns[one] != "" && app.Command(two) != nil: // add-agent, mail-read
+	case verb == nil || verb.Command(two) == nil && nouns[two] == "": // else team-add, stop-agent
 		return words
 	}
-	return append([]string{one, two}, words[1:]...)
+	return split
 }
 
 // meantByPhrase is what a line means that begins with one of the phrases; nil: it begins with none.
@@ -156,8 +147,11 @@ func meantByPhrase(app *cli.App, words []string) []string {
 		}
 	}
 	meant := phrases[typed]
-	if alone := phrases[typed+" -"]; alone != "" && hasOnlyFlags(app, alone, rest) && Meant(plain(typed, rest)) == "" {
-		meant = alone
+	if alone := phrases[typed+" -"]; alone != "" && Meant(strings.Join(words, " ")) == "" {
+		l, err := Parse(app, slices.Concat(strings.Fields(alone), rest))
+		if err == nil && len(l.Words) == 0 && !l.Help {
+			meant = alone
+		}
 	}
 	if typed == "start" && slices.Contains(rest, "--") { // it names the program
 		meant = "run"
@@ -166,30 +160,6 @@ func meantByPhrase(app *cli.App, words []string) []string {
 		return nil
 	}
 	return append(strings.Fields(meant), rest...)
-}
-
-// hasOnlyFlags reports whether no word stands among the flags of a verb, and none of them asks for help: the help of
-// what was typed is wanted then.
-func hasOnlyFlags(app *cli.App, verb string, flags []string) bool {
-	name, _, _ := strings.Cut(verb, " ")
-	l := &Line{app: app, Command: app.Command(name)}
-	isValue := false
-	for _, word := range flags {
-		if word == "--help" || word == "-h" || !isFlag(word) && !isValue {
-			return false
-		}
-		f := l.find(word)
-		isValue = !isValue && f != nil && takesValue(f) && !strings.Contains(word, "=")
-	}
-	return true
-}
-
-// plain is a line as the table of meanings has it, its flags without dashes.
-func plain(typed string, flags []string) string {
-	for _, word := range flags {
-		typed += " " + strings.TrimLeft(word, "-")
-	}
-	return typed
 }
 
 // isNounOf reports whether a word is one of our verbs and the one in front of it says only of what.

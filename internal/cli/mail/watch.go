@@ -26,10 +26,7 @@ var watchCommand = &cli.Command{
 	Description: "Marks nothing; goes on until it is interrupted.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "begin `D` earlier"},
-		&cli.IntFlag{
-			Name: "limit", Aliases: []string{"n", "tail", "last"}, Usage: "begin with the last `N`",
-			Action: command.NotNegative("limit", "what comes"),
-		},
+		command.CountFlag("limit", 0, "begin with the last `N`", "what comes", "n", "tail", "last"),
 		hidden("follow", "f"), hidden("oneline"), command.DurationFlag("timeout", 0, "end after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "end when all is shown"},
 	},
