@@ -28,10 +28,8 @@ var ackCommand = &cli.Command{
 
 func ack(c *cli.Context, s *command.Scope) error {
 	text := c.String("text")
-	if c.IsSet("text") {
-		if err := command.CheckText(text); err != nil {
-			return err
-		}
+	if err := command.CheckText(text); c.IsSet("text") && err != nil {
+		return err
 	}
 	found, err := findAll(c, s, func(s *command.Scope, word string) (heldMessage, error) { return findToAck(c.Context, s, word) })
 	if err != nil {
@@ -139,24 +137,20 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 		return m, err
 	}
 	short, isMine := it.ID.Short(6), box.Address() == s.Me.Address()
-	from, err := s.Root.Taken(box, it.Message, s.Me.Address())
-	isTaken := from != nil // with an error: by somebody else
-	if isTaken && err == nil {
+	from, err := s.Root.Taken(box, it.Message, s.Me.Address()) // with an error: by somebody else
+	_, isLeased := errors.AsType[*mailbox.LeasedError](err)
+	switch {
+	case from != nil && err == nil:
 		return heldMessage{it, from, true}, nil
-	}
-	if !isTaken && err != nil {
+	case from == nil && err != nil:
 		return m, err
-	}
-	if isMine && it.State != "" && it.Lease == nil {
+	case isMine && it.State != "" && it.Lease == nil:
 		return heldMessage{it, s.Me, false}, nil
-	}
-	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
+	case isLeased:
 		return m, command.Locked("%w", err).WithHint("take another: atm take %s%s", from.Agent(), s.Flags())
-	}
-	if isTaken {
+	case err != nil:
 		return m, err
-	}
-	if isMine {
+	case isMine:
 		return m, command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %[1]s", short)
 	}
 	return m, fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
