@@ -168,10 +168,10 @@ func events(c *cli.Context) error {
 	since := c.Uint64("since")
 	cursor := k.box.Log().Follow(max(since, base.Seq))
 	defer cursor.Close()
-	var lines []string
 	if c.IsSet("since") && since < base.Seq {
-		lines = append(lines, k.missing(since+1, base.Seq))
+		command.Warn(c, "events %d to %d are in the archive", since+1, base.Seq)
 	}
+	var lines []string
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
@@ -218,13 +218,16 @@ func (k *call) followEvents(ctx context.Context, after uint64) error {
 
 // eventLine is what is printed of an event and of what is missing before it: lines, or nothing.
 func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
-	if gap != nil {
-		line = k.missing(gap.From, gap.To)
+	as, isJSON := k.c.String("as-wire"), k.c.Bool("json")
+	if gap != nil && isJSON && as == "" {
+		line = fmt.Sprintf("{\"gap\":{\"from\":%d,\"to\":%d}}\n", gap.From, gap.To)
+	} else if gap != nil {
+		command.Warn(k.c, "events %d to %d are missing", gap.From, gap.To)
 	}
 	if kinds := k.c.StringSlice("kind"); len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
 		return line
 	}
-	if as := k.c.String("as-wire"); as != "" {
+	if as != "" {
 		theirs, ok := wire.AsWire(e, wire.Vocabulary(as))
 		if !ok {
 			return line
@@ -234,21 +237,9 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 		}
 		return line + string(theirs) + "\n"
 	}
-	if k.c.Bool("json") {
+	if isJSON {
 		return line + string(command.EscapeJSON(e.Append(nil))) + "\n"
 	}
 	said := strings.TrimRight(command.Stamp(e.At)+"  "+letter.Escape(e.Kind+"  "+wire.Line(e)), " ")
 	return line + letter.Clip(said, 400) + "\n"
-}
-
-func (k *call) missing(from, to uint64) string {
-	key, words := "gap", "missing"
-	if base, _, err := k.box.Log().Base(); err == nil && to <= base.Seq {
-		key, words = "archived", "in the archive"
-	}
-	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
-		command.Warn(k.c, "events %d to %d are %s", from, to, words)
-		return ""
-	}
-	return fmt.Sprintf("{\"%s\":{\"from\":%d,\"to\":%d}}\n", key, from, to)
 }
