@@ -93,7 +93,7 @@ func (l *Line) dropNoun() {
 	if l.Command == nil || len(l.Command.Subcommands) > 0 || len(l.Words) <= len(l.Kinds) || strings.Contains(l.Command.ArgsUsage, "…") {
 		return
 	}
-	if slices.Contains(listing, l.Words[0]) || onlyOne[l.Words[0]] != "" {
+	if isOneOf(l.app, "LIST", l.Words[0]) || slices.Contains([]string{"agent", "agents", "member", "message"}, l.Words[0]) {
 		l.Words = l.Words[1:]
 	}
 }
