@@ -185,8 +185,14 @@ func (a *Answer) onWire(q policy.Question) (line []byte, said string, err error)
 	if err := a.Choose(q); err != nil {
 		return nil, "", err
 	}
-	answer := map[string]string{"outcome": "cancelled"}
-	said = cmp.Or(a.Option, a.saysSo(q))
+	answer, kind := map[string]string{"outcome": "cancelled"}, "allow_once"
+	if a.IsDeny {
+		kind = "reject_once"
+	}
+	said = a.Option
+	if n := slices.IndexFunc(q.Options, func(o policy.Option) bool { return o.Kind == kind }); said == "" && n >= 0 {
+		said = q.Options[n].ID
+	}
 	if said != "" {
 		answer = map[string]string{"outcome": "selected", "option_id": said}
 	} else if !a.IsDeny {
@@ -238,18 +244,4 @@ func (a *Answer) Choose(q policy.Question) error {
 		return Usage("%q does not say no", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
 	}
 	return nil
-}
-
-// saysSo is the option that says what is answered, once; "": there is none.
-func (a *Answer) saysSo(q policy.Question) string {
-	kind := "allow_once"
-	if a.IsDeny {
-		kind = "reject_once"
-	}
-	for _, o := range q.Options {
-		if o.Kind == kind {
-			return o.ID
-		}
-	}
-	return ""
 }

@@ -54,11 +54,6 @@ func PrintAs(c *cli.Context, v any, text string) error {
 	return err
 }
 
-// Text is a value that is the same to people and, as a string, in JSON.
-type Text string
-
-func (t Text) String() string { return string(t) }
-
 // PrintJSON writes a value to stdout as one JSON document on a line.
 func PrintJSON(v any) error {
 	line, err := JSON(v)

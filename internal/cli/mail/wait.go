@@ -367,7 +367,7 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 	return one, nil
 }
 
-// tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out.
+// tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out, another host.
 const tick = time.Second
 
 var errTimeout = errors.New("waited in vain")
@@ -385,15 +385,9 @@ func watchMail(box *mailbox.Box) watched { return watched{box.Address(): ^uint64
 // mailboxes since then, and at each tick. A timeout of 0 is for ever; errTimeout.
 func await(ctx context.Context, s *command.Scope, timeout time.Duration, after watched, look func(entry) (done bool, err error)) error {
 	var boxes []*mailbox.Box
-	var changed <-chan struct{} // rows of other hosts
 	for a := range after {
 		if a.Host != "" {
-			if dirs, err := watcher.OpenDirs(); err == nil { // else the tick looks
-				defer dirs.Close()
-				dirs.Add(s.Root.Dir().Join(string(a.Team) + "/" + teams.RowsDir))
-				changed = dirs.Changed()
-			}
-			continue
+			continue // the tick looks there
 		}
 		box, err := s.Root.Mailbox(a)
 		if err != nil {
@@ -425,26 +419,11 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if e, err = nextEntry(ctx, w, changed); err != nil {
+		ticked, stop := context.WithTimeout(ctx, tick)
+		e, err = w.Next(ticked)
+		isTick := ticked.Err() != nil
+		if stop(); err != nil && !isTick {
 			return err
 		}
 	}
-}
-
-// nextEntry is what is new next; the empty entry after a tick, or when rows have changed.
-func nextEntry(ctx context.Context, w *watcher.Watcher, changed <-chan struct{}) (entry, error) {
-	ctx, stop := context.WithTimeout(ctx, tick)
-	defer stop()
-	go func() {
-		select {
-		case <-changed:
-			stop()
-		case <-ctx.Done():
-		}
-	}()
-	e, err := w.Next(ctx)
-	if ctx.Err() != nil {
-		err = nil
-	}
-	return e, err
 }

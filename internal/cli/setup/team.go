@@ -220,39 +220,32 @@ func status(c *cli.Context, s *command.Scope) error {
 	if c.Bool("all") && a.Host == "" {
 		return statusOfAll(c, s)
 	}
+	var m teams.Member
+	var unreadable error
 	if a.Host != "" && isSlot {
 		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
-	}
-	if a.Host != "" {
+	} else if a.Host != "" {
 		t, err := s.Root.Team(a.Team)
+		if err == nil {
+			m, err = t.Remote(a.Agent, a.Host)
+		}
 		if err != nil {
 			return err
 		}
-		m, err := t.Remote(a.Agent, a.Host)
+	} else {
+		box, err := s.Enter(c.Args().First())
 		if err != nil {
 			return err
 		}
-		return printStatus(c, s, m, "")
+		m, unreadable = s.Team.Status(c.Context, box.Agent())
 	}
-	box, err := s.Enter(c.Args().First())
-	if err != nil {
-		return err
-	}
-	m, unreadable := s.Team.Status(c.Context, box.Agent())
 	if err := command.WarnUnreadable(unreadable); err != nil {
 		return err
 	}
-	foot := ""
-	if !c.Args().Present() {
-		foot = "everybody: atm team\n"
-	}
-	if err := printStatus(c, s, m, foot); err != nil {
+	if err := printStatus(c, s, m); err != nil || unreadable == nil {
 		return err
 	}
-	if unreadable != nil {
-		return command.Exit(command.ExitFailed)
-	}
-	return nil
+	return command.Exit(command.ExitFailed)
 }
 
 func statusOfAll(c *cli.Context, s *command.Scope) error {
@@ -261,16 +254,16 @@ func statusOfAll(c *cli.Context, s *command.Scope) error {
 		if c.IsSet("as-wire") && m.Host != "" { // it has no slot here
 			continue
 		}
-		if err := printStatus(c, s, m, ""); err != nil {
+		if err := printStatus(c, s, m); err != nil {
 			return err
 		}
 	}
 	return command.WarnUnreadable(unreadable)
 }
 
-func printStatus(c *cli.Context, s *command.Scope, m teams.Member, foot string) error {
+func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 	if !c.IsSet("as-wire") {
-		return command.PrintAs(c, m, statusText(m)+foot)
+		return command.PrintAs(c, m, statusText(m))
 	}
 	line, err := wire.Marshal(s.Team.Slot(m))
 	if err != nil {
