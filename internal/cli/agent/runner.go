@@ -105,10 +105,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 			restarts = status.Restarts
 			command.Warn(k.c, "%s has ended before it was ready, and is started again", r.Name)
 		}
-		quiet := time.Since(began)
-		if !p.isOurs && r.PID != 0 {
-			quiet = time.Since(status.Started)
-		}
+		quiet := time.Since(cmp.Or(status.Started, began))
 		if status.Driver == "plain" {
 			patience = quietWithin
 		}

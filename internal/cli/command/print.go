@@ -54,6 +54,14 @@ func PrintAs(c *cli.Context, v any, text string) error {
 	return err
 }
 
+// Done is PrintAs for what was done, unless it failed.
+func Done(c *cli.Context, err error, v any, text string) error {
+	if err != nil {
+		return err
+	}
+	return PrintAs(c, v, text)
+}
+
 // PrintJSON writes a value to stdout as one JSON document on a line.
 func PrintJSON(v any) error {
 	line, err := JSON(v)

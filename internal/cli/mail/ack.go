@@ -313,8 +313,5 @@ func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
 		return err
 	}
 	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
-	if err != nil {
-		return err
-	}
-	return command.PrintAs(c, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+command.Stamp(until))
+	return command.Done(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+command.Stamp(until))
 }

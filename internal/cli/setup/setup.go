@@ -217,10 +217,7 @@ func primer(c *cli.Context) error {
 	} else {
 		text, err = primerText(s, s.Team.BroughtBy(s.Me.Agent()))
 	}
-	if err != nil {
-		return err
-	}
-	return command.PrintAs(c, map[string]string{"primer": text}, text)
+	return command.Done(c, err, map[string]string{"primer": text}, text)
 }
 
 // primerText is the primer for me. by brings my mail where no runner does.

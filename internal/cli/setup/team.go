@@ -178,11 +178,8 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	where, err := s.Team.Retire(c.Context, name)
-	if err != nil {
-		return err
-	}
 	unread := n.Unread + n.Leased
-	return command.PrintAs(c, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
+	return command.Done(c, err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
 		fmt.Sprintf("retired %s with %d unread; atm team restore %s brings both back", name, unread, name))
 }
 
@@ -194,10 +191,8 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	if err := s.MayStop("restore", name); err != nil {
 		return err
 	}
-	if err := s.Team.Restore(c.Context, name); err != nil {
-		return err
-	}
-	return command.PrintAs(c, map[string]any{"agent": name}, string(name)+" is back")
+	err = s.Team.Restore(c.Context, name)
+	return command.Done(c, err, map[string]any{"agent": name}, string(name)+" is back")
 }
 
 var statusCommand = &cli.Command{
@@ -266,10 +261,7 @@ func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 		return command.PrintAs(c, m, statusText(m))
 	}
 	line, err := wire.Marshal(s.Team.Slot(m))
-	if err != nil {
-		return err
-	}
-	return command.PrintAs(c, json.RawMessage(line), string(line))
+	return command.Done(c, err, json.RawMessage(line), string(line))
 }
 
 func statusText(m teams.Member) string {
