@@ -66,10 +66,10 @@ func (s *Scope) Follow(f func(ctx context.Context) error) error {
 	return err
 }
 
-// FollowFor is Follow for at most --timeout, the end of which is no failure.
+// FollowFor is Follow for at most the --timeout that was given, the end of which is no failure.
 func (s *Scope) FollowFor(f func(ctx context.Context) error) error {
 	err := s.Follow(func(ctx context.Context) error {
-		if within := Duration(s.c, "timeout"); within > 0 {
+		if within := Duration(s.c, "timeout"); within > 0 && s.c.IsSet("timeout") {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, within)
 			defer cancel()

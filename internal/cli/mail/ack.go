@@ -166,8 +166,8 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 	if findErr != nil {
 		return m, findErr
 	}
-	sender, senderErr := s.Root.Mailbox(it.From)
-	if senderErr != nil {
+	sender, findErr := s.Root.Mailbox(it.From)
+	if findErr != nil {
 		return m, err
 	}
 	isReplied := it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0

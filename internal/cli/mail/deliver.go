@@ -254,16 +254,13 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 			return err
 		}
 	}
-	isPrinted := false
-	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
-		isPrinted = true
-		n, err := showPieces(ctx, shown)
-		return n * len(b.Items), err
-	})
-	if isPrinted {
-		err = command.Tell(c, err)
+	if received, err := showPieces(ctx, shown); received == 0 {
+		return err
 	}
-	return err
+	for _, id := range came {
+		err = cmp.Or(err, s.Me.MarkRead(ctx, id))
+	}
+	return command.Tell(c, err)
 }
 
 // unanswered is why the wait for what comes of a message ended, an interrupt as well: it was sent all the same.

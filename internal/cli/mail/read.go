@@ -58,7 +58,7 @@ func read(c *cli.Context, s *command.Scope) error {
 	case err != nil:
 		return err
 	case c.Bool("follow"):
-		return s.Follow(p.follow)
+		return s.FollowFor(p.follow)
 	case p.waits:
 		return s.Await(p.wait)
 	}
@@ -285,21 +285,13 @@ func (p *page) wait(ctx context.Context) error {
 	return err
 }
 
-// follow shows what is unread and what comes, until interrupted or, where a timeout was given, for that long.
+// follow shows what is unread and what comes.
 func (p *page) follow(ctx context.Context) error {
-	timeout := command.Duration(p.c, "timeout")
-	if !p.c.IsSet("timeout") {
-		timeout = 0
-	}
-	err := await(ctx, p.s, timeout, watchMail(p.s.Me), func(entry) (bool, error) {
+	return await(ctx, p.s, 0, watchMail(p.s.Me), func(entry) (bool, error) {
 		for {
 			if shown, err := p.show(ctx); !shown || err != nil {
 				return false, err
 			}
 		}
 	})
-	if errors.Is(err, errTimeout) {
-		return nil
-	}
-	return err
 }

@@ -60,10 +60,8 @@ func wait(c *cli.Context, s *command.Scope) (err error) {
 		if err := c.Set(state, who); err != nil {
 			return command.Usage("wait for %s of %s: %v", state, who, err)
 		}
-	case state == "reply" || state == "acked":
-		return command.Usage("--%s needs a value", state).WithHint("atm wait --%s ID", state)
 	case state != "" && !isMail:
-		return command.Usage("--%s needs a value", state).WithHint("atm wait --%s NAME", state)
+		return command.Usage("--%s needs a value", state).WithHint("atm wait --idle NAME, atm wait --reply ID, atm wait --acked ID")
 	case who != "" && isID(s, who):
 		return command.Usage("wait for what of %s?", who).WithHint("atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s", who)
 	case who != "":
