@@ -20,7 +20,7 @@ import (
 // wordKinds are words that stand for several in the table of what is typed: what only lists, and what it lists.
 var wordKinds = map[string]string{
 	"LIST": "list ls get show describe info", "MAIL": "message messages mail email inbox",
-	"TEAM": "agent agents member members user users team teams", "ASKS": "approval approvals permission permissions pending",
+	"TEAM": "agent agents members team teams", "ASKS": "approval approvals permission permissions pending",
 }
 
 // sameFlags are what other tools call a flag that we have; a verb's own flag of such a name goes first.
