@@ -20,7 +20,7 @@ import (
 )
 
 var pendingCommand = &cli.Command{
-	Name: "pending", Aliases: []string{"requests", "questions", "approvals", "permissions", "permission", "approval"}, Usage: "what waits for a person: permissions, questions, drafts, late answers",
+	Name: "pending", Aliases: []string{"requests", "questions", "approvals", "permissions"}, Usage: "what waits for a person: permissions, questions, drafts, late answers",
 	UsageText:   "atm pending\natm pending --watch\natm approve 9f3a1c",
 	Description: "The id is that of the message to the lead; atm screen NAME shows the dialog itself.",
 	Flags: []cli.Flag{

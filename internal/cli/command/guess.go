@@ -20,7 +20,7 @@ import (
 // wordKinds are words that stand for several in the table of what is typed: what only lists, and what it lists.
 var wordKinds = map[string]string{
 	"LIST": "list ls get show describe info", "MAIL": "message messages mail email inbox",
-	"TEAM": "agent agents members team teams", "ASKS": "approval approvals permission permissions pending",
+	"TEAM": "agent agents members team teams", "ASKS": "approvals permissions pending",
 }
 
 // sameFlags are what other tools call a flag that we have; a verb's own flag of such a name goes first.
@@ -48,6 +48,9 @@ func verbFirst(app *cli.App, words []string) []string {
 	if line, n := inOurWords(app, words); n > 0 {
 		return line
 	}
+	if plural := words[0] + "s"; app.Command(words[0]) == nil && app.Command(plural) != nil { // permission approve bob
+		return verbFirst(app, append([]string{plural}, words[1:]...))
+	}
 	if split := splitWord(app, words); split != nil {
 		return verbFirst(app, split)
 	}
@@ -62,10 +65,12 @@ func splitWord(app *cli.App, words []string) []string {
 		return nil
 	}
 	verb, split := app.Command(one), append([]string{one, two}, words[1:]...)
-	isMail := isOneOf(app, "MAIL", two)
+	isMail, isListing := isOneOf(app, "MAIL", two), isOneOf(app, "LIST", one)
 	if two == "all" || two == "count" {
 		split[1] = "--" + two
-	} else if verb != nil && isMail && !isOneOf(app, "LIST", one) { // send-message
+	} else if verb != nil && isListing && boolFlag(verb, two) != "" { // list-sent
+		return split
+	} else if verb != nil && isMail && !isListing { // send-message
 		split = slices.Delete(split, 1, 2)
 	} else if _, n := inOurWords(app, split); n < 2 && (verb == nil || verb.Command(two) == nil && !isMail && !isOneOf(app, "TEAM", two)) {
 		return nil
@@ -116,17 +121,19 @@ func fitting(app *cli.App, pattern, words, meant []string) (n int) {
 
 // isOneOf reports whether a word is one of those that a word of the table stands for.
 func isOneOf(app *cli.App, pattern, word string) bool {
-	verb := app.Command(word)
 	switch pattern {
+	case word:
+		return true
 	case "VERB":
-		return verb != nil && !isOneOf(app, "LIST", word)
+		return app.Command(word) != nil && !isOneOf(app, "LIST", word)
 	case "MAILVERB": // who writes a message to "stop" stops nobody
+		verb := app.Command(word)
 		return verb != nil && !strings.Contains(verb.ArgsUsage, "NAME")
 	case "MEANT":
 		_, n := inOurWords(app, []string{word})
 		return n > 0
 	}
-	return slices.Contains(strings.Fields(cmp.Or(wordKinds[pattern], pattern)), word)
+	return slices.Contains(strings.Fields(wordKinds[pattern]), word)
 }
 
 // boolFlag is the flag of a verb that a word names which takes no value: "ls sent".

@@ -21,7 +21,7 @@ import (
 )
 
 var teamCommand = &cli.Command{
-	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "user", "member", "who", "ps"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
+	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who", "ps"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: "atm team\natm team --watch\natm team add carol",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint; q leaves"},
