@@ -51,7 +51,7 @@ func Main(version string, words []string) int {
 		if !c.Bool("once") {
 			err = s.Follow(b.Run)
 		} else if err = s.Await(b.Once); err == nil && !isDone.Load() && !c.Bool("json") {
-			err = command.Print(c, command.Text("nothing to carry over"))
+			err = command.PrintAs(c, nil, "nothing to carry over")
 		}
 		if errors.Is(err, nats.ErrNoServers) {
 			return command.Failed("%w", err).WithHint("nats-server -js starts one there; what waits goes out then")

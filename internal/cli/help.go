@@ -20,14 +20,12 @@ var helpCommand = &cli.Command{
 		if c.Args().First() == "all" || c.Bool("all") {
 			return printHelp(c, verbLines(c.App.VisibleCommands()))
 		}
-		var found *cli.Command
+		if !c.Args().Present() {
+			return printHelp(c, mainHelp)
+		}
+		found := &cli.Command{Subcommands: c.App.Commands}
 		for i, name := range c.Args().Slice() {
-			if i == 0 {
-				found = c.App.Command(name)
-			} else {
-				found = found.Command(name)
-			}
-			if found == nil {
+			if found = found.Command(name); found == nil {
 				return command.Unknown(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
 			}
 		}

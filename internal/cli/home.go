@@ -33,14 +33,15 @@ func home(c *cli.Context) error {
 	if c.Bool("version") {
 		return versionCommand.Action(c)
 	}
-	s, err := command.OpenMe(c)
+	s, unsaid, err := command.OpenSaid(c)
 	if errors.Is(err, rootdir.ErrNoRoot) {
 		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}
-	unsaid, _ := errors.AsType[*command.Error](err)
-	if err != nil && (s == nil || s.Team == nil || unsaid == nil || unsaid.Exit != command.ExitUsage) {
+	if err != nil {
 		return err
+	} else if s.Team == nil {
+		return unsaid
 	}
 	var b strings.Builder
 	o := overview{Root: s.Root.Path, Team: s.Team.Name}

@@ -32,10 +32,7 @@ var historyCommand = &cli.Command{
 	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "an agent's turns: when, how long, prompt, response, status",
 	UsageText:   "atm history bob\natm history bob --limit 1 --json",
 	Description: "What no event has told is left out; --json has prompts and responses whole.",
-	Flags: []cli.Flag{&cli.IntFlag{
-		Name: "limit", Aliases: []string{"n", "last", "tail"}, Value: 10, Usage: "the newest `N` (default 10); 0: all",
-		Action: command.NotNegative("limit", "all"),
-	}},
+	Flags:       []cli.Flag{command.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n", "last", "tail")},
 	Action: with(func(ctx context.Context, k *call) (fmt.Stringer, error) {
 		k.box.TakeIn(ctx) // dropped files may be events
 		turns, err := k.s.Team.History(k.name(), k.c.Int("limit"))

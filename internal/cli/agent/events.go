@@ -48,10 +48,7 @@ var eventsCommand = &cli.Command{
 		command.DurationFlag("timeout", 0, "end after `D`"),
 		&cli.Uint64Flag{Name: "since", Usage: "what came after event `SEQ`"},
 		&cli.StringSliceFlag{Name: "kind", Usage: "only of the kind `K`; may be repeated"},
-		&cli.IntFlag{
-			Name: "limit", Aliases: []string{"n", "tail", "last"}, Usage: "only the last `N`",
-			Action: command.NotNegative("limit", "all"),
-		},
+		command.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail", "last"),
 		&cli.StringFlag{Name: "as-wire", Usage: "as their owner writes them: `daemon|session|acp`"},
 	},
 	Action: events,
@@ -175,10 +172,10 @@ func events(c *cli.Context) error {
 	since := c.Uint64("since")
 	cursor := k.box.Log().Follow(max(since, base.Seq))
 	defer cursor.Close()
-	var lines []string
 	if c.IsSet("since") && since < base.Seq {
-		lines = append(lines, k.missing(since+1, base.Seq))
+		command.Warn(c, "events %d to %d are in the archive", since+1, base.Seq)
 	}
+	var lines []string
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
@@ -225,13 +222,16 @@ func (k *call) followEvents(ctx context.Context, after uint64) error {
 
 // eventLine is what is printed of an event and of what is missing before it: lines, or nothing.
 func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
-	if gap != nil {
-		line = k.missing(gap.From, gap.To)
+	as, isJSON := k.c.String("as-wire"), k.c.Bool("json")
+	if gap != nil && isJSON && as == "" {
+		line = fmt.Sprintf("{\"gap\":{\"from\":%d,\"to\":%d}}\n", gap.From, gap.To)
+	} else if gap != nil {
+		command.Warn(k.c, "events %d to %d are missing", gap.From, gap.To)
 	}
 	if kinds := k.c.StringSlice("kind"); len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
 		return line
 	}
-	if as := k.c.String("as-wire"); as != "" {
+	if as != "" {
 		theirs, ok := wire.AsWire(e, wire.Vocabulary(as))
 		if !ok {
 			return line
@@ -241,7 +241,7 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 		}
 		return line + string(theirs) + "\n"
 	}
-	if k.c.Bool("json") {
+	if isJSON {
 		return line + string(command.EscapeJSON(e.Append(nil))) + "\n"
 	}
 	said := command.Stamp(e.At) + "  " + letter.Escape(e.Kind)
@@ -249,16 +249,4 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 		said += "  " + letter.Escape(about)
 	}
 	return line + letter.Clip(said, 400) + "\n"
-}
-
-func (k *call) missing(from, to uint64) string {
-	key, words := "gap", "missing"
-	if base, _, err := k.box.Log().Base(); err == nil && to <= base.Seq {
-		key, words = "archived", "in the archive"
-	}
-	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
-		command.Warn(k.c, "events %d to %d are %s", from, to, words)
-		return ""
-	}
-	return fmt.Sprintf("{\"%s\":{\"from\":%d,\"to\":%d}}\n", key, from, to)
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,8 +82,6 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 	}
 }
 
-var errGone = errors.New("it has ended")
-
 // dialogHolds is how many looks in a row see a dialog until it counts.
 const dialogHolds = 6
 
@@ -106,10 +105,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 			restarts = status.Restarts
 			command.Warn(k.c, "%s has ended before it was ready, and is started again", r.Name)
 		}
-		quiet := time.Since(began)
-		if !p.isOurs && r.PID != 0 {
-			quiet = time.Since(status.Started)
-		}
+		quiet := time.Since(cmp.Or(status.Started, began))
 		if status.Driver == "plain" {
 			patience = quietWithin
 		}
@@ -125,14 +121,8 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:
 			return r, k.s.RunnerError(r.Name, err)
 		}
-		if !p.isOurs {
-			running, err := k.box.Store().Running(r.Name)
-			if err == nil && !running {
-				err = errGone
-			}
-			if err != nil {
-				return r, err
-			}
+		if running, err := k.box.Store().Running(r.Name); !p.isOurs && (err != nil || !running) {
+			return r, cmp.Or(err, errors.New("it has ended"))
 		}
 		if p.hasEnded(lookEvery) {
 			if p.err != nil {

@@ -154,29 +154,25 @@ func (u *startup) sayFailed(ctx context.Context, n wire.Name, why error) {
 	}
 }
 
-// bring has a member run and be ready: started, or as it is. Others may start and stop it meanwhile; then
-// it is tried again, a few times.
-func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) {
+// bring has a member run and be ready: started, or as it is, also where somebody else is quicker to start it.
+func (u *startup) bring(ctx context.Context, n wire.Name) (result, error) {
 	k := u.call(n)
-	for range 5 {
-		p := &runnerProcess{}
-		if !u.isRunning(n) {
-			spec, err := k.spec(u.plan, nil)
-			if err != nil {
-				return r, err
-			}
-			if p, err = startRunner(u.program, spec); err != nil {
-				return r, err
-			}
+	if !u.isRunning(n) {
+		spec, err := k.spec(u.plan, nil)
+		if err != nil {
+			return result{}, err
 		}
-		r, err = k.awaitReady(ctx, p, readyWithin)
-		refused, ok := errors.AsType[*command.Error](err)
-		isTaken := ok && refused.Exit == command.ExitRefused && u.isRunning(n) // somebody else was quicker
-		if !isTaken && !errors.Is(err, errGone) {
-			break
+		p, err := startRunner(u.program, spec)
+		if err != nil {
+			return result{}, err
+		}
+		r, err := k.awaitReady(ctx, p, readyWithin)
+		refused, isOurs := errors.AsType[*command.Error](err)
+		if !isOurs || refused.Exit != command.ExitRefused || !u.isRunning(n) {
+			return r, err
 		}
 	}
-	return r, err
+	return k.awaitReady(ctx, &runnerProcess{}, readyWithin)
 }
 
 // foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any more, and

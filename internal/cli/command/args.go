@@ -22,11 +22,10 @@ type Line struct {
 	Help    bool         // --help
 	JSON    bool         // --json
 
-	app       *cli.App
-	flags     []string         // of the verb, as --name=value
-	named     map[int][]string // words that were given as flags, by their place in ArgsUsage
-	wordFlag  string           // the last of these flags, without dashes
-	isRefused bool             // for a flag that there is not, which says more than a word too many behind it
+	app      *cli.App
+	flags    []string         // of the verb, as --name=value
+	named    map[int][]string // words that were given as flags, by their place in ArgsUsage
+	wordFlag string           // the last of these flags, without dashes
 }
 
 // Parse sorts the words behind the program's name: flags before words, so that a flag means the same wherever it stands
@@ -70,21 +69,13 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	l.moveTextToFlag()
 	l.dropNoun()
 	l.Help = l.Help || len(l.Words) == 1 && l.Words[0] == "help" && !slices.Contains(l.Kinds, "TEXT")
-	err := l.fill()
-	if l.isRefused { // a word too many was perhaps meant for that flag
-		err = nil
-	}
-	l.Args = slices.Concat([]string{app.Name}, l.Global, path, l.flags, []string{"--"}, l.Words)
 	l.JSON = slices.Contains(l.Global, "--json=true")
-	if isNameless {
-		err = Usage("%s needs %s in front of --", l.Command.HelpName, l.Kinds[0]).WithHint("%s", example(l.Command))
-	}
-	if err != nil {
+	if err := l.fill(); err != nil {
 		return l, err
 	}
-	isSubUnknown := l.Command != nil && len(l.Command.Subcommands) > 0 && len(l.Words) > len(l.Kinds) && !isFlag(words[1])
-	if l.isRefused && !isSubUnknown {
-		return l, nil // urfave says it
+	l.Args = slices.Concat([]string{app.Name}, l.Global, path, l.flags, []string{"--"}, l.Words)
+	if isNameless {
+		return l, Usage("%s needs %s in front of --", l.Command.HelpName, l.Kinds[0]).WithHint("%s", example(l.Command))
 	}
 	return l, l.checkWords()
 }
@@ -102,7 +93,7 @@ func (l *Line) dropNoun() {
 	if l.Command == nil || len(l.Command.Subcommands) > 0 || len(l.Words) <= len(l.Kinds) || strings.Contains(l.Command.ArgsUsage, "…") {
 		return
 	}
-	if slices.Contains(listing, l.Words[0]) || onlyOne[l.Words[0]] != "" {
+	if isOneOf(l.app, "LIST", l.Words[0]) || slices.Contains([]string{"agent", "agents", "member", "message"}, l.Words[0]) {
 		l.Words = l.Words[1:]
 	}
 }
@@ -125,8 +116,12 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	if l.guess(typed, f, meant) {
 		return !given, nil
 	}
-	if f == nil {
-		l.isRefused = l.isRefused || strings.HasPrefix(word, "--")
+	if f == nil && l.Command != nil && strings.HasPrefix(word, "--") {
+		if len(l.Command.Subcommands) > 0 && len(l.Words) > len(l.Kinds) { // team create dave --role reviewer
+			return false, l.checkWords()
+		}
+		return false, unknownFlag(l.app, l.Command, typed)
+	} else if f == nil {
 		l.flags = append(l.flags, word) // urfave takes "-al" apart, or refuses it
 		return false, nil
 	}
@@ -309,17 +304,21 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 		}
 		return Usage("%s", said).WithHint("%s", hint)
 	}
-	return Usage("unknown flag %s for %s", dashed(clipped(name)), c.Command.HelpName).suggest(c.App, c.Command, dashed(name))
+	return unknownFlag(c.App, c.Command, dashed(name))
 }
 
-// NotNegative is the Action of a flag with a number; ifZero says what 0 means.
-func NotNegative(flag, ifZero string) func(*cli.Context, int) error {
-	return func(_ *cli.Context, n int) error {
+func unknownFlag(app *cli.App, c *cli.Command, flag string) error {
+	return Usage("unknown flag %s for %s", clipped(flag), c.HelpName).suggest(app, c, flag)
+}
+
+// CountFlag is a flag for a number, which may not be negative; ifZero says what 0 means.
+func CountFlag(name string, value int, usage, ifZero string, aliases ...string) cli.Flag {
+	return &cli.IntFlag{Name: name, Aliases: aliases, Value: value, Usage: usage, Action: func(_ *cli.Context, n int) error {
 		if n < 0 {
-			return Usage("--%s %d: it may not be negative", flag, n).WithHint("--%s 0: %s", flag, ifZero)
+			return Usage("--%s %d: it may not be negative", name, n).WithHint("--%s 0: %s", name, ifZero)
 		}
 		return nil
-	}
+	}}
 }
 
 // NotBoth is a usage error where two flags of a set are given: "fyi wait-ack".

@@ -18,11 +18,17 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
 	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // Interruptible is for what waits or takes long: a context that an interrupt ends. What is stuck in a write that nobody
@@ -60,10 +66,10 @@ func (s *Scope) Follow(f func(ctx context.Context) error) error {
 	return err
 }
 
-// FollowFor is Follow for at most --timeout, the end of which is no failure.
+// FollowFor is Follow for at most the --timeout that was given, the end of which is no failure.
 func (s *Scope) FollowFor(f func(ctx context.Context) error) error {
 	err := s.Follow(func(ctx context.Context) error {
-		if within := Duration(s.c, "timeout"); within > 0 {
+		if within := Duration(s.c, "timeout"); within > 0 && s.c.IsSet("timeout") {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, within)
 			defer cancel()
@@ -99,5 +105,104 @@ func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
+	return err
+}
+
+// Notify rings, and has the terminal show a notification on the desktop: iTerm2, WezTerm, kitty and Windows Terminal
+// know OSC 9, foot, rxvt and VTE's OSC 777. Any other terminal passes both over. Into a pipe nothing is written.
+func Notify(title, text string) {
+	if Terminal() {
+		os.Stdout.WriteString(Notification(title, text))
+	}
+}
+
+// Notification is what Notify writes.
+func Notification(title, text string) string {
+	clean := func(s string) string { return letter.Clip(letter.Escape(strings.ReplaceAll(s, ";", ",")), 200) }
+	title, text = clean(title), clean(text)
+	return "\a\x1b]9;" + title + ": " + text + "\x1b\\\x1b]777;notify;" + title + ";" + text + "\x1b\\"
+}
+
+// Repaints reports whether Watch shows its lines on a screen of their own.
+func Repaints(c *cli.Context) bool {
+	return Terminal() && !c.Bool("json") && os.Getenv("TERM") != "dumb"
+}
+
+// watchEvery is how often a team is looked at: a lock that a killed runner leaves writes no event, so
+// there is nothing else that could be waited for.
+const watchEvery = 500 * time.Millisecond
+
+// Watch calls look again and again, until it is interrupted or look returns an error. Where it Repaints, the
+// lines that look returns are shown each time, and the last ones stay below what was there; q leaves as well.
+func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)) error {
+	return s.Follow(func(ctx context.Context) error {
+		ctx, quit := context.WithCancelCause(ctx)
+		defer quit(nil)
+		var shown []string
+		if Repaints(s.c) {
+			leave := enterScreen(func() { quit(errQuit) })
+			defer func() {
+				leave()
+				os.Stdout.WriteString(strings.Join(append(shown, ""), "\n"))
+			}()
+		}
+		for ctx.Err() == nil {
+			lines, err := look(ctx)
+			if err == nil && Repaints(s.c) {
+				shown, err = lines, repaint(lines)
+			}
+			if err != nil {
+				return err
+			}
+			select {
+			case <-time.After(watchEvery):
+			case <-ctx.Done():
+			}
+		}
+		if errors.Is(context.Cause(ctx), errQuit) {
+			return nil
+		}
+		return ctx.Err()
+	})
+}
+
+var errQuit = errors.New("left by q")
+
+// enterScreen begins a screen of its own, on which keys are not shown, and calls quit when one says so. leave
+// puts the terminal back.
+func enterScreen(quit func()) (leave func()) {
+	before, err := term.MakeRaw(int(os.Stdin.Fd()))
+	if err == nil {
+		go func() { // it ends with the process
+			key := make([]byte, 1)
+			for {
+				if _, err := os.Stdin.Read(key); err != nil {
+					return
+				}
+				if key[0] == 'q' || key[0] == 3 || key[0] == 4 {
+					quit()
+				}
+			}
+		}()
+	}
+	os.Stdout.WriteString("\x1b[?1049h\x1b[?25l\x1b[2J")
+	return func() {
+		os.Stdout.WriteString("\x1b[?25h\x1b[?1049l")
+		if before != nil {
+			term.Restore(int(os.Stdin.Fd()), before)
+		}
+	}
+}
+
+func repaint(lines []string) error {
+	lines = append(slices.Clone(lines), "", "q leaves")
+	width, height, err := term.GetSize(int(os.Stdout.Fd()))
+	if err == nil && height > 0 && len(lines) > height {
+		lines = lines[:height]
+	}
+	for i := range lines {
+		lines[i] = Fit(lines[i], width)
+	}
+	_, err = os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
 	return err
 }

@@ -17,44 +17,11 @@ import (
 
 // What people and models type who do not know atm yet, and what they mean by it.
 
-// nouns stand beside the verb in the commands of other tools: "list agents", "mail read",
-// "send-message". Each has the verb that lists such things.
-var nouns = map[string]string{
-	"message": "ls", "messages": "ls", "mail": "ls", "email": "ls", "inbox": "ls",
-	"agent": "team", "agents": "team", "members": "team", "teams": "team", "status": "status",
-	"events": "events", "sessions": "session", "session": "session", "approvals": "pending", "permissions": "pending", "pending": "pending",
-	"hooks": "install", "team": "team", "history": "history", "thread": "thread",
+// wordKinds are words that stand for several in the table of what is typed: what only lists, and what it lists.
+var wordKinds = map[string]string{
+	"LIST": "list ls get show describe info", "MAIL": "message messages mail email inbox",
+	"TEAM": "agent agents members team teams", "ASKS": "approvals permissions pending",
 }
-
-// listing are verbs that stand beside a noun and say no more than it does.
-var listing = []string{"list", "ls", "get", "show", "describe", "info"}
-
-// phrases are words that plainly mean a verb with something behind it; " -": where only flags stand behind them.
-var phrases = map[string]string{
-	"add": "team add", "teams": "team ls", "new-session": "session new", "broadcast": "send all", "announce": "send all",
-	"reply-all": "reply --all", "sent": "ls --sent", "outbox": "ls --sent", "count": "ls --count", "next": "read --limit 1", "pop": "read --limit 1",
-	"say": "send", "chat": "send", "notify-all": "send all", "reply-to": "reply", "await": "wait", "wait-for-mail": "wait", "wait-for-message": "wait",
-	"check-mail": "ls", "screenshot": "screen", "output": "screen", "halt": "stop", "inspect agent": "status", "start": "up", "stop --all": "down", "kill --all": "down",
-	"wait-reply": "wait --reply", "wait-for-reply": "wait --reply", "wait-idle": "wait --idle", "listen": "watch", "follow": "watch", "subscribe": "read --follow",
-	"log": "watch --since 1h --no-follow", "logs": "watch --since 1h --no-follow", "tail": "watch --since 1h --no-follow",
-	"add agent": "team add", "add member": "team add", "create agent": "team add", "new agent": "team add", "query": "search", "settings": "where",
-	"approve list": "pending", "approve ls": "pending", "approve --list": "pending", "mark-read": "read", "mark-as-read": "read", "mark-unread": "unread",
-	"mail -": "ls", "email -": "ls", "unread -": "ls", "history -": "ls --all", "peek -": "read --peek", "read --all": "ls --all", "read -a": "ls --all",
-	"team members": "team", "team status -": "team", "agents status -": "team", "init team": "init --team", "init agents": "init",
-	"busy": "status", "busy -": "team", "idle": "status", "idle -": "team", "online -": "team", "available -": "team",
-	"top": "team --watch", "status --watch": "team --watch", "status -w": "team --watch",
-	"start agent": "up", "shutdown": "down", "id": "where", "backup create": "backup", "sendmail": "send",
-	"release": "unread", "requeue": "unread", "nack": "unread", "send-input": "type",
-	"new-messages": "ls", "new-mail": "ls", "list teams": "team ls", "ls teams": "team ls", "who is": "team",
-	"is idle": "status", "is busy": "status", "is running": "status", "is alive": "status", "validate": "doctor", "verify": "doctor",
-	"hook status": "doctor", "hooks status": "doctor", "request": "ask", "get unread": "ls",
-	"watch inbox": "watch", "watch mail": "watch", "watch messages": "watch", "stop all": "down", "start all": "up",
-	"up all": "up", "extend": "take --renew", "renew": "take --renew", "receipt": "trace",
-	"stream": "watch", "console": "attach", "dump": "backup",
-}
-
-// onlyOne are verbs that show the one thing that a noun and its name say: "get agent bob".
-var onlyOne = map[string]string{"agent": "status", "agents": "status", "member": "status", "message": "show"}
 
 // sameFlags are what other tools call a flag that we have; a verb's own flag of such a name goes first.
 var sameFlags = map[string]string{
@@ -66,145 +33,107 @@ var sameFlags = map[string]string{
 	"due": "deadline", "done": "archived", "idle": "until-idle", "wait-reply": "sync wait-response",
 }
 
-// verbFirst puts one of our verbs first, where people type it in the words of other tools:
-//
-//	mail-read, send_message   a verb and a noun in one word     read, send
-//	sent, add agent dave      a phrase                          ls --sent, team add dave
-//	send-keys bob ls Enter    tmux's way to press Enter         send-keys bob ls --enter
-//	list agents, hooks list   a noun beside a verb that lists   team, install
-//	agent show bob            the same, and a name behind it    status bob
-//	agents stop bob           a noun in front of our verb       stop bob
-//	permission approve bob    our verb in the singular          approve bob
-//	mail bob hi               mail, where no verb stands by     send bob hi
-//
-// All other words stay as they are.
+// verbFirst puts one of our verbs first, where people type it in the words of other tools, as the table has it. All
+// other words stay as they are.
 func verbFirst(app *cli.App, words []string) []string {
-	if len(words) == 0 {
+	if len(words) == 0 || Meant(strings.Join(words, " ")) != "" {
 		return words
 	}
-	words = splitWord(app, words)
-	plural := words[0] + "s"
-	if len(plural) > 3 && app.Command(words[0]) == nil && app.Command(plural) != nil && phrases[words[0]] == "" {
-		words = append([]string{plural}, words[1:]...)
+	if verb := app.Command(words[0]); verb != nil && len(words) > 1 && verb.Command(words[1]) != nil {
+		return words
 	}
-	if line := meantByPhrase(app, words); line != nil {
-		return line
-	}
-	if last := len(words) - 1; words[0] == "send-keys" && (words[last] == "Enter" || words[last] == "C-m") {
+	if last := len(words) - 1; words[0] == "send-keys" && (words[last] == "Enter" || words[last] == "C-m") { // of tmux
 		return append(words[:last:last], "--enter")
 	}
-	if len(words) == 1 {
-		return words
+	if line, n := inOurWords(app, words); n > 0 {
+		return line
 	}
-	first, second, rest := words[0], words[1], words[2:]
-	verb := app.Command(first)
-	isNamed := len(rest) > 0 && !isFlag(rest[0])
-	isFirstListing, isSecondListing := slices.Contains(listing, first), slices.Contains(listing, second)
-	switch {
-	case isFirstListing && isNamed && onlyOne[second] != "": // get agent bob
-		return append([]string{onlyOne[second]}, rest...)
-	case isSecondListing && isNamed && onlyOne[first] != "": // agent show bob
-		return append([]string{onlyOne[first]}, rest...)
-	case verb != nil && verb.Command(second) != nil: // team add
-		return words
-	case nouns[first] == "team" && phrases[second] != "": // agent logs bob
-		return verbFirst(app, words[1:])
-	case isSecondListing && !isNamed && nouns[first] != "": // hooks list
-		return append([]string{nouns[first]}, rest...)
-	case nouns[second] != "" && (isFirstListing || verb != nil && verb.Name == nouns[second]): // list agents
-		return append([]string{nouns[second]}, rest...)
-	case isNounOf(app, first, second): // inbox read, agents stop bob
-		return words[1:]
-	case first == "mail", first == "email":
-		return append([]string{"send"}, words[1:]...)
+	if plural := words[0] + "s"; app.Command(words[0]) == nil && app.Command(plural) != nil { // permission approve bob
+		return verbFirst(app, append([]string{plural}, words[1:]...))
+	}
+	if split := splitWord(app, words); split != nil {
+		return verbFirst(app, split)
 	}
 	return words
 }
 
 // splitWord makes two words of a first one that is a verb and a noun, its sub or a flag: "mail_read", "team-add",
-// "stop-all". What messages are read, sent or answered goes without saying.
+// "send-all". What messages are read, sent or answered goes without saying. nil: it is none.
 func splitWord(app *cli.App, words []string) []string {
-	typed := strings.ReplaceAll(words[0], "_", "-")
-	one, two, isTwo := strings.Cut(typed, "-")
-	if !isTwo || phrases[typed] != "" || app.Command(typed) != nil {
-		return words
-	}
-	verb := app.Command(one)
-	isListing := slices.Contains(listing, one)
-	switch {
-	case phrases[one+" "+two] != "", nouns[one] != "" && app.Command(two) != nil: // add-agent, mail-read
-	case (verb != nil || phrases[one] != "") && (two == "all" || two == "count"):
-		two = "--" + two
-	case verb == nil:
-		return words
-	case nouns[two] == "ls" && !isListing: // send-message
-		return append([]string{one}, words[1:]...)
-	case verb.Command(two) != nil, nouns[two] != "": // team-add, stop-agent
-	case isListing && boolFlag(verb, two) != "": // list-unread
-	default:
-		return words
-	}
-	return append([]string{one, two}, words[1:]...)
-}
-
-// meantByPhrase is what a line means that begins with one of the phrases; nil: it begins with none.
-func meantByPhrase(app *cli.App, words []string) []string {
-	typed, rest := words[0], words[1:]
-	if len(rest) > 0 {
-		if two := typed + " " + rest[0]; phrases[two] != "" || phrases[two+" -"] != "" {
-			typed, rest = two, rest[1:]
-		}
-	}
-	meant := phrases[typed]
-	if alone := phrases[typed+" -"]; alone != "" && hasOnlyFlags(app, alone, rest) && Meant(plain(typed, rest)) == "" {
-		meant = alone
-	}
-	if typed == "start" && slices.Contains(rest, "--") { // it names the program
-		meant = "run"
-	}
-	if meant == "" {
+	one, two, isTwo := strings.Cut(strings.ReplaceAll(words[0], "_", "-"), "-")
+	if !isTwo || app.Command(words[0]) != nil {
 		return nil
 	}
-	return append(strings.Fields(meant), rest...)
+	verb, split := app.Command(one), append([]string{one, two}, words[1:]...)
+	isMail, isListing := isOneOf(app, "MAIL", two), isOneOf(app, "LIST", one)
+	if two == "all" || two == "count" {
+		split[1] = "--" + two
+	} else if verb != nil && isListing && boolFlag(verb, two) != "" { // list-sent
+		return split
+	} else if verb != nil && isMail && !isListing { // send-message
+		split = slices.Delete(split, 1, 2)
+	} else if _, n := inOurWords(app, split); n < 2 && (verb == nil || verb.Command(two) == nil && !isMail && !isOneOf(app, "TEAM", two)) {
+		return nil
+	}
+	return split
 }
 
-// hasOnlyFlags reports whether no word stands among the flags of a verb, and none of them asks for help: the help of
-// what was typed is wanted then.
-func hasOnlyFlags(app *cli.App, verb string, flags []string) bool {
-	name, _, _ := strings.Cut(verb, " ")
-	l := &Line{app: app, Command: app.Command(name)}
-	isValue := false
-	for _, word := range flags {
-		if word == "--help" || word == "-h" || !isFlag(word) && !isValue {
-			return false
+// inOurWords is what a line is taken for, and how many of its first words say so; 0: the table does not know them.
+func inOurWords(app *cli.App, words []string) (line []string, n int) {
+	for row := range strings.Lines(meantTable) {
+		typed, meant, isTaken := strings.Cut(strings.TrimSpace(row), " = ")
+		if !isTaken {
+			continue
 		}
-		f := l.find(word)
-		isValue = !isValue && f != nil && takesValue(f) && !strings.Contains(word, "=")
+		for pattern := range strings.SplitSeq(typed, ", ") {
+			n := fitting(app, strings.Fields(pattern), words, strings.Fields(meant))
+			if n > 0 && meant == "*" {
+				return verbFirst(app, words[1:]), n
+			} else if n > 0 {
+				return append(strings.Fields(meant), words[n:]...), n
+			}
+		}
 	}
-	return true
+	return nil, 0
 }
 
-// plain is a line as the table of meanings has it, its flags without dashes.
-func plain(typed string, flags []string) string {
-	for _, word := range flags {
-		typed += " " + strings.TrimLeft(word, "-")
+// fitting is how many words a pattern of the table takes of a line; 0: it does not fit.
+func fitting(app *cli.App, pattern, words, meant []string) (n int) {
+	for _, p := range pattern {
+		switch {
+		case p == "-":
+			l, err := Parse(app, slices.Concat(meant, words[n:]))
+			if err != nil || len(l.Words) > 0 || l.Help {
+				return 0
+			}
+			return n
+		case n == len(words), p == "…" && isFlag(words[n]), p == "--" && !slices.Contains(words, "--"):
+			return 0
+		case p == "…", p == "--":
+			return n
+		case !isOneOf(app, p, words[n]):
+			return 0
+		}
+		n++
 	}
-	return typed
+	return n
 }
 
-// isNounOf reports whether a word is one of our verbs and the one in front of it says only of what.
-func isNounOf(app *cli.App, noun, word string) bool {
-	verb, other := app.Command(word), app.Command(noun)
-	if verb == nil || other != nil && boolFlag(other, word) == "--"+word { // inbox unread
-		return false
+// isOneOf reports whether a word is one of those that a word of the table stands for.
+func isOneOf(app *cli.App, pattern, word string) bool {
+	switch pattern {
+	case word:
+		return true
+	case "VERB":
+		return app.Command(word) != nil && !isOneOf(app, "LIST", word)
+	case "MAILVERB": // who writes a message to "stop" stops nobody
+		verb := app.Command(word)
+		return verb != nil && !strings.Contains(verb.ArgsUsage, "NAME")
+	case "MEANT":
+		_, n := inOurWords(app, []string{word})
+		return n > 0
 	}
-	switch nouns[noun] {
-	case "ls": // who writes a message to "stop" stops nobody
-		return !strings.Contains(verb.ArgsUsage, "NAME")
-	case "team", "pending", "install":
-		return !slices.Contains(listing, word)
-	}
-	return false
+	return slices.Contains(strings.Fields(wordKinds[pattern]), word)
 }
 
 // boolFlag is the flag of a verb that a word names which takes no value: "ls sent".

@@ -24,22 +24,22 @@ func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte
 
 // Notes are what is to be known about a message beside who wrote it and when: "owed, urgent".
 func Notes(r *letter.Renderer, m *mailbox.Item) string {
-	var notes []string
-	note := func(text string, isSo bool) {
-		if isSo && text != "" {
-			notes = append(notes, text)
+	when := func(isSo bool, text string) string {
+		if isSo {
+			return text
 		}
+		return ""
 	}
-	note("read", m.State == mailbox.Done)
-	note(string(m.State), m.State != mailbox.Done && m.State != mailbox.Unread)
-	note("wants ack", m.RequiresAck && (m.State == mailbox.Unread || m.State == ""))
-	note(r.Lease(teams.LeaseFlags(m)), true)
-	note("urgent", m.Urgent())
-	note("expired", m.Expired(r.Now))
+	state, superseded := string(m.State), ""
+	if m.State == mailbox.Done {
+		state = "read"
+	}
 	if m.SupersededBy != "" {
-		note("superseded by "+r.Short(m.SupersededBy), true)
+		superseded = "superseded by " + r.Short(m.SupersededBy)
 	}
-	return strings.Join(notes, ", ")
+	isUnread := m.State == mailbox.Unread
+	return join(", ", when(!isUnread, state), when(m.RequiresAck && (isUnread || state == ""), "wants ack"),
+		r.Lease(teams.LeaseFlags(m)), when(m.Urgent(), "urgent"), when(m.Expired(r.Now), "expired"), superseded)
 }
 
 // Turns are an agent's turns as history shows them: when, how long, how they ended, and what was said.

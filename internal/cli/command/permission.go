@@ -47,17 +47,14 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 		return nil
 	}
 	lead, err := s.Team.Lead() // who it is must be known
-	switch {
-	case err != nil:
+	if err != nil || who == lead && who != "" {
 		return err
-	case lead == "":
-		return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
-			WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
-	case who != lead:
-		return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
-			WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
 	}
-	return nil
+	if lead == "" {
+		return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).WithHint("ask a person")
+	}
+	return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
+		WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
 }
 
 // MayBridge refuses whoever may not say which machines belong to the team: an agent, and anybody in a root that

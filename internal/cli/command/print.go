@@ -54,10 +54,13 @@ func PrintAs(c *cli.Context, v any, text string) error {
 	return err
 }
 
-// Text is a value that is the same to people and, as a string, in JSON.
-type Text string
-
-func (t Text) String() string { return string(t) }
+// Done is PrintAs for what was done, unless it failed.
+func Done(c *cli.Context, err error, v any, text string) error {
+	if err != nil {
+		return err
+	}
+	return PrintAs(c, v, text)
+}
 
 // PrintJSON writes a value to stdout as one JSON document on a line.
 func PrintJSON(v any) error {

@@ -96,6 +96,15 @@ func OpenMeIfSaid(c *cli.Context) (*Scope, error) {
 	return OpenMe(c)
 }
 
+// OpenSaid is OpenMe for a verb that works without a team or an identity: unsaid is then what nobody said.
+func OpenSaid(c *cli.Context) (s *Scope, unsaid *Error, err error) {
+	s, err = OpenMe(c)
+	if s != nil && !c.IsSet("as") && errors.As(err, &unsaid) && unsaid.Exit == ExitUsage {
+		err = nil
+	}
+	return s, unsaid, err
+}
+
 // OpenToWrite is OpenMe for a verb that changes something as me.
 func OpenToWrite(c *cli.Context) (*Scope, error) {
 	s, err := OpenMe(c)

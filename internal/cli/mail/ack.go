@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -26,10 +28,8 @@ var ackCommand = &cli.Command{
 
 func ack(c *cli.Context, s *command.Scope) error {
 	text := c.String("text")
-	if c.IsSet("text") {
-		if err := command.CheckText(text); err != nil {
-			return err
-		}
+	if err := command.CheckText(text); c.IsSet("text") && err != nil {
+		return err
 	}
 	found, err := findAll(c, s, func(s *command.Scope, word string) (heldMessage, error) { return findToAck(c.Context, s, word) })
 	if err != nil {
@@ -137,24 +137,20 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 		return m, err
 	}
 	short, isMine := it.ID.Short(6), box.Address() == s.Me.Address()
-	from, err := s.Root.Taken(box, it.Message, s.Me.Address())
-	isTaken := from != nil // with an error: by somebody else
-	if isTaken && err == nil {
+	from, err := s.Root.Taken(box, it.Message, s.Me.Address()) // with an error: by somebody else
+	_, isLeased := errors.AsType[*mailbox.LeasedError](err)
+	switch {
+	case from != nil && err == nil:
 		return heldMessage{it, from, true}, nil
-	}
-	if !isTaken && err != nil {
+	case from == nil && err != nil:
 		return m, err
-	}
-	if isMine && it.State != "" && it.Lease == nil {
+	case isMine && it.State != "" && it.Lease == nil:
 		return heldMessage{it, s.Me, false}, nil
-	}
-	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
+	case isLeased:
 		return m, command.Locked("%w", err).WithHint("take another: atm take %s%s", from.Agent(), s.Flags())
-	}
-	if isTaken {
+	case err != nil:
 		return m, err
-	}
-	if isMine {
+	case isMine:
 		return m, command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %[1]s", short)
 	}
 	return m, fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
@@ -170,8 +166,8 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 	if findErr != nil {
 		return m, findErr
 	}
-	sender, senderErr := s.Root.Mailbox(it.From)
-	if senderErr != nil {
+	sender, findErr := s.Root.Mailbox(it.From)
+	if findErr != nil {
 		return m, err
 	}
 	isReplied := it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0
@@ -226,4 +222,96 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 		r.Delivered = append(r.Delivered, d)
 	}
 	return r.report(c, s, "withdrawn", "from")
+}
+
+var takeCommand = &cli.Command{
+	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take one message of a shared inbox",
+	UsageText: "atm take jobs\natm take jobs --wait 10m --lease 30m\natm take --renew 9f3a1c",
+	Description: "The oldest unread message is yours until the lease ends; nobody else gets it before.\n" +
+		"atm ack finishes it, atm unread gives it back. Without AGENT it comes from your own\n" +
+		"inbox; another's must be shared: atm team add jobs --shared. Nothing there: exit 0.",
+	Flags: []cli.Flag{
+		command.DurationFlag("lease", 10*time.Minute, "for `D`, default 10m, at most 24h"),
+		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "the lease of `ID` begins anew"},
+		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "until there is one"},
+		command.TimeoutFlag(),
+	},
+	Action: command.With(command.OpenToWrite, take),
+}
+
+func take(c *cli.Context, s *command.Scope) error {
+	if err := command.NotBoth(c, "renew wait"); err != nil {
+		return err
+	}
+	lease := command.Duration(c, "lease")
+	if lease <= 0 || lease > mailbox.MaxLease {
+		return command.Usage("--lease %s: it may be up to %s", lease, mailbox.MaxLease).WithHint("--lease 10m, and --renew for more")
+	}
+	if c.IsSet("renew") {
+		return renewLease(c, s, lease)
+	}
+	s.WarnUnaccepted()
+	box, err := s.MemberOrMe(c.Args().First())
+	if err != nil {
+		return err
+	}
+	if err := teams.MayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) {
+		return command.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
+	} else if err != nil {
+		return err
+	}
+	if !c.Bool("wait") {
+		taken, err := takeOne(c.Context, c, s, box, lease)
+		if err != nil || taken {
+			return err
+		}
+		return command.PrintAs(c, map[string]any{"message": nil}, "nothing to take")
+	}
+	return s.Await(func(ctx context.Context) error {
+		timeout := command.Duration(c, "timeout")
+		err := await(ctx, s, timeout, watchMail(box), func(entry) (bool, error) { return takeOne(ctx, c, s, box, lease) })
+		if errors.Is(err, errTimeout) {
+			return command.Timeout("nothing to take within %s", timeout).
+				WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())
+		}
+		return err
+	})
+}
+
+// takeOne takes a message and shows it, and reports whether there was one. It is mine once its reader has received it.
+func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
+	it, err := box.Lease(ctx, s.Me.Address(), lease, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
+		r := s.Renderer()
+		id := r.Short(it.ID) + s.Flags()
+		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.Times}),
+			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
+			command.Stamp(l.Until), id, id, id)
+		if c.Bool("json") { // times: it was given out, this time included
+			var err error
+			if text, err = command.JSON(map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.Times + 1}); err != nil {
+				return false, err
+			}
+		}
+		n, err := showPieces(ctx, text)
+		return n > 0, err
+	})
+	if it != nil {
+		err = command.Tell(c, err)
+	}
+	return it != nil, err
+}
+
+func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
+	m, err := findHeld(s, c.String("renew"))
+	if errors.Is(err, mailbox.ErrNotFound) {
+		_, _, err = s.Find(c.String("renew")) // it may be there, and somebody else's
+	}
+	if err == nil && !m.isLeased {
+		err = fmt.Errorf("message %s %w", c.String("renew"), mailbox.ErrNotHeld)
+	}
+	if err != nil {
+		return err
+	}
+	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
+	return command.Done(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+command.Stamp(until))
 }

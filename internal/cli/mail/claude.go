@@ -45,7 +45,7 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 	}}
 	if c.Bool("once") {
 		if err = s.Await(sync.Pass); err == nil && !isDone && !c.Bool("json") {
-			err = command.Print(c, command.Text("nothing to carry over"))
+			err = command.PrintAs(c, nil, "nothing to carry over")
 		}
 	} else {
 		command.Warn(c, "carrying mail between team %s and %s", s.Team.Name, dir)

@@ -89,11 +89,13 @@ func (r *result) failures(c *cli.Context, not string) error {
 	if len(r.Failed) == 0 {
 		return nil
 	}
-	isPartial, isJSON, first := len(r.Delivered) > 0, c.Bool("json"), *r.Failed[0].Error
-	if !isPartial && len(r.Failed) == 1 {
+	isJSON, first := c.Bool("json"), *r.Failed[0].Error
+	switch {
+	case len(r.Delivered) > 0:
+		first.Exit = command.ExitPartial
+	case len(r.Failed) == 1:
 		return &first
-	}
-	if !isPartial && isJSON {
+	case isJSON:
 		first.Message = fmt.Sprintf("%s anybody: %s", not, first.Message)
 		return r.in(&first)
 	}
@@ -101,9 +103,6 @@ func (r *result) failures(c *cli.Context, not string) error {
 		for _, f := range r.Failed {
 			(&command.Error{Message: fmt.Sprintf("%s %s: %s", not, f.To, f.Message), Hint: f.Hint}).Tell()
 		}
-	}
-	if isPartial {
-		return command.Exit(command.ExitPartial)
 	}
 	return command.Exit(first.Exit)
 }

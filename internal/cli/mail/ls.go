@@ -260,11 +260,7 @@ func (m message) MarshalJSON() ([]byte, error) {
 	if m.SupersededBy != "" {
 		all = all.With("superseded_by", wire.Quote(string(m.SupersededBy)))
 	}
-	if len(m.recipients) > 0 {
-		recipients, err := wire.Marshal(m.recipients)
-		if err != nil {
-			return nil, err
-		}
+	if recipients, err := wire.Marshal(m.recipients); err == nil && m.recipients != nil {
 		all = all.With("recipients", recipients)
 	}
 	return all.MarshalJSON()

@@ -29,10 +29,7 @@ func hidden(name string, aliases ...string) cli.Flag {
 }
 
 func limitFlag() cli.Flag {
-	return &cli.IntFlag{
-		Name: "limit", Aliases: []string{"n", "max"}, Value: letter.MaxMessages, Usage: "at most `N` (default 20); 0: all",
-		Action: command.NotNegative("limit", "all"),
-	}
+	return command.CountFlag("limit", letter.MaxMessages, "at most `N` (default 20); 0: all", "all", "n", "max")
 }
 
 func since(c *cli.Context) (t time.Time, err error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -57,7 +58,7 @@ func read(c *cli.Context, s *command.Scope) error {
 	case err != nil:
 		return err
 	case c.Bool("follow"):
-		return s.Follow(p.follow)
+		return s.FollowFor(p.follow)
 	case p.waits:
 		return s.Await(p.wait)
 	}
@@ -86,8 +87,8 @@ type page struct {
 
 	follows, peeks, waits bool
 
-	isPrinted bool // the JSON document
-	hasWarned bool // of messages that cannot be read
+	isPrinted bool      // the JSON document
+	warn      sync.Once // of messages that cannot be read
 }
 
 func newPage(c *cli.Context, s *command.Scope) (*page, error) {
@@ -182,18 +183,11 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 
 // unreadable is the error for what cannot be read. Where others are awaited it is a warning, once.
 func (p *page) unreadable(b mailbox.Batch) error {
-	what := "a message"
-	if n := len(b.Unreadable); n > 1 {
-		what = fmt.Sprint(n, " messages")
-	}
-	err := command.Failed("%s cannot be read: %w", what, b.Unreadable[0]).WithHint("atm doctor")
+	err := command.Failed("%s cannot be read: %w", letter.Many(len(b.Unreadable), "message"), b.Unreadable[0])
 	if !p.follows && !(p.waits && len(b.Items) == 0) {
 		return err
 	}
-	if !p.hasWarned {
-		command.Warn(p.c, "%v", err)
-	}
-	p.hasWarned = true
+	p.warn.Do(func() { command.Warn(p.c, "%v", err) })
 	return nil
 }
 
@@ -204,23 +198,17 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 		return 0, nil
 	}
 	b.Items = slices.Concat(b.Items, p.again)
-	l, added := p.afterReading(b)
-	if !p.follows {
-		before, _ := p.s.Me.OwedIDs()
-		l.Owed = append(l.Owed, before...)
-	}
-	listed := slices.Concat(l.Owed[:min(len(l.Owed), 5)], added) // for people: there may be hundreds
-	l.Owed = append(l.Owed, added...)
+	l := p.afterReading(b)
 	isJSON, isVia := p.c.Bool("json"), command.Via(p.c) != ""
 	var pieces [][]byte
 	if !isJSON || isVia {
-		r.Digits = letter.ShortLength(append(l.ids(), listed...))
+		r.Digits = letter.ShortLength(append(l.ids(), l.Owed...))
 		for _, id := range p.options.IDs {
 			r.Digits = max(r.Digits, p.s.Digits(id))
 		}
 		pieces = command.Letters(r, b.Items, b.Ahead)
 		if !p.follows {
-			pieces = append(pieces, []byte(p.foot(b, listed, len(l.Owed))))
+			pieces = append(pieces, []byte(p.foot(b, l.Owed)))
 		}
 	}
 	if !isJSON {
@@ -245,10 +233,14 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	return n * len(b.Items), err // one document for all of them
 }
 
-// afterReading lists a batch as its messages are once they have been read; owed are those whose ack is owed then.
-func (p *page) afterReading(b mailbox.Batch) (l *listing, owed []wire.ID) {
-	l = newListing(b.Items)
+// afterReading lists a batch as its messages are once they have been read, and what is owed then.
+func (p *page) afterReading(b mailbox.Batch) *listing {
+	l := newListing(b.Items)
 	l.More = b.More
+	if !p.follows {
+		before, _ := p.s.Me.OwedIDs()
+		l.Owed = append(l.Owed, before...)
+	}
 	flags := mailbox.Flags(b.Items, b.Ahead)
 	for i, it := range b.Items {
 		after := *it
@@ -260,31 +252,30 @@ func (p *page) afterReading(b mailbox.Batch) (l *listing, owed []wire.ID) {
 		after.State = mailbox.Done
 		if it.RequiresAck && !p.s.Me.HasAcked(it.ID) {
 			after.State = mailbox.Owed
-			owed = append(owed, it.ID)
+			l.Owed = append(l.Owed, it.ID)
 		}
 	}
-	return l, owed
+	return l
 }
 
-// foot says what is left, and what is owed: so many, and some of them.
-func (p *page) foot(b mailbox.Batch, listed []wire.ID, owed int) (foot string) {
+const mostOwed = 6 // are named: there may be hundreds
+
+// foot says what is left, and what is owed: how many, and the newest of them.
+func (p *page) foot(b mailbox.Batch, owed []wire.ID) (foot string) {
 	if len(b.Items) == 0 {
 		foot = "no new messages\n"
 	}
 	if b.More > 0 {
 		foot += fmt.Sprintf("%d more: atm read%s\n", b.More, p.s.Flags())
 	}
-	if owed == 1 {
-		return foot + fmt.Sprintf("1 awaits your ack: %s\n", command.Shorts(listed))
+	if len(owed) == 1 {
+		foot += fmt.Sprintf("1 awaits your ack: %s\n", command.Shorts(owed))
+	} else if len(owed) > mostOwed {
+		foot += fmt.Sprintf("%d await your ack: %s … atm ls --owed\n", len(owed), command.Shorts(owed[len(owed)-mostOwed:]))
+	} else if len(owed) > 1 {
+		foot += fmt.Sprintf("%d await your ack: %s\n", len(owed), command.Shorts(owed))
 	}
-	if owed == 0 {
-		return foot
-	}
-	more := ""
-	if owed > len(listed) {
-		more = " … atm ls --owed"
-	}
-	return foot + fmt.Sprintf("%d await your ack: %s%s\n", owed, command.Shorts(listed), more)
+	return foot
 }
 
 // wait shows mail as soon as there is any. Another reader may be quicker: then the wait goes on.
@@ -300,21 +291,13 @@ func (p *page) wait(ctx context.Context) error {
 	return err
 }
 
-// follow shows what is unread and what comes, until interrupted or, where a timeout was given, for that long.
+// follow shows what is unread and what comes.
 func (p *page) follow(ctx context.Context) error {
-	timeout := command.Duration(p.c, "timeout")
-	if !p.c.IsSet("timeout") {
-		timeout = 0
-	}
-	err := await(ctx, p.s, timeout, watchMail(p.s.Me), func(entry) (bool, error) {
+	return await(ctx, p.s, 0, watchMail(p.s.Me), func(entry) (bool, error) {
 		for {
 			if shown, err := p.show(ctx); !shown || err != nil {
 				return false, err
 			}
 		}
 	})
-	if errors.Is(err, errTimeout) {
-		return nil
-	}
-	return err
 }

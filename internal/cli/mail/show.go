@@ -60,12 +60,8 @@ func show(c *cli.Context, s *command.Scope) error {
 // saveAttachments writes a message's attachments into a directory, which is made if need be: never over a
 // file that is there, and never outside of it, whatever their names say.
 func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
+	os.Mkdir(c.String("save"), 0o700) // where it cannot be made, opening it says so
 	dir, err := os.OpenRoot(c.String("save"))
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.Mkdir(c.String("save"), 0o700); err == nil {
-			dir, err = os.OpenRoot(c.String("save"))
-		}
-	}
 	if err != nil {
 		return command.Usage("--save: %v", err).WithHint("mkdir -p %s", c.String("save"))
 	}

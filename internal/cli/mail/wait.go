@@ -60,10 +60,8 @@ func wait(c *cli.Context, s *command.Scope) (err error) {
 		if err := c.Set(state, who); err != nil {
 			return command.Usage("wait for %s of %s: %v", state, who, err)
 		}
-	case state == "reply" || state == "acked":
-		return command.Usage("--%s needs a value", state).WithHint("atm wait --%s ID", state)
 	case state != "" && !isMail:
-		return command.Usage("--%s needs a value", state).WithHint("atm wait --%s NAME", state)
+		return command.Usage("--%s needs a value", state).WithHint("atm wait --idle NAME, atm wait --reply ID, atm wait --acked ID")
 	case who != "" && isID(s, who):
 		return command.Usage("wait for what of %s?", who).WithHint("atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s", who)
 	case who != "":
@@ -393,7 +391,7 @@ func turnCondition(c *cli.Context, s *command.Scope, word string) (*condition, e
 	return one.sayingOff(c, s, it.To), nil
 }
 
-// tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out.
+// tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out, another host.
 const tick = time.Second
 
 var errTimeout = errors.New("waited in vain")
@@ -411,15 +409,9 @@ func watchMail(box *mailbox.Box) watched { return watched{box.Address(): ^uint64
 // mailboxes since then, and at each tick. A timeout of 0 is for ever; errTimeout.
 func await(ctx context.Context, s *command.Scope, timeout time.Duration, after watched, look func(entry) (done bool, err error)) error {
 	var boxes []*mailbox.Box
-	var changed <-chan struct{} // rows of other hosts
 	for a := range after {
 		if a.Host != "" {
-			if dirs, err := watcher.OpenDirs(); err == nil { // else the tick looks
-				defer dirs.Close()
-				dirs.Add(s.Root.Dir().Join(string(a.Team) + "/" + teams.RowsDir))
-				changed = dirs.Changed()
-			}
-			continue
+			continue // the tick looks there
 		}
 		box, err := s.Root.Mailbox(a)
 		if err != nil {
@@ -451,26 +443,11 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if e, err = nextEntry(ctx, w, changed); err != nil {
+		ticked, stop := context.WithTimeout(ctx, tick)
+		e, err = w.Next(ticked)
+		isTick := ticked.Err() != nil
+		if stop(); err != nil && !isTick {
 			return err
 		}
 	}
-}
-
-// nextEntry is what is new next; the empty entry after a tick, or when rows have changed.
-func nextEntry(ctx context.Context, w *watcher.Watcher, changed <-chan struct{}) (entry, error) {
-	ctx, stop := context.WithTimeout(ctx, tick)
-	defer stop()
-	go func() {
-		select {
-		case <-changed:
-			stop()
-		case <-ctx.Done():
-		}
-	}()
-	e, err := w.Next(ctx)
-	if ctx.Err() != nil {
-		err = nil
-	}
-	return e, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
@@ -26,10 +26,7 @@ var watchCommand = &cli.Command{
 	Description: "Marks nothing; goes on until it is interrupted.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "begin `D` earlier"},
-		&cli.IntFlag{
-			Name: "limit", Aliases: []string{"n", "tail", "last"}, Usage: "begin with the last `N`",
-			Action: command.NotNegative("limit", "what comes"),
-		},
+		command.CountFlag("limit", 0, "begin with the last `N`", "what comes", "n", "tail", "last"),
 		hidden("follow", "f"), hidden("oneline"), command.DurationFlag("timeout", 0, "end after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "end when all is shown"},
 	},
@@ -141,23 +138,17 @@ func happenings(ctx context.Context, boxes []*mailbox.Box, since time.Time, upTo
 }
 
 func eventsOf(box *mailbox.Box, since time.Time, upTo uint64) (out []happening, err error) {
-	before, err := box.Log().SeqBefore(since)
-	if err != nil {
-		return nil, err
-	}
-	log := box.Log().Follow(before)
-	defer log.Close()
-	for log.Seq() < upTo {
-		e, gap, err := log.Next()
-		if err == io.EOF {
-			break
+	events, err := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
+	for i := range events {
+		e, h := &events[i], happening{entry{Box: box, Event: &events[i]}, events[i].At}
+		if i > 0 && e.Seq > events[i-1].Seq+1 {
+			h.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}
 		}
-		if err != nil {
-			return out, err
+		if e.Seq <= upTo && !e.At.Before(since) {
+			out = append(out, h)
 		}
-		out = append(out, happening{entry{Box: box, Event: &e, Gap: gap}, e.At})
 	}
-	return out, nil
+	return out, err
 }
 
 func (h happening) print(c *cli.Context, s *command.Scope) error {

@@ -91,29 +91,33 @@ const (
 type console struct {
 	c        *cli.Context
 	terminal *term.Terminal // nil: lines
-	before   *term.State    // of the terminal
-	lines    *bufio.Reader
-	isToStay bool // when there are no more lines
+	readLine func() (string, error)
+	restore  func() // of the terminal
+	isToStay bool   // when there are no more lines
 }
 
-func openConsole(c *cli.Context) (con *console, err error) {
-	con = &console{c: c, lines: bufio.NewReader(os.Stdin)}
+func openConsole(c *cli.Context) (*console, error) {
 	fd := int(os.Stdin.Fd())
 	if !term.IsTerminal(fd) || !command.Repaints(c) {
-		con.isToStay = c.Bool("follow")
+		in := bufio.NewReader(os.Stdin)
 		if c.Bool("read-only") {
-			con.lines = bufio.NewReader(strings.NewReader(""))
+			in = bufio.NewReader(strings.NewReader(""))
 		}
-		return con, nil
+		readLine := func() (string, error) { return in.ReadString('\n') }
+		return &console{c: c, readLine: readLine, restore: func() {}, isToStay: c.Bool("follow")}, nil
 	}
-	if con.before, err = term.MakeRaw(fd); err != nil {
+	before, err := term.MakeRaw(fd)
+	if err != nil {
 		return nil, err
 	}
-	con.terminal = term.NewTerminal(struct {
+	terminal := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
 	}{os.Stdin, os.Stdout}, "> ")
-	return con, nil
+	return &console{c: c, terminal: terminal, readLine: terminal.ReadLine, restore: func() {
+		os.Stdout.WriteString("\r\x1b[K")
+		term.Restore(fd, before)
+	}}, nil
 }
 
 func (con *console) show(line fmt.Stringer) error {
@@ -133,20 +137,6 @@ func (con *console) note(format string, args ...any) {
 		return
 	}
 	fmt.Fprintln(con.terminal, letter.Escape("-- "+fmt.Sprintf(format, args...)))
-}
-
-func (con *console) readLine() (string, error) {
-	if con.terminal == nil {
-		return con.lines.ReadString('\n')
-	}
-	return con.terminal.ReadLine()
-}
-
-func (con *console) restore() {
-	if con.terminal != nil {
-		os.Stdout.WriteString("\r\x1b[K")
-		term.Restore(int(os.Stdin.Fd()), con.before)
-	}
 }
 
 func (k *call) attach(ctx context.Context) error {

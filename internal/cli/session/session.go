@@ -259,10 +259,7 @@ var showCommand = &cli.Command{
 	Name: "show", Aliases: []string{"cat", "log"}, ArgsUsage: "ID", Usage: "one with its log",
 	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
-		&cli.IntFlag{
-			Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "the last `N` of the log (default 50); 0: all that is kept",
-			Action: command.NotNegative("limit", "all that is kept"),
-		},
+		command.CountFlag("limit", 50, "the last `N` of the log (default 50); 0: all that is kept", "all that is kept", "n"),
 		&cli.StringFlag{Name: "as-wire", Usage: "`acp`: the ACP session of the agent ID, as that wire has it"},
 	},
 	Action: func(c *cli.Context) error {

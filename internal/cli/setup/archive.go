@@ -138,9 +138,6 @@ func restore(c *cli.Context) error {
 	for _, name := range refused {
 		command.Warn(c, "not restored: %s: atm backup writes no such file", name)
 	}
-	if err != nil {
-		return err
-	}
 	text := fmt.Sprintf("restored %s, %s; %d there already", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
-	return command.PrintAs(c, moved, text)
+	return command.Done(c, err, moved, text)
 }

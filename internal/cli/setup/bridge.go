@@ -73,11 +73,8 @@ func keygen(c *cli.Context, s *command.Scope) error {
 	if err == nil {
 		err = rootdir.Raise(s.Root.Path)
 	}
-	if err != nil {
-		return err
-	}
 	key := hostkey.Text(public)
-	return command.PrintAs(c, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", said, host, key))
+	return command.Done(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", said, host, key))
 }
 
 func trust(c *cli.Context, s *command.Scope) error {
@@ -99,8 +96,5 @@ func trust(c *cli.Context, s *command.Scope) error {
 	if err == nil {
 		err = rootdir.Raise(s.Root.Path)
 	}
-	if err != nil {
-		return err
-	}
-	return command.PrintAs(c, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
+	return command.Done(c, err, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
 }

@@ -180,17 +180,8 @@ func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []
 	return added, nil
 }
 
-// openSaid opens the team and says who I am, for a verb that works without either: unsaid is then what nobody said.
-func openSaid(c *cli.Context) (s *command.Scope, unsaid *command.Error, err error) {
-	s, err = command.OpenMe(c)
-	if s != nil && !c.IsSet("as") && errors.As(err, &unsaid) && unsaid.Exit == command.ExitUsage {
-		err = nil
-	}
-	return s, unsaid, err
-}
-
 func where(c *cli.Context) error {
-	s, unsaid, err := openSaid(c)
+	s, unsaid, err := command.OpenSaid(c)
 	if err != nil {
 		return err
 	}
@@ -212,7 +203,7 @@ func primer(c *cli.Context) error {
 	if c.Args().Present() {
 		c.Set("as", c.Args().First())
 	}
-	s, unsaid, err := openSaid(c)
+	s, unsaid, err := command.OpenSaid(c)
 	if err != nil {
 		return err
 	}
@@ -226,10 +217,7 @@ func primer(c *cli.Context) error {
 	} else {
 		text, err = primerText(s, s.Team.BroughtBy(s.Me.Agent()))
 	}
-	if err != nil {
-		return err
-	}
-	return command.PrintAs(c, map[string]string{"primer": text}, text)
+	return command.Done(c, err, map[string]string{"primer": text}, text)
 }
 
 // primerText is the primer for me. by brings my mail where no runner does.

@@ -178,11 +178,8 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	where, err := s.Team.Retire(c.Context, name)
-	if err != nil {
-		return err
-	}
 	unread := n.Unread + n.Leased
-	return command.PrintAs(c, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
+	return command.Done(c, err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
 		fmt.Sprintf("retired %s with %d unread; atm team restore %s brings both back", name, unread, name))
 }
 
@@ -194,10 +191,8 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	if err := s.MayStop("restore", name); err != nil {
 		return err
 	}
-	if err := s.Team.Restore(c.Context, name); err != nil {
-		return err
-	}
-	return command.PrintAs(c, map[string]any{"agent": name}, string(name)+" is back")
+	err = s.Team.Restore(c.Context, name)
+	return command.Done(c, err, map[string]any{"agent": name}, string(name)+" is back")
 }
 
 var statusCommand = &cli.Command{
@@ -220,39 +215,32 @@ func status(c *cli.Context, s *command.Scope) error {
 	if c.Bool("all") && a.Host == "" {
 		return statusOfAll(c, s)
 	}
+	var m teams.Member
+	var unreadable error
 	if a.Host != "" && isSlot {
 		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
-	}
-	if a.Host != "" {
+	} else if a.Host != "" {
 		t, err := s.Root.Team(a.Team)
+		if err == nil {
+			m, err = t.Remote(a.Agent, a.Host)
+		}
 		if err != nil {
 			return err
 		}
-		m, err := t.Remote(a.Agent, a.Host)
+	} else {
+		box, err := s.Enter(c.Args().First())
 		if err != nil {
 			return err
 		}
-		return printStatus(c, s, m, "")
+		m, unreadable = s.Team.Status(c.Context, box.Agent())
 	}
-	box, err := s.Enter(c.Args().First())
-	if err != nil {
-		return err
-	}
-	m, unreadable := s.Team.Status(c.Context, box.Agent())
 	if err := command.WarnUnreadable(unreadable); err != nil {
 		return err
 	}
-	foot := ""
-	if !c.Args().Present() {
-		foot = "everybody: atm team\n"
-	}
-	if err := printStatus(c, s, m, foot); err != nil {
+	if err := printStatus(c, s, m); err != nil || unreadable == nil {
 		return err
 	}
-	if unreadable != nil {
-		return command.Exit(command.ExitFailed)
-	}
-	return nil
+	return command.Exit(command.ExitFailed)
 }
 
 func statusOfAll(c *cli.Context, s *command.Scope) error {
@@ -261,22 +249,19 @@ func statusOfAll(c *cli.Context, s *command.Scope) error {
 		if c.IsSet("as-wire") && m.Host != "" { // it has no slot here
 			continue
 		}
-		if err := printStatus(c, s, m, ""); err != nil {
+		if err := printStatus(c, s, m); err != nil {
 			return err
 		}
 	}
 	return command.WarnUnreadable(unreadable)
 }
 
-func printStatus(c *cli.Context, s *command.Scope, m teams.Member, foot string) error {
+func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 	if !c.IsSet("as-wire") {
-		return command.PrintAs(c, m, statusText(m)+foot)
+		return command.PrintAs(c, m, statusText(m))
 	}
 	line, err := wire.Marshal(s.Team.Slot(m))
-	if err != nil {
-		return err
-	}
-	return command.PrintAs(c, json.RawMessage(line), string(line))
+	return command.Done(c, err, json.RawMessage(line), string(line))
 }
 
 func statusText(m teams.Member) string {
