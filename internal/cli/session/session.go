@@ -5,6 +5,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -315,11 +316,15 @@ func list(c *cli.Context, s *command.Scope) error {
 	for _, file := range bad {
 		command.Warn(c, "%v", file)
 	}
-	shown, text := []wire.InteractiveSession{}, ""
+	shown, text := []json.RawMessage{}, ""
 	for _, one := range all {
 		if one.State.Alive() || c.Bool("all") {
 			one.Messages = nil
-			shown = append(shown, one.InteractiveSession)
+			written, err := wire.Marshal(one.InteractiveSession)
+			if err != nil {
+				return err
+			}
+			shown = append(shown, written)
 			text += line(one) + "\n"
 		}
 	}
@@ -330,13 +335,17 @@ func list(c *cli.Context, s *command.Scope) error {
 }
 
 type result struct {
-	Session wire.InteractiveSession `json:"session"`
-	Alive   bool                    `json:"alive"`
-	ID      wire.ID                 `json:"id,omitempty"` // of the message that was sent
+	Session json.RawMessage `json:"session"` // as its owner writes it
+	Alive   bool            `json:"alive"`
+	ID      wire.ID         `json:"id,omitempty"` // of the message that was sent
 }
 
 func (k *call) print(one *sessions.Session, sent wire.ID, text string) error {
-	return command.PrintAs(k.c, result{one.InteractiveSession, one.State.Alive(), sent}, text)
+	written, err := wire.Marshal(one.InteractiveSession)
+	if err != nil {
+		return err
+	}
+	return command.PrintAs(k.c, result{written, one.State.Alive(), sent}, text)
 }
 
 func line(one *sessions.Session) string {
