@@ -444,12 +444,15 @@ func flagsFor(c *cli.Context, text string) (flags string) {
 	return flags
 }
 
-var typedCommand = regexp.MustCompile("(^|[:;,|] |or |then |`)atm ([a-z-])")
+var typedCommand = regexp.MustCompile("(^|[:;,|] |or |then |`)atm [a-z-]")
 
 // Typed is a hint whose commands mean the same as this one: with the flags that it was given. What is only
 // spoken of ("bob has not called atm read") stays as it is.
 func Typed(c *cli.Context, hint string) string {
-	return typedCommand.ReplaceAllString(hint, "${1}atm"+strings.ReplaceAll(flagsFor(c, hint), "$", "$$")+" ${2}")
+	return typedCommand.ReplaceAllStringFunc(hint, func(found string) string {
+		behind := len(found) - len(" x")
+		return found[:behind] + flagsFor(c, hint) + found[behind:]
+	})
 }
 
 // Origin is the evidence that goes with what this process sends.
