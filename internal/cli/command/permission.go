@@ -51,7 +51,8 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 		return err
 	}
 	if lead == "" {
-		return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).WithHint("ask a person")
+		return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
+			WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
 	}
 	return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
 		WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
