@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -65,7 +66,7 @@ func Main(version string, words []string) int {
 	report := runspec.Report{Code: exit.Code, Loop: exit.Loop, Tail: exit.Tail}
 	if err != nil {
 		app := cli.App{Metadata: map[string]any{"root": spec.Root}}
-		report.Error = command.Explain(cli.NewContext(&app, nil, nil), err)
+		report.Error = command.Explain(cli.NewContext(&app, &flag.FlagSet{}, nil), err)
 		report.Code = report.Error.Exit
 	}
 	command.PrintJSON(report)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -119,7 +120,7 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		},
 	}
 	if err := app.Run(append([]string{app.Name}, words...)); err != nil {
-		return Report(cli.NewContext(app, nil, nil), err, false)
+		return Report(cli.NewContext(app, &flag.FlagSet{}, nil), err, false)
 	}
 	return code
 }
