@@ -186,7 +186,7 @@ func explain(c *cli.Context, err error) *Error {
 		return Failed("%w", err)
 	}
 	e := known[n].as("%w", err).WithHint("%s", known[n].hint)
-	if c.Args().Len() == 1 {
+	if c != nil && c.Args().Len() == 1 {
 		e.Hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(e.Hint)
 	}
 	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""

@@ -436,6 +436,9 @@ func keep(c *cli.Context, flag string) {
 func (s *Scope) Flags() string { return flagsFor(s.c, "") }
 
 func flagsFor(c *cli.Context, text string) (flags string) {
+	if c == nil { // another program than a command's
+		return ""
+	}
 	for _, name := range []string{"--root", "--team", "--as"} {
 		if value, ok := c.App.Metadata[name].(string); ok && !strings.Contains(text, name+" ") {
 			flags += " " + name + " " + policy.Quote(letter.Escape(value))
