@@ -176,7 +176,7 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	store := s.run()
 	id := string(wire.NewID())
 	s.atm(0, "send", "bob", "hello", "--as", "alice", "--id", id)
-	trace := "trace " + id
+	trace := "trace " + id + " --as alice"
 	for _, c := range []struct{ event, gate, want string }{
 		{"state_change new=idle", "", "bob is idle since 0s, and has not taken it yet"},
 		{"", "draft", "somebody has begun to write in the prompt of bob, and nothing is typed over that: atm attach bob"},

@@ -234,8 +234,8 @@ func TestErrors(t *testing.T) {
 		{"send", "contradict each other", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
 		{"search", "enum", args{"words": "x", "in": "old"}},
 		{"read", "minimum", args{"limit": 0}},
-		{"ack", "hint: atm --as bob ls --all lists your messages", args{"id": "abcdef"}},
-		{"reply", "is a member, not the id of a message\nhint: atm --as bob read --from alice", args{"id": "alice", "text": "x"}},
+		{"ack", "hint: atm ls --all lists your messages", args{"id": "abcdef"}},
+		{"reply", "is a member, not the id of a message\nhint: atm read --from alice", args{"id": "alice", "text": "x"}},
 		{"wait", "no agent \"carol\"", args{"idle": "carol"}},
 		{"thread", "not an id", args{"id": "--as=alice"}},
 	} {

@@ -74,7 +74,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 		}
 		if it, err := k.box.Get(m.ID); err == nil && it.Body != m.Body {
 			return command.Refused("%s was sent before with another text: what answers it answers that", m.ID.Short(6)).
-				WithHint("another --once NAME for this one; atm wait --reply %s waits for that answer", m.ID.Short(6))
+				WithHint("another --once NAME for this one; atm wait --reply %s%s waits for that answer", m.ID.Short(6), s.Flags())
 		}
 	}
 	// Whoever no longer reads waits for nothing.
@@ -97,7 +97,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	short := r.ID.Short(6)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		return command.Timeout("sent %s, but no answer from %s within %s", short, name, timeout).
-			WithHint("not yet: atm wait --reply %s, or atm trace %[1]s says what keeps it", short)
+			WithHint("not yet: atm wait --reply %s%s, or atm trace %[1]s says what keeps it", short, k.s.Flags())
 	}
 	if err != nil {
 		return command.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)

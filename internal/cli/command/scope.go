@@ -433,13 +433,14 @@ func keep(c *cli.Context, flag string) {
 }
 
 // Flags are those of --root, --team and --as that were given, with a space in front, for a command to mean the same.
-func (s *Scope) Flags() string { return flagsFor(s.c, "") }
+func (s *Scope) Flags() string { return flagsFor(s.c, "", "--root", "--team", "--as") }
 
-func flagsFor(c *cli.Context, text string) (flags string) {
+// flagsFor are those of some flags that were given and do not stand in a text.
+func flagsFor(c *cli.Context, text string, names ...string) (flags string) {
 	if c == nil { // another program than a command's
 		return ""
 	}
-	for _, name := range []string{"--root", "--team", "--as"} {
+	for _, name := range names {
 		if value, ok := c.App.Metadata[name].(string); ok && !strings.Contains(text, name+" ") {
 			flags += " " + name + " " + policy.Quote(letter.Escape(value))
 		}
@@ -449,12 +450,12 @@ func flagsFor(c *cli.Context, text string) (flags string) {
 
 var typedCommand = regexp.MustCompile("(^|[:;,|] |or |then |`)atm [a-z-]")
 
-// Typed is a hint whose commands mean the same as this one: with the flags that it was given. What is only
-// spoken of ("bob has not called atm read") stays as it is.
+// Typed is a hint whose commands are about the same root and team as this one. What is only spoken of ("bob has
+// not called atm read") stays as it is.
 func Typed(c *cli.Context, hint string) string {
 	return typedCommand.ReplaceAllStringFunc(hint, func(found string) string {
 		behind := len(found) - len(" x")
-		return found[:behind] + flagsFor(c, hint) + found[behind:]
+		return found[:behind] + flagsFor(c, hint, "--root", "--team") + found[behind:]
 	})
 }
 
