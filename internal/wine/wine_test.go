@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +22,13 @@ var patches = [][3]string{
 // overlay writes the changed files, and says where they are in the form of go build -overlay.
 func overlay(t *testing.T) string {
 	t.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir, replace := t.TempDir(), map[string]string{}
 	for _, p := range patches {
-		original := filepath.Join(runtime.GOROOT(), "src", p[0])
+		original := filepath.Join(strings.TrimSpace(string(root)), "src", p[0])
 		changed := filepath.Join(dir, filepath.Base(p[0]))
 		from := original
 		if replace[original] != "" {
