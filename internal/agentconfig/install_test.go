@@ -225,6 +225,8 @@ func TestRefused(t *testing.T) {
 	}{
 		{"not JSON", "home/.claude/settings.json", "{\"a\": }", Request{Tool: "claude"}, "home/.claude/settings.json cannot be understood, and was left alone: line 1, column 7"},
 		{"no object", "home/.claude/settings.json", "[]", Request{Tool: "claude"}, "it is not an object"},
+		{"a key twice", "home/.claude/settings.json", "{\n  \"hooks\": {},\n  \"a\": 1,\n  \"hook\\u0073\": {}\n}\n", Request{Tool: "claude"}, "line 4, column 3: a second \"hooks\""},
+		{"a key twice further in", "home/.claude/settings.json", "{\"permissions\": {\"allow\": [], \"allow\": []}}", Request{Tool: "claude"}, "column 31: a second \"allow\""},
 		{"hooks are a list", "home/.claude/settings.json", "{\"hooks\": []}", Request{Tool: "claude"}, "hooks is not an object"},
 		{"an event is an object", "home/.claude/settings.json", "{\"hooks\": {\"Stop\": {}}}", Request{Tool: "claude"}, "hooks.Stop is not a list"},
 		{"rules are a string", "home/.claude/settings.json", "{\"permissions\": {\"allow\": \"all\"}}", Request{Tool: "claude"}, "permissions.allow is not a list"},

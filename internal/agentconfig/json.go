@@ -14,7 +14,7 @@ import (
 
 // Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind one is the end of a list.
 
-// parseJSON reads a document whose root is an object. A blank one counts as {}.
+// parseJSON reads a document whose root is an object in which no key stands twice. A blank one counts as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
@@ -25,6 +25,17 @@ func parseJSON(data []byte) (*hujson.Value, error) {
 	}
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	for v := range root.All() {
+		object, _ := v.Value.(*hujson.Object)
+		for i := 0; object != nil && i < len(object.Members); i++ {
+			name := &object.Members[i].Name
+			if slices.ContainsFunc(object.Members[:i], func(m hujson.ObjectMember) bool { return str(&m.Name) == str(name) }) {
+				before := data[:name.StartOffset]
+				line, column := bytes.Count(before, []byte("\n"))+1, len(before)-bytes.LastIndexByte(before, '\n')
+				return nil, fmt.Errorf("line %d, column %d: a second %q in the same object", line, column, str(name))
+			}
+		}
 	}
 	return &root, nil
 }
