@@ -323,6 +323,9 @@ func (b *Box) fill(m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Message 
 	}
 	if m.SentAt.IsZero() {
 		m.SentAt = info.ModTime().UTC()
+		if y := m.SentAt.Year(); y < 1 || y > 9999 { // touch can say so, RFC 3339 cannot
+			m.SentAt = time.Now().UTC()
+		}
 	}
 	o := &wire.Origin{Via: "drop", UID: durable.Owner(info)}
 	if m.Origin != nil {
