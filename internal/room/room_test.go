@@ -271,7 +271,7 @@ func TestQuestion(t *testing.T) {
 	team.until(r, "it is off", func(s *Snapshot) bool { return s.Members[0].State == reducer.WordOff })
 	problem := team.until(r, "that the screen has ended", func(*Snapshot) bool {
 		screen := r.Screen(ctx, "bob")
-		return screen != nil && strings.Contains(screen.Problem, "bob does not run: atm --root ")
+		return screen != nil && strings.Contains(screen.Problem, "bob does not run: atm --root ") && strings.Contains(screen.Problem, " run bob -- ")
 	}).Screens["bob"]
 	for range 5 { // it is not tried again at once, however often it is asked for
 		if r.Screen(ctx, "bob") != problem {
