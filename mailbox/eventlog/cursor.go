@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -25,10 +24,11 @@ type Cursor struct {
 	first uint64   // its first number
 	final bool     // it will not change: the next one is there
 
-	// What follows the last event may yet be cut off and written anew: it is read again until it is an event.
+	// What follows the last event may yet be cut off and written anew: it is read again, all of it by one
+	// read, until it is an event.
 	after   int64  // where the last event ends
-	at      int64  // where lines begins
-	lines   []byte // whole lines that were read, all by one read, and not looked at
+	seen    int64  // how far it was looked at
+	lines   []byte // whole lines that were read from there on
 	isTwice bool   // what follows was read again because of a gap
 	buf     []byte
 }
@@ -53,7 +53,7 @@ func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 		c.Close()
 		return nil, false
 	}
-	c.next, c.crc, c.at = s.Seq+1, s.CRC, c.after
+	c.next, c.crc, c.seen = s.Seq+1, s.CRC, c.after
 	return c, true
 }
 
@@ -65,9 +65,13 @@ func (c *Cursor) Seq() uint64 { return c.next - 1 }
 func (c *Cursor) Mark(s *Snapshot) { s.Seq, s.CRC = c.Seq(), c.crc }
 
 // Close lets go of the log.
-func (c *Cursor) Close() {
-	c.file.Close() // nil too
+func (c *Cursor) Close() error {
+	file := c.file
 	c.file = nil
+	if file == nil {
+		return nil
+	}
+	return file.Close()
 }
 
 // Next returns the next event, or io.EOF when there is none yet; call it again later. When the gap is not
@@ -80,8 +84,8 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 			}
 		}
 		line, rest, _ := bytes.Cut(c.lines, []byte{'\n'})
-		begin := c.at
-		c.lines, c.at = rest, begin+int64(len(line))+1
+		begin := c.seen
+		c.lines, c.seen = rest, begin+int64(len(line))+1
 		// What is passed over is not decoded, but for the last line of each read: from there it is read on.
 		if n := number(line); 0 < n && n < c.next && len(rest) > 0 {
 			continue
@@ -92,10 +96,10 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 		}
 		if e.Seq > c.next && !c.isTwice {
 			// Was it cut off and written anew while it was read? Then it is whole now.
-			c.lines, c.at, c.isTwice = nil, c.after, true
+			c.lines, c.seen, c.isTwice = nil, c.after, true
 			continue
 		}
-		c.after = c.at
+		c.after = c.seen
 		if e.Seq < c.next {
 			continue
 		}
@@ -117,20 +121,23 @@ func (c *Cursor) read() error {
 			}
 		}
 		for size := 16 << 10; ; size *= 8 {
-			c.buf = slices.Grow(c.buf[:0], size)[:size]
-			n, err := c.file.ReadAt(c.buf, c.at)
+			if len(c.buf) < size {
+				c.buf = make([]byte, size)
+			}
+			n, err := c.file.ReadAt(c.buf[:size], c.after)
 			if err != nil && err != io.EOF {
 				return err
 			}
 			c.lines = c.buf[:bytes.LastIndexByte(c.buf[:n], '\n')+1]
-			if len(c.lines) > 0 {
+			if c.after+int64(len(c.lines)) > c.seen {
+				c.seen = c.after
 				return nil
 			}
 			if n < size {
 				break
 			}
 		}
-		c.at = c.after
+		c.lines, c.seen = nil, c.after
 		if c.final { // read to its end since the next one is there
 			c.Close()
 			continue
@@ -167,7 +174,7 @@ func (c *Cursor) openNext() error {
 			continue // archived since it was listed: what is left begins behind it
 		}
 		if err == nil {
-			*c = Cursor{log: c.log, next: c.next, crc: c.crc, file: f, first: next, buf: c.buf}
+			c.file, c.first, c.final, c.after, c.seen, c.lines, c.isTwice = f, next, false, 0, 0, nil, false
 		}
 		return err
 	}
