@@ -172,10 +172,14 @@ func events(c *cli.Context) error {
 	since := c.Uint64("since")
 	cursor := k.box.Log().Follow(max(since, base.Seq))
 	defer cursor.Close()
-	if c.IsSet("since") && since < base.Seq {
-		command.Warn(c, "events %d to %d are in the archive", since+1, base.Seq)
-	}
 	var lines []string
+	if c.IsSet("since") && since < base.Seq {
+		if c.Bool("json") && !c.IsSet("as-wire") {
+			lines = append(lines, fmt.Sprintf("{\"archived\":{\"from\":%d,\"to\":%d}}\n", since+1, base.Seq))
+		} else {
+			command.Warn(c, "events %d to %d are in the archive", since+1, base.Seq)
+		}
+	}
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
