@@ -174,11 +174,7 @@ func events(c *cli.Context) error {
 	defer cursor.Close()
 	var lines []string
 	if c.IsSet("since") && since < base.Seq {
-		if c.Bool("json") && !c.IsSet("as-wire") {
-			lines = append(lines, fmt.Sprintf("{\"archived\":{\"from\":%d,\"to\":%d}}\n", since+1, base.Seq))
-		} else {
-			command.Warn(c, "events %d to %d are in the archive", since+1, base.Seq)
-		}
+		lines = append(lines, k.missing(since+1, base.Seq))
 	}
 	for {
 		e, gap, err := cursor.Next()
@@ -226,16 +222,13 @@ func (k *call) followEvents(ctx context.Context, after uint64) error {
 
 // eventLine is what is printed of an event and of what is missing before it: lines, or nothing.
 func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
-	as, isJSON := k.c.String("as-wire"), k.c.Bool("json")
-	if gap != nil && isJSON && as == "" {
-		line = fmt.Sprintf("{\"gap\":{\"from\":%d,\"to\":%d}}\n", gap.From, gap.To)
-	} else if gap != nil {
-		command.Warn(k.c, "events %d to %d are missing", gap.From, gap.To)
+	if gap != nil {
+		line = k.missing(gap.From, gap.To)
 	}
 	if kinds := k.c.StringSlice("kind"); len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
 		return line
 	}
-	if as != "" {
+	if as := k.c.String("as-wire"); as != "" {
 		theirs, ok := wire.AsWire(e, wire.Vocabulary(as))
 		if !ok {
 			return line
@@ -245,7 +238,7 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 		}
 		return line + string(theirs) + "\n"
 	}
-	if isJSON {
+	if k.c.Bool("json") {
 		return line + string(command.EscapeJSON(e.Append(nil))) + "\n"
 	}
 	said := command.Stamp(e.At) + "  " + letter.Escape(e.Kind)
@@ -253,4 +246,17 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 		said += "  " + letter.Escape(about)
 	}
 	return line + letter.Clip(said, 400) + "\n"
+}
+
+// missing says that events are not there: archived, or lost to a damaged file.
+func (k *call) missing(from, to uint64) string {
+	key, words := "gap", "missing"
+	if base, _, err := k.box.Log().Base(); err == nil && to <= base.Seq {
+		key, words = "archived", "in the archive"
+	}
+	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
+		command.Warn(k.c, "events %d to %d are %s", from, to, words)
+		return ""
+	}
+	return fmt.Sprintf("{\"%s\":{\"from\":%d,\"to\":%d}}\n", key, from, to)
 }
