@@ -161,11 +161,13 @@ func (f *follower) read(r result) {
 		if !strings.HasSuffix(line, "\n") {
 			return
 		}
-		type span struct{ From, To uint64 }
 		var e struct {
-			Seq           uint64
-			Gap, Archived *span
-			Error         *struct{} // it could not go on, and says so
+			Seq uint64
+			Gap *struct {
+				From, To uint64
+				Archived bool
+			}
+			Error *struct{} // it could not go on, and says so
 		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			f.wrong("events --json prints %s: %v", clip(line), err)
@@ -176,12 +178,13 @@ func (f *follower) read(r result) {
 		}
 		first, last, what := e.Seq, e.Seq, "events followed"
 		switch {
-		case e.Archived != nil:
-			first, last, what = e.Archived.From, e.Archived.To, "events followed too late"
+		case e.Gap == nil:
+		case e.Gap.Archived:
+			first, last, what = e.Gap.From, e.Gap.To, "events followed too late"
 			if last > archived {
 				f.wrong("events of %s up to %d are said to be in the archive, where %d are there", f.agent, last, archived)
 			}
-		case e.Gap != nil:
+		default:
 			first, last, what = e.Gap.From, e.Gap.To, "events missing"
 			if !f.isBroken() { // else the base may be what cannot be read
 				f.wrong("events of %s, %+v, are said to be missing", f.agent, *e.Gap)

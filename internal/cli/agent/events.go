@@ -250,13 +250,20 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 
 // missing says that events are not there: archived, or lost to a damaged file.
 func (k *call) missing(from, to uint64) string {
-	key, words := "gap", "missing"
-	if base, _, err := k.box.Log().Base(); err == nil && to <= base.Seq {
-		key, words = "archived", "in the archive"
+	base, _, err := k.box.Log().Base()
+	gap := struct {
+		From     uint64 `json:"from"`
+		To       uint64 `json:"to"`
+		Archived bool   `json:"archived,omitempty"`
+	}{from, to, err == nil && to <= base.Seq}
+	words := "missing"
+	if gap.Archived {
+		words = "in the archive"
 	}
 	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
 		command.Warn(k.c, "events %d to %d are %s", from, to, words)
 		return ""
 	}
-	return fmt.Sprintf("{\"%s\":{\"from\":%d,\"to\":%d}}\n", key, from, to)
+	line, _ := command.JSON(map[string]any{"gap": gap})
+	return string(line)
 }
