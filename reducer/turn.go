@@ -79,7 +79,8 @@ func (t *Turn) start(e *event) bool {
 		t.beginTurn(e)
 		t.setActivity(Thinking, "")
 	}
-	t.noteOrigin(e, true)
+	t.Thread, t.Transport = "", ""
+	t.noteOrigin(e)
 	return true
 }
 
@@ -103,7 +104,7 @@ func (t *Turn) complete(e *event) bool {
 	if t.ID == "" && id != "" { // only the end of the turn is seen
 		t.ID, t.TurnSeq = id, e.seq
 	}
-	t.noteOrigin(e, true)
+	t.noteOrigin(e)
 	t.recordEnd(e, endStatus(e), false)
 	t.Status, t.EndIsTentative = TurnTerminal, e.source == "hook" && t.Last.Status == Completed
 	if isNews {
@@ -131,7 +132,7 @@ func (t *Turn) becomeIdle(e *event) bool {
 	t.noteEnded(t.ID)
 	t.Status = TurnIdle
 	if isNews {
-		t.noteOrigin(e, true)
+		t.noteOrigin(e)
 		t.setActivity(Idle, "")
 	}
 	return isNews
@@ -156,7 +157,7 @@ func (t *Turn) enterTurn(e *event) {
 		t.Status = TurnBusy
 	default: // its start was not seen
 		t.beginTurn(e)
-		t.noteOrigin(e, false)
+		t.noteOrigin(e)
 	}
 }
 
@@ -244,7 +245,7 @@ func (t *Turn) startSession(e *event) bool {
 		return false // said before, or later than its first turn
 	}
 	t.cutOff(e, Interrupted)
-	t.noteOrigin(e, false)
+	t.noteOrigin(e)
 	t.HasSessionStart, t.Status, t.FirstSeq = true, TurnIdle, e.seq
 	t.setActivity(Idle, "")
 	return true
@@ -347,13 +348,8 @@ func (t *Turn) setActivity(a Activity, detail string) {
 	t.Activity, t.Detail, t.Requests, t.IsReplaced = a, detail, nil, false
 }
 
-// noteOrigin notes the thread and the transport of the turn. An event about the turn itself replaces
-// what is known of them; another one only adds.
-func (t *Turn) noteOrigin(e *event, isAboutTurn bool) {
-	if isAboutTurn || t.Thread == "" {
-		t.Thread = cmp.Or(shortID(e.Text("thread_id")), t.Thread)
-	}
-	if isAboutTurn || t.Transport == "" {
-		t.Transport = cmp.Or(wire.Clip(e.Text("transport"), maxID), t.Transport)
-	}
+// noteOrigin notes what an event about the turn says of its thread and its transport.
+func (t *Turn) noteOrigin(e *event) {
+	t.Thread = cmp.Or(shortID(e.Text("thread_id")), t.Thread)
+	t.Transport = cmp.Or(wire.Clip(e.Text("transport"), maxID), t.Transport)
 }

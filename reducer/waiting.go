@@ -87,13 +87,13 @@ func (t *Turn) ask(e *event, said Waiting) bool {
 }
 
 // waitFor notes what is asked. The same question again, perhaps in more words, is still asked since it
-// was first. Hooks and ACP ask for several calls at once: the first is shown and others stand behind
-// it. What anybody else asks, a screen for one, replaces what was asked.
+// was first. A program may ask for several calls at once: the first is shown and others stand behind it.
+// A screen shows one dialog: it replaces what was asked.
 func (t *Turn) waitFor(e *event, said Waiting) (isNews bool) {
 	said.Since = e.at
 	said.cut(maxPrompt)
 	first := t.Waiting()
-	asksBeside := first != nil && first.Kind == Permission && said.Kind == Permission && (e.source == "hook" || e.source == "acp")
+	asksBeside := first != nil && first.Kind != Question && said.Kind != Question && e.source != "pty"
 	switch i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.isSame(&said) }); {
 	case i > 0 || i == 0 && first.Kind != said.Kind:
 		return false
@@ -102,7 +102,9 @@ func (t *Turn) waitFor(e *event, said Waiting) (isNews bool) {
 		return !reflect.DeepEqual(t.Requests[0], *first)
 	case asksBeside && len(t.Requests) < maxRequests:
 		said.cut(maxID)
-		said.Input, said.Options = "", nil
+		if said.Input = ""; !said.ByWire { // whoever answers on a wire needs them, also later
+			said.Options = nil
+		}
 		t.Requests = append(t.Requests, said)
 	case !asksBeside:
 		t.setActivity(said.activity())

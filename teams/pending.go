@@ -115,7 +115,7 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 // draftQuestion asks what a person says to a draft; in is its session, "": it was announced outside of any.
 func (t *Team) draftQuestion(agent wire.Name, in wire.UUID, d session.Draft) policy.Question {
 	running, _ := t.Running(agent)
-	prompt := letter.Many(int(d.Artifacts), "artifact")
+	prompt := letter.Many(d.Artifacts, "artifact")
 	if d.Summary != "" {
 		prompt = d.Summary + " (" + prompt + ")"
 	}

@@ -35,7 +35,7 @@ func Adopt(line []byte) (Event, error) {
 		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, whyNoEvent(o))
 	}
 	if typeName == currentUpdate {
-		typeName = "acp.Call"
+		typeName = currentCall
 	}
 	s := schemas()[typeName]
 	names := slices.DeleteFunc(slices.Clone(schemas()["log.Names"].fields), func(f field) bool { return s.has(f.name) })

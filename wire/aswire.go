@@ -18,6 +18,7 @@ func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 	o := members(e.Wire)
 	typeName, kind := detect(o)
 	isTheirs := kind == e.Kind && strings.HasPrefix(typeName, string(v)+".")
+	isOlder := isTheirs && typeName != currentCall
 	isHalf := e.Session != "" || e.TurnID != "" || o.Has("session_id", "turn_id") // of a notification, if of none
 	switch {
 	case v == Daemon && hasKind(daemonEvent, e.Kind):
@@ -28,7 +29,7 @@ func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 		end := *e
 		end.Kind = "turn_complete"
 		return end.inForm("acp.SessionUpdateNotification", false)
-	case v == ACP && hasKind(olderUpdate, e.Kind) && (isTheirs || o == nil):
+	case v == ACP && hasKind(olderUpdate, e.Kind) && (isOlder || o == nil):
 		if line, ok := e.inForm("acp.SessionUpdateNotification", isTheirs); ok {
 			return line, true
 		}
@@ -71,6 +72,26 @@ func (e *Event) inForm(typeName string, isTheirs bool) (json.RawMessage, bool) {
 	}
 	out, wrong := s.object(0, o)
 	return out.encode(), wrong == nil
+}
+
+// PermissionResponse is the answer to a permission request as its asker expects it: to a call of JSON-RPC a response,
+// in the names of the current ACP where the call has these. result is an acp.RequestPermissionResult.
+func PermissionResponse(asked *Event, result json.RawMessage) json.RawMessage {
+	call := members(asked.Wire)
+	if call.Get("id") == nil || call.Get("method") == nil {
+		return result
+	}
+	options := split(call.Object("params").Get("options"), '[')
+	if isOlder := len(options) > 0 && members(options[0].Value).Has("id"); !isOlder {
+		outcome := members(result)
+		for i, m := range outcome {
+			if m.Name == "option_id" {
+				outcome[i].Name = "optionId"
+			}
+		}
+		result = Object{{Name: "outcome", Value: outcome.encode()}}.encode()
+	}
+	return Object{{Name: "jsonrpc", Value: Quote("2.0")}, {Name: "id", Value: call.Get("id")}, {Name: "result", Value: result}}.encode()
 }
 
 // daemonStatus is the daemon's word for how a turn ended.

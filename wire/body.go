@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -101,14 +102,15 @@ func (b Body) text(name string) (s string) {
 	case name == "transport" && s == "" && b.isCodex:
 		return "app-server"
 	case name == "prompt" && s == "":
-		return promptText(b.Raw("content"))
-	case name == "status" && s == "inProgress" && b.isCodex && b.event.Kind == TurnCompleted:
-		return "failed" // no status that a completed turn can have
+		return cmp.Or(promptText(b.Raw("content")), promptText(b.Raw("prompt")))
+	case name == "status" && b.isCodex && b.event.Kind == TurnCompleted && b.Raw("status") != nil &&
+		s != "completed" && s != "interrupted":
+		return "failed" // also what no completed turn has: inProgress, and the thread's systemError
 	}
 	return s
 }
 
-// promptText is a prompt of the older ACP as text: its parts, and what they are about.
+// promptText is a prompt of ACP as text: its parts, and what they are about.
 func promptText(parts json.RawMessage) string {
 	var texts []string
 	for _, part := range split(parts, '[') {
@@ -118,7 +120,11 @@ func promptText(parts json.RawMessage) string {
 		case "context":
 			texts = append(texts, fmt.Sprintf("<context path=%q language=%q>\n%s\n</context>", o.Text("path"), o.Text("language"), o.Text("content")))
 		case "image":
-			texts = append(texts, "["+o.Text("mime_type")+"]")
+			texts = append(texts, "["+cmp.Or(o.Text("mime_type"), o.Text("mimeType"))+"]")
+		case "resource":
+			texts = append(texts, o.Object("resource").Text("text"))
+		case "resource_link":
+			texts = append(texts, "["+o.Text("uri")+"]")
 		}
 	}
 	return strings.Join(texts, "\n")

@@ -23,6 +23,7 @@ const (
 	sessionEvent  = "session.SessionEvent"
 	olderUpdate   = "acp.SessionUpdate"
 	currentUpdate = "acp.CurrentUpdate"
+	currentCall   = "acp.Call"
 	runnerEvent   = "log.RunnerEvent"
 	mailboxEvent  = "log.MailboxEvent"
 )
@@ -79,23 +80,23 @@ func detectOlder(o Object) (typeName, kind string) {
 	case o.Has("request_id") && o.Has("success"):
 		return "acp.ToolExecutionResult", "tool_result"
 	case o.Has("workspace", "model_preferences"):
-		return "acp.SessionNewParams", olderKinds["session/new"]
+		return "acp.SessionNewParams", acpKinds["session/new"]
 	case isOfSession && o.Has("state"):
 		return "acp.SessionNewResult", "session_start"
 	case o.Object("session").Has("session_id"):
 		return "acp.SessionLoadResult", "session_start"
 	case isOfSession && o.Has("content"):
-		return "acp.SessionPromptParams", olderKinds["session/prompt"]
+		return "acp.SessionPromptParams", acpKinds["session/prompt"]
 	case o.Has("turn_id") && o.Has("status"):
 		return "acp.SessionPromptResult", "turn_complete"
 	case isOfSession && o.Has("turn_id") && len(o) == 2:
-		return "acp.SessionCancelParams", olderKinds["session/cancel"]
+		return "acp.SessionCancelParams", acpKinds["session/cancel"]
 	}
 	return "", ""
 }
 
-// olderKinds are the kinds of event that the methods of the older ACP mean, beside its updates.
-var olderKinds = map[string]string{
+// acpKinds are the kinds of event that the methods of ACP mean, beside its updates: of the older one all of them.
+var acpKinds = map[string]string{
 	"session/new": "session_new", "session/load": "session_load", "session/prompt": TurnStarted,
 	"session/cancel": "session_cancel", "server/request": "server_request", "client/response": "tool_result",
 }
@@ -108,13 +109,26 @@ func updateOf(o Object) (typeName, kind string) {
 	return "", ""
 }
 
-// detectCall is detect for a call of JSON-RPC, with or without its version, and for a response of the older ACP.
+// detectResponse is detect for the result of a call of ACP, older or current.
+func detectResponse(result Object) (typeName, kind string) {
+	switch {
+	case result.Has("stopReason"):
+		return currentCall, "turn_complete"
+	case result.Has("sessionId"):
+		return currentCall, "session_start"
+	case result.Object("outcome") != nil:
+		return currentCall, "permission_result"
+	}
+	if _, kind = detectOlder(result); kind != "" {
+		typeName = "acp.OlderResponse"
+	}
+	return typeName, kind
+}
+
+// detectCall is detect for a call of JSON-RPC, with or without its version, and for a response of ACP.
 func detectCall(o Object) (typeName, kind string) {
 	if o.Has("jsonrpc") && o.Has("result") {
-		if _, kind = detectOlder(o.Object("result")); kind != "" {
-			typeName = "acp.OlderResponse"
-		}
-		return typeName, kind
+		return detectResponse(o.Object("result"))
 	}
 	method, params := o.Text("method"), o.Object("params")
 	isCall := strings.Contains(method, "/") || method == "error" || method != "" && o.Has("jsonrpc", "emittedAtMs")
@@ -125,7 +139,9 @@ func detectCall(o Object) (typeName, kind string) {
 	if update := params.Text("update_type"); method == "session/update" && hasKind(olderUpdate, update) {
 		return "acp.OlderCall", update
 	}
-	if kind = olderKinds[method]; kind != "" && !params.Has("sessionId", "cwd") {
+	if kind = acpKinds[method]; kind != "" && params.Has("sessionId", "cwd") {
+		return currentCall, kind
+	} else if kind != "" {
 		return "acp.OlderCall", kind
 	}
 	switch method {
@@ -153,7 +169,7 @@ func detectCall(o Object) (typeName, kind string) {
 var codexKinds = map[string]string{
 	"turn/started": TurnStarted, "turn/completed": TurnCompleted, "thread/started": "session_start",
 	"thread/closed": "session_end", "error": StreamFailed,
-	"idle": TurnIdle, "systemError": StreamFailed, "active": "thread_active",
+	"idle": TurnIdle, "systemError": TurnCompleted, "active": "thread_active",
 	"waitingOnApproval": "confirm_required", "waitingOnUserInput": "waiting_for_input",
 }
 

@@ -43,7 +43,7 @@ func Span(d time.Duration) string {
 }
 
 // Many is how many there are of something: "1 file", "2 files".
-func Many(n int, one string) string {
+func Many[N int | uint64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -236,6 +236,17 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 	if err != nil {
 		return o, err
 	}
+	log := s.Team.Box(q.Agent).Log()
+	asks := func(e *wire.Event) bool {
+		return e.Kind == "confirm_required" && strings.Trim(string(e.Body().Raw("id")), `"`) == q.ID
+	}
+	events, err := log.Tail(func(e *wire.Event) bool { return asks(e) || e.At.Before(q.Since) })
+	if err != nil {
+		return o, err
+	}
+	if len(events) > 0 && asks(&events[0]) {
+		answer = wire.PermissionResponse(&events[0], answer)
+	}
 	e, err := wire.Adopt(answer)
 	if err != nil {
 		return o, err
@@ -253,7 +264,7 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		if !slices.ContainsFunc(open, isThis) {
 			return fmt.Errorf("%s: %w any more", q.ID, policy.ErrNoQuestion)
 		}
-		return s.Team.Box(q.Agent).Log().Append(ctx, e)
+		return log.Append(ctx, e)
 	})
 }
 
