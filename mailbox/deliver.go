@@ -158,10 +158,18 @@ func Deliver(ctx context.Context, posts ...*Post) {
 	}
 	sideBySide(slices.Collect(maps.Values(targets)), (*target).close)
 	for _, p := range posts {
-		stored := slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
-		if stored && p.Sender != nil {
-			p.Sender.NoteSent(p.Message)
+		at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
+		if at < 0 || p.Sender == nil {
+			continue
 		}
+		sent := *p.Message
+		if o := p.Outcomes[at]; o.Known {
+			if it, err := o.Box.Get(sent.ID); err == nil { // perhaps with another text
+				sent = *it.Message
+			}
+		}
+		sent.To = p.Message.To
+		p.Sender.NoteSent(&sent)
 	}
 }
 

@@ -209,9 +209,9 @@ func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn)
 	case certain && !isKnown:
 		root.Remove(file)
 	default: // somebody may write it still, or what is known may say something else
-		kept := b.archived("drops")
-		if b.mkdir(kept) == nil {
-			root.Move(file, kept+"/"+strings.TrimSuffix(path.Base(file), ".drop"))
+		kept := b.archived("drops") + "/" + strings.TrimSuffix(path.Base(file), ".drop")
+		if b.mkdir(path.Dir(kept)) == nil && errors.Is(root.Move(file, kept), fs.ErrExist) {
+			root.Move(file, kept+"."+string(wire.NewID())) // another program put the same claim there again
 		}
 	}
 }

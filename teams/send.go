@@ -51,7 +51,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 	if p := o.Parent; p != nil {
 		m.InReplyTo, m.Thread = p.ID, cmp.Or(m.Thread, p.ThreadID())
 		if !o.Person {
-			m.Hop = p.Hop + 1
+			m.Hop = p.NextHop()
 		}
 		if m.Hop >= wire.MaxHops && time.Since(chainBegan(o)) < time.Hour {
 			return fmt.Errorf("this would be answer %d %w", m.Hop, ErrTooManyHops)

@@ -17,7 +17,7 @@ import (
 // about as many as are folded in the time that it takes to replace a file.
 const snapshotAfter = 32
 
-// State folds a member's events: from state.json where that fits the log, else from base.json, else from the first. A
+// State folds a member's events: from state.json where that fits the log, else from base.json, else all there are. A
 // long fold is kept in state.json, if that can be written; nothing depends on it.
 func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	f := stateFold{log: t.Box(name).Log(), of: t.Box(name).Address()}
@@ -90,12 +90,10 @@ func (f *stateFold) startAtBase() error {
 	if err != nil {
 		return err
 	}
-	after := s.Seq
-	if !ok || !f.load(s) {
-		after, f.state = 0, reducer.State{}
-	}
 	f.close()
-	f.cursor = f.log.Follow(after)
+	if f.cursor = f.log.Follow(s.Seq); !ok || !f.load(s) { // spoilt, or of another version
+		f.cursor, f.state = f.log.FollowAll(), reducer.State{}
+	}
 	return nil
 }
 

@@ -276,27 +276,41 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 	if err != nil {
 		return nil, nil, err
 	}
+	var ids []wire.ID
 	if me != nil {
-		isMine := func(b *mailbox.Box) bool { return b.Address() == me.Address() }
-		boxes = slices.Insert(slices.DeleteFunc(boxes, isMine), 0, me)
+		if ids, err = me.Match(f); err != nil {
+			return nil, nil, err
+		}
+		box = me
 	}
-	var unreadable error // a mailbox that cannot be read hides no other, but mine: it would have decided
+	if len(ids) == 0 {
+		ids, box, err = matchAny(boxes, f)
+	}
+	switch len(ids) {
+	case 0:
+		return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
+	case 1:
+		it, err = t.message(ids[0], box)
+		return it, box, err
+	}
+	return nil, nil, &AmbiguousError{fragment, ids}
+}
+
+// matchAny returns the ids that a fragment fits in several mailboxes, and the first that has any. A mailbox that cannot
+// be read hides no other: the error counts where nothing is found.
+func matchAny(boxes []*mailbox.Box, f wire.Fragment) (ids []wire.ID, first *mailbox.Box, unreadable error) {
 	for _, b := range boxes {
 		found, err := b.Match(f)
-		switch {
-		case errors.Is(err, mailbox.ErrNoAgent) && b != me: // retired meanwhile
-		case err != nil && b == me:
-			return nil, nil, err
-		case err != nil:
+		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
 			unreadable = cmp.Or(unreadable, err)
-		case len(found) > 1:
-			return nil, nil, &AmbiguousError{fragment, found}
-		case len(found) == 1:
-			it, err = t.message(found[0], b)
-			return it, b, err
 		}
+		if first == nil && len(found) > 0 {
+			first = b
+		}
+		ids = append(ids, found...)
 	}
-	return nil, nil, cmp.Or(unreadable, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
+	slices.Sort(ids) // of a message to several each has a copy
+	return slices.Compact(ids), first, unreadable
 }
 
 // message is a message that box's owner got or sent. What a power cut has torn in the

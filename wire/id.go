@@ -69,8 +69,14 @@ func (id ID) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(u[:8]) >> 16)).UTC()
 }
 
-// Day is the directory of done messages that the id belongs to: yyyy-mm-dd in UTC.
-func (id ID) Day() string { return id.Time().Format(time.DateOnly) }
+// Day is the directory of done messages that the id belongs to: yyyy-mm-dd in UTC, at most 9999-12-31.
+func (id ID) Day() string {
+	day := id.Time().Format(time.DateOnly)
+	if len(day) > len(time.DateOnly) { // an id may name years up to 10889
+		day = "9999-12-31"
+	}
+	return day
+}
 
 // Hex is the id's 32 digits without hyphens; people quote a prefix or a suffix of it.
 func (id ID) Hex() string { return strings.ReplaceAll(string(id), "-", "") }

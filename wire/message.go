@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -83,6 +84,9 @@ func (m *Message) Kind() string { return cmp.Or(m.Type, TypeMessage) }
 
 // ThreadID is the thread that the message belongs to: its own id when it began one.
 func (m *Message) ThreadID() ID { return cmp.Or(m.Thread, m.ID) }
+
+// NextHop is the hop of an answer: one more, as far as a hop can be written.
+func (m *Message) NextHop() int { return min(m.Hop+1, math.MaxUint32) }
 
 // Expired reports whether the message has an end and now is after it.
 func (m *Message) Expired(now time.Time) bool {

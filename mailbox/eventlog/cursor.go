@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
+	"slices"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -19,6 +21,8 @@ type Cursor struct {
 	log  *Log
 	next uint64 // the number that comes next
 	crc  uint32 // of the line of the event that was returned last
+
+	isWhole bool // begins with what is in the archive
 
 	file  *os.File // the open segment; nil: the one behind first is opened next
 	first uint64   // its first number
@@ -35,6 +39,9 @@ type Cursor struct {
 
 // Follow is a cursor on the events after seq; 0: from the first that is kept.
 func (l *Log) Follow(after uint64) *Cursor { return &Cursor{log: l, next: after + 1} }
+
+// FollowAll is a cursor on all events, those in the archive first.
+func (l *Log) FollowAll() *Cursor { return &Cursor{log: l, next: 1, isWhole: true} }
 
 // Resume is a cursor on the events after a snapshot. False when the log does not hold the snapshot's event any more.
 func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
@@ -142,7 +149,7 @@ func (c *Cursor) read() error {
 			c.Close()
 			continue
 		}
-		segs, err := c.log.segments()
+		segs, err := c.segments()
 		if err != nil {
 			return err
 		}
@@ -156,7 +163,7 @@ func (c *Cursor) read() error {
 // event, or else the first; io.EOF when there is none.
 func (c *Cursor) openNext() error {
 	for {
-		segs, err := c.log.segments()
+		segs, err := c.segments()
 		if err != nil {
 			return err
 		}
@@ -170,7 +177,9 @@ func (c *Cursor) openNext() error {
 			return io.EOF
 		}
 		f, err := c.log.Root.Open(c.log.segment(next))
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) && c.isWhole {
+			f, err = c.log.Root.Open(path.Join(c.log.archive(), segmentName(next)))
+		} else if errors.Is(err, fs.ErrNotExist) {
 			continue // archived since it was listed: what is left begins behind it
 		}
 		if err == nil {
@@ -178,4 +187,15 @@ func (c *Cursor) openNext() error {
 		}
 		return err
 	}
+}
+
+func (c *Cursor) segments() ([]uint64, error) {
+	segs, err := c.log.segments()
+	if err != nil || !c.isWhole {
+		return segs, err
+	}
+	old, err := c.log.segmentsIn(c.log.archive())
+	segs = append(segs, old...)
+	slices.Sort(segs)
+	return slices.Compact(segs), err
 }

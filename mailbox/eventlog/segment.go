@@ -35,8 +35,11 @@ func (l *Log) segments() ([]uint64, error) {
 	if err := l.Present(); err != nil {
 		return nil, err
 	}
-	names, err := l.Root.Names(l.dir())
-	var segs []uint64
+	return l.segmentsIn(l.dir())
+}
+
+func (l *Log) segmentsIn(dir string) (segs []uint64, err error) {
+	names, err := l.Root.Names(dir)
 	for _, name := range names {
 		if first := segmentFirst(name); first > 0 {
 			segs = append(segs, first)

@@ -159,7 +159,8 @@ func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) erro
 	}
 	if _, err := wire.Decode(data); err != nil {
 		r.total.Skipped++
-		return r.file(t, string(box.Agent())+"/inbox/bad/"+id+".json", bytes.NewReader(data))
+		bad := string(box.Agent()) + "/inbox/bad/" + id + ".json"
+		return errors.Join(r.file(t, bad, bytes.NewReader(data)), r.file(t, bad+".reason", strings.NewReader(err.Error()+"\n")))
 	}
 	dir, _, _ = strings.Cut(dir, "/")
 	state := map[string]mailbox.State{

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
 )
 
 func (d *doctor) checkMembers(t *teams.Team) {
@@ -69,6 +70,11 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	}
 	count("drop.unfinished", "warning", h.Begun, "atm doctor --fix", " dropped, and taken in by half; the next look carries on")
 	count("bad.files", "warning", h.Bad, "atm ls "+string(b.Agent())+" --bad", " in inbox/bad could not be understood")
+	for _, name := range h.Unreadable {
+		if id, isJSON := strings.CutSuffix(filepath.Base(name), ".json"); isJSON && wire.IsID(id) {
+			torn-- // it may well be a message, once it can be read
+		}
+	}
 	count("message.torn", "warning", torn, "atm read --as "+string(b.Agent()), " in inbox/new that cannot be read as a message; reading sets it aside")
 	if d.fix {
 		count("tmp.stale", "info", len(h.Stale), "", " unfinished for 36 h, removed")

@@ -75,6 +75,11 @@ func (e *NoRootError) Unwrap() error { return ErrNoRoot }
 // FormatError is for a root whose FORMAT this program does not know.
 type FormatError struct{ error }
 
+func (e FormatError) Unwrap() error { return e.error }
+
+// ErrFormatDamaged is wrapped by the error for a FORMAT that is no number.
+var ErrFormatDamaged = errors.New("neither 1 nor 2")
+
 // hasFormat reports whether dir has a file FORMAT, which makes it a root. A
 // FORMAT that says neither 1 nor 2 is a FormatError.
 func hasFormat(dir string) (bool, error) {
@@ -94,7 +99,7 @@ func hasFormat(dir string) (bool, error) {
 	if n, _ := strconv.Atoi(format); err == nil && n > Format {
 		err = FormatError{fmt.Errorf("the root %s has format %d, newer than this atm knows (%d)", dir, n, Format)}
 	} else if err == nil && n < 1 {
-		err = FormatError{fmt.Errorf("the root %s has a FORMAT that says %q, neither 1 nor 2", dir, format)}
+		err = FormatError{fmt.Errorf("the root %s has a FORMAT that says %q, %w", dir, format, ErrFormatDamaged)}
 	}
 	return true, err
 }

@@ -108,6 +108,7 @@ var known = []knownError{
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
+	{is(rootdir.ErrFormatDamaged), Refused, "if it is yours: echo 1 into that file; 2 where atm bridge was set up"},
 	{isA[rootdir.FormatError], Refused, "upgrade atm; `atm version` says which this is"},
 	{is(rootdir.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
 	{is(teams.ErrTooManyHops), Refused, "end the turn without an answer, or begin anew: atm send"},
@@ -186,12 +187,16 @@ func explain(c *cli.Context, err error) *Error {
 		return Failed("%w", err)
 	}
 	e := known[n].as("%w", err).WithHint("%s", known[n].hint)
-	if c != nil && c.Args().Len() == 1 {
+	if c != nil && (c.Args().Len() == 1 || strings.HasPrefix(c.Command.ArgsUsage, "NAME")) {
 		e.Hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(e.Hint)
 	}
 	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""
 	if inAgent && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
-		e.WithHint("a sandbox may forbid it: let it write to %v", c.App.Metadata["root"])
+		where := "the root's directory"
+		if root, ok := c.App.Metadata["root"].(string); ok {
+			where = root
+		}
+		e.WithHint("a sandbox may forbid it: let it read and write %s", where)
 	}
 	return e
 }

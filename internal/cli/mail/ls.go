@@ -106,12 +106,16 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 		rg.Limit = c.Int("limit")
 	}
 	l := newListing(nil)
-	l.More, _, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
+	var bad int
+	l.More, bad, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		if m := (message{Item: it}); isChosen(&m) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
 	})
+	if bad > 0 {
+		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(bad, "file"))
+	}
 	return l, teams.Unreadable(box, err)
 }
 

@@ -172,23 +172,15 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 	if err == nil && b.Unmarked != nil {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
 	}
-	if err == nil && len(b.Unreadable) > 0 {
-		err = p.unreadable(b)
+	if len(b.Unreadable) > 0 {
+		p.warn.Do(func() {
+			command.Warn(p.c, "%s cannot be read: %v; atm doctor says what mends it", letter.Many(len(b.Unreadable), "message"), b.Unreadable[0])
+		})
 	}
 	if p.isPrinted {
 		err = command.Tell(p.c, err)
 	}
 	return len(b.Items) > 0, err
-}
-
-// unreadable is the error for what cannot be read. Where others are awaited it is a warning, once.
-func (p *page) unreadable(b mailbox.Batch) error {
-	err := command.Failed("%s cannot be read: %w", letter.Many(len(b.Unreadable), "message"), b.Unreadable[0])
-	if !p.follows && !(p.waits && len(b.Items) == 0) {
-		return err
-	}
-	p.warn.Do(func() { command.Warn(p.c, "%v", err) })
-	return nil
 }
 
 // write writes a batch and returns how many of its messages were received. With --confirm that is none
