@@ -41,7 +41,10 @@ const (
 	byRule      = "a rule"
 )
 
-var errQuestionGone = errors.New("the dialog is gone: nothing was pressed")
+var (
+	errQuestionGone = errors.New("the dialog is gone: nothing was pressed")
+	errNoEffect     = errors.New("the dialog is still there")
+)
 
 // openQuestion makes a request of a dialog: event, rules, and if these do not answer, word to the lead.
 func (r *runner) openQuestion(d driver.Dialog) {
@@ -92,8 +95,9 @@ func (r *runner) noteQuestionEvent(e *wire.Event) {
 	r.wg.Go(func() { r.answerByRule(q, ruled) })
 }
 
-// answerByRule presses what a rule says, again and again: a person may have typed a moment ago, whose keys must
-// not mix with it. Then people are asked. It runs beside the loop.
+// answerByRule presses what a rule says, once, and tries until it may: a person may have typed a moment ago, whose
+// keys must not mix with it. A key that shows no effect may still be read, by whatever the program asks next: it is
+// never pressed again. Then people are asked. It runs beside the loop.
 func (r *runner) answerByRule(q *Question, o driver.Option) {
 	for until := time.Now().Add(r.Waits.Human + tryByRule); time.Now().Before(until); {
 		again := time.After(r.Waits.Idle)
@@ -105,6 +109,9 @@ func (r *runner) answerByRule(q *Question, o driver.Option) {
 		})
 		if err == nil {
 			return
+		}
+		if errors.Is(err, errNoEffect) {
+			break
 		}
 		select {
 		case <-again:
@@ -213,7 +220,7 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 		return label, nil
 	case <-time.After(answerWorks):
 		r.post(func() { q.pressed = nil })
-		return "", fmt.Errorf("the dialog is still there after %q was pressed", label)
+		return "", fmt.Errorf("%w after %q was pressed", errNoEffect, label)
 	}
 }
 

@@ -165,6 +165,52 @@ func TestRules(t *testing.T) {
 	})
 }
 
+// A rule's key is pressed once, whatever becomes of it: a program that hangs may read a second one as the answer to
+// what it asks next. Then people are asked.
+func TestRulePressesOnce(t *testing.T) {
+	t.Parallel()
+	screen, err := filepath.Abs("../testdata/screens/claude-confirming.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t)
+	keys := filepath.Join(r.opt.Dir, "keys")
+	r.program("claude", "sh", "-c", `stty raw -echo; cat "$1"; exec cat >"$2"`, "sh", screen, keys)
+	gates := quick
+	gates.Human = 3 * time.Second // as long as a key would be pressed again
+	r.opt.Waits, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+	r.run()
+	r.within(answerWorks+20*time.Second, "the question", func() bool { return len(r.questions()) == 1 })
+	time.Sleep(2 * quick.Idle)
+	pressed, err := os.ReadFile(keys)
+	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "1" {
+		t.Errorf("pressed %q, %v", keys, err)
+	}
+}
+
+// Urgent mail interrupts nobody who types: the key would end the turn, and their draft keep the mail out.
+func TestUrgentWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	r := thinking(t, testagent.Options{}, "THINK 60s")
+	c := r.client()
+	var id wire.ID
+	var typed time.Time
+	for i := range 15 {
+		if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b[I"), Raw: true}); err != nil {
+			t.Fatal(err)
+		}
+		if typed = time.Now(); i == 2 {
+			id = r.send("stop that", urgent)
+		}
+		time.Sleep(quick.Human / 4)
+	}
+	r.wait("the urgent one to be read", r.read(id))
+	es, _ := testagent.ReadLog(r.log)
+	if at := es.Of(testagent.Interrupted)[0].At; at.Before(typed) {
+		t.Errorf("interrupted at %v, the last key was at %v", at, typed)
+	}
+}
+
 // A dialog about trust is never answered, and nothing is typed before it.
 func TestTrustIsNotAnswered(t *testing.T) {
 	for _, o := range []testagent.Options{{Trust: true}, {Profile: "codex", TrustLate: 80 * time.Millisecond}, {Profile: "gemini", Trust: true}} {

@@ -292,6 +292,8 @@ func (r *runner) awaitDraft(t *typing) error {
 			return false, nil
 		case p.screen.Version() == t.version:
 			return false, &notTaken{outcomeUnverified, "the screen did not change"}
+		case !t.isSeen && p.reading.Draft != "" && !p.driver.Plain:
+			return false, &notTaken{outcomeUnverified, "another text stands in the draft"}
 		}
 		return true, nil
 	})
@@ -377,7 +379,9 @@ func (r *runner) isTaken(t *typing, isThere bool, now time.Time) (bool, error) {
 }
 
 // isSilentSince reports whether the program has written nothing since the return key: it may not have read it yet.
-func (r *runner) isSilentSince(t *typing) bool { return r.prog.screen.Version() == t.pressedFor }
+func (r *runner) isSilentSince(t *typing) bool {
+	return r.prog != nil && r.prog.screen.Version() == t.pressedFor
+}
 
 // mayPressAgain reports whether a return key seems to be lost. To a program that is silent another one could be the
 // answer to what it asks next.
@@ -463,7 +467,8 @@ func (r *runner) clearDraft(t *typing) bool {
 		r.restored = &restoredDraft{text: t.draft, at: t.began}
 	}
 	p := r.prog
-	if p == nil || r.returnGate() != "" || !p.driver.Taken(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
+	isHung := t.isSubmitted() && r.isSilentSince(t) // it may ask something by the time it reads the keys
+	if p == nil || isHung || r.returnGate() != "" || !p.driver.Taken(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
 		return false
 	}
 	p.put(p.driver.ClearDraft(p.reading.Draft)...)

@@ -125,6 +125,8 @@ func (r *runner) takeBackTurn(ctx context.Context) error {
 const (
 	beginShows = 2 * time.Second // a turn that was begun may take so long to show
 	endShows   = 5 * time.Second // and one that was interrupted
+
+	personTypes = 10 * time.Minute // so long urgent mail waits for a person's draft to go
 )
 
 // interrupt ends the turn by the driver's own keys, and returns when it is told that it is over. Where the
@@ -137,6 +139,11 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 	})
 	if err != nil {
 		return control.Outcome{}, err
+	}
+	if isUrgent {
+		if isFree, err := r.awaitPerson(ctx); err != nil || !isFree {
+			return control.Outcome{Done: "idle", Detail: "a person typed until its turn was over"}, err
+		}
 	}
 	cut, err := ask(r, func() (*interruption, error) { return r.beginInterruption(isUrgent) })
 	if err != nil {
@@ -169,6 +176,24 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 		err = errors.New("the key that interrupts was typed, and it goes on")
 	}
 	return out, err
+}
+
+// awaitPerson returns when nobody types and the box is empty: a person's draft would keep out the urgent mail for which
+// the turn is broken off. False: the turn was over before.
+func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
+	hasWaited := false
+	_, err = r.await(ctx, personTypes, func() bool {
+		now := r.Now()
+		r.refresh(now)
+		p := r.prog
+		if isFree = p == nil || p.reading.Draft == "" && !r.awaits(r.lastKey.Add(r.Waits.Human), now); isFree {
+			return true
+		}
+		isOver := hasWaited && !isWork(p.reading.Activity)
+		hasWaited = true
+		return isOver
+	})
+	return isFree, err
 }
 
 // interruption is of what a program was doing.

@@ -147,17 +147,13 @@ func (d *Driver) askedByButtons(rows []string) (tool, input string) {
 	return t.why, strings.TrimPrefix(rows[0], t.has)
 }
 
-// joined is the text of rows: a row that was only broken for want of room is joined to the next with a
-// blank, others with a newline.
+// joined is the text of rows, a line each. Whether a row was broken for want of room cannot be seen: whoever
+// writes the command can have a new line begin just where there was none left.
 func joined(l *Look, rows []int, keep func(r row, i int) bool) string {
-	text := ""
-	for i, y := range rows {
-		s, _ := unframe(l.text(y, keep))
-		if i > 0 && y == rows[i-1]+1 && wraps(l, rows[i-1], y) {
-			text += " " + s
-		} else {
-			text += "\n" + s
-		}
+	var lines []string
+	for _, y := range rows {
+		line, _ := unframe(l.text(y, keep))
+		lines = append(lines, line)
 	}
-	return strings.Trim(text, "\n ")
+	return strings.Trim(strings.Join(lines, "\n"), "\n ")
 }

@@ -99,6 +99,8 @@ func TestAllow(t *testing.T) {
 		{"g\\it status", Ask},
 		{"git status\x1b[2K", Ask},
 		{"git status \u202etxt", Ask},
+		{"git\u00a0log", Ask},
+		{"git log --format=%h\nrm -rf /home", Ask},
 		{"git status\x00rm", Ask},
 		{"git \xff", Ask},
 		{"git status ;; rm", Ask},

@@ -132,7 +132,7 @@ func bare(command string) string {
 // line ends, control characters and marks that change the direction of writing.
 func hasInvisible(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.Is(unicode.C, r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029'
+		return unicode.Is(unicode.C, r) || unicode.IsSpace(r) && r != ' ' || r == unicode.ReplacementChar
 	})
 }
 
