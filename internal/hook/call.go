@@ -66,7 +66,7 @@ func (c *call) lastTurn() *reducer.Turn {
 	if c.known != nil {
 		return c.known
 	}
-	c.known = &reducer.Turn{}
+	c.known = &reducer.Turn{Activity: reducer.Unknown}
 	if c.o.State == nil {
 		return c.known
 	}
@@ -186,7 +186,7 @@ func (c *call) asks(tool, prompt, detail string) {
 }
 
 func (c *call) does(activity, detail string) {
-	c.tell("state_change", "", "new", activity, "detail", detail)
+	c.tell("state_change", "", "previous", string(c.lastTurn().Activity), "new", activity, "detail", detail)
 }
 
 // opens and closes are the ends of a session, the source of which is not that of the event.
