@@ -66,7 +66,7 @@ func (c *call) opencode() {
 		for _, q := range p.Questions {
 			prompt += "\n" + q.Question
 		}
-		c.tell("waiting_for_input", "", "prompt", strings.TrimSpace(prompt))
+		c.tellAnew("waiting_for_input", "prompt", strings.TrimSpace(prompt))
 	case "question.replied", "question.rejected":
 		c.turn = c.lastTurn().ID
 		c.goesOn()

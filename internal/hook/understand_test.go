@@ -440,6 +440,55 @@ func TestStopIsBlockedByAnother(t *testing.T) {
 	}
 }
 
+// The same words again are another event if something was said in between, however soon; hooks that are installed
+// twice say each once.
+func TestSameWordsAgain(t *testing.T) {
+	t.Parallel()
+	const bash = `,"tool_name":"Bash","tool_input":{"command":"ls"}`
+	status := func(of string) string {
+		return `{"type":"session.status","properties":{"sessionID":"s1","status":` + of + `}}`
+	}
+	busy, retry := status(`{"type":"busy"}`), status(`{"type":"retry","attempt":1,"message":"overloaded"}`)
+	for about, c := range map[string]struct {
+		tool  Tool
+		calls []string
+		want  []string
+	}{
+		"permission": {Codex, []string{
+			calledWith(Codex, "PermissionRequest", bash), calledWith(Codex, "PostToolUse", bash+`,"tool_use_id":"c1"`), calledWith(Codex, "PermissionRequest", bash),
+		}, []string{"confirm_required", "tool_call_end", "confirm_required"}},
+		"form": {Claude, []string{
+			calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`),
+			calledWith(Claude, "Elicitation", `,"message":"name?"`), calledWith(Claude, "ElicitationResult", `,"action":"accept"`),
+			calledWith(Claude, "Elicitation", `,"message":"name?"`), calledWith(Claude, "ElicitationResult", `,"action":"accept"`),
+		}, []string{"turn_started", "waiting_for_input", "state_change thinking", "waiting_for_input", "state_change thinking"}},
+		"note": {Claude, []string{
+			calledWith(Claude, "Notification", `,"notification_type":"permission_prompt","message":"m"`), calledWith(Claude, "PostToolUse", bash+`,"tool_use_id":"c1"`),
+			calledWith(Claude, "Notification", `,"notification_type":"permission_prompt","message":"m"`),
+		}, []string{"confirm_required", "tool_call_end", "confirm_required"}},
+		"compacts": {Claude, []string{
+			calledWith(Claude, "PreCompact", `,"trigger":"auto"`), calledWith(Claude, "PostCompact", `,"trigger":"auto"`), calledWith(Claude, "PreCompact", `,"trigger":"auto"`),
+		}, []string{"state_change thinking compacting", "state_change thinking", "state_change thinking compacting"}},
+		"retry": {OpenCode, []string{busy, retry, busy, retry, busy},
+			[]string{"turn_started", "stream_error", "state_change thinking API retry 1", "state_change thinking", "state_change thinking API retry 1", "state_change thinking"}},
+	} {
+		t.Run(about, func(t *testing.T) {
+			bob := team(t, nil)
+			now := time.Now().Add(time.Second) // all of it is one moment
+			for _, in := range c.calls {
+				for range 2 {
+					call1(t, c.tool, bob, in, now)
+				}
+			}
+			var got []string
+			for _, e := range events(t, bob) {
+				got = append(got, strings.TrimSpace(e.Kind+" "+strings.TrimSpace(e.Text("new")+" "+e.Text("detail"))))
+			}
+			same(t, about, got, c.want...)
+		})
+	}
+}
+
 // A sub-agent of OpenCode is a session with a parent: its turns are its own.
 func TestChildSessions(t *testing.T) {
 	t.Parallel()
