@@ -83,6 +83,11 @@ func (c *call) lastTurn() *reducer.Turn {
 	return c.known
 }
 
+func (c *call) hasRunner() bool {
+	runs, _ := c.o.Box.Store().Running(c.o.Box.Agent())
+	return runs
+}
+
 func (c *call) isBlocked() bool { return c.lastTurn().Activity == reducer.Confirming }
 
 // event is an event of this call, with pairs of a field and its text, but for empty ones. key is what it is known by
@@ -196,12 +201,12 @@ func (c *call) toolEnds(tool, id, wrong string) {
 	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", wire.Clip(id, maxID), "error", wrong)
 }
 
-func (c *call) asks(tool, prompt, detail string) {
-	c.tellAnew("confirm_required", "tool", tool, "prompt", prompt, "detail", detail)
+func (c *call) asks(tool, prompt, detail string, more ...string) {
+	c.tellAnew("confirm_required", append([]string{"tool", tool, "prompt", prompt, "detail", detail}, more...)...)
 }
 
-func (c *call) does(activity, detail string) {
-	c.tellAnew("state_change", "previous", string(c.lastTurn().Activity), "new", activity, "detail", detail)
+func (c *call) does(activity, detail string, more ...string) {
+	c.tellAnew("state_change", append([]string{"previous", string(c.lastTurn().Activity), "new", activity, "detail", detail}, more...)...)
 }
 
 // opens and closes are the ends of a session, the source of which is not that of the event.

@@ -117,9 +117,9 @@ func (c *call) sessionStart() {
 	c.opens(c.in.Text("source"))
 }
 
-func (c *call) goesOn() {
+func (c *call) goesOn(more ...string) {
 	if c.lastTurn().IsOpen() {
-		c.does("thinking", "")
+		c.does("thinking", "", more...)
 	}
 }
 

@@ -130,8 +130,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	box := c.o.Box
 	c.Session, c.Want = cmp.Or(c.Session, "unnamed"), c.replyAs != none
 	if c.Begins { // a runner types it; with this answer it would wait for the first prompt
-		running, _ := box.Store().Running(box.Agent())
-		c.Want = c.Want && !running
+		c.Want = c.Want && !c.hasRunner()
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true, Runs: c.o.Runs}
 	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{

@@ -247,11 +247,14 @@ func TestUnderstand(t *testing.T) {
 		"opencode gives up":   {OpenCode, `{"type":"session.idle","properties":{"sessionID":"o1"}}`, turn{ID: "o1#3", Open: true, Retrying: true}, []string{"turn_completed o1#3 status=failed", "turn_idle o1#3"}, ""},
 		"opencode esc":        {OpenCode, `{"type":"session.error","properties":{"sessionID":"o1","error":{"name":"MessageAbortedError","data":{"message":"Aborted"}}}}`, turn{ID: "o1#3", Open: true}, []string{"turn_completed o1#3 status=interrupted"}, ""},
 		"opencode error":      {OpenCode, `{"type":"session.error","properties":{"sessionID":"o1","error":{"name":"APIError","data":{"message":"529"}}}}`, turn{ID: "o1#3", Open: true}, []string{"stream_error error_summary=APIError: 529", "turn_completed o1#3 status=failed"}, ""},
-		"opencode asks":       {OpenCode, `{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o1","permission":"bash","patterns":["touch x"],"metadata":{"command":"touch x"},"always":["touch *"]}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=touch x"}, ""},
-		"opencode may":        {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"per_1","reply":"once"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=tool_running"}, ""},
-		"opencode may not":    {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"per_1","reply":"reject"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=thinking"}, ""},
+		"opencode asks":       {OpenCode, `{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o1","permission":"bash","patterns":["touch x"],"metadata":{"command":"touch x"},"always":["touch *"]}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=touch x id=per_1"}, ""},
+		"opencode asks, call": {OpenCode, `{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o1","permission":"bash","patterns":["ls"],"metadata":{},"tool":{"messageID":"m1","callID":"c1"}}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=ls id=per_1 tool_call_id=c1"}, ""},
+		"opencode asks, old":  {OpenCode, `{"type":"permission.updated","properties":{"id":"per_1","type":"bash","pattern":"touch *","sessionID":"o1","messageID":"m1","callID":"c1","title":"touch x","metadata":{},"time":{"created":1}}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=touch x id=per_1 tool_call_id=c1"}, ""},
+		"opencode may not, o": {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"per_1","response":"reject"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=thinking id=per_1"}, ""},
+		"opencode may":        {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"per_1","reply":"once"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=tool_running id=per_1"}, ""},
+		"opencode may not":    {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"per_1","reply":"reject"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=thinking id=per_1"}, ""},
 		"opencode question":   {OpenCode, `{"type":"question.asked","properties":{"id":"q1","sessionID":"o1","questions":[{"question":"Which?"},{"question":"When?"}]}}`, turn{ID: "o1#3", Open: true}, []string{`waiting_for_input o1#3 prompt=Which?\nWhen?`}, ""},
-		"opencode answered":   {OpenCode, `{"type":"question.replied","properties":{"sessionID":"o1","requestID":"q1"}}`, turn{ID: "o1#3", Open: true}, []string{"state_change o1#3 new=thinking"}, ""},
+		"opencode answered":   {OpenCode, `{"type":"question.replied","properties":{"sessionID":"o1","requestID":"q1"}}`, turn{ID: "o1#3", Open: true}, []string{"state_change o1#3 new=thinking id=q1"}, ""},
 		"opencode tool":       {OpenCode, `{"type":"message.part.updated","properties":{"sessionID":"o1","part":{"type":"tool","tool":"bash","callID":"c1","state":{"status":"running"}}}}`, turn{ID: "o1#3", Open: true}, []string{"tool_call_start o1#3 tool=bash tool_call_id=c1"}, ""},
 		"opencode tool done":  {OpenCode, `{"type":"message.part.updated","properties":{"part":{"sessionID":"o1","type":"tool","tool":"bash","callID":"c1","state":{"status":"error","error":"no"}}}}`, turn{ID: "o1#3", Open: true}, []string{"tool_call_end o1#3 tool=bash tool_call_id=c1 error=no"}, ""},
 		"opencode text":       {OpenCode, `{"type":"message.part.updated","properties":{"sessionID":"o1","part":{"type":"text","text":"hello"}}}`, turn{ID: "o1#3", Open: true}, nil, ""},
@@ -336,8 +339,8 @@ func TestRealSessions(t *testing.T) {
 		OpenCode: {
 			`session_start {"kind":"session_start","source":"created"}`,
 			"turn_started #1", "turn_completed #1 status=completed", "turn_idle #1",
-			"turn_started #2", "tool_call_start #2 tool=bash tool_call_id=T", "confirm_required #2 tool=bash prompt=touch made.txt",
-			"state_change #2 previous=confirming new=tool_running", "tool_call_end #2 tool=bash tool_call_id=T", "turn_completed #2 status=completed", "turn_idle #2",
+			"turn_started #2", "tool_call_start #2 tool=bash tool_call_id=T", "confirm_required #2 tool=bash prompt=touch made.txt id=per_1f8d0a452001zE1puu2sQpVoKc tool_call_id=T",
+			"state_change #2 previous=confirming new=tool_running id=per_1f8d0a452001zE1puu2sQpVoKc", "tool_call_end #2 tool=bash tool_call_id=T", "turn_completed #2 status=completed", "turn_idle #2",
 			"turn_started #3", "turn_completed #3 status=interrupted", "turn_idle #3",
 			"turn_started #4", "stream_error #4 error_summary=the fake model was asked to fail", "state_change #4 previous=thinking new=thinking detail=API retry 1",
 			"state_change #4 previous=thinking new=thinking", "stream_error #4 error_summary=the fake model was asked to fail", "state_change #4 previous=thinking new=thinking detail=API retry 2",
@@ -437,6 +440,64 @@ func TestStopIsBlockedByAnother(t *testing.T) {
 				does(reducer.WordIdle, "Notification", `,"notification_type":"idle_prompt","message":"waiting"`)
 			}
 		})
+	}
+}
+
+// Each of several permissions has its own answer, also a sub-agent's. Under a runner, which asks what the screen shows,
+// a hook's word and the screen's are of one dialog.
+func TestAnswersAreToldApart(t *testing.T) {
+	t.Parallel()
+	const (
+		busy      = `{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"busy"}}}`
+		child     = `{"type":"session.created","properties":{"sessionID":"o2","info":{"id":"o2","parentID":"o1"}}}`
+		asks      = `{"type":"permission.asked","properties":{"id":"p1","sessionID":"o1","permission":"bash","patterns":["ls"]}}`
+		asksToo   = `{"type":"permission.asked","properties":{"id":"p2","sessionID":"o1","permission":"bash","patterns":["cat"]}}`
+		childAsks = `{"type":"permission.updated","properties":{"id":"p3","sessionID":"o2","type":"edit","title":"a.go"}}`
+		may       = `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"p1","reply":"once"}}`
+		mayNot    = `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"p2","response":"reject"}}`
+		childMay  = `{"type":"permission.replied","properties":{"sessionID":"o2","requestID":"p3","reply":"once"}}`
+	)
+	bob := team(t, nil)
+	check := func(want ...string) {
+		t.Helper()
+		var open []string
+		for _, w := range state(t, bob).Turn().Requests {
+			open = append(open, strings.TrimSpace(w.ID+" "+w.Prompt))
+		}
+		same(t, "open", open, want...)
+	}
+	now := time.Now()
+	for _, in := range []string{busy, child, asks, asksToo, childAsks} {
+		call1(t, OpenCode, bob, in, now)
+	}
+	check("p1 ls", "p2 cat", "p3 a.go")
+	call1(t, OpenCode, bob, may, now)
+	check("p2 cat", "p3 a.go")
+	call1(t, OpenCode, bob, childMay, now)
+	check("p2 cat")
+	call1(t, OpenCode, bob, mayNot, now)
+	check()
+
+	hold, err := bob.Store().HoldRunner(ctx, bob.Agent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Release()
+	shown := wire.Event{Source: "pty", Kind: "confirm_required"}.With("id", "d1").With("tool", "bash").With("prompt", "ls -l")
+	now = now.Add(time.Minute)
+	for range 2 { // whoever is first
+		bob.Log().Append(ctx, shown)
+		call1(t, OpenCode, bob, asks, now)
+		bob.Log().Append(ctx, shown)
+		check("d1 ls -l")
+		call1(t, OpenCode, bob, may, now)
+		check()
+		call1(t, OpenCode, bob, asksToo, now)
+		bob.Log().Append(ctx, shown)
+		check("d1 ls -l")
+		bob.Log().Append(ctx, wire.Event{Source: "pty", Kind: "state_change"}.With("new", "thinking").With("id", "d1"))
+		check()
+		now = now.Add(time.Minute)
 	}
 }
 
