@@ -220,6 +220,9 @@ func TestUnderstand(t *testing.T) {
 		"codex compacted": {Codex, codex + `"hook_event_name":"PostCompact","trigger":"manual"}`, open, []string{"state_change p2 thread_id=th1 new=idle"}, "shows"},
 		"codex sub-agent": {Codex, codex + sub + `"hook_event_name":"SubagentStop","stop_hook_active":false}`, open, nil, ""},
 		"codex notify":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p2","cwd":"/repo","client":null,"input-messages":["x"],"last-assistant-message":"done"}`, open, []string{"turn_completed p2 thread_id=th1 status=completed response=done", "turn_idle p2 thread_id=th1"}, ""},
+		"notify alone":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p3","input-messages":["fix","it"],"last-assistant-message":"done"}`, turn{ID: "p2"}, []string{`turn_started p3 thread_id=th1 prompt=fix\nit`, "turn_completed p3 thread_id=th1 status=completed response=done", "turn_idle p3 thread_id=th1"}, ""},
+		"notify, late":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p1","input-messages":["x"],"last-assistant-message":"done"}`, open, []string{"turn_completed p1 thread_id=th1 status=completed response=done", "turn_idle p1 thread_id=th1"}, ""},
+		"notify, again":   {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p2","input-messages":["x"],"last-assistant-message":"done"}`, turn{ID: "p2"}, []string{"turn_completed p2 thread_id=th1 status=completed response=done", "turn_idle p2 thread_id=th1"}, ""},
 		"other notify":    {CodexNotify, `{"type":"approval-requested","thread-id":"th1"}`, open, nil, ""},
 
 		// Gemini CLI
@@ -441,6 +444,19 @@ func TestStopIsBlockedByAnother(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Under a runner, which tells of turns by the screen, Codex's notify begins none.
+func TestNotifyUnderARunner(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	hold, err := bob.Store().HoldRunner(ctx, bob.Agent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Release()
+	call1(t, CodexNotify, bob, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"tu1","input-messages":["x"]}`, time.Now())
+	same(t, "notify", toldAll(events(t, bob)), "turn_completed tu1 thread_id=th1 status=completed", "turn_idle tu1 thread_id=th1")
 }
 
 // Each of several permissions has its own answer, also a sub-agent's. Under a runner, which asks what the screen shows,
