@@ -83,6 +83,7 @@ func (c *call) lastTurn() *reducer.Turn {
 	return c.known
 }
 
+// hasRunner reports whether the program runs under a runner of ours, which sees its screen.
 func (c *call) hasRunner() bool {
 	runs, _ := c.o.Box.Store().Running(c.o.Box.Agent())
 	return runs

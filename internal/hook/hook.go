@@ -12,8 +12,8 @@
 //	    to stdout.
 //	  - Unknown events and fields are passed over; wrong types are as if absent.
 //	  - Events have an event_id made of what identifies the call (session, turn, tool
-//	    call), or, where a tool gives too little, of the call's text and the moment: hooks
-//	    that are installed twice say things once.
+//	    call), or, where a tool gives too little, of the call's text, the moment and what
+//	    was said in between: hooks that are installed twice say things once.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
 //	  - What has expired or was superseded goes out where a turn begins, marked. It keeps
 //	    no turn going.
