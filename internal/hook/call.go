@@ -66,7 +66,7 @@ func (c *call) lastTurn() *reducer.Turn {
 	if c.known != nil {
 		return c.known
 	}
-	c.known = &reducer.Turn{}
+	c.known = &reducer.Turn{Activity: reducer.Unknown}
 	if c.o.State == nil {
 		return c.known
 	}
@@ -81,6 +81,12 @@ func (c *call) lastTurn() *reducer.Turn {
 		}
 	}
 	return c.known
+}
+
+// hasRunner reports whether the program runs under a runner of ours, which sees its screen.
+func (c *call) hasRunner() bool {
+	runs, _ := c.o.Box.Store().Running(c.o.Box.Agent())
+	return runs
 }
 
 func (c *call) isBlocked() bool { return c.lastTurn().Activity == reducer.Confirming }
@@ -113,6 +119,20 @@ func (c *call) add(e wire.Event) { c.events = append(c.events, e) }
 
 func (c *call) tell(kind, key string, pairs ...string) { c.add(c.event(kind, key, pairs...)) }
 
+// tellAnew tells what may come again at once in the same words. It is another event if the session has said anything
+// else in between.
+func (c *call) tellAnew(kind string, pairs ...string) {
+	e, isSaid := c.event(kind, "", pairs...), false
+	for _, said := range c.justSaid() {
+		if said.EventID == e.EventID {
+			isSaid = true
+		} else if isSaid && !c.dated {
+			e.EventID, isSaid = "hook/"+c.hash(e.EventID, said.EventID), false
+		}
+	}
+	c.add(e)
+}
+
 func (c *call) begin(prompt string) {
 	prompt = wire.Clip(prompt, maxPrompt)
 	if c.turn == "" && c.lastTurn().IsOpen() && c.hasBegun(prompt) {
@@ -124,13 +144,19 @@ func (c *call) begin(prompt string) {
 
 // hasBegun reports whether the log has the session's prompt, which bears no id, from a moment ago: hooks are installed
 // twice. The state was looked at before: what is appended in between is found here.
-func (c *call) hasBegun(prompt string) (has bool) {
-	c.o.Box.Log().Tail(func(e *wire.Event) bool {
-		isOld := c.Now.Sub(e.At).Abs() > 2*time.Second
-		has = !isOld && e.Kind == wire.TurnStarted && e.Source == "hook" && e.Session == c.Session && e.Text("prompt") == prompt
-		return has || isOld
+func (c *call) hasBegun(prompt string) bool {
+	return slices.ContainsFunc(c.justSaid(), func(e wire.Event) bool {
+		return e.Kind == wire.TurnStarted && e.Text("prompt") == prompt
 	})
-	return has
+}
+
+// justSaid are the events that hooks said of the session within the last two seconds, the oldest first.
+func (c *call) justSaid() []wire.Event {
+	isOld := func(e *wire.Event) bool { return c.Now.Sub(e.At).Abs() > 2*time.Second }
+	events, _ := c.o.Box.Log().Tail(isOld)
+	return slices.DeleteFunc(events, func(e wire.Event) bool {
+		return isOld(&e) || e.Source != "hook" || e.Session != c.Session
+	})
 }
 
 // cutShort says that the turn that is open was interrupted, unless it is the one that goes on: nobody
@@ -176,17 +202,12 @@ func (c *call) toolEnds(tool, id, wrong string) {
 	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", wire.Clip(id, maxID), "error", wrong)
 }
 
-// asks is a permission dialog. The same again at once is another dialog if a tool was called in between.
-func (c *call) asks(tool, prompt, detail string) {
-	key := ""
-	if calls := c.lastTurn().StartedCalls; len(calls) > 0 && !c.dated {
-		key = strings.Join([]string{string(c.sent), c.atOnce(), calls[len(calls)-1]}, "\x00")
-	}
-	c.tell("confirm_required", key, "tool", tool, "prompt", prompt, "detail", detail)
+func (c *call) asks(tool, prompt, detail string, more ...string) {
+	c.tellAnew("confirm_required", append([]string{"tool", tool, "prompt", prompt, "detail", detail}, more...)...)
 }
 
-func (c *call) does(activity, detail string) {
-	c.tell("state_change", "", "new", activity, "detail", detail)
+func (c *call) does(activity, detail string, more ...string) {
+	c.tellAnew("state_change", append([]string{"previous", string(c.lastTurn().Activity), "new", activity, "detail", detail}, more...)...)
 }
 
 // opens and closes are the ends of a session, the source of which is not that of the event.

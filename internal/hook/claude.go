@@ -85,7 +85,7 @@ func (c *call) shared() {
 	case "Notification":
 		c.notification()
 	case "Elicitation":
-		c.tell("waiting_for_input", "", "prompt", in.Text("message"))
+		c.tellAnew("waiting_for_input", "prompt", in.Text("message"))
 	case "ElicitationResult":
 		c.goesOn()
 	case "PreCompact":
@@ -117,9 +117,9 @@ func (c *call) sessionStart() {
 	c.opens(c.in.Text("source"))
 }
 
-func (c *call) goesOn() {
+func (c *call) goesOn(more ...string) {
 	if c.lastTurn().IsOpen() {
-		c.does("thinking", "")
+		c.does("thinking", "", more...)
 	}
 }
 
@@ -129,7 +129,7 @@ func (c *call) notification() {
 	case "permission_prompt", "worker_permission_prompt":
 		c.asks("", message, "")
 	case "elicitation_dialog", "elicitation_url_dialog", "agent_needs_input":
-		c.tell("waiting_for_input", "", "prompt", message)
+		c.tellAnew("waiting_for_input", "prompt", message)
 	case "elicitation_complete", "elicitation_response":
 		c.goesOn()
 	case "idle_prompt":

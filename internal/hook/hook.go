@@ -12,8 +12,8 @@
 //	    to stdout.
 //	  - Unknown events and fields are passed over; wrong types are as if absent.
 //	  - Events have an event_id made of what identifies the call (session, turn, tool
-//	    call), or, where a tool gives too little, of the call's text and the moment: hooks
-//	    that are installed twice say things once.
+//	    call), or, where a tool gives too little, of the call's text, the moment and what
+//	    was said in between: hooks that are installed twice say things once.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
 //	  - What has expired or was superseded goes out where a turn begins, marked. It keeps
 //	    no turn going.
@@ -130,8 +130,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	box := c.o.Box
 	c.Session, c.Want = cmp.Or(c.Session, "unnamed"), c.replyAs != none
 	if c.Begins { // a runner types it; with this answer it would wait for the first prompt
-		running, _ := box.Store().Running(box.Agent())
-		c.Want = c.Want && !running
+		c.Want = c.Want && !c.hasRunner()
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true, Runs: c.o.Runs}
 	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{

@@ -50,15 +50,15 @@ func (c *call) opencode() {
 			c.turn = t.ID
 			c.add(c.over(status, t.ID, ""))
 		}
-	case "permission.asked":
+	case "permission.asked", "permission.updated":
 		c.turn = c.lastTurn().ID
-		c.asks(p.Permission, p.prompt(), "")
+		c.asksPermission(p, "")
 	case "permission.replied":
 		c.turn = c.openTurn()
-		if p.Reply == "reject" {
-			c.goesOn()
+		if p.Reply == "reject" || p.Response == "reject" {
+			c.goesOn("id", c.dialog(p))
 		} else if c.lastTurn().IsOpen() {
-			c.does("tool_running", "")
+			c.does("tool_running", "", "id", c.dialog(p))
 		}
 	case "question.asked":
 		c.turn = c.lastTurn().ID
@@ -66,10 +66,10 @@ func (c *call) opencode() {
 		for _, q := range p.Questions {
 			prompt += "\n" + q.Question
 		}
-		c.tell("waiting_for_input", "", "prompt", strings.TrimSpace(prompt))
+		c.tellAnew("waiting_for_input", "prompt", strings.TrimSpace(prompt))
 	case "question.replied", "question.rejected":
 		c.turn = c.lastTurn().ID
-		c.goesOn()
+		c.goesOn("id", c.dialog(p))
 	case "message.part.updated":
 		c.turn = c.openTurn()
 		switch part := p.Part; {
@@ -86,8 +86,12 @@ func (c *call) opencode() {
 
 // busProperties are those of an event. encoding/json does not mind the case of names.
 type busProperties struct {
-	SessionID, Permission, Reply string
+	ID, SessionID, Permission string
+	Type, Title, CallID       string // of a permission, in older versions
+	RequestID, Reply          string
+	PermissionID, Response    string // the same two, in older versions
 
+	Tool struct{ CallID string } // that a permission is asked for
 	Info struct{ ID, ParentID string }
 	Part struct {
 		SessionID, Type, Tool, CallID string
@@ -107,7 +111,21 @@ type busProperties struct {
 }
 
 func (p *busProperties) prompt() string {
-	return cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
+	return cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Title, p.Permission)
+}
+
+// dialog is the id of what is asked, or has its answer: the answer to one is not that to another. It is "" under a
+// runner, which sees one dialog at a time and gives it an id of its own.
+func (c *call) dialog(p *busProperties) string {
+	if c.hasRunner() {
+		return ""
+	}
+	return cmp.Or(p.RequestID, p.PermissionID, p.ID)
+}
+
+func (c *call) asksPermission(p *busProperties, detail string) {
+	call := cmp.Or(p.Tool.CallID, p.CallID)
+	c.asks(cmp.Or(p.Permission, p.Type), p.prompt(), detail, "id", c.dialog(p), "tool_call_id", call)
 }
 
 const retrying = "API retry"
@@ -151,10 +169,11 @@ func (c *call) rests() {
 // child is an event of a sub-agent: its dialogs block the agent, whose own session this is not.
 func (c *call) child(event string, p *busProperties) {
 	c.Session = ""
-	if event == "permission.asked" {
-		c.asks(p.Permission, p.prompt(), "subagent")
-	} else if event == "permission.replied" && c.isBlocked() {
-		c.does("tool_running", "subagent")
+	switch {
+	case event == "permission.asked", event == "permission.updated":
+		c.asksPermission(p, "subagent")
+	case event == "permission.replied" && c.isBlocked():
+		c.does("tool_running", "subagent", "id", c.dialog(p))
 	}
 }
 

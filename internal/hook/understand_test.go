@@ -186,6 +186,7 @@ func TestUnderstand(t *testing.T) {
 		"elicited":          {Claude, claude + `"hook_event_name":"ElicitationResult","mcp_server_name":"x","action":"accept"}`, open, []string{"state_change p2 new=thinking"}, "shows"},
 		"elicited, idle":    {Claude, claude + `"hook_event_name":"ElicitationResult","mcp_server_name":"x","action":"accept"}`, turn{ID: "p2"}, nil, "shows"},
 		"compacts":          {Claude, claude + `"hook_event_name":"PreCompact","trigger":"auto","custom_instructions":null}`, open, []string{"state_change p2 new=thinking detail=compacting"}, "shows"},
+		"compacts, new":     {Claude, `{"session_id":"s9","hook_event_name":"PreCompact","prompt_id":"p2","trigger":"auto"}`, open, []string{"state_change p2 previous=unknown new=thinking detail=compacting"}, "shows"},
 		"compacts, asked":   {Claude, claude + `"hook_event_name":"PreCompact","trigger":"manual","custom_instructions":""}`, older, []string{"turn_completed p1 status=interrupted", "state_change p2 new=thinking detail=compacting"}, "shows"},
 		"compacted":         {Claude, claude + `"hook_event_name":"PostCompact","trigger":"auto","compact_summary":"s"}`, open, []string{"state_change p2 new=thinking"}, "shows"},
 		"compacted, asked":  {Claude, claude + `"hook_event_name":"PostCompact","trigger":"manual","compact_summary":"s"}`, open, []string{"state_change p2 new=idle"}, "shows"},
@@ -200,7 +201,7 @@ func TestUnderstand(t *testing.T) {
 		"sub-agent starts":  {Claude, claude + sub + `"hook_event_name":"SubagentStart"}`, open, nil, ""},
 		"sub-agent asks":    {Claude, claude + sub + `"hook_event_name":"PermissionRequest",` + bash + `}`, open, []string{"confirm_required p2 tool=Bash prompt=go test ./... detail=subagent Explore"}, ""},
 		"sub-agent waits":   {Claude, claude + sub + `"hook_event_name":"Notification","notification_type":"permission_prompt","message":"m"}`, open, []string{"confirm_required p2 prompt=m detail=subagent Explore"}, ""},
-		"sub-agent goes on": {Claude, claude + sub + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1"}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash"}, []string{"state_change p2 new=tool_running detail=subagent Explore"}, ""},
+		"sub-agent goes on": {Claude, claude + sub + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1"}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash"}, []string{"state_change p2 previous=confirming new=tool_running detail=subagent Explore"}, ""},
 		"another tool's":    {Claude, claude + sub + `"hook_event_name":"PostToolUse","tool_name":"Read","tool_use_id":"tu1"}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash"}, nil, ""},
 		"odd sub-agent":     {Claude, claude + `"agent_id":7,"hook_event_name":"Stop","stop_hook_active":false}`, open, nil, ""},
 		"empty agent id":    {Claude, claude + `"agent_id":"","hook_event_name":"PreToolUse","tool_name":"Read","tool_use_id":"x"}`, open, []string{"tool_call_start p2 tool=Read tool_call_id=x"}, "shows"},
@@ -219,6 +220,9 @@ func TestUnderstand(t *testing.T) {
 		"codex compacted": {Codex, codex + `"hook_event_name":"PostCompact","trigger":"manual"}`, open, []string{"state_change p2 thread_id=th1 new=idle"}, "shows"},
 		"codex sub-agent": {Codex, codex + sub + `"hook_event_name":"SubagentStop","stop_hook_active":false}`, open, nil, ""},
 		"codex notify":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p2","cwd":"/repo","client":null,"input-messages":["x"],"last-assistant-message":"done"}`, open, []string{"turn_completed p2 thread_id=th1 status=completed response=done", "turn_idle p2 thread_id=th1"}, ""},
+		"notify alone":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p3","input-messages":["fix","it"],"last-assistant-message":"done"}`, turn{ID: "p2"}, []string{`turn_started p3 thread_id=th1 prompt=fix\nit`, "turn_completed p3 thread_id=th1 status=completed response=done", "turn_idle p3 thread_id=th1"}, ""},
+		"notify, late":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p1","input-messages":["x"],"last-assistant-message":"done"}`, open, []string{"turn_completed p1 thread_id=th1 status=completed response=done", "turn_idle p1 thread_id=th1"}, ""},
+		"notify, again":   {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p2","input-messages":["x"],"last-assistant-message":"done"}`, turn{ID: "p2"}, []string{"turn_completed p2 thread_id=th1 status=completed response=done", "turn_idle p2 thread_id=th1"}, ""},
 		"other notify":    {CodexNotify, `{"type":"approval-requested","thread-id":"th1"}`, open, nil, ""},
 
 		// Gemini CLI
@@ -246,11 +250,14 @@ func TestUnderstand(t *testing.T) {
 		"opencode gives up":   {OpenCode, `{"type":"session.idle","properties":{"sessionID":"o1"}}`, turn{ID: "o1#3", Open: true, Retrying: true}, []string{"turn_completed o1#3 status=failed", "turn_idle o1#3"}, ""},
 		"opencode esc":        {OpenCode, `{"type":"session.error","properties":{"sessionID":"o1","error":{"name":"MessageAbortedError","data":{"message":"Aborted"}}}}`, turn{ID: "o1#3", Open: true}, []string{"turn_completed o1#3 status=interrupted"}, ""},
 		"opencode error":      {OpenCode, `{"type":"session.error","properties":{"sessionID":"o1","error":{"name":"APIError","data":{"message":"529"}}}}`, turn{ID: "o1#3", Open: true}, []string{"stream_error error_summary=APIError: 529", "turn_completed o1#3 status=failed"}, ""},
-		"opencode asks":       {OpenCode, `{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o1","permission":"bash","patterns":["touch x"],"metadata":{"command":"touch x"},"always":["touch *"]}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=touch x"}, ""},
-		"opencode may":        {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"per_1","reply":"once"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 new=tool_running"}, ""},
-		"opencode may not":    {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"per_1","reply":"reject"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 new=thinking"}, ""},
+		"opencode asks":       {OpenCode, `{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o1","permission":"bash","patterns":["touch x"],"metadata":{"command":"touch x"},"always":["touch *"]}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=touch x id=per_1"}, ""},
+		"opencode asks, call": {OpenCode, `{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o1","permission":"bash","patterns":["ls"],"metadata":{},"tool":{"messageID":"m1","callID":"c1"}}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=ls id=per_1 tool_call_id=c1"}, ""},
+		"opencode asks, old":  {OpenCode, `{"type":"permission.updated","properties":{"id":"per_1","type":"bash","pattern":"touch *","sessionID":"o1","messageID":"m1","callID":"c1","title":"touch x","metadata":{},"time":{"created":1}}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=touch x id=per_1 tool_call_id=c1"}, ""},
+		"opencode may not, o": {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"per_1","response":"reject"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=thinking id=per_1"}, ""},
+		"opencode may":        {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"per_1","reply":"once"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=tool_running id=per_1"}, ""},
+		"opencode may not":    {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"per_1","reply":"reject"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=thinking id=per_1"}, ""},
 		"opencode question":   {OpenCode, `{"type":"question.asked","properties":{"id":"q1","sessionID":"o1","questions":[{"question":"Which?"},{"question":"When?"}]}}`, turn{ID: "o1#3", Open: true}, []string{`waiting_for_input o1#3 prompt=Which?\nWhen?`}, ""},
-		"opencode answered":   {OpenCode, `{"type":"question.replied","properties":{"sessionID":"o1","requestID":"q1"}}`, turn{ID: "o1#3", Open: true}, []string{"state_change o1#3 new=thinking"}, ""},
+		"opencode answered":   {OpenCode, `{"type":"question.replied","properties":{"sessionID":"o1","requestID":"q1"}}`, turn{ID: "o1#3", Open: true}, []string{"state_change o1#3 new=thinking id=q1"}, ""},
 		"opencode tool":       {OpenCode, `{"type":"message.part.updated","properties":{"sessionID":"o1","part":{"type":"tool","tool":"bash","callID":"c1","state":{"status":"running"}}}}`, turn{ID: "o1#3", Open: true}, []string{"tool_call_start o1#3 tool=bash tool_call_id=c1"}, ""},
 		"opencode tool done":  {OpenCode, `{"type":"message.part.updated","properties":{"part":{"sessionID":"o1","type":"tool","tool":"bash","callID":"c1","state":{"status":"error","error":"no"}}}}`, turn{ID: "o1#3", Open: true}, []string{"tool_call_end o1#3 tool=bash tool_call_id=c1 error=no"}, ""},
 		"opencode text":       {OpenCode, `{"type":"message.part.updated","properties":{"sessionID":"o1","part":{"type":"text","text":"hello"}}}`, turn{ID: "o1#3", Open: true}, nil, ""},
@@ -313,7 +320,7 @@ func TestRealSessions(t *testing.T) {
 			"turn_started p4 prompt=DOERROR x", "stream_error p4 error_summary=server_error: API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment. If it persists, check your inference gateway (127.0.0.1:18765).",
 			"turn_completed p4 status=failed", "turn_idle p4",
 			"turn_started p5 prompt=DOSLEEP y", "tool_call_start p5 tool=Bash tool_call_id=T", "turn_completed p5 status=interrupted",
-			"state_change p6 new=thinking detail=compacting", `session_start p6 {"kind":"session_start","source":"compact"}`, "state_change p6 new=idle",
+			"state_change p6 previous=tool_running new=thinking detail=compacting", `session_start p6 {"kind":"session_start","source":"compact"}`, "state_change p6 previous=thinking new=idle",
 			"session_end p7 reason=clear", `session_start p7 {"kind":"session_start","source":"clear"}`, "session_end p7 reason=prompt_input_exit",
 		},
 		Codex: {
@@ -335,11 +342,11 @@ func TestRealSessions(t *testing.T) {
 		OpenCode: {
 			`session_start {"kind":"session_start","source":"created"}`,
 			"turn_started #1", "turn_completed #1 status=completed", "turn_idle #1",
-			"turn_started #2", "tool_call_start #2 tool=bash tool_call_id=T", "confirm_required #2 tool=bash prompt=touch made.txt",
-			"state_change #2 new=tool_running", "tool_call_end #2 tool=bash tool_call_id=T", "turn_completed #2 status=completed", "turn_idle #2",
+			"turn_started #2", "tool_call_start #2 tool=bash tool_call_id=T", "confirm_required #2 tool=bash prompt=touch made.txt id=per_1f8d0a452001zE1puu2sQpVoKc tool_call_id=T",
+			"state_change #2 previous=confirming new=tool_running id=per_1f8d0a452001zE1puu2sQpVoKc", "tool_call_end #2 tool=bash tool_call_id=T", "turn_completed #2 status=completed", "turn_idle #2",
 			"turn_started #3", "turn_completed #3 status=interrupted", "turn_idle #3",
-			"turn_started #4", "stream_error #4 error_summary=the fake model was asked to fail", "state_change #4 new=thinking detail=API retry 1",
-			"state_change #4 new=thinking", "stream_error #4 error_summary=the fake model was asked to fail", "state_change #4 new=thinking detail=API retry 2",
+			"turn_started #4", "stream_error #4 error_summary=the fake model was asked to fail", "state_change #4 previous=thinking new=thinking detail=API retry 1",
+			"state_change #4 previous=thinking new=thinking", "stream_error #4 error_summary=the fake model was asked to fail", "state_change #4 previous=thinking new=thinking detail=API retry 2",
 			"turn_completed #4 status=failed", "turn_idle #4",
 		},
 	} {
@@ -435,6 +442,126 @@ func TestStopIsBlockedByAnother(t *testing.T) {
 			if tool == Claude {
 				does(reducer.WordIdle, "Notification", `,"notification_type":"idle_prompt","message":"waiting"`)
 			}
+		})
+	}
+}
+
+// Under a runner, which tells of turns by the screen, Codex's notify begins none.
+func TestNotifyUnderARunner(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	hold, err := bob.Store().HoldRunner(ctx, bob.Agent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Release()
+	call1(t, CodexNotify, bob, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"tu1","input-messages":["x"]}`, time.Now())
+	same(t, "notify", toldAll(events(t, bob)), "turn_completed tu1 thread_id=th1 status=completed", "turn_idle tu1 thread_id=th1")
+}
+
+// Each of several permissions has its own answer, also a sub-agent's. Under a runner, which asks what the screen shows,
+// a hook's word and the screen's are of one dialog.
+func TestAnswersAreToldApart(t *testing.T) {
+	t.Parallel()
+	const (
+		busy      = `{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"busy"}}}`
+		child     = `{"type":"session.created","properties":{"sessionID":"o2","info":{"id":"o2","parentID":"o1"}}}`
+		asks      = `{"type":"permission.asked","properties":{"id":"p1","sessionID":"o1","permission":"bash","patterns":["ls"]}}`
+		asksToo   = `{"type":"permission.asked","properties":{"id":"p2","sessionID":"o1","permission":"bash","patterns":["cat"]}}`
+		childAsks = `{"type":"permission.updated","properties":{"id":"p3","sessionID":"o2","type":"edit","title":"a.go"}}`
+		may       = `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"p1","reply":"once"}}`
+		mayNot    = `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"p2","response":"reject"}}`
+		childMay  = `{"type":"permission.replied","properties":{"sessionID":"o2","requestID":"p3","reply":"once"}}`
+	)
+	bob := team(t, nil)
+	check := func(want ...string) {
+		t.Helper()
+		var open []string
+		for _, w := range state(t, bob).Turn().Requests {
+			open = append(open, strings.TrimSpace(w.ID+" "+w.Prompt))
+		}
+		same(t, "open", open, want...)
+	}
+	now := time.Now()
+	for _, in := range []string{busy, child, asks, asksToo, childAsks} {
+		call1(t, OpenCode, bob, in, now)
+	}
+	check("p1 ls", "p2 cat", "p3 a.go")
+	call1(t, OpenCode, bob, may, now)
+	check("p2 cat", "p3 a.go")
+	call1(t, OpenCode, bob, childMay, now)
+	check("p2 cat")
+	call1(t, OpenCode, bob, mayNot, now)
+	check()
+
+	hold, err := bob.Store().HoldRunner(ctx, bob.Agent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Release()
+	shown := wire.Event{Source: "pty", Kind: "confirm_required"}.With("id", "d1").With("tool", "bash").With("prompt", "ls -l")
+	now = now.Add(time.Minute)
+	for range 2 { // whoever is first
+		bob.Log().Append(ctx, shown)
+		call1(t, OpenCode, bob, asks, now)
+		bob.Log().Append(ctx, shown)
+		check("d1 ls -l")
+		call1(t, OpenCode, bob, may, now)
+		check()
+		call1(t, OpenCode, bob, asksToo, now)
+		bob.Log().Append(ctx, shown)
+		check("d1 ls -l")
+		bob.Log().Append(ctx, wire.Event{Source: "pty", Kind: "state_change"}.With("new", "thinking").With("id", "d1"))
+		check()
+		now = now.Add(time.Minute)
+	}
+}
+
+// The same words again are another event if something was said in between, however soon; hooks that are installed
+// twice say each once.
+func TestSameWordsAgain(t *testing.T) {
+	t.Parallel()
+	const bash = `,"tool_name":"Bash","tool_input":{"command":"ls"}`
+	status := func(of string) string {
+		return `{"type":"session.status","properties":{"sessionID":"s1","status":` + of + `}}`
+	}
+	busy, retry := status(`{"type":"busy"}`), status(`{"type":"retry","attempt":1,"message":"overloaded"}`)
+	for about, c := range map[string]struct {
+		tool  Tool
+		calls []string
+		want  []string
+	}{
+		"permission": {Codex, []string{
+			calledWith(Codex, "PermissionRequest", bash), calledWith(Codex, "PostToolUse", bash+`,"tool_use_id":"c1"`), calledWith(Codex, "PermissionRequest", bash),
+		}, []string{"confirm_required", "tool_call_end", "confirm_required"}},
+		"form": {Claude, []string{
+			calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`),
+			calledWith(Claude, "Elicitation", `,"message":"name?"`), calledWith(Claude, "ElicitationResult", `,"action":"accept"`),
+			calledWith(Claude, "Elicitation", `,"message":"name?"`), calledWith(Claude, "ElicitationResult", `,"action":"accept"`),
+		}, []string{"turn_started", "waiting_for_input", "state_change thinking", "waiting_for_input", "state_change thinking"}},
+		"note": {Claude, []string{
+			calledWith(Claude, "Notification", `,"notification_type":"permission_prompt","message":"m"`), calledWith(Claude, "PostToolUse", bash+`,"tool_use_id":"c1"`),
+			calledWith(Claude, "Notification", `,"notification_type":"permission_prompt","message":"m"`),
+		}, []string{"confirm_required", "tool_call_end", "confirm_required"}},
+		"compacts": {Claude, []string{
+			calledWith(Claude, "PreCompact", `,"trigger":"auto"`), calledWith(Claude, "PostCompact", `,"trigger":"auto"`), calledWith(Claude, "PreCompact", `,"trigger":"auto"`),
+		}, []string{"state_change thinking compacting", "state_change thinking", "state_change thinking compacting"}},
+		"retry": {OpenCode, []string{busy, retry, busy, retry, busy},
+			[]string{"turn_started", "stream_error", "state_change thinking API retry 1", "state_change thinking", "state_change thinking API retry 1", "state_change thinking"}},
+	} {
+		t.Run(about, func(t *testing.T) {
+			bob := team(t, nil)
+			now := time.Now().Add(time.Second) // all of it is one moment
+			for _, in := range c.calls {
+				for range 2 {
+					call1(t, c.tool, bob, in, now)
+				}
+			}
+			var got []string
+			for _, e := range events(t, bob) {
+				got = append(got, strings.TrimSpace(e.Kind+" "+strings.TrimSpace(e.Text("new")+" "+e.Text("detail"))))
+			}
+			same(t, about, got, c.want...)
 		})
 	}
 }
