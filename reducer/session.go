@@ -118,7 +118,7 @@ func (s *State) keep(e *event, t Turn, wordBefore Word) {
 // endSession ends one session. The end of a session of which nothing was known is no news while another one is known.
 func (s *State) endSession(e *event) {
 	reason := e.Text("reason")
-	isReplaced := reason == "clear" || reason == "resume" || reason == "deleted" // its program goes on
+	isReplaced := reason == "clear" || reason == "resume" // its program goes on
 	known := s.findSession(e.session)
 	if known < 0 && len(s.Turns) > 0 ||
 		known >= 0 && (s.Turns[known].Activity == Exited || isReplaced && s.Turns[known].IsReplaced) {

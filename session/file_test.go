@@ -17,6 +17,30 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// Of several that begin at once, each to be the only one, one is.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	st := testTeam(t)
+	made := make(chan error)
+	for range 8 {
+		go func() {
+			_, err := st.New(t.Context(), Options{Agent: "bob", Alone: true})
+			made <- err
+		}()
+	}
+	n := 0
+	for range 8 {
+		if err := <-made; err == nil {
+			n++
+		} else if !errors.Is(err, ErrNotAlone) {
+			t.Error(err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
 // What Trusted Autonomy writes is read, and written back as it was. A draft is in a
 // session once, in the order of the announcements.
 func TestVectors(t *testing.T) {

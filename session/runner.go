@@ -64,7 +64,10 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		return nil
 	})
 	if err == nil && !isAnyAlive && o.Begin {
-		_, err = st.New(ctx, Options{Agent: agent, runner: binding{Owned: true, Lines: o.Lines}})
+		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: binding{Owned: true, Lines: o.Lines}})
+	}
+	if errors.Is(err, ErrNotAlone) { // somebody was quicker
+		err = nil
 	}
 	return err
 }

@@ -42,6 +42,7 @@ type Options struct {
 	Agent   wire.Name
 	Goal    wire.UUID // "": NoGoal
 	Channel string    // "": DefaultChannel
+	Alone   bool      // ErrNotAlone where the agent has one that goes on
 
 	runner binding
 }
@@ -59,6 +60,9 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 		if err := st.box(s).Present(); err != nil {
 			return err
 		}
+		if list, _, err := st.List(); err != nil || o.Alone && slices.ContainsFunc(list, s.isOfSameAgent) {
+			return cmp.Or(err, ErrNotAlone)
+		}
 		if err := root.Mkdir(sessionsDir); err != nil {
 			return err
 		}
@@ -74,6 +78,13 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// ErrNotAlone says that the agent has a session that goes on.
+var ErrNotAlone = errors.New("has a session already")
+
+func (s *Session) isOfSameAgent(other *Session) bool {
+	return other.AgentID == s.AgentID && other.State.Alive()
 }
 
 func (st *Store) box(s *Session) *mailbox.Box { return st.Mail.Box(wire.Name(s.AgentID)) }

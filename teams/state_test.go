@@ -171,6 +171,34 @@ func TestArchivedEventsLeaveTheirFold(t *testing.T) {
 	}
 }
 
+// Without a base that fits, as after an upgrade, the fold begins with what is in the archive: nothing is forgotten.
+func TestFoldBeginsInTheArchive(t *testing.T) {
+	team := newTeam(t, newRoot(t), "bob")
+	box := team.Box("bob")
+	pad := strings.Repeat("x", 1<<20)
+	for i := range 17 {
+		happen(t, team, "bob", fmt.Sprintf("stream_error error_summary=e%d pad=%s", i, pad))
+	}
+	happen(t, team, "bob", "turn_started turn_id=last")
+	want := stateOf(t, team, "bob")
+	if _, err := team.ArchiveEvents(t.Context(), "bob", time.Now().Add(time.Hour), false); err != nil {
+		t.Fatal(err)
+	}
+	base := filepath.Join(box.Path(), "events", "base.json")
+	for _, text := range []string{`{"version":1,"seq":17,"crc":1,"state":{}}`, `{"ver`, ``} {
+		os.Remove(filepath.Join(box.Path(), "state.json"))
+		if err := os.WriteFile(base, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
+			t.Errorf("base %q: %s", text, diff)
+		}
+	}
+	if _, gaps, err := box.Log().Check(); len(gaps) > 0 || err != nil {
+		t.Errorf("gaps %v, %v", gaps, err)
+	}
+}
+
 // A kill between the base and the moves leaves segments that are in the base.
 func TestBaseIsNotFoldedTwice(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")

@@ -100,6 +100,9 @@ func (s *server) wait(ctx context.Context, c call) (answer, error) {
 	defer context.AfterFunc(s.hungUp, cancel)()
 	go report(ctx, c)
 	a, err := s.run(ctx, "", c.args)
+	if ctx.Err() != nil {
+		return a, errors.New("nobody waits for the answer any more")
+	}
 	var e *command.Error
 	isVain := errors.As(err, &e) && e.Code == "timeout"
 	if isVain {

@@ -116,6 +116,7 @@ var known = []knownError{
 	{is(rootdir.ErrNoRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
 	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; another machine: atm bridge trust HOST KEY"},
 	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked"},
+	{is(teams.ErrAnswered), NotFound, "atm pending lists what is asked"},
 	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
 	{is(teams.ErrNotShared), Refused, "atm team add NAME --shared makes an inbox that others take from"},
 	{is(session.ErrNotFound), NotFound, "atm session ls --all lists them"},

@@ -283,7 +283,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 	it, err := box.Lease(ctx, s.Me.Address(), lease, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
 		r := s.Renderer()
 		id := r.Short(it.ID) + s.Flags()
-		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.Times}),
+		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.Times, SupersededBy: it.SupersededBy}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
 			command.Stamp(l.Until), id, id, id)
 		if c.Bool("json") { // times: it was given out, this time included

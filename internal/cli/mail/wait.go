@@ -72,13 +72,23 @@ func wait(c *cli.Context, s *command.Scope) (err error) {
 		if err != nil {
 			return err
 		}
-		err = waitFor(ctx, s, conditions, c.Bool("every"), timeout)
+		if err := waitFor(ctx, s, conditions, c.Bool("every"), timeout); err != nil {
+			return err
+		}
+		var first *met
+		text := ""
 		for _, condition := range conditions {
-			if m := condition.met; m != nil && err == nil {
-				err = command.PrintAs(c, m, m.Matched+": "+m.text)
+			m := condition.met
+			if m == nil {
+				continue
+			}
+			if text += m.Matched + ": " + m.text + "\n"; first == nil {
+				first = m
+			} else {
+				first.And = append(first.And, m)
 			}
 		}
-		return err
+		return command.PrintAs(c, first, text)
 	})
 }
 
@@ -170,6 +180,7 @@ type met struct {
 	Agent   wire.Name `json:"agent,omitempty"`
 	Matched string    `json:"matched"`
 	Message *message  `json:"message"`
+	And     []*met    `json:"and,omitempty"` // what else was so
 
 	text string
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -109,15 +110,17 @@ func begin(c *cli.Context, s *command.Scope) error {
 	if err := s.Team.CheckSessionsAllowed(agent); err != nil {
 		return err
 	}
-	alive, err := aliveOf(c.Context, s, string(agent))
-	if err != nil {
+	if _, err := aliveOf(c.Context, s, string(agent)); err != nil { // which ends those that are over by their rules
 		return err
 	}
-	if len(alive) > 0 && !c.Bool("another") { // the agent's name would mean neither
-		return command.Refused("%s has a session already: %s, %s for %s", agent, short(alive[0]), alive[0].State, lived(alive[0])).
-			WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(alive[0]), agent)
+	o := sessions.Options{Agent: agent, Goal: goal, Channel: c.String("channel"), Alone: !c.Bool("another")}
+	made, err := s.Team.Sessions().New(c.Context, o)
+	if errors.Is(err, sessions.ErrNotAlone) { // the agent's name would mean neither
+		if alive, _ := aliveOf(c.Context, s, string(agent)); len(alive) > 0 {
+			return command.Refused("%s has a session already: %s, %s for %s", agent, short(alive[0]), alive[0].State, lived(alive[0])).
+				WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(alive[0]), agent)
+		}
 	}
-	made, err := s.Team.Sessions().New(c.Context, sessions.Options{Agent: agent, Goal: goal, Channel: c.String("channel")})
 	if err != nil {
 		return err
 	}
