@@ -171,7 +171,7 @@ func (f *front) startAgent() (over chan struct{}, err error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, stdout, stderr{f}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
-		f.conn = acp.NewClientSideConnection(f, stdin, out) // whole before the agent can say anything
+		f.conn = acp.NewClientSideConnection(f, stdin, exact(out)) // whole before the agent can say anything
 		f.conn.SetLogger(slog.New(slog.DiscardHandler))
 		err = cmd.Start()
 	}

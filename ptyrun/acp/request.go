@@ -5,6 +5,7 @@ package acp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -78,6 +79,9 @@ func (r *request) takeOver(c *toolCall) {
 
 // commandOf is the command that a tool is given, as text or as words; "" for none.
 func commandOf(input any) string {
+	if raw, ok := input.(json.RawMessage); ok {
+		json.Unmarshal(raw, &input)
+	}
 	fields, _ := input.(map[string]any)
 	switch c := fields["command"].(type) {
 	case string:
