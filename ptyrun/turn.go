@@ -86,6 +86,24 @@ func (r *runner) sayTurnEnded(rd driver.Reading, shown reducer.Activity) {
 	}
 }
 
+// sayTurnCutOff says that the open turn is over with its program, for those who follow turns alone. It says what the
+// reducer makes of exited, and comes behind that, without a turn_idle: nobody is to take the program for idle.
+func (r *runner) sayTurnCutOff(p *program) {
+	e, shown := r.turnEvent(wire.TurnCompleted, r.turn.id), r.state.Turn()
+	switch {
+	case p.driver.Tells && r.stopping != nil && shown.IsOpen(): // it tells of every other end
+		e.TurnID, e.Session = shown.ID, shown.Session
+		e = e.With("transport", shown.Transport).With("thread_id", shown.Thread)
+	case r.turn.id == "" || r.hasHooks():
+		return
+	}
+	status := reducer.Failed
+	if r.stopping != nil || r.exit.Code == 0 {
+		status = reducer.Interrupted
+	}
+	r.say(e.With("status", status))
+}
+
 const maxResponse = 64 << 10
 
 func (r *runner) response() string {
