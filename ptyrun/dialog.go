@@ -64,7 +64,8 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	}
 	r.say(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
 	p := r.prog
-	if p.told != p.reading.Activity { // not from one dialog to another
+	isTold := p.driver.Tells && d.Kind == "permission"
+	if p.told != p.reading.Activity && !isTold { // not from one dialog to another
 		r.sayState(p.told, p.reading.Activity, p.reading.Detail)
 	}
 	p.told, p.detail = p.reading.Activity, p.reading.Detail
@@ -184,10 +185,17 @@ func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
 		// It was answered a moment ago: whether that ended the turn is known when the prompt has held.
 		now = reducer.Thinking
 	}
-	if turn := r.state.Turn(); r.hasHooks() && turn.Word() != reducer.WordBlocked {
+	turn := r.state.Turn()
+	isTold := r.hasHooks() && turn.Word() != reducer.WordBlocked
+	if isTold {
 		now = turn.Activity // hooks have said what came of it
 	}
-	e := wire.Event{Kind: "state_change"}.With("previous", string(p.told)).With("new", string(now)).With("id", string(q.ID))
+	previous := p.told
+	p.told, p.detail = now, ""
+	if isTold && p.driver.Tells && q.pressed == nil {
+		return // it was withdrawn
+	}
+	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)).With("id", string(q.ID))
 	if o := q.pressed; o == nil {
 		r.say(e)
 	} else {
@@ -197,7 +205,6 @@ func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
 		}
 		r.say(e, "answer", o.Label, "by", q.by, "option_id", o.ID, "decision", decision)
 	}
-	p.told, p.detail = now, ""
 }
 
 // answer presses the option that choose wants of the question on the screen, and returns when that has

@@ -136,10 +136,11 @@ func (r *runner) programEnded() {
 	close(p.input)
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
-	r.turn, r.restored = turn{answer: r.turn.answer}, nil
 	r.keepLastScreen(p.screen)
 	r.recording.Exit(r.exit.Code)
 	r.sayExited(p.child.PID())
+	r.sayTurnCutOff(p)
+	r.turn, r.restored = turn{answer: r.turn.answer}, nil
 	switch {
 	case r.stopping != nil && r.stopping.isRestart:
 		r.stopping, r.restarts.at = nil, now

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The end of the program is the end of the run, with its code.
+// The end of the program is the end of the run, with its code, and of its turn, which is not idle then.
 func TestExit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
@@ -28,8 +29,9 @@ func TestExit(t *testing.T) {
 	if r.err != nil || r.exit.Code != 7 {
 		t.Errorf("%+v, %v", r.exit, r.err)
 	}
-	if !r.has("exited code=7")() {
-		t.Error("it is not among the events")
+	events := r.events()
+	if got := events[len(events)-2:]; !slices.Equal(got, []string{"exited code=7", `turn_completed status="failed"`}) {
+		t.Errorf("the last events are %q", got)
 	}
 }
 

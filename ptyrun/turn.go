@@ -86,6 +86,24 @@ func (r *runner) sayTurnEnded(rd driver.Reading, shown reducer.Activity) {
 	}
 }
 
+// sayTurnCutOff says that the open turn is over with its program, for those who follow turns alone. It says what the
+// reducer makes of exited, and comes behind that, without a turn_idle: nobody is to take the program for idle.
+func (r *runner) sayTurnCutOff(p *program) {
+	e, shown := r.turnEvent(wire.TurnCompleted, r.turn.id), r.state.Turn()
+	switch {
+	case p.driver.Tells && r.stopping != nil && shown.IsOpen(): // it tells of every other end
+		e.TurnID, e.Session = shown.ID, shown.Session
+		e = e.With("transport", shown.Transport).With("thread_id", shown.Thread)
+	case r.turn.id == "" || r.hasHooks():
+		return
+	}
+	status := reducer.Failed
+	if r.stopping != nil || r.exit.Code == 0 {
+		status = reducer.Interrupted
+	}
+	r.say(e.With("status", status))
+}
+
 const maxResponse = 64 << 10
 
 func (r *runner) response() string {
@@ -164,13 +182,13 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 		}
 		r.post(func() {
 			r.refresh(r.Now())
-			if r.prog == cut.prog && r.prog.reading.Dialog == nil {
+			if r.prog == cut.prog && !r.keyAnswers(isUrgent) {
 				r.prog.put(key)
 			}
 		})
 	}
 	isOver, err := r.await(ctx, endShows, func() bool {
-		return r.prog == nil || !isWork(r.prog.told) || r.state.Turn().ID != cut.turn
+		return r.prog == nil || !isWork(r.prog.told) && r.question == nil || r.state.Turn().ID != cut.turn
 	})
 	if err == nil && !isOver {
 		err = errors.New("the key that interrupts was typed, and it goes on")
@@ -213,7 +231,7 @@ func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 		return nil, errNotRunning
 	case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:
 		return nil, nil
-	case r.question != nil || p.reading.Dialog != nil:
+	case r.keyAnswers(isUrgent):
 		return nil, &control.Error{Code: "refused", Message: "it asks something, which the key would answer: nothing was pressed",
 			Hint: "atm pending says what; atm reject " + string(r.Box.Agent())}
 	case t.isUnderWay() && !t.isSubmitted():
@@ -226,6 +244,17 @@ func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 		cut.isUndone = isUrgent && p.driver.Undoes && !r.turn.hasActed && r.response() == ""
 	}
 	return cut, nil
+}
+
+// keyAnswers reports whether something is asked that the key which interrupts would answer. An ACP agent's turn is
+// cancelled together with the permission that it asks for, which urgent mail does not do.
+func (r *runner) keyAnswers(isUrgent bool) bool {
+	d := r.prog.reading.Dialog
+	if d == nil && r.question != nil {
+		d = &r.question.Dialog
+	}
+	isCancelled := r.prog.driver.Tells && !isUrgent
+	return d != nil && !(isCancelled && d.Kind == "permission")
 }
 
 // restoredDraft is a text of ours that may come up in the draft again. Claude Code puts the prompt of a turn

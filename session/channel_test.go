@@ -22,6 +22,7 @@ func TestEmitReachesTheSession(t *testing.T) {
 	c := channel(t, st, s.SessionID)
 	for _, e := range []wire.SessionEvent{
 		output("Hello"),
+		{Kind: "agent_output", Stream: "std_err", Content: "oops"},
 		{Kind: "draft_ready", DraftID: draftID, Summary: "Test draft", ArtifactCount: 3},
 		{Kind: "draft_ready", DraftID: draftID, Summary: "Test draft, again", ArtifactCount: 4},
 		{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"},
@@ -37,6 +38,7 @@ func TestEmitReachesTheSession(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"agent: Hello",
+		"agent: [stderr] oops",
 		"ta-system: Draft ready: " + draftID + " (3 artifacts) — Test draft",
 		"ta-system: Goal complete: 11111111-2222-4333-8444-555555555555",
 		"ta-system: Waiting for input: What next?",

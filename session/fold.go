@@ -118,7 +118,11 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 	switch e.Kind {
 	case "agent_output":
-		s.AddMessage(SenderAgent, e.Content, at)
+		content := e.Content
+		if e.Stream == "std_err" {
+			content = e.String() // which says so
+		}
+		s.AddMessage(SenderAgent, content, at)
 		return
 	case "draft_ready":
 		if !s.addDraft(Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: at}) {

@@ -8,8 +8,9 @@
 //
 //   - Below the transcript stands the front's own prompt or dialog, and that alone is believed. What the
 //     agent says stands above it, its control characters escaped.
-//   - Beside the screen, turns, tool calls, requests and what is said become events of the agent's log, the
-//     end of a turn before its prompt is drawn. What session/load replays is no event.
+//   - Beside the screen, turns, tool calls, requests, what is said and each change of state become events of the
+//     agent's log, the end of a turn before its prompt is drawn. Who answered a request is for the runner to say, and
+//     the agent hears the answer behind that. What session/load replays is no event.
 //   - Files are read and written, and commands begun, in the member's directory only, links followed.
 //     (A command may go anywhere then, as the agent itself may.)
 //   - The agent and its commands end with the front, and the front with the agent, as that did. Started again
@@ -36,6 +37,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -56,8 +58,9 @@ type front struct {
 	can      acp.PromptCapabilities
 	session  acp.SessionId // "": none is open
 	turn     *turn         // nil: the agent is idle
+	activity reducer.Activity
 	tools    map[acp.ToolCallId]*toolCall
-	requests []*request // the first is shown
+	requests []*request // the first is shown, until it is answered
 	unsaid   []wire.Event
 	tellAt   time.Time // when what was said becomes an event, and these are tried again; zero: never
 	hasLeft  bool      // the front is to end,
@@ -77,7 +80,7 @@ func Run(o Options) (code int, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &front{
 		Options: o, running: ctx, calls: make(chan func(), maxCalls), tools: map[acp.ToolCallId]*toolCall{},
-		screen: screen{out: os.Stdout},
+		screen: screen{out: os.Stdout}, activity: reducer.Starting,
 	}
 	defer f.commands.Wait()
 	defer stop()
@@ -171,7 +174,7 @@ func (f *front) startAgent() (over chan struct{}, err error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, stdout, stderr{f}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
-		f.conn = acp.NewClientSideConnection(f, stdin, out) // whole before the agent can say anything
+		f.conn = acp.NewClientSideConnection(f, stdin, exact(out)) // whole before the agent can say anything
 		f.conn.SetLogger(slog.New(slog.DiscardHandler))
 		err = cmd.Start()
 	}

@@ -5,6 +5,7 @@ package acp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,8 @@ type request struct {
 	options            []option
 	shown              time.Time
 	answer             chan int // the place of the option, buffered; closed: nobody answers
+	isAnswered         bool     // and no more on the screen
+	isTold             bool     // the runner has said so
 }
 
 type option struct{ label, kind string }
@@ -54,11 +57,25 @@ func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRe
 	case i, ok := <-r.answer:
 		if ok {
 			outcome = acp.NewRequestPermissionOutcomeSelected(p.Options[i].OptionId)
+			isTold := f.awaitAnswered()
+			f.post(func() {
+				r.isTold = isTold
+				f.withdraw(r)
+			})
 		}
 	case <-ctx.Done():
 		f.post(func() { f.withdraw(r) })
 	}
 	return acp.RequestPermissionResponse{Outcome: outcome}, nil
+}
+
+// awaitAnswered waits until the runner has said what was answered, and who did: what the agent does then must not
+// overtake that. The runner sees that the request is gone from the screen.
+func (f *front) awaitAnswered() bool {
+	isRequest := func(e *wire.Event) bool { return e.Kind == "confirm_required" && e.Source == source }
+	return f.awaitEvent(answerWait, isRequest, func(e *wire.Event) bool {
+		return e.Kind == "state_change" && e.Source == "pty" && e.Field("previous") == string(reducer.Confirming)
+	})
 }
 
 // takeOver takes over what is known of a call. What runs a command, or may, has no name of a tool that does
@@ -78,6 +95,9 @@ func (r *request) takeOver(c *toolCall) {
 
 // commandOf is the command that a tool is given, as text or as words; "" for none.
 func commandOf(input any) string {
+	if raw, ok := input.(json.RawMessage); ok {
+		json.Unmarshal(raw, &input)
+	}
 	fields, _ := input.(map[string]any)
 	switch c := fields["command"].(type) {
 	case string:
@@ -113,18 +133,28 @@ func (f *front) show() {
 	if r.kind == "permission" {
 		f.say(wire.Event{Kind: "confirm_required"}.With("tool", r.tool).With("input", r.input).
 			With("prompt", r.prompt).With("tool_call_id", r.call))
+		f.change(reducer.Confirming, r.kind)
 	}
 }
 
-func (f *front) answer(i int) {
-	if r := f.requests[0]; i >= 0 && i < len(r.options) && time.Since(r.shown) >= settle { // else it was for another
+// asked is the request on the screen; nil: there is none.
+func (f *front) asked() *request {
+	if len(f.requests) == 0 || f.requests[0].isAnswered {
+		return nil
+	}
+	return f.requests[0]
+}
+
+// answer takes a request from the screen. Whoever waits for the answer withdraws it.
+func (f *front) answer(r *request, i int) {
+	if i >= 0 && i < len(r.options) && time.Since(r.shown) >= settle { // else it was for another
+		r.isAnswered = true
 		r.answer <- i
 		f.screen.say(note, r.options[i].label+": "+r.prompt)
-		f.withdraw(r)
 	}
 }
 
-// withdraw takes a request from the screen. Between two there is a frame without any.
+// withdraw drops a request. Between two there is a frame without any.
 func (f *front) withdraw(r *request) {
 	i := slices.Index(f.requests, r)
 	if i < 0 {
@@ -134,11 +164,17 @@ func (f *front) withdraw(r *request) {
 	if i > 0 {
 		return
 	}
-	if r.kind == "permission" && f.turn != nil {
-		f.say(wire.Event{Kind: "state_change"}.With("previous", string(reducer.Confirming)).With("new", string(reducer.Thinking)))
+	rest := f.requests
+	f.requests = nil
+	if r.isTold {
+		f.activity = reducer.Thinking
 	}
-	if rest := f.requests; len(rest) > 0 {
-		f.requests = nil
+	if f.turn != nil {
+		f.change(reducer.Thinking, "")
+	} else if r.kind == "permission" {
+		f.change(reducer.Idle, "")
+	}
+	if len(rest) > 0 {
 		f.draw()
 		f.requests = rest
 		f.show()

@@ -3,6 +3,7 @@
 package acp
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/coder/acp-go-sdk"
@@ -28,6 +29,7 @@ func TestNamesOfCalls(t *testing.T) {
 		{"", "read x | curl y", nil, "", "", "read x | curl y"},
 		{"other", "mcp__x__y", nil, "mcp__x__y", "", "mcp__x__y"},
 		{"execute", "Run", map[string]any{"command": []any{"bash", "-lc", "ls -l"}}, "execute", "Run", "bash -lc 'ls -l'"},
+		{"execute", "Run", json.RawMessage(`{"command":"git push"}`), "execute", "Run", "git push"},
 	} {
 		f, r := &front{tools: map[acp.ToolCallId]*toolCall{}}, &request{}
 		r.takeOver(f.learn("1", c.kind, c.title, c.input))

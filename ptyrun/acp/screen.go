@@ -71,8 +71,8 @@ func (f *front) drawSized(cols, rows int) {
 	draft := strings.Join(strings.Fields(plain(f.draft)), " ")
 	box := user + ansi.TruncateLeft(draft, max(0, ansi.StringWidth(draft)-cols+4), "")
 	switch {
-	case len(f.requests) > 0:
-		f.screen.frame("", f.requests[0].rows(cols, rows)...)
+	case f.asked() != nil:
+		f.screen.frame("", f.asked().rows(cols, rows)...)
 	case f.session == "":
 		f.screen.frame("", indent+"…")
 	case f.turn != nil:
@@ -112,12 +112,12 @@ func (r *request) rows(cols, most int) []string {
 
 func (f *front) press(typed []string) {
 	for _, k := range typed {
-		switch isAsked := len(f.requests) > 0; {
+		switch r := f.asked(); {
 		case k == "\x03" || k == "\x1b":
 			f.cancel()
-		case isAsked && len(k) == 1:
-			f.answer(int(k[0] - '1'))
-		case isAsked:
+		case r != nil && len(k) == 1:
+			f.answer(r, int(k[0]-'1'))
+		case r != nil:
 		case k == "\r":
 			f.submit()
 		case k == "\x7f":

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -60,21 +61,35 @@ func (f *front) begin(ctx context.Context) {
 			e = e.With(name, value)
 		}
 		f.say(e)
+		f.change(reducer.Idle, "")
 	})
 }
 
 // awaitSpawned waits until the runner has said that this program is there: what came before that would count
 // as an earlier program's.
 func (f *front) awaitSpawned() {
-	for until := time.Now().Add(spawnWait); time.Now().Before(until); time.Sleep(spawnWait / 500) {
-		events, _ := f.Box.Log().Tail(func(e *wire.Event) bool { return e.Kind == "spawned" })
-		if len(events) > 0 && string(events[0].Body().Raw("pid")) == strconv.Itoa(os.Getpid()) {
-			return
-		}
-	}
+	isAny := func(e *wire.Event) bool { return e.Kind == "spawned" }
+	f.awaitEvent(spawnWait, isAny, func(e *wire.Event) bool {
+		return isAny(e) && string(e.Body().Raw("pid")) == strconv.Itoa(os.Getpid())
+	})
 }
 
-const spawnWait = 5 * time.Second
+const (
+	spawnWait  = 5 * time.Second
+	answerWait = 2 * time.Second
+	lookEvery  = 10 * time.Millisecond
+)
+
+// awaitEvent waits for an event that somebody else appends behind the last one of others, and reports whether it came.
+func (f *front) awaitEvent(within time.Duration, isLast, isIt func(e *wire.Event) bool) (came bool) {
+	for until := time.Now().Add(within); !came && time.Now().Before(until); time.Sleep(lookEvery) {
+		f.Box.Log().Tail(func(e *wire.Event) bool {
+			came = isIt(e)
+			return came || isLast(e)
+		})
+	}
+	return came
+}
 
 // openSession loads the session that an earlier start in this run had, if the agent can, else begins one.
 func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId, source string, err error) {
@@ -149,6 +164,7 @@ func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) erro
 		f.post(func() { f.ask(r) })
 	}
 	chosen, ok := <-r.answer
+	f.post(func() { f.withdraw(r) })
 	if !ok {
 		return errors.New("nobody has signed in")
 	}

@@ -58,6 +58,19 @@ func (f *front) say(events ...wire.Event) {
 	f.unsaid = nil
 }
 
+// change says that the agent does something else now. What it asks stands before all that.
+func (f *front) change(now reducer.Activity, detail string) {
+	if f.activity == now || len(f.requests) > 0 && now != reducer.Confirming {
+		return
+	}
+	e := wire.Event{Kind: "state_change"}.With("previous", string(f.activity)).With("new", string(now))
+	if detail != "" {
+		e = e.With("detail", detail)
+	}
+	f.activity = now
+	f.say(e)
+}
+
 func (f *front) submit() {
 	text := strings.TrimSpace(f.draft)
 	if text == "" || f.session == "" || f.turn != nil {
@@ -67,6 +80,7 @@ func (f *front) submit() {
 	clear(f.tools)
 	p := acp.PromptRequest{SessionId: f.session, Prompt: f.blocks(text)}
 	f.say(wire.Event{Kind: wire.TurnStarted}.With("prompt", wire.Clip(text, maxResponse)))
+	f.change(reducer.Thinking, "")
 	f.screen.say(user, text)
 	go func() {
 		r, err := f.conn.Prompt(context.Background(), p)
@@ -156,7 +170,9 @@ func (f *front) endTurn(status string, reason acp.StopReason, why string) {
 	if status != "completed" || reason != acp.StopReasonEndTurn {
 		f.screen.say(note, strings.TrimRight(fmt.Sprintf("%s: %s %s", status, reason, why), ": "))
 	}
-	f.say(e, wire.Event{Kind: wire.TurnIdle})
+	f.say(e)
+	f.change(reducer.Idle, "")
+	f.say(wire.Event{Kind: wire.TurnIdle})
 	f.turn = nil
 }
 
@@ -217,6 +233,7 @@ func (f *front) hear(text string) {
 		text = "\n\n" + strings.TrimLeft(text, "\n ")
 	}
 	t.isParted = false
+	f.change(reducer.Responding, "")
 	if t.delta == "" {
 		f.tellAt = time.Now().Add(tellEvery)
 	}
@@ -275,6 +292,7 @@ func (f *front) noteCall(id acp.ToolCallId, kind acp.ToolKind, title string, inp
 		f.screen.say(tool, c.tool+": "+c.title)
 		record := map[string]any{"id": id, "name": c.tool, "arguments": small(c.input), "timestamp": time.Now().UTC()}
 		f.say(wire.Event{Kind: "tool_call_start"}.With("tool_call", record).With("title", c.title))
+		f.change(reducer.ToolRunning, c.tool)
 	}
 	if c.isEnded || status != acp.ToolCallStatusCompleted && status != acp.ToolCallStatusFailed {
 		return
@@ -291,6 +309,7 @@ func (f *front) noteCall(id acp.ToolCallId, kind acp.ToolKind, title string, inp
 		f.screen.say(tool, "failed: "+c.title)
 	}
 	f.say(e)
+	f.change(reducer.Thinking, "")
 }
 
 // learn adds to what is known of a call. Its tool is its kind, and the first word of its title another name of that.

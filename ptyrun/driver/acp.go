@@ -12,6 +12,7 @@ import (
 // looks are ours: whatever the agent says is indented, or stands behind a mark.
 var front = Driver{
 	Name:      "acp",
+	Tells:     true,
 	interrupt: "\x03",
 	box:       box{shape: unframed, glyph: FrontPrompt, text: 2, below: 1},
 	marks: []mark{

@@ -131,6 +131,10 @@ type Driver struct {
 	// Gemini CLI forgets it, Claude Code puts it back into its box.
 	Undoes bool
 
+	// Tells: the program makes events of all that it does, as package ptyrun/acp. The runner adds what it does not
+	// know: who answered it, and that it was ended.
+	Tells bool
+
 	program string // plain: the command's name, where ForCommand knew it
 
 	commands  []string // names of the program
