@@ -93,8 +93,8 @@ func (t *Turn) complete(e *event) bool {
 	id := cmp.Or(e.turn, t.ID)
 	isSaid := t.Last != nil && t.Last.ID == id
 	if t.isOver() || t.Status == TurnIdle && t.ID != "" || t.Status == TurnTerminal && isSaid {
-		// Its idle or its program's end came first, or it was said before.
-		if id == t.ID && (!isSaid || t.Last.IsCutOff) {
+		// Its idle or its program's end came first, or it was said before. A runner only repeats what its exited said.
+		if id == t.ID && (!isSaid || t.Last.IsCutOff && e.source != "pty") {
 			t.recordEnd(e, endStatus(e), false)
 			t.EndIsTentative = t.EndIsTentative && t.Last.Status == Completed
 		}
