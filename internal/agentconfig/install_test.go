@@ -461,6 +461,11 @@ func TestLinesOfOthers(t *testing.T) {
 			"[mcp_servers.docs]\ncommand = \"docs\"\nargs = [\"mcp\"]\n", "between atm's marks",
 		},
 		{
+			"the tool's own, for our server", server, config, "a = 1\n",
+			"# atm end", "startup_timeout_sec = 9\n[mcp_servers.atm.tools.send]\napproval_mode = \"approve\"\n[b]\nc = 1\n# atm end",
+			"a = 1\n[b]\nc = 1\n", "between atm's marks",
+		},
+		{
 			"into their own table", codex, config, "[sandbox_workspace_write] # mine\nnetwork_access = true\n[b]\n",
 			"[b]", "[c]",
 			"[sandbox_workspace_write] # mine\nnetwork_access = true\n[c]\n", "",

@@ -34,6 +34,10 @@ func tomlFile(path, label string, keys []tomlKey) edit {
 			return f.notUnderstood(err)
 		}
 		if f.isRemoval {
+			// What others put into the server's table goes with it: Codex does not start where that has no command.
+			if strings.HasSuffix(label, "--mcp") && text != string(f.after) && keys[0].find(doc) == nil {
+				text = withoutTable(text, keys[0].table)
+			}
 			f.set(text, "taken out: what atm had added")
 			return nil
 		}
@@ -72,10 +76,29 @@ func parseTOML(text string) (doc map[string]any, err error) {
 	return doc, err
 }
 
-func (k tomlKey) isIn(doc map[string]any) bool {
+// withoutTable takes out a table and those below it, but no comments: they may be about the next one.
+func withoutTable(text, table string) (left string) {
+	isIn := false
+	for line := range strings.Lines(text) {
+		s := strings.TrimSpace(line)
+		if strings.HasPrefix(s, "[") {
+			isIn = strings.HasPrefix(s, "["+table+"]") || strings.HasPrefix(s, "["+table+".")
+		}
+		if !isIn || s == "" || s[0] == '#' {
+			left += line
+		}
+	}
+	return left
+}
+
+func (k tomlKey) find(doc map[string]any) any {
 	for _, name := range strings.Split(k.table, ".") {
 		doc, _ = doc[name].(map[string]any)
 	}
-	list, _ := doc[k.key].([]any)
-	return doc[k.key] == k.want || slices.Contains(list, any(k.want))
+	return doc[k.key]
+}
+
+func (k tomlKey) isIn(doc map[string]any) bool {
+	list, _ := k.find(doc).([]any)
+	return k.find(doc) == any(k.want) || slices.Contains(list, any(k.want))
 }
