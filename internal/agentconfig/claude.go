@@ -23,7 +23,7 @@ func (p *Installer) claude(r Request, local string) (edits []edit, notes []strin
 		return stringSetting("/permissions/allow/-", "Bash(atm "+verb+":*)", allowed)
 	})
 	all = p.withRoot(all, "/sandbox/filesystem/allowWrite/-")
-	if r.Agent != "" {
+	if r.Agent != "" || r.isRemoval {
 		all = append(all, stringSetting("/env/ATM_AGENT", r.Agent, "ATM_AGENT is "+r.Agent+" here"))
 	}
 	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}

@@ -60,16 +60,22 @@ func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, 
 		}
 	}
 	f.after = f.before
-	if p.State != "" {
-		name := fmt.Sprintf("%s.%.8x.json", strings.ReplaceAll(r.label(), " --", "-"), sha256.Sum256([]byte(f.real)))
-		f.recordPath = filepath.Join(p.State, "install", name)
-		var noted record
-		data, _ := os.ReadFile(f.recordPath)
-		if json.Unmarshal(data, &noted) == nil && noted.Installed != nil {
-			f.record = &noted
-		}
-	}
+	f.recordPath, f.record = p.recordOf(r, f.real)
 	return f, err
+}
+
+// recordOf reads the record of a request and a file. The path is "" without a state directory.
+func (p *Installer) recordOf(r Request, real string) (path string, noted *record) {
+	if p.State == "" {
+		return "", nil
+	}
+	name := fmt.Sprintf("%s.%.8x.json", strings.ReplaceAll(r.label(), " --", "-"), sha256.Sum256([]byte(real)))
+	path = filepath.Join(p.State, "install", name)
+	data, _ := os.ReadFile(path)
+	if json.Unmarshal(data, &noted) != nil || noted == nil || noted.Installed == nil {
+		return path, nil
+	}
+	return path, noted
 }
 
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
@@ -131,7 +137,8 @@ func (f *file) uninstall(e edit) error {
 	return nil
 }
 
-// save writes the file, if it is still what was read, or removes it. Its record comes before it and goes after it.
+// save writes the file, if it is still what was read, or removes it. Its record comes before it and goes after it, also
+// where nothing of ours is left in the file: what others put there later is not ours.
 func (f *file) save() error {
 	now, info, err := readFile(f.real)
 	if err != nil {
@@ -153,7 +160,7 @@ func (f *file) save() error {
 	}
 	if f.remove {
 		err = os.Remove(f.real)
-	} else {
+	} else if f.changed() {
 		err = replaceFile(f.real, f.after, mode)
 	}
 	if err == nil && hasRecord && f.isRemoval {
@@ -211,34 +218,98 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// blockMarks begin and end lines of ours, which all matches. comment begins a comment in such a file.
-func blockMarks(comment, tool string) (begin, end string, all *regexp.Regexp) {
-	begin = comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n"
-	end = comment + " atm end\n"
-	return begin, end, regexp.MustCompile("(?s)" + regexp.QuoteMeta(begin) + ".*?" + regexp.QuoteMeta(end))
+// blockMarks are the comments around lines of ours.
+func blockMarks(comment, label string) (begin, end string) {
+	return comment + " atm begin: atm install " + label + " writes this, atm uninstall " + label + " removes it\n", comment + " atm end\n"
 }
 
-func blockEdit(path, comment, tool, body, added, removed string) edit {
-	return edit{path, func(f *file) error { f.replaceBlock(comment, tool, body, added, removed); return nil }}
-}
-
-// replaceBlock puts lines of ours in the place of the last ones, or at the end. Without a body, and at
-// a removal, they go.
-func (f *file) replaceBlock(comment, tool, body, added, removed string) {
-	begin, end, old := blockMarks(comment, tool)
-	said, lines := removed, ""
-	if body != "" && !f.isRemoval {
-		said, lines = added, begin+body+end
-	}
-	text := old.ReplaceAllLiteralString(string(f.after), lines)
-	if lines != "" && !old.Match(f.after) {
-		if text != "" && !strings.HasSuffix(text, "\n") {
-			text += "\n"
+// blockEdit keeps lines of ours at the end of a file.
+func blockEdit(path, comment, label, body, added, removed string) edit {
+	return edit{path, func(f *file) error {
+		begin, end := blockMarks(comment, label)
+		text := f.withoutBlocks(comment, label, body)
+		if f.isRemoval {
+			f.set(text, removed)
+		} else if !strings.Contains(string(f.after), begin+body+end) {
+			f.set(endLine(text)+begin+body+end, added)
 		}
-		text += lines
+		return nil
+	}}
+}
+
+func endLine(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
 	}
+	return text + "\n"
+}
+
+func (f *file) set(text, said string) {
 	if text != string(f.after) {
 		f.after = []byte(text)
 		f.say("%s", said)
 	}
+}
+
+// withoutBlocks is the file without our lines. Others write between our marks as well: Codex puts new tables in front of
+// the last comment. So ours are those lines there that are in body, which we write now, or in a block that the record
+// has, and in no table of others. Our header of a TOML table stays where others have put something into the table. In a
+// file of our own a block is ours as a whole: a part of a rule would be none.
+func (f *file) withoutBlocks(comment, label, body string) (text string) {
+	begin, end := blockMarks(comment, label)
+	written := ""
+	if f.record != nil {
+		written = string(f.record.Installed)
+	}
+	if strings.HasPrefix(filepath.Base(f.path), "atm.") {
+		written += string(f.after)
+	}
+	block := regexp.MustCompile("(?s)" + regexp.QuoteMeta(begin) + "(.*?)" + regexp.QuoteMeta(end))
+	for _, b := range block.FindAllStringSubmatch(written, -1) {
+		body += b[1]
+	}
+	known := map[string]bool{}
+	for line := range strings.Lines(body) {
+		known[strings.TrimSpace(line)] = true
+	}
+	begin, end = strings.TrimSpace(begin), strings.TrimSpace(end)
+	in, table := "", ""                              // the mark above, and our header of this table
+	isOthers, isMixed, isTorn := false, false, false // this table is; others' lines are between the marks; a mark is gone
+	for line := range strings.Lines(string(f.after)) {
+		s := strings.TrimSpace(line)
+		isHeader := strings.HasPrefix(s, "[")
+		if isHeader {
+			table, isOthers = "", !known[s]
+		}
+		switch {
+		case s == begin:
+			in, isOthers = s, false
+			continue
+		case in == begin && s == end:
+			in = ""
+			continue
+		case in == begin && known[s] && !isOthers:
+			if isHeader {
+				table = line
+			}
+			continue
+		case strings.HasPrefix(s, comment+" atm begin: "):
+			in = s
+		case s == end:
+			isTorn = isTorn || in == ""
+			in = ""
+		}
+		isMixed = isMixed || in == begin && s != ""
+		if s != "" && s[0] != '#' {
+			text, table = text+table, ""
+		}
+		text += line
+	}
+	if f.isRemoval && isMixed {
+		f.notes = append(f.notes, f.path+" keeps what stood between atm's marks and atm is not known to have written")
+	}
+	if f.isRemoval && isTorn {
+		f.notes = append(f.notes, fmt.Sprintf("%s keeps what stands above %q: the mark where that begins is gone", f.path, end))
+	}
+	return text
 }

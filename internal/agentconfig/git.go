@@ -15,8 +15,14 @@ import (
 // ErrTracked says that a git repository tracks a file, or a link to it. Such a file is others' as well.
 var ErrTracked = errors.New("is tracked by the repository")
 
-// checkUntracked makes sure that no repository tracks a file, nor the link that leads to it. It runs git without
-// anything that a repository asks to be run.
+// gitIn runs git without anything that a repository asks to be run.
+func gitIn(dir string, args ...string) *exec.Cmd {
+	cmd := exec.Command("git", append([]string{"-c", "core.fsmonitor=false", "-C", dir}, args...)...)
+	cmd.Env = append(git.WithoutRepository(os.Environ()), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
+	return cmd
+}
+
+// checkUntracked makes sure that no repository tracks a file, nor the link that leads to it.
 func checkUntracked(path, real string) error {
 	dir, err := realPath(filepath.Dir(path))
 	if err != nil {
@@ -25,8 +31,7 @@ func checkUntracked(path, real string) error {
 	for _, at := range []string{real, filepath.Join(dir, filepath.Base(path))} {
 		// An outer repository may have tracked it before an inner one was made.
 		for c, ok := git.Nearest(filepath.Dir(at)); ok; c, ok = git.Nearest(filepath.Dir(c.Top)) {
-			cmd := exec.Command("git", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-C", c.Top, "ls-files", "--error-unmatch", "--", at)
-			cmd.Env = append(git.WithoutRepository(os.Environ()), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
+			cmd := gitIn(c.Top, "--literal-pathspecs", "ls-files", "--error-unmatch", "--", at)
 			said, err := cmd.CombinedOutput()
 			if err == nil {
 				return fmt.Errorf("%s %w at %s: it was left alone", at, ErrTracked, c.Top)
@@ -53,18 +58,25 @@ func (p *Installer) localDir() (string, error) {
 }
 
 // excludeEdit is the edit of the repository's exclude file, a line for each of these files, so that git does
-// not show them: none without a repository. All worktrees share it.
-func excludeEdit(top, tool string, files []edit) []edit {
+// not show them: none without a repository. All worktrees share it: nothing is taken out while another has such a file.
+func excludeEdit(top string, r Request, files []edit) []edit {
 	c, _ := git.At(top)
 	if !c.HasRepository() {
 		return nil
 	}
+	list, _ := gitIn(top, "worktree", "list", "--porcelain").Output()
 	lines := ""
 	for _, f := range files {
-		if rel, err := filepath.Rel(top, f.path); err == nil {
-			lines += "/" + filepath.ToSlash(rel) + "\n"
+		rel, _ := filepath.Rel(top, f.path) // it lies below
+		lines += "/" + filepath.ToSlash(rel) + "\n"
+		for line := range strings.Lines(string(list)) {
+			tree, isTree := strings.CutPrefix(strings.TrimSpace(line), "worktree ")
+			other := filepath.Join(tree, rel)
+			if _, err := os.Lstat(other); r.isRemoval && isTree && err == nil && other != f.path {
+				return nil
+			}
 		}
 	}
 	said := "git does not see " + strings.Join(strings.Fields(lines), ", ")
-	return []edit{blockEdit(filepath.Join(c.Common, "info", "exclude"), "#", tool, lines, said, "git sees them again")}
+	return []edit{blockEdit(filepath.Join(c.Common, "info", "exclude"), "#", r.label(), lines, said, "git sees them again")}
 }

@@ -88,8 +88,21 @@ func (f *file) addHooks(root *hujson.Value, h hookSet) error {
 func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	hooks := ownHooks(root, h.tool)
 	takeOut(root, hooks)
-	if len(hooks) > 0 {
-		f.say("hooks taken out: %d", len(hooks))
+	if len(hooks) == 0 {
+		return
+	}
+	f.say("hooks taken out: %d", len(hooks))
+	if f.record == nil { // install has put its lists behind all others, in this order
+		events := h.events
+		for _, m := range slices.Backward(slices.Clone(root.Find("/hooks").Value.(*hujson.Object).Members)) {
+			if i := slices.Index(events, str(&m.Name)); i >= 0 && isEmpty(&m.Value) {
+				remove(root, "/hooks/"+events[i])
+				events = events[:i]
+			}
+		}
+		if isEmpty(root.Find("/hooks")) {
+			remove(root, "/hooks")
+		}
 	}
 }
 

@@ -9,8 +9,9 @@
 //   - What is there stays, with its order, comments and layout. Done again, it changes nothing. Older
 //     hooks of ours are brought up to date.
 //   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it
-//     takes out what is ours. It removes the directories that install made, once they are empty. For that
-//     a record is kept in the user's state directory; without it only hooks, blocks and the MCP server go.
+//     takes out what is ours: of lines between our marks only those that we wrote. It removes the directories
+//     that install made, once they are empty. For that a record is kept in the user's state directory; without it
+//     only hooks, the MCP server and lines go that install would write now, and a note names what else may be ours.
 //   - Each file is replaced in one step; links are written through, modes kept. A file that another
 //     program changes meanwhile is left alone. What a write that failed has left undone is done by the
 //     same command again.
@@ -97,7 +98,7 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	}
 	edits, notes = makePlan(r, local)
 	if r.Local {
-		edits = append(edits, excludeEdit(local, r.label(), edits)...)
+		edits = append(edits, excludeEdit(local, r, edits)...)
 	}
 	if !r.MCP && p.onPath() == "" {
 		notes = append(notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
@@ -165,9 +166,15 @@ func (p *Installer) editFiles(requests ...Request) (*Report, error) {
 			if err != nil {
 				return nil, err
 			}
-			report.Notes = append(report.Notes, f.notes...)
+			for _, note := range f.notes {
+				if !slices.Contains(report.Notes, note) {
+					report.Notes = append(report.Notes, note)
+				}
+			}
 			if f.changed() {
 				report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
+			}
+			if f.changed() || r.isRemoval && f.record != nil {
 				files = append(files, f)
 			}
 		}
@@ -188,11 +195,13 @@ type Hooks struct {
 	Path    string // the file that has them, or would
 	Program string // that they run; "": there are none
 	Missing bool   // it is not there
+	Damage  string // what else is wrong; "": nothing
 }
 
 // FindHooks looks for our hooks in a tool's configuration: the user's, or this worktree's.
 func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
-	edits, _, err := p.plan(Request{Tool: tool, Local: local})
+	r := Request{Tool: tool, Local: local}
+	edits, _, err := p.plan(r)
 	if err != nil {
 		return Hooks{}, err
 	}
@@ -204,6 +213,19 @@ func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
 		h.Program = string(words[1])
 		_, statErr := os.Stat(filepath.FromSlash(h.Program))
 		h.Missing = statErr != nil && filepath.IsAbs(h.Program)
+	}
+	if filepath.Ext(h.Path) != ".json" {
+		return h, err
+	}
+	real, _ := realPath(h.Path)
+	_, noted := p.recordOf(r, real)
+	events := map[string][]string{"claude": claudeEvents, "codex": codexEvents, "gemini": geminiEvents}[tool]
+	if root, bad := parseJSON(data); bad != nil && (h.Program != "" || noted != nil) {
+		h.Damage = "cannot be understood: " + bad.Error()
+	} else if bad == nil {
+		if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
+			h.Damage = fmt.Sprintf("has hooks of atm for %d events of %d", n, len(events))
+		}
 	}
 	return h, err
 }

@@ -2,6 +2,7 @@ package agentconfig
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -184,6 +185,7 @@ func TestUnusualBytes(t *testing.T) {
 		{"empty lists", "claude", "home/.claude/settings.json", "{\n  \"permissions\": {\n    \"allow\": [],\n    \"deny\": []\n  },\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n"},
 		{"comments", "gemini", "home/.gemini/settings.json", "// mine\n{\n  // a\n  \"hooks\": { /* none */ }, // b\n  \"tools\": {\n    \"sandboxAllowedPaths\": [\n      \"/x\" // x\n    ]\n  }\n}\n// end\n"},
 		{"TOML without line end", "codex", "home/.codex/config.toml", "model = \"x\""},
+		{"a comment without line end", "gemini", "home/.gemini/settings.json", "{\"a\": 1}\n// end"},
 		{"hooks of somebody", "codex", "home/.codex/hooks.json", "{\"hooks\":{\"Stop\":[{\"matcher\":\"*\",\"hooks\":[{\"type\":\"command\",\"command\":\"say done\"}]}]},\"description\":\"mine\"}"},
 		{"rules of somebody", "codex", "home/.codex/rules/atm.rules", "prefix_rule(pattern = [\"ls\"])"},
 	} {
@@ -414,6 +416,140 @@ func TestWithoutRecord(t *testing.T) {
 	for _, want := range []string{`"Stop": []`, `"Bash(atm send:*)"`, `"env": {}`} {
 		if !strings.Contains(left, want) {
 			t.Errorf("%s is gone from %s", want, left)
+		}
+	}
+	if strings.Contains(left, "SessionStart") {
+		t.Errorf("lists of ours are left in %s", left)
+	}
+	notes := strings.Join(h.uninstall(Request{Tool: "claude"}).Notes, "\n")
+	if !strings.Contains(notes, "keeps what is for atm in permissions.allow, sandbox.filesystem.allowWrite: without a record") {
+		t.Errorf("it says %q", notes)
+	}
+}
+
+// What others write among our lines, or into a table of ours, is theirs: it stays, as long as it is needed with the header.
+func TestLinesOfOthers(t *testing.T) {
+	codex, local, server := Request{Tool: "codex"}, Request{Tool: "claude", Local: true}, Request{Tool: "codex", MCP: true}
+	const config, exclude = "home/.codex/config.toml", "repo/.git/info/exclude"
+	const roots = "writable_roots = [\"$DIR/repo/.atm\"]\n"
+	for _, c := range []struct {
+		name       string
+		r          Request
+		file       string
+		was        string
+		old, new   string // the edit
+		left, note string
+	}{
+		{
+			"before the last mark", codex, config, "model = \"x\"\n",
+			"# atm end", "network_access = true\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n# atm end",
+			"model = \"x\"\n[sandbox_workspace_write]\nnetwork_access = true\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n", "between atm's marks",
+		},
+		{
+			"another path", codex, config, "",
+			"/.atm\"]", "/.atm\", \"/mine\"]",
+			"[sandbox_workspace_write]\n" + strings.Replace(roots, "\"]", "\", \"/mine\"]", 1), "between atm's marks",
+		},
+		{
+			"behind the block", codex, config, "[a]\nb = 1\n",
+			"# atm end\n", "# atm end\n\n# net\nnetwork_access = true",
+			"[a]\nb = 1\n\n# net\n[sandbox_workspace_write]\nnetwork_access = true", "",
+		},
+		{
+			"a line like ours in another table", server, config, "",
+			"# atm end", "[mcp_servers.docs]\ncommand = \"docs\"\nargs = [\"mcp\"]\n# atm end",
+			"[mcp_servers.docs]\ncommand = \"docs\"\nargs = [\"mcp\"]\n", "between atm's marks",
+		},
+		{
+			"the tool's own, for our server", server, config, "a = 1\n",
+			"# atm end", "startup_timeout_sec = 9\n[mcp_servers.atm.tools.send]\napproval_mode = \"approve\"\n[b]\nc = 1\n# atm end",
+			"a = 1\n[b]\nc = 1\n", "between atm's marks",
+		},
+		{
+			"into their own table", codex, config, "[sandbox_workspace_write] # mine\nnetwork_access = true\n[b]\n",
+			"[b]", "[c]",
+			"[sandbox_workspace_write] # mine\nnetwork_access = true\n[c]\n", "",
+		},
+		{"no end", codex, config, "a = 1\n", "# atm end\n", "", "a = 1\n", ""},
+		{
+			"no beginning", codex, config, "a = 1\n",
+			"# atm begin: atm install codex writes this, atm uninstall codex removes it\n", "",
+			"a = 1\n[sandbox_workspace_write]\n" + roots + "# atm end\n", "the mark where that begins is gone",
+		},
+		{"in the exclude file", local, exclude, "/a\n", "# atm end", "/mine\n# atm end", "/a\n/mine\n", "between atm's marks"},
+		{"no end in the exclude file", local, exclude, "/a\n", "# atm end\n", "/mine\n", "/a\n/mine\n", "between atm's marks"},
+	} {
+		for _, isTwice := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, isTwice), func(t *testing.T) {
+				h := newSetup(t)
+				h.git("repo", "init", "-q", ".")
+				h.write(c.file, c.was)
+				h.install(c.r)
+				installed := h.read(c.file)
+				if !strings.Contains(installed, c.old) {
+					t.Fatalf("no %q in %s", c.old, installed)
+				}
+				h.write(c.file, strings.Replace(installed, c.old, c.new, 1))
+				if isTwice {
+					h.install(c.r)
+					if again := h.install(c.r); len(again.Files) > 0 {
+						t.Errorf("again changes %v", again.Files)
+					}
+				}
+				notes := strings.Join(h.uninstall(c.r).Notes, "\n")
+				if got := strings.ReplaceAll(h.read(c.file), h.dir, "$DIR"); got != c.left {
+					t.Errorf("it left\n%s\nnot\n%s", got, c.left)
+				}
+				if !isTwice && !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
+					t.Errorf("it says %q, not %q", notes, c.note)
+				}
+			})
+		}
+	}
+}
+
+// A file that is gone had nothing of ours any more: what its user writes there later is not ours.
+func TestNoRecordIsLeft(t *testing.T) {
+	h := newSetup(t)
+	const file, own = "home/.claude/settings.json", `{"permissions": {"allow": ["Bash(atm send:*)"]}}`
+	h.install(Request{Tool: "claude"})
+	if err := os.Remove(h.at(file)); err != nil {
+		t.Fatal(err)
+	}
+	h.uninstall(Request{Tool: "claude"})
+	h.write(file, own)
+	h.uninstall(Request{Tool: "claude"})
+	if got := h.read(file); got != own {
+		t.Errorf("the user's own was taken out: %s", got)
+	}
+}
+
+// Hooks that are there in part, and a file that the tool cannot read any more, are found.
+func TestDamage(t *testing.T) {
+	h := newSetup(t)
+	for _, c := range []struct{ data, want string }{
+		{"", ""},
+		{"{", ""}, // nothing of ours was ever there
+		{`{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}}`, "has hooks of atm for 1 events of 19"},
+		{`{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}`, "cannot be understood: line 1, column 85"},
+	} {
+		h.write("home/.claude/settings.json", c.data)
+		if found, err := h.FindHooks("claude", false); err != nil || !strings.HasPrefix(found.Damage, c.want) || c.want == "" && found.Damage != "" {
+			t.Errorf("%s: %+v %v", c.data, found, err)
+		}
+	}
+	for _, tool := range Tools {
+		h := newSetup(t)
+		h.install(Request{Tool: tool})
+		found, err := h.FindHooks(tool, false)
+		if err != nil || found.Damage != "" {
+			t.Errorf("%s: %+v %v", tool, found, err)
+		}
+		if filepath.Ext(found.Path) == ".json" {
+			os.WriteFile(found.Path, []byte("{"), 0o600)
+			if found, _ := h.FindHooks(tool, false); found.Damage == "" {
+				t.Errorf("%s: a cut file: %+v", tool, found)
+			}
 		}
 	}
 }

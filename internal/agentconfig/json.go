@@ -20,6 +20,11 @@ func parseJSON(data []byte) (*hujson.Value, error) {
 		data = []byte("{}\n")
 	}
 	root, err := hujson.Parse(data)
+	if err != nil { // a comment may be the last line, without its end
+		if ended, again := hujson.Parse([]byte(string(data) + "\n")); again == nil {
+			root, err = ended, nil
+		}
+	}
 	if err == nil && root.Value.Kind() != '{' {
 		err = errors.New("it is not an object")
 	}
@@ -226,9 +231,28 @@ func (f *file) removeSettings(root *hujson.Value, all []setting) {
 	}
 	if hasRecord {
 		undo(root, "", was, is)
+	} else {
+		f.noteLeft(root, all)
 	}
 	if minimal(*root) != before {
 		f.say("settings taken out")
+	}
+}
+
+// noteLeft names what install may have put there, or the user.
+func (f *file) noteLeft(root *hujson.Value, all []setting) {
+	var left []string
+	for _, s := range all {
+		want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
+		place, isList := strings.CutSuffix(s.place, "/-")
+		is := root.Find(place)
+		name := strings.ReplaceAll(place[1:], "/", ".")
+		if is != nil && (!isList || contains(elements(is), &want)) && !slices.Contains(left, name) {
+			left = append(left, name)
+		}
+	}
+	if len(left) > 0 {
+		f.notes = append(f.notes, fmt.Sprintf("%s keeps what is for atm in %s: without a record it may be yours", f.path, strings.Join(left, ", ")))
 	}
 }
 

@@ -1,8 +1,11 @@
 package agentconfig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,29 +19,50 @@ type tomlKey struct {
 	said       string // what a person is told
 }
 
-// tomlFile puts keys into a TOML file, in one marked block at its end. No library edits TOML and keeps
-// its comments: where the file has such a table already, a note says what to add by hand.
-func tomlFile(path, tool string, keys []tomlKey) edit {
+// tomlFile puts keys into a TOML file, in marked blocks: right behind the header of the table that a key belongs to, or
+// with a header of ours at the end. No library edits TOML and keeps its comments: where neither is possible, a note says
+// what to add by hand.
+func tomlFile(path, label string, keys []tomlKey) edit {
 	return edit{path, func(f *file) error {
-		_, _, own := blockMarks("#", tool)
-		text, body := own.ReplaceAllLiteralString(string(f.after), ""), ""
+		body := ""
+		for _, k := range keys {
+			body += fmt.Sprintf("[%s]\n%s = %s\n", k.table, k.key, k.value)
+		}
+		text := f.withoutBlocks("#", label, body)
 		doc, err := parseTOML(text)
 		if err != nil {
 			return f.notUnderstood(err)
 		}
+		if f.isRemoval {
+			// What others put into the server's table goes with it: Codex does not start where that has no command.
+			if strings.HasSuffix(label, "--mcp") && text != string(f.after) && keys[0].find(doc) == nil {
+				text = withoutTable(text, keys[0].table)
+			}
+			f.set(text, "taken out: what atm had added")
+			return nil
+		}
+		begin, end := blockMarks("#", label)
 		var said []string
 		for _, k := range keys {
-			more := fmt.Sprintf("[%s]\n%s = %s\n", k.table, k.key, k.value)
-			if _, err := parseTOML(text + "\n" + body + more); f.isRemoval || k.want == "" || k.isIn(doc) {
+			if k.want == "" || k.isIn(doc) {
 				continue
-			} else if err != nil {
+			}
+			before, header, after := endLine(text), "["+k.table+"]\n", ""
+			own := regexp.MustCompile(`(?m)^\[` + regexp.QuoteMeta(k.table) + `\][ \t]*(#.*)?\r?\n`)
+			if at := own.FindStringIndex(before); at != nil {
+				before, header, after = before[:at[1]], "", before[at[1]:]
+			}
+			more := before + begin + header + k.key + " = " + k.value + "\n" + end + after
+			if doc, err := parseTOML(more); err != nil || !k.isIn(doc) {
 				f.notes = append(f.notes, fmt.Sprintf("%s has a [%s] of its own: add %s = %s to it yourself", path, k.table, k.key, k.value))
 				continue
 			}
-			body += more
-			said = append(said, k.said)
+			text, said = more, append(said, k.said)
 		}
-		f.replaceBlock("#", tool, body, strings.Join(said, "; "), "taken out: what atm had added")
+		was, _ := parseTOML(string(f.after))
+		if is, _ := parseTOML(text); !reflect.DeepEqual(is, was) {
+			f.set(text, cmp.Or(strings.Join(said, "; "), "taken out: what atm had added"))
+		}
 		return nil
 	}}
 }
@@ -52,10 +76,29 @@ func parseTOML(text string) (doc map[string]any, err error) {
 	return doc, err
 }
 
-func (k tomlKey) isIn(doc map[string]any) bool {
+// withoutTable takes out a table and those below it, but no comments: they may be about the next one.
+func withoutTable(text, table string) (left string) {
+	isIn := false
+	for line := range strings.Lines(text) {
+		s := strings.TrimSpace(line)
+		if strings.HasPrefix(s, "[") {
+			isIn = strings.HasPrefix(s, "["+table+"]") || strings.HasPrefix(s, "["+table+".")
+		}
+		if !isIn || s == "" || s[0] == '#' {
+			left += line
+		}
+	}
+	return left
+}
+
+func (k tomlKey) find(doc map[string]any) any {
 	for _, name := range strings.Split(k.table, ".") {
 		doc, _ = doc[name].(map[string]any)
 	}
-	list, _ := doc[k.key].([]any)
-	return doc[k.key] == k.want || slices.Contains(list, any(k.want))
+	return doc[k.key]
+}
+
+func (k tomlKey) isIn(doc map[string]any) bool {
+	list, _ := k.find(doc).([]any)
+	return k.find(doc) == any(k.want) || slices.Contains(list, any(k.want))
 }

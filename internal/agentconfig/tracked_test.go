@@ -172,6 +172,7 @@ func TestWorktreesShareTheExcludeFile(t *testing.T) {
 	if _, err := main.Uninstall(r); err != nil {
 		t.Fatal(err)
 	}
+	hidden("tree")
 	if _, err := linked.Uninstall(r); err != nil {
 		t.Fatal(err)
 	}

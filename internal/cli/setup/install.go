@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -85,6 +88,13 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 			}
 		}
 	}
+	if place.State != "" && !r.DryRun {
+		lock, err := lockInstalls(c, place.State)
+		if err != nil {
+			return err
+		}
+		defer lock.Unlock()
+	}
 	report, err := do(&place, r)
 	if err != nil {
 		return explainInstall(err)
@@ -109,6 +119,18 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 		}
 	}
 	return command.PrintAs(c, report, cmp.Or(text, nothing))
+}
+
+// lockInstalls keeps others from editing the same files: all worktrees share an exclude file.
+func lockInstalls(c *cli.Context, state string) (*lockfile.Lock, error) {
+	if err := os.MkdirAll(filepath.Join(state, ".locks"), 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := durable.Open(state, nil)
+	if err != nil {
+		return nil, err
+	}
+	return lockfile.In(dir).Lock(c.Context, "install", lockfile.Exclusive, command.Duration(c, "lock-timeout"), nil)
 }
 
 // installPlace says what the surroundings are, but for the root.

@@ -245,9 +245,14 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 	place := installPlace(c)
 	for _, tool := range agentconfig.Tools {
 		for _, flag := range []string{"", " --local"} {
-			if h, err := place.FindHooks(tool, flag != ""); err == nil && h.Missing {
-				checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: "error", Fix: "atm install " + tool + flag,
-					Message: fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", h.Path, h.Program, tool)})
+			h, err := place.FindHooks(tool, flag != "")
+			check := doctor.Check{Code: "hooks." + tool, Severity: "error", Fix: "atm install " + tool + flag,
+				Message: fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", h.Path, h.Program, tool)}
+			if !h.Missing {
+				check.Severity, check.Message = "warning", h.Path+" "+h.Damage
+			}
+			if err == nil && (h.Missing || h.Damage != "") {
+				checks = append(checks, check)
 			}
 		}
 	}
