@@ -80,6 +80,7 @@ func TestQuietCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait("the second to be read", r.read(second))
+	r.wait("its output", r.shows("\nsecond"))
 	if got := strings.Join(r.screen(), "\n"); strings.Index(got, "awake-2") > strings.Index(got, "\nsecond") {
 		t.Errorf("the second came before the end of the first:\n%s", got)
 	}
