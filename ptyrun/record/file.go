@@ -25,7 +25,8 @@ func (w *Writer) next() error {
 	if err != nil {
 		return err
 	}
-	w.file.Close() // at first there is none
+	fresh.Chmod(0o600) // whatever the umask
+	w.file.Close()     // at first there is none
 	w.file, w.whole = fresh, 0
 	return nil
 }

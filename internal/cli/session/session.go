@@ -278,7 +278,15 @@ func showACP(c *cli.Context, s *command.Scope) error {
 	if as := c.String("as-wire"); as != "acp" {
 		return command.Usage("--as-wire: %q is not acp", as)
 	}
-	b, err := s.Enter(c.Args().First())
+	word := c.Args().First() // an agent, or a session of ours with one
+	if id, err := s.Team.Sessions().Find(word); err == nil {
+		one, err := s.Team.Sessions().Get(id)
+		if err != nil {
+			return err
+		}
+		word = one.AgentID
+	}
+	b, err := s.Enter(word)
 	if err != nil {
 		return err
 	}
