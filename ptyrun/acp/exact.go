@@ -10,8 +10,6 @@ import (
 	"io"
 
 	"github.com/coder/acp-go-sdk"
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -35,13 +33,10 @@ func exact(out io.Reader) io.Reader {
 }
 
 func renamed(line []byte) []byte {
-	var m struct {
-		Method string         `json:"method"`
-		Rest   jsontext.Value `json:",embed"`
-	}
-	if jsonv2.Unmarshal(line, &m) == nil && m.Method == acp.ClientMethodSessionUpdate {
-		m.Method = update
-		line, _ = jsonv2.Marshal(m) // it was JSON
+	var m map[string]json.RawMessage
+	if json.Unmarshal(line, &m) == nil && string(m["method"]) == `"`+acp.ClientMethodSessionUpdate+`"` {
+		m["method"] = json.RawMessage(`"` + update + `"`)
+		line, _ = json.Marshal(m) // it was JSON
 	}
 	return line
 }
