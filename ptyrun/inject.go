@@ -292,7 +292,7 @@ func (r *runner) awaitDraft(t *typing) error {
 			return false, nil
 		case p.screen.Version() == t.version:
 			return false, &notTaken{outcomeUnverified, "the screen did not change"}
-		case !t.isSeen && p.reading.Draft != "" && !p.driver.Plain:
+		case !t.isSeen && p.reading.Draft != "" && !p.driver.Plain && !isPartOf(p.reading.Draft, t.draft):
 			return false, &notTaken{outcomeUnverified, "another text stands in the draft"}
 		}
 		return true, nil
@@ -465,6 +465,9 @@ func (r *runner) clearDraft(t *typing) bool {
 	if !t.isMixed {
 		// It may come up in the draft late: there it would keep all mail out.
 		r.restored = &restoredDraft{text: t.draft, at: t.began}
+		if t.isSubmitted() {
+			r.restored.silentAt = t.pressedFor
+		}
 	}
 	p := r.prog
 	isHung := t.isSubmitted() && r.isSilentSince(t) // it may ask something by the time it reads the keys

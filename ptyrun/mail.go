@@ -91,7 +91,12 @@ func (r *runner) apply(in reducer.Input) {
 		case reducer.Deliver:
 			r.mail.enqueue(e.IDs)
 		case reducer.Interrupt:
+			if r.isInterrupting { // for another urgent one, and this comes with it
+				break
+			}
+			r.isInterrupting = true
 			r.wg.Go(func() {
+				defer r.post(func() { r.isInterrupting = false })
 				if _, err := r.interrupt(r.ctx, true); err != nil { // it waits for the turn's end, as other mail does
 					r.Log.Warn("interrupting for urgent mail", "ids", e.IDs, "err", err)
 				}

@@ -196,15 +196,16 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 	return out, err
 }
 
-// awaitPerson returns when nobody types and the box is empty: a person's draft would keep out the urgent mail for which
-// the turn is broken off. False: the turn was over before.
+// awaitPerson returns when nobody types, and what a person has typed is gone from the box: it would keep out the urgent
+// mail for which the turn is broken off. False: the turn was over before.
 func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
 	hasWaited := false
 	_, err = r.await(ctx, personTypes, func() bool {
 		now := r.Now()
 		r.refresh(now)
 		p := r.prog
-		if isFree = p == nil || p.reading.Draft == "" && !r.awaits(r.lastKey.Add(r.Waits.Human), now); isFree {
+		hasDraft := p != nil && p.reading.Draft != "" && !r.lastKey.IsZero()
+		if isFree = p == nil || !hasDraft && !r.awaits(r.lastKey.Add(r.Waits.Human), now); isFree {
 			return true
 		}
 		isOver := hasWaited && !isWork(p.reading.Activity)
@@ -264,6 +265,7 @@ type restoredDraft struct {
 	at        time.Time // of the interrupt
 	clearedAt time.Time // when it was last taken out of the box
 	clears    int
+	silentAt  uint64 // the version of a screen that shows nothing of our last key: its program may ask by the time it reads
 }
 
 // maxClears bounds how often a box is cleared: a long text comes in sight part by part.
@@ -280,6 +282,7 @@ func (r *runner) stepRestored(now time.Time) {
 	case r.lastKey.After(d.at) || d.clears == maxClears:
 		r.restored = nil
 	case rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !isPartOf(rd.Draft, d.text):
+	case d.silentAt == p.screen.Version():
 	case r.awaits(later(p.changed.Add(r.Waits.Quiet), d.clearedAt.Add(r.Waits.Idle)), now):
 	default:
 		p.put(p.driver.ClearDraft(rd.Draft)...)

@@ -74,6 +74,7 @@ func TestWhatIsAsked(t *testing.T) {
 	for _, c := range []struct{ name, driver, screen, want string }{
 		{"two lines of a command", "claude", "═100\n Bash command\n\n   git add .\n   git commit\n" + claudeAsks, "Bash(git add .\ngit commit)"},
 		{"a command broken for want of room", "claude", "═40\n Bash command\n\n   git commit --message something\n   longer than that\n" + claudeAsks, "Bash(git commit --message something\nlonger than that)"},
+		{"a blank that is none", "claude", "═40\n Bash command\n\n   git\u00a0log\n" + claudeAsks, "Bash(git\u00a0log)"},
 		{"a row that the terminal has broken", "claude", "═40\n Bash command\n\n   git log xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nxx; rm -rf x\n" + claudeAsks, "()"},
 		{"a command that plays the question", "claude", "═40\n Bash command\n\n   git log xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nDo you want to see; rm -rf x\n" + claudeAsks, "()"},
 		{"a file", "claude", "═100\n Edit file\n src/main.go\n╌╌╌╌╌╌╌╌╌╌╌╌\n 1 -old\n 1 +new\n╌╌╌╌╌╌╌╌╌╌╌╌\n Do you want to make this edit to main.go?\n ❯ 1. Yes\n   2. Yes, allow all edits during this session (shift+tab)\n   3. No\n\n Esc to cancel", "Edit(src/main.go)"},

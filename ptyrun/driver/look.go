@@ -36,8 +36,13 @@ func LookAt(s *screen.Screen) Look {
 // A row is the cells of a row of the screen.
 type row []screen.Cell
 
-// text is the row with blanks in place of the cells that keep returns false for.
+// text is the row with blanks in place of the cells that keep returns false for, and of blanks that do not break.
 func (r row) text(keep func(r row, i int) bool) string {
+	return strings.ReplaceAll(r.exact(keep), "\u00a0", " ")
+}
+
+// exact is text with all blanks as they are.
+func (r row) exact(keep func(r row, i int) bool) string {
 	var b strings.Builder
 	for i, c := range r {
 		switch {
@@ -48,7 +53,7 @@ func (r row) text(keep func(r row, i int) bool) string {
 			b.WriteString(strings.Repeat(" ", max(1, c.Width)))
 		}
 	}
-	return strings.ReplaceAll(b.String(), "\u00a0", " ")
+	return b.String()
 }
 
 func all(row, int) bool { return true }

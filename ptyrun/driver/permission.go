@@ -152,7 +152,7 @@ func (d *Driver) askedByButtons(rows []string) (tool, input string) {
 func joined(l *Look, rows []int, keep func(r row, i int) bool) string {
 	var lines []string
 	for _, y := range rows {
-		line, _ := unframe(l.text(y, keep))
+		line, _ := unframe(l.row(y).exact(keep)) // to a shell a blank that does not break is a letter
 		lines = append(lines, line)
 	}
 	return strings.Trim(strings.Join(lines, "\n"), "\n ")
