@@ -177,8 +177,8 @@ func (p *prompt) ended(r *teams.Response, err error) (out acp.PromptResponse, _ 
 	return out, nil
 }
 
-// takeBack takes the message back while it is unread, else it interrupts the member, and says what it did. What
-// the client was asked is rejected: the keys that interrupt would answer it.
+// takeBack takes the message back while it is unread, else it interrupts the member, and says what it did. Where that
+// is refused since the keys would answer what the member asks, what the client was asked is rejected first.
 func (p *prompt) takeBack() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -190,13 +190,16 @@ func (p *prompt) takeBack() string {
 	if state == mailbox.Unread && err == nil {
 		return "taken back before it was read"
 	}
-	questions, _ := p.Team.Questions(p.name())
-	for _, q := range questions {
-		if p.asked[q.ID] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
-			p.Answer(ctx, q, command.Answer{IsDeny: true})
-		}
-	}
 	if err == nil {
+		_, err = p.Interrupt(ctx, p.name())
+	}
+	if refused, ok := errors.AsType[*command.Error](err); ok && refused.Code == "refused" {
+		questions, _ := p.Team.Questions(p.name())
+		for _, q := range questions {
+			if p.asked[q.ID] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
+				p.Answer(ctx, q, command.Answer{IsDeny: true})
+			}
+		}
 		_, err = p.Interrupt(ctx, p.name())
 	}
 	if err != nil {

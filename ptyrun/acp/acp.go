@@ -62,9 +62,10 @@ type front struct {
 	tools    map[acp.ToolCallId]*toolCall
 	requests []*request // the first is shown, until it is answered
 	unsaid   []wire.Event
-	tellAt   time.Time // when what was said becomes an event, and these are tried again; zero: never
-	hasLeft  bool      // the front is to end,
-	code     int       // with this code
+	updates  chan struct{} // what was read of them, and not taken in yet
+	tellAt   time.Time     // when what was said becomes an event, and these are tried again; zero: never
+	hasLeft  bool          // the front is to end,
+	code     int           // with this code
 }
 
 const (
@@ -80,7 +81,7 @@ func Run(o Options) (code int, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &front{
 		Options: o, running: ctx, calls: make(chan func(), maxCalls), tools: map[acp.ToolCallId]*toolCall{},
-		screen: screen{out: os.Stdout}, activity: reducer.Starting,
+		screen: screen{out: os.Stdout}, activity: reducer.Starting, updates: make(chan struct{}, maxUpdates),
 	}
 	defer f.commands.Wait()
 	defer stop()
@@ -174,7 +175,7 @@ func (f *front) startAgent() (over chan struct{}, err error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, stdout, stderr{f}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
-		f.conn = acp.NewClientSideConnection(f, stdin, exact(out)) // whole before the agent can say anything
+		f.conn = acp.NewClientSideConnection(f, stdin, f.exact(out)) // whole before the agent can say anything
 		f.conn.SetLogger(slog.New(slog.DiscardHandler))
 		err = cmd.Start()
 	}
@@ -198,6 +199,7 @@ func (f *front) startAgent() (over chan struct{}, err error) {
 	go func() {
 		<-f.conn.Done() // also where it says what nobody can read
 		stop()
+		out.Close()
 	}()
 	return over, nil
 }

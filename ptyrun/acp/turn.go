@@ -38,6 +38,7 @@ type turn struct {
 
 const (
 	maxResponse = 64 << 10 // bytes of an answer that are kept
+	maxLine     = 8 << 10  // bytes of a line before it is drawn
 	maxRaw      = 16 << 10 // bytes of what a tool is given, and of what it returns
 )
 
@@ -237,13 +238,15 @@ func (f *front) hear(text string) {
 	if t.delta == "" {
 		f.tellAt = time.Now().Add(tellEvery)
 	}
-	if len(t.response) < maxResponse {
-		t.response, t.delta = t.response+text, t.delta+text
-	}
+	kept := wire.Clip(text, max(0, maxResponse-len(t.response)))
+	t.response, t.delta = t.response+kept, t.delta+kept
 	t.line += text
 	if i := strings.LastIndexByte(t.line, '\n'); i >= 0 {
 		f.drawSaid(t.line[:i])
 		t.line = t.line[i+1:]
+	} else if len(t.line) > maxLine {
+		f.drawSaid(t.line)
+		t.line = ""
 	}
 }
 
