@@ -14,7 +14,10 @@ import (
 )
 
 // Gap says that events are missing before one that was returned: lines that do not parse, or segments that are gone.
-type Gap struct{ From, To uint64 }
+type Gap struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+}
 
 // Cursor reads the events of a log in order, each once, while others append. It is not for concurrent use.
 type Cursor struct {

@@ -174,7 +174,7 @@ func events(c *cli.Context) error {
 	defer cursor.Close()
 	var lines []string
 	if c.IsSet("since") && since < base.Seq {
-		lines = append(lines, k.missing(since+1, base.Seq))
+		lines = append(lines, k.missing(eventlog.Gap{From: since + 1, To: base.Seq}))
 	}
 	for {
 		e, gap, err := cursor.Next()
@@ -223,7 +223,7 @@ func (k *call) followEvents(ctx context.Context, after uint64) error {
 // eventLine is what is printed of an event and of what is missing before it: lines, or nothing.
 func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 	if gap != nil {
-		line = k.missing(gap.From, gap.To)
+		line = k.missing(*gap)
 	}
 	if kinds := k.c.StringSlice("kind"); len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
 		return line
@@ -249,21 +249,20 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 }
 
 // missing says that events are not there: archived, or lost to a damaged file.
-func (k *call) missing(from, to uint64) string {
+func (k *call) missing(gap eventlog.Gap) string {
 	base, _, err := k.box.Log().Base()
-	gap := struct {
-		From     uint64 `json:"from"`
-		To       uint64 `json:"to"`
-		Archived bool   `json:"archived,omitempty"`
-	}{from, to, err == nil && to <= base.Seq}
+	said := struct {
+		eventlog.Gap
+		Archived bool `json:"archived,omitempty"`
+	}{gap, err == nil && gap.To <= base.Seq}
 	words := "missing"
-	if gap.Archived {
+	if said.Archived {
 		words = "in the archive"
 	}
 	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
-		command.Warn(k.c, "events %d to %d are %s", from, to, words)
+		command.Warn(k.c, "events %d to %d are %s", gap.From, gap.To, words)
 		return ""
 	}
-	line, _ := command.JSON(map[string]any{"gap": gap})
+	line, _ := command.JSON(map[string]any{"gap": said})
 	return string(line)
 }

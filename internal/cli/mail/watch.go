@@ -153,7 +153,7 @@ func eventsOf(box *mailbox.Box, since time.Time, upTo uint64) (out []happening, 
 
 func (h happening) print(c *cli.Context, s *command.Scope) error {
 	if h.Gap != nil && c.Bool("json") {
-		if err := command.PrintJSON(map[string]any{"gap": map[string]uint64{"from": h.Gap.From, "to": h.Gap.To}}); err != nil {
+		if err := command.PrintJSON(map[string]*eventlog.Gap{"gap": h.Gap}); err != nil {
 			return err
 		}
 	}
