@@ -60,8 +60,10 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 		if err := st.box(s).Present(); err != nil {
 			return err
 		}
-		if list, _, err := st.List(); err != nil || o.Alone && slices.ContainsFunc(list, s.isOfSameAgent) {
-			return cmp.Or(err, ErrNotAlone)
+		if o.Alone {
+			if list, _, err := st.List(); err != nil || slices.ContainsFunc(list, s.isOfSameAgent) {
+				return cmp.Or(err, ErrNotAlone)
+			}
 		}
 		if err := root.Mkdir(sessionsDir); err != nil {
 			return err

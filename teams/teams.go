@@ -284,6 +284,7 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 			return nil, nil, err
 		}
 		box = me
+		boxes = slices.DeleteFunc(boxes, func(b *mailbox.Box) bool { return b.Address() == me.Address() })
 	}
 	if len(ids) == 0 {
 		ids, box, err = matchAny(boxes, f)
