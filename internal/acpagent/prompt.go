@@ -193,7 +193,7 @@ func (p *prompt) takeBack() string {
 	if err == nil {
 		_, err = p.Interrupt(ctx, p.name())
 	}
-	if refused, ok := errors.AsType[*command.Error](err); ok && refused.Code == "refused" {
+	if command.IsRefusal(err) {
 		questions, _ := p.Team.Questions(p.name())
 		for _, q := range questions {
 			if p.asked[q.ID] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {

@@ -194,8 +194,8 @@ func explain(c *cli.Context, err error) *Error {
 	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""
 	if inAgent && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
 		where := "the root's directory"
-		if root, ok := c.App.Metadata["root"].(string); ok {
-			where = root
+		if c != nil && c.App.Metadata["root"] != nil {
+			where = c.App.Metadata["root"].(string)
 		}
 		e.WithHint("a sandbox may forbid it: let it read and write %s", where)
 	}
