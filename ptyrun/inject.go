@@ -379,9 +379,7 @@ func (r *runner) isTaken(t *typing, isThere bool, now time.Time) (bool, error) {
 }
 
 // isSilentSince reports whether the program has written nothing since the return key: it may not have read it yet.
-func (r *runner) isSilentSince(t *typing) bool {
-	return r.prog != nil && r.prog.screen.Version() == t.pressedFor
-}
+func (r *runner) isSilentSince(t *typing) bool { return r.prog.screen.Version() == t.pressedFor }
 
 // mayPressAgain reports whether a return key seems to be lost. To a program that is silent another one could be the
 // answer to what it asks next.
@@ -470,8 +468,10 @@ func (r *runner) clearDraft(t *typing) bool {
 		}
 	}
 	p := r.prog
-	isHung := t.isSubmitted() && r.isSilentSince(t) // it may ask something by the time it reads the keys
-	if p == nil || isHung || r.returnGate() != "" || !p.driver.Taken(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
+	if p == nil || t.isSubmitted() && r.isSilentSince(t) { // it may ask something by the time it reads the keys
+		return false
+	}
+	if r.returnGate() != "" || !p.driver.Taken(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
 		return false
 	}
 	p.put(p.driver.ClearDraft(p.reading.Draft)...)

@@ -48,10 +48,8 @@ type runner struct {
 	mail     mail
 	turn     turn
 	restored *restoredDraft // a text whose turn was interrupted
-
-	isInterrupting bool      // for urgent mail
-	question       *Question // on the screen
-	binding        *binding  // to the agent's sessions; nil: to none
+	question *Question      // on the screen
+	binding  *binding       // to the agent's sessions; nil: to none
 
 	viewers     map[*control.Viewer]control.Size // attached terminals; of no size: it is not told, or of no account
 	lastKey     time.Time                        // of a person

@@ -19,6 +19,7 @@ type mail struct {
 	typing     *typing         // on its way in; nil: nothing is
 	isPrompted bool            // the first prompt was typed, or given up
 	isUndone   bool            // it was typed, and undone by urgent mail, which goes before it now
+	isBreaking bool            // into the turn, for urgent mail
 	retryAt    time.Time       // after a failure
 	tries      map[wire.ID]int // how often a message was typed and perhaps not taken
 	failures   int             // in a row
@@ -91,12 +92,12 @@ func (r *runner) apply(in reducer.Input) {
 		case reducer.Deliver:
 			r.mail.enqueue(e.IDs)
 		case reducer.Interrupt:
-			if r.isInterrupting { // for another urgent one, and this comes with it
+			if r.mail.isBreaking { // for another urgent one, and this comes with it
 				break
 			}
-			r.isInterrupting = true
+			r.mail.isBreaking = true
 			r.wg.Go(func() {
-				defer r.post(func() { r.isInterrupting = false })
+				defer r.post(func() { r.mail.isBreaking = false })
 				if _, err := r.interrupt(r.ctx, true); err != nil { // it waits for the turn's end, as other mail does
 					r.Log.Warn("interrupting for urgent mail", "ids", e.IDs, "err", err)
 				}
