@@ -78,11 +78,7 @@ func answerOf(t testing.TB, out string) (text string, doc map[string]any) {
 func TestSessionBeginsUnderARunner(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
-	hold, err := bob.Store().HoldRunner(ctx, bob.Agent())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hold.Release()
+	underRunner(t, bob)
 	mail(t, bob, "rebase, please")
 	for event, want := range map[string]bool{`"SessionStart","source":"startup"`: false, `"SessionStart","source":"compact"`: true} {
 		out, _ := call1(t, Claude, bob, `{"session_id":"s1","hook_event_name":`+event+`}`, time.Now())

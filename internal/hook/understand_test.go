@@ -40,6 +40,16 @@ func team(t testing.TB, fault durable.Fault) (bob *mailbox.Box) {
 	return s.Box("bob")
 }
 
+// underRunner has a mailbox's agent run under a runner until the test ends.
+func underRunner(t testing.TB, b *mailbox.Box) {
+	t.Helper()
+	hold, err := b.Store().HoldRunner(ctx, b.Agent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hold.Release() })
+}
+
 // events are all of a log.
 func events(t testing.TB, b *mailbox.Box) (all []wire.Event) {
 	t.Helper()
@@ -450,11 +460,7 @@ func TestStopIsBlockedByAnother(t *testing.T) {
 func TestNotifyUnderARunner(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
-	hold, err := bob.Store().HoldRunner(ctx, bob.Agent())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hold.Release()
+	underRunner(t, bob)
 	call1(t, CodexNotify, bob, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"tu1","input-messages":["x"]}`, time.Now())
 	same(t, "notify", toldAll(events(t, bob)), "turn_completed tu1 thread_id=th1 status=completed", "turn_idle tu1 thread_id=th1")
 }
@@ -494,11 +500,7 @@ func TestAnswersAreToldApart(t *testing.T) {
 	call1(t, OpenCode, bob, mayNot, now)
 	check()
 
-	hold, err := bob.Store().HoldRunner(ctx, bob.Agent())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hold.Release()
+	underRunner(t, bob)
 	shown := wire.Event{Source: "pty", Kind: "confirm_required"}.With("id", "d1").With("tool", "bash").With("prompt", "ls -l")
 	now = now.Add(time.Minute)
 	for range 2 { // whoever is first
