@@ -99,6 +99,10 @@ func TestStoppedTurnIsNotCompleted(t *testing.T) {
 	step := filepath.Join(r.opt.Dir, "step")
 	r.titled(`trap 'title ✳; i=0; while [ $i -lt 8 ]; do sleep 0.05; i=$((i+1)); done; touch "$STEP"2; exit 0' TERM
 title ✳; await 1; title ⠂; while :; do sleep 0.01; done`, step).run().idle()
+	r.wait("that it is ready", func() bool {
+		s, err := r.status()
+		return err == nil && s.Ready
+	})
 	if err := os.WriteFile(step+"1", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +112,12 @@ title ✳; await 1; title ⠂; while :; do sleep 0.01; done`, step).run().idle()
 	if _, err := os.Lstat(step + "2"); err != nil {
 		t.Error("it was ended before it could show its prompt for long")
 	}
-	if r.has("turn_completed")() || len(r.states()) != 2 {
-		t.Errorf("%q", r.events())
+	want := []string{
+		"spawned", `state_change new="idle"`, "turn_started", `state_change new="thinking"`,
+		`exited reason="interrupted" code=0`, `turn_completed status="interrupted"`,
+	}
+	if diff := cmp.Diff(want, r.events()); diff != "" {
+		t.Error(diff)
 	}
 }
 
