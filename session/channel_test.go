@@ -152,7 +152,7 @@ func TestReceiveWaits(t *testing.T) {
 			_, err := c.Receive(ctx, time.Minute)
 			done <- err
 		}()
-		if what.happens(); <-done != what.err {
+		if what.happens(); !errors.Is(<-done, what.err) {
 			t.Error("not", what.err)
 		}
 	}
