@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/wire"
 	"pgregory.net/rapid"
+
+	"github.com/agentteammail/atm/wire"
 )
 
 // maxState is far below what a snapshot may have (1 MiB).

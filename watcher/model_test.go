@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/wire"
 	"github.com/fsnotify/fsnotify"
 	"pgregory.net/rapid"
+
+	"github.com/agentteammail/atm/wire"
 )
 
 // TestEachOnceWhateverHappens does what can happen to a mailbox in random

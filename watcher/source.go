@@ -12,10 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
-	"github.com/fsnotify/fsnotify"
 )
 
 // source is one mailbox that is watched.

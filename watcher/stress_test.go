@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
-	"github.com/fsnotify/fsnotify"
 )
 
 func init() {

@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
-	"github.com/fsnotify/fsnotify"
 )
 
 // children are what the test binary does when it is started as another

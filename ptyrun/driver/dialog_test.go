@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 func look(t *testing.T, file string) Look {

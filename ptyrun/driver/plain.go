@@ -6,8 +6,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/reducer"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/agentteammail/atm/reducer"
 )
 
 // plain is a shell or a REPL. One with line editing asks for bracketed paste at its prompt and gives it up

@@ -4,9 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/charmbracelet/x/ansi"
 )
 
 // sketch is a screen drawn by hand: ▮ is the cursor, "═40" a rule of 40 columns,

@@ -7,10 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/clipperhouse/displaywidth"
+
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
-	"github.com/clipperhouse/displaywidth"
 )
 
 // Where a line does not fit, what waits in the mailbox is cut last.
