@@ -133,14 +133,13 @@ func (s *State) endSession(e *event) {
 		t.Activity, t.IsReplaced = Starting, true
 	}
 	s.keep(e, t, before)
-	if isReplaced {
+	if isReplaced || s.Run != nil && !s.Run.HasExited {
 		return
 	}
 	// A session that was silent while this one lived its whole life is presumed to have ended without a word, until it
-	// is heard; but not what is engaged while a runner's program runs, whose session it may be.
-	isRunning := s.Run != nil && !s.Run.HasExited
+	// is heard. While a runner's program runs it may be that program's.
 	for i := range s.Turns {
-		if o := &s.Turns[i]; !o.isOver() && o.LastSeq <= t.FirstSeq && !(isRunning && o.isEngaged()) {
+		if o := &s.Turns[i]; !o.isOver() && o.LastSeq <= t.FirstSeq {
 			o.IsPresumedEnded = true
 		}
 	}

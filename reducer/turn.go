@@ -222,8 +222,12 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 	case Exited, Error, Starting:
 		t.cutOff(e, Failed)
 	case Unknown:
-		if len(t.Requests) > 0 || t.isOver() {
+		id := e.idOf("id")
+		if t.isOver() || len(t.Requests) > 0 && id == "" {
 			return false // what asks may still ask, and what is gone is not back
+		}
+		if stillAsks, isNews := t.answerID(id); stillAsks {
+			return isNews
 		}
 	default:
 		return false
@@ -245,6 +249,9 @@ func (t *Turn) startSession(e *event) bool {
 		return false // said before, or later than its first turn
 	}
 	t.cutOff(e, Interrupted)
+	if e.session == "" && source != "resume" && t.isOver() { // its turns may have the same ids again
+		t.ID, t.Ended = "", nil
+	}
 	t.noteOrigin(e)
 	t.HasSessionStart, t.Status, t.FirstSeq = true, TurnIdle, e.seq
 	t.setActivity(Idle, "")
