@@ -80,6 +80,7 @@ func (p *program) look() driver.Look {
 		if group, name := p.child.Foreground(); group != p.child.PID() {
 			look.Foreground = name
 		}
+		look.Hidden = p.child.HidesLines()
 	}
 	return look
 }

@@ -18,9 +18,10 @@ type Look struct {
 	// Foreground is the name of the process that has the terminal, where that is not the program we
 	// started. Plain only: agents start tools without it.
 	Foreground string
+	Hidden     bool // the terminal takes lines and does not show them: a password. Plain only
 }
 
-// LookAt takes a look at s. Foreground is the caller's to add.
+// LookAt takes a look at s. Foreground and Hidden are the caller's to add.
 func LookAt(s *screen.Screen) Look {
 	cols, rows := s.Size()
 	x, y := s.Cursor()

@@ -54,7 +54,7 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	}
 	prompt, draft, ok := d.prompt(l, line, before.memory.prompt)
 	switch {
-	case !ok && isQuestion(line):
+	case l.Hidden, isQuestion(line) && !l.Modes.Paste:
 		r.Activity, r.Detail, r.Why = reducer.AwaitingInput, "question", "it asks for something else"
 		return r
 	case ok && draft != "":
@@ -146,4 +146,8 @@ func (d *Driver) continues(line, known string) bool {
 // isQuestion reports whether line asks a person for something other than a command.
 func isQuestion(line string) bool { return question.MatchString(strings.TrimRight(line, " ")) }
 
-var question = regexp.MustCompile(`(?i)(password|passphrase).*:$|(\[y/n\]|\(y/n\)|[[(]yes/no[])]|\(yes/no/\[fingerprint\]\)|\[y/n/q\]|\[n\])[:? ]*$`)
+// question may end as a prompt does: "Really delete? >", "PIN> ".
+var question = regexp.MustCompile(`(?i)(password|passphrase).*:$` +
+	`|^[a-z ]*\b(password|passphrase|passcode|pin|otp|token)\b[a-z ]*[:>$#%]$` +
+	`|\pL\? *[>$#%]$|['"]yes['"].*[:>$#%]$` +
+	`|([[(][a-z]/n[])]|[[(]yes/no[])]|\(yes/no/\[fingerprint\]\)|\[y/n/q\]|\[n\])[:?>$#% ]*$`)

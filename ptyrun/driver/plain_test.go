@@ -7,6 +7,23 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
+// A question may end as prompts do, and a prompt may have words of one.
+func TestQuestions(t *testing.T) {
+	for line, isQuestion := range map[string]bool{
+		"Really delete? > ": true, "Overwrite file? [y/N] $ ": true, "Type 'yes' to confirm > ": true, "PIN> ": true, "Password> ": true,
+		"OTP code> ": true, "Enter token # ": true, "Wirklich loeschen (j/n) > ": true, "Continue? $ ": true, "all 5 files (yes/no) # ": true,
+		"bob@host:~/token $ ": false, "~/pin> ": false, "$ ": false, "> ": false, "(main) [?] $ ": false,
+	} {
+		s := screen.New(80, 24, 0)
+		s.Write([]byte(line))
+		d := ForCommand([]string{"python3", "ask.py"})
+		r := d.Read(LookAt(s), Reading{})
+		if (r.Activity == reducer.AwaitingInput) != isQuestion || r.Prompt == isQuestion {
+			t.Errorf("%q: %s, a prompt: %v", line, r.Activity, r.Prompt)
+		}
+	}
+}
+
 // What bash 5.2, Python 3.11 and 3.13, dash and node really write, in order;
 // each step is read with the reading before.
 func TestPlain(t *testing.T) {

@@ -162,6 +162,16 @@ func (c *Child) control(call func(fd int) error) error {
 	return err
 }
 
+// HidesLines reports whether the terminal takes whole lines and does not show them, as for a password.
+func (c *Child) HidesLines() (hides bool) {
+	c.control(func(fd int) error {
+		t, err := unix.IoctlGetTermios(fd, getTermios)
+		hides = err == nil && t.Lflag&unix.ICANON != 0 && t.Lflag&unix.ECHO == 0
+		return err
+	})
+	return hides
+}
+
 // Foreground is the process group that the terminal's keys go to, and the name of its first process. It is
 // 0 when the program has ended.
 func (c *Child) Foreground() (pgid int, name string) {

@@ -23,6 +23,7 @@ func (c *Child) Resize(cols, rows int) error                         { return er
 func (c *Child) Jiggle() error                                       { return errUnsupported }
 func (c *Child) PID() int                                            { return 0 }
 func (c *Child) Foreground() (pgid int, name string)                 { return 0, "" }
+func (c *Child) HidesLines() bool                                    { return false }
 func (c *Child) Done() <-chan struct{}                               { return nil }
 func (c *Child) Exit() Exit                                          { return Exit{} }
 func (c *Child) Stop(context.Context, time.Duration) ([]Info, error) { return nil, nil }
