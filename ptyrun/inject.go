@@ -408,6 +408,7 @@ func (r *runner) typed(t *typing) {
 		r.sayAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)
 	}
 	r.mark("injected:", t)
+	r.writeRunInfo() // of what kind of program the mail went to
 	r.releaseKeys()
 }
 

@@ -140,6 +140,9 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 
 func (r *runner) writeRunInfo() {
 	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
+	if r.prog != nil {
+		info.Driver = r.prog.driver.Name
+	}
 	if err := info.Write(r.dir); err != nil {
 		r.Log.Error("writing run.json", "err", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -209,8 +210,12 @@ func (r *runner) remind() {
 }
 
 // takeBackUnseen makes unread what was typed last by a runner that was killed, unless the program has shown
-// since then more than that it thinks: it may have ended before its model got the text.
+// since then more than that it thinks: it may have ended before its model got the text. What a shell got it runs, and
+// that may not come twice.
 func takeBackUnseen(ctx context.Context, box *mailbox.Box) error {
+	if last, err := runinfo.Read(box.Store().Dir(), box.Agent()); err != nil || last.Driver == "plain" {
+		return err
+	}
 	events, err := box.Log().Tail(func(e *wire.Event) bool {
 		isThinking := e.Kind == "state_change" && e.Field("new") == string(reducer.Thinking)
 		return e.Kind != wire.EventInjected && e.Kind != wire.TurnStarted && !isThinking

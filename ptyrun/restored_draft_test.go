@@ -1,6 +1,8 @@
 package ptyrun
 
 import (
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -91,14 +94,19 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 }
 
 // What a runner had typed when it was killed comes again if the program may have ended before its model
-// got it, and says so.
+// got it, and says so. What went into a shell does not.
 func TestTypedWhenKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		after string
-		again bool
-	}{{"", true}, {"tool_call_start", false}} {
+		driver, after string
+		again         bool
+	}{{"claude", "", true}, {"claude", "tool_call_start", false}, {"plain", "", false}} {
 		r := newRig(t)
+		dir := r.bob.Store().Dir()
+		last, err := json.Marshal(runinfo.Info{Driver: c.driver})
+		if err := errors.Join(err, dir.Mkdir("bob/run"), dir.Replace("bob/run/"+runinfo.File, last, false)); err != nil {
+			t.Fatal(err)
+		}
 		id := r.send("THINK 1s")
 		if err := r.bob.MarkRead(t.Context(), id); err != nil {
 			t.Fatal(err)
@@ -119,7 +127,7 @@ func TestTypedWhenKilled(t *testing.T) {
 		r.wait("the next to be read", r.read(r.send("the next")))
 		got := strings.Join(r.fakes(testagent.Submitted), "\n")
 		if strings.Contains(got, "THINK") != c.again || strings.Contains(got, "may be a repeat") != c.again {
-			t.Errorf("after %q submitted %q", c.after, got)
+			t.Errorf("%s: after %q submitted %q", c.driver, c.after, got)
 		}
 	}
 }

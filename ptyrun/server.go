@@ -65,6 +65,9 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		return done, err
 	}
 	done = control.Outcome{Done: "typed", Detail: fmt.Sprintf("%d bytes", len(req.Text))}
+	if !req.Enter && !req.Raw {
+		done.Detail += fmt.Sprintf(", not submitted: atm type %s --enter", r.Box.Agent())
+	}
 	if err := <-typed.written; err != nil || !req.Enter {
 		return done, err
 	}

@@ -27,6 +27,7 @@ type Info struct {
 	Started time.Time `json:"started"`
 	Command []string  `json:"command"`
 	Inject  string    `json:"inject,omitempty"`
+	Driver  string    `json:"driver,omitempty"` // of the program, as far as it is known
 }
 
 // Read reads an agent's file below its team's directory. Where there is none that a runner wrote the Info is zero.
