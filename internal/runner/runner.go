@@ -128,7 +128,10 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	exit, err = ptyrun.Run(ctx, o)
 	if errors.Is(err, process.ErrNoProgram) {
-		err = command.Failed("%w", err).WithHint("install it, or name its file: atm run %s -- ./%s", name, filepath.Base(spec.Command[0]))
+		program, e := spec.Command[0], command.Failed("%w", err)
+		if err = e.WithHint("install it, or name its file: atm run %s -- ./%s", name, filepath.Base(program)); strings.Contains(program, " ") {
+			err = e.WithHint("without the quotes: atm run %s -- %s", name, program)
+		}
 	}
 	return exit, err
 }
@@ -157,10 +160,11 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Sessions: &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
 		May:      func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), scope.IsAgent(pid)) },
 		MayType: func(pid int, by string) error {
-			if !scope.IsAgent(pid) {
+			isAgent := scope.IsAgent(pid)
+			if by == "" && !isAgent { // somebody at a terminal, as one that is attached
 				return nil
 			}
-			return p.MayAnswer(name, wire.Name(by), true)
+			return p.MayAnswer(name, wire.Name(by), isAgent)
 		},
 		Decide: func(d driver.Dialog) ptyrun.Decision {
 			return ptyrun.Decision(p.Decide(policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Input: d.Input}))
