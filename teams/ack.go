@@ -61,6 +61,9 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 	before, err := sender.Get(ack.ID)
 	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) {
 		a.Already = true
+		if ack.Body != "" {
+			a.Notes = append(a.Notes, fmt.Sprintf("it was answered before, and your text is not sent: atm reply %s \"…\"", it.ID.Short(6)))
+		}
 		return false, nil
 	}
 	a.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Given: true, Sender: box}
@@ -84,9 +87,9 @@ func ackOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, erro
 	return it, err
 }
 
-// AckedBy reports whether every recipient has acknowledged a message of mine, by an ack
-// or by an answer, and gives the last evidence of it.
-func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (last *mailbox.Item, all bool) {
+// AckedBy is the last evidence that recipients have acknowledged a message of mine, by an ack or by an
+// answer, and who has not yet.
+func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (last *mailbox.Item, missing []wire.Address) {
 	for _, a := range m.To {
 		if it, err := ackOf(me, m.ID, a); err == nil {
 			last = it
@@ -97,13 +100,13 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 				continue // only an ack or an answer settles what asked for one
 			}
 		}
-		replies := Replies(ctx, me, m.ID, a)
-		if len(replies) == 0 {
-			return nil, false
+		if replies := Replies(ctx, me, m.ID, a); len(replies) > 0 {
+			last = replies[0]
+		} else {
+			missing = append(missing, a)
 		}
-		last = replies[0]
 	}
-	return last, len(m.To) > 0
+	return last, missing
 }
 
 // Withdraw takes a message of mine out of the inbox of a recipient where it is unread (Unread: now; Withdrawn: before).

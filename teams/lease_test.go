@@ -61,8 +61,8 @@ func TestAckTaken(t *testing.T) {
 	if _, err := r.Ack(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); err != nil {
 		t.Fatal(err)
 	}
-	if ack, all := r.AckedBy(ctx, &wire.Message{ID: id, To: []wire.Address{jobs.Address()}}, team.Box("alice")); !all || ack.Body != "done" || ack.From != team.Box("bob").Address() {
-		t.Fatal(ack, all)
+	if ack, missing := r.AckedBy(ctx, &wire.Message{ID: id, To: []wire.Address{jobs.Address()}}, team.Box("alice")); missing != nil || ack.Body != "done" || ack.From != team.Box("bob").Address() {
+		t.Fatal(ack, missing)
 	}
 	if again, err := r.Ack(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); err != nil || !again.Already {
 		t.Fatal(again, err)

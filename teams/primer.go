@@ -41,7 +41,9 @@ func (t *Team) Primer(me wire.Name, by Bringer, byFlag bool) (string, error) {
 			example = n
 		}
 		role := ""
-		if c.Members[n].Person {
+		if isShared, _ := t.Box(n).Shared(); isShared {
+			role = " (shared: atm take " + string(n) + ")"
+		} else if c.Members[n].Person {
 			role = " (a person)"
 		} else if n == c.Lead {
 			role = " (lead)"

@@ -96,8 +96,10 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	}})
 	short := r.ID.Short(6)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		return command.Timeout("sent %s, but no answer from %s within %s", short, name, timeout).
+		e := command.Timeout("sent %s, but no answer from %s within %s", short, name, timeout).
 			WithHint("not yet: atm wait --reply %s%s, or atm trace %[1]s says what keeps it", short, k.s.Flags())
+		e.Extra["id"] = r.ID
+		return e
 	}
 	if err != nil {
 		return command.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)

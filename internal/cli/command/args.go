@@ -2,12 +2,14 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -23,6 +25,7 @@ type Line struct {
 	JSON    bool         // --json
 
 	app      *cli.App
+	typed    []string         // in our words
 	flags    []string         // of the verb, as --name=value
 	named    map[int][]string // words that were given as flags, by their place in ArgsUsage
 	wordFlag string           // the last of these flags, without dashes
@@ -36,7 +39,7 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	if end < 0 {
 		end = len(words)
 	}
-	l := &Line{app: app, JSON: slices.Contains(words[:end], "--json"), Unknown: -1, named: map[int][]string{}}
+	l := &Line{app: app, typed: words, JSON: slices.Contains(words[:end], "--json"), Unknown: -1, named: map[int][]string{}}
 	verbs := l.findVerb(words[:end])
 	commandAt := 1 + slices.Index(l.Kinds, "CMD") // which word begins a command line of somebody else's; 0: none
 	var path []string
@@ -131,17 +134,17 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 		value, given, takesNext = next, true, true
 	}
 	state := l.place("--state")
+	_, isSpan := f.(*cli.GenericFlag)
+	_, badUnit := ParseDuration(value)
 	switch {
 	case needs && !given && state >= 0: // wait bob --idle
 		l.named[state] = append(l.named[state], name)
 		return false, nil
 	case needs && (!given || value == "" && isGlobal):
 		return false, Usage("%s needs a value", typed)
+	case (waits || isSpan) && errors.Is(badUnit, errNoUnit):
+		return false, Usage("invalid value %q for %s: %v", value, typed, badUnit).WithHint("%s", l.withSeconds(typed, value))
 	case waits && isDuration(value):
-		if _, err := ParseDuration(value); err != nil {
-			return false, Usage("invalid value %q for --timeout: %v", value, err).
-				WithHint("%s %s %ss", l.Command.HelpName, dashed(name), value)
-		}
 		l.flags = append(l.flags, "--timeout="+value)
 		value = "true"
 	case !given && (next == "true" || next == "false"):
@@ -157,6 +160,18 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 		l.flags = append(l.flags, flag)
 	}
 	return takesNext, nil
+}
+
+// withSeconds is the line with the unit that the value of a flag lacks.
+func (l *Line) withSeconds(flag, value string) string {
+	line := l.app.HelpName
+	for i, word := range l.typed {
+		if word == flag+"="+value || word == value && i > 0 && l.typed[i-1] == flag {
+			word += "s"
+		}
+		line += " " + policy.Quote(word)
+	}
+	return line
 }
 
 // isFlagWord reports whether a word is a flag of a verb that otherwise takes at most agents or ids: "ls sent".
@@ -298,10 +313,6 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 		_, flag, _ := strings.Cut(said, "for ")
 		flag, _, _ = strings.Cut(flag, ":")
 		hint := cmp.Or(Meant(c.Command.Name+" "+strings.TrimLeft(flag, "-")), c.Command.HelpName+" --help")
-		if _, repaired, isUnitless := strings.Cut(said, ": without a unit: "); isUnitless { // "30s, or m, h, d"
-			repaired, _, _ = strings.Cut(repaired, ",")
-			hint = c.Command.HelpName + " " + flag + " " + repaired
-		}
 		return Usage("%s", said).WithHint("%s", hint)
 	}
 	return unknownFlag(c.App, c.Command, dashed(name))

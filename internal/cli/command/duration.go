@@ -42,7 +42,10 @@ func Duration(c *cli.Context, name string) time.Duration {
 	return 0
 }
 
-var errDuration = errors.New("not a duration such as 30s, 2h, 7d or 1d12h")
+var (
+	errDuration = errors.New("not a duration such as 30s, 2h, 7d or 1d12h")
+	errNoUnit   = errors.New("without a unit")
+)
 
 // ParseDuration reads durations as Go writes them, with days of 24 hours in
 // front: "30s", "7d", "1d12h", "0". A sign is refused.
@@ -56,7 +59,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	total := time.Duration(n) * 24 * time.Hour
 	switch {
 	case s != "" && strings.Trim(s, "0123456789") == "" && s != "0":
-		return 0, fmt.Errorf("without a unit: %ss, or m, h, d", s)
+		return 0, fmt.Errorf("%w: %ss, or m, h, d", errNoUnit, s)
 	case err != nil, errRest != nil, s == "", strings.ContainsAny(s, "+-"), d > math.MaxInt64-total:
 		return 0, errDuration
 	}

@@ -30,7 +30,7 @@ var sameFlags = map[string]string{
 	"peek": "no-mark no-mark-read keep keep-unread no-ack dry-run preview", "reason": "r m message because", "text": "comment note",
 	"cwd": "dir workdir cd C", "last": "lines", "team": "namespace workspace", "file": "F", "detach": "d background bg daemon", "env": "e",
 	"kind": "type event-type", "reply": "reply-to in-reply-to", "acked": "acknowledged", "ack": "requires-ack ack-required",
-	"due": "deadline", "done": "archived", "idle": "until-idle", "wait-reply": "sync wait-response",
+	"due": "deadline reply-by due-by", "supersedes": "replace replaces supersede", "done": "archived", "idle": "until-idle", "wait-reply": "sync wait-response",
 }
 
 // verbFirst puts one of our verbs first, where people type it in the words of other tools, as the table has it. All
@@ -260,14 +260,14 @@ func (e *Error) suggest(app *cli.App, c *cli.Command, typed string) *Error {
 	}
 	if near, ok := Nearest(name, slices.Sorted(maps.Keys(known))); ok && meant == "" {
 		e.WithCandidates(known[near])
-		meant = fmt.Sprintf("did you mean %q?", c.HelpName+" "+known[near])
+		offer, meant = "", fmt.Sprintf("did you mean %q?", c.HelpName+" "+known[near])
 		if name != typed {
 			meant = "did you mean " + known[near] + "?"
 		}
 	} else if meant == "" && name != typed && strings.Contains(c.ArgsUsage, "TEXT") {
 		meant = "text that begins with - goes behind --"
 	}
-	return e.WithHint("%s", strings.TrimLeft(strings.ReplaceAll(meant+"; "+offer, "?;", "?"), "; "))
+	return e.WithHint("%s", strings.Trim(strings.ReplaceAll(meant+"; "+offer, "?;", "?"), "; "))
 }
 
 // choices are the flags, or the subs, that may stand behind a verb, each by its names, and a line that shows them.

@@ -307,7 +307,7 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 }
 
 func (s *Scope) meansAll(name string) bool {
-	all := []string{"all", "everyone", "everybody", "*", "@all", "@everyone", "@everybody", "@here", "@channel"}
+	all := []string{"all", "team", "everyone", "everybody", "*", "@all", "@everyone", "@everybody", "@here", "@channel"}
 	return slices.Contains(all, strings.TrimSpace(name)) && !s.IsMember(name)
 }
 

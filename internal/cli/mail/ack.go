@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -121,8 +123,12 @@ type heldMessage struct {
 }
 
 func findAll(c *cli.Context, s *command.Scope, find func(*command.Scope, string) (heldMessage, error)) (found []heldMessage, err error) {
-	for _, word := range c.Args().Slice() {
+	words := c.Args().Slice()
+	for i, word := range words {
 		m, err := find(s, word)
+		if _, notID := wire.ParseFragment(word); i > 0 && notID != nil && !strings.Contains(word, " ") && c.Command.Name == "ack" {
+			return nil, command.Usage("%v", notID).WithHint("a text with it: atm ack %s --text %s", strings.Join(words[:i], " "), policy.Quote(word))
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -228,7 +234,7 @@ var takeCommand = &cli.Command{
 	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take one message of a shared inbox",
 	UsageText: "atm take jobs\natm take jobs --wait 10m --lease 30m\natm take --renew 9f3a1c",
 	Description: "The oldest unread message is yours until the lease ends; nobody else gets it before.\n" +
-		"atm ack finishes it, atm unread gives it back. Without AGENT it comes from your own\n" +
+		"atm ack or an answer finishes it, atm unread gives it back. Without AGENT it comes from your own\n" +
 		"inbox; another's must be shared: atm team add jobs --shared. Nothing there: exit 0.",
 	Flags: []cli.Flag{
 		command.DurationFlag("lease", 10*time.Minute, "for `D`, default 10m, at most 24h"),

@@ -224,7 +224,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	if c.Bool("wait-ack") {
 		wanted = append(wanted, ackCondition(ctx, s, m))
 	}
-	reply := replyCondition(ctx, s, m)
+	reply := replyCondition(ctx, s, m, wire.Address{})
 	if c.Bool("wait-reply") {
 		wanted = append(wanted, reply)
 	}

@@ -34,7 +34,7 @@ var waitFlags = []cli.Flag{
 	&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done"}, Usage: "the turn of `AGENT|ID` is over"},
 	&cli.StringSliceFlag{Name: "blocked", Usage: "`AGENT` asks for a permission or an answer"},
 	&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
-	&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of what is named, not any"},
+	&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of what is named, not any; answers from everybody"},
 	command.TimeoutFlag(),
 	hidden("mail", "message", "messages", "unread", "any"),
 }
@@ -95,11 +95,11 @@ func wait(c *cli.Context, s *command.Scope) (err error) {
 func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
 	for _, kind := range []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"} {
 		for _, word := range c.StringSlice(kind) {
-			one, err := newCondition(ctx, c, s, kind, word)
+			some, err := newConditions(ctx, c, s, kind, word)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, one)
+			out = append(out, some...)
 		}
 	}
 	if len(out) > 0 {
@@ -111,12 +111,15 @@ func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out
 	return []*condition{unreadCondition(ctx, s)}, nil
 }
 
-func newCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (*condition, error) {
+// newConditions are those that a flag names: with --every an answer from each recipient is one.
+func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (out []*condition, err error) {
 	if kind == "turn-done" && isID(s, word) {
-		return turnCondition(c, s, word)
+		one, err := turnCondition(c, s, word)
+		return []*condition{one}, err
 	}
 	if kind != "reply" && kind != "acked" {
-		return stateCondition(ctx, c, s, kind, word)
+		one, err := stateCondition(ctx, c, s, kind, word)
+		return []*condition{one}, err
 	}
 	if _, err := s.MemberOrMe(""); err != nil {
 		return nil, err
@@ -125,11 +128,19 @@ func newCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, w
 	if err != nil {
 		return nil, err
 	}
-	one := ackCondition(ctx, s, m)
-	if kind == "reply" {
-		one = replyCondition(ctx, s, m)
+	switch {
+	case kind == "acked":
+		out = append(out, ackCondition(ctx, s, m).sayingOff(c, s, m.To))
+	case c.Bool("every"):
+		for _, a := range m.To {
+			one := replyCondition(ctx, s, m, a).sayingOff(c, s, []wire.Address{a})
+			one.flag, one.vain = one.flag+everyFlag, "no answer from "+s.Renderer().Who(a)
+			out = append(out, one)
+		}
+	default:
+		out = append(out, replyCondition(ctx, s, m, wire.Address{}).sayingOff(c, s, m.To))
 	}
-	return one.sayingOff(c, s, m.To), nil
+	return out, nil
 }
 
 // sayingOff says of those agents that are off that they are, unless the condition is met at once.
@@ -185,6 +196,8 @@ type met struct {
 	text string
 }
 
+const everyFlag = " --every"
+
 func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, every bool, timeout time.Duration) error {
 	after := watched{}
 	for _, c := range conditions {
@@ -207,16 +220,20 @@ func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, eve
 	if !errors.Is(err, errTimeout) {
 		return err
 	}
-	vain, state, flags := "", "", ""
+	var vain []string
+	state, flags := "", ""
 	for _, c := range conditions {
-		if c.met == nil {
-			vain, state, flags = c.vain, c.state, flags+c.flag
+		if c.met != nil {
+			continue
+		}
+		if vain, state = append(vain, c.vain), c.state; !strings.Contains(flags, c.flag) {
+			flags += c.flag
 		}
 	}
-	if strings.Count(flags, "--") > 1 && every {
-		flags += " --every"
+	if every && strings.Count(flags, " --") > 1 {
+		flags = strings.ReplaceAll(flags, everyFlag, "") + everyFlag
 	}
-	return command.Timeout("%s within %s%s", vain, timeout, state).WithHint("do other work, or again: atm wait%s%s", flags, s.Flags())
+	return command.Timeout("%s within %s%s", strings.Join(vain, ", "), timeout, state).WithHint("do other work, or again: atm wait%s%s", flags, s.Flags())
 }
 
 func unreadCondition(ctx context.Context, s *command.Scope) *condition {
@@ -229,9 +246,10 @@ func unreadCondition(ctx context.Context, s *command.Scope) *condition {
 	}}
 }
 
-func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
+// replyCondition: a recipient has answered a message of mine, or anybody has.
+func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from wire.Address) *condition {
 	return sentCondition(s, "reply", "no answer", m, func() *met {
-		replies := teams.Replies(ctx, s.Me, m.ID, wire.Address{})
+		replies := teams.Replies(ctx, s.Me, m.ID, from)
 		if len(replies) == 0 {
 			return nil
 		}
@@ -241,9 +259,11 @@ func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message) *con
 
 // ackCondition: every recipient of a message of mine has acknowledged it.
 func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
-	return sentCondition(s, "acked", "no ack", m, func() *met {
-		last, isAcked := s.Root.AckedBy(ctx, m, s.Me)
-		if !isAcked {
+	var one *condition
+	one = sentCondition(s, "acked", "", m, func() *met {
+		last, missing := s.Root.AckedBy(ctx, m, s.Me)
+		if len(missing) > 0 {
+			one.vain = "no ack from " + whose(s, missing)
 			return nil
 		}
 		if last == nil { // by those that cannot send an ack
@@ -251,6 +271,15 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 		}
 		return metBy(s, "acked", last)
 	})
+	return one
+}
+
+func whose(s *command.Scope, who []wire.Address) string {
+	names := make([]string, len(who))
+	for i, a := range who {
+		names[i] = s.Renderer().Who(a)
+	}
+	return strings.Join(names, ", ")
 }
 
 // sentCondition is about a message of mine: find looks at first, and again whenever a message has come.

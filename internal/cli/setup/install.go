@@ -56,7 +56,11 @@ var installFlags = []cli.Flag{
 }
 
 func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Request) (*agentconfig.Report, error), nothing string) error {
-	r := agentconfig.Request{Tool: c.Args().First(), Local: c.Bool("local"), DryRun: c.Bool("dry-run"), MCP: c.Bool("mcp")}
+	tool := c.Args().First()
+	for _, end := range []string{"-code", "-cli"} { // claude-code
+		tool = strings.TrimSuffix(tool, end)
+	}
+	r := agentconfig.Request{Tool: tool, Local: c.Bool("local"), DryRun: c.Bool("dry-run"), MCP: c.Bool("mcp")}
 	if !slices.Contains(agentconfig.Tools, r.Tool) {
 		e := command.Usage("which tool? there are %s", strings.Join(agentconfig.Tools, ", ")).WithHint("%s claude", c.Command.HelpName)
 		if near, ok := command.Nearest(r.Tool, agentconfig.Tools); ok {
@@ -104,6 +108,9 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 			e := command.NoCompanion(c, "atm-mcp", "which is the server")
 			command.Warn(c, "%s; %s", e.Message, e.Hint)
 		}
+	}
+	if c.Command.Name == "install" && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
+		command.Warn(c, "an agent has to be told who it is: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
 	}
 	for _, note := range report.Notes {
 		command.Warn(c, "%s", note)

@@ -81,7 +81,7 @@ func (m *madeRoot) text() string {
 		text += "added "
 	}
 	text += cmp.Or(command.Join(m.Added), command.Join(m.Members), "nobody yet")
-	toml, next := letter.Escape(m.Toml), "atm team add NAME"
+	toml, next := letter.Escape(m.Toml), "atm team add NAME --team "+string(m.Team)
 	if m.TomlMade {
 		text, next = text+"\nwrote "+toml, "look into it, then atm doctor, atm up"
 	} else if m.Toml != "" {
