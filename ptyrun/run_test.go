@@ -20,6 +20,14 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// What it cannot do without is asked for at once.
+func TestRunNeeds(t *testing.T) {
+	o := newRig(t).program("plain", "true").opt // without Hold
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "Hold") {
+		t.Error(err)
+	}
+}
+
 // Of an answer that is longer than the scrollback the end is told.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
