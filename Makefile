@@ -85,7 +85,8 @@ bench:
 	$(GO) run ./internal/bench $(BENCH)
 
 # The real Claude Code, Codex, Gemini CLI and opencode under atm run. KIT is the
-# directory of scripts that set them up: make real-agents KIT=DIR RUN=/claude
+# directory of scripts that set them up, which is no part of this repository:
+# make real-agents KIT=DIR RUN=/claude
 RUN ?= .
 real-agents:
 	@[ -n '$(KIT)' ] || { echo 'real-agents: KIT=DIR names the kit'; exit 2; }

@@ -18,8 +18,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Post is one message on its way to one or more mailboxes. Given says that the id was not made by this call: brought by
-// the caller, or derived. Then the message is looked for first, and one that is there counts as delivered.
+// Post is one message, whose ID and From must be set, on its way to one or more mailboxes. Given says that the id was
+// not made by this call: brought by the caller, or derived. Then the message is looked for first, and one that is there
+// counts as delivered.
 type Post struct {
 	Message  *wire.Message
 	To       []*Box

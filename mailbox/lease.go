@@ -17,6 +17,13 @@ const MaxLease = 24 * time.Hour
 // taken, or the lease ran out and it went another way.
 var ErrNotHeld = errors.New("is not yours: nobody took it, or the lease ran out")
 
+func checkLease(d time.Duration) error {
+	if d <= 0 || d > MaxLease {
+		return fmt.Errorf("a lease of %s: it may be up to %s", d, MaxLease)
+	}
+	return nil
+}
+
 func notHeld(id wire.ID) error { return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld) }
 
 // Lease is who holds an unread message, and until when.
@@ -35,13 +42,16 @@ func (e *LeasedError) Error() string {
 	return fmt.Sprintf("message %s was taken by %s until %s", e.ID.Short(6), e.By, e.Until.Local().Format(time.TimeOnly))
 }
 
-// Lease takes the oldest unread message that nobody has claimed, for so long (at most MaxLease). It stays in
-// new, where everybody who reads or takes passes it over until the lease ends: by MarkAcked, by EndLease, or
-// by running out. A nil Item: there is none.
+// Lease takes the oldest unread message that nobody has claimed, for so long; more than MaxLease, or nothing, is an
+// error. The message stays in new, where everybody who reads or takes passes it over until the lease ends: by
+// MarkAcked, by EndLease, or by running out. A nil Item: there is none.
 //
 // The message is shown before it is held for the whole time: show reports whether it was received; a
 // taker who was killed showing it holds it for ten seconds.
 func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, show func(*Item, Lease) (received bool, err error)) (*Item, error) {
+	if err := checkLease(d); err != nil {
+		return nil, err
+	}
 	b.TakeIn(ctx)
 	var batch Batch
 	var taken claimed
@@ -125,8 +135,11 @@ func (b *Box) leasedTo(c claim, id wire.ID, by wire.Address) error {
 }
 
 // RenewLease has a lease run for that long from now on, and never makes it shorter. One that ran out and
-// that nobody took over is renewed as well.
+// that nobody took over is renewed as well. More than MaxLease, or nothing, is an error.
 func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d time.Duration) (until time.Time, err error) {
+	if err := checkLease(d); err != nil {
+		return until, err
+	}
 	err = b.changeLease(ctx, id, by, func(c *claim) {
 		if end := claimNow().Add(d); end.After(c.Until) {
 			c.Until = end

@@ -45,6 +45,12 @@ func TestLeaseRunsOut(t *testing.T) {
 	if until, err := bob.RenewLease(ctx, id, addr("carol"), time.Second); err != nil || time.Until(until) < 30*time.Second {
 		t.Error("renewed, and shorter: ", until, err)
 	}
+	for _, d := range []time.Duration{-1, 0, MaxLease + 1} {
+		_, renewed := bob.RenewLease(ctx, id, addr("carol"), d)
+		if _, err := bob.Lease(ctx, addr("dave"), d, received); err == nil || renewed == nil {
+			t.Errorf("a lease of %s: %v, %v", d, err, renewed)
+		}
+	}
 	ranOut(t, bob)
 	if until, err := bob.RenewLease(ctx, id, addr("carol"), time.Minute); err != nil || time.Until(until) < 30*time.Second {
 		t.Error("ran out, nobody took over: ", until, err)

@@ -63,7 +63,13 @@ type runner struct {
 
 // Run runs the agent until its program has ended for good, or ctx has, or somebody stopped it. The caller
 // holds the runner lock.
+//
+// On Linux the process becomes, for its life, the parent of orphaned descendants. A child in a session of its own
+// that was not started by package process may be reaped before its Wait.
 func Run(ctx context.Context, o Options) (Exit, error) {
+	if o.Box == nil || o.Hold == nil || o.Run == "" || len(o.Command) == 0 || o.Cols <= 0 || o.Rows <= 0 {
+		return Exit{}, errors.New("run an agent: Box, Hold, Run, Command, Cols and Rows are needed")
+	}
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
 		calls: make(chan func()), over: make(chan struct{}), overdue: make(chan struct{}, 1),

@@ -77,7 +77,7 @@ type Decision string
 
 const Allow, Deny, Ask Decision = "allow", "deny", "ask"
 
-// Options say what is run, and how. Box, Run, Command, Cols and Rows are needed.
+// Options say what is run, and how. Box, Hold, Run, Command, Cols and Rows are needed.
 type Options struct {
 	Box   *mailbox.Box
 	State reducer.State // the fold of the agent's events; the watcher goes on after its Seq
@@ -85,7 +85,7 @@ type Options struct {
 	Run     string   // what tells this run from all others: ATM_RUN of everything it starts
 	Command []string // the program and its arguments
 	Dir     string
-	Env     []string       // whole, with ATM_RUN
+	Env     []string       // whole, with ATM_RUN: without it the leftovers of a killed runner cannot be found
 	Driver  *driver.Driver // nil: by the command, until the screen shows another
 
 	Inject     Inject
@@ -142,11 +142,11 @@ var standardWaits = Waits{
 
 // Exit is how the last program ended.
 type Exit struct {
-	Code   int    // 128+n for a signal
-	Signal string // its name, "" where it exited
-	Asked  bool   // somebody stopped it
-	Loop   bool   // it crashed, or ended to be started again, too often
-	Tail   []string
+	Code   int      // 128+n for a signal
+	Signal string   // its name, "" where it exited
+	Asked  bool     // somebody stopped it
+	Loop   bool     // it crashed, or ended to be started again, too often
+	Tail   []string // the last 10 lines of the screen
 	Ended  []string // what it had started and had to be ended
 }
 

@@ -20,6 +20,31 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// What it cannot do without is asked for at once.
+func TestRunNeeds(t *testing.T) {
+	o := newRig(t).program("plain", "true").opt // without Hold
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "Hold") {
+		t.Error(err)
+	}
+}
+
+// Of an answer that is longer than the scrollback the end is told.
+func TestLongAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("plain", "bash", "--norc", "--noprofile").run().idle()
+	r.send("seq 600")
+	r.wait("the end of the turn", r.has("turn_completed"))
+	all, err := r.bob.Log().Newest(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.TurnCompleted })].Text("response")
+	lines := strings.Split(answer, "\n")
+	if n := len(lines); n < scrollback || lines[0] != "…" || lines[n-1] != "600" {
+		t.Errorf("%d lines: %.100q", n, answer)
+	}
+}
+
 // The end of the program is the end of the run, with its code, and of its turn, which is not idle then.
 func TestExit(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ type Channel interface {
 }
 
 // MailboxChannel is the channel made of files: what is emitted goes to the agent's events, human input
-// comes out of its inbox, each once, however many receive.
+// comes out of its inbox, each once, however many receive; but see Handle.
 type MailboxChannel struct {
 	store *Store
 	id    wire.UUID
@@ -114,7 +114,8 @@ func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in
 
 // Handle is Receive for programs that must lose nothing when they are killed: the input counts as read
 // only when handler has returned nil. handler runs under the reader's lock, so it must not change a
-// session. Handle reports whether an input was handled.
+// session. A handler that takes longer than two seconds runs without the lock, and another receiver may get
+// the same input. Handle reports whether an input was handled.
 func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, handler func(Input) error) (bool, error) {
 	end := time.Now().Add(timeout)
 	var w *watcher.Watcher

@@ -34,7 +34,7 @@ type Observer struct {
 	Message func(answer *mailbox.Item)      // a message from who is asked
 }
 
-// Ask delivers a question that was prepared for one recipient, and returns what comes first: a reply, which is not
+// Ask, after Prepare, delivers a question for one recipient, and returns what comes first: a reply, which is not
 // marked as read, or the end of the turn that it was handed into.
 //
 // Asked again under an id or a key that was used before (Outgoing.Message, Once), nothing

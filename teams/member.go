@@ -61,8 +61,8 @@ type Member struct {
 	gate       control.Gate // why its runner types nothing in just now
 }
 
-// Stats counts a team's members as vocabulary B does: running is starting, idle or busy; a dialog counts as busy;
-// stopped is off or in error. People, and agents of whom nothing is known, are in the total alone.
+// Stats counts a team's members as missiond's PTY manager does: running is starting, idle or busy; a dialog counts as
+// busy; stopped is off or in error. People, and agents of whom nothing is known, are in the total alone.
 type Stats struct {
 	Total   int `json:"total"`
 	Running int `json:"running"`
@@ -221,8 +221,8 @@ func StatsOf(members []Member) Stats {
 	return s
 }
 
-// Slot is a member as a PTY manager writes it (vocabulary B). That one knows no question
-// but a confirmation, and a slot that was never spawned has exited.
+// Slot is a member as missiond's PTY manager writes it. That one knows no question but a
+// confirmation, and a slot that was never spawned has exited.
 func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 	info := wire.PTYAgentInfo{
 		SlotID: string(m.Name), Role: m.Role, State: string(reducer.Exited),

@@ -100,7 +100,7 @@ func (r *Root) PrepareAll(o *Outgoing) error {
 	return o.Failed[0].Err
 }
 
-// Once gives a prepared message the id that belongs to its sender's key: the same key, recipients and message
+// Once, after Prepare, gives a message the id that belongs to its sender's key: the same key, recipients and message
 // answered always give the same id. Everybody is one recipient, whoever is in the team just now.
 func (o *Outgoing) Once(name string) error {
 	key := &mailbox.IdempotencyKey{Name: name}
@@ -124,7 +124,7 @@ func (o *Outgoing) Once(name string) error {
 	return nil
 }
 
-// Deliver delivers a message that was prepared, and marks what it answers once the sender of that has the
+// Deliver, after Prepare, delivers a message and marks what it answers once the sender of that has the
 // answer (MarkAnswered, whose error it returns). What became of it at each recipient is in Post.Outcomes.
 func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
 	mailbox.Deliver(ctx, o.Post)
@@ -144,13 +144,21 @@ func Unmarked(err error) string {
 	return fmt.Sprintf("sent; the message answered: %v", err)
 }
 
-// Send prepares and delivers a message to one member.
+// Send prepares and delivers a message to one recipient or more. Its error is that of every recipient that the message
+// did not reach; where one is unknown, it is sent to nobody.
 func (r *Root) Send(ctx context.Context, o *Outgoing) error {
 	if err := r.PrepareAll(o); err != nil {
 		return err
 	}
+	if len(o.Post.To) == 0 {
+		return errors.New("send a message: it has no recipient")
+	}
 	mailbox.Deliver(ctx, o.Post)
-	return o.Post.Outcomes[0].Err
+	var errs []error
+	for _, out := range o.Post.Outcomes {
+		errs = append(errs, out.Err)
+	}
+	return errors.Join(errs...)
 }
 
 func unique(in []wire.Address) (out []wire.Address) {

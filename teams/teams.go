@@ -10,8 +10,8 @@
 // There is no roster that could be damaged. A root may have come with a cloned repository: callers that start, type,
 // approve or hand something to a hook check Root.Accepted.
 //
-// Nothing here reads the environment, flags or the working directory. All
-// types may be used by several goroutines at once.
+// Nothing here reads the environment, flags or the working directory. A Root and its Teams may be used by several
+// goroutines at once; Turns and Outgoing may not.
 package teams
 
 import (

@@ -136,6 +136,9 @@ func (b Body) Uint(name string) (uint64, bool) {
 	return n, err == nil
 }
 
-// These read the body for one look.
-func (e *Event) Text(names ...string) string     { return e.Body().Text(names...) }
+// Text is the first of the names that is a string in the event's body and not empty, else "". For several looks at one
+// event, call Body once.
+func (e *Event) Text(names ...string) string { return e.Body().Text(names...) }
+
+// Uint is Body's Uint, for one look.
 func (e *Event) Uint(name string) (uint64, bool) { return e.Body().Uint(name) }

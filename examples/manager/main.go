@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ func main() {
 
 func manage(ctx context.Context, question string, args []string) error {
 	if len(args) < 2 {
-		return fmt.Errorf("go run . DRIVER COMMAND…, DRIVER is one of %s", strings.Join(driver.Names(), ", "))
+		return fmt.Errorf("go run . DRIVER COMMAND…, DRIVER is one of %s", drivers())
 	}
 	dir, err := os.MkdirTemp("", "manager-")
 	if err != nil {
@@ -54,6 +55,12 @@ func manage(ctx context.Context, question string, args []string) error {
 	return errors.Join(a.day(ctx, question), a.stop(ctx))
 }
 
+// drivers are those that can be chosen: acp's command would have to call acp.Run.
+func drivers() string {
+	names := slices.DeleteFunc(driver.Names(), func(name string) bool { return name == "acp" })
+	return strings.Join(names, ", ")
+}
+
 // agent is bob, who runs, and me, who asks him.
 type agent struct {
 	team    *teams.Team
@@ -66,8 +73,8 @@ type agent struct {
 // start makes a team of two, and runs bob's program.
 func start(ctx context.Context, dir, driverName string, command []string) (*agent, error) {
 	d, ok := driver.Named(driverName)
-	if !ok {
-		return nil, fmt.Errorf("no driver %q: there are %s", driverName, strings.Join(driver.Names(), ", "))
+	if !ok || driverName == "acp" {
+		return nil, fmt.Errorf("no driver %q: there are %s", driverName, drivers())
 	}
 	path := filepath.Join(dir, ".atm")
 	if _, err := rootdir.Make(path); err != nil {
@@ -200,7 +207,7 @@ func (a *agent) until(ctx context.Context, ok func(control.Status) bool) error {
 		}
 		select {
 		case err := <-a.ended:
-			return fmt.Errorf("the program ended with %d: %w", a.exit.Code, err)
+			return errors.Join(fmt.Errorf("the program ended with %d", a.exit.Code), err)
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
 		}

@@ -22,7 +22,7 @@ var companions = []*cli.Command{
 		Name: "mcp", Usage: "the mail as tools of a program that speaks MCP, on stdio",
 		UsageText: "atm mcp --as bob\natm install claude --mcp      has Claude Code start it; also codex, gemini, opencode",
 		Description: "Tools: send read reply ack wait team thread search. Resources: atm://inbox, atm://team.\n" +
-			"A message counts as read once the client has been written the answer with it.\n" +
+			"A message counts as read once the client has received the answer with it.\n" +
 			"stdout carries the protocol alone; it ends when its client closes stdin.",
 	},
 	{
@@ -52,9 +52,9 @@ var companions = []*cli.Command{
 	{
 		Name: "web", Usage: "the team in a browser: who is busy, what waits for you, what was said",
 		UsageText: "atm web --as me\natm web --export DIR           the pages as files, to show to others",
-		Description: "It prints an address that lets one browser in; on a terminal it opens another one. Ctrl-C ends it.\n" +
-			"Without --as it is to look at only. Looking marks nothing; what a button does, the verb of that name\n" +
-			"would let you do.",
+		Description: "Prints an address that lets one browser in, once; on a terminal it also opens your browser, with\n" +
+			"an address of its own. Ctrl-C ends it. Without --as it is to look at only. Looking marks nothing;\n" +
+			"what a button does, the verb of that name would let you do.",
 		Flags: command.CompanionFlags["web"],
 	},
 }

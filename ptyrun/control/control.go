@@ -57,12 +57,22 @@ func (e *Error) Error() string { return e.Message }
 // Handler is the runner, called by several goroutines at once. A context ends when the server closes; a
 // method returns soon after that, and its answer is still sent.
 type Handler interface {
+	// Status is the state at this moment.
 	Status(ctx context.Context) (Status, error)
+	// Screen is the screen at this moment. While no program runs it has the last lines of the one before.
 	Screen(ctx context.Context, r ScreenRequest) (Screen, error)
+	// Type types a text as a person does, and returns when the program's terminal has taken it; with Enter, when
+	// the key has been pressed.
 	Type(ctx context.Context, r TypeRequest) (Outcome, error)
+	// Interrupt ends the turn, and returns when it is over ("interrupted"). A turn that goes on is an error. Of an idle
+	// agent it presses nothing, which is none ("idle").
 	Interrupt(ctx context.Context) (Outcome, error)
+	// Answer presses an option of the dialog on the screen, and returns when that is gone.
 	Answer(ctx context.Context, r AnswerRequest) (Outcome, error)
+	// Stop ends the agent and returns when all that it started is gone.
 	Stop(ctx context.Context, r StopRequest) (Outcome, error)
+	// Restart ends the program, to start it again. It returns before that ("restarting"); while no program runs,
+	// the next one begins without its pause ("restarted").
 	Restart(ctx context.Context) (Outcome, error)
 	// Attach serves a viewer until its Input is closed, the context ends or the child has ended, in which
 	// case it calls Exit. The viewer is told its error.
@@ -72,7 +82,7 @@ type Handler interface {
 // Status is what a runner says about itself.
 type Status struct {
 	ChildPID    int       `json:"child_pid,omitempty"`
-	State       string    `json:"state"`
+	State       string    `json:"state"` // a reducer.Activity
 	Detail      string    `json:"detail,omitempty"`
 	Driver      string    `json:"driver,omitempty"`
 	Started     time.Time `json:"started"`
@@ -115,7 +125,7 @@ type Screen struct {
 	CursorX int      `json:"cursor_x"` // from 0
 	CursorY int      `json:"cursor_y"`
 	Title   string   `json:"title"`
-	State   string   `json:"state"`
+	State   string   `json:"state"` // a reducer.Activity
 	Detail  string   `json:"detail,omitempty"`
 	Alt     bool     `json:"alt"` // the alternate screen is on
 }

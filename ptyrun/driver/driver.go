@@ -172,7 +172,8 @@ var (
 	agents  = drivers[:4]
 )
 
-// Named returns the driver of that name.
+// Named returns the driver of that name. acp reads the screen of package ptyrun/acp: the command must be a program
+// that calls acp.Run.
 func Named(name string) (*Driver, bool) {
 	i := slices.IndexFunc(drivers, func(d *Driver) bool { return d.Name == name })
 	if i < 0 {

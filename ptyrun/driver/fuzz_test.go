@@ -44,7 +44,7 @@ func FuzzRead(f *testing.F) {
 			}
 			d.Taken(l, title)
 			d.Accepted(l, title)
-			d.Response(l.Lines, title)
+			d.Response(l.Lines, title, len(l.Lines)%2 == 0)
 			d.Recognise(l)
 			// A look that was put together by hand may be torn in any way.
 			torn := Look{Lines: l.Lines, Cells: l.Cells[:len(l.Cells)/2], CursorX: int(cols), CursorY: int(rows), Cols: int(rows)}

@@ -7,14 +7,15 @@ import (
 
 // Response cuts the answer to prompt out of a transcript, the rows of scrollback and screen: what the agent
 // said after the last message that begins as prompt does, without tools, spinners and boxes; from a plain
-// program the rows between the command and the next prompt. "" when there is none.
-func (d *Driver) Response(lines []string, prompt string) string {
+// program the rows between the command and the next prompt. "" when there is none. isCut: what stood above the
+// lines is lost. If the prompt is, the answer is what is left of it, behind a line "…".
+func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	l := Look{CursorX: -1, CursorY: len(lines) - 1}
 	for _, line := range lines {
 		l.Lines = append(l.Lines, strings.TrimRight(strings.ReplaceAll(line, "\u00a0", " "), " "))
 	}
 	if d.Plain {
-		return plainResponse(l.Lines, prompt)
+		return plainResponse(l.Lines, prompt, isCut)
 	}
 	end := len(lines)
 	if d.box.shape == unframed {
@@ -30,7 +31,11 @@ func (d *Driver) Response(lines []string, prompt string) string {
 	l.Lines = l.Lines[:end]
 	var parts []string
 	in := false
-	for y := d.sentAt(&l, prompt); y < end; y++ {
+	first := d.sentAt(&l, prompt)
+	if isCut && first == 0 {
+		parts, in = []string{cutMark}, true
+	}
+	for y := first; y < end; y++ {
 		line := l.line(y)
 		k := d.kindOf(line)
 		begins := k == answerRow && !(in && d.box.shape == barred)
@@ -46,8 +51,14 @@ func (d *Driver) Response(lines []string, prompt string) string {
 	for i := range parts {
 		parts[i] = strings.Trim(parts[i], "\n")
 	}
-	return strings.Join(slices.DeleteFunc(parts, blank), "\n\n")
+	if answer := strings.Join(slices.DeleteFunc(parts, blank), "\n\n"); answer != cutMark {
+		return answer
+	}
+	return ""
 }
+
+// cutMark is the first line of an answer whose beginning is lost.
+const cutMark = "…"
 
 // said is what a row says, without the answer's mark or indent.
 func (d *Driver) said(line string) string {
@@ -81,7 +92,7 @@ func (d *Driver) sentAt(l *Look, prompt string) int {
 }
 
 // plainResponse is what stands between the command and the last row, which is the next prompt.
-func plainResponse(lines []string, prompt string) string {
+func plainResponse(lines []string, prompt string, isCut bool) string {
 	for len(lines) > 0 && blank(lines[len(lines)-1]) {
 		lines = lines[:len(lines)-1]
 	}
@@ -111,6 +122,9 @@ func plainResponse(lines []string, prompt string) string {
 			}
 			return strings.Trim(strings.Join(lines[end:last], "\n"), "\n")
 		}
+	}
+	if isCut {
+		return cutMark + "\n" + strings.Trim(strings.Join(lines[:last], "\n"), "\n")
 	}
 	return ""
 }

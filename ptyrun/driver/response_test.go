@@ -21,15 +21,32 @@ func TestResponse(t *testing.T) {
 		{"python", "plain", ">>> 1+1\n2\n>>> ", "1+1", "2"},
 	} {
 		d, _ := Named(c.driver)
-		if got := d.Response(sketch("", c.screen).Lines, c.prompt); got != c.want {
+		if got := d.Response(sketch("", c.screen).Lines, c.prompt, false); got != c.want {
 			t.Errorf("%s, %s:\n%q, want\n%q", c.driver, c.name, got, c.want)
+		}
+	}
+}
+
+// Of an answer longer than what is kept the rest is told, and that it is the rest. What is whole is told as ever.
+func TestResponseCut(t *testing.T) {
+	for _, c := range []struct{ driver, screen, prompt, want string }{
+		{"plain", "98\n99\n100\n$ ", "seq 100", "…\n98\n99\n100"},
+		{"plain", "$ seq 2\n1\n2\n$ ", "seq 2", "1\n2"},
+		{"plain", "98\n$ ", "", ""}, // a person's
+		{"claude", "  the end.\n\n● More.\n\n═100\n❯ \n═100\n", "go", "…\nthe end.\n\nMore."},
+		{"claude", "❯ go\n\n● All.\n\n═100\n❯ \n═100\n", "go", "All."},
+		{"claude", "═100\n❯ \n═100\n", "go", ""},
+	} {
+		d, _ := Named(c.driver)
+		if got := d.Response(sketch("", c.screen).Lines, c.prompt, true); got != c.want {
+			t.Errorf("%s, %q:\n%q, want\n%q", c.driver, c.screen, got, c.want)
 		}
 	}
 }
 
 func TestResponsesOfTheCaptures(t *testing.T) {
 	for _, file := range []string{"claude-done", "codex-done", "gemini-done", "opencode-done"} {
-		if got := driverOf(t, file).Response(look(t, file).Lines, "hello agent"); got != "Pong from the fake model." {
+		if got := driverOf(t, file).Response(look(t, file).Lines, "hello agent", false); got != "Pong from the fake model." {
 			t.Errorf("%s: %q", file, got)
 		}
 	}

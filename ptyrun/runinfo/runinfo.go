@@ -62,7 +62,7 @@ func (i Info) Leftovers() ([]process.Info, error) {
 // grace is how long what is left may take to end by itself.
 const grace = 2 * time.Second
 
-// EndLeftovers ends them, and names them. The caller holds the runner's lock.
+// EndLeftovers ends the processes of the run that still run, and names them. The caller holds the runner's lock.
 func (i Info) EndLeftovers() (ended []string, err error) {
 	if i.Run == "" {
 		return nil, nil

@@ -25,11 +25,12 @@ import (
 	"github.com/agentteammail/atm/teams/git"
 )
 
-// FormatFile makes a directory a root; rootName is what a root is called where it is found by search.
+// FormatFile makes a directory a root.
 const (
 	FormatFile = "FORMAT"
 	Format     = 2 // the newest; what a root says that is not bridged to other machines is 1
-	rootName   = ".atm"
+
+	rootName = ".atm" // of a root that is found by search
 )
 
 // The sources of a root, as people read them.

@@ -28,10 +28,12 @@ var eventCommand = &cli.Command{
 		"state_change: new previous detail; new: starting idle thinking responding tool_running\n" +
 		"  awaiting_input confirming exited error unknown        confirm_required: tool prompt id options\n" +
 		"session_start: source   session_end: reason   spawned: pid started   exited: code signal\n" +
+		"restarting: attempt pause_ms   server_request: id tool   dropped_counters: dropped unknown\n" +
 		"stream_error: error_summary   agent_output: stream content   draft_ready: draft_id summary\n" +
 		"waiting_for_input: prompt   status_update: message   message_delta: delta   turn_complete: status\n" +
 		"tool_call_start: tool tool_call_id   tool_call_end   error: message   goal_complete: goal_id\n" +
-		"Each also turn_id session event_id. Any other kind or field is kept, and changes no state.",
+		"Each also turn_id session event_id, and any other field. The mailbox's own kinds (message_read,\n" +
+		"injected, …) are refused; any other is kept.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "stdin", Usage: "lines of any known vocabulary; bad ones are named, the others go on, exit 1"},
 		&cli.BoolFlag{Name: "route", Usage: "with --stdin: to the agent that each names"},

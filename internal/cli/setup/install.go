@@ -33,7 +33,8 @@ var installCommand = &cli.Command{
 	UsageText: "atm install claude\natm install codex --local --as bob\natm install gemini --mcp --dry-run",
 	Description: "TOOL: claude, codex, gemini, opencode. Writes your own configuration of it, never a file\n" +
 		"that a repository tracks; keeps what is there, and prints what it changed. Agents may then\n" +
-		"read and send without being asked about it, and not run, type, approve or stop.\n" +
+		"read and send without being asked about it (for opencode it prints what to allow), and not\n" +
+		"run, type, approve or stop.\n" +
 		"--local with --as NAME: who the agent is here.",
 	Flags:  installFlags,
 	Action: func(c *cli.Context) error { return configure(c, (*agentconfig.Installer).Install, "nothing to change") },

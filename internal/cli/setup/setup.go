@@ -126,9 +126,10 @@ func initRoot(c *cli.Context) error {
 	if c.Bool("toml") {
 		sample := config.Sample{Worktrees: s.Team.HasWorktrees()}
 		for _, n := range m.Members {
-			if n == "me" || string(n) == os.Getenv("USER") {
+			switch {
+			case n == "me" || string(n) == os.Getenv("USER"):
 				sample.People = append(sample.People, n)
-			} else {
+			case n != "script": // in whose name those of docs/cookbook write: nothing is started
 				sample.Agents = append(sample.Agents, n)
 			}
 		}
