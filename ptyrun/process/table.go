@@ -123,7 +123,8 @@ func Leftovers(mark string) ([]Info, error) {
 	return infos(left), err
 }
 
-// EndLeftovers ends the processes that Leftovers finds, and names them: SIGTERM, which wakes the stopped ones too, and after grace SIGKILL.
+// EndLeftovers ends the processes that Leftovers finds, and names them: SIGTERM, which wakes the stopped ones too, and
+// after grace SIGKILL.
 func EndLeftovers(mark string, grace time.Duration) (ended []Info, err error) {
 	return endAll(context.Background(), grace, 0, func() ([]entry, error) { return leftovers(mark) })
 }
