@@ -217,12 +217,15 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 		}
 	case "state_change":
 		about = strings.ReplaceAll(e.Text("new"), "_", " ") + strings.TrimSuffix(", "+e.Text("detail"), ", ")
+		if answer := e.Text("answer"); answer != "" {
+			about += "; answered: " + strings.TrimSuffix(answer+" by "+e.Text("by"), " by ")
+		}
 	case wire.StreamFailed, "waiting_for_input", "draft_ready", "status_update", "agent_output":
 		about = e.Text("error_summary", "prompt", "summary", "message", "content")
 	default:
 		about = wire.Line(e)
 	}
-	if id := e.MessageID(); wire.IsID(string(id)) {
+	if id := e.MessageID(); wire.IsID(string(id)) && e.Kind != "state_change" { // there it is the question's
 		about = strings.TrimSuffix(r.Short(id)+": "+e.Text("reason"), ": ")
 	}
 	if e.Kind == wire.EventStage {
