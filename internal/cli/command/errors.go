@@ -105,6 +105,7 @@ type knownError struct {
 }
 
 var known = []knownError{
+	{isOutput, Failed, "only the output failed: what it had to do is done"},
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
@@ -139,6 +140,12 @@ func is(known ...error) func(error) bool {
 	return func(err error) bool {
 		return slices.ContainsFunc(known, func(k error) bool { return errors.Is(err, k) })
 	}
+}
+
+// isOutput: stdout takes no more.
+func isOutput(err error) bool {
+	p, ok := errors.AsType[*fs.PathError](err)
+	return ok && p.Path == os.Stdout.Name()
 }
 
 func isA[E error](err error) bool {
