@@ -116,6 +116,8 @@ func ParseQuery(words []string, now time.Time, duration func(string) (time.Durat
 			q.To = value
 		case "in":
 			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
+		case "subject", "body": // both are searched
+			q.Words = append(q.Words, strings.ToLower(value))
 		case "since":
 			q.Since, err = Since(value, now, duration)
 		default:
