@@ -119,7 +119,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	isBad := func(bad *BadError) {
 		if bad.Unreadable != nil {
 			batch.Unreadable = append(batch.Unreadable, bad)
-		} else if setAside && b.setAsideBad(bad) {
+		} else if setAside && b.setAsideBad(b.unread(), bad) {
 			batch.SetAside++
 		}
 	}
