@@ -176,6 +176,10 @@ func (m *machine) MarkAcked(t *rapid.T) {
 		}
 	case was == "new" && m.held[id] != by && (by != "bob" || m.held[id] != ""), was == "cur" && by != "bob":
 		m.refused(t, id, err)
+	case was == "withdrawn":
+		if !errors.Is(err, ErrWithdrawn) {
+			t.Fatal("a withdrawn message was acknowledged: ", err)
+		}
 	case err != nil:
 		t.Fatal(was, err)
 	case was == "new" && by == "bob":
