@@ -63,7 +63,9 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	if isUnwritable(err) {
 		batch, e := b.Peek(ctx, opt)
 		if e == nil {
-			batch.Unmarked = err
+			if len(batch.Items) > 0 {
+				batch.Unmarked = err
+			}
 			_, e = show(batch)
 		}
 		return batch, e
