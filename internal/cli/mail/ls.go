@@ -59,6 +59,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 			unreadable = cmp.Or(unreadable, badErr)
 			name := strings.TrimSpace("atm ls " + c.Args().First())
 			none = "0 unread"
+			warnWaiting(c, box)
 			if len(owed) > 0 {
 				none += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), name, s.Flags())
 			}
