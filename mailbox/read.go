@@ -151,7 +151,8 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	return batch, err
 }
 
-// LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more are left out.
+// LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more, or
+// that cannot be read, are left out.
 func (b *Box) LastBatch() (items []*Item, err error) {
 	batch := ""
 	events, err := b.Log().Tail(func(e *wire.Event) bool {
@@ -166,9 +167,10 @@ func (b *Box) LastBatch() (items []*Item, err error) {
 			continue
 		}
 		it, err := b.Get(e.MessageID())
+		_, isBad := errors.AsType[*BadError](err)
 		if err == nil {
 			items = append(items, it)
-		} else if !errors.Is(err, ErrNotFound) {
+		} else if !errors.Is(err, ErrNotFound) && !isBad {
 			return nil, err
 		}
 	}
