@@ -19,7 +19,8 @@ import (
 )
 
 // Post is one message on its way to one or more mailboxes. Given says that the id was not made by this call: brought by
-// the caller, or derived. Then the message is looked for first, and one that is there, and can be read, counts as delivered.
+// the caller, or derived. Then the message is looked for first, and one that is there, and can be read, counts as
+// delivered.
 type Post struct {
 	Message  *wire.Message
 	To       []*Box
@@ -231,8 +232,8 @@ func (o *Outcome) link(ctx context.Context) (isThere bool, err error) {
 	return false, err
 }
 
-// isDelivered reports whether a message lies in the mailbox. A file under its name that cannot be read as a message, as a
-// power cut may leave one, is set aside. The inbox's lock is held.
+// isDelivered reports whether a message lies in the mailbox. A file under its name that is no message, as a power cut may
+// leave one, is set aside. The inbox's lock is held.
 func (b *Box) isDelivered(id wire.ID) (bool, error) {
 	for {
 		p, isThere, err := b.locate(id)

@@ -151,8 +151,8 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	return batch, err
 }
 
-// LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more, or
-// that cannot be read, are left out.
+// LastBatch finds the messages that the last Read marked, oldest first. What is nowhere any more, or cannot
+// be read, is left out.
 func (b *Box) LastBatch() (items []*Item, err error) {
 	batch := ""
 	events, err := b.Log().Tail(func(e *wire.Event) bool {

@@ -209,7 +209,7 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	}
 	err = s.Team.Restore(c.Context, as)
 	if errors.Is(err, mailbox.ErrExists) {
-		return command.Refused("%w", err).WithHint("atm team retire %s makes room", name)
+		return command.Refused("%w", err).WithHint("atm team lists the members; atm team retire %s makes room", name)
 	}
 	if err == nil {
 		others, _ := s.Team.Retired(name)
