@@ -27,10 +27,10 @@ func cutName(name string) string {
 
 func isJSON(name string) bool { return strings.EqualFold(path.Ext(name), ".json") }
 
-// setAsideBad moves a file that lies under a message's name in new, and is no message, to bad, and
+// setAsideBad moves a file that lies under a message's name in a place, and is no message, to bad, and
 // reports whether it did. A file that somebody is still writing is left alone.
-func (b *Box) setAsideBad(bad *BadError) bool {
-	file := b.unread().dir + "/" + bad.Name
+func (b *Box) setAsideBad(p place, bad *BadError) bool {
+	file := p.dir + "/" + bad.Name
 	if f, err := b.store.root.Open(file); err == nil {
 		writing, _ := beingWritten(f)
 		f.Close() // which also lets go of a lease

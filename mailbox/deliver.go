@@ -19,8 +19,8 @@ import (
 )
 
 // Post is one message, whose ID and From must be set, on its way to one or more mailboxes. Given says that the id was
-// not made by this call: brought by the caller, or derived. Then the message is looked for first, and one that is there
-// counts as delivered.
+// not made by this call: brought by the caller, or derived. Then the message is looked for first, and one that is there,
+// and can be read, counts as delivered.
 type Post struct {
 	Message  *wire.Message
 	To       []*Box
@@ -221,7 +221,7 @@ func (o *Outcome) link(ctx context.Context) (isThere bool, err error) {
 		return false, err
 	}
 	if o.post.Given {
-		if _, isThere, err := b.locate(id); isThere || err != nil {
+		if isThere, err := b.isDelivered(id); isThere || err != nil {
 			return isThere, err
 		}
 	}
@@ -230,6 +230,28 @@ func (o *Outcome) link(ctx context.Context) (isThere bool, err error) {
 		return true, nil
 	}
 	return false, err
+}
+
+// isDelivered reports whether a message lies in the mailbox. A file under its name that is no message, as a power cut may
+// leave one, is set aside. The inbox's lock is held.
+func (b *Box) isDelivered(id wire.ID) (bool, error) {
+	for {
+		p, isThere, err := b.locate(id)
+		if !isThere || err != nil {
+			return false, err
+		}
+		_, err = b.open(p, id, nil)
+		bad, isBad := errors.AsType[*BadError](err)
+		switch {
+		case errors.Is(err, ErrNotFound): // it has moved meanwhile
+		case err == nil || isBad && bad.Unreadable != nil:
+			return true, nil
+		case !isBad:
+			return false, err
+		case !b.setAsideBad(p, bad):
+			return false, fmt.Errorf("%s is no message and cannot be set aside now", p.file(id))
+		}
+	}
 }
 
 // close makes what was linked into new survive a power cut, and lets go of the inbox.

@@ -3,11 +3,13 @@ package mailbox
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -112,4 +114,35 @@ func TestDeliverBatch(t *testing.T) {
 		}
 	}
 	equal(t, "read", read(t, bob)[1:], want...)
+}
+
+// A file that was torn is no message: delivering again with the same id sets it aside, wherever it lies.
+func TestDeliverAgainOverATornFile(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"new", "cur", "done"} {
+		bob, m := newBob(t), message("whole")
+		m.RequiresAck = where == "cur"
+		deliver(t, bob, m)
+		if where != "new" {
+			read(t, bob)
+		}
+		it, err := bob.Get(m.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, before := bob.store.root.Join(it.file), time.Now().Add(-time.Minute)
+		if err := errors.Join(os.Truncate(file, 60), os.Chtimes(file, before, before)); err != nil {
+			t.Fatal(err)
+		}
+		if o := post(bob, m, true); o.Err != nil || o.Known {
+			t.Errorf("torn in %s: %+v", where, o)
+		}
+		if o := post(bob, m, true); o.Err != nil || !o.Known {
+			t.Errorf("torn in %s, once more: %+v", where, o)
+		}
+		bad, _ := bob.BadFiles()
+		if equal(t, where, read(t, bob), m.ID); len(bad) != 1 {
+			t.Errorf("torn in %s: %v", where, bad)
+		}
+	}
 }

@@ -24,8 +24,17 @@ import (
 // TakenIn says what TakeIn did.
 type TakenIn struct {
 	Bad     int
-	Waiting int // still being written: look again in a second
+	Waiting int   // not taken in yet: look again in a second
+	Why     error // why the last of those waits
 }
+
+func (t *TakenIn) wait(n int, why error) { t.Waiting, t.Why = t.Waiting+n, why }
+
+// takeInLock is how long a look waits for a lock: a delivery holds one for an instant.
+const takeInLock = 20 * time.Millisecond
+
+// takeInFor is how long a look takes in what was dropped. Tests shorten it.
+var takeInFor = 2 * time.Second
 
 // isPassedOver reports whether a name is one that editors, browsers and copiers give to what is not
 // finished, or that is hidden.
@@ -49,22 +58,24 @@ func begunName(name string) (id wire.ID, original string, ok bool) {
 // TakeIn takes in what was dropped into the mailbox by hand: files in inbox/ and, under foreign names, in inbox/new/.
 // Each becomes a message, an event, or a file in bad with the reason; exactly once, also when killed at any point,
 // since a file is renamed to the id that it will have before it is read. A file that a process has open for writing is
-// left for later. While another process takes in, TakeIn returns at once.
+// left for later. While another process takes in, TakeIn returns at once. After two seconds, or at a lock that is held,
+// the rest is left for the next look.
 func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if err := b.Present(); err != nil || b.host != "" {
 		return t, err
 	}
+	impatient := *b.store
+	impatient.LockTimeout = min(cmp.Or(b.store.LockTimeout, takeInLock), takeInLock)
+	b = impatient.Box(b.agent)
 	b.putBackAside(ctx)
 	found, begun, err := b.drops()
 	if err != nil || len(found)+len(begun) == 0 {
 		return t, err
 	}
 	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.Present)
-	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
-		// Another is at it; should that one be killed, what it has begun waits.
-		return TakenIn{Waiting: len(found) + len(begun)}, nil
-	}
-	if isUnwritable(err) {
+	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld || isUnwritable(err) {
+		// Held: another is at it; should that one be killed, what it has begun waits.
+		t.wait(len(found)+len(begun), err)
 		return t, nil
 	}
 	if err != nil {
@@ -77,15 +88,29 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	}
 	root := b.store.root
 	if len(begun) > 0 { // by others, who may have been killed before they had synced
-		err = errors.Join(root.Sync(b.in("inbox/tmp")), root.Sync(b.in("inbox")), root.Sync(b.in("inbox/new")))
-	}
-	for _, name := range begun {
-		if err == nil {
-			b.finish(ctx, name, false, &t)
+		err := errors.Join(root.Sync(b.in("inbox/tmp")), root.Sync(b.in("inbox")), root.Sync(b.in("inbox/new")))
+		if err != nil {
+			t.wait(len(begun), err)
+			begun = nil
 		}
 	}
-	for _, file := range found {
-		b.begin(ctx, file, &t)
+	end, all := time.Now().Add(takeInFor), slices.Concat(begun, found)
+	for i, file := range all {
+		var err error
+		if i < len(begun) {
+			err = b.finish(ctx, file, false, &t)
+		} else {
+			err = b.begin(ctx, file, &t)
+		}
+		if err != nil {
+			t.wait(1, err)
+		}
+		_, isHeld := errors.AsType[*lockfile.HeldError](err)
+		isOver := isHeld || ctx.Err() != nil || time.Now().After(end)
+		if left := len(all) - i - 1; isOver && left > 0 {
+			t.wait(left, cmp.Or(err, errors.New("the next look goes on")))
+			break
+		}
 	}
 	return t, nil
 }
@@ -122,6 +147,14 @@ func (b *Box) drops() (found, begun []string, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
+		opened, err := root.Sub(b.in(dir)) // by its whole path a look at a file costs three times as much
+		if absent(err) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		defer opened.Close()
 		for _, name := range names {
 			isOurs := isMessageFile(name)
 			if dir == "inbox" {
@@ -131,7 +164,7 @@ func (b *Box) drops() (found, begun []string, err error) {
 				continue
 			}
 			file := b.in(dir, name)
-			if info, err := root.Lstat(file); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			if info, err := opened.Lstat(name); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 				found, written[file] = append(found, file), info.ModTime()
 			}
 		}
@@ -161,59 +194,71 @@ func beingWritten(f *os.File) (writing, certain bool) {
 	return err != nil || time.Since(info.ModTime()).Abs() < time.Second, false
 }
 
-// begin takes one dropped file in: nobody writes it, then it is renamed to the id that it will have, then read.
-func (b *Box) begin(ctx context.Context, file string, t *TakenIn) {
+// begin takes one dropped file in: nobody writes it, then it is renamed to the id that it will have, then read. The
+// error is why it waits.
+func (b *Box) begin(ctx context.Context, file string, t *TakenIn) error {
 	root, tmp := b.store.root, b.in("inbox/tmp")
 	f, err := root.Open(file)
 	if err != nil {
-		return // gone, or not to be opened by us: doctor names it
+		return nil // gone, or not to be opened by us: doctor names it
 	}
 	defer f.Close()
 	writing, certain := beingWritten(f)
 	if writing {
-		t.Waiting++
-		return
+		return errors.New("it may still be written")
 	}
-	if info, err := f.Stat(); err != nil || info.Size() == 0 || b.mkdir(tmp) != nil {
-		return
+	if info, err := f.Stat(); err != nil || info.Size() == 0 {
+		return nil
+	}
+	if err := b.mkdir(tmp); err != nil {
+		return err
 	}
 	name := string(wire.NewID()) + "." + cutName(path.Base(file)) + ".drop"
 	err = root.Move(file, tmp+"/"+name)
 	f.Close() // and with it the lease
-	// What is published must not find its original in the inbox after a power cut: it would be taken in
-	// again, under another id.
-	if err == nil && errors.Join(root.Sync(tmp), root.Sync(path.Dir(file))) == nil {
-		b.finish(ctx, name, certain, t)
+	if absent(err) {
+		return nil
 	}
+	if err == nil {
+		// What is published must not find its original in the inbox after a power cut: it would be taken in
+		// again, under another id.
+		err = errors.Join(root.Sync(tmp), root.Sync(path.Dir(file)))
+	}
+	if err != nil {
+		return err
+	}
+	return b.finish(ctx, name, certain, t)
 }
 
 // finish publishes a file under the id in its name, and then lets go of the original. Any step may be
-// repeated by another process after a kill. certain says that nobody has it open for writing.
-func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn) {
+// repeated by another process after a kill. certain says that nobody has it open for writing. The error is why
+// it waits.
+func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn) error {
 	root := b.store.root
 	id, name, _ := begunName(file)
 	file = b.in("inbox/tmp", file)
 	f, err := root.Open(file)
 	if err != nil {
-		return
+		return nil
 	}
 	defer f.Close()
 	isKnown, err := b.publishDropped(ctx, f, id, name)
 	bad, isBad := errors.AsType[*BadError](err)
 	switch {
 	case isBad:
-		if b.setAside(file, name, bad.Reason) == nil {
+		if err = b.setAside(file, name, bad.Reason); err == nil {
 			t.Bad++
 		}
 	case err != nil: // a full disk, say: it stays and is finished later
 	case certain && !isKnown:
 		root.Remove(file)
-	default: // somebody may write it still, or what is known may say something else
+	default: // somebody may write it still, or it says again what is known
 		kept := b.archived("drops") + "/" + strings.TrimSuffix(path.Base(file), ".drop")
 		if b.mkdir(path.Dir(kept)) == nil && errors.Is(root.Move(file, kept), fs.ErrExist) {
 			root.Move(file, kept+"."+string(wire.NewID())) // another program put the same claim there again
 		}
 	}
+	return err
 }
 
 // publishDropped makes a message or an event of a dropped file. isKnown: it is a message with an id of its own that
@@ -229,9 +274,7 @@ func (b *Box) publishDropped(ctx context.Context, f *os.File, id wire.ID, name s
 	case e != nil:
 		err = b.Log().AppendSync(ctx, *e)
 	default:
-		p := &Post{Message: m, To: []*Box{b}, Given: true}
-		Deliver(ctx, p)
-		isKnown, err = p.Outcomes[0].Known && m.ID != id, p.Outcomes[0].Err
+		isKnown, err = b.deliverDropped(ctx, m, id)
 	}
 	if err != nil {
 		return false, err
@@ -241,6 +284,27 @@ func (b *Box) publishDropped(ctx context.Context, f *os.File, id wire.ID, name s
 		return false, &BadError{Reason: "changed while it was taken in as " + string(id)}
 	}
 	return isKnown, nil
+}
+
+// deliverDropped delivers a dropped message. Where another message has its id already, it gets ours. isKnown: the
+// message itself was here before.
+func (b *Box) deliverDropped(ctx context.Context, m *wire.Message, ours wire.ID) (isKnown bool, err error) {
+	p := &Post{Message: m, To: []*Box{b}, Given: true}
+	Deliver(ctx, p)
+	if o := p.Outcomes[0]; o.Err != nil || !o.Known || m.ID == ours {
+		return false, o.Err
+	}
+	it, err := b.Get(m.ID)
+	if err != nil {
+		return false, fmt.Errorf("the message with its id: %v", err) // which may be bad; the dropped one is not
+	}
+	if it.Body == m.Body && it.Subject == m.Subject && it.From == m.From {
+		return true, nil
+	}
+	m.SetMeta("id", wire.Quote(string(m.ID)))
+	m.ID = ours
+	Deliver(ctx, p)
+	return false, p.Outcomes[0].Err
 }
 
 // understand reads a dropped file: it is a message or an event. A *BadError says that it can be neither.

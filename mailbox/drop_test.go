@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -388,6 +389,64 @@ func TestDropBeingWritten(t *testing.T) {
 	}
 	if bodies["begun and ended"] != 2 || bodies["a good one"] != 1 || len(c.texts) != 3 || len(c.bad) != 2 {
 		t.Errorf("%v, bad %q", bodies, c.bad)
+	}
+}
+
+// A look does not wait for a lock that somebody holds, however many files were dropped.
+func TestDropWhileALockIsHeld(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	for i := range 20 {
+		drop(t, bob, "inbox", fmt.Sprint(i), "text")
+	}
+	unlock, err := bob.lock(ctx, "inbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	taken := takeIn(t, bob)
+	if took := time.Since(began); took > DefaultLockTimeout/2 || taken.Waiting != 20 {
+		t.Errorf("%d wait, after %v: %v", taken.Waiting, took, taken.Why)
+	}
+	unlock()
+	if settleDrops(t, bob); len(read(t, bob)) != 20 {
+		t.Error("not all was taken in")
+	}
+}
+
+// A look takes in for a while, and the next one goes on.
+func TestDropInParts(t *testing.T) {
+	old := takeInFor
+	takeInFor = 0
+	t.Cleanup(func() { takeInFor = old })
+	bob := newBob(t)
+	needLeases(t, bob)
+	for i := range 3 {
+		drop(t, bob, "inbox", fmt.Sprint(i), "text")
+	}
+	for want := 2; want >= 0; want-- {
+		if taken := takeIn(t, bob); taken.Waiting != want || (taken.Why == nil) != (want == 0) {
+			t.Errorf("%d wait, not %d: %v", taken.Waiting, want, taken.Why)
+		}
+	}
+}
+
+// What is dropped with the id of another message gets one of ours; what the message says already is no second one.
+func TestDropWithATakenID(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	for i, body := range []string{"one", "two", "one"} {
+		drop(t, bob, "inbox", fmt.Sprint(i, ".json"), fmt.Sprintf(`{"id":%q,"from":"a","body":%q}`, past, body))
+		settleDrops(t, bob)
+	}
+	c := takeCensus(t, bob)
+	if len(c.texts) != 2 || c.texts[past].Body != "one" {
+		t.Error(c.places)
+	}
+	for id, m := range c.texts {
+		if id != past && (m.Body != "two" || m.MetaString("id") != string(past)) {
+			t.Errorf("%s", encoded(t, m))
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"path"
@@ -26,6 +27,8 @@ type Health struct {
 	Begun      int      // dropped files whose taking in was cut off
 	Bad        int
 
+	DamagedKeys []string // notes of what is sent once
+
 	OddEvents []string       // in events: what is neither a segment nor base.json
 	EventGaps []eventlog.Gap // events that are missing, but for those in the archive
 	EventsErr error          // why the log cannot be read to its end
@@ -48,9 +51,42 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	if len(h.NotDirs)+len(h.Closed) > 0 {
 		return h, nil
 	}
+	h.DamagedKeys = b.damagedKeys()
 	h.OddEvents, h.EventGaps, h.EventsErr = b.Log().Check()
 	_, h.BadClaims = b.readClaims()
 	return h, cmp.Or(err, err2, err3)
+}
+
+// damagedLook is how many messages Damaged opens.
+const damagedLook = 500
+
+// Damaged lists the files among the newest in cur and done that lie under a message's name and cannot be read as one,
+// by their path below the agent's directory. With fix those that are no messages are set aside and counted instead.
+func (b *Box) Damaged(ctx context.Context, fix bool) (damaged []*BadError, setAside int, err error) {
+	look := func() error {
+		left := damagedLook
+		return b.listPlaces(Range{Owed: true, Done: true, Newest: true}, func(p place, ids []wire.ID) bool {
+			ids = ids[:min(left, len(ids))]
+			left -= len(ids)
+			for _, id := range ids {
+				_, err := b.open(p, id, nil)
+				bad, isBad := errors.AsType[*BadError](err)
+				if isBad && fix && bad.Unreadable == nil && b.setAsideBad(p, bad) {
+					setAside++
+				} else if isBad {
+					bad.Name = strings.TrimPrefix(p.file(id), b.in()+"/")
+					damaged = append(damaged, bad)
+				}
+			}
+			return left > 0
+		})
+	}
+	if fix {
+		err = b.locked(ctx, "reader", look)
+	} else {
+		err = look()
+	}
+	return damaged, setAside, err
 }
 
 func (h *Health) examineDirs(b *Box) {

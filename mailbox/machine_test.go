@@ -176,6 +176,10 @@ func (m *machine) MarkAcked(t *rapid.T) {
 		}
 	case was == "new" && m.held[id] != by && (by != "bob" || m.held[id] != ""), was == "cur" && by != "bob":
 		m.refused(t, id, err)
+	case was == "withdrawn":
+		if !errors.Is(err, ErrWithdrawn) {
+			t.Fatal("a withdrawn message was acknowledged: ", err)
+		}
 	case err != nil:
 		t.Fatal(was, err)
 	case was == "new" && by == "bob":
@@ -333,11 +337,15 @@ func (m *machine) Drop(t *rapid.T) {
 	}
 	m.n++
 	name, text := fmt.Sprintf("note %d", m.n), fmt.Sprintf("dropped %d", m.n)
+	body := fmt.Sprint(m.n)
 	var own wire.ID
 	switch rapid.IntRange(0, 3).Draw(t, "what") {
 	case 1:
 		own = rapid.SampledFrom(m.pool).Draw(t, "id")
-		name, text = name+".json", fmt.Sprintf(`{"id":%q,"body":"%d","requires_ack":%v}`, own, m.n, own[35]%2 == 0)
+		if said := m.body[own]; said != "" && rapid.Bool().Draw(t, "again") {
+			body = said
+		}
+		name, text = name+".json", fmt.Sprintf(`{"id":%q,"from":"alice","body":%q,"requires_ack":%v}`, own, body, own[35]%2 == 0)
 	case 2:
 		name, text = name+".json", fmt.Sprintf(`{"kind":"turn_started","turn_id":"%d"}`, m.n)
 		m.log = append(m.log, "turn_started ")
@@ -351,21 +359,24 @@ func (m *machine) Drop(t *rapid.T) {
 		takeIn(t, m.bob)
 	}
 	switch {
-	case own != "" && m.place[own] != "":
+	case own != "" && m.body[own] == body:
 		m.kept++
-	case own != "":
-		m.place[own], m.ack[own], m.body[own] = "new", own[35]%2 == 0, fmt.Sprint(m.n)
-	case !strings.HasSuffix(name, ".json"):
+	case own != "" && m.place[own] == "":
+		m.place[own], m.ack[own], m.body[own] = "new", own[35]%2 == 0, body
+	case own != "" || !strings.HasSuffix(name, ".json"):
+		if own == "" {
+			body = text
+		}
 		var made []wire.ID
 		for id, it := range takeCensus(t, m.bob).texts {
-			if it.Subject == name && it.Body == text && m.place[id] == "" {
+			if (it.Subject == name || it.MetaString("id") == string(own)) && it.Body == body && m.place[id] == "" {
 				made = append(made, id)
 			}
 		}
 		if len(made) != 1 {
 			t.Fatalf("the dropped %q became %d messages", name, len(made))
 		}
-		m.place[made[0]], m.body[made[0]] = "new", text
+		m.place[made[0]], m.ack[made[0]], m.body[made[0]] = "new", own != "" && own[35]%2 == 0, body
 	}
 }
 

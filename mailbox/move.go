@@ -81,6 +81,7 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 // MarkAcked ends the debt of an acknowledgement: cur (or new) to done, after the ack has reached the sender. delivered
 // says whether it did; a sender without a mailbox here gets none. by is who acknowledges: the mailbox's owner, or who
 // holds the message under a lease. Again: nothing. *LeasedError: somebody else holds it.
+// ErrWithdrawn: there is no debt.
 func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delivered bool) error {
 	return b.moving(ctx, id, func(at place, c claim) (to place, said []wire.Event, err error) {
 		isMine := by == b.Address()
@@ -92,6 +93,8 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 			if isMine {
 				said = append(said, readEvent(id, wire.NewID()))
 			}
+		case at.state == Withdrawn:
+			return at, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)
 		case at.state != Owed:
 			return at, nil, nil
 		case !isMine:

@@ -63,7 +63,9 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	if isUnwritable(err) {
 		batch, e := b.Peek(ctx, opt)
 		if e == nil {
-			batch.Unmarked = err
+			if len(batch.Items) > 0 {
+				batch.Unmarked = err
+			}
 			_, e = show(batch)
 		}
 		return batch, e
@@ -119,7 +121,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	isBad := func(bad *BadError) {
 		if bad.Unreadable != nil {
 			batch.Unreadable = append(batch.Unreadable, bad)
-		} else if setAside && b.setAsideBad(bad) {
+		} else if setAside && b.setAsideBad(b.unread(), bad) {
 			batch.SetAside++
 		}
 	}
@@ -149,7 +151,8 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	return batch, err
 }
 
-// LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more are left out.
+// LastBatch finds the messages that the last Read marked, oldest first. What is nowhere any more, or cannot
+// be read, is left out.
 func (b *Box) LastBatch() (items []*Item, err error) {
 	batch := ""
 	events, err := b.Log().Tail(func(e *wire.Event) bool {
@@ -164,9 +167,10 @@ func (b *Box) LastBatch() (items []*Item, err error) {
 			continue
 		}
 		it, err := b.Get(e.MessageID())
+		_, isBad := errors.AsType[*BadError](err)
 		if err == nil {
 			items = append(items, it)
-		} else if !errors.Is(err, ErrNotFound) {
+		} else if !errors.Is(err, ErrNotFound) && !isBad {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,6 +71,23 @@ func TestReadWithASlowOutput(t *testing.T) {
 	}
 	takeCensus(t, bob).is(t, map[wire.ID]string{list[0]: "done", list[1]: "new", list[2]: "done", list[3]: "new"})
 	equal(t, "events", logged(t, bob), "message_read "+string(list[0]), "message_read "+string(list[2]))
+}
+
+// On a read-only disk what is shown cannot be marked; where nothing is shown, there is nothing to say.
+func TestReadOnAReadOnlyDisk(t *testing.T) {
+	t.Parallel()
+	bob := openStore(t, scratch(t), func(op, name string) error {
+		if op == "open" && name == ".locks/bob.reader" {
+			return syscall.EROFS
+		}
+		return nil
+	}, "bob").Box("bob")
+	for n := range 2 {
+		if b, err := bob.Read(ctx, ReadOptions{}, receiveAll); err != nil || len(b.Items) != n || (b.Unmarked != nil) != (n > 0) {
+			t.Error(b, err)
+		}
+		deliver(t, bob, message("x"))
+	}
 }
 
 // shortShow lets Read hold its lock for a moment only.

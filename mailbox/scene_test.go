@@ -380,9 +380,18 @@ var scenes = map[string]scene{
 	"drop text":       dropScene("a note", "hello\n", 1, 0, 0),
 	"drop a message":  dropScene("m.json", `{"body":"the body"}`, 1, 0, 0),
 	"drop with an id": dropScene("m.json", `{"id":"`+string(past)+`","body":"the body"}`, 1, 0, 0),
-	"drop an event":   dropScene("e.json", `{"kind":"turn_started","n":18446744073709551615}`, 0, 1, 0),
-	"drop binary":     dropScene("b.bin", "\x00\xff\x00", 1, 0, 0),
-	"drop torn JSON":  dropScene("t.json", `{"body":"the`, 0, 0, 1),
+	"drop with the id of another": func() scene {
+		s := dropScene("m.json", `{"id":"`+string(past)+`","body":"the body"}`, 2, 0, 0)
+		drop := s.setup
+		s.setup = func(r *run) {
+			put(r.t, r.bob, "inbox/new", withID(past, message("the body")))
+			drop(r)
+		}
+		return s
+	}(),
+	"drop an event":  dropScene("e.json", `{"kind":"turn_started","n":18446744073709551615}`, 0, 1, 0),
+	"drop binary":    dropScene("b.bin", "\x00\xff\x00", 1, 0, 0),
+	"drop torn JSON": dropScene("t.json", `{"body":"the`, 0, 0, 1),
 	"attach": {
 		act: func(r *run) error { _, err := r.s.Attach("x", strings.NewReader("content")); return err },
 		after: func(r *run) {

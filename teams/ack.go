@@ -24,7 +24,8 @@ const ackLease = 30 * time.Second
 
 // Ack acknowledges a message in box, by its owner or by the member that took it under a lease (else
 // *mailbox.LeasedError or mailbox.ErrNotHeld): the ack is delivered to its sender, durably, and only then are the debt
-// and the lease cleared. The same message acknowledged twice is one ack, since its id is derived.
+// and the lease cleared. The same message acknowledged twice is one ack, since its id is derived. Where the sender was
+// quicker to withdraw the message (mailbox.ErrWithdrawn), the ack is withdrawn as well while it is unread.
 func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wire.Message, text string, origin *wire.Origin) (a Acked, err error) {
 	it, err := box.Get(m.ID)
 	if err == nil && (it.Lease != nil || by != box.Address() && it.State != mailbox.Done) {
@@ -51,6 +52,9 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 		}
 	}
 	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
+	if errors.Is(err, mailbox.ErrWithdrawn) && !hasNone {
+		sender.Withdraw(ctx, a.Post.Message.ID, by) // an ack that was read stays
+	}
 	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the ack was given
 		a.Notes, err = append(a.Notes, unlogged.Error()), nil
 	}
@@ -78,10 +82,10 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 }
 
 // ackOf is a recipient's ack of a message, in its sender's mailbox. Its id says whose it is, and another host may
-// have written one with that.
+// have written one with that. One that was withdrawn is none.
 func ackOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, error) {
 	it, err := sender.Get(wire.AckID(id, a))
-	if err == nil && it.From.Host != a.Host {
+	if err == nil && (it.From.Host != a.Host || it.State == mailbox.Withdrawn) {
 		err = mailbox.ErrNotFound
 	}
 	return it, err

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -17,12 +18,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func newRoot(t *testing.T) *Root {
+func newRoot(t *testing.T) *Root { t.Helper(); return newFaultyRoot(t, nil) }
+
+func newFaultyRoot(t *testing.T, fault durable.Fault) *Root {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	r, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
+	r, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, fault)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r

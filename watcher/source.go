@@ -109,7 +109,7 @@ func (s *source) rewatch() {
 }
 
 // scan looks at everything: it watches what is there, takes in what was dropped, lists
-// new, and has the log read. It reports whether a dropped file is still being written.
+// new, and has the log read. It reports whether a dropped file waits.
 func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	s.w.mu.Lock()
 	stale := s.stale

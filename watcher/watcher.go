@@ -33,7 +33,7 @@ import (
 
 const (
 	rescanEvery = 3 * time.Second
-	pollEvery   = time.Second           // where events are refused, or a dropped file is still being written
+	pollEvery   = time.Second           // where events are refused, or a dropped file waits
 	debounce    = 50 * time.Millisecond // between two scans that events ask for
 	forgetAfter = time.Hour
 )

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -38,7 +39,11 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	if d.fix {
 		b.TakeIn(d.ctx)
 	}
+	damaged, setAside, damagedErr := b.Damaged(d.ctx, d.fix)
 	h, err := b.Examine(d.fix)
+	if len(h.NotDirs) == 0 {
+		err = cmp.Or(err, damagedErr)
+	}
 	d.failed("agent.unreadable", b.Address().String()+": ", err)
 	_, torn, _ := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: 500}, func(*mailbox.Item) bool { return true })
 	if d.disk.isReadOnly {
@@ -76,6 +81,16 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		}
 	}
 	count("message.torn", "warning", torn, "atm read --as "+string(b.Agent()), " in inbox/new that cannot be read as a message; reading sets it aside")
+	for _, bad := range damaged {
+		fix := "atm doctor --fix"
+		if bad.Unreadable != nil {
+			fix = "chmod u+r " + policy.Quote(b.Path()+"/"+bad.Name)
+		}
+		d.add("message.torn", "warning", fix, "%s: %s cannot be read as a message: %s", b.Address(), bad.Name, bad.Reason)
+	}
+	count("message.torn", "ok", setAside, "", " in inbox/cur and inbox/done set aside: no message could be read there")
+	each("once.damaged", "error", h.DamagedKeys, "mv %s .",
+		"%s is damaged, and what is sent --once under its name fails; atm ls --sent shows whether it was sent, and without that file it is sent anew")
 	if d.fix {
 		count("tmp.stale", "info", len(h.Stale), "", " unfinished for 36 h, removed")
 	} else {

@@ -47,18 +47,19 @@ func ls(c *cli.Context, s *command.Scope) error {
 		return lsBad(c, box)
 	}
 	l, err := chosen(c, s, box)
-	if l == nil || len(l.Messages) == 0 && err != nil {
+	if l == nil || len(l.Messages)+l.More == 0 && err != nil {
 		return err
 	}
 	none := "nothing there"
 	if !c.Bool("sent") {
 		owed, unreadable := box.OwedIDs()
 		l.Owed = append(l.Owed, owed...)
-		if len(l.Messages) == 0 && !c.Bool("owed") && !c.Bool("done") {
+		if len(l.Messages)+l.More == 0 && !c.Bool("owed") && !c.Bool("done") {
 			bad, badErr := box.BadFiles()
 			unreadable = cmp.Or(unreadable, badErr)
 			name := strings.TrimSpace("atm ls " + c.Args().First())
 			none = "0 unread"
+			warnWaiting(c, box)
 			if len(owed) > 0 {
 				none += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), name, s.Flags())
 			}
@@ -72,13 +73,13 @@ func ls(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	if c.Bool("count") {
-		return printCount(c, len(l.Messages))
+		return printCount(c, len(l.Messages)+l.More)
 	}
 	return l.printLines(c, s.Renderer(), none)
 }
 
-// chosen are the messages of a mailbox that the flags choose. Where only the place counts, what is beyond the limit
-// is counted without being read.
+// chosen are the messages of a mailbox that the flags choose. Where only the place counts, what is beyond the limit, or
+// all with --count, is counted without being read.
 func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error) {
 	all, owed, done, sent, count := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent"), c.Bool("count")
 	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: all || done, Archive: all || done, Newest: all || done}
@@ -102,10 +103,18 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 		}
 		return !sent || m.trace(s) || !owed
 	}
-	if byPlaceAlone := !c.IsSet("since") && !c.IsSet("from") && !(sent && owed) && !count; byPlaceAlone {
+	l := newListing(nil)
+	if byPlaceAlone := !c.IsSet("since") && !c.IsSet("from") && !(sent && owed); byPlaceAlone && count {
+		now, _ := box.Count(c.Context) // takes in what was dropped
+		ids, err := box.IDs(rg)
+		l.More = len(ids)
+		if rg.Unread {
+			l.More -= now.Leased
+		}
+		return l, teams.Unreadable(box, err)
+	} else if byPlaceAlone {
 		rg.Limit = c.Int("limit")
 	}
-	l := newListing(nil)
 	var bad int
 	l.More, bad, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		if m := (message{Item: it}); isChosen(&m) {
@@ -207,6 +216,9 @@ var searchCommand = &cli.Command{
 			}
 		}
 		items, err := s.Search(c.Context, words)
+		if len(items) == 0 && err != nil {
+			return err
+		}
 		if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}
@@ -225,6 +237,9 @@ var threadCommand = &cli.Command{
 			return err
 		}
 		items, err := s.Team.Thread(c.Context, it.ThreadID())
+		if len(items) == 0 && err != nil {
+			return err
+		}
 		if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}

@@ -60,10 +60,24 @@ func read(c *cli.Context, s *command.Scope) error {
 	case c.Bool("follow"):
 		return s.FollowFor(p.follow)
 	case p.waits:
+		warnWaiting(c, s.Me)
 		return s.Await(p.wait)
 	}
-	_, err = p.show(c.Context)
+	shown, err := p.show(c.Context)
+	if !shown && err == nil {
+		warnWaiting(c, s.Me)
+	}
 	return err
+}
+
+// warnWaiting says that there are dropped files which are not mail yet.
+func warnWaiting(c *cli.Context, box *mailbox.Box) {
+	in, _ := box.TakeIn(c.Context)
+	if in.Waiting == 1 {
+		command.Warn(c, "1 dropped file waits: %v", in.Why)
+	} else if in.Waiting > 1 {
+		command.Warn(c, "%d dropped files wait: %v", in.Waiting, in.Why)
+	}
 }
 
 func showLastBatch(c *cli.Context, s *command.Scope) error {

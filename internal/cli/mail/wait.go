@@ -108,6 +108,7 @@ func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out
 	if _, err := s.MemberOrMe(""); err != nil {
 		return nil, err
 	}
+	warnWaiting(c, s.Me)
 	return []*condition{unreadCondition(ctx, s)}, nil
 }
 
