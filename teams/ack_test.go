@@ -35,7 +35,7 @@ func TestAckOfWhatIsWithdrawnMeanwhile(t *testing.T) {
 	if got := unreadOf(t, team, "alice"); len(got) != 0 {
 		t.Error("told: ", got)
 	}
-	if _, all := r.AckedBy(ctx, it.Message, alice); all {
+	if _, missing := r.AckedBy(ctx, it.Message, alice); missing == nil {
 		t.Error("it counts as acknowledged")
 	}
 }
