@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -60,14 +61,29 @@ func home(c *cli.Context) error {
 		fmt.Fprintf(&b, "%d waiting for an answer: atm pending\n", len(questions))
 	}
 	for _, q := range questions[:min(most, len(questions))] {
-		fmt.Fprintf(&b, "  %s %s   atm approve %[1]s, atm reject %[1]s\n", q.Agent, letter.Clip(letter.Escape(q.Asks()), 80))
+		fmt.Fprintf(&b, "  %s %s   %s\n", q.Agent, letter.Clip(letter.Escape(q.Asks()), 80), howToAnswer(q, questions))
 	}
 	o.Members, _, err = s.Team.Members(c.Context)
 	if err := command.WarnUnreadable(err); err != nil {
 		return err
 	}
-	lines := command.FirstLines(command.Team(o.Members, command.Width()), 13-strings.Count(b.String(), "\n"))
+	lines := command.TeamWithin(o.Members, command.Width(), 13-strings.Count(b.String(), "\n"))
 	return command.PrintAs(c, o, b.String()+"\n"+strings.Join(lines, "\n"))
+}
+
+// howToAnswer is what to type about a question: the agent's name, if that asks nothing else.
+func howToAnswer(q policy.Question, all []policy.Question) string {
+	if why, hint := q.OnlyAtTerminal(); strings.HasPrefix(hint, "atm ") {
+		return hint
+	} else if why != "" {
+		return why
+	}
+	of := slices.DeleteFunc(slices.Clone(all), func(o policy.Question) bool { return o.Agent != q.Agent || o.Host != q.Host })
+	which := string(q.Agent)
+	if short := q.Short(); len(of) > 1 && short != "" {
+		which = letter.Escape(short)
+	}
+	return fmt.Sprintf("atm approve %s, atm reject %[1]s", which)
 }
 
 func (o *overview) addMail(c *cli.Context, s *command.Scope, b *strings.Builder) error {

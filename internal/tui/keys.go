@@ -56,6 +56,9 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	if m.writing != nil {
 		return m.write(k)
 	}
+	if isDecision := strings.Contains("axrsekti123456789", key) || key == "space"; isDecision && m.page().kind == keysPage {
+		return nil // nobody sees what it would be about
+	}
 	_, bodyHeight := m.bodySize()
 	switch key {
 	case "up", "down", "pgup", "pgdown", "home", "end":

@@ -184,9 +184,13 @@ func (m *model) take(s *room.Snapshot) tea.Cmd {
 
 // news is what has come to wait for me: the newest of it.
 func news(old, s *room.Snapshot) string {
+	isForMe := func(q room.Question) bool {
+		why, _ := q.OnlyAtTerminal()
+		return q.Mine || why != ""
+	}
 	for _, q := range s.Waiting {
-		isKnown := func(o room.Question) bool { return o.Agent == q.Agent && o.Since.Equal(q.Since) && o.Mine }
-		if q.Mine && !slices.ContainsFunc(old.Waiting, isKnown) {
+		isKnown := func(o room.Question) bool { return o.Agent == q.Agent && o.Since.Equal(q.Since) && isForMe(o) }
+		if isForMe(q) && !slices.ContainsFunc(old.Waiting, isKnown) {
 			return string(q.Agent) + " " + q.Asks()
 		}
 	}

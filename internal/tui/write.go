@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -218,8 +219,11 @@ func (m *model) edit() tea.Cmd {
 		m.say("", err)
 		return nil
 	}
-	words := append(strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")), file)
-	return tea.ExecProcess(exec.Command(words[0], words[1:]...), func(err error) tea.Msg {
+	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
+	return tea.ExecProcess(exec.Command("sh", "-c", editor+` "$1"`, "sh", file), func(err error) tea.Msg {
+		if err != nil {
+			err = fmt.Errorf("%s: %w; $EDITOR names another one", editor, err)
+		}
 		text, err2 := os.ReadFile(file)
 		os.RemoveAll(dir)
 		return then(func() {

@@ -101,8 +101,9 @@ func (l pendingList) String() string {
 	var rows, below [][]string
 	add := func(todo []string, cells ...string) { rows, below = append(rows, cells), append(below, todo) }
 	age := func(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
+	short := shortIn(l.Pending)
 	for _, q := range l.Pending {
-		add(whatToDo(q), cmp.Or(letter.Escape(q.Short()), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
+		add(whatToDo(q, short(q)), cmp.Or(short(q), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
 	}
 	for _, o := range l.Overdue {
 		about := fmt.Sprintf("from %s: %s", o.From, oneLine(o.Subject, 100))
@@ -140,7 +141,22 @@ func tableLines(rows [][]string) (lines []string) {
 	return lines
 }
 
-func whatToDo(q policy.Question) (lines []string) {
+// shortIn gives the ids of questions as people quote them, with as many digits as tell them apart.
+func shortIn(all []policy.Question) func(policy.Question) string {
+	var ids []wire.ID
+	for _, q := range all {
+		ids = append(ids, wire.ID(q.ID))
+	}
+	n := letter.ShortLength(ids)
+	return func(q policy.Question) string {
+		if id := wire.ID(q.ID); q.Short() == id.Short(6) {
+			return letter.Escape(id.Short(n))
+		}
+		return letter.Escape(q.Short())
+	}
+}
+
+func whatToDo(q policy.Question, short string) (lines []string) {
 	var options []string
 	for _, o := range q.Options {
 		option := oneLine(o.ID+" "+o.Label, 40)
@@ -153,7 +169,7 @@ func whatToDo(q policy.Question) (lines []string) {
 		lines = append(lines, strings.Join(options, " | "))
 	}
 	if q.Kind == policy.KindDraft {
-		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short()))
+		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", short))
 	} else if why, hint := q.OnlyAtTerminal(); why != "" {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
 	}
@@ -235,8 +251,11 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	q, err := policy.Find(list, word)
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
+		short := shortIn(many.Questions)
 		for _, q := range many.Questions {
-			ids = append(ids, cmp.Or(q.Short(), "-"))
+			if q.ID != "" {
+				ids = append(ids, short(q))
+			}
 		}
 		return q, command.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}

@@ -16,6 +16,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
@@ -34,7 +35,11 @@ import (
 // Interruptible is for what waits or takes long: a context that an interrupt ends. What is stuck in a write that nobody
 // reads ends a second later all the same. A pipe that nobody reads is then an error of writing.
 func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
-	ctx, end := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT} // Go would print all goroutines at Ctrl-\
+	if !signal.Ignored(syscall.SIGHUP) {                               // nohup
+		all = append(all, syscall.SIGHUP)
+	}
+	ctx, end := signal.NotifyContext(ctx, all...)
 	output.IgnoreSIGPIPE()
 	var done atomic.Bool
 	context.AfterFunc(ctx, func() {
@@ -140,7 +145,7 @@ func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)
 		defer quit(nil)
 		var shown []string
 		if Repaints(s.c) {
-			leave := enterScreen(func() { quit(errQuit) })
+			leave := enterScreen(quit)
 			defer func() {
 				leave()
 				os.Stdout.WriteString(strings.Join(append(shown, ""), "\n"))
@@ -168,9 +173,9 @@ func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)
 
 var errQuit = errors.New("left by q")
 
-// enterScreen begins a screen of its own, on which keys are not shown, and calls quit when one says so. leave
-// puts the terminal back.
-func enterScreen(quit func()) (leave func()) {
+// enterScreen begins a screen of its own, on which keys are not shown, and calls quit when one says so: q with
+// errQuit. leave puts the terminal back.
+func enterScreen(quit func(error)) (leave func()) {
 	before, err := term.MakeRaw(int(os.Stdin.Fd()))
 	if err == nil {
 		go func() { // it ends with the process
@@ -179,8 +184,11 @@ func enterScreen(quit func()) (leave func()) {
 				if _, err := os.Stdin.Read(key); err != nil {
 					return
 				}
-				if key[0] == 'q' || key[0] == 3 || key[0] == 4 {
-					quit()
+				switch key[0] {
+				case 'q', 4:
+					quit(errQuit)
+				case 3:
+					quit(context.Canceled)
 				}
 			}
 		}()
@@ -195,10 +203,15 @@ func enterScreen(quit func()) (leave func()) {
 }
 
 func repaint(lines []string) error {
-	lines = append(slices.Clone(lines), "", "q leaves")
+	foot := "q leaves"
 	width, height, err := term.GetSize(int(os.Stdout.Fd()))
+	if room := max(height-2, 1); err == nil && height > 0 && len(lines) > room {
+		foot = fmt.Sprintf("%d lines more; q leaves", len(lines)-room)
+		lines = lines[:room]
+	}
+	lines = append(slices.Clone(lines), "", foot)
 	if err == nil && height > 0 && len(lines) > height {
-		lines = lines[:height]
+		lines = lines[len(lines)-height:]
 	}
 	for i := range lines {
 		lines[i] = Fit(lines[i], width)

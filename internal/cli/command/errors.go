@@ -116,7 +116,7 @@ var known = []knownError{
 	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
 	{is(rootdir.ErrNoRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
 	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; another machine: atm bridge trust HOST KEY"},
-	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked; a message: atm ack ID, or atm reply ID \"No: …\""},
+	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked; of a message: atm ack, or atm reply"},
 	{is(teams.ErrAnswered), NotFound, "atm pending lists what is asked"},
 	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
 	{is(teams.ErrNotShared), Refused, "atm team add NAME --shared makes an inbox that others take from"},

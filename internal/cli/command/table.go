@@ -33,6 +33,11 @@ func lineUp(rows [][]string, width, cutFirst int, colour func(row, column int) s
 			widths[n] = max(widths[n], displaywidth.String(cell))
 		}
 	}
+	for n := range widths { // so that no long name leaves the rest without room
+		if width > 0 && n != cutFirst {
+			widths[n] = min(widths[n], max(8, width/3))
+		}
+	}
 	total := 1 - gap
 	for _, w := range widths {
 		total += min(w, 1) * (w + gap)
@@ -68,12 +73,18 @@ func Fit(line string, width int) string {
 	return displaywidth.Options{ControlSequences: true}.TruncateString(line, width-1, "…") // colours take no room
 }
 
-// FirstLines are the lines of a team that fit a height: the rest is counted.
-func FirstLines(lines []string, height int) []string {
+// TeamWithin are the lines of a team that fit a height. Where that is too small, who is off or unknown comes last, and
+// the rest is counted.
+func TeamWithin(members []teams.Member, width, height int) []string {
+	lines := Team(members, width)
 	if len(lines) <= height || height < 1 {
 		return lines
 	}
-	return append(lines[:height-1:height-1], fmt.Sprintf("%d more: atm team", len(lines)-height+1))
+	isQuiet := func(m teams.Member) bool { return m.State == reducer.WordOff || m.State == reducer.WordUnknown }
+	loud := slices.DeleteFunc(slices.Clone(members), isQuiet)
+	quiet := slices.DeleteFunc(slices.Clone(members), func(m teams.Member) bool { return !isQuiet(m) })
+	lines = Team(slices.Concat(loud, quiet), width)
+	return append(lines[:height-1:height-1], fmt.Sprintf("%d more: atm team", len(members)-height+1))
 }
 
 var stateColours = map[reducer.Word]string{

@@ -23,8 +23,9 @@ func TestTableFits(t *testing.T) {
 	}
 	rows[1].Unread = 1
 	rows[3].State, rows[3].Detail = reducer.WordBlocked, "permission for a tool with a rather long name"
-	got := FirstLines(Team(rows, 0), 4)
-	if len(got) != 4 || !strings.HasPrefix(got[0], "a  idle") || got[3] != "3 more: atm team" {
+	rows[0].State = reducer.WordOff
+	got := TeamWithin(rows, 0, 4)
+	if len(got) != 4 || !strings.HasPrefix(got[0], "b  idle") || got[3] != "2 more: atm team" {
 		t.Errorf("four lines:\n%s", strings.Join(got, "\n"))
 	}
 	rows[3].Unread = 2

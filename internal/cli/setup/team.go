@@ -80,13 +80,13 @@ func watchTeam(s *command.Scope) error {
 	var known []string // what waited at the last look
 	isFirst := true
 	return s.Watch(func(ctx context.Context) ([]string, error) {
-		_, lines, err := readMembers(ctx, s.Team)
+		m, lines, err := readMembers(ctx, s.Team)
 		if _, isSaid := errors.AsType[*teams.UnreadableError](err); err != nil && !isSaid {
 			return nil, err
 		}
 		waiting := waitingFor(ctx, s)
-		if _, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-			lines = command.FirstLines(lines, max(height-len(waiting)-2, 3))
+		if _, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil && len(m.Members) > 0 {
+			lines = command.TeamWithin(m.Members, command.Width(), max(height-len(waiting)-3, 3))
 		}
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(known, line) {
