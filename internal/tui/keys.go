@@ -21,23 +21,25 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
-const keysText = `Tab       the next pane          Enter   open the selected
-Up, Down, PgUp, PgDn, Home, End, the wheel: move; a click
-selects, a second one opens. Esc goes back.
-Left, Right: along a screen that is wider.
+const keysText = `Tab     the next pane    Enter  open the selected
+Up, Down, PgUp, PgDn, Home, End, the wheel move; a
+click selects, a second opens. Esc goes back; Left
+and Right go along a screen that is wider.
 
-a         approve what is selected or waits first, once seen
-1 to 9    answer with that option
-x         reject it, and say why
-r         reply                  s       send to the member
-e         the same in $EDITOR    k       acknowledge
-Space     mark as read           /       search
-t         attach to its terminal; Ctrl-\ d comes back
-i         interrupt its turn     q       leave
+a       approve what is selected or waits first
+1 to 9  answer with that option
+x       reject it, and say why
+r       reply            s      send to the member
+e       the same in $EDITOR
+k       acknowledge      Space  mark as read
+t       attach to its terminal; Ctrl-\ d comes back
+i       interrupt its turn
+/       search           q      leave
 
-In a text Enter begins a new line, Ctrl-S sends, Ctrl-E
-opens $EDITOR, Tab goes to the recipients, and Esc leaves
-and keeps the draft. Opening a message keeps it unread.`
+In a text Enter begins a new line, Ctrl-S sends,
+Ctrl-E opens $EDITOR, Tab goes to the recipients,
+and Esc leaves and keeps the draft. Opening a
+message keeps it unread.`
 
 // settled is how long a question must have been the one that keys answer: nobody approves what has only just
 // come into its place.

@@ -130,7 +130,7 @@ func Notification(title, text string) string {
 
 // Repaints reports whether Watch shows its lines on a screen of their own.
 func Repaints(c *cli.Context) bool {
-	return Terminal() && !c.Bool("json") && os.Getenv("TERM") != "dumb"
+	return Terminal() && !c.Bool("json") && !isDumb()
 }
 
 // watchEvery is how often a team is looked at: a lock that a killed runner leaves writes no event, so

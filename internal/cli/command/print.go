@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -122,7 +123,13 @@ func Terminal() bool { return term.IsTerminal(int(os.Stdout.Fd())) }
 
 // Colour reports whether stdout may be coloured.
 func Colour() bool {
-	return Terminal() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return Terminal() && os.Getenv("NO_COLOR") == "" && !isDumb()
+}
+
+// isDumb reports whether the terminal knows no control sequences, as far as it says; on Windows none says.
+func isDumb() bool {
+	kind := os.Getenv("TERM")
+	return kind == "dumb" || kind == "" && runtime.GOOS != "windows"
 }
 
 // Width is how many columns the terminal has; 0: stdout is none.
