@@ -80,8 +80,8 @@ func howToAnswer(q policy.Question, all []policy.Question) string {
 	}
 	of := slices.DeleteFunc(slices.Clone(all), func(o policy.Question) bool { return o.Agent != q.Agent || o.Host != q.Host })
 	which := string(q.Agent)
-	if short := q.Short(); len(of) > 1 && short != "" {
-		which = letter.Escape(short)
+	if short := command.ShortIn(all)(q); len(of) > 1 && short != "" {
+		which = short
 	}
 	return fmt.Sprintf("atm approve %s, atm reject %[1]s", which)
 }

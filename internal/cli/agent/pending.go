@@ -101,7 +101,7 @@ func (l pendingList) String() string {
 	var rows, below [][]string
 	add := func(todo []string, cells ...string) { rows, below = append(rows, cells), append(below, todo) }
 	age := func(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
-	short := shortIn(l.Pending)
+	short := command.ShortIn(l.Pending)
 	for _, q := range l.Pending {
 		add(whatToDo(q, short(q)), cmp.Or(short(q), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
 	}
@@ -139,21 +139,6 @@ func tableLines(rows [][]string) (lines []string) {
 		lines = append(lines, strings.Join(filled, "  "))
 	}
 	return lines
-}
-
-// shortIn gives the ids of questions as people quote them, with as many digits as tell them apart.
-func shortIn(all []policy.Question) func(policy.Question) string {
-	var ids []wire.ID
-	for _, q := range all {
-		ids = append(ids, wire.ID(q.ID))
-	}
-	n := letter.ShortLength(ids)
-	return func(q policy.Question) string {
-		if id := wire.ID(q.ID); q.Short() == id.Short(6) {
-			return letter.Escape(id.Short(n))
-		}
-		return letter.Escape(q.Short())
-	}
 }
 
 func whatToDo(q policy.Question, short string) (lines []string) {
@@ -251,7 +236,7 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	q, err := policy.Find(list, word)
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
-		short := shortIn(many.Questions)
+		short := command.ShortIn(many.Questions)
 		for _, q := range many.Questions {
 			if q.ID != "" {
 				ids = append(ids, short(q))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -97,6 +98,21 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 		err = Refused("%s %s", q.Agent, why).WithHint("%s", hint)
 	}
 	return err
+}
+
+// ShortIn gives the ids of questions as people quote them, with as many digits as tell them apart; "" of one without.
+func ShortIn(all []policy.Question) func(policy.Question) string {
+	var ids []wire.ID
+	for _, q := range all {
+		ids = append(ids, wire.ID(q.ID))
+	}
+	n := letter.ShortLength(ids)
+	return func(q policy.Question) string {
+		if id := wire.ID(q.ID); q.Short() == id.Short(6) {
+			return letter.Escape(id.Short(n))
+		}
+		return letter.Escape(q.Short())
+	}
 }
 
 // Actor is the member of this team on whose behalf this process acts, and whether an agent's program started it.

@@ -227,7 +227,8 @@ func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, eve
 		if c.met != nil {
 			continue
 		}
-		if vain, state = append(vain, c.vain), c.state; !strings.Contains(flags, c.flag) {
+		vain, state = append(vain, c.vain), c.state
+		if !strings.Contains(flags, c.flag) {
 			flags += c.flag
 		}
 	}
