@@ -166,7 +166,8 @@ func (st *Store) ids() (ids []wire.UUID, err error) {
 	return ids, err
 }
 
-// Find is the id of the session that people mean by four or more digits of its id's beginning or end. ErrNotFound for none, a *ManyError for several.
+// Find is the id of the session that people mean by four or more digits of its id's beginning or end. ErrNotFound for
+// none, a *ManyError for several.
 func (st *Store) Find(word string) (wire.UUID, error) {
 	f, err := wire.ParseFragment(word)
 	if err != nil {

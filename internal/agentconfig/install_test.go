@@ -427,7 +427,8 @@ func TestWithoutRecord(t *testing.T) {
 	}
 }
 
-// What others write among our lines, or into a table of ours, is theirs: it stays, as long as it is needed with the header.
+// What others write among our lines, or into a table of ours, is theirs: it stays, as long as it is needed with the
+// header.
 func TestLinesOfOthers(t *testing.T) {
 	codex, local, server := Request{Tool: "codex"}, Request{Tool: "claude", Local: true}, Request{Tool: "codex", MCP: true}
 	const config, exclude = "home/.codex/config.toml", "repo/.git/info/exclude"

@@ -3,9 +3,9 @@
 // nats-server, and runs them as processes: a cluster of servers with JetStream, and three hosts of one
 // team, each with a root, keys and a bridge of its own, and a proxy between it and the servers.
 //
-// While mail goes between all of them, bridges, servers and senders are killed, hosts are cut off from the
-// servers and servers from each other, one's disk is full for a time, and so is the stream. Then everything is left alone until it is
-// quiet, and every mailbox is looked at:
+// While mail goes between all of them, bridges, servers and senders are killed, hosts are cut off from the servers and
+// servers from each other, one's disk is full for a time, and so is the stream. Then everything is left alone until it
+// is quiet, and every mailbox is looked at:
 //
 //   - A message that `atm send` said it sent is in the mailbox of each recipient, once, with the same
 //     text and the same attachments, and its addresses are those of that host.
