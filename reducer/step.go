@@ -70,7 +70,11 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	if logged.Team != s.Team || logged.Agent != s.Agent || logged.Seq > 0 && logged.Seq <= s.Seq {
 		return
 	}
-	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: jsonTime(logged.At), isOnWire: logged.Wire != nil && logged.Source != "hook", lastError: s.LastError, errorAt: s.ErrorAt}
+	e := event{
+		Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: jsonTime(logged.At),
+		lastError: s.LastError, errorAt: s.ErrorAt,
+		isOnWire: logged.Wire != nil && logged.Source != "hook",
+	}
 	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
 	e.seq = cmp.Or(logged.Seq, s.Seq+1) // 0: it comes from no log
 	s.Seq = max(s.Seq, e.seq)

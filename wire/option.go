@@ -29,7 +29,10 @@ func OptionKind(id, label string) string {
 var (
 	yes   = []string{"yes", "allow", "approve"}
 	no    = []string{"no", "reject", "deny"}
-	lasts = []string{"always", "again", "don't ask", "session", "future", "from now on", "all edits", "all commands", "in this project", "auto-accept", "trust", "save", "every"}
+	lasts = []string{
+		"always", "again", "don't ask", "session", "future", "from now on", "all edits", "all commands",
+		"in this project", "auto-accept", "trust", "save", "every",
+	}
 )
 
 // beginsWith reports whether a text begins with one of words: "none of these" does not begin with "no".

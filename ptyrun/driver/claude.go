@@ -52,10 +52,20 @@ var claude = Driver{
 		{is: userRow, start: []string{"❯ ", "> "}},
 	},
 	asks: asks{
-		headings: []note{{"Bash command", "Bash"}, {"Edit file", "Edit"}, {"Create file", "Write"}, {"Overwrite file", "Write"}, {"Write file", "Write"}, {"Read file", "Read"}, {"Edit notebook", "NotebookEdit"}, {"Fetch", "WebFetch"}, {"Web search", "WebSearch"}, {"Web Search", "WebSearch"}, {"Search", "Grep"}, {"Use skill", "Skill"}, {"Tool use", ""}, {"Task", "Agent"}},
+		headings: []note{
+			{"Bash command", "Bash"}, {"Edit file", "Edit"}, {"Create file", "Write"}, {"Overwrite file", "Write"},
+			{"Write file", "Write"}, {"Read file", "Read"}, {"Edit notebook", "NotebookEdit"}, {"Fetch", "WebFetch"},
+			{"Web search", "WebSearch"}, {"Web Search", "WebSearch"}, {"Search", "Grep"}, {"Use skill", "Skill"},
+			{"Tool use", ""}, {"Task", "Agent"},
+		},
 		kinds: []note{
-			{"Accessing workspace", "trust"}, {"Quick safety check", "trust"}, {"Do you trust the files", "trust"}, {"Bypass Permissions mode", "trust"}, {"MCP server", "trust"}, {"external imports", "trust"}, {"custom API key", "trust"},
-			{"Do you want to proceed?", "permission"}, {"Do you want to make this edit", "permission"}, {"Do you want to create", "permission"}, {"Do you want to overwrite", "permission"}, {"Do you want to allow", "permission"}, {"Do you want to insert", "permission"}, {"Do you want to read", "permission"}, {"Do you want to use this tool", "permission"},
+			{"Accessing workspace", "trust"}, {"Quick safety check", "trust"}, {"Do you trust the files", "trust"},
+			{"Bypass Permissions mode", "trust"}, {"MCP server", "trust"}, {"external imports", "trust"},
+			{"custom API key", "trust"},
+			{"Do you want to proceed?", "permission"}, {"Do you want to make this edit", "permission"},
+			{"Do you want to create", "permission"}, {"Do you want to overwrite", "permission"},
+			{"Do you want to allow", "permission"}, {"Do you want to insert", "permission"},
+			{"Do you want to read", "permission"}, {"Do you want to use this tool", "permission"},
 			{"Would you like to proceed?", "question"}, {"Enter to select", "question"}, {"to navigate", "question"},
 		},
 		digits: true,

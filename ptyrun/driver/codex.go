@@ -36,7 +36,10 @@ var codex = Driver{
 		{is: noteRow, start: []string{"■ Conversation interrupted"}},
 		{is: errorRow, start: []string{"■ "}},
 		{is: runsRow, start: []string{"• Running ", "• Exploring", "• Calling ", "• Searching"}},
-		{is: toolRow, start: []string{"• Ran ", "• Explored", "• Called ", "• Edited ", "• Added ", "• Deleted ", "• Searched", "• Updated Plan", "✔ ", "✗ "}},
+		{is: toolRow, start: []string{
+			"• Ran ", "• Explored", "• Called ", "• Edited ", "• Added ", "• Deleted ", "• Searched",
+			"• Updated Plan", "✔ ", "✗ ",
+		}},
 		{is: answerRow, start: []string{"• "}},
 		{is: userRow, start: []string{"› "}},
 	},
@@ -44,9 +47,16 @@ var codex = Driver{
 		verbs: []note{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
 		kinds: []note{
 			{"enter to submit answer", "question"}, {"enter to submit all", "question"},
-			{"Trust this folder?", "trust"}, {"Do you trust the contents", "trust"}, {"You are in ", "trust"}, {"Folder access", "trust"}, {"Hooks need review", "trust"},
-			{"Would you like to run the following command?", "permission"}, {"Would you like to make the following edits?", "permission"}, {"Would you like to grant", "permission"}, {"Do you want to approve", "permission"}, {"Would you like to allow", "permission"},
+			{"Trust this folder?", "trust"}, {"Do you trust the contents", "trust"}, {"You are in ", "trust"},
+			{"Folder access", "trust"}, {"Hooks need review", "trust"},
+			{"Would you like to run the following command?", "permission"},
+			{"Would you like to make the following edits?", "permission"}, {"Would you like to grant", "permission"},
+			{"Do you want to approve", "permission"}, {"Would you like to allow", "permission"},
 		},
-		headings: []note{{"Would you like to run the following command?", "Bash"}, {"Would you like to make the following edits?", "Edit"}, {"Do you want to approve network access", "WebFetch"}},
+		headings: []note{
+			{"Would you like to run the following command?", "Bash"},
+			{"Would you like to make the following edits?", "Edit"},
+			{"Do you want to approve network access", "WebFetch"},
+		},
 	},
 }

@@ -67,7 +67,7 @@ type Dialog struct {
 	Kind    string // permission, trust, question, unknown
 	Print   string // the same as long as the same question stands; another for another command
 	Prompt  string // what a person reads above the options
-	Tool    string // as Claude Code names it, whatever the program: Bash, Edit, WebFetch; "" when the screen does not show for sure what is asked: no rule may answer then
+	Tool    string // as Claude Code names it: Bash, Edit, WebFetch; "": the screen does not show it for sure, no rule may answer
 	Alias   string // another name of the tool, which rules meet as well; "": none
 	Input   string // what the tool is about to do, whole: a command, a path, an address
 	Options []Option

@@ -36,10 +36,14 @@ var gemini = Driver{
 		{is: userRow, start: []string{" > ", "▄▄▄▄▄▄▄▄"}},
 	},
 	asks: asks{
-		verbs: []note{{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"}, {"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"}},
+		verbs: []note{
+			{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"},
+			{"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"},
+		},
 		kinds: []note{
 			{"Do you trust the files in this folder?", "trust"},
-			{"Allow execution of", "permission"}, {"Apply this change?", "permission"}, {"Do you want to proceed?", "permission"}, {"Allow execution", "permission"},
+			{"Apply this change?", "permission"}, {"Do you want to proceed?", "permission"},
+			{"Allow execution", "permission"},
 		},
 	},
 }

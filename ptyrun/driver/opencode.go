@@ -29,5 +29,9 @@ var opencode = Driver{
 		{is: userRow, start: []string{"  ┃  "}},
 		{is: answerRow, start: []string{"     "}, lacks: "▣"},
 	},
-	asks: asks{headings: []note{{"→ Edit ", "Edit"}, {"← Edit ", "Edit"}, {"← Write ", "Write"}, {"→ Write ", "Write"}, {"→ Read ", "Read"}, {"→ List ", "LS"}, {"% WebFetch ", "WebFetch"}, {"✱ Glob ", "Glob"}, {"✱ Grep ", "Grep"}, {"◈ ", "WebSearch"}}},
+	asks: asks{headings: []note{
+		{"→ Edit ", "Edit"}, {"← Edit ", "Edit"}, {"← Write ", "Write"}, {"→ Write ", "Write"}, {"→ Read ", "Read"},
+		{"→ List ", "LS"}, {"% WebFetch ", "WebFetch"}, {"✱ Glob ", "Glob"}, {"✱ Grep ", "Grep"},
+		{"◈ ", "WebSearch"},
+	}},
 }

@@ -23,13 +23,20 @@ var plain = Driver{
 var shells = []string{"bash", "sh", "dash", "ash", "busybox", "zsh", "ksh", "mksh"}
 
 // repls are programs that are what they are, whatever is run in them: their screen is not searched for an agent's.
-var repls = []string{"fish", "pwsh", "nu", "python", "python3", "ipython", "node", "psql", "mysql", "sqlite3", "irb", "ghci", "R", "lua", "less", "vi", "vim", "nano", "cat"}
+var repls = []string{
+	"fish", "pwsh", "nu", "python", "python3", "ipython", "node", "psql", "mysql", "sqlite3", "irb", "ghci", "R",
+	"lua", "less", "vi", "vim", "nano", "cat",
+}
 
 // promptEnds are how prompts end, in the order in which they are looked for in a row that holds more than its prompt.
 var promptEnds = []string{">>> ", "$ ", "# ", "% ", "❯ ", "➜ ", "λ ", "» ", "› ", "> "}
 
 // continuations are prompts for the rest of something.
-var continuations = []string{"... ", "quote> ", "dquote> ", "bquote> ", "heredoc> ", "for> ", "while> ", "if> ", "then> ", "else> ", "do> ", "case> ", "function> ", "cmdsubst> ", "pipe> ", "cmdand> ", "cmdor> ", "subsh> ", "braceparam> ", "   ...> ", "    -> ", "    '> ", "    \"> "}
+var continuations = []string{
+	"... ", "quote> ", "dquote> ", "bquote> ", "heredoc> ", "for> ", "while> ", "if> ", "then> ", "else> ", "do> ",
+	"case> ", "function> ", "cmdsubst> ", "pipe> ", "cmdand> ", "cmdor> ", "subsh> ", "braceparam> ", "   ...> ",
+	"    -> ", "    '> ", "    \"> ",
+}
 
 func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	r := Reading{Activity: reducer.ToolRunning, Detail: l.Foreground, memory: before.memory}
