@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"regexp"
 	"sync"
 	"time"
 
@@ -157,10 +158,22 @@ const (
 	writeWait = 2 * time.Second // for it to read
 )
 
+// suspendKey is Ctrl-Z, also as a sequence by the kitty protocol or xterm's modifyOtherKeys.
+var suspendKey = regexp.MustCompile(`\x1a|\x1b\[122[:\d]*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;122~`)
+
+// wakes are when a program is woken after that key: it may take a while to suspend itself, and one that is awake hears
+// nothing of it.
+var wakes = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}
+
 // writeInput types into the program, in order, apart from the loop: a program that does not read blocks nobody else.
 func writeInput(c *process.Child, writes <-chan write) {
 	for w := range writes {
 		n, err := c.Write(w.data, writeWait)
+		if suspendKey.Match(w.data) {
+			for _, after := range wakes {
+				time.AfterFunc(after, c.Wake)
+			}
+		}
 		if w.done != nil {
 			w.done(n, err)
 		}

@@ -50,9 +50,10 @@ func (bob *team) day(t *testing.T) {
 		{"urgent in the middle of an answer", func(s *team) { s.urgent("until words have come", 6*time.Second) }},
 		{"interrupt", (*team).interrupt},
 		{"draft", (*team).draft},
+		{"suspend", (*team).suspend},
 		{"stop", (*team).stop},
 	} {
-		if step.name == "urgent" && bob.acp != nil {
+		if (step.name == "urgent" || step.name == "suspend") && bob.acp != nil {
 			continue
 		}
 		t.Run(step.name, func(t *testing.T) {
@@ -225,6 +226,15 @@ func (s *team) draft() {
 	}
 	s.do("type", "bob", "--raw", strings.Repeat(`\b`, len(half)))
 	s.getsOnce(id, "ECHO with a draft in the way")
+}
+
+// suspend: Ctrl-Z would leave it waiting for a shell's fg. (To Gemini CLI it means undo: a draft is back.)
+func (s *team) suspend() {
+	if s.program == "gemini" {
+		return
+	}
+	s.do("type", "bob", "--raw", `\x1a`)
+	s.getsOnce(s.send("ECHO after Ctrl-Z"), "ECHO after Ctrl-Z")
 }
 
 // A program that asks at its start whether to trust its directory blocks, and nothing answers it.

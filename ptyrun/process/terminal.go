@@ -172,6 +172,14 @@ func (c *Child) HidesLines() (hides bool) {
 	return hides
 }
 
+// Wake wakes the program if it has the terminal itself: without a shell above it nobody else does, once it has
+// suspended itself. (Claude Code waits for that even where the kernel has refused to stop it.)
+func (c *Child) Wake() {
+	if group, _ := c.Foreground(); group == c.PID() {
+		unix.Kill(-group, unix.SIGCONT)
+	}
+}
+
 // Foreground is the process group that the terminal's keys go to, and the name of its first process. It is
 // 0 when the program has ended.
 func (c *Child) Foreground() (pgid int, name string) {

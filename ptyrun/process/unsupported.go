@@ -22,6 +22,7 @@ func (c *Child) Write([]byte, time.Duration) (int, error)            { return 0,
 func (c *Child) Resize(cols, rows int) error                         { return errUnsupported }
 func (c *Child) Jiggle() error                                       { return errUnsupported }
 func (c *Child) PID() int                                            { return 0 }
+func (c *Child) Wake()                                               {}
 func (c *Child) Foreground() (pgid int, name string)                 { return 0, "" }
 func (c *Child) HidesLines() bool                                    { return false }
 func (c *Child) Done() <-chan struct{}                               { return nil }
