@@ -102,7 +102,7 @@ func (r *runner) stepScreen(now time.Time) {
 		go debug.FreeOSMemory() // else what the flood took is kept for minutes
 	}
 	if p.screen.Lost() {
-		p.child.Jiggle() // so that it draws its screen again
+		r.jiggle(p)
 	}
 	if !p.isReady && !p.promptAt.IsZero() {
 		p.isReady = !r.awaits(p.promptAt.Add(r.Waits.First), now)
@@ -114,6 +114,17 @@ func (r *runner) stepScreen(now time.Time) {
 	r.clearJunk(now)
 	r.noteDialog(now)
 	r.noteActivity(now)
+}
+
+// jigglePause is between the two sizes of jiggle. Without it a program finds its size unchanged and does not repaint.
+const jigglePause = 60 * time.Millisecond
+
+// jiggle makes a program repaint: it takes a row away and gives it back. The same size again would be no news.
+func (r *runner) jiggle(p *program) {
+	p.child.Resize(r.Cols, max(1, r.Rows-1))
+	time.AfterFunc(jigglePause, func() {
+		r.post(func() { p.child.Resize(r.Cols, r.Rows) })
+	})
 }
 
 func (r *runner) clearJunk(now time.Time) {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
@@ -146,5 +147,33 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 		if last != c.want {
 			t.Errorf("worked %v, %q: %s, not %s", c.worked, c.screen, last, c.want)
 		}
+	}
+}
+
+// A program is made to draw its screen again by two changes of its size, of which the last is the size that it is to
+// have by then.
+func TestJiggle(t *testing.T) {
+	t.Parallel()
+	c, err := process.Start(process.Command{
+		Argv: []string{"sh", "-c", `trap "stty size" WINCH; while :; do sleep 0.01; done`}, Env: os.Environ(), Cols: 100, Rows: 30,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r := &runner{Options: Options{Cols: 100, Rows: 30}, calls: make(chan func()), over: make(chan struct{})}
+	p := &program{child: c, output: newOutput()}
+	go p.output.read(c)
+	shown := ""
+	for end := time.Now().Add(time.Minute); !strings.HasSuffix(shown, "29 100\r\n40 90\r\n"); {
+		if time.Now().After(end) {
+			t.Fatalf("it shows %q", shown)
+		}
+		r.Cols, r.Rows = 100, 30
+		r.jiggle(p)
+		r.Cols, r.Rows = 90, 40
+		(<-r.calls)()
+		time.Sleep(100 * time.Millisecond)
+		shown += string(p.output.take(nil))
 	}
 }

@@ -280,26 +280,10 @@ func TestWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.sees("70x20 <nil>")
-	eventually(t, func() bool { // a program that does not get to run in between sees nothing of it
-		if err := s.Jiggle(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * jigglePause)
-		return strings.Contains(s.text(), "70x19 <nil>\r\n70x20 <nil>")
-	}, func() string { return "a jiggle; it shows " + s.text() })
 	for _, bad := range [][2]int{{0, 10}, {10, 0}, {-1, 5}, {70000, 5}} {
 		if s.Resize(bad[0], bad[1]) == nil {
 			t.Errorf("a window of %v was taken", bad)
 		}
-	}
-	// A resize in the middle of a jiggle is the last word.
-	if err := errors.Join(s.Jiggle(), s.Resize(90, 40)); err != nil {
-		t.Fatal(err)
-	}
-	s.sees("90x40 <nil>")
-	time.Sleep(2 * jigglePause)
-	if got := s.text(); !strings.HasSuffix(got, "90x40 <nil>\r\n") {
-		t.Errorf("it ends with %q", got)
 	}
 }
 

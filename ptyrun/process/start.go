@@ -36,8 +36,6 @@ type Child struct {
 	unread    int // how many bytes may still be read after readGrace: more than the kernel keeps
 
 	stopping sync.Mutex
-	sizeLock sync.Mutex
-	size     unix.Winsize
 }
 
 // running are the programs that were started here and are not closed yet, by number. It is locked while one
@@ -89,7 +87,6 @@ func Start(c Command) (_ *Child, err error) {
 		done:    make(chan struct{}),
 		drained: make(chan struct{}),
 		unread:  64 << 10,
-		size:    size,
 	}
 	runningLock.Lock()
 	defer runningLock.Unlock()

@@ -25,10 +25,6 @@ const (
 	// over 4095 bytes, and one that does not read takes about 11 KiB before the kernel makes us wait: small
 	// pieces lose less of either.
 	pieceSize = 1024
-
-	// jigglePause is between the two sizes of Jiggle. Without it a program finds its size unchanged and
-	// does not repaint.
-	jigglePause = 60 * time.Millisecond
 )
 
 // openTerminal opens a PTY. creack/pty puts the master into blocking mode, where deadlines do nothing and
@@ -127,29 +123,7 @@ func (c *Child) Resize(cols, rows int) error {
 	if err != nil {
 		return err
 	}
-	c.sizeLock.Lock()
-	defer c.sizeLock.Unlock()
-	c.size = size
-	return c.setSize(size)
-}
-
-// Jiggle makes the program repaint: it takes a row away and gives it back 60 ms later, and does not wait
-// for that. The same size again would be no news.
-func (c *Child) Jiggle() error {
-	c.sizeLock.Lock()
-	defer c.sizeLock.Unlock()
-	other := c.size
-	other.Row = max(1, other.Row-1)
-	time.AfterFunc(jigglePause, func() {
-		c.sizeLock.Lock()
-		defer c.sizeLock.Unlock()
-		c.setSize(c.size)
-	})
-	return c.setSize(other)
-}
-
-func (c *Child) setSize(s unix.Winsize) error {
-	return c.control(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &s) })
+	return c.control(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })
 }
 
 // control calls the kernel with the master's number. Fd would put the master into blocking mode.

@@ -20,7 +20,6 @@ func Start(Command) (*Child, error) { return nil, errUnsupported }
 func (c *Child) Read([]byte) (int, error)                            { return 0, io.EOF }
 func (c *Child) Write([]byte, time.Duration) (int, error)            { return 0, errUnsupported }
 func (c *Child) Resize(cols, rows int) error                         { return errUnsupported }
-func (c *Child) Jiggle() error                                       { return errUnsupported }
 func (c *Child) PID() int                                            { return 0 }
 func (c *Child) Wake()                                               {}
 func (c *Child) Foreground() (pgid int, name string)                 { return 0, "" }
