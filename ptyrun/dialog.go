@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -282,7 +281,8 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 	if req.Option == "" {
 		return r.plainOption(&q.Dialog, req.Deny, all)
 	}
-	name, o := string(r.Box.Agent()), namedOption(q.Dialog.Options, req.Option)
+	name := string(r.Box.Agent())
+	o := firstOption(q.Dialog.Options, func(o driver.Option) bool { return o.ID == req.Option })
 	switch {
 	case o == nil:
 		return driver.Option{}, usage("no such option; there are: "+all, "screen "+name+" shows it")
@@ -314,18 +314,4 @@ func (r *runner) plainOption(d *driver.Dialog, deny bool, all string) (driver.Op
 		return o, usage("none of its options says no: "+all, "attach "+name)
 	}
 	return o, usage("which one? "+all, "approve "+name+" "+d.Options[0].ID)
-}
-
-// namedOption is the option of that id, else of that label, else of that number; nil: there is none.
-func namedOption(options []driver.Option, name string) *driver.Option {
-	if o := firstOption(options, func(o driver.Option) bool { return o.ID == name }); o != nil {
-		return o
-	}
-	if o := firstOption(options, func(o driver.Option) bool { return strings.EqualFold(o.Label, name) }); o != nil {
-		return o
-	}
-	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(options) {
-		return &options[n-1]
-	}
-	return nil
 }
