@@ -52,21 +52,13 @@ func (i Info) Write(dir *durable.Root) error {
 }
 
 // Leftovers are the processes of the run that still run. Call it while no runner does.
-func (i Info) Leftovers() ([]process.Info, error) {
-	if i.Run == "" {
-		return nil, nil
-	}
-	return process.Leftovers(i.Run)
-}
+func (i Info) Leftovers() ([]process.Info, error) { return process.Leftovers(i.Run) }
 
 // grace is how long what is left may take to end by itself.
 const grace = 2 * time.Second
 
 // EndLeftovers ends the processes of the run that still run, and names them. The caller holds the runner's lock.
 func (i Info) EndLeftovers() (ended []string, err error) {
-	if i.Run == "" {
-		return nil, nil
-	}
 	found, err := process.EndLeftovers(i.Run, grace)
 	return process.Names(found), err
 }
