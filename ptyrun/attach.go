@@ -1,11 +1,9 @@
 package ptyrun
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -16,23 +14,13 @@ const maxHold = 3 * time.Second // a person's keys are held so long at most
 
 func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *control.Viewer) error {
 	r.post(func() { r.join(v, req) })
-	var typed userInput
 	for {
-		var isLate <-chan time.Time
-		if len(typed.held) > 0 {
-			isLate = time.After(time.Until(typed.until))
-		}
 		select {
 		case in, ok := <-v.Input():
 			if ok {
-				keys, isPerson := typed.filter(in.Bytes, time.Now())
-				r.post(func() { r.viewerSent(v, in, keys, isPerson) })
+				r.post(func() { r.viewerSent(v, in) })
 				continue
 			}
-		case <-isLate:
-			keys := typed.release()
-			r.post(func() { r.passKeys(keys, true) })
-			continue
 		case <-r.over:
 		case <-ctx.Done():
 		}
@@ -55,12 +43,12 @@ func (r *runner) join(v *control.Viewer, req control.AttachRequest) {
 	r.showAll(v)
 }
 
-func (r *runner) viewerSent(v *control.Viewer, in control.Input, keys []byte, isPerson bool) {
+func (r *runner) viewerSent(v *control.Viewer, in control.Input) {
 	r.viewerResized(v, in.Size)
 	if in.Repaint {
 		r.showAll(v)
 	}
-	r.passKeys(keys, isPerson)
+	r.passKeys(in.Bytes, len(in.Bytes) > 0 && !in.IsReport)
 }
 
 // showAll shows a terminal the whole screen: one that joins, or that was behind.
@@ -165,53 +153,4 @@ func (r *runner) typeKeys(keys []byte) {
 		r.recordInput(keys)
 		r.prog.put(keys)
 	}
-}
-
-// userInput says which of the bytes that come from an attached terminal a person typed. A terminal also
-// answers questions and tells of focus and the mouse; none of these is a person at a draft. Answers are
-// taken out, since the runner has answered the program already. A sequence may come in pieces.
-type userInput struct {
-	held  []byte // the beginning of a sequence whose end has not come
-	until time.Time
-}
-
-// A sequence that is not finished is no terminal's when it gets too long, or its end does not come soon:
-// somebody has pressed Alt and [ or P, or Escape alone.
-const (
-	maxSequence  = 256
-	sequenceWait = 200 * time.Millisecond
-	escapeWait   = 50 * time.Millisecond
-)
-
-// inputPattern is the first part of what a terminal sends.
-var inputPattern = regexp.MustCompile(`(?s)^(?:(` + control.Report + `)|(` + control.Answer + `)` + // 1 and 2
-	`|(\x1b(?:\[[ -?]*|\[M.{0,2}|[]P_^X][^\a\x1b]*\x1b?)?$)` + // 3: not finished
-	`|\x1b\[[ -?]*[@-~]|\x1bO.|\x1b.|[^\x1b]+|.)`) // keys
-
-// filter returns what the program is to get, and whether a person typed any of it.
-func (u *userInput) filter(p []byte, now time.Time) (keys []byte, isPerson bool) {
-	if len(u.held) > 0 && !now.Before(u.until) {
-		keys, isPerson = u.release(), true
-	}
-	for p = append(u.release(), p...); len(p) > 0; {
-		found := inputPattern.FindSubmatch(p)
-		part := found[0]
-		p = p[len(part):]
-		switch {
-		case found[3] != nil && len(part) <= maxSequence:
-			u.held, u.until = bytes.Clone(part), now.Add(sequenceWait)
-			if len(part) == 1 {
-				u.until = now.Add(escapeWait)
-			}
-		case found[2] == nil:
-			keys, isPerson = append(keys, part...), isPerson || found[1] == nil
-		}
-	}
-	return keys, isPerson
-}
-
-func (u *userInput) release() []byte {
-	held := u.held
-	u.held, u.until = nil, time.Time{}
-	return held
 }

@@ -252,6 +252,47 @@ func TestSlowViewer(t *testing.T) {
 	}
 }
 
+// What a person types is told from what a terminal says, in whatever pieces it
+// comes; and a key that looks like the beginning of an answer swallows none of
+// those behind it.
+func TestWhoTyped(t *testing.T) {
+	now := time.Now()
+	type piece struct {
+		in     string
+		after  time.Duration
+		out    string
+		person bool
+	}
+	for name, pieces := range map[string][]piece{
+		"keys":              {{"ab\r", 0, "ab\r", true}},
+		"escape":            {{"\x1b", 0, "", false}, {"", time.Second, "\x1b", true}},
+		"escape, then keys": {{"\x1b", 0, "", false}, {"a", time.Second, "\x1ba", true}},
+		"torn after ESC":    {{"\x1b", 0, "", false}, {"[?62;22c", 10 * time.Millisecond, "", false}},
+		"torn in its end":   {{"\x1b]11;rgb:0/0/0\x1b", 0, "", false}, {"\\", 10 * time.Millisecond, "", false}},
+		"old mouse, torn":   {{"\x1b[M !", 0, "", false}, {"!", 10 * time.Millisecond, "\x1b[M !!", false}},
+		"arrow":             {{"\x1b[A", 0, "\x1b[A", true}},
+		"focus":             {{"\x1b[I", 0, "\x1b[I", false}},
+		"mouse":             {{"\x1b[<0;3;4M", 0, "\x1b[<0;3;4M", false}},
+		"old mouse":         {{"\x1b[M !!", 0, "\x1b[M !!", false}},
+		"attributes":        {{"\x1b[?62;22c", 0, "", false}},
+		"answer in pieces":  {{"\x1b[?6", 0, "", false}, {"2;22c", 10 * time.Millisecond, "", false}},
+		"colour":            {{"\x1b]11;rgb:0/0/0\x1b\\x", 0, "x", true}},
+		"Alt-P, then words": {{"\x1bP", 0, "", false}, {"hello", time.Second, "\x1bPhello", true}},
+		"Alt-[, then words": {{"\x1b[", 0, "", false}, {"A", time.Second, "\x1b[A", true}},
+		"paste":             {{"\x1b[200~x\x1b[201~", 0, "\x1b[200~x\x1b[201~", true}},
+	} {
+		var k keyScanner
+		at := now
+		for _, p := range pieces {
+			at = at.Add(p.after)
+			in, _, _ := k.scan([]byte(p.in), at)
+			if isPerson := len(in.Bytes) > 0 && !in.IsReport; string(in.Bytes) != p.out || isPerson != p.person {
+				t.Errorf("%s: of %q comes %+v", name, p.in, in)
+			}
+		}
+	}
+}
+
 func TestDetachKey(t *testing.T) {
 	for _, test := range []struct {
 		in   []string
@@ -268,7 +309,7 @@ func TestDetachKey(t *testing.T) {
 		{[]string{"ü\xff"}, "ü\xff"},
 		{[]string{"\x1b[200~\x1cd\x1b[201~x"}, "\x1b[200~\x1cd\x1b[201~x"}, // a paste
 		// Reports between the keys are none.
-		{[]string{"\x1c", "\x1b[I", "\x1b[<0;3;4M", "\x1b[M d!", "\x1b[?62;22c", "\x1b]11;rgb:0/0/0\x1b\\", "d"}, "\x1b[I\x1b[<0;3;4M\x1b[M d!\x1b[?62;22c\x1b]11;rgb:0/0/0\x1b\\!"},
+		{[]string{"\x1c", "\x1b[I", "\x1b[<0;3;4M", "\x1b[M d!", "\x1b[?62;22c", "\x1b]11;rgb:0/0/0\x1b\\", "d"}, "\x1b[I\x1b[<0;3;4M\x1b[M d!!"},
 		// As kitty writes them: with releases, Num Lock, alternate keys, every key.
 		{[]string{"\x1b[92;5u", "\x1b[92;5:3u", "d"}, "\x1b[92;5:3u!"},
 		{[]string{"\x1b[92;133:1u", "\x1b[100;129u"}, "!"},
@@ -279,10 +320,10 @@ func TestDetachKey(t *testing.T) {
 		{[]string{"\x1b[27;5;92~", "d"}, "!"},
 	} {
 		var k keyScanner
-		got := ""
+		got, now := "", time.Now()
 		for _, p := range test.in {
-			out, help, detach := k.scan([]byte(p))
-			got += string(out)
+			in, help, detach := k.scan([]byte(p), now)
+			got += string(in.Bytes)
 			if help {
 				got += "?"
 			}

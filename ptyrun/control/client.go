@@ -150,16 +150,22 @@ func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) En
 	var keys keyScanner
 	for showsKeys := false; ; {
 		in, detach := Input{}, false
+		var isLate <-chan time.Time
+		if len(keys.torn) > 0 {
+			isLate = time.After(time.Until(keys.until))
+		}
 		select {
 		case p, ok := <-t.In:
 			if !ok {
 				return Ending{Detached: true, Gone: true}
 			}
-			in.Repaint = showsKeys
-			in.Bytes, showsKeys, detach = keys.scan(p)
-			if showsKeys {
+			repaint := showsKeys
+			in, showsKeys, detach = keys.scan(p, time.Now())
+			if in.Repaint = repaint; showsKeys {
 				t.Out.Write([]byte(keysLine))
 			}
+		case <-isLate:
+			in = keys.release()
 		case in.Size = <-t.Sizes:
 		case end := <-shown:
 			return end

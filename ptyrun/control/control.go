@@ -17,7 +17,7 @@
 // out, and after the gap it asks to be repainted.
 //
 //	from the server   {"out":"…"}  {"gap":true}  {"exit":{"code":0}}  {"detached":"why"}
-//	from the client   {"in":"…"}  {"size":{"cols":80,"rows":24}}  {"repaint":true}
+//	from the client   {"in":"…"}  {"in":"…","report":true}  {"size":{"cols":80,"rows":24}}  {"repaint":true}
 package control
 
 import (

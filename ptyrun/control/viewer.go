@@ -18,9 +18,10 @@ var ErrViewerBehind = errors.New("the viewer is behind")
 
 // Input is what a viewer did.
 type Input struct {
-	Bytes   []byte `json:"in,omitempty"` // typed, or the terminal's answer to a query; the receiver's to keep
-	Size    Size   `json:"size,omitzero"`
-	Repaint bool   `json:"repaint,omitempty"` // it asks for a Repaint, for one after it was behind
+	Bytes    []byte `json:"in,omitempty"`     // typed, or a report of the terminal's; the receiver's to keep
+	IsReport bool   `json:"report,omitempty"` // nobody typed it: the terminal tells of focus or the mouse
+	Size     Size   `json:"size,omitzero"`
+	Repaint  bool   `json:"repaint,omitempty"` // it asks for a Repaint, for one after it was behind
 }
 
 type output struct {
