@@ -268,7 +268,7 @@ func (r *runner) write(t *typing) error {
 	}
 	if failed != nil {
 		if isPaste && written > 0 {
-			p.put([]byte(PasteOff))
+			p.put([]byte(pasteOff))
 		}
 		return &notTaken{outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", written, len(t.text))}
 	}

@@ -93,7 +93,7 @@ func Clean(s string) string {
 }
 
 // The marks of a bracketed paste.
-const PasteOn, PasteOff = "\x1b[200~", "\x1b[201~"
+const pasteOn, pasteOff = "\x1b[200~", "\x1b[201~"
 
 // keysOf are the bytes that put a clean text into a draft. Without bracketed paste every newline submits a
 // line. A plain program is to get them so, as a shell does from a file, and its last line stays in the
@@ -101,7 +101,7 @@ const PasteOn, PasteOff = "\x1b[200~", "\x1b[201~"
 func keysOf(text string, isPaste, isPlain bool) string {
 	switch {
 	case isPaste:
-		return PasteOn + text + PasteOff
+		return pasteOn + text + pasteOff
 	case isPlain:
 		return strings.ReplaceAll(text, "\n", "\r")
 	}

@@ -14,23 +14,32 @@ type keys struct {
 	rest []byte // the beginning of a key
 }
 
-var (
-	sequence = regexp.MustCompile(`^\x1b(\[[0-?]{0,32}[ -/]{0,4}[@-~]|O[ -~]|[^\[O\x1b])`) // of another key
-	partOfIt = regexp.MustCompile(`^\x1b(\[[0-?]{0,32}[ -/]{0,4}|O)?$`)
-)
+// keyPattern is the first key in some input, with what was pasted in 1. 2: it is not whole yet.
+var keyPattern = regexp.MustCompile(`(?s)^(?:\x1b\[200~(.*?)\x1b\[201~|(\x1b(?:\[[0-?]{0,32}[ -/]{0,4}|O|\[200~.*)?$)` +
+	`|\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|O[ -~]|[^\[O\x1b])?|.)`)
 
 // controls are the control characters that mean something here.
-var controls = map[byte]string{'\r': "\r", '\n': "\r", '\b': "\x7f", 0x7f: "\x7f", 0x03: "\x03", 0x04: "\x04", 0x15: "\x15"}
+var controls = map[string]string{"\r": "\r", "\n": "\r", "\b": "\x7f", "\x7f": "\x7f", "\x03": "\x03", "\x04": "\x04", "\x15": "\x15"}
 
-// feed returns the keys that are whole by now.
+// feed returns the keys that are whole by now. Those that mean nothing here are left out.
 func (k *keys) feed(p []byte) (out []string) {
-	k.rest = append(k.rest, p...)
-	for len(k.rest) > 0 {
-		n, key := k.next()
-		if n == 0 {
+	for k.rest = append(k.rest, p...); len(k.rest) > 0; {
+		found := keyPattern.FindSubmatch(k.rest)
+		if found[2] != nil || !utf8.FullRune(bytes.TrimPrefix(k.rest, []byte("\x1b"))) {
 			break
 		}
-		k.rest = k.rest[n:]
+		k.rest = k.rest[len(found[0]):]
+		key := string(found[0])
+		switch {
+		case found[1] != nil:
+			key = ptyrun.Clean(string(found[1]))
+		case key[0] == 0x1b:
+			continue
+		case key < " " || key == "\x7f":
+			key = controls[key]
+		default:
+			key = ptyrun.Clean(key)
+		}
 		if key != "" {
 			out = append(out, key)
 		}
@@ -45,25 +54,4 @@ func (k *keys) isEscape() bool { return string(k.rest) == "\x1b" }
 func (k *keys) flush() []string {
 	k.rest = nil
 	return []string{"\x1b"}
-}
-
-// next is the key that rest begins with, "" for one that means nothing here, and its length: 0 while it is not whole.
-func (k *keys) next() (n int, key string) {
-	if text, ok := bytes.CutPrefix(k.rest, []byte(ptyrun.PasteOn)); ok {
-		body, _, isWhole := bytes.Cut(text, []byte(ptyrun.PasteOff))
-		if isWhole {
-			return len(ptyrun.PasteOn) + len(body) + len(ptyrun.PasteOff), ptyrun.Clean(string(body))
-		}
-		return 0, ""
-	}
-	switch first := k.rest[0]; {
-	case partOfIt.Match(k.rest), !utf8.FullRune(bytes.TrimPrefix(k.rest, []byte("\x1b"))):
-		return 0, ""
-	case first == 0x1b:
-		return max(1, len(sequence.Find(k.rest))), ""
-	case first < ' ' || first == 0x7f:
-		return 1, controls[first]
-	}
-	_, n = utf8.DecodeRune(k.rest)
-	return n, ptyrun.Clean(string(k.rest[:n]))
 }
