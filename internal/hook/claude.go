@@ -12,7 +12,6 @@ import (
 var showsTaken = map[string]bool{
 	"UserPromptSubmit": true, "Stop": true, "PreToolUse": true, "PostToolUse": true, "PostToolUseFailure": true, "PostToolBatch": true,
 	"PermissionRequest": true, "PermissionDenied": true, "Elicitation": true, "ElicitationResult": true, "PreCompact": true, "PostCompact": true,
-	"BeforeAgent": true, "BeforeTool": true, "AfterTool": true,
 }
 
 // beginsTurn are the events at which mail that has expired or was superseded is shown as well.
