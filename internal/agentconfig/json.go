@@ -139,7 +139,7 @@ func remove(root *hujson.Value, place string) {
 type setting struct {
 	place, value string
 	said         string         // what a person is told, once for all settings that say the same
-	own          *regexp.Regexp // of what stands there and is ours, recorded or not; nil: none is known by its looks
+	own          *regexp.Regexp // in what is ours there, from whichever atm (see isOwn); nil: none is known by its looks
 }
 
 func stringSetting(place, value, said string) setting {
@@ -200,6 +200,11 @@ func (f *file) addSettings(root *hujson.Value, all []setting) error {
 		if isList && contains(elements(is), &want) || !isList && is != nil && isSame(is, &want) {
 			continue
 		}
+		if is != nil && s.own != nil && !f.isOwn(s, is) {
+			name := strings.ReplaceAll(place[1:], "/", ".")
+			f.notes = append(f.notes, fmt.Sprintf("%s has %s of its own: put %s there yourself", f.path, name, s.value))
+			continue
+		}
 		if err := put(root, s.place, s.value); err != nil {
 			return err
 		}
@@ -210,23 +215,45 @@ func (f *file) addSettings(root *hujson.Value, all []setting) error {
 	return nil
 }
 
-// removeSettings undoes what the record says that an install has changed. What is known by its looks goes in any case.
-func (f *file) removeSettings(root *hujson.Value, all []setting) {
-	var was, is *hujson.Value
+// recorded is the file before and after an earlier install.
+func (f *file) recorded() (was, is *hujson.Value, isSo bool) {
 	if f.record != nil {
 		was, _ = parseJSON(f.record.Original)
 		is, _ = parseJSON(f.record.Installed)
 	}
-	hasRecord, before := was != nil && is != nil, minimal(*root)
+	return was, is, was != nil && is != nil
+}
+
+// isOwn reports whether what stands at a setting's place is ours: what an install writes, with any path of atm; or
+// where the record says that one has written it, that and whatever a tool has added since.
+func (f *file) isOwn(s setting, now *hujson.Value) bool {
+	want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
+	text := minimal(*now)
+	if isSame(now, &want) || !s.own.MatchString(text) {
+		return isSame(now, &want)
+	}
+	_, is, hasRecord := f.recorded()
+	isRecorded := hasRecord && is.Find(s.place) != nil
+	return isRecorded || s.own.ReplaceAllString(text, "") == s.own.ReplaceAllString(minimal(want), "")
+}
+
+// removeSettings undoes what the record says that an install has changed. What is known by its looks goes in any case.
+func (f *file) removeSettings(root *hujson.Value, all []setting) {
+	was, is, hasRecord := f.recorded()
+	before := minimal(*root)
 	for _, s := range all {
 		now := root.Find(s.place)
-		if now == nil || s.own == nil || !s.own.MatchString(minimal(*now)) {
+		if now == nil || s.own == nil {
 			continue
 		}
-		if hasRecord && is.Find(s.place) != nil {
+		isRecorded := hasRecord && is.Find(s.place) != nil
+		switch isOurs := f.isOwn(s, now); {
+		case isOurs && isRecorded:
 			now.Value = is.Find(s.place).Clone().Value // and is undone with the rest
-		} else {
+		case isOurs:
 			remove(root, s.place)
+		case isRecorded:
+			remove(is, s.place) // so nothing is undone there
 		}
 	}
 	if hasRecord {

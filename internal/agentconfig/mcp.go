@@ -48,10 +48,13 @@ func (p *Installer) server(r Request, local string) (edits []edit, notes []strin
 	if r.Tool == "codex" {
 		return []edit{tomlFile(path, r.label(), []tomlKey{{t.place, "command", words[0], entry, said}})}, nil
 	}
-	// An entry that starts `atm mcp`, as minimal writes it, whatever else a tool has added to it.
-	own := regexp.MustCompile(`"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`)
+	// What an entry that starts `atm mcp` begins with, as minimal writes it, wherever atm is.
+	own := `"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`
+	if r.Local {
+		own += `(,"--as","[^"]*")?`
+	}
 	if r.Tool == "claude" {
 		notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
 	}
-	return []edit{jsonFile(path, hookSet{}, []setting{{t.place, entry, said, own}})}, notes
+	return []edit{jsonFile(path, hookSet{}, []setting{{t.place, entry, said, regexp.MustCompile(own)}})}, notes
 }

@@ -42,11 +42,10 @@ func TestHooksAndServer(t *testing.T) {
 	}
 }
 
-// An entry of the user's own, under our name, comes back; one that was changed since goes all the same, and
-// so does one of which there is no record.
+// An entry of ours that was changed since goes, and so does one of which there is no record.
 func TestServerEntry(t *testing.T) {
 	h := newSetup(t)
-	const file, own = "home/.claude.json", `{"numStartups": 3, "mcpServers": {"atm": {"command": "other"}, "b": {}}}`
+	const file, own = "home/.claude.json", `{"numStartups": 3, "mcpServers": {"b": {}}}`
 	r := Request{Tool: "claude", MCP: true}
 	h.write(file, own)
 	h.install(r)
@@ -60,12 +59,70 @@ func TestServerEntry(t *testing.T) {
 	if err := os.RemoveAll(h.State); err != nil {
 		t.Fatal(err)
 	}
+	moved := strings.Replace(h.read(file), h.at("bin/atm"), "/old/atm", 1)
+	h.write(file, moved)
+	if h.install(r); !strings.Contains(h.read(file), h.at("bin/atm")) {
+		t.Error(h.read(file))
+	}
+	if err := os.RemoveAll(h.State); err != nil {
+		t.Fatal(err)
+	}
+	h.write(file, moved)
 	h.uninstall(Request{Tool: "claude"})
 	if got := h.read(file); strings.Contains(got, `"atm"`) || !strings.Contains(got, `"b"`) {
 		t.Error(got)
 	}
 	if h.uninstall(r); !strings.Contains(h.read(file), `"b"`) {
 		t.Error(h.read(file))
+	}
+}
+
+// An entry under our name that somebody else wrote stays, also in the place of one of ours.
+func TestServerEntryOfOthers(t *testing.T) {
+	for _, tool := range []string{"claude", "gemini", "opencode"} {
+		for _, entry := range []string{
+			`{"type": "stdio", "command": "other", "args": ["mcp"]}`,
+			`{"command": "/my/own/atm", "args": ["mcp", "--as", "zed"]}`,
+			`{"command": "atm", "args": ["mcp"], "env": {"X": "1"}}`,
+			`{"type": "local", "command": ["/my/own/atm", "mcp"], "enabled": false}`,
+			`{"url": "https://example.com"}`,
+			`null`,
+		} {
+			t.Run(tool+entry, func(t *testing.T) {
+				h := newSetup(t)
+				r := Request{Tool: tool, MCP: true}
+				file := strings.TrimPrefix(h.install(r).Files[0].Path, h.dir)
+				ours := h.read(file)
+				h.uninstall(r)
+				outer := strings.Split(servers[tool].place, "/")[1]
+				theirs := `{"` + outer + `": {"atm": ` + entry + `, "b": {}}}`
+				h.write(file, theirs)
+				h.uninstall(Request{Tool: tool})
+				report := h.install(r)
+				if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, "has "+outer+".atm of its own: put {") {
+					t.Error(notes)
+				}
+				h.uninstall(r)
+				if got := h.read(file); got != theirs || len(report.Files) > 0 {
+					t.Error(got, report.Files)
+				}
+				if strings.Contains(entry, `atm"`) {
+					return // where ours was, it counts as ours and changed
+				}
+				if err := os.Remove(h.at(file)); err != nil {
+					t.Fatal(err)
+				}
+				h.install(r)
+				if got := h.read(file); got != ours {
+					t.Error(got)
+				}
+				h.write(file, theirs)
+				h.uninstall(r)
+				if got := h.read(file); got != theirs {
+					t.Error(got)
+				}
+			})
+		}
 	}
 }
 
