@@ -53,8 +53,12 @@ func tomlFile(path, label string, keys []tomlKey) edit {
 				before, header, after = before[:at[1]], "", before[at[1]:]
 			}
 			more := before + begin + header + k.key + " = " + k.value + "\n" + end + after
-			if doc, err := parseTOML(more); err != nil || !k.isIn(doc) {
-				f.notes = append(f.notes, fmt.Sprintf("%s has a [%s] of its own: add %s = %s to it yourself", path, k.table, k.key, k.value))
+			if is, err := parseTOML(more); err != nil || !k.isIn(is) {
+				note, isInline := k.byHand(path, doc)
+				if isInline && strings.HasSuffix(label, "--mcp") { // there is nothing else to install
+					return errors.New(note)
+				}
+				f.notes = append(f.notes, note)
 				continue
 			}
 			text, said = more, append(said, k.said)
@@ -89,6 +93,18 @@ func withoutTable(text, table string) (left string) {
 		}
 	}
 	return left
+}
+
+// byHand says what to add by hand where no header of ours can stand: into the user's own table, or into an inline table
+// around it, which nothing outside of its braces adds to.
+func (k tomlKey) byHand(path string, doc map[string]any) (note string, isInline bool) {
+	outer, name, _ := strings.Cut(k.table, ".")
+	if around, ok := doc[outer].(map[string]any); ok && name != "" && around[name] == nil {
+		pairs := k.key + " = " + strings.ReplaceAll(k.value, "\n", ", ")
+		return fmt.Sprintf("%s: %s is an inline table: put %s = { %s } into it yourself", path, outer, name, pairs), true
+	}
+	pairs := k.key + " = " + strings.ReplaceAll(k.value, "\n", " and ")
+	return fmt.Sprintf("%s has a [%s] of its own: add %s to it yourself", path, k.table, pairs), false
 }
 
 func (k tomlKey) find(doc map[string]any) any {
