@@ -222,7 +222,7 @@ func testTools(t *team) {
 // What is wrong is told with the hint of the command; what the schema forbids never reaches it.
 func TestErrors(t *testing.T) {
 	s := newTeam(t)
-	c := s.connect("--as", "bob")
+	c, long := s.connect("--as", "bob"), strings.Repeat("x", 200_000)
 	for _, e := range []struct {
 		tool, want string
 		with       args
@@ -231,6 +231,11 @@ func TestErrors(t *testing.T) {
 		{"send", "the text is empty", args{"to": "alice", "text": ""}},
 		{"send", "required: missing properties: [\"to\"]", args{"text": "x"}},
 		{"send", "unexpected additional properties [\"body\"]", args{"to": "alice", "text": "x", "body": "y"}},
+		{"send", "the text has a NUL byte", args{"to": "alice", "text": "x\x00"}},
+		{"send", "to has a NUL byte", args{"to": "alice\x00", "text": "x"}},
+		{"send", "attach has 200000 bytes, and may have 102400", args{"to": "alice", "text": "x", "attach": []string{"f", long}}},
+		{"send", "subject has 200000 bytes, and may have 102400\nhint: ", args{"to": "alice", "text": "x", "subject": long}},
+		{"ack", "text has 200000 bytes, and may have 102400\nhint: ", args{"id": "abcd", "text": long}},
 		{"send", "contradict each other", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
 		{"search", "enum", args{"words": "x", "in": "old"}},
 		{"read", "minimum", args{"limit": 0}},

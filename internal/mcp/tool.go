@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -39,7 +40,10 @@ func (s *server) addTools() {
 			run = s.verb
 		}
 		sdk.AddTool(s.Server, tool, func(ctx context.Context, req *sdk.CallToolRequest, given map[string]any) (*sdk.CallToolResult, json.RawMessage, error) {
-			stdin, args := commandLine(tool.Name, given)
+			stdin, args, err := commandLine(tool.Name, given)
+			if err != nil {
+				return nil, nil, hinted(err)
+			}
 			a, err := run(ctx, call{req, stdin, args})
 			if err != nil {
 				return nil, nil, hinted(err)
@@ -60,8 +64,12 @@ func hinted(err error) error {
 	return err
 }
 
+// maxArgument is how many bytes an argument may have, but for the text of a message: Linux starts no program with a
+// word of 128 KiB.
+const maxArgument = 100 << 10
+
 // commandLine says arguments as a verb's: the text of a message goes to its stdin; id and words are its words.
-func commandLine(verb string, given map[string]any) (stdin string, args []string) {
+func commandLine(verb string, given map[string]any) (stdin string, args []string, err error) {
 	args, words := []string{verb}, []string{"--"}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		values, isList := given[name].([]any)
@@ -70,16 +78,21 @@ func commandLine(verb string, given map[string]any) (stdin string, args []string
 		}
 		for _, value := range values {
 			switch text := fmt.Sprint(value); {
-			case name == "id" || name == "words":
-				words = append(words, text)
 			case name == "text" && verb != "ack":
 				stdin, words = text, append(words, "-")
+			case strings.Contains(text, "\x00"):
+				return "", nil, command.Usage("%s has a NUL byte", name)
+			case len(text) > maxArgument:
+				return "", nil, command.Usage("%s has %d bytes, and may have %d", name, len(text), maxArgument).
+					WithHint("send or reply with what is long as the text")
+			case name == "id" || name == "words":
+				words = append(words, text)
 			default:
 				args = append(args, "--"+name+"="+text)
 			}
 		}
 	}
-	return stdin, append(args, words...)
+	return stdin, append(args, words...), nil
 }
 
 // verb runs a verb. What has begun is not broken off: whoever asked would not know whether it was done.
