@@ -359,6 +359,13 @@ func testSubscription(t *team) {
 		}
 		t.Error(got)
 	}
+	for _, change := range [][]string{{"team", "add", "dave"}, {"event", "turn_idle", "--as", "dave"}, {"team", "retire", "dave"}} {
+		for len(c.updated) > 0 {
+			<-c.updated
+		}
+		t.atm(change...)
+		t.eventually(fmt.Sprint("it is told of ", change), func() bool { return len(c.updated) > 0 })
+	}
 	if len(other.updated) > 0 {
 		t.Error(<-other.updated)
 	}

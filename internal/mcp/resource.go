@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -56,22 +57,49 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 		return err
 	}
 	s.isWatching = true
-	go func() {
-		defer w.Close()
-		s.notify(w, at.Me.Agent())
-	}()
+	go s.watch(w, boxes, at)
 	return nil
+}
+
+// lookEvery is how often the list of members is looked at: a watcher keeps to the mailboxes that it was opened with.
+const lookEvery = time.Second
+
+// watch tells the client what happens in the mailboxes, and goes on with others when members come or go.
+func (s *server) watch(w *watcher.Watcher, boxes []*mailbox.Box, at *command.Scope) {
+	isSame := func(a, b *mailbox.Box) bool { return a.Agent() == b.Agent() }
+	for s.running.Err() == nil {
+		ctx, cancel := context.WithTimeout(s.running, lookEvery)
+		s.notify(ctx, w, at.Me.Agent())
+		cancel()
+		now, err := at.Team.Boxes()
+		if err != nil || slices.EqualFunc(now, boxes, isSame) {
+			continue
+		}
+		next, err := watcher.Open(s.running, now, watcher.Options{Messages: true, Events: true})
+		if err != nil {
+			continue
+		}
+		w.Close()
+		w, boxes = next, now
+		s.update(teamURI)
+		s.update(inboxURI) // mail may have come between the two
+	}
+	w.Close()
+}
+
+func (s *server) update(uri string) {
+	s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: uri})
 }
 
 // settle is how long what happens is gathered before a client hears of it.
 const settle = 100 * time.Millisecond
 
-// notify tells the client which resource is another now: the inbox with my mail and my reading of it, the
-// team with everything.
-func (s *server) notify(w *watcher.Watcher, me wire.Name) {
+// notify tells the client which resource is another now, until the context ends: the inbox with my mail and my reading
+// of it, the team with everything.
+func (s *server) notify(ctx context.Context, w *watcher.Watcher, me wire.Name) {
 	for {
 		changed := map[string]bool{}
-		e, err := w.Next(s.running)
+		e, err := w.Next(ctx)
 		if err != nil {
 			return
 		}
@@ -84,7 +112,7 @@ func (s *server) notify(w *watcher.Watcher, me wire.Name) {
 		}
 		cancel()
 		for uri := range changed {
-			s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: uri})
+			s.update(uri)
 		}
 	}
 }
