@@ -194,7 +194,7 @@ type memberRecord struct {
 }
 
 func (s *Sync) findMembers(ctx context.Context) error {
-	var config struct{ Members []memberRecord }
+	var config struct{ Members []json.RawMessage }
 	data, err := s.root.ReadFile(configFile, maxFile)
 	if err == nil {
 		err = json.Unmarshal(data, &config)
@@ -206,7 +206,12 @@ func (s *Sync) findMembers(ctx context.Context) error {
 	// The mark of a mailbox that was made for one of theirs: it is not ours when they have left.
 	mark := func(name wire.Name) string { return string(name) + "/run/claude" }
 	s.config, s.listed, s.ours, s.theirs = data, map[string]bool{}, nil, nil
-	for _, r := range config.Members {
+	for _, raw := range config.Members {
+		if raw[0] != '{' {
+			continue // what is no member keeps back nobody's mail
+		}
+		var r memberRecord
+		err = cmp.Or(err, json.Unmarshal(raw, &r))
 		s.listed[r.Name] = true
 		name := nameHere(r.Name)
 		if err != nil || r.Name == "" || r.AgentType == ourType || known[name] {

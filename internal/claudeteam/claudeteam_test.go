@@ -308,7 +308,12 @@ func TestGoesOn(t *testing.T) {
 		t.Error("rev_1 has an inbox as if it were ours")
 	}
 
-	for _, config := range []string{"", "{", "[]", `{"members":[]}`} {
+	// What is no member is passed over.
+	sc.write(configFile, strings.Replace(recorded, `"members": [`, `"members": [7, "x", null, [],`, 1))
+	sc.pass("")
+	equal(t, "theirs", len(sc.sync.theirs), 2)
+
+	for _, config := range []string{"", "{", "[]", `{"members":[]}`, `{"members":[{"name":7}]}`} {
 		sc.write(configFile, config)
 		sc.pass(sc.sync.Dir + ": ")
 	}
