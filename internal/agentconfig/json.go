@@ -229,8 +229,11 @@ func (f *file) recorded() (was, is *hujson.Value, isSo bool) {
 func (f *file) isOwn(s setting, now *hujson.Value) bool {
 	want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
 	text := minimal(*now)
-	if isSame(now, &want) || !s.own.MatchString(text) {
-		return isSame(now, &want)
+	if isSame(now, &want) {
+		return true
+	}
+	if !s.own.MatchString(text) {
+		return false
 	}
 	_, is, hasRecord := f.recorded()
 	isRecorded := hasRecord && is.Find(s.place) != nil

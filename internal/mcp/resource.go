@@ -70,6 +70,7 @@ func (s *server) watch(w *watcher.Watcher, boxes []*mailbox.Box, at *command.Sco
 	for s.running.Err() == nil {
 		ctx, cancel := context.WithTimeout(s.running, lookEvery)
 		s.notify(ctx, w, at.Me.Agent())
+		<-ctx.Done() // also where the watcher has failed
 		cancel()
 		now, err := at.Team.Boxes()
 		if err != nil || slices.EqualFunc(now, boxes, isSame) {
