@@ -57,7 +57,7 @@ func (b *Box) Put(ctx context.Context, state State, data []byte) (put bool, err 
 			return err
 		}
 		temp := b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
-		if err := b.store.publish(temp, at.file(m.ID), data); err != nil {
+		if err := b.store.root.Publish(temp, at.file(m.ID), data); err != nil {
 			return err
 		}
 		put = true

@@ -167,16 +167,6 @@ func (s *Store) lock(ctx context.Context, name string, m lockfile.Mode, seen fun
 	return func() { l.Unlock() }, nil
 }
 
-// publish writes a file under a temporary name, and then gives it its own: fs.ErrExist when that is
-// taken. The directory is to be synced.
-func (s *Store) publish(temp, name string, data []byte) error {
-	if err := s.root.Create(temp, data); err != nil {
-		return err
-	}
-	defer s.root.Remove(temp)
-	return s.root.Link(temp, name)
-}
-
 // Box is one agent's mailbox, or the outbox for an agent on another machine.
 type Box struct {
 	store *Store

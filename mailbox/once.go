@@ -71,7 +71,7 @@ func (b *Box) Once(key *IdempotencyKey) (known bool, err error) {
 	noted := *key
 	noted.ID = wire.NewID()
 	data, _ := json.Marshal(noted) // strings always become JSON
-	err = b.store.publish(dir+"/."+string(wire.NewID())+".tmp", file, append(data, '\n'))
+	err = b.store.root.Publish(dir+"/."+string(wire.NewID())+".tmp", file, append(data, '\n'))
 	if known = errors.Is(err, fs.ErrExist); known {
 		data, err = root.ReadFile(file, 4<<20)
 		if err == nil && (json.Unmarshal(data, &noted) != nil || noted.Name != key.Name || !wire.IsID(string(noted.ID))) {

@@ -28,11 +28,7 @@ func (t *Team) Config() (*config.Config, error) {
 func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 	path = t.Dir().Join(config.File)
 	temp := "." + config.File + "." + string(wire.NewID()) + ".tmp"
-	if err := t.Dir().Create(temp, []byte(text)); err != nil {
-		return path, false, err
-	}
-	defer t.Dir().Remove(temp)
-	err = t.Dir().Link(temp, config.File)
+	err = t.Dir().Publish(temp, config.File, []byte(text))
 	if errors.Is(err, fs.ErrExist) {
 		return path, false, nil
 	}

@@ -291,6 +291,16 @@ func (r *Root) Link(old, new string) error {
 	return r.do("link", new, func() error { return r.root.Link(old, new) })
 }
 
+// Publish writes a file under a temporary name, and then gives it its own: fs.ErrExist when that is taken. Whoever
+// reads it sees all of it. The directory is to be synced.
+func (r *Root) Publish(temp, name string, data []byte) error {
+	if err := r.Create(temp, data); err != nil {
+		return err
+	}
+	defer r.Remove(temp)
+	return r.Link(temp, name)
+}
+
 // Move renames an entry: fs.ErrExist when the new name is taken. The caller holds
 // the lock that guards the directory, so looking first is enough.
 func (r *Root) Move(old, new string) error {
