@@ -50,21 +50,17 @@ func (m *Member) About() string {
 
 // Forecast is how the member at an address is, as far as that is known, and when a message to it is likely to be seen.
 func (r *Root) Forecast(a wire.Address, urgent bool) (m Member, when string) {
-	t, err := r.Team(a.Team)
+	t, noTeam := r.Team(a.Team)
+	m, err := r.Summary(a)
 	switch {
-	case err != nil:
-		return m, "unknown"
-	case a.Host != "":
-		m, _ = t.Remote(a.Agent, a.Host)
-		if !t.IsBridged() {
-			return m, "bridge is off: goes out when it runs"
-		}
-		return m, "the bridge sends it"
-	}
-	if m, err = t.Summary(a.Agent); err != nil {
+	case noTeam != nil || err != nil && a.Host == "":
 		return Member{}, "unknown"
+	case a.Host == "":
+		return m, m.Forecast(urgent)
+	case !t.IsBridged():
+		return m, "bridge is off: goes out when it runs"
 	}
-	return m, m.Forecast(urgent)
+	return m, "the bridge sends it"
 }
 
 // Forecast says in a few words when a message to the member is likely to be seen: `idle: typed in now`.

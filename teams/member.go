@@ -86,6 +86,18 @@ func (t *Team) Summary(name wire.Name) (Member, error) {
 	return m, bad
 }
 
+// Summary is that of the member at an address; of one on another host what that told last.
+func (r *Root) Summary(a wire.Address) (Member, error) {
+	t, err := r.Team(a.Team)
+	if err != nil {
+		return Member{}, err
+	}
+	if a.Host != "" {
+		return t.Remote(a.Agent, a.Host)
+	}
+	return t.Summary(a.Agent)
+}
+
 // SummaryOf is Summary for a state that the caller keeps up to date.
 func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	running, err := t.Running(name)

@@ -72,7 +72,7 @@ func wait(c *cli.Context, s *command.Scope) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := waitFor(ctx, s, conditions, c.Bool("every"), timeout); err != nil {
+		if err := waitFor(ctx, c, s, conditions, c.Bool("every"), timeout); err != nil {
 			return err
 		}
 		var first *met
@@ -115,11 +115,11 @@ func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out
 // newConditions are those that a flag names: with --every an answer from each recipient is one.
 func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (out []*condition, err error) {
 	if kind == "turn-done" && isID(s, word) {
-		one, err := turnCondition(c, s, word)
+		one, err := turnCondition(s, word)
 		return []*condition{one}, err
 	}
 	if kind != "reply" && kind != "acked" {
-		one, err := stateCondition(ctx, c, s, kind, word)
+		one, err := stateCondition(ctx, s, kind, word)
 		return []*condition{one}, err
 	}
 	if _, err := s.MemberOrMe(""); err != nil {
@@ -129,48 +129,19 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, 
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case kind == "acked":
-		out = append(out, ackCondition(ctx, s, m).sayingOff(c, s, m.To))
-	case c.Bool("every"):
-		for _, a := range m.To {
-			one := replyCondition(ctx, s, m, a).sayingOff(c, s, []wire.Address{a})
-			one.flag, one.vain = one.flag+everyFlag, "no answer from "+s.Renderer().Who(a)
-			out = append(out, one)
-		}
-	default:
-		out = append(out, replyCondition(ctx, s, m, wire.Address{}).sayingOff(c, s, m.To))
+	one := replyCondition(ctx, s, m, wire.Address{})
+	if kind == "acked" {
+		one = ackCondition(ctx, s, m)
+	}
+	if one.on = m.To; kind == "acked" || !c.Bool("every") {
+		return []*condition{one}, nil
+	}
+	for _, a := range m.To {
+		one := replyCondition(ctx, s, m, a)
+		one.flag, one.vain, one.on = one.flag+everyFlag, "no answer from "+s.Renderer().Who(a), []wire.Address{a}
+		out = append(out, one)
 	}
 	return out, nil
-}
-
-// sayingOff says of those agents that are off that they are, unless the condition is met at once.
-func (one *condition) sayingOff(c *cli.Context, s *command.Scope, agents []wire.Address) *condition {
-	look, isSaid := one.look, false
-	one.look = func(e entry) (*met, error) {
-		m, err := look(e)
-		for _, a := range agents {
-			if isSaid || m != nil || err != nil {
-				break
-			}
-			if now, err := summary(s, a); err == nil && now.State == reducer.WordOff {
-				command.Warn(c, "%s", describe(now))
-			}
-		}
-		isSaid = true
-		return m, err
-	}
-	return one
-}
-
-func summary(s *command.Scope, a wire.Address) (m teams.Member, err error) {
-	team, err := s.Root.Team(a.Team)
-	if err == nil && a.Host == "" {
-		m, err = team.Summary(a.Agent)
-	} else if err == nil {
-		m, err = team.Remote(a.Agent, a.Host)
-	}
-	return m, err
 }
 
 func isID(s *command.Scope, word string) bool {
@@ -181,6 +152,7 @@ func isID(s *command.Scope, word string) bool {
 type condition struct {
 	flag  string // waits for it again: " --reply 9f3a1c"
 	after watched
+	on    []wire.Address            // of these it is said where they are off
 	look  func(entry) (*met, error) // what came of it now; nil: it is not met
 	vain  string                    // what is said when it is not met in time: "no answer"
 
@@ -199,10 +171,11 @@ type met struct {
 
 const everyFlag = " --every"
 
-func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, every bool, timeout time.Duration) error {
-	after := watched{}
-	for _, c := range conditions {
-		for box, seq := range c.after {
+// waitFor waits until any condition is met, or every one. Of agents that are off it says so at once.
+func waitFor(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*condition, every bool, timeout time.Duration) error {
+	after, isFirst := watched{}, true
+	for _, one := range conditions {
+		for box, seq := range one.after {
 			if first, known := after[box]; !known || seq < first {
 				after[box] = seq
 			}
@@ -210,32 +183,46 @@ func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, eve
 	}
 	err := await(ctx, s, timeout, after, func(e entry) (done bool, err error) {
 		isAny, isEvery := false, true
-		for _, c := range conditions {
-			if c.met, err = c.look(e); err != nil {
+		for _, one := range conditions {
+			if one.met, err = one.look(e); err != nil {
 				return false, err
 			}
-			isAny, isEvery = isAny || c.met != nil, isEvery && c.met != nil
+			isAny, isEvery = isAny || one.met != nil, isEvery && one.met != nil
 		}
-		return isEvery || isAny && !every, nil
+		if done = isEvery || isAny && !every; isFirst && !done {
+			sayOff(c, s, conditions)
+		}
+		isFirst = false
+		return done, nil
 	})
 	if !errors.Is(err, errTimeout) {
 		return err
 	}
 	var vain []string
 	state, flags := "", ""
-	for _, c := range conditions {
-		if c.met != nil {
+	for _, one := range conditions {
+		if one.met != nil {
 			continue
 		}
-		vain, state = append(vain, c.vain), c.state
-		if !strings.Contains(flags, c.flag) {
-			flags += c.flag
+		vain, state = append(vain, one.vain), one.state
+		if !strings.Contains(flags, one.flag) {
+			flags += one.flag
 		}
 	}
 	if every && strings.Count(flags, " --") > 1 {
 		flags = strings.ReplaceAll(flags, everyFlag, "") + everyFlag
 	}
 	return command.Timeout("%s within %s%s", strings.Join(vain, ", "), timeout, state).WithHint("do other work, or again: atm wait%s%s", flags, s.Flags())
+}
+
+func sayOff(c *cli.Context, s *command.Scope, conditions []*condition) {
+	for _, one := range conditions {
+		for _, a := range one.on {
+			if now, err := s.Root.Summary(a); one.met == nil && err == nil && now.State == reducer.WordOff {
+				command.Warn(c, "%s", describe(now))
+			}
+		}
+	}
 }
 
 func unreadCondition(ctx context.Context, s *command.Scope) *condition {
@@ -307,7 +294,7 @@ func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
 }
 
 // stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
-func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (*condition, error) {
+func stateCondition(ctx context.Context, s *command.Scope, kind, word string) (*condition, error) {
 	if first, second, several := strings.Cut(word, ","); several {
 		return nil, command.Usage("%q is more than one agent", word).
 			WithHint("the flag again for each: --%s %s --%[1]s %[3]s", kind, first, second)
@@ -320,8 +307,8 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 	if err != nil {
 		return nil, err
 	}
-	one := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), after: watched{a: 0}, vain: "not " + kind}
-	read := func(entry) (teams.Member, error) { return team.Remote(a.Agent, a.Host) }
+	one := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), after: watched{a: 0}, on: []wire.Address{a}, vain: "not " + kind}
+	read := func(entry) (teams.Member, error) { return s.Root.Summary(a) }
 	if a.Host == "" {
 		box, err := team.Member(a.Agent)
 		if err != nil {
@@ -358,7 +345,7 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 		}
 		return &met{Matched: kind, Agent: now.Name, text: text}, nil
 	}
-	return one.sayingOff(c, s, []wire.Address{a}), nil
+	return one, nil
 }
 
 func isIn(m teams.Member, state string) bool {
@@ -387,12 +374,12 @@ func describe(m teams.Member) string {
 }
 
 // turnCondition: the turns that a message was handed into are over, at every recipient.
-func turnCondition(c *cli.Context, s *command.Scope, word string) (*condition, error) {
+func turnCondition(s *command.Scope, word string) (*condition, error) {
 	it, _, err := s.Find(word)
 	if err != nil {
 		return nil, err
 	}
-	one := &condition{flag: " --turn-done " + it.ID.Short(6), after: watched{}, vain: "turn not over"}
+	one := &condition{flag: " --turn-done " + it.ID.Short(6), after: watched{}, on: it.To, vain: "turn not over"}
 	turns := map[wire.Address]*teams.Turns{}
 	for _, a := range it.To {
 		if a.Host != "" {
@@ -430,7 +417,7 @@ func turnCondition(c *cli.Context, s *command.Scope, word string) (*condition, e
 		slices.Sort(ended)
 		return &met{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ended, ", ") + ")"}, nil
 	}
-	return one.sayingOff(c, s, it.To), nil
+	return one, nil
 }
 
 // tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out, another host.

@@ -245,11 +245,8 @@ func status(c *cli.Context, s *command.Scope) error {
 	if a.Host != "" && isSlot {
 		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
 	} else if a.Host != "" {
-		t, err := s.Root.Team(a.Team)
-		if err == nil {
-			m, err = t.Remote(a.Agent, a.Host)
-		}
-		if err != nil {
+		var err error
+		if m, err = s.Root.Summary(a); err != nil {
 			return err
 		}
 	} else {
