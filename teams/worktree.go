@@ -13,43 +13,38 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Worktree is a member's own git worktree, <team>/.worktrees/<agent>, at first on branch atm/<agent>. It lies in the
-// root, which atm has put out of the repository's sight. atm makes it and never touches or removes it afterwards.
-type Worktree struct {
-	Top  string // the worktree
-	Dir  string // where in it the member works
-	Done string // what was done, for people; "": it was there
-}
-
 // WorktreesDir is where the worktrees of a team's members lie, in its directory.
 const WorktreesDir = ".worktrees"
 
-// Worktree returns a member's worktree: the one that is there, else a new one of the repository that cwd (as in
-// team.toml) lies in. git gets environ without what would lead it to another repository.
-func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (w Worktree, err error) {
+// Worktree is where a member works in its own git worktree, <team>/.worktrees/<agent>, at first on branch atm/<agent>:
+// the one that is there, else a new one of the repository that cwd (as in team.toml) lies in. done says to people what
+// was done, "" where it was there. git gets environ without what would lead it to another repository.
+//
+// The worktree lies in the root, which atm has put out of the repository's sight. atm makes it and never touches or
+// removes it afterwards.
+func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (dir, done string, err error) {
 	c, rel, err := t.repositoryOf(cwd)
 	if err != nil {
-		return w, fmt.Errorf("no worktree for %s: %w", name, err)
+		return "", "", fmt.Errorf("no worktree for %s: %w", name, err)
 	}
 	if err := t.Dir().Mkdir(WorktreesDir); err != nil {
-		return w, err
+		return "", "", err
 	}
 	// One at a time: git trips over a worktree that another one is making. A first checkout may take its time.
 	lock, err := t.Locks().Lock(ctx, "worktrees", lockfile.Exclusive, 10*time.Minute, nil)
 	if err != nil {
-		return w, err
+		return "", "", err
 	}
 	defer lock.Unlock()
-	w.Top = t.Dir().Join(WorktreesDir + "/" + string(name))
-	w.Dir = filepath.Join(w.Top, rel)
-	if w.Done, err = git.AddWorktree(ctx, environ, c, w.Top, "atm/"+string(name)); err != nil {
-		return w, fmt.Errorf("no worktree for %s: %w", name, err)
+	top := t.Dir().Join(WorktreesDir + "/" + string(name))
+	if done, err = git.AddWorktree(ctx, environ, c, top, "atm/"+string(name)); err != nil {
+		return "", "", fmt.Errorf("no worktree for %s: %w", name, err)
 	}
-	if info, err := os.Stat(w.Dir); err != nil || !info.IsDir() {
-		return w, fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there",
-			rel, w.Top)
+	dir = filepath.Join(top, rel)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", "", fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there", rel, top)
 	}
-	return w, nil
+	return dir, done, nil
 }
 
 // WorkDir is the directory that a member's cwd means.

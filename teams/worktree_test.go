@@ -58,7 +58,7 @@ func repositoryTeam(t *testing.T) (team *Team, repo string) {
 func TestWorktree(t *testing.T) {
 	t.Parallel()
 	team, repo := repositoryTeam(t)
-	if _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", "."); err == nil {
+	if _, _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", "."); err == nil {
 		t.Errorf("there is no commit yet: %v", err)
 	}
 	gitIn(t, repo, "add", ".")
@@ -68,11 +68,11 @@ func TestWorktree(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range made {
 		wg.Go(func() {
-			w, err := team.Worktree(t.Context(), environ, "bob", "sub")
-			if err != nil || w.Dir != filepath.Join(w.Top, "sub") || w.Top != filepath.Join(repo, ".atm", "main", ".worktrees", "bob") {
-				t.Errorf("%+v, %v", w, err)
+			dir, done, err := team.Worktree(t.Context(), environ, "bob", "sub")
+			if err != nil || dir != filepath.Join(repo, ".atm", "main", ".worktrees", "bob", "sub") {
+				t.Errorf("%s, %v", dir, err)
 			}
-			made[i] = w.Done
+			made[i] = done
 		})
 	}
 	wg.Wait()
@@ -93,9 +93,9 @@ func TestWorktree(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(top, "sub", "b.txt"), []byte("mine"), 0o600))
 	gitIn(t, top, "switch", "-q", "-c", "elsewhere")
-	w, err := team.Worktree(t.Context(), nil, "bob", "")
-	if data, _ := os.ReadFile(filepath.Join(top, "sub", "b.txt")); err != nil || w.Done != "" || string(data) != "mine" {
-		t.Errorf("%+v, %v: %q", w, err, data)
+	_, done, err := team.Worktree(t.Context(), nil, "bob", "")
+	if data, _ := os.ReadFile(filepath.Join(top, "sub", "b.txt")); err != nil || done != "" || string(data) != "mine" {
+		t.Errorf("%s, %v: %q", done, err, data)
 	}
 }
 
@@ -110,13 +110,13 @@ func TestWorktreeRefused(t *testing.T) {
 	must(t, os.MkdirAll(top, 0o700))
 	must(t, os.WriteFile(filepath.Join(top, "a"), nil, 0o600))
 	for cwd, why := range map[string]string{".": "already exists", "gone": "is not there", "/": "is in no git repository"} {
-		if _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", cwd); err == nil || !strings.Contains(err.Error(), why) {
+		if _, _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", cwd); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", cwd, err)
 		}
 	}
 	must(t, os.Remove(filepath.Join(top, "a")))
-	w, err := team.Worktree(t.Context(), gitEnviron(t), "bob", ".")
-	if err != nil || !strings.Contains(w.Done, "on branch atm/bob, which was there") {
-		t.Error(w, err)
+	_, done, err := team.Worktree(t.Context(), gitEnviron(t), "bob", ".")
+	if err != nil || !strings.Contains(done, "on branch atm/bob, which was there") {
+		t.Error(done, err)
 	}
 }

@@ -190,14 +190,14 @@ func oneOf(flag, value string, of []string) error {
 func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, error) {
 	dir := cmp.Or(k.c.String("cwd"), root)
 	if dir == "" && m.Worktree {
-		w, err := k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd)
+		worktree, done, err := k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd)
 		if err != nil {
 			return "", err
 		}
-		if w.Done != "" {
-			command.Warn(k.c, "%s: %s", k.name(), w.Done)
+		if done != "" {
+			command.Warn(k.c, "%s: %s", k.name(), done)
 		}
-		dir = w.Dir
+		dir = worktree
 	}
 	if dir == "" && (isPlanned || m.Cwd != "") {
 		dir = k.s.Team.WorkDir(m.Cwd)
