@@ -35,7 +35,7 @@ func home(c *cli.Context) error {
 		return versionCommand.Action(c)
 	}
 	s, unsaid, err := command.OpenSaid(c)
-	if errors.Is(err, rootdir.ErrNoRoot) {
+	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, rootdir.ErrNotRoot) {
 		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}

@@ -58,31 +58,17 @@ type Found struct {
 	Accepted bool   // named by flag or environment, or made or accepted by this user
 }
 
-// ErrNoRoot says that there is no root; ErrUntrusted that a place is not safe to make one in.
+// The ways in which there is no root to be had.
 var (
-	ErrNoRoot    = errors.New("no root found")
-	ErrUntrusted = errors.New("is not to be trusted")
+	ErrNoRoot        = errors.New("no root found")
+	ErrNotRoot       = errors.New("no root at") // one that was named
+	ErrUntrusted     = errors.New("is not to be trusted")
+	ErrFormatNewer   = errors.New("newer than this atm knows")
+	ErrFormatDamaged = errors.New("neither 1 nor 2")
 )
 
-// NoRootError is for a root that was named and is none. It is an ErrNoRoot.
-type NoRootError struct{ Path, Source, why string }
-
-func (e *NoRootError) Error() string {
-	return fmt.Sprintf("no root at %s, named by %s: %s", e.Path, e.Source, e.why)
-}
-
-func (e *NoRootError) Unwrap() error { return ErrNoRoot }
-
-// FormatError is for a root whose FORMAT this program does not know.
-type FormatError struct{ error }
-
-func (e FormatError) Unwrap() error { return e.error }
-
-// ErrFormatDamaged is wrapped by the error for a FORMAT that is no number.
-var ErrFormatDamaged = errors.New("neither 1 nor 2")
-
 // hasFormat reports whether dir has a file FORMAT, which makes it a root. A
-// FORMAT that says neither 1 nor 2 is a FormatError.
+// FORMAT that says neither 1 nor 2 is an ErrFormatNewer or an ErrFormatDamaged.
 func hasFormat(dir string) (bool, error) {
 	var data []byte
 	d, err := durable.Open(dir, nil)
@@ -98,9 +84,9 @@ func hasFormat(dir string) (bool, error) {
 		format, err = "…", nil
 	}
 	if n, _ := strconv.Atoi(format); err == nil && n > Format {
-		err = FormatError{fmt.Errorf("the root %s has format %d, newer than this atm knows (%d)", dir, n, Format)}
+		err = fmt.Errorf("the root %s has format %d, %w (%d)", dir, n, ErrFormatNewer, Format)
 	} else if err == nil && n < 1 {
-		err = FormatError{fmt.Errorf("the root %s has a FORMAT that says %q, %w", dir, format, ErrFormatDamaged)}
+		err = fmt.Errorf("the root %s has a FORMAT that says %q, %w", dir, format, ErrFormatDamaged)
 	}
 	return true, err
 }
@@ -108,8 +94,8 @@ func hasFormat(dir string) (bool, error) {
 // Find finds the root: the named one, else the nearest .atm from the working directory upwards, where a linked worktree
 // begins also at the top of the main worktree, else ~/.atm.
 //
-// A named root is taken or refused (*NoRootError). One found by search must also be ours alone; passed says, in a
-// sentence each, which were passed over and why. Without any the error is ErrNoRoot. A FormatError ends the search:
+// A named root is taken or refused (ErrNotRoot). One found by search must also be ours alone; passed says, in a
+// sentence each, which were passed over and why. Without any the error is ErrNoRoot. A FORMAT that is not known ends the search:
 // going on to the next root would put mail where nobody looks for it.
 func Find(p Place) (f Found, passed []string, err error) {
 	dir, path, source, err := p.named()
@@ -121,11 +107,15 @@ func Find(p Place) (f Found, passed []string, err error) {
 	}
 	ok, err := hasFormat(path)
 	if _, missing := os.Stat(path); isAbsent(missing) {
-		err = &NoRootError{path, source, "it does not exist"}
+		err = notRoot(path, source, "it does not exist")
 	} else if err == nil && !ok {
-		err = &NoRootError{path, source, "it has no file FORMAT"}
+		err = notRoot(path, source, "it has no file FORMAT")
 	}
 	return Found{Path: path, Source: source, Accepted: true}, nil, err
+}
+
+func notRoot(path, source, why string) error {
+	return fmt.Errorf("%w %s, named by %s: %s", ErrNotRoot, path, source, why)
 }
 
 // named is the working directory, and the root that the flag or the environment names; source is "" where
@@ -159,7 +149,7 @@ func (p Place) named() (dir, path, source string, err error) {
 		return dir, filepath.Join(parent, base), source, nil
 	}
 	if info, e := os.Stat(path); e == nil && !info.IsDir() {
-		err = &NoRootError{path, source, "it is no directory"}
+		err = notRoot(path, source, "it is no directory")
 	}
 	return dir, path, source, err
 }

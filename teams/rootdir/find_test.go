@@ -144,12 +144,12 @@ func TestFindErrors(t *testing.T) {
 		t.Errorf("nothing there: %v", err)
 	}
 	_, _, err = Find(Place{Flag: filepath.Join(top, "empty")})
-	if e, ok := errors.AsType[*NoRootError](err); !ok || !errors.Is(err, ErrNoRoot) || e.Source != FromFlag || e.Path != filepath.Join(top, "empty") {
+	if want := " " + filepath.Join(top, "empty") + ", named by --root: "; !errors.Is(err, ErrNotRoot) || !strings.Contains(err.Error(), want) {
 		t.Errorf("no FORMAT: %#v", err)
 	}
 	for dir, newer := range map[string]bool{"new": true, "odd": false} {
 		_, _, err = Find(Place{Flag: filepath.Join(top, dir)})
-		if _, ok := errors.AsType[FormatError](err); !ok || errors.Is(err, ErrNoRoot) || strings.Contains(err.Error(), "newer") != newer {
+		if errors.Is(err, ErrFormatNewer) != newer || errors.Is(err, ErrFormatDamaged) == newer || errors.Is(err, ErrNoRoot) {
 			t.Errorf("%s: %#v", dir, err)
 		}
 	}

@@ -71,8 +71,7 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 	}
 	place := installPlace(c)
 	found, _, err := rootdir.Find(command.Place(c))
-	var named *rootdir.NoRootError
-	if err != nil && (!errors.Is(err, rootdir.ErrNoRoot) || errors.As(err, &named)) {
+	if err != nil && !errors.Is(err, rootdir.ErrNoRoot) {
 		return err
 	}
 	if found.Accepted { // else no sandbox is opened for it
@@ -226,9 +225,7 @@ func openForHook(c *cli.Context) (*command.Scope, error) {
 		c.Set("lock-timeout", hookLock.String())
 	}
 	s, err := command.OpenMe(c)
-	var named *rootdir.NoRootError
-	isNoTeam := errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) || errors.Is(err, mailbox.ErrNoAgent)
-	if isNoTeam && !errors.As(err, &named) {
+	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) || errors.Is(err, mailbox.ErrNoAgent) {
 		return nil, nil
 	}
 	if err != nil {
