@@ -61,7 +61,7 @@ func open(c *cli.Context) (*call, error) {
 	return &call{c, s, box}, err
 }
 
-func with(do func(context.Context, *call) (fmt.Stringer, error)) cli.ActionFunc {
+func with(do func(context.Context, *call) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		k, err := open(c)
 		if err != nil {
@@ -69,26 +69,17 @@ func with(do func(context.Context, *call) (fmt.Stringer, error)) cli.ActionFunc 
 		}
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		result, err := do(ctx, k)
-		if err != nil {
-			return err
-		}
-		return command.Print(c, result)
+		return do(ctx, k)
 	}
 }
 
 // onRunner is with for what the agent's runner does. verb stands in a refusal; "": anybody may.
-func onRunner(verb string, do func(context.Context, *call, *control.Client) (fmt.Stringer, error)) cli.ActionFunc {
-	return with(func(ctx context.Context, k *call) (fmt.Stringer, error) {
+func onRunner(verb string, do func(context.Context, *call, *control.Client) error) cli.ActionFunc {
+	return with(func(ctx context.Context, k *call) error {
 		if err := k.s.MayAct(verb, k.name()); verb != "" && err != nil {
-			return nil, err
-		}
-		var result fmt.Stringer
-		err := k.s.AskRunner(ctx, k.name(), func(client *control.Client) (err error) {
-			result, err = do(ctx, k, client)
 			return err
-		})
-		return result, err
+		}
+		return k.s.AskRunner(ctx, k.name(), func(client *control.Client) error { return do(ctx, k, client) })
 	})
 }
 
@@ -117,8 +108,14 @@ type result struct {
 	Ended  []string  `json:"ended,omitempty"` // processes that were ended with it
 }
 
-func (k *call) result(o control.Outcome, err error) (result, error) {
-	return result{Name: k.name(), State: o.Done, Detail: o.Detail, Ended: o.Ended}, err
+func resultOf(name wire.Name, o control.Outcome) result {
+	return result{Name: name, State: o.Done, Detail: o.Detail, Ended: o.Ended}
+}
+
+func (k *call) print(r result, err error) error { return command.Done(k.c, err, r, r.String()) }
+
+func (k *call) printOutcome(o control.Outcome, err error) error {
+	return k.print(resultOf(k.name(), o), err)
 }
 
 func (r result) String() string {

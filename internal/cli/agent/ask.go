@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -33,10 +32,10 @@ var historyCommand = &cli.Command{
 	UsageText:   "atm history bob\natm history bob --limit 1 --json",
 	Description: "What no event has told is left out; --json has prompts and responses whole.",
 	Flags:       []cli.Flag{command.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n", "last", "tail")},
-	Action: with(func(ctx context.Context, k *call) (fmt.Stringer, error) {
+	Action: with(func(ctx context.Context, k *call) error {
 		k.box.TakeIn(ctx) // dropped files may be events
 		turns, err := k.s.Team.History(k.name(), k.c.Int("limit"))
-		return turnList{k.name(), append([]teams.Turn{}, turns...)}, err
+		return command.Done(k.c, err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
 	}),
 }
 
@@ -113,10 +112,3 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	command.Warn(k.c, "%s after %s", r.Status, r.Took.Round(time.Millisecond))
 	return err
 }
-
-type turnList struct {
-	Agent wire.Name    `json:"agent"`
-	Turns []teams.Turn `json:"turns"`
-}
-
-func (l turnList) String() string { return command.Turns(l.Agent, l.Turns) }

@@ -210,10 +210,8 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 		return e
 	}
 	o, err := s.Decide(ctx, q, a)
-	if err != nil {
-		return err
-	}
-	return command.Print(c, result{Name: q.Agent, State: o.Done, Detail: o.Detail, Ended: o.Ended})
+	r := resultOf(q.Agent, o)
+	return command.Done(c, err, r, r.String())
 }
 
 // awaitQuestion is findQuestion, and waits for the id that a runner gives to what only an event has told yet.

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -20,16 +19,14 @@ var stopCommand = &cli.Command{
 	UsageText:   "atm stop bob",
 	Description: "Asks, then TERM, then KILL. Its mail stays. An agent that does not run: exit 0.",
 	Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Aliases: []string{"f", "9"}, Hidden: true}}, // that is what it comes to
-	Action:      with(func(ctx context.Context, k *call) (fmt.Stringer, error) { return k.stop(ctx) }),
+	Action:      with(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
 }
 
 var interruptCommand = &cli.Command{
 	Name: "interrupt", ArgsUsage: "NAME", Usage: "break off an agent's turn, as a person would with Escape",
 	UsageText:   "atm interrupt bob",
 	Description: "Presses the keys that this agent takes for it. Refused while it asks something, which the\nsame keys would answer: atm pending. An agent without a runner that tells of its turn on the\nolder ACP wire is asked there to cancel it: atm events NAME --follow --as-wire acp.",
-	Action: with(func(ctx context.Context, k *call) (fmt.Stringer, error) {
-		return k.result(k.s.Interrupt(ctx, k.name()))
-	}),
+	Action:      with(func(ctx context.Context, k *call) error { return k.printOutcome(k.s.Interrupt(ctx, k.name())) }),
 }
 
 var restartCommand = &cli.Command{
@@ -123,12 +120,13 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	return r, k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
 }
 
-func restart(ctx context.Context, k *call, client *control.Client) (fmt.Stringer, error) {
+func restart(ctx context.Context, k *call, client *control.Client) error {
 	before, err := client.Status(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r, err := k.result(client.Restart(ctx))
+	o, err := client.Restart(ctx)
+	r := resultOf(k.name(), o)
 	patience := listenWithin
 	if r.State == "restarted" { // it was in its pause between two runs
 		patience = time.Second
@@ -139,5 +137,5 @@ func restart(ctx context.Context, k *call, client *control.Client) (fmt.Stringer
 			r.State, r.PID = "restarted", now.ChildPID
 		}
 	}
-	return r, err
+	return k.print(r, err)
 }

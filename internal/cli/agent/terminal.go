@@ -69,25 +69,21 @@ type shownScreen struct {
 	ANSI   string         `json:"ansi,omitempty"`
 }
 
-func screen(ctx context.Context, k *call, client *control.Client) (fmt.Stringer, error) {
+// screen shows the agent's terminal to where the last text ends.
+func screen(ctx context.Context, k *call, client *control.Client) error {
 	seen, err := client.Screen(ctx, control.ScreenRequest{ANSI: k.c.Bool("ansi"), Last: k.c.Int("last")})
-	if !k.c.Bool("ansi") {
-		seen.ANSI = ""
-	}
-	cursor := map[string]int{"x": seen.CursorX, "y": seen.CursorY}
-	return shownScreen{k.name(), append([]string{}, seen.Lines...), cursor, seen.Title, seen.State, seen.ANSI}, err
-}
-
-// String ends where the last text does.
-func (s shownScreen) String() string {
-	if s.ANSI != "" {
-		return strings.TrimRight(s.ANSI, "\n")
-	}
-	text := strings.Join(s.Lines, "\n")
+	text := strings.TrimRight(strings.Join(seen.Lines, "\n"), " \n")
 	if command.Terminal() {
 		text = letter.EscapeBody(text)
 	}
-	return strings.TrimRight(text, " \n")
+	if !k.c.Bool("ansi") {
+		seen.ANSI = ""
+	} else if seen.ANSI != "" {
+		text = strings.TrimRight(seen.ANSI, "\n")
+	}
+	cursor := map[string]int{"x": seen.CursorX, "y": seen.CursorY}
+	shown := shownScreen{k.name(), append([]string{}, seen.Lines...), cursor, seen.Title, seen.State, seen.ANSI}
+	return command.Done(k.c, err, shown, text)
 }
 
 // keyNames are what tmux calls keys, and how they are typed here.
@@ -117,10 +113,10 @@ func typeText(c *cli.Context) (err error) {
 		return command.Usage("the text has control characters").WithHint("keys and escape sequences: " + rawExample)
 	}
 	r.Text = []byte(text)
-	return onRunner("type into", func(ctx context.Context, k *call, client *control.Client) (fmt.Stringer, error) {
+	return onRunner("type into", func(ctx context.Context, k *call, client *control.Client) error {
 		who, _ := k.s.Actor()
 		r.By = string(who)
-		return k.result(client.Type(ctx, r))
+		return k.printOutcome(client.Type(ctx, r))
 	})(c)
 }
 
