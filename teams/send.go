@@ -20,8 +20,8 @@ type Outgoing struct {
 	Message *wire.Message // what the sender says, under an id of the caller's if it has one; Prepare fills in the rest
 	Parent  *wire.Message // what it answers, nil if nothing
 
-	// Person says that a person writes, from a terminal outside an agent's
-	// environment: their answer ends a chain of hops.
+	// Person says that a person answers, from a terminal outside an agent's
+	// environment: that ends a chain of hops.
 	Person bool
 
 	Post   *mailbox.Post // from Prepare: the recipients that there are

@@ -103,7 +103,6 @@ type SessionInput struct {
 	From   *mailbox.Box
 	Input  wire.HumanInput
 	Origin *wire.Origin
-	Person bool // see Outgoing
 
 	check func() error // nil: nothing stands against it; asked under the team's lock
 }
@@ -163,7 +162,7 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 	}
 	m.Origin = in.Origin
 	to := []wire.Address{{Agent: agent, Team: t.Name}}
-	if err := t.root.Send(ctx, &Outgoing{From: in.From, To: to, Message: m, Person: in.Person}); err != nil {
+	if err := t.root.Send(ctx, &Outgoing{From: in.From, To: to, Message: m}); err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -63,7 +63,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 		return err
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
-	o := &teams.Outgoing{From: s.Me, To: []wire.Address{k.box.Address()}, Message: m, Person: command.Person()}
+	o := &teams.Outgoing{From: s.Me, To: []wire.Address{k.box.Address()}, Message: m}
 	if err := s.Root.PrepareAll(o); err != nil {
 		return err
 	}

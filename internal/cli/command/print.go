@@ -102,14 +102,11 @@ func EscapeJSON(doc []byte) []byte {
 func WarnUnreadable(err error) error {
 	unreadable, ok := errors.AsType[*teams.UnreadableError](err)
 	if ok {
-		Complain(unreadable)
+		(&Error{Message: unreadable.Error(), Hint: "atm doctor"}).Tell() // also with --quiet
 		return nil
 	}
 	return err
 }
-
-// Complain says on stderr what is damaged: an error, so --quiet or not.
-func Complain(err error) { (&Error{Message: err.Error(), Hint: "atm doctor"}).Tell() }
 
 // Warn writes a line to stderr, escaped, unless --quiet.
 func Warn(c *cli.Context, format string, args ...any) {

@@ -178,7 +178,7 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 	if id, ok := q.MessageID(); ok {
 		m.InReplyTo = id
 	}
-	err := s.Root.Send(ctx, &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m, Person: Person()})
+	err := s.Root.Send(ctx, &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
 	return m.ID, err
 }
 
@@ -189,7 +189,7 @@ func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o
 	decision, did := a.words()
 	o.Done = did + " draft " + q.ID
 	in := wire.HumanInput{Kind: decision, DraftID: wire.UUID(q.ID), Reason: a.Reason}
-	out, err := s.Team.AnswerDraft(ctx, q, teams.SessionInput{From: s.Me, Input: in, Origin: s.Origin(), Person: Person()})
+	out, err := s.Team.AnswerDraft(ctx, q, teams.SessionInput{From: s.Me, Input: in, Origin: s.Origin()})
 	_, isOver := errors.AsType[*wire.SessionError](err)
 	if isOver || errors.Is(err, teams.ErrForbidden) {
 		return o, Refused("%w", err).WithHint("atm session show %s", q.Agent)
