@@ -49,6 +49,9 @@ func TestAdopt(t *testing.T) {
 		{`{"event_type":"agent_output","stream":"std_out","content":"x","session_id":"s","turn_id":"t"}`, "agent_output session=s turn_id=t"},
 		{`{"event_type":"status_update","message":"x","kind":"y"}`, "status_update summary=x"},
 		{`{"sessionUpdate":"tool_call","kind":"read"}`, "tool_call"},
+		{`{"event_type":"status_update","message":"x","session":{"id":"s"},"turn_id":5,"event_id":12345}`, "status_update turn_id=5 summary=x"},
+		{`{"kind":"turn_idle","agent":"bob","turn_id":"t","transport":"mcp","session":{"id":5}}`, "turn_idle turn_id=t transport=mcp agent=bob"},
+		{`{"kind":"something_new","turn_id":5}`, "something_new turn_id=5"},
 		{`{"event_type":"waiting_for_input","prompt":"What?"}`, "waiting_for_input prompt=What?"},
 		{`{"event_type":"brand_new","stream":"stdout"}`, "brand_new"},
 		{`{"session_id":"s","turn_id":"t","update_type":"tool_call_start","tool_call":{"id":"c","name":"grep","arguments":null,"timestamp":""}}`, "tool_call_start session=s turn_id=t tool=grep tool_call_id=c"},
@@ -212,7 +215,7 @@ func TestAdoptErrors(t *testing.T) {
 		`{"kind":"state_change","previous":1}`:                                                         "line 1, column 35: previous: must be a string",
 		`{"kind":"confirm_required","options":"y"}`:                                                    "line 1, column 38: options: must be an array",
 		`{"kind":"exited","code":"0"}`:                                                                 "line 1, column 25: code: must be a whole number",
-		`{"kind":"something_new","turn_id":5}`:                                                         "line 1, column 35: turn_id: must be a string",
+		`{"kind":"session_start","session":5}`:                                                         "line 1, column 35: session: must be a string",
 	} {
 		e, err := Adopt([]byte(in))
 		if err == nil || err.Error() != want {
