@@ -342,7 +342,7 @@ func (b *Box) understand(f *os.File, info fs.FileInfo, id wire.ID, name string) 
 // understandJSON reads a JSON object: an event, what a person says to a session, or a message. Nothing:
 // one with none of our fields, and other JSON, which is text.
 func (b *Box) understandJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
-	e, err := wire.Adopt(data)
+	e, err := wire.AdoptDropped(data)
 	if err == nil {
 		e.Source, e.EventID = "drop", string(id)
 		return nil, &e, nil

@@ -28,7 +28,7 @@ func Adopt(line []byte) (Event, error) {
 		return Event{}, fmt.Errorf("%w: not a JSON object", ErrNotEvent)
 	case err != nil:
 		return Event{}, err
-	case o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind"):
+	case isLogLine(o):
 		return adoptLogLine(line, o)
 	}
 	typeName, kind := detect(o)
@@ -50,6 +50,19 @@ func Adopt(line []byte) (Event, error) {
 	b := e.Body()
 	e.Session, e.TurnID, e.EventID = b.Text("session"), b.Text("turn_id"), o.Text("event_id")
 	return e, nil
+}
+
+// AdoptDropped is Adopt for an object that may as well be a message: what has a body or a recipient is one, whatever
+// else it carries.
+func AdoptDropped(data []byte) (Event, error) {
+	if o, err := ReadObject(data); err == nil && hasLetterField(o) && !isLogLine(o) {
+		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, whyNoEvent(o))
+	}
+	return Adopt(data)
+}
+
+func isLogLine(o Object) bool {
+	return o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind")
 }
 
 // namesIn are the members by which an event names its session, its turn and itself, and which must be text. In another
