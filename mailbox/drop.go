@@ -339,10 +339,10 @@ func (b *Box) understand(f *os.File, info fs.FileInfo, id wire.ID, name string) 
 	return m, nil, err
 }
 
-// understandJSON reads a JSON object: an event, what a person says to a session, or a message. Nothing:
-// one with none of our fields, and other JSON, which is text.
+// understandJSON reads a JSON object: an event, what a person says to a session, or a message. Nothing: one with none
+// of our fields, and other JSON, which is text; and a message that is too large once it is filled in.
 func (b *Box) understandJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
-	e, err := wire.Adopt(data)
+	e, err := wire.AdoptDropped(data)
 	if err == nil {
 		e.Source, e.EventID = "drop", string(id)
 		return nil, &e, nil
@@ -373,6 +373,9 @@ func (b *Box) understandJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.M
 		m.SetMeta("type", wire.Quote(wire.TypePermissionReply))
 	}
 	m = b.fill(m, info, id)
+	if whole, err := m.MarshalJSON(); err == nil && len(whole) >= wire.MaxFile { // a line feed follows
+		return nil, nil, nil
+	}
 	return m, nil, Check(m)
 }
 

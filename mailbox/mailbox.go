@@ -271,13 +271,13 @@ func (b *Box) Log() *eventlog.Log {
 	return &eventlog.Log{Root: b.store.root, Owner: b.Address(), Lock: lock, Present: b.Present}
 }
 
-// note appends events about messages to the agent's log, which an outbox has not. What they tell of is done, so
-// a failure is an *UnloggedError.
+// note appends events about messages to the agent's log, which an outbox has not. What they tell of is done: they are
+// appended though the caller has been interrupted meanwhile, and a failure is an *UnloggedError.
 func (b *Box) note(ctx context.Context, events ...wire.Event) error {
 	if b.host != "" {
 		return nil
 	}
-	if err := b.Log().Append(ctx, events...); err != nil {
+	if err := b.Log().Append(context.WithoutCancel(ctx), events...); err != nil {
 		return &UnloggedError{fmt.Errorf("done, but not noted in the event log: %w", err)}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"context"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -71,6 +72,19 @@ func TestReadWithASlowOutput(t *testing.T) {
 	}
 	takeCensus(t, bob).is(t, map[wire.ID]string{list[0]: "done", list[1]: "new", list[2]: "done", list[3]: "new"})
 	equal(t, "events", logged(t, bob), "message_read "+string(list[0]), "message_read "+string(list[2]))
+}
+
+// A reader that is interrupted once it has received a message has read it, and that is said among the events.
+func TestReadIsInterrupted(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	list := deliverN(t, bob, 1)
+	ctx, interrupt := context.WithCancel(ctx)
+	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { interrupt(); return 1, nil })
+	if err != nil || b.Unmarked != nil || b.Unlogged != nil {
+		t.Error(b, err)
+	}
+	equal(t, "events", logged(t, bob), "message_read "+string(list[0]))
 }
 
 // On a read-only disk what is shown cannot be marked; where nothing is shown, there is nothing to say.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -27,7 +28,7 @@ func Adopt(line []byte) (Event, error) {
 		return Event{}, fmt.Errorf("%w: not a JSON object", ErrNotEvent)
 	case err != nil:
 		return Event{}, err
-	case o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind"):
+	case isLogLine(o):
 		return adoptLogLine(line, o)
 	}
 	typeName, kind := detect(o)
@@ -38,8 +39,7 @@ func Adopt(line []byte) (Event, error) {
 		typeName = currentCall
 	}
 	s := schemas()[typeName]
-	names := slices.DeleteFunc(slices.Clone(schemas()["log.Names"].fields), func(f field) bool { return s.has(f.name) })
-	known := schema{fields: slices.Concat(s.fields, s.kinds[o.Text(s.tag)], names)}
+	known := schema{fields: slices.Concat(s.fields, s.kinds[o.Text(s.tag)], namesIn(typeName))}
 	if s.tag != "" {
 		known.fields = append(known.fields, field{name: s.tag, is: schemas()["any"]})
 	}
@@ -50,6 +50,31 @@ func Adopt(line []byte) (Event, error) {
 	b := e.Body()
 	e.Session, e.TurnID, e.EventID = b.Text("session"), b.Text("turn_id"), o.Text("event_id")
 	return e, nil
+}
+
+// AdoptDropped is Adopt for an object that may as well be a message: what has a body or a recipient is one, whatever
+// else it carries.
+func AdoptDropped(data []byte) (Event, error) {
+	if o, err := ReadObject(data); err == nil && hasLetterField(o) && !isLogLine(o) {
+		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, whyNoEvent(o))
+	}
+	return Adopt(data)
+}
+
+func isLogLine(o Object) bool {
+	return o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind")
+}
+
+// namesIn are the members by which an event names its session, its turn and itself, and which must be text. In another
+// vocabulary, one that it does not define may be anything, and counts only where it is text.
+func namesIn(typeName string) []field {
+	switch {
+	case strings.HasPrefix(typeName, "log."):
+		return schemas()["log.Names"].fields
+	case typeName == olderUpdate:
+		return schemas()["log.ACPNames"].fields
+	}
+	return nil
 }
 
 func adoptLogLine(line []byte, o Object) (Event, error) {

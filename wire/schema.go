@@ -271,6 +271,15 @@ func (s *schema) object(at int, o Object) (out Object, err *DecodeError) {
 	return out, nil
 }
 
+// isWhole reports whether a kind is known and an object has every member that its owner always writes.
+func (s *schema) isWhole(o Object, kind string) bool {
+	fields, isKnown := s.kinds[kind]
+	return isKnown && !slices.ContainsFunc(fields, func(f field) bool {
+		isAlways := !f.isOptional && !f.isListed || f.missing != ""
+		return isAlways && !o.Has(f.name)
+	})
+}
+
 // has reports whether an object without kinds has a member.
 func (s *schema) has(name string) bool {
 	return slices.ContainsFunc(s.fields, func(f field) bool { return f.name == name })

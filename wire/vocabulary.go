@@ -44,12 +44,21 @@ func typeOf(kind string) string {
 }
 
 // detect says of which type of event an object is, and its kind; "" for none. What has a body or a recipient is a
-// message, whatever else it carries. A "kind" with capitals is somebody else's (a Kubernetes manifest has one too). An
-// update of the current ACP may be bare, in {"sessionId","update"}, or in its whole JSON-RPC notification.
+// message, unless all is there that the owner of a known kind writes.
 func detect(o Object) (typeName, kind string) {
-	if o.Has("body", "to", "from", "subject") {
+	typeName, kind = detectEvent(o)
+	if typeName != "" && hasLetterField(o) && !schemas()[typeName].isWhole(o, kind) {
 		return "", ""
 	}
+	return typeName, kind
+}
+
+// hasLetterField reports whether an object has a body, a subject, a sender or a recipient.
+func hasLetterField(o Object) bool { return o.Has("body", "to", "from", "subject") }
+
+// detectEvent is detect for what is no message. A "kind" with capitals is somebody else's (a Kubernetes manifest has
+// one too). An update of the current ACP may be bare, in {"sessionId","update"}, or in its whole JSON-RPC notification.
+func detectEvent(o Object) (typeName, kind string) {
 	if typeName, kind = detectCall(o); typeName != "" {
 		return typeName, kind
 	}
