@@ -191,7 +191,7 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 		return r.prog == nil || !isWork(r.prog.told) && r.question == nil || r.state.Turn().ID != cut.turn
 	})
 	if err == nil && !isOver {
-		err = errors.New("the key that interrupts was typed, and it goes on")
+		err = errors.New("it was asked to stop, and goes on")
 	}
 	return out, err
 }
