@@ -209,7 +209,15 @@ func (e *editor) RequestPermission(ctx context.Context, r acp.RequestPermissionR
 			return out, nil
 		}
 	}
-	<-ctx.Done()
+	switch choose {
+	case "nonsense":
+		out.Outcome = acp.NewRequestPermissionOutcomeSelected("nonsense")
+		return out, nil
+	case "error":
+		return out, errors.New("no window")
+	case "":
+		<-ctx.Done()
+	}
 	out.Outcome = acp.NewRequestPermissionOutcomeCancelled()
 	return out, nil
 }
@@ -302,6 +310,29 @@ func TestPermission(t *testing.T) {
 			}
 			if len(e.asked) != 1 || e.asked[0] != "bob wants to run: touch made.txt" {
 				t.Error(e.asked)
+			}
+		})
+	}
+}
+
+// What is no answer leaves the question open, and the client is shown how to answer it elsewhere.
+func TestNotAnswered(t *testing.T) {
+	t.Parallel()
+	for choose, asked := range map[acp.PermissionOptionKind]int{"nonsense": 3, "error": 1, "cancelled": 1} {
+		t.Run(string(choose), func(t *testing.T) {
+			t.Parallel()
+			r := newFixture(t, people).run()
+			e, done := r.edit(), make(chan string, 1)
+			e.choose = choose
+			go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
+			e.shows(&e.agent, "bob wants to run: touch made.txt\n(it still waits for an answer; atm approve ")
+			said := strings.Count(e.text(&e.agent), `"nonsense" is not the id of an option`)
+			if choose == "nonsense" && said != asked || len(e.asked) != asked {
+				t.Error(e.asked, e.text(&e.agent))
+			}
+			r.atm("approve", "bob", "--as", "lead")
+			if got := <-done; got != "end_turn" {
+				t.Error(got)
 			}
 		})
 	}
