@@ -44,12 +44,24 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	if err := a.checkSession(r.SessionId); err != nil {
 		return out, err
 	}
+	// The connection ends ctx when the session gets another prompt, which is refused here. When the client goes, so does
+	// the process.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	if _, isOpen := a.prompts.LoadOrStore(r.SessionId, cancel); isOpen {
+		err = command.Usage("the last prompt of session %s is not over", r.SessionId)
+		return out, a.refuse(err)
+	}
+	defer a.prompts.Delete(r.SessionId)
+	return a.prompt(ctx, r)
+}
+
+func (a *agent) prompt(ctx context.Context, r acp.PromptRequest) (out acp.PromptResponse, err error) {
 	p := &prompt{agent: a, session: r.SessionId, shown: map[wire.ID]bool{}, asked: map[string]context.CancelFunc{}}
 	defer p.asking.Wait()
 	var end context.CancelFunc
 	p.ctx, end = context.WithCancel(ctx)
 	defer end()
-	a.prompts.Store(r.SessionId, end)
 	o, err := p.outgoing(r)
 	if err != nil {
 		return out, a.refuse(err)
@@ -68,18 +80,16 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	}
 	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: sent, Event: p.event, Message: p.answer})
 	if isTaken {
-		return a.Prompt(ctx, r)
+		return a.prompt(ctx, r)
 	}
-	switch cause := context.Cause(p.ctx); cause {
-	case nil:
+	if p.ctx.Err() == nil {
 		return p.ended(response, err)
-	case context.Canceled:
-		p.asking.Wait()
-		p.progress(p.takeBack(), acp.ToolCallStatusFailed)
-		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
-	default: // the client has gone, and the member goes on
-		return out, cause
 	}
+	p.asking.Wait()
+	if p.title != "" { // it was sent
+		p.progress(p.takeBack(), acp.ToolCallStatusFailed)
+	}
+	return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
 }
 
 // outgoing is the prompt as a message in the thread: its first, where there is none yet.
