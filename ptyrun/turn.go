@@ -111,7 +111,7 @@ func (r *runner) response() string {
 	_, rows := p.screen.Size()
 	scrolled := p.screen.Scrolled() - min(r.turn.from, p.screen.Scrolled())
 	lines := p.screen.Tail(rows + int(min(scrolled, scrollback)))
-	return wire.Clip(p.driver.Response(lines, r.turn.text, scrolled > scrollback), maxResponse)
+	return driver.ClipResponse(p.driver.Response(lines, r.turn.text, scrolled > scrollback), maxResponse)
 }
 
 // takeBackTurn makes what the turn was begun with unread again: it comes once more, behind the urgent mail
@@ -191,7 +191,7 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 		return r.prog == nil || !isWork(r.prog.told) && r.question == nil || r.state.Turn().ID != cut.turn
 	})
 	if err == nil && !isOver {
-		err = errors.New("the key that interrupts was typed, and it goes on")
+		err = errors.New("it was asked to stop, and goes on")
 	}
 	return out, err
 }

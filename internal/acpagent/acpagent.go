@@ -52,7 +52,7 @@ type agent struct {
 	member *mailbox.Box
 	conn   *acp.AgentSideConnection
 
-	prompts sync.Map // what cancels the newest prompt of an acp.SessionId
+	prompts sync.Map // what cancels the open prompt of an acp.SessionId
 }
 
 func (a *agent) name() wire.Name { return a.member.Agent() }
@@ -151,8 +151,8 @@ func (a *agent) refuse(err error) *acp.RequestError {
 	return &acp.RequestError{Code: code, Message: strings.TrimSuffix(e.Message+"; "+e.Hint, "; "), Data: e}
 }
 
-// Cancel ends the prompt that waits in a session. (The connection would, but not after a second prompt has
-// cancelled the first.)
+// Cancel ends the prompt that waits in a session. (What the connection has for that ends when a second
+// prompt comes.)
 func (a *agent) Cancel(_ context.Context, r acp.CancelNotification) error {
 	if end, ok := a.prompts.Load(r.SessionId); ok {
 		end.(context.CancelFunc)()

@@ -115,11 +115,12 @@ type editor struct {
 	user     strings.Builder
 	agent    strings.Builder
 	progress strings.Builder
+	calls    map[acp.ToolCallId]bool // that were announced
 }
 
 func (r *fixture) edit() *editor {
 	r.t.Helper()
-	e := &editor{fixture: r, process: r.command("atm", "acp", "bob", "--as", "me")}
+	e := &editor{fixture: r, process: r.command("atm", "acp", "bob", "--as", "me"), calls: map[acp.ToolCallId]bool{}}
 	in, err1 := e.process.StdinPipe()
 	out, err2 := e.process.StdoutPipe()
 	e.process.Stderr = os.Stderr
@@ -185,6 +186,12 @@ func (e *editor) SessionUpdate(_ context.Context, n acp.SessionNotification) err
 			to.WriteString("[" + b.ResourceLink.Name + "](" + b.ResourceLink.Uri + ")")
 		}
 	}
+	if u := n.Update.ToolCall; u != nil {
+		e.calls[u.ToolCallId] = true
+	}
+	if u := n.Update.ToolCallUpdate; u != nil && !e.calls[u.ToolCallId] {
+		e.t.Errorf("an update of %s, which was not announced", u.ToolCallId)
+	}
 	switch u := n.Update; {
 	case u.UserMessageChunk != nil:
 		add(&e.user, u.UserMessageChunk.Content)
@@ -209,7 +216,15 @@ func (e *editor) RequestPermission(ctx context.Context, r acp.RequestPermissionR
 			return out, nil
 		}
 	}
-	<-ctx.Done()
+	switch choose {
+	case "nonsense":
+		out.Outcome = acp.NewRequestPermissionOutcomeSelected("nonsense")
+		return out, nil
+	case "error":
+		return out, errors.New("no window")
+	case "":
+		<-ctx.Done()
+	}
 	out.Outcome = acp.NewRequestPermissionOutcomeCancelled()
 	return out, nil
 }
@@ -307,6 +322,29 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+// What is no answer leaves the question open, and the client is shown how to answer it elsewhere.
+func TestNotAnswered(t *testing.T) {
+	t.Parallel()
+	for choose, asked := range map[acp.PermissionOptionKind]int{"nonsense": 3, "error": 1, "cancelled": 1} {
+		t.Run(string(choose), func(t *testing.T) {
+			t.Parallel()
+			r := newFixture(t, people).run()
+			e, done := r.edit(), make(chan string, 1)
+			e.choose = choose
+			go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
+			e.shows(&e.agent, "bob wants to run: touch made.txt\n(it still waits for an answer; atm approve ")
+			said := strings.Count(e.text(&e.agent), `"nonsense" is not the id of an option`)
+			if choose == "nonsense" && said != asked || len(e.asked) != asked {
+				t.Error(e.asked, e.text(&e.agent))
+			}
+			r.atm("approve", "bob", "--as", "lead")
+			if got := <-done; got != "end_turn" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
 // Whoever may not answer is shown the question as text. What is answered elsewhere is asked no more.
 func TestAnsweredElsewhere(t *testing.T) {
 	t.Parallel()
@@ -392,16 +430,27 @@ func TestCancel(t *testing.T) {
 		r := newFixture(t, people)
 		e := r.edit()
 		s, done := e.begin(), make(chan string, 1)
-		for i := range 2 { // a second prompt cancels the first
-			go func() { done <- e.prompt(s, "Hello?") }()
-			r.until("the prompt", func() bool { return strings.Count(e.text(&e.progress), "sent to bob") == i+1 })
-		}
-		if got := <-done; got != "cancelled" {
+		go func() { done <- e.prompt(s, "Hello?") }()
+		e.shows(&e.progress, "sent to bob")
+		if got := e.prompt(s, "Still there?"); !strings.Contains(got, "-32602") || !strings.Contains(got, "is not over") {
 			t.Error(got)
+		}
+		if len(done) != 0 || r.unread("bob") != "1" {
+			t.Error("the first prompt does not go on")
 		}
 		e.Cancel(t.Context(), acp.CancelNotification{SessionId: s})
 		if got := <-done; got != "cancelled" || r.unread("bob") != "0" {
 			t.Error(got, e.progress.String())
+		}
+		for range 20 { // at once, which may be before it is sent
+			go func() { done <- e.prompt(s, "Hello?") }()
+			r.until("the cancelled prompt", func() bool {
+				e.Cancel(t.Context(), acp.CancelNotification{SessionId: s})
+				return len(done) != 0
+			})
+			if got := <-done; got != "cancelled" || r.unread("bob") != "0" {
+				t.Error(got, r.unread("bob"))
+			}
 		}
 	})
 }

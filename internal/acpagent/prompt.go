@@ -44,12 +44,24 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	if err := a.checkSession(r.SessionId); err != nil {
 		return out, err
 	}
+	// The connection ends ctx when the session gets another prompt, which is refused here. When the client goes, so does
+	// the process.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	if _, isOpen := a.prompts.LoadOrStore(r.SessionId, cancel); isOpen {
+		err = command.Usage("the last prompt of session %s is not over", r.SessionId)
+		return out, a.refuse(err)
+	}
+	defer a.prompts.Delete(r.SessionId)
+	return a.prompt(ctx, r)
+}
+
+func (a *agent) prompt(ctx context.Context, r acp.PromptRequest) (out acp.PromptResponse, err error) {
 	p := &prompt{agent: a, session: r.SessionId, shown: map[wire.ID]bool{}, asked: map[string]context.CancelFunc{}}
 	defer p.asking.Wait()
 	var end context.CancelFunc
 	p.ctx, end = context.WithCancel(ctx)
 	defer end()
-	a.prompts.Store(r.SessionId, end)
 	o, err := p.outgoing(r)
 	if err != nil {
 		return out, a.refuse(err)
@@ -68,18 +80,16 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	}
 	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: sent, Event: p.event, Message: p.answer})
 	if isTaken {
-		return a.Prompt(ctx, r)
+		return a.prompt(ctx, r)
 	}
-	switch cause := context.Cause(p.ctx); cause {
-	case nil:
+	if p.ctx.Err() == nil {
 		return p.ended(response, err)
-	case context.Canceled:
-		p.asking.Wait()
-		p.progress(p.takeBack(), acp.ToolCallStatusFailed)
-		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
-	default: // the client has gone, and the member goes on
-		return out, cause
 	}
+	p.asking.Wait()
+	if p.title != "" { // it was sent
+		p.progress(p.takeBack(), acp.ToolCallStatusFailed)
+	}
+	return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
 }
 
 // outgoing is the prompt as a message in the thread: its first, where there is none yet.
@@ -224,7 +234,7 @@ func (p *prompt) lookAtQuestions() {
 		var ctx context.Context
 		ctx, p.asked[key(q)] = context.WithCancel(p.ctx)
 		if err := p.checkAnswerable(&q); err != nil {
-			p.update(p.session, acp.UpdateAgentMessageText(fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Asks(), p.refuse(err).Message)))
+			p.showQuestion(q, err)
 			continue
 		}
 		p.asking.Go(func() { p.request(ctx, q) })
@@ -250,8 +260,11 @@ func (p *prompt) checkAnswerable(q *policy.Question) error {
 	return nil
 }
 
-// request asks the client until an answer has worked, the question is gone, or the client wants no more of
-// it: then it stays open.
+// maxRequests is how often the client is asked: a program answers wrongly at once, and always.
+const maxRequests = 3
+
+// request asks the client until an answer has worked, the question is gone, or the client gives none: then it stays
+// open, which is said.
 func (p *prompt) request(ctx context.Context, q policy.Question) {
 	r := acp.RequestPermissionRequest{SessionId: p.session, ToolCall: acp.ToolCallUpdate{
 		ToolCallId: acp.ToolCallId(p.message.ID), Title: acp.Ptr(fmt.Sprintf("%s %s", q.Agent, q.Asks())),
@@ -264,21 +277,33 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 		kind := acp.PermissionOptionKind(cmp.Or(o.Kind, "allow_once"))
 		r.Options = append(r.Options, acp.PermissionOption{OptionId: acp.PermissionOptionId(fmt.Sprint(i + 1)), Name: o.Label, Kind: kind})
 	}
-	for {
+	for range maxRequests {
 		chosen, err := p.conn.RequestPermission(ctx, r)
 		if err != nil || chosen.Outcome.Selected == nil {
-			return
+			break
 		}
-		for i, o := range r.Options {
-			if o.OptionId == chosen.Outcome.Selected.OptionId {
-				_, err = p.Answer(context.Background(), q, command.Answer{Option: q.Options[i].ID, IsDeny: q.Options[i].Denies()})
-			}
+		id := chosen.Outcome.Selected.OptionId
+		i := slices.IndexFunc(r.Options, func(o acp.PermissionOption) bool { return o.OptionId == id })
+		if i < 0 {
+			err = command.Usage("%q is not the id of an option", id)
+		} else {
+			_, err = p.Answer(context.Background(), q, command.Answer{Option: q.Options[i].ID, IsDeny: q.Options[i].Denies()})
 		}
 		if err == nil || ctx.Err() != nil { // answered, or gone meanwhile
 			return
 		}
 		p.update(p.session, acp.UpdateAgentMessageText(p.refuse(err).Message+"\n\n"))
 	}
+	if ctx.Err() == nil {
+		why := command.Refused("it still waits for an answer")
+		p.showQuestion(q, why.WithHint("atm approve %s, or atm reject %[1]s", q.Short()))
+	}
+}
+
+// showQuestion shows a question as text, and why the client is not asked.
+func (p *prompt) showQuestion(q policy.Question, why error) {
+	text := fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Asks(), p.refuse(why).Message)
+	p.update(p.session, acp.UpdateAgentMessageText(text))
 }
 
 // message is a prompt as a message: its text with links in it, then the texts that were embedded. Images are attached.

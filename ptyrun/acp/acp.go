@@ -191,10 +191,11 @@ func (f *front) startAgent() (over chan struct{}, err error) {
 	go func() {
 		defer close(over)
 		cmd.Wait()
+		isBroken := isClosed(f.conn.Done()) // before its output has ended
 		stdout.Close()
 		<-f.conn.Done() // what it said last was read
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		f.post(func() { f.agentEnded(exitCode(cmd)) })
+		f.post(func() { f.agentEnded(exitCode(cmd), isBroken) })
 	}()
 	go func() {
 		<-f.conn.Done() // also where it says what nobody can read
@@ -219,8 +220,12 @@ func exitCode(cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-func (f *front) agentEnded(code int) {
+func (f *front) agentEnded(code int, isBroken bool) {
 	why := fmt.Sprintf("the agent has ended with %d", code)
+	if isBroken {
+		why = "it has written a line of more than 10 MiB, or too many messages at once: it was ended"
+		f.say(wire.Event{Kind: "error"}.With("code", "0").With("message", why))
+	}
 	if f.turn != nil {
 		f.endTurn("failed", "", why)
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coder/acp-go-sdk"
 )
@@ -57,10 +58,13 @@ func (f *front) ReadTextFile(_ context.Context, p acp.ReadTextFileRequest) (r ac
 	if err == nil {
 		data, err = f.files.ReadFile(rel)
 	}
+	if err == nil && !utf8.Valid(data) {
+		err = errors.New("it is not UTF-8 text")
+	}
 	if err != nil {
 		return r, refusal("read "+p.Path, err)
 	}
-	lines := strings.SplitAfter(strings.ToValidUTF8(string(data), "\uFFFD"), "\n")
+	lines := strings.SplitAfter(string(data), "\n")
 	lines = lines[min(max(value(p.Line)-1, 0), len(lines)):]
 	if p.Limit != nil {
 		lines = lines[:min(max(*p.Limit, 0), len(lines))]

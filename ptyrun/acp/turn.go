@@ -19,6 +19,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -28,9 +29,10 @@ const source = "acp"
 
 type turn struct {
 	id       string
-	response string // what was said so far
-	delta    string // the end of that, which is no event yet
-	line     string // the end of that, which is no whole line and not drawn yet
+	response string // the end of what was said so far
+	said     int    // bytes of all that
+	delta    string // what of it is no event yet
+	line     string // the end of what was said, which is no whole line and not drawn yet
 	mark     string // of that line
 	isParted bool   // something else was done since
 	isCut    bool   // it was cancelled
@@ -164,7 +166,8 @@ func (f *front) promptAnswered(reason acp.StopReason, err error) {
 func (f *front) endTurn(status string, reason acp.StopReason, why string) {
 	f.part()
 	f.withdrawAll()
-	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason).With("response", wire.Clip(f.turn.response, maxResponse))
+	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason)
+	e = e.With("response", driver.ClipResponse(f.turn.response, maxResponse))
 	if why != "" {
 		e = e.With("error", why)
 	}
@@ -238,8 +241,17 @@ func (f *front) hear(text string) {
 	if t.delta == "" {
 		f.tellAt = time.Now().Add(tellEvery)
 	}
-	kept := wire.Clip(text, max(0, maxResponse-len(t.response)))
-	t.response, t.delta = t.response+kept, t.delta+kept
+	if t.response += text; len(t.response) > 2*maxResponse { // not at each piece
+		t.response = driver.ClipResponse(t.response, maxResponse)
+	}
+	left := maxResponse - t.said
+	t.said += len(text)
+	if left >= 0 {
+		t.delta += wire.Clip(text, left)
+		if len(text) > left {
+			t.delta += "\n…"
+		}
+	}
 	t.line += text
 	if i := strings.LastIndexByte(t.line, '\n'); i >= 0 {
 		f.drawSaid(t.line[:i])

@@ -60,6 +60,15 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 // cutMark is the first line of an answer whose beginning is lost.
 const cutMark = "…"
 
+// ClipResponse is an answer of at most so many bytes: of a longer one its end, behind a line "…".
+func ClipResponse(answer string, most int) string {
+	if answer = strings.ToValidUTF8(answer, "\uFFFD"); len(answer) <= most {
+		return answer
+	}
+	mark := cutMark + "\n"
+	return mark + strings.ToValidUTF8(answer[len(answer)-most+len(mark):], "")
+}
+
 // said is what a row says, without the answer's mark or indent.
 func (d *Driver) said(line string) string {
 	if d.box.shape == barred {
