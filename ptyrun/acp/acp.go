@@ -62,10 +62,9 @@ type front struct {
 	tools    map[acp.ToolCallId]*toolCall
 	requests []*request // the first is shown, until it is answered
 	unsaid   []wire.Event
-	updates  chan struct{} // what was read of them, and not taken in yet
-	tellAt   time.Time     // when what was said becomes an event, and these are tried again; zero: never
-	hasLeft  bool          // the front is to end,
-	code     int           // with this code
+	tellAt   time.Time // when what was said becomes an event, and these are tried again; zero: never
+	hasLeft  bool      // the front is to end,
+	code     int       // with this code
 }
 
 const (
@@ -81,7 +80,7 @@ func Run(o Options) (code int, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &front{
 		Options: o, running: ctx, calls: make(chan func(), maxCalls), tools: map[acp.ToolCallId]*toolCall{},
-		screen: screen{out: os.Stdout}, activity: reducer.Starting, updates: make(chan struct{}, maxUpdates),
+		screen: screen{out: os.Stdout}, activity: reducer.Starting,
 	}
 	defer f.commands.Wait()
 	defer stop()

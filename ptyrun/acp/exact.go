@@ -4,8 +4,6 @@ package acp
 
 import (
 	"bufio"
-	"cmp"
-	"context"
 	"encoding/json"
 	"io"
 	"slices"
@@ -15,52 +13,33 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const (
-	update     = "_" + acp.ClientMethodSessionUpdate
-	maxRead    = 10 << 20 // as the SDK has it
-	maxUpdates = 512      // at once: of twice as many the SDK ends the connection
-)
+const maxRead = 10 << 20 // as the SDK has it
 
-// exact is what an agent writes, with its updates renamed to a method of an extension. The SDK hands these over as
-// they came; else it makes floats of the numbers that a tool is given and returns. An agent that is too quick waits.
+// exact is what an agent writes, without its updates: these are taken in here, as they came and before what follows
+// them. The SDK would make floats of the numbers that a tool is given and returns.
 func (f *front) exact(out io.Reader) io.Reader {
 	in, to := io.Pipe()
 	go func() {
 		lines := bufio.NewScanner(out)
 		lines.Buffer(nil, maxRead)
 		for lines.Scan() {
-			line, isUpdate := renamed(lines.Bytes())
-			if isUpdate {
-				f.updates <- struct{}{}
+			var call struct {
+				Method     string
+				ID, Params json.RawMessage
 			}
-			to.Write(append(line, '\n'))
+			if json.Unmarshal(lines.Bytes(), &call) == nil && call.ID == nil && call.Method == acp.ClientMethodSessionUpdate {
+				f.update(call.Params)
+			} else {
+				to.Write(append(lines.Bytes(), '\n'))
+			}
 		}
 		to.CloseWithError(lines.Err())
 	}()
 	return in
 }
 
-func renamed(line []byte) (_ []byte, isUpdate bool) {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(line, &m) == nil && string(m["method"]) == `"`+acp.ClientMethodSessionUpdate+`"` {
-		m["method"] = json.RawMessage(`"` + update + `"`)
-		line, _ = json.Marshal(m) // it was JSON
-		return line, true
-	}
-	return line, false
-}
-
-// HandleExtensionMethod takes in an update that was renamed.
-func (f *front) HandleExtensionMethod(ctx context.Context, method string, params json.RawMessage) (any, error) {
-	if method != update {
-		return nil, acp.NewMethodNotFound(method)
-	}
-	defer func() {
-		select {
-		case <-f.updates:
-		default: // the agent knows the name
-		}
-	}()
+// update takes in an update; one that is none is passed over.
+func (f *front) update(params json.RawMessage) {
 	var as struct {
 		SessionID acp.SessionId `json:"sessionId"`
 		Update    struct {
@@ -68,13 +47,13 @@ func (f *front) HandleExtensionMethod(ctx context.Context, method string, params
 			RawInput, RawOutput json.RawMessage
 		}
 	}
-	var n acp.SessionNotification
 	err := json.Unmarshal(params, &as)
 	if err == nil && !slices.Contains(told, as.Update.SessionUpdate) {
 		f.keep(as.SessionID, params)
 	}
-	if err = cmp.Or(err, json.Unmarshal(params, &n)); err != nil {
-		return nil, acp.NewInvalidParams(err.Error())
+	var n acp.SessionNotification
+	if err != nil || json.Unmarshal(params, &n) != nil {
+		return
 	}
 	in, out := raw(as.Update.RawInput), raw(as.Update.RawOutput)
 	if c := n.Update.ToolCall; c != nil {
@@ -82,7 +61,7 @@ func (f *front) HandleExtensionMethod(ctx context.Context, method string, params
 	} else if c := n.Update.ToolCallUpdate; c != nil {
 		c.RawInput, c.RawOutput = in, out
 	}
-	return nil, f.SessionUpdate(ctx, n)
+	f.SessionUpdate(f.running, n)
 }
 
 // told are the updates that events of ours tell of, and a model's thoughts, of which there are very many.

@@ -35,9 +35,8 @@ type option struct{ label, kind string }
 // maxOptions is how many options a digit can choose from.
 const maxOptions = 9
 
-// settle is how long what came before a request may take: what was said of its call, for the SDK handles
-// requests beside notifications, and a key that answers the request before it. The runner answers none that
-// has not stood for longer.
+// settle is how long what came before a request may take to be seen: that its turn goes on, and a key that answers the
+// request before it. The runner answers none that has not stood for longer.
 const settle = 100 * time.Millisecond
 
 // RequestPermission asks whoever may answer, and waits. Of more options than digits the last are left out.
