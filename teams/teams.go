@@ -142,14 +142,21 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	if t, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
 		return t, err
 	}
-	inside, err := r.dir.Names(string(name))
-	if len(inside) > 0 && !slices.Contains(inside, ".locks") { // else somebody is just making it
-		return nil, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
-	}
-	if err := cmp.Or(err, r.dir.MkdirAll(string(name)+"/.locks"), r.dir.Sync(".")); err != nil {
+	build := fmt.Sprintf(".%s.%s.making", name, wire.NewID()) // two at once make two
+	defer r.dir.Remove(build)
+	defer r.dir.Remove(build + "/.locks")
+	if err := r.dir.MkdirAll(build + "/.locks"); err != nil {
 		return nil, err
 	}
-	return r.Team(name)
+	moveErr := r.dir.Move(build, string(name))
+	t, err := r.Team(name) // also where somebody else was quicker
+	if errors.Is(err, ErrNoTeam) && errors.Is(moveErr, fs.ErrExist) {
+		return nil, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
+	}
+	if err != nil {
+		return nil, cmp.Or(moveErr, err)
+	}
+	return t, r.dir.Sync(".")
 }
 
 // Root is where the team lies.

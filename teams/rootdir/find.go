@@ -255,9 +255,10 @@ func (p Place) mayMake(dir string) error {
 	return err
 }
 
-// Make makes a root at path unless there is one, and reports whether it did. The file FORMAT, which makes a directory a
-// root, comes last: nobody sees half of one, and of several at once one makes it.
+// Make makes a root at path unless there is one, and reports whether it did: under another name, renamed into place, so
+// that nobody sees half of one. A directory that is there becomes a root by its FORMAT.
 func Make(path string) (made bool, err error) {
+	_, absent := os.Lstat(path) // looked at first: who makes one now makes it with its FORMAT
 	if has, err := hasFormat(path); has || err != nil {
 		return false, err
 	}
@@ -270,15 +271,28 @@ func Make(path string) (made bool, err error) {
 		return false, err
 	}
 	defer d.Close()
-	if err := cmp.Or(d.Mkdir(name), os.Chmod(path, 0o700)); err != nil { // whatever the directory above is open to
-		return false, err
+	build := name
+	if absent != nil {
+		build = "." + name + "." + rand.Text() + ".making" // two at once make two
+		defer os.RemoveAll(d.Join(build))                  // when somebody else was quicker
+		err = d.Mkdir(build)
 	}
-	temp := name + "/." + FormatFile + "." + rand.Text() + ".tmp"
-	err = d.Publish(temp, name+"/"+FormatFile, []byte("1\n"))
-	if errors.Is(err, fs.ErrExist) {
+	if err == nil {
+		err = os.Chmod(d.Join(build), 0o700) // whatever the directory above is open to
+	}
+	if err == nil {
+		err = d.Replace(build+"/"+FormatFile, []byte("1\n"), true)
+	}
+	if err == nil && build != name {
+		err = d.Move(build, name)
+	}
+	if err == nil {
+		return true, d.Sync(".")
+	}
+	if has, _ := hasFormat(path); has {
 		return false, nil
 	}
-	return err == nil, cmp.Or(err, d.Sync(name), d.Sync("."))
+	return false, err
 }
 
 // Raise makes a root's format 2, whose addresses may have a host: an older atm, which would set such a message
