@@ -138,7 +138,7 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	}
 	state := l.place("--state")
 	_, isSpan := f.(*cli.GenericFlag)
-	_, badUnit := ParseDuration(value)
+	badUnit := missingUnit(f, value)
 	switch {
 	case needs && !given && state >= 0: // wait bob --idle
 		l.named[state] = append(l.named[state], name)
@@ -146,7 +146,7 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	case needs && (!given || value == "" && isGlobal):
 		return false, Usage("%s needs a value", typed)
 	case (waits || isSpan) && errors.Is(badUnit, errNoUnit):
-		return false, Usage("invalid value %q for %s: %v", value, typed, badUnit).WithHint("%s", l.withSeconds(typed, value))
+		return false, Usage("invalid value %q for %s: %v", value, typed, badUnit).WithHint("%s", l.withUnit(typed, value, usualUnit(f)))
 	case waits && isDuration(value):
 		l.flags = append(l.flags, "--timeout="+value)
 		value = "true"
@@ -169,12 +169,12 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	return takesNext, nil
 }
 
-// withSeconds is the line with the unit that the value of a flag lacks.
-func (l *Line) withSeconds(flag, value string) string {
+// withUnit is the line with the unit that the value of a flag lacks.
+func (l *Line) withUnit(flag, value, unit string) string {
 	words := slices.Clone(l.typed)
 	for i, word := range words {
 		if word == flag+"="+value || word == value && i > 0 && words[i-1] == flag {
-			words[i] += "s"
+			words[i] += unit
 		}
 	}
 	return l.toType(words)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -223,6 +224,9 @@ func newMessage(c *cli.Context, s *command.Scope) (m *wire.Message, err error) {
 		key, value, found := strings.Cut(pair, "=")
 		if !found || key == "" {
 			return nil, command.Usage("--meta needs K=V, not %q", pair).WithHint("for example --meta build=42")
+		}
+		if !utf8.ValidString(pair) {
+			return nil, command.Usage("--meta: the note %q is not UTF-8", pair).WithHint("any bytes can go as a file: --attach FILE")
 		}
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}
