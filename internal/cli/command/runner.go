@@ -102,8 +102,8 @@ type Answer struct {
 	Option   string // its id
 	IsDeny   bool
 	Reason   string
-	Artifact string // of a draft, the URI of the part that it is about; "": the whole
-	By     wire.Name // "": whoever this process acts for
+	Artifact string    // of a draft, the URI of the part that it is about; "": the whole
+	By       wire.Name // "": whoever this process acts for
 }
 
 func (a *Answer) words() (decision, did string) {
