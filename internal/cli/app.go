@@ -36,6 +36,7 @@ func Run(version string, words []string) int {
 		}
 		err = command.Unknown(app, name)
 	}
+	app.Metadata["line"] = line
 	c := newContext(app, line)
 	if err == nil && line.Help {
 		err = printHelp(c, helpPage(line.Command))

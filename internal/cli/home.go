@@ -35,14 +35,14 @@ func home(c *cli.Context) error {
 		return versionCommand.Action(c)
 	}
 	s, unsaid, err := command.OpenSaid(c)
-	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, rootdir.ErrNotRoot) {
+	if errors.Is(err, rootdir.ErrNoRoot) { // none was named
 		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}
 	if err != nil {
 		return err
 	} else if s.Team == nil {
-		return unsaid
+		return unsaid.WithHint("%s; atm help shows the commands", unsaid.Hint)
 	}
 	var b strings.Builder
 	o := overview{Root: s.Root.Path, Team: s.Team.Name}

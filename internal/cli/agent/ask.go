@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -57,6 +58,10 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 	k := &call{c: c, s: s}
 	if k.box, err = s.Enter(c.Args().First()); err != nil {
 		return err
+	}
+	if k.box.Address() == s.Me.Address() {
+		others := slices.DeleteFunc(s.Names(), func(n wire.Name) bool { return n == s.Me.Agent() })
+		return command.Usage("a question is for another member").WithHint("the others: %s", cmp.Or(command.Join(others), "none; atm team add NAME"))
 	}
 	text, err := command.MessageText(c, c.Args().Tail())
 	if err != nil {

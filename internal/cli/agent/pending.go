@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -179,21 +180,29 @@ var approveCommand = &cli.Command{
 	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once; else\n" +
 		"its number, its label or the beginning of that.\n" +
 		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
+	Flags:  []cli.Flag{artifactFlag()},
 	Action: command.With(command.OpenTeam, answerQuestion),
+}
+
+func artifactFlag() cli.Flag {
+	return &cli.StringFlag{Name: "artifact", Usage: "of a draft only the part with this `URI`"}
 }
 
 var rejectCommand = &cli.Command{
 	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "refuse what an agent asks for",
 	UsageText:   "atm reject 9f3a1c --reason \"Use the staging host.\"\natm reject bob",
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
-	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}},
+	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}, artifactFlag()},
 	Action:      command.With(command.OpenTeam, answerQuestion),
 }
 
 func answerQuestion(c *cli.Context, s *command.Scope) error {
-	a := command.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason")}
+	a := command.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason"), Artifact: c.String("artifact")}
 	if c.IsSet("reason") && strings.TrimSpace(a.Reason) == "" {
 		return command.Usage("--reason is empty").WithHint("leave it out, or say why")
+	}
+	if c.IsSet("artifact") && (strings.TrimSpace(a.Artifact) == "" || !utf8.ValidString(a.Artifact)) {
+		return command.Usage("--artifact needs the URI of a part of the draft").WithHint("leave it out to answer the whole draft")
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()

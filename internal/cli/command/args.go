@@ -31,6 +31,9 @@ type Line struct {
 	wordFlag string           // the last of these flags, without dashes
 }
 
+// LineOf is the command line that a verb was called with.
+func LineOf(c *cli.Context) *Line { return c.App.Metadata["line"].(*Line) }
+
 // Parse sorts the words behind the program's name: flags before words, so that a flag means the same wherever it stands
 // before "--". urfave reads what the flags say. The Line is there even with an error.
 func Parse(app *cli.App, words []string) (*Line, error) {
@@ -135,7 +138,7 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	}
 	state := l.place("--state")
 	_, isSpan := f.(*cli.GenericFlag)
-	_, badUnit := ParseDuration(value)
+	badUnit := missingUnit(f, value)
 	switch {
 	case needs && !given && state >= 0: // wait bob --idle
 		l.named[state] = append(l.named[state], name)
@@ -143,7 +146,7 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	case needs && (!given || value == "" && isGlobal):
 		return false, Usage("%s needs a value", typed)
 	case (waits || isSpan) && errors.Is(badUnit, errNoUnit):
-		return false, Usage("invalid value %q for %s: %v", value, typed, badUnit).WithHint("%s", l.withSeconds(typed, value))
+		return false, Usage("invalid value %q for %s: %v", value, typed, badUnit).WithHint("%s", l.withUnit(typed, value, usualUnit(f)))
 	case waits && isDuration(value):
 		l.flags = append(l.flags, "--timeout="+value)
 		value = "true"
@@ -152,6 +155,10 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 			WithHint("%s=%s; a text goes into quotes, or behind --", typed, next)
 	case !given:
 		value = "true"
+	}
+	if n := slices.IndexFunc(l.flags, func(f string) bool { return strings.HasPrefix(f, "--"+name+"=") }); n >= 0 && isTextFlag(name) {
+		_, before, _ := strings.Cut(l.flags[n], "=")
+		return false, Usage("the text is given twice: as %q and as %q", clipped(before), clipped(value)).WithHint("leave one out")
 	}
 	l.Help = l.Help || name == "help"
 	if flag := "--" + name + "=" + value; isGlobal {
@@ -162,16 +169,60 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	return takesNext, nil
 }
 
-// withSeconds is the line with the unit that the value of a flag lacks.
-func (l *Line) withSeconds(flag, value string) string {
-	line := l.app.HelpName
-	for i, word := range l.typed {
-		if word == flag+"="+value || word == value && i > 0 && l.typed[i-1] == flag {
-			word += "s"
+// withUnit is the line with the unit that the value of a flag lacks.
+func (l *Line) withUnit(flag, value, unit string) string {
+	words := slices.Clone(l.typed)
+	for i, word := range words {
+		if word == flag+"="+value || word == value && i > 0 && words[i-1] == flag {
+			words[i] += unit
 		}
+	}
+	return l.toType(words)
+}
+
+// toType is a command line of other words, as a shell takes it.
+func (l *Line) toType(words []string) string {
+	line := l.app.HelpName
+	for _, word := range words {
 		line += " " + policy.Quote(word)
 	}
 	return line
+}
+
+// Repaired is the command line with the right words where the wrong ones stand, which are words of the verb or values
+// of the flag. "": they do not stand there.
+func (l *Line) Repaired(flag string, wrong, right []string) string {
+	var words []string
+	for i, word := range l.typed {
+		isElsewhere := i == 0 || len(wrong) == 0 || l.isValueOfOther(flag, i)
+		if isElsewhere || word != wrong[0] && !(isFlag(word) && strings.HasSuffix(word, "="+wrong[0])) {
+			words = append(words, word)
+			continue
+		}
+		if len(right) > 0 {
+			words = append(append(words, strings.TrimSuffix(word, wrong[0])+right[0]), right[1:]...)
+		} else if f := l.find(l.typed[i-1]); word == wrong[0] && f != nil && takesValue(f) && !strings.Contains(l.typed[i-1], "=") {
+			words = words[:len(words)-1] // the second --to
+		}
+		wrong, right = wrong[1:], nil
+	}
+	if len(wrong) > 0 {
+		return ""
+	}
+	return l.toType(words)
+}
+
+// isValueOfOther reports whether a word that was typed is, or has, the value of another flag than this one.
+func (l *Line) isValueOfOther(flag string, i int) bool {
+	typed, _, given := strings.Cut(l.typed[i], "=")
+	if before := l.typed[i-1]; !(given && isFlag(typed)) {
+		if strings.Contains(before, "=") || !isFlag(before) {
+			return false
+		}
+		typed = before
+	}
+	f := l.find(typed)
+	return f != nil && takesValue(f) && f.Names()[0] != flag
 }
 
 // isFlagWord reports whether a word is a flag of a verb that otherwise takes at most agents or ids: "ls sent".
@@ -198,6 +249,9 @@ func (l *Line) ValueKind(flag string) (kind string, wanted bool) {
 	kind, _, _ = strings.Cut(usage, "`")
 	return kind, true
 }
+
+// isTextFlag reports whether a flag gives the text of a message: a second one would take the place of the first.
+func isTextFlag(name string) bool { return name == "message" || name == "text" || name == "file" }
 
 // isFlag reports whether a word can only be a flag: "-" is stdin, and an item of
 // a list or a line of a diff is text, as is what has no name.

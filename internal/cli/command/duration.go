@@ -59,11 +59,35 @@ func ParseDuration(s string) (time.Duration, error) {
 	total := time.Duration(n) * 24 * time.Hour
 	switch {
 	case s != "" && strings.Trim(s, "0123456789") == "" && s != "0":
-		return 0, fmt.Errorf("%w: %ss, or m, h, d", errNoUnit, s)
+		return 0, noUnit(s, "s")
 	case err != nil, errRest != nil, s == "", strings.ContainsAny(s, "+-"), d > math.MaxInt64-total:
 		return 0, errDuration
 	}
 	return total + d, nil
+}
+
+func noUnit(s, unit string) error {
+	others := strings.Trim(strings.Replace("s, m, h, d", unit, "", 1), ", ")
+	return fmt.Errorf("%w: %s%s, or %s", errNoUnit, s, unit, strings.ReplaceAll(others, ", , ", ", "))
+}
+
+// missingUnit is the error of a value without its unit, as the flag would have it.
+func missingUnit(f cli.Flag, value string) error {
+	_, err := ParseDuration(value)
+	if errors.Is(err, errNoUnit) {
+		return noUnit(value, usualUnit(f))
+	}
+	return err
+}
+
+// usualUnit is the unit that the values of a flag mostly have: days where its default is of days.
+func usualUnit(f cli.Flag) string {
+	if generic, ok := f.(*cli.GenericFlag); ok {
+		if s, ok := generic.Value.(*span); ok && time.Duration(*s) >= 24*time.Hour {
+			return "d"
+		}
+	}
+	return "s"
 }
 
 // isDuration: also one without its unit, for which the error says how to write it.

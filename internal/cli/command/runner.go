@@ -99,10 +99,11 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 
 // An Answer is what somebody answers to a question. Without an option it is the one that says so, once.
 type Answer struct {
-	Option string // its id
-	IsDeny bool
-	Reason string
-	By     wire.Name // "": whoever this process acts for
+	Option   string // its id
+	IsDeny   bool
+	Reason   string
+	Artifact string    // of a draft, the URI of the part that it is about; "": the whole
+	By       wire.Name // "": whoever this process acts for
 }
 
 func (a *Answer) words() (decision, did string) {
@@ -132,6 +133,9 @@ func (s *Scope) Acting() (*Scope, error) {
 func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
 	if err := s.MayAnswer(q); err != nil {
 		return o, err
+	}
+	if a.Artifact != "" && q.Kind != policy.KindDraft {
+		return o, Usage("--artifact is for a part of a draft, and this is a %s", letter.Escape(q.Kind)).WithHint("leave it out")
 	}
 	if q.Host != "" {
 		return s.answerRemote(ctx, q, a)
@@ -189,6 +193,10 @@ func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o
 	decision, did := a.words()
 	o.Done = did + " draft " + q.ID
 	in := wire.HumanInput{Kind: decision, DraftID: wire.UUID(q.ID), Reason: a.Reason}
+	if a.Artifact != "" {
+		o.Done = did + " " + a.Artifact + " in draft " + q.ID
+		in.ArtifactURI = &a.Artifact
+	}
 	out, err := s.Team.AnswerDraft(ctx, q, teams.SessionInput{From: s.Me, Input: in, Origin: s.Origin()})
 	_, isOver := errors.AsType[*wire.SessionError](err)
 	if isOver || errors.Is(err, teams.ErrForbidden) {

@@ -96,13 +96,18 @@ func OpenMeIfSaid(c *cli.Context) (*Scope, error) {
 	return OpenMe(c)
 }
 
-// OpenSaid is OpenMe for a verb that works without a team or an identity: unsaid is then what nobody said.
+// OpenSaid is OpenMe for a verb that works without a team or an identity: unsaid is then what nobody said. What was
+// said and is wrong is an error, as elsewhere.
 func OpenSaid(c *cli.Context) (s *Scope, unsaid *Error, err error) {
 	s, err = OpenMe(c)
-	if s != nil && !c.IsSet("as") && errors.As(err, &unsaid) && unsaid.Exit == ExitUsage {
-		err = nil
+	if s == nil || c.IsSet("as") || !errors.As(err, &unsaid) || unsaid.Exit != ExitUsage {
+		return s, unsaid, err
 	}
-	return s, unsaid, err
+	me, _ := said(c)
+	if isTeamWrong, isMeWrong := s.Team == nil && s.TeamSource != "", s.Team != nil && me != ""; isTeamWrong || isMeWrong {
+		return s, unsaid, err
+	}
+	return s, unsaid, nil
 }
 
 // OpenToWrite is OpenMe for a verb that changes something as me.

@@ -111,6 +111,7 @@ var unreadCommand = &cli.Command{
 			text += m.ID.Short(6) + line
 			l.Messages = append(l.Messages, message{Item: now})
 		}
+		l.addOwed(s.Me)
 		return command.PrintAs(c, l, text)
 	}),
 }

@@ -208,7 +208,7 @@ var searchCommand = &cli.Command{
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
 		&cli.StringFlag{Name: "in", Hidden: true},
 	},
-	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
 		words := c.Args().Slice()
 		for _, key := range []string{"from", "to", "since", "in"} {
 			if c.IsSet(key) {
@@ -224,7 +224,9 @@ var searchCommand = &cli.Command{
 		}
 		r := s.Renderer()
 		r.To = true
-		return newListing(items).printLines(c, r, "no match")
+		l := newListing(items)
+		l.addOwed(s.Me)
+		return l.printLines(c, r, "no match")
 	}),
 }
 
@@ -245,7 +247,7 @@ var threadCommand = &cli.Command{
 		}
 		r := s.Renderer()
 		r.To = true
-		return printLetters(c, r, items, "")
+		return printLetters(c, s, r, items, "")
 	}),
 }
 
@@ -298,6 +300,20 @@ func newListing(items []*mailbox.Item) *listing {
 		l.Messages[i].Item = it
 	}
 	return l
+}
+
+// addOwed adds what I owe. Where nobody said who I am, it is what is owed of the messages listed.
+func (l *listing) addOwed(me *mailbox.Box) {
+	if me != nil {
+		owed, _ := me.OwedIDs()
+		l.Owed = append(l.Owed, owed...)
+		return
+	}
+	for _, m := range l.Messages {
+		if m.State == mailbox.Owed {
+			l.Owed = append(l.Owed, m.ID)
+		}
+	}
 }
 
 func (l *listing) ids() []wire.ID {
@@ -362,8 +378,9 @@ func cells(r *letter.Renderer, m message) []string {
 	return []string{id, from, age, command.Notes(r, m.Item), title}
 }
 
-func printLetters(c *cli.Context, r *letter.Renderer, items []*mailbox.Item, none string) error {
+func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, none string) error {
 	l, text := newListing(items), ""
+	l.addOwed(s.Me)
 	r.Digits = letter.ShortLength(l.ids())
 	for _, piece := range command.Letters(r, items, nil) {
 		text += string(piece)

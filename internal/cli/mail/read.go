@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/urfave/cli/v2"
@@ -89,8 +90,10 @@ func showLastBatch(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	r := s.Renderer()
-	r.LimitToPage()
-	return printLetters(c, r, items, "no batch to show again")
+	if !c.Bool("full") {
+		r.LimitToPage()
+	}
+	return printLetters(c, s, r, items, "no batch to show again")
 }
 
 type page struct {
@@ -244,8 +247,7 @@ func (p *page) afterReading(b mailbox.Batch) *listing {
 	l := newListing(b.Items)
 	l.More = b.More
 	if !p.follows {
-		before, _ := p.s.Me.OwedIDs()
-		l.Owed = append(l.Owed, before...)
+		l.addOwed(p.s.Me)
 	}
 	flags := mailbox.Flags(b.Items, b.Ahead)
 	for i, it := range b.Items {
@@ -274,14 +276,20 @@ func (p *page) foot(b mailbox.Batch, owed []wire.ID) (foot string) {
 	if b.More > 0 {
 		foot += fmt.Sprintf("%d more: atm read%s\n", b.More, p.s.Flags())
 	}
-	if len(owed) == 1 {
-		foot += fmt.Sprintf("1 awaits your ack: %s\n", command.Shorts(owed))
-	} else if len(owed) > mostOwed {
-		foot += fmt.Sprintf("%d await your ack: %s … atm ls --owed\n", len(owed), command.Shorts(owed[len(owed)-mostOwed:]))
-	} else if len(owed) > 1 {
-		foot += fmt.Sprintf("%d await your ack: %s\n", len(owed), command.Shorts(owed))
+	return foot + awaited(owed)
+}
+
+// awaited says what is owed; "": nothing.
+func awaited(owed []wire.ID) string {
+	switch {
+	case len(owed) == 0:
+		return ""
+	case len(owed) == 1:
+		return fmt.Sprintf("1 awaits your ack: %s\n", command.Shorts(owed))
+	case len(owed) > mostOwed:
+		return fmt.Sprintf("%d await your ack: %s … atm ls --owed\n", len(owed), command.Shorts(owed[len(owed)-mostOwed:]))
 	}
-	return foot
+	return fmt.Sprintf("%d await your ack: %s\n", len(owed), command.Shorts(owed))
 }
 
 // wait shows mail as soon as there is any. Another reader may be quicker: then the wait goes on.
@@ -289,8 +297,11 @@ func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
 	err := await(ctx, p.s, timeout, watchMail(p.s.Me), func(entry) (bool, error) { return p.show(ctx) })
 	if errors.Is(err, errTimeout) {
-		e := command.Timeout("no mail within %s", timeout).WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
 		none := newListing(nil)
+		none.addOwed(p.s.Me)
+		said := fmt.Sprintf("no mail within %s\n%s", timeout, awaited(none.Owed))
+		e := command.Timeout("%s", strings.ReplaceAll(strings.TrimSpace(said), "\n", "; ")).
+			WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
 		e.Extra["messages"], e.Extra["more"], e.Extra["owed"] = none.Messages, none.More, none.Owed
 		return e
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -105,12 +106,14 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	isFiller := func(word string) bool {
 		return slices.Contains([]string{"message", "mail", "to"}, word) && !s.IsMember(word)
 	}
+	typed := append(slices.Clone(names), words...)
 	if len(names) > 0 {
 		words = append([]string{strings.Join(names, ",")}, words...)
 	} else {
 		for len(words) > 1 && isFiller(words[0]) { // send message to bob "…"
 			words = words[1:]
 		}
+		typed = words
 	}
 	if len(words) == 0 {
 		return nil, nil, s.ToWhom()
@@ -120,14 +123,25 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		apart = slices.Concat(names, words[1:])
 	}
 	if c.IsSet("message") {
-		apart = append(apart, c.String("message"))
+		apart = append(apart, "") // a text follows: it is no name, whatever it says
 	}
 	if list, n := namesApart(s, apart); list != words[0] && list != "" {
 		return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
-			WithHint("atm send %s \"%s\"%s", list, cmp.Or(strings.Join(apart[n:], " "), "…"), s.Flags())
+			WithHint("%s", cmp.Or(repaired(c, typed, list, n), "atm send NAME \"text\""))
 	}
 	names = append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...)
 	return names, words[1:], nil
+}
+
+// repaired is the command as it was typed, with the list in place of its first n names; words are what it has of these,
+// and the text.
+func repaired(c *cli.Context, words []string, list string, n int) string {
+	flags, right := max(1, len(c.StringSlice("to"))), []string{list}
+	if names := strings.Fields(strings.Join(words[:flags], ",")); len(names) > 1 {
+		right = append(right, names[min(n, len(names)):]...)
+		n -= len(names) - 1
+	}
+	return command.LineOf(c).Repaired("to", words[:flags+max(n, 1)-1], right)
 }
 
 // namesApart are the recipients, with commas between, where they were typed as several words (`bob, carol hello`, `bob
@@ -210,6 +224,9 @@ func newMessage(c *cli.Context, s *command.Scope) (m *wire.Message, err error) {
 		key, value, found := strings.Cut(pair, "=")
 		if !found || key == "" {
 			return nil, command.Usage("--meta needs K=V, not %q", pair).WithHint("for example --meta build=42")
+		}
+		if !utf8.ValidString(pair) {
+			return nil, command.Usage("--meta: the note %q is not UTF-8", pair).WithHint("any bytes can go as a file: --attach FILE")
 		}
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}

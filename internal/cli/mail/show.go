@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -62,8 +63,10 @@ func show(c *cli.Context, s *command.Scope) error {
 func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 	os.Mkdir(c.String("save"), 0o700) // where it cannot be made, opening it says so
 	dir, err := os.OpenRoot(c.String("save"))
-	if err != nil {
-		return command.Usage("--save: %v", err).WithHint("mkdir -p %s", c.String("save"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return command.Usage("--save: %v", err).WithHint("mkdir -p %s", policy.Quote(c.String("save")))
+	} else if err != nil {
+		return command.Usage("--save: %v", err).WithHint("another directory: atm show %s --save attachments", it.ID.Short(6))
 	}
 	defer dir.Close()
 	saved := []string{}
