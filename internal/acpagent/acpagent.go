@@ -151,8 +151,8 @@ func (a *agent) refuse(err error) *acp.RequestError {
 	return &acp.RequestError{Code: code, Message: strings.TrimSuffix(e.Message+"; "+e.Hint, "; "), Data: e}
 }
 
-// Cancel ends the prompt that waits in a session. (What the connection has for that ends when a second
-// prompt comes.)
+// Cancel ends the prompt that waits in a session. (The connection's own context of it has ended when a second prompt
+// came.)
 func (a *agent) Cancel(_ context.Context, r acp.CancelNotification) error {
 	if end, ok := a.prompts.Load(r.SessionId); ok {
 		end.(context.CancelFunc)()

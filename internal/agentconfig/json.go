@@ -193,6 +193,7 @@ func jsonFile(path string, hooks hookSet, all []setting) edit {
 }
 
 func (f *file) addSettings(root *hujson.Value, all []setting) error {
+	_, installed := f.recorded()
 	for _, s := range all {
 		want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
 		place, isList := strings.CutSuffix(s.place, "/-")
@@ -200,7 +201,8 @@ func (f *file) addSettings(root *hujson.Value, all []setting) error {
 		if isList && contains(elements(is), &want) || !isList && is != nil && isSame(is, &want) {
 			continue
 		}
-		if is != nil && s.own != nil && !f.isOwn(s, is) {
+		isRecorded := installed != nil && installed.Find(place) != nil
+		if is != nil && s.own != nil && !s.isOwn(is, isRecorded) {
 			name := strings.ReplaceAll(place[1:], "/", ".")
 			f.notes = append(f.notes, fmt.Sprintf("%s has %s of its own: put %s there yourself", f.path, name, s.value))
 			continue
@@ -215,42 +217,41 @@ func (f *file) addSettings(root *hujson.Value, all []setting) error {
 	return nil
 }
 
-// recorded is the file before and after an earlier install.
-func (f *file) recorded() (was, is *hujson.Value, isSo bool) {
+// recorded is the file before and after an earlier install; nil: no such record can be read.
+func (f *file) recorded() (was, is *hujson.Value) {
 	if f.record != nil {
 		was, _ = parseJSON(f.record.Original)
 		is, _ = parseJSON(f.record.Installed)
 	}
-	return was, is, was != nil && is != nil
+	if was == nil || is == nil {
+		return nil, nil
+	}
+	return was, is
 }
 
-// isOwn reports whether what stands at a setting's place is ours: what an install writes, with any path of atm; or
+// isOwn reports whether what stands at the setting's place is ours: what an install writes, with any path of atm; or
 // where the record says that one has written it, that and whatever a tool has added since.
-func (f *file) isOwn(s setting, now *hujson.Value) bool {
+func (s setting) isOwn(now *hujson.Value, isRecorded bool) bool {
 	want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
-	text := minimal(*now)
 	if isSame(now, &want) {
 		return true
 	}
-	if !s.own.MatchString(text) {
-		return false
-	}
-	_, is, hasRecord := f.recorded()
-	isRecorded := hasRecord && is.Find(s.place) != nil
-	return isRecorded || s.own.ReplaceAllString(text, "") == s.own.ReplaceAllString(minimal(want), "")
+	text := minimal(*now)
+	isAlike := s.own.ReplaceAllString(text, "") == s.own.ReplaceAllString(minimal(want), "")
+	return s.own.MatchString(text) && (isRecorded || isAlike)
 }
 
 // removeSettings undoes what the record says that an install has changed. What is known by its looks goes in any case.
 func (f *file) removeSettings(root *hujson.Value, all []setting) {
-	was, is, hasRecord := f.recorded()
+	was, is := f.recorded()
 	before := minimal(*root)
 	for _, s := range all {
 		now := root.Find(s.place)
 		if now == nil || s.own == nil {
 			continue
 		}
-		isRecorded := hasRecord && is.Find(s.place) != nil
-		switch isOurs := f.isOwn(s, now); {
+		isRecorded := is != nil && is.Find(s.place) != nil
+		switch isOurs := s.isOwn(now, isRecorded); {
 		case isOurs && isRecorded:
 			now.Value = is.Find(s.place).Clone().Value // and is undone with the rest
 		case isOurs:
@@ -259,7 +260,7 @@ func (f *file) removeSettings(root *hujson.Value, all []setting) {
 			remove(is, s.place) // so nothing is undone there
 		}
 	}
-	if hasRecord {
+	if is != nil {
 		undo(root, "", was, is)
 	} else {
 		f.noteLeft(root, all)

@@ -95,8 +95,8 @@ func hasFormat(dir string) (bool, error) {
 // begins also at the top of the main worktree, else ~/.atm.
 //
 // A named root is taken or refused (ErrNotRoot). One found by search must also be ours alone; passed says, in a
-// sentence each, which were passed over and why. Without any the error is ErrNoRoot. A FORMAT that is not known ends the search:
-// going on to the next root would put mail where nobody looks for it.
+// sentence each, which were passed over and why. Without any the error is ErrNoRoot. A FORMAT that is not known ends
+// the search: going on to the next root would put mail where nobody looks for it.
 func Find(p Place) (f Found, passed []string, err error) {
 	dir, path, source, err := p.named()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,8 +68,8 @@ func ParseDuration(s string) (time.Duration, error) {
 }
 
 func noUnit(s, unit string) error {
-	others := strings.Trim(strings.Replace("s, m, h, d", unit, "", 1), ", ")
-	return fmt.Errorf("%w: %s%s, or %s", errNoUnit, s, unit, strings.ReplaceAll(others, ", , ", ", "))
+	others := slices.DeleteFunc([]string{"s", "m", "h", "d"}, func(other string) bool { return other == unit })
+	return fmt.Errorf("%w: %s%s, or %s", errNoUnit, s, unit, strings.Join(others, ", "))
 }
 
 // missingUnit is the error of a value without its unit, as the flag would have it.

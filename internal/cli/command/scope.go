@@ -104,7 +104,9 @@ func OpenSaid(c *cli.Context) (s *Scope, unsaid *Error, err error) {
 		return s, unsaid, err
 	}
 	me, _ := said(c)
-	if isTeamWrong, isMeWrong := s.Team == nil && s.TeamSource != "", s.Team != nil && me != ""; isTeamWrong || isMeWrong {
+	isTeamWrong := s.Team == nil && s.TeamSource != ""
+	isMeWrong := s.Team != nil && me != ""
+	if isTeamWrong || isMeWrong {
 		return s, unsaid, err
 	}
 	return s, unsaid, nil

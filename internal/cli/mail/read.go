@@ -299,8 +299,11 @@ func (p *page) wait(ctx context.Context) error {
 	if errors.Is(err, errTimeout) {
 		none := newListing(nil)
 		none.addOwed(p.s.Me)
-		said := fmt.Sprintf("no mail within %s\n%s", timeout, awaited(none.Owed))
-		e := command.Timeout("%s", strings.ReplaceAll(strings.TrimSpace(said), "\n", "; ")).
+		owed := ""
+		if len(none.Owed) > 0 {
+			owed = "; " + strings.TrimSuffix(awaited(none.Owed), "\n")
+		}
+		e := command.Timeout("no mail within %s%s", timeout, owed).
 			WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
 		e.Extra["messages"], e.Extra["more"], e.Extra["owed"] = none.Messages, none.More, none.Owed
 		return e
