@@ -191,7 +191,11 @@ func TestRulePressesOnce(t *testing.T) {
 // Urgent mail interrupts nobody who types: the key would end the turn, and their draft keep the mail out.
 func TestUrgentWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	r := thinking(t, testagent.Options{}, "THINK 60s")
+	r := newRig(t).fake(testagent.Options{})
+	gates := quick
+	gates.Human = 3 * time.Second // longer than a busy machine stands still between two keys
+	r.opt.Waits = &gates
+	r.think("THINK 60s")
 	c := r.client()
 	var id wire.ID
 	var typed time.Time
@@ -202,7 +206,7 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 		if typed = time.Now(); i == 2 {
 			id = r.send("stop that", urgent)
 		}
-		time.Sleep(quick.Human / 4)
+		time.Sleep(gates.Human / 30)
 	}
 	r.wait("the urgent one to be read", r.read(id))
 	es, _ := testagent.ReadLog(r.log)

@@ -16,7 +16,12 @@ import (
 
 // thinking has a turn of ours under way that has not been answered yet.
 func thinking(t *testing.T, o testagent.Options, body string) *rig {
-	r := newRig(t).fake(o).run().idle()
+	return newRig(t).fake(o).think(body)
+}
+
+// think runs the fake agent, and has it at work on a message.
+func (r *rig) think(body string) *rig {
+	r.run().idle()
 	r.wait("the first to be read", r.read(r.send(body)))
 	r.wait("work", func() bool {
 		return strings.Contains(strings.Join(r.screen(), "\n"), "(esc to cancel") || strings.Contains(strings.Join(r.screen(), "\n"), "esc to interrupt")
