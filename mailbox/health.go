@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io/fs"
 	"path"
@@ -18,16 +17,15 @@ import (
 type Health struct {
 	NotFiles   []string // in inbox: links, sockets, FIFOs, devices, directories
 	Empty      []string // in inbox: files without content
-	Unreadable []string // in inbox: files that cannot be opened
+	Unreadable []string // files that cannot be opened
 	NotDirs    []string // something else where a directory of the mailbox belongs
 	Open       []string // directories that everybody may read
 	Closed     []string // directories in which this user cannot write
 	Misplaced  []string // files that lie where nobody looks
 	Stale      []string // unfinished files, older than 36 h
+	Torn       []string // files under a message's name that are none
 	Begun      int      // dropped files whose taking in was cut off
 	Bad        int
-
-	DamagedKeys []string // notes of what is sent once
 
 	OddEvents []string       // in events: what is neither a segment nor base.json
 	EventGaps []eventlog.Gap // events that are missing, but for those in the archive
@@ -51,42 +49,29 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	if len(h.NotDirs)+len(h.Closed) > 0 {
 		return h, nil
 	}
-	h.DamagedKeys = b.damagedKeys()
+	err = h.examineMessages(b)
 	h.OddEvents, h.EventGaps, h.EventsErr = b.Log().Check()
 	_, h.BadClaims = b.readClaims()
 	return h, cmp.Or(err, err2, err3)
 }
 
-// damagedLook is how many messages Damaged opens.
-const damagedLook = 500
-
-// Damaged lists the files among the newest in cur and done that lie under a message's name and cannot be read as one,
-// by their path below the agent's directory. With fix those that are no messages are set aside and counted instead.
-func (b *Box) Damaged(ctx context.Context, fix bool) (damaged []*BadError, setAside int, err error) {
-	look := func() error {
-		left := damagedLook
-		return b.listPlaces(Range{Owed: true, Done: true, Newest: true}, func(p place, ids []wire.ID) bool {
-			ids = ids[:min(left, len(ids))]
-			left -= len(ids)
-			for _, id := range ids {
-				_, err := b.open(p, id, nil)
-				bad, isBad := errors.AsType[*BadError](err)
-				if isBad && fix && bad.Unreadable == nil && b.setAsideBad(p, bad) {
-					setAside++
-				} else if isBad {
-					bad.Name = strings.TrimPrefix(p.file(id), b.in()+"/")
-					damaged = append(damaged, bad)
-				}
+// examineMessages looks at the newest 500 files under a message's name.
+func (h *Health) examineMessages(b *Box) error {
+	left := 500
+	return b.listPlaces(Range{Unread: true, Owed: true, Done: true, Newest: true}, func(p place, ids []wire.ID) bool {
+		ids = ids[:min(left, len(ids))]
+		left -= len(ids)
+		for _, id := range ids {
+			_, err := b.open(p, id, nil)
+			name := strings.TrimPrefix(p.file(id), b.in()+"/")
+			if bad, isBad := errors.AsType[*BadError](err); isBad && bad.Unreadable == nil {
+				h.Torn = append(h.Torn, name)
+			} else if isBad && p.state != Unread { // which examineDrop looks at
+				h.Unreadable = append(h.Unreadable, name)
 			}
-			return left > 0
-		})
-	}
-	if fix {
-		err = b.locked(ctx, "reader", look)
-	} else {
-		err = look()
-	}
-	return damaged, setAside, err
+		}
+		return left > 0
+	})
 }
 
 func (h *Health) examineDirs(b *Box) {

@@ -42,20 +42,6 @@ func (key *IdempotencyKey) file() string {
 	return fmt.Sprintf("%x.json", sum)
 }
 
-// damagedKeys lists the notes of Once that cannot be read, for the doctor.
-func (b *Box) damagedKeys() (damaged []string) {
-	names, _ := b.store.root.Names(b.in("sent/once"))
-	for _, name := range names {
-		var noted IdempotencyKey
-		data, err := b.store.root.ReadFile(b.in("sent/once", name), 4<<20)
-		isWhole := err == nil && json.Unmarshal(data, &noted) == nil && noted.file() == name && wire.IsID(string(noted.ID))
-		if !isWhole && !isPassedOver(name) {
-			damaged = append(damaged, "sent/once/"+name)
-		}
-	}
-	return damaged
-}
-
 // Once gives the key its id: that of the first call with its name, what it answers and whom it is for, else a
 // new one, which is noted durably before Once returns. Of several callers at once all get the same. known
 // says that it was noted before.

@@ -46,11 +46,10 @@ func (r *rig) its() *session.Session {
 	if len(list) != 1 || len(bad) > 0 || err != nil {
 		r.t.Fatalf("%d sessions, %v, %v", len(list), bad, err)
 	}
-	s, err := r.sessions().Look(context.Background(), list[0].SessionID)
-	if err != nil {
+	if err := list[0].CatchUp(context.Background(), r.sessions().Mail.Box(wire.Name(list[0].AgentID))); err != nil {
 		r.t.Fatal(err)
 	}
-	return s
+	return list[0]
 }
 
 // begun waits until the runner has begun a session.

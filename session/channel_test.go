@@ -52,7 +52,7 @@ func TestEmitReachesTheSession(t *testing.T) {
 	if again, err := st.Get(s.SessionID); err != nil || encode(t, again) != encode(t, got) {
 		t.Error(err, cmp.Diff(encode(t, got), encode(t, again)))
 	}
-	if o, err := st.Look(ctx, other.SessionID); err != nil || len(o.Messages) != 0 {
+	if o, err := st.Get(other.SessionID); err != nil || len(o.Messages) != 0 {
 		t.Errorf("another session heard it: %v, %v", o.Messages, err)
 	}
 	if err := c.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: "12"}); !errors.As(err, new(*wire.SessionError)) {

@@ -12,21 +12,11 @@ import (
 // MaxFile is the longest file that is read: the log, and room for what others keep beside it.
 const MaxFile = 16 << 20
 
-// file is a session as it lies on disk. Unknown members of it, of its messages and of its notes are kept.
+// file is a session as it lies on disk. Unknown members of it and of its notes are kept.
 type file struct {
 	wire.InteractiveSession
-	Messages []message      `json:"messages,omitempty"`
-	DraftIDs []wire.UUID    `json:"draft_ids,omitempty"`
-	Notes    notes          `json:"atm,omitempty"`
-	Extra    jsontext.Value `json:",embed"`
-}
-
-// message is a wire.SessionMessage with what this version does not know.
-type message struct {
-	Sender    string         `json:"sender"`
-	Content   string         `json:"content"`
-	Timestamp time.Time      `json:"timestamp"`
-	Extra     jsontext.Value `json:",embed"`
+	Notes notes          `json:"atm,omitempty"`
+	Extra jsontext.Value `json:",embed"`
 }
 
 // notes are what is known of a session that the vocabulary has no member for.
@@ -61,27 +51,18 @@ func Decode(data []byte) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{f.InteractiveSession, f.Notes, f.Extra}
-	s.DraftIDs = f.DraftIDs
-	for _, m := range f.Messages {
-		s.Messages = append(s.Messages, wire.SessionMessage(m))
-	}
-	return s, nil
+	return &Session{f.InteractiveSession, f.Notes, f.Extra}, nil
 }
 
 // Encode is the session as it lies on disk: one line, the vocabulary's members first and as their owner
 // writes them. The oldest messages of a log that is too long go.
 func (s *Session) Encode() ([]byte, error) {
 	s.trimLog()
-	f := file{s.InteractiveSession, nil, s.DraftIDs, s.notes, s.extra}
-	for _, m := range s.Messages {
-		f.Messages = append(f.Messages, message(m))
-	}
-	return wire.Marshal(f)
+	return wire.Marshal(file{s.InteractiveSession, s.notes, s.extra})
 }
 
 // messageSize is how many bytes of the file a message takes.
 func messageSize(m wire.SessionMessage) int {
-	raw, _ := wire.Marshal(message(m)) // nothing in it that could not be written
+	raw, _ := wire.Marshal(m) // nothing in it that could not be written
 	return len(raw) + len(",")
 }

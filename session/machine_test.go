@@ -196,8 +196,9 @@ func (m *machine) Input(t *rapid.T) {
 
 func (m *machine) Check(t *rapid.T) {
 	for id, want := range m.models {
-		s, err := m.st.Look(ctx, id)
+		s, err := m.st.Get(id)
 		must(t, err)
+		must(t, s.CatchUp(ctx, m.st.box(s)))
 		var log []string
 		for _, e := range s.Messages {
 			if e.Sender != SenderSystem {

@@ -216,15 +216,6 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 	return s, nil
 }
 
-// Look is Change with a nil f, without writing: for a disk that is full or read-only.
-func (st *Store) Look(ctx context.Context, id wire.UUID) (*Session, error) {
-	s, err := st.Get(id)
-	if err != nil {
-		return nil, err
-	}
-	return s, s.CatchUp(ctx, st.box(s))
-}
-
 // Exclusive calls f under the team's lock. f must not call what takes that lock itself: New, Change, Attach, Detach.
 func (st *Store) Exclusive(ctx context.Context, f func() error) error {
 	l, err := st.Mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.Mail.LockTimeout, mailbox.DefaultLockTimeout), nil)

@@ -70,12 +70,6 @@ func (t *Team) CheckDirectory(name wire.Name, m config.Member) (key string, err 
 	return "cwd", err
 }
 
-// HasWorktrees reports whether a member without a cwd could have a git worktree.
-func (t *Team) HasWorktrees() bool {
-	_, _, err := t.repositoryOf("")
-	return err == nil
-}
-
 func (t *Team) repositoryOf(cwd string) (c git.Checkout, rel string, err error) {
 	dir, err := filepath.EvalSymlinks(t.WorkDir(cwd))
 	if err != nil {

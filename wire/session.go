@@ -8,7 +8,6 @@ import (
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // SessionEvent is what a session tells the channel.
@@ -107,8 +106,6 @@ type SessionMessage struct {
 	Sender    string    `json:"sender"` // human, agent or ta-system
 	Content   string    `json:"content"`
 	Timestamp time.Time `json:"timestamp"`
-
-	Extra jsontext.Value `json:"-"` // an object of what this version does not know, for who keeps it
 }
 
 // InteractiveSession is one running conversation with an agent.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/wire"
 )
 
 // generate is urfave's sign that a shell asks for the words that may stand next.
@@ -71,8 +70,8 @@ func complete(app *cli.App, words []string) {
 	offer(c, strings.Join(kinds, "|"))
 }
 
-// offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of what I have not finished, of
-// what is asked, or of sessions.
+// offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of the messages that I
+// have not finished.
 func offer(c *cli.Context, kinds string) {
 	s, err := command.OpenMeIfSaid(c)
 	if err != nil {
@@ -86,26 +85,12 @@ func offer(c *cli.Context, kinds string) {
 			fmt.Fprintln(os.Stdout, name)
 		}
 	}
-	var ids []wire.ID
-	switch verb := c.Command.HelpName; {
-	case !is("ID"):
-	case verb == "atm approve", verb == "atm reject":
-		questions, _ := s.Team.Waiting(c.Context)
-		for _, q := range questions {
-			if q.Short() == wire.ID(q.ID).Short(6) {
-				ids = append(ids, wire.ID(q.ID))
-			}
-		}
-	case strings.HasPrefix(verb, "atm session "):
-		all, _, _ := s.Team.Sessions().List()
-		for _, one := range all {
-			ids = append(ids, wire.ID(one.SessionID))
-		}
-	case s.Me != nil:
-		unread, _ := s.Me.UnreadIDs()
-		owed, _ := s.Me.OwedIDs()
-		ids = append(unread, owed...)
+	if s.Me == nil || !is("ID") || is("NAME") || strings.HasPrefix(c.Command.HelpName, "atm session ") {
+		return
 	}
+	unread, _ := s.Me.UnreadIDs()
+	owed, _ := s.Me.OwedIDs()
+	ids := append(unread, owed...)
 	n := letter.ShortLength(ids)
 	for _, id := range ids {
 		fmt.Fprintln(os.Stdout, id.Short(n))

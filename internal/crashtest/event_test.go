@@ -162,11 +162,8 @@ func (f *follower) read(r result) {
 			return
 		}
 		var e struct {
-			Seq uint64
-			Gap *struct {
-				From, To uint64
-				Archived bool
-			}
+			Seq   uint64
+			Gap   *struct{ From, To uint64 }
 			Error *struct{} // it could not go on, and says so
 		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -179,11 +176,8 @@ func (f *follower) read(r result) {
 		first, last, what := e.Seq, e.Seq, "events followed"
 		switch {
 		case e.Gap == nil:
-		case e.Gap.Archived:
+		case e.Gap.To <= archived:
 			first, last, what = e.Gap.From, e.Gap.To, "events followed too late"
-			if last > archived {
-				f.wrong("events of %s up to %d are said to be in the archive, where %d are there", f.agent, last, archived)
-			}
 		default:
 			first, last, what = e.Gap.From, e.Gap.To, "events missing"
 			if !f.isBroken() { // else the base may be what cannot be read

@@ -58,17 +58,12 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 		return "", err
 	}
 	o := &teams.Outgoing{From: r.Scope.Me, Parent: parent, Person: command.Person()}
-	about := text
 	if parent != nil {
 		o.To = teams.ReplyTo(parent, r.Scope.Me.Address(), false)
-		about = string(parent.ID) + text
 	} else if o.To, err = r.Scope.Addresses([]string{to}); err != nil {
 		return "", err
 	}
 	o.Message = &wire.Message{Body: text, Origin: r.Scope.Origin(), SentAt: time.Now().UTC()}
-	if id, ok := r.partial.Load(about); ok && time.Since(id.(wire.ID).Time()) < partialFor {
-		o.Message.ID = id.(wire.ID)
-	}
 	if err := r.Scope.Root.Prepare(o); err != nil {
 		return "", err
 	}
@@ -86,10 +81,6 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 		}
 		_, note := r.Scope.Root.Forecast(a, false)
 		reached = append(reached, fmt.Sprintf("%s (%s)", r.Scope.Renderer().Who(a), note))
-	}
-	r.partial.Delete(about)
-	if len(errs) > 0 {
-		r.partial.Store(about, o.Message.ID)
 	}
 	if len(reached) > 0 {
 		line = "sent " + o.Message.ID.Short(6) + " to " + strings.Join(reached, ", ")

@@ -23,17 +23,14 @@ import (
 )
 
 const (
-	lookEvery  = 3 * time.Second       // a lock that a killed runner leaves, and the clock, write no event
-	settle     = 20 * time.Millisecond // from the first thing that is new to the look: more comes with it
-	partialFor = 10 * time.Minute      // so long what reached some only is sent again under its id: to nobody twice
-	keepRead   = 1000                  // messages that I have read: the days of at least so many are listed
+	lookEvery = 3 * time.Second       // a lock that a killed runner leaves, and the clock, write no event
+	settle    = 20 * time.Millisecond // from the first thing that is new to the look: more comes with it
+	keepRead  = 1000                  // messages that I have read: the days of at least so many are listed
 )
 
 // A Room is a team that is looked at. Its methods may be called by several goroutines at once.
 type Room struct {
 	Scope *command.Scope
-
-	partial sync.Map // ids of what reached some only, by what it says
 
 	mu    sync.Mutex
 	now   *Snapshot

@@ -281,37 +281,6 @@ func TestQuestion(t *testing.T) {
 	stop()
 }
 
-// What reached some only is sent again to nobody twice; what reached all may be said again.
-func TestPartlySent(t *testing.T) {
-	team := newTeam(t, "alice", "bob", "me")
-	r := team.open("me")
-	tmp := filepath.Join(team.dir, ".atm/main/bob/inbox/tmp")
-	if err := os.Rename(tmp, tmp+"2"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(tmp, nil, 0o600); err != nil { // nothing can be delivered to bob
-		t.Fatal(err)
-	}
-	said, err := r.Send(t.Context(), "alice,bob", nil, "Lunch?")
-	if !strings.Contains(said, "alice (") || strings.Contains(said, "bob (") || err == nil || !strings.Contains(err.Error(), "not sent to bob") {
-		t.Fatal(said, err)
-	}
-	os.Remove(tmp)
-	if err := os.Rename(tmp+"2", tmp); err != nil {
-		t.Fatal(err)
-	}
-	for n := range 2 {
-		if said, err := r.Send(t.Context(), "alice,bob", nil, "Lunch?"); !strings.Contains(said, "alice (") || !strings.Contains(said, "bob (") || err != nil {
-			t.Fatal(said, err)
-		}
-		for _, name := range []string{"alice", "bob"} {
-			if got := strings.TrimSpace(team.atm("ls", name, "--count")); got != fmt.Sprint(n+1) {
-				t.Errorf("%s has %s", name, got)
-			}
-		}
-	}
-}
-
 // BenchmarkFirst is from the opening to the first snapshot, and from a message to the next.
 func BenchmarkFirst(b *testing.B) {
 	members := []string{"me"}

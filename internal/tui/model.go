@@ -75,19 +75,17 @@ type model struct {
 	writing *composer
 	drafts  map[string]string  // by what they are for
 	unsent  map[*composer]bool // what is being sent
-	file    string             // of what is not sent; "": it is not written down
-	saved   map[string]string  // what is written down
 }
 
-func newModel(ctx context.Context, r *room.Room, file string) *model {
+func newModel(ctx context.Context, r *room.Room) *model {
 	s, _ := r.Snapshot()
 	title := "mail"
 	if s.Me != "" {
 		title = "my mail"
 	}
 	return &model{
-		ctx: ctx, room: r, now: time.Now(), seen: s, focus: middlePane, file: file, saved: readDrafts(file),
-		pages: []*page{{kind: mailPage, title: title}}, drafts: readDrafts(file), unsent: map[*composer]bool{}, status: "looking…",
+		ctx: ctx, room: r, now: time.Now(), seen: s, focus: middlePane,
+		pages: []*page{{kind: mailPage, title: title}}, drafts: map[string]string{}, unsent: map[*composer]bool{}, status: "looking…",
 	}
 }
 
@@ -143,7 +141,6 @@ func (m *model) do(text *composer, act func(context.Context) (string, error)) te
 			if text != nil && err != nil {
 				text.addTo(m.drafts)
 			}
-			m.saveDrafts()
 			m.say(said, err)
 		})
 	}
@@ -151,7 +148,6 @@ func (m *model) do(text *composer, act func(context.Context) (string, error)) te
 
 // take takes in a new snapshot. What is selected stays selected, and what has come to wait for me rings.
 func (m *model) take(s *room.Snapshot) tea.Cmd {
-	m.saveDrafts()
 	old := m.seen
 	m.seen = s
 	if old.Version == 0 && s.Version > 0 {

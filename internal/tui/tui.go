@@ -36,17 +36,13 @@ func Main(version string, words []string) int {
 			return err
 		}
 		s.WarnUnaccepted()
-		drafts := ""
-		if s.Me != nil { // without a home directory they end with the program
-			drafts, _ = s.StateFile("tui", s.Me.Address().String(), ".json")
-		}
-		return show(c.Context, room.Open(s), drafts)
+		return show(c.Context, room.Open(s))
 	})
 }
 
-func show(ctx context.Context, r *room.Room, drafts string) error {
+func show(ctx context.Context, r *room.Room) error {
 	ctx, cancel := context.WithCancel(ctx)
-	m := newModel(ctx, r, drafts)
+	m := newModel(ctx, r)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // the detach key of atm attach, if it comes too early
 	p := tea.NewProgram(m, tea.WithFPS(30))                 // it wakes as often while nothing happens
 	hangup := make(chan os.Signal, 1)
@@ -68,14 +64,13 @@ func show(ctx context.Context, r *room.Room, drafts string) error {
 			p.Send(s)
 			select {
 			case <-newer:
-			case <-time.After(time.Second): // ages grow, and drafts are saved
+			case <-time.After(time.Second): // ages grow
 			}
 		}
 	}()
 	os.Stdout.WriteString("\x1b[22;2t") // keep the terminal's title
 	_, err := p.Run()
 	os.Stdout.WriteString("\x1b[23;2t")
-	m.saveDrafts()
 	cancel()
 	gone := <-ended
 	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) {

@@ -424,7 +424,7 @@ func TestMail(t *testing.T) {
 // A text is sent as it was written elsewhere, with its tabs and all of its lines, and none replaces another.
 func TestDrafts(t *testing.T) {
 	r := room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}})
-	m := newModel(t.Context(), r, "")
+	m := newModel(t.Context(), r)
 	m.seen = &room.Snapshot{Me: "me", Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}}
 	write := func(to, text string) *composer {
 		m.startWriting(&composer{kind: sending, key: "send " + to, to: to})
@@ -473,50 +473,9 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// What is not sent outlives a view that is killed, and is found again, also when it is for several.
-func TestDraftsAreKept(t *testing.T) {
-	team := newTeam(t, "", "alice", "bob", "me")
-	team.message("alice", "me", wire.Message{Body: "Is it done?"})
-	w := team.open(100, 24, nil, "--as", "me")
-	w.shows(`Is it done`)
-	w.types("r")
-	w.shows(`reply to alice`)
-	w.types("Half of")
-	w.shows(`Half of`)
-	for isKept := false; !isKept; time.Sleep(5 * time.Millisecond) {
-		files, _ := filepath.Glob(filepath.Join(team.dir, "atm/tui/*.json"))
-		data, _ := os.ReadFile(strings.Join(files, ""))
-		isKept = strings.Contains(string(data), "Half of")
-	}
-	w.cmd.Process.Kill()
-	<-w.ends
-	w = team.open(100, 24, nil, "--as", "me")
-	w.shows(`Is it done`)
-	w.types("r")
-	w.shows(`Half of`)
-	w.types(" it.\x13")
-	w.shows(`sent \w+ to alice`)
-	w.types("\ts")
-	w.shows(`to: `)
-	w.types("\t,bob\tLunch?\x1b")
-	w.shows(`the draft is kept`)
-	w.types("qy")
-	<-w.ends
-	w = team.open(100, 24, nil, "--as", "me")
-	w.shows(`Is it done`)
-	w.types("\ts")
-	w.shows(`to: alice,bob(?s:.*)Lunch`)
-	w.types("\x13")
-	w.shows(`sent \w+ to alice.*, bob`)
-	w.leave()
-	if got := team.atm("search", "Half"); !strings.Contains(got, "Half of it.") {
-		t.Error(got)
-	}
-}
-
 // What comes with an error is shown with it, and hides nothing. What is out of date is not shown.
 func TestLoaded(t *testing.T) {
-	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}), "")
+	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))
 	p := &page{kind: foundPage}
 	load := func(l loaded) { l.page = p; m.Update(l) }
 	load(loaded{items: make([]*mailbox.Item, 2), err: errors.New("one mailbox cannot be read")})

@@ -3,9 +3,7 @@ package tui
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +14,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/wire"
 )
@@ -162,36 +159,6 @@ func (c *composer) addTo(drafts map[string]string) bool {
 	}
 	drafts[key] = strings.TrimPrefix(drafts[key]+"\n"+text, "\n")
 	return true
-}
-
-func readDrafts(file string) map[string]string {
-	drafts := map[string]string{}
-	data, _ := os.ReadFile(file)
-	json.Unmarshal(data, &drafts) // there are none, or none that were written here
-	return drafts
-}
-
-// saveDrafts writes down what is not sent, for a view that is killed. Another view may do the same: what has not
-// changed here stays as it is there.
-func (m *model) saveDrafts() {
-	unsent := maps.Clone(m.drafts)
-	for c := range m.unsent {
-		c.addTo(unsent)
-	}
-	if m.writing != nil {
-		m.writing.addTo(unsent)
-	}
-	if m.file == "" || maps.Equal(unsent, m.saved) {
-		return
-	}
-	all := readDrafts(m.file)
-	maps.DeleteFunc(all, func(key, _ string) bool { return m.saved[key] != "" })
-	maps.Copy(all, unsent)
-	m.saved = unsent
-	data, _ := json.Marshal(all)
-	if err := durable.WritePrivate(m.file, data); err != nil {
-		m.say("a draft is not kept", err)
-	}
 }
 
 func (m *model) finish() tea.Cmd {

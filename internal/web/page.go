@@ -50,7 +50,6 @@ const (
 	mostNew    = 5           // on the first page
 	mostTurns  = 20          // of an agent
 	mostText   = 64 << 10    // bytes of a body
-	mostTraced = 5           // of my messages in a thread, whose way is shown
 	mostActing = time.Minute // for what a button does
 	window     = time.Hour
 )
@@ -95,7 +94,6 @@ type message struct {
 	Left     string // how much is left out
 	IsUnread bool   // in my mailbox
 	WantsAck bool   // of me, and has none yet
-	Steps    []string
 }
 
 // With is the page for a part of it that shows some data.
@@ -205,7 +203,6 @@ func (p *page) fillThread(ctx context.Context, about string) error {
 	}
 	p.Messages = p.messages(items)
 	p.Title = p.Messages[0].Title
-	traced := 0
 	for i := range slices.Backward(p.Messages) {
 		m := &p.Messages[i]
 		m.Text = m.Body
@@ -214,12 +211,6 @@ func (p *page) fillThread(ctx context.Context, about string) error {
 			m.Left = letter.Size(int64(len(m.Body) - mostText))
 		}
 		m.Text = letter.EscapeBody(m.Text)
-		if m.From.Agent == p.Room.Me && traced < mostTraced {
-			traced++
-			for _, t := range p.Scope.Root.Trace(ctx, m.Message) {
-				m.Steps = append(m.Steps, letter.Escape(fmt.Sprintf("%s: %s   %s", p.Scope.Renderer().Called(t.To), command.Stages(t), t.Gate)))
-			}
-		}
 	}
 	return err
 }

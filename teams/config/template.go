@@ -9,30 +9,23 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Sample is what a team.toml to start from speaks of.
-type Sample struct {
-	Agents    []wire.Name
-	People    []wire.Name
-	Worktrees bool // members can have git worktrees here
-}
-
 //go:embed template.toml
 var templateText string
 
-// Text is a team.toml that starts these members and names every other key in a comment. It has no mistakes as it
+// Sample is a team.toml that starts these members and names every other key in a comment. It has no mistakes as it
 // stands, nor with the # before its keys taken away.
-func (s Sample) Text() string {
+func Sample(agents, people []wire.Name) string {
 	data := struct {
-		Sample
+		Agents, People []wire.Name
 		Off            string // "#": the members are only examples
 		Lead, Approver wire.Name
 		Shown          wire.Name // the agent whose section shows every key
-	}{Sample: s}
-	if len(s.Agents)+len(s.People) == 0 {
+	}{Agents: agents, People: people}
+	if len(agents)+len(people) == 0 {
 		data.Agents, data.People, data.Off = []wire.Name{"alice", "bob"}, []wire.Name{"me"}, "#"
 	}
-	if agents := data.Agents; len(agents) > 0 {
-		data.Lead, data.Shown = agents[0], agents[min(1, len(agents)-1)]
+	if len(data.Agents) > 0 {
+		data.Lead, data.Shown = data.Agents[0], data.Agents[min(1, len(data.Agents)-1)]
 	}
 	data.Approver = slices.Concat(data.People, data.Agents)[0]
 	var b strings.Builder

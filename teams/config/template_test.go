@@ -15,28 +15,28 @@ var commentedKey = regexp.MustCompile(`(?m)^# ?((\[+[a-z.]+\]+)|([a-z_]+ = .*))$
 // key that there is.
 func TestSample(t *testing.T) {
 	t.Parallel()
-	for about, s := range map[string]Sample{
+	for about, s := range map[string]struct{ agents, people []wire.Name }{
 		"nobody":     {},
-		"one":        {Agents: []wire.Name{"bob"}},
-		"a person":   {People: []wire.Name{"me"}},
-		"all":        {Agents: []wire.Name{"alice", "bob", "carol"}, People: []wire.Name{"me", "you"}, Worktrees: true},
-		"odd names":  {Agents: []wire.Name{"0", "x", "a_b-c"}},
-		"one person": {Agents: []wire.Name{"bob"}, People: []wire.Name{"me"}, Worktrees: true},
+		"one":        {agents: []wire.Name{"bob"}},
+		"a person":   {people: []wire.Name{"me"}},
+		"all":        {agents: []wire.Name{"alice", "bob", "carol"}, people: []wire.Name{"me", "you"}},
+		"odd names":  {agents: []wire.Name{"0", "x", "a_b-c"}},
+		"one person": {agents: []wire.Name{"bob"}, people: []wire.Name{"me"}},
 	} {
-		text := s.Text()
+		text := Sample(s.agents, s.people)
 		p, mistakes := Parse([]byte(text), nil)
 		if len(mistakes) > 0 {
 			t.Errorf("%s: %v\n%s", about, mistakes, text)
 		}
-		if got := p.Startable(); len(got) != len(s.Agents) {
+		if got := p.Startable(); len(got) != len(s.agents) {
 			t.Errorf("%s: starts %v", about, got)
 		}
-		for _, n := range s.People {
+		for _, n := range s.people {
 			if !p.Members[n].Person {
 				t.Errorf("%s: %s is no person", about, n)
 			}
 		}
-		for _, n := range s.Agents {
+		for _, n := range s.agents {
 			if c := p.Members[n].Command; len(c) != 1 || c[0] != "claude" {
 				t.Errorf("%s: %s runs %q", about, n, c)
 			}
@@ -67,7 +67,7 @@ func TestSample(t *testing.T) {
 			if strings.HasPrefix(l, "#[[rules]]") {
 				break // from here on each needs its header
 			}
-			if m := commentedKey.FindStringSubmatch(l); m != nil && (len(s.Agents) > 0 || !strings.Contains(text[:strings.Index(text, l)], "#[")) && len(s.Agents)+len(s.People) > 0 {
+			if m := commentedKey.FindStringSubmatch(l); m != nil && (len(s.agents) > 0 || !strings.Contains(text[:strings.Index(text, l)], "#[")) && len(s.agents)+len(s.people) > 0 {
 				one := strings.Join(append(append(append([]string{}, lines[:i]...), m[1]), lines[i+1:]...), "\n")
 				if _, mistakes := Parse([]byte(one), nil); len(mistakes) > 0 {
 					t.Errorf("%s, with %q: %v", about, m[1], mistakes)
@@ -75,7 +75,7 @@ func TestSample(t *testing.T) {
 			}
 		}
 	}
-	text := Sample{Agents: []wire.Name{"alice", "bob"}, People: []wire.Name{"me"}}.Text()
+	text := Sample([]wire.Name{"alice", "bob"}, []wire.Name{"me"})
 	for _, l := range strings.Split(text, "\n") {
 		if len(l) > 110 {
 			t.Errorf("too long: %s", l)

@@ -50,14 +50,12 @@ type doctor struct {
 	team   string        // " --team NAME" where there are several, of the one that is looked at
 	others []*teams.Root // above this one and below
 	checks []Check
-
-	attached map[string]bool // what was looked at: the paths of attachments' contents
 }
 
 // Examine looks at everything in the root and changes nothing, unless fix is set:
 // then it mends what can be mended without losing anything, and says so.
 func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Check {
-	d := &doctor{ctx: ctx, root: r, place: p, fix: fix, disk: fileSystemAt(r.Path), attached: map[string]bool{}}
+	d := &doctor{ctx: ctx, root: r, place: p, fix: fix, disk: fileSystemAt(r.Path)}
 	for _, found := range rootdir.Nearby(p, r.Path) {
 		if other, err := teams.Open(found, nil); err == nil {
 			d.others = append(d.others, other)
@@ -66,7 +64,6 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 	}
 	d.checkRoot()
 	d.checkFileSystem()
-	d.checkDirectories()
 	names, err := r.Teams()
 	if !d.failed("root.unreadable", "", err) && len(names) == 0 {
 		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
@@ -136,23 +133,6 @@ func (d *doctor) checkFileSystem() {
 	}
 }
 
-func (d *doctor) checkDirectories() {
-	dir := d.root.Dir()
-	names, _ := dir.Names(".")
-	for _, n := range names {
-		inner, _ := dir.Names(n)
-		hasMailbox := slices.ContainsFunc(inner, func(a string) bool { return dir.IsDir(n+"/"+a+"/inbox/new") == nil })
-		if has, err := dir.Exists(n + "/.locks"); !wire.IsName(n) || has || err != nil || !hasMailbox {
-			continue
-		}
-		if d.fix && dir.Mkdir(n+"/.locks") == nil {
-			d.add("team.locks", "ok", "", "%s is a team again: its .locks was missing", n)
-		} else {
-			d.add("team.locks", "error", "atm doctor --fix", "%s holds mailboxes and no .locks, and so is no team", n)
-		}
-	}
-}
-
 func (d *doctor) checkAgents(t *teams.Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
@@ -201,19 +181,6 @@ func (d *doctor) checkConfig(t *teams.Team) {
 	}
 	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(mistakes) == 0 {
 		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %s, %s", t.Name, letter.Many(len(c.Members), "member"), letter.Many(len(c.Rules), "rule"))
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Members)) {
-		if errors.Is(t.Box(name).Present(), mailbox.ErrNoAgent) {
-			d.add("team.toml.member", "info", "atm team add "+string(name),
-				"team %s: team.toml names %s, and there is no such mailbox yet", t.Name, name)
-		}
-	}
-	trees, _ := t.Dir().Names(teams.WorktreesDir)
-	for _, n := range trees {
-		if at := teams.WorktreesDir + "/" + n; err == nil && !c.Members[wire.Name(n)].Worktree {
-			d.add("worktree.left", "info", "git worktree remove "+policy.Quote(t.Dir().Join(at)),
-				"team %s: %s is still there, and team.toml gives %s no worktree", t.Name, at, n)
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/wire"
 )
 
 func (d *doctor) checkMembers(t *teams.Team) {
@@ -22,7 +20,6 @@ func (d *doctor) checkMembers(t *teams.Team) {
 	d.failed("team.unreadable", about(t), err)
 	for _, b := range boxes {
 		d.checkMailbox(b)
-		d.checkAttachments(b)
 		d.checkRunner(t, b)
 		d.checkWaiting(t, b)
 		d.checkOtherRoots(b)
@@ -39,13 +36,8 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	if d.fix {
 		b.TakeIn(d.ctx)
 	}
-	damaged, setAside, damagedErr := b.Damaged(d.ctx, d.fix)
 	h, err := b.Examine(d.fix)
-	if len(h.NotDirs) == 0 {
-		err = cmp.Or(err, damagedErr)
-	}
 	d.failed("agent.unreadable", b.Address().String()+": ", err)
-	_, torn, _ := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: 500}, func(*mailbox.Item) bool { return true })
 	if d.disk.isReadOnly {
 		h.Closed = nil
 	}
@@ -60,6 +52,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	each("drop.empty", "info", h.Empty, "", "%s is empty and waits for content")
 	each("drop.unreadable", "warning", h.Unreadable, "chmod u+r %s", "%s cannot be read")
 	each("drop.misplaced", "warning", h.Misplaced, "mv %s "+policy.Quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail")
+	each("message.torn", "warning", h.Torn, "mv %s .", "%s cannot be read as a message")
 	each("inbox.not_writable", "error", h.Closed, "chmod u+rwx %s", "this user cannot write in %s")
 	each("events.odd", "error", h.OddEvents, "mv %s .", "%s is no part of the log")
 	fix := "mv %s ."
@@ -75,22 +68,6 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	}
 	count("drop.unfinished", "warning", h.Begun, "atm doctor --fix", " dropped, and taken in by half; the next look carries on")
 	count("bad.files", "warning", h.Bad, "atm ls "+string(b.Agent())+" --bad", " in inbox/bad could not be understood")
-	for _, name := range h.Unreadable {
-		if id, isJSON := strings.CutSuffix(filepath.Base(name), ".json"); isJSON && wire.IsID(id) {
-			torn-- // it may well be a message, once it can be read
-		}
-	}
-	count("message.torn", "warning", torn, "atm read --as "+string(b.Agent()), " in inbox/new that cannot be read as a message; reading sets it aside")
-	for _, bad := range damaged {
-		fix := "atm doctor --fix"
-		if bad.Unreadable != nil {
-			fix = "chmod u+r " + policy.Quote(b.Path()+"/"+bad.Name)
-		}
-		d.add("message.torn", "warning", fix, "%s: %s cannot be read as a message: %s", b.Address(), bad.Name, bad.Reason)
-	}
-	count("message.torn", "ok", setAside, "", " in inbox/cur and inbox/done set aside: no message could be read there")
-	each("once.damaged", "error", h.DamagedKeys, "mv %s .",
-		"%s is damaged, and what is sent --once under its name fails; atm ls --sent shows whether it was sent, and without that file it is sent anew")
 	if d.fix {
 		count("tmp.stale", "info", len(h.Stale), "", " unfinished for 36 h, removed")
 	} else {
@@ -105,25 +82,6 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		d.add("claims.bad", "error", "mv "+policy.Quote(b.Path()+"/run/claims.json")+" .",
 			"%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
 	}
-}
-
-// checkAttachments reports content that is missing or damaged, of the newest messages.
-func (d *doctor) checkAttachments(b *mailbox.Box) {
-	b.Walk(d.ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Newest: true, Limit: 500}, func(it *mailbox.Item) bool {
-		for _, a := range it.Attachments {
-			at := b.Store().Dir().Join(mailbox.FilesDir + "/" + a.SHA256)
-			if d.attached[at] {
-				continue
-			}
-			d.attached[at] = true
-			f, err := b.Store().Attachment(a)
-			f.Close()
-			if err != nil {
-				d.add("attachment.bad", "error", "", "%s: message %s: %v; attaching the same file to any message mends it", b.Address(), it.ID.Short(6), err)
-			}
-		}
-		return true
-	})
 }
 
 // checkRunner reports a runner that does not answer, one that was started with other

@@ -171,13 +171,13 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	since := c.Uint64("since")
-	cursor := k.box.Log().Follow(max(since, base.Seq))
+	after := base.Seq
+	if c.IsSet("since") {
+		after = c.Uint64("since")
+	}
+	cursor := k.box.Log().Follow(after)
 	defer cursor.Close()
 	var lines []string
-	if c.IsSet("since") && since < base.Seq {
-		lines = append(lines, k.missing(eventlog.Gap{From: since + 1, To: base.Seq}))
-	}
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
@@ -252,19 +252,10 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 
 // missing says that events are not there: archived, or lost to a damaged file.
 func (k *call) missing(gap eventlog.Gap) string {
-	base, _, err := k.box.Log().Base()
-	said := struct {
-		eventlog.Gap
-		Archived bool `json:"archived,omitempty"`
-	}{gap, err == nil && gap.To <= base.Seq}
-	words := "missing"
-	if said.Archived {
-		words = "in the archive"
-	}
 	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
-		command.Warn(k.c, "events %d to %d are %s", gap.From, gap.To, words)
+		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
 		return ""
 	}
-	line, _ := command.JSON(map[string]any{"gap": said})
+	line, _ := command.JSON(map[string]any{"gap": gap})
 	return string(line)
 }

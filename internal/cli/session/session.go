@@ -243,13 +243,11 @@ func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Ses
 		return nil, err
 	}
 	plan, _ := s.Team.Config() // doctor names its mistakes
-	one, err = s.Team.RefreshSession(ctx, id, plan.SessionOf(wire.Name(one.AgentID)))
+	now, err := s.Team.RefreshSession(ctx, id, plan.SessionOf(wire.Name(one.AgentID)))
 	if err != nil {
-		if seen, lookErr := s.Team.Sessions().Look(ctx, id); lookErr == nil {
-			return seen, nil
-		}
+		return one, one.CatchUp(ctx, s.Team.Box(wire.Name(one.AgentID)))
 	}
-	return one, err
+	return now, nil
 }
 
 var lsCommand = &cli.Command{

@@ -124,16 +124,16 @@ func initRoot(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("toml") {
-		sample := config.Sample{Worktrees: s.Team.HasWorktrees()}
+		var agents, people []wire.Name
 		for _, n := range m.Members {
 			switch {
 			case n == "me" || string(n) == os.Getenv("USER"):
-				sample.People = append(sample.People, n)
+				people = append(people, n)
 			case n != "script": // in whose name those of docs/cookbook write: nothing is started
-				sample.Agents = append(sample.Agents, n)
+				agents = append(agents, n)
 			}
 		}
-		if m.Toml, m.TomlMade, err = s.Team.WriteConfig(sample.Text()); err != nil {
+		if m.Toml, m.TomlMade, err = s.Team.WriteConfig(config.Sample(agents, people)); err != nil {
 			return err
 		}
 	}
