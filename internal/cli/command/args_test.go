@@ -123,6 +123,7 @@ func TestParseRefuses(t *testing.T) {
 		{"run --as bob -- bash -x", "atm run needs NAME in front of --", "atm run bob -- bash"},
 		{"team create jobs --members a,b", `unknown command "team create"`, "another team: atm init --team"},
 		{"team create jobs", `unknown command "team create"`, "another team: atm init --team"},
+		{"team send bob hi", `unknown command "team send"`, "atm send TO [TEXT…]"},
 		{"team ad jobs", `unknown command "team ad"`, `"atm team add"`},
 		{"team frobnicate", `unknown command "team frobnicate"`, "atm team add"},
 		{"ls bob --agent carol", `AGENT is given twice: as a flag and as "bob"`, "leave one out"},
