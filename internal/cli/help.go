@@ -26,6 +26,9 @@ var helpCommand = &cli.Command{
 		found := &cli.Command{Subcommands: c.App.Commands}
 		for i, name := range c.Args().Slice() {
 			if found = found.Command(name); found == nil {
+				if code, isExternal := runExternal(c.Args().First(), append(c.Args().Tail(), "--help")); i == 0 && isExternal {
+					return command.Exit(code)
+				}
 				return command.Unknown(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
 			}
 		}

@@ -99,12 +99,12 @@ func (o *overview) addMail(c *cli.Context, s *command.Scope, b *strings.Builder)
 		mail = append(mail, fmt.Sprintf("%s %s %q", r.Who(it.From), letter.Sent(r.Now, it.Message), letter.Clip(letter.Escape(it.Title()), 40)))
 	}
 	if o.Unread > 0 {
-		fmt.Fprintf(b, "%d unread: atm read   %s\n", o.Unread, strings.Join(mail, ", "))
+		fmt.Fprintf(b, "%d unread: atm read%s   %s\n", o.Unread, s.Flags(), strings.Join(mail, ", "))
 	} else {
 		b.WriteString("no new messages; atm help shows the commands\n")
 	}
 	if o.Owed > 0 {
-		fmt.Fprintf(b, "%d await your ack: atm ls --owed\n", o.Owed)
+		fmt.Fprintf(b, "%d await your ack: atm ls --owed%s\n", o.Owed, s.Flags())
 	}
 	return nil
 }

@@ -79,6 +79,14 @@ func (r *Root) pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: r.Join(name), Err: err}
 }
 
+// whole is an error with the whole path, of which package os tells what is below the directory.
+func (r *Root) whole(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(p.Path) {
+		p.Path = r.Join(p.Path)
+	}
+	return err
+}
+
 // do runs an operation, unless a test has it fail.
 func (r *Root) do(op, name string, operation func() error) error {
 	if r.fault != nil {
@@ -89,15 +97,18 @@ func (r *Root) do(op, name string, operation func() error) error {
 			return &fs.PathError{Op: op, Path: name, Err: err}
 		}
 	}
-	return operation()
+	return r.whole(operation())
 }
 
 // Lstat describes an entry; a link is not followed.
-func (r *Root) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat(name) }
+func (r *Root) Lstat(name string) (fs.FileInfo, error) {
+	info, err := r.root.Lstat(name)
+	return info, r.whole(err)
+}
 
 // Exists reports whether there is an entry of that name, of whatever kind. Below what is no directory there is none.
 func (r *Root) Exists(name string) (bool, error) {
-	_, err := r.root.Lstat(name)
+	_, err := r.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return false, nil
 	}
@@ -107,7 +118,7 @@ func (r *Root) Exists(name string) (bool, error) {
 // IsDir is nil for a directory, ErrNotDirectory (wrapped) for anything else that is
 // there or above it, also for a link to a directory.
 func (r *Root) IsDir(name string) error {
-	info, err := r.root.Lstat(name)
+	info, err := r.Lstat(name)
 	if err == nil && !info.IsDir() || isNotDirectory(err) {
 		return r.pathError("open", name, ErrNotDirectory)
 	}
@@ -185,9 +196,6 @@ func (r *Root) Unsorted(dir string) (names []string, err error) {
 func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	err = r.do("open", name, func() error {
 		f, err = r.openRegular(name, flag)
-		if p, ok := errors.AsType[*fs.PathError](err); ok {
-			p.Path = r.Join(name)
-		}
 		return err
 	})
 	if err == nil && flag&os.O_CREATE != 0 {
@@ -203,7 +211,7 @@ func (r *Root) openRegular(name string, flag int) (*os.File, error) {
 		info, err := r.root.Lstat(name)
 		switch {
 		case err == nil && !info.Mode().IsRegular():
-			return nil, &fs.PathError{Op: "open", Err: ErrNotRegular}
+			return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
 		case err != nil && flag&os.O_CREATE == 0:
 			return nil, err
 		}

@@ -219,7 +219,7 @@ func testTools(t *team) {
 	}
 }
 
-// What is wrong is told with the hint of the command; what the schema forbids never reaches it.
+// What is wrong is told with the hint of the command, or with the arguments; what the schema forbids never reaches it.
 func TestErrors(t *testing.T) {
 	s := newTeam(t)
 	c, long := s.connect("--as", "bob"), strings.Repeat("x", 200_000)
@@ -229,18 +229,18 @@ func TestErrors(t *testing.T) {
 	}{
 		{"send", "no agent \"alcie\" in team \"main\"\nhint: did you mean \"alice\"?", args{"to": "alcie", "text": "x"}},
 		{"send", "the text is empty", args{"to": "alice", "text": ""}},
-		{"send", "required: missing properties: [\"to\"]", args{"text": "x"}},
+		{"send", "required: missing properties: [\"to\"]\nhint: send takes ack, attach,", args{"text": "x"}},
 		{"send", "unexpected additional properties [\"body\"]", args{"to": "alice", "text": "x", "body": "y"}},
 		{"send", "the text has a NUL byte", args{"to": "alice", "text": "x\x00"}},
 		{"send", "to has a NUL byte", args{"to": "alice\x00", "text": "x"}},
 		{"send", "attach has 200000 bytes, and may have 102400", args{"to": "alice", "text": "x", "attach": []string{"f", long}}},
 		{"send", "subject has 200000 bytes, and may have 102400\nhint: ", args{"to": "alice", "text": "x", "subject": long}},
 		{"ack", "text has 200000 bytes, and may have 102400\nhint: ", args{"id": "abcd", "text": long}},
-		{"send", "contradict each other", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
+		{"send", "fyi and ack contradict each other\nhint: send takes ack, attach, due,", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
 		{"search", "enum", args{"words": "x", "in": "old"}},
 		{"read", "minimum", args{"limit": 0}},
-		{"ack", "hint: atm ls --all lists your messages", args{"id": "abcdef"}},
-		{"reply", "is a member, not the id of a message\nhint: atm read --from alice", args{"id": "alice", "text": "x"}},
+		{"ack", "hint: atm ls --as bob --all lists your messages", args{"id": "abcdef"}},
+		{"reply", "is a member, not the id of a message\nhint: reply takes ack, all,", args{"id": "alice", "text": "x"}},
 		{"wait", "no agent \"carol\"", args{"idle": "carol"}},
 		{"thread", "not an id", args{"id": "--as=alice"}},
 	} {

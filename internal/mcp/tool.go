@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -33,6 +34,18 @@ func (s *server) addTools() {
 	if err := json.Unmarshal(tools, &all); err != nil {
 		panic(err)
 	}
+	s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			result, err := next(ctx, method, req)
+			r, isCall := result.(*sdk.CallToolResult)
+			if err == nil && isCall && r.GetError() != nil {
+				n := slices.IndexFunc(all, func(t *sdk.Tool) bool { return t.Name == req.(*sdk.CallToolRequest).Params.Name })
+				r.Content = nil
+				r.SetError(inTool(all[n], r.GetError()))
+			}
+			return result, err
+		}
+	})
 	special := map[string]func(context.Context, call) (answer, error){"read": s.read, "wait": s.wait}
 	for _, tool := range all {
 		run := special[tool.Name]
@@ -42,11 +55,11 @@ func (s *server) addTools() {
 		sdk.AddTool(s.Server, tool, func(ctx context.Context, req *sdk.CallToolRequest, given map[string]any) (*sdk.CallToolResult, json.RawMessage, error) {
 			stdin, args, err := commandLine(tool.Name, given)
 			if err != nil {
-				return nil, nil, hinted(err)
+				return nil, nil, err
 			}
 			a, err := run(ctx, call{req, stdin, args})
 			if err != nil {
-				return nil, nil, hinted(err)
+				return nil, nil, err
 			}
 			result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: a.text}}}
 			if a.token != "" {
@@ -62,6 +75,29 @@ func hinted(err error) error {
 		return fmt.Errorf("%w\nhint: %s", err, e.Hint)
 	}
 	return err
+}
+
+// inTool is an error with its hint. What is wrong with the arguments is said in their names, and the hint is which
+// there are, but where the verb names members or teams.
+func inTool(tool *sdk.Tool, err error) error {
+	e, isOwn := errors.AsType[*command.Error](err)
+	isWrong := isOwn && e.Code == "usage" && !strings.Contains(e.Hint, "members: ") &&
+		!strings.HasPrefix(e.Message, "who are you?") && !strings.HasPrefix(e.Message, "which team?")
+	text, isInvalid := strings.CutPrefix(err.Error(), `validating "arguments": validating root: `)
+	if !isWrong && !isInvalid {
+		return hinted(err)
+	}
+	schema := tool.InputSchema.(map[string]any)
+	properties, _ := schema["properties"].(map[string]any)
+	required, _ := schema["required"].([]any)
+	names := slices.Sorted(maps.Keys(properties))
+	for i, name := range names {
+		text = strings.ReplaceAll(text, "--"+name, name)
+		if slices.Contains(required, any(name)) {
+			names[i] += " (required)"
+		}
+	}
+	return fmt.Errorf("%s\nhint: %s takes %s", text, tool.Name, cmp.Or(strings.Join(names, ", "), "no arguments"))
 }
 
 // maxArgument is how many bytes an argument may have, but for the text of a message: Linux starts no program with a

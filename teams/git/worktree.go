@@ -41,8 +41,7 @@ func run(ctx context.Context, environ []string, dir string, args ...string) erro
 		return errors.New("git is not installed, or not on the PATH")
 	}
 	if err != nil && ctx.Err() == nil {
-		lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
-		return fmt.Errorf("git %s: %w: %s", args[0], err, lines[len(lines)-1])
+		return fmt.Errorf("git %s: %w: %s", args[0], err, bytes.ReplaceAll(bytes.TrimSpace(said), []byte("\n"), []byte(" ")))
 	}
 	return ctx.Err()
 }

@@ -95,8 +95,8 @@ func hasFormat(dir string) (bool, error) {
 // begins also at the top of the main worktree, else ~/.atm.
 //
 // A named root is taken or refused (ErrNotRoot). One found by search must also be ours alone; passed says, in a
-// sentence each, which were passed over and why. Without any the error is ErrNoRoot. A FORMAT that is not known ends
-// the search: going on to the next root would put mail where nobody looks for it.
+// sentence each, which were passed over and why. Without any the error is ErrNoRoot. One of ours that cannot be read
+// ends the search, as does a FORMAT that is not known: going on would put mail where nobody looks for it.
 func Find(p Place) (f Found, passed []string, err error) {
 	dir, path, source, err := p.named()
 	if err != nil {
@@ -190,6 +190,9 @@ func (p Place) search(dir string, forInit bool) (_ Found, passed []string, _ err
 		}
 		f.Accepted = Accepted(p, f.Path)
 		isRoot, err := hasFormat(f.Path)
+		if errors.Is(err, fs.ErrPermission) && distrust(info, p.UID, false) == "" {
+			return f, passed, err
+		}
 		why := Distrust(f.Path, p.UID, !f.Accepted && !forInit)
 		if why == "" && err == nil && !isRoot {
 			why = "it has no file FORMAT, so it is no root"

@@ -3,6 +3,8 @@
 package rootdir
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -19,6 +21,18 @@ func TestFIFO(t *testing.T) {
 	}
 	f, _, err := Find(Place{Dir: filepath.Join(top, "a"), UID: os.Getuid()})
 	if err != nil || f.Path != filepath.Join(top, ".atm") {
+		t.Errorf("found %+v, %v", f, err)
+	}
+}
+
+// A root of ours that cannot be read is not passed over.
+func TestUnreadable(t *testing.T) {
+	top := testtree.Make(t, "root .atm", "root a/.atm")
+	unreadable := filepath.Join(top, "a", ".atm")
+	must(t, os.Chmod(unreadable, 0))
+	defer os.Chmod(unreadable, 0o700)
+	f, _, err := Find(Place{Dir: filepath.Join(top, "a"), UID: os.Getuid()})
+	if os.Getuid() != 0 && !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("found %+v, %v", f, err)
 	}
 }

@@ -50,6 +50,8 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 		switch {
 		case slices.Contains(verbs, i):
 			path = append(path, words[i])
+		case l.isTimeout(words[i]):
+			l.flags = append(l.flags, "--timeout="+words[i])
 		case l.isFlagWord(words[i]):
 			l.flags = append(l.flags, boolFlag(l.Command, words[i]))
 		case !isFlag(words[i]):
@@ -132,13 +134,14 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 		return false, nil
 	}
 	name, needs, isGlobal := f.Names()[0], takesValue(f), slices.Contains(l.app.Flags, f)
-	waits := strings.HasPrefix(name, "wait") && l.find("--timeout") != nil
+	waits := (strings.HasPrefix(name, "wait") || name == "follow") && l.find("--timeout") != nil
 	if !given && len(behind) > 0 && (needs && l.find(next) == nil || waits && isDuration(next)) {
 		value, given, takesNext = next, true, true
 	}
 	state := l.place("--state")
 	_, isSpan := f.(*cli.GenericFlag)
 	badUnit := missingUnit(f, value)
+	isAlone := !isGlobal && name != "enter" && (len(behind) == 1 || len(behind) > 1 && isFlag(behind[1])) // no more text
 	switch {
 	case needs && !given && state >= 0: // wait bob --idle
 		l.named[state] = append(l.named[state], name)
@@ -146,13 +149,14 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	case needs && (!given || value == "" && isGlobal):
 		return false, Usage("%s needs a value", typed)
 	case (waits || isSpan) && errors.Is(badUnit, errNoUnit):
-		return false, Usage("invalid value %q for %s: %v", value, typed, badUnit).WithHint("%s", l.withUnit(typed, value, usualUnit(f)))
+		return false, Usage("invalid value %q for %s: %v", value, typed, badUnit).WithHint("%s", l.with(typed, value, typed, value+usualUnit(f)))
 	case waits && isDuration(value):
 		l.flags = append(l.flags, "--timeout="+value)
 		value = "true"
-	case !given && (next == "true" || next == "false"):
-		return false, Usage("%s takes no value, and %q can be nothing else", typed, next).
-			WithHint("%s=%s; a text goes into quotes, or behind --", typed, next)
+	case !given && (next == "false" || next == "no" && isAlone):
+		return false, noValue(typed, next, l.with(typed, next))
+	case !given && (next == "true" || next == "yes" && isAlone || name == "watch" && isDuration(next)):
+		return false, noValue(typed, next, l.with(typed, next, typed))
 	case !given:
 		value = "true"
 	}
@@ -169,12 +173,18 @@ func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error)
 	return takesNext, nil
 }
 
-// withUnit is the line with the unit that the value of a flag lacks.
-func (l *Line) withUnit(flag, value, unit string) string {
+func noValue(flag, next, repaired string) error {
+	return Usage("%s takes no value: what is %q?", flag, next).WithHint("%s; a text goes behind --", repaired)
+}
+
+// with is the line with other words in place of a flag and its value.
+func (l *Line) with(flag, value string, by ...string) string {
 	words := slices.Clone(l.typed)
 	for i, word := range words {
-		if word == flag+"="+value || word == value && i > 0 && words[i-1] == flag {
-			words[i] += unit
+		if word == flag+"="+value {
+			return l.toType(slices.Replace(words, i, i+1, by...))
+		} else if word == flag && slices.Index(words[i+1:], value) == 0 {
+			return l.toType(slices.Replace(words, i, i+2, by...))
 		}
 	}
 	return l.toType(words)
@@ -230,6 +240,12 @@ func (l *Line) isFlagWord(word string) bool {
 	isOther := func(kind string) bool { return kind != "AGENT" && kind != "ID" }
 	return l.Command != nil && !slices.ContainsFunc(l.Kinds, isOther) && !strings.Contains(" "+l.Command.ArgsUsage, " ID") &&
 		boolFlag(l.Command, word) != ""
+}
+
+// isTimeout reports whether a word says how long a verb of agents follows: "watch 30s".
+func (l *Line) isTimeout(word string) bool {
+	_, err := ParseDuration(word)
+	return err == nil && slices.Contains(l.Kinds, "AGENT") && l.find("--follow") != nil && l.find("--timeout") != nil
 }
 
 // ValueKind is what the value of a flag is, by its usage or the word that it names; wanted

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -198,15 +199,29 @@ func explain(c *cli.Context, err error) *Error {
 	if c != nil && (c.Args().Len() == 1 || strings.HasPrefix(c.Command.ArgsUsage, "NAME")) {
 		e.Hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(e.Hint)
 	}
+	if p, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
+		e.Hint = lookAt(p.Path)
+		if info, err := os.Stat(p.Path); err == nil && p.Op == "fork/exec" && info.Mode()&0o111 == 0 {
+			return e.WithHint("chmod +x %s", policy.Quote(p.Path))
+		}
+	}
 	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""
 	if inAgent && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
 		where := "the root's directory"
 		if c != nil && c.App.Metadata["root"] != nil {
 			where = c.App.Metadata["root"].(string)
 		}
-		e.WithHint("a sandbox may forbid it: let it read and write %s", where)
+		e.WithHint("a sandbox may forbid it: let it read and write %s; else: %s", where, e.Hint)
 	}
 	return e
+}
+
+// lookAt is a command that shows whose a path is, or the nearest directory above it that can be looked at.
+func lookAt(path string) string {
+	for _, err := os.Lstat(path); err != nil && path != filepath.Dir(path); _, err = os.Lstat(path) {
+		path = filepath.Dir(path)
+	}
+	return "ls -ld " + policy.Quote(path) + " shows whose it is"
 }
 
 // Explain is Explain for a program that shows errors itself.
@@ -271,7 +286,7 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 		e.Hint = Typed(c, "atm doctor")
 	}
 	if c.Command.Name == "doctor" && strings.HasSuffix(e.Hint, " doctor") {
-		e.Hint = "ls -ld " + policy.Quote(cmp.Or(c.String("root"), os.Getenv("ATM_ROOT"), ".atm")) + " shows whose it is"
+		e.Hint = lookAt(cmp.Or(c.String("root"), os.Getenv("ATM_ROOT"), ".atm"))
 	}
 	if c.Bool("json") && !failsOpen && PrintJSON(object) == nil {
 		return e.Exit // a full disk takes no JSON: it is not passed over in silence

@@ -21,6 +21,7 @@ import (
 var wordKinds = map[string]string{
 	"LIST": "list ls get show describe info", "MAIL": "message messages mail email inbox",
 	"TEAM": "agent agents members team teams", "ASKS": "approvals permissions pending",
+	"OF MAIL": "send reply read ack ls show unread thread search trace withdraw wait take",
 }
 
 // sameFlags are what other tools call a flag that we have; a verb's own flag of such a name goes first.
@@ -88,7 +89,11 @@ func inOurWords(app *cli.App, words []string) (line []string, n int) {
 		for pattern := range strings.SplitSeq(typed, ", ") {
 			n := fitting(app, strings.Fields(pattern), words, strings.Fields(meant))
 			if n > 0 && meant == "*" {
-				return verbFirst(app, words[1:]), n
+				line = verbFirst(app, words[1:])
+				if verb := app.Command(line[0]); words[0] == "team" && verb != nil && isOneOf(app, "OF MAIL", verb.Name) {
+					return nil, 0
+				}
+				return line, n
 			} else if n > 0 {
 				return append(strings.Fields(meant), words[n:]...), n
 			}
@@ -248,7 +253,7 @@ func (e *Error) suggest(app *cli.App, c *cli.Command, typed string) *Error {
 	name := strings.TrimLeft(typed, "-")
 	known, offer := choices(app, c, name != typed)
 	meant := cmp.Or(Meant(strings.TrimSpace(c.Name+" "+name)), Meant(typed), Meant(name))
-	if meant == "" && (c.Name == "" || name != typed || len(c.Subcommands) == 0) {
+	if meant == "" {
 		meant = calledSo(app, c, name)
 	}
 	one, two, isTwo := strings.Cut(strings.ReplaceAll(name, "_", "-"), "-")

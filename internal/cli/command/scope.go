@@ -76,6 +76,9 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 	if err == nil {
 		keep(c, "team")
 	}
+	if err == nil && c.IsSet("as") && s.IsMember(c.String("as")) {
+		keep(c, "as")
+	}
 	return s, err
 }
 
@@ -455,16 +458,21 @@ func flagsFor(c *cli.Context, text string, names ...string) (flags string) {
 	return flags
 }
 
-var typedCommand = regexp.MustCompile("(^|[:;,|] |or |then |`)atm [a-z-]")
+var typedCommand = regexp.MustCompile("(^|[:;,|?] |or |and |then |`)atm [a-z-]+")
 
-// Typed is a hint whose commands are about the same root and team as this one. What is only spoken of ("bob has
-// not called atm read") stays as it is.
+// Typed is a hint whose commands are about the same root and team as this one, and those that act as somebody about
+// the same member. What is only spoken of ("bob has not called atm read") stays as it is.
 func Typed(c *cli.Context, hint string) string {
 	return typedCommand.ReplaceAllStringFunc(hint, func(found string) string {
-		behind := len(found) - len(" x")
-		return found[:behind] + flagsFor(c, hint, "--root", "--team") + found[behind:]
+		at := strings.LastIndex(found, " ")
+		if slices.Contains(asMe, found[at+1:]) {
+			found += flagsFor(c, hint, "--as")
+		}
+		return found[:at] + flagsFor(c, hint, "--root", "--team") + found[at:]
 	})
 }
+
+var asMe = strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject")
 
 // Origin is the evidence that goes with what this process sends.
 func (s *Scope) Origin() *wire.Origin {

@@ -276,18 +276,18 @@ func (p *page) foot(b mailbox.Batch, owed []wire.ID) (foot string) {
 	if b.More > 0 {
 		foot += fmt.Sprintf("%d more: atm read%s\n", b.More, p.s.Flags())
 	}
-	return foot + awaited(owed)
+	return foot + awaited(owed, p.s.Flags())
 }
 
 // awaited says what is owed; "": nothing.
-func awaited(owed []wire.ID) string {
+func awaited(owed []wire.ID, flags string) string {
 	switch {
 	case len(owed) == 0:
 		return ""
 	case len(owed) == 1:
 		return fmt.Sprintf("1 awaits your ack: %s\n", command.Shorts(owed))
 	case len(owed) > mostOwed:
-		return fmt.Sprintf("%d await your ack: %s … atm ls --owed\n", len(owed), command.Shorts(owed[len(owed)-mostOwed:]))
+		return fmt.Sprintf("%d await your ack: %s … atm ls --owed%s\n", len(owed), command.Shorts(owed[len(owed)-mostOwed:]), flags)
 	}
 	return fmt.Sprintf("%d await your ack: %s\n", len(owed), command.Shorts(owed))
 }
@@ -301,7 +301,7 @@ func (p *page) wait(ctx context.Context) error {
 		none.addOwed(p.s.Me)
 		owed := ""
 		if len(none.Owed) > 0 {
-			owed = "; " + strings.TrimSuffix(awaited(none.Owed), "\n")
+			owed = "; " + strings.TrimSuffix(awaited(none.Owed, p.s.Flags()), "\n")
 		}
 		e := command.Timeout("no mail within %s%s", timeout, owed).
 			WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())

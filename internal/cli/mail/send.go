@@ -151,8 +151,9 @@ func namesApart(s *command.Scope, words []string) (list string, n int) {
 	for ; n < len(words); n++ {
 		name := strings.TrimSpace(strings.Join(strings.FieldsFunc(words[n], func(r rune) bool { return r == ',' }), ","))
 		comma := n > 0 && (strings.HasSuffix(words[n-1], ",") || strings.HasPrefix(words[n], ","))
-		more := n+1 < len(words)
-		if n == 0 || comma && more || (comma || more) && s.IsMember(name) {
+		more, list := n+1 < len(words), strings.Split(name, ",")
+		isList := !slices.ContainsFunc(list, func(name string) bool { return !s.IsMember(name) })
+		if n == 0 || comma && more || (comma || more || len(list) > 1) && isList {
 			all = append(all, name)
 		} else if name != "and" || !more || !s.IsMember(words[n+1]) {
 			break
