@@ -3,6 +3,7 @@ package ptyrun
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ type program struct {
 
 func (r *runner) start() error {
 	r.restarts.at = time.Time{}
-	c, err := process.Start(process.Command{Argv: r.Command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
+	c, err := process.Start(process.Command{Argv: slices.Concat(r.Front, r.Command), Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
 		return err
 	}

@@ -84,6 +84,7 @@ type Options struct {
 
 	Run     string   // what tells this run from all others: ATM_RUN of everything it starts
 	Command []string // the program and its arguments
+	Front   []string // what runs on the terminal in its place, and gets them as arguments
 	Dir     string
 	Env     []string       // whole, with ATM_RUN: without it the leftovers of a killed runner cannot be found
 	Driver  *driver.Driver // nil: by the command, until the screen shows another

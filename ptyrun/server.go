@@ -104,10 +104,10 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 		return nil, errBeingTyped
 	}
 	r.refresh(r.Now())
-	isLine := len(req.Text) > 1 && req.Enter && !req.Raw // else the key of an answer
+	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer
 	if d := p.reading.Dialog; d != nil && d.Kind != "question" {
-		if isLine && d.Kind != "unknown" {
-			return nil, &control.Error{Code: "refused", Message: "it asks something that the return key would answer: nothing was typed",
+		if isText && d.Kind != "unknown" {
+			return nil, &control.Error{Code: "refused", Message: "it asks something that these keys would answer: nothing was typed",
 				Hint: "atm pending says what; atm approve NAME and atm reject NAME answer it"}
 		}
 		if r.MayType != nil {

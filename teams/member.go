@@ -78,7 +78,13 @@ func (t *Team) Summary(name wire.Name) (Member, error) {
 		return Member{Name: name}, err
 	}
 	if err == nil {
-		return t.SummaryOf(name, s)
+		m, bad := t.SummaryOf(name, s)
+		if m.RunnerGone { // or its runner ended between the two looks, and the log says so by now
+			if s, err = t.State(name); err == nil {
+				return t.SummaryOf(name, s)
+			}
+		}
+		return m, bad
 	}
 	// Nothing is known of a member whose log cannot be read; that hides nobody else.
 	m, bad := t.SummaryOf(name, &reducer.State{})

@@ -78,9 +78,13 @@ func (t *Team) HasOtherRules(name wire.Name) bool {
 func (t *Team) RunAgain(name wire.Name) string {
 	line := "atm run " + string(name)
 	c, _ := t.Config()
-	last, configured := t.runInfo(name).Command, c.Members[name].Command
+	run, configured := t.runInfo(name), c.Members[name].Command
+	last := run.Command
 	if len(configured) > 0 && (len(last) == 0 || slices.Equal(last, configured)) {
 		return line
+	}
+	if run.Driver == "acp" {
+		line += " --driver acp"
 	}
 	again := line + " --"
 	for _, word := range last {

@@ -14,10 +14,10 @@ import (
 // run on the terminal in its place: this program, as package ptyrun/acp.
 const frontWord = "acp"
 
-// frontCommand is the front of a spec's agent. What it needs to know is in its second word.
-func frontCommand(spec runspec.Spec) []string {
+// frontOf is the front of a spec's agent. What it needs to know is in its second word.
+func frontOf(spec runspec.Spec) []string {
 	about, _ := json.Marshal(runspec.Spec{Root: spec.Root, Team: spec.Team, Agent: spec.Agent, Run: spec.Run, Dir: spec.Dir, ACP: spec.ACP})
-	return append([]string{os.Args[0], frontWord, string(about)}, spec.Command...)
+	return []string{os.Args[0], frontWord, string(about)}
 }
 
 func runFront(version, about string, words []string) int {

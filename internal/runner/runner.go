@@ -185,7 +185,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		o.Driver = d
 	}
 	if spec.Driver == frontWord {
-		o.Command = frontCommand(spec)
+		o.Front = frontOf(spec)
 	}
 	return o
 }

@@ -130,7 +130,7 @@ type Screen struct {
 	Alt     bool     `json:"alt"` // the alternate screen is on
 }
 
-// TypeRequest asks to type. A line, with Enter, is refused where a permission or trust is asked for.
+// TypeRequest asks to type. A text of more than one key is refused where a permission or trust is asked for.
 type TypeRequest struct {
 	Text  []byte `json:"text,omitempty"`
 	Raw   bool   `json:"raw,omitempty"`   // as it is: no paste marks, nothing removed

@@ -43,7 +43,7 @@ func (s *Screen) Repaint(scrollback int) []byte {
 	if scrollback > 0 {
 		s.draw() // else it follows the screen as it is
 	}
-	b := []byte(Reset + "\x1b[?25l\x1b[H\x1b[2J")
+	b := []byte(Reset + "\x1b[?25l\x1b[?7l\x1b[H\x1b[2J") // some wrap at once after a full row
 	lines := s.emulator.Scrollback()
 	for i := max(0, lines.Len()-min(scrollback, s.keep)); i < lines.Len(); i++ {
 		b = append(append(b, lines.Line(i).Render()...), "\x1b[m\r\n"...)
@@ -53,7 +53,7 @@ func (s *Screen) Repaint(scrollback int) []byte {
 	}
 	b = append(b, strings.ReplaceAll(s.emulator.Render(), "\n", "\x1b[m\r\n")...)
 	x, y := s.cursor()
-	b = fmt.Appendf(b, "\x1b[m\x1b]2;%s\x1b\\\x1b[%d;%dH", s.title, y+1, x+1)
+	b = fmt.Appendf(b, "\x1b[m\x1b[?7h\x1b]2;%s\x1b\\\x1b[%d;%dH", s.title, y+1, x+1)
 	for _, mode := range carried {
 		if s.modes[mode] {
 			b = fmt.Appendf(b, "\x1b[?%dh", mode)

@@ -171,12 +171,14 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	after := base.Seq
-	if c.IsSet("since") {
-		after = c.Uint64("since")
+	since := c.Uint64("since")
+	from := since
+	if isFolded := c.String("as-wire") == "daemon" && since > base.Seq; isFolded || !c.IsSet("since") {
+		from = base.Seq // what is said of a turn rests on what came before
 	}
-	cursor := k.box.Log().Follow(after)
+	cursor := k.box.Log().Follow(from)
 	defer cursor.Close()
+	d := &daemonStream{}
 	var lines []string
 	for {
 		e, gap, err := cursor.Next()
@@ -186,19 +188,22 @@ func events(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		lines = append(lines, k.eventLine(&e, gap))
+		if e.Seq <= since {
+			d.take(e)
+			continue
+		}
+		lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(d, &e, gap)))
 	}
-	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	if n := c.Int("limit"); n > 0 {
 		lines = lines[max(0, len(lines)-n):]
 	}
 	if _, err := os.Stdout.WriteString(strings.Join(lines, "")); err != nil || !c.Bool("follow") {
 		return err
 	}
-	return k.s.FollowFor(func(ctx context.Context) error { return k.followEvents(ctx, cursor.Seq()) })
+	return k.s.FollowFor(func(ctx context.Context) error { return k.followEvents(ctx, d, cursor.Seq()) })
 }
 
-func (k *call) followEvents(ctx context.Context, after uint64) error {
+func (k *call) followEvents(ctx context.Context, d *daemonStream, after uint64) error {
 	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): after}}
 	w, err := watcher.Open(ctx, []*mailbox.Box{k.box}, o)
 	if err != nil {
@@ -216,38 +221,49 @@ func (k *call) followEvents(ctx context.Context, after uint64) error {
 		if entry.Event == nil {
 			continue
 		}
-		if _, err := os.Stdout.WriteString(k.eventLine(entry.Event, entry.Gap)); err != nil {
+		if _, err := os.Stdout.WriteString(k.eventLines(d, entry.Event, entry.Gap)); err != nil {
 			return err
 		}
 	}
 }
 
-// eventLine is what is printed of an event and of what is missing before it: lines, or nothing.
-func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
+// eventLines are what is printed of an event and of what is missing before it.
+func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (lines string) {
 	if gap != nil {
-		line = k.missing(*gap)
+		lines = k.missing(*gap)
 	}
-	if kinds := k.c.StringSlice("kind"); len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
-		return line
+	events := []wire.Event{*e}
+	if k.c.String("as-wire") == "daemon" {
+		events = d.take(*e)
 	}
+	for _, e := range events {
+		if kinds := k.c.StringSlice("kind"); len(kinds) == 0 || slices.Contains(kinds, e.Kind) {
+			lines += k.eventLine(&e)
+		}
+	}
+	return lines
+}
+
+// eventLine is a line, or nothing.
+func (k *call) eventLine(e *wire.Event) string {
 	if as := k.c.String("as-wire"); as != "" {
 		theirs, ok := wire.AsWire(e, wire.Vocabulary(as))
 		if !ok {
-			return line
+			return ""
 		}
 		if command.Terminal() {
 			theirs = command.EscapeJSON(theirs)
 		}
-		return line + string(theirs) + "\n"
+		return string(theirs) + "\n"
 	}
 	if k.c.Bool("json") {
-		return line + string(command.EscapeJSON(e.Append(nil))) + "\n"
+		return string(command.EscapeJSON(e.Append(nil))) + "\n"
 	}
 	said := command.Stamp(e.At) + "  " + letter.Escape(e.Kind)
 	if about := wire.Line(e); about != "" {
 		said += "  " + letter.Escape(about)
 	}
-	return line + letter.Clip(said, 400) + "\n"
+	return letter.Clip(said, 400) + "\n"
 }
 
 // missing says that events are not there: archived, or lost to a damaged file.

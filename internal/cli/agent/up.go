@@ -128,16 +128,21 @@ func (u *startup) start(ctx context.Context) error {
 		return ctx.Err()
 	}
 	var failed []wire.Name
+	hint := "atm up tries again"
 	for _, n := range u.names {
-		if errs[n] != nil {
-			failed = append(failed, n)
-			u.sayFailed(ctx, n, errs[n])
+		if errs[n] == nil {
+			continue
+		}
+		failed = append(failed, n)
+		u.sayFailed(ctx, n, errs[n])
+		if u.isRunning(n) { // and asks something
+			hint = fmt.Sprintf("atm attach %s", n)
 		}
 	}
 	if len(failed) == 0 {
 		return nil
 	}
-	e := command.Failed("not ready: %s", command.Join(failed)).WithHint("atm up tries again")
+	e := command.Failed("not ready: %s", command.Join(failed)).WithHint("%s", hint)
 	if len(failed) < len(u.names) {
 		e.Code, e.Exit = "partial", command.ExitPartial
 	}

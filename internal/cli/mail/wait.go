@@ -333,6 +333,9 @@ func stateCondition(ctx context.Context, s *command.Scope, kind, word string) (*
 			return nil, err
 		}
 		one.state = ": " + describe(now)
+		if kind == "exit" && now.State == reducer.WordStarting && strings.HasPrefix(now.Detail, "restart") {
+			one.state = ": " + string(now.Name) + " has ended, and is to be started again"
+		}
 		if !isIn(now, kind) {
 			return nil, nil
 		}
@@ -352,7 +355,8 @@ func isIn(m teams.Member, state string) bool {
 	switch state {
 	case "exit":
 		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Started.IsZero() && m.Session == ""
-		return m.State == reducer.WordOff || hasNeverRun
+		isGivenUp := m.State == reducer.WordError && m.Presence == reducer.Offline
+		return m.State == reducer.WordOff || isGivenUp || hasNeverRun
 	case "turn-done":
 		return m.State == reducer.WordOff || m.State == reducer.WordIdle || m.TurnStatus == reducer.TurnTerminal
 	}
