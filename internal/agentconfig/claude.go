@@ -22,10 +22,8 @@ func (p *Installer) claude(r Request, local string) (edits []edit, notes []strin
 	all := perVerb(func(verb string) setting {
 		return stringSetting("/permissions/allow/-", "Bash(atm "+verb+":*)", allowed)
 	})
-	all = p.withRoot(all, "/sandbox/filesystem/allowWrite/-")
-	if r.Agent != "" || r.isRemoval {
-		all = append(all, stringSetting("/env/ATM_AGENT", r.Agent, "ATM_AGENT is "+r.Agent+" here"))
-	}
+	all = append(all, p.writableRoot("/sandbox/filesystem/allowWrite/-"),
+		stringSetting("/env/ATM_AGENT", r.Agent, "ATM_AGENT is "+r.Agent+" here"))
 	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
 	return []edit{jsonFile(path, h, all)}, nil
 }

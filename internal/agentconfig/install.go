@@ -18,7 +18,6 @@
 package agentconfig
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -52,15 +51,7 @@ type Request struct {
 	DryRun bool   // nothing is written
 	MCP    bool   // the entry that starts `atm mcp`, and nothing else
 
-	isRemoval  bool
-	isOptional bool // only where something of ours is
-}
-
-func (r Request) label() string {
-	if r.MCP {
-		return r.Tool + " --mcp"
-	}
-	return r.Tool
+	isRemoval bool
 }
 
 // Report says what was changed, or would be.
@@ -77,7 +68,8 @@ type Change struct {
 	Changes []string `json:"changes"`
 }
 
-// plan says what is to be edited, and what the person still has to do or know.
+// plan is all that a tool has: its hooks, its server, and the lines that keep git from seeing them. The notes are what
+// the person still has to do or know.
 func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	local, err := p.localDir()
 	if err != nil {
@@ -93,12 +85,18 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	if makePlan == nil {
 		return nil, nil, fmt.Errorf("no tool %q", r.Tool)
 	}
-	if r.MCP {
-		makePlan = p.server
-	}
 	edits, notes = makePlan(r, local)
+	server, serverNotes := p.server(r, local)
+	for i := range edits {
+		edits[i].label = r.Tool
+	}
+	server.label = r.Tool + " --mcp"
+	edits = append(edits, server)
 	if r.Local {
-		edits = append(edits, excludeEdit(local, r, edits)...)
+		edits = append(edits, excludeEdits(local, r, edits)...)
+	}
+	if r.MCP {
+		notes = serverNotes
 	}
 	if !r.MCP && p.onPath() == "" {
 		notes = append(notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
@@ -117,70 +115,61 @@ func (p *Installer) userDir(variable, name string) string {
 // Install writes a tool's configuration.
 func (p *Installer) Install(r Request) (*Report, error) { return p.editFiles(r) }
 
-// Uninstall takes out of a tool's configuration what Install put there: with MCP that entry, else everything,
-// what came last first.
+// Uninstall takes out of a tool's configuration what Install put there: with MCP that entry, else everything.
 func (p *Installer) Uninstall(r Request) (*Report, error) {
 	r.Agent, r.isRemoval = "", true
-	if r.MCP {
-		return p.editFiles(r)
-	}
-	server := r
-	server.MCP, server.isOptional = true, true
-	if p.cameLast(server) {
-		return p.editFiles(server, r)
-	}
-	return p.editFiles(r, server)
+	return p.editFiles(r)
 }
 
-// cameLast reports whether a file is as a request for an installation has left it.
-func (p *Installer) cameLast(r Request) bool {
-	edits, _, _ := p.plan(r)
-	return slices.ContainsFunc(edits, func(e edit) bool {
-		f, _ := p.openFile(r, e.path, nil)
-		return f.record != nil && bytes.Equal(f.record.Installed, f.before)
-	})
-}
-
-// editFiles does what requests for one tool want, one after the other: it edits all files in memory, then writes them.
-func (p *Installer) editFiles(requests ...Request) (*Report, error) {
-	report := &Report{Tool: requests[0].Tool, DryRun: requests[0].DryRun, Files: []Change{}}
+// editFiles edits all files in memory, then writes them.
+func (p *Installer) editFiles(r Request) (*Report, error) {
+	report := &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
+	edits, notes, err := p.plan(r)
+	if err != nil {
+		return nil, err
+	}
+	if !r.isRemoval {
+		report.Notes = notes
+	}
+	all, wanted := map[string][]edit{}, map[string][]edit{}
+	for _, e := range edits {
+		all[e.path] = append(all[e.path], e)
+		if r.isRemoval && !r.MCP || r.MCP == (e.label != r.Tool) {
+			wanted[e.path] = append(wanted[e.path], e)
+		}
+	}
 	var files []*file
-	for _, r := range requests {
-		edits, notes, err := p.plan(r)
+	for _, e := range edits {
+		if wanted[e.path] == nil {
+			continue
+		}
+		f, err := p.openFile(r.Tool, e.path)
+		f.edits = all[e.path]
+		if err == nil && r.isRemoval {
+			err = f.uninstall(wanted[e.path])
+		} else if err == nil {
+			err = f.install(wanted[e.path])
+		}
+		delete(wanted, e.path)
+		if err != nil && f.record == nil && !r.MCP && f.edits[0].label != r.Tool {
+			continue // what has none of ours may be anybody's
+		}
 		if err != nil {
 			return nil, err
 		}
-		if !r.isRemoval {
-			report.Notes = notes
+		report.Notes = append(report.Notes, f.notes...)
+		if f.changed() {
+			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
 		}
-		for _, e := range edits {
-			f, err := p.openFile(r, e.path, files)
-			if err == nil && r.isRemoval {
-				err = f.uninstall(e)
-			} else if err == nil {
-				err = f.install(e)
-			}
-			if err != nil && r.isOptional && f.record == nil {
-				continue // what has none of ours may be anybody's
-			}
-			if err != nil {
-				return nil, err
-			}
-			for _, note := range f.notes {
-				if !slices.Contains(report.Notes, note) {
-					report.Notes = append(report.Notes, note)
-				}
-			}
-			if f.changed() {
-				report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
-			}
-			if f.changed() || r.isRemoval && f.record != nil {
-				files = append(files, f)
-			}
+		if f.changed() || f.isDone && f.record != nil {
+			files = append(files, f)
 		}
 	}
-	if report.DryRun {
+	if r.DryRun {
 		return report, nil
+	}
+	if !r.isRemoval {
+		slices.Reverse(files) // the exclude file first: what fails leaves nothing that git sees
 	}
 	for _, f := range files {
 		if err := f.save(); err != nil {
@@ -200,8 +189,7 @@ type Hooks struct {
 
 // FindHooks looks for our hooks in a tool's configuration: the user's, or this worktree's.
 func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
-	r := Request{Tool: tool, Local: local}
-	edits, _, err := p.plan(r)
+	edits, _, err := p.plan(Request{Tool: tool, Local: local})
 	if err != nil {
 		return Hooks{}, err
 	}
@@ -218,7 +206,7 @@ func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
 		return h, err
 	}
 	real, _ := realPath(h.Path)
-	_, noted := p.recordOf(r, real)
+	_, noted := p.recordOf(tool, real)
 	events := map[string][]string{"claude": claudeEvents, "codex": codexEvents, "gemini": geminiEvents}[tool]
 	if root, bad := parseJSON(data); bad != nil && (h.Program != "" || noted != nil) {
 		h.Damage = "cannot be understood: " + bad.Error()
