@@ -14,9 +14,9 @@ import (
 
 // edit puts what is ours into a file, or takes it out.
 type edit struct {
-	path  string
-	label string            // what installs it: "claude" or "claude --mcp"
-	apply func(*file) error // to f.after
+	path     string
+	isServer bool              // only --mcp installs it
+	apply    func(*file) error // to f.after
 }
 
 type file struct {
@@ -45,41 +45,28 @@ type record struct {
 	Made      []string `json:"made,omitempty"` // directories that were not there, the innermost first
 }
 
-// openFile reads a file that is to be edited and its record, and makes sure that it may be edited.
+// openFile reads a file and its record.
 func (p *Installer) openFile(tool, path string) (f *file, err error) {
 	f = &file{path: path}
 	if f.real, err = realPath(path); err != nil {
 		return f, err
 	}
-	f.recordPath, f.record = p.recordOf(tool, f.real)
-	if err = checkUntracked(path, f.real); err == nil {
-		f.before, f.info, err = readFile(f.real)
+	if p.State != "" {
+		f.recordPath = filepath.Join(p.State, "install", fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(f.real))))
+		data, _ := os.ReadFile(f.recordPath)
+		if json.Unmarshal(data, &f.record) != nil {
+			f.record = nil
+		}
 	}
+	f.before, f.info, err = readFile(f.real)
 	f.after = f.before
 	return f, err
-}
-
-// recordOf reads the record of a tool's file. The path is "" without a state directory.
-func (p *Installer) recordOf(tool, real string) (path string, noted *record) {
-	if p.State == "" {
-		return "", nil
-	}
-	path = filepath.Join(p.State, "install", fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(real))))
-	data, _ := os.ReadFile(path)
-	if json.Unmarshal(data, &noted) != nil || noted == nil || noted.Installed == nil {
-		return path, nil
-	}
-	return path, noted
 }
 
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
 
 func (f *file) say(format string, args ...any) {
 	f.changes = append(f.changes, fmt.Sprintf(format, args...))
-}
-
-func (f *file) notUnderstood(err error) error {
-	return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
 }
 
 func (f *file) apply(edits []edit, isRemoval bool) error {
@@ -180,8 +167,11 @@ func (f *file) save() error {
 	}
 	if err == nil && hasRecord && f.isDone {
 		err = os.Remove(f.recordPath)
-		for _, dir := range append(f.record.Made, filepath.Dir(f.recordPath)) {
-			os.Remove(dir) // unless something else is in there
+		os.Remove(filepath.Dir(f.recordPath)) // unless another is in there
+	}
+	if f.record != nil {
+		for _, dir := range f.record.Made {
+			os.Remove(dir) // unless something is in there: writing the file may have failed
 		}
 	}
 	return err

@@ -75,8 +75,11 @@ func excludeEdits(top string, r Request, files []edit) (edits []edit) {
 			}
 		}
 		name := "/" + filepath.ToSlash(rel)
-		lines := "# atm install " + f.label + "\n" + name + "\n"
-		edits = append(edits, edit{filepath.Join(c.Common, "info", "exclude"), f.label, func(f *file) error {
+		lines := "# atm install " + r.Tool + "\n" + name + "\n"
+		if f.isServer {
+			lines = "# atm install " + r.Tool + " --mcp\n" + name + "\n"
+		}
+		edits = append(edits, edit{filepath.Join(c.Common, "info", "exclude"), f.isServer, func(f *file) error {
 			if text := string(f.after); f.isRemoval {
 				f.set(strings.ReplaceAll(text, lines, ""), "git sees "+name+" again")
 			} else if !strings.Contains(text, lines) {

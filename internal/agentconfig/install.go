@@ -81,27 +81,20 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	plans := map[string]func(Request, string) ([]edit, []string){
 		"claude": p.claude, "codex": p.codex, "gemini": p.gemini, "opencode": p.opencode,
 	}
-	makePlan := plans[r.Tool]
-	if makePlan == nil {
-		return nil, nil, fmt.Errorf("no tool %q", r.Tool)
-	}
-	edits, notes = makePlan(r, local)
+	edits, notes = plans[r.Tool](r, local)
 	server, serverNotes := p.server(r, local)
-	for i := range edits {
-		edits[i].label = r.Tool
-	}
-	server.label = r.Tool + " --mcp"
+	server.isServer = true
 	edits = append(edits, server)
 	if r.Local {
 		edits = append(edits, excludeEdits(local, r, edits)...)
 	}
 	if r.MCP {
-		notes = serverNotes
+		return edits, serverNotes, nil
 	}
-	if !r.MCP && p.onPath() == "" {
+	if p.onPath() == "" {
 		notes = append(notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
 	}
-	if !r.MCP && p.Root == "" && r.Tool != "opencode" {
+	if p.Root == "" && r.Tool != "opencode" {
 		notes = append(notes, "no team of yours was found here, so no sandbox was opened for it: run atm init in your project, then this again")
 	}
 	return edits, notes, nil
@@ -134,7 +127,7 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 	all, wanted := map[string][]edit{}, map[string][]edit{}
 	for _, e := range edits {
 		all[e.path] = append(all[e.path], e)
-		if r.isRemoval && !r.MCP || r.MCP == (e.label != r.Tool) {
+		if r.isRemoval && !r.MCP || r.MCP == e.isServer {
 			wanted[e.path] = append(wanted[e.path], e)
 		}
 	}
@@ -145,13 +138,16 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 		}
 		f, err := p.openFile(r.Tool, e.path)
 		f.edits = all[e.path]
+		if err == nil {
+			err = checkUntracked(f.path, f.real)
+		}
 		if err == nil && r.isRemoval {
 			err = f.uninstall(wanted[e.path])
 		} else if err == nil {
 			err = f.install(wanted[e.path])
 		}
 		delete(wanted, e.path)
-		if err != nil && f.record == nil && !r.MCP && f.edits[0].label != r.Tool {
+		if err != nil && f.record == nil && !r.MCP && f.edits[0].isServer {
 			continue // what has none of ours may be anybody's
 		}
 		if err != nil {
@@ -193,27 +189,22 @@ func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
 	if err != nil {
 		return Hooks{}, err
 	}
-	h := Hooks{Path: edits[0].path}
-	data, _, err := readFile(h.Path)
+	f, err := p.openFile(tool, edits[0].path)
+	h := Hooks{Path: f.path}
 	// The program that hooks, or a plugin, of ours run.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
-	if words := hookProgram.FindSubmatch(data); words != nil {
+	if words := hookProgram.FindSubmatch(f.before); words != nil {
 		h.Program = string(words[1])
 		_, statErr := os.Stat(filepath.FromSlash(h.Program))
 		h.Missing = statErr != nil && filepath.IsAbs(h.Program)
 	}
-	if filepath.Ext(h.Path) != ".json" {
-		return h, err
-	}
-	real, _ := realPath(h.Path)
-	_, noted := p.recordOf(tool, real)
 	events := map[string][]string{"claude": claudeEvents, "codex": codexEvents, "gemini": geminiEvents}[tool]
-	if root, bad := parseJSON(data); bad != nil && (h.Program != "" || noted != nil) {
+	if root, bad := parseJSON(f.before); events == nil || h.Program == "" && f.record == nil {
+		return h, err
+	} else if bad != nil {
 		h.Damage = "cannot be understood: " + bad.Error()
-	} else if bad == nil {
-		if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
-			h.Damage = fmt.Sprintf("has hooks of atm for %d events of %d", n, len(events))
-		}
+	} else if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
+		h.Damage = fmt.Sprintf("has hooks of atm for %d events of %d", n, len(events))
 	}
 	return h, err
 }

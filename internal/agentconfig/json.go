@@ -23,11 +23,11 @@ func parseJSON(data []byte) (*hujson.Value, error) {
 	if ended, again := hujson.Parse([]byte(string(data) + "\n")); err != nil && again == nil {
 		root, err = ended, nil // a comment was the last line
 	}
-	if err == nil && root.Value.Kind() != '{' {
-		err = errors.New("it is not an object")
-	}
 	if err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
+		return &root, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	if root.Value.Kind() != '{' {
+		return &root, errors.New("it is not an object")
 	}
 	return &root, nil
 }
@@ -109,7 +109,7 @@ func put(root *hujson.Value, place, value string) error {
 	return nil
 }
 
-// remove takes out what is at a place. It must be there.
+// remove takes out what is at a place, if it is there.
 func remove(root *hujson.Value, place string) {
 	isStandard := root.IsStandard()
 	root.Patch(fmt.Appendf(nil, `[{"op": "remove", "path": %s}]`, quoted(place)))
@@ -117,7 +117,7 @@ func remove(root *hujson.Value, place string) {
 		root.Standardize() // Patch may leave a comma
 	}
 	outer, _ := around(place)
-	if in := root.Find(outer); isEmpty(in) {
+	if in := root.Find(outer); in != nil && isEmpty(in) {
 		in.Value = map[hujson.Kind]hujson.ValueTrimmed{'{': &hujson.Object{}, '[': &hujson.Array{}}[in.Value.Kind()]
 	}
 }
@@ -129,16 +129,10 @@ type setting struct {
 	own          *regexp.Regexp // in what is ours there, from whichever atm (see isOurs); nil: none is known by its looks
 }
 
-func stringSetting(place, value, said string) setting {
-	return setting{place: place, value: quoted(value), said: said}
-}
+func isSame(a, b *hujson.Value) bool { return minimal(*a) == minimal(*b) }
 
-func isSame(a, b *hujson.Value) bool {
-	return minimal(*a) == minimal(*b) || str(a) != "" && str(a) == str(b)
-}
-
-func contains(list []hujson.Value, v *hujson.Value) bool {
-	return slices.ContainsFunc(list, func(one hujson.Value) bool { return isSame(&one, v) })
+func index(list []hujson.Value, v *hujson.Value) int {
+	return slices.IndexFunc(list, func(one hujson.Value) bool { return isSame(&one, v) })
 }
 
 // allowed is what a person is told where the verbs need no permission from now on.
@@ -152,7 +146,7 @@ func perVerb[T any](f func(verb string) T) (all []T) {
 }
 
 func (p *Installer) writableRoot(place string) setting {
-	return stringSetting(place, p.Root, "writable in the sandbox: "+p.Root)
+	return setting{place, quoted(p.Root), "writable in the sandbox: " + p.Root, nil}
 }
 
 // jsonFile puts hooks and settings into a JSON file.
@@ -160,7 +154,7 @@ func jsonFile(path string, hooks hookSet, all []setting) edit {
 	return edit{path: path, apply: func(f *file) error {
 		root, err := parseJSON(f.after)
 		if err != nil {
-			return f.notUnderstood(err)
+			return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
 		}
 		before := root.Pack()
 		if f.isRemoval {
@@ -181,7 +175,7 @@ func (f *file) addSettings(root *hujson.Value, all []setting) error {
 		want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
 		place, isList := strings.CutSuffix(s.place, "/-")
 		is := root.Find(place)
-		if s.value == `""` || isList && contains(elements(is), &want) || !isList && is != nil && isSame(is, &want) {
+		if s.value == `""` || isList && index(elements(is), &want) >= 0 || !isList && is != nil && isSame(is, &want) {
 			continue
 		}
 		if is != nil && s.own != nil && !f.isOurs(s, is) {
@@ -208,21 +202,16 @@ func (f *file) removeSettings(root *hujson.Value, all []setting) {
 		old, installed, now := was.Find(place), is.Find(place), root.Find(place)
 		switch {
 		case now == nil:
-		case s.own != nil:
-			if f.isOurs(s, now) {
-				remove(root, place)
-			}
+		case s.own != nil && f.isOurs(s, now), f.isNew(place) && isSame(now, installed):
+			remove(root, place)
 		case isList:
 			for _, one := range elements(installed) {
-				i := slices.IndexFunc(elements(now), func(v hujson.Value) bool { return isSame(&v, &one) })
-				if i >= 0 && !contains(elements(old), &one) {
+				if i := index(elements(now), &one); i >= 0 && index(elements(old), &one) < 0 {
 					remove(root, fmt.Sprintf("%s/%d", place, i))
 				}
 			}
 		case old != nil && installed != nil && isSame(now, installed):
 			now.Value = old.Value
-		case f.isNew(place) && isSame(now, installed):
-			remove(root, place)
 		}
 		outer, _ := around(s.place)
 		f.removeEmpty(root, outer)
@@ -232,16 +221,14 @@ func (f *file) removeSettings(root *hujson.Value, all []setting) {
 	}
 }
 
-// recorded is the file before and after an earlier install; both are empty where no such record can be read.
+// recorded is the file before and after an earlier install; both are empty without a record.
 func (f *file) recorded() (was, is *hujson.Value) {
+	var r record
 	if f.record != nil {
-		was, _ = parseJSON(f.record.Original)
-		is, _ = parseJSON(f.record.Installed)
+		r = *f.record
 	}
-	if was == nil || is == nil {
-		was, _ = parseJSON(nil)
-		is = was
-	}
+	was, _ = parseJSON(r.Original)
+	is, _ = parseJSON(r.Installed)
 	return was, is
 }
 
@@ -254,13 +241,10 @@ func (f *file) isNew(place string) bool {
 // removeEmpty takes out the empty objects and lists that an install has made, at a place and around it.
 func (f *file) removeEmpty(root *hujson.Value, place string) {
 	for ; f.isNew(place); place, _ = around(place) {
-		now := root.Find(place)
-		if now != nil && !isEmpty(now) {
+		if now := root.Find(place); now != nil && !isEmpty(now) {
 			return
 		}
-		if now != nil {
-			remove(root, place)
-		}
+		remove(root, place)
 	}
 }
 

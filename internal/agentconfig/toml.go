@@ -32,7 +32,7 @@ func tomlFile(path, label string, keys []tomlKey) edit {
 		text := f.withoutMarked(mark, server)
 		doc, err := parseTOML(text)
 		if err != nil {
-			return f.notUnderstood(err)
+			return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
 		}
 		const takenOut = "taken out: what atm had added"
 		if f.isRemoval {
