@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -42,7 +43,7 @@ type record struct {
 	Existed   bool     `json:"existed"`
 	Original  []byte   `json:"original"`       // the file without what is ours
 	Installed []byte   `json:"installed"`      // the file as we left it
-	Made      []string `json:"made,omitempty"` // directories that were not there, the innermost first
+	Made      []string `json:"made,omitempty"` // directories that were not there
 }
 
 // openFile reads a file and its record.
@@ -66,7 +67,9 @@ func (p *Installer) openFile(tool, path string) (f *file, err error) {
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
 
 func (f *file) say(format string, args ...any) {
-	f.changes = append(f.changes, fmt.Sprintf(format, args...))
+	if said := fmt.Sprintf(format, args...); !slices.Contains(f.changes, said) {
+		f.changes = append(f.changes, said)
+	}
 }
 
 func (f *file) apply(edits []edit, isRemoval bool) error {
@@ -103,7 +106,7 @@ func (f *file) install(edits []edit) error {
 	return err
 }
 
-// missingDirs are the directories that a file needs and that are not there, the innermost first.
+// missingDirs are the directories that a file needs and that are not there.
 func missingDirs(path string) (dirs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -168,11 +171,6 @@ func (f *file) save() error {
 	if err == nil && hasRecord && f.isDone {
 		err = os.Remove(f.recordPath)
 		os.Remove(filepath.Dir(f.recordPath)) // unless another is in there
-	}
-	if f.record != nil {
-		for _, dir := range f.record.Made {
-			os.Remove(dir) // unless something is in there: writing the file may have failed
-		}
 	}
 	return err
 }

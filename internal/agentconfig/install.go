@@ -167,12 +167,20 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 	if !r.isRemoval {
 		slices.Reverse(files) // the exclude file first: what fails leaves nothing that git sees
 	}
+	var made []string
 	for _, f := range files {
-		if err := f.save(); err != nil {
-			return report, err
+		if f.record != nil {
+			made = append(made, f.record.Made...)
+		}
+		if err == nil {
+			err = f.save()
 		}
 	}
-	return report, nil
+	slices.SortFunc(made, func(a, b string) int { return len(b) - len(a) }) // the innermost first
+	for _, dir := range made {
+		os.Remove(dir) // unless something is in there
+	}
+	return report, err
 }
 
 // Hooks are those of ours in a tool's configuration.

@@ -186,9 +186,7 @@ func (f *file) addSettings(root *hujson.Value, all []setting) error {
 		if err := put(root, s.place, s.value); err != nil {
 			return err
 		}
-		if !slices.Contains(f.changes, s.said) {
-			f.say("%s", s.said)
-		}
+		f.say("%s", s.said)
 	}
 	return nil
 }
