@@ -53,7 +53,8 @@ func (p *Installer) openFile(tool, path string) (f *file, err error) {
 		return f, err
 	}
 	if p.State != "" {
-		f.recordPath = filepath.Join(p.State, "install", fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(f.real))))
+		name := fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(f.real)))
+		f.recordPath = filepath.Join(p.State, "install", name)
 		data, _ := os.ReadFile(f.recordPath)
 		if json.Unmarshal(data, &f.record) != nil {
 			f.record = nil
@@ -116,8 +117,8 @@ func missingDirs(path string) (dirs []string) {
 	}
 }
 
-// uninstall takes edits back. Where nothing of ours is left then, and nobody else has edited the file since the install,
-// it gets its original content back.
+// uninstall takes edits back. Where nothing of ours is left then, and nobody else has edited the file since the
+// install, it gets its original content back.
 func (f *file) uninstall(edits []edit) error {
 	if err := f.apply(edits, true); err != nil {
 		return err

@@ -95,7 +95,7 @@ func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	}
 	f.removeEmpty(root, "/hooks")
 	if f.record == nil {
-		f.notes = append(f.notes, f.path+" keeps its permissions: no record says which of them are atm's")
+		f.notes = append(f.notes, f.path+" keeps what else may be atm's: there is no record of its install")
 	}
 }
 

@@ -8,10 +8,9 @@
 //     error that names it.
 //   - What is there stays, with its order, comments and layout. Done again, it changes nothing. Older
 //     hooks of ours are brought up to date.
-//   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it
-//     takes out what is ours: of lines between our marks only those that we wrote. It removes the directories
-//     that install made, once they are empty. For that a record is kept in the user's state directory; without it
-//     only hooks, the MCP server and lines go that install would write now, and a note names what else may be ours.
+//   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it takes out what
+//     is ours. It removes the directories that install made, once they are empty. For that a record is kept in the
+//     user's state directory; without it only hooks, the MCP server, marked lines and files of our own go.
 //   - Each file is replaced in one step; links are written through, modes kept. A file that another
 //     program changes meanwhile is left alone. What a write that failed has left undone is done by the
 //     same command again.

@@ -203,14 +203,18 @@ func TestUnusualBytes(t *testing.T) {
 			h.uninstall(Request{Tool: c.tool})
 			h.same("uninstall", before, h.tree("home"))
 
-			// Without the record hooks and blocks go all the same.
+			// Without the record hooks and marked lines go all the same, and an empty object stays.
 			h.install(Request{Tool: c.tool})
 			if err := os.RemoveAll(h.State); err != nil {
 				t.Fatal(err)
 			}
 			h.uninstall(Request{Tool: c.tool})
-			if left := h.read(c.file); strings.Contains(left, "atm hook") || strings.Contains(left, "atm begin") {
+			left := h.read(c.file)
+			if strings.Contains(left, "atm hook") || strings.Contains(left, "# atm install") {
 				t.Errorf("of ours is left:\n%s", left)
+			}
+			if hooks := `"hooks":{}`; strings.Contains(c.data, hooks) && !strings.Contains(left, hooks) {
+				t.Errorf("the user's own is gone:\n%s", left)
 			}
 		})
 	}
@@ -407,7 +411,7 @@ func TestWithoutRecord(t *testing.T) {
 	}
 	notes := strings.Join(h.uninstall(Request{Tool: "claude"}).Notes, "\n")
 	left := h.read("home/.claude/settings.json")
-	for _, want := range []string{`"Stop": []`, `"Bash(atm send:*)"`, `"env": {}`} {
+	for _, want := range []string{`"hooks": {"Stop": []}`, `"Bash(atm send:*)"`, `"env": {}`} {
 		if !strings.Contains(left, want) {
 			t.Errorf("%s is gone from %s", want, left)
 		}
@@ -415,7 +419,7 @@ func TestWithoutRecord(t *testing.T) {
 	if strings.Contains(left, "SessionStart") {
 		t.Errorf("lists of ours are left in %s", left)
 	}
-	if !strings.Contains(notes, "settings.json keeps its permissions: no record says which of them are atm's") {
+	if !strings.Contains(notes, "settings.json keeps what else may be atm's: there is no record") {
 		t.Errorf("it says %q", notes)
 	}
 }

@@ -52,7 +52,8 @@ func tomlFile(path, label string, keys []tomlKey) edit {
 			lines := k.key + " = " + k.value
 			more := before + own + strings.ReplaceAll(lines, "\n", mark+"\n") + mark + "\n" + after
 			if is, err := parseTOML(more); err != nil || !k.isIn(is) {
-				note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", path, k.table, strings.ReplaceAll(lines, "\n", " and "))
+				lines = strings.ReplaceAll(lines, "\n", " and ")
+				note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", path, k.table, lines)
 				if k.in(doc) == nil && label == "codex --mcp" {
 					return errors.New(note) // there is nothing else to install
 				}
@@ -101,7 +102,10 @@ func (f *file) withoutMarked(mark, server string) (left string) {
 
 // isEdited reports whether a line of ours is not as an install wrote it.
 func (f *file) isEdited(line string) bool {
-	return f.record != nil && (!bytes.Contains(f.record.Installed, []byte(line)) || bytes.Contains(f.record.Original, []byte(line)))
+	isOurs := func(r *record) bool {
+		return bytes.Contains(r.Installed, []byte(line)) && !bytes.Contains(r.Original, []byte(line))
+	}
+	return f.record != nil && !isOurs(f.record)
 }
 
 func parseTOML(text string) (doc map[string]any, err error) {
