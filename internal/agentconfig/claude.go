@@ -20,12 +20,10 @@ func (p *Installer) claude(r Request, local string) (edits []edit, notes []strin
 		path = filepath.Join(p.userDir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")
 	}
 	all := perVerb(func(verb string) setting {
-		return stringSetting("/permissions/allow/-", "Bash(atm "+verb+":*)", allowed)
+		return setting{"/permissions/allow/-", quoted("Bash(atm " + verb + ":*)"), allowed, nil}
 	})
-	all = p.withRoot(all, "/sandbox/filesystem/allowWrite/-")
-	if r.Agent != "" || r.isRemoval {
-		all = append(all, stringSetting("/env/ATM_AGENT", r.Agent, "ATM_AGENT is "+r.Agent+" here"))
-	}
+	all = append(all, p.writableRoot("/sandbox/filesystem/allowWrite/-"),
+		setting{"/env/ATM_AGENT", quoted(r.Agent), "ATM_AGENT is " + r.Agent + " here", nil})
 	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
 	return []edit{jsonFile(path, h, all)}, nil
 }

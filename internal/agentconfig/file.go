@@ -9,13 +9,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 )
 
+// edit puts what is ours into a file, or takes it out.
 type edit struct {
-	path  string
-	apply func(*file) error // to f.after: puts in what is ours, or takes it out
+	path     string
+	isServer bool              // only --mcp installs it
+	apply    func(*file) error // to f.after
 }
 
 type file struct {
@@ -24,11 +26,13 @@ type file struct {
 	info      fs.FileInfo // nil: there is no such file yet
 	before    []byte
 	after     []byte
-	isRemoval bool // what is ours goes
-	remove    bool // nothing of the file is left to keep
+	edits     []edit // all that a tool has for it
+	isRemoval bool   // what is ours goes
+	remove    bool   // nothing of the file is left to keep
 
 	recordPath string   // "": there is no state directory
 	record     *record  // of an earlier install, nil: none
+	isDone     bool     // nothing of ours is left: the record goes
 	changes    []string // told to a person, and notes too
 	notes      []string
 }
@@ -39,74 +43,71 @@ type record struct {
 	Existed   bool     `json:"existed"`
 	Original  []byte   `json:"original"`       // the file without what is ours
 	Installed []byte   `json:"installed"`      // the file as we left it
-	Made      []string `json:"made,omitempty"` // directories that were not there, the innermost first
+	Made      []string `json:"made,omitempty"` // directories that were not there
 }
 
-// openFile reads a file that is to be edited, and makes sure that it may be. After an earlier edit it is as that
-// leaves it.
-func (p *Installer) openFile(r Request, path string, earlier []*file) (f *file, err error) {
-	f = &file{path: path, isRemoval: r.isRemoval}
-	if f.real, err = realPath(path); err == nil {
-		err = checkUntracked(path, f.real)
+// openFile reads a file and its record.
+func (p *Installer) openFile(tool, path string) (f *file, err error) {
+	f = &file{path: path}
+	if f.real, err = realPath(path); err != nil {
+		return f, err
 	}
-	if err == nil {
-		f.before, f.info, err = readFile(f.real)
-	}
-	for _, e := range earlier {
-		if e.real == f.real && e.remove {
-			f.before, f.info = nil, nil
-		} else if e.real == f.real {
-			f.before = e.after
+	if p.State != "" {
+		name := fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(f.real)))
+		f.recordPath = filepath.Join(p.State, "install", name)
+		data, _ := os.ReadFile(f.recordPath)
+		if json.Unmarshal(data, &f.record) != nil {
+			f.record = nil
 		}
 	}
+	f.before, f.info, err = readFile(f.real)
 	f.after = f.before
-	f.recordPath, f.record = p.recordOf(r, f.real)
 	return f, err
-}
-
-// recordOf reads the record of a request and a file. The path is "" without a state directory.
-func (p *Installer) recordOf(r Request, real string) (path string, noted *record) {
-	if p.State == "" {
-		return "", nil
-	}
-	name := fmt.Sprintf("%s.%.8x.json", strings.ReplaceAll(r.label(), " --", "-"), sha256.Sum256([]byte(real)))
-	path = filepath.Join(p.State, "install", name)
-	data, _ := os.ReadFile(path)
-	if json.Unmarshal(data, &noted) != nil || noted == nil || noted.Installed == nil {
-		return path, nil
-	}
-	return path, noted
 }
 
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
 
 func (f *file) say(format string, args ...any) {
-	f.changes = append(f.changes, fmt.Sprintf(format, args...))
+	if said := fmt.Sprintf(format, args...); !slices.Contains(f.changes, said) {
+		f.changes = append(f.changes, said)
+	}
 }
 
-func (f *file) notUnderstood(err error) error {
-	return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
-}
-
-// install edits the file, and notes how it looked without what is ours.
-func (f *file) install(e edit) error {
-	without := *f
-	without.isRemoval = true
-	if err := e.apply(f); err != nil || !f.changed() {
-		return err
+func (f *file) apply(edits []edit, isRemoval bool) error {
+	f.isRemoval = isRemoval
+	for _, e := range edits {
+		if err := e.apply(f); err != nil {
+			return err
+		}
 	}
-	if err := without.uninstall(e); err != nil {
-		return err
-	}
-	made := missingDirs(f.real)
-	if f.record != nil && len(f.record.Made) > len(made) { // both begin at the file
-		made = f.record.Made
-	}
-	f.record = &record{Existed: f.info != nil && !without.remove, Original: without.after, Installed: f.after, Made: made}
 	return nil
 }
 
-// missingDirs are the directories that a file needs and that are not there, the innermost first.
+// isAsInstalled reports whether nobody else has changed the file since the last install.
+func (f *file) isAsInstalled() bool {
+	return f.record != nil && f.info != nil && bytes.Equal(f.record.Installed, f.before)
+}
+
+// install edits the file, and notes how it looked without what is ours.
+func (f *file) install(edits []edit) error {
+	without, noted := *f, record{Existed: f.info != nil, Made: missingDirs(f.real)}
+	if f.record != nil {
+		noted.Existed = noted.Existed && f.record.Existed
+		noted.Original, noted.Made = f.record.Original, append(noted.Made, f.record.Made...)
+	}
+	if !f.isAsInstalled() {
+		if err := without.apply(f.edits, true); err != nil {
+			return err
+		}
+		noted.Original = without.after
+	}
+	err := f.apply(edits, false)
+	noted.Installed = f.after
+	f.record = &noted
+	return err
+}
+
+// missingDirs are the directories that a file needs and that are not there.
 func missingDirs(path string) (dirs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -116,20 +117,25 @@ func missingDirs(path string) (dirs []string) {
 	}
 }
 
-// uninstall takes what is ours out of the file. Where nobody else has edited it since, it gets its
-// original content back.
-func (f *file) uninstall(e edit) error {
-	if f.info == nil {
-		return nil
-	}
-	if err := e.apply(f); err != nil {
+// uninstall takes edits back. Where nothing of ours is left then, and nobody else has edited the file since the
+// install, it gets its original content back.
+func (f *file) uninstall(edits []edit) error {
+	if err := f.apply(edits, true); err != nil {
 		return err
 	}
-	if f.record != nil && bytes.Equal(f.record.Installed, f.before) {
+	rest := *f
+	if err := rest.apply(f.edits, true); err != nil {
+		return err
+	}
+	f.isDone = bytes.Equal(rest.after, f.after)
+	left := string(bytes.TrimSpace(f.after))
+	switch {
+	case f.isDone && f.isAsInstalled():
 		f.after, f.remove = f.record.Original, !f.record.Existed
-	} else if f.changed() {
-		left := string(bytes.TrimSpace(f.after))
+	case f.isDone && f.changed():
 		f.remove = left == "" || left == "{}" && f.record != nil && !f.record.Existed
+	case f.isAsInstalled():
+		f.record.Installed = f.after
 	}
 	if f.remove {
 		f.say("the file removed: it held nothing else")
@@ -148,7 +154,7 @@ func (f *file) save() error {
 		return fmt.Errorf("%s: another program changed it in the meantime, and it was left alone", f.path)
 	}
 	hasRecord := f.recordPath != "" && f.record != nil
-	if hasRecord && !f.isRemoval {
+	if hasRecord && !f.isDone {
 		data, _ := json.Marshal(f.record) // it never fails
 		if err := replaceFile(f.recordPath, data, 0o600); err != nil {
 			return err
@@ -163,11 +169,9 @@ func (f *file) save() error {
 	} else if f.changed() {
 		err = replaceFile(f.real, f.after, mode)
 	}
-	if err == nil && hasRecord && f.isRemoval {
+	if err == nil && hasRecord && f.isDone {
 		err = os.Remove(f.recordPath)
-		for _, dir := range append(f.record.Made, filepath.Dir(f.recordPath)) {
-			os.Remove(dir) // unless something else is in there
-		}
+		os.Remove(filepath.Dir(f.recordPath)) // unless another is in there
 	}
 	return err
 }
@@ -218,20 +222,18 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// blockMarks are the comments around lines of ours.
-func blockMarks(comment, label string) (begin, end string) {
-	return comment + " atm begin: atm install " + label + " writes this, atm uninstall " + label + " removes it\n", comment + " atm end\n"
-}
-
-// blockEdit keeps lines of ours at the end of a file.
-func blockEdit(path, comment, label, body, added, removed string) edit {
-	return edit{path, func(f *file) error {
-		begin, end := blockMarks(comment, label)
-		text := f.withoutBlocks(comment, label, body)
-		if f.isRemoval {
-			f.set(text, removed)
-		} else if !strings.Contains(string(f.after), begin+body+end) {
-			f.set(endLine(text)+begin+body+end, added)
+// ownFile is a file that is ours as a whole. One that does not begin with our line is somebody else's.
+func ownFile(path, comment, tool, body, added, removed string) edit {
+	head := fmt.Sprintf("%s atm install %s writes this file, atm uninstall %[2]s removes it\n", comment, tool)
+	return edit{path: path, apply: func(f *file) error {
+		isOurs := strings.HasPrefix(string(f.after), head)
+		switch {
+		case isOurs && f.isRemoval:
+			f.set("", removed)
+		case isOurs || len(f.after) == 0 && !f.isRemoval:
+			f.set(head+body, added)
+		case !f.isRemoval:
+			f.notes = append(f.notes, path+" is not of atm, and was left alone")
 		}
 		return nil
 	}}
@@ -249,67 +251,4 @@ func (f *file) set(text, said string) {
 		f.after = []byte(text)
 		f.say("%s", said)
 	}
-}
-
-// withoutBlocks is the file without our lines. Others write between our marks as well: Codex puts new tables in front of
-// the last comment. So ours are those lines there that are in body, which we write now, or in a block that the record
-// has, and in no table of others. Our header of a TOML table stays where others have put something into the table. In a
-// file of our own a block is ours as a whole: a part of a rule would be none.
-func (f *file) withoutBlocks(comment, label, body string) (text string) {
-	begin, end := blockMarks(comment, label)
-	written := ""
-	if f.record != nil {
-		written = string(f.record.Installed)
-	}
-	if strings.HasPrefix(filepath.Base(f.path), "atm.") {
-		written += string(f.after)
-	}
-	block := regexp.MustCompile("(?s)" + regexp.QuoteMeta(begin) + "(.*?)" + regexp.QuoteMeta(end))
-	for _, b := range block.FindAllStringSubmatch(written, -1) {
-		body += b[1]
-	}
-	known := map[string]bool{}
-	for line := range strings.Lines(body) {
-		known[strings.TrimSpace(line)] = true
-	}
-	begin, end = strings.TrimSpace(begin), strings.TrimSpace(end)
-	in, table := "", ""                              // the mark above, and our header of this table
-	isOthers, isMixed, isTorn := false, false, false // this table is; others' lines are between the marks; a mark is gone
-	for line := range strings.Lines(string(f.after)) {
-		s := strings.TrimSpace(line)
-		isHeader := strings.HasPrefix(s, "[")
-		if isHeader {
-			table, isOthers = "", !known[s]
-		}
-		switch {
-		case s == begin:
-			in, isOthers = s, false
-			continue
-		case in == begin && s == end:
-			in = ""
-			continue
-		case in == begin && known[s] && !isOthers:
-			if isHeader {
-				table = line
-			}
-			continue
-		case strings.HasPrefix(s, comment+" atm begin: "):
-			in = s
-		case s == end:
-			isTorn = isTorn || in == ""
-			in = ""
-		}
-		isMixed = isMixed || in == begin && s != ""
-		if s != "" && s[0] != '#' {
-			text, table = text+table, ""
-		}
-		text += line
-	}
-	if f.isRemoval && isMixed {
-		f.notes = append(f.notes, f.path+" keeps what stood between atm's marks and atm is not known to have written")
-	}
-	if f.isRemoval && isTorn {
-		f.notes = append(f.notes, fmt.Sprintf("%s keeps what stands above %q: the mark where that begins is gone", f.path, end))
-	}
-	return text
 }

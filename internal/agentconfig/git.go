@@ -57,18 +57,16 @@ func (p *Installer) localDir() (string, error) {
 	return dir, err
 }
 
-// excludeEdit is the edit of the repository's exclude file, a line for each of these files, so that git does
-// not show them: none without a repository. All worktrees share it: nothing is taken out while another has such a file.
-func excludeEdit(top string, r Request, files []edit) []edit {
+// excludeEdits put a line for each of these files into the repository's exclude file, so that git does not show them:
+// none without a repository. All worktrees share it: nothing is taken out while another has such a file.
+func excludeEdits(top string, r Request, files []edit) (edits []edit) {
 	c, _ := git.At(top)
 	if !c.HasRepository() {
 		return nil
 	}
 	list, _ := gitIn(top, "worktree", "list", "--porcelain").Output()
-	lines := ""
 	for _, f := range files {
 		rel, _ := filepath.Rel(top, f.path) // it lies below
-		lines += "/" + filepath.ToSlash(rel) + "\n"
 		for line := range strings.Lines(string(list)) {
 			tree, isTree := strings.CutPrefix(strings.TrimSpace(line), "worktree ")
 			other := filepath.Join(tree, rel)
@@ -76,7 +74,19 @@ func excludeEdit(top string, r Request, files []edit) []edit {
 				return nil
 			}
 		}
+		name := "/" + filepath.ToSlash(rel)
+		lines := "# atm install " + r.Tool + "\n" + name + "\n"
+		if f.isServer {
+			lines = "# atm install " + r.Tool + " --mcp\n" + name + "\n"
+		}
+		edits = append(edits, edit{filepath.Join(c.Common, "info", "exclude"), f.isServer, func(f *file) error {
+			if text := string(f.after); f.isRemoval {
+				f.set(strings.ReplaceAll(text, lines, ""), "git sees "+name+" again")
+			} else if !strings.Contains(text, lines) {
+				f.set(endLine(text)+lines, "git does not see "+name)
+			}
+			return nil
+		}})
 	}
-	said := "git does not see " + strings.Join(strings.Fields(lines), ", ")
-	return []edit{blockEdit(filepath.Join(c.Common, "info", "exclude"), "#", r.label(), lines, said, "git sees them again")}
+	return edits
 }

@@ -25,9 +25,8 @@ type hookSet struct {
 	events  []string
 }
 
-type ownHook struct{ place, text string } // its place, and its event and itself
-
-func ownHooks(root *hujson.Value, tool string) (own []ownHook) {
+// ownHooks are the places of our hooks for a tool.
+func ownHooks(root *hujson.Value, tool string) (own []string) {
 	hooks := root.Find("/hooks")
 	if hooks == nil || hooks.Value.Kind() != '{' {
 		return nil
@@ -39,7 +38,7 @@ func ownHooks(root *hujson.Value, tool string) (own []ownHook) {
 		for g, group := range elements(&m.Value) {
 			for i, hook := range elements(group.Find("/hooks")) {
 				if words := ownCommand.FindStringSubmatch(str(hook.Find("/command"))); words != nil && words[3] == tool {
-					own = append(own, ownHook{fmt.Sprintf("%s/%d/hooks/%d", event, g, i), event + minimal(hook)})
+					own = append(own, fmt.Sprintf("%s/%d/hooks/%d", event, g, i))
 				}
 			}
 		}
@@ -47,10 +46,11 @@ func ownHooks(root *hujson.Value, tool string) (own []ownHook) {
 	return own
 }
 
-func takeOut(root *hujson.Value, hooks []ownHook) {
-	for _, h := range slices.Backward(hooks) {
-		remove(root, h.place)
-		list, _ := around(h.place)
+// takeOut removes hooks, and the groups that hold none then.
+func takeOut(root *hujson.Value, places []string) {
+	for _, place := range slices.Backward(places) {
+		remove(root, place)
+		list, _ := around(place)
 		if group, _ := around(list); len(elements(root.Find(list))) == 0 {
 			remove(root, group)
 		}
@@ -63,16 +63,7 @@ func (f *file) addHooks(root *hujson.Value, h hookSet) error {
 	hook := fmt.Sprintf(`{"type": "command", "command": %s, "timeout": %d}`, quoted(h.command), h.timeout)
 	parsed, _ := hujson.Parse([]byte(hook)) // what is ours never fails
 	old := ownHooks(root, h.tool)
-	var have, want []string
-	for _, o := range old {
-		have = append(have, o.text)
-	}
-	for _, event := range h.events {
-		want = append(want, "/hooks/"+event+minimal(parsed))
-	}
-	slices.Sort(have)
-	slices.Sort(want)
-	if slices.Equal(have, want) {
+	if n := len(h.events); len(old) == n && strings.Count(minimal(*root), minimal(parsed)) == n {
 		return nil
 	}
 	takeOut(root, old)
@@ -85,24 +76,26 @@ func (f *file) addHooks(root *hujson.Value, h hookSet) error {
 	return nil
 }
 
+// removeHooks leaves the empty lists that were there before. Without a record these are all but the last ones, in the
+// order of an install.
 func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	hooks := ownHooks(root, h.tool)
-	takeOut(root, hooks)
 	if len(hooks) == 0 {
 		return
 	}
 	f.say("hooks taken out: %d", len(hooks))
-	if f.record == nil { // install has put its lists behind all others, in this order
-		events := h.events
-		for _, m := range slices.Backward(slices.Clone(root.Find("/hooks").Value.(*hujson.Object).Members)) {
-			if i := slices.Index(events, str(&m.Name)); i >= 0 && isEmpty(&m.Value) {
-				remove(root, "/hooks/"+events[i])
-				events = events[:i]
-			}
+	takeOut(root, hooks)
+	for _, event := range slices.Backward(h.events) {
+		place := "/hooks/" + event
+		members := root.Find("/hooks").Value.(*hujson.Object).Members
+		isLast := len(members) > 0 && str(&members[len(members)-1].Name) == event
+		if list := root.Find(place); list != nil && isEmpty(list) && (f.isNew(place) || f.record == nil && isLast) {
+			remove(root, place)
 		}
-		if isEmpty(root.Find("/hooks")) {
-			remove(root, "/hooks")
-		}
+	}
+	f.removeEmpty(root, "/hooks")
+	if f.record == nil {
+		f.notes = append(f.notes, f.path+" keeps what else may be atm's: there is no record of its install")
 	}
 }
 
@@ -120,13 +113,13 @@ func (p *Installer) command(tool, agent string) []string {
 
 // onPath is where PATH finds this program under the name atm, "" where it finds another one or none.
 func (p *Installer) onPath() string {
-	path, err := exec.LookPath("atm")
-	found, foundErr := os.Stat(path)
-	self, selfErr := os.Stat(p.Self)
-	if err != nil || foundErr != nil || selfErr != nil || !filepath.IsAbs(path) || !os.SameFile(found, self) {
-		return ""
+	path, _ := exec.LookPath("atm")
+	found, _ := os.Stat(path)
+	self, _ := os.Stat(p.Self)
+	if filepath.IsAbs(path) && os.SameFile(found, self) {
+		return path
 	}
-	return path
+	return ""
 }
 
 func shellLine(words []string) string {

@@ -8,17 +8,15 @@
 //     error that names it.
 //   - What is there stays, with its order, comments and layout. Done again, it changes nothing. Older
 //     hooks of ours are brought up to date.
-//   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it
-//     takes out what is ours: of lines between our marks only those that we wrote. It removes the directories
-//     that install made, once they are empty. For that a record is kept in the user's state directory; without it
-//     only hooks, the MCP server and lines go that install would write now, and a note names what else may be ours.
+//   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it takes out what
+//     is ours. It removes the directories that install made, once they are empty. For that a record is kept in the
+//     user's state directory; without it only hooks, the MCP server, marked lines and files of our own go.
 //   - Each file is replaced in one step; links are written through, modes kept. A file that another
 //     program changes meanwhile is left alone. What a write that failed has left undone is done by the
 //     same command again.
 package agentconfig
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -52,15 +50,7 @@ type Request struct {
 	DryRun bool   // nothing is written
 	MCP    bool   // the entry that starts `atm mcp`, and nothing else
 
-	isRemoval  bool
-	isOptional bool // only where something of ours is
-}
-
-func (r Request) label() string {
-	if r.MCP {
-		return r.Tool + " --mcp"
-	}
-	return r.Tool
+	isRemoval bool
 }
 
 // Report says what was changed, or would be.
@@ -77,7 +67,8 @@ type Change struct {
 	Changes []string `json:"changes"`
 }
 
-// plan says what is to be edited, and what the person still has to do or know.
+// plan is all that a tool has: its hooks, its server, and the lines that keep git from seeing them. The notes are what
+// the person still has to do or know.
 func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	local, err := p.localDir()
 	if err != nil {
@@ -89,21 +80,20 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	plans := map[string]func(Request, string) ([]edit, []string){
 		"claude": p.claude, "codex": p.codex, "gemini": p.gemini, "opencode": p.opencode,
 	}
-	makePlan := plans[r.Tool]
-	if makePlan == nil {
-		return nil, nil, fmt.Errorf("no tool %q", r.Tool)
+	edits, notes = plans[r.Tool](r, local)
+	server, serverNotes := p.server(r, local)
+	server.isServer = true
+	edits = append(edits, server)
+	if r.Local {
+		edits = append(edits, excludeEdits(local, r, edits)...)
 	}
 	if r.MCP {
-		makePlan = p.server
+		return edits, serverNotes, nil
 	}
-	edits, notes = makePlan(r, local)
-	if r.Local {
-		edits = append(edits, excludeEdit(local, r, edits)...)
-	}
-	if !r.MCP && p.onPath() == "" {
+	if p.onPath() == "" {
 		notes = append(notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
 	}
-	if !r.MCP && p.Root == "" && r.Tool != "opencode" {
+	if p.Root == "" && r.Tool != "opencode" {
 		notes = append(notes, "no team of yours was found here, so no sandbox was opened for it: run atm init in your project, then this again")
 	}
 	return edits, notes, nil
@@ -117,77 +107,79 @@ func (p *Installer) userDir(variable, name string) string {
 // Install writes a tool's configuration.
 func (p *Installer) Install(r Request) (*Report, error) { return p.editFiles(r) }
 
-// Uninstall takes out of a tool's configuration what Install put there: with MCP that entry, else everything,
-// what came last first.
+// Uninstall takes out of a tool's configuration what Install put there: with MCP that entry, else everything.
 func (p *Installer) Uninstall(r Request) (*Report, error) {
 	r.Agent, r.isRemoval = "", true
-	if r.MCP {
-		return p.editFiles(r)
-	}
-	server := r
-	server.MCP, server.isOptional = true, true
-	if p.cameLast(server) {
-		return p.editFiles(server, r)
-	}
-	return p.editFiles(r, server)
+	return p.editFiles(r)
 }
 
-// cameLast reports whether a file is as a request for an installation has left it.
-func (p *Installer) cameLast(r Request) bool {
-	edits, _, _ := p.plan(r)
-	return slices.ContainsFunc(edits, func(e edit) bool {
-		f, _ := p.openFile(r, e.path, nil)
-		return f.record != nil && bytes.Equal(f.record.Installed, f.before)
-	})
-}
-
-// editFiles does what requests for one tool want, one after the other: it edits all files in memory, then writes them.
-func (p *Installer) editFiles(requests ...Request) (*Report, error) {
-	report := &Report{Tool: requests[0].Tool, DryRun: requests[0].DryRun, Files: []Change{}}
+// editFiles edits all files in memory, then writes them.
+func (p *Installer) editFiles(r Request) (*Report, error) {
+	report := &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
+	edits, notes, err := p.plan(r)
+	if err != nil {
+		return nil, err
+	}
+	if !r.isRemoval {
+		report.Notes = notes
+	}
+	all, wanted := map[string][]edit{}, map[string][]edit{}
+	for _, e := range edits {
+		all[e.path] = append(all[e.path], e)
+		if r.isRemoval && !r.MCP || r.MCP == e.isServer {
+			wanted[e.path] = append(wanted[e.path], e)
+		}
+	}
 	var files []*file
-	for _, r := range requests {
-		edits, notes, err := p.plan(r)
+	for _, e := range edits {
+		if wanted[e.path] == nil {
+			continue
+		}
+		f, err := p.openFile(r.Tool, e.path)
+		f.edits = all[e.path]
+		if err == nil {
+			err = checkUntracked(f.path, f.real)
+		}
+		if err == nil && r.isRemoval {
+			err = f.uninstall(wanted[e.path])
+		} else if err == nil {
+			err = f.install(wanted[e.path])
+		}
+		delete(wanted, e.path)
+		if err != nil && f.record == nil && !r.MCP && f.edits[0].isServer {
+			continue // what has none of ours may be anybody's
+		}
 		if err != nil {
 			return nil, err
 		}
-		if !r.isRemoval {
-			report.Notes = notes
+		report.Notes = append(report.Notes, f.notes...)
+		if f.changed() {
+			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
 		}
-		for _, e := range edits {
-			f, err := p.openFile(r, e.path, files)
-			if err == nil && r.isRemoval {
-				err = f.uninstall(e)
-			} else if err == nil {
-				err = f.install(e)
-			}
-			if err != nil && r.isOptional && f.record == nil {
-				continue // what has none of ours may be anybody's
-			}
-			if err != nil {
-				return nil, err
-			}
-			for _, note := range f.notes {
-				if !slices.Contains(report.Notes, note) {
-					report.Notes = append(report.Notes, note)
-				}
-			}
-			if f.changed() {
-				report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
-			}
-			if f.changed() || r.isRemoval && f.record != nil {
-				files = append(files, f)
-			}
+		if f.changed() || f.isDone && f.record != nil {
+			files = append(files, f)
 		}
 	}
-	if report.DryRun {
+	if r.DryRun {
 		return report, nil
 	}
+	if !r.isRemoval {
+		slices.Reverse(files) // the exclude file first: what fails leaves nothing that git sees
+	}
+	var made []string
 	for _, f := range files {
-		if err := f.save(); err != nil {
-			return report, err
+		if f.record != nil {
+			made = append(made, f.record.Made...)
+		}
+		if err == nil {
+			err = f.save()
 		}
 	}
-	return report, nil
+	slices.SortFunc(made, func(a, b string) int { return len(b) - len(a) }) // the innermost first
+	for _, dir := range made {
+		os.Remove(dir) // unless something is in there
+	}
+	return report, err
 }
 
 // Hooks are those of ours in a tool's configuration.
@@ -200,32 +192,26 @@ type Hooks struct {
 
 // FindHooks looks for our hooks in a tool's configuration: the user's, or this worktree's.
 func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
-	r := Request{Tool: tool, Local: local}
-	edits, _, err := p.plan(r)
+	edits, _, err := p.plan(Request{Tool: tool, Local: local})
 	if err != nil {
 		return Hooks{}, err
 	}
-	h := Hooks{Path: edits[0].path}
-	data, _, err := readFile(h.Path)
+	f, err := p.openFile(tool, edits[0].path)
+	h := Hooks{Path: f.path}
 	// The program that hooks, or a plugin, of ours run.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
-	if words := hookProgram.FindSubmatch(data); words != nil {
+	if words := hookProgram.FindSubmatch(f.before); words != nil {
 		h.Program = string(words[1])
 		_, statErr := os.Stat(filepath.FromSlash(h.Program))
 		h.Missing = statErr != nil && filepath.IsAbs(h.Program)
 	}
-	if filepath.Ext(h.Path) != ".json" {
-		return h, err
-	}
-	real, _ := realPath(h.Path)
-	_, noted := p.recordOf(r, real)
 	events := map[string][]string{"claude": claudeEvents, "codex": codexEvents, "gemini": geminiEvents}[tool]
-	if root, bad := parseJSON(data); bad != nil && (h.Program != "" || noted != nil) {
+	if root, bad := parseJSON(f.before); events == nil || h.Program == "" && f.record == nil {
+		return h, err
+	} else if bad != nil {
 		h.Damage = "cannot be understood: " + bad.Error()
-	} else if bad == nil {
-		if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
-			h.Damage = fmt.Sprintf("has hooks of atm for %d events of %d", n, len(events))
-		}
+	} else if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
+		h.Damage = fmt.Sprintf("has hooks of atm for %d events of %d", n, len(events))
 	}
 	return h, err
 }

@@ -14,33 +14,20 @@ import (
 
 // Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind one is the end of a list.
 
-// parseJSON reads a document whose root is an object in which no key stands twice. A blank one counts as {}.
+// parseJSON reads a document whose root is an object. A blank one counts as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
 	}
 	root, err := hujson.Parse(data)
-	if err != nil { // a comment may be the last line, without its end
-		if ended, again := hujson.Parse([]byte(string(data) + "\n")); again == nil {
-			root, err = ended, nil
-		}
-	}
-	if err == nil && root.Value.Kind() != '{' {
-		err = errors.New("it is not an object")
+	if ended, again := hujson.Parse([]byte(string(data) + "\n")); err != nil && again == nil {
+		root, err = ended, nil // a comment was the last line
 	}
 	if err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
+		return &root, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
 	}
-	for v := range root.All() {
-		object, _ := v.Value.(*hujson.Object)
-		for i := 0; object != nil && i < len(object.Members); i++ {
-			name := &object.Members[i].Name
-			if slices.ContainsFunc(object.Members[:i], func(m hujson.ObjectMember) bool { return str(&m.Name) == str(name) }) {
-				before := data[:name.StartOffset]
-				line, column := bytes.Count(before, []byte("\n"))+1, len(before)-bytes.LastIndexByte(before, '\n')
-				return nil, fmt.Errorf("line %d, column %d: a second %q in the same object", line, column, str(name))
-			}
-		}
+	if root.Value.Kind() != '{' {
+		return &root, errors.New("it is not an object")
 	}
 	return &root, nil
 }
@@ -122,7 +109,7 @@ func put(root *hujson.Value, place, value string) error {
 	return nil
 }
 
-// remove takes out what is at a place. It must be there.
+// remove takes out what is at a place, if it is there.
 func remove(root *hujson.Value, place string) {
 	isStandard := root.IsStandard()
 	root.Patch(fmt.Appendf(nil, `[{"op": "remove", "path": %s}]`, quoted(place)))
@@ -130,7 +117,7 @@ func remove(root *hujson.Value, place string) {
 		root.Standardize() // Patch may leave a comma
 	}
 	outer, _ := around(place)
-	if in := root.Find(outer); isEmpty(in) {
+	if in := root.Find(outer); in != nil && isEmpty(in) {
 		in.Value = map[hujson.Kind]hujson.ValueTrimmed{'{': &hujson.Object{}, '[': &hujson.Array{}}[in.Value.Kind()]
 	}
 }
@@ -139,19 +126,13 @@ func remove(root *hujson.Value, place string) {
 type setting struct {
 	place, value string
 	said         string         // what a person is told, once for all settings that say the same
-	own          *regexp.Regexp // in what is ours there, from whichever atm (see isOwn); nil: none is known by its looks
+	own          *regexp.Regexp // in what is ours there, from whichever atm (see isOurs); nil: none is known by its looks
 }
 
-func stringSetting(place, value, said string) setting {
-	return setting{place: place, value: quoted(value), said: said}
-}
+func isSame(a, b *hujson.Value) bool { return minimal(*a) == minimal(*b) }
 
-func isSame(a, b *hujson.Value) bool {
-	return minimal(*a) == minimal(*b) || str(a) != "" && str(a) == str(b)
-}
-
-func contains(list []hujson.Value, v *hujson.Value) bool {
-	return slices.ContainsFunc(list, func(one hujson.Value) bool { return isSame(&one, v) })
+func index(list []hujson.Value, v *hujson.Value) int {
+	return slices.IndexFunc(list, func(one hujson.Value) bool { return isSame(&one, v) })
 }
 
 // allowed is what a person is told where the verbs need no permission from now on.
@@ -164,19 +145,16 @@ func perVerb[T any](f func(verb string) T) (all []T) {
 	return all
 }
 
-func (p *Installer) withRoot(all []setting, place string) []setting {
-	if p.Root == "" {
-		return all
-	}
-	return append(all, stringSetting(place, p.Root, "writable in the sandbox: "+p.Root))
+func (p *Installer) writableRoot(place string) setting {
+	return setting{place, quoted(p.Root), "writable in the sandbox: " + p.Root, nil}
 }
 
 // jsonFile puts hooks and settings into a JSON file.
 func jsonFile(path string, hooks hookSet, all []setting) edit {
-	return edit{path, func(f *file) error {
+	return edit{path: path, apply: func(f *file) error {
 		root, err := parseJSON(f.after)
 		if err != nil {
-			return f.notUnderstood(err)
+			return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
 		}
 		before := root.Pack()
 		if f.isRemoval {
@@ -193,16 +171,14 @@ func jsonFile(path string, hooks hookSet, all []setting) edit {
 }
 
 func (f *file) addSettings(root *hujson.Value, all []setting) error {
-	_, installed := f.recorded()
 	for _, s := range all {
 		want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
 		place, isList := strings.CutSuffix(s.place, "/-")
 		is := root.Find(place)
-		if isList && contains(elements(is), &want) || !isList && is != nil && isSame(is, &want) {
+		if s.value == `""` || isList && index(elements(is), &want) >= 0 || !isList && is != nil && isSame(is, &want) {
 			continue
 		}
-		isRecorded := installed != nil && installed.Find(place) != nil
-		if is != nil && s.own != nil && !s.isOwn(is, isRecorded) {
+		if is != nil && s.own != nil && !f.isOurs(s, is) {
 			name := strings.ReplaceAll(place[1:], "/", ".")
 			f.notes = append(f.notes, fmt.Sprintf("%s has %s of its own: put %s there yourself", f.path, name, s.value))
 			continue
@@ -210,115 +186,71 @@ func (f *file) addSettings(root *hujson.Value, all []setting) error {
 		if err := put(root, s.place, s.value); err != nil {
 			return err
 		}
-		if !slices.Contains(f.changes, s.said) {
-			f.say("%s", s.said)
-		}
+		f.say("%s", s.said)
 	}
 	return nil
 }
 
-// recorded is the file before and after an earlier install; nil: no such record can be read.
-func (f *file) recorded() (was, is *hujson.Value) {
-	if f.record != nil {
-		was, _ = parseJSON(f.record.Original)
-		is, _ = parseJSON(f.record.Installed)
-	}
-	if was == nil || is == nil {
-		return nil, nil
-	}
-	return was, is
-}
-
-// isOwn reports whether what stands at the setting's place is ours: what an install writes, with any path of atm; or
-// where the record says that one has written it, that and whatever a tool has added since.
-func (s setting) isOwn(now *hujson.Value, isRecorded bool) bool {
-	want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
-	if isSame(now, &want) {
-		return true
-	}
-	text := minimal(*now)
-	isAlike := s.own.ReplaceAllString(text, "") == s.own.ReplaceAllString(minimal(want), "")
-	return s.own.MatchString(text) && (isRecorded || isAlike)
-}
-
-// removeSettings undoes what the record says that an install has changed. What is known by its looks goes in any case.
+// removeSettings takes out what an install has added and the record has. What is known by its looks goes in any case.
 func (f *file) removeSettings(root *hujson.Value, all []setting) {
 	was, is := f.recorded()
 	before := minimal(*root)
 	for _, s := range all {
-		now := root.Find(s.place)
-		if now == nil || s.own == nil {
-			continue
+		place, isList := strings.CutSuffix(s.place, "/-")
+		old, installed, now := was.Find(place), is.Find(place), root.Find(place)
+		switch {
+		case now == nil:
+		case s.own != nil && f.isOurs(s, now), f.isNew(place) && isSame(now, installed):
+			remove(root, place)
+		case isList:
+			for _, one := range elements(installed) {
+				if i := index(elements(now), &one); i >= 0 && index(elements(old), &one) < 0 {
+					remove(root, fmt.Sprintf("%s/%d", place, i))
+				}
+			}
+		case old != nil && installed != nil && isSame(now, installed):
+			now.Value = old.Value
 		}
-		isRecorded := is != nil && is.Find(s.place) != nil
-		switch isOurs := s.isOwn(now, isRecorded); {
-		case isOurs && isRecorded:
-			now.Value = is.Find(s.place).Clone().Value // and is undone with the rest
-		case isOurs:
-			remove(root, s.place)
-		case isRecorded:
-			remove(is, s.place) // so nothing is undone there
-		}
-	}
-	if is != nil {
-		undo(root, "", was, is)
-	} else {
-		f.noteLeft(root, all)
+		outer, _ := around(s.place)
+		f.removeEmpty(root, outer)
 	}
 	if minimal(*root) != before {
 		f.say("settings taken out")
 	}
 }
 
-// noteLeft names what install may have put there, or the user.
-func (f *file) noteLeft(root *hujson.Value, all []setting) {
-	var left []string
-	for _, s := range all {
-		want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
-		place, isList := strings.CutSuffix(s.place, "/-")
-		is := root.Find(place)
-		name := strings.ReplaceAll(place[1:], "/", ".")
-		if is != nil && (!isList || contains(elements(is), &want)) && !slices.Contains(left, name) {
-			left = append(left, name)
-		}
+// recorded is the file before and after an earlier install; both are empty without a record.
+func (f *file) recorded() (was, is *hujson.Value) {
+	var r record
+	if f.record != nil {
+		r = *f.record
 	}
-	if len(left) > 0 {
-		f.notes = append(f.notes, fmt.Sprintf("%s keeps what is for atm in %s: without a record it may be yours", f.path, strings.Join(left, ", ")))
+	was, _ = parseJSON(r.Original)
+	is, _ = parseJSON(r.Installed)
+	return was, is
+}
+
+// isNew reports whether an install has made a place.
+func (f *file) isNew(place string) bool {
+	was, is := f.recorded()
+	return was.Find(place) == nil && is.Find(place) != nil
+}
+
+// removeEmpty takes out the empty objects and lists that an install has made, at a place and around it.
+func (f *file) removeEmpty(root *hujson.Value, place string) {
+	for ; f.isNew(place); place, _ = around(place) {
+		if now := root.Find(place); now != nil && !isEmpty(now) {
+			return
+		}
+		remove(root, place)
 	}
 }
 
-// undo makes what is at a place of a document what it was before an install, as far as it is what that has left there.
-// was is nil where there was nothing.
-func undo(root *hujson.Value, place string, was, is *hujson.Value) {
-	now := root.Find(place)
-	if now == nil || was != nil && isSame(was, is) {
-		return
-	}
-	if isSame(now, is) {
-		if was == nil {
-			remove(root, place)
-		} else {
-			now.Value = was.Value
-		}
-		return
-	}
-	if object, ok := is.Value.(*hujson.Object); ok {
-		for i := range object.Members {
-			name := "/" + escaped(str(&object.Members[i].Name))
-			var before *hujson.Value
-			if was != nil {
-				before = was.Find(name)
-			}
-			undo(root, place+name, before, &object.Members[i].Value)
-		}
-	}
-	for _, one := range elements(is) {
-		i := slices.IndexFunc(elements(now), func(v hujson.Value) bool { return isSame(&v, &one) })
-		if i >= 0 && !contains(elements(was), &one) {
-			remove(root, fmt.Sprintf("%s/%d", place, i))
-		}
-	}
-	if was == nil && isEmpty(now) {
-		remove(root, place)
-	}
+// isOurs reports whether what stands at the setting's place is ours: what an install writes, with any path of atm; or
+// where the record says that one has written it, that and whatever a tool has added since.
+func (f *file) isOurs(s setting, now *hujson.Value) bool {
+	want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
+	text := minimal(*now)
+	isAlike := s.own.ReplaceAllString(text, "") == s.own.ReplaceAllString(minimal(want), "")
+	return text == minimal(want) || s.own.MatchString(text) && (isAlike || f.isNew(s.place))
 }

@@ -33,7 +33,7 @@ var servers = map[string]struct{ variable, home, file, local, place, entry strin
 
 // server is the plan for the entry of a tool that has it start `atm mcp` as a server called atm, under the name
 // that the shell it runs in gives it.
-func (p *Installer) server(r Request, local string) (edits []edit, notes []string) {
+func (p *Installer) server(r Request, local string) (e edit, notes []string) {
 	words := []string{p.program(), "mcp"}
 	if r.Agent != "" {
 		words = append(words, "--as", r.Agent)
@@ -46,7 +46,7 @@ func (p *Installer) server(r Request, local string) (edits []edit, notes []strin
 	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words)).Replace(t.entry)
 	said := "an MCP server, atm: " + shellLine(words)
 	if r.Tool == "codex" {
-		return []edit{tomlFile(path, r.label(), []tomlKey{{t.place, "command", words[0], entry, said}})}, nil
+		return tomlFile(path, r.Tool+" --mcp", []tomlKey{{t.place, "command", words[0], entry, said}}), nil
 	}
 	// What an entry that starts `atm mcp` begins with, as minimal writes it, wherever atm is.
 	own := `"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`
@@ -56,5 +56,5 @@ func (p *Installer) server(r Request, local string) (edits []edit, notes []strin
 	if r.Tool == "claude" {
 		notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
 	}
-	return []edit{jsonFile(path, hookSet{}, []setting{{t.place, entry, said, regexp.MustCompile(own)}})}, notes
+	return jsonFile(path, hookSet{}, []setting{{t.place, entry, said, regexp.MustCompile(own)}}), notes
 }

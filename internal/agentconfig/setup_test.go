@@ -84,7 +84,9 @@ func (h *setup) tree(name string) map[string]string {
 		switch {
 		case rel == "state":
 			return filepath.SkipDir
+		case d.IsDir() && strings.HasPrefix(rel, "repo"+string(os.PathSeparator)+".git"):
 		case d.IsDir():
+			out[rel] = info.Mode().String()
 		case info.Mode().Type() == fs.ModeSymlink:
 			out[rel], _ = os.Readlink(path)
 		default:

@@ -1,6 +1,7 @@
 package agentconfig
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -19,44 +20,42 @@ type tomlKey struct {
 	said       string // what a person is told
 }
 
-// tomlFile puts keys into a TOML file, in marked blocks: right behind the header of the table that a key belongs to, or
-// with a header of ours at the end. No library edits TOML and keeps its comments: where neither is possible, a note says
-// what to add by hand.
+// tomlFile puts keys into a TOML file, in lines that end in a mark: right behind the header of the table that a key
+// belongs to, or with a header of ours at the end. No library edits TOML and keeps its comments: where neither is
+// possible, a note says what to add by hand.
 func tomlFile(path, label string, keys []tomlKey) edit {
-	return edit{path, func(f *file) error {
-		body := ""
-		for _, k := range keys {
-			body += fmt.Sprintf("[%s]\n%s = %s\n", k.table, k.key, k.value)
+	return edit{path: path, apply: func(f *file) error {
+		mark, server := " # atm install "+label, ""
+		if strings.HasSuffix(label, "--mcp") && f.isRemoval {
+			server = keys[0].table
 		}
-		text := f.withoutBlocks("#", label, body)
+		text := f.withoutMarked(mark, server)
 		doc, err := parseTOML(text)
 		if err != nil {
-			return f.notUnderstood(err)
+			return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
 		}
+		const takenOut = "taken out: what atm had added"
 		if f.isRemoval {
-			// What others put into the server's table goes with it: Codex does not start where that has no command.
-			if strings.HasSuffix(label, "--mcp") && text != string(f.after) && keys[0].find(doc) == nil {
-				text = withoutTable(text, keys[0].table)
-			}
-			f.set(text, "taken out: what atm had added")
+			f.set(text, takenOut)
 			return nil
 		}
-		begin, end := blockMarks("#", label)
 		var said []string
 		for _, k := range keys {
 			if k.want == "" || k.isIn(doc) {
 				continue
 			}
-			before, header, after := endLine(text), "["+k.table+"]\n", ""
-			own := regexp.MustCompile(`(?m)^\[` + regexp.QuoteMeta(k.table) + `\][ \t]*(#.*)?\r?\n`)
-			if at := own.FindStringIndex(before); at != nil {
-				before, header, after = before[:at[1]], "", before[at[1]:]
+			before, own, after := endLine(text), "["+k.table+"]"+mark+"\n", ""
+			header := regexp.MustCompile(`(?m)^\[` + regexp.QuoteMeta(k.table) + `\][ \t]*(#.*)?\r?\n`)
+			if at := header.FindStringIndex(before); at != nil {
+				before, own, after = before[:at[1]], "", before[at[1]:]
 			}
-			more := before + begin + header + k.key + " = " + k.value + "\n" + end + after
+			lines := k.key + " = " + k.value
+			more := before + own + strings.ReplaceAll(lines, "\n", mark+"\n") + mark + "\n" + after
 			if is, err := parseTOML(more); err != nil || !k.isIn(is) {
-				note, isInline := k.byHand(path, doc)
-				if isInline && strings.HasSuffix(label, "--mcp") { // there is nothing else to install
-					return errors.New(note)
+				lines = strings.ReplaceAll(lines, "\n", " and ")
+				note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", path, k.table, lines)
+				if k.in(doc) == nil && label == "codex --mcp" {
+					return errors.New(note) // there is nothing else to install
 				}
 				f.notes = append(f.notes, note)
 				continue
@@ -65,10 +64,48 @@ func tomlFile(path, label string, keys []tomlKey) edit {
 		}
 		was, _ := parseTOML(string(f.after))
 		if is, _ := parseTOML(text); !reflect.DeepEqual(is, was) {
-			f.set(text, cmp.Or(strings.Join(said, "; "), "taken out: what atm had added"))
+			f.set(text, cmp.Or(strings.Join(said, "; "), takenOut))
 		}
 		return nil
 	}}
+}
+
+// withoutMarked is the file without the lines that end in a mark, but those that somebody has edited. A header of ours
+// stays where others have put something into its table. The table of our server goes with all that is in it, since
+// Codex does not start where that has no command; comments stay, they may be about the next one.
+func (f *file) withoutMarked(mark, server string) (left string) {
+	isServer, isGone, header := server != "" && bytes.Contains(f.after, []byte(mark)), false, ""
+	for line := range strings.Lines(string(f.after)) {
+		s := strings.TrimSpace(line)
+		isHeader := strings.HasPrefix(s, "[")
+		if isHeader {
+			header = ""
+			isGone = isServer && (strings.HasPrefix(s, "["+server+"]") || strings.HasPrefix(s, "["+server+"."))
+		}
+		own, isOurs := strings.CutSuffix(s, mark)
+		if isOurs {
+			line = own + "\n"
+		}
+		switch {
+		case s == "" || s[0] == '#':
+			left += line
+		case isGone:
+		case isOurs && isHeader:
+			header = line
+		case !isOurs || f.isEdited(s):
+			left += header + line
+			header = ""
+		}
+	}
+	return left
+}
+
+// isEdited reports whether a line of ours is not as an install wrote it.
+func (f *file) isEdited(line string) bool {
+	isOurs := func(r *record) bool {
+		return bytes.Contains(r.Installed, []byte(line)) && !bytes.Contains(r.Original, []byte(line))
+	}
+	return f.record != nil && !isOurs(f.record)
 }
 
 func parseTOML(text string) (doc map[string]any, err error) {
@@ -80,41 +117,15 @@ func parseTOML(text string) (doc map[string]any, err error) {
 	return doc, err
 }
 
-// withoutTable takes out a table and those below it, but no comments: they may be about the next one.
-func withoutTable(text, table string) (left string) {
-	isIn := false
-	for line := range strings.Lines(text) {
-		s := strings.TrimSpace(line)
-		if strings.HasPrefix(s, "[") {
-			isIn = strings.HasPrefix(s, "["+table+"]") || strings.HasPrefix(s, "["+table+".")
-		}
-		if !isIn || s == "" || s[0] == '#' {
-			left += line
-		}
-	}
-	return left
-}
-
-// byHand says what to add by hand where no header of ours can stand: into the user's own table, or into an inline table
-// around it, which nothing outside of its braces adds to.
-func (k tomlKey) byHand(path string, doc map[string]any) (note string, isInline bool) {
-	outer, name, _ := strings.Cut(k.table, ".")
-	if around, ok := doc[outer].(map[string]any); ok && name != "" && around[name] == nil {
-		pairs := k.key + " = " + strings.ReplaceAll(k.value, "\n", ", ")
-		return fmt.Sprintf("%s: %s is an inline table: put %s = { %s } into it yourself", path, outer, name, pairs), true
-	}
-	pairs := k.key + " = " + strings.ReplaceAll(k.value, "\n", " and ")
-	return fmt.Sprintf("%s has a [%s] of its own: add %s to it yourself", path, k.table, pairs), false
-}
-
-func (k tomlKey) find(doc map[string]any) any {
+func (k tomlKey) in(doc map[string]any) map[string]any {
 	for _, name := range strings.Split(k.table, ".") {
 		doc, _ = doc[name].(map[string]any)
 	}
-	return doc[k.key]
+	return doc
 }
 
 func (k tomlKey) isIn(doc map[string]any) bool {
-	list, _ := k.find(doc).([]any)
-	return k.find(doc) == any(k.want) || slices.Contains(list, any(k.want))
+	is := k.in(doc)[k.key]
+	list, _ := is.([]any)
+	return is == any(k.want) || slices.Contains(list, any(k.want))
 }

@@ -195,7 +195,7 @@ func TestNotes(t *testing.T) {
 	says(h.install(Request{Tool: "gemini", Local: true, Agent: "bob"}), "cannot set ATM_AGENT")
 	says(h.install(Request{Tool: "opencode"}), `"atm send *": "allow"`)
 	h.write("home/.codex/config.toml", "[sandbox_workspace_write]\nwritable_roots = [\"/a\"]\n")
-	says(h.install(Request{Tool: "codex"}), "has a [sandbox_workspace_write] of its own")
+	says(h.install(Request{Tool: "codex"}), "nothing can be added to sandbox_workspace_write")
 	h.Root = ""
 	says(h.install(Request{Tool: "claude"}), "no team of yours was found here")
 }
