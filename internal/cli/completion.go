@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -72,7 +73,7 @@ func complete(app *cli.App, words []string) {
 }
 
 // offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of what I have not finished, of
-// what is asked, or of sessions.
+// what I sent, of what is asked, or of sessions.
 func offer(c *cli.Context, kinds string) {
 	s, err := command.OpenMeIfSaid(c)
 	if err != nil {
@@ -101,7 +102,10 @@ func offer(c *cli.Context, kinds string) {
 		for _, one := range all {
 			ids = append(ids, wire.ID(one.SessionID))
 		}
-	case s.Me != nil:
+	case s.Me == nil:
+	case verb == "atm withdraw", verb == "atm trace":
+		ids, _ = s.Me.IDs(mailbox.Range{Sent: true, Newest: true, Limit: 100})
+	default:
 		unread, _ := s.Me.UnreadIDs()
 		owed, _ := s.Me.OwedIDs()
 		ids = append(unread, owed...)
