@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -70,8 +71,8 @@ func complete(app *cli.App, words []string) {
 	offer(c, strings.Join(kinds, "|"))
 }
 
-// offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of the messages that I
-// have not finished.
+// offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of messages that I have not
+// finished, or of those that I sent.
 func offer(c *cli.Context, kinds string) {
 	s, err := command.OpenMeIfSaid(c)
 	if err != nil {
@@ -91,6 +92,9 @@ func offer(c *cli.Context, kinds string) {
 	unread, _ := s.Me.UnreadIDs()
 	owed, _ := s.Me.OwedIDs()
 	ids := append(unread, owed...)
+	if verb := c.Command.Name; verb == "withdraw" || verb == "trace" {
+		ids, _ = s.Me.IDs(mailbox.Range{Sent: true, Newest: true, Limit: 100})
+	}
 	n := letter.ShortLength(ids)
 	for _, id := range ids {
 		fmt.Fprintln(os.Stdout, id.Short(n))

@@ -22,6 +22,7 @@ import (
 // Restored is what became of a backup.
 type Restored struct {
 	mailbox.Moved
+	Bad     int      `json:"bad,omitempty"`     // what is no message went to inbox/bad
 	Refused []string `json:"refused,omitempty"` // what no backup holds: "../evil"
 }
 
@@ -158,7 +159,7 @@ func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) erro
 		return err
 	}
 	if _, err := wire.Decode(data); err != nil {
-		r.total.Skipped++
+		r.total.Bad++
 		bad := string(box.Agent()) + "/inbox/bad/" + id + ".json"
 		return errors.Join(r.file(t, bad, bytes.NewReader(data)), r.file(t, bad+".reason", strings.NewReader(err.Error()+"\n")))
 	}

@@ -139,5 +139,8 @@ func restore(c *cli.Context) error {
 		command.Warn(c, "not restored: %s: atm backup writes no such file", name)
 	}
 	text := fmt.Sprintf("restored %s, %s; %d there already", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
+	if moved.Bad > 0 {
+		text += fmt.Sprintf("; %d bad: atm ls NAME --bad", moved.Bad)
+	}
 	return command.Done(c, err, moved, text)
 }
