@@ -85,7 +85,8 @@ func newModel(ctx context.Context, r *room.Room) *model {
 	}
 	return &model{
 		ctx: ctx, room: r, now: time.Now(), seen: s, focus: middlePane,
-		pages: []*page{{kind: mailPage, title: title}}, drafts: map[string]string{}, unsent: map[*composer]bool{}, status: "looking…",
+		pages: []*page{{kind: mailPage, title: title}}, status: "looking…",
+		drafts: map[string]string{}, unsent: map[*composer]bool{},
 	}
 }
 
