@@ -168,7 +168,7 @@ func resume(k *call) error {
 		if m.Session == "" && strings.Contains(config.ResumeCmd, "{session_id}") {
 			command.Warn(k.c, "what %s itself calls its session is not known: resume_cmd gets the id that atm gave it", k.agent())
 		}
-		needsRunner := k.one.OwnedByRunner() || m.RunnerGone         // it would be paused again at the next look
+		needsRunner := k.one.OwnedByRunner() || m.RunnerGone // it would be paused again at the next look
 		if err := k.startAgent(config.ResumeWords(own), needsRunner); err != nil {
 			return err
 		}
