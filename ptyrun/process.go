@@ -46,7 +46,8 @@ type program struct {
 
 func (r *runner) start() error {
 	r.restarts.at = time.Time{}
-	c, err := process.Start(process.Command{Argv: slices.Concat(r.Front, r.Command), Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
+	argv := slices.Concat(r.Front, r.Command)
+	c, err := process.Start(process.Command{Argv: argv, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
 		return err
 	}

@@ -107,8 +107,9 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer
 	if d := p.reading.Dialog; d != nil && d.Kind != "question" {
 		if isText && d.Kind != "unknown" {
-			return nil, &control.Error{Code: "refused", Message: "it asks something that these keys would answer: nothing was typed",
-				Hint: "atm pending says what; atm approve NAME and atm reject NAME answer it"}
+			return nil, &control.Error{Code: "refused",
+				Message: "it asks something that these keys would answer: nothing was typed",
+				Hint:    "atm pending says what; atm approve NAME and atm reject NAME answer it"}
 		}
 		if r.MayType != nil {
 			if err := r.MayType(req.PID, req.By); err != nil {

@@ -27,15 +27,11 @@ func ForCommand(argv []string) *Driver {
 				return d
 			}
 		}
-		valued, ok := wrappers[program]
-		switch {
-		case ok:
-			argv = behindOptions(argv[1:], valued)
-		case slices.Contains(shells, program):
-			argv = shellCommand(argv[1:])
-		default:
-			argv = nil
+		valued, isWrapper := wrappers[program]
+		if !isWrapper {
+			break
 		}
+		argv = behindOptions(argv[1:], valued)
 	}
 	d := plain
 	d.program = program
@@ -65,16 +61,6 @@ func behindOptions(args, valued []string) []string {
 		args = args[1:]
 	}
 	return args
-}
-
-// shellCommand is the simple command of "sh -c 'exec claude …'". A script of more than one command is left
-// to Recognise.
-func shellCommand(args []string) []string {
-	i := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
-	if i < 1 || !strings.HasSuffix(args[i-1], "c") || strings.HasPrefix(args[i-1], "--") || strings.ContainsAny(args[i], ";&|<>`$()\n") {
-		return nil
-	}
-	return behindOptions(strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(args[i])), nil)
 }
 
 // Recognise returns the agent that l shows, where d is plain and its program is not known to be a shell or

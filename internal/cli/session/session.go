@@ -166,9 +166,9 @@ func resume(k *call) error {
 		own := wire.UUID(cmp.Or(m.Session, string(k.one.SessionID))) // what the agent itself calls it
 		config := plan.SessionOf(k.agent())
 		if m.Session == "" && strings.Contains(config.ResumeCmd, "{session_id}") {
-			command.Warn(k.c, "what %s itself calls its session is not known: resume_cmd gets the id that atm gave it", k.agent())
+			command.Warn(k.c, "what %s itself calls its session is not known: resume_cmd gets atm's id", k.agent())
 		}
-		needsRunner := k.one.OwnedByRunner() || m.RunnerGone         // it would be paused again at the next look
+		needsRunner := k.one.OwnedByRunner() || m.RunnerGone // it would be paused again at the next look
 		if err := k.startAgent(config.ResumeWords(own), needsRunner); err != nil {
 			return err
 		}
@@ -194,7 +194,8 @@ func (k *call) startAgent(words []string, needsRunner bool) error {
 		if now, err := refresh(k.c.Context, k.s, k.one.SessionID); err == nil { // it may have run, and ended the session
 			k.one = now
 		}
-		return command.Failed("%s could not be started: %w; the session is %s", k.agent(), err, k.one.State).WithHint("%s", again)
+		return command.Failed("%s could not be started: %w; the session is %s", k.agent(), err, k.one.State).
+			WithHint("%s", again)
 	}
 	command.Warn(k.c, "%s runs: atm attach %s", k.agent(), k.agent())
 	return nil
