@@ -305,7 +305,7 @@ func TestSlowAttachment(t *testing.T) {
 	}
 	must(t, laptop.connect(t.Context()))
 	t.Cleanup(func() { laptop.conn.Close() })
-	must(t, laptop.putObject(t.Context(), file.SHA256, strings.NewReader("noise")))
+	must(t, laptop.putObject(t.Context(), file.SHA256, file.Size, strings.NewReader("noise")))
 	build.eventually("complete", func() bool { return len(build.unread("bob")) == 1 })
 }
 

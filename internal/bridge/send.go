@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -87,7 +88,7 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 			f, err = b.Team.Attachment(a)
 		}
 		if err == nil {
-			err = b.putObject(ctx, a.SHA256, f)
+			err = b.putObject(ctx, a.SHA256, a.Size, f)
 			f.Close()
 		}
 	}
@@ -103,7 +104,7 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error) 
 	e.Object = len(e.Content) > min(maxInline, int(b.conn.MaxPayload())-2*maxHeader)
 	data, err := e.Sign(b.key), error(nil)
 	if e.Object {
-		err = b.putObject(ctx, e.SHA256, bytes.NewReader(e.Content))
+		err = b.putObject(ctx, e.SHA256, e.Size, bytes.NewReader(e.Content))
 	}
 	var ack jetstream.PubAckFuture
 	if err == nil {
@@ -133,11 +134,28 @@ func (b *Bridge) explain(err error) error {
 	return err
 }
 
-// putObject stores content under the name of its SHA-256. It is stored anew whatever is there: a Put that failed may
-// have left the object's name behind, and anybody may have stored something else.
-func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader) error {
-	if _, err := b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content); err != nil {
+// putObject stores content under the name of its SHA-256, unless it is there, whole: a Put that fails takes back its
+// chunks, and may leave the object's name behind; and anybody may have stored something else.
+func (b *Bridge) putObject(ctx context.Context, sha256 string, size int64, content io.Reader) error {
+	info, err := b.files.GetInfo(ctx, sha256)
+	if err == nil && b.isWhole(ctx, info, sha256, size) {
+		return nil
+	}
+	if err == nil || errors.Is(err, jetstream.ErrObjectNotFound) {
+		_, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content)
+	}
+	if err != nil {
 		return fmt.Errorf("store %s: %w", sha256, b.explain(err))
 	}
 	return nil
+}
+
+func (b *Bridge) isWhole(ctx context.Context, info *jetstream.ObjectInfo, sha256 string, size int64) bool {
+	subject, state := "$O."+info.Bucket+".C."+info.NUID, &jetstream.StreamInfo{}
+	stream, err := b.js.Stream(ctx, "OBJ_"+info.Bucket)
+	if err == nil {
+		state, err = stream.Info(ctx, jetstream.WithSubjectFilter(subject))
+	}
+	sum, _ := jetstream.DecodeObjectDigest(info.Digest)
+	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks) && hex.EncodeToString(sum) == sha256 && info.Size == uint64(size)
 }

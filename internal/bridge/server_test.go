@@ -187,7 +187,7 @@ func TestDeadLetter(t *testing.T) {
 	}
 	must(t, laptop.connect(t.Context()))
 	t.Cleanup(func() { laptop.conn.Close() })
-	must(t, laptop.putObject(t.Context(), file.SHA256, strings.NewReader("notes")))
+	must(t, laptop.putObject(t.Context(), file.SHA256, file.Size, strings.NewReader("notes")))
 	_, err = build.Team.RetryBad()
 	must(t, err)
 	must(t, build.takeAgain(t.Context()))
