@@ -111,9 +111,10 @@ func (c *Client) answer(ctx context.Context, result any) error {
 
 // A Terminal is what joins an agent's.
 type Terminal struct {
-	In    <-chan []byte // what is typed; closed when the terminal has gone
-	Out   io.Writer     // called by two goroutines; an error ends the attachment
-	Sizes <-chan Size   // the terminal's size, whenever it changes
+	In        <-chan []byte // what is typed; closed when the terminal has gone
+	Out       io.Writer     // called by two goroutines; an error ends the attachment
+	Sizes     <-chan Size   // the terminal's size, whenever it changes
+	ShowsKeys bool          // until the first key a line over the screen says how to leave
 }
 
 // An Ending is how an attachment ended.
@@ -133,7 +134,7 @@ func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Endin
 		return Ending{}, err
 	}
 	shown := make(chan Ending, 1)
-	go func() { shown <- c.show(t.Out) }()
+	go func() { shown <- c.show(t) }()
 	end := c.follow(ctx, t, shown)
 	if end.Detached {
 		c.conn.CloseWrite()
@@ -148,8 +149,8 @@ func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Endin
 // follow passes on what is typed and how large the terminal is.
 func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) Ending {
 	var keys keyScanner
-	for showsKeys := false; ; {
-		in, detach := Input{}, false
+	for showsKeys := t.ShowsKeys; ; {
+		in, isAsked, detach := Input{}, false, false
 		var isLate <-chan time.Time
 		if len(keys.torn) > 0 {
 			isLate = time.After(time.Until(keys.until))
@@ -159,9 +160,9 @@ func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) En
 			if !ok {
 				return Ending{Detached: true, Gone: true}
 			}
-			repaint := showsKeys
-			in, showsKeys, detach = keys.scan(p, time.Now())
-			if in.Repaint = repaint; showsKeys {
+			in, isAsked, detach = keys.scan(p, time.Now())
+			in.Repaint = showsKeys && !in.IsReport
+			if showsKeys = isAsked || showsKeys && in.IsReport; isAsked {
 				t.Out.Write([]byte(keysLine))
 			}
 		case <-isLate:
@@ -180,8 +181,8 @@ func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) En
 	}
 }
 
-func (c *Client) show(out io.Writer) Ending {
-	for {
+func (c *Client) show(t Terminal) Ending {
+	for isFirst := t.ShowsKeys; ; {
 		var line output
 		if c.conn.Decode(&line) != nil {
 			return Ending{err: ErrGone}
@@ -193,7 +194,10 @@ func (c *Client) show(out io.Writer) Ending {
 		if line.Exit != nil || line.Detached != "" {
 			return Ending{Exit: line.Exit, Reason: line.Detached}
 		}
-		if _, err := out.Write(line.Out); err != nil {
+		if isFirst && len(line.Out) > 0 { // the whole screen
+			line.Out, isFirst = append(line.Out, keysLine...), false
+		}
+		if _, err := t.Out.Write(line.Out); err != nil {
 			return Ending{err: fmt.Errorf("writing to the terminal: %w", err)}
 		}
 	}
