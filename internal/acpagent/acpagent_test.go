@@ -391,7 +391,7 @@ func TestAskedOnWire(t *testing.T) {
 				return strings.Contains(r.atm("events", "bob", "--as-wire", "acp", "--limit", "1"), `{"outcome":"selected","option_id":"`+want+`"}`)
 			})
 			ask("tc-2", `{"id":"all","label":"Now and for ever"},{"id":"one","label":"Go"}`)
-			e.shows(&e.agent, "bob wants to use search: {}\n(what its options do is not known; atm approve tc-2 OPTION)")
+			e.shows(&e.agent, "bob wants to use search: {}\n(what its options do is not known; atm approve --as me tc-2 OPTION)")
 			if len(e.asked) != 1 {
 				t.Error(e.asked)
 			}
