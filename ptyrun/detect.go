@@ -15,6 +15,7 @@ const (
 	freeAfter  = time.Second           // the end of a flood: the recording has it then
 	longFrame  = time.Second           // a frame that is never closed counts as closed then
 	longStart  = 30 * time.Second      // for a program that is not known by its command
+	lostAfter  = 15                    // times Waits.Hooked at a prompt: a turn that was told of has ended
 )
 
 func (p *program) outputCame(now time.Time) {
@@ -154,6 +155,9 @@ func (r *runner) noteDialog(now time.Time) {
 // noteActivity tells what the program does when that has held.
 func (r *runner) noteActivity(now time.Time) {
 	p, rd := r.prog, r.prog.reading
+	if r.hasLostEnd(now) {
+		p.told = r.state.Turn().Activity // and the screen is told again
+	}
 	if rd.Activity == reducer.Starting && p.told == reducer.Starting && p.driver.Plain && !p.isReady {
 		if r.awaits(p.started.Add(longStart), now) {
 			return
@@ -183,6 +187,15 @@ func (r *runner) noteActivity(now time.Time) {
 			r.tellActivity(p.reading)
 		}
 	}
+}
+
+// hasLostEnd reports whether a turn that was told of goes on at a prompt at which nothing has happened for long: its end
+// was never told. Claude Code says none of a prompt that another hook has refused.
+func (r *runner) hasLostEnd(now time.Time) bool {
+	p, turn := r.prog, r.state.Turn()
+	isContradicted := turn.Word() == reducer.WordBusy && p.told == reducer.Idle && p.reading.Activity == reducer.Idle
+	return isContradicted && p.reading.Prompt && !r.turn.isOurs && !p.driver.Tells &&
+		!r.awaits(later(p.changed, turn.HeardAt).Add(lostAfter*r.Waits.Hooked), now)
 }
 
 func (r *runner) holdFor(rd driver.Reading, now time.Time) time.Duration {

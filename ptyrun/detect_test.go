@@ -13,9 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/wire"
 )
 
 // titled makes a script the program, which draws a box as Claude Code's; its title
@@ -176,4 +179,22 @@ func TestJiggle(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		shown += string(p.output.take(nil))
 	}
+}
+
+// A turn whose end no hook tells, as of a prompt that another hook has refused, is over at a prompt at which nothing
+// happens any more.
+func TestLostEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	begun := wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}
+	for _, e := range []wire.Event{{Source: "hook", Session: "s", Kind: "session_start"}, begun} {
+		if err := r.bob.Log().Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.wait("the turn", func() bool {
+		s, err := r.status()
+		return err == nil && s.Gate == control.GateBusy
+	})
+	r.wait("the message to be read", r.read(r.send("hello")))
 }
