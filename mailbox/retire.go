@@ -41,11 +41,12 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	return as, s.moveMailbox(b.in(), as)
 }
 
-// Restore brings the mailbox of an agent back that was retired last. ErrExists while an agent of that
-// name lives, ErrNoAgent when none was retired.
-func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
-	b := s.Box(agent)
-	if _, err := s.lastRetired(agent); err != nil && !b.Exists() {
+// Restore brings back the mailbox of an agent that was retired last, or the one that Retired calls so. ErrExists while
+// an agent of that name lives, ErrNoAgent when none was retired.
+func (s *Store) Restore(ctx context.Context, as string) error {
+	name, _, _ := strings.Cut(as, ".")
+	b := s.Box(wire.Name(name))
+	if _, err := s.retired(as); err != nil && !b.Exists() {
 		return err
 	}
 	unlock, err := b.lockAll(ctx, nil)
@@ -58,11 +59,11 @@ func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
 	} else if err != nil {
 		return err
 	}
-	last, err := s.lastRetired(agent)
+	kept, err := s.retired(as)
 	if err != nil {
 		return err
 	}
-	return s.moveMailbox(last, b.in())
+	return s.moveMailbox(kept, b.in())
 }
 
 func (s *Store) moveMailbox(from, to string) error {
@@ -89,18 +90,34 @@ func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), er
 
 // WasRetired reports whether a mailbox of that name can be restored.
 func (s *Store) WasRetired(agent wire.Name) bool {
-	_, err := s.lastRetired(agent)
-	return err == nil
+	kept, _ := s.Retired(agent)
+	return len(kept) > 0
 }
 
-// lastRetired is where the agent's mailbox lies that was retired last; ErrNoAgent when there is none.
-func (s *Store) lastRetired(agent wire.Name) (string, error) {
+// Retired lists the mailboxes that are kept of a retired agent, the last first: names in .archive/retired.
+func (s *Store) Retired(agent wire.Name) (kept []string, err error) {
 	names, err := s.root.Names(retiredDir)
 	for _, name := range slices.Backward(names) {
 		stamp, isOfAgent := strings.CutPrefix(name, string(agent)+".")
 		if _, err := time.Parse(retiredStamp, stamp); isOfAgent && err == nil {
-			return path.Join(retiredDir, name), nil
+			kept = append(kept, name)
 		}
 	}
-	return "", cmp.Or(err, fmt.Errorf("no retired mailbox of %s: %w", agent, ErrNoAgent))
+	return kept, err
 }
+
+// retired is where the mailbox lies that Restore is to bring back.
+func (s *Store) retired(as string) (string, error) {
+	name, _, isOne := strings.Cut(as, ".")
+	kept, err := s.Retired(wire.Name(name))
+	if isOne {
+		kept = slices.DeleteFunc(kept, func(k string) bool { return k != as })
+	}
+	if len(kept) == 0 {
+		return "", cmp.Or(err, fmt.Errorf("no retired mailbox of %s: %w", as, ErrNoAgent))
+	}
+	return path.Join(retiredDir, kept[0]), nil
+}
+
+// RetiredBox is a mailbox that Retired lists, to be looked at.
+func (s *Store) RetiredBox(kept string) *Box { return s.Box(wire.Name(path.Join(retiredDir, kept))) }

@@ -150,8 +150,8 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	for _, n := range added {
-		if s.Team.WasRetired(n) {
-			command.Warn(c, "a retired %s is kept with its mail in %s", n, s.Team.Dir().Join(".archive/retired"))
+		if kept, _ := s.Team.Retired(n); len(kept) > 0 {
+			sayKept(c, s, n, kept[0])
 		}
 	}
 	text := fmt.Sprintf("added %s to team %s", command.Join(added), s.Team.Name)
@@ -189,17 +189,33 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 		fmt.Sprintf("retired %s with %d unread; atm team restore %s brings both back", name, unread, name))
 }
 
+// sayKept says of a member that there is that there was another of its name.
+func sayKept(c *cli.Context, s *command.Scope, name wire.Name, kept string) {
+	box := s.Team.RetiredBox(kept)
+	unread, _ := box.UnreadIDs()
+	hint := command.Typed(c, fmt.Sprintf("atm team retire %s; atm team restore %s", name, kept))
+	command.Warn(c, "a retired %s is kept with %d unread in %s: %s brings it back instead", name, len(unread), box.Path(), hint)
+}
+
 func teamRestore(c *cli.Context, s *command.Scope) error {
-	name, err := wire.ParseName(c.Args().First())
+	as := c.Args().First() // bob, or of several the directory of one: bob.20261122T101500.000000000Z
+	before, _, _ := strings.Cut(as, ".")
+	name, err := wire.ParseName(before)
 	if err != nil {
 		return command.Usage("%v", err)
 	}
 	if err := s.MayStop("restore", name); err != nil {
 		return err
 	}
-	err = s.Team.Restore(c.Context, name)
+	err = s.Team.Restore(c.Context, as)
 	if errors.Is(err, mailbox.ErrExists) {
 		return command.Refused("%w", err).WithHint("atm team lists the members; atm team retire %s makes room", name)
+	}
+	if err == nil {
+		others, _ := s.Team.Retired(name)
+		for _, kept := range others {
+			sayKept(c, s, name, kept)
+		}
 	}
 	return command.Done(c, err, map[string]any{"agent": name}, string(name)+" is back")
 }
