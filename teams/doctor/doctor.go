@@ -63,6 +63,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 		}
 	}
 	d.checkRoot()
+	d.checkStray()
 	d.checkFileSystem()
 	names, err := r.Teams()
 	if !d.failed("root.unreadable", "", err) && len(names) == 0 {
@@ -107,11 +108,22 @@ func about(t *teams.Team) string { return "team " + string(t.Name) + ": " }
 func (d *doctor) checkRoot() {
 	d.add("root", "ok", "", "root %s (%s)", d.root.Path, d.root.Source)
 	if why := rootdir.Distrust(d.root.Path, d.place.UID, false); why != "" {
-		d.add("root.shared", "warning", "chmod go-w "+policy.Quote(d.root.Path), "the root is %s", why)
+		path := policy.Quote(d.root.Path)
+		d.add("root.shared", "warning", "chmod go-w "+path+" "+path+"/*/", "the root is not yours alone: %s", why)
 	}
 	if !d.root.Accepted {
 		d.add("root.unaccepted", "warning", "atm init --root "+policy.Quote(d.root.Path),
 			"nobody here made or accepted this root: nothing is started or handed over from it")
+	}
+}
+
+func (d *doctor) checkStray() {
+	names, _ := d.root.Dir().Names(".")
+	for _, n := range names {
+		info, err := d.root.Dir().Lstat(n)
+		if err == nil && info.Mode().IsRegular() && n != rootdir.FormatFile && !strings.HasPrefix(n, ".") {
+			d.add("drop.misplaced", "warning", "", "%s in the root lies where nobody looks for mail", n)
+		}
 	}
 }
 
