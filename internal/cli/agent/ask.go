@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -82,7 +83,14 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 		}
 	}
 	// Whoever no longer reads waits for nothing.
-	return s.Follow(func(ctx context.Context) error { return k.awaitAnswer(ctx, o) })
+	err = s.Follow(func(ctx context.Context) error { return k.awaitAnswer(ctx, o) })
+	if sent := o.Post.Outcomes; errors.Is(err, context.Canceled) && len(sent) > 0 && sent[0].Stored {
+		e := command.Failed("sent %s, but the wait was interrupted", m.ID.Short(6)).
+			WithHint("atm wait --reply %s%s", m.ID.Short(6), s.Flags())
+		e.Exit, e.Extra = command.ExitInterrupted, map[string]any{"id": m.ID}
+		return e
+	}
+	return err
 }
 
 // awaitAnswer sends the question and prints its answer. How long that took goes beside it: `$(atm ask …)`
