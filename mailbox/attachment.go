@@ -19,6 +19,9 @@ import (
 // FilesDir holds the content of attachments, each under the name of its SHA-256.
 const FilesDir = ".files"
 
+// ErrNoContent says that an attachment's content is missing from .files.
+var ErrNoContent = errors.New("its content is not here")
+
 // Attach stores content in the store's .files, durably, and describes it. Content that is there already
 // is checked, not trusted.
 func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) {
@@ -97,7 +100,7 @@ func (s *Store) Attachment(a wire.Attachment) (f *os.File, err error) {
 	if !wire.IsSHA256(a.SHA256) {
 		err = errors.New("no hash")
 	} else if f, err = s.openVerified(a); absent(err) {
-		err = fmt.Errorf("its content is not here: %w", ErrNotFound)
+		err = ErrNoContent
 	}
 	if err != nil {
 		return nil, fmt.Errorf("attachment %q: %w", a.Name, err)

@@ -16,7 +16,7 @@ var showUnderLock = 2 * time.Second
 // ReadOptions choose what is read.
 type ReadOptions struct {
 	IDs       []wire.ID                // these only; unread ones
-	Match     func(*wire.Message) bool // nil: all
+	Match     func(*Item) bool         // nil: all
 	Current   bool                     // nothing that has expired or was superseded
 	Limit     int                      // at most so many; 0: no limit
 	Fits      func(*wire.Message) bool // asked in order, once each; the batch ends before the first no; nil: all fit
@@ -128,7 +128,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	isFull, now := false, time.Now()
 	for i, it := range b.openEach(b.unread(), list, nil, isBad, &err) {
 		isStale := it.Expired(now) || it.SupersededBy != ""
-		isWanted := (opt.Match == nil || opt.Match(it.Message)) && !(opt.Current && isStale)
+		isWanted := (opt.Match == nil || opt.Match(it)) && !(opt.Current && isStale)
 		if isWanted && !isFull && opt.Fits != nil {
 			isFull = !opt.Fits(it.Message)
 		}

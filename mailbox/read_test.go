@@ -20,7 +20,7 @@ func TestReadChooses(t *testing.T) {
 		}
 		return out
 	}
-	odd := func(m *wire.Message) bool { return m.Body[0]%2 == 1 }
+	odd := func(m *Item) bool { return m.Body[0]%2 == 1 }
 	for about, c := range map[string]struct {
 		opt          ReadOptions
 		items, ahead []wire.ID

@@ -144,8 +144,8 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return false, err
 	}
-	next := mailbox.ReadOptions{Limit: 1, Match: func(m *wire.Message) bool {
-		in, ok := InputOf(m)
+	next := mailbox.ReadOptions{Limit: 1, Match: func(m *mailbox.Item) bool {
+		in, ok := InputOf(m.Message)
 		return ok && in.For(c.id) && (s.State == wire.SessionActive || in.Kind == "abort")
 	}}
 	batch, err := c.box.Read(ctx, next, func(b mailbox.Batch) (int, error) {

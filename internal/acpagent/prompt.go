@@ -66,7 +66,7 @@ func (a *agent) prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	if err != nil {
 		return out, a.refuse(err)
 	}
-	unread, _ := a.Me.Peek(ctx, mailbox.ReadOptions{Match: func(m *wire.Message) bool { return m.From == a.member.Address() }})
+	unread, _ := a.Me.Peek(ctx, mailbox.ReadOptions{Match: func(m *mailbox.Item) bool { return m.From == a.member.Address() }})
 	for _, it := range unread.Items {
 		p.answer(it)
 	}

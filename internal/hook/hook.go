@@ -64,7 +64,7 @@ type Options struct {
 	Box    *mailbox.Box
 	Now    time.Time                      // zero: the present
 	State  func() (*reducer.State, error) // the fold of its events, asked for at most once; nil: nothing is known
-	Pass   func(*wire.Message) bool       // which messages go out unasked; nil: all
+	Pass   func(*mailbox.Item) bool       // which messages go out unasked; nil: all
 	Primer func() string                  // what an agent is told when its session begins; nil: nothing
 	Runs   func() map[string]wire.Name    // letter.Renderer's
 	Flags  string                         // what a command needs to act as this agent: " --as bob"

@@ -34,7 +34,7 @@ type Renderer struct {
 	Digits   int       // of short ids, at least 6; see ShortLength
 	Terminal bool      // escape bodies
 	Bold     bool      // headers in bold
-	To       bool      // headers name the recipient also where there is one only
+	Whole    bool      // headers name also a single recipient, and the whole subject
 	Bytes    int       // a larger message is cut to this; 0: never
 	Lines    int       // likewise, if Bytes is set
 
@@ -99,7 +99,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 
 	add(true, "%s from %s", r.Short(m.ID), r.Who(m.From))
 	add(true, "%s", Sent(r.Now, m))
-	add(len(m.To) > 1 || r.To && len(m.To) == 1, "to %s", r.recipients(m.To))
+	add(len(m.To) > 1 || r.Whole && len(m.To) == 1, "to %s", r.recipients(m.To))
 	add(m.InReplyTo != "" && isAck, "acks %s", r.Short(m.InReplyTo))
 	add(m.InReplyTo != "" && !isAck, "answers %s", r.Short(m.InReplyTo))
 	add(m.Type != "" && !isAck, "%s", Clip(Escape(m.Type), 64))
@@ -130,7 +130,9 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(len(m.Attachments) > 0, "%d attached (atm show %s --save DIR)", len(m.Attachments), r.Short(m.ID))
 
 	head := strings.Join(parts, ", ")
-	if m.Subject != "" {
+	if m.Subject != "" && r.Whole {
+		head += ": " + Escape(m.Subject)
+	} else if m.Subject != "" {
 		head += ": " + Clip(Escape(m.Subject), 300)
 	}
 	if r.Bold {

@@ -106,7 +106,7 @@ type knownError struct {
 }
 
 var known = []knownError{
-	{isOutput, Failed, "only the output failed: what it had to do is done"},
+	{isOutput, Failed, "only the output failed: mail that was not shown stays unread, all else is done"},
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
@@ -125,6 +125,7 @@ var known = []knownError{
 	{is(teams.ErrForbidden), Refused, "team.toml is for a person to change"},
 	{is(mailbox.ErrNotFound), NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
 	{is(mailbox.ErrKeyDamaged), Failed, "atm ls --sent shows whether it was sent; without that file it is sent anew"},
+	{is(mailbox.ErrNoContent), NotFound, ""},
 	{is(mailbox.ErrNoAgent), NotFound, "atm team lists the members"},
 	{is(mailbox.ErrUnreadable), Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
 	{is(mailbox.ErrRunning), Refused, "stop it first: atm stop NAME; atm status NAME says which process it is"},
@@ -240,7 +241,7 @@ func unknownAgent(u *teams.UnknownError) *Error {
 		return e.WithHint("atm team restore %s brings it back with its mail", u.Name)
 	}
 	if len(u.Members) <= 12 {
-		e.WithHint("members: %s", Join(u.Members)).WithCandidates(Strings(u.Members)...)
+		e.WithHint("%s", listed(u.Members)).WithCandidates(Strings(u.Members)...)
 	}
 	if _, notID := wire.ParseFragment(string(u.Name)); notID == nil {
 		e.WithHint("the id of a message? atm show %s, atm ack %[1]s, atm trace %[1]s; %s", u.Name, e.Hint)
@@ -300,7 +301,7 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 
 // Tell prints an error on stderr.
 func (e *Error) Tell() {
-	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
+	fmt.Fprintln(os.Stderr, "atm: "+escapeLine(e.Message))
 	if e.Hint != "" {
 		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
 	}

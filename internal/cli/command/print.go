@@ -111,9 +111,12 @@ func WarnUnreadable(err error) error {
 // Warn writes a line to stderr, escaped, unless --quiet.
 func Warn(c *cli.Context, format string, args ...any) {
 	if !c.Bool("quiet") {
-		fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(os.Stderr, "atm: "+escapeLine(fmt.Sprintf(format, args...)))
 	}
 }
+
+// escapeLine is a text, or several errors, on one line.
+func escapeLine(text string) string { return letter.Escape(strings.ReplaceAll(text, "\n", "; ")) }
 
 // Terminal reports whether a person sees stdout as it is written.
 func Terminal() bool { return term.IsTerminal(int(os.Stdout.Fd())) }

@@ -143,7 +143,7 @@ func (s *Scope) findMe() error {
 		if via := Via(s.c); via != "" {
 			hint = "whoever set this up says who you are: atm " + via + " --as NAME, or ATM_AGENT in its environment"
 		}
-		return Usage("who are you? members: %s", Join(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)
+		return Usage("who are you? %s", listed(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)
 	}
 	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
 	if err != nil {
@@ -279,7 +279,7 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 }
 
 func (s *Scope) noAddress(word string, err error) error {
-	hint := "members: " + Join(s.Names())
+	hint := listed(s.Names())
 	if first, _, several := strings.Cut(word, ","); several {
 		hint = "one at a time: " + s.c.Command.HelpName + " " + first
 	}
@@ -347,7 +347,7 @@ func (s *Scope) others() (to []wire.Address, err error) {
 
 // ToWhom is the error where nobody is named to write to.
 func (s *Scope) ToWhom() error {
-	return Usage("to whom? members: %s", Join(s.Names())).
+	return Usage("to whom? %s", listed(s.Names())).
 		WithHint("atm send NAME \"text\"").WithCandidates(Strings(s.Names())...)
 }
 
@@ -386,6 +386,14 @@ func (s *Scope) Enter(word string) (box *mailbox.Box, err error) {
 		s.c.App.Metadata["--team"] = string(s.Team.Name)
 	}
 	return box, err
+}
+
+// listed are the members of a team, for an error.
+func listed(members []wire.Name) string {
+	if len(members) == 0 {
+		return "there are no members yet: atm team add NAME"
+	}
+	return "members: " + Join(members)
 }
 
 // Names are the team's members.

@@ -223,7 +223,7 @@ var searchCommand = &cli.Command{
 			return err
 		}
 		r := s.Renderer()
-		r.To = true
+		r.Whole = true
 		l := newListing(items)
 		l.addOwed(s.Me)
 		return l.printLines(c, r, "no match")
@@ -246,7 +246,7 @@ var threadCommand = &cli.Command{
 			return err
 		}
 		r := s.Renderer()
-		r.To = true
+		r.Whole = true
 		return printLetters(c, s, r, items, "")
 	}),
 }
@@ -368,7 +368,7 @@ func cells(r *letter.Renderer, m message) []string {
 		return []string{id, age, strings.Join(at, ", "), "", title}
 	}
 	from := r.Who(m.From)
-	if r.To {
+	if r.Whole {
 		var to []string
 		for _, a := range m.To {
 			to = append(to, r.Who(a))

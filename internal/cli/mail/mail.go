@@ -3,6 +3,7 @@ package mail
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -49,6 +50,9 @@ func sender(c *cli.Context, s *command.Scope) (a wire.Address, err error) {
 	}
 	if a, err = s.Address(c.String("from")); err == nil && a.Agent != "drop" {
 		_, err = s.Root.Mailbox(a)
+	}
+	if e, ok := errors.AsType[*teams.UnknownError](err); ok && e.Retired { // whose mail is still here
+		err = nil
 	}
 	return a, err
 }

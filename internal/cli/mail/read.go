@@ -143,7 +143,7 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 
 // filter is which messages --from, --thread, --since and --urgent choose. Without any of them it is nil: what is
 // beyond the limit is then counted without being read.
-func filter(c *cli.Context, s *command.Scope) (func(*wire.Message) bool, error) {
+func filter(c *cli.Context, s *command.Scope) (func(*mailbox.Item) bool, error) {
 	from, err := sender(c, s)
 	if err != nil {
 		return nil, err
@@ -161,9 +161,9 @@ func filter(c *cli.Context, s *command.Scope) (func(*wire.Message) bool, error) 
 	if err != nil || after.IsZero() && from == (wire.Address{}) && thread == "" && !isUrgent {
 		return nil, err
 	}
-	return func(m *wire.Message) bool {
+	return func(m *mailbox.Item) bool {
 		isOther := from != (wire.Address{}) && m.From != from || thread != "" && m.ThreadID() != thread
-		return !isOther && !m.SentAt.Before(after) && (!isUrgent || m.Urgent())
+		return !isOther && !(!after.IsZero() && m.Written().Before(after)) && (!isUrgent || m.Urgent())
 	}, nil
 }
 

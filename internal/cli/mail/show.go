@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +44,7 @@ func show(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	r := s.Renderer()
-	r.To, r.Digits = true, s.Digits(it.ID)
+	r.Whole, r.Digits = true, s.Digits(it.ID)
 	text := string(command.Letters(r, []*mailbox.Item{it}, nil)[0])
 	for _, a := range it.Attachments {
 		text += fmt.Sprintf("attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
@@ -70,18 +71,21 @@ func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 	}
 	defer dir.Close()
 	saved := []string{}
+	var failed *command.Error // the first; the others are saved all the same
 	for _, a := range it.Attachments {
 		name, err := saveAs(dir, box.Store(), a)
-		if err != nil {
-			e := command.Explain(c, fmt.Errorf("save %s: %w", letter.Escape(a.Name), err))
-			if e.Hint == "" || errors.Is(err, mailbox.ErrNotFound) {
-				e.WithHint("ask for it again: atm reply %s \"…\"", it.ID.Short(6))
-			}
-			return e
+		if err == nil {
+			saved = append(saved, filepath.Join(c.String("save"), name))
+		} else if failed == nil {
+			failed = command.Explain(c, fmt.Errorf("save %s: %w", letter.Escape(a.Name), err))
+			failed.Hint = cmp.Or(failed.Hint, fmt.Sprintf("ask for it again: atm reply %s \"…\"", it.ID.Short(6)))
 		}
-		saved = append(saved, filepath.Join(c.String("save"), name))
 	}
-	return command.PrintAs(c, map[string][]string{"saved": saved}, strings.Join(saved, "\n"))
+	lines := strings.Join(saved, "\n")
+	if failed != nil {
+		return partly(c, map[string]any{"saved": saved}, lines, failed)
+	}
+	return command.PrintAs(c, map[string][]string{"saved": saved}, lines)
 }
 
 func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {
