@@ -50,12 +50,12 @@ func (c *call) opencode() {
 			c.turn = t.ID
 			c.add(c.over(status, t.ID, ""))
 		}
-	case "permission.asked":
+	case "permission.asked", "permission.updated":
 		c.turn = c.lastTurn().ID
 		c.asksPermission(p, "")
 	case "permission.replied":
 		c.turn = c.openTurn()
-		if p.Reply == "reject" {
+		if p.Reply == "reject" || p.Response == "reject" {
 			c.goesOn("id", c.dialog(p))
 		} else if c.lastTurn().IsOpen() {
 			c.does("tool_running", "", "id", c.dialog(p))
@@ -87,7 +87,9 @@ func (c *call) opencode() {
 // busProperties are those of an event. encoding/json does not mind the case of names.
 type busProperties struct {
 	ID, SessionID, Permission string
+	Type, Title, CallID       string // of a permission, in older versions
 	RequestID, Reply          string
+	PermissionID, Response    string // the same two, in older versions
 
 	Tool struct{ CallID string } // that a permission is asked for
 	Info struct{ ID, ParentID string }
@@ -109,7 +111,7 @@ type busProperties struct {
 }
 
 func (p *busProperties) prompt() string {
-	return cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
+	return cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Title, p.Permission)
 }
 
 // dialog is the id of what is asked, or has its answer: the answer to one is not that to another. It is "" under a
@@ -118,11 +120,12 @@ func (c *call) dialog(p *busProperties) string {
 	if c.hasRunner() {
 		return ""
 	}
-	return cmp.Or(p.RequestID, p.ID)
+	return cmp.Or(p.RequestID, p.PermissionID, p.ID)
 }
 
 func (c *call) asksPermission(p *busProperties, detail string) {
-	c.asks(p.Permission, p.prompt(), detail, "id", c.dialog(p), "tool_call_id", p.Tool.CallID)
+	call := cmp.Or(p.Tool.CallID, p.CallID)
+	c.asks(cmp.Or(p.Permission, p.Type), p.prompt(), detail, "id", c.dialog(p), "tool_call_id", call)
 }
 
 const retrying = "API retry"
@@ -167,7 +170,7 @@ func (c *call) rests() {
 func (c *call) child(event string, p *busProperties) {
 	c.Session = ""
 	switch {
-	case event == "permission.asked":
+	case event == "permission.asked", event == "permission.updated":
 		c.asksPermission(p, "subagent")
 	case event == "permission.replied" && c.isBlocked():
 		c.does("tool_running", "subagent", "id", c.dialog(p))
