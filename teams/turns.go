@@ -134,6 +134,9 @@ func (ts *Turns) Apply(e *wire.Event) {
 		case "tool_call_start", "tool_call":
 			turn.noteCall(ToolCall{e.Text("tool_call_id"), e.Text("tool"), e.Text("title"), e.At})
 		case wire.TurnCompleted, "turn_complete":
+			if turn.HasEnded() && turn.Status == "" {
+				turn.endLate(e)
+			}
 			var calls []struct { // the older ACP may tell of all calls now
 				ID   string `json:"id"`
 				Name string `json:"name"`
@@ -216,6 +219,16 @@ func (t *Turn) end(e *wire.Event, last *reducer.Last) {
 	}
 	if t.DurationMS == 0 && t.Began != nil && t.Ended != nil {
 		t.DurationMS = max(0, t.Ended.Sub(*t.Began).Milliseconds())
+	}
+}
+
+// endLate notes the end of a turn that is told when another one is current: no state changes by that.
+func (t *Turn) endLate(e *wire.Event) {
+	var alone reducer.State
+	alone.Apply(reducer.Input{Now: e.At, Event: e})
+	if last := alone.Turn().Last; last != nil {
+		t.EndedBy = EventRef{}
+		t.end(e, last)
 	}
 }
 
