@@ -175,7 +175,6 @@ func TestAttachRestores(t *testing.T) {
 			s.serve()
 			w := s.open(false, "attach", "bob")
 			w.shows("ready ")
-			w.shows(`[atm: Ctrl-\ d leaves;`)
 			if !w.raw() {
 				t.Error("not raw")
 			}

@@ -300,8 +300,8 @@ func TestAgent(t *testing.T) {
 		w.shows(`(?m)^bob: \w`)
 	}
 	w.types("t")
-	w.shows(`atm: Ctrl-\\ d leaves`)
-	w.until(`members`, false)
+	w.shows(`attached to bob`)
+	w.until(`members|attached to`, false)
 	w.types("\x1cd")
 	w.shows(`(?s)members.*esc to interrupt|(?s)members.*Interrupted`)
 	team.atm("stop", "bob")

@@ -111,10 +111,9 @@ func (c *Client) answer(ctx context.Context, result any) error {
 
 // A Terminal is what joins an agent's.
 type Terminal struct {
-	In        <-chan []byte // what is typed; closed when the terminal has gone
-	Out       io.Writer     // called by two goroutines; an error ends the attachment
-	Sizes     <-chan Size   // the terminal's size, whenever it changes
-	ShowsKeys bool          // until the first key a line over the screen says how to leave
+	In    <-chan []byte // what is typed; closed when the terminal has gone
+	Out   io.Writer     // called by two goroutines; an error ends the attachment
+	Sizes <-chan Size   // the terminal's size, whenever it changes
 }
 
 // An Ending is how an attachment ended.
@@ -134,7 +133,7 @@ func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Endin
 		return Ending{}, err
 	}
 	shown := make(chan Ending, 1)
-	go func() { shown <- c.show(t) }()
+	go func() { shown <- c.show(t.Out) }()
 	end := c.follow(ctx, t, shown)
 	if end.Detached {
 		c.conn.CloseWrite()
@@ -149,8 +148,8 @@ func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Endin
 // follow passes on what is typed and how large the terminal is.
 func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) Ending {
 	var keys keyScanner
-	for showsKeys := t.ShowsKeys; ; {
-		in, isAsked, detach := Input{}, false, false
+	for showsKeys := false; ; {
+		in, detach := Input{}, false
 		var isLate <-chan time.Time
 		if len(keys.torn) > 0 {
 			isLate = time.After(time.Until(keys.until))
@@ -160,9 +159,9 @@ func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) En
 			if !ok {
 				return Ending{Detached: true, Gone: true}
 			}
-			in, isAsked, detach = keys.scan(p, time.Now())
-			in.Repaint = showsKeys && !in.IsReport
-			if showsKeys = isAsked || showsKeys && in.IsReport; isAsked {
+			repaint := showsKeys
+			in, showsKeys, detach = keys.scan(p, time.Now())
+			if in.Repaint = repaint; showsKeys {
 				t.Out.Write([]byte(keysLine))
 			}
 		case <-isLate:
@@ -181,8 +180,8 @@ func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) En
 	}
 }
 
-func (c *Client) show(t Terminal) Ending {
-	for isFirst := t.ShowsKeys; ; {
+func (c *Client) show(out io.Writer) Ending {
+	for {
 		var line output
 		if c.conn.Decode(&line) != nil {
 			return Ending{err: ErrGone}
@@ -194,10 +193,7 @@ func (c *Client) show(t Terminal) Ending {
 		if line.Exit != nil || line.Detached != "" {
 			return Ending{Exit: line.Exit, Reason: line.Detached}
 		}
-		if isFirst && len(line.Out) > 0 { // the whole screen
-			line.Out, isFirst = append(line.Out, keysLine...), false
-		}
-		if _, err := t.Out.Write(line.Out); err != nil {
+		if _, err := out.Write(line.Out); err != nil {
 			return Ending{err: fmt.Errorf("writing to the terminal: %w", err)}
 		}
 	}

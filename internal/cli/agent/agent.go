@@ -33,14 +33,15 @@ func Commands() []*cli.Command {
 
 // Times.
 const (
-	answerWithin = 3 * time.Second       // a runner says who it is: at once unless it is stuck, or the machine
-	lookEvery    = 50 * time.Millisecond // the runner is asked how its program stands
-	probeEvery   = 10 * time.Millisecond // or whether it is there
-	readyWithin  = 30 * time.Second      // up waits so long for a prompt that the driver knows
-	quietWithin  = 3 * time.Second       // and for any other; so does run --detach
-	seenWithin   = 2 * time.Second       // by a runner, the dialog of which an event has told
-	listenWithin = 15 * time.Second      // from a runner's lock to its socket: it first ends what the last one left
-	endWithin    = 2 * time.Second       // for this process, after a signal in an attached terminal
+	answerWithin = 3 * time.Second        // a runner says who it is: at once unless it is stuck, or the machine
+	lookEvery    = 50 * time.Millisecond  // the runner is asked how its program stands
+	probeEvery   = 10 * time.Millisecond  // or whether it is there
+	readyWithin  = 30 * time.Second       // up waits so long for a prompt that the driver knows
+	quietWithin  = 3 * time.Second        // and for any other; so does run --detach
+	seenWithin   = 2 * time.Second        // by a runner, the dialog of which an event has told
+	listenWithin = 15 * time.Second       // from a runner's lock to its socket: it first ends what the last one left
+	endWithin    = 2 * time.Second        // for this process, after a signal in an attached terminal
+	readingTime  = 700 * time.Millisecond // until the agent's screen covers the line that says how to leave
 )
 
 type call struct {

@@ -187,9 +187,10 @@ func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.E
 		os.Exit(command.ExitInterrupted)
 	})()
 	defer con.close()
+	sleep(ctx, readingTime)
 	size := con.size()
 	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly},
-		control.Terminal{In: con.typed, Out: con.out, Sizes: con.sizes, ShowsKeys: true})
+		control.Terminal{In: con.typed, Out: con.out, Sizes: con.sizes})
 	con.hasExited = end.Exit != nil
 	if con.hasExited || !end.Gone && ctx.Err() == nil {
 		return end, err
