@@ -49,10 +49,10 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	if len(h.NotDirs)+len(h.Closed) > 0 {
 		return h, nil
 	}
-	err = h.examineMessages(b)
+	err4 := h.examineMessages(b)
 	h.OddEvents, h.EventGaps, h.EventsErr = b.Log().Check()
 	_, h.BadClaims = b.readClaims()
-	return h, cmp.Or(err, err2, err3)
+	return h, cmp.Or(err, err2, err3, err4)
 }
 
 // examineMessages looks at the newest 500 files under a message's name.
