@@ -26,7 +26,8 @@ type tomlKey struct {
 func tomlFile(path, label string, keys []tomlKey) edit {
 	return edit{path: path, apply: func(f *file) error {
 		mark, server := " # atm install "+label, ""
-		if strings.HasSuffix(label, "--mcp") && f.isRemoval {
+		isServer := strings.HasSuffix(label, " --mcp")
+		if isServer && f.isRemoval {
 			server = keys[0].table
 		}
 		text := f.withoutMarked(mark, server)
@@ -54,7 +55,7 @@ func tomlFile(path, label string, keys []tomlKey) edit {
 			if is, err := parseTOML(more); err != nil || !k.isIn(is) {
 				lines = strings.ReplaceAll(lines, "\n", " and ")
 				note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", path, k.table, lines)
-				if k.in(doc) == nil && label == "codex --mcp" {
+				if k.in(doc) == nil && isServer {
 					return errors.New(note) // there is nothing else to install
 				}
 				f.notes = append(f.notes, note)

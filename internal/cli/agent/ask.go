@@ -85,9 +85,8 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 	// Whoever no longer reads waits for nothing.
 	err = s.Follow(func(ctx context.Context) error { return k.awaitAnswer(ctx, o) })
 	if sent := o.Post.Outcomes; errors.Is(err, context.Canceled) && len(sent) > 0 && sent[0].Stored {
-		e := command.Failed("sent %s, but the wait was interrupted", m.ID.Short(6)).
-			WithHint("atm wait --reply %s%s", m.ID.Short(6), s.Flags())
-		e.Exit, e.Extra = command.ExitInterrupted, map[string]any{"id": m.ID}
+		e := s.Interrupted("--reply", m.ID)
+		e.Extra = map[string]any{"id": m.ID}
 		return e
 	}
 	return err

@@ -172,9 +172,9 @@ func events(c *cli.Context) error {
 		return err
 	}
 	since := c.Uint64("since")
-	from := since
-	if isFolded := c.String("as-wire") == "daemon" && since > base.Seq; isFolded || !c.IsSet("since") {
-		from = base.Seq // what is said of a turn rests on what came before
+	from := base.Seq // also for the daemon's stream, in which a turn rests on what came before
+	if c.IsSet("since") && (since < base.Seq || c.String("as-wire") != "daemon") {
+		from = since
 	}
 	cursor := k.box.Log().Follow(from)
 	defer cursor.Close()

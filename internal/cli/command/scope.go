@@ -76,7 +76,7 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 	if err == nil {
 		keep(c, "team")
 	}
-	if err == nil && c.IsSet("as") && s.IsMember(c.String("as")) {
+	if err == nil && s.IsMember(c.String("as")) {
 		keep(c, "as")
 	}
 	return s, err
@@ -386,6 +386,13 @@ func (s *Scope) Enter(word string) (box *mailbox.Box, err error) {
 		s.c.App.Metadata["--team"] = string(s.Team.Name)
 	}
 	return box, err
+}
+
+// Interrupted is the error for a wait for what comes of a message; flag is what atm wait calls it.
+func (s *Scope) Interrupted(flag string, id wire.ID) *Error {
+	e := Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("atm wait %s %s%s", flag, id.Short(6), s.Flags())
+	e.Exit = ExitInterrupted
+	return e
 }
 
 // listed are the members of a team, for an error.

@@ -279,9 +279,7 @@ func unanswered(c *cli.Context, s *command.Scope, m *wire.Message, err error) *c
 	if c.Bool("wait-reply") {
 		flag = "--reply"
 	}
-	e := command.Failed("sent %s, but the wait was interrupted", m.ID.Short(6)).WithHint("atm wait %s %s%s", flag, m.ID.Short(6), s.Flags())
-	e.Exit = command.ExitInterrupted
-	return e
+	return s.Interrupted(flag, m.ID)
 }
 
 const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`

@@ -163,7 +163,8 @@ func filter(c *cli.Context, s *command.Scope) (func(*mailbox.Item) bool, error) 
 	}
 	return func(m *mailbox.Item) bool {
 		isOther := from != (wire.Address{}) && m.From != from || thread != "" && m.ThreadID() != thread
-		return !isOther && !(!after.IsZero() && m.Written().Before(after)) && (!isUrgent || m.Urgent())
+		isOld := !after.IsZero() && m.Written().Before(after)
+		return !isOther && !isOld && (!isUrgent || m.Urgent())
 	}, nil
 }
 
