@@ -94,7 +94,7 @@ var importers = map[string][]string{
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
 	"github.com/nats-io/nats.go":             {"internal/bridge"},
-	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
+	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig", "internal/testagent"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
 	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},

@@ -45,9 +45,9 @@ type agent struct {
 }
 
 func run(o Options) (int, error) {
-	f := faces[o.Profile]
-	if f == nil {
-		return 2, fmt.Errorf("--profile %q is not one of claude, codex, gemini, opencode", o.Profile)
+	f, err := loadFace(o.Profile)
+	if err != nil {
+		return 2, err
 	}
 	log, err := openJournal(o.Log)
 	if err != nil {
@@ -83,7 +83,7 @@ func run(o Options) (int, error) {
 		(<-a.events)()
 	}
 	a.log.add(Entry{Event: Exited, Code: *a.exit})
-	if !a.isFull {
+	if !a.Fullscreen {
 		fmt.Printf("\x1b[%dB\r\n", max(len(a.screen.drawn.lines)-a.screen.drawn.y, 1))
 	}
 	os.Stdout.WriteString(bye)
@@ -110,13 +110,13 @@ func (a *agent) open() {
 		os.Stdout.WriteString("\x1b[?2004h")
 	}
 	os.Stdout.WriteString(hello)
-	if a.isFull {
+	if a.Fullscreen {
 		os.Stdout.WriteString(full)
 	}
 	if a.o.Daemon {
 		a.leaveOrphan(time.Minute)
 	}
-	a.tell(a.banner, "")
+	a.tell(a.Banner, "")
 	if a.o.Trust {
 		a.askTrust(a.home)
 	} else {
@@ -125,7 +125,7 @@ func (a *agent) open() {
 }
 
 func (a *agent) askTrust(then func()) {
-	a.show(&dialog{prompt: a.trust, kind: "trust", about: a.cwd, then: func(o option) {
+	a.show(&dialog{prompt: *a.Trust, kind: "trust", about: a.cwd, then: func(o option) {
 		if o.denies() {
 			a.leave(1)
 			return
@@ -158,17 +158,17 @@ func (a *agent) paint() {
 		return
 	}
 	var fresh []string
-	if !a.isFull {
+	if !a.Fullscreen {
 		for ; a.printed < len(a.transcript); a.printed++ {
 			fresh = append(fresh, a.draw(a.transcript[a.printed])...)
 		}
 	}
-	title := a.idle
+	title := a.Idle
 	switch {
 	case a.dialog != nil && a.dialog.kind != "trust":
-		title = a.asks
+		title = a.Asks
 	case a.dialog == nil && a.turn != nil:
-		title = a.busy
+		title = a.Busy
 	}
 	a.screen.show(fresh, a.frame(), a.fill(title, block{}), a.rows)
 }
@@ -260,12 +260,12 @@ func (a *agent) pasteCame(s string) {
 	a.lastText = time.Time{} // a paste that says so is no burst of typing, and ends one
 	a.log.add(Entry{Event: Typed, Kind: "paste", Text: s})
 	lines, chars := strings.Count(s, "\n"), utf8.RuneCountInString(s)
-	if a.pasted == "" || lines < a.pasteLines && chars <= a.pasteChars {
+	if a.Pasted == "" || (a.PasteLines == 0 || lines < a.PasteLines) && chars <= a.PasteChars {
 		a.draft += s
 		return
 	}
 	a.paste++
-	shown := strings.NewReplacer("{n}", strconv.Itoa(a.paste), "{lines}", strconv.Itoa(lines), "{chars}", strconv.Itoa(chars)).Replace(a.pasted)
+	shown := strings.NewReplacer("{n}", strconv.Itoa(a.paste), "{lines}", strconv.Itoa(lines), "{chars}", strconv.Itoa(chars)).Replace(a.Pasted)
 	a.pastes[shown] = s
 	a.draft += shown
 }
@@ -294,17 +294,17 @@ func (a *agent) takeDraft() string {
 
 func (a *agent) enter() {
 	switch {
-	case time.Since(a.lastText) < a.swallow:
+	case time.Since(a.lastText) < time.Duration(a.Swallow)*time.Millisecond:
 		a.log.add(Entry{Event: Swallowed})
 		a.lastText = time.Now()
 		a.draft += "\n"
 	case strings.TrimSpace(a.draft) == "" || !a.isReady:
 	case a.turn == nil:
 		a.begin(a.takeDraft())
-	case a.steers:
+	case a.Steers:
 		text := a.takeDraft()
 		a.log.add(Entry{Event: Steered, Text: text})
-		a.tell(a.asked, text)
+		a.tell(a.Asked, text)
 		a.turn.steps = append(a.turn.steps, steps(text)...)
 	default:
 		text := a.takeDraft()
@@ -317,8 +317,8 @@ func (a *agent) escape() {
 	if a.turn == nil {
 		return
 	}
-	if a.again != "" && time.Since(a.lastEsc) > 5*time.Second {
-		a.lastEsc, a.hint = time.Now(), a.again
+	if a.Again != "" && time.Since(a.lastEsc) > 5*time.Second {
+		a.lastEsc, a.hint = time.Now(), a.Again
 		a.after(5*time.Second, func() { a.hint = "" })
 		return
 	}
@@ -379,21 +379,21 @@ func (a *agent) inDialog(k key) {
 }
 
 func (a *agent) pressed(d *dialog, name string) {
-	for i, o := range d.options {
-		isChosen := slices.Contains(strings.Fields(o.keys), name)
+	for i, o := range d.Options {
+		isChosen := slices.Contains(strings.Fields(o.Keys), name)
 		if isChosen || name == "enter" && i == d.selected {
 			a.dialog = nil
-			a.log.add(Entry{Event: Answered, Kind: d.kind, Option: o.id, Text: d.about})
+			a.log.add(Entry{Event: Answered, Kind: d.kind, Option: o.ID, Text: d.about})
 			d.then(o)
 			return
 		}
 	}
 	switch digit, _ := strconv.Atoi(name); {
 	case name == "down" || name == "right" || name == "tab":
-		d.selected = min(d.selected+1, len(d.options)-1)
+		d.selected = min(d.selected+1, len(d.Options)-1)
 	case name == "up" || name == "left":
 		d.selected = max(d.selected-1, 0)
-	case a.digitsSelect && digit > 0 && digit <= len(d.options):
+	case a.DigitsSelect && digit > 0 && digit <= len(d.Options):
 		d.selected = digit - 1
 	}
 	a.log.add(Entry{Event: DialogKey, Text: name})

@@ -48,7 +48,7 @@ func (a *agent) begin(text string) {
 	a.log.add(Entry{Event: Submitted, Text: text})
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &turn{prompt: text, began: time.Now(), closing: "Pong from the fake model.", cancel: cancel}
-	a.turn, a.pending = t, block{rows: a.asked, text: text}
+	a.turn, a.pending = t, block{rows: a.Asked, text: text}
 	if a.o.Model == "" {
 		t.steps = steps(text)
 		a.in(0, t, a.step) // when the prompt was drawn
@@ -64,7 +64,7 @@ func (a *agent) begin(text string) {
 		}
 		a.in(0, t, func() {
 			if err != nil { // as when the model's server fails
-				a.tell(a.failed, "")
+				a.tell(a.Failed, "")
 				a.finish()
 				return
 			}
@@ -87,7 +87,7 @@ func (a *agent) in(d time.Duration, t *turn, f func()) {
 func (a *agent) step() {
 	t := a.turn
 	if len(t.steps) == 0 && t.closing == "" {
-		a.tell(a.ended, "")
+		a.tell(a.Ended, "")
 		a.finish()
 		return
 	}
@@ -106,21 +106,21 @@ func (a *agent) step() {
 		a.say(s.arg, 0)
 	case "CONFIRM":
 		t.tool, t.hasShown = s.arg, true
-		a.show(&dialog{prompt: a.permission, kind: "permission", about: s.arg, then: func(o option) {
+		a.show(&dialog{prompt: a.Permission, kind: "permission", about: s.arg, then: func(o option) {
 			t.tool, t.closing = "", "All done."
 			if o.denies() {
-				a.tell(a.denied, s.arg)
+				a.tell(a.Denied, s.arg)
 				a.finish()
 				return
 			}
 			a.in(0, t, func() { // when the screen was drawn without the dialog
-				a.tell(a.ran, s.arg)
+				a.tell(a.Ran, s.arg)
 				a.step()
 			})
 		}})
 	case "QUESTION":
 		t.hasShown = true
-		a.show(&dialog{prompt: a.question, kind: "question", about: "Which approach should be taken?", then: func(option) { a.step() }})
+		a.show(&dialog{prompt: a.Question, kind: "question", about: "Which approach should be taken?", then: func(option) { a.step() }})
 	case "LEAVE-ORPHAN":
 		a.leaveOrphan(s.lasting)
 		a.step()
@@ -139,7 +139,7 @@ func (a *agent) say(text string, lasting time.Duration) {
 		t.closing, t.hasShown = "", true
 		t.saying, t.since, t.lasting = text, time.Now(), lasting
 		a.in(lasting, t, func() {
-			a.tell(a.answer, text)
+			a.tell(a.Answer, text)
 			t.saying = ""
 			a.step()
 		})
@@ -158,7 +158,7 @@ func (a *agent) finish() {
 
 func (a *agent) interrupt() {
 	t, kind := a.turn, "stopped"
-	if a.restores && !t.hasShown {
+	if a.Restores && !t.hasShown {
 		kind = "restored"
 	}
 	a.log.add(Entry{Event: Interrupted, Kind: kind, Text: t.prompt})
@@ -168,11 +168,11 @@ func (a *agent) interrupt() {
 		back = []string{t.prompt}
 	} else {
 		if t.saying != "" {
-			a.tell(a.answer, t.said())
+			a.tell(a.Answer, t.said())
 		}
-		a.tell(a.stopped, "")
+		a.tell(a.Stopped, "")
 	}
-	if a.restores {
+	if a.Restores {
 		back, a.queue = append(back, a.queue...), nil
 	}
 	if a.draft != "" {
