@@ -50,21 +50,21 @@ func (s *State) Turn() *Turn {
 			shown = t
 		case last.Activity == Exited && (t.isEngaged() || !shown.isEngaged()):
 			shown = t
+		case last.IsReplaced && (t.isEngaged() || t.FirstSeq > last.FirstSeq): // its program went on before it ended
+			shown = t
 		}
 	}
 	return shown
 }
 
 // findSession is the place of a session's turn, -1 for one that is not known. An event that names no
-// session belongs to the one heard last of those that go on.
+// session belongs to the one that is shown.
 func (s *State) findSession(session string) int {
-	for i, t := range slices.Backward(s.Turns) {
-		if t.Session == session || session == "" && t.goesOn() {
+	shown := s.Turn()
+	for i := range s.Turns {
+		if t := &s.Turns[i]; t.Session == session || session == "" && t == shown {
 			return i
 		}
-	}
-	if session == "" {
-		return len(s.Turns) - 1
 	}
 	return -1
 }

@@ -332,7 +332,8 @@ func (s *Scope) others() (to []wire.Address, err error) {
 		return nil, err
 	}
 	for _, n := range members {
-		if n != s.Me.Agent() {
+		isShared, _ := s.Team.Box(n).Shared() // a copy there would be a job
+		if n != s.Me.Agent() && !isShared {
 			to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
 		}
 	}

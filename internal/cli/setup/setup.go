@@ -126,7 +126,9 @@ func initRoot(c *cli.Context) error {
 	if c.Bool("toml") {
 		var agents, people []wire.Name
 		for _, n := range m.Members {
+			isShared, _ := s.Team.Box(n).Shared()
 			switch {
+			case isShared: // nobody's but who takes from it
 			case n == "me" || string(n) == os.Getenv("USER"):
 				people = append(people, n)
 			case n != "script": // in whose name those of docs/cookbook write: nothing is started
