@@ -276,7 +276,9 @@ func take(c *cli.Context, s *command.Scope) error {
 	}
 	return s.Await(func(ctx context.Context) error {
 		timeout := command.Duration(c, "timeout")
-		err := await(ctx, s, timeout, watchMail(box), func(entry) (bool, error) { return takeOne(ctx, c, s, box, lease) })
+		err := await(ctx, timeout, []*mailbox.Box{box}, false, func(entry) (bool, error) {
+			return takeOne(ctx, c, s, box, lease)
+		})
 		if errors.Is(err, errTimeout) {
 			return command.Timeout("nothing to take within %s", timeout).
 				WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())

@@ -228,7 +228,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	if c.Bool("wait-reply") {
 		wanted = append(wanted, reply)
 	}
-	err := waitFor(ctx, c, s, wanted, true, command.Duration(c, "timeout"))
+	err := waitFor(ctx, c, s, wanted, true)
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
 		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
 	}

@@ -296,7 +296,7 @@ func awaited(owed []wire.ID, flags string) string {
 // wait shows mail as soon as there is any. Another reader may be quicker: then the wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
-	err := await(ctx, p.s, timeout, watchMail(p.s.Me), func(entry) (bool, error) { return p.show(ctx) })
+	err := await(ctx, timeout, []*mailbox.Box{p.s.Me}, false, func(entry) (bool, error) { return p.show(ctx) })
 	if errors.Is(err, errTimeout) {
 		none := newListing(nil)
 		none.addOwed(p.s.Me)
@@ -314,7 +314,7 @@ func (p *page) wait(ctx context.Context) error {
 
 // follow shows what is unread and what comes.
 func (p *page) follow(ctx context.Context) error {
-	return await(ctx, p.s, 0, watchMail(p.s.Me), func(entry) (bool, error) {
+	return await(ctx, 0, []*mailbox.Box{p.s.Me}, false, func(entry) (bool, error) {
 		for {
 			if shown, err := p.show(ctx); !shown || err != nil {
 				return false, err
