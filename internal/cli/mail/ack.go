@@ -202,33 +202,38 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 	}
 	r := newResult(m.ID)
 	for _, to := range m.To {
-		d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
-		state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
-		if err == nil && state == "" {
-			err = command.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
-		}
-		if held, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
-			holder := s.Renderer().Who(held.By)
-			err = command.Locked("%w", err).WithHint("tell who works on it: atm send %s \"…\"%s", holder, s.Flags())
-		}
-		if err != nil {
+		if d, err := withdrawFrom(c, s, m, to); err != nil {
 			r.missed(c, to, err)
-			continue
+		} else {
+			r.Delivered = append(r.Delivered, d)
 		}
-		isLate, isRemote := state != mailbox.Withdrawn && state != mailbox.Unread, to.Host != ""
-		if isLate {
-			d.State, d.note = "notified", "read: a notice was sent"
-		}
-		if isLate && isRemote {
-			d.note = "it has left: a notice follows it"
-		} else if isRemote { // the members of a host share an outbox
-			d.note = "not sent yet"
-		} else if state == mailbox.Withdrawn {
-			d.note = "before"
-		}
-		r.Delivered = append(r.Delivered, d)
 	}
 	return r.report(c, s, "withdrawn", "from")
+}
+
+func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Address) (delivered, error) {
+	d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
+	state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
+	if err == nil && state == "" {
+		err = command.Refused("message %s is acknowledged", m.ID.Short(6)).
+			WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
+	}
+	if held, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
+		holder := s.Renderer().Who(held.By)
+		err = command.Locked("%w", err).WithHint("tell who works on it: atm send %s \"…\"%s", holder, s.Flags())
+	}
+	isLate, isRemote := state != mailbox.Withdrawn && state != mailbox.Unread, to.Host != ""
+	switch {
+	case isLate && isRemote:
+		d.State, d.note = "notified", "it has left: a notice follows it"
+	case isLate:
+		d.State, d.note = "notified", "read: a notice was sent"
+	case isRemote: // the members of a host share an outbox
+		d.note = "not sent yet"
+	case state == mailbox.Withdrawn:
+		d.note = "before"
+	}
+	return d, err
 }
 
 var takeCommand = &cli.Command{
@@ -276,7 +281,9 @@ func take(c *cli.Context, s *command.Scope) error {
 	}
 	return s.Await(func(ctx context.Context) error {
 		timeout := command.Duration(c, "timeout")
-		err := await(ctx, s, timeout, watchMail(box), func(entry) (bool, error) { return takeOne(ctx, c, s, box, lease) })
+		err := await(ctx, timeout, []*mailbox.Box{box}, false, func(entry) (bool, error) {
+			return takeOne(ctx, c, s, box, lease)
+		})
 		if errors.Is(err, errTimeout) {
 			return command.Timeout("nothing to take within %s", timeout).
 				WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())

@@ -115,16 +115,15 @@ func (r *result) in(e *command.Error) *command.Error {
 }
 
 func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	if err := prepare(s, o); err != nil {
-		return err
+	err := prepare(s, o)
+	if err == nil {
+		err = attach(c, o)
 	}
-	if err := attach(c, o); err != nil {
-		return err
+	if err == nil && c.IsSet("once") {
+		err = o.Once(c.String("once"))
 	}
-	if c.IsSet("once") {
-		if err := o.Once(c.String("once")); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	if isAwaited(c) {
 		return deliverAndWait(c, s, o)
@@ -228,7 +227,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	if c.Bool("wait-reply") {
 		wanted = append(wanted, reply)
 	}
-	err := waitFor(ctx, c, s, wanted, true, command.Duration(c, "timeout"))
+	err := waitFor(ctx, c, s, wanted, true)
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
 		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
 	}
@@ -325,24 +324,15 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
 		return nil, command.Usage("the line has no text in \"body\"").WithHint(batchExample)
 	}
-	me, isForged := s.Me.Address(), m.HasOurMeta()
-	if m.From != (wire.Address{}) && m.From != me {
-		isForged = true
-	}
-	if old := teams.OwnMessage(s.Me, m.Supersedes); m.Supersedes != "" && (old == nil || old.From != me) {
-		isForged = true
-	}
-	if isForged {
+	me, old := s.Me.Address(), teams.OwnMessage(s.Me, m.Supersedes)
+	isForged := m.From != (wire.Address{}) && m.From != me || m.HasOurMeta()
+	if isForged || m.Supersedes != "" && (old == nil || old.From != me) {
 		return nil, command.Refused("from, supersedes and meta.atm: what is not yours").WithHint("leave them out")
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
-	extra, _ := wire.ReadObject(m.Extra)
-	once := extra.Text("once")
-	if extra.Has("once") {
-		if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
-			return nil, command.Usage("\"once\" is one line of 1 to 200 bytes, and not beside \"id\"").WithHint(batchExample)
-		}
-		m.Extra, _ = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).MarshalJSON()
+	once, err := onceOf(m)
+	if err != nil {
+		return nil, err
 	}
 	o := &teams.Outgoing{From: s.Me, Message: m, All: s.HasAll(to)}
 	if o.To, err = s.Addresses(to); err != nil {
@@ -355,4 +345,18 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		err = o.Once(once)
 	}
 	return o, err
+}
+
+// onceOf takes the "once" of a batch's line out of what is not a message's.
+func onceOf(m *wire.Message) (string, error) {
+	extra, _ := wire.ReadObject(m.Extra)
+	if !extra.Has("once") {
+		return "", nil
+	}
+	once := extra.Text("once")
+	if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
+		return "", command.Usage("\"once\" is one line of 1 to 200 bytes, and not beside \"id\"").WithHint(batchExample)
+	}
+	m.Extra, _ = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).MarshalJSON()
+	return once, nil
 }

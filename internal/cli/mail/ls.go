@@ -57,15 +57,8 @@ func ls(c *cli.Context, s *command.Scope) error {
 		if len(l.Messages)+l.More == 0 && !c.Bool("owed") && !c.Bool("done") {
 			bad, badErr := box.BadFiles()
 			unreadable = cmp.Or(unreadable, badErr)
-			name := strings.TrimSpace("atm ls " + c.Args().First())
-			none = "0 unread"
 			warnWaiting(c, box)
-			if len(owed) > 0 {
-				none += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), name, s.Flags())
-			}
-			if len(bad) > 0 {
-				none += fmt.Sprintf(", %d bad: %s --bad%s", len(bad), name, s.Flags())
-			}
+			none = "0 unread" + otherwise(c, s, "owed", len(owed)) + otherwise(c, s, "bad", len(bad))
 		}
 		err = cmp.Or(err, teams.Unreadable(box, unreadable))
 	}
@@ -78,50 +71,63 @@ func ls(c *cli.Context, s *command.Scope) error {
 	return l.printLines(c, s.Renderer(), none)
 }
 
+// otherwise says that there are other messages, if there are any, and which flag lists them.
+func otherwise(c *cli.Context, s *command.Scope, flag string, n int) string {
+	if n == 0 {
+		return ""
+	}
+	verb := strings.TrimSpace("atm ls " + c.Args().First())
+	return fmt.Sprintf(", %d %s: %s --%[2]s%s", n, flag, verb, s.Flags())
+}
+
+func rangeOf(c *cli.Context) (rg mailbox.Range, err error) {
+	all, owed, done := c.Bool("all"), c.Bool("owed"), c.Bool("done")
+	rg = mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: all || done}
+	rg.Archive, rg.Newest = rg.Done, rg.Done
+	if c.Bool("sent") {
+		rg = mailbox.Range{Sent: true, Newest: true}
+	}
+	rg.Since, err = since(c)
+	return rg, err
+}
+
+// countPlaces is how many messages there are by their names, without those that are taken.
+func countPlaces(c *cli.Context, box *mailbox.Box, rg mailbox.Range) (int, error) {
+	now, _ := box.Count(c.Context) // takes in what was dropped
+	if !rg.Unread {
+		now.Leased = 0
+	}
+	ids, err := box.IDs(rg)
+	return len(ids) - now.Leased, err
+}
+
 // chosen are the messages of a mailbox that the flags choose. Where only the place counts, what is beyond the limit, or
 // all with --count, is counted without being read.
 func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error) {
-	all, owed, done, sent, count := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent"), c.Bool("count")
-	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: all || done, Archive: all || done, Newest: all || done}
-	if sent {
-		rg = mailbox.Range{Sent: true, Newest: true}
-	}
-	var err error
-	if rg.Since, err = since(c); err != nil {
-		return nil, err
-	}
-	from, err := sender(c, s)
+	isChosen, err := filter(c, s)
 	if err != nil {
 		return nil, err
 	}
-	isChosen := func(m *message) bool {
-		isOld := c.IsSet("since") && m.Written().Before(rg.Since)
-		isOther := from != (wire.Address{}) && m.From != from
-		isTaken := count && m.Lease != nil // it is not there to be read
-		if isOld || isOther || isTaken {
-			return false
-		}
-		return !sent || m.trace(s) || !owed
+	rg, err := rangeOf(c)
+	if err != nil {
+		return nil, err
 	}
-	l := newListing(nil)
-	if byPlaceAlone := !c.IsSet("since") && !c.IsSet("from") && !(sent && owed); byPlaceAlone && count {
-		now, _ := box.Count(c.Context) // takes in what was dropped
-		ids, err := box.IDs(rg)
-		l.More = len(ids)
-		if rg.Unread {
-			l.More -= now.Leased
-		}
+	l, count, isOpen := newListing(nil), c.Bool("count"), rg.Sent && c.Bool("owed")
+	if byPlaceAlone := isChosen == nil && !isOpen; byPlaceAlone && count {
+		l.More, err = countPlaces(c, box, rg)
 		return l, teams.Unreadable(box, err)
 	} else if byPlaceAlone {
 		rg.Limit = c.Int("limit")
 	}
-	var bad int
-	l.More, bad, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
-		if m := (message{Item: it}); isChosen(&m) {
+	more, bad, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
+		m := message{Item: it}
+		isTaken := count && it.Lease != nil // it is not there to be read
+		if !isTaken && (isChosen == nil || isChosen(it)) && (!rg.Sent || m.trace(s) || !isOpen) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
 	})
+	l.More = more
 	if bad > 0 {
 		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(bad, "file"))
 	}

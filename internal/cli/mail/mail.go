@@ -57,6 +57,18 @@ func sender(c *cli.Context, s *command.Scope) (a wire.Address, err error) {
 	return a, err
 }
 
+// namedThread is that of the message that --thread names; "": any.
+func namedThread(c *cli.Context, s *command.Scope) (wire.ID, error) {
+	if !c.IsSet("thread") {
+		return "", nil
+	}
+	it, _, err := s.Find(c.String("thread"))
+	if err != nil {
+		return "", err
+	}
+	return it.ThreadID(), nil
+}
+
 func showPieces(ctx context.Context, pieces ...[]byte) (received int, err error) {
 	return output.Show(ctx, os.Stdout, readerPatience, pieces)
 }

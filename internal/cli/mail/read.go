@@ -120,25 +120,32 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 		if word == string(s.Me.Agent()) || slices.Contains([]string{"all", "mail", "messages", "new", "unread"}, word) {
 			continue // read bob, by bob
 		}
-		it, box, err := s.Find(word)
-		if err != nil {
+		if err := p.addNamed(word); err != nil {
 			return nil, err
 		}
-		if box.Address() != s.Me.Address() {
-			return nil, fmt.Errorf("message %s: %w", word, mailbox.ErrNotFound)
-		}
-		if it.Lease != nil && !p.peeks {
-			return nil, &mailbox.LeasedError{ID: it.ID, Lease: *it.Lease}
-		}
-		if it.State != mailbox.Unread {
-			p.again = append(p.again, it)
-		}
-		p.options.IDs = append(p.options.IDs, it.ID)
 	}
 	p.waits = c.Bool("wait") && len(p.again) == 0
 	var err error
 	p.options.Match, err = filter(c, s)
 	return p, err
+}
+
+func (p *page) addNamed(word string) error {
+	it, box, err := p.s.Find(word)
+	if err != nil {
+		return err
+	}
+	if box.Address() != p.s.Me.Address() {
+		return fmt.Errorf("message %s: %w", word, mailbox.ErrNotFound)
+	}
+	if it.Lease != nil && !p.peeks {
+		return &mailbox.LeasedError{ID: it.ID, Lease: *it.Lease}
+	}
+	if it.State != mailbox.Unread {
+		p.again = append(p.again, it)
+	}
+	p.options.IDs = append(p.options.IDs, it.ID)
+	return nil
 }
 
 // filter is which messages --from, --thread, --since and --urgent choose. Without any of them it is nil: what is
@@ -148,13 +155,9 @@ func filter(c *cli.Context, s *command.Scope) (func(*mailbox.Item) bool, error) 
 	if err != nil {
 		return nil, err
 	}
-	var thread wire.ID
-	if c.IsSet("thread") {
-		it, _, err := s.Find(c.String("thread"))
-		if err != nil {
-			return nil, err
-		}
-		thread = it.ThreadID()
+	thread, err := namedThread(c, s)
+	if err != nil {
+		return nil, err
 	}
 	after, err := since(c)
 	isUrgent := c.Bool("urgent")
@@ -296,7 +299,7 @@ func awaited(owed []wire.ID, flags string) string {
 // wait shows mail as soon as there is any. Another reader may be quicker: then the wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
-	err := await(ctx, p.s, timeout, watchMail(p.s.Me), func(entry) (bool, error) { return p.show(ctx) })
+	err := await(ctx, timeout, []*mailbox.Box{p.s.Me}, false, func(entry) (bool, error) { return p.show(ctx) })
 	if errors.Is(err, errTimeout) {
 		none := newListing(nil)
 		none.addOwed(p.s.Me)
@@ -314,7 +317,7 @@ func (p *page) wait(ctx context.Context) error {
 
 // follow shows what is unread and what comes.
 func (p *page) follow(ctx context.Context) error {
-	return await(ctx, p.s, 0, watchMail(p.s.Me), func(entry) (bool, error) {
+	return await(ctx, 0, []*mailbox.Box{p.s.Me}, false, func(entry) (bool, error) {
 		for {
 			if shown, err := p.show(ctx); !shown || err != nil {
 				return false, err

@@ -127,7 +127,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	}
 	if list, n := namesApart(s, apart); list != words[0] && list != "" {
 		return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
-			WithHint("%s", cmp.Or(repaired(c, typed, list, n), "atm send NAME \"text\""))
+			WithHint("%s", cmp.Or(repaired(c, typed, list, n), "atm send "+list+" \"text\""))
 	}
 	names = append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...)
 	return names, words[1:], nil
@@ -141,7 +141,7 @@ func repaired(c *cli.Context, words []string, list string, n int) string {
 		right = append(right, names[min(n, len(names)):]...)
 		n -= len(names) - 1
 	}
-	return command.LineOf(c).Repaired("to", words[:flags+max(n, 1)-1], right)
+	return command.LineOf(c).Repaired(words[:flags+max(n, 1)-1], right)
 }
 
 // namesApart are the recipients, with commas between, where they were typed as several words (`bob, carol hello`, `bob
@@ -182,9 +182,9 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	return deliver(c, s, o)
 }
 
-func newMessage(c *cli.Context, s *command.Scope) (m *wire.Message, err error) {
+func newMessage(c *cli.Context, s *command.Scope) (*wire.Message, error) {
 	now, priority := time.Now().UTC(), c.String("priority")
-	m = &wire.Message{
+	m := &wire.Message{
 		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
 		Origin: s.Origin(), Type: c.String("type"),
 	}
@@ -201,59 +201,64 @@ func newMessage(c *cli.Context, s *command.Scope) (m *wire.Message, err error) {
 			*at = now.Add(command.Duration(c, flag))
 		}
 	}
-	if c.IsSet("once") {
-		if err := mailbox.CheckKeyName(c.String("once")); err != nil {
-			return nil, command.Usage("--once: %v", err)
-		}
+	return m, cmp.Or(setID(c, m), setContent(c, m), setThread(c, s, m))
+}
+
+func setID(c *cli.Context, m *wire.Message) (err error) {
+	if err := mailbox.CheckKeyName(c.String("once")); c.IsSet("once") && err != nil {
+		return command.Usage("--once: %v", err)
 	}
-	if c.IsSet("id") {
-		if m.ID, err = wire.ParseID(c.String("id")); err == nil {
-			err = teams.GivenID(m.ID)
-		}
-		if err != nil {
-			return nil, command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
-		}
+	if !c.IsSet("id") {
+		return nil
 	}
+	if m.ID, err = wire.ParseID(c.String("id")); err == nil {
+		err = teams.GivenID(m.ID)
+	}
+	if err != nil {
+		err = command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
+	}
+	return err
+}
+
+func setContent(c *cli.Context, m *wire.Message) (err error) {
 	if c.IsSet("payload") {
 		m.Payload = json.RawMessage(c.String("payload"))
 		if _, err := wire.ReadObject(m.Payload); err != nil {
-			return nil, command.Usage("--payload is not a JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
+			return command.Usage("--payload is not a JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
 		}
 	}
 	var notes wire.Object
 	for _, pair := range c.StringSlice("meta") {
 		key, value, found := strings.Cut(pair, "=")
 		if !found || key == "" {
-			return nil, command.Usage("--meta needs K=V, not %q", pair).WithHint("for example --meta build=42")
+			return command.Usage("--meta needs K=V, not %q", pair).WithHint("for example --meta build=42")
 		}
 		if !utf8.ValidString(pair) {
-			return nil, command.Usage("--meta: the note %q is not UTF-8", pair).WithHint("any bytes can go as a file: --attach FILE")
+			return command.Usage("--meta: the note %q is not UTF-8", pair).
+				WithHint("any bytes can go as a file: --attach FILE")
 		}
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}
 	if len(notes) > 0 {
-		if m.Meta, err = notes.MarshalJSON(); err != nil {
-			return nil, err
-		}
+		m.Meta, err = notes.MarshalJSON()
 	}
 	if m.HasOurMeta() {
-		return nil, command.Usage("--meta: names that begin with atm are atm's own").WithHint("for example --meta build=42")
+		return command.Usage("--meta: names that begin with atm are atm's own").WithHint("for example --meta build=42")
 	}
+	return err
+}
+
+func setThread(c *cli.Context, s *command.Scope, m *wire.Message) error {
 	if c.IsSet("supersedes") {
 		old, err := findSent(s, c.String("supersedes"))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		m.Supersedes, m.Thread = old.ID, old.ThreadID()
 	}
-	if c.IsSet("thread") {
-		in, _, err := s.Find(c.String("thread"))
-		if err != nil {
-			return nil, err
-		}
-		m.Thread = in.ThreadID()
-	}
-	return m, nil
+	thread, err := namedThread(c, s)
+	m.Thread = cmp.Or(thread, m.Thread)
+	return err
 }
 
 func bodyText(c *cli.Context, words []string) (string, error) {

@@ -1,8 +1,10 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,9 +13,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -39,59 +39,68 @@ var waitFlags = []cli.Flag{
 	hidden("mail", "message", "messages", "unread", "any"),
 }
 
-func wait(c *cli.Context, s *command.Scope) (err error) {
-	timeout, state, who := command.Duration(c, "timeout"), "", ""
-	for _, word := range c.Args().Slice() { // in any order: bob idle, idle bob 30s
-		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
-		if word == "for" || word == "until" { // wait for bob
-			continue
-		}
-		if d, err := command.ParseDuration(word); err == nil {
-			timeout = d
-		} else if slices.ContainsFunc(waitFlags, isFlag) {
-			state = word
-		} else {
-			who = word
-		}
-	}
-	isMail := slices.Contains([]string{"mail", "message", "messages", "unread"}, state)
-	switch {
-	case state != "" && who != "":
-		if err := c.Set(state, who); err != nil {
-			return command.Usage("wait for %s of %s: %v", state, who, err)
-		}
-	case state != "" && !isMail:
-		return command.Usage("--%s needs a value", state).WithHint("atm wait --idle NAME, atm wait --reply ID, atm wait --acked ID")
-	case who != "" && isID(s, who):
-		return command.Usage("wait for what of %s?", who).WithHint("atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s", who)
-	case who != "":
-		return command.Usage("wait for what of %s?", who).WithHint("atm wait --idle %s, atm read --wait --from %[1]s, atm wait 30s", who)
+func wait(c *cli.Context, s *command.Scope) error {
+	if err := readWords(c, s); err != nil {
+		return err
 	}
 	return s.Await(func(ctx context.Context) error {
 		conditions, err := namedConditions(ctx, c, s)
 		if err != nil {
 			return err
 		}
-		if err := waitFor(ctx, c, s, conditions, c.Bool("every"), timeout); err != nil {
+		if err := waitFor(ctx, c, s, conditions, c.Bool("every")); err != nil {
 			return err
 		}
-		var first *met
+		var all []*met
 		text := ""
-		for _, condition := range conditions {
-			m := condition.met
-			if m == nil {
-				continue
-			}
-			if text += m.Matched + ": " + m.text + "\n"; first == nil {
-				first = m
-			} else {
-				first.And = append(first.And, m)
+		for _, one := range conditions {
+			if one.met != nil {
+				all = append(all, one.met)
+				text += one.met.Matched + ": " + one.met.text + "\n"
 			}
 		}
-		return command.PrintAs(c, first, text)
+		all[0].And = all[1:]
+		return command.PrintAs(c, all[0], text)
 	})
 }
 
+// readWords sets the flags that the words mean, in any order: bob idle, idle bob 30s.
+func readWords(c *cli.Context, s *command.Scope) error {
+	state, who := "", ""
+	for _, word := range c.Args().Slice() {
+		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
+		_, notDuration := command.ParseDuration(word)
+		switch {
+		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread"}, word):
+		case notDuration == nil:
+			c.Set("timeout", word)
+		case slices.ContainsFunc(waitFlags, isFlag):
+			state = word
+		default:
+			who = word
+		}
+	}
+	if state != "" && who != "" {
+		if err := c.Set(state, who); err != nil {
+			return command.Usage("wait for %s of %s: %v", state, who, err)
+		}
+		return nil
+	}
+	if state != "" {
+		return command.Usage("--%s needs a value", state).
+			WithHint("atm wait --idle NAME, atm wait --reply ID, atm wait --acked ID")
+	}
+	if who == "" {
+		return nil
+	}
+	hint := "atm wait --idle %s, atm read --wait --from %[1]s, atm wait 30s"
+	if isID(s, who) {
+		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
+	}
+	return command.Usage("wait for what of %s?", who).WithHint(hint, who)
+}
+
+// namedConditions are those that the flags name; without any it is mail for me.
 func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
 	for _, kind := range []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"} {
 		for _, word := range c.StringSlice(kind) {
@@ -112,15 +121,13 @@ func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out
 	return []*condition{unreadCondition(ctx, s)}, nil
 }
 
-// newConditions are those that a flag names: with --every an answer from each recipient is one.
-func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (out []*condition, err error) {
-	if kind == "turn-done" && isID(s, word) {
-		one, err := turnCondition(s, word)
-		return []*condition{one}, err
-	}
-	if kind != "reply" && kind != "acked" {
-		one, err := stateCondition(ctx, s, kind, word)
-		return []*condition{one}, err
+// newConditions are those of a flag: with --every there is one for the answer of each recipient.
+func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) ([]*condition, error) {
+	switch {
+	case kind == "turn-done" && isID(s, word):
+		return turnCondition(ctx, s, word)
+	case kind != "reply" && kind != "acked":
+		return stateCondition(s, kind, word)
 	}
 	if _, err := s.MemberOrMe(""); err != nil {
 		return nil, err
@@ -129,17 +136,15 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, 
 	if err != nil {
 		return nil, err
 	}
-	one := replyCondition(ctx, s, m, wire.Address{})
 	if kind == "acked" {
-		one = ackCondition(ctx, s, m)
+		return []*condition{ackCondition(ctx, s, m)}, nil
 	}
-	if one.on = m.To; kind == "acked" || !c.Bool("every") {
-		return []*condition{one}, nil
+	if !c.Bool("every") {
+		return []*condition{replyCondition(ctx, s, m, wire.Address{})}, nil
 	}
+	var out []*condition
 	for _, a := range m.To {
-		one := replyCondition(ctx, s, m, a)
-		one.flag, one.vain, one.on = one.flag+everyFlag, "no answer from "+s.Renderer().Who(a), []wire.Address{a}
-		out = append(out, one)
+		out = append(out, replyCondition(ctx, s, m, a))
 	}
 	return out, nil
 }
@@ -149,39 +154,13 @@ func isID(s *command.Scope, word string) bool {
 	return notID == nil && !s.IsMember(word)
 }
 
-type condition struct {
-	flag  string // waits for it again: " --reply 9f3a1c"
-	after watched
-	on    []wire.Address            // of these it is said where they are off
-	look  func(entry) (*met, error) // what came of it now; nil: it is not met
-	vain  string                    // what is said when it is not met in time: "no answer"
-
-	met   *met   // as it was looked at last
-	state string // and how things were with the agent
-}
-
-type met struct {
-	Agent   wire.Name `json:"agent,omitempty"`
-	Matched string    `json:"matched"`
-	Message *message  `json:"message"`
-	And     []*met    `json:"and,omitempty"` // what else was so
-
-	text string
-}
-
-const everyFlag = " --every"
-
 // waitFor waits until any condition is met, or every one. Of agents that are off it says so at once.
-func waitFor(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*condition, every bool, timeout time.Duration) error {
-	after, isFirst := watched{}, true
-	for _, one := range conditions {
-		for box, seq := range one.after {
-			if first, known := after[box]; !known || seq < first {
-				after[box] = seq
-			}
-		}
+func waitFor(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
+	boxes, err := watchedBoxes(s, conditions)
+	if err != nil {
+		return err
 	}
-	err := await(ctx, s, timeout, after, func(e entry) (done bool, err error) {
+	err = await(ctx, command.Duration(c, "timeout"), boxes, true, func(e entry) (bool, error) {
 		isAny, isEvery := false, true
 		for _, one := range conditions {
 			if one.met, err = one.look(e); err != nil {
@@ -189,35 +168,37 @@ func waitFor(ctx context.Context, c *cli.Context, s *command.Scope, conditions [
 			}
 			isAny, isEvery = isAny || one.met != nil, isEvery && one.met != nil
 		}
-		if done = isEvery || isAny && !every; isFirst && !done {
+		isDone := isEvery || isAny && !every
+		if e == (entry{}) && !isDone && !isAwaited(c) { // send says it
 			sayOff(c, s, conditions)
 		}
-		isFirst = false
-		return done, nil
+		return isDone, nil
 	})
-	if !errors.Is(err, errTimeout) {
-		return err
+	if errors.Is(err, errTimeout) {
+		return inVain(c, s, conditions, every)
 	}
-	var vain []string
-	state, flags := "", ""
+	return err
+}
+
+// watchedBoxes are the mailboxes to watch on this machine. The tick looks at another host.
+func watchedBoxes(s *command.Scope, conditions []*condition) (_ []*mailbox.Box, err error) {
+	boxes := map[wire.Address]*mailbox.Box{}
 	for _, one := range conditions {
-		if one.met != nil {
-			continue
-		}
-		vain, state = append(vain, one.vain), one.state
-		if !strings.Contains(flags, one.flag) {
-			flags += one.flag
+		for _, a := range one.watched {
+			if a.Host != "" {
+				continue
+			}
+			if boxes[a], err = s.Root.Mailbox(a); err != nil {
+				return nil, err
+			}
 		}
 	}
-	if every && strings.Count(flags, " --") > 1 {
-		flags = strings.ReplaceAll(flags, everyFlag, "") + everyFlag
-	}
-	return command.Timeout("%s within %s%s", strings.Join(vain, ", "), timeout, state).WithHint("do other work, or again: atm wait%s%s", flags, s.Flags())
+	return slices.Collect(maps.Values(boxes)), nil
 }
 
 func sayOff(c *cli.Context, s *command.Scope, conditions []*condition) {
 	for _, one := range conditions {
-		for _, a := range one.on {
+		for _, a := range one.of {
 			if now, err := s.Root.Summary(a); one.met == nil && err == nil && now.State == reducer.WordOff {
 				command.Warn(c, "%s", describe(now))
 			}
@@ -225,203 +206,22 @@ func sayOff(c *cli.Context, s *command.Scope, conditions []*condition) {
 	}
 }
 
-func unreadCondition(ctx context.Context, s *command.Scope) *condition {
-	return &condition{after: watchMail(s.Me), vain: "no mail", look: func(entry) (*met, error) {
-		unread, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
-		if err != nil || len(unread.Items) == 0 {
-			return nil, err
-		}
-		return metBy(s, "mail", unread.Items[0]), nil
-	}}
-}
-
-// replyCondition: a recipient has answered a message of mine, or anybody has.
-func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from wire.Address) *condition {
-	return sentCondition(s, "reply", "no answer", m, func() *met {
-		replies := teams.Replies(ctx, s.Me, m.ID, from)
-		if len(replies) == 0 {
-			return nil
-		}
-		return metBy(s, "reply", replies[0])
-	})
-}
-
-// ackCondition: every recipient of a message of mine has acknowledged it.
-func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
-	var one *condition
-	one = sentCondition(s, "acked", "", m, func() *met {
-		last, missing := s.Root.AckedBy(ctx, m, s.Me)
-		if len(missing) > 0 {
-			one.vain = "no ack from " + whose(s, missing)
-			return nil
-		}
-		if last == nil { // by those that cannot send an ack
-			return &met{Matched: "acked", Agent: s.Me.Agent(), text: m.ID.Short(6)}
-		}
-		return metBy(s, "acked", last)
-	})
-	return one
-}
-
-func whose(s *command.Scope, who []wire.Address) string {
-	names := make([]string, len(who))
-	for i, a := range who {
-		names[i] = s.Renderer().Who(a)
-	}
-	return strings.Join(names, ", ")
-}
-
-// sentCondition is about a message of mine: find looks at first, and again whenever a message has come.
-func sentCondition(s *command.Scope, kind, vain string, m *wire.Message, find func() *met) *condition {
-	var found *met
-	isFirst := true
-	look := func(e entry) (*met, error) {
-		if found == nil && (isFirst || e.Message != nil) {
-			found = find()
-		}
-		isFirst = false
-		return found, nil
-	}
-	return &condition{flag: " --" + kind + " " + m.ID.Short(6), after: watchMail(s.Me), vain: vain, look: look}
-}
-
-func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
-	text := s.Renderer().Header(it.Message, letter.Flags{})
-	if it.State == mailbox.Unread {
-		text += "; atm read " + it.ID.Short(6) + s.Flags()
-	}
-	return &met{Agent: s.Me.Agent(), Matched: kind, Message: &message{Item: it}, text: text}
-}
-
-// stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
-func stateCondition(ctx context.Context, s *command.Scope, kind, word string) (*condition, error) {
-	if first, second, several := strings.Cut(word, ","); several {
-		return nil, command.Usage("%q is more than one agent", word).
-			WithHint("the flag again for each: --%s %s --%[1]s %[3]s", kind, first, second)
-	}
-	a, err := s.Address(word)
-	if err != nil {
-		return nil, err
-	}
-	team, err := s.Root.Team(a.Team)
-	if err != nil {
-		return nil, err
-	}
-	one := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), after: watched{a: 0}, on: []wire.Address{a}, vain: "not " + kind}
-	read := func(entry) (teams.Member, error) { return s.Root.Summary(a) }
-	if a.Host == "" {
-		box, err := team.Member(a.Agent)
-		if err != nil {
-			return nil, err
-		}
-		box.TakeIn(ctx)
-		state, err := team.State(a.Agent)
-		if err != nil {
-			return nil, err
-		}
-		one.after[a] = state.Seq
-		read = func(e entry) (teams.Member, error) {
-			if e.Event != nil && e.Box.Address() == a && e.Event.Seq > state.Seq {
-				state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
-			}
-			return team.SummaryOf(a.Agent, state)
+// inVain says what did not come in time, and how to wait for that again.
+func inVain(c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
+	var vain, flags []string
+	state := ""
+	for _, one := range conditions {
+		if one.met == nil {
+			vain, state = append(vain, one.vain), one.state
+			flags = append(flags, one.flag)
 		}
 	}
-	one.look = func(e entry) (*met, error) {
-		now, err := read(e)
-		if err != nil {
-			return nil, err
-		}
-		one.state = ": " + describe(now)
-		if kind == "exit" && now.State == reducer.WordStarting && strings.HasPrefix(now.Detail, "restart") {
-			one.state = ": " + string(now.Name) + " has ended, and is to be started again"
-		}
-		if !isIn(now, kind) {
-			return nil, nil
-		}
-		text := string(now.Name) + " is " + string(now.State)
-		if now.State == reducer.WordUnknown {
-			text = string(now.Name) + " has never run"
-		}
-		if now.Detail != "" {
-			text += ", " + letter.Escape(now.Detail)
-		}
-		return &met{Matched: kind, Agent: now.Name, text: text}, nil
+	again := strings.Join(slices.Compact(flags), "") // an answer from each is one flag
+	if every && len(flags) > 1 {
+		again = strings.ReplaceAll(again, everyFlag, "") + everyFlag
 	}
-	return one, nil
-}
-
-func isIn(m teams.Member, state string) bool {
-	switch state {
-	case "exit":
-		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Started.IsZero() && m.Session == ""
-		isGivenUp := m.State == reducer.WordError && m.Presence == reducer.Offline
-		return m.State == reducer.WordOff || isGivenUp || hasNeverRun
-	case "turn-done":
-		return m.State == reducer.WordOff || m.State == reducer.WordIdle || m.TurnStatus == reducer.TurnTerminal
-	}
-	return string(m.State) == state
-}
-
-func describe(m teams.Member) string {
-	text := string(m.Name) + " is " + string(m.State)
-	if m.Since != nil {
-		text += " since " + letter.Span(time.Since(*m.Since))
-	}
-	if m.Detail != "" {
-		text += " (" + letter.Escape(m.Detail) + ")"
-	}
-	if m.Host != "" {
-		text += ", " + m.Seen(time.Now())
-	}
-	return text
-}
-
-// turnCondition: the turns that a message was handed into are over, at every recipient.
-func turnCondition(s *command.Scope, word string) (*condition, error) {
-	it, _, err := s.Find(word)
-	if err != nil {
-		return nil, err
-	}
-	one := &condition{flag: " --turn-done " + it.ID.Short(6), after: watched{}, on: it.To, vain: "turn not over"}
-	turns := map[wire.Address]*teams.Turns{}
-	for _, a := range it.To {
-		if a.Host != "" {
-			continue // the tick looks there
-		}
-		team, err := s.Root.Team(a.Team)
-		if err == nil {
-			turns[a], err = team.Turns(a.Agent, it.SentAt.Add(-24*time.Hour))
-		}
-		if err != nil {
-			return nil, err
-		}
-		one.after[a] = turns[a].Seq()
-	}
-	one.look = func(e entry) (*met, error) {
-		var ended []string
-		for _, a := range it.To {
-			if a.Host != "" {
-				trace := s.Root.TraceTo(context.Background(), it.Message, a)
-				if trace.Reached("turn_done") {
-					ended = append(ended, s.Renderer().Who(a)+": over")
-				}
-				continue
-			}
-			if e.Event != nil && a == e.Box.Address() && e.Event.Seq > turns[a].Seq() {
-				turns[a].Apply(e.Event)
-			}
-			if turn := turns[a].Delivery(it.ID).Turn; turn.HasEnded() {
-				ended = append(ended, string(a.Agent)+": "+string(turn.Status))
-			}
-		}
-		if len(ended) < len(it.To) {
-			return nil, nil
-		}
-		slices.Sort(ended)
-		return &met{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ended, ", ") + ")"}, nil
-	}
-	return one, nil
+	return command.Timeout("%s within %s%s", strings.Join(vain, ", "), command.Duration(c, "timeout"), state).
+		WithHint("do other work, or again: atm wait%s%s", again, s.Flags())
 }
 
 // tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out, another host.
@@ -429,40 +229,18 @@ const tick = time.Second
 
 var errTimeout = errors.New("waited in vain")
 
-// An entry is something new in a mailbox; the empty one: only time has passed.
-type entry = watcher.Entry
+type lookFunc func(entry) (done bool, err error)
 
-// watched are mailboxes to watch, and after which event.
-type watched = map[wire.Address]uint64
-
-// watchMail watches a mailbox for messages: no event comes after that number.
-func watchMail(box *mailbox.Box) watched { return watched{box.Address(): ^uint64(0) >> 2} }
-
-// await calls look until it is done: at once, with everything that is new in the
-// mailboxes since then, and at each tick. A timeout of 0 is for ever; errTimeout.
-func await(ctx context.Context, s *command.Scope, timeout time.Duration, after watched, look func(entry) (done bool, err error)) error {
-	var boxes []*mailbox.Box
-	for a := range after {
-		if a.Host != "" {
-			continue // the tick looks there
-		}
-		box, err := s.Root.Mailbox(a)
-		if err != nil {
-			return err
-		}
-		boxes = append(boxes, box)
-	}
-	// Messages even where only events count: a dropped file may be either.
-	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true, After: after})
+// await calls look until it is done: at once, with each message (and each event, if they are asked for) that is new in
+// the mailboxes since then, and at each tick. A timeout of 0 is for ever; errTimeout.
+func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, events bool, look lookFunc) error {
+	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: events})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
-		defer cancel()
-	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(timeout, 1<<62), errTimeout)
+	defer cancel()
 	var e entry
 	for {
 		if done, err := look(e); done || err != nil {
@@ -476,11 +254,19 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		ticked, stop := context.WithTimeout(ctx, tick)
-		e, err = w.Next(ticked)
-		isTick := ticked.Err() != nil
-		if stop(); err != nil && !isTick {
+		if e, err = next(ctx, w); err != nil {
 			return err
 		}
 	}
+}
+
+// next is the next entry; an Err alone is the tick, or the end of the context.
+func next(ctx context.Context, w *watcher.Watcher) (entry, error) {
+	ctx, stop := context.WithTimeout(ctx, tick)
+	defer stop()
+	e, err := w.Next(ctx)
+	if err != nil && ctx.Err() != nil {
+		return entry{Err: err}, nil
+	}
+	return e, err
 }

@@ -62,43 +62,25 @@ func watch(c *cli.Context, s *command.Scope) error {
 }
 
 func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, from time.Time) error {
-	limit, noFollow := max(c.Int("limit"), 0), c.Bool("no-follow")
-	last := map[wire.Address]uint64{}
-	for _, box := range boxes {
-		seq, err := box.Log().LastSeq()
-		if err != nil && !noFollow { // else happenings meets it again
-			command.WarnUnreadable(teams.Unreadable(box, err)) // the others are followed
-		}
-		last[box.Address()] = seq
-	}
+	last := lastEvents(c, boxes)
 	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true, After: last})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	var earlier []happening
-	if c.IsSet("since") || noFollow || limit > 0 {
-		earlier = happenings(ctx, boxes, from, last)
-	}
-	if limit > 0 {
-		earlier = earlier[max(0, len(earlier)-limit):]
-	}
 	shown := map[string]bool{} // messages that the watcher may bring as well
-	for _, h := range earlier {
+	for _, h := range happenings(ctx, c, boxes, from, last) {
 		if err := h.print(c, s); err != nil {
 			return err
 		}
-		shown[h.messageFile()] = true
+		shown[h.messageFile()] = h.Message != nil
 	}
-	for !noFollow || c.Bool("follow") { // logs -f
+	for !c.Bool("no-follow") || c.Bool("follow") { // logs -f
 		next, err := w.Next(ctx)
 		if err != nil {
 			return err
 		}
-		h := happening{next, time.Now()}
-		if next.Err != nil {
-			command.Warn(c, "%v", next.Err)
-		} else if h.Message == nil || !shown[h.messageFile()] {
+		if h := (happening{next, time.Now()}); !shown[h.messageFile()] {
 			err = h.print(c, s)
 		}
 		if err != nil {
@@ -116,8 +98,26 @@ func (h happening) messageFile() string {
 	return h.Box.Path() + string(h.Message.ID)
 }
 
-// happenings are what happened since a moment, in order: the events up to those numbers.
-func happenings(ctx context.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []happening) {
+func lastEvents(c *cli.Context, boxes []*mailbox.Box) map[wire.Address]uint64 {
+	last := map[wire.Address]uint64{}
+	for _, box := range boxes {
+		seq, err := box.Log().LastSeq()
+		if err != nil && !c.Bool("no-follow") { // else happenings meets it again
+			command.WarnUnreadable(teams.Unreadable(box, err)) // the others are followed
+		}
+		last[box.Address()] = seq
+	}
+	return last
+}
+
+// happenings are those before the watcher's that were asked for, in order: the events up to those numbers.
+func happenings(
+	ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64,
+) (out []happening) {
+	limit := max(c.Int("limit"), 0)
+	if limit == 0 && !c.IsSet("since") && !c.Bool("no-follow") {
+		return nil
+	}
 	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
 	for _, box := range boxes {
 		_, _, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
@@ -134,7 +134,7 @@ func happenings(ctx context.Context, boxes []*mailbox.Box, since time.Time, upTo
 		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr))) // the others are shown
 	}
 	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
-	return out
+	return out[max(0, len(out)-cmp.Or(limit, len(out))):]
 }
 
 func eventsOf(box *mailbox.Box, since time.Time, upTo uint64) (out []happening, err error) {
@@ -152,6 +152,10 @@ func eventsOf(box *mailbox.Box, since time.Time, upTo uint64) (out []happening, 
 }
 
 func (h happening) print(c *cli.Context, s *command.Scope) error {
+	if h.Err != nil {
+		command.Warn(c, "%v", h.Err)
+		return nil
+	}
 	if h.Gap != nil && c.Bool("json") {
 		if err := command.PrintJSON(map[string]*eventlog.Gap{"gap": h.Gap}); err != nil {
 			return err

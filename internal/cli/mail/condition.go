@@ -1,0 +1,257 @@
+package mail
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A condition is what is waited for.
+type condition struct {
+	flag    string                    // of atm wait, to wait for it again: " --reply 9f3a1c"
+	vain    string                    // what is said when it is not met in time: "no answer"
+	of      []wire.Address            // who is to meet it: which of them are off is said at once
+	watched []wire.Address            // in whose mailboxes it shows
+	look    func(entry) (*met, error) // whether it is met now that an entry has come; nil: not yet
+
+	met   *met   // as it was looked at last
+	state string // and how things were with the agent
+}
+
+// met is the evidence that a condition is met.
+type met struct {
+	Agent   wire.Name `json:"agent,omitempty"`
+	Matched string    `json:"matched"`
+	Message *message  `json:"message"`
+	And     []*met    `json:"and,omitempty"` // what else was so
+
+	text string
+}
+
+// An entry is something new in a mailbox. The first look gets the empty one; the tick has an Err alone.
+type entry = watcher.Entry
+
+func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
+	text := s.Renderer().Header(it.Message, letter.Flags{})
+	if it.State == mailbox.Unread {
+		text += "; atm read " + it.ID.Short(6) + s.Flags()
+	}
+	return &met{Agent: s.Me.Agent(), Matched: kind, Message: &message{Item: it}, text: text}
+}
+
+func unreadCondition(ctx context.Context, s *command.Scope) *condition {
+	one := &condition{vain: "no mail", watched: []wire.Address{s.Me.Address()}}
+	one.look = func(entry) (*met, error) {
+		unread, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
+		if err != nil || len(unread.Items) == 0 {
+			return nil, err
+		}
+		return metBy(s, "mail", unread.Items[0]), nil
+	}
+	return one
+}
+
+const everyFlag = " --every"
+
+// replyCondition: a recipient has answered a message of mine, or anybody has.
+func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from wire.Address) *condition {
+	one := sentCondition(s, "reply", m, func(*condition) *met {
+		replies := teams.Replies(ctx, s.Me, m.ID, from)
+		if len(replies) == 0 {
+			return nil
+		}
+		return metBy(s, "reply", replies[0])
+	})
+	if from != (wire.Address{}) {
+		one.flag, one.vain, one.of = one.flag+everyFlag, "no answer from "+s.Renderer().Who(from), []wire.Address{from}
+	}
+	return one
+}
+
+// ackCondition: every recipient of a message of mine has acknowledged it.
+func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
+	return sentCondition(s, "acked", m, func(one *condition) *met {
+		last, missing := s.Root.AckedBy(ctx, m, s.Me)
+		if len(missing) > 0 {
+			names := make([]string, len(missing))
+			for i, a := range missing {
+				names[i] = s.Renderer().Who(a)
+			}
+			one.vain = "no ack from " + strings.Join(names, ", ")
+			return nil
+		}
+		if last == nil { // by those that cannot send an ack
+			return &met{Matched: "acked", Agent: s.Me.Agent(), text: m.ID.Short(6)}
+		}
+		return metBy(s, "acked", last)
+	})
+}
+
+// sentCondition is about a message of mine: find looks at first, and again whenever a message has come.
+func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*condition) *met) *condition {
+	one := &condition{flag: " --" + kind + " " + m.ID.Short(6), vain: "no answer", of: m.To}
+	one.watched = []wire.Address{s.Me.Address()}
+	one.look = func(e entry) (*met, error) {
+		if one.met == nil && e.Event == nil && e.Err == nil {
+			return find(one), nil
+		}
+		return one.met, nil
+	}
+	return one
+}
+
+// stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
+func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
+	if first, second, several := strings.Cut(word, ","); several {
+		return nil, command.Usage("%q is more than one agent", word).
+			WithHint("the flag again for each: --%s %s --%[1]s %[3]s", kind, first, second)
+	}
+	a, err := s.Address(word)
+	if err != nil {
+		return nil, err
+	}
+	agent := agentState{s: s, a: a}
+	one := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), vain: "not " + kind, of: []wire.Address{a}}
+	one.watched = one.of
+	one.look = func(e entry) (*met, error) {
+		now, err := agent.summaryAfter(e)
+		if err != nil {
+			return nil, err
+		}
+		if isIn(now, kind) {
+			text := string(now.Name) + " is " + string(now.State)
+			if now.State == reducer.WordUnknown {
+				text = string(now.Name) + " has never run"
+			}
+			text += strings.TrimSuffix(", "+letter.Escape(now.Detail), ", ")
+			return &met{Matched: kind, Agent: now.Name, text: text}, nil
+		}
+		one.state = ": " + describe(now)
+		if kind == "exit" && now.State == reducer.WordStarting && strings.HasPrefix(now.Detail, "restart") {
+			one.state = ": " + string(now.Name) + " has ended, and is to be started again"
+		}
+		return nil, nil
+	}
+	return []*condition{one}, nil
+}
+
+// agentState is how things are with an agent, after each of its events: no state is too short to be seen.
+type agentState struct {
+	s     *command.Scope
+	a     wire.Address
+	state *reducer.State
+}
+
+func (x *agentState) summaryAfter(e entry) (m teams.Member, err error) {
+	team, err := x.s.Root.Team(x.a.Team)
+	if err != nil {
+		return m, err
+	}
+	if x.a.Host != "" {
+		return team.Remote(x.a.Agent, x.a.Host)
+	}
+	if x.state == nil {
+		x.state, err = team.State(x.a.Agent)
+	} else if e.Event != nil && e.Box.Address() == x.a && e.Event.Seq > x.state.Seq {
+		x.state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
+	}
+	if err != nil {
+		return m, err
+	}
+	return team.SummaryOf(x.a.Agent, x.state)
+}
+
+func isIn(m teams.Member, state string) bool {
+	switch state {
+	case "exit":
+		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Started.IsZero() && m.Session == ""
+		isGivenUp := m.State == reducer.WordError && m.Presence == reducer.Offline
+		return m.State == reducer.WordOff || isGivenUp || hasNeverRun
+	case "turn-done":
+		return m.State == reducer.WordOff || m.State == reducer.WordIdle || m.TurnStatus == reducer.TurnTerminal
+	}
+	return string(m.State) == state
+}
+
+func describe(m teams.Member) string {
+	text := string(m.Name) + " is " + string(m.State)
+	if m.Since != nil {
+		text += " since " + letter.Span(time.Since(*m.Since))
+	}
+	if m.Detail != "" {
+		text += " (" + letter.Escape(m.Detail) + ")"
+	}
+	if m.Host != "" {
+		text += ", " + m.Seen(time.Now())
+	}
+	return text
+}
+
+// turnCondition: the turns that a message was handed into are over, at every recipient.
+func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condition, error) {
+	it, _, err := s.Find(word)
+	if err != nil {
+		return nil, err
+	}
+	turns := messageTurns{s, it.Message, map[wire.Address]*teams.Turns{}}
+	one := &condition{flag: " --turn-done " + it.ID.Short(6), vain: "turn not over", of: it.To, watched: it.To}
+	one.look = func(e entry) (*met, error) {
+		var ends []string
+		for _, a := range it.To {
+			end, err := turns.endAfter(ctx, e, a)
+			if err != nil {
+				return nil, err
+			}
+			if end != "" {
+				ends = append(ends, end)
+			}
+		}
+		if len(ends) < len(it.To) {
+			return nil, nil
+		}
+		slices.Sort(ends)
+		return &met{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ends, ", ") + ")"}, nil
+	}
+	return []*condition{one}, nil
+}
+
+// messageTurns are the turns that a message was handed into at its recipients on this machine.
+type messageTurns struct {
+	s     *command.Scope
+	m     *wire.Message
+	turns map[wire.Address]*teams.Turns
+}
+
+// endAfter says how the turn at a recipient is over after an entry; "": it is not.
+func (x *messageTurns) endAfter(ctx context.Context, e entry, a wire.Address) (end string, err error) {
+	if a.Host != "" {
+		if trace := x.s.Root.TraceTo(ctx, x.m, a); trace.Reached("turn_done") {
+			end = x.s.Renderer().Who(a) + ": over"
+		}
+		return end, nil
+	}
+	if turns := x.turns[a]; turns == nil {
+		team, err := x.s.Root.Team(a.Team)
+		if err == nil {
+			x.turns[a], err = team.Turns(a.Agent, x.m.SentAt.Add(-24*time.Hour))
+		}
+		if err != nil {
+			return "", err
+		}
+	} else if e.Event != nil && e.Box.Address() == a && e.Event.Seq > turns.Seq() {
+		turns.Apply(e.Event)
+	}
+	if turn := x.turns[a].Delivery(x.m.ID).Turn; turn.HasEnded() {
+		end = string(a.Agent) + ": " + turn.Status
+	}
+	return end, nil
+}
