@@ -242,21 +242,7 @@ var doctorCommand = &cli.Command{
 func runDoctor(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	checks := doctor.Examine(ctx, s.Root, command.Place(c), c.Bool("fix"))
-	place := installPlace(c)
-	for _, tool := range agentconfig.Tools {
-		for _, flag := range []string{"", " --local"} {
-			h, err := place.FindHooks(tool, flag != "")
-			check := doctor.Check{Code: "hooks." + tool, Severity: "error", Fix: "atm install " + tool + flag,
-				Message: fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", h.Path, h.Program, tool)}
-			if !h.Missing {
-				check.Severity, check.Message = "warning", h.Path+" "+h.Damage
-			}
-			if err == nil && (h.Missing || h.Damage != "") {
-				checks = append(checks, check)
-			}
-		}
-	}
+	checks := append(doctor.Examine(ctx, s.Root, command.Place(c), c.Bool("fix")), checkHooks(installPlace(c))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -276,4 +262,23 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	return command.Exit(command.ExitFailed)
+}
+
+func checkHooks(place agentconfig.Installer) (checks []doctor.Check) {
+	for _, tool := range agentconfig.Tools {
+		for _, flag := range []string{"", " --local"} {
+			h, err := place.FindHooks(tool, flag != "")
+			if err != nil || h.Damage == "" {
+				continue
+			}
+			severity := "warning"
+			if h.Missing {
+				severity = "error"
+			}
+			checks = append(checks, doctor.Check{
+				Code: "hooks." + tool, Severity: severity, Message: h.Damage, Fix: "atm install " + tool + flag,
+			})
+		}
+	}
+	return checks
 }
