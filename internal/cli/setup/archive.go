@@ -39,10 +39,7 @@ var gcCommand = &cli.Command{
 		}
 		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
 			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
+		if err := cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
 		return command.Tell(c, failed)
