@@ -90,9 +90,8 @@ func configure(c *cli.Context) error {
 
 func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	tool := strings.TrimSuffix(strings.TrimSuffix(c.Args().First(), "-cli"), "-code") // claude-code
-	r := agentconfig.Request{
-		Tool: tool, Local: c.Bool("local"), DryRun: c.Bool("dry-run"), MCP: c.Bool("mcp"), Agent: c.String("as"),
-	}
+	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
+	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
 	if !slices.Contains(agentconfig.Tools, tool) {
 		e := command.Usage("which tool? there are %s", command.Join(agentconfig.Tools)).
 			WithHint("%s claude", c.Command.HelpName)
@@ -112,7 +111,6 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	return r, err
 }
 
-// printReport says on stderr what is still to be done or known.
 func printReport(c *cli.Context, r agentconfig.Request, report *agentconfig.Report, nothing string) error {
 	isInstall := c.Command.Name == "install"
 	if _, err := command.Companion("atm-mcp"); isInstall && r.MCP && err != nil {
@@ -158,11 +156,10 @@ func installPlace(c *cli.Context) agentconfig.Installer {
 }
 
 func explainInstall(err error) error {
-	var path *fs.PathError
 	if errors.Is(err, agentconfig.ErrTracked) {
 		return command.Failed("%w", err).WithHint("atm install writes no file that others share: try it with --local, or without")
 	}
-	if errors.As(err, &path) {
+	if _, isPath := errors.AsType[*fs.PathError](err); isPath {
 		return err
 	}
 	return command.Failed("%w", err).WithHint("mend it, then try again: atm %s --dry-run", letter.Escape(strings.Join(os.Args[1:], " ")))

@@ -94,10 +94,7 @@ func (m *madeRoot) text() string {
 
 func initRoot(c *cli.Context) error {
 	names, err := parseNames(c.Args().Slice())
-	if err != nil {
-		return err
-	}
-	if err := command.NotBoth(c, "here root"); err != nil {
+	if err := cmp.Or(err, command.NotBoth(c, "here root")); err != nil {
 		return err
 	}
 	m, err := makeRoot(c, c.Bool("here"))
@@ -124,20 +121,24 @@ func initRoot(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("toml") {
-		var agents, people []wire.Name
-		for _, n := range m.Members {
-			switch {
-			case n == "me" || string(n) == os.Getenv("USER"):
-				people = append(people, n)
-			case n != "script": // in whose name those of docs/cookbook write: nothing is started
-				agents = append(agents, n)
-			}
-		}
-		if m.Toml, m.TomlMade, err = s.Team.WriteConfig(config.Sample(agents, people)); err != nil {
+		if m.Toml, m.TomlMade, err = s.Team.WriteConfig(sample(m.Members)); err != nil {
 			return err
 		}
 	}
 	return command.PrintAs(c, m, m.text())
+}
+
+func sample(members []wire.Name) string {
+	var agents, people []wire.Name
+	for _, n := range members {
+		switch {
+		case n == "me" || string(n) == os.Getenv("USER"):
+			people = append(people, n)
+		case n != "script": // in whose name those of docs/cookbook write: nothing is started
+			agents = append(agents, n)
+		}
+	}
+	return config.Sample(agents, people)
 }
 
 func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
@@ -271,13 +272,11 @@ func checkHooks(place agentconfig.Installer) (checks []doctor.Check) {
 			if err != nil || h.Damage == "" {
 				continue
 			}
-			severity := "warning"
+			fix, severity := "atm install "+tool+flag, "warning"
 			if h.Missing {
 				severity = "error"
 			}
-			checks = append(checks, doctor.Check{
-				Code: "hooks." + tool, Severity: severity, Message: h.Damage, Fix: "atm install " + tool + flag,
-			})
+			checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: severity, Message: h.Damage, Fix: fix})
 		}
 	}
 	return checks

@@ -231,8 +231,7 @@ var statusCommand = &cli.Command{
 }
 
 func status(c *cli.Context, s *command.Scope) error {
-	isSlot := c.IsSet("as-wire")
-	if v := c.String("as-wire"); isSlot && v != "missiond" {
+	if v := c.String("as-wire"); c.IsSet("as-wire") && v != "missiond" {
 		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
 			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
 	}
@@ -240,7 +239,7 @@ func status(c *cli.Context, s *command.Scope) error {
 	if c.Bool("all") && a.Host == "" {
 		return statusOfAll(c, s)
 	}
-	if a.Host != "" && isSlot {
+	if a.Host != "" && c.IsSet("as-wire") {
 		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
 	}
 	if a.Host != "" {
@@ -325,7 +324,6 @@ func statusText(m teams.Member) string {
 	return text
 }
 
-// evidence says what tells of the presence.
 func evidence(m teams.Member, now time.Time) string {
 	switch {
 	case m.Host != "":
