@@ -19,11 +19,11 @@ func (p *Installer) claude(r Request, local string) (edits []edit, notes []strin
 	if !r.Local {
 		path = filepath.Join(p.userDir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")
 	}
-	all := perVerb(func(verb string) setting {
+	all := each(Verbs, func(verb string) setting {
 		return setting{"/permissions/allow/-", quoted("Bash(atm " + verb + ":*)"), allowed, nil}
 	})
 	all = append(all, p.writableRoot("/sandbox/filesystem/allowWrite/-"),
 		setting{"/env/ATM_AGENT", quoted(r.Agent), "ATM_AGENT is " + r.Agent + " here", nil})
-	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
+	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command("", "hook", r.Tool))}
 	return []edit{jsonFile(path, h, all)}, nil
 }

@@ -25,8 +25,8 @@ func (p *Installer) codex(r Request, local string) (edits []edit, notes []string
 		dir = filepath.Join(local, ".codex")
 		notes = append(notes, "codex reads .codex here once the project is trusted; in a linked worktree it reads the hooks of the main one, and its writable_roots take the place of your own")
 	}
-	h := hookSet{tool: r.Tool, events: codexEvents, timeout: 10, command: shellLine(p.command(r.Tool, r.Agent))}
-	rules := "prefix_rule(\n    pattern = [\"atm\", [" + strings.Join(perVerb(strconv.Quote), ", ") + "]],\n" +
+	h := hookSet{tool: r.Tool, events: codexEvents, timeout: 10, command: shellLine(p.command(r.Agent, "hook", r.Tool))}
+	rules := "prefix_rule(\n    pattern = [\"atm\", [" + strings.Join(each(Verbs, strconv.Quote), ", ") + "]],\n" +
 		"    decision = \"allow\",\n    match = [\"atm send bob hello\", \"atm read\"],\n" +
 		"    not_match = [\"atm\", \"atm stop bob\", \"atm run bob\", \"atm sendx bob\"],\n)\n"
 	return []edit{

@@ -30,8 +30,9 @@ type file struct {
 	isRemoval bool   // what is ours goes
 	remove    bool   // nothing of the file is left to keep
 
-	recordPath string   // "": there is no state directory
-	record     *record  // of an earlier install, nil: none
+	recordPath string // "": there is no state directory
+	isRecorded bool   // there is a record of an earlier install
+	record     record
 	isDone     bool     // nothing of ours is left: the record goes
 	changes    []string // told to a person, and notes too
 	notes      []string
@@ -56,9 +57,7 @@ func (p *Installer) openFile(tool, path string) (f *file, err error) {
 		name := fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(f.real)))
 		f.recordPath = filepath.Join(p.State, "install", name)
 		data, _ := os.ReadFile(f.recordPath)
-		if json.Unmarshal(data, &f.record) != nil {
-			f.record = nil
-		}
+		f.isRecorded = json.Unmarshal(data, &f.record) == nil
 	}
 	f.before, f.info, err = readFile(f.real)
 	f.after = f.before
@@ -85,16 +84,14 @@ func (f *file) apply(edits []edit, isRemoval bool) error {
 
 // isAsInstalled reports whether nobody else has changed the file since the last install.
 func (f *file) isAsInstalled() bool {
-	return f.record != nil && f.info != nil && bytes.Equal(f.record.Installed, f.before)
+	return f.isRecorded && f.info != nil && bytes.Equal(f.record.Installed, f.before)
 }
 
 // install edits the file, and notes how it looked without what is ours.
 func (f *file) install(edits []edit) error {
-	without, noted := *f, record{Existed: f.info != nil, Made: missingDirs(f.real)}
-	if f.record != nil {
-		noted.Existed = noted.Existed && f.record.Existed
-		noted.Original, noted.Made = f.record.Original, append(noted.Made, f.record.Made...)
-	}
+	without, noted := *f, f.record
+	noted.Existed = f.info != nil && (f.record.Existed || !f.isRecorded)
+	noted.Made = append(missingDirs(f.real), f.record.Made...)
 	if !f.isAsInstalled() {
 		if err := without.apply(f.edits, true); err != nil {
 			return err
@@ -103,7 +100,7 @@ func (f *file) install(edits []edit) error {
 	}
 	err := f.apply(edits, false)
 	noted.Installed = f.after
-	f.record = &noted
+	f.record, f.isRecorded = noted, true
 	return err
 }
 
@@ -133,7 +130,7 @@ func (f *file) uninstall(edits []edit) error {
 	case f.isDone && f.isAsInstalled():
 		f.after, f.remove = f.record.Original, !f.record.Existed
 	case f.isDone && f.changed():
-		f.remove = left == "" || left == "{}" && f.record != nil && !f.record.Existed
+		f.remove = left == "" || left == "{}" && f.isRecorded && !f.record.Existed
 	case f.isAsInstalled():
 		f.record.Installed = f.after
 	}
@@ -153,7 +150,7 @@ func (f *file) save() error {
 	if !bytes.Equal(now, f.before) || (info == nil) != (f.info == nil) {
 		return fmt.Errorf("%s: another program changed it in the meantime, and it was left alone", f.path)
 	}
-	hasRecord := f.recordPath != "" && f.record != nil
+	hasRecord := f.recordPath != "" && f.isRecorded
 	if hasRecord && !f.isDone {
 		data, _ := json.Marshal(f.record) // it never fails
 		if err := replaceFile(f.recordPath, data, 0o600); err != nil {
@@ -172,6 +169,22 @@ func (f *file) save() error {
 	if err == nil && hasRecord && f.isDone {
 		err = os.Remove(f.recordPath)
 		os.Remove(filepath.Dir(f.recordPath)) // unless another is in there
+	}
+	return err
+}
+
+// saveAll stops at the first error. Directories that installs have made are removed once they are empty.
+func saveAll(files []*file) (err error) {
+	var made []string
+	for _, f := range files {
+		made = append(made, f.record.Made...)
+		if err == nil {
+			err = f.save()
+		}
+	}
+	slices.SortFunc(made, func(a, b string) int { return len(b) - len(a) }) // the innermost first
+	for _, dir := range made {
+		os.Remove(dir) // unless something is in there
 	}
 	return err
 }

@@ -20,10 +20,10 @@ func (p *Installer) gemini(r Request, local string) (edits []edit, notes []strin
 	if r.Local {
 		dir = filepath.Join(local, ".gemini")
 	}
-	h := hookSet{tool: r.Tool, events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Tool, r.Agent))}
+	h := hookSet{tool: r.Tool, events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Agent, "hook", r.Tool))}
 	edits = []edit{jsonFile(filepath.Join(dir, "settings.json"), h, []setting{p.writableRoot("/tools/sandboxAllowedPaths/-")})}
 	if !r.Local {
-		verbs := perVerb(func(verb string) string { return "  \"atm " + verb + "\",\n" })
+		verbs := each(Verbs, func(verb string) string { return "  \"atm " + verb + "\",\n" })
 		policy := "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = [\n" + strings.Join(verbs, "") + "]\ndecision = \"allow\"\npriority = 100\n"
 		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, policy, allowed, "rules for atm taken out")), nil
 	}

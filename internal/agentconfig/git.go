@@ -24,10 +24,7 @@ func gitIn(dir string, args ...string) *exec.Cmd {
 
 // checkUntracked makes sure that no repository tracks a file, nor the link that leads to it.
 func checkUntracked(path, real string) error {
-	dir, err := realPath(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
+	dir, _ := realPath(filepath.Dir(path)) // whose links path itself was found through
 	for _, at := range []string{real, filepath.Join(dir, filepath.Base(path))} {
 		// An outer repository may have tracked it before an inner one was made.
 		for c, ok := git.Nearest(filepath.Dir(at)); ok; c, ok = git.Nearest(filepath.Dir(c.Top)) {

@@ -34,7 +34,7 @@ func ownHooks(root *hujson.Value, tool string) (own []string) {
 	// The command of a hook that runs atm, for a tool, as this package writes it, now or earlier.
 	ownCommand := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook (\S+)( --as \S+)?$`)
 	for _, m := range hooks.Value.(*hujson.Object).Members {
-		event := "/hooks/" + escaped(str(&m.Name))
+		event := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(str(&m.Name))
 		for g, group := range elements(&m.Value) {
 			for i, hook := range elements(group.Find("/hooks")) {
 				if words := ownCommand.FindStringSubmatch(str(hook.Find("/command"))); words != nil && words[3] == tool {
@@ -89,12 +89,12 @@ func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 		place := "/hooks/" + event
 		members := root.Find("/hooks").Value.(*hujson.Object).Members
 		isLast := len(members) > 0 && str(&members[len(members)-1].Name) == event
-		if list := root.Find(place); list != nil && isEmpty(list) && (f.isNew(place) || f.record == nil && isLast) {
+		if list := root.Find(place); list != nil && isEmpty(list) && (f.isNew(place) || !f.isRecorded && isLast) {
 			remove(root, place)
 		}
 	}
 	f.removeEmpty(root, "/hooks")
-	if f.record == nil {
+	if !f.isRecorded {
 		f.notes = append(f.notes, f.path+" keeps what else may be atm's: there is no record of its install")
 	}
 }
@@ -103,8 +103,8 @@ func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 // changes, and programs that are started from a desktop have another PATH.
 func (p *Installer) program() string { return filepath.ToSlash(cmp.Or(p.onPath(), p.Self)) }
 
-func (p *Installer) command(tool, agent string) []string {
-	words := []string{p.program(), "hook", tool}
+func (p *Installer) command(agent string, words ...string) []string {
+	words = append([]string{p.program()}, words...)
 	if agent != "" {
 		words = append(words, "--as", agent)
 	}
@@ -122,13 +122,7 @@ func (p *Installer) onPath() string {
 	return ""
 }
 
-func shellLine(words []string) string {
-	var line []string
-	for _, w := range words {
-		line = append(line, policy.Quote(w))
-	}
-	return strings.Join(line, " ")
-}
+func shellLine(words []string) string { return strings.Join(each(words, policy.Quote), " ") }
 
 func quoted[T string | []string](v T) string {
 	data, _ := json.Marshal(v) // strings never fail

@@ -115,40 +115,22 @@ func (p *Installer) Uninstall(r Request) (*Report, error) {
 
 // editFiles edits all files in memory, then writes them.
 func (p *Installer) editFiles(r Request) (*Report, error) {
-	report := &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
 	edits, notes, err := p.plan(r)
 	if err != nil {
 		return nil, err
 	}
+	report := &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
 	if !r.isRemoval {
 		report.Notes = notes
 	}
-	all, wanted := map[string][]edit{}, map[string][]edit{}
+	all := map[string][]edit{}
 	for _, e := range edits {
 		all[e.path] = append(all[e.path], e)
-		if r.isRemoval && !r.MCP || r.MCP == e.isServer {
-			wanted[e.path] = append(wanted[e.path], e)
-		}
 	}
 	var files []*file
 	for _, e := range edits {
-		if wanted[e.path] == nil {
-			continue
-		}
-		f, err := p.openFile(r.Tool, e.path)
-		f.edits = all[e.path]
-		if err == nil {
-			err = checkUntracked(f.path, f.real)
-		}
-		if err == nil && r.isRemoval {
-			err = f.uninstall(wanted[e.path])
-		} else if err == nil {
-			err = f.install(wanted[e.path])
-		}
-		delete(wanted, e.path)
-		if err != nil && f.record == nil && !r.MCP && f.edits[0].isServer {
-			continue // what has none of ours may be anybody's
-		}
+		f, err := p.editFile(r, all[e.path])
+		delete(all, e.path)
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +138,7 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 		if f.changed() {
 			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
 		}
-		if f.changed() || f.isDone && f.record != nil {
+		if f.changed() || f.isDone && f.isRecorded {
 			files = append(files, f)
 		}
 	}
@@ -166,20 +148,31 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 	if !r.isRemoval {
 		slices.Reverse(files) // the exclude file first: what fails leaves nothing that git sees
 	}
-	var made []string
-	for _, f := range files {
-		if f.record != nil {
-			made = append(made, f.record.Made...)
-		}
-		if err == nil {
-			err = f.save()
-		}
+	return report, saveAll(files)
+}
+
+// editFile makes in memory those of a file's edits that are asked for.
+func (p *Installer) editFile(r Request, all []edit) (*file, error) {
+	wanted := slices.DeleteFunc(slices.Clone(all), func(e edit) bool {
+		return r.MCP != e.isServer && (r.MCP || !r.isRemoval)
+	})
+	if len(wanted) == 0 {
+		return &file{}, nil
 	}
-	slices.SortFunc(made, func(a, b string) int { return len(b) - len(a) }) // the innermost first
-	for _, dir := range made {
-		os.Remove(dir) // unless something is in there
+	f, err := p.openFile(r.Tool, all[0].path)
+	f.edits = all
+	if err == nil {
+		err = checkUntracked(f.path, f.real)
 	}
-	return report, err
+	if err == nil && r.isRemoval {
+		err = f.uninstall(wanted)
+	} else if err == nil {
+		err = f.install(wanted)
+	}
+	if err != nil && !f.isRecorded && !r.MCP && all[0].isServer {
+		return &file{}, nil // what has none of ours may be anybody's
+	}
+	return f, err
 }
 
 // Hooks are those of ours in a tool's configuration.
@@ -187,7 +180,7 @@ type Hooks struct {
 	Path    string // the file that has them, or would
 	Program string // that they run; "": there are none
 	Missing bool   // it is not there
-	Damage  string // what else is wrong; "": nothing
+	Damage  string // what is wrong; "": nothing
 }
 
 // FindHooks looks for our hooks in a tool's configuration: the user's, or this worktree's.
@@ -206,12 +199,18 @@ func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
 		h.Missing = statErr != nil && filepath.IsAbs(h.Program)
 	}
 	events := map[string][]string{"claude": claudeEvents, "codex": codexEvents, "gemini": geminiEvents}[tool]
-	if root, bad := parseJSON(f.before); events == nil || h.Program == "" && f.record == nil {
-		return h, err
-	} else if bad != nil {
-		h.Damage = "cannot be understood: " + bad.Error()
-	} else if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
-		h.Damage = fmt.Sprintf("has hooks of atm for %d events of %d", n, len(events))
+	root, bad := parseJSON(f.before)
+	switch {
+	case h.Missing:
+		const said = "the hooks in %s run %s, which is not there: %s gets no mail in its turns"
+		h.Damage = fmt.Sprintf(said, h.Path, h.Program, tool)
+	case events == nil || h.Program == "" && !f.isRecorded: // it has no such hooks, or none of ours
+	case bad != nil:
+		h.Damage = fmt.Sprintf("%s cannot be understood: %v", h.Path, bad)
+	default:
+		if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
+			h.Damage = fmt.Sprintf("%s has hooks of atm for %d events of %d", h.Path, n, len(events))
+		}
 	}
 	return h, err
 }

@@ -526,7 +526,7 @@ func TestDamage(t *testing.T) {
 		{`{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}`, "cannot be understood: line 1, column 85"},
 	} {
 		h.write("home/.claude/settings.json", c.data)
-		if found, err := h.FindHooks("claude", false); err != nil || !strings.HasPrefix(found.Damage, c.want) || c.want == "" && found.Damage != "" {
+		if found, err := h.FindHooks("claude", false); err != nil || !strings.Contains(found.Damage, c.want) || c.want == "" && found.Damage != "" {
 			t.Errorf("%s: %+v %v", c.data, found, err)
 		}
 	}

@@ -38,9 +38,6 @@ func around(place string) (outer, name string) {
 	return place[:i], place[i+1:]
 }
 
-// escaped is the name of a member as a place has it.
-func escaped(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
-
 func str(v *hujson.Value) string {
 	if v == nil || v.Value.Kind() != '"' {
 		return ""
@@ -138,9 +135,9 @@ func index(list []hujson.Value, v *hujson.Value) int {
 // allowed is what a person is told where the verbs need no permission from now on.
 var allowed = "runs without asking: atm " + strings.Join(Verbs, ", ")
 
-func perVerb[T any](f func(verb string) T) (all []T) {
-	for _, v := range Verbs {
-		all = append(all, f(v))
+func each[T any](words []string, f func(string) T) (all []T) {
+	for _, w := range words {
+		all = append(all, f(w))
 	}
 	return all
 }
@@ -221,12 +218,8 @@ func (f *file) removeSettings(root *hujson.Value, all []setting) {
 
 // recorded is the file before and after an earlier install; both are empty without a record.
 func (f *file) recorded() (was, is *hujson.Value) {
-	var r record
-	if f.record != nil {
-		r = *f.record
-	}
-	was, _ = parseJSON(r.Original)
-	is, _ = parseJSON(r.Installed)
+	was, _ = parseJSON(f.record.Original)
+	is, _ = parseJSON(f.record.Installed)
 	return was, is
 }
 

@@ -34,10 +34,7 @@ var servers = map[string]struct{ variable, home, file, local, place, entry strin
 // server is the plan for the entry of a tool that has it start `atm mcp` as a server called atm, under the name
 // that the shell it runs in gives it.
 func (p *Installer) server(r Request, local string) (e edit, notes []string) {
-	words := []string{p.program(), "mcp"}
-	if r.Agent != "" {
-		words = append(words, "--as", r.Agent)
-	}
+	words := p.command(r.Agent, "mcp")
 	t := servers[r.Tool]
 	path := filepath.Join(p.userDir(t.variable, t.home), t.file)
 	if r.Local {

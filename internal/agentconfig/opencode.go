@@ -23,12 +23,12 @@ func (p *Installer) opencode(r Request, local string) (edits []edit, notes []str
 	if r.Local {
 		dir = filepath.Join(local, ".opencode")
 	}
-	command, env := p.command(r.Tool, r.Agent), ""
+	command, env := p.command(r.Agent, "hook", r.Tool), ""
 	if r.Agent != "" {
 		env = "    \"shell.env\": async (_, out) => { out.env.ATM_AGENT = " + quoted(r.Agent) + " },\n"
 	}
 	body := strings.NewReplacer("$COMMAND", quoted(command), "$ENV", env).Replace(opencodePlugin)
-	rules := perVerb(func(verb string) string { return quoted("atm "+verb+" *") + `: "allow"` })
+	rules := each(Verbs, func(verb string) string { return quoted("atm "+verb+" *") + `: "allow"` })
 	said := "a plugin that runs " + shellLine(command)
 	return []edit{ownFile(filepath.Join(dir, "plugins", "atm.js"), "//", r.Tool, body, said, "the plugin taken out")},
 		[]string{`where "permission" of your opencode.json asks about "bash", let it run atm: "bash": {"*": "ask", ` + strings.Join(rules, ", ") + `, "atm *>*": "ask"}`}

@@ -24,64 +24,64 @@ type tomlKey struct {
 // belongs to, or with a header of ours at the end. No library edits TOML and keeps its comments: where neither is
 // possible, a note says what to add by hand.
 func tomlFile(path, label string, keys []tomlKey) edit {
-	return edit{path: path, apply: func(f *file) error {
-		mark, server := " # atm install "+label, ""
-		isServer := strings.HasSuffix(label, " --mcp")
-		if isServer && f.isRemoval {
-			server = keys[0].table
+	return edit{path: path, apply: func(f *file) error { return f.editTOML(" # atm install "+label, keys) }}
+}
+
+func (f *file) editTOML(mark string, keys []tomlKey) error {
+	isServer := strings.HasSuffix(mark, " --mcp")
+	text := f.withoutMarked(mark, keys[0].table, isServer && f.isRemoval && bytes.Contains(f.after, []byte(mark)))
+	doc, err := parseTOML(text)
+	if err != nil {
+		return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
+	}
+	var said []string
+	for _, k := range keys {
+		if f.isRemoval || k.want == "" || k.isIn(doc) {
+			continue
 		}
-		text := f.withoutMarked(mark, server)
-		doc, err := parseTOML(text)
-		if err != nil {
-			return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
-		}
-		const takenOut = "taken out: what atm had added"
-		if f.isRemoval {
-			f.set(text, takenOut)
-			return nil
-		}
-		var said []string
-		for _, k := range keys {
-			if k.want == "" || k.isIn(doc) {
-				continue
-			}
-			before, own, after := endLine(text), "["+k.table+"]"+mark+"\n", ""
-			header := regexp.MustCompile(`(?m)^\[` + regexp.QuoteMeta(k.table) + `\][ \t]*(#.*)?\r?\n`)
-			if at := header.FindStringIndex(before); at != nil {
-				before, own, after = before[:at[1]], "", before[at[1]:]
-			}
-			lines := k.key + " = " + k.value
-			more := before + own + strings.ReplaceAll(lines, "\n", mark+"\n") + mark + "\n" + after
-			if is, err := parseTOML(more); err != nil || !k.isIn(is) {
-				lines = strings.ReplaceAll(lines, "\n", " and ")
-				note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", path, k.table, lines)
-				if k.in(doc) == nil && isServer {
-					return errors.New(note) // there is nothing else to install
-				}
-				f.notes = append(f.notes, note)
-				continue
-			}
+		if more := k.addTo(text, mark); more != "" {
 			text, said = more, append(said, k.said)
+			continue
 		}
-		was, _ := parseTOML(string(f.after))
-		if is, _ := parseTOML(text); !reflect.DeepEqual(is, was) {
-			f.set(text, cmp.Or(strings.Join(said, "; "), takenOut))
+		lines := strings.ReplaceAll(k.key+" = "+k.value, "\n", " and ")
+		note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", f.path, k.table, lines)
+		if k.in(doc) == nil && isServer {
+			return errors.New(note) // there is nothing else to install
 		}
-		return nil
-	}}
+		f.notes = append(f.notes, note)
+	}
+	was, _ := parseTOML(string(f.after))
+	if is, _ := parseTOML(text); f.isRemoval || !reflect.DeepEqual(is, was) {
+		f.set(text, cmp.Or(strings.Join(said, "; "), "taken out: what atm had added"))
+	}
+	return nil
+}
+
+// addTo is the text with the key, "" where that is not possible.
+func (k tomlKey) addTo(text, mark string) string {
+	before, own, after := endLine(text), "["+k.table+"]"+mark+"\n", ""
+	header := regexp.MustCompile(`(?m)^\[` + regexp.QuoteMeta(k.table) + `\][ \t]*(#.*)?\r?\n`)
+	if at := header.FindStringIndex(before); at != nil {
+		before, own, after = before[:at[1]], "", before[at[1]:]
+	}
+	more := before + own + strings.ReplaceAll(k.key+" = "+k.value+"\n", "\n", mark+"\n") + after
+	if is, err := parseTOML(more); err != nil || !k.isIn(is) {
+		return ""
+	}
+	return more
 }
 
 // withoutMarked is the file without the lines that end in a mark, but those that somebody has edited. A header of ours
 // stays where others have put something into its table. The table of our server goes with all that is in it, since
 // Codex does not start where that has no command; comments stay, they may be about the next one.
-func (f *file) withoutMarked(mark, server string) (left string) {
-	isServer, isGone, header := server != "" && bytes.Contains(f.after, []byte(mark)), false, ""
+func (f *file) withoutMarked(mark, table string, isServer bool) (left string) {
+	isGone, header := false, ""
 	for line := range strings.Lines(string(f.after)) {
 		s := strings.TrimSpace(line)
 		isHeader := strings.HasPrefix(s, "[")
 		if isHeader {
 			header = ""
-			isGone = isServer && (strings.HasPrefix(s, "["+server+"]") || strings.HasPrefix(s, "["+server+"."))
+			isGone = isServer && (strings.HasPrefix(s, "["+table+"]") || strings.HasPrefix(s, "["+table+"."))
 		}
 		own, isOurs := strings.CutSuffix(s, mark)
 		if isOurs {
@@ -103,10 +103,8 @@ func (f *file) withoutMarked(mark, server string) (left string) {
 
 // isEdited reports whether a line of ours is not as an install wrote it.
 func (f *file) isEdited(line string) bool {
-	isOurs := func(r *record) bool {
-		return bytes.Contains(r.Installed, []byte(line)) && !bytes.Contains(r.Original, []byte(line))
-	}
-	return f.record != nil && !isOurs(f.record)
+	was, is := f.record.Original, f.record.Installed
+	return f.isRecorded && (!bytes.Contains(is, []byte(line)) || bytes.Contains(was, []byte(line)))
 }
 
 func parseTOML(text string) (doc map[string]any, err error) {

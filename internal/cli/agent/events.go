@@ -120,29 +120,23 @@ func ingest(c *cli.Context) error {
 	defer stop()
 	total, written := ingested{}, 0
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
-		var e wire.Event
-		var to *mailbox.Box
+		seq, isBad := uint64(0), true
 		if err == nil {
-			e, to, err = s.Team.ReadEvent(line, s.Me, c.Bool("route"))
+			seq, isBad, err = appendLine(ctx, c, s, line)
 		}
-		if err == nil {
-			e, err = teams.AppendEvent(ctx, to, e, c.Bool("sync"))
-			if err != nil && !errors.Is(err, eventlog.ErrNoEvent) && ctx.Err() == nil {
-				// What was not written once, or not synced, must not be passed over by what follows.
-				return command.Failed("line %d: %w; line %d is the last that is known to be written (%s)", n, err, written, total).
-					WithHint("atm doctor; then the lines from %d on once more", n)
-			}
-		}
-		if err != nil {
+		switch {
+		case err != nil && isBad:
 			total.Bad++
 			wrong := strings.TrimPrefix(command.Explain(c, err).Message, "line 1, ") // of the text that it was given
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(wrong))
-			return ctx.Err()
-		}
-		if written = n; e.Seq == 0 {
-			total.Known++
-		} else {
-			total.Appended++
+		case err != nil && ctx.Err() == nil:
+			// What was not written once, or not synced, must not be passed over by what follows.
+			const said = "line %d: %w; line %d is the last that is known to be written (%s)"
+			return command.Failed(said, n, err, written, total).WithHint("atm doctor; then the lines from %d on once more", n)
+		case err == nil && seq == 0:
+			written, total.Known = n, total.Known+1
+		case err == nil:
+			written, total.Appended = n, total.Appended+1
 		}
 		return ctx.Err()
 	})
@@ -155,6 +149,16 @@ func ingest(c *cli.Context) error {
 		return err
 	}
 	return command.Exit(command.ExitFailed)
+}
+
+// appendLine appends the event of a line. isBad: an error is the line's, not the log's.
+func appendLine(ctx context.Context, c *cli.Context, s *command.Scope, line []byte) (n uint64, isBad bool, err error) {
+	e, to, err := s.Team.ReadEvent(line, s.Me, c.Bool("route"))
+	if err != nil {
+		return 0, true, err
+	}
+	e, err = teams.AppendEvent(ctx, to, e, c.Bool("sync"))
+	return e.Seq, errors.Is(err, eventlog.ErrNoEvent), err
 }
 
 func events(c *cli.Context) error {

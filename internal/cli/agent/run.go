@@ -42,24 +42,19 @@ var runCommand = &cli.Command{
 }
 
 // run begins with what the command line says, and makes nothing before all of that is known to be right. A
-// new name is added and said, unless it is near an existing one.
+// new name is added and said.
 func run(c *cli.Context) error {
 	k, err := open(c)
 	unknown, isNew := errors.AsType[*teams.UnknownError](err)
-	isNew = isNew && k != nil && !unknown.Retired && unknown.Team == k.s.Team.Name
-	if err != nil && !isNew {
+	if isNew && k != nil && k.mayAdd(unknown) {
+		k.box, err = k.s.Team.Box(unknown.Name), nil
+	}
+	if err != nil {
 		return err
 	}
 	plan, err := k.s.Team.Config()
 	if err != nil {
 		return err
-	}
-	if isNew {
-		_, isNear := command.Nearest(string(unknown.Name), command.Strings(unknown.Members))
-		if isNear && len(plan.Members[unknown.Name].Command) == 0 {
-			return unknown
-		}
-		k.box = k.s.Team.Box(unknown.Name)
 	}
 	if err := k.s.MayAct("run", k.name()); err != nil {
 		return err
@@ -90,17 +85,21 @@ func run(c *cli.Context) error {
 	if c.Bool("detach") {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		r, err := k.awaitReady(ctx, p, quietWithin)
-		if err != nil {
-			return err
-		}
-		return command.Print(c, r)
+		return k.print(k.awaitReady(ctx, p, quietWithin))
 	}
 	if hasTerminal {
 		return k.runAttached(p)
 	}
 	command.Warn(c, "%s runs here until it ends, without a terminal to show it: atm screen %[1]s; --detach leaves it in the background", k.name())
 	return k.runHere(p)
+}
+
+// mayAdd reports whether an unknown name is to be a new member's. One near an existing name may be a slip, unless
+// team.toml starts it.
+func (k *call) mayAdd(e *teams.UnknownError) bool {
+	plan, _ := k.s.Team.Config()
+	_, isNear := command.Nearest(string(e.Name), command.Strings(e.Members))
+	return !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
 }
 
 func noCommand(name wire.Name) error {
@@ -140,11 +139,10 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 			err = errors.New("it is for --driver acp")
 		}
 		if err != nil {
-			return spec, command.Usage("--acp-session: %v", err).WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
+			return spec, command.Usage("--acp-session: %v", err).
+				WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
 		}
-		if err := json.Unmarshal(raw, &spec.ACP); err != nil {
-			return spec, err
-		}
+		json.Unmarshal(raw, &spec.ACP) // what is canonical never fails
 	}
 	for _, pair := range c.StringSlice("env") {
 		if !strings.Contains(pair, "=") {

@@ -33,8 +33,7 @@ func findRunner(c *cli.Context) (path string, err error) {
 // A runnerProcess is a runner that this process has started. The zero value is somebody else's, whose end
 // nobody tells of.
 type runnerProcess struct {
-	isOurs bool
-	ended  chan struct{}
+	ended chan struct{} // nil: it is somebody else's
 
 	release func()         // lets go of it, which ends the agent where the runner is attended
 	exit    runspec.Report // once ended is closed: how its program ended for good
@@ -60,7 +59,7 @@ func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 	if !spec.Attended {
 		in.Close()
 	}
-	p := &runnerProcess{isOurs: true, ended: make(chan struct{}), release: func() { in.Close() }}
+	p := &runnerProcess{ended: make(chan struct{}), release: func() { in.Close() }}
 	go func() {
 		defer close(p.ended)
 		cmd.Wait() // what it said tells more than the error
@@ -88,22 +87,17 @@ const dialogHolds = 6
 // awaitReady waits until the agent is ready, or until it is known that it does not become so. After
 // patience, which counts from its start and is short where its prompts are not known, it is as it is.
 func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.Duration) (result, error) {
-	r, unready := result{Name: k.name(), State: "ready"}, "started"
-	if !p.isOurs {
+	r, unready, isOurs := result{Name: k.name(), State: "ready"}, "started", p.ended != nil
+	if !isOurs {
 		r.State, unready = "running", "running"
 	}
-	asking, restarts, began := 0, 0, time.Now()
-	for {
+	asking, began := 0, time.Now()
+	for ctx.Err() == nil {
 		status, err := k.status(ctx)
 		r.PID = status.ChildPID
-		if status.State == string(reducer.Confirming) || status.State == string(reducer.AwaitingInput) {
-			asking++
-		} else {
+		asking++
+		if status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
 			asking = 0
-		}
-		if status.Restarts > restarts {
-			restarts = status.Restarts
-			command.Warn(k.c, "%s has ended before it was ready, and is started again", r.Name)
 		}
 		quiet := time.Since(cmp.Or(status.Started, began))
 		if status.Driver == "plain" {
@@ -121,19 +115,14 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:
 			return r, k.s.RunnerError(r.Name, err)
 		}
-		if running, err := k.box.Store().Running(r.Name); !p.isOurs && (err != nil || !running) {
+		if running, err := k.box.Store().Running(r.Name); !isOurs && !running {
 			return r, cmp.Or(err, errors.New("it has ended"))
 		}
 		if p.hasEnded(lookEvery) {
-			if p.err != nil {
-				return r, p.err
-			}
-			return r, k.endedUnready(p.exit)
-		}
-		if ctx.Err() != nil {
-			return r, ctx.Err()
+			return r, cmp.Or(p.err, k.endedUnready(p.exit))
 		}
 	}
+	return r, ctx.Err()
 }
 
 func (k *call) endedUnready(exit runspec.Report) error {

@@ -74,20 +74,17 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 // choose finds the members that are meant: the named ones with those that they are started after, or all.
 // Every member of team.toml gets its mailbox, people too.
 func (u *startup) choose(words []string) error {
-	names := u.plan.Startable()
-	for i, word := range words {
-		if a, _ := u.s.Address(word); a == (wire.Address{Agent: a.Agent, Team: u.s.Team.Name}) { // @bob, bob@main
-			words[i] = string(a.Agent)
+	names, named := u.plan.Startable(), []wire.Name(nil)
+	for _, word := range words {
+		a, _ := u.s.Address(word) // @bob, bob@main
+		if a != (wire.Address{Agent: a.Agent, Team: u.s.Team.Name}) || !slices.Contains(names, a.Agent) {
+			_, err := u.s.Member(word)
+			return cmp.Or(err, noCommand(wire.Name(word)))
 		}
-		if !slices.Contains(names, wire.Name(words[i])) {
-			if _, err := u.s.Member(word); err != nil {
-				return err
-			}
-			return noCommand(wire.Name(words[i]))
-		}
+		named = append(named, a.Agent)
 	}
 	if len(words) > 0 {
-		names = slices.DeleteFunc(names, func(n wire.Name) bool { return !slices.Contains(words, string(n)) })
+		names = named
 	}
 	if len(names) == 0 {
 		return command.Usage("team.toml gives nobody a command").
@@ -98,10 +95,10 @@ func (u *startup) choose(words []string) error {
 		if err := u.s.MayAct("start", n); err != nil {
 			return err
 		}
-		if len(u.plan.Members[n].Command) > 0 {
-			u.names = append(u.names, n)
-		}
 	}
+	u.names = slices.DeleteFunc(slices.Clone(u.order), func(n wire.Name) bool {
+		return len(u.plan.Members[n].Command) == 0
+	})
 	for n := range u.plan.Members {
 		if u.s.Team.WasRetired(n) {
 			continue

@@ -39,10 +39,7 @@ var gcCommand = &cli.Command{
 		}
 		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
 			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
+		if err := cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
 		return command.Tell(c, failed)
@@ -106,8 +103,6 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	return cmp.Or(err, command.Tell(c, missing))
 }
 
-const most = 5
-
 func restore(c *cli.Context) error {
 	f, err := os.Open(c.Args().First())
 	if err != nil {
@@ -131,6 +126,7 @@ func restore(c *cli.Context) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	moved, err := backup.Restore(ctx, s.Root, f)
+	const most = 5
 	refused := moved.Refused
 	if len(refused) > most {
 		refused = append(refused[:most:most], fmt.Sprintf("%d more", len(refused)-most))

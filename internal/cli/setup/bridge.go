@@ -32,14 +32,11 @@ var BridgeCommands = []*cli.Command{{
 	Description: "It lies in the team's .bridge/bad with its reasons; atm doctor names them.",
 	Action: command.With(openBridge, func(c *cli.Context, s *command.Scope) error {
 		n, err := s.Team.RetryBad()
-		if err != nil {
-			return err
-		}
 		text := letter.Many(n, "envelope") + " to be tried again"
 		if n > 0 && !s.Team.IsBridged() {
 			text += " when the bridge runs"
 		}
-		return command.PrintAs(c, map[string]any{"retried": n}, text)
+		return command.Done(c, err, map[string]any{"retried": n}, text)
 	}),
 }}
 

@@ -36,18 +36,14 @@ var installCommand = &cli.Command{
 		"read and send without being asked about it (for opencode it prints what to allow), and not\n" +
 		"run, type, approve or stop.\n" +
 		"--local with --as NAME: who the agent is here.",
-	Flags:  installFlags,
-	Action: func(c *cli.Context) error { return configure(c, (*agentconfig.Installer).Install, "nothing to change") },
+	Flags: installFlags, Action: configure,
 }
 
 var uninstallCommand = &cli.Command{
 	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "take out of a coding agent's configuration what install put there",
 	UsageText:   "atm uninstall claude\natm uninstall codex --local",
 	Description: "The files get back what was in them. What you changed since is kept.",
-	Flags:       installFlags,
-	Action: func(c *cli.Context) error {
-		return configure(c, (*agentconfig.Installer).Uninstall, "nothing of atm is there")
-	},
+	Flags:       installFlags, Action: configure,
 }
 
 var installFlags = []cli.Flag{
@@ -56,18 +52,10 @@ var installFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
 }
 
-func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Request) (*agentconfig.Report, error), nothing string) error {
-	tool := c.Args().First()
-	for _, end := range []string{"-code", "-cli"} { // claude-code
-		tool = strings.TrimSuffix(tool, end)
-	}
-	r := agentconfig.Request{Tool: tool, Local: c.Bool("local"), DryRun: c.Bool("dry-run"), MCP: c.Bool("mcp")}
-	if !slices.Contains(agentconfig.Tools, r.Tool) {
-		e := command.Usage("which tool? there are %s", strings.Join(agentconfig.Tools, ", ")).WithHint("%s claude", c.Command.HelpName)
-		if near, ok := command.Nearest(r.Tool, agentconfig.Tools); ok {
-			e.WithHint("did you mean %s?", near).WithCandidates(near)
-		}
-		return e
+func configure(c *cli.Context) error {
+	r, err := installRequest(c)
+	if err != nil {
+		return err
 	}
 	place := installPlace(c)
 	found, _, err := rootdir.Find(command.Place(c))
@@ -77,19 +65,9 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 	if found.Accepted { // else no sandbox is opened for it
 		place.Root = found.Path
 	}
-	if c.IsSet("as") {
-		r.Agent = c.String("as")
-		if !r.Local {
-			return command.Usage("who an agent is belongs to one worktree, not to all that you do with %s", r.Tool).
-				WithHint("%s %s --local --as %s", c.Command.HelpName, r.Tool, letter.Escape(r.Agent))
-		}
-		if _, err := wire.ParseName(r.Agent); err != nil {
+	if r.Agent != "" && place.Root != "" {
+		if _, err := command.OpenMe(c); err != nil {
 			return err
-		}
-		if place.Root != "" {
-			if _, err := command.OpenMe(c); err != nil {
-				return err
-			}
 		}
 	}
 	if place.State != "" && !r.DryRun {
@@ -99,17 +77,47 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 		}
 		defer lock.Unlock()
 	}
-	report, err := do(&place, r)
+	do, nothing := place.Install, "nothing to change"
+	if c.Command.Name == "uninstall" {
+		do, nothing = place.Uninstall, "nothing of atm is there"
+	}
+	report, err := do(r)
 	if err != nil {
 		return explainInstall(err)
 	}
-	if r.MCP && c.Command.Name == "install" {
-		if _, err := command.Companion("atm-mcp"); err != nil {
-			e := command.NoCompanion(c, "atm-mcp", "which is the server")
-			command.Warn(c, "%s; %s", e.Message, e.Hint)
+	return printReport(c, r, report, nothing)
+}
+
+func installRequest(c *cli.Context) (agentconfig.Request, error) {
+	tool := strings.TrimSuffix(strings.TrimSuffix(c.Args().First(), "-cli"), "-code") // claude-code
+	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
+	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
+	if !slices.Contains(agentconfig.Tools, tool) {
+		e := command.Usage("which tool? there are %s", command.Join(agentconfig.Tools)).
+			WithHint("%s claude", c.Command.HelpName)
+		if near, ok := command.Nearest(tool, agentconfig.Tools); ok {
+			e.WithHint("did you mean %s?", near).WithCandidates(near)
 		}
+		return r, e
 	}
-	if c.Command.Name == "install" && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
+	if !c.IsSet("as") {
+		return r, nil
+	}
+	if !r.Local {
+		return r, command.Usage("who an agent is belongs to one worktree, not to all that you do with %s", tool).
+			WithHint("%s %s --local --as %s", c.Command.HelpName, tool, letter.Escape(r.Agent))
+	}
+	_, err := wire.ParseName(r.Agent)
+	return r, err
+}
+
+func printReport(c *cli.Context, r agentconfig.Request, report *agentconfig.Report, nothing string) error {
+	isInstall := c.Command.Name == "install"
+	if _, err := command.Companion("atm-mcp"); isInstall && r.MCP && err != nil {
+		e := command.NoCompanion(c, "atm-mcp", "which is the server")
+		command.Warn(c, "%s; %s", e.Message, e.Hint)
+	}
+	if isInstall && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
 		command.Warn(c, "an agent has to be told who it is: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
 	}
 	for _, note := range report.Notes {
@@ -148,11 +156,10 @@ func installPlace(c *cli.Context) agentconfig.Installer {
 }
 
 func explainInstall(err error) error {
-	var path *fs.PathError
 	if errors.Is(err, agentconfig.ErrTracked) {
 		return command.Failed("%w", err).WithHint("atm install writes no file that others share: try it with --local, or without")
 	}
-	if errors.As(err, &path) {
+	if _, isPath := errors.AsType[*fs.PathError](err); isPath {
 		return err
 	}
 	return command.Failed("%w", err).WithHint("mend it, then try again: atm %s --dry-run", letter.Escape(strings.Join(os.Args[1:], " ")))

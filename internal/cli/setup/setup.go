@@ -94,10 +94,7 @@ func (m *madeRoot) text() string {
 
 func initRoot(c *cli.Context) error {
 	names, err := parseNames(c.Args().Slice())
-	if err != nil {
-		return err
-	}
-	if err := command.NotBoth(c, "here root"); err != nil {
+	if err := cmp.Or(err, command.NotBoth(c, "here root")); err != nil {
 		return err
 	}
 	m, err := makeRoot(c, c.Bool("here"))
@@ -124,22 +121,27 @@ func initRoot(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("toml") {
-		var agents, people []wire.Name
-		for _, n := range m.Members {
-			isShared, _ := s.Team.Box(n).Shared()
-			switch {
-			case isShared: // nobody's but who takes from it
-			case n == "me" || string(n) == os.Getenv("USER"):
-				people = append(people, n)
-			case n != "script": // in whose name those of docs/cookbook write: nothing is started
-				agents = append(agents, n)
-			}
-		}
-		if m.Toml, m.TomlMade, err = s.Team.WriteConfig(config.Sample(agents, people)); err != nil {
+		if m.Toml, m.TomlMade, err = s.Team.WriteConfig(sample(s.Team, m.Members)); err != nil {
 			return err
 		}
 	}
 	return command.PrintAs(c, m, m.text())
+}
+
+// sample is a team.toml of the members. A shared inbox is none: nothing is started for it.
+func sample(team *teams.Team, members []wire.Name) string {
+	var agents, people []wire.Name
+	for _, n := range members {
+		isShared, _ := team.Box(n).Shared()
+		switch {
+		case isShared:
+		case n == "me" || string(n) == os.Getenv("USER"):
+			people = append(people, n)
+		case n != "script": // in whose name those of docs/cookbook write: nothing is started
+			agents = append(agents, n)
+		}
+	}
+	return config.Sample(agents, people)
 }
 
 func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
@@ -244,21 +246,7 @@ var doctorCommand = &cli.Command{
 func runDoctor(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	checks := doctor.Examine(ctx, s.Root, command.Place(c), c.Bool("fix"))
-	place := installPlace(c)
-	for _, tool := range agentconfig.Tools {
-		for _, flag := range []string{"", " --local"} {
-			h, err := place.FindHooks(tool, flag != "")
-			check := doctor.Check{Code: "hooks." + tool, Severity: "error", Fix: "atm install " + tool + flag,
-				Message: fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", h.Path, h.Program, tool)}
-			if !h.Missing {
-				check.Severity, check.Message = "warning", h.Path+" "+h.Damage
-			}
-			if err == nil && (h.Missing || h.Damage != "") {
-				checks = append(checks, check)
-			}
-		}
-	}
+	checks := append(doctor.Examine(ctx, s.Root, command.Place(c), c.Bool("fix")), checkHooks(installPlace(c))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -278,4 +266,21 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	return command.Exit(command.ExitFailed)
+}
+
+func checkHooks(place agentconfig.Installer) (checks []doctor.Check) {
+	for _, tool := range agentconfig.Tools {
+		for _, flag := range []string{"", " --local"} {
+			h, err := place.FindHooks(tool, flag != "")
+			if err != nil || h.Damage == "" {
+				continue
+			}
+			fix, severity := "atm install "+tool+flag, "warning"
+			if h.Missing {
+				severity = "error"
+			}
+			checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: severity, Message: h.Damage, Fix: fix})
+		}
+	}
+	return checks
 }

@@ -231,8 +231,7 @@ var statusCommand = &cli.Command{
 }
 
 func status(c *cli.Context, s *command.Scope) error {
-	isSlot := c.IsSet("as-wire")
-	if v := c.String("as-wire"); isSlot && v != "missiond" {
+	if v := c.String("as-wire"); c.IsSet("as-wire") && v != "missiond" {
 		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
 			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
 	}
@@ -240,22 +239,18 @@ func status(c *cli.Context, s *command.Scope) error {
 	if c.Bool("all") && a.Host == "" {
 		return statusOfAll(c, s)
 	}
-	var m teams.Member
-	var unreadable error
-	if a.Host != "" && isSlot {
+	if a.Host != "" && c.IsSet("as-wire") {
 		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
-	} else if a.Host != "" {
-		var err error
-		if m, err = s.Root.Summary(a); err != nil {
-			return err
-		}
-	} else {
-		box, err := s.Enter(c.Args().First())
-		if err != nil {
-			return err
-		}
-		m, unreadable = s.Team.Status(c.Context, box.Agent())
 	}
+	if a.Host != "" {
+		m, err := s.Root.Summary(a)
+		return command.Done(c, err, m, statusText(m))
+	}
+	box, err := s.Enter(c.Args().First())
+	if err != nil {
+		return err
+	}
+	m, unreadable := s.Team.Status(c.Context, box.Agent())
 	if err := command.WarnUnreadable(unreadable); err != nil {
 		return err
 	}
@@ -287,18 +282,16 @@ func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 }
 
 func statusText(m teams.Member) string {
-	now := time.Now()
-	var b strings.Builder
-	b.WriteString(command.Team([]teams.Member{m}, 0)[0] + "\n")
+	now, text := time.Now(), command.Team([]teams.Member{m}, 0)[0]+"\n"
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
+		text += fmt.Sprintf("  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
 	}
 	if w := m.WaitingOn; w != nil {
 		asked := strings.Trim(w.Tool+": "+strings.Join(strings.Fields(cmp.Or(w.Input, w.Prompt)), " "), ": ")
 		line("asks", "%s %s ago: %s", w.Kind, letter.Span(max(0, now.Sub(w.Since))), letter.Clip(asked, 200))
 	}
 	if m.Kind == "person" {
-		return b.String()
+		return text
 	}
 	if m.Held != "" {
 		line("mail waits", "%d unread: %s", m.Unread, m.Held)
@@ -315,21 +308,7 @@ func statusText(m teams.Member) string {
 	if l := m.LastTurn; l != nil {
 		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
-	evidence := "no event, no runner"
-	if m.Host != "" {
-		evidence = m.Seen(now)
-	} else if m.Running {
-		evidence = "its runner's lock is held"
-		if m.PID > 0 {
-			evidence += fmt.Sprintf(", process %d", m.PID)
-		}
-	} else if m.PresenceAt != nil {
-		evidence = "last event " + letter.Age(now, *m.PresenceAt)
-		if m.RunnerGone {
-			evidence = "its runner was killed; " + evidence
-		}
-	}
-	line("presence", "%s: %s", m.Presence, evidence)
+	line("presence", "%s: %s", m.Presence, evidence(m, now))
 	if m.ReadAt != nil {
 		line("last read", "%s", letter.Age(now, *m.ReadAt))
 	}
@@ -342,5 +321,21 @@ func statusText(m teams.Member) string {
 		line("lost", "%d events dropped by its stream, %d it did not know, %d that atm does not know",
 			m.Dropped.Dropped, m.Dropped.Unknown, m.Unknown)
 	}
-	return b.String()
+	return text
+}
+
+func evidence(m teams.Member, now time.Time) string {
+	switch {
+	case m.Host != "":
+		return m.Seen(now)
+	case m.Running && m.PID > 0:
+		return fmt.Sprintf("its runner's lock is held, process %d", m.PID)
+	case m.Running:
+		return "its runner's lock is held"
+	case m.PresenceAt == nil:
+		return "no event, no runner"
+	case m.RunnerGone:
+		return "its runner was killed; last event " + letter.Age(now, *m.PresenceAt)
+	}
+	return "last event " + letter.Age(now, *m.PresenceAt)
 }
