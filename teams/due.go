@@ -49,7 +49,7 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 	if !t.root.Accepted {
 		return nil
 	}
-	lead, err := t.Lead()
+	c, err := t.Config() // with mistakes in it nobody is known to be the lead
 	overdue, unreadable := t.overdue(ctx, box)
 	errs := []error{err, unreadable}
 	for _, it := range overdue {
@@ -69,7 +69,7 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 		if hasRead(it) {
 			has = "has not answered"
 		}
-		if lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
+		if lead := c.Lead; err == nil && lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
 			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), has, id, it.From, was, id)
 		}
 		if betweenTurns && hasRead(it) {

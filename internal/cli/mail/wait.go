@@ -402,7 +402,7 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 		var ended []string
 		for _, a := range it.To {
 			if a.Host != "" {
-				trace := s.Root.TraceTo(context.Background(), it.Message, a)
+				trace := s.Root.Trace(context.Background(), it.Message, a)
 				if trace.Reached("turn_done") {
 					ended = append(ended, s.Renderer().Who(a)+": over")
 				}
