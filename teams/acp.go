@@ -35,13 +35,12 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	for i := range events {
 		e := &events[i]
 		said := string(e.Body().Raw("metadata"))
-		switch isOurs := e.Session == turn.Session; {
-		case e.Kind == "session_new" && out["created_at"] == nil: // it names no session, and this may be the next
+		if e.Kind == "session_new" && out["created_at"] == nil { // it names no session, and this may be the next
 			metadata = said
-		case isOurs && e.Kind == "session_start":
-			metadata = cmp.Or(said, metadata)
-			fallthrough
-		case isOurs:
+		} else if e.Session == turn.Session {
+			if e.Kind == "session_start" {
+				metadata = cmp.Or(said, metadata)
+			}
 			out["created_at"], out["last_activity_at"] = cmp.Or(out["created_at"], any(e.At)), e.At
 		}
 	}

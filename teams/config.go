@@ -34,13 +34,3 @@ func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 	}
 	return path, err == nil, err
 }
-
-// Lead is the team's lead: the member that team.toml names, else the one called lead; "" when there is neither. With
-// mistakes in team.toml nobody is known to be the lead.
-func (t *Team) Lead() (wire.Name, error) {
-	c, err := t.Config()
-	if err != nil {
-		return "", err
-	}
-	return c.Lead, nil
-}

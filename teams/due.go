@@ -44,12 +44,9 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 func hasRead(it *mailbox.Item) bool { return it.State == mailbox.Owed || it.State == mailbox.Done }
 
 // Remind sends what is due about the answers that are expected of a member: the lead is told, and between two turns the
-// member is reminded of what it has read. In a root that may have come with a clone it does nothing. Runners call it.
+// member is reminded of what it has read. Runners call it.
 func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, origin *wire.Origin) error {
-	if !t.root.Accepted {
-		return nil
-	}
-	lead, err := t.Lead()
+	c, err := t.Config() // with mistakes in it nobody is known to be the lead
 	overdue, unreadable := t.overdue(ctx, box)
 	errs := []error{err, unreadable}
 	for _, it := range overdue {
@@ -69,7 +66,7 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 		if hasRead(it) {
 			has = "has not answered"
 		}
-		if lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
+		if lead := c.Lead; err == nil && lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
 			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), has, id, it.From, was, id)
 		}
 		if betweenTurns && hasRead(it) {

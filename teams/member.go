@@ -201,9 +201,8 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	return m, err
 }
 
-// Members are all members, those of other hosts last, and what they add up to. With an *UnreadableError it
-// is what can be said.
-func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err error) {
+// Members are all members, those of other hosts last. With an *UnreadableError it is what can be said.
+func (t *Team) Members(ctx context.Context) (members []Member, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		m, err := t.Status(ctx, b.Agent())
 		if !errors.Is(err, mailbox.ErrNoAgent) {
@@ -215,7 +214,7 @@ func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err 
 	for _, r := range remote {
 		members = append(members, r.Member)
 	}
-	return members, StatsOf(members), cmp.Or(err, unreadable)
+	return members, cmp.Or(err, unreadable)
 }
 
 // StatsOf adds members up.

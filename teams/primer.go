@@ -10,22 +10,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Bringer says what brings mail to an agent.
-type Bringer string
-
-// What may bring mail.
-const (
-	Nothing Bringer = ""
-	Hooks   Bringer = "hooks"  // of the agent's program
-	Runner  Bringer = "runner" // atm run types it in
-)
-
 //go:embed primer.txt
 var primerText string
 
-// Primer is what an agent needs to know, in under 300 words. me is the reader,
-// "" when nobody has said; byFlag: commands need --as to know who that is.
-func (t *Team) Primer(me wire.Name, by Bringer, byFlag bool) (string, error) {
+// Primer is what an agent needs to know, in under 300 words. me is the reader, "" when nobody has said; by is what brings
+// mail: hooks, a runner, "" for nothing; byFlag: commands need --as to know who that is.
+func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	members, err := t.Agents()
 	if err != nil {
 		return "", err
@@ -52,7 +42,7 @@ func (t *Team) Primer(me wire.Name, by Bringer, byFlag bool) (string, error) {
 	}
 	var b strings.Builder
 	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
-		"Me": me, "Team": t.Name, "Others": sentence(others, me != ""), "By": string(by), "ByFlag": byFlag, "Example": string(example),
+		"Me": me, "Team": t.Name, "Others": sentence(others, me != ""), "By": by, "ByFlag": byFlag, "Example": string(example),
 	})
 	return b.String(), err
 }
@@ -69,16 +59,12 @@ func sentence(words []string, and bool) string {
 	return strings.Join(words, ", ")
 }
 
-// BroughtBy says what brings mail to a member that no runner runs, as far as the
-// newest events tell: hooks that hand it over say when a session begins.
-func (t *Team) BroughtBy(name wire.Name) Bringer {
+// HasHooks reports whether hooks hand a member its mail, as far as the newest events tell: those that do say when a
+// session begins.
+func (t *Team) HasHooks(name wire.Name) bool {
 	events, _ := t.Box(name).Log().Newest(64)
-	isHook := func(e wire.Event) bool {
+	return slices.ContainsFunc(events, func(e wire.Event) bool {
 		begins := e.Kind == "session_start" && e.Text("source") != "created"
 		return e.Source == "hook" && (e.Kind == wire.EventAnnounced || begins)
-	}
-	if slices.ContainsFunc(events, isHook) {
-		return Hooks
-	}
-	return Nothing
+	})
 }

@@ -98,9 +98,6 @@ func (t *Team) RunAgain(name wire.Name) string {
 
 // MarkStopped notes that a member is being stopped, so that a start which is under way gives up.
 func (t *Team) MarkStopped(name wire.Name) error {
-	if !t.Box(name).Exists() {
-		return nil // no directory is made for somebody who is no member
-	}
 	return t.saveRun(name, stoppedFile, []byte(wire.NewID()))
 }
 

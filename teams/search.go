@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -99,55 +98,6 @@ type Query struct {
 	To    string
 	In    []string // new, cur, done; empty: everywhere
 	Since time.Time
-}
-
-// ParseQuery reads words, from:, to:, in:new|cur|done and since:, also several in quotes. duration reads a
-// duration, which in since: is before now.
-func ParseQuery(words []string, now time.Time, duration func(string) (time.Duration, error)) (q Query, err error) {
-	for _, w := range strings.Fields(strings.Join(words, " ")) {
-		key, value, _ := strings.Cut(w, ":")
-		if value == "" { // "say to: bob"
-			key = ""
-		}
-		switch key {
-		case "from":
-			q.From = value
-		case "to":
-			q.To = value
-		case "in":
-			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
-		case "subject", "body": // both are searched
-			q.Words = append(q.Words, strings.ToLower(value))
-		case "since":
-			q.Since, err = Since(value, now, duration)
-		default:
-			q.Words = append(q.Words, strings.ToLower(w))
-		}
-		if err != nil {
-			return q, err
-		}
-	}
-	for _, in := range q.In {
-		if in != "new" && in != "cur" && in != "done" {
-			return q, fmt.Errorf("in:%s: new, cur or done", in)
-		}
-	}
-	return q, nil
-}
-
-// Since reads a time: a duration before now, a day, or RFC 3339.
-func Since(s string, now time.Time, duration func(string) (time.Duration, error)) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-		return t, nil
-	}
-	if t, err := time.ParseInLocation(time.DateOnly, s, time.Local); err == nil {
-		return t, nil
-	}
-	d, err := duration(s)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is not a time: 2h, 7d, 2026-05-01 or 2026-05-01T12:00:00Z", s)
-	}
-	return now.Add(-d), nil
 }
 
 // Search looks through every message of the team, newest first.

@@ -20,47 +20,46 @@ const snapshotAfter = 32
 // State folds a member's events: from state.json where that fits the log, else from base.json, else all there are. A
 // long fold is kept in state.json, if that can be written; nothing depends on it.
 func (t *Team) State(name wire.Name) (*reducer.State, error) {
-	f := stateFold{log: t.Box(name).Log(), of: t.Box(name).Address()}
+	f := stateFold{log: t.Box(name).Log()}
 	defer f.close()
-	if !f.startAtSnapshot() {
+	s, ok := f.log.Snapshot()
+	if ok = ok && f.load(s); ok {
+		f.cursor, ok = f.log.Resume(s)
+	}
+	if !ok {
 		if err := f.startAtBase(); err != nil {
 			return nil, err
 		}
 	}
 	n, err := f.foldTo(0)
-	if err != nil {
-		return nil, err
-	}
-	if n >= snapshotAfter {
+	if err == nil && n >= snapshotAfter {
 		if s, err := f.snapshot(); err == nil && s.CRC != 0 {
 			f.log.SaveSnapshot(s)
 		}
 	}
-	return &f.state, nil
+	return &f.state, err
 }
 
 // ArchiveEvents moves a member's old events to the archive, with the fold up to them kept in base.json.
-func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (mailbox.Moved, error) {
-	f := stateFold{log: t.Box(name).Log(), of: t.Box(name).Address()}
+func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved mailbox.Moved, err error) {
+	f := stateFold{log: t.Box(name).Log()}
 	defer f.close()
-	events, bytes, err := f.log.ArchiveBefore(ctx, before, dry, func(upTo uint64) (s eventlog.Snapshot, err error) {
+	moved.Events, moved.Bytes, err = f.log.ArchiveBefore(ctx, before, dry, func(upTo uint64) (s eventlog.Snapshot, err error) {
 		if err = f.startAtBase(); err == nil {
 			_, err = f.foldTo(upTo)
 		}
-		if err == nil {
-			s, err = f.snapshot()
+		if err != nil {
+			return s, err
 		}
-		return s, err
+		return f.snapshot()
 	})
-	return mailbox.Moved{Events: events, Bytes: bytes}, err
+	return moved, err
 }
 
 type stateFold struct {
 	log    *eventlog.Log
-	of     wire.Address
 	state  reducer.State
 	cursor *eventlog.Cursor
-	base   uint64 // the base at which the fold began anew, when gc overtook it
 }
 
 func (f *stateFold) close() {
@@ -71,17 +70,12 @@ func (f *stateFold) close() {
 
 // load takes a snapshot's state, unless it is another version's or another agent's.
 func (f *stateFold) load(s eventlog.Snapshot) bool {
-	f.state = reducer.State{}
-	return s.Version == reducer.Version && json.Unmarshal(s.State, &f.state) == nil && f.state.Seq == s.Seq &&
-		f.state.Agent == f.of.Agent && f.state.Team == f.of.Team
-}
-
-func (f *stateFold) startAtSnapshot() (ok bool) {
-	s, ok := f.log.Snapshot()
-	if !ok || !f.load(s) {
-		return false
+	var state reducer.State
+	ok := s.Version == reducer.Version && json.Unmarshal(s.State, &state) == nil && state.Seq == s.Seq &&
+		state.Agent == f.log.Owner.Agent && state.Team == f.log.Owner.Team
+	if ok {
+		f.state = state
 	}
-	f.cursor, ok = f.log.Resume(s)
 	return ok
 }
 
@@ -90,8 +84,8 @@ func (f *stateFold) startAtBase() error {
 	if err != nil {
 		return err
 	}
-	f.close()
-	if f.cursor = f.log.Follow(s.Seq); !ok || !f.load(s) { // spoilt, or of another version
+	f.cursor = f.log.Follow(s.Seq)
+	if !ok || !f.load(s) { // spoilt, or of another version
 		f.cursor, f.state = f.log.FollowAll(), reducer.State{}
 	}
 	return nil
@@ -109,11 +103,9 @@ func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
 		}
 		if gap != nil {
 			// What is missing was perhaps archived a moment ago: then the base holds it.
-			if s, ok, _ := f.log.Base(); ok && s.Seq >= gap.To && s.Seq > f.base {
-				f.base = s.Seq // once: a base that is of no use changes nothing
-				if err := f.startAtBase(); err != nil {
-					return n, err
-				}
+			if s, ok, _ := f.log.Base(); ok && s.Seq >= gap.To && f.load(s) {
+				f.close()
+				f.cursor = f.log.Follow(s.Seq)
 				continue
 			}
 		}
@@ -123,10 +115,10 @@ func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
 	return n, nil
 }
 
-func (f *stateFold) snapshot() (eventlog.Snapshot, error) {
+func (f *stateFold) snapshot() (s eventlog.Snapshot, err error) {
 	f.state.Seq = f.cursor.Seq() // also of events that the reducer made nothing of
-	data, err := json.Marshal(&f.state)
-	s := eventlog.Snapshot{Version: reducer.Version, State: data}
+	s.Version = reducer.Version
+	s.State, err = json.Marshal(&f.state)
 	f.cursor.Mark(&s)
 	return s, err
 }

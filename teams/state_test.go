@@ -251,11 +251,11 @@ func TestRow(t *testing.T) {
 	if _, err := team.Box("bob").Read(context.Background(), mailbox.ReadOptions{}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil }); err != nil {
 		t.Fatal(err)
 	}
-	rows, stats, err := team.Members(context.Background())
+	rows, err := team.Members(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stats != (Stats{Total: 3, Running: 1, Busy: 1}) {
+	if stats := StatsOf(rows); stats != (Stats{Total: 3, Running: 1, Busy: 1}) {
 		t.Errorf("%+v", stats)
 	}
 	alice, bob, me := rows[0], rows[1], rows[2]

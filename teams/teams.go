@@ -274,44 +274,35 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 	if err != nil {
 		return nil, nil, err
 	}
-	boxes, err := t.Boxes()
-	if err != nil {
-		return nil, nil, err
-	}
 	var ids []wire.ID
 	if me != nil {
-		if ids, err = me.Match(f); err != nil {
-			return nil, nil, err
-		}
+		ids, err = me.Match(f)
 		box = me
-		boxes = slices.DeleteFunc(boxes, func(b *mailbox.Box) bool { return b.Address() == me.Address() })
 	}
-	if len(ids) == 0 {
-		ids, box, err = matchAny(boxes, f)
+	if err == nil && len(ids) == 0 {
+		ids, box, err = t.match(f)
 	}
-	switch len(ids) {
-	case 0:
-		return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
-	case 1:
+	switch {
+	case len(ids) == 1:
 		it, err = t.message(ids[0], box)
 		return it, box, err
+	case len(ids) > 1:
+		return nil, nil, &AmbiguousError{fragment, ids}
 	}
-	return nil, nil, &AmbiguousError{fragment, ids}
+	return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
 }
 
-// matchAny returns the ids that a fragment fits in several mailboxes, and the first that has any. A mailbox that cannot
-// be read hides no other: the error counts where nothing is found.
-func matchAny(boxes []*mailbox.Box, f wire.Fragment) (ids []wire.ID, first *mailbox.Box, unreadable error) {
-	for _, b := range boxes {
+// match returns the ids that a fragment fits in the team's mailboxes, and the first that has any. A mailbox that cannot
+// be read hides no other.
+func (t *Team) match(f wire.Fragment) (ids []wire.ID, first *mailbox.Box, unreadable error) {
+	unreadable = t.Each(func(b *mailbox.Box) error {
 		found, err := b.Match(f)
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
-			unreadable = cmp.Or(unreadable, err)
-		}
 		if first == nil && len(found) > 0 {
 			first = b
 		}
 		ids = append(ids, found...)
-	}
+		return err
+	})
 	slices.Sort(ids) // of a message to several each has a copy
 	return slices.Compact(ids), first, unreadable
 }

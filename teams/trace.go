@@ -30,16 +30,8 @@ type DeliveryTrace struct {
 	Gate   string        `json:"gate,omitempty"` // what the next stage waits for, and the command to do about it
 }
 
-// Trace says how far a message has got with each recipient.
-func (r *Root) Trace(ctx context.Context, m *wire.Message) (out []DeliveryTrace) {
-	for _, a := range m.To {
-		out = append(out, r.TraceTo(ctx, m, a))
-	}
-	return out
-}
-
-// TraceTo says how far a message has got with one recipient.
-func (r *Root) TraceTo(ctx context.Context, m *wire.Message, a wire.Address) DeliveryTrace {
+// Trace says how far a message has got with one recipient.
+func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) DeliveryTrace {
 	t, d := newTrace(a), &Delivery{}
 	box, err := r.Mailbox(a)
 	if a.Host == "" && err == nil {

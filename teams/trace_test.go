@@ -31,7 +31,7 @@ func TestTraceToMissing(t *testing.T) {
 		toBob:   {true, "no mailbox of bob@main here; a retired one keeps its mail: atm team restore bob"},
 		toCarol: {false, "no mailbox of carol@main here: atm team"},
 	} {
-		got := r.TraceTo(t.Context(), m, m.To[0])
+		got := r.Trace(t.Context(), m, m.To[0])
 		if got.Gate != want.gate || got.Reached("replied") != want.replied || got.Reached("stored") {
 			t.Errorf("%+v", got)
 		}

@@ -147,15 +147,16 @@ func (ts *Turns) Apply(e *wire.Event) {
 			}
 		}
 	}
-	if isDeliveryEvent(e.Kind) {
-		d := ts.Delivery(e.MessageID())
-		d.apply(e)
-		if d.Turn == nil && d.isHanded && !slices.Contains(ts.unplaced, d) {
-			ts.unplaced = append(ts.unplaced, d)
+	var about *Delivery
+	if slices.Contains(deliveryKinds, e.Kind) {
+		about = ts.Delivery(e.MessageID())
+		about.apply(e)
+		if about.Turn == nil && about.isHanded && !slices.Contains(ts.unplaced, about) {
+			ts.unplaced = append(ts.unplaced, about)
 		}
 	}
 	for _, d := range ts.unplaced {
-		ts.place(d, e)
+		ts.place(d, e, d == about)
 	}
 	ts.unplaced = slices.DeleteFunc(ts.unplaced, func(d *Delivery) bool { return d.Turn != nil || !d.isHanded })
 }
@@ -249,15 +250,16 @@ func (ts *Turns) turnOf(e *wire.Event) *Turn {
 
 // place notes the open turn into which a message went that was handed over: the one that was named with it, else
 // the one of its session; where neither was named the turn that is shown, or the next one that begins. Or it
-// notes that none will come.
-func (ts *Turns) place(d *Delivery, e *wire.Event) {
+// notes that none will come. isAbout: the event is about the message.
+func (ts *Turns) place(d *Delivery, e *wire.Event, isAbout bool) {
 	shown := ts.state.Turn().TurnSeq
 	for _, now := range slices.Backward(ts.state.Turns) {
 		turn := ts.current[now.TurnSeq]
 		if turn == nil || !now.IsOpen() {
 			continue
 		}
-		if d.wentInto(turn, now.TurnSeq == shown, e) {
+		isShown := isAbout && now.TurnSeq == shown || turn.BeganBy.Seq == e.Seq
+		if d.session == "" && d.turnID == "" && isShown || d.wasFor(turn) {
 			d.Turn, d.session = turn, turn.Session
 			if !slices.Contains(turn.Messages, d.ID) {
 				turn.Messages = append(turn.Messages, d.ID)
@@ -270,21 +272,15 @@ func (ts *Turns) place(d *Delivery, e *wire.Event) {
 		if d.Announced.Exists() {
 			d.hasProgramEnded, d.isHanded = true, false
 		}
-	case e.Kind == wire.EventRead && d.isAbout(e) && !d.Announced.Exists() && d.turnID == "":
+	case e.Kind == wire.EventRead && isAbout && !d.Announced.Exists() && d.turnID == "":
 		d.isHanded = d.isBeingTyped // read between two turns, it belongs to none
 	}
 }
 
-// wentInto reports whether an event tells that the message went into an open turn; isShown: of those that are open it
-// is the one that a member's state shows.
-func (d *Delivery) wentInto(turn *Turn, isShown bool, e *wire.Event) bool {
-	if d.session != "" && d.session != turn.Session {
-		return false
-	}
-	if d.turnID != "" {
-		return d.turnID == turn.ID
-	}
-	return d.session != "" || turn.BeganBy.Seq == e.Seq || isShown && d.isAbout(e)
+// wasFor reports whether the message was handed over for a turn or its session by name.
+func (d *Delivery) wasFor(turn *Turn) bool {
+	return (d.session != "" || d.turnID != "") && (d.session == "" || d.session == turn.Session) &&
+		(d.turnID == "" || d.turnID == turn.ID)
 }
 
 // Delivery is how far a message has got with its recipient, as the recipient's events tell: Turns makes it.
@@ -304,15 +300,9 @@ type Delivery struct {
 	session         string // of that; "": not said
 }
 
-func isDeliveryEvent(kind string) bool {
-	return slices.Contains([]string{
-		wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventAgain,
-		wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed,
-	}, kind)
-}
-
-func (d *Delivery) isAbout(e *wire.Event) bool {
-	return isDeliveryEvent(e.Kind) && e.MessageID() == d.ID
+var deliveryKinds = []string{
+	wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventAgain,
+	wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed,
 }
 
 // WasCutShort reports whether nobody will answer the message any more: its turn ended

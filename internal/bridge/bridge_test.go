@@ -208,7 +208,7 @@ func TestThereAndBack(t *testing.T) {
 	sent := laptop.Team.Box("alice")
 	m, err := sent.Sent(id)
 	must(t, err)
-	trace := laptop.Root.Trace(t.Context(), m)[0]
+	trace := laptop.Root.Trace(t.Context(), m, m.To[0])
 	for _, s := range trace.Stages {
 		isReached := slices.Contains([]string{"stored", "read", "acked"}, s.Stage)
 		if (s.Evidence != nil) != isReached || isReached && s.Stage != "acked" && s.Host != "build" {

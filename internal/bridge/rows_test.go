@@ -198,7 +198,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	check("named", 0, "")
 	sent, err := laptop.Team.Box("alice").Sent(id)
 	must(t, err)
-	for _, stage := range laptop.Root.TraceTo(t.Context(), sent, sent.To[0]).Stages {
+	for _, stage := range laptop.Root.Trace(t.Context(), sent, sent.To[0]).Stages {
 		if (stage.Evidence != nil) != (stage.Stage == "acked") {
 			t.Errorf("stage %+v", stage)
 		}

@@ -63,7 +63,7 @@ func home(c *cli.Context) error {
 	for _, q := range questions[:min(most, len(questions))] {
 		fmt.Fprintf(&b, "  %s %s   %s\n", q.Agent, letter.Clip(letter.Escape(q.Asks()), 80), howToAnswer(q, questions))
 	}
-	o.Members, _, err = s.Team.Members(c.Context)
+	o.Members, err = s.Team.Members(c.Context)
 	if err := command.WarnUnreadable(err); err != nil {
 		return err
 	}

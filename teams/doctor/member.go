@@ -131,7 +131,7 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
 		return
 	}
 	m, err := t.Summary(b.Agent())
-	if err != nil || m.Running || m.Kind == "person" || t.BroughtBy(m.Name) != teams.Nothing {
+	if err != nil || m.Running || m.Kind == "person" || t.HasHooks(m.Name) {
 		return
 	}
 	since, read := unread[0].Time(), "it has never read any"

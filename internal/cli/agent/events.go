@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -81,7 +80,7 @@ func event(c *cli.Context) error {
 		return err
 	}
 	e.Source = "cli"
-	if e, err = teams.AppendEvent(c.Context, s.Me, e, c.Bool("sync")); err != nil {
+	if e, err = note(c.Context, s.Me, e, c.Bool("sync")); err != nil {
 		return err
 	}
 	said := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
@@ -89,6 +88,17 @@ func event(c *cli.Context) error {
 		said = fmt.Sprintf("event %s, there already", e.Kind)
 	}
 	return command.PrintAs(c, &e, said)
+}
+
+// note appends an event, and returns it as it stands in the log: Seq is 0 where that has an event of its id already.
+func note(ctx context.Context, box *mailbox.Box, e wire.Event, sync bool) (wire.Event, error) {
+	events := []wire.Event{e}
+	if sync {
+		err := box.Log().AppendSync(ctx, events...)
+		return events[0], err
+	}
+	err := box.Log().Append(ctx, events...)
+	return events[0], err
 }
 
 type ingested struct {
@@ -153,12 +163,36 @@ func ingest(c *cli.Context) error {
 
 // appendLine appends the event of a line. isBad: an error is the line's, not the log's.
 func appendLine(ctx context.Context, c *cli.Context, s *command.Scope, line []byte) (n uint64, isBad bool, err error) {
-	e, to, err := s.Team.ReadEvent(line, s.Me, c.Bool("route"))
+	e, to, err := readEvent(s, line, c.Bool("route"))
 	if err != nil {
 		return 0, true, err
 	}
-	e, err = teams.AppendEvent(ctx, to, e, c.Bool("sync"))
+	e, err = note(ctx, to, e, c.Bool("sync"))
 	return e.Seq, errors.Is(err, eventlog.ErrNoEvent), err
+}
+
+// readEvent reads a line in any known vocabulary. It belongs into my log or, routed, into that of the member that it
+// names; a count for every agent of a stream stays mine.
+func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mailbox.Box, err error) {
+	if e, err = wire.Adopt(line); err != nil {
+		return e, nil, err
+	}
+	e.Source = "cli"
+	names := e.Names()
+	isOfAll := e.Kind == wire.DroppedCounters && names == "proxy:all"
+	switch {
+	case !route || isOfAll && s.Me != nil:
+		return e, s.Me, nil
+	case isOfAll:
+		return e, nil, fmt.Errorf("%s is every agent of a stream, and --as does not say who keeps the count", names)
+	case names == "":
+		return e, nil, errors.New("the event names no agent")
+	}
+	a, err := wire.ParseAddress(names, s.Team.Name)
+	if err == nil {
+		to, err = s.Root.Mailbox(a)
+	}
+	return e, to, err
 }
 
 func events(c *cli.Context) error {

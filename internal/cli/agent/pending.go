@@ -53,7 +53,7 @@ type heldMail struct {
 func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingList {
 	waiting, waitingErr := s.Team.Waiting(ctx)
 	overdue, overdueErr := s.Team.OverdueAnswers(ctx)
-	members, _, err := s.Team.Members(ctx)
+	members, err := s.Team.Members(ctx)
 	if err == nil {
 		err = errors.Join(waitingErr, overdueErr)
 	}

@@ -48,6 +48,21 @@ var (
 	errNoUnit   = errors.New("without a unit")
 )
 
+// Since reads a time: a duration before now, a day, or RFC 3339.
+func Since(s string) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, nil
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, s, time.Local); err == nil {
+		return t, nil
+	}
+	d, err := ParseDuration(s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is not a time: 2h, 7d, 2026-05-01 or 2026-05-01T12:00:00Z", s)
+	}
+	return time.Now().Add(-d), nil
+}
+
 // ParseDuration reads durations as Go writes them, with days of 24 hours in
 // front: "30s", "7d", "1d12h", "0". A sign is refused.
 func ParseDuration(s string) (time.Duration, error) {

@@ -47,7 +47,8 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if !agent || who == to {
 		return nil
 	}
-	lead, err := s.Team.Lead() // who it is must be known
+	c, err := s.Team.Config() // who leads must be known
+	lead := c.Lead
 	if err != nil || who == lead && who != "" {
 		return err
 	}

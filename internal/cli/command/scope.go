@@ -439,11 +439,43 @@ func (s *Scope) Digits(id wire.ID) int {
 
 // Search are the messages of the team that words mean, newest first.
 func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, error) {
-	query, err := teams.ParseQuery(words, time.Now(), ParseDuration)
+	query, err := parseQuery(words)
 	if err != nil {
 		return nil, Usage("%v", err).WithHint("atm search WORDS since:7d")
 	}
 	return s.Team.Search(ctx, query)
+}
+
+// parseQuery reads words, from:, to:, in:new|cur|done and since:, also several in quotes.
+func parseQuery(words []string) (q teams.Query, err error) {
+	for _, w := range strings.Fields(strings.Join(words, " ")) {
+		key, value, _ := strings.Cut(w, ":")
+		if value == "" { // "say to: bob"
+			key = ""
+		}
+		switch key {
+		case "from":
+			q.From = value
+		case "to":
+			q.To = value
+		case "in":
+			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
+		case "subject", "body": // both are searched
+			q.Words = append(q.Words, strings.ToLower(value))
+		case "since":
+			if q.Since, err = Since(value); err != nil {
+				return q, err
+			}
+		default:
+			q.Words = append(q.Words, strings.ToLower(w))
+		}
+	}
+	for _, in := range q.In {
+		if in != "new" && in != "cur" && in != "done" {
+			return q, fmt.Errorf("in:%s: new, cur or done", in)
+		}
+	}
+	return q, nil
 }
 
 // Renderer shows messages as this terminal or pipe wants them.

@@ -234,7 +234,7 @@ type messageTurns struct {
 // endAfter says how the turn at a recipient is over after an entry; "": it is not.
 func (x *messageTurns) endAfter(ctx context.Context, e entry, a wire.Address) (end string, err error) {
 	if a.Host != "" {
-		if trace := x.s.Root.TraceTo(ctx, x.m, a); trace.Reached("turn_done") {
+		if trace := x.s.Root.Trace(ctx, x.m, a); trace.Reached("turn_done") {
 			end = x.s.Renderer().Who(a) + ": over"
 		}
 		return end, nil

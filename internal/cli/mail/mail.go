@@ -37,7 +37,7 @@ func since(c *cli.Context) (t time.Time, err error) {
 	if !c.IsSet("since") {
 		return t, nil
 	}
-	if t, err = teams.Since(c.String("since"), time.Now(), command.ParseDuration); err != nil {
+	if t, err = command.Since(c.String("since")); err != nil {
 		err = command.Usage("--since: %v", err).WithHint("%s --since 2h", c.Command.HelpName)
 	}
 	return t, err

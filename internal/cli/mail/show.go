@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -126,11 +127,12 @@ var traceCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		recipients, text := s.Root.Trace(c.Context, it.Message), ""
-		for i, r := range recipients {
+		recipients, text := []teams.DeliveryTrace{}, ""
+		for _, to := range it.To {
+			r := s.Root.Trace(c.Context, it.Message, to)
 			r.Gate = command.Typed(c, strings.ReplaceAll(r.Gate, it.ID.Short(6), it.ID.Short(s.Digits(it.ID))))
-			recipients[i].Gate = r.Gate
-			if len(recipients) > 1 {
+			recipients = append(recipients, r)
+			if len(it.To) > 1 {
 				text += s.Renderer().Called(r.To) + ": "
 			}
 			text += command.Stages(r) + "\n"

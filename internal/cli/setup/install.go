@@ -212,7 +212,7 @@ func runHook(c *cli.Context) (err error) {
 		Pass:  func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State: func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		Primer: func() string {
-			text, _ := primerText(s, teams.Hooks)
+			text, _ := primerText(s, true)
 			return text
 		},
 	})

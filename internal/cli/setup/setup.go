@@ -218,17 +218,20 @@ func primer(c *cli.Context) error {
 	s.WarnUnaccepted()
 	var text string
 	if s.Me == nil {
-		text, err = s.Team.Primer("", teams.Nothing, false)
+		text, err = s.Team.Primer("", "", false)
 	} else {
-		text, err = primerText(s, s.Team.BroughtBy(s.Me.Agent()))
+		text, err = primerText(s, s.Team.HasHooks(s.Me.Agent()))
 	}
 	return command.Done(c, err, map[string]string{"primer": text}, text)
 }
 
-// primerText is the primer for me. by brings my mail where no runner does.
-func primerText(s *command.Scope, by teams.Bringer) (string, error) {
+// primerText is the primer for me.
+func primerText(s *command.Scope, hasHooks bool) (string, error) {
+	by := ""
 	if os.Getenv("ATM_RUN") != "" {
-		by = teams.Runner
+		by = "runner"
+	} else if hasHooks {
+		by = "hooks"
 	}
 	return s.Team.Primer(s.Me.Agent(), by, s.MeSource == "--as")
 }

@@ -53,8 +53,8 @@ type members struct {
 }
 
 func readMembers(ctx context.Context, t *teams.Team) (m members, lines []string, err error) {
-	all, stats, err := t.Members(ctx)
-	m = members{t.Name, append([]teams.Member{}, all...), stats}
+	all, err := t.Members(ctx)
+	m = members{t.Name, append([]teams.Member{}, all...), teams.StatsOf(all)}
 	if len(all) == 0 {
 		return m, []string{fmt.Sprintf("team %s has no members: atm team add NAME", t.Name)}, err
 	}
@@ -261,7 +261,7 @@ func status(c *cli.Context, s *command.Scope) error {
 }
 
 func statusOfAll(c *cli.Context, s *command.Scope) error {
-	all, _, unreadable := s.Team.Members(c.Context)
+	all, unreadable := s.Team.Members(c.Context)
 	for _, m := range all {
 		if c.IsSet("as-wire") && m.Host != "" { // it has no slot here
 			continue
