@@ -91,7 +91,7 @@ func (t *Turn) ask(e *event, said Waiting) bool {
 // A screen shows one dialog: it replaces what was asked.
 func (t *Turn) waitFor(e *event, said Waiting) (isNews bool) {
 	said.Since = e.at
-	said.cut(maxPrompt)
+	said.cut()
 	first := t.Waiting()
 	asksBeside := first != nil && first.Kind != Question && said.Kind != Question && e.source != "pty"
 	switch i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.isSame(&said) }); {
@@ -101,10 +101,6 @@ func (t *Turn) waitFor(e *event, said Waiting) (isNews bool) {
 		t.Requests[0] = first.merge(said)
 		return !reflect.DeepEqual(t.Requests[0], *first)
 	case asksBeside && len(t.Requests) < maxRequests:
-		said.cut(maxID)
-		if said.Input = ""; !said.ByWire { // whoever answers on a wire needs them, also later
-			said.Options = nil
-		}
 		t.Requests = append(t.Requests, said)
 	case !asksBeside:
 		t.setActivity(said.activity())
@@ -125,8 +121,8 @@ func (w *Waiting) activity() (Activity, string) {
 }
 
 // cut makes a question one that a State keeps.
-func (w *Waiting) cut(promptBytes int) {
-	prompt, tool := wire.Clip(w.Prompt, promptBytes), wire.Clip(w.Tool, maxID)
+func (w *Waiting) cut() {
+	prompt, tool := wire.Clip(w.Prompt, maxPrompt), wire.Clip(w.Tool, maxID)
 	w.Cut = w.Cut || prompt != w.Prompt || tool != w.Tool
 	w.Prompt, w.Tool = prompt, tool
 	w.Input, w.Dialog = wire.Clip(w.Input, maxText), wire.Clip(w.Dialog, maxID) // for people; no rule goes by them
