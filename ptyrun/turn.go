@@ -141,7 +141,7 @@ func (r *runner) takeBackTurn(ctx context.Context) error {
 }
 
 const (
-	beginShows = 2 * time.Second // a turn that was begun may take so long to show
+	beginShows = 5 * time.Second // a turn that was begun may take so long to show
 	endShows   = 5 * time.Second // and one that was interrupted
 
 	personTypes = 10 * time.Minute // so long urgent mail waits for a person's draft to go
@@ -150,9 +150,13 @@ const (
 // interrupt ends the turn by the driver's own keys, and returns when it is told that it is over. Where the
 // program asks something nothing is pressed: the key would be an answer. It runs beside the loop.
 func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome, error) {
-	// Before a turn that has just begun shows the key would do nothing.
-	_, err := r.await(ctx, beginShows, func() bool {
-		isBusy := r.turn.isOurs || r.state.Turn().Word() == reducer.WordBusy
+	// Before a turn that has just begun shows the key would do nothing; who asks may have seen it in the log.
+	logged, err := r.Box.Log().LastSeq()
+	if err != nil {
+		return control.Outcome{}, err
+	}
+	_, err = r.await(ctx, beginShows, func() bool {
+		isBusy := r.turn.isOurs || r.state.Seq < logged || r.state.Turn().Word() == reducer.WordBusy
 		return r.prog == nil || r.prog.reading.Activity != reducer.Idle || !isBusy
 	})
 	if err != nil {
