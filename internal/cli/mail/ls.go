@@ -77,7 +77,7 @@ func otherwise(c *cli.Context, s *command.Scope, flag string, n int) string {
 		return ""
 	}
 	verb := strings.TrimSpace("atm ls " + c.Args().First())
-	return fmt.Sprintf(", %d %s: %s --%[2]s%s", n, flag, verb, s.Flags())
+	return fmt.Sprintf(", %d %s: %s --%[2]s%[4]s", n, flag, verb, s.Flags())
 }
 
 func rangeOf(c *cli.Context) (rg mailbox.Range, err error) {

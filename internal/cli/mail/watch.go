@@ -62,25 +62,29 @@ func watch(c *cli.Context, s *command.Scope) error {
 }
 
 func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, from time.Time) error {
-	last := lastEvents(c, boxes)
-	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true, After: last})
+	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	shown := map[string]bool{} // messages that the watcher may bring as well
-	for _, h := range happenings(ctx, c, boxes, from, last) {
+	limit := max(c.Int("limit"), 0)
+	var earlier []happening
+	if c.IsSet("since") || c.Bool("no-follow") || limit > 0 {
+		earlier = happenings(ctx, boxes, from)
+	}
+	shown := map[string]bool{} // what the watcher may bring as well
+	for i, h := range earlier {
+		shown[h.key()] = true
+		if i < len(earlier)-cmp.Or(limit, len(earlier)) {
+			continue
+		}
 		if err := h.print(c, s); err != nil {
 			return err
 		}
-		shown[h.messageFile()] = h.Message != nil
 	}
 	for !c.Bool("no-follow") || c.Bool("follow") { // logs -f
 		next, err := w.Next(ctx)
-		if err != nil {
-			return err
-		}
-		if h := (happening{next, time.Now()}); !shown[h.messageFile()] {
+		if h := (happening{next, time.Now()}); err == nil && !shown[h.key()] {
 			err = h.print(c, s)
 		}
 		if err != nil {
@@ -90,34 +94,19 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 	return nil
 }
 
-// messageFile tells messages apart; "": it is an event.
-func (h happening) messageFile() string {
-	if h.Message == nil {
-		return ""
+// key tells happenings apart; that of an error is "". Another log may lie there later: its events have other times.
+func (h happening) key() string {
+	switch {
+	case h.Message != nil:
+		return h.Box.Path() + string(h.Message.ID)
+	case h.Event != nil:
+		return fmt.Sprint(h.Box.Path(), h.Event.Seq, h.Event.At)
 	}
-	return h.Box.Path() + string(h.Message.ID)
+	return ""
 }
 
-func lastEvents(c *cli.Context, boxes []*mailbox.Box) map[wire.Address]uint64 {
-	last := map[wire.Address]uint64{}
-	for _, box := range boxes {
-		seq, err := box.Log().LastSeq()
-		if err != nil && !c.Bool("no-follow") { // else happenings meets it again
-			command.WarnUnreadable(teams.Unreadable(box, err)) // the others are followed
-		}
-		last[box.Address()] = seq
-	}
-	return last
-}
-
-// happenings are those before the watcher's that were asked for, in order: the events up to those numbers.
-func happenings(
-	ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64,
-) (out []happening) {
-	limit := max(c.Int("limit"), 0)
-	if limit == 0 && !c.IsSet("since") && !c.Bool("no-follow") {
-		return nil
-	}
+// happenings are what happened since a moment, in order.
+func happenings(ctx context.Context, boxes []*mailbox.Box, since time.Time) (out []happening) {
 	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
 	for _, box := range boxes {
 		_, _, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
@@ -129,22 +118,22 @@ func happenings(
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired meanwhile
 		}
-		events, logErr := eventsOf(box, since, upTo[box.Address()])
+		events, logErr := eventsOf(box, since)
 		out = append(out, events...)
 		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr))) // the others are shown
 	}
 	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
-	return out[max(0, len(out)-cmp.Or(limit, len(out))):]
+	return out
 }
 
-func eventsOf(box *mailbox.Box, since time.Time, upTo uint64) (out []happening, err error) {
+func eventsOf(box *mailbox.Box, since time.Time) (out []happening, err error) {
 	events, err := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
 	for i := range events {
 		e, h := &events[i], happening{entry{Box: box, Event: &events[i]}, events[i].At}
 		if i > 0 && e.Seq > events[i-1].Seq+1 {
 			h.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}
 		}
-		if e.Seq <= upTo && !e.At.Before(since) {
+		if !e.At.Before(since) {
 			out = append(out, h)
 		}
 	}
@@ -153,7 +142,9 @@ func eventsOf(box *mailbox.Box, since time.Time, upTo uint64) (out []happening, 
 
 func (h happening) print(c *cli.Context, s *command.Scope) error {
 	if h.Err != nil {
-		command.Warn(c, "%v", h.Err)
+		if gone := command.WarnUnreadable(teams.Unreadable(h.Box, h.Err)); gone != nil {
+			command.Warn(c, "%v", gone)
+		}
 		return nil
 	}
 	if h.Gap != nil && c.Bool("json") {
