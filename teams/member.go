@@ -237,33 +237,3 @@ func StatsOf(members []Member) Stats {
 	s.Running += s.Idle + s.Busy
 	return s
 }
-
-// Slot is a member as missiond's PTY manager writes it. That one knows no question but a
-// confirmation, and a slot that was never spawned has exited.
-func (t *Team) Slot(m Member) wire.PTYAgentInfo {
-	info := wire.PTYAgentInfo{
-		SlotID: string(m.Name), Role: m.Role, State: string(reducer.Exited),
-		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
-	}
-	if m.PID > 0 {
-		info.PID = new(uint32(m.PID))
-		if !m.Started.IsZero() {
-			info.StartedAt = new(m.Started.UnixMilli())
-		}
-	}
-	if m.TurnStatus == reducer.TurnBusy {
-		info.CurrentTaskID = &m.TurnID
-	}
-	switch {
-	case m.State == reducer.WordOff:
-	case m.Activity == reducer.AwaitingInput:
-		info.State = string(reducer.Confirming)
-	case m.Activity != reducer.Unknown:
-		info.State = string(m.Activity)
-	case m.TurnStatus == reducer.TurnBusy:
-		info.State = string(reducer.Thinking)
-	case m.Running:
-		info.State = string(reducer.Starting)
-	}
-	return info
-}

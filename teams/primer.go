@@ -13,8 +13,8 @@ import (
 //go:embed primer.txt
 var primerText string
 
-// Primer is what an agent needs to know, in under 300 words. me is the reader, "" when nobody has said; by is what brings
-// mail: hooks, a runner, "" for nothing; byFlag: commands need --as to know who that is.
+// Primer is what an agent needs to know, in under 300 words. me is the reader, "" when nobody has said; by is what
+// brings mail: hooks, runner, "" for nothing; byFlag: commands need --as to know who that is.
 func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	members, err := t.Agents()
 	if err != nil {
@@ -42,7 +42,8 @@ func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	}
 	var b strings.Builder
 	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
-		"Me": me, "Team": t.Name, "Others": sentence(others, me != ""), "By": by, "ByFlag": byFlag, "Example": string(example),
+		"Me": me, "Team": t.Name, "Others": sentence(others, me != ""),
+		"By": by, "ByFlag": byFlag, "Example": string(example),
 	})
 	return b.String(), err
 }

@@ -115,13 +115,6 @@ func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
 	return info
 }
 
-// IsRun reports whether run, the ATM_RUN of some process, names the live run of
-// this member. Any other value counts as none.
-func (t *Team) IsRun(name wire.Name, run string) (bool, error) {
-	running, err := t.Running(name)
-	return running && run != "" && t.runInfo(name).Run == run, err
-}
-
 func (t *Team) liveRuns() map[wire.Name]runinfo.Info {
 	live := map[wire.Name]runinfo.Info{}
 	agents, _ := t.Agents()

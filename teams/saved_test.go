@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/wire"
 )
 
 // A runner keeps the rules that it was started with: others are told from them.
@@ -76,29 +75,6 @@ func TestConfig(t *testing.T) {
 	}
 	if want := path + `: line 4: there is no key "comand" in members.bob; did you mean "command"?, and 1 more`; wrong.Error() != want {
 		t.Error(wrong)
-	}
-}
-
-// Only the live run of this very agent counts.
-func TestIsRun(t *testing.T) {
-	t.Parallel()
-	team := newTeam(t, newRoot(t), "alice", "bob")
-	must(t, team.Dir().MkdirAll("bob/run"))
-	must(t, team.Dir().Replace("bob/run/run.json", []byte(`{"run":"r1","runner":1}`), false))
-	is := func(name wire.Name, run string) bool {
-		t.Helper()
-		ok, err := team.IsRun(name, run)
-		must(t, err)
-		return ok
-	}
-	if is("bob", "r1") {
-		t.Error("it does not run")
-	}
-	held, err := team.HoldRunner(t.Context(), "bob")
-	must(t, err)
-	defer held.Release()
-	if !is("bob", "r1") || is("bob", "r2") || is("bob", "") || is("alice", "r1") {
-		t.Error("another run passes for bob's")
 	}
 }
 

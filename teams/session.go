@@ -10,7 +10,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -77,15 +76,15 @@ func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 // RefreshSession brings a session up to what its agent's events say, ends it where the plan says so, and pauses it
 // where the agent's runner is gone. Every command that looks at a session calls it, so that no daemon is needed. (A
 // runner that lives does the same by its clock, and stops the agent.)
-func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Session) (*session.Session, error) {
-	s, err := t.Sessions().Get(id)
-	if err != nil || !s.State.Alive() {
-		return s, err
+func (t *Team) RefreshSession(ctx context.Context, s *session.Session) (*session.Session, error) {
+	if !s.State.Alive() {
+		return s, nil
 	}
 	agent := wire.Name(s.AgentID)
+	plan, _ := t.Config() // doctor names its mistakes
 	m, err := t.Summary(agent)
 	busy := err == nil && slices.Contains([]reducer.Word{reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting}, m.State)
-	return t.Sessions().Change(ctx, id, func(s *session.Session) error {
+	return t.Sessions().Change(ctx, s.SessionID, func(s *session.Session) error {
 		now := time.Now()
 		// Asked under the team's lock, and not before: a runner that starts takes the
 		// session up under this lock while it holds its own.
@@ -94,7 +93,7 @@ func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Se
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
 		// A runner alone knows whether somebody types in the agent's terminal.
-		return s.ApplyRules(plan.Rules(), busy || running, now)
+		return s.ApplyRules(plan.SessionOf(agent).Rules(), busy || running, now)
 	})
 }
 

@@ -68,11 +68,6 @@ func ExampleTeam_RefreshSession() {
 allow_human_input = false
 auto_exit_on = "goal_complete"
 `), 0o600)
-	plan, err := team.Config()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	s, err := team.Sessions().New(ctx, session.Options{Agent: "bob"})
 	if err != nil {
 		fmt.Println(err)
@@ -86,7 +81,7 @@ auto_exit_on = "goal_complete"
 		return
 	}
 	bob.Emit(ctx, wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
-	s, err = team.RefreshSession(ctx, s.SessionID, &plan.Session)
+	s, err = team.RefreshSession(ctx, s)
 	fmt.Println(s.State, s.EndedBy(), err)
 	// Output:
 	// nothing is said to agents in sessions: team.toml says [session] allow_human_input = false

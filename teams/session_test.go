@@ -187,12 +187,14 @@ func TestWithheldWhereNobodyTalks(t *testing.T) {
 // its runner alone knows whether somebody types there.
 func TestIdleSessionIsItsRunners(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
+	_, _, err := team.WriteConfig("[session]\nauto_exit_on = \"idle_timeout: 1ns\"\n")
+	must(t, err)
 	s, err := team.Sessions().New(t.Context(), session.Options{Agent: "bob"})
 	must(t, err)
 	hold, err := team.Store.HoldRunner(t.Context(), "bob")
 	must(t, err)
 	for _, want := range []wire.InteractiveSessionState{wire.SessionActive, wire.SessionCompleted} {
-		got, err := team.RefreshSession(t.Context(), s.SessionID, &config.Session{AutoExitOn: "idle_timeout: 1ns"})
+		got, err := team.RefreshSession(t.Context(), s)
 		must(t, err)
 		if got.State != want {
 			t.Errorf("it is %s, not %s", got.State, want)

@@ -41,10 +41,12 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 }
 
 // ArchiveEvents moves a member's old events to the archive, with the fold up to them kept in base.json.
-func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved mailbox.Moved, err error) {
+func (t *Team) ArchiveEvents(
+	ctx context.Context, name wire.Name, before time.Time, dry bool,
+) (moved mailbox.Moved, err error) {
 	f := stateFold{log: t.Box(name).Log()}
 	defer f.close()
-	moved.Events, moved.Bytes, err = f.log.ArchiveBefore(ctx, before, dry, func(upTo uint64) (s eventlog.Snapshot, err error) {
+	fold := func(upTo uint64) (s eventlog.Snapshot, err error) {
 		if err = f.startAtBase(); err == nil {
 			_, err = f.foldTo(upTo)
 		}
@@ -52,7 +54,8 @@ func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Ti
 			return s, err
 		}
 		return f.snapshot()
-	})
+	}
+	moved.Events, moved.Bytes, err = f.log.ArchiveBefore(ctx, before, dry, fold)
 	return moved, err
 }
 

@@ -13,9 +13,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// WorktreesDir is where the worktrees of a team's members lie, in its directory.
-const WorktreesDir = ".worktrees"
-
 // Worktree is where a member works in its own git worktree, <team>/.worktrees/<agent>, at first on branch atm/<agent>:
 // the one that is there, else a new one of the repository that cwd (as in team.toml) lies in. done says to people what
 // was done, "" where it was there. git gets environ without what would lead it to another repository.
@@ -27,7 +24,7 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 	if err != nil {
 		return "", "", fmt.Errorf("no worktree for %s: %w", name, err)
 	}
-	if err := t.Dir().Mkdir(WorktreesDir); err != nil {
+	if err := t.Dir().Mkdir(".worktrees"); err != nil {
 		return "", "", err
 	}
 	// One at a time: git trips over a worktree that another one is making. A first checkout may take its time.
@@ -36,7 +33,7 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 		return "", "", err
 	}
 	defer lock.Unlock()
-	top := t.Dir().Join(WorktreesDir + "/" + string(name))
+	top := t.Dir().Join(".worktrees/" + string(name))
 	if done, err = git.AddWorktree(ctx, environ, c, top, "atm/"+string(name)); err != nil {
 		return "", "", fmt.Errorf("no worktree for %s: %w", name, err)
 	}

@@ -55,12 +55,9 @@ type Option struct {
 // Denies reports whether the option is known to refuse what is asked for.
 func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
 
-// MessageID is the id of the message that tells the lead about the question.
-func (q *Question) MessageID() (wire.ID, bool) { return wire.ID(q.ID), wire.IsID(q.ID) }
-
 // Short is the id as people quote it.
 func (q *Question) Short() string {
-	if _, ok := q.MessageID(); ok || q.Kind == KindDraft {
+	if wire.IsID(q.ID) || q.Kind == KindDraft {
 		return wire.ID(q.ID).Short(6)
 	}
 	return q.ID

@@ -179,8 +179,8 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
 		Subject: did + ": " + letter.Clip(letter.Escape(about), 80), Payload: payload,
 	}
-	if id, ok := q.MessageID(); ok {
-		m.InReplyTo = id
+	if wire.IsID(q.ID) { // that of the message which told the lead
+		m.InReplyTo = wire.ID(q.ID)
 	}
 	err := s.Root.Send(ctx, &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
 	return m.ID, err

@@ -250,8 +250,7 @@ func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Ses
 	if err != nil {
 		return nil, err
 	}
-	plan, _ := s.Team.Config() // doctor names its mistakes
-	now, err := s.Team.RefreshSession(ctx, id, plan.SessionOf(wire.Name(one.AgentID)))
+	now, err := s.Team.RefreshSession(ctx, one)
 	if err != nil {
 		return one, one.CatchUp(ctx, s.Team.Box(wire.Name(one.AgentID)))
 	}

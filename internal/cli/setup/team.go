@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -277,8 +279,38 @@ func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 	if !c.IsSet("as-wire") {
 		return command.PrintAs(c, m, statusText(m))
 	}
-	line, err := wire.Marshal(s.Team.Slot(m))
+	line, err := wire.Marshal(slot(s.Team, m))
 	return command.Done(c, err, json.RawMessage(line), string(line))
+}
+
+// slot is a member as missiond's PTY manager writes it. That one knows no question but a
+// confirmation, and a slot that was never spawned has exited.
+func slot(t *teams.Team, m teams.Member) wire.PTYAgentInfo {
+	info := wire.PTYAgentInfo{
+		SlotID: string(m.Name), Role: m.Role, State: string(reducer.Exited),
+		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
+	}
+	if m.PID > 0 {
+		info.PID = new(uint32(m.PID))
+		if !m.Started.IsZero() {
+			info.StartedAt = new(m.Started.UnixMilli())
+		}
+	}
+	if m.TurnStatus == reducer.TurnBusy {
+		info.CurrentTaskID = &m.TurnID
+	}
+	switch {
+	case m.State == reducer.WordOff:
+	case m.Activity == reducer.AwaitingInput:
+		info.State = string(reducer.Confirming)
+	case m.Activity != reducer.Unknown:
+		info.State = string(m.Activity)
+	case m.TurnStatus == reducer.TurnBusy:
+		info.State = string(reducer.Thinking)
+	case m.Running:
+		info.State = string(reducer.Starting)
+	}
+	return info
 }
 
 func statusText(m teams.Member) string {
