@@ -199,14 +199,40 @@ func (l *Line) toType(words []string) string {
 	return line
 }
 
-// Repaired is the command line with the right words where the wrong ones stand together. "": they do not.
-func (l *Line) Repaired(wrong, right []string) string {
-	for i := range l.typed {
-		if end := i + len(wrong); i > 0 && end <= len(l.typed) && slices.Equal(l.typed[i:end], wrong) {
-			return l.toType(slices.Replace(slices.Clone(l.typed), i, end, right...))
+// Repaired is the command line with the right words where the wrong ones stand, which are words of the verb or values
+// of the flag. "": they do not stand there.
+func (l *Line) Repaired(flag string, wrong, right []string) string {
+	var words []string
+	for i, word := range l.typed {
+		isElsewhere := i == 0 || len(wrong) == 0 || l.isValueOfOther(flag, i)
+		if isElsewhere || word != wrong[0] && !(isFlag(word) && strings.HasSuffix(word, "="+wrong[0])) {
+			words = append(words, word)
+			continue
 		}
+		if len(right) > 0 {
+			words = append(append(words, strings.TrimSuffix(word, wrong[0])+right[0]), right[1:]...)
+		} else if f := l.find(l.typed[i-1]); word == wrong[0] && f != nil && takesValue(f) && !strings.Contains(l.typed[i-1], "=") {
+			words = words[:len(words)-1] // the second --to
+		}
+		wrong, right = wrong[1:], nil
 	}
-	return ""
+	if len(wrong) > 0 {
+		return ""
+	}
+	return l.toType(words)
+}
+
+// isValueOfOther reports whether a word that was typed is, or has, the value of another flag than this one.
+func (l *Line) isValueOfOther(flag string, i int) bool {
+	typed, _, given := strings.Cut(l.typed[i], "=")
+	if before := l.typed[i-1]; !(given && isFlag(typed)) {
+		if strings.Contains(before, "=") || !isFlag(before) {
+			return false
+		}
+		typed = before
+	}
+	f := l.find(typed)
+	return f != nil && takesValue(f) && f.Names()[0] != flag
 }
 
 // isFlagWord reports whether a word is a flag of a verb that otherwise takes at most agents or ids: "ls sent".

@@ -115,15 +115,16 @@ func (r *result) in(e *command.Error) *command.Error {
 }
 
 func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	err := prepare(s, o)
-	if err == nil {
-		err = attach(c, o)
-	}
-	if err == nil && c.IsSet("once") {
-		err = o.Once(c.String("once"))
-	}
-	if err != nil {
+	if err := prepare(s, o); err != nil {
 		return err
+	}
+	if err := attach(c, o); err != nil {
+		return err
+	}
+	if c.IsSet("once") {
+		if err := o.Once(c.String("once")); err != nil {
+			return err
+		}
 	}
 	if isAwaited(c) {
 		return deliverAndWait(c, s, o)

@@ -127,7 +127,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	}
 	if list, n := namesApart(s, apart); list != words[0] && list != "" {
 		return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
-			WithHint("%s", cmp.Or(repaired(c, typed, list, n), "atm send "+list+" \"text\""))
+			WithHint("%s", cmp.Or(repaired(c, typed, list, n), "atm send NAME \"text\""))
 	}
 	names = append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...)
 	return names, words[1:], nil
@@ -141,7 +141,7 @@ func repaired(c *cli.Context, words []string, list string, n int) string {
 		right = append(right, names[min(n, len(names)):]...)
 		n -= len(names) - 1
 	}
-	return command.LineOf(c).Repaired(words[:flags+max(n, 1)-1], right)
+	return command.LineOf(c).Repaired("to", words[:flags+max(n, 1)-1], right)
 }
 
 // namesApart are the recipients, with commas between, where they were typed as several words (`bob, carol hello`, `bob
