@@ -59,7 +59,7 @@ func newContext(app *cli.App, line *command.Line) *cli.Context {
 		f.Apply(set)
 	}
 	set.Parse(slices.Concat(line.Global, []string{"--"}, line.Words)) // what is wrong there, urfave has said
-	if line.JSON {
+	if slices.Contains(line.Global, "--json=true") {
 		set.Set("json", "true")
 	}
 	c := cli.NewContext(app, set, nil)

@@ -87,21 +87,10 @@ func noUnit(s, unit string) error {
 	return fmt.Errorf("%w: %s%s, or %s", errNoUnit, s, unit, strings.Join(others, ", "))
 }
 
-// missingUnit is the error of a value without its unit, as the flag would have it.
-func missingUnit(f cli.Flag, value string) error {
-	_, err := ParseDuration(value)
-	if errors.Is(err, errNoUnit) {
-		return noUnit(value, usualUnit(f))
-	}
-	return err
-}
-
 // usualUnit is the unit that the values of a flag mostly have: days where its default is of days.
 func usualUnit(f cli.Flag) string {
-	if generic, ok := f.(*cli.GenericFlag); ok {
-		if s, ok := generic.Value.(*span); ok && time.Duration(*s) >= 24*time.Hour {
-			return "d"
-		}
+	if generic, ok := f.(*cli.GenericFlag); ok && time.Duration(*generic.Value.(*span)) >= 24*time.Hour {
+		return "d"
 	}
 	return "s"
 }

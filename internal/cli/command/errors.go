@@ -200,21 +200,29 @@ func explain(c *cli.Context, err error) *Error {
 	if c != nil && (c.Args().Len() == 1 || strings.HasPrefix(c.Command.ArgsUsage, "NAME")) {
 		e.Hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(e.Hint)
 	}
-	if p, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
-		e.Hint = lookAt(p.Path)
-		if info, err := os.Stat(p.Path); err == nil && p.Op == "fork/exec" && info.Mode()&0o111 == 0 {
-			return e.WithHint("chmod +x %s", policy.Quote(p.Path))
-		}
-	}
-	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""
-	if inAgent && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
-		where := "the root's directory"
-		if c != nil && c.App.Metadata["root"] != nil {
-			where = c.App.Metadata["root"].(string)
-		}
-		e.WithHint("a sandbox may forbid it: let it read and write %s; else: %s", where, e.Hint)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		e.Hint = permissionHint(c, err, e.Hint)
 	}
 	return e
+}
+
+// permissionHint is what to do where a file may not be read or written. In an agent its sandbox may be why.
+func permissionHint(c *cli.Context, err error, hint string) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
+		info, noInfo := os.Stat(p.Path)
+		if noInfo == nil && p.Op == "fork/exec" && info.Mode()&0o111 == 0 {
+			return "chmod +x " + policy.Quote(p.Path)
+		}
+		hint = lookAt(p.Path)
+	}
+	if !InAgent() && os.Getenv("ATM_AGENT") == "" {
+		return hint
+	}
+	where := "the root's directory"
+	if c != nil && c.App.Metadata["root"] != nil {
+		where = c.App.Metadata["root"].(string)
+	}
+	return fmt.Sprintf("a sandbox may forbid it: let it read and write %s; else: %s", where, hint)
 }
 
 // lookAt is a command that shows whose a path is, or the nearest directory above it that can be looked at.
