@@ -191,7 +191,7 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 		command.Warn(p.c, "%v; atm read --last does not show this batch", b.Unlogged)
 	}
 	if err == nil && b.Unmarked != nil {
-		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
+		err = notMarked(b.Unmarked)
 	}
 	if len(b.Unreadable) > 0 {
 		p.warn.Do(func() {
@@ -203,6 +203,8 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 	}
 	return len(b.Items) > 0, err
 }
+
+func notMarked(why error) error { return fmt.Errorf("shown, but not marked as read: %w", why) }
 
 // write writes a batch and returns how many of its messages were received. With --confirm that is none
 // until a byte comes on stdin: a program that passes them on says that they have arrived.
@@ -250,6 +252,9 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 func (p *page) afterReading(b mailbox.Batch) *listing {
 	l := newListing(b.Items)
 	l.More = b.More
+	if b.Unmarked != nil {
+		l.Error = command.Explain(p.c, notMarked(b.Unmarked))
+	}
 	if !p.follows {
 		l.addOwed(p.s.Me)
 	}
