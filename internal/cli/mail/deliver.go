@@ -266,6 +266,9 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	}
 	isPrinted := false
 	batch, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
+		if err := s.MayWrite(); err != nil { // my runner may have begun meanwhile
+			return 0, err
+		}
 		isPrinted = true
 		n, err := showPieces(ctx, shown)
 		return n * len(b.Items), err

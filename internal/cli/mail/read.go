@@ -212,6 +212,11 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if len(b.Items) == 0 && (p.waits || p.follows) {
 		return 0, nil
 	}
+	if !p.peeks {
+		if err := p.s.MayWrite(); err != nil { // its runner may have begun meanwhile
+			return 0, err
+		}
+	}
 	b.Items = slices.Concat(b.Items, p.again)
 	l := p.afterReading(b)
 	isJSON, isVia := p.c.Bool("json"), command.Via(p.c) != ""
