@@ -81,7 +81,7 @@ func (h *Health) examineDirs(b *Box) {
 		case err != nil:
 		case !info.IsDir():
 			h.NotDirs = append(h.NotDirs, dir)
-		case !b.store.root.Writable(b.in(dir)):
+		case b.store.root.Writable(b.in(dir)) != nil:
 			h.Closed = append(h.Closed, dir)
 		case info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows":
 			h.Open = append(h.Open, dir)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -78,9 +79,15 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		return batch, err
 	}
 	batch.SetAside += taken.Bad
+	if len(batch.Items) > 0 {
+		batch.Unmarked = b.markable()
+	}
 
 	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
+	if batch.Unmarked != nil {
+		received = 0 // show has said so
+	}
 	var theirs claims // of others, who were let in meanwhile
 	if !timer.Stop() && received > 0 {
 		if unlock, err = b.lock(ctx, "reader"); err != nil {
@@ -106,6 +113,16 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	unlock()
 	batch.Unlogged = b.note(ctx, events...)
 	return batch, showErr
+}
+
+// markable is why what is read could not be moved, as far as that is known before: a read-only disk, a file in the way.
+func (b *Box) markable() error {
+	for _, dir := range []string{"inbox/new", "inbox/cur", "inbox/done"} {
+		if err := b.store.root.Writable(b.in(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // choose picks the batch out of the unread messages, without those that are claimed. With setAside what is no

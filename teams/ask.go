@@ -46,14 +46,14 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, e
 		return a, errors.New("a question is for one other member")
 	}
 	q := &asking{Response: a, see: see, thread: o.Message.ThreadID(), me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
-	if it, err := q.box.Get(a.ID); o.Post.Given && err == nil {
+	it, err := q.box.Get(a.ID)
+	if o.Post.Given && err == nil {
 		q.sentAt = it.SentAt // asked before: that is what is answered
 	}
-	team, err := r.Team(q.box.Address().Team)
-	if err != nil {
+	if q.team, err = r.Team(q.box.Address().Team); err != nil {
 		return a, err
 	}
-	if q.turns, err = team.Turns(q.box.Agent(), q.sentAt.Add(-24*time.Hour)); err != nil {
+	if q.turns, err = q.team.Turns(q.box.Agent(), q.sentAt.Add(-24*time.Hour)); err != nil {
 		return a, err
 	}
 	// Watching begins before the message is sent: nothing that comes of it is missed.
@@ -82,6 +82,7 @@ type asking struct {
 	*Response
 	see     Observer
 	me, box *mailbox.Box
+	team    *Team // of box
 	thread  wire.ID
 	sentAt  time.Time
 	turns   *Turns
@@ -162,16 +163,16 @@ func (q *asking) finish(turn *Turn) error {
 	return nil
 }
 
-// next takes in one thing that the watcher tells, if it comes before what began at a time (zero: nothing) has settled.
+// next takes in one thing that the watcher tells, if it comes before what began at a time (zero: now) has settled.
+// Else it looks for the runner: of its death no event tells.
 func (q *asking) next(ctx context.Context, since time.Time) error {
-	limit := ctx
-	if !since.IsZero() {
-		var cancel context.CancelFunc
-		limit, cancel = context.WithDeadline(ctx, since.Add(settles))
-		defer cancel()
-	}
+	limit, cancel := context.WithDeadline(ctx, cmp.Or(since, time.Now()).Add(settles))
+	defer cancel()
 	entry, err := q.watcher.Next(limit)
 	if err != nil && limit.Err() != nil {
+		if q.team.LostRunner(q.box.Agent(), q.turns.Delivery(q.ID)) {
+			return fmt.Errorf("the runner of %s was killed before an answer came", q.box.Agent())
+		}
 		return ctx.Err()
 	}
 	if err != nil {

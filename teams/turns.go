@@ -309,6 +309,15 @@ var deliveryKinds = []string{
 // otherwise than by its completion, or none began before the program ended.
 func (d *Delivery) WasCutShort() bool { return d.hasProgramEnded || d.Turn.WasCutShort() }
 
+// LostRunner reports whether the turn that a message was handed into is open, and its runner was killed.
+func (t *Team) LostRunner(name wire.Name, d *Delivery) bool {
+	if !d.isHanded || d.Turn.HasEnded() {
+		return false
+	}
+	m, err := t.Summary(name)
+	return err == nil && m.RunnerGone
+}
+
 // reset forgets how the message was handed over: it is unread once more.
 func (d *Delivery) reset() { *d = Delivery{ID: d.ID, Acked: d.Acked} }
 

@@ -63,8 +63,16 @@ func (r *Root) OwnerCanRead(dir string) bool {
 	return getsGroup && info.Mode()&0o040 != 0
 }
 
-// Writable reports whether this process may make entries in a directory.
-func (r *Root) Writable(dir string) bool { return syscall.Access(r.Join(dir), 3) == nil } // W_OK|X_OK
+// Writable is nil if this process may make entries in a directory.
+func (r *Root) Writable(dir string) error {
+	err := r.IsDir(dir)
+	if err == nil {
+		if err = syscall.Access(r.Join(dir), 3); err != nil { // W_OK|X_OK
+			err = r.pathError("write to", dir, err)
+		}
+	}
+	return err
+}
 
 // Owner is the user id of a file's owner, nil where the system has none.
 func Owner(info fs.FileInfo) *int {

@@ -119,7 +119,9 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 		return err
 	}
 	if r.Reply != nil {
-		err = k.s.Me.MarkRead(ctx, r.Reply.ID)
+		if err = k.s.MayWrite(); err == nil { // my runner may have begun meanwhile
+			err = k.s.Me.MarkRead(ctx, r.Reply.ID)
+		}
 	}
 	command.Warn(k.c, "%s after %s", r.Status, r.Took.Round(time.Millisecond))
 	return err

@@ -38,20 +38,46 @@ func ack(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	acked, lines := []*result{}, ""
-	for _, m := range found {
+	err = each(c, found, func(m heldMessage) error {
 		r, line, err := ackOne(c, s, m, text)
-		if err != nil {
-			return partly(c, map[string]any{"acked": acked}, lines, err)
+		if err == nil {
+			acked, lines = append(acked, r), lines+line+"\n"
 		}
-		acked, lines = append(acked, r), lines+line+"\n"
+		return err
+	})
+	done := map[string]any{"acked": acked}
+	if err != nil {
+		return partly(c, done, lines, err)
 	}
 	if len(acked) == 1 {
 		return command.PrintAs(c, acked[0], lines)
 	}
-	return command.PrintAs(c, map[string]any{"acked": acked}, lines)
+	return command.PrintAs(c, done, lines)
 }
 
-// partly is an error with what was done before it: it is printed, or stands in the JSON of the error.
+// each does something with every message. The error names all where that failed.
+func each(c *cli.Context, found []heldMessage, do func(heldMessage) error) error {
+	var failed *command.Error
+	for _, m := range found {
+		err := do(m)
+		if err == nil {
+			continue
+		}
+		e := command.Explain(c, err)
+		e.Hint = strings.ReplaceAll(e.Hint, "ID", m.ID.Short(6))
+		if failed == nil {
+			failed = e
+		} else {
+			failed.Message += "; " + e.Message
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return failed
+}
+
+// partly is an error with what was done beside it: it is printed, or stands in the JSON of the error.
 func partly(c *cli.Context, done map[string]any, lines string, err error) error {
 	if !c.Bool("json") {
 		return cmp.Or(command.PrintAs(c, done, lines), err)
@@ -93,7 +119,7 @@ var unreadCommand = &cli.Command{
 			return err
 		}
 		l, text := newListing(nil), ""
-		for _, m := range found {
+		err = each(c, found, func(m heldMessage) error {
 			line := " unread again\n"
 			if m.isLeased {
 				line = " given back to " + string(m.box.Agent()) + "\n"
@@ -105,11 +131,14 @@ var unreadCommand = &cli.Command{
 			if err == nil {
 				now, err = m.box.Get(m.ID)
 			}
-			if err != nil {
-				return partly(c, map[string]any{"messages": l.Messages}, text, err)
+			if err == nil {
+				text += m.ID.Short(6) + line
+				l.Messages = append(l.Messages, message{Item: now})
 			}
-			text += m.ID.Short(6) + line
-			l.Messages = append(l.Messages, message{Item: now})
+			return err
+		})
+		if err != nil {
+			return partly(c, map[string]any{"messages": l.Messages}, text, err)
 		}
 		l.addOwed(s.Me)
 		return command.PrintAs(c, l, text)
@@ -295,6 +324,9 @@ func take(c *cli.Context, s *command.Scope) error {
 // takeOne takes a message and shows it, and reports whether there was one. It is mine once its reader has received it.
 func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
 	it, err := box.Lease(ctx, s.Me.Address(), lease, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
+		if err := s.MayWrite(); err != nil { // my runner may have begun meanwhile
+			return false, err
+		}
 		r := s.Renderer()
 		id := r.Short(it.ID) + s.Flags()
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.Times, SupersededBy: it.SupersededBy}),

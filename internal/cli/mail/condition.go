@@ -239,19 +239,22 @@ func (x *messageTurns) endAfter(ctx context.Context, e entry, a wire.Address) (e
 		}
 		return end, nil
 	}
+	team, err := x.s.Root.Team(a.Team)
+	if err != nil {
+		return "", err
+	}
 	if turns := x.turns[a]; turns == nil {
-		team, err := x.s.Root.Team(a.Team)
-		if err == nil {
-			x.turns[a], err = team.Turns(a.Agent, x.m.SentAt.Add(-24*time.Hour))
-		}
-		if err != nil {
+		if x.turns[a], err = team.Turns(a.Agent, x.m.SentAt.Add(-24*time.Hour)); err != nil {
 			return "", err
 		}
 	} else if e.Event != nil && e.Box.Address() == a && e.Event.Seq > turns.Seq() {
 		turns.Apply(e.Event)
 	}
-	if turn := x.turns[a].Delivery(x.m.ID).Turn; turn.HasEnded() {
-		end = string(a.Agent) + ": " + turn.Status
+	d := x.turns[a].Delivery(x.m.ID)
+	if d.Turn.HasEnded() {
+		end = string(a.Agent) + ": " + d.Turn.Status
+	} else if team.LostRunner(a.Agent, d) {
+		end = string(a.Agent) + ": off (runner gone)"
 	}
 	return end, nil
 }

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -235,28 +236,40 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	if err != nil {
 		return err
 	}
-	var came []wire.ID // what is read with this
-	var shown []byte
+	came := []wire.ID{} // what is read with this
+	var letters []*mailbox.Item
+	isJSON := c.Bool("json")
 	for _, a := range m.To {
-		came = append(came, wire.AckID(m.ID, a))
+		ack, err := s.Me.Get(wire.AckID(m.ID, a))
+		if err != nil || ack.Body != "" && isJSON { // there a text has no place: it stays unread
+			continue
+		}
+		came = append(came, ack.ID)
+		if ack.Body != "" {
+			letters = append(letters, ack)
+		}
 	}
+	var shown []byte
 	if c.Bool("wait-ack") {
 		shown = fmt.Appendf(shown, "acked %s\n", m.ID.Short(6))
 	}
 	if c.Bool("wait-reply") {
 		r.Reply = reply.met.Message
-		came = append(came, r.Reply.ID)
-		renderer := s.Renderer()
-		renderer.LimitToPage()
-		shown = append(shown, command.Letters(renderer, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
+		came, letters = append(came, r.Reply.ID), append(letters, r.Reply.Item)
 	}
-	if c.Bool("json") {
+	renderer := s.Renderer()
+	renderer.LimitToPage()
+	shown = append(shown, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
+	if isJSON {
 		if shown, err = command.JSON(r); err != nil {
 			return err
 		}
 	}
 	isPrinted := false
 	batch, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
+		if err := s.MayWrite(); err != nil { // my runner may have begun meanwhile
+			return 0, err
+		}
 		isPrinted = true
 		n, err := showPieces(ctx, shown)
 		return n * len(b.Items), err

@@ -298,6 +298,8 @@ type listing struct {
 	Messages []message `json:"messages"`
 	More     int       `json:"more"`
 	Owed     []wire.ID `json:"owed"`
+
+	Error *command.Error `json:"error,omitempty"` // of what was not done beside this
 }
 
 func newListing(items []*mailbox.Item) *listing {

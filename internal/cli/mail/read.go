@@ -191,7 +191,7 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 		command.Warn(p.c, "%v; atm read --last does not show this batch", b.Unlogged)
 	}
 	if err == nil && b.Unmarked != nil {
-		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
+		err = notMarked(b.Unmarked)
 	}
 	if len(b.Unreadable) > 0 {
 		p.warn.Do(func() {
@@ -204,11 +204,18 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 	return len(b.Items) > 0, err
 }
 
+func notMarked(why error) error { return fmt.Errorf("shown, but not marked as read: %w", why) }
+
 // write writes a batch and returns how many of its messages were received. With --confirm that is none
 // until a byte comes on stdin: a program that passes them on says that they have arrived.
 func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (received int, err error) {
 	if len(b.Items) == 0 && (p.waits || p.follows) {
 		return 0, nil
+	}
+	if !p.peeks {
+		if err := p.s.MayWrite(); err != nil { // its runner may have begun meanwhile
+			return 0, err
+		}
 	}
 	b.Items = slices.Concat(b.Items, p.again)
 	l := p.afterReading(b)
@@ -250,6 +257,9 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 func (p *page) afterReading(b mailbox.Batch) *listing {
 	l := newListing(b.Items)
 	l.More = b.More
+	if b.Unmarked != nil {
+		l.Error = command.Explain(p.c, notMarked(b.Unmarked))
+	}
 	if !p.follows {
 		l.addOwed(p.s.Me)
 	}

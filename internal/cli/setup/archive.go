@@ -37,12 +37,14 @@ var gcCommand = &cli.Command{
 		if options.DryRun {
 			verb = "would move"
 		}
+		if failed != nil && ctx.Err() == nil && c.Bool("json") {
+			e := command.Explain(c, failed)
+			e.Extra = map[string]any{"messages": total.Messages, "events": total.Events, "bytes": total.Bytes, "skipped": total.Skipped}
+			return e
+		}
 		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
 			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
-		if err := cmp.Or(ctx.Err(), err); err != nil {
-			return err
-		}
-		return command.Tell(c, failed)
+		return cmp.Or(ctx.Err(), err, failed)
 	}),
 }
 
