@@ -19,9 +19,26 @@ import (
 // IsSilent reports whether its runner does not answer.
 func (m *Member) IsSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
 
-// hold is what keeps a runner from typing mail into an agent that is idle; "" where nothing does, or for a moment only.
+// slowStart is how long a program may show no prompt until that is said to keep its mail.
+const slowStart = 10 * time.Second
+
+// hold is what keeps a runner from typing in the mail that waits, where the state does not say it.
 func (m *Member) hold() string {
-	switch m.gate {
+	why, isSlow := m.gateHolds(), m.runner.ChildPID != 0 && time.Since(m.runner.Started) > slowStart
+	switch {
+	case m.Inject == "off":
+		return "nothing is typed in (inject is off)"
+	case m.State == reducer.WordIdle && why == "" && m.runner.Untyped != "":
+		return "typing it in failed: " + m.runner.Untyped
+	case m.State == reducer.WordIdle, m.State == reducer.WordStarting && isSlow:
+		return why
+	}
+	return ""
+}
+
+// gateHolds is what keeps mail from an agent that is idle; "" where nothing does, or for a moment only.
+func (m *Member) gateHolds() string {
+	switch m.runner.Gate {
 	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
 		return ""
 	case control.GateTyping:
@@ -87,8 +104,8 @@ func (m *Member) Forecast(urgent bool) string {
 		return state + "; nothing is typed in"
 	case m.State == reducer.WordBlocked:
 		return "blocked: " + m.About()
-	case m.Running && m.State == reducer.WordIdle && m.hold() != "":
-		return "idle, but " + m.hold() + ": " + how + " later"
+	case m.Running && m.State == reducer.WordIdle && m.gateHolds() != "":
+		return "idle, but " + m.gateHolds() + ": " + how + " later"
 	case m.Running && m.State == reducer.WordIdle:
 		return "idle: " + how + " now"
 	case m.Running && m.State == reducer.WordBusy && urgent:
@@ -126,7 +143,7 @@ func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
 		since = " since " + letter.Span(now.Sub(*m.Since))
 	}
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Clip(letter.Escape(d.FailedWhy), 80) + ")"
-	isDraft := m.gate == control.GateDraft || m.gate == "" && d.FailedWhy == string(control.GateDraft)
+	isDraft := m.runner.Gate == control.GateDraft || m.runner.Gate == "" && d.FailedWhy == string(control.GateDraft)
 	for _, gate := range []struct {
 		isShut bool
 		why    string
@@ -139,10 +156,10 @@ func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
 		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "NAME asks whether a directory is trusted, which only a person at its terminal answersSINCE: atm attach NAME"},
 		{m.State == reducer.WordBlocked && m.Running, "NAME waits for an answer itself (ABOUT)SINCE: atm pending, then atm approve NAME, or atm attach NAME"},
 		{m.State == reducer.WordBlocked, "NAME waits for an answer itself (ABOUT)SINCE: atm status NAME"},
-		{m.gate == control.GateDialog, "NAME waits for an answer itself (a dialog): atm pending, then atm approve NAME, or atm attach NAME"},
+		{m.runner.Gate == control.GateDialog, "NAME waits for an answer itself (a dialog): atm pending, then atm approve NAME, or atm attach NAME"},
 		{isDraft, "somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it"},
-		{m.gate == control.GateTyping, "a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME"},
-		{m.State == reducer.WordBusy || m.gate == control.GateBusy, "NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME"},
+		{m.runner.Gate == control.GateTyping, "a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME"},
+		{m.State == reducer.WordBusy || m.runner.Gate == control.GateBusy, "NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME"},
 		{d.isOnlyAnnounced && m.Running, "NAME was told of it, and has not called atm read yet: atm screen NAME"},
 		{m.State == reducer.WordOff, "NAME is offSINCE, and gets it when it runs again: AGAIN"},
 		{d.Failed.Exists(), "typing it in failed FAILED: atm screen NAME"},
