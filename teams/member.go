@@ -136,6 +136,9 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	}
 	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, v.Turn.ID
 	m.LastTurn, m.WaitingOn = v.Turn.Last, v.Turn.Waiting()
+	if m.State == reducer.WordOff { // it waits for nobody
+		m.WaitingOn = nil
+	}
 	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
 		m.Detail = "runner gone"
 		if left, _ := run.Leftovers(); len(left) > 0 { // what cannot be seen is not said
