@@ -440,7 +440,7 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 	r.mark("failed:", t)
 	isCleared := !wasWritten || r.clearDraft(t)
 	if t.claim == nil {
-		r.tell("the first prompt was not typed: " + reason)
+		r.sayError("the first prompt was not typed: " + reason)
 	} else {
 		letGo := t.claim.MaybeTyped // a program that hung may take it yet
 		if isCleared && t.returns == 0 && !isInPart {

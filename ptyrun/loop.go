@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
 		calls: make(chan func()), over: make(chan struct{}), overdue: make(chan struct{}, 1),
-		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}},
+		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}, untyped: map[wire.ID]string{}},
 	}
 	r.setDefaults()
 	r.begunSize = r.size()
@@ -320,7 +320,11 @@ func (r *runner) tell(line string) {
 
 // recordingFailed says, once each time, that nothing is recorded any more.
 func (r *runner) recordingFailed(err error) {
-	what := "the recording has stopped: " + err.Error()
+	r.sayError("the recording has stopped: " + err.Error())
+}
+
+// sayError says what went wrong that no message is about: in the log, as an event and on attached terminals.
+func (r *runner) sayError(what string) {
 	r.Log.Error(what)
 	r.say(wire.Event{Kind: "stream_error"}.With("error_summary", what))
 	r.tell(what)

@@ -25,6 +25,8 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		if r.mail.typing == nil { // else the draft is ours
 			s.Gate = r.gate(r.Now())
 		}
+		for _, s.Untyped = range r.mail.untyped { // of several any one
+		}
 		if p := r.prog; p != nil {
 			s.ChildPID, s.Started, s.Ready, s.Driver = p.child.PID(), p.started, p.isReady, p.driver.Name
 			s.State, s.Detail = string(p.reading.Activity), p.reading.Detail

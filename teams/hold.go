@@ -3,6 +3,7 @@ package teams
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,9 +20,26 @@ import (
 // IsSilent reports whether its runner does not answer.
 func (m *Member) IsSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
 
-// hold is what keeps a runner from typing mail into an agent that is idle; "" where nothing does, or for a moment only.
+// slowStart is how long a program may show no prompt until that is said to keep its mail.
+const slowStart = 10 * time.Second
+
+// hold is what keeps a runner from typing in the mail that waits, where the state does not say it.
 func (m *Member) hold() string {
-	switch m.gate {
+	why, isSlow := m.gateHolds(), m.runner.ChildPID != 0 && time.Since(m.runner.Started) > slowStart
+	switch {
+	case m.Inject == "off":
+		return "nothing is typed in (inject is off)"
+	case m.State == reducer.WordIdle && why == "" && m.runner.Untyped != "":
+		return "typing it in failed: " + m.runner.Untyped
+	case m.State == reducer.WordIdle, m.State == reducer.WordStarting && isSlow:
+		return why
+	}
+	return ""
+}
+
+// gateHolds is what keeps mail from an agent that is idle; "" where nothing does, or for a moment only.
+func (m *Member) gateHolds() string {
+	switch m.runner.Gate {
 	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
 		return ""
 	case control.GateTyping:
@@ -87,8 +105,8 @@ func (m *Member) Forecast(urgent bool) string {
 		return state + "; nothing is typed in"
 	case m.State == reducer.WordBlocked:
 		return "blocked: " + m.About()
-	case m.Running && m.State == reducer.WordIdle && m.hold() != "":
-		return "idle, but " + m.hold() + ": " + how + " later"
+	case m.Running && m.State == reducer.WordIdle && m.gateHolds() != "":
+		return "idle, but " + m.gateHolds() + ": " + how + " later"
 	case m.Running && m.State == reducer.WordIdle:
 		return "idle: " + how + " now"
 	case m.Running && m.State == reducer.WordBusy && urgent:
@@ -118,43 +136,70 @@ func (t *Team) gateOf(name wire.Name, it *mailbox.Item, d *Delivery) string {
 	return strings.TrimPrefix(lease+"; unread; "+why, "; ")
 }
 
-// gateFor says what keeps an unread message from the member, and what to do about it;
-// again is the command that runs the member once more.
-func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
-	now, since := time.Now(), ""
-	if m.Since != nil {
-		since = " since " + letter.Span(now.Sub(*m.Since))
+// gateOfTurn says what the open turn waits for into which a message was handed, and what to do about it; "": nothing
+// is known.
+func (t *Team) gateOfTurn(name wire.Name) string {
+	m, err := t.Summary(name)
+	if err != nil {
+		return ""
 	}
+	return m.firstShut(append(m.asking(),
+		gate{m.State == reducer.WordOff, "NAME is offSINCE: AGAIN"},
+		gate{m.State == reducer.WordBusy, "NAME is busySINCE: atm wait --idle NAME"},
+	), t.RunAgain(name))
+}
+
+// A gate is one reason why a message does not get on. NAME, SINCE, STATE, ABOUT and AGAIN (the command that runs the
+// member once more) stand for what the member's are.
+type gate struct {
+	isShut bool
+	why    string
+}
+
+func (m *Member) firstShut(gates []gate, again string) string {
+	i, since := slices.IndexFunc(gates, func(g gate) bool { return g.isShut }), ""
+	if m.Since != nil {
+		since = " since " + letter.Span(time.Since(*m.Since))
+	}
+	if i < 0 {
+		return ""
+	}
+	return strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.About(),
+		"AGAIN", again).Replace(gates[i].why)
+}
+
+// asking are the gates of a member that waits for an answer itself.
+func (m *Member) asking() []gate {
+	return []gate{
+		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "NAME asks whether a directory is trusted, which only a person at its terminal answersSINCE: atm attach NAME"},
+		{m.State == reducer.WordBlocked && m.Running, "NAME waits for an answer itself (ABOUT)SINCE: atm pending, then atm approve NAME, or atm attach NAME"},
+		{m.State == reducer.WordBlocked, "NAME waits for an answer itself (ABOUT)SINCE: atm status NAME"},
+		{m.runner.Gate == control.GateDialog, "NAME waits for an answer itself (a dialog): atm pending, then atm approve NAME, or atm attach NAME"},
+	}
+}
+
+// gateFor says what keeps an unread message from the member, and what to do about it.
+func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
+	now := time.Now()
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Clip(letter.Escape(d.FailedWhy), 80) + ")"
-	isDraft := m.gate == control.GateDraft || m.gate == "" && d.FailedWhy == string(control.GateDraft)
-	for _, gate := range []struct {
-		isShut bool
-		why    string
-	}{
+	isDraft := m.runner.Gate == control.GateDraft || m.runner.Gate == "" && d.FailedWhy == string(control.GateDraft)
+	return m.firstShut(slices.Concat([]gate{
 		{m.State == reducer.WordPerson, "NAME is a person, who reads it when they look"},
 		{m.Inject == "off", "nothing is typed into NAME (inject is off), who reads it with atm read"},
 		{m.IsSilent(), "the runner of NAME does not answer, and types nothing in: atm doctor"},
 		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", and is never typed in: NAME reads it with atm read"},
 		{it.Expired(now), "it has expired, and is never typed in: NAME reads it with atm read"},
-		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "NAME asks whether a directory is trusted, which only a person at its terminal answersSINCE: atm attach NAME"},
-		{m.State == reducer.WordBlocked && m.Running, "NAME waits for an answer itself (ABOUT)SINCE: atm pending, then atm approve NAME, or atm attach NAME"},
-		{m.State == reducer.WordBlocked, "NAME waits for an answer itself (ABOUT)SINCE: atm status NAME"},
-		{m.gate == control.GateDialog, "NAME waits for an answer itself (a dialog): atm pending, then atm approve NAME, or atm attach NAME"},
+	}, m.asking(), []gate{
 		{isDraft, "somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it"},
-		{m.gate == control.GateTyping, "a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME"},
-		{m.State == reducer.WordBusy || m.gate == control.GateBusy, "NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME"},
+		{m.runner.Gate == control.GateTyping, "a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME"},
+		{m.State == reducer.WordBusy && (m.Running || m.hasHooks()) || m.runner.Gate == control.GateBusy, "NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME"},
 		{d.isOnlyAnnounced && m.Running, "NAME was told of it, and has not called atm read yet: atm screen NAME"},
 		{m.State == reducer.WordOff, "NAME is offSINCE, and gets it when it runs again: AGAIN"},
-		{d.Failed.Exists(), "typing it in failed FAILED: atm screen NAME"},
+		{m.State == reducer.WordError && !m.Running, "NAME is in error (ABOUT)SINCE, and gets it when it runs again: AGAIN"},
+		{d.Failed.Exists(), "typing it in failed " + failed + ": atm screen NAME"},
 		{d.Announced.Exists(), "it was handed to NAME, and counts as read when its hooks are next called: atm status NAME"},
 		{m.Running, "NAME is STATESINCE, and has not taken it yet: atm screen NAME"},
 		{m.hasHooks(), "NAME gets it when its next turn begins: atm wait --busy NAME"},
 		{true, "no runner brings mail to NAME, who reads it with atm read"},
-	} {
-		if gate.isShut {
-			return strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.About(),
-				"AGAIN", again, "FAILED", failed).Replace(gate.why)
-		}
-	}
-	return ""
+	}), again)
 }

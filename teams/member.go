@@ -55,10 +55,10 @@ type Member struct {
 
 	Inject string `json:"inject,omitempty"` // how its runner brings mail: body, pointer, off; "": not known
 
-	Running    bool         `json:"-"` // the runner's lock is held
-	Started    time.Time    `json:"-"` // what a runner started last
-	RunnerGone bool         `json:"-"` // its runner was killed
-	gate       control.Gate // why its runner types nothing in just now
+	Running    bool           `json:"-"` // the runner's lock is held
+	Started    time.Time      `json:"-"` // what a runner started last
+	RunnerGone bool           `json:"-"` // its runner was killed
+	runner     control.Status // what its runner says just now
 }
 
 // Stats counts a team's members as missiond's PTY manager does: running is starting, idle or busy; a dialog counts as
@@ -117,9 +117,9 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	ev := reducer.Evidence{Now: time.Now(), Held: running, Person: about.Person, Run: run.Run}
 	m := Member{Name: name, Kind: "agent", Role: about.Role, Running: running}
 	if running {
-		m.gate, err = t.askRunner(name)
+		m.runner, err = t.askRunner(name)
 		m.Running = !errors.Is(err, control.ErrNoRunner) // it has just ended
-		ev.Held, ev.Silent, ev.Stopping = m.Running, errors.Is(err, control.ErrNotAnswering), m.gate == control.GateStopping
+		ev.Held, ev.Silent, ev.Stopping = m.Running, errors.Is(err, control.ErrNotAnswering), m.runner.Gate == control.GateStopping
 		m.Inject = run.Inject
 	}
 	v := s.Evaluate(ev)
@@ -136,6 +136,9 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	}
 	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, v.Turn.ID
 	m.LastTurn, m.WaitingOn = v.Turn.Last, v.Turn.Waiting()
+	if m.State == reducer.WordOff { // it waits for nobody
+		m.WaitingOn = nil
+	}
 	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
 		m.Detail = "runner gone"
 		if left, _ := run.Leftovers(); len(left) > 0 { // what cannot be seen is not said
@@ -145,16 +148,16 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	return m, nil
 }
 
-func (t *Team) askRunner(name wire.Name) (control.Gate, error) {
+func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
 	defer cancel()
 	c, err := t.DialRunner(ctx, name)
 	if err != nil {
-		return "", err
+		return s, err
 	}
 	defer c.Close()
-	s, _ := c.Status(ctx)
-	return s.Gate, nil
+	s, _ = c.Status(ctx)
+	return s, nil
 }
 
 // DialRunner connects to the runner of a member whose lock is held. Where no socket is there it is about to begin or to
@@ -193,9 +196,7 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 		m.Detail = strings.TrimPrefix(m.Detail+"; its mailbox cannot be read: atm doctor", "; ")
 	}
 	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
-	if m.Unread > 0 && m.Running && m.Inject == "off" {
-		m.Held = "nothing is typed in (inject is off)"
-	} else if m.Unread > 0 && m.Running && m.State == reducer.WordIdle {
+	if m.Unread > 0 && m.Running {
 		m.Held = m.hold()
 	}
 	return m, err

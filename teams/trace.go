@@ -96,13 +96,16 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox
 	if !t.Reached("read") && hasRead(it) {
 		t.set("read", time.Time{}, "", "it lies in %s", it.Where)
 	}
+	team, _ := r.Team(box.Address().Team)
 	if t.Reached("acked") || t.Reached("replied") { // by a file that the recipient has dropped, perhaps
 		return
 	}
 	if t.State == mailbox.Unread {
-		team, _ := r.Team(box.Address().Team)
 		t.Gate = team.gateOf(box.Agent(), it, d)
-	} else if t.State == mailbox.Owed {
+	} else if d.Turn != nil && !d.Turn.HasEnded() {
+		t.Gate = team.gateOfTurn(box.Agent())
+	}
+	if t.State == mailbox.Owed && t.Gate == "" {
 		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", box.Agent(), m.ID.Short(6))
 	}
 }

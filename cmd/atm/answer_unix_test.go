@@ -196,6 +196,12 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 		s.says(c.gate, nil)
 		s.asks(0, trace, "", "unread; "+c.want)
 	}
+	happens(t, store, "bob", "pty", "injected", "id="+id)
+	happens(t, store, "bob", "pty", "turn_started", "turn_id=t1")
+	happens(t, store, "bob", "pty", "confirm_required", "tool=Bash")
+	s.asks(0, trace, "", "  turn_started")
+	s.asks(0, trace, "", "bob waits for an answer itself (wants to use Bash) since 0s")
+	happens(t, store, "bob", "pty", "state_change", "new=idle")
 	for inject, want := range map[string][2]string{
 		"off":     {"nothing is typed into bob (inject is off), who reads it with atm read", "(idle; nothing is typed in)"},
 		"pointer": {"", "(idle: told of it now)"},

@@ -90,6 +90,7 @@ type Status struct {
 	Restarts    int       `json:"restarts"`
 	Viewers     int       `json:"viewers"`
 	Gate        Gate      `json:"gate,omitempty"`
+	Untyped     string    `json:"untyped,omitempty"`      // why a message that waits could not be typed in
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 }
 

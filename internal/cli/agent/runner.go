@@ -109,7 +109,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		case asking == dialogHolds:
 			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).
 				WithHint("atm attach %s", r.Name)
-		case err == nil && asking == 0 && quiet > patience:
+		case err == nil && status.ChildPID != 0 && asking == 0 && quiet > patience: // without one it is to start again
 			r.State, r.Detail = unready, "no prompt is shown yet"
 			return r, nil
 		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:

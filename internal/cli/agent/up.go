@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -79,7 +80,7 @@ func (u *startup) choose(words []string) error {
 		a, _ := u.s.Address(word) // @bob, bob@main
 		if a != (wire.Address{Agent: a.Agent, Team: u.s.Team.Name}) || !slices.Contains(names, a.Agent) {
 			_, err := u.s.Member(word)
-			return cmp.Or(err, noCommand(wire.Name(word)))
+			return cmp.Or(err, noCommand(u.s.Team, wire.Name(word)))
 		}
 		named = append(named, a.Agent)
 	}
@@ -134,6 +135,8 @@ func (u *startup) start(ctx context.Context) error {
 		u.sayFailed(ctx, n, errs[n])
 		if u.isRunning(n) { // and asks something
 			hint = fmt.Sprintf("atm attach %s", n)
+		} else if errors.Is(errs[n], git.ErrRemoved) {
+			hint = "git worktree prune"
 		}
 	}
 	if len(failed) == 0 {

@@ -220,7 +220,8 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 	default:
 		about = wire.Line(e)
 	}
-	if id := e.MessageID(); wire.IsID(string(id)) && e.Kind != "state_change" { // there it is the question's
+	isQuestions := phrase == "asks:" || e.Kind == "state_change"
+	if id := e.MessageID(); wire.IsID(string(id)) && !isQuestions {
 		about = strings.TrimSuffix(r.Short(id)+": "+e.Text("reason"), ": ")
 	}
 	if e.Kind == wire.EventStage {
