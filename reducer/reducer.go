@@ -18,7 +18,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 10
+const Version = 11
 
 // TurnStatus is where a turn stands, in the daemon stream's three words. Terminal: it is over, and
 // nothing has said yet that the agent waits for the next one.
@@ -83,7 +83,7 @@ type State struct {
 
 	Heard time.Time `json:"heard,omitzero"` // the newest sign of life
 	Gone  time.Time `json:"gone,omitzero"`  // since when it is known to be off
-	Read  time.Time `json:"read,omitzero"`  // the newest message_read
+	Read  time.Time `json:"read,omitzero"`  // the newest message_read, or injected
 	Run   *Run      `json:"run,omitempty"`  // what a runner started last
 
 	Errors    uint64    `json:"errors,omitempty"`

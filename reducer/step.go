@@ -115,8 +115,10 @@ func (s *State) fold(e *event) {
 	isLife, isQuiet := quietKinds[e.kind]
 	isLife = isLife && e.Text("by") == "" // by another member, who held a message under a lease
 	switch e.kind {
-	case wire.EventRead:
-		s.Read = e.at
+	case wire.EventRead, wire.EventInjected:
+		if e.Text("as") == "" { // else it was only told of it
+			s.Read = e.at
+		}
 	case wire.StreamFailed, "error":
 		s.Errors++
 		summary := e.Text("error_summary", "summary", "message", "error")

@@ -51,7 +51,7 @@ type Member struct {
 	Owed   int        `json:"owed"`             // acknowledgements it owes
 	Bad    int        `json:"bad,omitempty"`
 	PID    int64      `json:"pid,omitempty"`
-	ReadAt *time.Time `json:"read_at,omitempty"` // the newest message_read
+	ReadAt *time.Time `json:"read_at,omitempty"` // the newest message_read, or injected
 
 	Inject string `json:"inject,omitempty"` // how its runner brings mail: body, pointer, off; "": not known
 

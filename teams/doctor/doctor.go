@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -190,6 +191,12 @@ func (d *doctor) checkConfig(t *teams.Team) {
 	}
 	for _, m := range mistakes {
 		d.add("team.toml", "error", "", "team %s: team.toml, %s", t.Name, m)
+	}
+	for _, n := range c.Startable() {
+		program := c.Members[n].Command[0]
+		if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) && c.Members[n].Env["PATH"] == "" {
+			d.add("command.missing", "info", "", "team %s: team.toml: %s runs %s, and no such program is on PATH", t.Name, n, program)
+		}
 	}
 	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(mistakes) == 0 {
 		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %s, %s", t.Name, letter.Many(len(c.Members), "member"), letter.Many(len(c.Rules), "rule"))

@@ -102,8 +102,9 @@ func (k *call) mayAdd(e *teams.UnknownError) bool {
 	return !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
 }
 
-func noCommand(name wire.Name) error {
-	return command.Usage("no command to run for %s: team.toml gives none", name).WithHint("atm run %s -- claude", name)
+func noCommand(t *teams.Team, name wire.Name) error {
+	hint := strings.Replace(t.RunAgain(name), "-- CMD", "-- claude", 1)
+	return command.Usage("no command to run for %s: team.toml gives none", name).WithHint("%s", hint)
 }
 
 // spec makes the agent's spec of flags and team.toml. words are the command, if one is given.
@@ -123,7 +124,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		if as := c.String("as"); as != "" && as != string(name) {
 			return spec, command.Usage("--as says who you are, not which agent runs").WithHint("atm run %s -- %s", as, name)
 		}
-		return spec, noCommand(name)
+		return spec, noCommand(k.s.Team, name)
 	}
 	err = errors.Join(oneOf("driver", spec.Driver, config.Drivers), oneOf("inject", spec.Inject, config.Injects),
 		oneOf("restart", spec.Restart, config.Restarts))
