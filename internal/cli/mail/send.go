@@ -94,7 +94,7 @@ func reply(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	to := teams.ReplyTo(parent.Message, s.Me.Address(), c.Bool("all"))
+	to := s.Root.ReplyTo(parent.Message, s.Me, c.Bool("all"))
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }
 
