@@ -347,7 +347,7 @@ func (s *Scope) others() (to []wire.Address, err error) {
 }
 
 // ToWhom is the error where nobody is named to write to.
-func (s *Scope) ToWhom() error {
+func (s *Scope) ToWhom() *Error {
 	return Usage("to whom? %s", listed(s.Names())).
 		WithHint("atm send NAME \"text\"").WithCandidates(Strings(s.Names())...)
 }
