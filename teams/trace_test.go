@@ -28,7 +28,7 @@ func TestTraceToMissing(t *testing.T) {
 		replied bool
 		gate    string
 	}{
-		toBob:   {true, "no mailbox of bob@main here; a retired one keeps its mail: atm team restore bob"},
+		toBob:   {true, "no mailbox of bob@main here; a retired one keeps its mail: atm team restore bob --team main"},
 		toCarol: {false, "no mailbox of carol@main here: atm team"},
 	} {
 		got := r.Trace(t.Context(), m, m.To[0])

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,6 +34,14 @@ const (
 var eventTypes = []string{sessionEvent, currentUpdate, olderUpdate, daemonEvent, runnerEvent, mailboxEvent}
 
 func hasKind(typeName, kind string) bool { _, ok := schemas()[typeName].kinds[kind]; return ok }
+
+// Kinds are the kinds of event in the vocabularies.
+func Kinds() (kinds []string) {
+	for _, name := range eventTypes {
+		kinds = slices.AppendSeq(kinds, maps.Keys(schemas()[name].kinds))
+	}
+	return kinds
+}
 
 // typeOf is the type of event that has a kind. One that nobody knows counts as the daemon's, whose tag is ours, too.
 func typeOf(kind string) string {

@@ -9,9 +9,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/config"
 )
 
 // generate is urfave's sign that a shell asks for the words that may stand next.
@@ -45,6 +47,9 @@ func complete(app *cli.App, words []string) {
 			return
 		}
 	}
+	if slices.Contains(words, "unread") { // without a word behind it it is ls
+		words = append(words, "")
+	}
 	line, _ := command.Parse(app, words)
 	c := newContext(app, line)
 	kinds, wantsValue := line.Kinds, false
@@ -71,9 +76,17 @@ func complete(app *cli.App, words []string) {
 	offer(c, strings.Join(kinds, "|"))
 }
 
+// choices are the words of which one is typed, whoever types it.
+var choices = map[string][]string{
+	"DRIVER": config.Drivers, "HOW": config.Injects, "WHEN": config.Restarts, "TOOL": agentconfig.Tools,
+}
+
 // offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of messages that I have not
-// finished, or of those that I sent.
+// finished, of those that I have read, or of those that I sent.
 func offer(c *cli.Context, kinds string) {
+	for _, word := range choices[kinds] {
+		fmt.Fprintln(os.Stdout, word)
+	}
 	s, err := command.OpenMeIfSaid(c)
 	if err != nil {
 		return
@@ -92,8 +105,11 @@ func offer(c *cli.Context, kinds string) {
 	unread, _ := s.Me.UnreadIDs()
 	owed, _ := s.Me.OwedIDs()
 	ids := append(unread, owed...)
-	if verb := c.Command.Name; verb == "withdraw" || verb == "trace" {
+	switch c.Command.Name {
+	case "withdraw", "trace":
 		ids, _ = s.Me.IDs(mailbox.Range{Sent: true, Newest: true, Limit: 100})
+	case "unread":
+		ids, _ = s.Me.IDs(mailbox.Range{Owed: true, Done: true, Newest: true, Limit: 100})
 	}
 	n := letter.ShortLength(ids)
 	for _, id := range ids {

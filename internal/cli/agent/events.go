@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -83,11 +84,27 @@ func event(c *cli.Context) error {
 	if e, err = note(c.Context, s.Me, e, c.Bool("sync")); err != nil {
 		return err
 	}
+	warnVain(c, &e)
 	said := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
 	if e.Seq == 0 {
 		said = fmt.Sprintf("event %s, there already", e.Kind)
 	}
 	return command.PrintAs(c, &e, said)
+}
+
+// warnVain says of an event that it changes no state, where that may not be meant.
+func warnVain(c *cli.Context, e *wire.Event) {
+	alone := reducer.State{}
+	alone.Apply(reducer.Input{Event: e, Now: e.At})
+	near, isNear := command.Nearest(e.Kind, wire.Kinds())
+	switch {
+	case alone.Unknown > 0 && isNear:
+		command.Warn(c, "%q is no kind that atm knows, and changes no state; did you mean %q?", e.Kind, near)
+	case alone.Unknown > 0:
+		command.Warn(c, "%q is no kind that atm knows, and changes no state; atm event turn_started does", e.Kind)
+	case e.Kind == "state_change" && e.Body().Text("new") == "":
+		command.Warn(c, "state_change without new= changes no state; atm event state_change new=thinking does")
+	}
 }
 
 // note appends an event, and returns it as it stands in the log: Seq is 0 where that has an event of its id already.

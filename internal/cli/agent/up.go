@@ -271,6 +271,9 @@ func stopAll(ctx context.Context, c *cli.Context, agents []*call, sayAll bool) (
 		return stopped, ctx.Err()
 	}
 	e := command.Explain(c, errors.Join(errs...))
-	e.Code, e.Exit, e.Message = "partial", command.ExitPartial, strings.ReplaceAll(e.Message, "\n", "; ")
+	e.Message = strings.ReplaceAll(e.Message, "\n", "; ")
+	if stopped > 0 || e.Exit != command.ExitRefused {
+		e.Code, e.Exit = "partial", command.ExitPartial
+	}
 	return stopped, e
 }

@@ -246,7 +246,7 @@ func IsRefusal(err error) bool {
 func unknownAgent(u *teams.UnknownError) *Error {
 	e := NotFound("%s", u).WithHint("`atm team` lists them")
 	if u.Retired {
-		return e.WithHint("atm team restore %s brings it back with its mail", u.Name)
+		return e.WithHint("atm team restore %s --team %s brings it back with its mail", u.Name, u.Team)
 	}
 	if len(u.Members) <= 12 {
 		e.WithHint("%s", listed(u.Members)).WithCandidates(Strings(u.Members)...)

@@ -38,9 +38,16 @@ type Scope struct {
 
 // OpenRoot opens the root in force.
 func OpenRoot(c *cli.Context) (*Scope, error) {
-	found, passed, err := rootdir.Find(Place(c))
+	place := Place(c)
+	found, passed, err := rootdir.Find(place)
 	for _, p := range passed {
 		Warn(c, "%s", p)
+	}
+	if errors.Is(err, rootdir.ErrNotRoot) {
+		place.Flag, place.Env, place.Dir = "", "", found.Path
+		if near, _, noneErr := rootdir.Find(place); noneErr == nil {
+			return nil, NotFound("%w", err).WithHint("the root there is --root %s", policy.Quote(near.Path))
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -347,7 +354,7 @@ func (s *Scope) others() (to []wire.Address, err error) {
 }
 
 // ToWhom is the error where nobody is named to write to.
-func (s *Scope) ToWhom() error {
+func (s *Scope) ToWhom() *Error {
 	return Usage("to whom? %s", listed(s.Names())).
 		WithHint("atm send NAME \"text\"").WithCandidates(Strings(s.Names())...)
 }

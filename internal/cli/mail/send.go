@@ -94,7 +94,7 @@ func reply(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	to := teams.ReplyTo(parent.Message, s.Me.Address(), c.Bool("all"))
+	to := s.Root.ReplyTo(parent.Message, s.Me, c.Bool("all"))
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }
 
@@ -119,8 +119,12 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		return nil, nil, s.ToWhom()
 	}
 	apart := slices.Clone(words)
-	if names := strings.Fields(words[0]); len(names) > 1 {
-		apart = slices.Concat(names, words[1:])
+	if list := strings.Fields(words[0]); len(list) > 1 {
+		isText := len(words) == 1 && len(names) == 0 && !c.IsSet("message")
+		if isText && !s.IsMember(strings.TrimRight(list[0], ",:")) {
+			return nil, nil, s.ToWhom().WithHint("%s", command.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
+		}
+		apart = slices.Concat(list, words[1:])
 	}
 	if c.IsSet("message") {
 		apart = append(apart, "") // a text follows: it is no name, whatever it says

@@ -45,7 +45,11 @@ func verb(name, usage string, open opener, do func(*call) error, aliases ...stri
 	return &cli.Command{
 		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
 		Action: with(open, func(k *call) error {
-			if err := k.s.MayAct(name, k.agent()); err != nil {
+			err := k.s.MayAct(name, k.agent())
+			if err == nil && (name == "pause" || name == "resume") { // of one that was retired it could not go on
+				_, err = k.s.Team.Member(k.agent())
+			}
+			if err != nil {
 				return err
 			}
 			return do(k)
