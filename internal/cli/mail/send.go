@@ -122,7 +122,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	if list := strings.Fields(words[0]); len(list) > 1 {
 		isText := len(words) == 1 && len(names) == 0 && !c.IsSet("message")
 		if isText && !s.IsMember(strings.TrimRight(list[0], ",:")) {
-			return nil, nil, s.ToWhom().WithHint("%s", command.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
+			return nil, nil, s.ToWhom().WithHint("%s", command.LineOf(c).Repaired("", words, []string{"NAME", words[0]}))
 		}
 		apart = slices.Concat(list, words[1:])
 	}
