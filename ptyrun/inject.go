@@ -55,9 +55,8 @@ const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "
 var errNothing = errors.New("nothing is typed")
 
 const (
-	maxReturns = 3    // for one text
-	maxClaimed = 64   // messages at once
-	maxLine    = 4000 // a terminal line that is edited by the kernel keeps 4095 bytes, and loses the rest
+	maxReturns = 3  // for one text
+	maxClaimed = 64 // messages at once
 	maxPasted  = 64 << 10
 	maxTried   = 3 // times is a message typed that the program may have had, or that has ended it
 
@@ -232,7 +231,7 @@ func untypable(text string, isPaste bool) string {
 	switch {
 	case text == "":
 		return "there is nothing in it to type"
-	case !isPaste && len(text) > maxLine:
+	case !isPaste && len(text) > control.MaxLine:
 		return fmt.Sprintf("%d bytes do not fit into a line of this terminal", len(text))
 	case len(text) > maxPasted:
 		return fmt.Sprintf("%d bytes are too much to type", len(text))

@@ -91,7 +91,7 @@ func TestPromptOfAScript(t *testing.T) {
 func TestFirstPromptTooLong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{PasteOff: true})
-	r.opt.Prompt = strings.Repeat("long ", maxLine)
+	r.opt.Prompt = strings.Repeat("long ", control.MaxLine)
 	r.run()
 	r.wait("the message to be read", r.read(r.send("hello")))
 	if got := r.fakes(testagent.Submitted); len(got) != 1 || strings.Contains(got[0], "long") {

@@ -30,6 +30,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		if p := r.prog; p != nil {
 			s.ChildPID, s.Started, s.Ready, s.Driver = p.child.PID(), p.started, p.isReady, p.driver.Name
 			s.State, s.Detail = string(p.reading.Activity), p.reading.Detail
+			s.ByLine = p.driver.Plain && !p.screen.Modes().Paste
 			if d := p.reading.Dialog; d != nil {
 				s.Detail = d.Kind
 			}

@@ -123,6 +123,18 @@ func (m *Member) Forecast(urgent bool) string {
 	return state + "; " + seen
 }
 
+// Spoils says what becomes of a text that cannot be typed into the member as it is; "" where it can.
+func (m *Member) Spoils(text string) string {
+	switch {
+	case m.State != reducer.WordIdle || !m.runner.ByLine || m.Inject != "body" || m.gateHolds() != "":
+	case len(text) > control.MaxLine:
+		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(text))
+	case strings.Contains(strings.TrimSpace(text), "\n"):
+		return "idle: typed in now, each line is submitted by itself"
+	}
+	return ""
+}
+
 func (t *Team) gateOf(name wire.Name, it *mailbox.Item, d *Delivery) string {
 	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(LeaseFlags(it))
 	if it.Lease != nil {

@@ -184,7 +184,14 @@ func (t *DeliveryTrace) addTold(sender *mailbox.Box, m *wire.Message, host wire.
 }
 
 func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
-	replies := r.replies(ctx, m, a)
+	by := a
+	if box, err := r.Mailbox(a); err == nil && len(m.To) == 1 {
+		shared, _ := box.Shared()
+		if it, err := box.Get(m.ID); err == nil && shared && it.State == mailbox.Done {
+			by = wire.Address{} // whoever took it has answered
+		}
+	}
+	replies := r.replies(ctx, m, by)
 	if !m.DueAt.IsZero() && len(replies) == 0 {
 		t.Due = "answer due " + letter.Age(time.Now(), m.DueAt)
 	}

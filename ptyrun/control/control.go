@@ -90,9 +90,14 @@ type Status struct {
 	Restarts    int       `json:"restarts"`
 	Viewers     int       `json:"viewers"`
 	Gate        Gate      `json:"gate,omitempty"`
+	ByLine      bool      `json:"by_line,omitempty"`      // each line of a text is submitted by itself
 	Untyped     string    `json:"untyped,omitempty"`      // why a message that waits could not be typed in
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 }
+
+// MaxLine is how many bytes are typed without bracketed paste: a terminal line that is edited by the kernel keeps 4095,
+// and loses the rest.
+const MaxLine = 4000
 
 // A Gate says why mail is not typed in at this moment. Where the screen is the reason it is the driver's
 // word, of which only those that others tell apart are named here.

@@ -102,7 +102,7 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 	}
 	r = newResult(wire.AckID(m.ID, m.box.Address()))
 	if a.Post != nil {
-		r.reached(s, a.Post.To[0], false, "")
+		r.reached(s, a.Post.To[0], a.Post.Message, "")
 	}
 	if line = "acked " + m.ID.Short(6); a.Already {
 		line += " before"

@@ -49,10 +49,11 @@ func newResult(id wire.ID) *result {
 }
 
 // reached adds a recipient that the message reached; note says more than what is to be expected of it.
-func (r *result) reached(s *command.Scope, box *mailbox.Box, urgent bool, note string) {
+func (r *result) reached(s *command.Scope, box *mailbox.Box, sent *wire.Message, note string) {
 	a := box.Address()
-	m, forecast := s.Root.Forecast(a, urgent)
-	d := delivered{To: a.String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: cmp.Or(note, forecast)}
+	m, forecast := s.Root.Forecast(a, sent.Urgent())
+	note = cmp.Or(note, m.Spoils(sent.Body), forecast)
+	d := delivered{To: a.String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: note}
 	r.Delivered = append(r.Delivered, d)
 }
 
@@ -185,7 +186,7 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		} else if out.Known {
 			r.sentBefore(c, s, out.Box, o.Message)
 		} else {
-			r.reached(s, out.Box, o.Message.Urgent(), "")
+			r.reached(s, out.Box, o.Message, "")
 		}
 	}
 	if unmarked != nil {
@@ -213,7 +214,7 @@ func (r *result) sentBefore(c *cli.Context, s *command.Scope, box *mailbox.Box, 
 	if differs {
 		command.Warn(c, "%s was sent to %s before with another text, which stays; this one is not sent", short, box.Agent())
 	}
-	r.reached(s, box, m.Urgent(), note)
+	r.reached(s, box, m, note)
 	r.Delivered[len(r.Delivered)-1].Differs = differs
 }
 
