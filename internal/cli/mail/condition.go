@@ -23,6 +23,8 @@ type condition struct {
 	watched []wire.Address            // in whose mailboxes it shows
 	look    func(entry) (*met, error) // whether it is met now that an entry has come; nil: not yet
 
+	question *wire.Message // of mine, to which a reply is awaited
+
 	met   *met   // as it was looked at last
 	state string // and how things were with the agent
 }
@@ -71,6 +73,7 @@ func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from
 		}
 		return metBy(s, "reply", replies[0])
 	})
+	one.question = m
 	if from != (wire.Address{}) {
 		one.flag, one.vain, one.of = one.flag+everyFlag, "no answer from "+s.Renderer().Who(from), []wire.Address{from}
 	}
