@@ -23,6 +23,8 @@ type condition struct {
 	watched []wire.Address            // in whose mailboxes it shows
 	look    func(entry) (*met, error) // whether it is met now that an entry has come; nil: not yet
 
+	question *wire.Message // of mine, to which a reply is awaited
+
 	met   *met   // as it was looked at last
 	state string // and how things were with the agent
 }
@@ -71,6 +73,7 @@ func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from
 		}
 		return metBy(s, "reply", replies[0])
 	})
+	one.question = m
 	if from != (wire.Address{}) {
 		one.flag, one.vain, one.of = one.flag+everyFlag, "no answer from "+s.Renderer().Who(from), []wire.Address{from}
 	}
@@ -86,7 +89,7 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 			for i, a := range missing {
 				names[i] = s.Renderer().Who(a)
 			}
-			one.vain = "no ack from " + strings.Join(names, ", ")
+			one.of, one.vain = missing, "no ack from "+strings.Join(names, ", ")
 			return nil
 		}
 		if last == nil { // by those that cannot send an ack
@@ -98,13 +101,19 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 
 // sentCondition is about a message of mine: find looks at first, and again whenever a message has come.
 func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*condition) *met) *condition {
-	one := &condition{flag: " --" + kind + " " + m.ID.Short(6), vain: "no answer", of: m.To}
+	short, sent := m.ID.Short(6), message{Item: &mailbox.Item{Message: m}}
+	one := &condition{flag: " --" + kind + " " + short, vain: "no answer", of: m.To}
 	one.watched = []wire.Address{s.Me.Address()}
+	isThere := func(a wire.Address) bool { return sent.copyAt(s, a).State != mailbox.Withdrawn }
 	one.look = func(e entry) (*met, error) {
-		if one.met == nil && e.Event == nil && e.Err == nil {
-			return find(one), nil
+		if one.met != nil || e.Event != nil || e.Err != nil {
+			return one.met, nil
 		}
-		return one.met, nil
+		found := find(one)
+		if found == nil && !slices.ContainsFunc(one.of, isThere) {
+			return nil, command.Refused("message %s %w", short, mailbox.ErrWithdrawn).WithHint("atm show %s shows it again", short)
+		}
+		return found, nil
 	}
 	return one
 }

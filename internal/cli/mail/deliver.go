@@ -202,7 +202,8 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 // for the answer to this one.
 func (r *result) sentBefore(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
 	note, differs := "before", false
-	if it, err := box.Get(m.ID); err == nil {
+	it, err := box.Get(m.ID)
+	if err == nil {
 		note, differs = "before: "+stateAt(it), it.Body != m.Body
 	}
 	short := m.ID.Short(6)
@@ -215,7 +216,11 @@ func (r *result) sentBefore(c *cli.Context, s *command.Scope, box *mailbox.Box, 
 		command.Warn(c, "%s was sent to %s before with another text, which stays; this one is not sent", short, box.Agent())
 	}
 	r.reached(s, box, m, note)
-	r.Delivered[len(r.Delivered)-1].Differs = differs
+	d := &r.Delivered[len(r.Delivered)-1]
+	d.Differs = differs
+	if err == nil && it.State == mailbox.Withdrawn {
+		d.State = string(mailbox.Withdrawn)
+	}
 }
 
 func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }

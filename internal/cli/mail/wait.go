@@ -209,11 +209,21 @@ func sayOff(c *cli.Context, s *command.Scope, conditions []*condition) {
 // inVain says what did not come in time, and how to wait for that again.
 func inVain(c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
 	var vain, flags []string
-	state := ""
+	state, instead := "", "do other work"
 	for _, one := range conditions {
-		if one.met == nil {
-			vain, state = append(vain, one.vain), one.state
-			flags = append(flags, one.flag)
+		if one.met != nil {
+			continue
+		}
+		vain, state = append(vain, one.vain), one.state
+		flags = append(flags, one.flag)
+		for _, a := range one.of {
+			if one.question == nil || a.Host != "" {
+				continue
+			}
+			if trace := s.Root.Trace(c.Context, one.question, a); trace.Reached("turn_done") && !trace.Reached("replied") {
+				who := s.Renderer().Who(a)
+				state, instead = ": the turn of "+who+" has ended without one", "atm history "+who
+			}
 		}
 	}
 	again := strings.Join(slices.Compact(flags), "") // an answer from each is one flag
@@ -221,7 +231,7 @@ func inVain(c *cli.Context, s *command.Scope, conditions []*condition, every boo
 		again = strings.ReplaceAll(again, everyFlag, "") + everyFlag
 	}
 	return command.Timeout("%s within %s%s", strings.Join(vain, ", "), command.Duration(c, "timeout"), state).
-		WithHint("do other work, or again: atm wait%s%s", again, s.Flags())
+		WithHint("%s, or again: atm wait%s%s", instead, again, s.Flags())
 }
 
 // tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out, another host.
