@@ -51,7 +51,8 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 	case err == nil:
 		t.fill(r, m, d, box)
 	case unknown != nil && unknown.Retired:
-		t.Gate = fmt.Sprintf("no mailbox of %s here; a retired one keeps its mail: atm team restore %s --team %s", a, a.Agent, a.Team)
+		const gate = "no mailbox of %s here; a retired one keeps its mail: atm team restore %s --team %s"
+		t.Gate = fmt.Sprintf(gate, a, a.Agent, a.Team)
 	case unknown != nil || errors.Is(err, ErrNoTeam):
 		t.Gate = fmt.Sprintf("no mailbox of %s here: atm team", a)
 	default:

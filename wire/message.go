@@ -93,12 +93,15 @@ func (m *Message) Expired(now time.Time) bool {
 	return !m.ExpiresAt.IsZero() && now.After(m.ExpiresAt)
 }
 
-// Title is the subject, or the body's first line that is not blank.
+// Title is the subject, or the body's first line that is not blank, or the name of what is attached.
 func (m *Message) Title() string {
 	if strings.TrimSpace(m.Subject) != "" {
 		return m.Subject
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(m.Body), "\n")
+	if line == "" && len(m.Attachments) > 0 {
+		return m.Attachments[0].Name
+	}
 	return strings.TrimSpace(line)
 }
 

@@ -426,8 +426,12 @@ func (s *Scope) IsMember(word string) bool {
 func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
 	if _, bad := wire.ParseFragment(fragment); bad != nil && s.IsMember(fragment) {
-		return nil, nil, Usage("%q is a member, not the id of a message", fragment).
-			WithHint("atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\"", fragment)
+		e := Usage("%q is a member, not the id of a message", fragment)
+		if isShared, _ := s.Team.Box(wire.Name(fragment)).Shared(); isShared {
+			return nil, nil, e.WithHint("atm take %s takes the next of its messages, atm ls %[1]s lists them", fragment)
+		}
+		const hint = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
+		return nil, nil, e.WithHint(hint, fragment)
 	} else if bad != nil {
 		meant := Meant(s.c.Command.Name + " " + fragment)
 		return nil, nil, Usage("%v", bad).WithHint("%s", cmp.Or(meant, "atm read --last and atm ls --all show the ids"))

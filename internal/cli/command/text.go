@@ -39,7 +39,7 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 }
 
 // TextTwice refuses a text beside one that a flag gives.
-func TextTwice(word string) error {
+func TextTwice(word string) *Error {
 	return Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out")
 }
 

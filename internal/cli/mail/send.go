@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -268,7 +269,7 @@ func setThread(c *cli.Context, s *command.Scope, m *wire.Message) error {
 func bodyText(c *cli.Context, words []string) (string, error) {
 	file := c.String("file")
 	if file != "" && len(words) > 0 {
-		return "", command.TextTwice(words[0])
+		return "", command.TextTwice(words[0]).WithHint("leave one out; beside a text: --attach %s", policy.Quote(file))
 	}
 	if file == "-" {
 		return command.MessageText(c, []string{"-"})

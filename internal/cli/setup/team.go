@@ -188,7 +188,7 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 	where, err := s.Team.Retire(c.Context, name)
 	unread := n.Unread + n.Leased
 	return command.Done(c, err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
-		fmt.Sprintf("retired %s with %d unread; atm team restore %s --team %s brings both back", name, unread, name, s.Team.Name))
+		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
 }
 
 // sayKept says of a member that there is that there was another of its name.
