@@ -79,9 +79,7 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		return batch, err
 	}
 	batch.SetAside += taken.Bad
-	if len(batch.Items) > 0 {
-		batch.Unmarked = b.markable()
-	}
+	batch.Unmarked = b.markable(batch.Items)
 
 	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
@@ -116,8 +114,16 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 }
 
 // markable is why what is read could not be moved, as far as that is known before: a read-only disk, a file in the way.
-func (b *Box) markable() error {
-	for _, dir := range []string{"inbox/new", "inbox/cur", "inbox/done"} {
+func (b *Box) markable(items []*Item) error {
+	var dirs []string
+	for _, it := range items {
+		dirs = append(dirs, "inbox/new", "inbox/done")
+		if it.RequiresAck {
+			dirs[len(dirs)-1] = "inbox/cur"
+		}
+	}
+	slices.Sort(dirs)
+	for _, dir := range slices.Compact(dirs) {
 		if err := b.store.root.Writable(b.in(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -79,8 +79,10 @@ func (u *startup) choose(words []string) error {
 	for _, word := range words {
 		a, _ := u.s.Address(word) // @bob, bob@main
 		if a != (wire.Address{Agent: a.Agent, Team: u.s.Team.Name}) || !slices.Contains(names, a.Agent) {
-			_, err := u.s.Member(word)
-			return cmp.Or(err, noCommand(u.s.Team, wire.Name(word)))
+			if _, err := u.s.Member(word); err != nil {
+				return err
+			}
+			return noCommand(u.s.Team, a.Agent)
 		}
 		named = append(named, a.Agent)
 	}

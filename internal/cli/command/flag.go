@@ -18,6 +18,7 @@ type givenFlag struct {
 	value    string
 	hasValue bool
 	next     string // the word behind it
+	isLast   bool   // behind that there is a flag, or nothing
 	n        int    // how many words it is; 2: the next is its value
 	waits    bool   // the value may be its timeout
 }
@@ -59,7 +60,7 @@ func (l *Line) readFlag(words []string) *givenFlag {
 	}
 	f.waits = f.Flag != nil && (strings.HasPrefix(f.name(), "wait") || f.name() == "follow") && l.find("--timeout") != nil
 	if len(words) > 1 {
-		f.next = words[1]
+		f.next, f.isLast = words[1], len(words) == 2 || isFlag(words[2])
 	}
 	if len(words) > 1 && !f.hasValue && f.canTakeNext(f.next == "--" || l.find(f.next) != nil) {
 		f.value, f.hasValue, f.n = f.next, true, 2
@@ -152,6 +153,8 @@ func (l *Line) addFlag(f *givenFlag) error {
 // checkFlag reports what is wrong with a flag that urfave does not see.
 func (l *Line) checkFlag(f *givenFlag) error {
 	_, badSpan := ParseDuration(f.value)
+	isAlone := f.isLast && f.name() != "enter" && !slices.Contains(l.app.Flags, f.Flag) // else it may be text
+	isYes, isNo := f.next == "true" || isAlone && f.next == "yes", f.next == "false" || isAlone && f.next == "no"
 	switch {
 	case takesValue(f.Flag) && (!f.hasValue || f.value == "" && slices.Contains(l.app.Flags, f.Flag)):
 		return Usage("%s needs a value", f.typed)
@@ -159,9 +162,9 @@ func (l *Line) checkFlag(f *givenFlag) error {
 		unit := usualUnit(f.Flag)
 		return Usage("invalid value %q for %s: %v", f.value, f.typed, noUnit(f.value, unit)).
 			WithHint("%s", l.Repaired(f.name(), []string{f.value}, []string{f.value + unit}))
-	case !f.hasValue && (f.next == "true" || f.next == "false"):
+	case !f.hasValue && (isYes || isNo):
 		var right []string
-		if f.next == "true" {
+		if isYes {
 			right = []string{f.typed}
 		}
 		return Usage("%s takes no value: what is %q?", f.typed, f.next).

@@ -115,6 +115,8 @@ func TestParseRefuses(t *testing.T) {
 		{"ls --wait-reply", "unknown flag --wait-reply", "--wait-reply belongs to atm send; atm ls"},
 		{"send bob --run x", "unknown flag --run", "atm run NAME [CMD…]; atm send TO"},
 		{"send bob hi --urgent true", `--urgent takes no value: what is "true"?`, "atm send bob hi --urgent;"},
+		{"send bob hi --urgent no --as me", `--urgent takes no value: what is "no"?`, "atm send bob hi --as me;"},
+		{"--urgent false send bob hi", `--urgent takes no value: what is "false"?`, "atm send bob hi;"},
 		{"send bob hi --urgent false --as me", `--urgent takes no value: what is "false"?`, "atm send bob hi --as me;"},
 		{"send bob hi --urgent=maybe", `invalid boolean value "maybe" for -urgent`, ""},
 		{"send bob q --wait-reply 30", `invalid value "30" for --wait-reply: without a unit: 30s`, "atm send bob q --wait-reply 30s"},

@@ -18,7 +18,7 @@ func (l *Line) Repaired(flag string, wrong, right []string) string {
 		}
 		if len(right) > 0 {
 			words = append(append(words, strings.TrimSuffix(word, wrong[0])+right[0]), right[1:]...)
-		} else if word == wrong[0] && l.takesNext(l.typed[i-1], false) {
+		} else if word == wrong[0] && i > 0 && l.takesNext(l.typed[i-1], false) {
 			words = words[:len(words)-1] // the second --to
 		}
 		wrong, right = wrong[1:], nil

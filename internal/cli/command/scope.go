@@ -45,7 +45,7 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 	}
 	if errors.Is(err, rootdir.ErrNotRoot) {
 		place.Flag, place.Env, place.Dir = "", "", found.Path
-		if near, _, noneErr := rootdir.Find(place); noneErr == nil {
+		if near, _, noneErr := rootdir.Find(place); noneErr == nil && near.Source != rootdir.FromHome {
 			return nil, NotFound("%w", err).WithHint("the root there is --root %s", policy.Quote(near.Path))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -55,6 +56,8 @@ func ack(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, done, lines)
 }
 
+var placeholder = regexp.MustCompile(` ID\b`) // a path may have these letters, too
+
 // each does something with every message. The error names all where that failed.
 func each(c *cli.Context, found []heldMessage, do func(heldMessage) error) error {
 	var failed *command.Error
@@ -64,7 +67,7 @@ func each(c *cli.Context, found []heldMessage, do func(heldMessage) error) error
 			continue
 		}
 		e := command.Explain(c, err)
-		e.Hint = strings.ReplaceAll(e.Hint, "ID", m.ID.Short(6))
+		e.Hint = placeholder.ReplaceAllString(e.Hint, " "+m.ID.Short(6))
 		if failed == nil {
 			failed = e
 		} else {

@@ -122,7 +122,8 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	apart := slices.Clone(words)
 	if list := strings.Fields(words[0]); len(list) > 1 {
 		isText := len(words) == 1 && len(names) == 0 && !c.IsSet("message")
-		if isText && !s.IsMember(strings.TrimRight(list[0], ",:")) {
+		_, notTo := s.Member(strings.ToLower(strings.TrimRight(list[0], ",:")))
+		if isText && notTo != nil {
 			return nil, nil, s.ToWhom().WithHint("%s", command.LineOf(c).Repaired("", words, []string{"NAME", words[0]}))
 		}
 		apart = slices.Concat(list, words[1:])

@@ -161,14 +161,21 @@ func waitFor(ctx context.Context, c *cli.Context, s *command.Scope, conditions [
 		return err
 	}
 	err = await(ctx, command.Duration(c, "timeout"), boxes, true, func(e entry) (bool, error) {
-		isAny, isEvery := false, true
+		isAny, isEvery, lost := false, true, 0
+		var withdrawn error
 		for _, one := range conditions {
-			if one.met, err = one.look(e); err != nil {
+			one.met, err = one.look(e)
+			if errors.Is(err, mailbox.ErrWithdrawn) {
+				withdrawn, lost = err, lost+1
+			} else if err != nil {
 				return false, err
 			}
 			isAny, isEvery = isAny || one.met != nil, isEvery && one.met != nil
 		}
 		isDone := isEvery || isAny && !every
+		if !isDone && (every && lost > 0 || lost == len(conditions)) {
+			return false, withdrawn
+		}
 		if e == (entry{}) && !isDone && !isAwaited(c) { // send says it
 			sayOff(c, s, conditions)
 		}
