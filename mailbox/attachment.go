@@ -45,13 +45,13 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	defer s.root.Remove(temp)
 	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
 	stored := FilesDir + "/" + a.SHA256
-	if err = s.root.Link(temp, stored); errors.Is(err, fs.ErrExist) {
+	if err = s.root.Move(temp, stored); errors.Is(err, fs.ErrExist) {
 		var there *os.File
 		there, err = s.openVerified(a)
 		there.Close()
 		if errors.Is(err, errDamaged) { // out of the way
 			if err = s.root.Move(stored, stored+".damaged."+string(wire.NewID())); err == nil {
-				err = s.root.Link(temp, stored)
+				err = s.root.Move(temp, stored)
 			}
 		}
 	}

@@ -40,7 +40,7 @@ type Outcome struct {
 	post *Post
 	to   *target
 	data []byte
-	temp string // the file that is linked into new
+	temp string // the file that is moved to new
 }
 
 // NotDurableError says that a message was stored but could not be made to survive a power cut. Delivering
@@ -86,7 +86,7 @@ type target struct {
 	box    *Box
 	inbox  *durable.Root
 	err    error      // why nothing can be delivered there
-	stored []*Outcome // what was linked into new, and is not synced yet
+	stored []*Outcome // what was moved to new, and is not synced yet
 }
 
 // open opens the inbox, and makes what is missing of it.
@@ -129,7 +129,7 @@ func (t *target) current() error {
 // Deliver delivers posts, durably: when an Outcome has no error, the message survives a power cut. Killed at any point,
 // each message is whole or absent at each recipient. A failure at one recipient undoes nothing elsewhere.
 //
-// All files are written and synced side by side; then each is linked into its mailbox under that
+// All files are written and synced side by side; then each is moved into its mailbox under that
 // mailbox's lock; then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
 	targets := map[string]*target{} // by the path of the inbox
@@ -192,8 +192,10 @@ func (o *Outcome) write() error {
 
 // publish has the message in the mailbox, and says whether it was there before. The temp file goes in any case.
 func (o *Outcome) publish(ctx context.Context) {
-	defer o.to.inbox.Remove(o.temp)
-	isThere, err := o.link(ctx)
+	isThere, err := o.moveToNew(ctx)
+	if isThere || err != nil {
+		o.to.inbox.Remove(o.temp)
+	}
 	if err != nil {
 		o.Err = err
 		return
@@ -206,7 +208,9 @@ func (o *Outcome) publish(ctx context.Context) {
 	o.to.stored = append(o.to.stored, o)
 }
 
-func (o *Outcome) link(ctx context.Context) (isThere bool, err error) {
+// moveToNew makes the message mail. An id that this call made is nobody else's, so the lock need not be its alone. (A
+// link would be of no more use, and the sandbox in which Claude Code runs commands on macOS forbids it.)
+func (o *Outcome) moveToNew(ctx context.Context) (isThere bool, err error) {
 	b, id := o.to.box, o.post.Message.ID
 	mode := lockfile.Shared
 	if o.post.Given {
@@ -225,7 +229,7 @@ func (o *Outcome) link(ctx context.Context) (isThere bool, err error) {
 			return isThere, err
 		}
 	}
-	err = o.to.inbox.Link(o.temp, "new/"+fileOf(id))
+	err = o.to.inbox.Move(o.temp, "new/"+fileOf(id))
 	if errors.Is(err, fs.ErrExist) {
 		return true, nil
 	}
@@ -254,7 +258,7 @@ func (b *Box) isDelivered(id wire.ID) (bool, error) {
 	}
 }
 
-// close makes what was linked into new survive a power cut, and lets go of the inbox.
+// close makes what was moved to new survive a power cut, and lets go of the inbox.
 func (t *target) close() {
 	if len(t.stored) > 0 {
 		if err := t.inbox.Sync("new"); err != nil {

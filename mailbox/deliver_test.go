@@ -21,16 +21,16 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 		switch {
 		case op == "open" && strings.HasPrefix(name, "full/inbox/tmp/"):
 			return syscall.EDQUOT
-		case op == "link" && strings.HasPrefix(name, "linkless/"):
+		case op == "rename" && strings.HasPrefix(name, "fixed/"):
 			return syscall.EIO
 		case op == "fsync directory" && name == "syncless/inbox/new":
 			return syscall.EIO
 		}
 		return nil
-	}, "full", "good", "linkless", "syncless", "last", "alice")
+	}, "full", "good", "fixed", "syncless", "last", "alice")
 	m := message("x")
 	p := &Post{Message: m, Sender: s.Box("alice")}
-	for _, a := range []wire.Name{"full", "nobody", "good", "linkless", "syncless", "last"} {
+	for _, a := range []wire.Name{"full", "nobody", "good", "fixed", "syncless", "last"} {
 		p.To = append(p.To, s.Box(a))
 	}
 	Deliver(ctx, p)
@@ -70,7 +70,7 @@ func TestDeliverSaysTheCause(t *testing.T) {
 	}
 }
 
-// A message is synced before it is linked, and its directory after; a batch syncs each
+// A message is synced before it is renamed, and its directory after; a batch syncs each
 // directory once, shows in its order, and what is wrong with one post is its own.
 func TestDeliverBatch(t *testing.T) {
 	t.Parallel()
@@ -79,7 +79,7 @@ func TestDeliverBatch(t *testing.T) {
 	s := openStore(t, scratch(t), func(op, name string) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if op == "link" || strings.HasPrefix(op, "fsync") {
+		if op == "rename" || strings.HasPrefix(op, "fsync") {
 			ops = append(ops, op)
 		}
 		return nil
@@ -87,7 +87,7 @@ func TestDeliverBatch(t *testing.T) {
 	bob, carol := s.Box("bob"), s.Box("carol")
 	ops = nil
 	deliver(t, bob, message("x"))
-	equal(t, "operations", ops, "fsync", "link", "fsync directory")
+	equal(t, "operations", ops, "fsync", "rename", "fsync directory")
 	ops = nil
 	var posts []*Post
 	var want []wire.ID
@@ -105,7 +105,7 @@ func TestDeliverBatch(t *testing.T) {
 	for _, op := range ops {
 		n[op]++
 	}
-	if n["fsync directory"] != 2 || n["fsync"] != 13+7 || n["link"] != 13+7 {
+	if n["fsync directory"] != 2 || n["fsync"] != 13+7 || n["rename"] != 13+7 {
 		t.Error(n)
 	}
 	for i, p := range posts {

@@ -14,7 +14,7 @@ func TestAckOfWhatIsWithdrawnMeanwhile(t *testing.T) {
 	ctx := context.Background()
 	var withdraw func()
 	r := newFaultyRoot(t, func(op, name string) error {
-		if op == "link" && withdraw != nil && strings.Contains(name, "alice/inbox/new/") {
+		if op == "rename" && withdraw != nil && strings.Contains(name, "alice/inbox/tmp/") {
 			withdraw()
 		}
 		return nil
