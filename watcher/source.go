@@ -115,10 +115,11 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	stale := s.stale
 	s.w.mu.Unlock()
 	for _, path := range s.paths { // parents come first: they tell of what happens to the next meanwhile
-		s.w.watch(path)
+		s.w.watch(path, stale > 0)
 	}
 	in, _ := s.box.TakeIn(ctx) // what cannot be taken in now stays where it is
 	unread, err := s.box.UnreadIDs()
+	s.w.pollAfter(err)
 	events, _ := os.Lstat(s.paths[eventsDir])
 	s.change(func() {
 		if err == nil {

@@ -99,7 +99,7 @@ func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error
 		w.sources = append(w.sources, newSource(w, b))
 	}
 	for _, s := range w.sources {
-		w.watch(filepath.Dir(s.paths[agentDir])) // mailboxes come and go there
+		w.watch(filepath.Dir(s.paths[agentDir]), false) // mailboxes come and go there
 		s.scan(ctx)
 		if !o.Existing {
 			s.change(func() { s.pending = nil })
@@ -164,9 +164,7 @@ func (w *Watcher) listen() {
 			if !ok {
 				return
 			}
-			if errors.Is(err, syscall.EMFILE) {
-				w.pollAfter(err)
-			}
+			w.pollAfter(err)
 			for _, s := range w.sources {
 				s.rewatch()
 			}
@@ -197,14 +195,18 @@ func (w *Watcher) run() {
 	}
 }
 
-// watch asks for the events of the directory that is at a path now, also if it is
-// watched. Where they are refused the watcher polls.
-func (w *Watcher) watch(path string) {
+// watch asks for the events of the directory that is at a path now, also if it is watched: another one may be, and
+// kqueue would go on with that. Where events are refused the watcher polls.
+func (w *Watcher) watch(path string, isOther bool) {
 	if w.fs == nil {
 		return
 	}
+	if isOther {
+		w.fs.Remove(path)
+	}
 	err := w.fs.Add(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fsnotify.ErrClosed) {
+		w.polls.Store(true)
 		w.pollAfter(err)
 	}
 }
@@ -212,8 +214,8 @@ func (w *Watcher) watch(path string) {
 // pollAfter does without events where there are no descriptors: kqueue takes one for
 // every file, and rather no events than a process that can open nothing.
 func (w *Watcher) pollAfter(err error) {
-	w.polls.Store(true)
-	if errors.Is(err, syscall.EMFILE) {
+	if w.fs != nil && errors.Is(err, syscall.EMFILE) {
+		w.polls.Store(true)
 		w.fs.Close()
 	}
 }

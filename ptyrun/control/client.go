@@ -23,7 +23,8 @@ type Client struct{ conn *connection }
 // does, and is silent until ctx's deadline, or for Patience.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	conn, err := connect(dir)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+	isTooLong := errors.Is(err, syscall.EINVAL) // a runner would have made a link to a shorter path
+	if isTooLong || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, ErrNoRunner
 	}
 	if err != nil {
