@@ -81,9 +81,9 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 	return true, out.Err
 }
 
-// ackOf is a recipient's ack of a message, in its sender's mailbox. Its id says whose it is, and another host may
+// AckOf is a recipient's ack of a message, in its sender's mailbox. Its id says whose it is, and another host may
 // have written one with that. One that was withdrawn is none.
-func ackOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, error) {
+func AckOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, error) {
 	it, err := sender.Get(wire.AckID(id, a))
 	if err == nil && (it.From.Host != a.Host || it.State == mailbox.Withdrawn) {
 		err = mailbox.ErrNotFound
@@ -95,7 +95,7 @@ func ackOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, erro
 // answer, and who has not yet.
 func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (last *mailbox.Item, missing []wire.Address) {
 	for _, a := range m.To {
-		if it, err := ackOf(me, m.ID, a); err == nil {
+		if it, err := AckOf(me, m.ID, a); err == nil {
 			last = it
 			continue
 		}
@@ -121,7 +121,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if err != nil {
 		return "", err
 	}
-	if _, err := ackOf(me, m.ID, from); err == nil {
+	if _, err := AckOf(me, m.ID, from); err == nil {
 		return "", nil // acknowledged, wherever it lies now
 	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address())

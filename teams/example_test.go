@@ -80,7 +80,7 @@ func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Mess
 		err := me.MarkRead(ctx, to.ID)
 		return err
 	}
-	o := &teams.Outgoing{From: me, To: team.Root().ReplyTo(to, me, false), Parent: to, Message: &wire.Message{Body: text}}
+	o := &teams.Outgoing{From: me, To: team.Root().ReplyTo(ctx, to, me, false), Parent: to, Message: &wire.Message{Body: text}}
 	if err := team.Root().Prepare(o); err != nil {
 		return err
 	}

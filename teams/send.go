@@ -182,11 +182,13 @@ func GivenID(id wire.ID) error {
 }
 
 // ReplyTo is whom an answer goes to: the sender, or with all everybody. An answer to one's own message goes to those
-// that it went to; where one has taken it oneself, the answer finishes it and goes to its sender as any other.
-func (r *Root) ReplyTo(parent *wire.Message, box *mailbox.Box, all bool) []wire.Address {
+// that it went to; where one has taken it oneself, the answer finishes it and goes to its sender as any other, and so
+// does the next.
+func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.Box, all bool) []wire.Address {
 	to, me := []wire.Address{parent.From}, box.Address()
 	from, err := r.Taken(box, parent, me)
-	if hasTaken := from != nil && err == nil; parent.From == me && !hasTaken || all {
+	hasTaken := from != nil && err == nil || len(Replies(ctx, box, parent, me)) > 0
+	if parent.From == me && !hasTaken || all {
 		to = append(to, parent.To...)
 	}
 	others := slices.DeleteFunc(unique(to), func(a wire.Address) bool { return a == me })

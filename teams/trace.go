@@ -204,7 +204,7 @@ func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message
 	if m.From.Host != "" {
 		where = "sent to " + m.From.String()
 	}
-	if ack, err := ackOf(sender, m.ID, a); err == nil {
+	if ack, err := AckOf(sender, m.ID, a); err == nil {
 		t.set("acked", ack.SentAt, ack.Body, "ack %s %s", ack.ID.Short(6), where)
 	}
 	if len(replies) > 0 {

@@ -59,7 +59,7 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 	}
 	o := &teams.Outgoing{From: r.Scope.Me, Parent: parent, Person: command.Person()}
 	if parent != nil {
-		o.To = r.Scope.Root.ReplyTo(parent, r.Scope.Me, false)
+		o.To = r.Scope.Root.ReplyTo(ctx, parent, r.Scope.Me, false)
 	} else if o.To, err = r.Scope.Addresses([]string{to}); err != nil {
 		return "", err
 	}

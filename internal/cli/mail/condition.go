@@ -99,21 +99,21 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 	})
 }
 
-// sentCondition is about a message of mine: find looks at first, and again whenever a message has come.
+// sentCondition is about a message of mine: find looks at first, and again whenever a message has come. Of a
+// withdrawal only the tick tells.
 func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*condition) *met) *condition {
 	short, sent := m.ID.Short(6), message{Item: &mailbox.Item{Message: m}}
 	one := &condition{flag: " --" + kind + " " + short, vain: "no answer", of: m.To}
 	one.watched = []wire.Address{s.Me.Address()}
 	isThere := func(a wire.Address) bool { return sent.copyAt(s, a).State != mailbox.Withdrawn }
 	one.look = func(e entry) (*met, error) {
-		if one.met != nil || e.Event != nil || e.Err != nil {
-			return one.met, nil
+		if one.met == nil && e.Event == nil && e.Err == nil {
+			one.met = find(one)
 		}
-		found := find(one)
-		if found == nil && !slices.ContainsFunc(one.of, isThere) {
+		if one.met == nil && !slices.ContainsFunc(one.of, isThere) {
 			return nil, command.Refused("message %s %w", short, mailbox.ErrWithdrawn).WithHint("atm show %s shows it again", short)
 		}
-		return found, nil
+		return one.met, nil
 	}
 	return one
 }

@@ -144,7 +144,8 @@ func (m *message) trace(s *command.Scope) (isOpen bool) {
 			m.at = it.State
 		}
 		if m.RequiresAck && state != "acked" && state != "withdrawn" {
-			isOpen = true
+			_, notAcked := teams.AckOf(s.Team.Box(m.From.Agent), m.ID, a) // it may have been put back since
+			isOpen = isOpen || notAcked != nil
 		}
 		m.recipients = append(m.recipients, recipientState{a.String(), state})
 	}

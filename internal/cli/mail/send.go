@@ -95,7 +95,7 @@ func reply(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	to := s.Root.ReplyTo(parent.Message, s.Me, c.Bool("all"))
+	to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }
 
