@@ -47,10 +47,7 @@ func complete(app *cli.App, words []string) {
 			return
 		}
 	}
-	if slices.Contains(words, "unread") { // without a word behind it it is ls
-		words = append(words, "")
-	}
-	line, _ := command.Parse(app, words)
+	line, _ := command.Parse(app, append(words, "")) // the word to come: "unread" alone would be ls
 	c := newContext(app, line)
 	kinds, wantsValue := line.Kinds, false
 	if strings.HasPrefix(last, "-") {
