@@ -12,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/config"
 )
 
@@ -108,8 +107,7 @@ func offer(c *cli.Context, kinds string) {
 	case "unread":
 		ids, _ = s.Me.IDs(mailbox.Range{Owed: true, Done: true, Newest: true, Limit: 100})
 	}
-	n := letter.ShortLength(ids)
-	for _, id := range ids {
-		fmt.Fprintln(os.Stdout, id.Short(n))
+	for short := range strings.FieldsSeq(command.Shorts(ids)) {
+		fmt.Fprintln(os.Stdout, short)
 	}
 }
