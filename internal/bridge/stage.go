@@ -160,7 +160,8 @@ func (b *Bridge) readStages(in *incoming) (s stages, sender, to wire.Address, er
 	}
 	sender, err = wire.ParseAddress(s.Sender, "")
 	to, err2 := wire.ParseAddress(s.To, "")
-	if err != nil || err2 != nil || !wire.IsID(string(s.ID)) || sender.Host != b.Host || sender.Team != b.Team.Name || to.Host != in.FromHost {
+	isOurs := sender.Host == b.Host && sender.Team == b.Team.Name && to.Host == in.FromHost
+	if err != nil || err2 != nil || !wire.IsID(string(s.ID)) || !isOurs {
 		err = bad("host %s tells of %q on the way from %q to %q", in.FromHost, s.ID, s.Sender, s.To)
 	}
 	return s, sender, to, err
