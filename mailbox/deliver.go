@@ -159,19 +159,24 @@ func Deliver(ctx context.Context, posts ...*Post) {
 	}
 	sideBySide(slices.Collect(maps.Values(targets)), (*target).close)
 	for _, p := range posts {
-		at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
-		if at < 0 || p.Sender == nil {
-			continue
-		}
-		sent := *p.Message
-		if o := p.Outcomes[at]; o.Known {
-			if it, err := o.Box.Get(sent.ID); err == nil { // perhaps with another text
-				sent = *it.Message
-			}
-		}
-		sent.To = p.Message.To
-		p.Sender.NoteSent(&sent)
+		p.noteSent()
 	}
+}
+
+// noteSent notes in the sender's index what a recipient has of the message.
+func (p *Post) noteSent() {
+	at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
+	if at < 0 || p.Sender == nil {
+		return
+	}
+	sent := *p.Message
+	if o := p.Outcomes[at]; o.Known {
+		if it, err := o.Box.Get(sent.ID); err == nil { // perhaps with another text
+			sent = *it.Message
+		}
+	}
+	sent.To = p.Message.To
+	p.Sender.NoteSent(&sent)
 }
 
 // write writes and syncs the message in the recipient's tmp.

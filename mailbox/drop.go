@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -141,42 +142,47 @@ func (b *Box) putBackAside(ctx context.Context) {
 
 // drops lists the files that may be taken in, the oldest first, and what somebody began to take in and did not finish.
 func (b *Box) drops() (found, begun []string, err error) {
-	root, written := b.store.root, map[string]time.Time{}
-	for _, dir := range []string{"inbox", "inbox/new"} {
-		names, err := root.Unsorted(b.in(dir))
-		if err != nil {
-			return nil, nil, err
-		}
-		opened, err := root.Sub(b.in(dir)) // by its whole path a look at a file costs three times as much
-		if absent(err) {
-			continue
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		defer opened.Close()
-		for _, name := range names {
-			isOurs := isMessageFile(name)
-			if dir == "inbox" {
-				isOurs = slices.Contains(inboxDirs, name)
-			}
-			if isOurs || isPassedOver(name) {
-				continue
-			}
-			file := b.in(dir, name)
-			if info, err := opened.Lstat(name); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-				found, written[file] = append(found, file), info.ModTime()
-			}
-		}
+	written := map[string]time.Time{}
+	isOurs := func(name string) bool { return slices.Contains(inboxDirs, name) }
+	err = cmp.Or(b.droppedIn("inbox", isOurs, written), b.droppedIn("inbox/new", isMessageFile, written))
+	if err != nil {
+		return nil, nil, err
 	}
-	slices.SortFunc(found, func(a, b string) int { return cmp.Or(written[a].Compare(written[b]), strings.Compare(a, b)) })
-	names, err := root.Names(b.in("inbox/tmp"))
+	found = slices.SortedFunc(maps.Keys(written), func(a, b string) int {
+		return cmp.Or(written[a].Compare(written[b]), strings.Compare(a, b))
+	})
+	names, err := b.store.root.Names(b.in("inbox/tmp"))
 	for _, name := range names {
 		if _, _, isBegun := begunName(name); isBegun {
 			begun = append(begun, name)
 		}
 	}
 	return found, begun, err
+}
+
+// droppedIn adds when each file of a directory that may be taken in was written.
+func (b *Box) droppedIn(dir string, isOurs func(name string) bool, written map[string]time.Time) error {
+	names, err := b.store.root.Unsorted(b.in(dir))
+	if err != nil {
+		return err
+	}
+	opened, err := b.store.root.Sub(b.in(dir)) // by its whole path a look at a file costs three times as much
+	if absent(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	for _, name := range names {
+		if isOurs(name) || isPassedOver(name) {
+			continue
+		}
+		if info, err := opened.Lstat(name); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			written[b.in(dir, name)] = info.ModTime()
+		}
+	}
+	return nil
 }
 
 // inboxDirs are the directories of an inbox: a file in the place of one is no drop.

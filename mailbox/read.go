@@ -152,19 +152,15 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	for i, it := range b.openEach(b.unread(), list, nil, isBad, &err) {
 		isStale := it.Expired(now) || it.SupersededBy != ""
 		isWanted := (opt.Match == nil || opt.Match(it)) && !(opt.Current && isStale)
-		if isWanted && !isFull && opt.Fits != nil {
-			isFull = !opt.Fits(it.Message)
+		isFull = isFull || isWanted && opt.Fits != nil && !opt.Fits(it.Message)
+		if isWanted && isFull {
+			batch.More++
 		}
 		if isWanted && !isFull {
 			batch.Items = append(batch.Items, it)
 			isFull = len(batch.Items) == opt.Limit
-		} else {
-			if isWanted {
-				batch.More++
-			}
-			if len(batch.Ahead) < opt.LookAhead {
-				batch.Ahead = append(batch.Ahead, it)
-			}
+		} else if len(batch.Ahead) < opt.LookAhead {
+			batch.Ahead = append(batch.Ahead, it)
 		}
 		if isFull && len(batch.Ahead) >= opt.LookAhead && opt.Match == nil {
 			batch.More += len(list) - i - 1 // counted by name

@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
 		calls: make(chan func()), over: make(chan struct{}), overdue: make(chan struct{}, 1),
-		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}, untyped: map[wire.ID]string{}},
+		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
 	r.begunSize = r.size()

@@ -16,15 +16,15 @@ import (
 
 // mail is what is to be typed.
 type mail struct {
-	queue      []wire.ID          // named by the reducer to be handed over, in order
-	typing     *typing            // on its way in; nil: nothing is
-	isPrompted bool               // the first prompt was typed, or given up
-	isUndone   bool               // it was typed, and undone by urgent mail, which goes before it now
-	isBreaking bool               // into the turn, for urgent mail
-	retryAt    time.Time          // after a failure
-	tries      map[wire.ID]int    // how often a message was typed and perhaps not taken
-	failures   int                // in a row
-	untyped    map[wire.ID]string // why typing a message in failed last, until something else is told of it
+	queue      []wire.ID       // named by the reducer to be handed over, in order
+	typing     *typing         // on its way in; nil: nothing is
+	isPrompted bool            // the first prompt was typed, or given up
+	isUndone   bool            // it was typed, and undone by urgent mail, which goes before it now
+	isBreaking bool            // into the turn, for urgent mail
+	retryAt    time.Time       // after a failure
+	tries      map[wire.ID]int // how often a message was typed and perhaps not taken
+	failures   int             // in a row
+	untyped    wire.Event      // that typing a message in failed, until something else is told of it
 }
 
 func (r *runner) heard(e watcher.Entry) {
@@ -36,9 +36,10 @@ func (r *runner) heard(e watcher.Entry) {
 		r.apply(reducer.Input{Now: now, Event: e.Event})
 		r.noteSessionEvent(e.Event)
 		r.noteQuestionEvent(e.Event)
-		delete(r.mail.untyped, e.Event.MessageID())
 		if e.Event.Kind == wire.EventInjectionFailed {
-			r.mail.untyped[e.Event.MessageID()] = e.Event.Field("reason")
+			r.mail.untyped = *e.Event
+		} else if e.Event.MessageID() == r.mail.untyped.MessageID() {
+			r.mail.untyped = wire.Event{}
 		}
 		if e.Event.Kind == wire.EventAgain { // the watcher tells of a message once
 			r.messageChanged(e.Event.MessageID())

@@ -18,14 +18,15 @@ var _ control.Handler = (*runner)(nil)
 
 func (r *runner) Status(context.Context) (control.Status, error) {
 	return ask(r, func() (control.Status, error) {
-		s := control.Status{Restarts: r.restarts.count, Viewers: len(r.viewers), State: string(reducer.Starting)}
+		s := control.Status{
+			Restarts: r.restarts.count, Viewers: len(r.viewers), State: string(reducer.Starting),
+			Untyped: r.mail.untyped.Field("reason"),
+		}
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
 		}
 		if r.mail.typing == nil { // else the draft is ours
 			s.Gate = r.gate(r.Now())
-		}
-		for _, s.Untyped = range r.mail.untyped { // of several any one
 		}
 		if p := r.prog; p != nil {
 			s.ChildPID, s.Started, s.Ready, s.Driver = p.child.PID(), p.started, p.isReady, p.driver.Name

@@ -180,17 +180,7 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 			return out, err
 		}
 	}
-	for i, key := range cut.prog.driver.InterruptKeys() {
-		if i > 0 {
-			time.Sleep(driver.InterruptPause)
-		}
-		r.post(func() {
-			r.refresh(r.Now())
-			if r.prog == cut.prog && !r.keyAnswers(isUrgent) {
-				r.prog.put(key)
-			}
-		})
-	}
+	r.pressInterrupt(cut.prog, isUrgent)
 	isOver, err := r.await(ctx, endShows, func() bool {
 		return r.prog == nil || !isWork(r.prog.told) && r.question == nil || r.state.Turn().ID != cut.turn
 	})
@@ -198,6 +188,21 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 		err = errors.New("it was asked to stop, and goes on")
 	}
 	return out, err
+}
+
+// pressInterrupt presses the keys that end a turn, as long as the program does not ask something by then.
+func (r *runner) pressInterrupt(p *program, isUrgent bool) {
+	for i, key := range p.driver.InterruptKeys() {
+		if i > 0 {
+			time.Sleep(driver.InterruptPause)
+		}
+		r.post(func() {
+			r.refresh(r.Now())
+			if r.prog == p && !r.keyAnswers(isUrgent) {
+				p.put(key)
+			}
+		})
+	}
 }
 
 // awaitPerson returns when nobody types, and what a person has typed is gone from the box: it would keep out the urgent

@@ -275,36 +275,29 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 		return nil, nil, err
 	}
 	var ids []wire.ID
-	if me != nil {
-		ids, err = me.Match(f)
-		box = me
-	}
-	if err == nil && len(ids) == 0 {
-		ids, box, err = t.match(f)
-	}
-	switch {
-	case len(ids) == 1:
-		it, err = t.message(ids[0], box)
-		return it, box, err
-	case len(ids) > 1:
-		return nil, nil, &AmbiguousError{fragment, ids}
-	}
-	return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
-}
-
-// match returns the ids that a fragment fits in the team's mailboxes, and the first that has any. A mailbox that cannot
-// be read hides no other.
-func (t *Team) match(f wire.Fragment) (ids []wire.ID, first *mailbox.Box, unreadable error) {
-	unreadable = t.Each(func(b *mailbox.Box) error {
+	match := func(b *mailbox.Box) error {
 		found, err := b.Match(f)
-		if first == nil && len(found) > 0 {
-			first = b
+		if len(ids) == 0 {
+			box = b
 		}
 		ids = append(ids, found...)
 		return err
-	})
+	}
+	if me != nil {
+		err = match(me)
+	}
+	if err == nil && len(ids) == 0 {
+		err = t.Each(match) // what cannot be read hides no other
+	}
 	slices.Sort(ids) // of a message to several each has a copy
-	return slices.Compact(ids), first, unreadable
+	switch ids = slices.Compact(ids); len(ids) {
+	case 0:
+		return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
+	case 1:
+		it, err = t.message(ids[0], box)
+		return it, box, err
+	}
+	return nil, nil, &AmbiguousError{fragment, ids}
 }
 
 // message is a message that box's owner got or sent. What a power cut has torn in the

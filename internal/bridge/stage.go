@@ -153,19 +153,27 @@ func (b *Bridge) publishStages(ctx context.Context, r *receipt, name string, som
 	return b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages "+name, r.id, to), ToHost: r.host, Content: content})
 }
 
+// readStages reads what another host tells of a message that somebody here sent.
+func (b *Bridge) readStages(in *incoming) (s stages, sender, to wire.Address, err error) {
+	if len(in.Content) > maxStages || json.Unmarshal(in.Content, &s) != nil {
+		return s, sender, to, bad("its content tells of no stages")
+	}
+	sender, err = wire.ParseAddress(s.Sender, "")
+	to, err2 := wire.ParseAddress(s.To, "")
+	isOurs := sender.Host == b.Host && sender.Team == b.Team.Name && to.Host == in.FromHost
+	if err != nil || err2 != nil || !wire.IsID(string(s.ID)) || !isOurs {
+		err = bad("host %s tells of %q on the way from %q to %q", in.FromHost, s.ID, s.Sender, s.To)
+	}
+	return s, sender, to, err
+}
+
 // noteStages notes stages at other hosts in the logs of those who sent the messages.
 func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 	events := map[wire.Name][]wire.Event{}
 	for _, in := range batch {
-		var s stages
-		if len(in.Content) > maxStages || json.Unmarshal(in.Content, &s) != nil {
-			in.err = bad("its content tells of no stages")
-			continue
-		}
-		sender, err := wire.ParseAddress(s.Sender, "")
-		to, err2 := wire.ParseAddress(s.To, "")
-		if err != nil || err2 != nil || !wire.IsID(string(s.ID)) || sender.Host != b.Host || sender.Team != b.Team.Name || to.Host != in.FromHost {
-			in.err = bad("host %s tells of %q on the way from %q to %q", in.FromHost, s.ID, s.Sender, s.To)
+		s, sender, to, err := b.readStages(in)
+		if err != nil {
+			in.err = err
 			continue
 		}
 		for _, stage := range s.Stages {

@@ -12,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/config"
 )
 
@@ -47,10 +46,7 @@ func complete(app *cli.App, words []string) {
 			return
 		}
 	}
-	if slices.Contains(words, "unread") { // without a word behind it it is ls
-		words = append(words, "")
-	}
-	line, _ := command.Parse(app, words)
+	line, _ := command.Parse(app, append(words, "")) // the word to come: "unread" alone would be ls
 	c := newContext(app, line)
 	kinds, wantsValue := line.Kinds, false
 	if strings.HasPrefix(last, "-") {
@@ -111,8 +107,7 @@ func offer(c *cli.Context, kinds string) {
 	case "unread":
 		ids, _ = s.Me.IDs(mailbox.Range{Owed: true, Done: true, Newest: true, Limit: 100})
 	}
-	n := letter.ShortLength(ids)
-	for _, id := range ids {
-		fmt.Fprintln(os.Stdout, id.Short(n))
+	for short := range strings.FieldsSeq(command.Shorts(ids)) {
+		fmt.Fprintln(os.Stdout, short)
 	}
 }

@@ -51,7 +51,7 @@ func helpPage(c *cli.Command) string {
 	text := mainHelp
 	if c != nil {
 		text = "  " + strings.ReplaceAll(c.UsageText, "\n", "\n  ") + "\n\n" +
-			strings.TrimSpace(c.HelpName+" "+c.ArgsUsage) + ": " + c.Usage + "\n"
+			command.Synopsis(c) + ": " + c.Usage + "\n"
 		for _, part := range []string{c.Description, verbLines(c.VisibleCommands()), flagLines(c)} {
 			if part != "" {
 				text += strings.TrimSuffix(part, "\n") + "\n\n"
@@ -87,7 +87,7 @@ func flagLines(c *cli.Command) string {
 
 func verbLines(verbs []*cli.Command) (text string) {
 	for _, c := range verbs {
-		text += fmt.Sprintf("%-32s %s\n%s", strings.TrimSpace(c.HelpName+" "+c.ArgsUsage), c.Usage, verbLines(c.VisibleCommands()))
+		text += fmt.Sprintf("%-32s %s\n%s", command.Synopsis(c), c.Usage, verbLines(c.VisibleCommands()))
 	}
 	return text
 }

@@ -130,24 +130,9 @@ func (c *Cursor) read() error {
 				return err
 			}
 		}
-		for size := 16 << 10; ; size *= 8 {
-			if len(c.buf) < size {
-				c.buf = make([]byte, size)
-			}
-			n, err := c.file.ReadAt(c.buf[:size], c.after)
-			if err != nil && err != io.EOF {
-				return err
-			}
-			c.lines = c.buf[:bytes.LastIndexByte(c.buf[:n], '\n')+1]
-			if c.after+int64(len(c.lines)) > c.seen {
-				c.seen = c.after
-				return nil
-			}
-			if n < size {
-				break
-			}
+		if err := c.readLines(); err != nil || len(c.lines) > 0 {
+			return err
 		}
-		c.lines, c.seen = nil, c.after
 		if c.final { // read to its end since the next one is there
 			c.Close()
 			continue
@@ -158,6 +143,28 @@ func (c *Cursor) read() error {
 		}
 		if c.final = len(segs) > 0 && segs[len(segs)-1] > c.first; !c.final {
 			return io.EOF
+		}
+	}
+}
+
+// readLines reads lines of the open segment that were not looked at, if there are any.
+func (c *Cursor) readLines() error {
+	for size := 16 << 10; ; size *= 8 {
+		if len(c.buf) < size {
+			c.buf = make([]byte, size)
+		}
+		n, err := c.file.ReadAt(c.buf[:size], c.after)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		c.lines = c.buf[:bytes.LastIndexByte(c.buf[:n], '\n')+1]
+		if c.after+int64(len(c.lines)) > c.seen {
+			c.seen = c.after
+			return nil
+		}
+		if n < size {
+			c.lines, c.seen = nil, c.after
+			return nil
 		}
 	}
 }

@@ -14,27 +14,7 @@ var buttonLabels = []string{"Allow once", "Allow always", "Reject", "Confirm", "
 // buttonDialog reads opencode's dialog: rows that begin with ┃, at the bottom and not closed by ╹ as the
 // input box is, the last with text a row of buttons and of keys.
 func (d *Driver) buttonDialog(l *Look) *Dialog {
-	last, below := len(l.Lines)-1, 0
-	for ; last >= 0 && !strings.HasPrefix(strings.TrimSpace(l.line(last)), "┃"); last-- {
-		if !blank(l.line(last)) {
-			below++
-		}
-	}
-	if last < 0 || below > 3 {
-		return nil
-	}
-	column := margin(l.line(last))
-	first := last
-	for first > 0 && margin(l.line(first-1)) == column && runeAt(l.line(first-1), column) == "┃" {
-		first--
-	}
-	var rows []string
-	var at []int
-	for y := first; y <= last; y++ {
-		if s := strings.TrimSpace(after(l.line(y), column+1)); s != "" {
-			rows, at = append(rows, s), append(at, y)
-		}
-	}
+	rows, at, first := barredRows(l)
 	if len(rows) == 0 {
 		return nil
 	}
@@ -73,6 +53,30 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	q.Cancel = cancels([]string{keys})
 	q.Print = d.print(q)
 	return q
+}
+
+// barredRows are the texts of the lowest rows that begin with ┃, and where they stand; first is where these rows begin.
+func barredRows(l *Look) (rows []string, at []int, first int) {
+	last, below := len(l.Lines)-1, 0
+	for ; last >= 0 && !strings.HasPrefix(strings.TrimSpace(l.line(last)), "┃"); last-- {
+		if !blank(l.line(last)) {
+			below++
+		}
+	}
+	if last < 0 || below > 3 {
+		return nil, nil, 0
+	}
+	column := margin(l.line(last))
+	first = last
+	for first > 0 && margin(l.line(first-1)) == column && runeAt(l.line(first-1), column) == "┃" {
+		first--
+	}
+	for y := first; y <= last; y++ {
+		if s := strings.TrimSpace(after(l.line(y), column+1)); s != "" {
+			rows, at = append(rows, s), append(at, y)
+		}
+	}
+	return rows, at, first
 }
 
 // numberedDialog reads opencode's question: numbered options, and "esc dismiss" at the end. Where several

@@ -17,17 +17,7 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	if d.Plain {
 		return plainResponse(l.Lines, prompt, isCut)
 	}
-	end := len(lines)
-	if d.box.shape == unframed {
-		for y := end - 1; y >= 0; y-- { // the composer: the last row that begins with its glyph
-			if _, ok := d.glyphAt(l.line(y)); ok {
-				end = y
-				break
-			}
-		}
-	} else if p, ok := d.find(&l); ok {
-		end = max(0, p.top) // of a box that fills the screen the upper edge is above it
-	}
+	end := d.composerAt(&l)
 	l.Lines = l.Lines[:end]
 	var parts []string
 	in := false
@@ -55,6 +45,22 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 		return answer
 	}
 	return ""
+}
+
+// composerAt is the row at which the input box begins, below the transcript.
+func (d *Driver) composerAt(l *Look) int {
+	if d.box.shape != unframed {
+		if p, ok := d.find(l); ok {
+			return max(0, p.top) // of a box that fills the screen the upper edge is above it
+		}
+		return len(l.Lines)
+	}
+	for y := range slices.Backward(l.Lines) { // the last row that begins with its glyph
+		if _, ok := d.glyphAt(l.line(y)); ok {
+			return y
+		}
+	}
+	return len(l.Lines)
 }
 
 // cutMark is the first line of an answer whose beginning is lost.

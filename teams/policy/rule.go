@@ -63,14 +63,13 @@ func (rules Rules) Decide(q Request) Decision {
 		name, pattern, hasPattern := splitTool(r.Tool)
 		name = strings.ToLower(name)
 		isTool := glob(name, strings.ToLower(q.Tool)) || q.Alias != "" && glob(name, strings.ToLower(q.Alias))
+		isAllowed := r.Decision == Allow && isTool && q.Tool != "" && (!hasPattern || in.plain && glob(pattern, in.text))
 		switch {
+		case isAllowed && (uncertain || in.cut):
+			return Ask
+		case isAllowed:
+			return Allow
 		case r.Decision == Allow:
-			if isTool && q.Tool != "" && (!hasPattern || in.plain && glob(pattern, in.text)) {
-				if uncertain || in.cut {
-					return Ask
-				}
-				return Allow
-			}
 		case !isTool:
 			uncertain = uncertain || q.Tool == ""
 		case !hasPattern || in.includes(pattern):

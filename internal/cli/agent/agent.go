@@ -33,7 +33,6 @@ func Commands() []*cli.Command {
 
 // Times.
 const (
-	answerWithin = 3 * time.Second        // a runner says who it is: at once unless it is stuck, or the machine
 	lookEvery    = 50 * time.Millisecond  // the runner is asked how its program stands
 	probeEvery   = 10 * time.Millisecond  // or whether it is there
 	readyWithin  = 30 * time.Second       // up waits so long for a prompt that the driver knows
@@ -85,7 +84,7 @@ func onRunner(verb string, do func(context.Context, *call, *control.Client) erro
 
 // dial connects to the agent's runner, if it listens; Scope.AskRunner also waits for one that is about to.
 func (k *call) dial(ctx context.Context) (*control.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, command.AnswerWithin)
 	defer cancel()
 	return control.Dial(ctx, filepath.Join(k.box.Path(), "run"))
 }

@@ -85,9 +85,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 	// Whoever no longer reads waits for nothing.
 	err = s.Follow(func(ctx context.Context) error { return k.awaitAnswer(ctx, o) })
 	if sent := o.Post.Outcomes; errors.Is(err, context.Canceled) && len(sent) > 0 && sent[0].Stored {
-		e := s.Interrupted("--reply", m.ID)
-		e.Extra = map[string]any{"id": m.ID}
-		return e
+		return s.Interrupted("--reply", m.ID)
 	}
 	return err
 }

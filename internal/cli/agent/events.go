@@ -109,12 +109,11 @@ func warnVain(c *cli.Context, e *wire.Event) {
 
 // note appends an event, and returns it as it stands in the log: Seq is 0 where that has an event of its id already.
 func note(ctx context.Context, box *mailbox.Box, e wire.Event, sync bool) (wire.Event, error) {
-	events := []wire.Event{e}
+	events, write := []wire.Event{e}, box.Log().Append
 	if sync {
-		err := box.Log().AppendSync(ctx, events...)
-		return events[0], err
+		write = box.Log().AppendSync
 	}
-	err := box.Log().Append(ctx, events...)
+	err := write(ctx, events...)
 	return events[0], err
 }
 

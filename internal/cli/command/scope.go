@@ -399,7 +399,7 @@ func (s *Scope) Enter(word string) (box *mailbox.Box, err error) {
 // Interrupted is the error for a wait for what comes of a message; flag is what atm wait calls it.
 func (s *Scope) Interrupted(flag string, id wire.ID) *Error {
 	e := Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("atm wait %s %s%s", flag, id.Short(6), s.Flags())
-	e.Exit = ExitInterrupted
+	e.Exit, e.Extra = ExitInterrupted, map[string]any{"id": id}
 	return e
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -56,8 +55,6 @@ func ack(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, done, lines)
 }
 
-var placeholder = regexp.MustCompile(` ID\b`) // a path may have these letters, too
-
 // each does something with every message. The error names all where that failed.
 func each(c *cli.Context, found []heldMessage, do func(heldMessage) error) error {
 	var failed *command.Error
@@ -67,7 +64,7 @@ func each(c *cli.Context, found []heldMessage, do func(heldMessage) error) error
 			continue
 		}
 		e := command.Explain(c, err)
-		e.Hint = placeholder.ReplaceAllString(e.Hint, " "+m.ID.Short(6))
+		e.Hint = strings.Replace(e.Hint, " ID ", " "+m.ID.Short(6)+" ", 1)
 		if failed == nil {
 			failed = e
 		} else {

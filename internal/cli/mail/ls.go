@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -223,10 +224,7 @@ var searchCommand = &cli.Command{
 			}
 		}
 		items, err := s.Search(c.Context, words)
-		if len(items) == 0 && err != nil {
-			return err
-		}
-		if err := command.WarnUnreadable(err); err != nil {
+		if err != nil && len(items) == 0 || command.WarnUnreadable(err) != nil {
 			return err
 		}
 		r := s.Renderer()
@@ -246,10 +244,7 @@ var threadCommand = &cli.Command{
 			return err
 		}
 		items, err := s.Team.Thread(c.Context, it.ThreadID())
-		if len(items) == 0 && err != nil {
-			return err
-		}
-		if err := command.WarnUnreadable(err); err != nil {
+		if err != nil && len(items) == 0 || command.WarnUnreadable(err) != nil {
 			return err
 		}
 		r := s.Renderer()
@@ -388,14 +383,9 @@ func cells(r *letter.Renderer, m message) []string {
 }
 
 func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, none string) error {
-	l, text := newListing(items), ""
+	l := newListing(items)
 	l.addOwed(s.Me)
 	r.Digits = letter.ShortLength(l.ids())
-	for _, piece := range command.Letters(r, items, nil) {
-		text += string(piece)
-	}
-	if text == "" {
-		text = none
-	}
-	return command.PrintAs(c, l, text)
+	text := bytes.Join(command.Letters(r, items, nil), nil)
+	return command.PrintAs(c, l, cmp.Or(string(text), none))
 }

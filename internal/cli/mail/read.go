@@ -317,10 +317,7 @@ func (p *page) wait(ctx context.Context) error {
 	if errors.Is(err, errTimeout) {
 		none := newListing(nil)
 		none.addOwed(p.s.Me)
-		owed := ""
-		if len(none.Owed) > 0 {
-			owed = "; " + strings.TrimSuffix(awaited(none.Owed, p.s.Flags()), "\n")
-		}
+		owed := strings.TrimRight("; "+awaited(none.Owed, p.s.Flags()), "; \n")
 		e := command.Timeout("no mail within %s%s", timeout, owed).
 			WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
 		e.Extra["messages"], e.Extra["more"], e.Extra["owed"] = none.Messages, none.More, none.Owed

@@ -108,10 +108,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 	if m, err := s.Team.Summary(agent); err == nil && m.State == reducer.WordPerson {
 		return command.Refused("%s is a person: a session is with an agent", agent).WithHint("atm send %s \"…\"", agent)
 	}
-	if err := s.MayAct("begin a session of", agent); err != nil {
-		return err
-	}
-	if err := s.Team.CheckSessionsAllowed(agent); err != nil {
+	if err := cmp.Or(s.MayAct("begin a session of", agent), s.Team.CheckSessionsAllowed(agent)); err != nil {
 		return err
 	}
 	if _, err := aliveOf(c.Context, s, string(agent)); err != nil { // which ends those that are over by their rules
@@ -362,10 +359,7 @@ type result struct {
 
 func (k *call) print(one *sessions.Session, sent wire.ID, text string) error {
 	written, err := wire.Marshal(one.InteractiveSession)
-	if err != nil {
-		return err
-	}
-	return command.PrintAs(k.c, result{written, one.State.Alive(), sent}, text)
+	return command.Done(k.c, err, result{written, one.State.Alive(), sent}, text)
 }
 
 func line(one *sessions.Session) string {
