@@ -187,7 +187,7 @@ func GivenID(id wire.ID) error {
 func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.Box, all bool) []wire.Address {
 	to, me := []wire.Address{parent.From}, box.Address()
 	from, err := r.Taken(box, parent, me)
-	hasTaken := from != nil && err == nil || len(Replies(ctx, box, parent, me)) > 0
+	hasTaken := from != nil && err == nil || len(Replies(ctx, box, parent.ID, me)) > 0
 	if parent.From == me && !hasTaken || all {
 		to = append(to, parent.To...)
 	}

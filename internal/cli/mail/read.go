@@ -42,12 +42,14 @@ var readCommand = &cli.Command{
 }
 
 func read(c *cli.Context, s *command.Scope) error {
-	if isShared, _ := s.Me.Shared(); isShared && !c.Bool("peek") && !c.Bool("last") {
-		c.Set("peek", "true") // read, it would be out of everybody's reach, and nobody would hold it
-		command.Warn(c, "%s is shared, and nothing is marked: atm take %[1]s takes a message", s.Me.Agent())
-	}
 	if err := command.NotBoth(c, "peek follow", "last wait follow"); err != nil {
 		return err
+	}
+	if isShared, _ := s.Me.Shared(); isShared && c.Bool("follow") {
+		return command.Refused("%s is shared, and read marks nothing there", s.Me.Agent()).WithHint("atm take %s --wait", s.Me.Agent())
+	} else if isShared && !c.Bool("peek") && !c.Bool("last") {
+		c.Set("peek", "true") // read, it would be out of everybody's reach, and nobody would hold it
+		command.Warn(c, "%s is shared, and nothing is marked: atm take %[1]s takes a message", s.Me.Agent())
 	}
 	s.WarnUnaccepted()
 	if c.Bool("last") {
