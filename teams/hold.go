@@ -31,7 +31,7 @@ func (m *Member) hold() string {
 		return "nothing is typed in (inject is off)"
 	case m.State == reducer.WordIdle && why == "" && m.runner.Untyped != "":
 		return "typing it in failed: " + m.runner.Untyped
-	case m.State == reducer.WordIdle, m.State == reducer.WordStarting && isSlow:
+	case m.State == reducer.WordIdle, (m.State == reducer.WordStarting || m.State == reducer.WordUnknown) && isSlow:
 		return why
 	}
 	return ""
@@ -144,8 +144,11 @@ func (t *Team) gateOf(name wire.Name, it *mailbox.Item, d *Delivery) string {
 	if err != nil {
 		return lease
 	}
-	why := cmp.Or(t.HoldReason(it.Message, name), m.gateFor(it, d, t.RunAgain(name)))
-	return strings.TrimPrefix(lease+"; unread; "+why, "; ")
+	why := m.gateFor(it, d, t.RunAgain(name))
+	if isShared, _ := t.Box(name).Shared(); isShared {
+		why = "whoever asks first gets it: atm take " + string(name)
+	}
+	return strings.TrimPrefix(lease+"; unread; "+cmp.Or(t.HoldReason(it.Message, name), why), "; ")
 }
 
 // gateOfTurn says what the open turn waits for into which a message was handed, and what to do about it; "": nothing

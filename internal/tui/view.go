@@ -176,6 +176,10 @@ func (m *model) memberLines(height int) (lines []string) {
 	for i := m.members.top; i < len(m.seen.Members) && len(lines) <= height; i++ {
 		lines = append(lines, m.mark(membersPane, i == m.members.at)+all[i])
 	}
+	if i := m.members.at; i < len(all) && strings.Contains(all[i], "…") { // the selected one in full, below
+		whole := ansi.Wrap(command.Team(m.seen.Members[i:i+1], 0)[0], width-3, "")
+		lines = append(lines, strings.Split("\n  "+strings.ReplaceAll(whole, "\n", "\n  "), "\n")...)
+	}
 	return lines
 }
 
@@ -195,7 +199,7 @@ func (m *model) rule(title string, width int, in pane) string {
 	if m.focus == in {
 		title = bold.Render(title)
 	}
-	line := ansi.Truncate("─ "+title+" ", width, "")
+	line := ansi.Truncate("─ "+title+" ", width, "…")
 	return lipgloss.PlaceHorizontal(width, lipgloss.Left, line, lipgloss.WithWhitespaceChars("─"))
 }
 

@@ -264,9 +264,14 @@ func (s *Screen) command(text, end string) {
 	}
 }
 
-// Resize makes the screen cols × rows. The text is not reflowed.
+// Resize makes the screen cols × rows. The text is not reflowed. On the main screen lines leave at the top so that the
+// cursor's line stays, as in other terminals.
 func (s *Screen) Resize(cols, rows int) {
 	s.draw()
+	x, y := s.cursor()
+	if over := y + 1 - max(rows, 1); over > 0 && !s.modes[1049] {
+		s.feed(fmt.Appendf(nil, "\x1b[r\x1b[%dH%s\x1b[%d;%dH", s.rows, strings.Repeat("\n", over), y-over+1, x+1))
+	}
 	s.cols, s.rows = max(cols, 1), max(rows, 1)
 	s.version++
 	defer s.recover()

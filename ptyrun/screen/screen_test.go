@@ -163,6 +163,17 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// Of a screen that gets lower the line of the cursor stays, and the first ones can be scrolled back to.
+func TestLower(t *testing.T) {
+	s := New(10, 5, 10)
+	s.Write([]byte("1\r\n2\r\n3\r\n4 abc"))
+	s.Resize(10, 2)
+	s.Write([]byte("!"))
+	if got := strings.Join(s.Tail(9), ","); got != "1,2,3,4 abc!" {
+		t.Error(got)
+	}
+}
+
 // A panic of the emulator blanks the screen, and is told once.
 func TestLost(t *testing.T) {
 	t.Parallel()

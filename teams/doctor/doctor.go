@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ type Check struct {
 	Code     string `json:"code"`     // stable
 	Severity string `json:"severity"` // ok, info, warning, error
 	Message  string `json:"message"`
-	Fix      string `json:"fix"` // a command that mends it; "" where there is none
+	Fix      string `json:"fix"` // a command that mends it, or shows it where none can; "" where nothing is wrong
 }
 
 // Wrong reports whether the finding is something to mend.
@@ -67,7 +68,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 	d.checkStray()
 	d.checkFileSystem()
 	names, err := r.Teams()
-	if !d.failed("root.unreadable", "", err) && len(names) == 0 {
+	if !d.failed("root.unreadable", "", r.Path, err) && len(names) == 0 {
 		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
 	}
 	for _, n := range names {
@@ -75,7 +76,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 			d.team = " --team " + string(n)
 		}
 		t, err := r.Team(n)
-		if d.failed("team.unreadable", "team "+string(n)+": ", err) {
+		if d.failed("team.unreadable", "team "+string(n)+": ", r.Dir().Join(string(n)), err) {
 			continue
 		}
 		d.checkLocks(t)
@@ -85,7 +86,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 		d.checkMembers(t)
 		d.checkBridge(t)
 		if _, err := t.Rows(); err != nil {
-			d.add("rows.unreadable", "warning", "", "team %s: %v", t.Name, err)
+			d.add("rows.unreadable", "warning", moveAway(t.Dir().Join(teams.RowsDir)), "team %s: %v", t.Name, err)
 		}
 	}
 	return d.checks
@@ -93,16 +94,23 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 
 // add adds a finding. What came from outside is escaped.
 func (d *doctor) add(code, severity, fix, format string, args ...any) {
-	fix = strings.ReplaceAll(fix, "atm ", "atm"+d.team+" ")
+	fix = strings.ReplaceAll("; "+fix, "; atm ", "; atm"+d.team+" ")[2:]
 	d.checks = append(d.checks, Check{code, severity, letter.Escape(fmt.Sprintf(format, args...)), fix})
 }
 
-func (d *doctor) failed(code, about string, err error) bool {
+// failed reports that what lies at path could not be read.
+func (d *doctor) failed(code, about, path string, err error) bool {
+	fix := "ls -la " + policy.Quote(path)
+	if errors.Is(err, fs.ErrPermission) {
+		fix = "chmod -R u+rwX " + policy.Quote(path)
+	}
 	if err != nil {
-		d.add(code, "error", "", "%s%v", about, err)
+		d.add(code, "error", fix, "%s%v", about, err)
 	}
 	return err != nil
 }
+
+func moveAway(path string) string { return "mv " + policy.Quote(path) + " ." }
 
 func about(t *teams.Team) string { return "team " + string(t.Name) + ": " }
 
@@ -123,26 +131,27 @@ func (d *doctor) checkStray() {
 	for _, n := range names {
 		info, err := d.root.Dir().Lstat(n)
 		if err == nil && info.Mode().IsRegular() && n != rootdir.FormatFile && !strings.HasPrefix(n, ".") {
-			d.add("drop.misplaced", "warning", "", "%s in the root lies where nobody looks for mail", n)
+			d.add("drop.misplaced", "warning", moveAway(d.root.Dir().Join(n)), "%s in the root lies where nobody looks for mail", n)
 		}
 	}
 }
 
 func (d *doctor) checkFileSystem() {
+	path := policy.Quote(d.root.Path)
 	if d.disk.remote != "" {
 		d.add("fs.remote", "warning", "atm backup root.tar",
 			"the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remote)
 	} else if err := watcher.Probe(d.root.Path); err != nil {
-		d.add("fs.no_events", "warning", "", "the kernel does not report changes (%v): what waits looks every second", err)
+		d.add("fs.no_events", "warning", "sysctl fs.inotify", "the kernel does not report changes (%v): what waits looks every second", err)
 	}
 	if d.disk.isReadOnly {
-		d.add("disk.read_only", "error", "", "the file system of %s is read-only: mail can be looked at, not sent or marked", d.root.Path)
+		d.add("disk.read_only", "error", "df "+path, "the file system of %s is read-only: mail can be looked at, not sent or marked", d.root.Path)
 	}
 	if free := d.disk.free; free != nil && *free < lowDisk {
-		d.add("disk.low", "warning", "", "%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(*free)))
+		d.add("disk.low", "warning", "df -h "+path, "%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(*free)))
 	}
 	if d.disk.isOutOfFiles {
-		d.add("disk.low", "warning", "", "no inode is free in the file system of %s: nothing can be sent", d.root.Path)
+		d.add("disk.low", "warning", "df -i "+path, "no inode is free in the file system of %s: nothing can be sent", d.root.Path)
 	}
 }
 
@@ -150,15 +159,16 @@ func (d *doctor) checkAgents(t *teams.Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
+		fix := moveAway(t.Dir().Join(n))
 		isNoAgent := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~")
 		switch {
 		case err != nil || isNoAgent:
 		case info.Mode().IsRegular():
-			d.add("drop.misplaced", "warning", "", "%s in team %s lies where nobody looks for mail", n, t.Name)
+			d.add("drop.misplaced", "warning", fix, "%s in team %s lies where nobody looks for mail", n, t.Name)
 		case !wire.IsName(n):
-			d.add("agent.broken", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
+			d.add("agent.broken", "warning", fix, "%s in team %s is no name of an agent", n, t.Name)
 		case !info.IsDir():
-			d.add("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", n, t.Name)
+			d.add("agent.link", "error", fix, "%s in team %s is a symbolic link: links are not followed", n, t.Name)
 		case errors.Is(t.Box(wire.Name(n)).Present(), mailbox.ErrNoAgent):
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
 		}
@@ -167,13 +177,13 @@ func (d *doctor) checkAgents(t *teams.Team) {
 
 func (d *doctor) checkLocks(t *teams.Team) {
 	names, err := t.Dir().Names(".locks")
-	d.failed("team.locks", about(t), err)
+	d.failed("team.locks", about(t), t.Dir().Join(".locks"), err)
 	for _, n := range names {
 		f, err := t.Dir().Open(".locks/" + n)
 		if f.Close(); err == nil {
 			continue
 		}
-		fix := "mv " + policy.Quote(t.Dir().Join(".locks/"+n)) + " ."
+		fix := moveAway(t.Dir().Join(".locks/" + n))
 		if errors.Is(err, fs.ErrPermission) {
 			fix = "chmod u+r " + policy.Quote(t.Dir().Join(".locks/"+n))
 		}
@@ -183,19 +193,19 @@ func (d *doctor) checkLocks(t *teams.Team) {
 
 func (d *doctor) checkConfig(t *teams.Team) {
 	c, err := t.Config()
-	mistakes := missingDirectories(t, c)
+	mistakes, edit := missingDirectories(t, c), "${EDITOR:-vi} "+policy.Quote(t.Dir().Join(config.File))
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		mistakes = append(wrong.Mistakes, mistakes...)
 	} else {
-		d.failed("team.toml", about(t), err)
+		d.failed("team.toml", about(t), t.Dir().Join(config.File), err)
 	}
 	for _, m := range mistakes {
-		d.add("team.toml", "error", "", "team %s: team.toml, %s", t.Name, m)
+		d.add("team.toml", "error", edit, "team %s: team.toml, %s", t.Name, m)
 	}
 	for _, n := range c.Startable() {
 		program := c.Members[n].Command[0]
 		if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) && c.Members[n].Env["PATH"] == "" {
-			d.add("command.missing", "info", "", "team %s: team.toml: %s runs %s, and no such program is on PATH", t.Name, n, program)
+			d.add("command.missing", "info", edit, "team %s: team.toml: %s runs %s, and no such program is on PATH", t.Name, n, program)
 		}
 	}
 	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(mistakes) == 0 {
@@ -220,9 +230,9 @@ func missingDirectories(t *teams.Team, c *config.Config) (mistakes []config.Mist
 
 func (d *doctor) checkSessions(t *teams.Team) {
 	_, spoilt, err := t.Sessions().List()
-	d.failed("session.unreadable", about(t)+"sessions: ", err)
+	d.failed("session.unreadable", about(t)+"sessions: ", t.Dir().Join(".sessions"), err)
 	for _, file := range spoilt {
-		d.add("session.spoilt", "error", "mv "+policy.Quote(file.Path)+" .", "team %s: %v", t.Name, file)
+		d.add("session.spoilt", "error", moveAway(file.Path), "team %s: %v", t.Name, file)
 	}
 }
 
@@ -233,7 +243,8 @@ func (d *doctor) checkBridge(t *teams.Team) {
 	boxes, err2 := t.Outboxes()
 	errs := []error{err, err2}
 	if slices.Contains(hosts, t.Name) {
-		d.add("bridge.clash", "warning", "", "%s is a team here and a host: NAME@%s means a member on that host", t.Name, t.Name)
+		d.add("bridge.clash", "warning", "ls -l "+policy.Quote(filepath.Join(string(d.root.Keys), "trusted", string(t.Name))),
+			"%s is a team here and a host: NAME@%s means a member on that host", t.Name, t.Name)
 	}
 	for _, b := range boxes {
 		ids, err := b.Outgoing()
@@ -251,5 +262,5 @@ func (d *doctor) checkBridge(t *teams.Team) {
 		d.add("bridge.bad", "warning", "atm bridge retry", "team %s: not accepted: %s: %s",
 			t.Name, t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
 	}
-	d.failed("bridge.unreadable", about(t), errors.Join(append(errs, err)...))
+	d.failed("bridge.unreadable", about(t), t.Dir().Join(mailbox.BridgeDir), errors.Join(append(errs, err)...))
 }

@@ -17,7 +17,7 @@ import (
 
 func (d *doctor) checkMembers(t *teams.Team) {
 	boxes, err := t.Boxes()
-	d.failed("team.unreadable", about(t), err)
+	d.failed("team.unreadable", about(t), t.Dir().Path(), err)
 	for _, b := range boxes {
 		d.checkMailbox(b)
 		d.checkRunner(t, b)
@@ -37,7 +37,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		b.TakeIn(d.ctx)
 	}
 	h, err := b.Examine(d.fix)
-	d.failed("agent.unreadable", b.Address().String()+": ", err)
+	d.failed("agent.unreadable", b.Address().String()+": ", b.Path(), err)
 	if d.disk.isReadOnly {
 		h.Closed = nil
 	}
@@ -48,8 +48,8 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 			d.add(code, severity, fix, "%s: "+message, b.Address(), name)
 		}
 	}
-	each("drop.not_a_file", "warning", h.NotFiles, "", "%s is no regular file and is never opened")
-	each("drop.empty", "info", h.Empty, "", "%s is empty and waits for content")
+	each("drop.not_a_file", "warning", h.NotFiles, "mv %s .", "%s is no regular file and is never opened")
+	each("drop.empty", "info", h.Empty, "ls -l %s", "%s is empty and waits for content")
 	each("drop.unreadable", "warning", h.Unreadable, "chmod u+r %s", "%s cannot be read")
 	each("drop.misplaced", "warning", h.Misplaced, "mv %s "+policy.Quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail")
 	each("message.torn", "warning", h.Torn, "mv %s .", "%s cannot be read as a message")
@@ -73,13 +73,13 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	} else {
 		count("tmp.stale", "info", len(h.Stale), "atm gc", " unfinished for 36 h")
 	}
-	d.failed("events.unreadable", b.Address().String()+": the log cannot be read to its end: ", h.EventsErr)
+	d.failed("events.unreadable", b.Address().String()+": the log cannot be read to its end: ", b.Path()+"/events", h.EventsErr)
 	if n := len(h.EventGaps); n > 0 {
-		d.add("events.gap", "warning", "", "%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts",
+		d.add("events.gap", "warning", "ls -l "+policy.Quote(b.Path()+"/events"), "%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts",
 			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, n)
 	}
 	if h.BadClaims != nil {
-		d.add("claims.bad", "error", "mv "+policy.Quote(b.Path()+"/run/claims.json")+" .",
+		d.add("claims.bad", "error", moveAway(b.Path()+"/run/claims.json"),
 			"%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
 	}
 }
@@ -100,7 +100,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 		status, _ := c.Status(d.ctx)
 		c.Close()
 		if status.NotRecorded != "" {
-			d.add("runner.recording", "warning", "", "%s: what its terminal shows is not recorded: %s", b.Address(), status.NotRecorded)
+			d.add("runner.recording", "warning", "df -h "+policy.Quote(t.Dir().Path()), "%s: what its terminal shows is not recorded: %s", b.Address(), status.NotRecorded)
 		}
 	} else if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID == 0 {
 		d.add("runner.silent", "error", "lsof "+policy.Quote(filepath.Join(t.Dir().Path(), ".locks", string(name)+".runner")),

@@ -325,9 +325,6 @@ func statusText(m teams.Member) string {
 	if m.Kind == "person" {
 		return text
 	}
-	if m.Held != "" {
-		line("mail waits", "%d unread: %s", m.Unread, m.Held)
-	}
 	if m.TurnID != "" {
 		turn := string(m.TurnStatus) + ", " + m.TurnID
 		for _, field := range [][2]string{{"thread ", m.ThreadID}, {"session ", m.Session}, {"by ", m.Transport}} {
