@@ -115,32 +115,34 @@ func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
 	return info
 }
 
-func (t *Team) liveRuns() map[wire.Name]runinfo.Info {
-	live := map[wire.Name]runinfo.Info{}
-	agents, _ := t.Agents()
-	for _, n := range agents {
-		if running, err := t.Running(n); err == nil && running {
-			live[n] = t.runInfo(n)
-		}
-	}
-	return live
-}
-
-// RunBy is the member whose runner is among these processes; "": none is.
-func (t *Team) RunBy(pids []int) wire.Name {
-	for n, info := range t.liveRuns() {
-		if slices.Contains(pids, info.Runner) {
-			return n
-		}
-	}
-	return ""
-}
-
 // Runs are the members that run, by the ATM_RUN of their processes.
 func (t *Team) Runs() map[string]wire.Name {
 	runs := map[string]wire.Name{}
-	for n, info := range t.liveRuns() {
-		runs[info.Run] = n
+	agents, _ := t.Agents()
+	for _, n := range agents {
+		if running, err := t.Running(n); err == nil && running {
+			runs[t.runInfo(n).Run] = n
+		}
 	}
 	return runs
+}
+
+// RunBy is the member, of any team, whose runner is the first of these processes: it holds that member's runner lock.
+// Agents can write run.json.
+func (r *Root) RunBy(pids []int) (a wire.Address) {
+	teams, _ := r.Teams()
+	for _, pid := range pids {
+		for _, name := range teams {
+			t, err := r.Team(name)
+			if err != nil {
+				continue
+			}
+			for _, lock := range t.Locks().HeldBy(pid) {
+				if agent, ok := strings.CutSuffix(lock, ".runner"); ok {
+					return t.Box(wire.Name(agent)).Address()
+				}
+			}
+		}
+	}
+	return a
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,11 +102,15 @@ func (s *stage) run() *mailbox.Store {
 		s.t.Fatal(err)
 	}
 	store := mailbox.NewStore(dir, "main")
-	hold, err := store.HoldRunner(s.t.Context(), "bob")
-	if err != nil {
+	s.t.Cleanup(func() { store.Close() })
+	// The lock is held beside this test, whose commands would else be bob's.
+	lock, err := os.OpenFile(filepath.Join(s.team, ".locks", "bob.runner"), os.O_CREATE|os.O_RDWR, 0o600)
+	holder := exec.Command("sleep", "600")
+	holder.ExtraFiles = []*os.File{lock}
+	if err := cmp.Or(err, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX), holder.Start(), lock.Close()); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { hold.Release(); store.Close() })
+	s.t.Cleanup(func() { holder.Process.Kill(); holder.Wait() })
 	s.write(`{"run":"r1","runner":1}`, "bob", "run", runinfo.File)
 	s.serve()
 	return store

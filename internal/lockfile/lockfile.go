@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -185,22 +186,37 @@ func (l *Lock) isCurrent() (bool, error) {
 	return err == nil && os.SameFile(held, now), err
 }
 
-// holder finds a process that holds a lock: one whose open file is the lock's and, as its fdinfo says, locked.
+// holder finds a process that holds a lock.
 func (d Dir) holder(name string) (pid int, command string) {
-	file, err := d.team.Lstat(fileOf(name))
-	open, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	for _, fd := range open {
-		if to, _ := os.Readlink(fd); err != nil || !strings.HasSuffix(to, "/"+fileOf(name)) {
-			continue
-		}
-		process := filepath.Dir(filepath.Dir(fd))
-		info, err := os.Stat(fd)
-		about, _ := os.ReadFile(filepath.Join(process, "fdinfo", filepath.Base(fd)))
-		if err == nil && os.SameFile(info, file) && bytes.Contains(about, []byte("FLOCK")) {
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, process := range processes {
+		if slices.Contains(d.heldBy(process, "FLOCK"), name) {
 			pid, _ = strconv.Atoi(filepath.Base(process))
-			comm, _ := os.ReadFile(filepath.Join(process, "comm"))
+			comm, _ := os.ReadFile(process + "/comm")
 			return pid, string(bytes.TrimSpace(comm))
 		}
 	}
 	return 0, ""
+}
+
+// HeldBy are the locks that a process holds Exclusive, where the system tells.
+func (d Dir) HeldBy(pid int) []string { return d.heldBy(fmt.Sprintf("/proc/%d", pid), "WRITE") }
+
+// heldBy are the locks whose files a process has open and, as its fdinfo says, locked.
+func (d Dir) heldBy(process, how string) (names []string) {
+	open, _ := filepath.Glob(process + "/fd/*")
+	for _, fd := range open {
+		to, _ := os.Readlink(fd)
+		name := filepath.Base(to)
+		if !strings.HasSuffix(to, "/"+fileOf(name)) {
+			continue
+		}
+		file, err := d.team.Lstat(fileOf(name))
+		info, gone := os.Stat(fd)
+		about, _ := os.ReadFile(process + "/fdinfo/" + filepath.Base(fd))
+		if err == nil && gone == nil && os.SameFile(info, file) && bytes.Contains(about, []byte(how)) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

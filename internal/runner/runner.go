@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -154,19 +155,23 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
 	scope := &command.Scope{Team: team}
 	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
+	may := func(pid int, by string, isTyped bool) error {
+		isAgent := scope.IsAgent(pid)
+		if slices.Contains(command.Ancestors(pid), os.Getpid()) {
+			by = string(name) // what this runner started, whatever files and variables say
+		}
+		if isTyped && by == "" && !isAgent { // somebody at a terminal, as one that is attached
+			return nil
+		}
+		return p.MayAnswer(name, wire.Name(by), isAgent)
+	}
 	o := ptyrun.Options{
 		Box: box, Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
 		Cols: spec.Cols, Rows: spec.Rows, Input: spec.RecordInput, Prompt: spec.Prompt,
 		Sessions: &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
-		May:      func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), scope.IsAgent(pid)) },
-		MayType: func(pid int, by string) error {
-			isAgent := scope.IsAgent(pid)
-			if by == "" && !isAgent { // somebody at a terminal, as one that is attached
-				return nil
-			}
-			return p.MayAnswer(name, wire.Name(by), isAgent)
-		},
+		May:      func(pid int, by string) error { return may(pid, by, false) },
+		MayType:  func(pid int, by string) error { return may(pid, by, true) },
 		Decide: func(d driver.Dialog) ptyrun.Decision {
 			return ptyrun.Decision(p.Decide(policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Input: d.Input}))
 		},

@@ -120,8 +120,10 @@ func ShortIn(all []policy.Question) func(policy.Question) string {
 // Whoever runs under atm is who the runner says, whatever --as says; a process that has shed its environment is known
 // by the runner among those that started it. "" is nobody of this team.
 func (s *Scope) Actor() (who wire.Name, agent bool) {
-	if runner := s.Team.RunBy(ancestors(os.Getppid())); runner != "" {
-		return runner, true
+	if by := s.Team.Root().RunBy(Ancestors(os.Getppid())); by.Team == s.Team.Name {
+		return by.Agent, true
+	} else if by.Team != "" {
+		return "", true
 	}
 	name, _ := said(s.c)
 	run, home := os.Getenv("ATM_RUN"), s.Team.Name
@@ -145,7 +147,7 @@ func (s *Scope) IsAgent(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
-	if s.Team.RunBy(ancestors(pid)) != "" {
+	if s.Team.Root().RunBy(Ancestors(pid)).Team != "" {
 		return true
 	}
 	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -158,8 +160,8 @@ func (s *Scope) IsAgent(pid int) bool {
 	return false
 }
 
-// ancestors are a process and those that started it, the nearest first, as far as /proc tells.
-func ancestors(pid int) (pids []int) {
+// Ancestors are a process and those that started it, the nearest first, as far as /proc tells.
+func Ancestors(pid int) (pids []int) {
 	for pid > 1 && len(pids) < 64 {
 		pids = append(pids, pid)
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
