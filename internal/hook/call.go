@@ -159,10 +159,12 @@ func (c *call) justSaid() []wire.Event {
 	})
 }
 
-// cutShort says that the turn that is open was interrupted, unless it is the one that goes on: nobody
-// said so when it happened.
+// cutShort says that the turn that is open was interrupted, unless it is the one that goes on, or that one is over:
+// nobody said so when it happened. A turn that has no name yet takes that of the one that goes on.
 func (c *call) cutShort(goesOn string) {
-	if t := c.lastTurn(); t.IsOpen() && (goesOn == "" || t.ID != goesOn) {
+	t := c.lastTurn()
+	isSame := goesOn != "" && (t.ID == goesOn || t.IsGenerated)
+	if t.IsOpen() && !isSame && !slices.Contains(t.Ended, goesOn) {
 		c.add(c.over("interrupted", t.ID, ""))
 	}
 }

@@ -108,12 +108,13 @@ func (c *call) shared() {
 }
 
 func (c *call) sessionStart() {
-	isNew := c.in.Text("source") != "compact"
+	source := c.in.Text("source")
+	isNew := source != "compact"
 	c.replyAs, c.primes, c.Shows, c.Begins = asContext, true, !isNew, isNew
-	if isNew {
+	if source == "resume" { // a new program; else its start is heard again, or late
 		c.cutShort("")
 	}
-	c.opens(c.in.Text("source"))
+	c.opens(source)
 }
 
 func (c *call) goesOn(more ...string) {

@@ -73,12 +73,14 @@ func folded(t testing.TB, b *mailbox.Box) func() (*reducer.State, error) {
 type turn struct {
 	ID                      string
 	Open, Blocked, Retrying bool
+	IsGenerated             bool
 	Tool                    string // that it is blocked by
+	Ended                   []string
 }
 
 // in answers Options.State: the turn is that of each of the sessions.
 func (t turn) in(sessions ...string) func() (*reducer.State, error) {
-	folded := reducer.Turn{ID: t.ID, Status: reducer.TurnIdle}
+	folded := reducer.Turn{ID: t.ID, Status: reducer.TurnIdle, IsGenerated: t.IsGenerated, Ended: t.Ended}
 	if t.Open {
 		folded.Status = reducer.TurnBusy
 	}
@@ -163,6 +165,8 @@ func TestUnderstand(t *testing.T) {
 		"prompt":            {Claude, claude + `"hook_event_name":"UserPromptSubmit","prompt":"fix it","source":"user"}`, turn{}, []string{"turn_started p2 prompt=fix it"}, "shows context"},
 		"prompt again":      {Claude, claude + `"hook_event_name":"UserPromptSubmit","prompt":"fix it"}`, open, []string{"turn_started p2 prompt=fix it"}, "shows context"},
 		"prompt after esc":  {Claude, claude + `"hook_event_name":"UserPromptSubmit","prompt":"no"}`, older, []string{"turn_completed p1 status=interrupted", "turn_started p2 prompt=no"}, "shows context"},
+		"prompt, older":     {Claude, claude + `"hook_event_name":"UserPromptSubmit","prompt":"no"}`, turn{ID: "p3", Open: true, Ended: []string{"p2"}}, []string{"turn_started p2 prompt=no"}, "shows context"},
+		"prompt, seen":      {Claude, claude + `"hook_event_name":"UserPromptSubmit","prompt":"no"}`, turn{ID: "turn-2", Open: true, IsGenerated: true}, []string{"turn_started p2 prompt=no"}, "shows context"},
 		"no prompt id":      {Claude, `{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt":"no"}`, older, []string{"turn_completed p1 status=interrupted", "turn_started prompt=no"}, "shows context"},
 		"stop":              {Claude, claude + `"hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"done","background_tasks":[]}`, open, []string{"| turn_completed p2 status=completed response=done", "| turn_idle p2"}, "shows continues"},
 		"stop, continued":   {Claude, claude + `"hook_event_name":"Stop","stop_hook_active":true}`, open, []string{"| turn_completed p2 status=completed", "| turn_idle p2"}, "shows"},
@@ -170,6 +174,7 @@ func TestUnderstand(t *testing.T) {
 		"stop, background":  {Claude, claude + `"hook_event_name":"Stop","stop_hook_active":false,"background_tasks":[{"id":"b1","type":"shell","status":"running"}]}`, open, []string{"| turn_completed p2 status=completed"}, "shows continues"},
 		"failure":           {Claude, claude + `"hook_event_name":"StopFailure","error":"rate_limit","error_details":"try at 17:00"}`, open, []string{"stream_error p2 error_summary=rate_limit: try at 17:00", "turn_completed p2 status=failed", "turn_idle p2"}, ""},
 		"start":             {Claude, `{"session_id":"s1","hook_event_name":"SessionStart","source":"startup","model":"m"}`, turn{}, []string{`session_start {"kind":"session_start","source":"startup"}`}, "begins context"},
+		"start, again":      {Claude, `{"session_id":"s1","hook_event_name":"SessionStart","source":"startup"}`, open, []string{`session_start {"kind":"session_start","source":"startup"}`}, "begins context"},
 		"start, resumed":    {Claude, claude + `"hook_event_name":"SessionStart","source":"resume"}`, older, []string{"turn_completed p1 status=interrupted", `session_start p2 {"kind":"session_start","source":"resume"}`}, "begins context"},
 		"start, compacted":  {Claude, claude + `"hook_event_name":"SessionStart","source":"compact"}`, open, []string{`session_start p2 {"kind":"session_start","source":"compact"}`}, "shows context"},
 		"end":               {Claude, claude + `"hook_event_name":"SessionEnd","reason":"prompt_input_exit"}`, open, []string{"turn_completed p2 status=interrupted", "session_end p2 reason=prompt_input_exit"}, "ends"},
