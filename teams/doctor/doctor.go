@@ -131,7 +131,8 @@ func (d *doctor) checkStray() {
 	for _, n := range names {
 		info, err := d.root.Dir().Lstat(n)
 		if err == nil && info.Mode().IsRegular() && n != rootdir.FormatFile && !strings.HasPrefix(n, ".") {
-			d.add("drop.misplaced", "warning", moveAway(d.root.Dir().Join(n)), "%s in the root lies where nobody looks for mail", n)
+			d.add("drop.misplaced", "warning", moveAway(d.root.Dir().Join(n)),
+				"%s in the root lies where nobody looks for mail", n)
 		}
 	}
 }
@@ -142,16 +143,20 @@ func (d *doctor) checkFileSystem() {
 		d.add("fs.remote", "warning", "atm backup root.tar",
 			"the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remote)
 	} else if err := watcher.Probe(d.root.Path); err != nil {
-		d.add("fs.no_events", "warning", "sysctl fs.inotify", "the kernel does not report changes (%v): what waits looks every second", err)
+		d.add("fs.no_events", "warning", "sysctl fs.inotify",
+			"the kernel does not report changes (%v): what waits looks every second", err)
 	}
 	if d.disk.isReadOnly {
-		d.add("disk.read_only", "error", "df "+path, "the file system of %s is read-only: mail can be looked at, not sent or marked", d.root.Path)
+		d.add("disk.read_only", "error", "df "+path,
+			"the file system of %s is read-only: mail can be looked at, not sent or marked", d.root.Path)
 	}
 	if free := d.disk.free; free != nil && *free < lowDisk {
-		d.add("disk.low", "warning", "df -h "+path, "%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(*free)))
+		d.add("disk.low", "warning", "df -h "+path,
+			"%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(*free)))
 	}
 	if d.disk.isOutOfFiles {
-		d.add("disk.low", "warning", "df -i "+path, "no inode is free in the file system of %s: nothing can be sent", d.root.Path)
+		d.add("disk.low", "warning", "df -i "+path,
+			"no inode is free in the file system of %s: nothing can be sent", d.root.Path)
 	}
 }
 
@@ -205,7 +210,8 @@ func (d *doctor) checkConfig(t *teams.Team) {
 	for _, n := range c.Startable() {
 		program := c.Members[n].Command[0]
 		if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) && c.Members[n].Env["PATH"] == "" {
-			d.add("command.missing", "info", edit, "team %s: team.toml: %s runs %s, and no such program is on PATH", t.Name, n, program)
+			d.add("command.missing", "info", edit,
+				"team %s: team.toml: %s runs %s, and no such program is on PATH", t.Name, n, program)
 		}
 	}
 	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(mistakes) == 0 {
@@ -243,7 +249,8 @@ func (d *doctor) checkBridge(t *teams.Team) {
 	boxes, err2 := t.Outboxes()
 	errs := []error{err, err2}
 	if slices.Contains(hosts, t.Name) {
-		d.add("bridge.clash", "warning", "ls -l "+policy.Quote(filepath.Join(string(d.root.Keys), "trusted", string(t.Name))),
+		key := filepath.Join(string(d.root.Keys), "trusted", string(t.Name))
+		d.add("bridge.clash", "warning", "ls -l "+policy.Quote(key),
 			"%s is a team here and a host: NAME@%s means a member on that host", t.Name, t.Name)
 	}
 	for _, b := range boxes {

@@ -73,9 +73,11 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	} else {
 		count("tmp.stale", "info", len(h.Stale), "atm gc", " unfinished for 36 h")
 	}
-	d.failed("events.unreadable", b.Address().String()+": the log cannot be read to its end: ", b.Path()+"/events", h.EventsErr)
+	events := b.Path() + "/events"
+	d.failed("events.unreadable", b.Address().String()+": the log cannot be read to its end: ", events, h.EventsErr)
 	if n := len(h.EventGaps); n > 0 {
-		d.add("events.gap", "warning", "ls -l "+policy.Quote(b.Path()+"/events"), "%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts",
+		d.add("events.gap", "warning", "ls -l "+policy.Quote(events),
+			"%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts",
 			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, n)
 	}
 	if h.BadClaims != nil {
@@ -100,7 +102,8 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 		status, _ := c.Status(d.ctx)
 		c.Close()
 		if status.NotRecorded != "" {
-			d.add("runner.recording", "warning", "df -h "+policy.Quote(t.Dir().Path()), "%s: what its terminal shows is not recorded: %s", b.Address(), status.NotRecorded)
+			d.add("runner.recording", "warning", "df -h "+policy.Quote(t.Dir().Path()),
+				"%s: what its terminal shows is not recorded: %s", b.Address(), status.NotRecorded)
 		}
 	} else if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID == 0 {
 		d.add("runner.silent", "error", "lsof "+policy.Quote(filepath.Join(t.Dir().Path(), ".locks", string(name)+".runner")),
