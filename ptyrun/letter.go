@@ -45,7 +45,7 @@ func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	return b.String()
 }
 
-// inWords is a message's body, and of what people say about a draft a sentence: "approve draft 6f1c…" would
+// inWords is a message's body as it can be typed, and of what people say about a draft a sentence: "approve draft 6f1c…" would
 // read as if the agent were to do so.
 func inWords(m *wire.Message) string {
 	in, _ := session.InputOf(m)
@@ -61,7 +61,7 @@ func inWords(m *wire.Message) string {
 	case in.Kind == "reject":
 		return what + " is rejected."
 	}
-	return m.Body
+	return Clean(m.Body)
 }
 
 func pointerText(items []*mailbox.Item, l *letter.Renderer) string {

@@ -198,6 +198,9 @@ var rejectCommand = &cli.Command{
 
 func answerQuestion(c *cli.Context, s *command.Scope) error {
 	a := command.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason"), Artifact: c.String("artifact")}
+	if c.NArg() > 1 && strings.TrimSpace(a.Option) == "" {
+		return command.Usage("the option is empty").WithHint("atm pending shows the options; leave it out for the usual one")
+	}
 	if c.IsSet("reason") && strings.TrimSpace(a.Reason) == "" {
 		return command.Usage("--reason is empty").WithHint("leave it out, or say why")
 	}
