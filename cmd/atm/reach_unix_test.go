@@ -134,6 +134,10 @@ func TestMayAct(t *testing.T) {
 	lead("")
 	s.atm(0, "team", "add", "lead")
 	as(0, "ATM_AGENT=lead", "ATM_RUN=r")
+	s.write(`{"lead":"alice"}`, "alice", "run", "policy.json") // what its runner was started with goes before team.toml
+	as(0, "ATM_AGENT=alice", "ATM_RUN=r")
+	s.write(`{"lead":"lead"}`, "bob", "run", "policy.json") // and that of the target's before its own
+	as(5, "ATM_AGENT=alice", "ATM_RUN=r")
 	// --as does not make a lead of who runs under a runner.
 	if out := s.atm(5, "ATM_AGENT=alice", "ATM_RUN=r", "stop", "bob", "--as", "lead"); !strings.Contains(out, "who is lead") {
 		t.Error(out)

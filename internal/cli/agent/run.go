@@ -166,8 +166,9 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 // policyFor are the rules that count: those of team.toml or, where an agent starts another, what
 // they were when a person last did so.
 func policyFor(s *command.Scope, name wire.Name) (policy.Policy, error) {
+	_, isAgent := s.Actor()
 	now, err := s.Team.PolicyNow(name)
-	if err != nil || !command.InAgent() {
+	if err != nil || !isAgent && !command.InAgent() {
 		return now, err
 	}
 	saved, ok, err := s.Team.SavedPolicy(name)

@@ -15,7 +15,8 @@ import (
 )
 
 // MayWrite refuses what only an agent's own processes may do while it runs: mark its mail, acknowledge and send as it.
-// They are those whose ATM_RUN names this very run of this very agent.
+// They are those whose ATM_RUN names this very run of this very agent, and that no other member's runner started:
+// agents can read the ATM_RUN of others.
 func (s *Scope) MayWrite() error {
 	name := s.Me.Agent()
 	running, err := s.Team.Running(name)
@@ -23,7 +24,9 @@ func (s *Scope) MayWrite() error {
 		return err
 	}
 	noted, _ := runinfo.Read(s.Team.Dir(), name)
-	if run := os.Getenv("ATM_RUN"); run != "" && run == noted.Run {
+	by := s.Team.Root().RunBy(Ancestors(os.Getppid()))
+	isMine := by == (wire.Address{}) || by == s.Me.Address()
+	if run := os.Getenv("ATM_RUN"); run != "" && run == noted.Run && isMine {
 		return nil
 	}
 	return Refused("%s is running: only its own processes act as %s", name, name).
@@ -47,8 +50,12 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if !agent || who == to {
 		return nil
 	}
-	c, err := s.Team.Config() // who leads must be known
-	lead := c.Lead
+	of := to // whose run knows the lead: team.toml lies where agents write
+	if _, ok, err := s.Team.SavedPolicy(to); err == nil && !ok && who != "" {
+		of = who
+	}
+	p, err := s.Team.PolicyFor(of)
+	lead := p.Lead
 	if err != nil || who == lead && who != "" {
 		return err
 	}
