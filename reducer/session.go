@@ -95,8 +95,21 @@ func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
 	}
 }
 
+// rank orders turns by how much would be lost with them: those that are over, idle ones, those at work, those that ask.
+func (t *Turn) rank() int {
+	switch {
+	case !t.goesOn():
+		return 0
+	case !t.isEngaged():
+		return 1
+	case len(t.Requests) == 0:
+		return 2
+	}
+	return 3
+}
+
 // keep keeps the turn that an event was about as the one heard last. wordBefore is its word before the
-// event. Of too many turns one that is over goes, else the one that was silent longest.
+// event. Of too many other turns the one of the lowest rank goes, of several the one that was silent longest.
 func (s *State) keep(e *event, t Turn, wordBefore Word) {
 	t.LastSeq, t.HeardAt, t.IsPresumedEnded = e.seq, e.at, false
 	if t.Word() != wordBefore || t.Since.IsZero() {
@@ -109,8 +122,8 @@ func (s *State) keep(e *event, t Turn, wordBefore Word) {
 		return o.Session == t.Session || o.Session == "" // a program that had not named its session has this one
 	})
 	if len(s.Turns) >= maxTurns {
-		i := max(0, slices.IndexFunc(s.Turns, func(t Turn) bool { return t.isOver() }))
-		s.Turns = slices.Delete(s.Turns, i, i+1)
+		lowest := slices.MinFunc(s.Turns, func(a, b Turn) int { return a.rank() - b.rank() })
+		s.Turns = slices.DeleteFunc(s.Turns, func(t Turn) bool { return t.Session == lowest.Session })
 	}
 	s.Turns = append(s.Turns, t)
 }
@@ -137,9 +150,9 @@ func (s *State) endSession(e *event) {
 		return
 	}
 	// A session that was silent while this one lived its whole life is presumed to have ended without a word, until it
-	// is heard. While a runner's program runs it may be that program's.
+	// is heard. One that asks has to be silent. While a runner's program runs it may be that program's.
 	for i := range s.Turns {
-		if o := &s.Turns[i]; !o.isOver() && o.LastSeq <= t.FirstSeq {
+		if o := &s.Turns[i]; len(o.Requests) == 0 && !o.isOver() && o.LastSeq <= t.FirstSeq {
 			o.IsPresumedEnded = true
 		}
 	}

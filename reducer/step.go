@@ -35,7 +35,7 @@ func (s *State) Apply(in Input) []Effect {
 // handoverWord is the word by which messages are handed over: blocked while any session asks something,
 // also one that is not shown.
 func (s *State) handoverWord() Word {
-	if slices.ContainsFunc(s.Turns, func(t Turn) bool { return len(t.Requests) > 0 }) {
+	if len(s.Requests()) > 0 {
 		return WordBlocked
 	}
 	return s.Turn().Word()

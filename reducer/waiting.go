@@ -38,7 +38,19 @@ type Waiting struct {
 	Cut     bool            `json:"cut,omitempty"`     // Prompt or Tool is not all there is, or they were said apart: no rule may allow by them
 }
 
-// Waiting is what the agent asks and is shown; nil when it asks nothing.
+// Requests are what the agent asks in all sessions of its program, first in the one that is shown.
+func (s *State) Requests() []Waiting {
+	shown := s.Turn()
+	all := slices.Clone(shown.Requests)
+	for i := range s.Turns {
+		if t := &s.Turns[i]; t != shown {
+			all = append(all, t.Requests...)
+		}
+	}
+	return all
+}
+
+// Waiting is what the session asks and is shown; nil when it asks nothing.
 func (t *Turn) Waiting() *Waiting {
 	if len(t.Requests) == 0 {
 		return nil

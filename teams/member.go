@@ -135,9 +135,9 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 		return m, nil
 	}
 	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, v.Turn.ID
-	m.LastTurn, m.WaitingOn = v.Turn.Last, v.Turn.Waiting()
-	if m.State == reducer.WordOff { // it waits for nobody
-		m.WaitingOn = nil
+	m.LastTurn = v.Turn.Last
+	if asked := s.Requests(); len(asked) > 0 && m.State != reducer.WordOff { // which waits for nobody
+		m.WaitingOn = &asked[0]
 	}
 	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
 		m.Detail = "runner gone"

@@ -49,19 +49,14 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 	if word == reducer.WordOff || word == reducer.WordPerson {
 		return nil, nil
 	}
-	for _, turn := range s.Turns {
-		if turn.IsPresumedEnded || turn.IsReplaced || turn.Activity == reducer.Exited {
-			continue
+	for _, w := range s.Requests() {
+		if w.Dialog == policy.DialogTrust {
+			w.Kind = reducer.Question // it asks for no tool, and nobody may answer it from here
 		}
-		for _, w := range turn.Requests {
-			if w.Dialog == policy.DialogTrust {
-				w.Kind = reducer.Question // it asks for no tool, and nobody may answer it from here
-			}
-			out = append(out, policy.Question{
-				ID: w.ID, Agent: name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
-				Options: policy.ParseOptions(w.Options, w.ByWire), Since: w.Since.UTC(), Cut: w.Cut, Running: running, Call: w.Call, ByWire: w.ByWire && !running,
-			})
-		}
+		out = append(out, policy.Question{
+			ID: w.ID, Agent: name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
+			Options: policy.ParseOptions(w.Options, w.ByWire), Since: w.Since.UTC(), Cut: w.Cut, Running: running, Call: w.Call, ByWire: w.ByWire && !running,
+		})
 	}
 	return out, nil
 }

@@ -141,7 +141,7 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 			if now.State == reducer.WordUnknown {
 				text = string(now.Name) + " has never run"
 			}
-			text += strings.TrimSuffix(", "+letter.Escape(now.Detail), ", ")
+			text += strings.TrimSuffix(", "+now.About(), ", ")
 			return &met{Matched: kind, Agent: now.Name, text: text}, nil
 		}
 		one.state = ": " + describe(now)
@@ -185,6 +185,8 @@ func isIn(m teams.Member, state string) bool {
 		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Started.IsZero() && m.Session == ""
 		isGivenUp := m.State == reducer.WordError && m.Presence == reducer.Offline
 		return m.State == reducer.WordOff || isGivenUp || hasNeverRun
+	case "blocked": // another of its sessions may be shown
+		return m.State == reducer.WordBlocked || m.WaitingOn != nil
 	case "turn-done":
 		return m.State == reducer.WordOff || m.State == reducer.WordIdle || m.TurnStatus == reducer.TurnTerminal
 	}
