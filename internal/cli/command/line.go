@@ -117,10 +117,11 @@ func (l *Line) takeApart(words []string) (first error) {
 	return first
 }
 
-// isTimeout reports whether a word says how long a verb of agents follows: "watch 30s".
+// isTimeout reports whether a word says how long a verb of agents follows: "watch 30s". 0 may be an agent.
 func (l *Line) isTimeout(word string) bool {
 	_, err := ParseDuration(word)
-	return err == nil && slices.Contains(l.Kinds, "AGENT") && l.find("--follow") != nil && l.find("--timeout") != nil
+	isSpan := err == nil && word != "0"
+	return isSpan && slices.Contains(l.Kinds, "AGENT") && l.find("--follow") != nil && l.find("--timeout") != nil
 }
 
 // flagNamed is the flag that a word names of a verb that otherwise takes at most agents or ids: "ls sent"; "": none.

@@ -122,7 +122,7 @@ func isOneOf(app *cli.App, pattern, word string) bool {
 		_, n := inOurWords(app, []string{word})
 		return n > 0
 	}
-	return isSynonym(pattern, word)
+	return !isFlag(pattern) && isSynonym(pattern, word) // of a flag only flags are synonyms
 }
 
 // Meant is what somebody means who types a verb, a sub or a flag ("ps", "team rm", "send from", "--format")
