@@ -186,9 +186,11 @@ func GivenID(id wire.ID) error {
 // does the next.
 func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.Box, all bool) []wire.Address {
 	to, me := []wire.Address{parent.From}, box.Address()
-	from, err := r.Taken(box, parent, me)
-	hasTaken := from != nil && err == nil || len(Replies(ctx, box, parent.ID, me)) > 0
-	if parent.From == me && !hasTaken || all {
+	hasTaken := func() bool { // of one's own messages alone: it looks through the mailbox
+		from, err := r.Taken(box, parent, me)
+		return from != nil && err == nil || len(Replies(ctx, box, parent.ID, me)) > 0
+	}
+	if all || parent.From == me && !hasTaken() {
 		to = append(to, parent.To...)
 	}
 	others := slices.DeleteFunc(unique(to), func(a wire.Address) bool { return a == me })
