@@ -100,14 +100,15 @@ func (d *doctor) add(code, severity, fix, format string, args ...any) {
 
 // failed reports that what lies at path could not be read.
 func (d *doctor) failed(code, about, path string, err error) bool {
-	fix := "ls -la " + policy.Quote(path)
+	if err == nil {
+		return false
+	}
+	fix := "ls -la "
 	if errors.Is(err, fs.ErrPermission) {
-		fix = "chmod -R u+rwX " + policy.Quote(path)
+		fix = "chmod -R u+rwX "
 	}
-	if err != nil {
-		d.add(code, "error", fix, "%s%v", about, err)
-	}
-	return err != nil
+	d.add(code, "error", fix+policy.Quote(path), "%s%v", about, err)
+	return true
 }
 
 func moveAway(path string) string { return "mv " + policy.Quote(path) + " ." }

@@ -168,7 +168,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 func policyFor(s *command.Scope, name wire.Name) (policy.Policy, error) {
 	_, isAgent := s.Actor()
 	now, err := s.Team.PolicyNow(name)
-	if err != nil || !isAgent && !command.InAgent() {
+	if err != nil || !isAgent {
 		return now, err
 	}
 	saved, ok, err := s.Team.SavedPolicy(name)

@@ -24,10 +24,10 @@ func (s *Scope) MayWrite() error {
 		return err
 	}
 	noted, _ := runinfo.Read(s.Team.Dir(), name)
-	by := s.Team.Root().RunBy(Ancestors(os.Getppid()))
-	isMine := by == (wire.Address{}) || by == s.Me.Address()
-	if run := os.Getenv("ATM_RUN"); run != "" && run == noted.Run && isMine {
-		return nil
+	if run := os.Getenv("ATM_RUN"); run != "" && run == noted.Run {
+		if by := s.startedBy(os.Getppid()); by == (wire.Address{}) || by == s.Me.Address() {
+			return nil
+		}
 	}
 	return Refused("%s is running: only its own processes act as %s", name, name).
 		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
@@ -50,12 +50,11 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if !agent || who == to {
 		return nil
 	}
-	of := to // whose run knows the lead: team.toml lies where agents write
-	if _, ok, err := s.Team.SavedPolicy(to); err == nil && !ok && who != "" {
-		of = who
+	rules, isSaved, err := s.Team.SavedPolicy(to) // its run knows the lead: team.toml lies where agents write
+	if err == nil && !isSaved {
+		rules, err = s.Team.PolicyFor(cmp.Or(who, to))
 	}
-	p, err := s.Team.PolicyFor(of)
-	lead := p.Lead
+	lead := rules.Lead
 	if err != nil || who == lead && who != "" {
 		return err
 	}
@@ -70,7 +69,7 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 // MayBridge refuses whoever may not say which machines belong to the team: an agent, and anybody in a root that
 // may have come with a clone.
 func (s *Scope) MayBridge() error {
-	if _, isAgent := s.Actor(); isAgent || InAgent() {
+	if _, isAgent := s.Actor(); isAgent {
 		return Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
 	}
 	return s.MayAct("bridge", "all")
@@ -127,7 +126,7 @@ func ShortIn(all []policy.Question) func(policy.Question) string {
 // Whoever runs under atm is who the runner says, whatever --as says; a process that has shed its environment is known
 // by the runner among those that started it. "" is nobody of this team.
 func (s *Scope) Actor() (who wire.Name, agent bool) {
-	if by := s.Team.Root().RunBy(Ancestors(os.Getppid())); by.Team == s.Team.Name {
+	if by := s.startedBy(os.Getppid()); by.Team == s.Team.Name {
 		return by.Agent, true
 	} else if by.Team != "" {
 		return "", true
@@ -154,7 +153,7 @@ func (s *Scope) IsAgent(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
-	if s.Team.Root().RunBy(Ancestors(pid)).Team != "" {
+	if s.startedBy(pid).Team != "" {
 		return true
 	}
 	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -166,6 +165,9 @@ func (s *Scope) IsAgent(pid int) bool {
 	}
 	return false
 }
+
+// startedBy is the member, of any team, whose runner started a process, or is it.
+func (s *Scope) startedBy(pid int) wire.Address { return s.Team.Root().RunBy(Ancestors(pid)) }
 
 // Ancestors are a process and those that started it, the nearest first, as far as /proc tells.
 func Ancestors(pid int) (pids []int) {
