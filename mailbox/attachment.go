@@ -45,6 +45,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	defer s.root.Remove(temp)
 	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
 	stored := FilesDir + "/" + a.SHA256
+	// No lock is needed: two who store the same content at once replace it by the same.
 	if err = s.root.Move(temp, stored); errors.Is(err, fs.ErrExist) {
 		var there *os.File
 		there, err = s.openVerified(a)

@@ -213,8 +213,8 @@ func (o *Outcome) publish(ctx context.Context) {
 	o.to.stored = append(o.to.stored, o)
 }
 
-// moveToNew makes the message mail. An id that this call made is nobody else's, so the lock need not be its alone. (A
-// link would be of no more use, and the sandbox in which Claude Code runs commands on macOS forbids it.)
+// moveToNew makes the message mail. Under an id that this call made nobody else delivers: a shared lock is enough. It
+// is no link, because the sandbox in which Claude Code runs commands on macOS forbids links.
 func (o *Outcome) moveToNew(ctx context.Context) (isThere bool, err error) {
 	b, id := o.to.box, o.post.Message.ID
 	mode := lockfile.Shared

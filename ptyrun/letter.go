@@ -45,8 +45,8 @@ func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	return b.String()
 }
 
-// inWords is a message's body as it can be typed, and of what people say about a draft a sentence: "approve draft 6f1c…" would
-// read as if the agent were to do so.
+// inWords is a message's body as it can be typed, and of what people say about a draft a sentence: "approve draft
+// 6f1c…" would read as if the agent were to do so.
 func inWords(m *wire.Message) string {
 	in, _ := session.InputOf(m)
 	what := "Your draft " + string(in.DraftID)
