@@ -46,7 +46,8 @@ func read(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	if isShared, _ := s.Me.Shared(); isShared && c.Bool("follow") {
-		return command.Refused("%s is shared, and read marks nothing there", s.Me.Agent()).WithHint("atm take %s --wait", s.Me.Agent())
+		return command.Refused("%s is shared, and read marks nothing there", s.Me.Agent()).
+			WithHint("in your own name: atm take %s --wait --as NAME", s.Me.Agent())
 	} else if isShared && !c.Bool("peek") && !c.Bool("last") {
 		c.Set("peek", "true") // read, it would be out of everybody's reach, and nobody would hold it
 		command.Warn(c, "%s is shared, and nothing is marked: atm take %[1]s takes a message", s.Me.Agent())
