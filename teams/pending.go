@@ -121,15 +121,16 @@ func (t *Team) draftQuestion(agent wire.Name, in wire.UUID, d session.Draft) pol
 }
 
 // answerTo is the first answer to the whole of a draft, nil while there is none. It is in
-// the mail of its agent, whether it came by a command, a program or a dropped file.
+// the mail of its agent, whether it came by a command, a program or a dropped file; one of its own is none.
 func (t *Team) answerTo(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
 	rg := mailbox.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ a little
 		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
-	_, _, err = t.Box(q.Agent).Walk(ctx, rg, func(it *mailbox.Item) bool {
+	box := t.Box(q.Agent)
+	_, _, err = box.Walk(ctx, rg, func(it *mailbox.Item) bool {
 		in, ok := session.InputOf(it.Message)
-		isAnswer := ok && (in.Kind == "approve" || in.Kind == "reject") && in.ArtifactURI == nil && string(in.DraftID) == q.ID
+		isAnswer := ok && in.From != box.Address() && (in.Kind == "approve" || in.Kind == "reject") && in.ArtifactURI == nil && string(in.DraftID) == q.ID
 		if isAnswer && (answer == nil || in.At.Before(answer.At)) {
 			answer = &in
 		}

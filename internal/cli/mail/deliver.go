@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -159,7 +160,7 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 }
 
 // prepare completes a message. An ack is refused, whose id atm ack derives; an answer to another host, which atm
-// approve looks at; and what would end another agent, as an abort of its session, where a command would be.
+// approve looks at; and an abort of a session or an answer to a draft where a command would be.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypeAck {
 		return command.Usage("an ack is no message to send").WithHint("atm ack ID --text \"…\"")
@@ -167,11 +168,17 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypePermissionReply && slices.ContainsFunc(o.To, func(a wire.Address) bool { return a.Host != "" }) {
 		return command.Usage("an answer to what is asked on another host is no message to send").WithHint("atm pending; atm approve NAME@HOST")
 	}
-	if input, ok := session.InputOf(o.Message); ok && input.Kind == "abort" {
-		for _, to := range o.To {
-			if err := s.MayAct("abort", to.Agent); err != nil {
-				return err
-			}
+	input, _ := session.InputOf(o.Message)
+	for _, to := range o.To {
+		var err error
+		switch input.Kind {
+		case "abort":
+			err = s.MayAct("abort", to.Agent)
+		case "approve", "reject":
+			err = s.MayAnswer(policy.Question{Agent: to.Agent, Kind: policy.KindDraft})
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return s.Root.Prepare(o)
