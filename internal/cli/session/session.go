@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -148,6 +149,8 @@ func moveTo(to wire.InteractiveSessionState) func(*call) error {
 	}
 }
 
+var sessionID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+
 // resume lets a session go on. An agent that does not run is started first; when it cannot be started, the
 // session stays as it is.
 func resume(k *call) error {
@@ -166,7 +169,12 @@ func resume(k *call) error {
 	if !m.Running {
 		own := wire.UUID(cmp.Or(m.Session, string(k.one.SessionID))) // what the agent itself calls it
 		config := plan.SessionOf(k.agent())
-		if m.Session == "" && strings.Contains(config.ResumeCmd, "{session_id}") {
+		needsID := strings.Contains(config.ResumeCmd, "{session_id}")
+		if needsID && !sessionID.MatchString(string(own)) { // an event says it: it might be a flag
+			return command.Refused("%s calls its session %q: resume_cmd gets no such id", k.agent(), own).
+				WithHint("%s; the session goes on with it", k.s.Team.RunAgain(k.agent()))
+		}
+		if needsID && m.Session == "" {
 			command.Warn(k.c, "what %s itself calls its session is not known: resume_cmd gets atm's id", k.agent())
 		}
 		needsRunner := k.one.OwnedByRunner() || m.RunnerGone // it would be paused again at the next look
