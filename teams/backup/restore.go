@@ -3,6 +3,7 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type Restored struct {
 	mailbox.Moved
 	Bad     int      `json:"bad,omitempty"`     // what is no message went to inbox/bad
 	Refused []string `json:"refused,omitempty"` // what no backup holds: "../evil"
+	Configs []string `json:"configs,omitempty"` // each team.toml that came with it: main/team.toml
 }
 
 type restorer struct {
@@ -124,7 +126,11 @@ func (r *restorer) entry(h *tar.Header) error {
 	case isDir:
 		return t.Dir().MkdirAll(name)
 	}
-	return r.file(t, name, r.tar)
+	isThere, err := t.Dir().Exists(name)
+	if name == config.File && !isThere && err == nil {
+		r.total.Configs = append(r.total.Configs, teamName+"/"+name)
+	}
+	return cmp.Or(err, r.file(t, name, r.tar))
 }
 
 func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
