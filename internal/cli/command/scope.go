@@ -49,6 +49,10 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 			return nil, NotFound("%w", err).WithHint("the root there is --root %s", policy.Quote(near.Path))
 		}
 	}
+	if err == nil && !found.Accepted && Via(c) == "mcp" { // a model reads its answers, as those of a hook
+		err = Refused("nobody here made or accepted %s; its mail may have come with a clone", found.Path).
+			WithHint("if it is yours: atm init")
+	}
 	if err != nil {
 		return nil, err
 	}
