@@ -130,7 +130,8 @@ func (t *Team) answerTo(ctx context.Context, q policy.Question) (answer *session
 	box := t.Box(q.Agent)
 	_, _, err = box.Walk(ctx, rg, func(it *mailbox.Item) bool {
 		in, ok := session.InputOf(it.Message)
-		isAnswer := ok && in.From != box.Address() && (in.Kind == "approve" || in.Kind == "reject") && in.ArtifactURI == nil && string(in.DraftID) == q.ID
+		isAnswer := ok && in.From != box.Address() && (in.Kind == "approve" || in.Kind == "reject") &&
+			in.ArtifactURI == nil && string(in.DraftID) == q.ID
 		if isAnswer && (answer == nil || in.At.Before(answer.At)) {
 			answer = &in
 		}
