@@ -210,12 +210,13 @@ func (r *runner) abortAll() error {
 
 // abort ends the sessions for which an abort is meant, and the agent with them: at once, whoever holds the
 // sessions' lock and whether or not they can be written. It is never typed, and read when all that is done.
-// One that is older than this run, and for no session that is alive, has come too late.
+// One that is older than this run, or for a session that was over before, has come too late.
 func (r *runner) abort(in session.Input) error {
 	b := r.binding
 	all, err := b.readSessions(r.Box.Agent())
 	ids := slices.DeleteFunc(aliveOf(all), func(id wire.UUID) bool { return !in.For(id) })
-	if (in.Session == "" || len(ids) > 0) && !in.ID.Time().Before(b.began.Truncate(time.Millisecond)) {
+	isMeant := in.Session == "" || len(ids) > 0 || b.wasEndedBy(in)
+	if isMeant && !in.ID.Time().Before(b.began.Truncate(time.Millisecond)) {
 		r.post(func() { r.dismiss("aborted by " + string(in.From.Agent)) })
 	}
 	for _, id := range ids {
@@ -227,6 +228,13 @@ func (r *runner) abort(in session.Input) error {
 	}
 	_, err = r.Box.Read(r.ctx, mailbox.ReadOptions{IDs: []wire.ID{in.ID}}, func(batch mailbox.Batch) (int, error) { return len(batch.Items), nil })
 	return err
+}
+
+// wasEndedBy reports whether an abort has ended its session already, as a command does in one step; the runner may not
+// have heard yet that there was one.
+func (b *binding) wasEndedBy(abort session.Input) bool {
+	s, err := b.store.Get(abort.Session)
+	return err == nil && s.State == wire.SessionAborted && !s.UpdatedAt.Before(abort.At.Truncate(time.Millisecond))
 }
 
 // dismiss stops the agent because its session is over, and says so.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -125,10 +126,13 @@ func (st *Store) OfAgent(agent wire.Name, before []*Session) (out []*Session, er
 	return out, err
 }
 
-// Modified is when a session last changed: as long as it is the same and not zero, nothing has changed.
-// Zero: that cannot be told, as the clocks of file systems advance every some milliseconds only.
+// Modified is when a session last changed, 1970 where there was never one: as long as it is the same and not zero,
+// nothing has changed. Zero: that cannot be told, as the clocks of file systems advance every some milliseconds only.
 func (st *Store) Modified() time.Time {
 	info, err := st.Mail.Dir().Lstat(sessionsDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Unix(0, 0)
+	}
 	if err != nil || time.Since(info.ModTime()).Abs() < 100*time.Millisecond {
 		return time.Time{}
 	}
