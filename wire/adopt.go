@@ -3,14 +3,14 @@ package wire
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// ErrNotEvent says that JSON is no event of any vocabulary; the error round it says why.
-var ErrNotEvent = errors.New("no event")
+// ErrNotEvent says that JSON is no event of any vocabulary.
+var ErrNotEvent = errors.New(
+	`no event: a message, or no "kind", "event_type", "update_type", "sessionUpdate" or "method" of a-z, 0-9 and _`)
 
 // Adopt makes an event from one object as it came from outside: of any vocabulary, kept whole under Wire,
 // or a line of another log of ours, which is taken over with its wire and its own fields, and Agent as
@@ -20,12 +20,12 @@ var ErrNotEvent = errors.New("no event")
 // daemon may lack agent, thread_id, turn_id and transport. Of the current ACP, which grows, only the
 // types are checked. Unknown kinds and fields are kept.
 //
-// The error wraps ErrNotEvent, or is a *DecodeError with the place.
+// The error is ErrNotEvent, or a *DecodeError with the place.
 func Adopt(line []byte) (Event, error) {
 	o, err := ReadObject(line)
 	switch {
 	case err == ErrNotObject:
-		return Event{}, fmt.Errorf("%w: not a JSON object", ErrNotEvent)
+		return Event{}, ErrNotEvent
 	case err != nil:
 		return Event{}, err
 	case isLogLine(o):
@@ -33,7 +33,7 @@ func Adopt(line []byte) (Event, error) {
 	}
 	typeName, kind := detect(o)
 	if typeName == "" {
-		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, whyNoEvent(o))
+		return Event{}, ErrNotEvent
 	}
 	if typeName == currentUpdate {
 		typeName = currentCall
@@ -56,7 +56,7 @@ func Adopt(line []byte) (Event, error) {
 // else it carries.
 func AdoptDropped(data []byte) (Event, error) {
 	if o, err := ReadObject(data); err == nil && hasLetterField(o) && !isLogLine(o) {
-		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, whyNoEvent(o))
+		return Event{}, ErrNotEvent
 	}
 	return Adopt(data)
 }
@@ -92,19 +92,6 @@ func adoptLogLine(line []byte, o Object) (Event, error) {
 	e.Wire = compact(e.Wire)
 	e.Seq, e.At, e.Team, e.Source = 0, time.Time{}, "", ""
 	return e, nil
-}
-
-// whyNoEvent says what an object lacks to be an event.
-func whyNoEvent(o Object) string {
-	if isMessage(o) {
-		return "this is a message: atm send --batch"
-	}
-	for _, name := range eventTypes {
-		if tag := schemas()[name].tag; o.Get(tag) != nil {
-			return tag + " must be a word of a-z, 0-9 and _"
-		}
-	}
-	return `it has no "kind", "event_type", "update_type", "sessionUpdate" or "method"`
 }
 
 // Names is the agent that the event itself names, which may be another than the one whose log it is in;
