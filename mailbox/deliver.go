@@ -35,7 +35,6 @@ type Outcome struct {
 
 	// On the way.
 	post *Post
-	to   *target
 	data []byte
 	temp string // the file that is moved to new
 }
@@ -77,13 +76,6 @@ func encode(m *wire.Message) (data []byte, err error) {
 	return data, nil
 }
 
-// target is a mailbox that one call delivers to.
-type target struct {
-	box    *Box
-	err    error      // why nothing can be delivered there
-	stored []*Outcome // what was moved to new, and is not synced yet
-}
-
 // prepare makes what is missing of the inbox, and says why nothing can be delivered there.
 func (b *Box) prepare() error {
 	if err := b.makeOutbox(); err != nil {
@@ -108,7 +100,6 @@ func (b *Box) prepare() error {
 // All files are written and synced side by side; then each is moved into its mailbox under that
 // mailbox's lock; then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
-	targets := map[string]*target{} // by the path of the inbox
 	var all []*Outcome
 	for _, p := range posts {
 		p.Outcomes = make([]Outcome, len(p.To))
@@ -117,42 +108,37 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			o := &p.Outcomes[i]
 			*o = Outcome{Box: b, Err: err, post: p, data: data}
 			if err == nil {
-				inbox := b.store.root.Join(b.in("inbox"))
-				if targets[inbox] == nil {
-					targets[inbox] = &target{box: b, err: b.prepare()}
-				}
-				o.to = targets[inbox]
 				all = append(all, o)
 			}
 		}
 	}
 	sideBySide(all, func(o *Outcome) { o.Err = o.write() })
+	stored := map[string][]*Outcome{} // by the directory that is to be synced
 	for _, o := range all {
 		if o.Err == nil {
 			o.publish(ctx)
 		}
+		if o.Stored {
+			dir := o.Box.store.root.Join(o.Box.unread().dir)
+			stored[dir] = append(stored[dir], o)
+		}
 	}
-	sideBySide(slices.Collect(maps.Values(targets)), (*target).sync)
+	sideBySide(slices.Collect(maps.Values(stored)), syncNew)
 	for _, p := range posts {
-		p.noteSent()
-	}
-}
-
-// noteSent notes in the sender's index what a recipient has of the message.
-func (p *Post) noteSent() {
-	isStored := slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
-	if isStored && p.Sender != nil {
-		p.Sender.NoteSent(p.Message)
+		isStored := slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
+		if isStored && p.Sender != nil {
+			p.Sender.NoteSent(p.Message)
+		}
 	}
 }
 
 // write writes and syncs the message in the recipient's tmp.
 func (o *Outcome) write() error {
-	if o.to.err != nil {
-		return o.to.err
+	b := o.Box
+	err := b.prepare()
+	if err == nil {
+		err = b.noteSuperseded(o.post.Message)
 	}
-	b := o.to.box
-	err := b.noteSuperseded(o.post.Message)
 	if err == nil {
 		o.temp = b.in("inbox/tmp", string(o.post.Message.ID)+"."+string(wire.NewID()))
 		err = b.store.root.Create(o.temp, o.data)
@@ -173,18 +159,17 @@ func (o *Outcome) publish(ctx context.Context) {
 		o.Err = err
 		return
 	}
-	o.Stored, o.Known = true, isThere
-	isSamePost := func(other *Outcome) bool { return other.post == o.post }
-	if i := slices.IndexFunc(o.to.stored, isSamePost); i >= 0 && o.Box.host != "" {
-		o.Known = o.to.stored[i].Known // the members of a host share an outbox
+	isSameOutbox := func(other Outcome) bool { return other.Stored && other.Box.host == o.Box.host }
+	if i := slices.IndexFunc(o.post.Outcomes, isSameOutbox); i >= 0 && o.Box.host != "" {
+		isThere = o.post.Outcomes[i].Known // the members of a host share an outbox
 	}
-	o.to.stored = append(o.to.stored, o)
+	o.Stored, o.Known = true, isThere
 }
 
 // moveToNew makes the message mail. Under an id that this call made nobody else delivers: a shared lock is enough. It
 // is no link, because the sandbox in which Claude Code runs commands on macOS forbids links.
 func (o *Outcome) moveToNew(ctx context.Context) (isThere bool, err error) {
-	b, id := o.to.box, o.post.Message.ID
+	b, id := o.Box, o.post.Message.ID
 	mode := lockfile.Shared
 	if o.post.Given {
 		mode = lockfile.Exclusive
@@ -231,13 +216,11 @@ func (b *Box) isDelivered(id wire.ID) (bool, error) {
 	}
 }
 
-// sync makes what was moved to new survive a power cut.
-func (t *target) sync() {
-	if len(t.stored) == 0 {
-		return
-	}
-	if err := t.box.store.root.Sync(t.box.unread().dir); err != nil {
-		for _, o := range t.stored {
+// syncNew makes what was moved into the new of one mailbox survive a power cut.
+func syncNew(stored []*Outcome) {
+	b := stored[0].Box
+	if err := b.store.root.Sync(b.unread().dir); err != nil {
+		for _, o := range stored {
 			o.Err = &NotDurableError{o.post.Message.ID, err}
 		}
 	}
