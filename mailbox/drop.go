@@ -177,9 +177,6 @@ func (b *Box) begin(ctx context.Context, file string, t *TakenIn) error {
 	if writing {
 		return errors.New("it may still be written")
 	}
-	if info, err := f.Stat(); err != nil || info.Size() == 0 {
-		return nil
-	}
 	if err := b.mkdir(tmp); err != nil {
 		return err
 	}
