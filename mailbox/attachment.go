@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -22,8 +20,7 @@ const FilesDir = ".files"
 // ErrNoContent says that an attachment's content is missing from .files.
 var ErrNoContent = errors.New("its content is not here")
 
-// Attach stores content in the store's .files, durably, and describes it. Content that is there already
-// is checked, not trusted.
+// Attach stores content in the store's .files, durably, and describes it.
 func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) {
 	a := wire.Attachment{Name: name, MediaType: "application/octet-stream"}
 	if err := s.root.MkdirAll(FilesDir); err != nil {
@@ -45,18 +42,8 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	defer s.root.Remove(temp)
 	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
 	stored := FilesDir + "/" + a.SHA256
-	// No lock is needed: two who store the same content at once replace it by the same.
-	if err = s.root.Move(temp, stored); errors.Is(err, fs.ErrExist) {
-		var there *os.File
-		there, err = s.openVerified(a)
-		there.Close()
-		if errors.Is(err, errDamaged) { // out of the way
-			if err = s.root.Move(stored, stored+".damaged."+string(wire.NewID())); err == nil {
-				err = s.root.Move(temp, stored)
-			}
-		}
-	}
-	if err != nil {
+	// No lock is needed, and no look at what is there: it is replaced by the same content, whole.
+	if err := s.root.MoveOver(temp, stored); err != nil {
 		return a, err
 	}
 	return a, errors.Join(s.root.Sync(FilesDir), s.root.Sync("."))
@@ -70,21 +57,16 @@ func isText(head []byte) bool {
 	return utf8.Valid(head) && bytes.IndexByte(head, 0) < 0
 }
 
-var errDamaged = errors.New("its content is damaged")
-
 // openVerified opens the content of an attachment if it is what its size and hash say.
 func (s *Store) openVerified(a wire.Attachment) (*os.File, error) {
 	f, err := s.root.Open(FilesDir + "/" + a.SHA256)
-	if errors.Is(err, durable.ErrNotRegular) {
-		return nil, errDamaged
-	}
 	if err != nil {
 		return nil, err
 	}
 	hash := sha256.New()
 	n, err := io.Copy(hash, f)
 	if err == nil && (n != a.Size || hex.EncodeToString(hash.Sum(nil)) != a.SHA256) {
-		err = errDamaged
+		err = errors.New("its content is damaged")
 	}
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)

@@ -211,9 +211,6 @@ func (b *Box) writeClaims(all claims) error {
 	if err == nil {
 		err = b.mkdir(b.in("run"))
 	}
-	if err == nil && b.store.root.IsDir(b.claimsFile()) == nil {
-		err = b.setAside(b.claimsFile(), "claims.json", "it lay where the claims belong")
-	}
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,6 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	impatient := *b.store
 	impatient.LockTimeout = min(cmp.Or(b.store.LockTimeout, takeInLock), takeInLock)
 	b = impatient.Box(b.agent)
-	b.putBackAside(ctx)
 	found, begun, err := b.drops()
 	if err != nil || len(found)+len(begun) == 0 {
 		return t, err
@@ -116,30 +115,6 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	return t, nil
 }
 
-// putBackAside makes unread again what the first generation had set aside: messages that were taken too
-// often. What cannot be put back stays for the next look.
-func (b *Box) putBackAside(ctx context.Context) {
-	aside := place{Unread, b.in("inbox/aside")}
-	ids, err := b.list(aside)
-	if err != nil || len(ids) == 0 {
-		return
-	}
-	b.locked(ctx, "inbox", func() error {
-		return b.locked(ctx, "reader", func() error {
-			for _, id := range ids {
-				to, isThere, err := b.locate(id) // then this one is a duplicate
-				if !isThere {
-					to = b.unread()
-				}
-				if err == nil {
-					b.move(id, aside, to)
-				}
-			}
-			return nil
-		})
-	})
-}
-
 // drops lists the files that may be taken in, the oldest first, and what somebody began to take in and did not finish.
 func (b *Box) drops() (found, begun []string, err error) {
 	written := map[string]time.Time{}
@@ -162,27 +137,16 @@ func (b *Box) drops() (found, begun []string, err error) {
 
 // droppedIn adds when each file of a directory that may be taken in was written.
 func (b *Box) droppedIn(dir string, isOurs func(name string) bool, written map[string]time.Time) error {
-	names, err := b.store.root.Unsorted(b.in(dir))
-	if err != nil {
-		return err
-	}
-	opened, err := b.store.root.Sub(b.in(dir)) // by its whole path a look at a file costs three times as much
-	if absent(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer opened.Close()
+	names, err := b.store.root.Names(b.in(dir))
 	for _, name := range names {
 		if isOurs(name) || isPassedOver(name) {
 			continue
 		}
-		if info, err := opened.Lstat(name); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		if info, err := b.store.root.Lstat(b.in(dir, name)); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 			written[b.in(dir, name)] = info.ModTime()
 		}
 	}
-	return nil
+	return err
 }
 
 // inboxDirs are the directories of an inbox: a file in the place of one is no drop.
@@ -212,9 +176,6 @@ func (b *Box) begin(ctx context.Context, file string, t *TakenIn) error {
 	writing, certain := beingWritten(f)
 	if writing {
 		return errors.New("it may still be written")
-	}
-	if info, err := f.Stat(); err != nil || info.Size() == 0 {
-		return nil
 	}
 	if err := b.mkdir(tmp); err != nil {
 		return err
@@ -259,9 +220,8 @@ func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn)
 	case certain && !isKnown:
 		root.Remove(file)
 	default: // somebody may write it still, or it says again what is known
-		kept := b.archived("drops") + "/" + strings.TrimSuffix(path.Base(file), ".drop")
-		if b.mkdir(path.Dir(kept)) == nil && errors.Is(root.Move(file, kept), fs.ErrExist) {
-			root.Move(file, kept+"."+string(wire.NewID())) // another program put the same claim there again
+		if kept := b.archived("drops"); b.mkdir(kept) == nil {
+			root.Move(file, kept+"/"+strings.TrimSuffix(path.Base(file), ".drop"))
 		}
 	}
 	return err
@@ -353,7 +313,7 @@ func (b *Box) understandJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.M
 		e.Source, e.EventID = "drop", string(id)
 		return nil, &e, nil
 	}
-	if !errors.Is(err, wire.ErrNotEvent) {
+	if err != wire.ErrNotEvent {
 		return nil, nil, err
 	}
 	m := &wire.Message{Type: wire.TypeHumanInput}

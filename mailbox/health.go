@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -27,10 +26,8 @@ type Health struct {
 	Begun      int      // dropped files whose taking in was cut off
 	Bad        int
 
-	OddEvents []string       // in events: what is neither a segment nor base.json
-	EventGaps []eventlog.Gap // events that are missing, but for those in the archive
-	EventsErr error          // why the log cannot be read to its end
-	BadClaims error          // why run/claims.json counts for nothing
+	EventsErr error // why the newest events cannot be read
+	BadClaims error // why run/claims.json counts for nothing
 }
 
 // Examine looks at a mailbox and changes nothing; with fix it removes what is stale. The error is for what
@@ -50,7 +47,7 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 		return h, nil
 	}
 	err4 := h.examineMessages(b)
-	h.OddEvents, h.EventGaps, h.EventsErr = b.Log().Check()
+	_, h.EventsErr = b.Log().LastSeq()
 	_, h.BadClaims = b.readClaims()
 	return h, cmp.Or(err, err2, err3, err4)
 }
@@ -124,7 +121,7 @@ func (h *Health) examineDrop(b *Box, dir string, info fs.FileInfo) {
 	name, file := info.Name(), path.Join(dir, info.Name())
 	switch {
 	case dir == "inbox" && slices.Contains(inboxDirs, name):
-	case info.IsDir() && slices.Contains([]string{"aside", "leases", "dated"}, name): // the first generation's
+	case info.IsDir() && slices.Contains([]string{"leases", "dated"}, name): // the first generation's
 	case !info.Mode().IsRegular():
 		h.NotFiles = append(h.NotFiles, file)
 	case info.Size() == 0:

@@ -138,21 +138,14 @@ func (b *Box) move(id wire.ID, from, to place) error {
 	return err
 }
 
-// list lists the messages of a place by name, oldest first. One that lies in new as well is unread, not owed.
+// list lists the messages of a place by name, oldest first.
 func (b *Box) list(p place) (ids []wire.ID, err error) {
 	names, err := b.store.root.Names(p.dir)
 	ids = make([]wire.ID, 0, len(names))
 	for _, name := range names {
-		if !isMessageFile(name) {
-			continue
+		if isMessageFile(name) {
+			ids = append(ids, wire.ID(strings.TrimSuffix(name, ".json")))
 		}
-		id := wire.ID(strings.TrimSuffix(name, ".json"))
-		if p.state == Owed {
-			if isUnread, _ := b.has(b.unread(), id); isUnread {
-				continue
-			}
-		}
-		ids = append(ids, id)
 	}
 	return ids, err
 }

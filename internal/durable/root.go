@@ -167,14 +167,7 @@ func (r *Root) Mkdir(name string) error {
 }
 
 // Names lists a directory, sorted; one that is absent is empty.
-func (r *Root) Names(dir string) ([]string, error) {
-	names, err := r.Unsorted(dir)
-	slices.Sort(names)
-	return names, err
-}
-
-// Unsorted is Names in no order: of many names sorting is a third of the work.
-func (r *Root) Unsorted(dir string) (names []string, err error) {
+func (r *Root) Names(dir string) (names []string, err error) {
 	err = r.do("list", dir, func() error {
 		d, err := r.openDir(dir)
 		if err != nil {
@@ -184,6 +177,7 @@ func (r *Root) Unsorted(dir string) (names []string, err error) {
 		names, err = d.Readdirnames(-1)
 		return err
 	})
+	slices.Sort(names)
 	if errors.Is(err, fs.ErrNotExist) { // also one that is removed while it is read
 		return nil, nil
 	}
@@ -294,6 +288,11 @@ func (r *Root) Sync(dir string) error {
 	})
 }
 
+// MoveOver renames a file, in the place of one that has the new name. For what may be replaced, never for messages.
+func (r *Root) MoveOver(old, new string) error {
+	return r.do("rename", new, func() error { return r.root.Rename(old, new) })
+}
+
 // Link gives a file a second name: fs.ErrExist when that is taken.
 func (r *Root) Link(old, new string) error {
 	return r.do("link", new, func() error { return r.root.Link(old, new) })
@@ -341,7 +340,7 @@ func (r *Root) Replace(name string, data []byte, sync bool) error {
 	temp := dir + "." + base + "." + rand.Text() + tempSuffix
 	err := r.create(temp, sync, func(f *os.File) error { return r.Write(f, data) })
 	if err == nil {
-		err = r.do("rename", name, func() error { return r.root.Rename(temp, name) })
+		err = r.MoveOver(temp, name)
 	}
 	if err != nil {
 		r.root.Remove(temp)

@@ -99,53 +99,37 @@ func (d Dir) Held(name string) (bool, error) {
 
 // try takes the lock unless somebody holds it: nil. What it holds then is the file at the lock's path.
 func (d Dir) try(name string, m Mode, seen func() error) (*Lock, error) {
-	for {
-		if err := d.makeFile(name, seen); err != nil {
-			return nil, err
-		}
+	for range 3 { // it may be made or replaced between two steps
 		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY))} // only makeFile makes files
-		try := l.file.TryLock
+		lock := l.file.TryLock
 		if m == Shared {
-			try = l.file.TryRLock
+			lock = l.file.TryRLock
 		}
-		isLocked, err := try()
-		if err == nil && !isLocked {
-			return nil, nil
-		}
-		if err == nil {
-			if isLocked, err = l.isCurrent(); isLocked {
-				return l, nil
+		isLocked, err := lock()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := d.makeFile(name, seen); err != nil {
+				return nil, err
 			}
-			l.Unlock()
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else it was removed a moment ago
+			continue
+		case err != nil:
 			return nil, fmt.Errorf("lock %s: %w", name, err)
+		case !isLocked:
+			return nil, nil
+		case l.Current():
+			return l, nil
 		}
+		l.Unlock()
 	}
+	// flock opens the file by the team's path.
+	return nil, fmt.Errorf("lock %s: %s is gone or another directory than before", name, d.team.Path())
 }
 
 func fileOf(name string) string { return directory + "/" + name }
 
-// makeFile makes the lock file unless it is there, and gives it its rights, should its maker have been killed before
-// that. It fails when another directory is at the team's path, by which flock opens the file.
+// makeFile makes the lock file, once what it guards was seen.
 func (d Dir) makeFile(name string, seen func() error) error {
-	team, err := d.team.Lstat(".")
-	now, e := os.Stat(d.team.Path())
-	if err != nil || e != nil || !os.SameFile(team, now) {
-		return fmt.Errorf("lock %s: %s is gone or another directory than before", name, d.team.Path())
-	}
-	locks, err := d.team.Lstat(directory)
-	if err == nil && !locks.IsDir() {
-		err = durable.ErrNotDirectory
-	}
-	if err != nil {
-		return fmt.Errorf("lock %s: %s: %w", name, directory, err)
-	}
-	info, err := d.team.Lstat(fileOf(name))
-	if err == nil && info.Mode().IsRegular() && locks.Mode()&^info.Mode()&0o060 == 0 {
-		return nil
-	}
-	if errors.Is(err, fs.ErrNotExist) && seen != nil {
+	if seen != nil {
 		if err := seen(); err != nil {
 			return err
 		}
@@ -170,20 +154,12 @@ func (l *Lock) Unlock() error { return l.file.Unlock() }
 // Current reports whether the lock is held and the file held is still the one at the
 // lock's path. False means that somebody else may hold the lock too.
 func (l *Lock) Current() bool {
-	is, _ := l.isCurrent()
-	return is
-}
-
-func (l *Lock) isCurrent() (bool, error) {
 	if !l.file.Locked() && !l.file.RLocked() {
-		return false, nil
+		return false
 	}
 	held, err := l.file.Stat()
-	if err != nil {
-		return false, err
-	}
-	now, err := l.dir.team.Lstat(fileOf(l.name))
-	return err == nil && os.SameFile(held, now), err
+	now, gone := l.dir.team.Lstat(fileOf(l.name))
+	return err == nil && gone == nil && os.SameFile(held, now)
 }
 
 // holder finds a process that holds a lock.

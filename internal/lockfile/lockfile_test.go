@@ -191,7 +191,7 @@ func TestMovedTeamIsNoticed(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path, ".locks"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	mustTry(t, open(t, path), "bob.reader", Exclusive)
+	mustTry(t, open(t, path), "bob.reader", Exclusive).Unlock()
 	_, other := d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
 	for _, err := range []error{<-waiter, gone, other} {
 		if err == nil || !strings.Contains(err.Error(), "another directory") {
