@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.recording, err = record.Create(record.Options{
 		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: o.Cols, Rows: o.Rows,
 		Command: strings.Join(o.Command, " "), Title: string(o.Box.Agent()), Repaint: r.repaint,
-		Failed: func(err error) { go r.post(func() { r.recordingFailed(err) }) },
+		Failed: func(err error) { r.sayError("the recording has stopped: " + err.Error()) },
 	})
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close())
@@ -316,11 +316,6 @@ func (r *runner) tell(line string) {
 	for v := range r.viewers {
 		v.Send([]byte("\r\n[atm: " + line + "]\r\n"))
 	}
-}
-
-// recordingFailed says, once each time, that nothing is recorded any more.
-func (r *runner) recordingFailed(err error) {
-	r.sayError("the recording has stopped: " + err.Error())
 }
 
 // sayError says what went wrong that no message is about: in the log, as an event and on attached terminals.
