@@ -54,7 +54,7 @@ func (r *runner) viewerSent(v *control.Viewer, in control.Input) {
 // showAll shows a terminal the whole screen: one that joins, or that was behind.
 func (r *runner) showAll(v *control.Viewer) {
 	if r.prog != nil {
-		r.takeOutput()
+		r.takeOutput(nil)
 		v.Repaint(r.prog.screen.Repaint(scrollback))
 	}
 }
@@ -95,7 +95,7 @@ func (r *runner) resize(to control.Size) {
 	if r.prog == nil {
 		return
 	}
-	r.takeOutput()
+	r.takeOutput(nil)
 	r.prog.screen.Resize(to.Cols, to.Rows)
 	if err := r.prog.child.Resize(to.Cols, to.Rows); err != nil {
 		r.Log.Error("resizing", "err", err)

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
-	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -98,53 +97,21 @@ func (w *eventWriter) run() {
 	}
 }
 
-// maxUnread is how much output may wait for the loop. When there is no room the program waits, as for a slow terminal.
-const maxUnread = 4 << 20
+// maxUnread is how many pieces of output may wait for the loop.
+const maxUnread = 128
 
-// output is what a program has written and the loop has not taken yet. Its reader neither waits for the loop
-// nor allocates: in a flood it would be made to collect garbage.
-type output struct {
-	came chan struct{} // there is something to take
-	end  chan struct{} // closed when nothing follows
-	lock sync.Mutex
-	room *sync.Cond // something was taken
-	data []byte
-}
-
-func newOutput() *output {
-	o := &output{came: make(chan struct{}, 1), end: make(chan struct{})}
-	o.room = sync.NewCond(&o.lock)
-	return o
-}
-
-func (o *output) read(c *process.Child) {
-	defer close(o.end)
+// readOutput hands over what the program writes, and then closes the channel. When that is full the program waits, as
+// for a slow terminal.
+func readOutput(c *process.Child, output chan<- []byte) {
+	defer close(output)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := c.Read(buf)
 		if err != nil {
 			return
 		}
-		o.lock.Lock()
-		for len(o.data) >= maxUnread {
-			o.room.Wait()
-		}
-		o.data = append(o.data, buf[:n]...)
-		o.lock.Unlock()
-		select {
-		case o.came <- struct{}{}:
-		default:
-		}
+		output <- bytes.Clone(buf[:n])
 	}
-}
-
-// take returns what waits. What comes next goes into the caller's buffer.
-func (o *output) take(buffer []byte) (data []byte) {
-	o.lock.Lock()
-	defer o.lock.Unlock()
-	data, o.data = o.data, buffer[:0]
-	o.room.Signal()
-	return data
 }
 
 // write is something to be typed. done hears how much was.

@@ -196,10 +196,8 @@ func (r *runner) await(ctx context.Context, within time.Duration, holds func() b
 	return false, nil
 }
 
-const (
-	checkEvery  = 3 * time.Second       // whether the runner lock is still ours, and there is room for mail
-	outputEvery = 20 * time.Millisecond // a program that floods its terminal is read
-)
+// checkEvery is how often is looked whether the runner lock is still ours, and there is room for mail.
+const checkEvery = 3 * time.Second
 
 // loop owns everything until the end.
 func (r *runner) loop(quit <-chan struct{}) (failed error) {
@@ -213,23 +211,21 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		now := r.Now()
 		r.wake = now.Add(time.Hour)
 		r.step(now)
-		var output <-chan struct{}
+		var output <-chan []byte
 		var ended <-chan struct{}
 		if p := r.prog; p != nil {
 			ended = p.child.Done()
 			if r.stopping != nil {
 				ended = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
 			}
-			output = p.output.came
-			// Each piece of a flood would cost a change of goroutines.
-			if at := p.changed.Add(outputEvery); p.flooding && now.Before(at) && len(r.viewers) == 0 {
-				output = nil
-				r.wakeAt(at)
-			}
+			output = p.output
 		}
 		select {
-		case <-output:
-			r.takeOutput()
+		case piece, isOpen := <-output:
+			if !isOpen {
+				r.prog.output = nil
+			}
+			r.takeOutput(piece)
 		case <-ended:
 			r.programEnded()
 		case f := <-r.calls:

@@ -20,14 +20,13 @@ const scrollback = 500
 // program is one start of the agent's program, and what was seen of it.
 type program struct {
 	child   *process.Child
-	output  *output    // what it writes
-	input   chan write // to be typed
+	output  chan []byte // what it writes; nil: all of it was read
+	input   chan write  // to be typed
 	screen  *screen.Screen
 	driver  *driver.Driver
 	started time.Time
 
 	flooding bool      // it wrote so much that the screen does not show the end of it yet
-	buffer   []byte    // for what it writes next then
 	freeAt   time.Time // when to give back memory; zero: there was no flood
 
 	reading  driver.Reading // of the screen
@@ -53,7 +52,7 @@ func (r *runner) start() error {
 	}
 	now := r.Now()
 	p := &program{
-		child: c, output: newOutput(), input: make(chan write, maxWrites),
+		child: c, output: make(chan []byte, maxUnread), input: make(chan write, maxWrites),
 		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, since: now, changed: now,
 		told: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
 	}
@@ -71,7 +70,7 @@ func (r *runner) start() error {
 			}
 		}
 	}
-	r.wg.Go(func() { p.output.read(c) })
+	r.wg.Go(func() { readOutput(c, p.output) })
 	r.wg.Go(func() { writeInput(c, p.input) })
 	r.say(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
 	r.writeRunInfo()
@@ -81,10 +80,12 @@ func (r *runner) start() error {
 // frameEnd is what a program writes behind a whole frame, if it tells frames apart.
 var frameEnd = []byte("\x1b[?2026l")
 
-func (r *runner) takeOutput() {
+// takeOutput takes in a piece of what the program has written, if there is one, and all that waits behind it.
+func (r *runner) takeOutput(written []byte) {
 	p := r.prog
-	written := p.output.take(p.buffer)
-	p.buffer = nil
+	for range len(p.output) {
+		written = append(written, <-p.output...)
+	}
 	if len(written) == 0 {
 		return
 	}
@@ -108,21 +109,15 @@ func (r *runner) takeOutput() {
 		v.Send(written)
 	}
 	p.outputCame(r.Now())
-	if p.flooding {
-		p.buffer = written[:0]
-	}
 }
 
 // programEnded takes in that the program has exited: first what it wrote last.
 func (r *runner) programEnded() {
 	p := r.prog
-	for isOpen := true; isOpen; {
-		select {
-		case <-p.output.came:
-		case <-p.output.end:
-			isOpen = false
+	if p.output != nil {
+		for piece := range p.output {
+			r.takeOutput(piece)
 		}
-		r.takeOutput()
 	}
 	now := r.Now()
 	r.noteExit(p)

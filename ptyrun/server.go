@@ -46,7 +46,7 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 		if p == nil {
 			return control.Screen{Cols: r.Cols, Rows: r.Rows, Lines: r.exit.Tail, State: string(reducer.Exited)}, nil
 		}
-		r.takeOutput()
+		r.takeOutput(nil)
 		p.read(r.Now(), r.isAuto)
 		out := control.Screen{
 			Cols: r.Cols, Rows: r.Rows, Title: p.screen.Title(), Alt: p.screen.Modes().Alt,
