@@ -115,10 +115,8 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 				Message: "it asks something that these keys would answer: nothing was typed",
 				Hint:    "atm pending says what; atm approve NAME and atm reject NAME answer it"}
 		}
-		if r.MayType != nil {
-			if err := r.MayType(req.PID, req.By); err != nil {
-				return nil, &control.Error{Code: "refused", Message: err.Error()}
-			}
+		if err := r.mayAnswer(req.PID, req.By, true); err != nil {
+			return nil, err
 		}
 	}
 	t := &requestedText{prog: p, data: req.Text, dialog: printOf(p.reading.Dialog), written: make(chan error, 1)}
@@ -141,11 +139,19 @@ func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
 	return r.interrupt(ctx, false)
 }
 
+func (r *runner) mayAnswer(pid int, by string, isTyped bool) error {
+	if r.May == nil {
+		return nil
+	}
+	if err := r.May(pid, by, isTyped); err != nil {
+		return &control.Error{Code: "refused", Message: err.Error()}
+	}
+	return nil
+}
+
 func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.Outcome, error) {
-	if r.May != nil {
-		if err := r.May(req.PID, req.By); err != nil {
-			return control.Outcome{}, &control.Error{Code: "refused", Message: err.Error()}
-		}
+	if err := r.mayAnswer(req.PID, req.By, false); err != nil {
+		return control.Outcome{}, err
 	}
 	label, err := r.answer(req.By, func(q *Question) (driver.Option, error) { return r.wantedOption(q, req) })
 	return control.Outcome{Done: "answered", Detail: label}, err
