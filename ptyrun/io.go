@@ -49,19 +49,13 @@ const (
 	appendAgain = 500 * time.Millisecond
 )
 
-// say queues an event. It never waits: where there is no room the oldest event goes.
+// say queues an event. It never waits: where there is no room, since the disk hangs, the event is lost.
 func (w *eventWriter) say(e wire.Event) {
 	e.Source = "pty"
-	for {
-		select {
-		case w.events <- e:
-			return
-		default:
-		}
-		select {
-		case <-w.events:
-		default:
-		}
+	select {
+	case w.events <- e:
+	default:
+		w.log.Error("too many events wait", "lost", e.Kind)
 	}
 }
 

@@ -129,11 +129,8 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	exit, err = ptyrun.Run(ctx, o)
 	if errors.Is(err, process.ErrNoProgram) {
-		e, program := command.Failed("%w", err), spec.Command[0]
-		if strings.Contains(program, " ") {
-			return exit, e.WithHint("without the quotes: atm run %s -- %s", name, program)
-		}
-		return exit, e.WithHint("install it, or name its file: atm run %s -- ./%s", name, filepath.Base(program))
+		program := filepath.Base(spec.Command[0])
+		return exit, command.Failed("%w", err).WithHint("install it, or name its file: atm run %s -- ./%s", name, program)
 	}
 	return exit, err
 }

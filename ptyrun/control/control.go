@@ -35,7 +35,6 @@ var (
 	ErrNoRunner     = errors.New("no runner")                  // nobody listens there
 	ErrNotAnswering = errors.New("the runner does not answer") // a NotAnsweringError wraps it
 	ErrGone         = errors.New("the runner ended before it answered")
-	ErrInUse        = errors.New("a runner listens there already")
 )
 
 // A NotAnsweringError says which process listens and does not answer; 0: not known.
