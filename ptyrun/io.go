@@ -2,22 +2,23 @@ package ptyrun
 
 import (
 	"bytes"
-	"context"
-	"log/slog"
 	"os"
 	"regexp"
+	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/wire"
 )
 
-// worker runs jobs one after the other, apart from the loop: they wait for locks and disks. Only the loop
-// gives it jobs.
-type worker struct{ last chan struct{} }
+// worker runs jobs one after the other, apart from the loop: they wait for locks and disks.
+type worker struct {
+	lock sync.Mutex
+	last chan struct{} // closed when the last job is done
+}
 
 func (w *worker) do(job func()) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
 	before, done := w.last, make(chan struct{})
 	w.last = done
 	go func() {
@@ -29,64 +30,25 @@ func (w *worker) do(job func()) {
 	}()
 }
 
+// wait waits for all jobs. No other may come.
 func (w *worker) wait() {
 	if w.last != nil {
 		<-w.last
 	}
 }
 
-// eventWriter appends the runner's events in order, apart from the loop. What cannot be appended (a lock, a
-// full disk) is tried again: a state that was not told is a lie that stays.
-type eventWriter struct {
-	box    *mailbox.Box
-	log    *slog.Logger
-	events chan wire.Event
-	done   chan struct{}
-}
-
-const (
-	keptEvents  = 1024 // wait for a disk that has no room: the newest, for they say what is
-	appendAgain = 500 * time.Millisecond
-)
-
-// say queues an event. It never waits: where there is no room, since the disk hangs, the event is lost.
-func (w *eventWriter) say(e wire.Event) {
-	e.Source = "pty"
-	select {
-	case w.events <- e:
-	default:
-		w.log.Error("too many events wait", "lost", e.Kind)
-	}
-}
-
-// close has what is queued appended, tried once, and waits for that.
-func (w *eventWriter) close() {
-	close(w.events)
-	<-w.done
-}
-
-func (w *eventWriter) run() {
-	defer close(w.done)
-	var batch []wire.Event
-	var again <-chan time.Time // nil: the last try was no failure
-	for isOpen := true; isOpen; {
+// retry tries something until it succeeds or the run is over.
+func (r *runner) retry(what string, try func() error) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := try()
+		if err == nil {
+			return
+		}
+		r.Log.Error(what, "err", err)
 		select {
-		case e, ok := <-w.events:
-			isOpen = ok
-			if ok {
-				batch = append(batch[max(0, len(batch)-keptEvents+1):], e)
-			}
-		case <-again:
-			again = nil
-		}
-		if len(batch) == 0 || isOpen && (again != nil || len(w.events) > 0) { // what is queued goes in together
-			continue
-		}
-		if err := w.box.Log().Append(context.Background(), batch...); err != nil {
-			w.log.Error("appending events", "err", err)
-			again = time.After(appendAgain)
-		} else {
-			batch = nil
+		case <-time.After(pause):
+		case <-r.over:
+			return
 		}
 	}
 }

@@ -33,7 +33,7 @@ type runner struct {
 
 	dir       *durable.Root // run/
 	recording *record.Writer
-	events    *eventWriter
+	events    worker // appends events
 	claims    worker // claims messages and says what became of them
 	notifier  worker // tells people of questions, and takes that back
 
@@ -112,8 +112,6 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	}
 	r.writeRunInfo() // before the program runs: if the runner is killed from here on, what it starts is found
 	r.binding = newBinding(o.Sessions, o.Box, r.Now())
-	r.events = &eventWriter{o.Box, r.Log, make(chan wire.Event, keptEvents), make(chan struct{})}
-	go r.events.run()
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, r) })
 	r.wg.Go(func() {
@@ -139,7 +137,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.claims.wait()
 	r.notifier.wait()
 	r.wg.Wait()
-	r.events.close()
+	r.events.wait()
 	r.unbindSessions(err)
 	return r.exit, err
 }
@@ -292,14 +290,18 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// say appends an event of ours, with those of the fields (name, value, name, …) that say something.
+// say appends an event of ours, with those of the fields (name, value, name, …) that say something. What cannot be
+// appended (a lock, a full disk) is tried again: a state that was not told is a lie that stays.
 func (r *runner) say(e wire.Event, fields ...string) {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i+1] != "" {
 			e = e.With(fields[i], fields[i+1])
 		}
 	}
-	r.events.say(e)
+	e.Source = "pty"
+	r.events.do(func() {
+		r.retry("appending events", func() error { return r.Box.Log().Append(context.Background(), e) })
+	})
 }
 
 func (r *runner) sayState(previous, now reducer.Activity, detail string) {
