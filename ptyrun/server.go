@@ -111,9 +111,8 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer
 	if d := p.reading.Dialog; d != nil && d.Kind != "question" {
 		if isText && d.Kind != "unknown" {
-			return nil, &control.Error{Code: "refused",
-				Message: "it asks something that these keys would answer: nothing was typed",
-				Hint:    "atm pending says what; atm approve NAME and atm reject NAME answer it"}
+			return nil, refused("it asks something that these keys would answer: nothing was typed",
+				"atm pending says what; atm approve NAME and atm reject NAME answer it")
 		}
 		if err := r.mayAnswer(req.PID, req.By, true); err != nil {
 			return nil, err
@@ -144,7 +143,7 @@ func (r *runner) mayAnswer(pid int, by string, isTyped bool) error {
 		return nil
 	}
 	if err := r.May(pid, by, isTyped); err != nil {
-		return &control.Error{Code: "refused", Message: err.Error()}
+		return refused(err.Error(), "")
 	}
 	return nil
 }
