@@ -9,10 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -130,10 +128,8 @@ func (f *front) block(s *mailbox.Store, a wire.Attachment, room int64) acp.Conte
 	case strings.HasPrefix(kind, "image/") && can.Image:
 		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), kind)
 	case strings.HasPrefix(a.MediaType, "text/") && can.EmbeddedContext:
-		text := &acp.TextResourceContents{Uri: uri + "#" + url.PathEscape(a.Name), Text: strings.ToValidUTF8(string(data), "\uFFFD")}
-		if kind := mime.TypeByExtension(filepath.Ext(a.Name)); kind != "" {
-			text.MimeType = &kind
-		}
+		whole := strings.ToValidUTF8(string(data), "\uFFFD")
+		text := &acp.TextResourceContents{Uri: uri + "#" + url.PathEscape(a.Name), MimeType: &a.MediaType, Text: whole}
 		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: text})
 	}
 	return link
