@@ -21,7 +21,7 @@ const (
 func (p *program) outputCame(now time.Time) {
 	p.changed = now
 	if p.screen.IsBehind() {
-		p.flooding = true
+		p.freeAt = now.Add(freeAfter)
 		p.readAt = earlier(now.Add(2*judgeAfter), later(now, p.judged.Add(judgeFlood)))
 	} else if p.readAt.IsZero() {
 		p.readAt = now.Add(judgeAfter)
@@ -31,9 +31,6 @@ func (p *program) outputCame(now time.Time) {
 // read reads the screen now, unless it is in the middle of a frame.
 func (p *program) read(now time.Time, anyDriver bool) {
 	p.readAt, p.judged = time.Time{}, now
-	if p.flooding {
-		p.readAt = now.Add(2 * judgeAfter) // its end is yet to be noted
-	}
 	if !p.screen.Modes().Sync {
 		p.frame = time.Time{}
 	} else if p.frame.IsZero() {
@@ -90,14 +87,10 @@ func (p *program) look() driver.Look {
 func (r *runner) stepScreen(now time.Time) {
 	p := r.prog
 	if !p.readAt.IsZero() && !now.Before(p.readAt) {
-		if p.flooding {
-			r.takeOutput(nil)
-			p.flooding, p.freeAt = false, now.Add(freeAfter)
-		}
 		p.read(now, r.isAuto)
 	}
 	r.wakeAt(p.readAt)
-	if !p.freeAt.IsZero() && !p.flooding && !r.awaits(p.freeAt, now) {
+	if !p.freeAt.IsZero() && !r.awaits(p.freeAt, now) {
 		p.freeAt = time.Time{}
 		go debug.FreeOSMemory() // else what the flood took is kept for minutes
 	}

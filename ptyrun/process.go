@@ -26,9 +26,6 @@ type program struct {
 	driver  *driver.Driver
 	started time.Time
 
-	flooding bool      // it wrote so much that the screen does not show the end of it yet
-	freeAt   time.Time // when to give back memory; zero: there was no flood
-
 	reading  driver.Reading // of the screen
 	since    time.Time      // when activity, detail and dialog became what they are
 	promptAt time.Time      // since when it could be typed into; zero: it cannot
@@ -37,6 +34,7 @@ type program struct {
 	frame    time.Time      // since when a frame is being drawn; zero: none is
 	readAt   time.Time      // when to read the screen again; zero: nothing was written
 	judged   time.Time      // when it was read last
+	freeAt   time.Time      // when to give back memory; zero: there was no flood
 	told     reducer.Activity
 	detail   string // told
 	worked   bool   // it was at work since a text of ours was taken
