@@ -232,12 +232,12 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		case <-check.C:
 			if !r.Hold.StillHeld() && failed == nil {
 				failed = ErrTakenOver
-				r.stop(failed.Error(), r.Waits.Idle)
+				r.stop(failed.Error())
 			}
 			r.readMailLeft()
 		case <-quit:
 			quit = nil
-			r.stop("interrupted", stopGrace)
+			r.stop("interrupted")
 		}
 	}
 	return failed

@@ -243,7 +243,7 @@ type stopping struct {
 	done      chan struct{} // closed when everything has
 }
 
-func (r *runner) stop(why string, grace time.Duration) {
+func (r *runner) stop(why string) {
 	if r.stopping != nil {
 		r.stopping.isRestart = false // a stop during a restart is a stop
 		return
@@ -259,7 +259,7 @@ func (r *runner) stop(why string, grace time.Duration) {
 	}
 	c := r.prog.child
 	r.wg.Go(func() {
-		others, _ := c.Stop(r.ctx, grace) // Close tries again, and says what is left
+		others, _ := c.Stop(r.ctx, stopGrace) // Close tries again, and says what is left
 		s.ended = process.Names(others)
 		close(s.done)
 	})

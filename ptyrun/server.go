@@ -19,8 +19,7 @@ var _ control.Handler = (*runner)(nil)
 func (r *runner) Status(context.Context) (control.Status, error) {
 	return ask(r, func() (control.Status, error) {
 		s := control.Status{
-			Restarts: r.restarts.count, Viewers: len(r.viewers), State: string(reducer.Starting),
-			Untyped: r.mail.untyped.Field("reason"),
+			Viewers: len(r.viewers), State: string(reducer.Starting), Untyped: r.mail.untyped.Field("reason"),
 		}
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
@@ -49,8 +48,8 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 		r.takeOutput(nil)
 		p.read(r.Now(), r.isAuto)
 		out := control.Screen{
-			Cols: r.Cols, Rows: r.Rows, Title: p.screen.Title(), Alt: p.screen.Modes().Alt,
-			State: string(p.reading.Activity), Detail: p.reading.Detail, Lines: p.screen.Lines(),
+			Cols: r.Cols, Rows: r.Rows, Title: p.screen.Title(), Lines: p.screen.Lines(),
+			State: string(p.reading.Activity), Detail: p.reading.Detail,
 		}
 		out.CursorX, out.CursorY = p.screen.Cursor()
 		if req.Last > 0 {
@@ -157,8 +156,8 @@ func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.O
 }
 
 // Stop returns when the run is over: what the agent started is gone then.
-func (r *runner) Stop(_ context.Context, req control.StopRequest) (control.Outcome, error) {
-	if !r.post(func() { r.stop("asked to", cmp.Or(req.Grace, stopGrace)) }) {
+func (r *runner) Stop(context.Context) (control.Outcome, error) {
+	if !r.post(func() { r.stop("asked to") }) {
 		return control.Outcome{}, errOver
 	}
 	<-r.over
@@ -175,7 +174,7 @@ func (r *runner) Restart(context.Context) (control.Outcome, error) {
 			r.restarts.at = r.Now()
 			return control.Outcome{Done: "restarted"}, nil
 		}
-		r.stop("asked to restart", stopGrace)
+		r.stop("asked to restart")
 		r.stopping.isRestart = true
 		return control.Outcome{Done: "restarting"}, nil
 	})

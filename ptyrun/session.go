@@ -217,7 +217,7 @@ func (r *runner) dismiss(why string) {
 	if r.stopping == nil {
 		r.tell(why)
 	}
-	r.stop(why, stopGrace)
+	r.stop(why)
 }
 
 // isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person types in its

@@ -181,7 +181,7 @@ func (c *connection) handle(ctx context.Context, h Handler, r request) (any, err
 			return h.Answer(ctx, a)
 		})
 	case "stop":
-		return handleWith(ctx, r, h.Stop)
+		return h.Stop(ctx)
 	case "restart":
 		return h.Restart(ctx)
 	}
