@@ -226,10 +226,7 @@ func (r *runner) stepRestart(now time.Time) {
 }
 
 func (e *Exit) loopDetail() string {
-	detail := fmt.Sprintf("%d crashes within a minute", loopAfter)
-	if e.Code == 0 {
-		detail = fmt.Sprintf("it ended %d times within a minute", loopAfter)
-	}
+	detail := fmt.Sprintf("it ended %d times within a minute", loopAfter)
 	if said := strings.TrimSpace(strings.Join(e.Tail, "\n")); said != "" {
 		detail += ": " + said[strings.LastIndexByte(said, '\n')+1:]
 	}

@@ -42,7 +42,7 @@
 //	dialog.go    what the screen asks, and pressing the answer
 //	session.go   the agent's sessions; capture.go: their output
 //	server.go    requests of other processes; attach.go: terminals that join
-//	io.go        goroutines that read and type, append events, and work in order
+//	io.go        goroutines that read and type, and work in order
 package ptyrun
 
 import (
