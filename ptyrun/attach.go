@@ -37,9 +37,6 @@ func (r *runner) join(v *control.Viewer, req control.AttachRequest) {
 	if !req.ReadOnly {
 		r.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
 	}
-	if r.prog == nil {
-		v.Send([]byte("\r\n[atm: " + string(r.Box.Agent()) + " is about to be started again]\r\n"))
-	}
 	r.showAll(v)
 }
 
