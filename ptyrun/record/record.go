@@ -15,7 +15,8 @@
 //   - Text is UTF-8. A rune whose bytes come in two pieces is recorded whole with the
 //     second; bytes that are no UTF-8 become U+FFFD.
 //   - A file ends with a whole event. A new one, and what follows a gap, begins with what repaints the screen.
-//   - Where the disk is full, events are left out; Err and Failed say why, and a marker stands where events are missing.
+//   - Where the disk is full, events are left out; Err and Failed say why, and a marker stands
+//     where events are missing.
 package record
 
 import (
