@@ -54,9 +54,10 @@ type humanInput struct {
 }
 
 const (
-	roundEvery = 500 * time.Millisecond // people change a session
-	roundAgain = 50 * time.Millisecond  // after one, where files may have changed in the same moment
-	lastTurn   = 30 * time.Second       // for the turn in which a goal was reached
+	roundEvery     = 500 * time.Millisecond // people change a session
+	roundEveryNone = 3 * time.Second        // somebody begins one: an idle runner need not wake often
+	roundAgain     = 50 * time.Millisecond  // after one, where files may have changed in the same moment
+	lastTurn       = 30 * time.Second       // for the turn in which a goal was reached
 )
 
 func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
@@ -109,7 +110,11 @@ func (r *runner) stepSessions(now time.Time) {
 	}
 	r.captureResting(now)
 	isIdle := !b.idleAt.IsZero() && !r.awaits(b.idleAt, now) && !r.isEngaged()
-	if b.inRound || r.awaits(b.roundAt.Add(roundEvery), now) {
+	every := roundEvery
+	if len(b.alive()) == 0 && !b.hasAbort {
+		every = roundEveryNone
+	}
+	if b.inRound || r.awaits(b.roundAt.Add(every), now) {
 		return
 	}
 	isAttached := b.isAttached && b.hasLines == r.capturesLines(now)
@@ -118,7 +123,7 @@ func (r *runner) stepSessions(now time.Time) {
 		return
 	}
 	b.roundAt = now
-	r.wakeAt(now.Add(roundEvery))
+	r.wakeAt(now.Add(every))
 }
 
 func (b *binding) mayHaveChanged() bool {
