@@ -37,9 +37,6 @@ func (r *runner) join(v *control.Viewer, req control.AttachRequest) {
 	if !req.ReadOnly {
 		r.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
 	}
-	if r.prog == nil {
-		v.Send([]byte("\r\n[atm: " + string(r.Box.Agent()) + " is about to be started again]\r\n"))
-	}
 	r.showAll(v)
 }
 
@@ -54,7 +51,7 @@ func (r *runner) viewerSent(v *control.Viewer, in control.Input) {
 // showAll shows a terminal the whole screen: one that joins, or that was behind.
 func (r *runner) showAll(v *control.Viewer) {
 	if r.prog != nil {
-		r.takeOutput()
+		r.takeOutput(nil)
 		v.Repaint(r.prog.screen.Repaint(scrollback))
 	}
 }
@@ -95,7 +92,7 @@ func (r *runner) resize(to control.Size) {
 	if r.prog == nil {
 		return
 	}
-	r.takeOutput()
+	r.takeOutput(nil)
 	r.prog.screen.Resize(to.Cols, to.Rows)
 	if err := r.prog.child.Resize(to.Cols, to.Rows); err != nil {
 		r.Log.Error("resizing", "err", err)

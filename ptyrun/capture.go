@@ -24,7 +24,7 @@ const (
 const (
 	maxRoom   = 64 << 10               // bytes that become events in a minute, and after something was typed
 	maxOutput = 16 << 10               // in one event
-	linesRest = 200 * time.Millisecond // the same text for so long: it is as it will be
+	linesRest = 200 * time.Millisecond // of rest: the text is as it will be
 	linesLate = time.Second            // what has scrolled off waits for more at most so long
 	tailLines = 10                     // are told when a flood is over,
 	tailRoom  = 4 << 10                // with so much room at least
@@ -34,14 +34,10 @@ const (
 // capture makes output of the lines that have scrolled off the screen, and of those that stand on it when
 // the program rests: a line is what a person reads there. Rows are counted as screen.Scrolled counts them.
 type capture struct {
-	echo string // what we have typed and the terminal shows, without blanks; not told
-
+	echo    string   // what we have typed and the terminal shows, without blanks; not told
 	row     uint64   // the first row that is not told
 	shown   []string // of a program that paints its screen: what was told of it last
-	text    []string // the screen at the last look
-	changed time.Time
-
-	waiting string // lines to be told together
+	waiting string   // lines to be told together
 	since   time.Time
 	room    int       // bytes that may be told
 	filled  time.Time // when room was made last
@@ -131,28 +127,22 @@ func (r *runner) captureScrolled(now time.Time) {
 // captureResting tells what stands on the screen when the program rests: above the cursor, or of a program
 // that paints its screen all of it, while it waits.
 func (r *runner) captureResting(now time.Time) {
-	if !r.isCapturing(now) || r.prog.flooding && r.awaits(r.prog.readAt, now) {
+	if !r.isCapturing(now) {
 		return
 	}
-	p, c := r.prog, &r.binding.capture
-	_, end := p.screen.Cursor()
-	isResting := !p.screen.Modes().Alt
-	if !p.driver.Plain {
-		end = lastWithText(p.screen) + 1
-		isResting = p.reading.Prompt || p.reading.Dialog != nil
+	p := r.prog
+	isResting, since := !p.screen.Modes().Alt, p.changed
+	if !p.driver.Plain { // which may draw its cursor ten times a second
+		isResting, since = p.reading.Prompt || p.reading.Dialog != nil, later(p.promptAt, p.since)
 	}
-	if !isResting {
+	if !isResting || r.awaits(later(since.Add(linesRest), p.readAt), now) {
 		return
 	}
-	if text := p.screen.Lines(); !slices.Equal(text, c.text) {
-		c.text, c.changed = text, now
+	end := lastWithText(p.screen) + 1
+	if p.driver.Plain {
+		_, end = p.screen.Cursor()
 	}
-	if p.flooding { // all of its lines may be alike
-		c.changed = later(c.changed, p.changed)
-	}
-	if !r.awaits(c.changed.Add(linesRest), now) { // it may draw its cursor ten times a second
-		r.captureStanding(end, now)
-	}
+	r.captureStanding(end, now)
 }
 
 func (r *runner) captureLast(now time.Time) {

@@ -12,7 +12,7 @@ import (
 const (
 	judgeAfter = 20 * time.Millisecond // of output the screen is read: a burst is read once,
 	judgeFlood = 3 * time.Second       // and a flood that goes on seldom: it is drawn for that
-	freeAfter  = time.Second           // the end of a flood: the recording has it then
+	freeAfter  = time.Second           // the end of a flood its memory is given back
 	longFrame  = time.Second           // a frame that is never closed counts as closed then
 	longStart  = 30 * time.Second      // for a program that is not known by its command
 	lostAfter  = 15                    // times Waits.Hooked at a prompt: a turn that was told of has ended
@@ -21,8 +21,8 @@ const (
 func (p *program) outputCame(now time.Time) {
 	p.changed = now
 	if p.screen.IsBehind() {
-		p.flooding = true
-		p.readAt = earlier(now.Add(2*outputEvery), later(now, p.judged.Add(judgeFlood)))
+		p.freeAt = now.Add(freeAfter)
+		p.readAt = earlier(now.Add(2*judgeAfter), later(now, p.judged.Add(judgeFlood)))
 	} else if p.readAt.IsZero() {
 		p.readAt = now.Add(judgeAfter)
 	}
@@ -31,9 +31,6 @@ func (p *program) outputCame(now time.Time) {
 // read reads the screen now, unless it is in the middle of a frame.
 func (p *program) read(now time.Time, anyDriver bool) {
 	p.readAt, p.judged = time.Time{}, now
-	if p.flooding {
-		p.readAt = now.Add(2 * outputEvery) // its end is yet to be noted
-	}
 	if !p.screen.Modes().Sync {
 		p.frame = time.Time{}
 	} else if p.frame.IsZero() {
@@ -69,7 +66,7 @@ func (r *runner) refresh(now time.Time) {
 	if r.prog == nil {
 		return
 	}
-	r.takeOutput()
+	r.takeOutput(nil)
 	if p := r.prog; p.version != p.screen.Version() || !p.frame.IsZero() {
 		p.read(now, r.isAuto)
 	}
@@ -90,15 +87,10 @@ func (p *program) look() driver.Look {
 func (r *runner) stepScreen(now time.Time) {
 	p := r.prog
 	if !p.readAt.IsZero() && !now.Before(p.readAt) {
-		if p.flooding {
-			p.buffer = nil
-			r.takeOutput()
-			p.buffer, p.flooding, p.freeAt = nil, false, now.Add(freeAfter)
-		}
 		p.read(now, r.isAuto)
 	}
 	r.wakeAt(p.readAt)
-	if !p.freeAt.IsZero() && !p.flooding && !r.awaits(p.freeAt, now) {
+	if !p.freeAt.IsZero() && !r.awaits(p.freeAt, now) {
 		p.freeAt = time.Time{}
 		go debug.FreeOSMemory() // else what the flood took is kept for minutes
 	}

@@ -165,8 +165,8 @@ func TestJiggle(t *testing.T) {
 	}
 	defer c.Close()
 	r := &runner{Options: Options{Cols: 100, Rows: 30}, calls: make(chan func()), over: make(chan struct{})}
-	p := &program{child: c, output: newOutput()}
-	go p.output.read(c)
+	p := &program{child: c, output: make(chan []byte, maxUnread)}
+	go readOutput(c, p.output)
 	shown := ""
 	for end := time.Now().Add(time.Minute); !strings.HasSuffix(shown, "29 100\r\n40 90\r\n"); {
 		if time.Now().After(end) {
@@ -177,7 +177,9 @@ func TestJiggle(t *testing.T) {
 		r.Cols, r.Rows = 90, 40
 		(<-r.calls)()
 		time.Sleep(100 * time.Millisecond)
-		shown += string(p.output.take(nil))
+		for len(p.output) > 0 {
+			shown += string(<-p.output)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ const (
 )
 
 var (
-	errQuestionGone = errors.New("the dialog is gone: nothing was pressed")
+	errQuestionGone = refused("the dialog is gone: nothing was pressed", "")
 	errNoEffect     = errors.New("the dialog is still there")
 )
 
@@ -248,7 +248,7 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	case printOf(dialog) != q.Dialog.Print:
 		return errQuestionGone
 	case q.pressed != nil:
-		return errors.New("it is being answered already")
+		return refused("it is being answered already", "")
 	case sinceKey < r.Waits.Human && by == byRule, sinceKey < r.Waits.Idle:
 		return errors.New("a person is typing in it: nothing was pressed")
 	case o.Keys == "":
@@ -267,9 +267,9 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
 	switch {
 	case q == nil:
-		return driver.Option{}, errors.New("nothing is asked")
+		return driver.Option{}, refused("nothing is asked", "")
 	case req.ID != "" && req.ID != string(q.ID) && !strings.HasSuffix(string(q.ID), req.ID):
-		return driver.Option{}, fmt.Errorf("that question is not open any more; %s is", q.ID.Short(6))
+		return driver.Option{}, refused(fmt.Sprintf("that question is not open any more; %s is", q.ID.Short(6)), "")
 	case q.Dialog.Kind == "trust":
 		return driver.Option{}, errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
 	}
@@ -292,6 +292,10 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 		return driver.Option{}, usage(fmt.Sprintf("%q denies it: nothing was pressed", o.ID+" "+o.Label), "reject "+name+" "+o.ID)
 	}
 	return *o, nil
+}
+
+func refused(message, hint string) error {
+	return &control.Error{Code: "refused", Message: message, Hint: hint}
 }
 
 func usage(message, hint string) error {

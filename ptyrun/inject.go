@@ -397,7 +397,7 @@ func (r *runner) typed(t *typing) {
 		t.claim.Turn = turn
 		r.changeClaim(func() error {
 			err := t.claim.Typed(forever)
-			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the event writer tries until it is said
+			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // they are appended as soon as that can be
 				r.sayAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
 			}
 			return err

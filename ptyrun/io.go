@@ -2,23 +2,23 @@ package ptyrun
 
 import (
 	"bytes"
-	"context"
-	"log/slog"
 	"os"
 	"regexp"
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/wire"
 )
 
-// worker runs jobs one after the other, apart from the loop: they wait for locks and disks. Only the loop
-// gives it jobs.
-type worker struct{ last chan struct{} }
+// worker runs jobs one after the other, apart from the loop: they wait for locks and disks.
+type worker struct {
+	lock sync.Mutex
+	last chan struct{} // closed when the last job is done
+}
 
 func (w *worker) do(job func()) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
 	before, done := w.last, make(chan struct{})
 	w.last = done
 	go func() {
@@ -30,121 +30,44 @@ func (w *worker) do(job func()) {
 	}()
 }
 
+// wait waits for all jobs. No other may come.
 func (w *worker) wait() {
 	if w.last != nil {
 		<-w.last
 	}
 }
 
-// eventWriter appends the runner's events in order, apart from the loop. What cannot be appended (a lock, a
-// full disk) is tried again: a state that was not told is a lie that stays.
-type eventWriter struct {
-	box    *mailbox.Box
-	log    *slog.Logger
-	events chan wire.Event
-	done   chan struct{}
-}
-
-const (
-	keptEvents  = 1024 // wait for a disk that has no room: the newest, for they say what is
-	appendAgain = 500 * time.Millisecond
-)
-
-// say queues an event. It never waits: where there is no room the oldest event goes.
-func (w *eventWriter) say(e wire.Event) {
-	e.Source = "pty"
-	for {
-		select {
-		case w.events <- e:
+// retry tries something until it succeeds or the run is over.
+func (r *runner) retry(what string, try func() error) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := try()
+		if err == nil {
 			return
-		default:
 		}
+		r.Log.Error(what, "err", err)
 		select {
-		case <-w.events:
-		default:
+		case <-time.After(pause):
+		case <-r.over:
+			return
 		}
 	}
 }
 
-// close has what is queued appended, tried once, and waits for that.
-func (w *eventWriter) close() {
-	close(w.events)
-	<-w.done
-}
+// maxUnread is how many pieces of output may wait for the loop.
+const maxUnread = 128
 
-func (w *eventWriter) run() {
-	defer close(w.done)
-	var batch []wire.Event
-	var again <-chan time.Time // nil: the last try was no failure
-	for isOpen := true; isOpen; {
-		select {
-		case e, ok := <-w.events:
-			isOpen = ok
-			if ok {
-				batch = append(batch[max(0, len(batch)-keptEvents+1):], e)
-			}
-		case <-again:
-			again = nil
-		}
-		if len(batch) == 0 || isOpen && (again != nil || len(w.events) > 0) { // what is queued goes in together
-			continue
-		}
-		if err := w.box.Log().Append(context.Background(), batch...); err != nil {
-			w.log.Error("appending events", "err", err)
-			again = time.After(appendAgain)
-		} else {
-			batch = nil
-		}
-	}
-}
-
-// maxUnread is how much output may wait for the loop. When there is no room the program waits, as for a slow terminal.
-const maxUnread = 4 << 20
-
-// output is what a program has written and the loop has not taken yet. Its reader neither waits for the loop
-// nor allocates: in a flood it would be made to collect garbage.
-type output struct {
-	came chan struct{} // there is something to take
-	end  chan struct{} // closed when nothing follows
-	lock sync.Mutex
-	room *sync.Cond // something was taken
-	data []byte
-}
-
-func newOutput() *output {
-	o := &output{came: make(chan struct{}, 1), end: make(chan struct{})}
-	o.room = sync.NewCond(&o.lock)
-	return o
-}
-
-func (o *output) read(c *process.Child) {
-	defer close(o.end)
+// readOutput hands over what the program writes, and then closes the channel. When that is full the program waits, as
+// for a slow terminal.
+func readOutput(c *process.Child, output chan<- []byte) {
+	defer close(output)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := c.Read(buf)
 		if err != nil {
 			return
 		}
-		o.lock.Lock()
-		for len(o.data) >= maxUnread {
-			o.room.Wait()
-		}
-		o.data = append(o.data, buf[:n]...)
-		o.lock.Unlock()
-		select {
-		case o.came <- struct{}{}:
-		default:
-		}
+		output <- bytes.Clone(buf[:n])
 	}
-}
-
-// take returns what waits. What comes next goes into the caller's buffer.
-func (o *output) take(buffer []byte) (data []byte) {
-	o.lock.Lock()
-	defer o.lock.Unlock()
-	data, o.data = o.data, buffer[:0]
-	o.room.Signal()
-	return data
 }
 
 // write is something to be typed. done hears how much was.

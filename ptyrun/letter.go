@@ -71,9 +71,6 @@ func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 			from = append(from, who)
 		}
 	}
-	if len(from) > 4 {
-		from = append(from[:4], fmt.Sprintf("%d more", len(from)-4))
-	}
 	return fmt.Sprintf("[atm: %s from %s] run: atm read", letter.Many(len(items), "new message"), strings.Join(from, ", "))
 }
 

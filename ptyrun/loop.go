@@ -33,7 +33,7 @@ type runner struct {
 
 	dir       *durable.Root // run/
 	recording *record.Writer
-	events    *eventWriter
+	events    worker // appends events
 	claims    worker // claims messages and says what became of them
 	notifier  worker // tells people of questions, and takes that back
 
@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.recording, err = record.Create(record.Options{
 		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: o.Cols, Rows: o.Rows,
 		Command: strings.Join(o.Command, " "), Title: string(o.Box.Agent()), Repaint: r.repaint,
-		Failed: func(err error) { go r.post(func() { r.recordingFailed(err) }) },
+		Failed: func(err error) { r.sayError("the recording has stopped: " + err.Error()) },
 	})
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close())
@@ -112,8 +112,6 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	}
 	r.writeRunInfo() // before the program runs: if the runner is killed from here on, what it starts is found
 	r.binding = newBinding(o.Sessions, o.Box, r.Now())
-	r.events = &eventWriter{o.Box, r.Log, make(chan wire.Event, keptEvents), make(chan struct{})}
-	go r.events.run()
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, r) })
 	r.wg.Go(func() {
@@ -139,7 +137,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.claims.wait()
 	r.notifier.wait()
 	r.wg.Wait()
-	r.events.close()
+	r.events.wait()
 	r.unbindSessions(err)
 	return r.exit, err
 }
@@ -196,10 +194,8 @@ func (r *runner) await(ctx context.Context, within time.Duration, holds func() b
 	return false, nil
 }
 
-const (
-	checkEvery  = 3 * time.Second       // whether the runner lock is still ours, and there is room for mail
-	outputEvery = 20 * time.Millisecond // a program that floods its terminal is read
-)
+// checkEvery is how often is looked whether the runner lock is still ours, and there is room for mail.
+const checkEvery = 3 * time.Second
 
 // loop owns everything until the end.
 func (r *runner) loop(quit <-chan struct{}) (failed error) {
@@ -213,23 +209,21 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		now := r.Now()
 		r.wake = now.Add(time.Hour)
 		r.step(now)
-		var output <-chan struct{}
+		var output <-chan []byte
 		var ended <-chan struct{}
 		if p := r.prog; p != nil {
 			ended = p.child.Done()
 			if r.stopping != nil {
 				ended = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
 			}
-			output = p.output.came
-			// Each piece of a flood would cost a change of goroutines.
-			if at := p.changed.Add(outputEvery); p.flooding && now.Before(at) && len(r.viewers) == 0 {
-				output = nil
-				r.wakeAt(at)
-			}
+			output = p.output
 		}
 		select {
-		case <-output:
-			r.takeOutput()
+		case piece, isOpen := <-output:
+			if !isOpen {
+				r.prog.output = nil
+			}
+			r.takeOutput(piece)
 		case <-ended:
 			r.programEnded()
 		case f := <-r.calls:
@@ -238,12 +232,12 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		case <-check.C:
 			if !r.Hold.StillHeld() && failed == nil {
 				failed = ErrTakenOver
-				r.stop(failed.Error(), r.Waits.Idle)
+				r.stop(failed.Error())
 			}
 			r.readMailLeft()
 		case <-quit:
 			quit = nil
-			r.stop("interrupted", stopGrace)
+			r.stop("interrupted")
 		}
 	}
 	return failed
@@ -296,14 +290,18 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// say appends an event of ours, with those of the fields (name, value, name, …) that say something.
+// say appends an event of ours, with those of the fields (name, value, name, …) that say something. What cannot be
+// appended (a lock, a full disk) is tried again: a state that was not told is a lie that stays.
 func (r *runner) say(e wire.Event, fields ...string) {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i+1] != "" {
 			e = e.With(fields[i], fields[i+1])
 		}
 	}
-	r.events.say(e)
+	e.Source = "pty"
+	r.events.do(func() {
+		r.retry("appending events", func() error { return r.Box.Log().Append(context.Background(), e) })
+	})
 }
 
 func (r *runner) sayState(previous, now reducer.Activity, detail string) {
@@ -316,11 +314,6 @@ func (r *runner) tell(line string) {
 	for v := range r.viewers {
 		v.Send([]byte("\r\n[atm: " + line + "]\r\n"))
 	}
-}
-
-// recordingFailed says, once each time, that nothing is recorded any more.
-func (r *runner) recordingFailed(err error) {
-	r.sayError("the recording has stopped: " + err.Error())
 }
 
 // sayError says what went wrong that no message is about: in the log, as an event and on attached terminals.

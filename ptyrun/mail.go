@@ -168,21 +168,9 @@ func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
 // beside what is claimed next: one claim that is stuck blocks no other mail.
 func (r *runner) changeClaim(change func() error) {
 	r.claims.do(func() {
-		err := change()
-		if err == nil {
-			return
+		if change() != nil {
+			r.wg.Go(func() { r.retry("changing a claim", change) })
 		}
-		r.wg.Go(func() {
-			for pause := 100 * time.Millisecond; err != nil; pause = min(2*pause, 5*time.Second) {
-				r.Log.Error("changing a claim", "err", err)
-				select {
-				case <-time.After(pause):
-				case <-r.over:
-					return
-				}
-				err = change()
-			}
-		})
 	})
 }
 

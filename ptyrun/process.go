@@ -20,15 +20,11 @@ const scrollback = 500
 // program is one start of the agent's program, and what was seen of it.
 type program struct {
 	child   *process.Child
-	output  *output    // what it writes
-	input   chan write // to be typed
+	output  chan []byte // what it writes; nil: all of it was read
+	input   chan write  // to be typed
 	screen  *screen.Screen
 	driver  *driver.Driver
 	started time.Time
-
-	flooding bool      // it wrote so much that the screen does not show the end of it yet
-	buffer   []byte    // for what it writes next then
-	freeAt   time.Time // when to give back memory; zero: there was no flood
 
 	reading  driver.Reading // of the screen
 	since    time.Time      // when activity, detail and dialog became what they are
@@ -38,6 +34,7 @@ type program struct {
 	frame    time.Time      // since when a frame is being drawn; zero: none is
 	readAt   time.Time      // when to read the screen again; zero: nothing was written
 	judged   time.Time      // when it was read last
+	freeAt   time.Time      // when to give back memory; zero: there was no flood
 	told     reducer.Activity
 	detail   string // told
 	worked   bool   // it was at work since a text of ours was taken
@@ -53,7 +50,7 @@ func (r *runner) start() error {
 	}
 	now := r.Now()
 	p := &program{
-		child: c, output: newOutput(), input: make(chan write, maxWrites),
+		child: c, output: make(chan []byte, maxUnread), input: make(chan write, maxWrites),
 		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, since: now, changed: now,
 		told: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
 	}
@@ -71,7 +68,7 @@ func (r *runner) start() error {
 			}
 		}
 	}
-	r.wg.Go(func() { p.output.read(c) })
+	r.wg.Go(func() { readOutput(c, p.output) })
 	r.wg.Go(func() { writeInput(c, p.input) })
 	r.say(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
 	r.writeRunInfo()
@@ -81,10 +78,12 @@ func (r *runner) start() error {
 // frameEnd is what a program writes behind a whole frame, if it tells frames apart.
 var frameEnd = []byte("\x1b[?2026l")
 
-func (r *runner) takeOutput() {
+// takeOutput takes in a piece of what the program has written, if there is one, and all that waits behind it.
+func (r *runner) takeOutput(written []byte) {
 	p := r.prog
-	written := p.output.take(p.buffer)
-	p.buffer = nil
+	for range len(p.output) {
+		written = append(written, <-p.output...)
+	}
 	if len(written) == 0 {
 		return
 	}
@@ -108,21 +107,15 @@ func (r *runner) takeOutput() {
 		v.Send(written)
 	}
 	p.outputCame(r.Now())
-	if p.flooding {
-		p.buffer = written[:0]
-	}
 }
 
 // programEnded takes in that the program has exited: first what it wrote last.
 func (r *runner) programEnded() {
 	p := r.prog
-	for isOpen := true; isOpen; {
-		select {
-		case <-p.output.came:
-		case <-p.output.end:
-			isOpen = false
+	if p.output != nil {
+		for piece := range p.output {
+			r.takeOutput(piece)
 		}
-		r.takeOutput()
 	}
 	now := r.Now()
 	r.noteExit(p)
@@ -233,10 +226,7 @@ func (r *runner) stepRestart(now time.Time) {
 }
 
 func (e *Exit) loopDetail() string {
-	detail := fmt.Sprintf("%d crashes within a minute", loopAfter)
-	if e.Code == 0 {
-		detail = fmt.Sprintf("it ended %d times within a minute", loopAfter)
-	}
+	detail := fmt.Sprintf("it ended %d times within a minute", loopAfter)
 	if said := strings.TrimSpace(strings.Join(e.Tail, "\n")); said != "" {
 		detail += ": " + said[strings.LastIndexByte(said, '\n')+1:]
 	}
@@ -250,7 +240,7 @@ type stopping struct {
 	done      chan struct{} // closed when everything has
 }
 
-func (r *runner) stop(why string, grace time.Duration) {
+func (r *runner) stop(why string) {
 	if r.stopping != nil {
 		r.stopping.isRestart = false // a stop during a restart is a stop
 		return
@@ -266,7 +256,7 @@ func (r *runner) stop(why string, grace time.Duration) {
 	}
 	c := r.prog.child
 	r.wg.Go(func() {
-		others, _ := c.Stop(r.ctx, grace) // Close tries again, and says what is left
+		others, _ := c.Stop(r.ctx, stopGrace) // Close tries again, and says what is left
 		s.ended = process.Names(others)
 		close(s.done)
 	})

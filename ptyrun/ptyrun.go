@@ -42,7 +42,7 @@
 //	dialog.go    what the screen asks, and pressing the answer
 //	session.go   the agent's sessions; capture.go: their output
 //	server.go    requests of other processes; attach.go: terminals that join
-//	io.go        goroutines that read and type, append events, and work in order
+//	io.go        goroutines that read and type, and work in order
 package ptyrun
 
 import (
@@ -98,12 +98,9 @@ type Options struct {
 	// Decide applies the owner's rules, as they were when the runner started. Nil: everything is asked.
 	Decide func(driver.Dialog) Decision
 
-	// May says why the process pid (0: not known) may not answer in the name of by, nil where it may. Nil:
-	// everybody may who reaches the socket.
-	May func(pid int, by string) error
-
-	// MayType is May for keys, which a dialog takes for its answer: a person may press any.
-	MayType func(pid int, by string) error
+	// May says why the process pid (0: not known) may not answer in the name of by, nil where it may. isTyped: by keys,
+	// which a dialog takes for its answer. Nil: everybody may who reaches the socket.
+	May func(pid int, by string, isTyped bool) error
 
 	// Told tells the lead of a question that no rule has answered, Answered takes that back, and Overdue
 	// sends what is due about answers that are overdue: notices to the lead, and reminders to the agent if

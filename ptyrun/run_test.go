@@ -102,7 +102,7 @@ func TestStop(t *testing.T) {
 	r := newRig(t).fake(testagent.Options{Trap: "HUP,TERM"}).run().idle()
 	r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 60s")))
 	r.wait("the orphan's start", func() bool { return len(r.fakes(testagent.Orphaned)) > 0 })
-	out, err := r.client().Stop(t.Context(), control.StopRequest{Grace: 100 * time.Millisecond})
+	out, err := r.client().Stop(t.Context())
 	if err != nil || out.Done != "stopped" {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -128,7 +128,7 @@ func TestStopAfterRestart(t *testing.T) {
 	}
 	r.wait("the end", r.has("exited"))
 	r.wait("the next start", r.shows("started"))
-	if out, err := r.client().Stop(t.Context(), control.StopRequest{Grace: 100 * time.Millisecond}); err != nil || len(out.Ended) != 1 {
+	if out, err := r.client().Stop(t.Context()); err != nil || len(out.Ended) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -140,7 +140,7 @@ func TestStopDuringRestart(t *testing.T) {
 	if _, err := r.client().Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := r.client().Stop(t.Context(), control.StopRequest{Grace: 100 * time.Millisecond}); err != nil || out.Done != "stopped" {
+	if out, err := r.client().Stop(t.Context()); err != nil || out.Done != "stopped" {
 		t.Errorf("%+v, %v", out, err)
 	}
 	<-r.done
@@ -323,7 +323,7 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	r.opt.Waits, r.opt.Restart = &w, OnCrash
 	r.run()
 	r.wait("the pause", r.has("restarting"))
-	if out, err := r.client().Stop(t.Context(), control.StopRequest{}); err != nil || out.Done != "stopped" {
+	if out, err := r.client().Stop(t.Context()); err != nil || out.Done != "stopped" {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	<-r.done

@@ -19,8 +19,7 @@ var _ control.Handler = (*runner)(nil)
 func (r *runner) Status(context.Context) (control.Status, error) {
 	return ask(r, func() (control.Status, error) {
 		s := control.Status{
-			Restarts: r.restarts.count, Viewers: len(r.viewers), State: string(reducer.Starting),
-			Untyped: r.mail.untyped.Field("reason"),
+			Viewers: len(r.viewers), State: string(reducer.Starting), Untyped: r.mail.untyped.Field("reason"),
 		}
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
@@ -46,11 +45,11 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 		if p == nil {
 			return control.Screen{Cols: r.Cols, Rows: r.Rows, Lines: r.exit.Tail, State: string(reducer.Exited)}, nil
 		}
-		r.takeOutput()
+		r.takeOutput(nil)
 		p.read(r.Now(), r.isAuto)
 		out := control.Screen{
-			Cols: r.Cols, Rows: r.Rows, Title: p.screen.Title(), Alt: p.screen.Modes().Alt,
-			State: string(p.reading.Activity), Detail: p.reading.Detail, Lines: p.screen.Lines(),
+			Cols: r.Cols, Rows: r.Rows, Title: p.screen.Title(), Lines: p.screen.Lines(),
+			State: string(p.reading.Activity), Detail: p.reading.Detail,
 		}
 		out.CursorX, out.CursorY = p.screen.Cursor()
 		if req.Last > 0 {
@@ -111,14 +110,11 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer
 	if d := p.reading.Dialog; d != nil && d.Kind != "question" {
 		if isText && d.Kind != "unknown" {
-			return nil, &control.Error{Code: "refused",
-				Message: "it asks something that these keys would answer: nothing was typed",
-				Hint:    "atm pending says what; atm approve NAME and atm reject NAME answer it"}
+			return nil, refused("it asks something that these keys would answer: nothing was typed",
+				"atm pending says what; atm approve NAME and atm reject NAME answer it")
 		}
-		if r.MayType != nil {
-			if err := r.MayType(req.PID, req.By); err != nil {
-				return nil, &control.Error{Code: "refused", Message: err.Error()}
-			}
+		if err := r.mayAnswer(req.PID, req.By, true); err != nil {
+			return nil, err
 		}
 	}
 	t := &requestedText{prog: p, data: req.Text, dialog: printOf(p.reading.Dialog), written: make(chan error, 1)}
@@ -141,19 +137,27 @@ func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
 	return r.interrupt(ctx, false)
 }
 
+func (r *runner) mayAnswer(pid int, by string, isTyped bool) error {
+	if r.May == nil {
+		return nil
+	}
+	if err := r.May(pid, by, isTyped); err != nil {
+		return refused(err.Error(), "")
+	}
+	return nil
+}
+
 func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.Outcome, error) {
-	if r.May != nil {
-		if err := r.May(req.PID, req.By); err != nil {
-			return control.Outcome{}, &control.Error{Code: "refused", Message: err.Error()}
-		}
+	if err := r.mayAnswer(req.PID, req.By, false); err != nil {
+		return control.Outcome{}, err
 	}
 	label, err := r.answer(req.By, func(q *Question) (driver.Option, error) { return r.wantedOption(q, req) })
 	return control.Outcome{Done: "answered", Detail: label}, err
 }
 
 // Stop returns when the run is over: what the agent started is gone then.
-func (r *runner) Stop(_ context.Context, req control.StopRequest) (control.Outcome, error) {
-	if !r.post(func() { r.stop("asked to", cmp.Or(req.Grace, stopGrace)) }) {
+func (r *runner) Stop(context.Context) (control.Outcome, error) {
+	if !r.post(func() { r.stop("asked to") }) {
 		return control.Outcome{}, errOver
 	}
 	<-r.over
@@ -170,7 +174,7 @@ func (r *runner) Restart(context.Context) (control.Outcome, error) {
 			r.restarts.at = r.Now()
 			return control.Outcome{Done: "restarted"}, nil
 		}
-		r.stop("asked to restart", stopGrace)
+		r.stop("asked to restart")
 		r.stopping.isRestart = true
 		return control.Outcome{Done: "restarting"}, nil
 	})

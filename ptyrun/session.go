@@ -28,13 +28,10 @@ type binding struct {
 	store *session.Store
 	began time.Time
 
-	// The round's while one is under way, else the loop's.
-	read     []*session.Session // as they were when they were read last
-	modified time.Time          // when any had changed last before that; zero: not known
-
-	inRound bool
-	roundAt time.Time // the last one
-	retryAt time.Time // after one that failed
+	inRound   bool
+	roundAt   time.Time // the last one
+	modified  time.Time // when any session had changed last before that; zero: not known. Only its round may set it
+	hasFailed bool      // it has
 
 	isAttached bool // the sessions know of the agent
 	hasLines   bool // and that they get lines
@@ -58,10 +55,9 @@ type humanInput struct {
 
 const (
 	roundEvery     = 500 * time.Millisecond // people change a session
-	roundEveryNone = 3 * time.Second        // somebody begins one
+	roundEveryNone = 3 * time.Second        // somebody begins one: an idle runner need not wake often
 	roundAgain     = 50 * time.Millisecond  // after one, where files may have changed in the same moment
 	lastTurn       = 30 * time.Second       // for the turn in which a goal was reached
-	retryRound     = time.Second
 )
 
 func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
@@ -114,28 +110,20 @@ func (r *runner) stepSessions(now time.Time) {
 	}
 	r.captureResting(now)
 	isIdle := !b.idleAt.IsZero() && !r.awaits(b.idleAt, now) && !r.isEngaged()
-	if b.inRound || r.awaits(b.retryAt, now) {
+	every := roundEvery
+	if len(b.alive()) == 0 && !b.hasAbort {
+		every = roundEveryNone
+	}
+	if b.inRound || r.awaits(b.roundAt.Add(every), now) {
 		return
 	}
 	isAttached := b.isAttached && b.hasLines == r.capturesLines(now)
-	if !isAttached || b.hasGoal || b.hasAbort || isIdle {
+	if !isAttached || b.hasGoal || b.hasAbort || isIdle || b.mayHaveChanged() {
 		r.startRound(now, b.hasGoal || isIdle)
 		return
 	}
-	// Before anything of a person's is typed the files are looked at anyway; so where no session is
-	// alive an idle runner need not wake often.
-	every := roundEvery
-	if len(b.alive()) == 0 {
-		every = roundEveryNone
-	}
-	switch {
-	case r.awaits(b.roundAt.Add(every), now):
-	case b.mayHaveChanged():
-		r.startRound(now, false)
-	default:
-		b.roundAt = now
-		r.wakeAt(now.Add(every))
-	}
+	b.roundAt = now
+	r.wakeAt(now.Add(every))
 }
 
 func (b *binding) mayHaveChanged() bool {
@@ -145,10 +133,9 @@ func (b *binding) mayHaveChanged() bool {
 
 func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err error) {
 	at := b.store.Modified()
-	if all, err = b.store.OfAgent(agent, b.read); err == nil {
+	if all, err = b.store.OfAgent(agent, b.all); err == nil {
 		b.modified = at
 	}
-	b.read = all
 	return all, err
 }
 
@@ -185,9 +172,10 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 			if attached == nil {
 				b.isAttached, b.hasLines = true, attach.Lines
 			}
-			if err := errors.Join(aborted, attached, applied, bad); err != nil {
+			err := errors.Join(aborted, attached, applied, bad)
+			b.hasFailed = err != nil
+			if err != nil {
 				r.Log.Error("sessions", "err", err)
-				b.retryAt = r.Now().Add(retryRound)
 			}
 			r.noteSessions(all)
 		})
@@ -242,7 +230,7 @@ func (r *runner) dismiss(why string) {
 	if r.stopping == nil {
 		r.tell(why)
 	}
-	r.stop(why, stopGrace)
+	r.stop(why)
 }
 
 // isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person types in its
@@ -353,7 +341,7 @@ func (r *runner) knowsSessions(ids []wire.ID, now time.Time) bool {
 		return true
 	case b.inRound:
 		return false
-	case now.Before(b.retryAt), !b.mayHaveChanged(): // what cannot be read keeps nothing back
+	case b.hasFailed, !b.mayHaveChanged(): // what cannot be read keeps nothing back
 		return true
 	case !r.awaits(b.roundAt.Add(roundAgain), now):
 		r.startRound(now, false)

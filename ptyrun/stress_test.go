@@ -22,7 +22,6 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -255,7 +254,7 @@ func TestStressKills(t *testing.T) {
 			break
 		}
 	}
-	if _, err := r.client().Stop(t.Context(), control.StopRequest{Grace: 200 * time.Millisecond}); err != nil {
+	if _, err := r.client().Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
 	last.Wait()
@@ -396,7 +395,7 @@ func TestStressLeftovers(t *testing.T) {
 	if r.unread(id) {
 		t.Error("the next agent gets no mail")
 	}
-	if _, err := r.client().Stop(t.Context(), control.StopRequest{}); err != nil {
+	if _, err := r.client().Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
 	second.Wait()

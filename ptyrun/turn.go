@@ -242,8 +242,8 @@ func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 	case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:
 		return nil, nil
 	case r.keyAnswers(isUrgent):
-		return nil, &control.Error{Code: "refused", Message: "it asks something, which the key would answer: nothing was pressed",
-			Hint: "atm pending says what; atm reject " + string(r.Box.Agent())}
+		return nil, refused("it asks something, which the key would answer: nothing was pressed",
+			"atm pending says what; atm reject "+string(r.Box.Agent()))
 	case t.isUnderWay() && !t.isSubmitted():
 		return nil, errBeingTyped
 	}

@@ -21,7 +21,7 @@ func TestRunnerVerbs(t *testing.T) {
 	s.asks(0, "interrupt bob", "interrupt", "bob: interrupted\n")
 	s.asks(0, "restart bob", "restart", "bob: restarted\n")
 	s.asks(0, "restart bob --json", "restart", `{"name":"bob","state":"restarted"}`+"\n")
-	s.asks(0, "stop bob", "stop 0s", "bob: stopped; ended with it: sleep (0), sleep (1)\n")
+	s.asks(0, "stop bob", "stop", "bob: stopped; ended with it: sleep (0), sleep (1)\n")
 	s.asks(0, "type bob ls -- -l", `type "ls -l" raw=false enter=false`, "bob: typed\n")
 	s.asks(0, "type bob --enter", `type "" raw=false enter=true`, "bob: typed\n")
 	s.asks(0, `type bob --raw \e[A\x9b\u00e4\r\\`, `type "\x1b[A\x9bä\r\\" raw=true enter=false`, "bob: typed\n")

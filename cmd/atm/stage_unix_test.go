@@ -243,8 +243,8 @@ func (s *stage) Answer(_ context.Context, r control.AnswerRequest) (control.Outc
 	return o, err
 }
 
-func (s *stage) Stop(_ context.Context, r control.StopRequest) (control.Outcome, error) {
-	o, err := s.did("stopped", "stop %s", r.Grace)
+func (s *stage) Stop(context.Context) (control.Outcome, error) {
+	o, err := s.did("stopped", "stop")
 	o.Detail, o.Ended = "exit 0", []string{"sleep (0)", "sleep (1)"}
 	return o, err
 }

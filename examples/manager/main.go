@@ -222,7 +222,7 @@ func (a *agent) stop(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.Stop(ctx, control.StopRequest{}); err != nil {
+	if _, err := c.Stop(ctx); err != nil {
 		return err
 	}
 	err = <-a.ended

@@ -22,14 +22,13 @@ func frontOf(spec runspec.Spec) []string {
 
 func runFront(version, about string, words []string) int {
 	var spec runspec.Spec
-	err := json.Unmarshal([]byte(about), &spec)
+	json.Unmarshal([]byte(about), &spec) // as frontOf wrote it
 	code := command.ExitFailed
-	if team, bad := openTeam(spec); err == nil && bad == nil {
+	team, err := openTeam(spec)
+	if err == nil {
 		code, err = acp.Run(acp.Options{
 			Box: team.Box(spec.Agent), Run: spec.Run, Command: words, Dir: spec.Dir, Version: version, Session: spec.ACP,
 		})
-	} else if err == nil {
-		err = bad
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%v\r\n", err)

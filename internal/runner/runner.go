@@ -129,11 +129,8 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	exit, err = ptyrun.Run(ctx, o)
 	if errors.Is(err, process.ErrNoProgram) {
-		e, program := command.Failed("%w", err), spec.Command[0]
-		if strings.Contains(program, " ") {
-			return exit, e.WithHint("without the quotes: atm run %s -- %s", name, program)
-		}
-		return exit, e.WithHint("install it, or name its file: atm run %s -- ./%s", name, filepath.Base(program))
+		program := filepath.Base(spec.Command[0])
+		return exit, command.Failed("%w", err).WithHint("install it, or name its file: atm run %s -- ./%s", name, program)
 	}
 	return exit, err
 }
@@ -160,7 +157,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		if slices.Contains(command.Ancestors(pid), os.Getpid()) {
 			by = string(name) // what this runner started, whatever files and variables say
 		}
-		if isTyped && by == "" && !isAgent { // somebody at a terminal, as one that is attached
+		if isTyped && by == "" && !isAgent { // any key of somebody at a terminal, as one that is attached
 			return nil
 		}
 		return p.MayAnswer(name, wire.Name(by), isAgent)
@@ -170,8 +167,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
 		Cols: spec.Cols, Rows: spec.Rows, Input: spec.RecordInput, Prompt: spec.Prompt,
 		Sessions: &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
-		May:      func(pid int, by string) error { return may(pid, by, false) },
-		MayType:  func(pid int, by string) error { return may(pid, by, true) },
+		May:      may,
 		Decide: func(d driver.Dialog) ptyrun.Decision {
 			return ptyrun.Decision(p.Decide(policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Input: d.Input}))
 		},

@@ -32,7 +32,7 @@ func TestDrivers(t *testing.T) {
 			a.reads("the prompt", prompt)
 			a.submits("THINK 1s CONFIRM [touch x]")
 			a.reads("thinking", func(r driver.Reading) bool { return r.Activity == reducer.Thinking })
-			d := a.reads("the dialog", func(r driver.Reading) bool { return r.Activity == reducer.Confirming && r.Dialog != nil && !r.Stale }).Dialog
+			d := a.reads("the dialog", func(r driver.Reading) bool { return r.Activity == reducer.Confirming && r.Dialog != nil }).Dialog
 			if len(d.Options) < 2 {
 				t.Errorf("options %+v", d.Options)
 			}

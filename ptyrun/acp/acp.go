@@ -70,7 +70,6 @@ type front struct {
 const (
 	maxCalls   = 1 << 16                // of what the agent sends wait for the loop
 	maxUndrawn = 64 << 10               // bytes of the transcript
-	escapeWait = 50 * time.Millisecond  // an escape that nothing follows is the key
 	tellEvery  = 500 * time.Millisecond // what the agent says becomes an event
 	endGrace   = time.Second            // for the agent, when the front ends
 )
@@ -112,12 +111,9 @@ func (f *front) loop() {
 		if len(f.calls) == 0 || f.screen.said.Len() > maxUndrawn {
 			f.draw()
 		}
-		var tell, escape <-chan time.Time
+		var tell <-chan time.Time
 		if !f.tellAt.IsZero() {
 			tell = time.After(time.Until(f.tellAt))
-		}
-		if f.keys.isEscape() {
-			escape = time.After(escapeWait)
 		}
 		select {
 		case call := <-f.calls:
@@ -127,8 +123,6 @@ func (f *front) loop() {
 				return
 			}
 			f.press(f.keys.feed(p))
-		case <-escape:
-			f.press(f.keys.flush())
 		case <-tell:
 			f.tellAt = time.Time{}
 			f.tellDelta()

@@ -8,8 +8,9 @@ import (
 	"github.com/agentteammail/atm/ptyrun"
 )
 
-// keys makes keys of what comes from a terminal, however that is cut into pieces: a control character, a
-// character, or what was pasted, in which only tabs and line feeds of the control characters are left.
+// keys makes keys of what comes from a terminal: a control character, a character, or what was pasted, in which only
+// tabs and line feeds of the control characters are left. It may be cut into pieces anywhere but behind an escape: one
+// that ends a piece is the key.
 type keys struct {
 	rest []byte // the beginning of a key
 }
@@ -24,6 +25,10 @@ var controls = map[string]string{"\r": "\r", "\n": "\r", "\b": "\x7f", "\x7f": "
 // feed returns the keys that are whole by now. Those that mean nothing here are left out.
 func (k *keys) feed(p []byte) (out []string) {
 	for k.rest = append(k.rest, p...); len(k.rest) > 0; {
+		if string(k.rest) == "\x1b" {
+			k.rest = nil
+			return append(out, "\x1b")
+		}
 		found := keyPattern.FindSubmatch(k.rest)
 		if found[2] != nil || !utf8.FullRune(bytes.TrimPrefix(k.rest, []byte("\x1b"))) {
 			break
@@ -45,13 +50,4 @@ func (k *keys) feed(p []byte) (out []string) {
 		}
 	}
 	return out
-}
-
-// isEscape reports whether all that waits is an escape: the key, if nothing follows.
-func (k *keys) isEscape() bool { return string(k.rest) == "\x1b" }
-
-// flush is the escape that waits, since nothing follows.
-func (k *keys) flush() []string {
-	k.rest = nil
-	return []string{"\x1b"}
 }

@@ -9,10 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -30,7 +28,6 @@ const source = "acp"
 type turn struct {
 	id       string
 	response string // the end of what was said so far
-	said     int    // bytes of all that
 	delta    string // what of it is no event yet
 	line     string // the end of what was said, which is no whole line and not drawn yet
 	mark     string // of that line
@@ -131,10 +128,8 @@ func (f *front) block(s *mailbox.Store, a wire.Attachment, room int64) acp.Conte
 	case strings.HasPrefix(kind, "image/") && can.Image:
 		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), kind)
 	case strings.HasPrefix(a.MediaType, "text/") && can.EmbeddedContext:
-		text := &acp.TextResourceContents{Uri: uri + "#" + url.PathEscape(a.Name), Text: strings.ToValidUTF8(string(data), "\uFFFD")}
-		if kind := mime.TypeByExtension(filepath.Ext(a.Name)); kind != "" {
-			text.MimeType = &kind
-		}
+		whole := strings.ToValidUTF8(string(data), "\uFFFD")
+		text := &acp.TextResourceContents{Uri: uri + "#" + url.PathEscape(a.Name), MimeType: &a.MediaType, Text: whole}
 		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: text})
 	}
 	return link
@@ -244,14 +239,7 @@ func (f *front) hear(text string) {
 	if t.response += text; len(t.response) > 2*maxResponse { // not at each piece
 		t.response = driver.ClipResponse(t.response, maxResponse)
 	}
-	left := maxResponse - t.said
-	t.said += len(text)
-	if left >= 0 {
-		t.delta += wire.Clip(text, left)
-		if len(text) > left {
-			t.delta += "\n…"
-		}
-	}
+	t.delta += text
 	t.line += text
 	if i := strings.LastIndexByte(t.line, '\n'); i >= 0 {
 		f.drawSaid(t.line[:i])

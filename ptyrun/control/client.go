@@ -75,8 +75,8 @@ func (c *Client) Interrupt(ctx context.Context) (Outcome, error) {
 func (c *Client) Answer(ctx context.Context, r AnswerRequest) (Outcome, error) {
 	return ask[Outcome](ctx, c, "answer", r)
 }
-func (c *Client) Stop(ctx context.Context, r StopRequest) (Outcome, error) {
-	return ask[Outcome](ctx, c, "stop", r)
+func (c *Client) Stop(ctx context.Context) (Outcome, error) {
+	return ask[Outcome](ctx, c, "stop", nil)
 }
 func (c *Client) Restart(ctx context.Context) (Outcome, error) {
 	return ask[Outcome](ctx, c, "restart", nil)

@@ -35,7 +35,6 @@ var (
 	ErrNoRunner     = errors.New("no runner")                  // nobody listens there
 	ErrNotAnswering = errors.New("the runner does not answer") // a NotAnsweringError wraps it
 	ErrGone         = errors.New("the runner ended before it answered")
-	ErrInUse        = errors.New("a runner listens there already")
 )
 
 // A NotAnsweringError says which process listens and does not answer; 0: not known.
@@ -69,8 +68,8 @@ type Handler interface {
 	Interrupt(ctx context.Context) (Outcome, error)
 	// Answer presses an option of the dialog on the screen, and returns when that is gone.
 	Answer(ctx context.Context, r AnswerRequest) (Outcome, error)
-	// Stop ends the agent and returns when all that it started is gone.
-	Stop(ctx context.Context, r StopRequest) (Outcome, error)
+	// Stop ends the agent, all that it started, and the runner, and returns when they are gone.
+	Stop(ctx context.Context) (Outcome, error)
 	// Restart ends the program, to start it again. It returns before that ("restarting"); while no program runs,
 	// the next one begins without its pause ("restarted").
 	Restart(ctx context.Context) (Outcome, error)
@@ -87,7 +86,6 @@ type Status struct {
 	Driver      string    `json:"driver,omitempty"`
 	Started     time.Time `json:"started"`
 	Ready       bool      `json:"ready"`
-	Restarts    int       `json:"restarts"`
 	Viewers     int       `json:"viewers"`
 	Gate        Gate      `json:"gate,omitempty"`
 	ByLine      bool      `json:"by_line,omitempty"`      // each line of a text is submitted by itself
@@ -133,7 +131,6 @@ type Screen struct {
 	Title   string   `json:"title"`
 	State   string   `json:"state"` // a reducer.Activity
 	Detail  string   `json:"detail,omitempty"`
-	Alt     bool     `json:"alt"` // the alternate screen is on
 }
 
 // TypeRequest asks to type. A text of more than one key is refused where a permission or trust is asked for.
@@ -152,11 +149,6 @@ type AnswerRequest struct {
 	Deny   bool   `json:"deny,omitempty"`
 	By     string `json:"by,omitempty"` // the name of whoever answers
 	PID    int    `json:"-"`            // the process that asks; 0 where the system does not tell
-}
-
-// StopRequest asks to end the agent, all that it started, and the runner.
-type StopRequest struct {
-	Grace time.Duration `json:"grace,omitempty"` // for each step; 0: the runner's own
 }
 
 // AttachRequest asks to join a terminal, from one of that size.

@@ -59,13 +59,8 @@ type Server struct {
 	listener *net.UnixListener
 }
 
-// Listen makes the socket in a run directory, in place of a dead runner's: the caller holds the runner's
-// lock. ErrInUse where somebody listens all the same.
+// Listen makes the socket in a run directory, in place of a dead runner's: the caller holds the runner's lock.
 func Listen(dir string) (*Server, error) {
-	if conn, err := connect(dir); err == nil {
-		conn.Close()
-		return nil, ErrInUse
-	}
 	removeSocket(dir)
 	path := filepath.Join(dir, SocketName)
 	if len(path) > 100 { // not every system takes more
@@ -186,7 +181,7 @@ func (c *connection) handle(ctx context.Context, h Handler, r request) (any, err
 			return h.Answer(ctx, a)
 		})
 	case "stop":
-		return handleWith(ctx, r, h.Stop)
+		return h.Stop(ctx)
 	case "restart":
 		return h.Restart(ctx)
 	}

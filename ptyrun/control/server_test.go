@@ -20,14 +20,14 @@ import (
 // fake is a runner; a function that is missing says what it was asked for.
 type fake struct {
 	interrupt func(ctx context.Context) (Outcome, error)
-	stop      func(ctx context.Context, r StopRequest) (Outcome, error)
+	stop      func(ctx context.Context) (Outcome, error)
 	attach    func(ctx context.Context, r AttachRequest, v *Viewer) error
 }
 
 func (f *fake) Status(context.Context) (Status, error) { return Status{State: "idle"}, nil }
 
 func (f *fake) Screen(_ context.Context, r ScreenRequest) (Screen, error) {
-	return Screen{Lines: []string{"one", "zwei ✳"}, Cols: r.Last, Alt: r.ANSI}, nil
+	return Screen{Lines: []string{"one", "zwei ✳"}, Cols: r.Last, ANSI: fmt.Sprint(r.ANSI)}, nil
 }
 
 func (f *fake) Type(_ context.Context, r TypeRequest) (Outcome, error) {
@@ -45,11 +45,11 @@ func (f *fake) Answer(_ context.Context, r AnswerRequest) (Outcome, error) {
 	return Outcome{Done: "answered", Detail: fmt.Sprint(r.ID, r.Option, r.Deny, r.By, r.PID)}, nil
 }
 
-func (f *fake) Stop(ctx context.Context, r StopRequest) (Outcome, error) {
+func (f *fake) Stop(ctx context.Context) (Outcome, error) {
 	if f.stop == nil {
-		return Outcome{Done: "stopped", Detail: r.Grace.String(), Ended: []string{"sleep 60 (77)"}}, nil
+		return Outcome{Done: "stopped", Ended: []string{"sleep 60 (77)"}}, nil
 	}
-	return f.stop(ctx, r)
+	return f.stop(ctx)
 }
 
 func (f *fake) Restart(context.Context) (Outcome, error) { return Outcome{Done: "restarted"}, nil }
@@ -121,7 +121,7 @@ func TestOperations(t *testing.T) {
 		t.Error(s, err)
 	}
 	screen, err := c.Screen(ctx, ScreenRequest{ANSI: true, Last: 3})
-	if err != nil || !cmp.Equal(screen, Screen{Lines: []string{"one", "zwei ✳"}, Cols: 3, Alt: true}) {
+	if err != nil || !cmp.Equal(screen, Screen{Lines: []string{"one", "zwei ✳"}, Cols: 3, ANSI: "true"}) {
 		t.Error(screen, err)
 	}
 	var got []string
@@ -131,11 +131,11 @@ func TestOperations(t *testing.T) {
 	outcome(c.Type(ctx, TypeRequest{Text: []byte("\xff\x1b[A✳"), Raw: true, Enter: true}))
 	outcome(c.Interrupt(ctx))
 	outcome(c.Answer(ctx, AnswerRequest{ID: "i", Option: "o", Deny: true, By: "b", PID: 1}))
-	outcome(c.Stop(ctx, StopRequest{Grace: time.Second}))
+	outcome(c.Stop(ctx))
 	outcome(c.Restart(ctx))
 	want := []string{
 		`typed "\xff\x1b[A✳" true true [] <nil>`, "interrupted  [] <nil>", fmt.Sprintf("answered iotrueb%d [] <nil>", os.Getpid()),
-		"stopped 1s [sleep 60 (77)] <nil>", "restarted  [] <nil>",
+		"stopped  [sleep 60 (77)] <nil>", "restarted  [] <nil>",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -196,9 +196,6 @@ func TestNoRunner(t *testing.T) {
 		t.Error(err)
 	}
 	start(t, dir, &fake{})
-	if _, err := Listen(dir); !errors.Is(err, ErrInUse) {
-		t.Error(err)
-	}
 	info, err := os.Stat(filepath.Join(dir, SocketName))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Error(info, err)
@@ -263,14 +260,14 @@ func TestNotAnswering(t *testing.T) {
 // of the server has interrupted.
 func TestBusy(t *testing.T) {
 	dir, begun := t.TempDir(), make(chan struct{})
-	s := start(t, dir, &fake{stop: func(ctx context.Context, _ StopRequest) (Outcome, error) {
+	s := start(t, dir, &fake{stop: func(ctx context.Context) (Outcome, error) {
 		close(begun)
 		<-ctx.Done()
 		return Outcome{Done: "stopped"}, nil
 	}})
 	c, answered := dial(t, dir), make(chan error, 1)
 	go func() {
-		_, err := c.Stop(t.Context(), StopRequest{})
+		_, err := c.Stop(t.Context())
 		answered <- err
 	}()
 	<-begun

@@ -51,7 +51,6 @@ type Reading struct {
 	HasDraft bool
 	Prompt   bool   // what is typed now would be taken as a message
 	Why      string // why Prompt is false: "dialog", "busy", "draft", "no prompt on the screen", …
-	Stale    bool   // a redraw frame is open: all but Prompt is from the reading before
 
 	memory memory
 }

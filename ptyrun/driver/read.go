@@ -12,7 +12,7 @@ import (
 // screen shows nothing that is known, and what counts while a redraw frame is open.
 func (d *Driver) Read(l Look, before Reading) Reading {
 	if l.Modes.Sync {
-		before.Prompt, before.Why, before.Stale = false, "the screen is being redrawn", true
+		before.Prompt, before.Why = false, "the screen is being redrawn"
 		before.Activity = cmp.Or(before.Activity, reducer.Starting)
 		return before
 	}

@@ -178,19 +178,19 @@ func TestPlaceholderUnderTheCursor(t *testing.T) {
 }
 
 // A frame that is open says nothing new, and is never a prompt.
-func TestStale(t *testing.T) {
+func TestOpenFrame(t *testing.T) {
 	l := sketch(claudeIdle, "═100\n❯ ▮\n═100\n  ? for shortcuts")
 	before := claude.Read(l, Reading{})
 	l.Modes.Sync = true
 	r := claude.Read(l, before)
-	if r.Prompt || !r.Stale || r.Activity != reducer.Idle {
+	if r.Prompt || r.Activity != reducer.Idle {
 		t.Errorf("%+v", r)
 	}
 	if r := claude.Read(l, Reading{}); r.Activity != reducer.Starting || r.Prompt {
 		t.Errorf("%+v", r)
 	}
 	l.Modes.Sync = false
-	if r := claude.Read(l, r); !r.Prompt || r.Stale {
+	if r := claude.Read(l, r); !r.Prompt {
 		t.Errorf("%+v", r)
 	}
 }

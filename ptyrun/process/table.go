@@ -27,20 +27,15 @@ func (e entry) runs() bool {
 	return ok && now.Start == e.Start && !now.zombie
 }
 
-// signalAll sends signals to processes. SIGTERM waits for a stopped process to be woken by SIGCONT. FindProcess holds
-// the process on Linux, so that no signal can reach another one; on macOS a gap of microseconds is left.
+// signalAll sends signals to processes. SIGTERM waits for a stopped process to be woken by SIGCONT. Between the look at
+// a process and its signal is a gap of microseconds, in which its number is not given to another.
 func signalAll(entries []entry, signals ...unix.Signal) {
 	for _, e := range entries {
-		p, err := os.FindProcess(e.PID)
-		if err != nil {
-			continue
-		}
 		for _, sig := range signals {
 			if e.runs() {
-				p.Signal(sig)
+				unix.Kill(e.PID, sig)
 			}
 		}
-		p.Release()
 	}
 }
 

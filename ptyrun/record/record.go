@@ -15,31 +15,30 @@
 //   - Text is UTF-8. A rune whose bytes come in two pieces is recorded whole with the
 //     second; bytes that are no UTF-8 become U+FFFD.
 //   - A file ends with a whole event. A new one, and what follows a gap, begins with what repaints the screen.
-//   - Recording never blocks the terminal. Where the disk is slow or full, events are
-//     left out; Err and Failed say why, and a marker stands where events are missing.
-//   - An event is in the file within a second.
+//   - Where the disk is full, events are left out; Err and Failed say why, and a marker stands
+//     where events are missing.
 package record
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"slices"
+	"path/filepath"
+	"regexp"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
-	maxBuffer  = 64 << 10 // bytes of lines, from which on they are written at once
-	maxWaiting = 16 << 20 // bytes of lines that wait for the disk
-	maxText    = 16 << 10 // bytes of an event's text
-	flushAfter = time.Second
+	keptFiles  = 5 // beside the newest
 	retryAfter = 5 * time.Second
-	closeWait  = 5 * time.Second // Close waits no longer for the disk
 )
-
-var errSlowDisk = errors.New("the disk is too slow")
 
 // Options say what to record, and where.
 type Options struct {
@@ -53,250 +52,211 @@ type Options struct {
 	// Output before. Output calls it. Nil: nothing is repainted.
 	Repaint func() []byte
 
-	// Failed is told why recording has stopped. It must not wait, nor call the Writer. Nil: nobody is told.
+	// Failed is told, once each time, why recording has stopped. Nil: nobody is told.
 	Failed func(error)
 
 	Now func() time.Time // nil: time.Now
 }
 
-// A Writer records. It is for one goroutine; another writes the lines when they are due.
+// A Writer records, for one goroutine. Each event is in the file when the method returns.
 type Writer struct {
 	options Options
 	started time.Time
-	flushes *time.Timer
+	last    int64 // when the last event was, in milliseconds since the start
 
-	lock         sync.Mutex // of all below; held for an instant
-	cols, rows   int
-	midSequence  bool   // the last output ended inside an escape sequence
-	shown, typed []byte // the beginning of a rune whose rest has not come
-	full         *lines // what is left for a file that is full, while the others go into the next; nil: it is not
-	lines        lines
-	size         int64     // of the file
-	failed       error     // why something is missing, until the recording goes on
-	isGap        bool      // events are left out until the next repaint
-	retryAt      time.Time // where writing has failed
-	closed       bool
+	cols, rows    int
+	isMidSequence bool   // the last output ended inside an escape sequence
+	shown, typed  []byte // the beginning of a rune whose rest has not come
 
-	disk    sync.Mutex // of all below; taken before lock
 	file    *os.File
-	whole   int64 // how much of it is whole lines
-	written int64 // when the last event in it was
+	size    int64     // of the file, which ends with a whole line
+	isGap   bool      // events are left out until the next repaint
+	failed  error     // why something is missing, until the recording goes on
+	retryAt time.Time // where writing has failed
 }
 
-// lines are whole ones that are not in a file yet.
-type lines struct {
+type event struct {
+	code string
 	text []byte
-	last int64 // when the last event was, in milliseconds since the start
 }
 
 // The codes of events.
-const (
-	output = 'o'
-	input  = 'i'
-	resize = 'r'
-	marker = 'm'
-	exit   = 'x'
-)
+const output, input, resize, marker, exit = "o", "i", "r", "m", "x"
 
 // Create begins a recording, and rotates away what is at its path.
 func Create(o Options) (*Writer, error) {
-	if o.MaxSize <= 0 {
-		o.MaxSize = 10 << 20
-	}
+	o.MaxSize = cmp.Or(o.MaxSize, 10<<20)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	w := &Writer{options: o, started: o.Now(), cols: o.Cols, rows: o.Rows}
-	w.flushes = time.AfterFunc(flushAfter, w.flush)
 	if err := w.next(); err != nil {
 		return nil, fmt.Errorf("record to %s: %w", o.Path, err)
 	}
-	w.addHeader()
-	w.flush()
 	return w, nil
 }
 
 // Output records what the program showed. It is called before the screen takes that in: see Repaint.
 func (w *Writer) Output(p []byte) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	if !w.midSequence && w.needsRepaint() { // a file does not begin with the rest of a sequence
-		w.repaint()
+	isFull := w.size >= w.options.MaxSize
+	mayGoOn := w.isGap && !w.options.Now().Before(w.retryAt)
+	if !w.isMidSequence && (mayGoOn || isFull && !w.isGap) { // a file does not begin with the rest of a sequence
+		w.repaint(isFull)
 	}
-	w.midSequence = tornSequence.Match(p[max(0, len(p)-256):])
+	w.isMidSequence = tornSequence.Match(p[max(0, len(p)-256):])
 	w.addText(output, &w.shown, p)
 }
 
-// needsRepaint reports whether the next file is due, or the end of a gap.
-func (w *Writer) needsRepaint() bool {
-	switch {
-	case !w.isGap:
-		return w.isFull() && w.full == nil
-	case w.failed == errSlowDisk:
-		return len(w.lines.text) < maxWaiting/2
-	}
-	return !w.options.Now().Before(w.retryAt)
-}
-
-func (w *Writer) isFull() bool { return w.size+int64(len(w.lines.text)) >= w.options.MaxSize }
-
 // repaint begins the next file where this one is full, and goes on after a gap.
-func (w *Writer) repaint() {
-	wasGap := w.isGap
-	w.isGap = false
-	if w.isFull() && w.full == nil {
-		full := w.lines
-		w.full, w.lines.text, w.size = &full, nil, 0
-		w.flushes.Reset(0)
+func (w *Writer) repaint(isFull bool) {
+	if isFull {
+		if err := w.next(); err != nil {
+			w.fail(err)
+			return
+		}
 	}
-	if w.size == 0 && w.lines.text == nil { // that of the first file may not have been written
-		w.addHeader()
-	}
-	if wasGap {
-		w.shown, w.typed = nil, nil
-		w.add(marker, fmt.Appendf(nil, "recording was interrupted: %v", w.failed))
-		w.add(resize, sizeText(w.cols, w.rows))
+	var events []event
+	if w.isGap {
+		w.isGap, w.shown, w.typed = false, nil, nil
+		events = []event{{marker, fmt.Appendf(nil, "recording was interrupted: %v", w.failed)}, {resize, w.sizeText()}}
 	}
 	if w.options.Repaint != nil {
-		w.add(output, w.options.Repaint())
+		events = append(events, event{output, w.options.Repaint()})
 	}
+	w.add(events...)
 }
 
 // Input records what was typed.
-func (w *Writer) Input(p []byte) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	w.addText(input, &w.typed, p)
-}
+func (w *Writer) Input(p []byte) { w.addText(input, &w.typed, p) }
 
 // Resize records the terminal's new size.
 func (w *Writer) Resize(cols, rows int) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
 	w.cols, w.rows = cols, rows
-	w.add(resize, sizeText(cols, rows))
+	w.add(event{resize, w.sizeText()})
 }
+
+func (w *Writer) sizeText() []byte { return fmt.Appendf(nil, "%dx%d", w.cols, w.rows) }
 
 // Marker records a note, which players show or skip.
-func (w *Writer) Marker(label string) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	w.add(marker, []byte(label))
-}
+func (w *Writer) Marker(label string) { w.add(event{marker, []byte(label)}) }
 
 // Exit records the program's exit code.
-func (w *Writer) Exit(code int) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	w.add(exit, []byte(strconv.Itoa(code)))
-}
+func (w *Writer) Exit(code int) { w.add(event{exit, []byte(strconv.Itoa(code))}) }
 
 // Err is why nothing is recorded at this moment, nil where all is well.
-func (w *Writer) Err() error {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	return w.failed
-}
+func (w *Writer) Err() error { return w.failed }
 
-// Close writes what waits and ends the recording.
+// Close ends the recording.
 func (w *Writer) Close() error {
-	w.lock.Lock()
-	w.closed = true
-	w.lock.Unlock()
-	w.flushes.Stop()
-	ended := make(chan error, 1)
-	go func() {
-		w.flush()
-		w.file.Close()
-		ended <- w.Err()
-	}()
-	err := errSlowDisk
-	select {
-	case err = <-ended:
-	case <-time.After(closeWait):
-	}
-	if err != nil {
+	if err := errors.Join(w.failed, w.file.Close()); err != nil {
 		return fmt.Errorf("record to %s: %w", w.options.Path, err)
 	}
 	return nil
 }
 
-// addText adds output or input, in pieces if it is long. torn is the beginning of a rune before it, and then
-// the one at its end.
-func (w *Writer) addText(code byte, torn *[]byte, p []byte) {
-	for piece := range slices.Chunk(p, maxText) {
-		piece, *torn = splitRune(append(*torn, piece...))
-		w.add(code, piece)
+// addText adds output or input. torn is the beginning of a rune before it, and then the one at its end.
+func (w *Writer) addText(code string, torn *[]byte, p []byte) {
+	whole, rest := splitRune(append(*torn, p...))
+	*torn = rest
+	if len(whole) > 0 {
+		w.add(event{code, whole})
 	}
 }
 
-// add puts an event behind the lines, or leaves it out where too much waits.
-func (w *Writer) add(code byte, text []byte) {
-	switch {
-	case len(text) == 0 || w.closed || w.isGap:
-		return
-	case len(w.lines.text) >= maxWaiting:
-		w.fail(errSlowDisk)
+// add writes events of this moment: all of them, or none where that fails.
+func (w *Writer) add(events ...event) {
+	if w.isGap {
 		return
 	}
-	pause := max(0, w.options.Now().Sub(w.started).Milliseconds()-w.lines.last)
-	w.lines.last += pause
-	w.addLine(fmt.Appendf(nil, "[%d.%03d,%q,%s]\n", pause/1000, pause%1000, string(code), quote(string(text))))
-}
-
-// addHeader adds the first line of a file, which begins now.
-func (w *Writer) addHeader() {
-	w.lines.last = max(w.lines.last, w.options.Now().Sub(w.started).Milliseconds())
-	began := w.started.Add(time.Duration(w.lines.last) * time.Millisecond).Unix()
-	w.addLine(fmt.Appendf(nil, `{"version":3,"term":{"cols":%d,"rows":%d,"type":"xterm-256color"},"timestamp":%d,"command":%s,"title":%s}`+"\n",
-		w.cols, w.rows, began, quote(w.options.Command), quote(w.options.Title)))
-}
-
-func (w *Writer) addLine(line []byte) {
-	before := len(w.lines.text)
-	w.lines.text = append(w.lines.text, line...)
-	switch now := len(w.lines.text); {
-	case before < maxBuffer && now >= maxBuffer:
-		w.flushes.Reset(0)
-	case before == 0 && w.full == nil:
-		w.flushes.Reset(flushAfter)
+	var lines []byte
+	if w.size == 0 {
+		lines = w.header()
 	}
+	now := max(w.last, w.elapsed())
+	pause := now - w.last
+	for _, e := range events {
+		lines = fmt.Appendf(lines, "[%d.%03d,%q,%s]\n", pause/1000, pause%1000, e.code, quote(string(e.text)))
+		pause = 0
+	}
+	n, err := w.file.Write(lines)
+	if err != nil {
+		w.file.Truncate(w.size)
+		w.fail(err)
+		return
+	}
+	w.size += int64(n)
+	w.last, w.failed = now, nil
 }
+
+func (w *Writer) elapsed() int64 { return w.options.Now().Sub(w.started).Milliseconds() }
 
 func (w *Writer) fail(err error) {
-	if w.failed == nil && w.options.Failed != nil {
+	for errors.Unwrap(err) != nil { // without the path, with which the recording's user tells it
+		err = errors.Unwrap(err)
+	}
+	isNews := w.failed == nil
+	w.failed, w.isGap, w.retryAt = err, true, w.options.Now().Add(retryAfter)
+	if isNews && w.options.Failed != nil {
 		w.options.Failed(err)
 	}
-	w.failed, w.isGap = err, true
 }
 
-// flush writes what waits into its files. After an error all of it is left out.
-func (w *Writer) flush() {
-	w.disk.Lock()
-	defer w.disk.Unlock()
-	w.lock.Lock()
-	full, rest := w.full, w.lines
-	w.full, w.lines.text = nil, nil
-	w.lock.Unlock()
-	var err error
-	if full != nil {
-		if err = w.write(*full); err == nil {
-			err = w.next()
+func (w *Writer) header() []byte {
+	began := w.started.Add(time.Duration(w.last) * time.Millisecond).Unix()
+	return fmt.Appendf(nil, `{"version":3,"term":{"cols":%d,"rows":%d,"type":"xterm-256color"},"timestamp":%d,"command":%s,"title":%s}`+"\n",
+		w.cols, w.rows, began, quote(w.options.Command), quote(w.options.Title))
+}
+
+func quote(s string) []byte {
+	text, _ := json.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // of a string: never an error
+	return text
+}
+
+// next rotates the files and begins a new one, now. On an error the old one goes on.
+func (w *Writer) next() error {
+	if err := rotate(w.options.Path); err != nil {
+		return err
+	}
+	fresh, err := os.OpenFile(w.options.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	w.file.Close() // at first there is none
+	w.file, w.size, w.last = fresh, 0, max(w.last, w.elapsed())
+	return nil
+}
+
+// rotate moves each file of a recording one number up; the oldest is overwritten.
+func rotate(path string) error {
+	for n := keptFiles; n > 0; n-- {
+		from := numbered(path, n-1)
+		if err := os.Rename(from, numbered(path, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
-	if err == nil {
-		err = w.write(rest)
-	}
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	if err != nil {
-		w.full, w.lines = nil, lines{last: w.written}
-		w.retryAt = w.options.Now().Add(retryAfter)
-		w.fail(cause(err))
-	} else if !w.isGap {
-		w.failed = nil
-	}
-	if w.full == nil {
-		w.size = w.whole
-	}
+	return nil
 }
+
+// numbered is the path of a rotated file, screen.1.cast; 0 is the newest, screen.cast.
+func numbered(path string, n int) string {
+	if n == 0 {
+		return path
+	}
+	ext := filepath.Ext(path)
+	return strings.TrimSuffix(path, ext) + "." + strconv.Itoa(n) + ext
+}
+
+// splitRune cuts off the beginning of a rune at the end of p.
+func splitRune(p []byte) (whole, rest []byte) {
+	for n := 1; n <= min(utf8.UTFMax-1, len(p)); n++ {
+		last := p[len(p)-n:]
+		if utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
+			return p[:len(p)-n], bytes.Clone(last)
+		}
+	}
+	return p, nil
+}
+
+// tornSequence is the beginning of an escape sequence whose end has not come. (x/ansi would take one for
+// ended in the middle of "✳", with which Claude Code begins its titles.)
+var tornSequence = regexp.MustCompile(`\x1b(?:\[[ -?]*|[]PX^_][^\a\x1b]*\x1b?)?$`)

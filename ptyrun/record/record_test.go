@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,24 +15,13 @@ import (
 )
 
 // A clock is a time that goes on when it is told to.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
+type clock struct{ now time.Time }
 
 func newClock() *clock { return &clock{now: time.Unix(1700000000, 0)} }
 
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
+func (c *clock) Now() time.Time { return c.now }
 
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
+func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -106,8 +94,6 @@ func TestRecording(t *testing.T) {
 	w.Marker("state: thinking")
 	w.Exit(143)
 	must(t, w.Close())
-	w.Output([]byte("late"))
-	must(t, w.Close())
 
 	want := `{"version":3,"term":{"cols":80,"rows":24,"type":"xterm-256color"},"timestamp":1700000000,"command":"claude --resume","title":"\"bob\" \u003c✳\u003e"}
 [0.512,"o","hello "]
@@ -150,14 +136,6 @@ func TestIntervalsAddUp(t *testing.T) {
 	}
 }
 
-// A recording is there within a second.
-func TestWrittenSoon(t *testing.T) {
-	t.Parallel()
-	w := create(t, Options{})
-	w.Output([]byte("hello"))
-	until(t, "the event in the file", func() bool { return len(read(t, w.options.Path)) == 1 })
-}
-
 // Every file begins with the screen as it was, not in the middle of an escape sequence,
 // and five are kept.
 func TestRotation(t *testing.T) {
@@ -169,11 +147,6 @@ func TestRotation(t *testing.T) {
 		w.Output([]byte(text))
 		w.Output([]byte("1m"))
 		shown = fmt.Sprintf("%03d", i)
-		until(t, "the full file to be written", func() bool {
-			w.lock.Lock()
-			defer w.lock.Unlock()
-			return w.full == nil
-		})
 	}
 	must(t, w.Close())
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(w.options.Path), "*"))
@@ -201,7 +174,6 @@ func TestFailedWrite(t *testing.T) {
 	w := create(t, Options{Now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
 	c.pass(time.Second)
 	w.Output([]byte("before"))
-	w.flush()
 	good := w.file
 	readOnly, err := os.Open(w.options.Path)
 	must(t, err)
@@ -209,19 +181,16 @@ func TestFailedWrite(t *testing.T) {
 	w.file = readOnly
 	c.pass(time.Second)
 	w.Output([]byte("lost"))
-	w.flush()
 	if w.Err() == nil {
 		t.Error("it was written")
 	}
 	c.pass(retryAfter)
 	w.Output([]byte("lost too")) // tries in vain
-	w.flush()
 	w.file = good
 	w.Output([]byte("lost as well"))
 	c.pass(time.Minute - 2*time.Second - retryAfter)
 	w.Resize(100, 40)
 	w.Output([]byte("after"))
-	w.flush()
 	must(t, w.Err())
 	got := read(t, w.options.Path)
 	if len(got) == 5 && strings.HasPrefix(got[1], `59 m "recording was interrupted: `) {
@@ -242,46 +211,14 @@ func TestFailedRotation(t *testing.T) {
 	w.Output(bytes.Repeat([]byte("x"), 400))
 	must(t, os.Rename(dir, dir+".away"))
 	w.Output([]byte("lost"))
-	w.flush()
 	if !errors.Is(w.Err(), os.ErrNotExist) {
 		t.Errorf("failed: %v", w.Err())
 	}
 	must(t, os.Rename(dir+".away", dir))
 	c.pass(retryAfter)
 	w.Output([]byte("again"))
-	w.flush()
 	if got := read(t, w.options.Path); len(got) != 4 || got[2] != `0 o "SCREEN"` {
 		t.Errorf("recorded: %q", got)
 	}
 	read(t, numbered(w.options.Path, 1))
-}
-
-// A disk that hangs does not hang the terminal, and the recording goes on after it.
-func TestSlowDisk(t *testing.T) {
-	t.Parallel()
-	var told []error
-	r, pipe, err := os.Pipe()
-	must(t, err)
-	w := create(t, Options{MaxSize: 1 << 40, Failed: func(err error) { told = append(told, err) }})
-	w.disk.Lock()
-	w.file = pipe
-	w.disk.Unlock()
-	text := bytes.Repeat([]byte("x"), 100_000)
-	until(t, "a full queue", func() bool { w.Output(text); return w.Err() != nil })
-	if w.Err() != errSlowDisk {
-		t.Error(w.Err())
-	}
-	var data bytes.Buffer
-	copied := make(chan error)
-	go func() { _, err := data.ReadFrom(r); copied <- err }()
-	until(t, "the gap's end", func() bool { w.Output([]byte("again")); return w.Err() == nil })
-	w.Output([]byte("the end"))
-	must(t, w.Close())
-	must(t, <-copied)
-	if !strings.Contains(data.String(), "recording was interrupted: the disk is too slow") || !strings.HasSuffix(data.String(), `"the end"]`+"\n") {
-		t.Error("it did not go on")
-	}
-	if len(told) != 1 || told[0] != errSlowDisk {
-		t.Errorf("told: %v", told)
-	}
 }

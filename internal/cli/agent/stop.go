@@ -80,7 +80,7 @@ func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
 		return nil, err
 	}
 	defer client.Close()
-	o, err := client.Stop(ctx, control.StopRequest{})
+	o, err := client.Stop(ctx)
 	return o.Ended, err
 }
 
