@@ -359,19 +359,19 @@ func TestMoved(t *testing.T) {
 		if again := h.install(Request{Tool: tool}); len(again.Files) > 0 {
 			t.Errorf("%s: again changes %v", tool, again.Files)
 		}
-		if found, err := h.FindHooks(tool, false); err != nil || found.Program != h.Self || found.Missing {
-			t.Errorf("%s: %+v %v", tool, found, err)
+		if damage, err := h.Damage(tool, false); err != nil || damage != "" {
+			t.Errorf("%s: %s %v", tool, damage, err)
 		}
 		if err := os.Remove(h.Self); err != nil {
 			t.Fatal(err)
 		}
-		if found, err := h.FindHooks(tool, false); err != nil || !found.Missing {
-			t.Errorf("%s: %+v %v, missing is %s", tool, found, err, h.Self)
+		if damage, err := h.Damage(tool, false); err != nil || !strings.Contains(damage, h.Self+", which is not there") {
+			t.Errorf("%s: %s %v, missing is %s", tool, damage, err, h.Self)
 		}
 		h.uninstall(Request{Tool: tool})
 		h.same(tool, before, h.tree("home"))
-		if found, err := h.FindHooks(tool, false); err != nil || found.Program != "" {
-			t.Errorf("%s: %+v %v", tool, found, err)
+		if damage, err := h.Damage(tool, false); err != nil || damage != "" {
+			t.Errorf("%s: %s %v", tool, damage, err)
 		}
 	}
 }
@@ -519,21 +519,21 @@ func TestDamage(t *testing.T) {
 		{`{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}`, "cannot be understood: line 1, column 85"},
 	} {
 		h.write("home/.claude/settings.json", c.data)
-		if found, err := h.FindHooks("claude", false); err != nil || !strings.Contains(found.Damage, c.want) || c.want == "" && found.Damage != "" {
-			t.Errorf("%s: %+v %v", c.data, found, err)
+		if damage, err := h.Damage("claude", false); err != nil || !strings.Contains(damage, c.want) || c.want == "" && damage != "" {
+			t.Errorf("%s: %s %v", c.data, damage, err)
 		}
 	}
 	for _, tool := range Tools {
 		h := newSetup(t)
 		h.install(Request{Tool: tool})
-		found, err := h.FindHooks(tool, false)
-		if err != nil || found.Damage != "" {
-			t.Errorf("%s: %+v %v", tool, found, err)
+		if damage, err := h.Damage(tool, false); err != nil || damage != "" {
+			t.Errorf("%s: %s %v", tool, damage, err)
 		}
-		if filepath.Ext(found.Path) == ".json" {
-			os.WriteFile(found.Path, []byte("{"), 0o600)
-			if found, _ := h.FindHooks(tool, false); found.Damage == "" {
-				t.Errorf("%s: a cut file: %+v", tool, found)
+		edits, _, err := h.plan(Request{Tool: tool})
+		if path := edits[0].path; err == nil && filepath.Ext(path) == ".json" {
+			os.WriteFile(path, []byte("{"), 0o600)
+			if damage, _ := h.Damage(tool, false); damage == "" {
+				t.Errorf("%s: a cut file is not seen", tool)
 			}
 		}
 	}
