@@ -42,20 +42,16 @@ func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	}
 	var b strings.Builder
 	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
-		"Me": me, "Team": t.Name, "Others": sentence(others, me != ""),
+		"Me": me, "Team": t.Name, "Others": sentence(others),
 		"By": by, "ByFlag": byFlag, "Example": string(example),
 	})
 	return b.String(), err
 }
 
 // sentence lists words for a sentence; of more than eight the rest is counted.
-func sentence(words []string, and bool) string {
-	last := len(words) - 1
-	if last >= 8 {
-		return fmt.Sprintf("%s and %d more", strings.Join(words[:8], ", "), last-7)
-	}
-	if and && last > 0 {
-		return strings.Join(words[:last], ", ") + " and " + words[last]
+func sentence(words []string) string {
+	if more := len(words) - 8; more > 0 {
+		words = append(words[:8], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(words, ", ")
 }

@@ -124,12 +124,16 @@ func (o *Outgoing) Once(name string) error {
 	return nil
 }
 
-// Deliver, after Prepare, delivers a message and marks what it answers once the sender of that has the
-// answer (MarkAnswered, whose error it returns). What became of it at each recipient is in Post.Outcomes.
+// Deliver, after Prepare, delivers a message and marks what it answers once the sender of that has the answer, or
+// somebody where it is one's own (MarkAnswered, whose error it returns). What became of it at each recipient is in
+// Post.Outcomes.
 func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
 	mailbox.Deliver(ctx, o.Post)
 	for _, out := range o.Post.Outcomes {
-		if o.Parent != nil && out.Err == nil && o.Parent.From == out.Box.Address() {
+		if o.Parent == nil || out.Err != nil {
+			continue
+		}
+		if from := o.Parent.From; from == out.Box.Address() || from == o.From.Address() {
 			return r.MarkAnswered(ctx, o.From, o.Parent)
 		}
 	}
@@ -204,14 +208,14 @@ func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.B
 // and an acknowledgement that was owed is given; what was taken under a lease is finished. *mailbox.LeasedError,
 // mailbox.ErrNotHeld: it is no ack, since the message is somebody else's now.
 func (r *Root) MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
+	taken, takenErr := r.Taken(me, parent, me.Address())
+	if taken != nil && takenErr == nil {
+		return taken.MarkAcked(ctx, parent.ID, me.Address(), true)
+	}
 	it, err := me.Get(parent.ID)
 	switch {
-	case errors.Is(err, mailbox.ErrNotFound): // a colleague's, or what was taken from one
-		box, err := r.Taken(me, parent, me.Address())
-		if box == nil || err != nil {
-			return err
-		}
-		return box.MarkAcked(ctx, parent.ID, me.Address(), true)
+	case errors.Is(err, mailbox.ErrNotFound): // a colleague's, or what somebody else has taken
+		return takenErr
 	case err != nil:
 		return err
 	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):

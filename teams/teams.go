@@ -127,11 +127,8 @@ func (r *Root) Lost() error {
 		if err != nil {
 			return err
 		}
-		now, err := os.Stat(t.Dir().Path())
-		if errors.Is(err, fs.ErrNotExist) {
+		if now, err := os.Stat(t.Dir().Path()); err != nil || !os.SameFile(was, now) {
 			return fmt.Errorf("team %q in %s: %w any more", name, r.Path, ErrNoTeam)
-		} else if err == nil && !os.SameFile(was, now) {
-			return fmt.Errorf("team %q in %s was replaced by another directory: begin again", name, r.Path)
 		}
 	}
 	return nil

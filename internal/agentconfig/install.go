@@ -175,42 +175,36 @@ func (p *Installer) editFile(r Request, all []edit) (*file, error) {
 	return f, err
 }
 
-// Hooks are those of ours in a tool's configuration.
-type Hooks struct {
-	Path    string // the file that has them, or would
-	Program string // that they run; "": there are none
-	Missing bool   // it is not there
-	Damage  string // what is wrong; "": nothing
-}
-
-// FindHooks looks for our hooks in a tool's configuration: the user's, or this worktree's.
-func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
+// Damage is what is wrong with our hooks in a tool's configuration, the user's or this worktree's; "": nothing, or there
+// are none.
+func (p *Installer) Damage(tool string, local bool) (string, error) {
 	edits, _, err := p.plan(Request{Tool: tool, Local: local})
 	if err != nil {
-		return Hooks{}, err
+		return "", err
 	}
 	f, err := p.openFile(tool, edits[0].path)
-	h := Hooks{Path: f.path}
+	if err != nil {
+		return "", err
+	}
 	// The program that hooks, or a plugin, of ours run.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
-	if words := hookProgram.FindSubmatch(f.before); words != nil {
-		h.Program = string(words[1])
-		_, statErr := os.Stat(filepath.FromSlash(h.Program))
-		h.Missing = statErr != nil && filepath.IsAbs(h.Program)
-	}
-	events := map[string][]string{"claude": claudeEvents, "codex": codexEvents, "gemini": geminiEvents}[tool]
-	root, bad := parseJSON(f.before)
-	switch {
-	case h.Missing:
-		const said = "the hooks in %s run %s, which is not there: %s gets no mail in its turns"
-		h.Damage = fmt.Sprintf(said, h.Path, h.Program, tool)
-	case events == nil || h.Program == "" && !f.isRecorded: // it has no such hooks, or none of ours
-	case bad != nil:
-		h.Damage = fmt.Sprintf("%s cannot be understood: %v", h.Path, bad)
-	default:
-		if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
-			h.Damage = fmt.Sprintf("%s has hooks of atm for %d events of %d", h.Path, n, len(events))
+	words := hookProgram.FindStringSubmatch(string(f.before))
+	if words != nil && filepath.IsAbs(words[1]) {
+		if _, err := os.Stat(words[1]); err != nil {
+			const said = "the hooks in %s run %s, which is not there: %s gets no mail in its turns"
+			return fmt.Sprintf(said, f.path, words[1], tool), nil
 		}
 	}
-	return h, err
+	events := map[string][]string{"claude": claudeEvents, "codex": codexEvents, "gemini": geminiEvents}[tool]
+	if events == nil || words == nil && !f.isRecorded { // it has no such hooks, or none of ours
+		return "", nil
+	}
+	root, err := parseJSON(f.before)
+	if err != nil {
+		return fmt.Sprintf("%s cannot be understood: %v", f.path, err), nil
+	}
+	if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
+		return fmt.Sprintf("%s has hooks of atm for %d events of %d", f.path, n, len(events)), nil
+	}
+	return "", nil
 }

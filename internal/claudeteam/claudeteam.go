@@ -170,7 +170,7 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 	}
 	fail := func(name string, err error) {
 		if err != nil {
-			errs = joined(errs, fmt.Errorf("%s: %w", root.Join(name), err))
+			errs = errors.Join(errs, fmt.Errorf("%s: %w", root.Join(name), err))
 		}
 	}
 	fail(inboxes, root.Mkdir(inboxes))
@@ -220,7 +220,7 @@ func (s *Sync) findMembers(ctx context.Context) error {
 		known[name] = true
 		box := s.Team.Box(name)
 		if !box.Exists() {
-			err = joined(s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
+			err = errors.Join(s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
 		}
 		s.theirs = append(s.theirs, member{box, r.Name, time.UnixMilli(int64(r.JoinedAt))})
 	}
@@ -231,7 +231,7 @@ func (s *Sync) findMembers(ctx context.Context) error {
 			s.ours = append(s.ours, member{box: box, name: nameThere(box.Address(), s.Team.Name)})
 		}
 	}
-	return joined(err, agentsErr)
+	return errors.Join(err, agentsErr)
 }
 
 func (s *Sync) join(ctx context.Context) error {

@@ -149,7 +149,7 @@ func equal(t *testing.T, what string, got, want any) {
 func TestTakesInRecordedEntries(t *testing.T) {
 	sc := newScene(t, "bob", "user")
 	sc.write("inboxes/bob.json", inboxOfBob)
-	sc.pass(`entry 4 is left there: its type is "broadcast"; entry 5 is left there: `)
+	sc.pass("entry 4 is left there: its type is \"broadcast\"\nentry 5 is left there: ")
 	equal(t, "what is left", sc.file("inboxes/bob.json"), foreign)
 	equal(t, "said", sc.said, []string{"team-lead → bob: hi", "rev_1 is idle", `team-lead → bob: {"type":"shutdown_request","requestId":"shutdown-1795287764434@bob","from":"team-lead","timestamp":"2026-11-21T19:04:12.349Z"}`})
 	got := sc.unread("bob")

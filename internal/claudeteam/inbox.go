@@ -155,16 +155,6 @@ func (l *fileLock) release() {
 	}
 }
 
-func joined(errs ...error) (all error) {
-	for _, err := range errs {
-		if all != nil && err != nil {
-			err = fmt.Errorf("%w; %w", all, err)
-		}
-		all = cmp.Or(err, all)
-	}
-	return all
-}
-
 // rewrite replaces a file of theirs under its lock by what change makes of it, durably; nil: it is left.
 func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
 	file, dir := s.root.Join(name), path.Dir(name)
@@ -179,7 +169,7 @@ func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte)
 	}
 	data, err := change(old)
 	if err != nil || data == nil { // what is there already may not be synced: its writer was killed
-		return joined(err, s.root.Sync(dir))
+		return errors.Join(err, s.root.Sync(dir))
 	}
 	temp := path.Join(dir, ".atm-"+rand.Text()) // of a kill it stays until Claude Code removes its team
 	if err := s.root.Create(temp, data); err != nil {

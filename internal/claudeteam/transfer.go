@@ -40,7 +40,7 @@ func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
 		return s.root.Create(m.inbox(), []byte("[]"))
 	}
 	list, decodeErr := decodeInbox(data)
-	err = joined(err, decodeErr)
+	err = errors.Join(err, decodeErr)
 	stored := map[wire.ID]bool{}
 	for i, e := range list {
 		kind, failed := control(e.Text).Text("type"), e.bad
@@ -55,13 +55,13 @@ func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
 			}
 		}
 		if failed != nil {
-			err = joined(err, fmt.Errorf("entry %d is left there: %w", i+1, failed))
+			err = errors.Join(err, fmt.Errorf("entry %d is left there: %w", i+1, failed))
 			continue
 		}
 		stored[s.idOf(&e, m.box)] = true
 	}
 	if isOurs && len(stored) > 0 {
-		err = joined(err, s.change(ctx, m, func(list []entry) ([]entry, error) {
+		err = errors.Join(err, s.change(ctx, m, func(list []entry) ([]entry, error) {
 			return slices.DeleteFunc(list, func(e entry) bool {
 				return e.bad == nil && !e.Read && stored[s.idOf(&e, m.box)]
 			}), nil
@@ -151,7 +151,7 @@ func (s *Sync) handOver(ctx context.Context, m member) error {
 		done := context.WithoutCancel(ctx)
 		// It is at work in a moment, and tells nobody.
 		unknown := wire.Event{Kind: "state_change", Source: "bridge"}.With("new", "unknown")
-		if err = joined(m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
+		if err = errors.Join(m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
 			return err
 		}
 		s.Report(Transfer{"handed_over", it.ID, nameThere(it.From, s.Team.Name), string(m.box.Agent()), it.Title(), it.Times > 0})

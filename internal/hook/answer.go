@@ -23,11 +23,7 @@ func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	if c.text.Len() > 0 {
 		c.text.WriteByte('\n')
 	}
-	plural := "s"
-	if len(h.Items) == 1 {
-		plural = ""
-	}
-	fmt.Fprintf(&c.text, "%s %d new message%s for %s", mark, len(h.Items), plural, c.o.Box.Agent())
+	fmt.Fprintf(&c.text, "%s %s for %s", mark, letter.Many(len(h.Items), "new message"), c.o.Box.Agent())
 	if n := len(h.Repeat); n > 0 {
 		fmt.Fprintf(&c.text, " (%d may be a repeat: nothing showed that it arrived)", n)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
-
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -50,12 +49,12 @@ func (c *call) opencode() {
 			c.turn = t.ID
 			c.add(c.over(status, t.ID, ""))
 		}
-	case "permission.asked", "permission.updated":
+	case "permission.asked":
 		c.turn = c.lastTurn().ID
 		c.asksPermission(p, "")
 	case "permission.replied":
 		c.turn = c.openTurn()
-		if p.Reply == "reject" || p.Response == "reject" {
+		if p.Reply == "reject" {
 			c.goesOn("id", c.dialog(p))
 		} else if c.lastTurn().IsOpen() {
 			c.does("tool_running", "", "id", c.dialog(p))
@@ -87,9 +86,7 @@ func (c *call) opencode() {
 // busProperties are those of an event. encoding/json does not mind the case of names.
 type busProperties struct {
 	ID, SessionID, Permission string
-	Type, Title, CallID       string // of a permission, in older versions
 	RequestID, Reply          string
-	PermissionID, Response    string // the same two, in older versions
 
 	Tool struct{ CallID string } // that a permission is asked for
 	Info struct{ ID, ParentID string }
@@ -110,22 +107,18 @@ type busProperties struct {
 	Questions []struct{ Question string }
 }
 
-func (p *busProperties) prompt() string {
-	return cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Title, p.Permission)
-}
-
 // dialog is the id of what is asked, or has its answer: the answer to one is not that to another. It is "" under a
 // runner, which sees one dialog at a time and gives it an id of its own.
 func (c *call) dialog(p *busProperties) string {
 	if c.hasRunner() {
 		return ""
 	}
-	return cmp.Or(p.RequestID, p.PermissionID, p.ID)
+	return cmp.Or(p.RequestID, p.ID)
 }
 
 func (c *call) asksPermission(p *busProperties, detail string) {
-	call := cmp.Or(p.Tool.CallID, p.CallID)
-	c.asks(cmp.Or(p.Permission, p.Type), p.prompt(), detail, "id", c.dialog(p), "tool_call_id", call)
+	prompt := cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
+	c.asks(p.Permission, prompt, detail, "id", c.dialog(p), "tool_call_id", p.Tool.CallID)
 }
 
 const retrying = "API retry"
@@ -170,7 +163,7 @@ func (c *call) rests() {
 func (c *call) child(event string, p *busProperties) {
 	c.Session = ""
 	switch {
-	case event == "permission.asked", event == "permission.updated":
+	case event == "permission.asked":
 		c.asksPermission(p, "subagent")
 	case event == "permission.replied" && c.isBlocked():
 		c.does("tool_running", "subagent", "id", c.dialog(p))

@@ -267,10 +267,8 @@ func TestUnderstand(t *testing.T) {
 		"opencode error":      {OpenCode, `{"type":"session.error","properties":{"sessionID":"o1","error":{"name":"APIError","data":{"message":"529"}}}}`, turn{ID: "o1#3", Open: true}, []string{"stream_error error_summary=APIError: 529", "turn_completed o1#3 status=failed"}, ""},
 		"opencode asks":       {OpenCode, `{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o1","permission":"bash","patterns":["touch x"],"metadata":{"command":"touch x"},"always":["touch *"]}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=touch x id=per_1"}, ""},
 		"opencode asks, call": {OpenCode, `{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o1","permission":"bash","patterns":["ls"],"metadata":{},"tool":{"messageID":"m1","callID":"c1"}}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=ls id=per_1 tool_call_id=c1"}, ""},
-		"opencode asks, old":  {OpenCode, `{"type":"permission.updated","properties":{"id":"per_1","type":"bash","pattern":"touch *","sessionID":"o1","messageID":"m1","callID":"c1","title":"touch x","metadata":{},"time":{"created":1}}}`, turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=touch x id=per_1 tool_call_id=c1"}, ""},
-		"opencode may not, o": {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"per_1","response":"reject"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=thinking id=per_1"}, ""},
 		"opencode may":        {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"per_1","reply":"once"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=tool_running id=per_1"}, ""},
-		"opencode may not":    {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"per_1","reply":"reject"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=thinking id=per_1"}, ""},
+		"opencode may not":    {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"per_1","reply":"reject"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 previous=confirming new=thinking id=per_1"}, ""},
 		"opencode question":   {OpenCode, `{"type":"question.asked","properties":{"id":"q1","sessionID":"o1","questions":[{"question":"Which?"},{"question":"When?"}]}}`, turn{ID: "o1#3", Open: true}, []string{`waiting_for_input o1#3 prompt=Which?\nWhen?`}, ""},
 		"opencode answered":   {OpenCode, `{"type":"question.replied","properties":{"sessionID":"o1","requestID":"q1"}}`, turn{ID: "o1#3", Open: true}, []string{"state_change o1#3 new=thinking id=q1"}, ""},
 		"opencode tool":       {OpenCode, `{"type":"message.part.updated","properties":{"sessionID":"o1","part":{"type":"tool","tool":"bash","callID":"c1","state":{"status":"running"}}}}`, turn{ID: "o1#3", Open: true}, []string{"tool_call_start o1#3 tool=bash tool_call_id=c1"}, ""},
@@ -479,9 +477,9 @@ func TestAnswersAreToldApart(t *testing.T) {
 		child     = `{"type":"session.created","properties":{"sessionID":"o2","info":{"id":"o2","parentID":"o1"}}}`
 		asks      = `{"type":"permission.asked","properties":{"id":"p1","sessionID":"o1","permission":"bash","patterns":["ls"]}}`
 		asksToo   = `{"type":"permission.asked","properties":{"id":"p2","sessionID":"o1","permission":"bash","patterns":["cat"]}}`
-		childAsks = `{"type":"permission.updated","properties":{"id":"p3","sessionID":"o2","type":"edit","title":"a.go"}}`
+		childAsks = `{"type":"permission.asked","properties":{"id":"p3","sessionID":"o2","permission":"edit","patterns":["a.go"]}}`
 		may       = `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"p1","reply":"once"}}`
-		mayNot    = `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"p2","response":"reject"}}`
+		mayNot    = `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"p2","reply":"reject"}}`
 		childMay  = `{"type":"permission.replied","properties":{"sessionID":"o2","requestID":"p3","reply":"once"}}`
 	)
 	bob := team(t, nil)

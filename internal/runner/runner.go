@@ -154,7 +154,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
 	may := func(pid int, by string, isTyped bool) error {
 		isAgent := scope.IsAgent(pid)
-		if slices.Contains(command.Ancestors(pid), os.Getpid()) {
+		if slices.Contains(process.Ancestors(pid), os.Getpid()) {
 			by = string(name) // what this runner started, whatever files and variables say
 		}
 		if isTyped && by == "" && !isAgent { // any key of somebody at a terminal, as one that is attached

@@ -145,10 +145,8 @@ func (m *model) nothing(format string, args ...any) tea.Cmd {
 func (m *model) answer(key string) tea.Cmd {
 	q, i := m.question()
 	switch {
-	case i < 0 && (m.focus == membersPane || m.page().kind == agentPage):
+	case i < 0 && m.member() != "":
 		return m.nothing("%s asks nothing", m.member())
-	case i < 0 && m.page().kind == questionPage:
-		return m.nothing("%s does not ask that any more", m.member())
 	case i < 0:
 		return m.nothing("nothing is waiting for you")
 	case q.ID == "":

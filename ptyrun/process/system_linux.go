@@ -54,8 +54,7 @@ func readEntry(pid int) (entry, bool) {
 	return e, true
 }
 
-// environment is lines that NUL ends. That of another user's process, and of one that keeps its memory to
-// itself as ssh-agent does, is empty.
+// environment is lines that NUL ends.
 func environment(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return string(text)

@@ -69,9 +69,21 @@ func ancestors(all []entry) map[int]bool {
 	return above
 }
 
-func carries(pid int, mark string) bool {
-	return slices.Contains(strings.Split(environment(pid), "\x00"), "ATM_RUN="+mark)
+// Ancestors are a process and those that started it, the nearest first, as far as they can be seen.
+func Ancestors(pid int) (pids []int) {
+	for pid > 1 && len(pids) < 64 {
+		pids = append(pids, pid)
+		e, _ := readEntry(pid)
+		pid = e.ppid
+	}
+	return pids
 }
+
+// Environment is the environment of a process. That of another user's is empty, and that of one which keeps its memory
+// to itself, as ssh-agent does.
+func Environment(pid int) []string { return strings.Split(environment(pid), "\x00") }
+
+func carries(pid int, mark string) bool { return slices.Contains(Environment(pid), "ATM_RUN="+mark) }
 
 // killWait is how long a killed process may take to be gone. One that sleeps in the kernel on a dead disk takes
 // for ever.

@@ -29,6 +29,8 @@ func (c *Child) Exit() Exit                                          { return Ex
 func (c *Child) Stop(context.Context, time.Duration) ([]Info, error) { return nil, nil }
 func (c *Child) Close() error                                        { return nil }
 
+func Ancestors(pid int) []int                            { return nil }
+func Environment(pid int) []string                       { return nil }
 func Leftovers(mark string) ([]Info, error)              { return nil, nil }
 func EndLeftovers(string, time.Duration) ([]Info, error) { return nil, nil }
 func Subreaper() error                                   { return errUnsupported }

@@ -63,10 +63,7 @@ func Write(ctx context.Context, r *teams.Root, to io.Writer) (total mailbox.Move
 	}
 	w.fail(ctx.Err())
 	w.fail(w.tar.Close())
-	if len(w.missing) > 0 {
-		missing = errors.New(strings.ReplaceAll(errors.Join(w.missing...).Error(), "\n", "; "))
-	}
-	return w.total, missing, w.err
+	return w.total, errors.Join(w.missing...), w.err
 }
 
 func (w *writer) fail(err error) { w.err = cmp.Or(w.err, err) }

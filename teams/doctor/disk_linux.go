@@ -15,6 +15,5 @@ func fileSystemAt(path string) (fs fileSystem) {
 		return fs
 	}
 	free := st.Bavail * uint64(st.Bsize)
-	return fileSystem{remote: remoteKinds[uint32(st.Type)], isReadOnly: st.Flags&unix.ST_RDONLY != 0,
-		free: &free, isOutOfFiles: st.Files > 0 && st.Ffree == 0}
+	return fileSystem{remote: remoteKinds[uint32(st.Type)], isReadOnly: st.Flags&unix.ST_RDONLY != 0, free: &free}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,8 +38,6 @@ type fileSystem struct {
 	remote     string // its kind, if others than this kernel may change it
 	isReadOnly bool
 	free       *uint64 // bytes that this user may still fill; nil: not known
-
-	isOutOfFiles bool // every inode is in use
 }
 
 const lowDisk = 64 << 20 // bytes free below which the doctor warns
@@ -94,7 +93,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 
 // add adds a finding. What came from outside is escaped.
 func (d *doctor) add(code, severity, fix, format string, args ...any) {
-	fix = strings.ReplaceAll("; "+fix, "; atm ", "; atm"+d.team+" ")[2:]
+	fix = regexp.MustCompile(`(^|; )atm `).ReplaceAllString(fix, "${1}atm"+d.team+" ")
 	d.checks = append(d.checks, Check{code, severity, letter.Escape(fmt.Sprintf(format, args...)), fix})
 }
 
@@ -155,10 +154,6 @@ func (d *doctor) checkFileSystem() {
 		d.add("disk.low", "warning", "df -h "+path,
 			"%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(*free)))
 	}
-	if d.disk.isOutOfFiles {
-		d.add("disk.low", "warning", "df -i "+path,
-			"no inode is free in the file system of %s: nothing can be sent", d.root.Path)
-	}
 }
 
 func (d *doctor) checkAgents(t *teams.Team) {
@@ -189,11 +184,7 @@ func (d *doctor) checkLocks(t *teams.Team) {
 		if f.Close(); err == nil {
 			continue
 		}
-		fix := moveAway(t.Dir().Join(".locks/" + n))
-		if errors.Is(err, fs.ErrPermission) {
-			fix = "chmod u+r " + policy.Quote(t.Dir().Join(".locks/"+n))
-		}
-		d.add("lock.odd", "error", fix, "team %s: .locks/%s cannot be locked: %v", t.Name, n, err)
+		d.add("lock.odd", "error", moveAway(t.Dir().Join(".locks/"+n)), "team %s: .locks/%s cannot be locked: %v", t.Name, n, err)
 	}
 }
 

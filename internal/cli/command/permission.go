@@ -1,14 +1,13 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
 	"os"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -156,33 +155,11 @@ func (s *Scope) IsAgent(pid int) bool {
 	if s.startedBy(pid).Team != "" {
 		return true
 	}
-	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	for _, pair := range bytes.Split(env, []byte{0}) {
-		name, value, _ := bytes.Cut(pair, []byte{'='})
-		if len(value) > 0 && slices.Contains(AgentMarks(), string(name)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(process.Environment(pid), func(pair string) bool {
+		name, value, _ := strings.Cut(pair, "=")
+		return value != "" && slices.Contains(AgentMarks(), name)
+	})
 }
 
 // startedBy is the member, of any team, whose runner started a process, or is it.
-func (s *Scope) startedBy(pid int) wire.Address { return s.Team.Root().RunBy(Ancestors(pid)) }
-
-// Ancestors are a process and those that started it, the nearest first, as far as /proc tells.
-func Ancestors(pid int) (pids []int) {
-	for pid > 1 && len(pids) < 64 {
-		pids = append(pids, pid)
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			break
-		}
-		// pid (name) state ppid: the name may hold anything.
-		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-		if len(fields) < 2 {
-			break
-		}
-		pid, _ = strconv.Atoi(string(fields[1]))
-	}
-	return pids
-}
+func (s *Scope) startedBy(pid int) wire.Address { return s.Team.Root().RunBy(process.Ancestors(pid)) }

@@ -274,15 +274,11 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 func checkHooks(place agentconfig.Installer) (checks []doctor.Check) {
 	for _, tool := range agentconfig.Tools {
 		for _, flag := range []string{"", " --local"} {
-			h, err := place.FindHooks(tool, flag != "")
-			if err != nil || h.Damage == "" {
-				continue
+			damage, err := place.Damage(tool, flag != "")
+			if err == nil && damage != "" {
+				fix := "atm install " + tool + flag
+				checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: "warning", Message: damage, Fix: fix})
 			}
-			fix, severity := "atm install "+tool+flag, "warning"
-			if h.Missing {
-				severity = "error"
-			}
-			checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: severity, Message: h.Damage, Fix: fix})
 		}
 	}
 	return checks
