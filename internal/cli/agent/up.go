@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -137,8 +136,6 @@ func (u *startup) start(ctx context.Context) error {
 		u.sayFailed(ctx, n, errs[n])
 		if u.isRunning(n) { // and asks something
 			hint = fmt.Sprintf("atm attach %s", n)
-		} else if errors.Is(errs[n], git.ErrRemoved) {
-			hint = "git worktree prune"
 		}
 	}
 	if len(failed) == 0 {
