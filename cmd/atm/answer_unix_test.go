@@ -53,7 +53,6 @@ func TestAnswers(t *testing.T) {
 		{5, "CLAUDECODE=1", "approve bob --as me", "", "of agents only the lead answers, who is alice"},
 		{5, "", "approve bob --as bob", "", "only its own processes act as bob"},
 		{2, "", "approve bob", "", "who are you?"},
-		{2, "", "reject bob --as me --reason=", "", "--reason is empty"},
 		{0, "", "approve bob --as me", ` option="" deny=false by=me`, "bob: answered (Yes)\n"},
 		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", ` option="2" deny=false by=alice`, "bob: answered (Yes)\n"},
 		{0, "", "approve " + string(id) + " --as me --json", ` option="" deny=false by=me`, `{"name":"bob","state":"answered","detail":"Yes"}` + "\n"},

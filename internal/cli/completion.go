@@ -9,10 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/teams/config"
 )
 
 // generate is urfave's sign that a shell asks for the words that may stand next.
@@ -42,9 +40,6 @@ func complete(app *cli.App, words []string) {
 	last := "" // perhaps still being typed
 	if n := len(words) - 1; n >= 0 {
 		last = words[n]
-		if slices.Contains(words[:n], "--") {
-			return
-		}
 	}
 	line, _ := command.Parse(app, append(words, "")) // the word to come: "unread" alone would be ls
 	c := newContext(app, line)
@@ -72,17 +67,8 @@ func complete(app *cli.App, words []string) {
 	offer(c, strings.Join(kinds, "|"))
 }
 
-// choices are the words of which one is typed, whoever types it.
-var choices = map[string][]string{
-	"DRIVER": config.Drivers, "HOW": config.Injects, "WHEN": config.Restarts, "TOOL": agentconfig.Tools,
-}
-
-// offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of messages that I have not
-// finished, of those that I have read, or of those that I sent.
+// offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of messages that I got or sent.
 func offer(c *cli.Context, kinds string) {
-	for _, word := range choices[kinds] {
-		fmt.Fprintln(os.Stdout, word)
-	}
 	s, err := command.OpenMeIfSaid(c)
 	if err != nil {
 		return
@@ -98,15 +84,7 @@ func offer(c *cli.Context, kinds string) {
 	if s.Me == nil || !is("ID") || is("NAME") || strings.HasPrefix(c.Command.HelpName, "atm session ") {
 		return
 	}
-	unread, _ := s.Me.UnreadIDs()
-	owed, _ := s.Me.OwedIDs()
-	ids := append(unread, owed...)
-	switch c.Command.Name {
-	case "withdraw", "trace":
-		ids, _ = s.Me.IDs(mailbox.Range{Sent: true, Newest: true, Limit: 100})
-	case "unread":
-		ids, _ = s.Me.IDs(mailbox.Range{Owed: true, Done: true, Newest: true, Limit: 100})
-	}
+	ids, _ := s.Me.IDs(mailbox.Range{Unread: true, Owed: true, Done: true, Sent: true, Newest: true, Limit: 100})
 	for short := range strings.FieldsSeq(command.Shorts(ids)) {
 		fmt.Fprintln(os.Stdout, short)
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -61,7 +60,7 @@ func home(c *cli.Context) error {
 		fmt.Fprintf(&b, "%d waiting for an answer: atm pending\n", len(questions))
 	}
 	for _, q := range questions[:min(most, len(questions))] {
-		fmt.Fprintf(&b, "  %s %s   %s\n", q.Agent, letter.Clip(letter.Escape(q.Asks()), 80), howToAnswer(q, questions))
+		fmt.Fprintf(&b, "  %s %s\n", q.Agent, letter.Clip(letter.Escape(q.Asks()), 80))
 	}
 	o.Members, err = s.Team.Members(c.Context)
 	if err := command.WarnUnreadable(err); err != nil {
@@ -69,21 +68,6 @@ func home(c *cli.Context) error {
 	}
 	lines := command.TeamWithin(o.Members, command.Width(), 13-strings.Count(b.String(), "\n"))
 	return command.PrintAs(c, o, b.String()+"\n"+strings.Join(lines, "\n"))
-}
-
-// howToAnswer is what to type about a question: the agent's name, if that asks nothing else.
-func howToAnswer(q policy.Question, all []policy.Question) string {
-	if why, hint := q.OnlyAtTerminal(); strings.HasPrefix(hint, "atm ") {
-		return hint
-	} else if why != "" {
-		return why
-	}
-	of := slices.DeleteFunc(slices.Clone(all), func(o policy.Question) bool { return o.Agent != q.Agent || o.Host != q.Host })
-	which := string(q.Agent)
-	if short := command.ShortIn(all)(q); len(of) > 1 && short != "" {
-		which = short
-	}
-	return fmt.Sprintf("atm approve %s, atm reject %[1]s", which)
 }
 
 func (o *overview) addMail(c *cli.Context, s *command.Scope, b *strings.Builder) error {

@@ -36,7 +36,7 @@ func Main(version string, args []string) int {
 	return command.RunCompanion(name, version, args, func(c *cli.Context) error {
 		program, err := command.Companion("atm")
 		if err != nil {
-			return command.NoCompanion(c, "atm", "which it runs")
+			return command.NoCompanion("atm", "which it runs")
 		}
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()

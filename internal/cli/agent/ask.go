@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -61,8 +60,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 		return err
 	}
 	if k.box.Address() == s.Me.Address() {
-		others := slices.DeleteFunc(s.Names(), func(n wire.Name) bool { return n == s.Me.Agent() })
-		return command.Usage("a question is for another member").WithHint("the others: %s", cmp.Or(command.Join(others), "none; atm team add NAME"))
+		return command.Usage("a question is for another member").WithHint("atm team lists them")
 	}
 	text, err := command.MessageText(c, c.Args().Tail())
 	if err != nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,18 +93,14 @@ func event(c *cli.Context) error {
 	return command.PrintAs(c, &e, said)
 }
 
-// warnVain says of an event that it changes no state, where that may not be meant.
+// warnVain says of an event that its kind is not known: it may be misspelt.
 func warnVain(c *cli.Context, e *wire.Event) {
 	alone := reducer.State{}
 	alone.Apply(reducer.Input{Event: e, Now: e.At})
-	near, isNear := command.Nearest(e.Kind, wire.Kinds())
-	switch {
-	case alone.Unknown > 0 && isNear:
-		command.Warn(c, "%q is no kind that atm knows, and changes no state; did you mean %q?", e.Kind, near)
-	case alone.Unknown > 0:
-		command.Warn(c, "%q is no kind that atm knows, and changes no state; atm event turn_started does", e.Kind)
-	case e.Kind == "state_change" && e.Body().Text("new") == "":
-		command.Warn(c, "state_change without new= changes no state; atm event state_change new=thinking does")
+	if alone.Unknown > 0 {
+		near, _ := command.Nearest(e.Kind, wire.Kinds())
+		known := cmp.Or(near, wire.TurnStarted)
+		command.Warn(c, "%q is no kind that atm knows, and changes no state; %q does", e.Kind, known)
 	}
 }
 

@@ -201,9 +201,6 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	if c.NArg() > 1 && strings.TrimSpace(a.Option) == "" {
 		return command.Usage("the option is empty").WithHint("atm pending shows the options; leave it out for the usual one")
 	}
-	if c.IsSet("reason") && strings.TrimSpace(a.Reason) == "" {
-		return command.Usage("--reason is empty").WithHint("leave it out, or say why")
-	}
 	if c.IsSet("artifact") && (strings.TrimSpace(a.Artifact) == "" || !utf8.ValidString(a.Artifact)) {
 		return command.Usage("--artifact needs the URI of a part of the draft").WithHint("leave it out to answer the whole draft")
 	}

@@ -121,9 +121,6 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		spec.Command, spec.Restart = m.Command, cmp.Or(c.String("restart"), m.Restart, "on-crash")
 	}
 	if len(spec.Command) == 0 {
-		if as := c.String("as"); as != "" && as != string(name) {
-			return spec, command.Usage("--as says who you are, not which agent runs").WithHint("atm run %s -- %s", as, name)
-		}
 		return spec, noCommand(k.s.Team, name)
 	}
 	err = errors.Join(oneOf("driver", spec.Driver, config.Drivers), oneOf("inject", spec.Inject, config.Injects),

@@ -66,6 +66,7 @@ func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 		if json.Unmarshal(said.Bytes(), &p.exit) != nil {
 			p.err = command.Failed("the runner ended: %v", cmd.ProcessState).WithHint("its run/run.log may say why")
 		} else if e := p.exit.Error; e != nil {
+			e.Hint = strings.ReplaceAll(e.Hint, "NAME", string(spec.Agent))
 			e.Exit, p.err = p.exit.Code, e
 		}
 	}()

@@ -127,11 +127,7 @@ func restart(ctx context.Context, k *call, client *control.Client) error {
 	}
 	o, err := client.Restart(ctx)
 	r := resultOf(k.name(), o)
-	patience := listenWithin
-	if r.State == "restarted" { // it was in its pause between two runs
-		patience = time.Second
-	}
-	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < patience; sleep(ctx, lookEvery) {
+	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; sleep(ctx, lookEvery) {
 		var now control.Status
 		if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
 			r.State, r.PID = "restarted", now.ChildPID

@@ -210,9 +210,6 @@ func repaint(lines []string) error {
 		lines = lines[:room]
 	}
 	lines = append(slices.Clone(lines), "", foot)
-	if err == nil && height > 0 && len(lines) > height {
-		lines = lines[len(lines)-height:]
-	}
 	for i := range lines {
 		lines[i] = Fit(lines[i], width)
 	}

@@ -67,28 +67,22 @@ func Companion(name string) (string, error) {
 // runs agents".
 func FindCompanion(c *cli.Context, name, does string) (path string, err error) {
 	if path, err = Companion(name); err != nil {
-		return "", NoCompanion(c, name, does)
+		return "", NoCompanion(name, does)
 	}
 	said, err := exec.Command(path, "version").Output()
 	if version := strings.TrimSpace(string(said)); err != nil || version != name+" "+c.App.Version {
 		return "", Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "it does not say which")).
-			WithHint("%s", installHint(c))
+			WithHint(installHint)
 	}
 	return path, nil
 }
 
 // NoCompanion is the error where such a program is missing.
-func NoCompanion(c *cli.Context, name, does string) *Error {
-	return Failed("%s, %s, is neither beside atm nor on PATH", name, does).WithHint("%s", installHint(c))
+func NoCompanion(name, does string) *Error {
+	return Failed("%s, %s, is neither beside atm nor on PATH", name, does).WithHint(installHint)
 }
 
-func installHint(c *cli.Context) string {
-	at := c.App.Version
-	if !strings.HasPrefix(at, "v") || strings.ContainsAny(at, "-+") { // of no release
-		at = "latest"
-	}
-	return "make install in its source, or go install github.com/agentteammail/atm/cmd/...@" + at
-}
+const installHint = "make install in its source, or go install github.com/agentteammail/atm/cmd/...@latest"
 
 // Version is a program's version: what the linker was told or, of one that `go install` has built, its module's.
 func Version(linked string) string {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,28 +74,15 @@ func ParseDuration(s string) (time.Duration, error) {
 	total := time.Duration(n) * 24 * time.Hour
 	switch {
 	case s != "" && strings.Trim(s, "0123456789") == "" && s != "0":
-		return 0, noUnit(s, "s")
+		return 0, fmt.Errorf("%w: %ss, %[2]sm, %[2]sh or %[2]sd", errNoUnit, s)
 	case err != nil, errRest != nil, s == "", strings.ContainsAny(s, "+-"), d > math.MaxInt64-total:
 		return 0, errDuration
 	}
 	return total + d, nil
 }
 
-func noUnit(s, unit string) error {
-	others := slices.DeleteFunc([]string{"s", "m", "h", "d"}, func(other string) bool { return other == unit })
-	return fmt.Errorf("%w: %s%s, or %s", errNoUnit, s, unit, strings.Join(others, ", "))
-}
-
-// usualUnit is the unit that the values of a flag mostly have: days where its default is of days.
-func usualUnit(f cli.Flag) string {
-	if generic, ok := f.(*cli.GenericFlag); ok && time.Duration(*generic.Value.(*span)) >= 24*time.Hour {
-		return "d"
-	}
-	return "s"
-}
-
 // isDuration: also one without its unit, for which the error says how to write it.
 func isDuration(word string) bool {
 	_, err := ParseDuration(word)
-	return err != errDuration
+	return err == nil || errors.Is(err, errNoUnit)
 }

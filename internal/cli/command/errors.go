@@ -109,7 +109,7 @@ var known = []knownError{
 	{isOutput, Failed, "only the output failed: mail that was not shown stays unread, all else is done"},
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
-	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
+	{isA[*mailbox.LeasedError], Locked, "atm trace ID says who has it"},
 	{is(rootdir.ErrFormat), Refused, "upgrade atm; `atm version` says which this is"},
 	{is(rootdir.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
 	{is(teams.ErrTooManyHops), Refused, "end the turn without an answer, or begin anew: atm send"},
@@ -124,7 +124,7 @@ var known = []knownError{
 	{is(teams.ErrForbidden), Refused, "team.toml is for a person to change"},
 	{is(mailbox.ErrNotFound), NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
 	{is(mailbox.ErrKeyDamaged), Failed, "atm ls --sent shows whether it was sent; without that file it is sent anew"},
-	{is(mailbox.ErrNoContent), NotFound, ""},
+	{is(mailbox.ErrNoContent), NotFound, "ask for it again: atm reply ID \"…\""},
 	{is(mailbox.ErrNoAgent), NotFound, "atm team lists the members"},
 	{is(mailbox.ErrUnreadable), Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
 	{is(mailbox.ErrRunning), Refused, "stop it first: atm stop NAME; atm status NAME says which process it is"},
@@ -208,10 +208,6 @@ func explain(c *cli.Context, err error) *Error {
 // permissionHint is what to do where a file may not be read or written. In an agent its sandbox may be why.
 func permissionHint(c *cli.Context, err error, hint string) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
-		info, noInfo := os.Stat(p.Path)
-		if noInfo == nil && p.Op == "fork/exec" && info.Mode()&0o111 == 0 {
-			return "chmod +x " + policy.Quote(p.Path)
-		}
 		hint = lookAt(p.Path)
 	}
 	if !InAgent() && os.Getenv("ATM_AGENT") == "" {

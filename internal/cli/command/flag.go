@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"flag"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ type givenFlag struct {
 	value    string
 	hasValue bool
 	next     string // the word behind it
-	isLast   bool   // behind that there is a flag, or nothing
 	n        int    // how many words it is; 2: the next is its value
 	waits    bool   // the value may be its timeout
 }
@@ -55,12 +53,9 @@ func (l *Line) readFlag(words []string) *givenFlag {
 	f := &givenFlag{n: 1}
 	f.typed, f.value, f.hasValue = strings.Cut(words[0], "=")
 	f.Flag = l.find(f.typed)
-	if number := f.typed[2:]; f.Flag == nil && number != "" && strings.Trim(number, "0123456789") == "" { // -n5
-		f.Flag, f.value, f.hasValue = l.find(f.typed[:2]), number, true
-	}
 	f.waits = f.Flag != nil && (strings.HasPrefix(f.name(), "wait") || f.name() == "follow") && l.find("--timeout") != nil
 	if len(words) > 1 {
-		f.next, f.isLast = words[1], len(words) == 2 || isFlag(words[2])
+		f.next = words[1]
 	}
 	if len(words) > 1 && !f.hasValue && f.canTakeNext(f.next == "--" || l.find(f.next) != nil) {
 		f.value, f.hasValue, f.n = f.next, true, 2
@@ -104,8 +99,6 @@ func (l *Line) takeFlag(words []string) (n int, err error) {
 		err = l.addFlag(f)
 	case l.Command == nil || l.find(f.typed[:2]) != nil:
 		l.flags, f.n = append(l.flags, words[0]), 1 // urfave takes "-al" apart, or refuses it
-	case len(l.Command.Subcommands) > 0 && len(l.Words) > len(l.Kinds): // team create dave --role reviewer
-		err = l.checkWords()
 	default:
 		err = unknownFlag(l.app, l.Command, f.typed)
 	}
@@ -117,11 +110,9 @@ func (l *Line) addMeant(f *givenFlag) bool {
 	name, place := strings.TrimLeft(f.typed, "-"), l.place(f.typed)
 	switch {
 	case place >= 0 && f.isForWord():
-		l.named[place], l.wordFlag = append(l.named[place], f.value), name
+		l.named[place] = append(l.named[place], f.value)
 	case f.Flag != nil:
 		return false
-	case l.flagNamed(f.value) != "": // ls --state sent
-		l.flags = append(l.flags, l.flagNamed(f.value))
 	case isSynonym("FORMAT", name) && isSynonym("JSON", f.value):
 		l.Global = append(l.Global, "--json=true")
 	default:
@@ -132,10 +123,6 @@ func (l *Line) addMeant(f *givenFlag) bool {
 
 // addFlag takes in a flag of the verb or the app.
 func (l *Line) addFlag(f *givenFlag) error {
-	if state := l.place("--state"); state >= 0 && takesValue(f.Flag) && !f.hasValue { // wait bob --idle
-		l.named[state] = append(l.named[state], f.name())
-		return nil
-	}
 	if err := l.checkFlag(f); err != nil {
 		return err
 	}
@@ -152,35 +139,16 @@ func (l *Line) addFlag(f *givenFlag) error {
 
 // checkFlag reports what is wrong with a flag that urfave does not see.
 func (l *Line) checkFlag(f *givenFlag) error {
-	_, badSpan := ParseDuration(f.value)
-	isAlone := f.isLast && f.name() != "enter" && !slices.Contains(l.app.Flags, f.Flag) // else it may be text
-	isYes, isNo := f.next == "true" || isAlone && f.next == "yes", f.next == "false" || isAlone && f.next == "no"
-	switch {
-	case takesValue(f.Flag) && (!f.hasValue || f.value == "" && slices.Contains(l.app.Flags, f.Flag)):
+	if takesValue(f.Flag) && (!f.hasValue || f.value == "" && slices.Contains(l.app.Flags, f.Flag)) {
 		return Usage("%s needs a value", f.typed)
-	case f.isSpan() && errors.Is(badSpan, errNoUnit):
-		unit := usualUnit(f.Flag)
-		return Usage("invalid value %q for %s: %v", f.value, f.typed, noUnit(f.value, unit)).
-			WithHint("%s", l.Repaired(f.name(), []string{f.value}, []string{f.value + unit}))
-	case !f.hasValue && (isYes || isNo):
-		var right []string
-		if isYes {
-			right = []string{f.typed}
-		}
-		return Usage("%s takes no value: what is %q?", f.typed, f.next).
-			WithHint("%s; a text goes behind --", l.Repaired(f.name(), []string{f.typed, f.next}, right))
 	}
-	return l.checkTexts(f)
-}
-
-// checkTexts reports a second text: it would take the place of the first.
-func (l *Line) checkTexts(f *givenFlag) error {
-	for _, flag := range l.flags {
-		name, before, _ := strings.Cut(flag, "=")
-		if name == "--"+f.name() && slices.Contains([]string{"--message", "--text", "--file"}, name) {
-			return Usage("the text is given twice: as %q and as %q", clipped(before), clipped(f.value)).
-				WithHint("leave one out")
-		}
+	if !f.hasValue && (f.next == "true" || f.next == "false") {
+		return Usage("%s takes no value: what is %q?", f.typed, f.next).WithHint("leave it out; a text goes behind --")
+	}
+	isText := slices.Contains([]string{"message", "text", "file"}, f.name())
+	isSecond := func(given string) bool { return strings.HasPrefix(given, "--"+f.name()+"=") }
+	if isText && slices.ContainsFunc(l.flags, isSecond) {
+		return Usage("the text is given twice: the second is %q", clipped(f.value)).WithHint("leave one out")
 	}
 	return nil
 }

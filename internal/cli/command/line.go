@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -20,12 +21,11 @@ type Line struct {
 	Global  []string     // flags of the app, as --name=value
 	Help    bool         // --help
 
-	app      *cli.App
-	typed    []string         // with our verb in front
-	path     []string         // the verb and its sub
-	flags    []string         // of the verb, as --name=value
-	named    map[int][]string // words that were given as flags, by their place in ArgsUsage
-	wordFlag string           // the last of these flags, without dashes
+	app   *cli.App
+	typed []string         // with our verb in front
+	path  []string         // the verb and its sub
+	flags []string         // of the verb, as --name=value
+	named map[int][]string // words that were given as flags, by their place in ArgsUsage
 }
 
 // LineOf is the command line that a verb was called with.
@@ -39,7 +39,6 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 		return l, err
 	}
 	l.moveTextToFlag()
-	l.dropNoun()
 	isHelpWord := len(l.Words) == 1 && l.Words[0] == "help" && !slices.Contains(l.Kinds, "TEXT")
 	l.Help = isHelpWord || slices.Contains(l.Global, "--help=true")
 	if err := l.placeNamed(); err != nil {
@@ -106,35 +105,11 @@ func (l *Line) takeApart(words []string) (first error) {
 		case isFlag(word):
 			n, err := l.takeFlag(words)
 			first, words = cmp.Or(first, err), words[n-1:]
-		case l.isTimeout(word):
-			l.flags = append(l.flags, "--timeout="+word)
-		case l.flagNamed(word) != "":
-			l.flags = append(l.flags, l.flagNamed(word))
 		default:
 			l.Words = append(l.Words, word)
 		}
 	}
 	return first
-}
-
-// isTimeout reports whether a word says how long a verb of agents follows: "watch 30s". 0 may be an agent.
-func (l *Line) isTimeout(word string) bool {
-	_, err := ParseDuration(word)
-	isSpan := err == nil && word != "0"
-	return isSpan && slices.Contains(l.Kinds, "AGENT") && l.find("--follow") != nil && l.find("--timeout") != nil
-}
-
-// flagNamed is the flag that a word names of a verb that otherwise takes at most agents or ids: "ls sent"; "": none.
-func (l *Line) flagNamed(word string) string {
-	if l.Command == nil || !slices.Contains([]string{"", "[AGENT]", "[AGENT…]", "[ID…]"}, l.Command.ArgsUsage) {
-		return ""
-	}
-	for _, f := range l.Command.Flags {
-		if !takesValue(f) && len(word) > 1 && slices.Contains(f.Names(), word) {
-			return "--" + f.Names()[0]
-		}
-	}
-	return ""
 }
 
 // moveTextToFlag makes --text of a text behind the ids of a verb that takes no other: ack ID "on it".
@@ -151,27 +126,12 @@ func isText(word string) bool {
 	return len(words) > 1 && !slices.ContainsFunc(words, isID)
 }
 
-// dropNoun drops a first word that only says what the verb is about: pending list, thread show ID, stop agent bob.
-func (l *Line) dropNoun() {
-	if l.hasTooMany() && len(l.Command.Subcommands) == 0 && isSynonym("NOUN", l.Words[0]) {
-		l.Words = l.Words[1:]
-	}
-}
-
-// hasTooMany reports whether there are more words than the verb takes.
-func (l *Line) hasTooMany() bool {
-	return l.Command != nil && len(l.Words) > len(l.Kinds) && !strings.Contains(l.Command.ArgsUsage, "…")
-}
-
-// placeNamed puts words that were given as flags into their places. A last one may go on behind a flag that says so:
-// "--members alice bob".
+// placeNamed puts words that were given as flags into their places.
 func (l *Line) placeNamed() error {
 	for n, kind := range l.Kinds {
 		isLast := n == len(l.Kinds)-1
-		isList := strings.HasSuffix(l.wordFlag, "s") && strings.Contains(l.Command.ArgsUsage, kind+"…")
-		if len(l.named[n]) > 0 && isLast && len(l.Words) > n && !isList {
-			return Usage("%s is given twice: as a flag and as %q", kind, clipped(l.Words[n])).
-				WithHint("%s", cmp.Or(Meant(l.Command.Name+" "+l.wordFlag), "leave one out"))
+		if len(l.named[n]) > 0 && isLast && len(l.Words) > n {
+			return Usage("%s is given twice: as a flag and as %q", kind, clipped(l.Words[n])).WithHint("leave one out")
 		}
 		l.Words = slices.Insert(l.Words, min(n, len(l.Words)), l.named[n]...)
 	}
@@ -187,7 +147,7 @@ func (l *Line) checkWords() error {
 	if len(l.Words) < len(l.Kinds)-strings.Count(" "+c.ArgsUsage, " [") {
 		return Usage("%s needs %s", c.HelpName, c.ArgsUsage).WithHint("%s", cmp.Or(Meant(c.Name+" ?"), example(c)))
 	}
-	if !l.hasTooMany() {
+	if len(l.Words) <= len(l.Kinds) || strings.Contains(c.ArgsUsage, "…") {
 		return nil
 	}
 	word := l.Words[len(l.Kinds)]
@@ -202,4 +162,21 @@ func (l *Line) checkWords() error {
 		word = l.Words[0]
 	}
 	return e.suggest(l.app, c, word)
+}
+
+// Repaired is the command line, as a shell takes it, with the right words where the wrong ones stand in a row; "": they
+// do not.
+func (l *Line) Repaired(wrong, right []string) string {
+	for i := range l.typed {
+		rest := l.typed[i:]
+		if len(rest) < len(wrong) || !slices.Equal(rest[:len(wrong)], wrong) {
+			continue
+		}
+		line := l.app.HelpName
+		for _, word := range slices.Concat(l.typed[:i], right, rest[len(wrong):]) {
+			line += " " + policy.Quote(word)
+		}
+		return line
+	}
+	return ""
 }

@@ -36,9 +36,6 @@ func verbFirst(app *cli.App, words []string) []string {
 	if verb := app.Command(words[0]); verb != nil && len(words) > 1 && verb.Command(words[1]) != nil {
 		return words
 	}
-	if last := len(words) - 1; words[0] == "send-keys" && (words[last] == "Enter" || words[last] == "C-m") { // of tmux
-		return append(words[:last:last], "--enter")
-	}
 	if line, n := inOurWords(app, words); n > 0 {
 		return line
 	}

@@ -38,16 +38,9 @@ type Scope struct {
 
 // OpenRoot opens the root in force.
 func OpenRoot(c *cli.Context) (*Scope, error) {
-	place := Place(c)
-	found, passed, err := rootdir.Find(place)
+	found, passed, err := rootdir.Find(Place(c))
 	for _, p := range passed {
 		Warn(c, "%s", p)
-	}
-	if errors.Is(err, rootdir.ErrNotRoot) {
-		place.Flag, place.Env, place.Dir = "", "", found.Path
-		if near, _, noneErr := rootdir.Find(place); noneErr == nil && near.Source != rootdir.FromHome {
-			return nil, NotFound("%w", err).WithHint("the root there is --root %s", policy.Quote(near.Path))
-		}
 	}
 	if err == nil && !found.Accepted && Via(c) == "mcp" { // a model reads its answers, as those of a hook
 		err = Refused("nobody here made or accepted %s; its mail may have come with a clone", found.Path).
@@ -291,9 +284,6 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 
 func (s *Scope) noAddress(word string, err error) error {
 	hint := listed(s.Names())
-	if first, _, several := strings.Cut(word, ","); several {
-		hint = "one at a time: " + s.c.Command.HelpName + " " + first
-	}
 	if near, ok := Nearest(word, Strings(s.Names())); ok {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
@@ -465,9 +455,6 @@ func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, er
 func parseQuery(words []string) (q teams.Query, err error) {
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
 		key, value, _ := strings.Cut(w, ":")
-		if value == "" { // "say to: bob"
-			key = ""
-		}
 		switch key {
 		case "from":
 			q.From = value
@@ -475,8 +462,6 @@ func parseQuery(words []string) (q teams.Query, err error) {
 			q.To = value
 		case "in":
 			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
-		case "subject", "body": // both are searched
-			q.Words = append(q.Words, strings.ToLower(value))
 		case "since":
 			if q.Since, err = Since(value); err != nil {
 				return q, err

@@ -73,17 +73,12 @@ func Fit(line string, width int) string {
 	return displaywidth.Options{ControlSequences: true}.TruncateString(line, width-1, "…") // colours take no room
 }
 
-// TeamWithin are the lines of a team that fit a height. Where that is too small, who is off or unknown comes last, and
-// the rest is counted.
+// TeamWithin are the lines of a team that fit a height; the rest is counted.
 func TeamWithin(members []teams.Member, width, height int) []string {
 	lines := Team(members, width)
 	if len(lines) <= height || height < 1 {
 		return lines
 	}
-	isQuiet := func(m teams.Member) bool { return m.State == reducer.WordOff || m.State == reducer.WordUnknown }
-	loud := slices.DeleteFunc(slices.Clone(members), isQuiet)
-	quiet := slices.DeleteFunc(slices.Clone(members), func(m teams.Member) bool { return !isQuiet(m) })
-	lines = Team(slices.Concat(loud, quiet), width)
 	return append(lines[:height-1:height-1], fmt.Sprintf("%d more: atm team", len(members)-height+1))
 }
 
@@ -131,7 +126,6 @@ func about(m teams.Member, now time.Time) string {
 	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown:
 	case m.IsSilent():
 	case m.Running:
-		said = "runs"
 	case m.PresenceAt == nil:
 		said = "never seen"
 	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):

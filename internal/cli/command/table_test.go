@@ -25,7 +25,7 @@ func TestTableFits(t *testing.T) {
 	rows[3].State, rows[3].Detail = reducer.WordBlocked, "permission for a tool with a rather long name"
 	rows[0].State = reducer.WordOff
 	got := TeamWithin(rows, 0, 4)
-	if len(got) != 4 || !strings.HasPrefix(got[0], "b  idle") || got[3] != "2 more: atm team" {
+	if len(got) != 4 || !strings.HasPrefix(got[0], "a  off") || got[3] != "2 more: atm team" {
 		t.Errorf("four lines:\n%s", strings.Join(got, "\n"))
 	}
 	rows[3].Unread = 2

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -14,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -38,13 +36,14 @@ func ack(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	acked, lines := []*result{}, ""
-	err = each(c, found, func(m heldMessage) error {
-		r, line, err := ackOne(c, s, m, text)
-		if err == nil {
-			acked, lines = append(acked, r), lines+line+"\n"
+	for _, m := range found {
+		var r *result
+		var line string
+		if r, line, err = ackOne(c, s, m, text); err != nil {
+			break
 		}
-		return err
-	})
+		acked, lines = append(acked, r), lines+line+"\n"
+	}
 	done := map[string]any{"acked": acked}
 	if err != nil {
 		return partly(c, done, lines, err)
@@ -53,28 +52,6 @@ func ack(c *cli.Context, s *command.Scope) error {
 		return command.PrintAs(c, acked[0], lines)
 	}
 	return command.PrintAs(c, done, lines)
-}
-
-// each does something with every message. The error names all where that failed.
-func each(c *cli.Context, found []heldMessage, do func(heldMessage) error) error {
-	var failed *command.Error
-	for _, m := range found {
-		err := do(m)
-		if err == nil {
-			continue
-		}
-		e := command.Explain(c, err)
-		e.Hint = strings.Replace(e.Hint, " ID ", " "+m.ID.Short(6)+" ", 1)
-		if failed == nil {
-			failed = e
-		} else {
-			failed.Message += "; " + e.Message
-		}
-	}
-	if failed == nil {
-		return nil
-	}
-	return failed
 }
 
 // partly is an error with what was done beside it: it is printed, or stands in the JSON of the error.
@@ -91,7 +68,8 @@ func partly(c *cli.Context, done map[string]any, lines string, err error) error 
 
 func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {
 	if m.State == mailbox.Withdrawn {
-		return nil, "", fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
+		err := command.Refused("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
+		return nil, "", err.WithHint("atm show %s shows it again", m.ID.Short(6))
 	}
 	a, err := s.Root.Ack(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
 	if err != nil {
@@ -119,30 +97,35 @@ var unreadCommand = &cli.Command{
 			return err
 		}
 		l, text := newListing(nil), ""
-		err = each(c, found, func(m heldMessage) error {
-			line := " unread again\n"
-			if m.isLeased {
-				line = " given back to " + string(m.box.Agent()) + "\n"
-				err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
-			} else {
-				err = m.box.MarkUnread(c.Context, m.ID)
+		for _, m := range found {
+			var line string
+			if line, err = putBack(c.Context, s, &m); err != nil {
+				break
 			}
-			now := m.Item
-			if err == nil {
-				now, err = m.box.Get(m.ID)
-			}
-			if err == nil {
-				text += m.ID.Short(6) + line
-				l.Messages = append(l.Messages, message{Item: now})
-			}
-			return err
-		})
+			text += line + "\n"
+			l.Messages = append(l.Messages, message{Item: m.Item})
+		}
 		if err != nil {
 			return partly(c, map[string]any{"messages": l.Messages}, text, err)
 		}
 		l.addOwed(s.Me)
 		return command.PrintAs(c, l, text)
 	}),
+}
+
+// putBack makes a message unread again, or gives it back to where it was taken from, and reads it anew.
+func putBack(ctx context.Context, s *command.Scope, m *heldMessage) (line string, err error) {
+	if m.isLeased {
+		line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
+		err = m.box.EndLease(ctx, m.ID, s.Me.Address())
+	} else {
+		line = m.ID.Short(6) + " unread again"
+		err = m.box.MarkUnread(ctx, m.ID)
+	}
+	if err == nil {
+		m.Item, err = m.box.Get(m.ID)
+	}
+	return line, err
 }
 
 // A heldMessage lies in box, which is mine unless I took the message from there.
@@ -153,12 +136,8 @@ type heldMessage struct {
 }
 
 func findAll(c *cli.Context, s *command.Scope, find func(*command.Scope, string) (heldMessage, error)) (found []heldMessage, err error) {
-	words := c.Args().Slice()
-	for i, word := range words {
+	for _, word := range c.Args().Slice() {
 		m, err := find(s, word)
-		if _, notID := wire.ParseFragment(word); i > 0 && notID != nil && !strings.Contains(word, " ") && c.Command.Name == "ack" {
-			return nil, command.Usage("%v", notID).WithHint("a text with it: atm ack %s --text %s", strings.Join(words[:i], " "), policy.Quote(word))
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -167,6 +146,8 @@ func findAll(c *cli.Context, s *command.Scope, find func(*command.Scope, string)
 	return found, nil
 }
 
+var errNotMine = errors.New("is not in your inbox")
+
 func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
@@ -174,7 +155,6 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 	}
 	short, isMine := it.ID.Short(6), box.Address() == s.Me.Address()
 	from, err := s.Root.Taken(box, it.Message, s.Me.Address()) // with an error: by somebody else
-	_, isLeased := errors.AsType[*mailbox.LeasedError](err)
 	switch {
 	case from != nil && err == nil:
 		return heldMessage{it, from, true}, nil
@@ -182,20 +162,16 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 		return m, err
 	case isMine && it.State != "" && it.Lease == nil:
 		return heldMessage{it, s.Me, false}, nil
-	case isLeased:
-		return m, command.Locked("%w", err).WithHint("take another: atm take %s%s", from.Agent(), s.Flags())
 	case err != nil:
-		return m, err
-	case isMine:
-		return m, command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %[1]s", short)
+		return m, command.Refused("%w", err).WithHint("atm trace %s says who has it", short)
 	}
-	return m, fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
+	return m, command.Refused("message %s %w", short, errNotMine).WithHint("atm trace %s shows where it is", short)
 }
 
 // findToAck is the message of findHeld, or one that I took and have acknowledged, be it by an answer.
 func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage, error) {
 	m, err := findHeld(s, word)
-	if !errors.Is(err, mailbox.ErrNotFound) {
+	if !errors.Is(err, errNotMine) {
 		return m, err
 	}
 	it, _, findErr := s.Find(word)
@@ -208,7 +184,7 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 	}
 	isReplied := it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0
 	for _, to := range it.To {
-		ack, ackErr := sender.Get(wire.AckID(it.ID, to))
+		ack, ackErr := teams.AckOf(sender, it.ID, to)
 		isAcked := ackErr == nil && ack.From == s.Me.Address()
 		if box, boxErr := s.Root.Mailbox(to); boxErr == nil && (isAcked || isReplied) {
 			return heldMessage{it, box, false}, nil
@@ -247,10 +223,6 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 		err = command.Refused("message %s is acknowledged", m.ID.Short(6)).
 			WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
 	}
-	if held, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
-		holder := s.Renderer().Who(held.By)
-		err = command.Locked("%w", err).WithHint("tell who works on it: atm send %s \"…\"%s", holder, s.Flags())
-	}
 	isLate, isRemote := state != mailbox.Withdrawn && state != mailbox.Unread, to.Host != ""
 	switch {
 	case isLate && isRemote:
@@ -259,8 +231,6 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 		d.State, d.note = "notified", "read: a notice was sent"
 	case isRemote: // the members of a host share an outbox
 		d.note = "not sent yet"
-	case state == mailbox.Withdrawn:
-		d.note = "before"
 	}
 	return d, err
 }
@@ -296,9 +266,7 @@ func take(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	if err := teams.MayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) {
-		return command.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
-	} else if err != nil {
+	if err := teams.MayTake(box, s.Me.Address()); err != nil {
 		return err
 	}
 	if !c.Bool("wait") {
@@ -349,14 +317,12 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 
 func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
 	m, err := findHeld(s, c.String("renew"))
-	if errors.Is(err, mailbox.ErrNotFound) {
-		_, _, err = s.Find(c.String("renew")) // it may be there, and somebody else's
-	}
-	if err == nil && !m.isLeased {
-		err = fmt.Errorf("message %s %w", c.String("renew"), mailbox.ErrNotHeld)
-	}
 	if err != nil {
 		return err
+	}
+	if !m.isLeased {
+		return command.Refused("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld).
+			WithHint("atm trace %s says who has it", m.ID.Short(6))
 	}
 	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
 	return command.Done(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+command.Stamp(until))

@@ -6,15 +6,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/claudeteam"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/wire"
 )
 
 var claudeCommand = &cli.Command{
@@ -58,10 +55,6 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 	}
 	if errors.Is(err, claudeteam.ErrEnded) {
 		return command.NotFound("%w", err).WithHint("what its members did not get is unread here: atm team")
-	}
-	if _, isNotJSON := errors.AsType[*wire.DecodeError](err); isNotJSON {
-		file, _, _ := strings.Cut(err.Error(), ": ")
-		return command.Failed("%w", err).WithHint("mend that file of Claude Code's, or do without: mv %s %[1]s.bad", policy.Quote(file))
 	}
 	return err
 }

@@ -24,8 +24,6 @@ type condition struct {
 	watched []wire.Address            // in whose mailboxes it shows
 	look    func(entry) (*met, error) // whether it is met now that an entry has come; nil: not yet
 
-	question *wire.Message // of mine, to which a reply is awaited
-
 	met   *met   // as it was looked at last
 	state string // and how things were with the agent
 }
@@ -63,8 +61,6 @@ func unreadCondition(ctx context.Context, s *command.Scope) *condition {
 	return one
 }
 
-const everyFlag = " --every"
-
 // replyCondition: a recipient has answered a message of mine, or anybody has.
 func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from wire.Address) *condition {
 	one := sentCondition(s, "reply", m, func(*condition) *met {
@@ -74,9 +70,8 @@ func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from
 		}
 		return metBy(s, "reply", replies[0])
 	})
-	one.question = m
 	if from != (wire.Address{}) {
-		one.flag, one.vain, one.of = one.flag+everyFlag, "no answer from "+s.Renderer().Who(from), []wire.Address{from}
+		one.vain, one.of = "no answer from "+s.Renderer().Who(from), []wire.Address{from}
 	}
 	return one
 }
@@ -121,10 +116,6 @@ func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*co
 
 // stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
 func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
-	if first, second, several := strings.Cut(word, ","); several {
-		return nil, command.Usage("%q is more than one agent", word).
-			WithHint("the flag again for each: --%s %s --%[1]s %[3]s", kind, first, second)
-	}
 	a, err := s.Address(word)
 	if err != nil {
 		return nil, err
@@ -139,16 +130,10 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 		}
 		if isIn(now, kind) {
 			text := string(now.Name) + " is " + string(now.State)
-			if now.State == reducer.WordUnknown {
-				text = string(now.Name) + " has never run"
-			}
 			text += strings.TrimSuffix(", "+now.About(), ", ")
 			return &met{Matched: kind, Agent: now.Name, text: text}, nil
 		}
 		one.state = ": " + describe(now)
-		if kind == "exit" && now.State == reducer.WordStarting && strings.HasPrefix(now.Detail, "restart") {
-			one.state = ": " + string(now.Name) + " has ended, and is to be started again"
-		}
 		return nil, nil
 	}
 	return []*condition{one}, nil

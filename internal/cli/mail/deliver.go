@@ -124,7 +124,7 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	if err := attach(c, o); err != nil {
 		return err
 	}
-	if c.IsSet("once") {
+	if c.IsSet("once") && len(o.Post.To) > 0 { // a refusal is no sending
 		if err := o.Once(c.String("once")); err != nil {
 			return err
 		}

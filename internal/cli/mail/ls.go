@@ -31,7 +31,7 @@ var lsCommand = &cli.Command{
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "only how many"},
-		hidden("unread", "new", "l", "mine", "pending"),
+		hidden("unread", "new", "l", "mine", "pending", "oldest"),
 	},
 	Action: command.With(command.OpenMeIfSaid, ls),
 }
@@ -92,18 +92,8 @@ func rangeOf(c *cli.Context) (rg mailbox.Range, err error) {
 	return rg, err
 }
 
-// countPlaces is how many messages there are by their names, without those that are taken.
-func countPlaces(c *cli.Context, box *mailbox.Box, rg mailbox.Range) (int, error) {
-	now, _ := box.Count(c.Context) // takes in what was dropped
-	if !rg.Unread {
-		now.Leased = 0
-	}
-	ids, err := box.IDs(rg)
-	return len(ids) - now.Leased, err
-}
-
-// chosen are the messages of a mailbox that the flags choose. Where only the place counts, what is beyond the limit, or
-// all with --count, is counted without being read.
+// chosen are the messages of a mailbox that the flags choose. Where only the place counts, what is beyond the limit is
+// counted without being read.
 func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error) {
 	isChosen, err := filter(c, s)
 	if err != nil {
@@ -114,16 +104,14 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 		return nil, err
 	}
 	l, count, isOpen := newListing(nil), c.Bool("count"), rg.Sent && c.Bool("owed")
-	if byPlaceAlone := isChosen == nil && !isOpen; byPlaceAlone && count {
-		l.More, err = countPlaces(c, box, rg)
-		return l, teams.Unreadable(box, err)
-	} else if byPlaceAlone {
+	if isChosen == nil && !isOpen && !count {
 		rg.Limit = c.Int("limit")
 	}
+	needsTrace := rg.Sent && (isOpen || !count)
 	more, bad, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		m := message{Item: it}
 		isTaken := count && it.Lease != nil // it is not there to be read
-		if !isTaken && (isChosen == nil || isChosen(it)) && (!rg.Sent || m.trace(s) || !isOpen) {
+		if !isTaken && (isChosen == nil || isChosen(it)) && (!needsTrace || m.trace(s) || !isOpen) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true

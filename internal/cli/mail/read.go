@@ -45,23 +45,25 @@ func read(c *cli.Context, s *command.Scope) error {
 	if err := command.NotBoth(c, "peek follow", "last wait follow"); err != nil {
 		return err
 	}
-	if isShared, _ := s.Me.Shared(); isShared && c.Bool("follow") {
-		return command.Refused("%s is shared, and read marks nothing there", s.Me.Agent()).
-			WithHint("in your own name: atm take %s --wait --as NAME", s.Me.Agent())
-	} else if isShared && !c.Bool("peek") && !c.Bool("last") {
-		c.Set("peek", "true") // read, it would be out of everybody's reach, and nobody would hold it
-		command.Warn(c, "%s is shared, and nothing is marked: atm take %[1]s takes a message", s.Me.Agent())
-	}
 	s.WarnUnaccepted()
 	if c.Bool("last") {
 		return showLastBatch(c, s)
 	}
-	if !c.Bool("peek") {
+	isShared, _ := s.Me.Shared() // a message read there would be out of everybody's reach, and nobody would hold it
+	peeks := c.Bool("peek") || isShared
+	if isShared && c.Bool("follow") {
+		return command.Refused("%s is shared, and read marks nothing there", s.Me.Agent()).
+			WithHint("in your own name: atm take %s --wait --as NAME", s.Me.Agent())
+	}
+	if isShared && !c.Bool("peek") {
+		command.Warn(c, "%s is shared, and nothing is marked: atm take %[1]s takes a message", s.Me.Agent())
+	}
+	if !peeks {
 		if err := s.MayWrite(); err != nil {
 			return err
 		}
 	}
-	p, err := newPage(c, s)
+	p, err := newPage(c, s, peeks)
 	switch {
 	case err != nil:
 		return err
@@ -115,8 +117,8 @@ type page struct {
 	warn      sync.Once // of messages that cannot be read
 }
 
-func newPage(c *cli.Context, s *command.Scope) (*page, error) {
-	p := &page{c: c, s: s, follows: c.Bool("follow"), peeks: c.Bool("peek")}
+func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
+	p := &page{c: c, s: s, follows: c.Bool("follow"), peeks: peeks}
 	p.options = mailbox.ReadOptions{Limit: c.Int("limit"), LookAhead: 200}
 	if p.follows {
 		p.options.Limit, p.options.LookAhead = 1, 0

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -107,47 +106,33 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	isFiller := func(word string) bool {
 		return slices.Contains([]string{"message", "mail", "to"}, word) && !s.IsMember(word)
 	}
-	typed := append(slices.Clone(names), words...)
 	if len(names) > 0 {
 		words = append([]string{strings.Join(names, ",")}, words...)
 	} else {
 		for len(words) > 1 && isFiller(words[0]) { // send message to bob "…"
 			words = words[1:]
 		}
-		typed = words
 	}
 	if len(words) == 0 {
 		return nil, nil, s.ToWhom()
 	}
-	apart := slices.Clone(words)
-	if list := strings.Fields(words[0]); len(list) > 1 {
-		isText := len(words) == 1 && len(names) == 0 && !c.IsSet("message")
-		_, notTo := s.Member(strings.ToLower(strings.TrimRight(list[0], ",:")))
-		if isText && notTo != nil {
-			return nil, nil, s.ToWhom().WithHint("%s", command.LineOf(c).Repaired("", words, []string{"NAME", words[0]}))
+	first := strings.Fields(words[0])
+	apart := slices.Concat(first, words[1:])
+	if len(first) > 1 && len(words) == 1 && len(names) == 0 && !c.IsSet("message") {
+		if _, notTo := s.Member(strings.ToLower(strings.TrimRight(first[0], ",:"))); notTo != nil {
+			return nil, nil, s.ToWhom().WithHint("%s", command.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
 		}
-		apart = slices.Concat(list, words[1:])
 	}
 	if c.IsSet("message") {
 		apart = append(apart, "") // a text follows: it is no name, whatever it says
 	}
 	if list, n := namesApart(s, apart); list != words[0] && list != "" {
+		wrong, right := words[:max(1, n-len(first)+1)], append([]string{list}, first[min(n, len(first)):]...)
 		return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
-			WithHint("%s", cmp.Or(repaired(c, typed, list, n), "atm send NAME \"text\""))
+			WithHint("%s", cmp.Or(command.LineOf(c).Repaired(wrong, right), "atm send NAME \"text\""))
 	}
 	names = append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...)
 	return names, words[1:], nil
-}
-
-// repaired is the command as it was typed, with the list in place of its first n names; words are what it has of these,
-// and the text.
-func repaired(c *cli.Context, words []string, list string, n int) string {
-	flags, right := max(1, len(c.StringSlice("to"))), []string{list}
-	if names := strings.Fields(strings.Join(words[:flags], ",")); len(names) > 1 {
-		right = append(right, names[min(n, len(names)):]...)
-		n -= len(names) - 1
-	}
-	return command.LineOf(c).Repaired("to", words[:flags+max(n, 1)-1], right)
 }
 
 // namesApart are the recipients, with commas between, where they were typed as several words (`bob, carol hello`, `bob
@@ -207,10 +192,10 @@ func newMessage(c *cli.Context, s *command.Scope) (*wire.Message, error) {
 			*at = now.Add(command.Duration(c, flag))
 		}
 	}
-	return m, cmp.Or(setID(c, m), setContent(c, m), setThread(c, s, m))
+	return m, cmp.Or(setID(c, s, m), setContent(c, m), setThread(c, s, m))
 }
 
-func setID(c *cli.Context, m *wire.Message) (err error) {
+func setID(c *cli.Context, s *command.Scope, m *wire.Message) (err error) {
 	if err := mailbox.CheckKeyName(c.String("once")); c.IsSet("once") && err != nil {
 		return command.Usage("--once: %v", err)
 	}
@@ -221,9 +206,13 @@ func setID(c *cli.Context, m *wire.Message) (err error) {
 		err = teams.GivenID(m.ID)
 	}
 	if err != nil {
-		err = command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
+		return command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
 	}
-	return err
+	_, err = findSent(s, string(m.ID))
+	if _, isOthers := errors.AsType[*command.Error](err); isOthers {
+		return err
+	}
+	return nil // there is none, or nobody can tell
 }
 
 func setContent(c *cli.Context, m *wire.Message) (err error) {
@@ -238,10 +227,6 @@ func setContent(c *cli.Context, m *wire.Message) (err error) {
 		key, value, found := strings.Cut(pair, "=")
 		if !found || key == "" {
 			return command.Usage("--meta needs K=V, not %q", pair).WithHint("for example --meta build=42")
-		}
-		if !utf8.ValidString(pair) {
-			return command.Usage("--meta: the note %q is not UTF-8", pair).
-				WithHint("any bytes can go as a file: --attach FILE")
 		}
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}

@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -37,9 +35,6 @@ func show(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	if c.IsSet("save") {
-		return saveAttachments(c, it, box)
-	}
 	if c.Bool("raw") {
 		_, err := os.Stdout.WriteString(it.Body)
 		return err
@@ -57,36 +52,36 @@ func show(c *cli.Context, s *command.Scope) error {
 	if it.State == "" {
 		m.trace(s)
 	}
+	if c.IsSet("save") {
+		return saveAttachments(c, m, box.Store())
+	}
 	return command.PrintAs(c, map[string]message{"message": m}, text)
 }
 
 // saveAttachments writes a message's attachments into a directory, which is made if need be: never over a
 // file that is there, and never outside of it, whatever their names say.
-func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
+func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
 	os.Mkdir(c.String("save"), 0o700) // where it cannot be made, opening it says so
 	dir, err := os.OpenRoot(c.String("save"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return command.Usage("--save: %v", err).WithHint("mkdir -p %s", policy.Quote(c.String("save")))
-	} else if err != nil {
-		return command.Usage("--save: %v", err).WithHint("another directory: atm show %s --save attachments", it.ID.Short(6))
+	if err != nil {
+		return command.Usage("--save: %v", err).WithHint("atm show %s --save attachments", m.ID.Short(6))
 	}
 	defer dir.Close()
 	saved := []string{}
-	var failed *command.Error // the first; the others are saved all the same
-	for _, a := range it.Attachments {
-		name, err := saveAs(dir, box.Store(), a)
+	var failed error // the first; the others are saved all the same
+	for _, a := range m.Attachments {
+		name, err := saveAs(dir, store, a)
 		if err == nil {
 			saved = append(saved, filepath.Join(c.String("save"), name))
 		} else if failed == nil {
-			failed = command.Explain(c, fmt.Errorf("save %s: %w", letter.Escape(a.Name), err))
-			failed.Hint = cmp.Or(failed.Hint, fmt.Sprintf("ask for it again: atm reply %s \"…\"", it.ID.Short(6)))
+			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
 	}
-	lines := strings.Join(saved, "\n")
+	document, lines := map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n")
 	if failed != nil {
-		return partly(c, map[string]any{"saved": saved}, lines, failed)
+		return partly(c, document, lines, failed)
 	}
-	return command.PrintAs(c, map[string][]string{"saved": saved}, lines)
+	return command.PrintAs(c, document, lines)
 }
 
 func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {

@@ -81,23 +81,16 @@ func readWords(c *cli.Context, s *command.Scope) error {
 		}
 	}
 	if state != "" && who != "" {
-		if err := c.Set(state, who); err != nil {
-			return command.Usage("wait for %s of %s: %v", state, who, err)
-		}
-		return nil
+		return c.Set(state, who)
 	}
-	if state != "" {
-		return command.Usage("--%s needs a value", state).
-			WithHint("atm wait --idle NAME, atm wait --reply ID, atm wait --acked ID")
-	}
-	if who == "" {
+	if state == "" && who == "" {
 		return nil
 	}
 	hint := "atm wait --idle %s, atm read --wait --from %[1]s, atm wait 30s"
 	if isID(s, who) {
 		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
 	}
-	return command.Usage("wait for what of %s?", who).WithHint(hint, who)
+	return command.Usage("wait for what of %s?", cmp.Or(who, state)).WithHint(hint, cmp.Or(who, "NAME"))
 }
 
 // namedConditions are those that the flags name; without any it is mail for me.
@@ -216,29 +209,20 @@ func sayOff(c *cli.Context, s *command.Scope, conditions []*condition) {
 // inVain says what did not come in time, and how to wait for that again.
 func inVain(c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
 	var vain, flags []string
-	state, instead := "", "do other work"
+	state := ""
 	for _, one := range conditions {
 		if one.met != nil {
 			continue
 		}
 		vain, state = append(vain, one.vain), one.state
 		flags = append(flags, one.flag)
-		for _, a := range one.of {
-			if one.question == nil || a.Host != "" {
-				continue
-			}
-			if trace := s.Root.Trace(c.Context, one.question, a); trace.Reached("turn_done") && !trace.Reached("replied") {
-				who := s.Renderer().Who(a)
-				state, instead = ": the turn of "+who+" has ended without one", "atm history "+who
-			}
-		}
 	}
 	again := strings.Join(slices.Compact(flags), "") // an answer from each is one flag
-	if every && len(flags) > 1 {
-		again = strings.ReplaceAll(again, everyFlag, "") + everyFlag
+	if every && len(conditions) > 1 {
+		again += " --every"
 	}
 	return command.Timeout("%s within %s%s", strings.Join(vain, ", "), command.Duration(c, "timeout"), state).
-		WithHint("%s, or again: atm wait%s%s", instead, again, s.Flags())
+		WithHint("do other work, or again: atm wait%s%s", again, s.Flags())
 }
 
 // tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out, another host.

@@ -19,7 +19,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer"
 	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
@@ -106,9 +105,6 @@ func begin(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	agent := box.Agent()
-	if m, err := s.Team.Summary(agent); err == nil && m.State == reducer.WordPerson {
-		return command.Refused("%s is a person: a session is with an agent", agent).WithHint("atm send %s \"…\"", agent)
-	}
 	if err := cmp.Or(s.MayAct("begin a session of", agent), s.Team.CheckSessionsAllowed(agent)); err != nil {
 		return err
 	}
@@ -173,9 +169,6 @@ func resume(k *call) error {
 		if needsID && !sessionID.MatchString(string(own)) { // an event says it: it might be a flag
 			return command.Refused("%s calls its session %q: resume_cmd gets no such id", k.agent(), own).
 				WithHint("%s; the session goes on with it", k.s.Team.RunAgain(k.agent()))
-		}
-		if needsID && m.Session == "" {
-			command.Warn(k.c, "what %s itself calls its session is not known: resume_cmd gets atm's id", k.agent())
 		}
 		needsRunner := k.one.OwnedByRunner() || m.RunnerGone // it would be paused again at the next look
 		if err := k.startAgent(config.ResumeWords(own), needsRunner); err != nil {

@@ -37,10 +37,8 @@ var gcCommand = &cli.Command{
 		if options.DryRun {
 			verb = "would move"
 		}
-		if failed != nil && ctx.Err() == nil && c.Bool("json") {
-			e := command.Explain(c, failed)
-			e.Extra = map[string]any{"messages": total.Messages, "events": total.Events, "bytes": total.Bytes, "skipped": total.Skipped}
-			return e
+		if failed != nil && c.Bool("json") {
+			return failed
 		}
 		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
 			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
@@ -128,12 +126,7 @@ func restore(c *cli.Context) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	moved, err := backup.Restore(ctx, s.Root, f)
-	const most = 5
-	refused := moved.Refused
-	if len(refused) > most {
-		refused = append(refused[:most:most], fmt.Sprintf("%d more", len(refused)-most))
-	}
-	for _, name := range refused {
+	for _, name := range moved.Refused {
 		command.Warn(c, "not restored: %s: atm backup writes no such file", name)
 	}
 	for _, name := range moved.Configs {

@@ -32,10 +32,7 @@ var BridgeCommands = []*cli.Command{{
 	Description: "It lies in the team's .bridge/bad with its reasons; atm doctor names them.",
 	Action: command.With(openBridge, func(c *cli.Context, s *command.Scope) error {
 		n, err := s.Team.RetryBad()
-		text := letter.Many(n, "envelope") + " to be tried again"
-		if n > 0 && !s.Team.IsBridged() {
-			text += " when the bridge runs"
-		}
+		text := letter.Many(n, "envelope") + " to be tried again when the bridge runs"
 		return command.Done(c, err, map[string]any{"retried": n}, text)
 	}),
 }}

@@ -112,12 +112,7 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 }
 
 func printReport(c *cli.Context, r agentconfig.Request, report *agentconfig.Report, nothing string) error {
-	isInstall := c.Command.Name == "install"
-	if _, err := command.Companion("atm-mcp"); isInstall && r.MCP && err != nil {
-		e := command.NoCompanion(c, "atm-mcp", "which is the server")
-		command.Warn(c, "%s; %s", e.Message, e.Hint)
-	}
-	if isInstall && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
+	if c.Command.Name == "install" && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
 		command.Warn(c, "an agent has to be told who it is: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
 	}
 	for _, note := range report.Notes {
@@ -193,8 +188,6 @@ func runHook(c *cli.Context) (err error) {
 	var s *command.Scope
 	if err == nil {
 		s, err = openForHook(c)
-	} else if meant := command.Meant("hook " + c.Args().First()); meant != "" {
-		err = fmt.Errorf("%w: %s", err, meant)
 	}
 	if s == nil {
 		hook.ReadInput(os.Stdin, hookDrain) // a tool may take a closed pipe for a failure

@@ -213,12 +213,6 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	if errors.Is(err, mailbox.ErrExists) {
 		return command.Refused("%w", err).WithHint("atm team lists the members; atm team retire %s makes room", name)
 	}
-	if err == nil {
-		others, _ := s.Team.Retired(name)
-		for _, kept := range others {
-			sayKept(c, s, name, kept)
-		}
-	}
 	return command.Done(c, err, map[string]any{"agent": name}, string(name)+" is back")
 }
 
@@ -240,9 +234,6 @@ func status(c *cli.Context, s *command.Scope) error {
 	a, _ := s.Address(c.Args().First())
 	if c.Bool("all") && a.Host == "" {
 		return statusOfAll(c, s)
-	}
-	if a.Host != "" && c.IsSet("as-wire") {
-		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
 	}
 	if a.Host != "" {
 		m, err := s.Root.Summary(a)
