@@ -119,6 +119,7 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	}
 	in, _ := s.box.TakeIn(ctx) // what cannot be taken in now stays where it is
 	unread, err := s.box.UnreadIDs()
+	s.w.pollAfter(err)
 	events, _ := os.Lstat(s.paths[eventsDir])
 	s.change(func() {
 		if err == nil {

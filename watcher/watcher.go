@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -159,10 +160,11 @@ func (w *Watcher) listen() {
 			for _, s := range w.sources {
 				s.handle(e)
 			}
-		case _, ok := <-w.fs.Errors: // events were lost
+		case err, ok := <-w.fs.Errors: // events were lost
 			if !ok {
 				return
 			}
+			w.pollAfter(err)
 			for _, s := range w.sources {
 				s.rewatch()
 			}
@@ -205,6 +207,16 @@ func (w *Watcher) watch(path string, isOther bool) {
 	err := w.fs.Add(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fsnotify.ErrClosed) {
 		w.polls.Store(true)
+		w.pollAfter(err)
+	}
+}
+
+// pollAfter does without events where there are no descriptors: kqueue takes one for
+// every file, and rather no events than a process that can open nothing.
+func (w *Watcher) pollAfter(err error) {
+	if w.fs != nil && errors.Is(err, syscall.EMFILE) {
+		w.polls.Store(true)
+		w.fs.Close()
 	}
 }
 
