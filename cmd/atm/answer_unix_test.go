@@ -136,7 +136,7 @@ func TestPendingOfSeveral(t *testing.T) {
 
 	answer := "answer " + id.Short(6)
 	s.asks(0, "approve bob --as me", answer+` option="" deny=false by=me`, "bob: answered")
-	s.atm(0, "approve", id.Short(6), "2", "--as", "me")
+	s.atm(0, "approve", id.Short(6), "yes, and", "--as", "me")
 	if got := s.heard(); got != answer+` option="2" deny=false by=me` {
 		t.Error(got)
 	}

@@ -40,6 +40,9 @@ func syntaxError(err error) Mistake {
 		line, _ := at.Position()
 		m.Line = max(line, 1)
 	}
+	if strings.HasSuffix(m.Text, "at start of value") {
+		m.Text = "a value is missing, or a string is not in quotes"
+	}
 	return m
 }
 

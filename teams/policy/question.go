@@ -77,8 +77,8 @@ func (q *Question) Asks() string {
 	return "wants to use " + q.Tool + ": " + what
 }
 
-// Choose returns the id of the option that a word means: its id, else its label or its number. If no options are
-// known, any word is passed on.
+// Choose returns the id of the option that a word means: its id, else its label, its number, or what only
+// its label begins with. If no options are known, any word is passed on.
 func (q *Question) Choose(word string) (string, error) {
 	if len(q.Options) == 0 {
 		return word, nil
@@ -93,9 +93,15 @@ func (q *Question) Choose(word string) (string, error) {
 	if at >= 0 {
 		return q.Options[at].ID, nil
 	}
-	var have []string
+	var have, begins []string
 	for _, o := range q.Options {
+		if word != "" && strings.HasPrefix(strings.ToLower(o.Label), strings.ToLower(word)) {
+			begins = append(begins, o.ID)
+		}
 		have = append(have, strings.TrimSpace(o.ID+" "+o.Label))
+	}
+	if len(begins) == 1 {
+		return begins[0], nil
 	}
 	return "", fmt.Errorf("%q is not one option; there are: %s", word, strings.Join(have, ", "))
 }

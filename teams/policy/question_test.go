@@ -6,7 +6,7 @@ import "testing"
 func TestChoose(t *testing.T) {
 	q := Question{Options: []Option{{ID: "1", Label: "2"}, {ID: "2", Label: "No"}, {ID: "x", Label: "Yes, once"}, {ID: "y", Label: "Yes, always"}}}
 	for word, want := range map[string]string{
-		"1": "1", "2": "2", "no": "2", "x": "x", "3": "x", "yes, always": "y",
+		"1": "1", "2": "2", "no": "2", "x": "x", "3": "x", "yes, a": "y",
 		"": "", "yes": "", "0": "", "-1": "", "5": "",
 	} {
 		if got, err := q.Choose(word); got != want || (err != nil) != (want == "") {
