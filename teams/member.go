@@ -73,7 +73,23 @@ type Stats struct {
 
 // Summary is a member without what lies in its mailbox.
 func (t *Team) Summary(name wire.Name) (Member, error) {
-	return t.SummaryOf(name, func() (*reducer.State, error) { return t.State(name) })
+	s, err := t.State(name)
+	if errors.Is(err, mailbox.ErrNoAgent) {
+		return Member{Name: name}, err
+	}
+	if err == nil {
+		m, bad := t.SummaryOf(name, s)
+		if m.RunnerGone { // or its runner ended between the two looks, and the log says so by now
+			if s, err = t.State(name); err == nil {
+				return t.SummaryOf(name, s)
+			}
+		}
+		return m, bad
+	}
+	// Nothing is known of a member whose log cannot be read; that hides nobody else.
+	m, bad := t.SummaryOf(name, &reducer.State{})
+	m.Detail, m.LastError = "its events cannot be read", err.Error()
+	return m, bad
 }
 
 // Summary is that of the member at an address; of one on another host what that told last.
@@ -88,18 +104,11 @@ func (r *Root) Summary(a wire.Address) (Member, error) {
 	return t.Summary(a.Agent)
 }
 
-// SummaryOf is Summary for a fold that the caller keeps up to date.
-func (t *Team) SummaryOf(name wire.Name, fold func() (*reducer.State, error)) (Member, error) {
-	running, err := t.Running(name) // before the fold: a runner logs its end, and then lets go of its lock
+// SummaryOf is Summary for a state that the caller keeps up to date.
+func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
+	running, err := t.Running(name)
 	if err != nil {
 		return Member{Name: name}, err
-	}
-	s, unreadable := fold()
-	if errors.Is(unreadable, mailbox.ErrNoAgent) {
-		return Member{Name: name}, unreadable
-	}
-	if unreadable != nil { // nothing is known of it then; that hides nobody else
-		s = &reducer.State{}
 	}
 	// A team.toml that cannot be read is doctor's to name: it never hides a member.
 	c, _ := t.Config()
@@ -118,9 +127,6 @@ func (t *Team) SummaryOf(name wire.Name, fold func() (*reducer.State, error)) (M
 	m.Presence, m.PresenceAt = v.Presence, moment(v.PresenceAt)
 	m.Transport, m.Session, m.ThreadID, m.PID = v.Turn.Transport, v.Turn.Session, v.Turn.Thread, v.PID
 	m.Errors, m.LastError, m.Dropped, m.Unknown, m.ReadAt = s.Errors, s.LastError, s.Dropped, s.Unknown, moment(s.Read)
-	if unreadable != nil {
-		m.Detail, m.LastError = "its events cannot be read", unreadable.Error()
-	}
 	if s.Run != nil {
 		m.Started = s.Run.Started
 	}

@@ -127,8 +127,11 @@ func (r *Root) Lost() error {
 		if err != nil {
 			return err
 		}
-		if now, err := os.Stat(t.Dir().Path()); err != nil || !os.SameFile(was, now) {
+		now, err := os.Stat(t.Dir().Path())
+		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("team %q in %s: %w any more", name, r.Path, ErrNoTeam)
+		} else if err == nil && !os.SameFile(was, now) {
+			return fmt.Errorf("team %q in %s was replaced by another directory: begin again", name, r.Path)
 		}
 	}
 	return nil

@@ -203,7 +203,7 @@ func (p *page) fillThread(ctx context.Context, about string) error {
 	}
 	p.Messages = p.messages(items)
 	p.Title = p.Messages[0].Title
-	for i := range p.Messages {
+	for i := range slices.Backward(p.Messages) {
 		m := &p.Messages[i]
 		m.Text = m.Body
 		if len(m.Body) > mostText {

@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -154,16 +153,15 @@ func (x *agentState) summaryAfter(e entry) (m teams.Member, err error) {
 	if x.a.Host != "" {
 		return team.Remote(x.a.Agent, x.a.Host)
 	}
-	var unreadable error
-	m, err = team.SummaryOf(x.a.Agent, func() (*reducer.State, error) {
-		if x.state == nil {
-			x.state, unreadable = team.State(x.a.Agent)
-		} else if e.Event != nil && e.Box.Address() == x.a && e.Event.Seq > x.state.Seq {
-			x.state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
-		}
-		return x.state, unreadable
-	})
-	return m, cmp.Or(unreadable, err)
+	if x.state == nil {
+		x.state, err = team.State(x.a.Agent)
+	} else if e.Event != nil && e.Box.Address() == x.a && e.Event.Seq > x.state.Seq {
+		x.state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
+	}
+	if err != nil {
+		return m, err
+	}
+	return team.SummaryOf(x.a.Agent, x.state)
 }
 
 func isIn(m teams.Member, state string) bool {
