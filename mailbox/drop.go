@@ -68,6 +68,7 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	impatient := *b.store
 	impatient.LockTimeout = min(cmp.Or(b.store.LockTimeout, takeInLock), takeInLock)
 	b = impatient.Box(b.agent)
+	b.putBackAside(ctx)
 	found, begun, err := b.drops()
 	if err != nil || len(found)+len(begun) == 0 {
 		return t, err
@@ -113,6 +114,30 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 		}
 	}
 	return t, nil
+}
+
+// putBackAside makes unread again what the first generation had set aside: messages that were taken too
+// often. What cannot be put back stays for the next look.
+func (b *Box) putBackAside(ctx context.Context) {
+	aside := place{Unread, b.in("inbox/aside")}
+	ids, err := b.list(aside)
+	if err != nil || len(ids) == 0 {
+		return
+	}
+	b.locked(ctx, "inbox", func() error {
+		return b.locked(ctx, "reader", func() error {
+			for _, id := range ids {
+				to, isThere, err := b.locate(id) // then this one is a duplicate
+				if !isThere {
+					to = b.unread()
+				}
+				if err == nil {
+					b.move(id, aside, to)
+				}
+			}
+			return nil
+		})
+	})
 }
 
 // drops lists the files that may be taken in, the oldest first, and what somebody began to take in and did not finish.

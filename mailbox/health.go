@@ -121,7 +121,7 @@ func (h *Health) examineDrop(b *Box, dir string, info fs.FileInfo) {
 	name, file := info.Name(), path.Join(dir, info.Name())
 	switch {
 	case dir == "inbox" && slices.Contains(inboxDirs, name):
-	case info.IsDir() && slices.Contains([]string{"leases", "dated"}, name): // the first generation's
+	case info.IsDir() && slices.Contains([]string{"aside", "leases", "dated"}, name): // the first generation's
 	case !info.Mode().IsRegular():
 		h.NotFiles = append(h.NotFiles, file)
 	case info.Size() == 0:

@@ -115,15 +115,35 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 	}
 }
 
-// What the first generation left beside its messages disturbs nothing.
+// What the first generation left: a message that it had set aside is unread again, as it
+// was; its other files disturb nothing.
 func TestFirstGeneration(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
-	id := deliverN(t, bob, 1)[0]
-	write(t, filepath.Join(bob.Path(), "run/claim.json"), `{"ids":["`+string(id)+`"],"session":"old"}`)
-	write(t, filepath.Join(bob.Path(), "inbox/leases", string(id)+".lease"), `{"takes":[]}`)
-	write(t, filepath.Join(bob.Path(), "inbox/dated", fmt.Sprintf("%015d.%s.due", time.Now().UnixMilli(), id)), "")
-	equal(t, "read", read(t, bob), id)
+	uid := 7
+	aside := withAck(withID(daysAgo(5), message("set aside")))
+	aside.Type, aside.Payload = wire.TypePermissionReply, []byte(`{"allow":true}`)
+	aside.Origin = &wire.Origin{Via: "cli", UID: &uid}
+	ahead := withID(daysAgo(-3), message("by another clock"))
+	put(t, bob, "inbox/aside", aside)
+	put(t, bob, "inbox/aside", ahead)
+	put(t, bob, "inbox/cur", withID(past, message("known")))
+	put(t, bob, "inbox/aside", withID(past, message("known")))
+	write(t, filepath.Join(bob.Path(), "inbox/aside/theirs"), "x")
+	write(t, filepath.Join(bob.Path(), "run/claim.json"), `{"ids":["`+string(aside.ID)+`"],"session":"old"}`)
+	write(t, filepath.Join(bob.Path(), "inbox/leases", string(aside.ID)+".lease"), `{"takes":[]}`)
+	write(t, filepath.Join(bob.Path(), "inbox/dated", fmt.Sprintf("%015d.%s.due", time.Now().UnixMilli(), aside.ID)), "")
+	if c, err := bob.Count(ctx); err != nil || c.Unread != 2 {
+		t.Error(c, err)
+	}
+	it, err := bob.Get(aside.ID)
+	if err != nil || it.State != Unread || string(encoded(t, it.Message)) != string(encoded(t, aside)) {
+		t.Errorf("%+v, %v", it, err)
+	}
+	equal(t, "read", read(t, bob), aside.ID, ahead.ID)
+	c := takeCensus(t, bob)
+	c.is(t, map[wire.ID]string{aside.ID: "cur", ahead.ID: "done", past: "cur"})
+	equal(t, "bad", c.bad, fileOf(past)) // as a duplicate
 	if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 9)}); err != nil {
 		t.Error(err)
 	}

@@ -228,6 +228,9 @@ func (w *Writer) next() error {
 
 // rotate moves each file of a recording one number up; the oldest is overwritten.
 func rotate(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil // or each try on a full disk would move all of them
+	}
 	for n := keptFiles; n > 0; n-- {
 		from := numbered(path, n-1)
 		if err := os.Rename(from, numbered(path, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -15,5 +15,6 @@ func fileSystemAt(path string) (fs fileSystem) {
 		return fs
 	}
 	free := st.Bavail * uint64(st.Bsize)
-	return fileSystem{remote: remoteKinds[uint32(st.Type)], isReadOnly: st.Flags&unix.ST_RDONLY != 0, free: &free}
+	return fileSystem{remote: remoteKinds[uint32(st.Type)], isReadOnly: st.Flags&unix.ST_RDONLY != 0,
+		free: &free, isOutOfFiles: st.Files > 0 && st.Ffree == 0}
 }

@@ -38,6 +38,8 @@ type fileSystem struct {
 	remote     string // its kind, if others than this kernel may change it
 	isReadOnly bool
 	free       *uint64 // bytes that this user may still fill; nil: not known
+
+	isOutOfFiles bool // every inode is in use
 }
 
 const lowDisk = 64 << 20 // bytes free below which the doctor warns
@@ -153,6 +155,10 @@ func (d *doctor) checkFileSystem() {
 	if free := d.disk.free; free != nil && *free < lowDisk {
 		d.add("disk.low", "warning", "df -h "+path,
 			"%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(*free)))
+	}
+	if d.disk.isOutOfFiles {
+		d.add("disk.low", "warning", "df -i "+path,
+			"no inode is free in the file system of %s: nothing can be sent", d.root.Path)
 	}
 }
 
