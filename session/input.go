@@ -43,8 +43,7 @@ func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	if err != nil {
 		return nil, &wire.SessionError{Reason: "no human input: " + err.Error()}
 	}
-	body, _, _ := wire.HumanText(raw)
-	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Body: body, Payload: raw, SentAt: now()}
+	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Payload: raw, SentAt: now()}
 	if id != "" {
 		m.SetMeta(FieldSession, json.RawMessage(`"`+id+`"`))
 	}

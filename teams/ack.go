@@ -146,15 +146,11 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	}})
 }
 
-// ErrNotShared says that an inbox is its owner's alone: nobody else takes from it.
-var ErrNotShared = errors.New("is not shared: only its owner takes from it")
+// ErrNotShared says that an inbox is its owner's alone, who reads it.
+var ErrNotShared = errors.New("is not shared: nobody takes from it")
 
-// MayTake reports why a member may not take from an inbox under a lease: from one's own
-// always, from another's of the same team when it is shared.
+// MayTake reports why a member may not take from an inbox under a lease: it has to be a shared one of the same team.
 func MayTake(box *mailbox.Box, by wire.Address) error {
-	if box.Address() == by {
-		return nil
-	}
 	shared, err := box.Shared()
 	if err == nil && (!shared || by.Team != box.Address().Team) {
 		err = fmt.Errorf("the inbox of %s %w", box.Agent(), ErrNotShared)

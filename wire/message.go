@@ -105,11 +105,15 @@ func (m *Message) Title() string {
 	return strings.TrimSpace(line)
 }
 
-// MarshalJSON writes the message in one line. The error is a Payload, Meta or Extra that is no JSON.
+// MarshalJSON writes the message in one line, human input without a body with the one that stands for its payload. The
+// error is a Payload, Meta or Extra that is no JSON.
 func (m *Message) MarshalJSON() ([]byte, error) {
 	type plain Message // without this method
 	out := plain(*m)
 	out.Type, out.Hop = m.Kind(), max(0, m.Hop)
+	if m.Type == TypeHumanInput && m.Body == "" {
+		out.Body, _, _ = HumanText(m.Payload)
+	}
 	return jsonv2.Marshal(&out, writing)
 }
 

@@ -73,11 +73,11 @@ func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
 // Render is the whole message: header, indented body and, where it was cut, a line that says how to see the rest.
 func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 	head := r.Header(m, f)
-	size, lines := 0, 0
-	if r.Bytes > 0 {
-		size, lines = max(r.Bytes-len(head)-81, 80), max(r.Lines-2, 1) // 80 for the last line
+	body, left := r.Body(m.Body, 0, 0)
+	isLarger := len(head)+1+len(body) > r.Bytes || 1+bytes.Count(body, []byte{'\n'}) > r.Lines
+	if r.Bytes > 0 && isLarger {
+		body, left = r.Body(m.Body, max(r.Bytes-len(head)-81, 80), max(r.Lines-2, 1)) // 80 for the last line
 	}
-	body, left := r.Body(m.Body, size, lines)
 	out := append([]byte(head+"\n"), body...)
 	if left > 0 {
 		out = fmt.Appendf(out, "… %s more: atm show %s --raw\n", Size(int64(left)), r.Short(m.ID))

@@ -290,6 +290,17 @@ func (s *Scope) noAddress(word string, err error) error {
 	return Usage("%v", err).WithHint("%s", hint)
 }
 
+// Writer is the address of somebody whose mail may be here: a member, a retired one too, or drop.
+func (s *Scope) Writer(word string) (a wire.Address, err error) {
+	if a, err = s.Address(word); err == nil && a.Agent != "drop" {
+		_, err = s.Root.Mailbox(a)
+	}
+	if e, ok := errors.AsType[*teams.UnknownError](err); ok && e.Retired {
+		err = nil
+	}
+	return a, err
+}
+
 // Addresses reads names, also several with commas between; all is everybody but me.
 func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
@@ -447,6 +458,11 @@ func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, er
 	query, err := parseQuery(words)
 	if err != nil {
 		return nil, Usage("%v", err).WithHint("atm search WORDS since:7d")
+	}
+	for _, name := range []string{query.From, query.To} {
+		if _, err := s.Writer(name); name != "" && err != nil {
+			return nil, err
+		}
 	}
 	return s.Team.Search(ctx, query)
 }

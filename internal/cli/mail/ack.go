@@ -27,8 +27,13 @@ var ackCommand = &cli.Command{
 }
 
 func ack(c *cli.Context, s *command.Scope) error {
-	text := c.String("text")
-	if err := command.CheckText(text); c.IsSet("text") && err != nil {
+	text, err := c.String("text"), error(nil)
+	if text == "-" {
+		text, err = command.StdinText(c, nil)
+	} else if c.IsSet("text") {
+		err = command.CheckText(text)
+	}
+	if err != nil {
 		return err
 	}
 	found, err := findAll(c, s, func(s *command.Scope, word string) (heldMessage, error) { return findToAck(c.Context, s, word) })
@@ -239,8 +244,8 @@ var takeCommand = &cli.Command{
 	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take one message of a shared inbox",
 	UsageText: "atm take jobs\natm take jobs --wait 10m --lease 30m\natm take --renew 9f3a1c",
 	Description: "The oldest unread message is yours until the lease ends; nobody else gets it before.\n" +
-		"atm ack or an answer finishes it, atm unread gives it back. Without AGENT it comes from your own\n" +
-		"inbox; another's must be shared: atm team add jobs --shared. Nothing there: exit 0.",
+		"atm ack or an answer finishes it, atm unread gives it back. Such an inbox is made by\n" +
+		"atm team add jobs --shared. Nothing there: exit 0.",
 	Flags: []cli.Flag{
 		command.DurationFlag("lease", 10*time.Minute, "for `D`, default 10m, at most 24h"),
 		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "the lease of `ID` begins anew"},
@@ -266,7 +271,9 @@ func take(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	if err := teams.MayTake(box, s.Me.Address()); err != nil {
+	if err := teams.MayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) && box.Agent() != s.Me.Agent() {
+		return command.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
+	} else if err != nil {
 		return err
 	}
 	if !c.Bool("wait") {

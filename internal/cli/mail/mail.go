@@ -3,7 +3,6 @@ package mail
 
 import (
 	"context"
-	"errors"
 	"os"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -48,13 +46,7 @@ func sender(c *cli.Context, s *command.Scope) (a wire.Address, err error) {
 	if !c.IsSet("from") {
 		return a, nil
 	}
-	if a, err = s.Address(c.String("from")); err == nil && a.Agent != "drop" {
-		_, err = s.Root.Mailbox(a)
-	}
-	if e, ok := errors.AsType[*teams.UnknownError](err); ok && e.Retired { // whose mail is still here
-		err = nil
-	}
-	return a, err
+	return s.Writer(c.String("from"))
 }
 
 // namedThread is that of the message that --thread names; "": any.

@@ -31,6 +31,9 @@ var showCommand = &cli.Command{
 }
 
 func show(c *cli.Context, s *command.Scope) error {
+	if c.Bool("raw") && c.Bool("json") {
+		return command.Usage("--raw and --json contradict each other").WithHint("leave one out")
+	}
 	it, box, err := s.Find(c.Args().First())
 	if err != nil {
 		return err
