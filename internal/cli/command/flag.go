@@ -53,6 +53,9 @@ func (l *Line) readFlag(words []string) *givenFlag {
 	f := &givenFlag{n: 1}
 	f.typed, f.value, f.hasValue = strings.Cut(words[0], "=")
 	f.Flag = l.find(f.typed)
+	if number := f.typed[2:]; f.Flag == nil && number != "" && strings.Trim(number, "0123456789") == "" { // -n5
+		f.Flag, f.value, f.hasValue = l.find(f.typed[:2]), number, true
+	}
 	f.waits = f.Flag != nil && (strings.HasPrefix(f.name(), "wait") || f.name() == "follow") && l.find("--timeout") != nil
 	if len(words) > 1 {
 		f.next = words[1]
@@ -123,6 +126,10 @@ func (l *Line) addMeant(f *givenFlag) bool {
 
 // addFlag takes in a flag of the verb or the app.
 func (l *Line) addFlag(f *givenFlag) error {
+	if state := l.place("--state"); state >= 0 && takesValue(f.Flag) && !f.hasValue { // wait bob --idle
+		l.named[state] = append(l.named[state], f.name())
+		return nil
+	}
 	if err := l.checkFlag(f); err != nil {
 		return err
 	}

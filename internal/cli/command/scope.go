@@ -38,9 +38,16 @@ type Scope struct {
 
 // OpenRoot opens the root in force.
 func OpenRoot(c *cli.Context) (*Scope, error) {
-	found, passed, err := rootdir.Find(Place(c))
+	place := Place(c)
+	found, passed, err := rootdir.Find(place)
 	for _, p := range passed {
 		Warn(c, "%s", p)
+	}
+	if errors.Is(err, rootdir.ErrNotRoot) {
+		place.Flag, place.Env, place.Dir = "", "", found.Path
+		if near, _, noneErr := rootdir.Find(place); noneErr == nil && near.Source != rootdir.FromHome {
+			return nil, NotFound("%w", err).WithHint("the root there is --root %s", policy.Quote(near.Path))
+		}
 	}
 	if err == nil && !found.Accepted && Via(c) == "mcp" { // a model reads its answers, as those of a hook
 		err = Refused("nobody here made or accepted %s; its mail may have come with a clone", found.Path).
