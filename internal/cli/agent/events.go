@@ -118,6 +118,13 @@ type ingested struct {
 	Appended int `json:"appended"`
 	Known    int `json:"known"` // there already
 	Bad      int `json:"bad"`
+
+	Errors []badLine `json:"errors,omitempty"`
+}
+
+type badLine struct {
+	Line    int    `json:"line"`
+	Message string `json:"message"`
 }
 
 func (n ingested) String() string {
@@ -151,6 +158,7 @@ func ingest(c *cli.Context) error {
 		case err != nil && isBad:
 			total.Bad++
 			wrong := strings.TrimPrefix(command.Explain(c, err).Message, "line 1, ") // of the text that it was given
+			total.Errors = append(total.Errors, badLine{n, wrong})
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(wrong))
 		case err != nil && ctx.Err() == nil:
 			// What was not written once, or not synced, must not be passed over by what follows.

@@ -84,6 +84,9 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 	if err == nil {
 		s.Team, err = s.Root.Team(name)
 	}
+	if errors.Is(err, teams.ErrNoTeam) {
+		err = s.noTeam(name, err)
+	}
 	if err == nil {
 		keep(c, "team")
 	}
@@ -91,6 +94,15 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 		keep(c, "as")
 	}
 	return s, err
+}
+
+func (s *Scope) noTeam(name wire.Name, err error) error {
+	all, _ := s.Root.Teams()
+	hint := "teams: " + Join(all)
+	if near, ok := Nearest(string(name), Strings(all)); ok {
+		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+	}
+	return NotFound("%w", err).WithHint("%s", hint).WithCandidates(Strings(all)...)
 }
 
 // OpenMe is OpenTeam for a verb that needs to know who I am.

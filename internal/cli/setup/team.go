@@ -254,6 +254,9 @@ func status(c *cli.Context, s *command.Scope) error {
 }
 
 func statusOfAll(c *cli.Context, s *command.Scope) error {
+	if c.Bool("json") && !c.IsSet("as-wire") {
+		return team(c, s)
+	}
 	all, unreadable := s.Team.Members(c.Context)
 	for _, m := range all {
 		if c.IsSet("as-wire") && m.Host != "" { // it has no slot here
