@@ -115,7 +115,7 @@ var known = []knownError{
 	{is(teams.ErrTooManyHops), Refused, "end the turn without an answer, or begin anew: atm send"},
 	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
-	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams"},
+	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; another machine: atm bridge trust HOST KEY"},
 	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked; of a message: atm ack, or atm reply"},
 	{is(teams.ErrAnswered), NotFound, "atm pending lists what is asked"},
 	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
