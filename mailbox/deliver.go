@@ -1,16 +1,19 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -35,6 +38,7 @@ type Outcome struct {
 
 	// On the way.
 	post *Post
+	to   *target
 	data []byte
 	temp string // the file that is moved to new
 }
@@ -76,22 +80,50 @@ func encode(m *wire.Message) (data []byte, err error) {
 	return data, nil
 }
 
-// prepare makes what is missing of the inbox, and says why nothing can be delivered there.
-func (b *Box) prepare() error {
-	if err := b.makeOutbox(); err != nil {
+// target is a mailbox that one call delivers to. Its inbox is opened once for the call: each look by path
+// costs as many system calls as the path has directories.
+type target struct {
+	box    *Box
+	inbox  *durable.Root
+	err    error      // why nothing can be delivered there
+	stored []*Outcome // what was moved to new, and is not synced yet
+}
+
+// open opens the inbox, and makes what is missing of it.
+func (t *target) open() error {
+	b := t.box
+	err := b.makeOutbox()
+	if err != nil {
 		return err
 	}
-	if err := b.Present(); err != nil {
+	t.inbox, err = b.store.root.Sub(b.in("inbox"))
+	switch {
+	case absent(err):
+		return b.noAgent() // though it may be back by now
+	case err != nil:
+		return cmp.Or(b.Present(), err)
+	}
+	if err := t.inbox.Mkdir("tmp"); err != nil {
 		return err
 	}
-	tmp := b.in("inbox/tmp")
-	if err := b.store.root.Mkdir(tmp); err != nil {
-		return err
-	}
-	if !b.store.root.OwnerCanRead(tmp) {
+	if !t.inbox.OwnerCanRead("tmp") {
 		return ErrUnreadable
 	}
 	return nil
+}
+
+// current is nil if the inbox that was opened is the mailbox's still: it may have been retired, and
+// another made in its place. The inbox's lock is held.
+func (t *target) current() error {
+	root := t.box.store.root
+	opened, err := t.inbox.Lstat(".")
+	now, e := root.Lstat(t.box.in("inbox"))
+	err = cmp.Or(err, e, root.IsDir(t.box.in()), t.inbox.IsDir("new"))
+	isOther := err == nil && !os.SameFile(opened, now)
+	if isOther || absent(err) {
+		return cmp.Or(t.box.Present(), t.box.noAgent())
+	}
+	return err
 }
 
 // Deliver delivers posts, durably: when an Outcome has no error, the message survives a power cut. Killed at any point,
@@ -100,6 +132,7 @@ func (b *Box) prepare() error {
 // All files are written and synced side by side; then each is moved into its mailbox under that
 // mailbox's lock; then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
+	targets := map[string]*target{} // by the path of the inbox
 	var all []*Outcome
 	for _, p := range posts {
 		p.Outcomes = make([]Outcome, len(p.To))
@@ -108,43 +141,56 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			o := &p.Outcomes[i]
 			*o = Outcome{Box: b, Err: err, post: p, data: data}
 			if err == nil {
+				inbox := b.store.root.Join(b.in("inbox"))
+				if targets[inbox] == nil {
+					targets[inbox] = &target{box: b}
+					targets[inbox].err = targets[inbox].open()
+				}
+				o.to = targets[inbox]
 				all = append(all, o)
 			}
 		}
 	}
 	sideBySide(all, func(o *Outcome) { o.Err = o.write() })
-	stored := map[string][]*Outcome{} // by the directory that is to be synced
 	for _, o := range all {
 		if o.Err == nil {
 			o.publish(ctx)
 		}
-		if o.Stored {
-			dir := o.Box.store.root.Join(o.Box.unread().dir)
-			stored[dir] = append(stored[dir], o)
-		}
 	}
-	sideBySide(slices.Collect(maps.Values(stored)), syncNew)
+	sideBySide(slices.Collect(maps.Values(targets)), (*target).close)
 	for _, p := range posts {
-		isStored := slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
-		if isStored && p.Sender != nil {
-			p.Sender.NoteSent(p.Message)
+		p.noteSent()
+	}
+}
+
+// noteSent notes in the sender's index what a recipient has of the message.
+func (p *Post) noteSent() {
+	at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
+	if at < 0 || p.Sender == nil {
+		return
+	}
+	sent := *p.Message
+	if o := p.Outcomes[at]; o.Known {
+		if it, err := o.Box.Get(sent.ID); err == nil { // perhaps with another text
+			sent = *it.Message
 		}
 	}
+	sent.To = p.Message.To
+	p.Sender.NoteSent(&sent)
 }
 
 // write writes and syncs the message in the recipient's tmp.
 func (o *Outcome) write() error {
-	b := o.Box
-	err := b.prepare()
-	if err == nil {
-		err = b.noteSuperseded(o.post.Message)
+	if o.to.err != nil {
+		return o.to.err
 	}
+	err := o.to.box.noteSuperseded(o.post.Message)
 	if err == nil {
-		o.temp = b.in("inbox/tmp", string(o.post.Message.ID)+"."+string(wire.NewID()))
-		err = b.store.root.Create(o.temp, o.data)
+		o.temp = "tmp/" + string(o.post.Message.ID) + "." + string(wire.NewID())
+		err = o.to.inbox.Create(o.temp, o.data)
 	}
 	if absent(err) { // the mailbox was retired a moment ago
-		return b.noAgent()
+		return o.to.box.noAgent()
 	}
 	return err
 }
@@ -153,23 +199,24 @@ func (o *Outcome) write() error {
 func (o *Outcome) publish(ctx context.Context) {
 	isThere, err := o.moveToNew(ctx)
 	if isThere || err != nil {
-		o.Box.store.root.Remove(o.temp)
+		o.to.inbox.Remove(o.temp)
 	}
 	if err != nil {
 		o.Err = err
 		return
 	}
-	isSameOutbox := func(other Outcome) bool { return other.Stored && other.Box.host == o.Box.host }
-	if i := slices.IndexFunc(o.post.Outcomes, isSameOutbox); i >= 0 && o.Box.host != "" {
-		isThere = o.post.Outcomes[i].Known // the members of a host share an outbox
-	}
 	o.Stored, o.Known = true, isThere
+	isSamePost := func(other *Outcome) bool { return other.post == o.post }
+	if i := slices.IndexFunc(o.to.stored, isSamePost); i >= 0 && o.Box.host != "" {
+		o.Known = o.to.stored[i].Known // the members of a host share an outbox
+	}
+	o.to.stored = append(o.to.stored, o)
 }
 
 // moveToNew makes the message mail. Under an id that this call made nobody else delivers: a shared lock is enough. It
 // is no link, because the sandbox in which Claude Code runs commands on macOS forbids links.
 func (o *Outcome) moveToNew(ctx context.Context) (isThere bool, err error) {
-	b, id := o.Box, o.post.Message.ID
+	b, id := o.to.box, o.post.Message.ID
 	mode := lockfile.Shared
 	if o.post.Given {
 		mode = lockfile.Exclusive
@@ -179,17 +226,17 @@ func (o *Outcome) moveToNew(ctx context.Context) (isThere bool, err error) {
 		return false, err
 	}
 	defer unlock()
+	if err := o.to.current(); err != nil {
+		return false, err
+	}
 	if o.post.Given {
 		if isThere, err := b.isDelivered(id); isThere || err != nil {
 			return isThere, err
 		}
 	}
-	err = b.store.root.Move(o.temp, b.unread().file(id))
-	switch {
-	case errors.Is(err, fs.ErrExist):
+	err = o.to.inbox.Move(o.temp, "new/"+fileOf(id))
+	if errors.Is(err, fs.ErrExist) {
 		return true, nil
-	case absent(err): // it was retired with what was written; another may have been made in its place
-		return false, b.noAgent()
 	}
 	return false, err
 }
@@ -216,13 +263,17 @@ func (b *Box) isDelivered(id wire.ID) (bool, error) {
 	}
 }
 
-// syncNew makes what was moved into the new of one mailbox survive a power cut.
-func syncNew(stored []*Outcome) {
-	b := stored[0].Box
-	if err := b.store.root.Sync(b.unread().dir); err != nil {
-		for _, o := range stored {
-			o.Err = &NotDurableError{o.post.Message.ID, err}
+// close makes what was moved to new survive a power cut, and lets go of the inbox.
+func (t *target) close() {
+	if len(t.stored) > 0 {
+		if err := t.inbox.Sync("new"); err != nil {
+			for _, o := range t.stored {
+				o.Err = &NotDurableError{o.post.Message.ID, err}
+			}
 		}
+	}
+	if t.inbox != nil {
+		t.inbox.Close()
 	}
 }
 
@@ -253,6 +304,10 @@ func (b *Box) NoteSent(m *wire.Message) bool {
 
 // sideBySide calls f for all, 16 at a time: their syncs then share the disk's flushes.
 func sideBySide[T any](all []T, f func(T)) {
+	if len(all) == 1 {
+		f(all[0]) // without the switch of threads, which a benchmark of single deliveries shows
+		return
+	}
 	for some := range slices.Chunk(all, 16) {
 		var wg sync.WaitGroup
 		for _, x := range some {

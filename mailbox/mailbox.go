@@ -34,7 +34,7 @@
 // All are flocks on files under the team's .locks. Only runner is held while waiting for more than the file system and,
 // at most two seconds, the output of Read. Their order: runner, team, drops, inbox, reader, events; never those of two
 // agents at once. Looking takes none. What was looked at before a lock does not count: things are reached by their path
-// below the team's directory.
+// below the team's directory, and the inbox that a delivery has opened is compared with the one at its path.
 package mailbox
 
 import (
