@@ -17,8 +17,11 @@ import (
 // FilesDir holds the content of attachments, each under the name of its SHA-256.
 const FilesDir = ".files"
 
-// ErrNoContent says that an attachment's content is missing from .files.
-var ErrNoContent = errors.New("its content is not here")
+// What can be wrong with the content of an attachment.
+var (
+	ErrNoContent = errors.New("its content is not here") // in .files
+	ErrDamaged   = errors.New("its content is damaged")
+)
 
 // Attach stores content in the store's .files, durably, and describes it.
 func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) {
@@ -66,7 +69,7 @@ func (s *Store) openVerified(a wire.Attachment) (*os.File, error) {
 	hash := sha256.New()
 	n, err := io.Copy(hash, f)
 	if err == nil && (n != a.Size || hex.EncodeToString(hash.Sum(nil)) != a.SHA256) {
-		err = errors.New("its content is damaged")
+		err = ErrDamaged
 	}
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)

@@ -40,6 +40,9 @@ func complete(app *cli.App, words []string) {
 	last := "" // perhaps still being typed
 	if n := len(words) - 1; n >= 0 {
 		last = words[n]
+		if slices.Contains(words[:n], "--") {
+			return
+		}
 	}
 	line, _ := command.Parse(app, append(words, "")) // the word to come: "unread" alone would be ls
 	c := newContext(app, line)

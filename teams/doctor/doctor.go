@@ -190,7 +190,11 @@ func (d *doctor) checkLocks(t *teams.Team) {
 		if f.Close(); err == nil {
 			continue
 		}
-		d.add("lock.odd", "error", moveAway(t.Dir().Join(".locks/"+n)), "team %s: .locks/%s cannot be locked: %v", t.Name, n, err)
+		fix := moveAway(t.Dir().Join(".locks/" + n))
+		if errors.Is(err, fs.ErrPermission) {
+			fix = "chmod u+r " + policy.Quote(t.Dir().Join(".locks/"+n))
+		}
+		d.add("lock.odd", "error", fix, "team %s: .locks/%s cannot be locked: %v", t.Name, n, err)
 	}
 }
 

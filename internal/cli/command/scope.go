@@ -478,12 +478,13 @@ func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, er
 	if err != nil {
 		return nil, Usage("%v", err).WithHint("atm search WORDS since:7d")
 	}
+	found, err := s.Team.Search(ctx, query)
 	for _, name := range []string{query.From, query.To} {
-		if _, err := s.Writer(name); name != "" && err != nil {
-			return nil, err
+		if _, unknown := s.Writer(name); name != "" && len(found) == 0 && err == nil {
+			err = unknown
 		}
 	}
-	return s.Team.Search(ctx, query)
+	return found, err
 }
 
 // parseQuery reads words, from:, to:, in:new|cur|done and since:, also several in quotes.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -41,14 +42,13 @@ func ack(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	acked, lines := []*result{}, ""
-	for _, m := range found {
-		var r *result
-		var line string
-		if r, line, err = ackOne(c, s, m, text); err != nil {
-			break
+	err = each(c, found, func(m heldMessage) error {
+		r, line, err := ackOne(c, s, m, text)
+		if err == nil {
+			acked, lines = append(acked, r), lines+line+"\n"
 		}
-		acked, lines = append(acked, r), lines+line+"\n"
-	}
+		return err
+	})
 	done := map[string]any{"acked": acked}
 	if err != nil {
 		return partly(c, done, lines, err)
@@ -57,6 +57,28 @@ func ack(c *cli.Context, s *command.Scope) error {
 		return command.PrintAs(c, acked[0], lines)
 	}
 	return command.PrintAs(c, done, lines)
+}
+
+// each does something with every message. The error names all where that failed.
+func each(c *cli.Context, found []heldMessage, do func(heldMessage) error) error {
+	var failed *command.Error
+	for _, m := range found {
+		err := do(m)
+		if err == nil {
+			continue
+		}
+		e := command.Explain(c, err)
+		e.Hint = strings.Replace(e.Hint, " ID ", " "+m.ID.Short(6)+" ", 1)
+		if failed == nil {
+			failed = e
+		} else {
+			failed.Message += "; " + e.Message
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return failed
 }
 
 // partly is an error with what was done beside it: it is printed, or stands in the JSON of the error.
@@ -102,14 +124,14 @@ var unreadCommand = &cli.Command{
 			return err
 		}
 		l, text := newListing(nil), ""
-		for _, m := range found {
-			var line string
-			if line, err = putBack(c.Context, s, &m); err != nil {
-				break
+		err = each(c, found, func(m heldMessage) error {
+			line, err := putBack(c.Context, s, &m)
+			if err == nil {
+				text += line + "\n"
+				l.Messages = append(l.Messages, message{Item: m.Item})
 			}
-			text += line + "\n"
-			l.Messages = append(l.Messages, message{Item: m.Item})
-		}
+			return err
+		})
 		if err != nil {
 			return partly(c, map[string]any{"messages": l.Messages}, text, err)
 		}
@@ -236,6 +258,8 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 		d.State, d.note = "notified", "read: a notice was sent"
 	case isRemote: // the members of a host share an outbox
 		d.note = "not sent yet"
+	case state == mailbox.Withdrawn:
+		d.note = "before"
 	}
 	return d, err
 }
