@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,8 +27,10 @@ type Health struct {
 	Begun      int      // dropped files whose taking in was cut off
 	Bad        int
 
-	EventsErr error // why the newest events cannot be read
-	BadClaims error // why run/claims.json counts for nothing
+	OddEvents []string       // in events: what is neither a segment nor base.json
+	EventGaps []eventlog.Gap // events that are missing, but for those in the archive
+	EventsErr error          // why the log cannot be read to its end
+	BadClaims error          // why run/claims.json counts for nothing
 }
 
 // Examine looks at a mailbox and changes nothing; with fix it removes what is stale. The error is for what
@@ -47,7 +50,7 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 		return h, nil
 	}
 	err4 := h.examineMessages(b)
-	_, h.EventsErr = b.Log().LastSeq()
+	h.OddEvents, h.EventGaps, h.EventsErr = b.Log().Check()
 	_, h.BadClaims = b.readClaims()
 	return h, cmp.Or(err, err2, err3, err4)
 }

@@ -194,6 +194,9 @@ func TestFoldBeginsInTheArchive(t *testing.T) {
 			t.Errorf("base %q: %s", text, diff)
 		}
 	}
+	if _, gaps, err := box.Log().Check(); len(gaps) > 0 || err != nil {
+		t.Errorf("gaps %v, %v", gaps, err)
+	}
 }
 
 // A kill between the base and the moves leaves segments that are in the base.

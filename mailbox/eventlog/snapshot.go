@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -110,4 +111,36 @@ func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fol
 		}
 	}
 	return events, bytes, nil
+}
+
+// Check looks at the log and changes nothing: odd is what lies in its directory and is neither a segment nor
+// the base nor an unfinished file, gaps are the events that are missing, but for those in the archive.
+func (l *Log) Check() (odd []string, gaps []Gap, err error) {
+	base, _, err := l.Base()
+	if err != nil {
+		return nil, nil, err
+	}
+	names, err := l.Root.Names(l.dir())
+	for _, name := range names {
+		info, err := l.Root.Lstat(path.Join(l.dir(), name))
+		isOurs := err == nil && info.Mode().IsRegular() && (name == baseFile || segmentFirst(name) > 0)
+		if err == nil && !isOurs && name[0] != '.' {
+			odd = append(odd, "events/"+name)
+		}
+	}
+	c := l.Follow(base.Seq)
+	if base.Seq == 0 {
+		c = l.FollowAll()
+	}
+	defer c.Close()
+	for err == nil {
+		var gap *Gap
+		if _, gap, err = c.Next(); gap != nil {
+			gaps = append(gaps, *gap)
+		}
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return odd, gaps, err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"testing"
@@ -139,6 +140,9 @@ func TestArchive(t *testing.T) {
 	if m != n || err != nil {
 		t.Error(m, err)
 	}
+	if odd, gaps, err := l.Check(); len(odd) != 0 || len(gaps) != 0 || err != nil {
+		t.Error(odd, gaps, err)
+	}
 	same(t, readAll(t, l, newest-1), all[newest-1:]...)
 
 	// A log that was restored has segments of the same names.
@@ -157,3 +161,32 @@ func TestArchive(t *testing.T) {
 }
 
 var l0 = "bob/events/" + segmentName(1)
+
+// Check names what does not belong there, and which events are missing.
+func TestCheck(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	appendKinds(t, l, "a", "b")
+	scribble(t, segmentPath(l, 1), "{\"seq\":9,\"kind\":\"x\"}\n")
+	appendKinds(t, l, "c")
+	for _, name := range []string{"base.json", ".base.json.1.tmp", "notes.txt", "7.ndjson"} {
+		if err := os.WriteFile(l.Root.Join("bob/events/"+name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(l.Root.Join("bob/events/.hidden"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	odd, gaps, err := l.Check()
+	same(t, odd, "events/7.ndjson", "events/notes.txt")
+	if diff := cmp.Diff([]Gap{{3, 8}}, gaps); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if err := os.Symlink("x", segmentPath(l, 20)); err != nil {
+		t.Skip(err)
+	}
+	odd, _, err = l.Check()
+	same(t, odd, "events/"+segmentName(20), "events/7.ndjson", "events/notes.txt")
+	if err == nil || err == io.EOF {
+		t.Error("a segment that cannot be opened is no error")
+	}
+}

@@ -54,6 +54,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	each("drop.misplaced", "warning", h.Misplaced, "mv %s "+policy.Quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail")
 	each("message.torn", "warning", h.Torn, "mv %s .", "%s cannot be read as a message")
 	each("inbox.not_writable", "error", h.Closed, "chmod u+rwx %s", "this user cannot write in %s")
+	each("events.odd", "error", h.OddEvents, "mv %s .", "%s is no part of the log")
 	fix := "mv %s ."
 	if b.Present() != nil {
 		fix += "; atm team add " + string(b.Agent())
@@ -72,7 +73,13 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	} else {
 		count("tmp.stale", "info", len(h.Stale), "atm gc", " unfinished for 36 h")
 	}
-	d.failed("events.unreadable", b.Address().String()+": the log cannot be read: ", b.Path()+"/events", h.EventsErr)
+	events := b.Path() + "/events"
+	d.failed("events.unreadable", b.Address().String()+": the log cannot be read to its end: ", events, h.EventsErr)
+	if n := len(h.EventGaps); n > 0 {
+		d.add("events.gap", "warning", "ls -l "+policy.Quote(events),
+			"%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts",
+			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, n)
+	}
 	if h.BadClaims != nil {
 		d.add("claims.bad", "error", moveAway(b.Path()+"/run/claims.json"),
 			"%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
