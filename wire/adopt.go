@@ -1,17 +1,20 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ErrNotEvent says that JSON is no event of any vocabulary.
 var ErrNotEvent = errors.New(
 	`no event: a message, or no "kind", "event_type", "update_type", "sessionUpdate" or "method" of a-z, 0-9 and _`)
 
-// Adopt makes an event from one object of any vocabulary as it came from outside. It is kept whole under Wire; the log
-// fills in the rest.
+// Adopt makes an event from one object as it came from outside: of any vocabulary, kept whole under Wire,
+// or a line of another log of ours, which is taken over with its wire and its own fields, and Agent as
+// the owner of that log. The log fills in the rest.
 //
 // An object of a known kind must be as its owner writes it, with no known key twice. A turn event of the
 // daemon may lack agent, thread_id, turn_id and transport. Of the current ACP, which grows, only the
@@ -25,6 +28,8 @@ func Adopt(line []byte) (Event, error) {
 		return Event{}, ErrNotEvent
 	case err != nil:
 		return Event{}, err
+	case isLogLine(o):
+		return adoptLogLine(line, o)
 	}
 	typeName, kind := detect(o)
 	if typeName == "" {
@@ -50,10 +55,14 @@ func Adopt(line []byte) (Event, error) {
 // AdoptDropped is Adopt for an object that may as well be a message: what has a body or a recipient is one, whatever
 // else it carries.
 func AdoptDropped(data []byte) (Event, error) {
-	if o, err := ReadObject(data); err == nil && hasLetterField(o) {
+	if o, err := ReadObject(data); err == nil && hasLetterField(o) && !isLogLine(o) {
 		return Event{}, ErrNotEvent
 	}
 	return Adopt(data)
+}
+
+func isLogLine(o Object) bool {
+	return o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind")
 }
 
 // namesIn are the members by which an event names its session, its turn and itself, and which must be text. In another
@@ -67,3 +76,24 @@ func namesIn(typeName string) []field {
 	}
 	return nil
 }
+
+func adoptLogLine(line []byte, o Object) (Event, error) {
+	if _, wrong := schemas()["log.Event"].object(0, o); wrong != nil {
+		return Event{}, wrong.in(line)
+	}
+	e, err := DecodeEvent(line)
+	if err != nil {
+		return Event{}, err
+	}
+	if hasKind(mailboxEvent, e.Kind) {
+		// It is kept as it came, and is no evidence about a message of this mailbox.
+		e.Wire, e.Extra = line, nil
+	}
+	e.Wire = compact(e.Wire)
+	e.Seq, e.At, e.Team, e.Source = 0, time.Time{}, "", ""
+	return e, nil
+}
+
+// Names is the agent that the event itself names, which may be another than the one whose log it is in;
+// else the owner of the log, if it is known.
+func (e *Event) Names() string { return cmp.Or(e.Text("agent"), string(e.Agent)) }

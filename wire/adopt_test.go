@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const (
@@ -129,6 +131,38 @@ func TestAdopt(t *testing.T) {
 	e, err := Adopt([]byte(`{"kind":"confirm_required","session":"s","turn_id":"t","event_id":"e"}`))
 	if err != nil || e.Session != "s" || e.TurnID != "t" || e.EventID != "e" {
 		t.Error(e, err)
+	}
+}
+
+// A line of a log of ours is taken over.
+func TestAdoptLogLine(t *testing.T) {
+	line := `{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"turn_completed","session":"s",` +
+		`"turn_id":"t","event_id":"e","wire":{"kind":"turn_completed","agent":"x","n":18446744073709551615},"status":"failed","n":1e999}`
+	e, err := Adopt([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"seq":0,"agent":"bob","kind":"turn_completed","session":"s","turn_id":"t","event_id":"e",` +
+		`"wire":{"kind":"turn_completed","agent":"x","n":18446744073709551615},"status":"failed","n":1e999}`
+	if diff := cmp.Diff(want, string(e.Append(nil))); diff != "" {
+		t.Error(diff)
+	}
+	if e.Names() != "x" {
+		t.Error(e.Names())
+	}
+	if e, err = Adopt([]byte(`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"session_end","reason":"clear"}`)); err != nil || e.Names() != "bob" || e.Text("reason") != "clear" {
+		t.Error(e, err)
+	}
+	for in, want := range map[string]string{
+		`{"seq":"7","at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x"}`:          "seq: must be a whole number",
+		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"../x","source":"hook","kind":"x"}`:           "agent: ",
+		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"X"}`:            "kind: must be a word",
+		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x","kind":"y"}`: "kind stands twice",
+		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x","wire":[]}`:  "wire: must be an object",
+	} {
+		if _, err := Adopt([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", in, err)
+		}
 	}
 }
 

@@ -163,7 +163,7 @@ func TestCompose(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if e, _ := Compose("turn_started", [][2]string{{"agent", "x"}}); e.Text("agent") != "x" {
+	if e, _ := Compose("turn_started", [][2]string{{"agent", "x"}}); e.Names() != "x" {
 		t.Error(e)
 	}
 }

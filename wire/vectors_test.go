@@ -258,7 +258,7 @@ func TestVectorsBehaviour(t *testing.T) {
 		case "InteractiveSession.add_draft", "PTYManager.get_stats": // session's and teams'
 			continue
 		case "DaemonStreamEvent.agent":
-			got = event(t, string(c.Event), "cli").Text("agent")
+			got = event(t, string(c.Event), "cli").Names()
 		case "AgentStreamState.apply":
 			continue
 		default:

@@ -199,7 +199,7 @@ func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mai
 		return e, nil, err
 	}
 	e.Source = "cli"
-	names := e.Text("agent")
+	names := e.Names()
 	isOfAll := e.Kind == wire.DroppedCounters && names == "proxy:all"
 	switch {
 	case !route || isOfAll && s.Me != nil:
