@@ -18,7 +18,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 13
+const Version = 12
 
 // TurnStatus is where a turn stands, in the daemon stream's three words. Terminal: it is over, and
 // nothing has said yet that the agent waits for the next one.

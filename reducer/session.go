@@ -42,8 +42,8 @@ func (s *State) Turn() *Turn {
 	shown := last
 	for i := range s.Turns[:len(s.Turns)-1] {
 		t := &s.Turns[i]
-		// One that was silent for longer may have been killed; one that asks has to be silent.
-		isBeside := len(t.Requests) > 0 || t.LastSeq > last.FirstSeq || last.HeardAt.Sub(t.HeardAt).Abs() < parallelFor
+		// One that was silent for longer may have been killed.
+		isBeside := t.LastSeq > last.FirstSeq || last.HeardAt.Sub(t.HeardAt).Abs() < parallelFor
 		switch {
 		case !t.goesOn():
 		case last.Activity == Idle && !last.IsOpen() && t.isEngaged() && isBeside:
