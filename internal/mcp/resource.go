@@ -45,13 +45,13 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if err != nil {
 		return hinted(command.Explain(s.c, err))
 	}
+	s.isWatching = true
 	r := room.Open(at)
 	ctx, cancel := context.WithCancelCause(s.running)
 	go func() { cancel(r.Run(ctx)) }()
 	first := r.Wait(ctx, func(now *room.Snapshot) bool { return now.Version >= 2 })
 	go s.watch(ctx, r, first)
-	s.isWatching = ctx.Err() == nil
-	return context.Cause(ctx)
+	return nil
 }
 
 // watch tells the client which resource is another now, until the context ends.
