@@ -52,6 +52,7 @@ var layers = strings.Fields(`
 	internal/runspec
 	internal/runner
 	internal/acpagent
+	internal/mcp
 	internal/bridge
 	internal/cli/mail
 	internal/cli/agent
@@ -59,7 +60,6 @@ var layers = strings.Fields(`
 	internal/cli/setup
 	internal/cli
 	internal/room
-	internal/mcp
 	internal/web
 	internal/tui
 	cmd/atm
