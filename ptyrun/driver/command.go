@@ -7,32 +7,31 @@ import (
 	"strings"
 )
 
-// wrappers are programs that run the command behind their options. "npm exec" is two of them.
-var wrappers = []string{
-	"env", "nice", "sudo", "nohup", "setsid", "exec", "time",
-	"npx", "bunx", "pnpx", "npm", "pnpm", "yarn", "bun", "dlx", "x", "node", "tsx",
+// wrappers are programs that run the command behind their options, and their options that have a value in a
+// word of its own. "npm exec" is two of them.
+var wrappers = map[string][]string{
+	"env": {"-u", "-C", "--unset", "--chdir"}, "nice": {"-n", "--adjustment"}, "sudo": {"-u", "-g", "--user", "--group"},
+	"nohup": nil, "setsid": nil, "exec": {"-p", "--package"}, "time": nil,
+	"npx": {"-p", "--package"}, "bunx": nil, "pnpx": nil, "npm": nil, "pnpm": nil, "yarn": nil, "bun": nil, "dlx": nil, "x": nil,
+	"node": {"-r", "--require", "--import"}, "tsx": {"-r", "--require", "--import"},
 }
 
 // ForCommand returns the driver for a command line: the agent that it names, also behind env, nice, npx, node and their
 // like, else a plain one. A command that it does not know may be a wrapper: see [Driver.Recognise].
 func ForCommand(argv []string) *Driver {
-	program, mayBeValue := "", false // of the option before
-	for _, word := range argv {
-		isOption := strings.HasPrefix(word, "-")
-		if isOption || strings.Contains(word, "=") {
-			mayBeValue = isOption && word != "--"
-			continue
-		}
-		program = filepath.Base(word)
+	program := ""
+	for len(argv) > 0 {
+		program = strings.TrimPrefix(filepath.Base(argv[0]), "-") // a login shell's name begins so
 		for _, d := range agents {
-			if slices.Contains(d.commands, program) || d.isPackage(word) {
+			if slices.Contains(d.commands, program) || d.isPackage(argv[0]) {
 				return d
 			}
 		}
-		if !mayBeValue && !slices.Contains(wrappers, program) {
+		valued, isWrapper := wrappers[program]
+		if !isWrapper {
 			break
 		}
-		mayBeValue = false
+		argv = behindOptions(argv[1:], valued)
 	}
 	d := plain
 	d.program = program
@@ -48,6 +47,20 @@ func (d *Driver) isPackage(s string) bool {
 		}
 	}
 	return false
+}
+
+// behindOptions passes over options and assignments. "--" ends them.
+func behindOptions(args, valued []string) []string {
+	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || strings.Contains(args[0], "=")) {
+		if args[0] == "--" {
+			return args[1:]
+		}
+		if slices.Contains(valued, args[0]) && len(args) > 1 {
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	return args
 }
 
 // Recognise returns the agent that l shows, where d is plain and its program is not known to be a shell or

@@ -328,6 +328,7 @@ func TestErrors(t *testing.T) {
 		command Command
 		want    string
 	}{
+		{Command{}, "run a program: no program was given"},
 		{Command{Argv: []string{"surely-not-there"}}, "run surely-not-there: no such program on PATH"},
 		{Command{Argv: []string{dir}}, "run " + dir + ": fork/exec " + dir + ": permission denied"},
 		{Command{Argv: []string{file}}, "run " + file + ": fork/exec " + file + ": permission denied"},
