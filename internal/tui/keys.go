@@ -145,8 +145,10 @@ func (m *model) nothing(format string, args ...any) tea.Cmd {
 func (m *model) answer(key string) tea.Cmd {
 	q, i := m.question()
 	switch {
-	case i < 0 && m.member() != "":
+	case i < 0 && (m.focus == membersPane || m.page().kind == agentPage):
 		return m.nothing("%s asks nothing", m.member())
+	case i < 0 && m.page().kind == questionPage:
+		return m.nothing("%s does not ask that any more", m.member())
 	case i < 0:
 		return m.nothing("nothing is waiting for you")
 	case q.ID == "":

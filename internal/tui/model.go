@@ -73,8 +73,8 @@ type model struct {
 	prompt  string
 	confirm func() tea.Cmd // what y does; nil: nothing is asked
 	writing *composer
-	drafts  map[string]*composer // by what they were begun for
-	unsent  map[*composer]bool   // what is being sent
+	drafts  map[string]string  // by what they are for
+	unsent  map[*composer]bool // what is being sent
 }
 
 func newModel(ctx context.Context, r *room.Room) *model {
@@ -86,7 +86,7 @@ func newModel(ctx context.Context, r *room.Room) *model {
 	return &model{
 		ctx: ctx, room: r, now: time.Now(), seen: s, focus: middlePane,
 		pages: []*page{{kind: mailPage, title: title}}, status: "looking…",
-		drafts: map[string]*composer{}, unsent: map[*composer]bool{},
+		drafts: map[string]string{}, unsent: map[*composer]bool{},
 	}
 }
 
@@ -140,7 +140,7 @@ func (m *model) do(text *composer, act func(context.Context) (string, error)) te
 		return then(func() {
 			delete(m.unsent, text)
 			if text != nil && err != nil {
-				m.keep(text)
+				text.addTo(m.drafts)
 			}
 			m.say(said, err)
 		})

@@ -45,6 +45,14 @@ func show(ctx context.Context, r *room.Room) error {
 	m := newModel(ctx, r)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // the detach key of atm attach, if it comes too early
 	p := tea.NewProgram(m, tea.WithFPS(30))                 // it wakes as often while nothing happens
+	hangup := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
+	go func() { // it ends with the process
+		<-hangup
+		p.Send(tea.InterruptMsg{})
+	}()
 	ended := make(chan error, 1)
 	go func() {
 		ended <- r.Run(ctx)

@@ -316,7 +316,7 @@ func TestTooSoon(t *testing.T) {
 	ask := func(id string) room.Question {
 		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, Mine: true}
 	}
-	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]*composer{}}
+	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}}
 	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
 	if m.answer("a") != nil || m.status != "read what bob asks, and press a again" {
 		t.Error(m.status)
@@ -346,7 +346,7 @@ func TestUnread(t *testing.T) {
 		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Prompt: "Run it?",
 		Input: strings.Repeat("true\n", 100) + "rm -r /", Options: []policy.Option{{ID: "yes", Label: "Yes"}, {ID: "no"}},
 	}}
-	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]*composer{}, focus: middlePane}
+	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}, focus: middlePane}
 	refused := func(key, why string) {
 		t.Helper()
 		m.targetSince = m.targetSince.Add(-settled)
@@ -370,7 +370,7 @@ func TestUnread(t *testing.T) {
 	}
 	q.Agent = "carol" // asks the same under the same id
 	m.take(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
-	refused("a", "bob asks nothing")
+	refused("a", "bob does not ask that any more")
 }
 
 // Mail is answered, acknowledged, marked and searched; a draft is kept until it is sent; an editor may write it.
@@ -458,15 +458,16 @@ func TestDrafts(t *testing.T) {
 	write("bob", " to bob")
 	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
 	m.Update(m.do(first, func(context.Context) (string, error) { return "", errors.New("refused") })())
-	if alice, bob := m.drafts["send alice"].value(), m.drafts["send bob"].value(); alice != "second\nfirst" || bob != " to bob" {
-		t.Errorf("%q, %q", alice, bob)
+	want := map[string]string{"send alice": "first", "send bob": "second to bob"}
+	if diff := cmp.Diff(want, m.drafts); diff != "" {
+		t.Error(diff)
 	}
 	again := write("alice", " again")
 	m.finish()
 	write("alice", "third")
 	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
 	m.Update(m.do(again, func(context.Context) (string, error) { return "sent", nil })())
-	if m.drafts["send alice"].value() != "third" || len(m.unsent) > 0 {
+	if m.drafts["send alice"] != "third" || len(m.unsent) > 0 {
 		t.Error(m.drafts)
 	}
 }

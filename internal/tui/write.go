@@ -63,19 +63,33 @@ func (m *model) startWriting(c *composer) tea.Cmd {
 	if m.seen.Me == "" && c.kind != searching {
 		return m.nothing("nobody has said who you are: begin again with --as NAME")
 	}
-	if draft := m.drafts[c.key]; draft != nil {
-		delete(m.drafts, c.key)
-		m.writing, m.status = draft, ""
-		return nil
+	key := c.key
+	if c.kind == sending && m.drafts[key] == "" {
+		key = m.homelessDraft(key)
+		c.to = strings.TrimPrefix(key, "send ")
 	}
 	c.line, c.text = textinput.New(), textarea.New()
 	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
 	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, be it light or dark
 	c.text.SetStyles(textarea.Styles{})
 	c.line.SetValue(c.to)
+	c.setText(m.drafts[key])
+	delete(m.drafts, key)
 	m.writing, m.status = c, ""
 	c.goTo(c.kind == searching || c.kind == sending && c.to == "")
 	return nil
+}
+
+// homelessDraft is the key of a message for several, or for a name that is nobody's: it is found at any member. Else
+// it is the key that was asked for.
+func (m *model) homelessDraft(key string) string {
+	for other := range m.drafts {
+		to, isSent := strings.CutPrefix(other, "send ")
+		if _, isMember := m.seen.Member(wire.Name(to)); isSent && !isMember {
+			return other
+		}
+	}
+	return key
 }
 
 // goTo has the next keys go to the line, or to the text.
@@ -111,7 +125,7 @@ func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 	switch key := k.String(); {
 	case key == "esc" || key == "ctrl+c":
 		m.writing = nil
-		if m.keep(c) {
+		if c.addTo(m.drafts) {
 			m.status, m.isError = "the draft is kept", false
 		}
 	case key == "enter" && c.kind == searching:
@@ -133,15 +147,17 @@ func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// keep makes what is written a draft, if it says something. What is written for the same already stands before it.
-func (m *model) keep(c *composer) bool {
-	if c.kind == searching || strings.TrimSpace(c.value()) == "" {
+// addTo adds what is written to drafts, if it says something, under what it is for: of a message, the recipients that
+// it has now. What is written for the same already is not replaced.
+func (c *composer) addTo(drafts map[string]string) bool {
+	key, text := c.key, c.value()
+	if c.kind == sending {
+		key = "send " + c.line.Value()
+	}
+	if c.kind == searching || strings.TrimSpace(text) == "" {
 		return false
 	}
-	if other := m.drafts[c.key]; other != nil {
-		c.setText(other.value() + "\n" + c.value())
-	}
-	m.drafts[c.key] = c
+	drafts[key] = strings.TrimPrefix(drafts[key]+"\n"+text, "\n")
 	return true
 }
 
