@@ -26,17 +26,19 @@ func gitIn(dir string, args ...string) *exec.Cmd {
 func checkUntracked(path, real string) error {
 	dir, _ := realPath(filepath.Dir(path)) // whose links path itself was found through
 	for _, at := range []string{real, filepath.Join(dir, filepath.Base(path))} {
-		c, ok := git.Nearest(filepath.Dir(at))
-		if !ok {
-			continue
-		}
-		cmd := gitIn(c.Top, "--literal-pathspecs", "ls-files", "--error-unmatch", "--", at)
-		said, err := cmd.CombinedOutput()
-		if err == nil {
-			return fmt.Errorf("%s %w at %s: it was left alone", at, ErrTracked, c.Top)
-		}
-		if cmd.ProcessState.ExitCode() != 1 && !strings.Contains(string(said), "not a git repository") {
-			return fmt.Errorf("find out whether %s is tracked: git ls-files: %s: %w", path, bytes.TrimSpace(said), err)
+		// An outer repository may have tracked it before an inner one was made.
+		for c, ok := git.Nearest(filepath.Dir(at)); ok; c, ok = git.Nearest(filepath.Dir(c.Top)) {
+			cmd := gitIn(c.Top, "--literal-pathspecs", "ls-files", "--error-unmatch", "--", at)
+			said, err := cmd.CombinedOutput()
+			if err == nil {
+				return fmt.Errorf("%s %w at %s: it was left alone", at, ErrTracked, c.Top)
+			}
+			if cmd.ProcessState.ExitCode() != 1 && !strings.Contains(string(said), "not a git repository") {
+				return fmt.Errorf("find out whether %s is tracked: git ls-files: %s: %w", path, bytes.TrimSpace(said), err)
+			}
+			if c.Top == filepath.Dir(c.Top) {
+				break
+			}
 		}
 	}
 	return nil
@@ -53,14 +55,22 @@ func (p *Installer) localDir() (string, error) {
 }
 
 // excludeEdits put a line for each of these files into the repository's exclude file, so that git does not show them:
-// none without a repository.
+// none without a repository. All worktrees share it: nothing is taken out while another has such a file.
 func excludeEdits(top string, r Request, files []edit) (edits []edit) {
 	c, _ := git.At(top)
 	if !c.HasRepository() {
 		return nil
 	}
+	list, _ := gitIn(top, "worktree", "list", "--porcelain").Output()
 	for _, f := range files {
 		rel, _ := filepath.Rel(top, f.path) // it lies below
+		for line := range strings.Lines(string(list)) {
+			tree, isTree := strings.CutPrefix(strings.TrimSpace(line), "worktree ")
+			other := filepath.Join(tree, rel)
+			if _, err := os.Lstat(other); r.isRemoval && isTree && err == nil && other != f.path {
+				return nil
+			}
+		}
 		name := "/" + filepath.ToSlash(rel)
 		lines := "# atm install " + r.Tool + "\n" + name + "\n"
 		if f.isServer {

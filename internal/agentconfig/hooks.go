@@ -76,7 +76,8 @@ func (f *file) addHooks(root *hujson.Value, h hookSet) error {
 	return nil
 }
 
-// removeHooks leaves the empty lists that were there before. Without a record those of ours stay, too.
+// removeHooks leaves the empty lists that were there before. Without a record these are all but the last ones, in the
+// order of an install.
 func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	hooks := ownHooks(root, h.tool)
 	if len(hooks) == 0 {
@@ -84,8 +85,17 @@ func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	}
 	f.say("hooks taken out: %d", len(hooks))
 	takeOut(root, hooks)
-	for _, event := range h.events {
-		f.removeEmpty(root, "/hooks/"+event)
+	for _, event := range slices.Backward(h.events) {
+		place := "/hooks/" + event
+		members := root.Find("/hooks").Value.(*hujson.Object).Members
+		isLast := len(members) > 0 && str(&members[len(members)-1].Name) == event
+		if list := root.Find(place); list != nil && isEmpty(list) && (f.isNew(place) || !f.isRecorded && isLast) {
+			remove(root, place)
+		}
+	}
+	f.removeEmpty(root, "/hooks")
+	if !f.isRecorded {
+		f.notes = append(f.notes, f.path+" keeps what else may be atm's: there is no record of its install")
 	}
 }
 

@@ -185,6 +185,7 @@ func TestUnusualBytes(t *testing.T) {
 		{"empty lists", "claude", "home/.claude/settings.json", "{\n  \"permissions\": {\n    \"allow\": [],\n    \"deny\": []\n  },\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n"},
 		{"comments", "gemini", "home/.gemini/settings.json", "// mine\n{\n  // a\n  \"hooks\": { /* none */ }, // b\n  \"tools\": {\n    \"sandboxAllowedPaths\": [\n      \"/x\" // x\n    ]\n  }\n}\n// end\n"},
 		{"TOML without line end", "codex", "home/.codex/config.toml", "model = \"x\""},
+		{"a comment without line end", "gemini", "home/.gemini/settings.json", "{\"a\": 1}\n// end"},
 		{"hooks of somebody", "codex", "home/.codex/hooks.json", "{\"hooks\":{\"Stop\":[{\"matcher\":\"*\",\"hooks\":[{\"type\":\"command\",\"command\":\"say done\"}]}]},\"description\":\"mine\"}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -202,7 +203,7 @@ func TestUnusualBytes(t *testing.T) {
 			h.uninstall(Request{Tool: c.tool})
 			h.same("uninstall", before, h.tree("home"))
 
-			// Without the record hooks and marked lines go all the same.
+			// Without the record hooks and marked lines go all the same, and an empty object stays.
 			h.install(Request{Tool: c.tool})
 			if err := os.RemoveAll(h.State); err != nil {
 				t.Fatal(err)
@@ -211,6 +212,9 @@ func TestUnusualBytes(t *testing.T) {
 			left := h.read(c.file)
 			if strings.Contains(left, "atm hook") || strings.Contains(left, "# atm install") {
 				t.Errorf("of ours is left:\n%s", left)
+			}
+			if hooks := `"hooks":{}`; strings.Contains(c.data, hooks) && !strings.Contains(left, hooks) {
+				t.Errorf("the user's own is gone:\n%s", left)
 			}
 		})
 	}
@@ -405,15 +409,18 @@ func TestWithoutRecord(t *testing.T) {
 	if err := os.RemoveAll(h.State); err != nil {
 		t.Fatal(err)
 	}
-	h.uninstall(Request{Tool: "claude"})
+	notes := strings.Join(h.uninstall(Request{Tool: "claude"}).Notes, "\n")
 	left := h.read("home/.claude/settings.json")
-	for _, want := range []string{`"Stop": []`, `"Bash(atm send:*)"`, `"env": {}`} {
+	for _, want := range []string{`"hooks": {"Stop": []}`, `"Bash(atm send:*)"`, `"env": {}`} {
 		if !strings.Contains(left, want) {
 			t.Errorf("%s is gone from %s", want, left)
 		}
 	}
-	if strings.Contains(left, "atm hook") {
-		t.Errorf("hooks of ours are left in %s", left)
+	if strings.Contains(left, "SessionStart") {
+		t.Errorf("lists of ours are left in %s", left)
+	}
+	if !strings.Contains(notes, "settings.json keeps what else may be atm's: there is no record") {
+		t.Errorf("it says %q", notes)
 	}
 }
 

@@ -20,6 +20,9 @@ func parseJSON(data []byte) (*hujson.Value, error) {
 		data = []byte("{}\n")
 	}
 	root, err := hujson.Parse(data)
+	if ended, again := hujson.Parse([]byte(string(data) + "\n")); err != nil && again == nil {
+		root, err = ended, nil // a comment was the last line
+	}
 	if err != nil {
 		return &root, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
 	}
@@ -194,14 +197,14 @@ func (f *file) removeSettings(root *hujson.Value, all []setting) {
 		old, installed, now := was.Find(place), is.Find(place), root.Find(place)
 		switch {
 		case now == nil:
+		case s.own != nil && f.isOurs(s, now), f.isNew(place) && isSame(now, installed):
+			remove(root, place)
 		case isList:
 			for _, one := range elements(installed) {
 				if i := index(elements(now), &one); i >= 0 && index(elements(old), &one) < 0 {
 					remove(root, fmt.Sprintf("%s/%d", place, i))
 				}
 			}
-		case s.own != nil && f.isOurs(s, now), f.isNew(place) && isSame(now, installed):
-			remove(root, place)
 		case old != nil && installed != nil && isSame(now, installed):
 			now.Value = old.Value
 		}

@@ -28,8 +28,8 @@ func tomlFile(path, label string, keys []tomlKey) edit {
 }
 
 func (f *file) editTOML(mark string, keys []tomlKey) error {
-	isServerGone := f.isRemoval && strings.HasSuffix(mark, " --mcp") && bytes.Contains(f.after, []byte(mark))
-	text := f.withoutMarked(mark, keys[0].table, isServerGone)
+	isServer := strings.HasSuffix(mark, " --mcp")
+	text := f.withoutMarked(mark, keys[0].table, isServer && f.isRemoval && bytes.Contains(f.after, []byte(mark)))
 	doc, err := parseTOML(text)
 	if err != nil {
 		return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
@@ -44,7 +44,11 @@ func (f *file) editTOML(mark string, keys []tomlKey) error {
 			continue
 		}
 		lines := strings.ReplaceAll(k.key+" = "+k.value, "\n", " and ")
-		f.notes = append(f.notes, fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", f.path, k.table, lines))
+		note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", f.path, k.table, lines)
+		if k.in(doc) == nil && isServer {
+			return errors.New(note) // there is nothing else to install
+		}
+		f.notes = append(f.notes, note)
 	}
 	was, _ := parseTOML(string(f.after))
 	if is, _ := parseTOML(text); f.isRemoval || !reflect.DeepEqual(is, was) {

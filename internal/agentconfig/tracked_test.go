@@ -71,6 +71,17 @@ func TestTracked(t *testing.T) {
 			h.link("../../elsewhere/x.json", "repo/.claude/settings.local.json")
 			h.git("repo", "add", ".claude")
 		}, "repo/.claude/settings.local.json"},
+		{"an outer repository", Request{Tool: "claude", Local: true}, func(h *setup) {
+			h.write("repo/.claude/settings.local.json", "{}\n")
+			h.git(".", "init", "-q", ".")
+			if err := os.Rename(h.at("repo/.git"), h.at("aside")); err != nil {
+				h.Fatal(err)
+			}
+			h.git(".", "add", "repo/.claude")
+			if err := os.Rename(h.at("aside"), h.at("repo/.git")); err != nil {
+				h.Fatal(err)
+			}
+		}, "repo/.claude/settings.local.json"},
 		{"an index that says nothing", Request{Tool: "claude", Local: true}, func(h *setup) {
 			h.write("repo/.git/index", "what?")
 		}, "find out whether"},
@@ -161,6 +172,7 @@ func TestWorktreesShareTheExcludeFile(t *testing.T) {
 	if _, err := main.Uninstall(r); err != nil {
 		t.Fatal(err)
 	}
+	hidden("tree")
 	if _, err := linked.Uninstall(r); err != nil {
 		t.Fatal(err)
 	}
