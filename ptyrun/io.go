@@ -37,7 +37,7 @@ func (w *worker) wait() {
 	}
 }
 
-// retry tries something until it succeeds or the run is over.
+// retry tries something until it succeeds, or the run is over and the last try was in vain.
 func (r *runner) retry(what string, try func() error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := try()
@@ -48,6 +48,7 @@ func (r *runner) retry(what string, try func() error) {
 		select {
 		case <-time.After(pause):
 		case <-r.over:
+			try()
 			return
 		}
 	}

@@ -196,7 +196,7 @@ func (r *runner) abortAll() error {
 	return err
 }
 
-// abort ends the sessions for which an abort is meant, and the agent with them: at once, whoever holds the
+// abort ends the sessions for which an abort is meant, and the agent with them, whoever holds the
 // sessions' lock and whether or not they can be written. It is never typed, and read when all that is done.
 // One that is older than this run, or for a session that was over before, has come too late.
 func (r *runner) abort(in session.Input) error {

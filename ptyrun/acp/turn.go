@@ -28,6 +28,7 @@ const source = "acp"
 type turn struct {
 	id       string
 	response string // the end of what was said so far
+	said     int    // bytes of all that
 	delta    string // what of it is no event yet
 	line     string // the end of what was said, which is no whole line and not drawn yet
 	mark     string // of that line
@@ -239,7 +240,14 @@ func (f *front) hear(text string) {
 	if t.response += text; len(t.response) > 2*maxResponse { // not at each piece
 		t.response = driver.ClipResponse(t.response, maxResponse)
 	}
-	t.delta += text
+	left := maxResponse - t.said
+	t.said += len(text)
+	if left >= 0 {
+		t.delta += wire.Clip(text, left)
+		if len(text) > left {
+			t.delta += "\n…"
+		}
+	}
 	t.line += text
 	if i := strings.LastIndexByte(t.line, '\n'); i >= 0 {
 		f.drawSaid(t.line[:i])
