@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -47,6 +48,9 @@ var (
 // Start runs a command. The caller must Read until io.EOF, or the program stands still when the terminal is
 // full, and Close at the end.
 func Start(c Command) (_ *Child, err error) {
+	if len(c.Argv) == 0 {
+		return nil, errors.New("run a program: no program was given")
+	}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("run %s: %w", c.Argv[0], err)
