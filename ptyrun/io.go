@@ -37,19 +37,25 @@ func (w *worker) wait() {
 	}
 }
 
-// retry tries something until it succeeds, or the run is over and the last try was in vain.
+// retry tries something until it succeeds. Once the run is over it tries no second time.
 func (r *runner) retry(what string, try func() error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		isLast := false
+		select {
+		case <-r.over:
+			isLast = true
+		default:
+		}
 		err := try()
-		if err == nil {
+		if err != nil {
+			r.Log.Error(what, "err", err)
+		}
+		if err == nil || isLast {
 			return
 		}
-		r.Log.Error(what, "err", err)
 		select {
 		case <-time.After(pause):
 		case <-r.over:
-			try()
-			return
 		}
 	}
 }

@@ -31,7 +31,7 @@ type binding struct {
 	inRound   bool
 	roundAt   time.Time // the last one
 	modified  time.Time // when any session had changed last before that; zero: not known. Only its round may set it
-	hasFailed bool      // it has
+	hasFailed bool      // the last round
 
 	isAttached bool // the sessions know of the agent
 	hasLines   bool // and that they get lines
