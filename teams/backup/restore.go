@@ -3,7 +3,6 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,10 +126,13 @@ func (r *restorer) entry(h *tar.Header) error {
 		return t.Dir().MkdirAll(name)
 	}
 	isThere, err := t.Dir().Exists(name)
-	if name == config.File && !isThere && err == nil {
+	if err != nil {
+		return err
+	}
+	if name == config.File && !isThere {
 		r.total.Configs = append(r.total.Configs, teamName+"/"+name)
 	}
-	return cmp.Or(err, r.file(t, name, r.tar))
+	return r.file(t, name, r.tar)
 }
 
 func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {

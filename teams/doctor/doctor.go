@@ -93,9 +93,12 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 	return d.checks
 }
 
+// atmCommand is where a command of atm begins in a fix.
+var atmCommand = regexp.MustCompile(`(^|; )atm `)
+
 // add adds a finding. What came from outside is escaped.
 func (d *doctor) add(code, severity, fix, format string, args ...any) {
-	fix = regexp.MustCompile(`(^|; )atm `).ReplaceAllString(fix, "${1}atm"+d.team+" ")
+	fix = atmCommand.ReplaceAllString(fix, "${1}atm"+d.team+" ")
 	d.checks = append(d.checks, Check{code, severity, letter.Escape(fmt.Sprintf(format, args...)), fix})
 }
 

@@ -28,7 +28,8 @@ var ackCommand = &cli.Command{
 }
 
 func ack(c *cli.Context, s *command.Scope) error {
-	text, err := c.String("text"), error(nil)
+	var err error
+	text := c.String("text")
 	if text == "-" {
 		text, err = command.StdinText(c, nil)
 	} else if c.IsSet("text") {
