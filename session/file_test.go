@@ -91,7 +91,7 @@ func TestVectors(t *testing.T) {
 
 const theirs = `{"session_id":"0190163d-8694-739b-aea5-966c26f8ad91","goal_id":"11111111-2222-4333-8444-555555555555",` +
 	`"channel_id":"cli:tty0","agent_id":"bob","state":"active","created_at":"2026-03-01T10:00:00Z","updated_at":"2026-03-01T10:00:00Z",` +
-	`"messages":[{"sender":"human","content":"hello","timestamp":"2026-03-01T10:01:00Z"}],` +
+	`"messages":[{"sender":"human","content":"hello","timestamp":"2026-03-01T10:01:00Z","edited":true}],` +
 	`"atm":{"seq":3,"later":true},"workspace":{"path":"/tmp","ids":[1.50]}}`
 
 func TestFilesThatAreNone(t *testing.T) {

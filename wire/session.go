@@ -8,6 +8,7 @@ import (
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // SessionEvent is what a session tells the channel.
@@ -103,9 +104,10 @@ func (s InteractiveSessionState) Alive() bool { return s == SessionActive || s =
 
 // SessionMessage is one thing that was said in a session.
 type SessionMessage struct {
-	Sender    string    `json:"sender"` // human, agent or ta-system
-	Content   string    `json:"content"`
-	Timestamp time.Time `json:"timestamp"`
+	Sender    string         `json:"sender"` // human, agent or ta-system
+	Content   string         `json:"content"`
+	Timestamp time.Time      `json:"timestamp"`
+	Extra     jsontext.Value `json:",embed"` // what this version does not know
 }
 
 // InteractiveSession is one running conversation with an agent.
