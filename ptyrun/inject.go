@@ -234,7 +234,7 @@ func untypable(text string, isPaste bool) string {
 	case !isPaste && len(text) > control.MaxLine:
 		return fmt.Sprintf("%d bytes do not fit into a line of this terminal", len(text))
 	case len(text) > maxPasted:
-		return fmt.Sprintf("%d bytes are too much to type", len(text))
+		return fmt.Sprintf("%d bytes are too much to type; as a file it gets there: --attach", len(text))
 	}
 	return ""
 }

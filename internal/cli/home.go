@@ -47,7 +47,7 @@ func home(c *cli.Context) error {
 	o := overview{Root: s.Root.Path, Team: s.Team.Name}
 	where := fmt.Sprintf("in team %s (%s)", s.Team.Name, letter.Escape(s.Root.Path))
 	if unsaid != nil {
-		fmt.Fprintf(&b, "nobody yet, %s\n\n%s\n%s; atm help shows the commands\n", where, unsaid.Message, unsaid.Hint)
+		fmt.Fprintf(&b, "no name given, %s\n\n%s\n%s; atm primer and atm help say how it works\n", where, unsaid.Message, unsaid.Hint)
 	} else {
 		fmt.Fprintf(&b, "%s, %s\n\n", s.Me.Agent(), where)
 		if err := o.addMail(c, s, &b); err != nil {

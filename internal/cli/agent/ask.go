@@ -103,7 +103,11 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	}})
 	short := r.ID.Short(6)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		e := command.Timeout("sent %s, but no answer from %s within %s", short, name, timeout).
+		state := ""
+		if m, err := k.s.Team.Summary(name); err == nil {
+			state = ": " + m.Forecast(false)
+		}
+		e := command.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
 			WithHint("not yet: atm wait --reply %s%s, or atm trace %[1]s says what keeps it", short, k.s.Flags())
 		e.Extra["id"] = r.ID
 		return e

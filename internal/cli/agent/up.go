@@ -74,7 +74,7 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 // choose finds the members that are meant: the named ones with those that they are started after, or all.
 // Every member of team.toml gets its mailbox, people too.
 func (u *startup) choose(words []string) error {
-	names, named := u.plan.Startable(), []wire.Name(nil)
+	names, named := slices.DeleteFunc(u.plan.Startable(), u.isRetired), []wire.Name(nil)
 	for _, word := range words {
 		a, _ := u.s.Address(word) // @bob, bob@main
 		if a != (wire.Address{Agent: a.Agent, Team: u.s.Team.Name}) || !slices.Contains(names, a.Agent) {
@@ -99,10 +99,11 @@ func (u *startup) choose(words []string) error {
 		}
 	}
 	u.names = slices.DeleteFunc(slices.Clone(u.order), func(n wire.Name) bool {
-		return len(u.plan.Members[n].Command) == 0
+		return len(u.plan.Members[n].Command) == 0 || u.isRetired(n)
 	})
 	for n := range u.plan.Members {
-		if u.s.Team.WasRetired(n) {
+		if u.isRetired(n) {
+			command.Warn(u.c, "%s is retired: atm team restore %[1]s brings it back; else take it out of team.toml", n)
 			continue
 		}
 		if err := u.s.Team.Create(u.c.Context, n); err != nil && !errors.Is(err, mailbox.ErrExists) {
@@ -197,6 +198,8 @@ func (u *startup) foreground() error {
 }
 
 func (u *startup) call(n wire.Name) *call { return &call{u.c, u.s, u.s.Team.Box(n)} }
+
+func (u *startup) isRetired(n wire.Name) bool { return !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n) }
 
 // isRunning: what cannot be told is no reason to end.
 func (u *startup) isRunning(n wire.Name) bool {

@@ -21,7 +21,8 @@ import (
 var waitCommand = &cli.Command{
 	Name: "wait", ArgsUsage: "[AGENT] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
 	UsageText:   "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
-	Description: "What is already so returns at once. Marks nothing: atm read does.\nExit 4: it did not come in time.",
+	Description: "What is already so returns at once; after a send --turn-done ID is what to wait for.\n" +
+		"Marks nothing: atm read does. Exit 4: it did not come in time.",
 	Flags:       waitFlags,
 	Action:      command.With(command.OpenMeIfSaid, wait),
 }
@@ -96,12 +97,14 @@ func readWords(c *cli.Context, s *command.Scope) error {
 // namedConditions are those that the flags name; without any it is mail for me.
 func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
 	for _, kind := range []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"} {
-		for _, word := range c.StringSlice(kind) {
-			some, err := newConditions(ctx, c, s, kind, word)
-			if err != nil {
-				return nil, err
+		for _, words := range c.StringSlice(kind) {
+			for word := range strings.SplitSeq(words, ",") {
+				some, err := newConditions(ctx, c, s, kind, word)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, some...)
 			}
-			out = append(out, some...)
 		}
 	}
 	if len(out) > 0 {

@@ -189,7 +189,7 @@ var phrases = map[string]string{
 	"status_update": "says:", "message_delta": "says:", "agent_output": "says:", "agent_message_chunk": "says:",
 	"agent_thought_chunk": "thinks:", "tool_call_start": "uses", "tool_call": "uses", "tool_call_end": "used",
 	"session_start": "session began:", "session_end": "session ended:", "spawned": "program started", "exited": "program ended:",
-	"restarting": "program starts again:", wire.EventAnnounced: "was told of", wire.EventWithdrawn: "lost to its sender",
+	"restarting": "program starts again:", wire.EventAnnounced: "was told of", wire.EventWithdrawn: "mail withdrawn:",
 	wire.EventInjecting: "is being handed", wire.EventInjected: "was handed", wire.EventInjectionFailed: "could not be handed",
 }
 

@@ -17,6 +17,8 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/backup"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
 )
 
 var gcCommand = &cli.Command{
@@ -120,6 +122,9 @@ func restore(c *cli.Context) error {
 		}
 	}
 	s, err := command.OpenRoot(c)
+	if errors.Is(err, rootdir.ErrNoRoot) {
+		return command.NotFound("%w", err).WithHint("into a new one: atm restore %s --root .atm", policy.Quote(f.Name()))
+	}
 	if err != nil {
 		return err
 	}

@@ -225,7 +225,7 @@ func openForHook(c *cli.Context) (*command.Scope, error) {
 		c.Set("lock-timeout", hookLock.String())
 	}
 	s, err := command.OpenMe(c)
-	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) || errors.Is(err, mailbox.ErrNoAgent) {
+	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) {
 		return nil, nil
 	}
 	if err != nil {
