@@ -74,11 +74,10 @@ func (s *State) Evaluate(ev Evidence) View {
 
 func (s *State) presence(ev Evidence, hasLeft bool) (Presence, time.Time) {
 	isFresh := !s.Heard.IsZero() && ev.Now.Sub(s.Heard).Abs() < freshFor
-	isBack := isFresh && s.Heard.After(s.Gone)
 	switch {
 	case ev.Held:
 		return Online, ev.Now
-	case !s.Gone.IsZero() && !isBack:
+	case !s.Gone.IsZero(): // that somebody reads its mail does not bring it back
 		return Offline, s.Gone
 	case hasLeft:
 		return Offline, s.Heard
