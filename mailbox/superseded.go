@@ -29,6 +29,9 @@ func (b *Box) noteSuperseded(m *wire.Message) error {
 		return nil
 	}
 	file := b.superseded(m.Supersedes, m.ID)
+	if there, err := b.store.root.Exists(file); there || err != nil {
+		return err
+	}
 	err := b.mkdir(path.Dir(file))
 	if err == nil {
 		err = b.store.root.Create(file, nil)
