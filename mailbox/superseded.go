@@ -73,6 +73,7 @@ func (b *Box) newer() newer {
 	return all
 }
 
+// addNewer says what replaces a message. What it says itself of somebody else's message does not count.
 func (b *Box) addNewer(it *Item, all newer) {
 	for _, id := range all[it.ID] {
 		b.find(id, func(p place) error {
@@ -83,6 +84,16 @@ func (b *Box) addNewer(it *Item, all newer) {
 			return err
 		})
 	}
+	if it.Supersedes == "" {
+		return
+	}
+	b.find(it.Supersedes, func(p place) error {
+		old, err := b.open(p, it.Supersedes, nil)
+		if err == nil && old.From != it.From {
+			it.Supersedes = ""
+		}
+		return err
+	})
 }
 
 // Flags finds what replaces each of the items that are shown, and how many newer ones of the same sender are
