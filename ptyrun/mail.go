@@ -31,6 +31,9 @@ func (r *runner) heard(e watcher.Entry) {
 	now := r.Now()
 	switch {
 	case e.Message != nil:
+		if old := e.Message.Supersedes; old != "" {
+			r.messageChanged(old)
+		}
 		r.messageArrived(e.Message, now)
 	case e.Event != nil:
 		r.apply(reducer.Input{Now: now, Event: e.Event})
@@ -41,8 +44,13 @@ func (r *runner) heard(e watcher.Entry) {
 		} else if e.Event.MessageID() == r.mail.untyped.MessageID() {
 			r.mail.untyped = wire.Event{}
 		}
-		if e.Event.Kind == wire.EventAgain { // the watcher tells of a message once
-			r.messageChanged(e.Event.MessageID())
+		switch id := e.Event.MessageID(); e.Event.Kind {
+		case wire.EventAgain: // the watcher tells of a message once
+			r.messageChanged(id)
+		case wire.EventWithdrawn:
+			if it, err := r.Box.Get(id); err == nil {
+				r.messageChanged(it.Supersedes)
+			}
 		}
 	case e.Err != nil:
 		r.Log.Error("watching", "err", e.Err)
@@ -56,7 +64,9 @@ func (r *runner) messageChanged(id wire.ID) {
 }
 
 func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
-	mail := mailOf(it)
+	mail := &reducer.Mail{
+		ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread, Never: it.SupersededBy != "",
+	}
 	if !r.noteInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
 		return
 	}
@@ -64,18 +74,7 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 		mail.Held = it.Lease.Until
 	}
 	r.mailLeft = r.mailLeft || !r.state.HasRoom()
-	if it.Supersedes != "" {
-		if old, err := r.Box.Get(it.Supersedes); err == nil && old.From == it.From {
-			replaced := mailOf(old)
-			replaced.Never = true
-			r.apply(reducer.Input{Now: now, Arrived: replaced})
-		}
-	}
 	r.apply(reducer.Input{Now: now, Arrived: mail})
-}
-
-func mailOf(it *mailbox.Item) *reducer.Mail {
-	return &reducer.Mail{ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread, Never: it.SupersededBy != ""}
 }
 
 // readMailLeft tells the reducer of the mail that it had no room for, now that it has some.
