@@ -119,6 +119,9 @@ func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, erro
 	if err != nil {
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	}
+	if p.state == Unread { // another program may have put it into new
+		b.noteSuperseded(m)
+	}
 	return &Item{Message: m, State: p.state, Where: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id)}, nil
 }
 

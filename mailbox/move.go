@@ -10,10 +10,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// afterRead is where a message goes that has been read: cur when an acknowledgement is asked for, else done. What it
-// replaces is noted first: another program may have put it into new.
+// afterRead is where a message goes that has been read: cur when an acknowledgement is asked for, else done.
 func (b *Box) afterRead(m *wire.Message) place {
-	b.noteSuperseded(m)
 	if m.RequiresAck && !b.HasAcked(m.ID) {
 		return b.owed()
 	}

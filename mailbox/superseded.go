@@ -29,6 +29,9 @@ func (b *Box) noteSuperseded(m *wire.Message) error {
 		return nil
 	}
 	file := b.superseded(m.Supersedes, m.ID)
+	if there, err := b.store.root.Exists(file); there || err != nil {
+		return err
+	}
 	err := b.mkdir(path.Dir(file))
 	if err == nil {
 		err = b.store.root.Create(file, nil)
@@ -70,6 +73,7 @@ func (b *Box) newer() newer {
 	return all
 }
 
+// addNewer says what replaces a message. What it says itself of somebody else's message does not count.
 func (b *Box) addNewer(it *Item, all newer) {
 	for _, id := range all[it.ID] {
 		b.find(id, func(p place) error {
@@ -80,6 +84,16 @@ func (b *Box) addNewer(it *Item, all newer) {
 			return err
 		})
 	}
+	if it.Supersedes == "" {
+		return
+	}
+	b.find(it.Supersedes, func(p place) error {
+		old, err := b.open(p, it.Supersedes, nil)
+		if err == nil && old.From != it.From {
+			it.Supersedes = ""
+		}
+		return err
+	})
 }
 
 // Flags finds what replaces each of the items that are shown, and how many newer ones of the same sender are

@@ -62,3 +62,17 @@ func TestGCForgetsWhatWasSuperseded(t *testing.T) {
 		t.Error(it, err)
 	}
 }
+
+// Somebody else's message is not superseded.
+func TestSupersedesOfAnother(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	old, m := message("old"), message("new")
+	m.From.Agent, m.Supersedes = "carol", old.ID
+	deliver(t, bob, old)
+	deliver(t, bob, m)
+	it, err := bob.Get(m.ID)
+	if err != nil || it.Supersedes != "" {
+		t.Error(it, err)
+	}
+}

@@ -58,7 +58,7 @@ type runner struct {
 	begunSize   control.Size
 
 	mailLeft bool          // more mail is unread than the reducer holds
-	overdue  chan struct{} // the reducer names an answer that is overdue
+	overdue  chan struct{} // answers that are overdue are to be looked for
 }
 
 // Run runs the agent until its program has ended for good, or ctx has, or somebody stopped it. The caller

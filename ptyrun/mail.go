@@ -21,6 +21,7 @@ type mail struct {
 	isPrompted bool            // the first prompt was typed, or given up
 	isUndone   bool            // it was typed, and undone by urgent mail, which goes before it now
 	isBreaking bool            // into the turn, for urgent mail
+	isOverdue  bool            // an answer is: the agent is to be reminded as soon as it may be typed into
 	retryAt    time.Time       // after a failure
 	tries      map[wire.ID]int // how often a message was typed and perhaps not taken
 	failures   int             // in a row
@@ -31,6 +32,9 @@ func (r *runner) heard(e watcher.Entry) {
 	now := r.Now()
 	switch {
 	case e.Message != nil:
+		if old := e.Message.Supersedes; old != "" {
+			r.messageChanged(old)
+		}
 		r.messageArrived(e.Message, now)
 	case e.Event != nil:
 		r.apply(reducer.Input{Now: now, Event: e.Event})
@@ -41,8 +45,13 @@ func (r *runner) heard(e watcher.Entry) {
 		} else if e.Event.MessageID() == r.mail.untyped.MessageID() {
 			r.mail.untyped = wire.Event{}
 		}
-		if e.Event.Kind == wire.EventAgain { // the watcher tells of a message once
-			r.messageChanged(e.Event.MessageID())
+		switch id := e.Event.MessageID(); e.Event.Kind {
+		case wire.EventAgain: // the watcher tells of a message once
+			r.messageChanged(id)
+		case wire.EventWithdrawn:
+			if it, err := r.Box.Get(id); err == nil {
+				r.messageChanged(it.Supersedes)
+			}
 		}
 	case e.Err != nil:
 		r.Log.Error("watching", "err", e.Err)
@@ -56,7 +65,9 @@ func (r *runner) messageChanged(id wire.ID) {
 }
 
 func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
-	mail := mailOf(it)
+	mail := &reducer.Mail{
+		ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread, Never: it.SupersededBy != "",
+	}
 	if !r.noteInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
 		return
 	}
@@ -64,18 +75,7 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 		mail.Held = it.Lease.Until
 	}
 	r.mailLeft = r.mailLeft || !r.state.HasRoom()
-	if it.Supersedes != "" {
-		if old, err := r.Box.Get(it.Supersedes); err == nil && old.From == it.From {
-			replaced := mailOf(old)
-			replaced.Never = true
-			r.apply(reducer.Input{Now: now, Arrived: replaced})
-		}
-	}
 	r.apply(reducer.Input{Now: now, Arrived: mail})
-}
-
-func mailOf(it *mailbox.Item) *reducer.Mail {
-	return &reducer.Mail{ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread, Never: it.SupersededBy != ""}
 }
 
 // readMailLeft tells the reducer of the mail that it had no room for, now that it has some.
@@ -110,10 +110,8 @@ func (r *runner) apply(in reducer.Input) {
 				}
 			})
 		case reducer.Overdue:
-			select {
-			case r.overdue <- struct{}{}:
-			default:
-			}
+			r.mail.isOverdue = true
+			r.lookForOverdue()
 		}
 	}
 	if r.state.Turn().Word() != reducer.WordIdle {
@@ -131,6 +129,10 @@ func (r *runner) stepMail(now time.Time) {
 	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off && !(m.isUndone && len(m.queue) > 0)
 	switch {
 	case !isFirst && len(m.queue) == 0:
+		if m.isOverdue && r.gate(now) == control.GateOpen {
+			m.isOverdue = false
+			r.lookForOverdue()
+		}
 	case r.awaits(m.retryAt, now) || r.gate(now) != control.GateOpen:
 	case isFirst:
 		m.isPrompted = true
@@ -174,11 +176,18 @@ func (r *runner) changeClaim(change func() error) {
 	})
 }
 
+func (r *runner) lookForOverdue() {
+	select {
+	case r.overdue <- struct{}{}:
+	default:
+	}
+}
+
 // remindEvery is how often overdue answers are looked for. Tests shorten it.
 var remindEvery = time.Minute
 
-// remind sends what is due about answers that are overdue, beside the loop: when the reducer names one, and
-// every minute, since that knows nothing of what was read before the runner began.
+// remind sends what is due about answers that are overdue, beside the loop: when the reducer names one, when the agent
+// may be typed into after that, and every minute, since that knows nothing of what was read before the runner began.
 func (r *runner) remind() {
 	for next := checkEvery; r.Overdue != nil; next = remindEvery {
 		select {
@@ -192,7 +201,7 @@ func (r *runner) remind() {
 			if r.mail.typing != nil || p == nil || p.driver.Plain { // a shell would run the reminder
 				return false, nil
 			}
-			return r.gate(r.Now()) == control.GateOpen, nil // else a minute later: what was just typed may not show yet
+			return r.gate(r.Now()) == control.GateOpen, nil // else once it is: what was just typed may not show yet
 		})
 		if err != nil {
 			return

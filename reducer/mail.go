@@ -164,12 +164,14 @@ func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 // add takes in a message that arrived, or what is known of it now.
 func (m *mail) add(a Mail, now time.Time) {
 	l := m.find(a.ID)
-	a.Never = a.Never || l != nil && l.Never
 	switch {
 	case a.ID == "" || hasPassed(a.Expires, now):
 	case l != nil && l.Read && !a.Read: // it was put back
 		*l = letter{Mail: a, isEscalated: l.isEscalated, isReminded: l.isReminded}
 	case l != nil:
+		if l.Never { // what replaced it may be withdrawn
+			l.deliveredAt = 0
+		}
 		l.Mail = a
 	case len(m.letters) < MaxMail || a.Urgent || !a.Due.IsZero():
 		m.letters = append(m.letters, letter{Mail: a})

@@ -176,7 +176,7 @@ func (e *UnknownError) Is(target error) bool { return target == mailbox.ErrNoAge
 func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	b := t.Box(name)
 	err := b.Present()
-	if !errors.Is(err, mailbox.ErrNoAgent) {
+	if wire.IsName(string(name)) && !errors.Is(err, mailbox.ErrNoAgent) {
 		return b, err
 	}
 	members, err := t.Agents()
