@@ -230,6 +230,8 @@ func TestErrors(t *testing.T) {
 	}{
 		{"send", "no agent \"alcie\" in team \"main\"\nhint: did you mean \"alice\"?", args{"to": "alcie", "text": "x"}},
 		{"send", "the text is empty", args{"to": "alice", "text": ""}},
+		{"send", "with commas and no blanks\nhint: atm send --as bob alice,bob \"text\"", args{"to": "alice, bob", "text": "x"}},
+		{"send", "for due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: send takes ack,", args{"to": "alice", "text": "x", "due": "soon"}},
 		{"send", "required: missing properties: [\"to\"]\nhint: send takes ack, attach,", args{"text": "x"}},
 		{"send", "unexpected additional properties [\"body\"]", args{"to": "alice", "text": "x", "body": "y"}},
 		{"send", "the text has a NUL byte", args{"to": "alice", "text": "x\x00"}},
@@ -237,11 +239,11 @@ func TestErrors(t *testing.T) {
 		{"send", "attach has 200000 bytes, and may have 102400", args{"to": "alice", "text": "x", "attach": []string{"f", long}}},
 		{"send", "subject has 200000 bytes, and may have 102400\nhint: ", args{"to": "alice", "text": "x", "subject": long}},
 		{"ack", "text has 200000 bytes, and may have 102400\nhint: ", args{"id": "abcd", "text": long}},
-		{"send", "fyi and ack contradict each other\nhint: send takes ack, attach, due,", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
+		{"send", "fyi and ack contradict each other\nhint: leave one out", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
 		{"search", "enum", args{"words": "x", "in": "old"}},
 		{"read", "minimum", args{"limit": 0}},
 		{"ack", "hint: atm ls --as bob --all lists your messages", args{"id": "abcdef"}},
-		{"reply", "is a member, not the id of a message\nhint: reply takes ack, all,", args{"id": "alice", "text": "x"}},
+		{"reply", "is a member, not the id of a message\nhint: atm read --as bob --from alice", args{"id": "alice", "text": "x"}},
 		{"wait", "no agent \"carol\"", args{"idle": "carol"}},
 		{"thread", "not an id", args{"id": "--as=alice"}},
 	} {
