@@ -458,6 +458,8 @@ func TestLinesOfOthers(t *testing.T) {
 			"[b]", "[c]",
 			"[sandbox_workspace_write] # mine\nnetwork_access = true\n[c]\n",
 		},
+		{"without the marks", codex, config, "[b]\n", " # atm install codex\n", "\n", "[b]\n"},
+		{"a server without the marks", server, config, "[b]\n", " # atm install codex --mcp\n", "\n", "[b]\n"},
 		{"in the exclude file", local, exclude, "/a\n", "/a\n", "/a\n/mine\n", "/a\n/mine\n"},
 	} {
 		for _, isTwice := range []bool{false, true} {
@@ -470,7 +472,7 @@ func TestLinesOfOthers(t *testing.T) {
 				if !strings.Contains(installed, c.old) {
 					t.Fatalf("no %q in %s", c.old, installed)
 				}
-				h.write(c.file, strings.Replace(installed, c.old, c.new, 1))
+				h.write(c.file, strings.ReplaceAll(installed, c.old, c.new))
 				if isTwice {
 					h.install(c.r)
 					if again := h.install(c.r); len(again.Files) > 0 {
