@@ -177,8 +177,7 @@ func (f *file) addSettings(root *hujson.Value, all []setting) error {
 		}
 		if is != nil && s.own != nil && !f.isOurs(s, is) {
 			name := strings.ReplaceAll(place[1:], "/", ".")
-			f.notes = append(f.notes, fmt.Sprintf("%s has %s of its own: put %s there yourself", f.path, name, s.value))
-			continue
+			return fmt.Errorf("it has %s of its own: put %s there yourself", name, s.value)
 		}
 		if err := put(root, s.place, s.value); err != nil {
 			return err

@@ -47,7 +47,7 @@ func (f *file) editTOML(mark string, keys []tomlKey) error {
 		}
 		lines := strings.ReplaceAll(k.key+" = "+k.value, "\n", " and ")
 		note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", f.path, k.table, lines)
-		if k.in(doc) == nil && isServer {
+		if isServer {
 			return errors.New(note) // there is nothing else to install
 		}
 		f.notes = append(f.notes, note)
