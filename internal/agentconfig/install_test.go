@@ -229,6 +229,7 @@ func TestRefused(t *testing.T) {
 		want             string
 	}{
 		{"not JSON", "home/.claude/settings.json", "{\"a\": }", Request{Tool: "claude"}, "home/.claude/settings.json cannot be understood, and was left alone: line 1, column 7"},
+		{"a key twice", "home/.claude/settings.json", "// mine\n{\"hooks\": {}, \"hooks\": {\"Stop\": []}}", Request{Tool: "claude"}, "duplicate object member name \"hooks\""},
 		{"no object", "home/.claude/settings.json", "[]", Request{Tool: "claude"}, "it is not an object"},
 		{"hooks are a list", "home/.claude/settings.json", "{\"hooks\": []}", Request{Tool: "claude"}, "hooks is not an object"},
 		{"an event is an object", "home/.claude/settings.json", "{\"hooks\": {\"Stop\": {}}}", Request{Tool: "claude"}, "hooks.Stop is not a list"},
