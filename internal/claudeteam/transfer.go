@@ -98,6 +98,9 @@ func (s *Sync) store(ctx context.Context, m member, e *entry, kind string) error
 	if out.Err == nil && !out.Known {
 		s.Report(Transfer{Kind: "taken_in", ID: msg.ID, From: string(msg.From.Agent), To: string(m.box.Agent()), Title: msg.Title()})
 	}
+	if _, isContent := errors.AsType[*mailbox.ContentError](out.Err); isContent {
+		return errors.New(out.Err.Error()) // it is theirs, not of a command line
+	}
 	return out.Err
 }
 
