@@ -293,6 +293,16 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// A message as another program may write it fits the schema as well.
+func TestForeignMessage(t *testing.T) {
+	c := newTeam(t).connect("--as", "bob")
+	c.send("x")
+	files, _ := filepath.Glob(filepath.Join(c.dir, ".atm/main/bob/inbox/new/*"))
+	data, _ := os.ReadFile(files[0])
+	os.WriteFile(files[0], bytes.Replace(data, []byte(`"to":["bob@main"]`), []byte(`"superseded_by":null`), 1), 0o600)
+	c.says("read", nil, "from alice", `"superseded_by":null`)
+}
+
 // A wait says every five seconds that it goes on, and ends when it is cancelled, without having marked
 // anything; other calls are answered meanwhile.
 func TestWait(t *testing.T) {
