@@ -522,7 +522,7 @@ func TestBegunAtOnce(t *testing.T) {
 	}
 }
 
-// Links stand in the text, what is embedded behind it, and images are attached.
+// Links stand in the text, what is embedded behind it, and images and data are attached.
 func TestContent(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, people)
@@ -533,11 +533,12 @@ func TestContent(t *testing.T) {
 		acp.TextBlock("Look at "), acp.ResourceLinkBlock("a.go", "file:///repo/a.go"), acp.TextBlock(" and "),
 		acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: "file:///repo/b.md", MimeType: acp.Ptr("text/markdown"), Text: "```\nx\n```\n"}}),
 		acp.TextBlock("."), acp.ImageBlock(png, "image/png"),
+		acp.ResourceBlock(acp.EmbeddedResourceResource{BlobResourceContents: &acp.BlobResourceContents{Uri: "file:///repo/c.bin", Blob: png}}),
 	}})
 	e.shows(&e.progress, "sent to bob")
 	got := r.atm("read", "--as", "bob")
 	for _, want := range []string{
-		"Look at [a.go](file:///repo/a.go) and [b.md](file:///repo/b.md).\n", "\n  <context ref=\"file:///repo/b.md\" type=\"text/markdown\">\n  ```\n  x\n  ```\n  </context>\n", "1 attached",
+		"Look at [a.go](file:///repo/a.go) and [b.md](file:///repo/b.md).\n", "\n  <context ref=\"file:///repo/b.md\" type=\"text/markdown\">\n  ```\n  x\n  ```\n  </context>\n", "2 attached",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -546,7 +547,7 @@ func TestContent(t *testing.T) {
 	if got := r.atm("show", string(s), "--as", "me", "--json"); !strings.Contains(got, `"meta":{"acp":{"ticket":7}}`) {
 		t.Error(got)
 	}
-	if err := e.load(s); err != nil || !strings.Contains(e.user.String(), "[image-1.png](file:///") {
+	if err := e.load(s); err != nil || !strings.Contains(e.user.String(), "[image-1.png](file:///") || !strings.Contains(e.user.String(), "[c.bin](file:///") {
 		t.Error(err, e.user.String())
 	}
 	for _, bad := range [][]acp.ContentBlock{{acp.ImageBlock("?", "image/png")}, {acp.TextBlock(" ")}, {}} {

@@ -306,8 +306,9 @@ func (p *prompt) showQuestion(q policy.Question, why error) {
 	p.update(p.session, acp.UpdateAgentMessageText(text))
 }
 
-// message is a prompt as a message: its text with links in it, then the texts that were embedded. Images are attached.
-func (a *agent) message(prompt []acp.ContentBlock) (*wire.Message, error) {
+// message is a prompt as a message: its text with links in it, then the texts that were embedded. Images and other data
+// are attached.
+func (a *agent) message(prompt []acp.ContentBlock) (_ *wire.Message, err error) {
 	m, embedded := &wire.Message{ReplyWanted: "yes", Origin: a.Origin()}, ""
 	m.Origin.Via = "acp"
 	for _, b := range prompt {
@@ -325,25 +326,34 @@ func (a *agent) message(prompt []acp.ContentBlock) (*wire.Message, error) {
 			}
 			embedded += fmt.Sprintf("\n<context %s>\n%s\n</context>", about, strings.TrimSuffix(r.Text, "\n"))
 		case b.Image != nil:
-			data, err := base64.StdEncoding.DecodeString(b.Image.Data)
-			if err != nil {
-				return nil, command.Usage("an image is not base64: %w", err)
-			}
 			name := fmt.Sprintf("image-%d.%s", len(m.Attachments)+1, path.Base(b.Image.MimeType))
-			file, err := a.member.Store().Attach(name, bytes.NewReader(data))
-			if err != nil {
-				return nil, err
-			}
-			file.MediaType = cmp.Or(b.Image.MimeType, file.MediaType)
-			m.Attachments = append(m.Attachments, file)
+			err = a.attach(m, name, b.Image.MimeType, b.Image.Data)
+		case b.Resource != nil && b.Resource.Resource.BlobResourceContents != nil:
+			r := b.Resource.Resource.BlobResourceContents
+			err = a.attach(m, path.Base(r.Uri), *cmp.Or(r.MimeType, acp.Ptr("")), r.Blob)
 		default:
-			return nil, command.Usage("a prompt holds text, links, embedded text and images").WithHint("atm send %s --attach FILE", a.name())
+			err = command.Usage("a prompt holds text, links, what is embedded and images").
+				WithHint("atm send %s --attach FILE", a.name())
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	if m.Body += embedded; strings.TrimSpace(m.Body) == "" && m.Attachments == nil {
 		return nil, command.Usage("the prompt is empty")
 	}
 	return m, nil
+}
+
+func (a *agent) attach(m *wire.Message, name, mediaType, content string) error {
+	data, err := base64.StdEncoding.DecodeString(content)
+	if err != nil {
+		return command.Usage("%s is not base64: %w", name, err)
+	}
+	file, err := a.member.Store().Attach(name, bytes.NewReader(data))
+	file.MediaType = cmp.Or(mediaType, file.MediaType)
+	m.Attachments = append(m.Attachments, file)
+	return err
 }
 
 func (a *agent) blocks(m *wire.Message) []acp.ContentBlock {

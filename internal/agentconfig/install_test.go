@@ -229,6 +229,7 @@ func TestRefused(t *testing.T) {
 		want             string
 	}{
 		{"not JSON", "home/.claude/settings.json", "{\"a\": }", Request{Tool: "claude"}, "home/.claude/settings.json cannot be understood, and was left alone: line 1, column 7"},
+		{"a key twice", "home/.claude/settings.json", "// mine\n{\"hooks\": {}, \"hooks\": {\"Stop\": []}}", Request{Tool: "claude"}, "duplicate object member name \"hooks\""},
 		{"no object", "home/.claude/settings.json", "[]", Request{Tool: "claude"}, "it is not an object"},
 		{"hooks are a list", "home/.claude/settings.json", "{\"hooks\": []}", Request{Tool: "claude"}, "hooks is not an object"},
 		{"an event is an object", "home/.claude/settings.json", "{\"hooks\": {\"Stop\": {}}}", Request{Tool: "claude"}, "hooks.Stop is not a list"},
@@ -458,6 +459,8 @@ func TestLinesOfOthers(t *testing.T) {
 			"[b]", "[c]",
 			"[sandbox_workspace_write] # mine\nnetwork_access = true\n[c]\n",
 		},
+		{"without the marks", codex, config, "[b]\n", " # atm install codex\n", "\n", "[b]\n"},
+		{"a server without the marks", server, config, "[b]\n", " # atm install codex --mcp\n", "\n", "[b]\n"},
 		{"in the exclude file", local, exclude, "/a\n", "/a\n", "/a\n/mine\n", "/a\n/mine\n"},
 	} {
 		for _, isTwice := range []bool{false, true} {
@@ -470,7 +473,7 @@ func TestLinesOfOthers(t *testing.T) {
 				if !strings.Contains(installed, c.old) {
 					t.Fatalf("no %q in %s", c.old, installed)
 				}
-				h.write(c.file, strings.Replace(installed, c.old, c.new, 1))
+				h.write(c.file, strings.ReplaceAll(installed, c.old, c.new))
 				if isTwice {
 					h.install(c.r)
 					if again := h.install(c.r); len(again.Files) > 0 {

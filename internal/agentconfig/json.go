@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tailscale/hujson"
 )
 
@@ -28,6 +29,13 @@ func parseJSON(data []byte) (*hujson.Value, error) {
 	}
 	if root.Value.Kind() != '{' {
 		return &root, errors.New("it is not an object")
+	}
+	standard := root.Clone()
+	standard.Standardize()
+	// Of two members with one name a tool takes one, and Find may take the other.
+	once := jsontext.NewDecoder(bytes.NewReader(standard.Pack()), jsontext.AllowInvalidUTF8(true))
+	if err := once.SkipValue(); err != nil {
+		return &root, errors.New(strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
 	return &root, nil
 }
@@ -177,8 +185,7 @@ func (f *file) addSettings(root *hujson.Value, all []setting) error {
 		}
 		if is != nil && s.own != nil && !f.isOurs(s, is) {
 			name := strings.ReplaceAll(place[1:], "/", ".")
-			f.notes = append(f.notes, fmt.Sprintf("%s has %s of its own: put %s there yourself", f.path, name, s.value))
-			continue
+			return fmt.Errorf("it has %s of its own: put %s there yourself", name, s.value)
 		}
 		if err := put(root, s.place, s.value); err != nil {
 			return err

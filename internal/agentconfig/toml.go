@@ -29,7 +29,9 @@ func tomlFile(path, label string, keys []tomlKey) edit {
 
 func (f *file) editTOML(mark string, keys []tomlKey) error {
 	isServer := strings.HasSuffix(mark, " --mcp")
-	text := f.withoutMarked(mark, keys[0].table, isServer && f.isRemoval && bytes.Contains(f.after, []byte(mark)))
+	was, _ := parseTOML(string(f.after))
+	hasServer := isServer && (bytes.Contains(f.after, []byte(mark)) || keys[0].isIn(was))
+	text := f.withoutOurs(mark, keys, f.isRemoval && hasServer)
 	doc, err := parseTOML(text)
 	if err != nil {
 		return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
@@ -45,12 +47,11 @@ func (f *file) editTOML(mark string, keys []tomlKey) error {
 		}
 		lines := strings.ReplaceAll(k.key+" = "+k.value, "\n", " and ")
 		note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", f.path, k.table, lines)
-		if k.in(doc) == nil && isServer {
+		if isServer {
 			return errors.New(note) // there is nothing else to install
 		}
 		f.notes = append(f.notes, note)
 	}
-	was, _ := parseTOML(string(f.after))
 	if is, _ := parseTOML(text); f.isRemoval || !reflect.DeepEqual(is, was) {
 		f.set(text, cmp.Or(strings.Join(said, "; "), "taken out: what atm had added"))
 	}
@@ -71,11 +72,17 @@ func (k tomlKey) addTo(text, mark string) string {
 	return more
 }
 
-// withoutMarked is the file without the lines that end in a mark, but those that somebody has edited. A header of ours
-// stays where others have put something into its table. The table of our server goes with all that is in it, since
-// Codex does not start where that has no command; comments stay, they may be about the next one.
-func (f *file) withoutMarked(mark, table string, isServer bool) (left string) {
-	isGone, header := false, ""
+// withoutOurs is the file without the lines that end in a mark, but those that somebody has edited. Where the marks are
+// lost, the record says which lines of the keys are ours. A header of ours stays where others have put something into
+// its table. The table of our server goes with all that is in it, since Codex does not start where that has no command;
+// comments stay, they may be about the next one.
+func (f *file) withoutOurs(mark string, keys []tomlKey, isServer bool) (left string) {
+	isKey := func(line string) bool {
+		return slices.ContainsFunc(keys, func(k tomlKey) bool {
+			return line == "["+k.table+"]" || strings.HasPrefix(line, k.key+" = ")
+		})
+	}
+	isGone, header, table := false, "", keys[0].table
 	for line := range strings.Lines(string(f.after)) {
 		s := strings.TrimSpace(line)
 		isHeader := strings.HasPrefix(s, "[")
@@ -84,6 +91,7 @@ func (f *file) withoutMarked(mark, table string, isServer bool) (left string) {
 			isGone = isServer && (strings.HasPrefix(s, "["+table+"]") || strings.HasPrefix(s, "["+table+"."))
 		}
 		own, isOurs := strings.CutSuffix(s, mark)
+		isOurs = isOurs || f.isRemoval && f.isRecorded && isKey(s) && !f.isEdited(s)
 		if isOurs {
 			line = own + "\n"
 		}

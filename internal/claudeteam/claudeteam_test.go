@@ -162,6 +162,12 @@ func TestTakesInRecordedEntries(t *testing.T) {
 	must(t, err)
 	equal(t, "state of rev_1", string(state.State)+" "+string(state.LastTurn.Status), "idle interrupted")
 
+	sc.write("inboxes/bob.json", "["+strings.Replace(isIdle, "interrupted", "available", 1)+"]")
+	sc.pass("")
+	state, err = sc.sync.Team.Summary("rev_1")
+	must(t, err)
+	equal(t, "the last turn, when it goes on waiting", string(state.LastTurn.Status), "interrupted")
+
 	// Killed after it was stored, and before it was removed: the same message.
 	sc.write("inboxes/bob.json", "[\n"+fromLead+","+isIdle+"\n]")
 	sc.said = nil

@@ -56,9 +56,11 @@ func decodeEntry(raw json.RawMessage) entry {
 	case err != nil:
 		e.bad = err
 	case e.From == "" || e.Text == "" || e.Timestamp == "":
-		e.bad = errors.New("from, text or timestamp is missing")
+		e.bad = errors.New("from, text or timestamp is missing or empty")
 	case e.Type != "message":
 		e.bad = fmt.Errorf("its type is %q", e.Type)
+	case e.at().IsZero():
+		e.bad = fmt.Errorf("its timestamp is %q", e.Timestamp)
 	}
 	return e
 }
@@ -80,11 +82,11 @@ func indented(raw []byte) ([]byte, error) {
 
 const milliseconds = "2006-01-02T15:04:05.000Z"
 
-// at is when the entry was written; the beginning of 1970 where that is not said.
+// at is when the entry was written; the zero time where that is not said.
 func (e *entry) at() time.Time {
 	t, err := time.Parse(time.RFC3339Nano, e.Timestamp)
 	if year := t.UTC().Year(); err != nil || year < 1970 || year > 9999 {
-		return time.UnixMilli(0).UTC()
+		return time.Time{}
 	}
 	return t.UTC()
 }

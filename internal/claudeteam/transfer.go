@@ -98,31 +98,34 @@ func (s *Sync) store(ctx context.Context, m member, e *entry, kind string) error
 	if out.Err == nil && !out.Known {
 		s.Report(Transfer{Kind: "taken_in", ID: msg.ID, From: string(msg.From.Agent), To: string(m.box.Agent()), Title: msg.Title()})
 	}
+	if _, isContent := errors.AsType[*mailbox.ContentError](out.Err); isContent {
+		return errors.New(out.Err.Error()) // it is theirs, not of a command line
+	}
 	return out.Err
 }
 
 // idle is the type of what a member of theirs tells its lead when its turn is over.
 const idle = "idle_notification"
 
-// noteIdle appends to the events of one of theirs how its turn has ended, unless they say so already.
+// noteIdle appends to the events of one of theirs that it is idle, and what cut its turn short, unless they say so
+// already.
 func (s *Sync) noteIdle(ctx context.Context, e *entry) error {
 	i := slices.IndexFunc(s.theirs, func(m member) bool { return m.name == e.From })
 	if i < 0 {
 		return nil
 	}
 	box, status := s.theirs[i].box, control(e.Text).Text("idleReason")
-	if status != "interrupted" && status != "failed" {
-		status = "completed"
-	}
 	id := string(s.idOf(e, box))
-	events := []wire.Event{
-		wire.Event{Kind: wire.TurnCompleted, Source: "bridge", EventID: id + ".turn"}.With("status", status),
-		{Kind: wire.TurnIdle, Source: "bridge", EventID: id},
+	isIdle := wire.Event{Kind: wire.TurnIdle, Source: "bridge", EventID: id}
+	events := []wire.Event{isIdle}
+	if status == "interrupted" || status == "failed" {
+		end := wire.Event{Kind: wire.TurnCompleted, Source: "bridge", EventID: id + ".turn"}
+		events = []wire.Event{end.With("status", status), isIdle}
 	}
 	if err := box.Log().Append(ctx, events...); err != nil {
 		return err
 	}
-	if events[1].Seq > 0 {
+	if events[len(events)-1].Seq > 0 {
 		s.Report(Transfer{Kind: idle, From: string(box.Agent())})
 	}
 	return nil

@@ -209,6 +209,7 @@ func testTools(t *team) {
 	os.WriteFile(filepath.Join(c.dir, "f"), []byte("x"), 0o600)
 	c.says("send", args{"to": "alice,carol", "text": long, "attach": []string{"f"}, "urgent": true, "once": "long"}, `no agent "carol"`, `"failed":[{`)
 	c.says("wait", args{"reply": id[:4], "timeout": "50ms"}, "no such message", "null")
+	c.says("wait", args{"exit": "alice"}, "exit: alice is unknown", `"message":null`)
 	c.says("wait", args{"timeout": "50ms"}, "no mail within 50ms\nhint: ", `"timeout":true`)
 
 	sent := c.atm("read", "--as", "alice", "--json", "--limit", "0")
@@ -229,6 +230,8 @@ func TestErrors(t *testing.T) {
 	}{
 		{"send", "no agent \"alcie\" in team \"main\"\nhint: did you mean \"alice\"?", args{"to": "alcie", "text": "x"}},
 		{"send", "the text is empty", args{"to": "alice", "text": ""}},
+		{"send", "with commas and no blanks\nhint: atm send --as bob alice,bob \"text\"", args{"to": "alice, bob", "text": "x"}},
+		{"send", "for due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: send takes ack,", args{"to": "alice", "text": "x", "due": "soon"}},
 		{"send", "required: missing properties: [\"to\"]\nhint: send takes ack, attach,", args{"text": "x"}},
 		{"send", "unexpected additional properties [\"body\"]", args{"to": "alice", "text": "x", "body": "y"}},
 		{"send", "the text has a NUL byte", args{"to": "alice", "text": "x\x00"}},
@@ -236,11 +239,11 @@ func TestErrors(t *testing.T) {
 		{"send", "attach has 200000 bytes, and may have 102400", args{"to": "alice", "text": "x", "attach": []string{"f", long}}},
 		{"send", "subject has 200000 bytes, and may have 102400\nhint: ", args{"to": "alice", "text": "x", "subject": long}},
 		{"ack", "text has 200000 bytes, and may have 102400\nhint: ", args{"id": "abcd", "text": long}},
-		{"send", "fyi and ack contradict each other\nhint: send takes ack, attach, due,", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
+		{"send", "fyi and ack contradict each other\nhint: leave one out", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
 		{"search", "enum", args{"words": "x", "in": "old"}},
 		{"read", "minimum", args{"limit": 0}},
 		{"ack", "hint: atm ls --as bob --all lists your messages", args{"id": "abcdef"}},
-		{"reply", "is a member, not the id of a message\nhint: reply takes ack, all,", args{"id": "alice", "text": "x"}},
+		{"reply", "is a member, not the id of a message\nhint: atm read --as bob --from alice", args{"id": "alice", "text": "x"}},
 		{"wait", "no agent \"carol\"", args{"idle": "carol"}},
 		{"thread", "not an id", args{"id": "--as=alice"}},
 	} {
@@ -288,6 +291,16 @@ func TestArguments(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A message as another program may write it fits the schema as well.
+func TestForeignMessage(t *testing.T) {
+	c := newTeam(t).connect("--as", "bob")
+	c.send("x")
+	files, _ := filepath.Glob(filepath.Join(c.dir, ".atm/main/bob/inbox/new/*"))
+	data, _ := os.ReadFile(files[0])
+	os.WriteFile(files[0], bytes.Replace(data, []byte(`"to":["bob@main"]`), []byte(`"superseded_by":null`), 1), 0o600)
+	c.says("read", nil, "from alice", `"superseded_by":null`)
 }
 
 // A wait says every five seconds that it goes on, and ends when it is cancelled, without having marked

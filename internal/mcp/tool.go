@@ -77,14 +77,12 @@ func hinted(err error) error {
 	return err
 }
 
-// inTool is an error with its hint. What is wrong with the arguments is said in their names, and the hint is which
-// there are, but where the verb names members or teams.
+// inTool is an error with its hint. What is wrong with the arguments is said in their names, and where the verb has no
+// better hint than its help, the hint is which there are.
 func inTool(tool *sdk.Tool, err error) error {
 	e, isOwn := errors.AsType[*command.Error](err)
-	isWrong := isOwn && e.Code == "usage" && !strings.Contains(e.Hint, "members: ") &&
-		!strings.HasPrefix(e.Message, "who are you?") && !strings.HasPrefix(e.Message, "which team?")
 	text, isInvalid := strings.CutPrefix(err.Error(), `validating "arguments": validating root: `)
-	if !isWrong && !isInvalid {
+	if !isInvalid && (!isOwn || e.Code != "usage") {
 		return hinted(err)
 	}
 	schema := tool.InputSchema.(map[string]any)
@@ -96,6 +94,9 @@ func inTool(tool *sdk.Tool, err error) error {
 		if slices.Contains(required, any(name)) {
 			names[i] += " (required)"
 		}
+	}
+	if isOwn && e.Hint != "" && !strings.HasSuffix(e.Hint, " --help") {
+		return fmt.Errorf("%s\nhint: %s", text, e.Hint)
 	}
 	return fmt.Errorf("%s\nhint: %s takes %s", text, tool.Name, cmp.Or(strings.Join(names, ", "), "no arguments"))
 }
