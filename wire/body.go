@@ -35,6 +35,13 @@ var aliases = map[string][][]string{
 	"new":          {{"new_state"}},
 	"text":         {{"content", "text"}},
 	"code":         {{"exit_code"}},
+
+	// Of a session that is loaded.
+	"state":            {{"session", "state"}},
+	"created_at":       {{"session", "created_at"}},
+	"last_activity_at": {{"session", "last_activity_at"}},
+	"metadata":         {{"session", "metadata"}},
+	"turn_count":       {{"session", "turn_count"}},
 }
 
 // Body reads what is under Wire. An event without one, or with one that is no object, has only its own fields.
