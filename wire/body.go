@@ -28,7 +28,8 @@ var aliases = map[string][][]string{
 	"tool":         {{"tool_name"}, {"tool_call", "name"}, {"request", "tool_call", "name"}, {"toolCall", "title"}, {"toolCall", "name"}, {"title"}},
 	"tool_call_id": {{"toolCallId"}, {"tool_call", "id"}, {"request", "tool_call", "id"}, {"toolCall", "toolCallId"}, {"toolCall", "id"}},
 	"request_id":   {{"request", "request_id"}},
-	"arguments":    {{"request", "tool_call", "arguments"}, {"toolCall", "arguments"}, {"toolCall", "rawInput"}},
+	"arguments":    {{"tool_call", "arguments"}, {"rawInput"}, {"request", "tool_call", "arguments"}, {"toolCall", "arguments"}, {"toolCall", "rawInput"}},
+	"result":       {{"rawOutput"}},
 	"prompt":       {{"toolCall", "title"}},
 	"summary":      {{"error_summary"}, {"error", "message"}, {"message"}},
 	"previous":     {{"prev_state"}}, // missiond
