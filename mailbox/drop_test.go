@@ -67,6 +67,8 @@ func TestDrop(t *testing.T) {
 		{about: "an object with none of our fields", name: "package.json", content: `{"name":"x","Body":1}`, message: text(`{"name":"x","Body":1}`)},
 		{about: "an empty object", name: "e.json", content: `{}`, message: text(`{}`)},
 		{about: "somebody's kind", name: "k8s.json", content: `{"kind":"Deployment","apiVersion":"v1"}`, message: text(`{"kind":"Deployment","apiVersion":"v1"}`)},
+		{about: "an answer of ACP, which has no tag", name: "j.json", content: `{"turn_id":"t","status":"failed"}`, message: text(`{"turn_id":"t","status":"failed"}`)},
+		{about: "a kind that is no string", name: "j.json", content: `{"kind":7,"outcome":"cancelled"}`, message: text(`{"kind":7,"outcome":"cancelled"}`)},
 		{about: "not JSON, and not called so", name: "n.txt", content: `{"body":`, message: text(`{"body":`)},
 		{about: "wrong type, and not called JSON", name: "n.txt", content: `{"body":5}`, message: text(`{"body":5}`)},
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/reducer"
@@ -13,8 +12,8 @@ import (
 )
 
 // ACPSession is the session that a member's events tell of, as a client of the older ACP wire keeps it
-// (acp.AcpSession). It is a fold of its log since the session began, and so is its state: cancelled, failed
-// or completed is how its last turn ended.
+// (acp.AcpSession). It is a fold of its log since the session began, or since a record of it came whole, and so is its
+// state: cancelled, failed or completed is how its last turn ended.
 func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	running, err := t.Running(name)
 	events, unreadable := t.Box(name).Log().Tail(func(e *wire.Event) bool {
@@ -28,22 +27,41 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	if turn.Session == "" {
 		return nil, fmt.Errorf("no session of %s is known: %w", name, session.ErrNotFound)
 	}
-	count := len(slices.DeleteFunc(slices.Clone(ts.list), func(one *Turn) bool { return one.Session != turn.Session }))
-	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), Held: running}).Word
-	out := map[string]any{"session_id": turn.Session, "state": acpState(turn, word, count), "turn_count": count}
-	metadata := ""
+	out := map[string]any{"session_id": turn.Session}
+	metadata, state := "", "created"
+	var record, count uint64 // the event that is a whole record, and the turns before it
 	for i := range events {
 		e := &events[i]
-		said := string(e.Body().Raw("metadata"))
-		if e.Kind == "session_new" && out["created_at"] == nil { // it names no session, and this may be the next
+		b := e.Body()
+		said := string(b.Raw("metadata"))
+		switch {
+		case e.Kind == "session_new" && out["created_at"] == nil: // it names no session, and this may be the next
 			metadata = said
-		} else if e.Session == turn.Session {
-			if e.Kind == "session_start" {
-				metadata = cmp.Or(said, metadata)
+			continue
+		case e.Session != turn.Session && (e.Session != "" || e.Wire == nil || out["created_at"] == nil):
+			continue // though an answer, which comes by wire, names no session
+		case e.Kind == "session_start":
+			metadata, state = cmp.Or(said, metadata), cmp.Or(b.Text("state"), state)
+			if created := b.Raw("created_at"); created != nil {
+				out["created_at"], out["last_activity_at"] = created, b.Raw("last_activity_at")
+				record = e.Seq
+				count, _ = b.Uint("turn_count")
+				continue
 			}
-			out["created_at"], out["last_activity_at"] = cmp.Or(out["created_at"], any(e.At)), e.At
+		}
+		out["created_at"], out["last_activity_at"] = cmp.Or(out["created_at"], any(e.At)), e.At
+	}
+	since := 0
+	for _, one := range ts.list {
+		if one.Session == turn.Session && cmp.Or(one.BeganBy.Seq, one.EndedBy.Seq) > record {
+			since++
 		}
 	}
+	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), Held: running}).Word
+	if turn.IsOpen() || since > 0 || word == reducer.WordBlocked {
+		state = acpState(turn, word)
+	}
+	out["state"], out["turn_count"] = state, count+uint64(since)
 	if metadata != "" {
 		out["metadata"] = json.RawMessage(metadata)
 	}
@@ -54,7 +72,7 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	return wire.Canonical("acp.AcpSession", raw)
 }
 
-func acpState(turn *reducer.Turn, word reducer.Word, turns int) string {
+func acpState(turn *reducer.Turn, word reducer.Word) string {
 	last := turn.End()
 	switch {
 	case word == reducer.WordBlocked:
@@ -63,8 +81,6 @@ func acpState(turn *reducer.Turn, word reducer.Word, turns int) string {
 		return "active"
 	case turn.IsOpen():
 		return "failed" // with its program, of which nothing more was heard
-	case turns == 0:
-		return "created"
 	case last == nil || last.Status == reducer.Completed:
 		return "completed"
 	case last.Status == reducer.Interrupted:

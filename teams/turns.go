@@ -2,6 +2,7 @@ package teams
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -29,10 +30,12 @@ type Turn struct {
 
 // ToolCall is a tool that was called in a turn.
 type ToolCall struct {
-	ID    string    `json:"id"`
-	Name  string    `json:"name"`
-	Title string    `json:"title,omitempty"`
-	At    time.Time `json:"timestamp"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Title     string          `json:"title,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	At        time.Time       `json:"timestamp"`
 }
 
 // TurnOpen is the status of a turn that goes on.
@@ -130,20 +133,28 @@ func (ts *Turns) Apply(e *wire.Event) {
 			turn.Prompt = cmp.Or(turn.Prompt, e.Text("prompt"))
 		}
 		turn.Response = cmp.Or(session.AnswerOf(e), session.JoinDelta(turn.Response, e))
-		switch e.Kind {
+		switch b := e.Body(); e.Kind {
 		case "tool_call_start", "tool_call":
-			turn.noteCall(ToolCall{e.Text("tool_call_id"), e.Text("tool"), e.Text("title"), e.At})
+			id, arguments := b.Text("tool_call_id"), b.Raw("arguments")
+			turn.noteCall(ToolCall{id, b.Text("tool"), b.Text("title"), arguments, nil, e.At})
+		case "tool_call_end", "tool_call_update":
+			result := b.Raw("result")
+			if i := turn.call(b.Text("tool_call_id")); i >= 0 && result != nil {
+				turn.Tools[i].Result = result
+			}
 		case wire.TurnCompleted, "turn_complete":
 			if turn.HasEnded() && turn.Status == "" {
 				turn.endLate(e)
 			}
 			var calls []struct { // the older ACP may tell of all calls now
-				ID   string `json:"id"`
-				Name string `json:"name"`
+				ID        string          `json:"id"`
+				Name      string          `json:"name"`
+				Arguments json.RawMessage `json:"arguments"`
+				Result    json.RawMessage `json:"result"`
 			}
-			wire.Unmarshal(e.Body().Raw("tool_calls"), &calls)
+			wire.Unmarshal(b.Raw("tool_calls"), &calls)
 			for _, c := range calls {
-				turn.noteCall(ToolCall{c.ID, c.Name, "", e.At})
+				turn.noteCall(ToolCall{c.ID, c.Name, "", c.Arguments, c.Result, e.At})
 			}
 		}
 	}
@@ -162,10 +173,14 @@ func (ts *Turns) Apply(e *wire.Event) {
 }
 
 func (t *Turn) noteCall(c ToolCall) {
-	isKnown := slices.ContainsFunc(t.Tools, func(o ToolCall) bool { return o.ID == c.ID && c.ID != "" })
-	if len(t.Tools) < maxTools && !isKnown {
+	if len(t.Tools) < maxTools && t.call(c.ID) < 0 {
 		t.Tools = append(t.Tools, c)
 	}
+}
+
+// call is where a call of the turn stands, less than 0 for none.
+func (t *Turn) call(id string) int {
+	return slices.IndexFunc(t.Tools, func(c ToolCall) bool { return c.ID == id && id != "" })
 }
 
 func (ts *Turns) updateTurns(e *wire.Event) {

@@ -35,16 +35,19 @@ func Adopt(line []byte) (Event, error) {
 	if typeName == "" {
 		return Event{}, ErrNotEvent
 	}
-	if typeName == currentUpdate {
+	if typeName == currentUpdate && kind != "" {
 		typeName = currentCall
 	}
 	s := schemas()[typeName]
 	known := schema{fields: slices.Concat(s.fields, s.kinds[o.Text(s.tag)], namesIn(typeName))}
 	if s.tag != "" {
-		known.fields = append(known.fields, field{name: s.tag, is: schemas()["any"]})
+		known.fields = append(known.fields, field{name: s.tag, is: schemas()["string"]})
 	}
 	if _, wrong := known.object(0, o); wrong != nil {
 		return Event{}, wrong.in(line)
+	}
+	if kind == "" {
+		return Event{}, ErrNotEvent
 	}
 	e := Event{Kind: kind, Wire: compact(line)}
 	b := e.Body()
@@ -53,10 +56,12 @@ func Adopt(line []byte) (Event, error) {
 }
 
 // AdoptDropped is Adopt for an object that may as well be a message: what has a body or a recipient is one, whatever
-// else it carries.
+// else it carries, and what has no tag is text.
 func AdoptDropped(data []byte) (Event, error) {
-	if o, err := ReadObject(data); err == nil && hasLetterField(o) && !isLogLine(o) {
-		return Event{}, ErrNotEvent
+	if o, err := ReadObject(data); err == nil && !isLogLine(o) {
+		if _, kind := detectTagged(o); kind == "" || hasLetterField(o) {
+			return Event{}, ErrNotEvent
+		}
 	}
 	return Adopt(data)
 }

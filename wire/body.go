@@ -28,13 +28,21 @@ var aliases = map[string][][]string{
 	"tool":         {{"tool_name"}, {"tool_call", "name"}, {"request", "tool_call", "name"}, {"toolCall", "title"}, {"toolCall", "name"}, {"title"}},
 	"tool_call_id": {{"toolCallId"}, {"tool_call", "id"}, {"request", "tool_call", "id"}, {"toolCall", "toolCallId"}, {"toolCall", "id"}},
 	"request_id":   {{"request", "request_id"}},
-	"arguments":    {{"request", "tool_call", "arguments"}, {"toolCall", "arguments"}, {"toolCall", "rawInput"}},
+	"arguments":    {{"tool_call", "arguments"}, {"rawInput"}, {"request", "tool_call", "arguments"}, {"toolCall", "arguments"}, {"toolCall", "rawInput"}},
+	"result":       {{"rawOutput"}},
 	"prompt":       {{"toolCall", "title"}},
 	"summary":      {{"error_summary"}, {"error", "message"}, {"message"}},
 	"previous":     {{"prev_state"}}, // missiond
 	"new":          {{"new_state"}},
 	"text":         {{"content", "text"}},
 	"code":         {{"exit_code"}},
+
+	// Of a session that is loaded.
+	"state":            {{"session", "state"}},
+	"created_at":       {{"session", "created_at"}},
+	"last_activity_at": {{"session", "last_activity_at"}},
+	"metadata":         {{"session", "metadata"}},
+	"turn_count":       {{"session", "turn_count"}},
 }
 
 // Body reads what is under Wire. An event without one, or with one that is no object, has only its own fields.

@@ -55,7 +55,9 @@ func typeOf(kind string) string {
 // detect says of which type of event an object is, and its kind; "" for none. What has a body or a recipient is a
 // message, unless all is there that the owner of a known kind writes.
 func detect(o Object) (typeName, kind string) {
-	typeName, kind = detectEvent(o)
+	if typeName, kind = detectTagged(o); typeName == "" {
+		typeName, kind = detectOlder(o)
+	}
 	if typeName != "" && hasLetterField(o) && !schemas()[typeName].isWhole(o, kind) {
 		return "", ""
 	}
@@ -65,9 +67,10 @@ func detect(o Object) (typeName, kind string) {
 // hasLetterField reports whether an object has a body, a subject, a sender or a recipient.
 func hasLetterField(o Object) bool { return o.Has("body", "to", "from", "subject") }
 
-// detectEvent is detect for what is no message. A "kind" with capitals is somebody else's (a Kubernetes manifest has
-// one too). An update of the current ACP may be bare, in {"sessionId","update"}, or in its whole JSON-RPC notification.
-func detectEvent(o Object) (typeName, kind string) {
+// detectTagged is detect for what has a tag. The kind is "" where the tag is no word: that is somebody else's (a
+// Kubernetes manifest has a "kind", too). An update of the current ACP may be bare, in {"sessionId","update"}, or in its
+// whole JSON-RPC notification.
+func detectTagged(o Object) (typeName, kind string) {
 	if typeName, kind = detectCall(o); typeName != "" {
 		return typeName, kind
 	}
@@ -79,11 +82,11 @@ func detectEvent(o Object) (typeName, kind string) {
 			}
 			return name, kind
 		}
+		if o.Has(tag) {
+			return name, ""
+		}
 	}
-	if typeName, kind := updateOf(o); kind != "" {
-		return typeName, kind
-	}
-	return detectOlder(o)
+	return updateOf(o)
 }
 
 // detectOlder is detect for what the older ACP says without a tag: its calls, and what answers them.

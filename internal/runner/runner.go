@@ -169,7 +169,8 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Sessions: &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
 		May:      may,
 		Decide: func(d driver.Dialog) ptyrun.Decision {
-			return ptyrun.Decision(p.Decide(policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Input: d.Input}))
+			q := policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Command: d.Command, Input: d.Input}
+			return ptyrun.Decision(p.Decide(q))
 		},
 		// Whoever answers is told of what the agent asks, and of answers that are overdue.
 		Told: func(ctx context.Context, q ptyrun.Question) error {

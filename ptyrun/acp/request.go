@@ -22,6 +22,7 @@ type request struct {
 	kind               string // permission, or question
 	call               acp.ToolCallId
 	tool, alias, input string // as rules know them
+	isCommand          bool   // input is a command, though a tool of one of these names takes none
 	prompt             string
 	options            []option
 	shown              time.Time
@@ -77,19 +78,13 @@ func (f *front) awaitAnswered() bool {
 	})
 }
 
-// takeOver takes over what is known of a call. What runs a command, or may, has no name of a tool that does
+// takeOver takes over what is known of a call. What runs a command, or may, can have the name of a tool that does
 // not: titles are the model's words, and "read x; rm y" begins like one.
 func (r *request) takeOver(c *toolCall) {
-	r.tool, r.alias, r.prompt, r.input = c.tool, c.alias, c.title, cmp.Or(commandOf(c.input), c.title)
-	if r.input == c.title && c.kind != "" && c.kind != acp.ToolKindExecute {
-		return
-	}
-	if policy.TakesNoCommand(r.tool) {
-		r.tool = ""
-	}
-	if policy.TakesNoCommand(r.alias) {
-		r.alias = ""
-	}
+	command := commandOf(c.input)
+	r.tool, r.alias, r.prompt, r.input = c.tool, c.alias, c.title, cmp.Or(command, c.title)
+	mayRun := command != "" || c.kind == "" || c.kind == acp.ToolKindExecute
+	r.isCommand = mayRun && (policy.TakesNoCommand(c.tool) || policy.TakesNoCommand(c.alias))
 }
 
 // commandOf is the command that a tool is given, as text or as words; "" for none.

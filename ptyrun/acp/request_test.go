@@ -9,7 +9,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// Rules know a call by its kind and its title's first word, but no command by the name of a tool that runs
+// Rules know a call by its kind and its title's first word, and that it is a command where a tool of such a name runs
 // none.
 func TestNamesOfCalls(t *testing.T) {
 	command := map[string]any{"command": "git push"}
@@ -18,23 +18,25 @@ func TestNamesOfCalls(t *testing.T) {
 		title              string
 		input              any
 		tool, alias, asked string
+		isCommand          bool
 	}{
-		{"execute", "Bash: git push", command, "execute", "Bash", "git push"},
-		{"execute", "touch made.txt", nil, "execute", "touch", "touch made.txt"},
-		{"execute", "read x | curl y", nil, "execute", "", "read x | curl y"},
-		{"execute", "Search it", command, "execute", "", "git push"},
-		{"edit", "Edit main.go", map[string]any{"path": "main.go"}, "edit", "Edit", "Edit main.go"},
-		{"read", "cat x", command, "", "cat", "git push"},
-		{"", "Bash ls", nil, "Bash", "", "Bash ls"},
-		{"", "read x | curl y", nil, "", "", "read x | curl y"},
-		{"other", "mcp__x__y", nil, "mcp__x__y", "", "mcp__x__y"},
-		{"execute", "Run", map[string]any{"command": []any{"bash", "-lc", "ls -l"}}, "execute", "Run", "bash -lc 'ls -l'"},
-		{"execute", "Run", json.RawMessage(`{"command":"git push"}`), "execute", "Run", "git push"},
+		{"execute", "Bash: git push", command, "execute", "Bash", "git push", false},
+		{"execute", "touch made.txt", nil, "execute", "touch", "touch made.txt", false},
+		{"execute", "read x | curl y", nil, "execute", "read", "read x | curl y", true},
+		{"execute", "Search it", command, "execute", "Search", "git push", true},
+		{"edit", "Edit main.go", map[string]any{"path": "main.go"}, "edit", "Edit", "Edit main.go", false},
+		{"read", "cat x", command, "read", "cat", "git push", true},
+		{"read", "git push", command, "read", "git", "git push", true},
+		{"", "Bash ls", nil, "Bash", "", "Bash ls", false},
+		{"", "read x | curl y", nil, "read", "", "read x | curl y", true},
+		{"other", "mcp__x__y", nil, "mcp__x__y", "", "mcp__x__y", false},
+		{"execute", "Run", map[string]any{"command": []any{"bash", "-lc", "ls -l"}}, "execute", "Run", "bash -lc 'ls -l'", false},
+		{"execute", "Run", json.RawMessage(`{"command":"git push"}`), "execute", "Run", "git push", false},
 	} {
 		f, r := &front{tools: map[acp.ToolCallId]*toolCall{}}, &request{}
 		r.takeOver(f.learn("1", c.kind, c.title, c.input))
-		if r.tool != c.tool || r.alias != c.alias || r.input != c.asked {
-			t.Errorf("%s %q %v: %s|%s %q", c.kind, c.title, c.input, r.tool, r.alias, r.input)
+		if r.tool != c.tool || r.alias != c.alias || r.input != c.asked || r.isCommand != c.isCommand {
+			t.Errorf("%s %q %v: %s|%s %v %q", c.kind, c.title, c.input, r.tool, r.alias, r.isCommand, r.input)
 		}
 	}
 }

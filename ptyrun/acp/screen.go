@@ -87,7 +87,7 @@ func (f *front) drawSized(cols, rows int) {
 func (r *request) rows(cols, most int) []string {
 	var rows []string
 	if r.kind == "permission" {
-		asked := driver.FrontRequest(r.tool, r.alias, r.input)
+		asked := driver.FrontRequest(r.tool, r.alias, r.isCommand, r.input)
 		for piece := range slices.Chunk([]byte(asked), cols-len(indent)) {
 			rows = append(rows, string(piece))
 		}

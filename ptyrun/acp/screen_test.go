@@ -34,14 +34,14 @@ func TestDialogIsRead(t *testing.T) {
 		"git push", strings.Repeat("a b ", 200), "日本語 \x1b[31m\n1. Yes\n❯ 1. x", `"`, `\`, "  lead", "trail  ", "a\u202eb", strings.Repeat("x", 9000),
 	} {
 		for _, cols := range []int{40, 80, 120} {
-			f := frontOf(&request{kind: "permission", tool: "execute", alias: "Bash", input: input, prompt: "? permission\n  ❯ 1. Allow (allow_once)", options: options})
+			f := frontOf(&request{kind: "permission", tool: "execute", alias: "Bash", isCommand: cols == 80, input: input, prompt: "? permission\n  ❯ 1. Allow (allow_once)", options: options})
 			f.screen.say(says, strings.Repeat("what it said ", 40)+"\n? permission\n  execute|Bash \"rm\"\n❯ 1. a (allow_once)\n  2. b")
 			_, r := drawn(t, f, cols, 40)
 			d := r.Dialog
 			if d == nil || d.Kind != "permission" || r.Prompt || len(d.Options) != 3 {
 				t.Fatalf("%.20q at %d: %+v", input, cols, d)
 			}
-			if d.Tool != "" && (d.Tool != "execute" || d.Alias != "Bash" || d.Input != input) || d.Tool == "" && len(input) < 300 {
+			if d.Tool != "" && (d.Tool != "execute" || d.Alias != "Bash" || d.Command != (cols == 80) || d.Input != input) || d.Tool == "" && len(input) < 300 {
 				t.Errorf("%.20q at %d: %s %s %.40q", input, cols, d.Tool, d.Alias, d.Input)
 			}
 			allow, _ := d.Allowing()

@@ -38,9 +38,13 @@ const (
 )
 
 // FrontRequest is the row that says what is asked for, exactly: rules go by it. It is ASCII, so that every
-// character of it is one cell. The alias is another name of the tool, "" for none.
-func FrontRequest(tool, alias, input string) string {
-	return fmt.Sprintf("%s|%s %s", word(tool), word(alias), strconv.QuoteToASCII(input))
+// character of it is one cell. The alias is another name of the tool, "" for none. A $ stands before a command.
+func FrontRequest(tool, alias string, isCommand bool, input string) string {
+	mark := ""
+	if isCommand {
+		mark = " $"
+	}
+	return fmt.Sprintf("%s|%s%s %s", word(tool), word(alias), mark, strconv.QuoteToASCII(input))
 }
 
 // word is a name as it stands in FrontRequest; what is none is left out.
@@ -53,7 +57,7 @@ func word(s string) string {
 
 var (
 	frontWord    = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
-	frontRequest = regexp.MustCompile(`^([A-Za-z0-9_.-]*)\|([A-Za-z0-9_.-]*) ("(?:[^"\\]|\\.)*")( *)`)
+	frontRequest = regexp.MustCompile(`^([A-Za-z0-9_.-]*)\|([A-Za-z0-9_.-]*)( \$)? ("(?:[^"\\]|\\.)*")( *)`)
 	frontOption  = regexp.MustCompile(`^(.*) \((allow_once|allow_always|reject_once|reject_always|choice)\)$`)
 )
 
@@ -68,9 +72,7 @@ func (d *Driver) frontDialog(l *Look, f list) *Dialog {
 	first := head + 1
 	if ok && !f.cut && (kind == "permission" || kind == "question") {
 		q.Kind, q.Cancel = kind, escape
-		tool, alias, input, rows := l.frontRequest(first, f.rows[0])
-		q.Tool, q.Alias, q.Input = tool, alias, input
-		first += rows
+		first += l.frontRequest(q, first, f.rows[0])
 	}
 	q.Prompt = clip(cmp.Or(strings.Join(words(l, first, f.rows[0]), "\n"), q.Input))
 	for i, label := range f.labels {
@@ -84,11 +86,11 @@ func (d *Driver) frontDialog(l *Look, f list) *Dialog {
 	return q
 }
 
-// frontRequest reads what FrontRequest wrote into the rows from y on, each as wide as the screen, and how
+// frontRequest reads what FrontRequest wrote into the rows from y on, each as wide as the screen, and returns how
 // many they are; 0 where they hold no such thing.
-func (l *Look) frontRequest(y, end int) (tool, alias, input string, rows int) {
+func (l *Look) frontRequest(q *Dialog, y, end int) int {
 	text := ""
-	for rows < end-y {
+	for rows := 0; rows < end-y; {
 		row := l.text(y+rows, all)
 		if l.Cells != nil {
 			row = l.row(y + rows).text(all) // with the blanks at its end
@@ -99,10 +101,12 @@ func (l *Look) frontRequest(y, end int) (tool, alias, input string, rows int) {
 		if m == nil {
 			continue
 		}
-		if input, err := strconv.Unquote(m[3]); err == nil && len(m[0]) == len(text) {
-			return m[1], m[2], input, rows
+		input, err := strconv.Unquote(m[4])
+		if err != nil || len(m[0]) != len(text) {
+			break
 		}
-		break
+		q.Tool, q.Alias, q.Command, q.Input = m[1], m[2], m[3] != "", input
+		return rows
 	}
-	return "", "", "", 0
+	return 0
 }

@@ -68,6 +68,7 @@ type Dialog struct {
 	Prompt  string // what a person reads above the options
 	Tool    string // as Claude Code names it: Bash, Edit, WebFetch; "": the screen does not show it for sure, no rule may answer
 	Alias   string // another name of the tool, which rules meet as well; "": none
+	Command bool   // Input is a command, though a tool of one of these names takes none
 	Input   string // what the tool is about to do, whole: a command, a path, an address
 	Options []Option
 	Cancel  string // the key that ends it without an answer, as its foot says; "": it names none

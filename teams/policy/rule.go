@@ -34,12 +34,19 @@ type Rule struct {
 
 // Request is what an agent asks for.
 type Request struct {
-	Agent wire.Name
-	Role  string
-	Tool  string // "": not known
-	Alias string // another name of the tool, "" for none: a rule meets either
-	Input string // the command, path or address that the tool is about to use
-	Cut   bool   // Input is not complete
+	Agent   wire.Name
+	Role    string
+	Tool    string // "": not known
+	Alias   string // another name of the tool, "" for none: a rule meets either
+	Command bool   // Input is a command: by the name of a tool that takes none nothing is allowed
+	Input   string // the command, path or address that the tool is about to use
+	Cut     bool   // Input is not complete
+}
+
+// isTool reports whether the name in a rule is one of the tool's.
+func (q Request) isTool(name string) bool {
+	name = strings.ToLower(name)
+	return glob(name, strings.ToLower(q.Tool)) || q.Alias != "" && glob(name, strings.ToLower(q.Alias))
 }
 
 // Rules are tried in order; the first that matches decides.
@@ -54,23 +61,28 @@ type Rules []Rule
 
 // Decide says what the rules decide about a request.
 func (rules Rules) Decide(q Request) Decision {
-	in := readInput(q)
+	in, allowed := readInput(q), q
+	if q.Command && TakesNoCommand(q.Tool) {
+		allowed.Tool = ""
+	}
+	if q.Command && TakesNoCommand(q.Alias) {
+		allowed.Alias = ""
+	}
 	uncertain := false // an earlier rule that denies or asks may apply
 	for _, r := range rules {
 		if r.Role != "" && r.Role != q.Role || r.Agent != "" && r.Agent != q.Agent {
 			continue
 		}
 		name, pattern, hasPattern := splitTool(r.Tool)
-		name = strings.ToLower(name)
-		isTool := glob(name, strings.ToLower(q.Tool)) || q.Alias != "" && glob(name, strings.ToLower(q.Alias))
-		isAllowed := r.Decision == Allow && isTool && q.Tool != "" && (!hasPattern || in.plain && glob(pattern, in.text))
+		mayAllow := r.Decision == Allow && allowed.Tool != "" && allowed.isTool(name)
+		isAllowed := mayAllow && (!hasPattern || in.plain && glob(pattern, in.text))
 		switch {
 		case isAllowed && (uncertain || in.cut):
 			return Ask
 		case isAllowed:
 			return Allow
 		case r.Decision == Allow:
-		case !isTool:
+		case !q.isTool(name):
 			uncertain = uncertain || q.Tool == ""
 		case !hasPattern || in.includes(pattern):
 			return r.Decision

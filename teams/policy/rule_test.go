@@ -299,3 +299,26 @@ func TestMayAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A command by the name of a tool that takes none is denied by either name, and allowed by none of these.
+func TestCommandOfAnotherTool(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule, tool, alias string
+		want              Decision
+	}{
+		{"deny delete", "delete", "Erase", Deny},
+		{"deny Erase(rm *)", "delete", "Erase", Deny},
+		{"allow delete", "delete", "Erase", Ask},
+		{"allow Erase", "delete", "Erase", Ask},
+		{"allow *", "delete", "", Ask},
+		{"deny Search(rm *)", "execute", "Search", Deny},
+		{"allow Search", "execute", "Search", Ask},
+		{"allow execute", "execute", "Search", Allow},
+	} {
+		q := Request{Tool: c.tool, Alias: c.alias, Command: true, Input: "ls; rm x"}
+		if got := rulesOf(c.rule).Decide(q); got != c.want {
+			t.Errorf("%q, %s|%s: %s, not %s", c.rule, c.tool, c.alias, got, c.want)
+		}
+	}
+}

@@ -36,7 +36,7 @@ type input struct {
 }
 
 func readInput(q Request) input {
-	in := input{text: q.Input, calls: []string{q.Input}, shell: !TakesNoCommand(q.Tool)}
+	in := input{text: q.Input, calls: []string{q.Input}, shell: q.Command || !TakesNoCommand(q.Tool)}
 	in.cut = q.Cut || strings.ContainsRune(q.Input, '…') // which is how programs show that something was cut
 	if !in.shell {
 		in.plain = !in.cut && q.Input != "" && !hasInvisible(q.Input) && !leadsUpwards(q.Input)
