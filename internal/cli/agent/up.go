@@ -199,7 +199,9 @@ func (u *startup) foreground() error {
 
 func (u *startup) call(n wire.Name) *call { return &call{u.c, u.s, u.s.Team.Box(n)} }
 
-func (u *startup) isRetired(n wire.Name) bool { return !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n) }
+func (u *startup) isRetired(n wire.Name) bool {
+	return !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n)
+}
 
 // isRunning: what cannot be told is no reason to end.
 func (u *startup) isRunning(n wire.Name) bool {

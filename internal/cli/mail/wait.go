@@ -20,11 +20,11 @@ import (
 
 var waitCommand = &cli.Command{
 	Name: "wait", ArgsUsage: "[AGENT] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
-	UsageText:   "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
+	UsageText: "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
 	Description: "What is already so returns at once; after a send --turn-done ID is what to wait for.\n" +
 		"Marks nothing: atm read does. Exit 4: it did not come in time.",
-	Flags:       waitFlags,
-	Action:      command.With(command.OpenMeIfSaid, wait),
+	Flags:  waitFlags,
+	Action: command.With(command.OpenMeIfSaid, wait),
 }
 
 var waitFlags = []cli.Flag{
