@@ -28,7 +28,6 @@ var aliases = map[string][][]string{
 	"tool":         {{"tool_name"}, {"tool_call", "name"}, {"request", "tool_call", "name"}, {"toolCall", "title"}, {"toolCall", "name"}, {"title"}},
 	"tool_call_id": {{"toolCallId"}, {"tool_call", "id"}, {"request", "tool_call", "id"}, {"toolCall", "toolCallId"}, {"toolCall", "id"}},
 	"request_id":   {{"request", "request_id"}},
-	"arguments":    {{"tool_call", "arguments"}, {"rawInput"}, {"request", "tool_call", "arguments"}, {"toolCall", "arguments"}, {"toolCall", "rawInput"}},
 	"result":       {{"rawOutput"}},
 	"prompt":       {{"toolCall", "title"}},
 	"summary":      {{"error_summary"}, {"error", "message"}, {"message"}},
@@ -36,6 +35,8 @@ var aliases = map[string][][]string{
 	"new":          {{"new_state"}},
 	"text":         {{"content", "text"}},
 	"code":         {{"exit_code"}},
+	"arguments": {{"tool_call", "arguments"}, {"request", "tool_call", "arguments"}, {"toolCall", "arguments"},
+		{"rawInput"}, {"toolCall", "rawInput"}},
 
 	// Of a session that is loaded.
 	"state":            {{"session", "state"}},

@@ -68,8 +68,8 @@ func detect(o Object) (typeName, kind string) {
 func hasLetterField(o Object) bool { return o.Has("body", "to", "from", "subject") }
 
 // detectTagged is detect for what has a tag. The kind is "" where the tag is no word: that is somebody else's (a
-// Kubernetes manifest has a "kind", too). An update of the current ACP may be bare, in {"sessionId","update"}, or in its
-// whole JSON-RPC notification.
+// Kubernetes manifest has a "kind", too). An update of the current ACP may be bare, in {"sessionId","update"}, or in
+// its whole JSON-RPC notification.
 func detectTagged(o Object) (typeName, kind string) {
 	if typeName, kind = detectCall(o); typeName != "" {
 		return typeName, kind
