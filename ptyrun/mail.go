@@ -66,7 +66,8 @@ func (r *runner) messageChanged(id wire.ID) {
 
 func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 	mail := &reducer.Mail{
-		ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread, Never: it.SupersededBy != "",
+		ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt,
+		Read: it.State != mailbox.Unread, Never: it.SupersededBy != "",
 	}
 	if !r.noteInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
 		return

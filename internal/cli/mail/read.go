@@ -90,6 +90,12 @@ func warnWaiting(c *cli.Context, box *mailbox.Box) {
 	}
 }
 
+func warnLeft(c *cli.Context, n int) {
+	if n > 0 {
+		command.Warn(c, "%s left for the next look", letter.Many(n, "dropped file"))
+	}
+}
+
 func showLastBatch(c *cli.Context, s *command.Scope) error {
 	if c.NArg() > 0 {
 		return command.Usage("--last shows the last batch again, and takes no number").WithHint("the newest: atm ls --all --limit 5")
@@ -195,6 +201,9 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 	}
 	if b.SetAside > 0 {
 		command.Warn(p.c, "%s set aside as unreadable: atm ls --bad%s says why", letter.Many(b.SetAside, "file"), p.s.Flags())
+	}
+	if len(b.Items) > 0 { // else read looks again
+		warnLeft(p.c, b.Left)
 	}
 	if b.Unlogged != nil {
 		command.Warn(p.c, "%v; atm read --last does not show this batch", b.Unlogged)
