@@ -99,7 +99,7 @@ func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
 func (e *BadError) Unwrap() error { return e.Unreadable }
 
 // open reads a message from a place: ErrNotFound when it is not there, or when keep (nil: all) does not want its text,
-// a *BadError when the file is no whole message of that id.
+// a *BadError when the file is no whole message of that id. What it supersedes is noted, as far as that can be.
 func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, error) {
 	data, err := b.store.root.ReadFile(p.file(id), wire.MaxFile)
 	switch {

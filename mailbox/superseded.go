@@ -12,7 +12,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What says that it supersedes a message leaves an empty file at its recipient, before it is delivered:
+// What says that it supersedes a message leaves an empty file at its recipient, before it is delivered, or, where
+// another program has put it into new, when it is first opened there:
 //
 //	inbox/superseded/<old id>.<new id>
 //
@@ -97,8 +98,8 @@ func (b *Box) addNewer(it *Item, all newer) {
 }
 
 // Flags finds what replaces each of the items that are shown, and how many newer ones of the same sender are
-// behind them. Both lists are sorted by id. What others have put into new by hand has left no file above: it is
-// known for what it is beside what it replaces.
+// behind them. Both lists are sorted by id. What others have put into new by hand, and is opened first now, is known for
+// what it is beside what it replaces.
 func Flags(shown, behind []*Item) []letter.Flags {
 	flags := make([]letter.Flags, len(shown))
 	at, newest := map[wire.ID]int{}, map[wire.Address]int{} // where each is, and the newest of each sender

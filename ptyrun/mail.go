@@ -131,7 +131,6 @@ func (r *runner) stepMail(now time.Time) {
 	switch {
 	case !isFirst && len(m.queue) == 0:
 		if m.isOverdue && r.gate(now) == control.GateOpen {
-			m.isOverdue = false
 			r.lookForOverdue()
 		}
 	case r.awaits(m.retryAt, now) || r.gate(now) != control.GateOpen:
@@ -199,10 +198,10 @@ func (r *runner) remind() {
 		}
 		isIdle, err := ask(r, func() (bool, error) {
 			p := r.prog
-			if r.mail.typing != nil || p == nil || p.driver.Plain { // a shell would run the reminder
-				return false, nil
-			}
-			return r.gate(r.Now()) == control.GateOpen, nil // else once it is: what was just typed may not show yet
+			isShell := p != nil && p.driver.Plain // which would run the reminder
+			isOpen := p != nil && r.mail.typing == nil && r.gate(r.Now()) == control.GateOpen
+			r.mail.isOverdue = r.mail.isOverdue && !isOpen // else once it is: what was just typed may not show yet
+			return isOpen && !isShell, nil
 		})
 		if err != nil {
 			return

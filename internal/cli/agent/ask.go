@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -105,7 +106,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		state := ""
 		if m, err := k.s.Team.Summary(name); err == nil {
-			state = ": " + m.Forecast(false)
+			state = ": it is " + strings.TrimSuffix(string(m.State)+", "+m.About(), ", ")
 		}
 		e := command.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
 			WithHint("not yet: atm wait --reply %s%s, or atm trace %[1]s says what keeps it", short, k.s.Flags())

@@ -74,10 +74,11 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 // choose finds the members that are meant: the named ones with those that they are started after, or all.
 // Every member of team.toml gets its mailbox, people too.
 func (u *startup) choose(words []string) error {
-	names, named := slices.DeleteFunc(u.plan.Startable(), u.isRetired), []wire.Name(nil)
+	names, named := u.plan.Startable(), []wire.Name(nil)
 	for _, word := range words {
 		a, _ := u.s.Address(word) // @bob, bob@main
-		if a != (wire.Address{Agent: a.Agent, Team: u.s.Team.Name}) || !slices.Contains(names, a.Agent) {
+		isOurs := a == wire.Address{Agent: a.Agent, Team: u.s.Team.Name} && slices.Contains(names, a.Agent)
+		if !isOurs || u.isRetired(a.Agent) {
 			if _, err := u.s.Member(word); err != nil {
 				return err
 			}
@@ -97,13 +98,14 @@ func (u *startup) choose(words []string) error {
 		if err := u.s.MayAct("start", n); err != nil {
 			return err
 		}
+		if u.isRetired(n) {
+			command.Warn(u.c, "%s is retired: atm team restore %[1]s%s brings it back; else take it out of team.toml", n, u.s.Flags())
+		} else if len(u.plan.Members[n].Command) > 0 {
+			u.names = append(u.names, n)
+		}
 	}
-	u.names = slices.DeleteFunc(slices.Clone(u.order), func(n wire.Name) bool {
-		return len(u.plan.Members[n].Command) == 0 || u.isRetired(n)
-	})
 	for n := range u.plan.Members {
 		if u.isRetired(n) {
-			command.Warn(u.c, "%s is retired: atm team restore %[1]s brings it back; else take it out of team.toml", n)
 			continue
 		}
 		if err := u.s.Team.Create(u.c.Context, n); err != nil && !errors.Is(err, mailbox.ErrExists) {

@@ -129,7 +129,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	if list, n := namesApart(s, apart); list != words[0] && list != "" {
 		wrong, right := words[:max(1, n-len(first)+1)], append([]string{list}, first[min(n, len(first)):]...)
 		return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
-			WithHint("%s", cmp.Or(command.LineOf(c).Repaired(wrong, right), "atm send "+list+" \"text\""))
+			WithHint("%s", cmp.Or(command.LineOf(c).Repaired(wrong, right), "atm send "+policy.Quote(list)+" \"text\""))
 	}
 	names = append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...)
 	return names, words[1:], nil
