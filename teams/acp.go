@@ -41,24 +41,27 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 		case e.Session != turn.Session && (e.Session != "" || e.Wire == nil || out["created_at"] == nil):
 			continue // though an answer, which comes by wire, names no session
 		case e.Kind == "session_start":
-			metadata, state = cmp.Or(said, metadata), cmp.Or(b.Text("state"), state)
-			if created := b.Raw("created_at"); created != nil {
-				out["created_at"], out["last_activity_at"] = created, b.Raw("last_activity_at")
-				record = e.Seq
+			metadata = cmp.Or(said, metadata)
+			if whole, ok := acpRecord(turn.Session, b); ok {
+				out, record, state = whole, e.Seq, b.Text("state")
 				count, _ = b.Uint("turn_count")
 				continue
 			}
 		}
 		out["created_at"], out["last_activity_at"] = cmp.Or(out["created_at"], any(e.At)), e.At
 	}
-	since := 0
+	since, hasEnded := 0, false
 	for _, one := range ts.list {
-		if one.Session == turn.Session && cmp.Or(one.BeganBy.Seq, one.EndedBy.Seq) > record {
+		if one.Session != turn.Session {
+			continue
+		}
+		hasEnded = hasEnded || one.EndedBy.Seq > record
+		if cmp.Or(one.BeganBy.Seq, one.EndedBy.Seq) > record {
 			since++
 		}
 	}
 	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), Held: running}).Word
-	if turn.IsOpen() || since > 0 || word == reducer.WordBlocked {
+	if turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
 		state = acpState(turn, word)
 	}
 	out["state"], out["turn_count"] = state, count+uint64(since)
@@ -70,6 +73,21 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 		return nil, err
 	}
 	return wire.Canonical("acp.AcpSession", raw)
+}
+
+// acpRecord is a session's record that an event brings, if that is whole.
+func acpRecord(id string, b wire.Body) (record map[string]any, isWhole bool) {
+	record = map[string]any{"session_id": id}
+	for _, name := range []string{"state", "created_at", "last_activity_at", "turn_count"} {
+		if raw := b.Raw(name); raw != nil {
+			record[name] = raw
+		}
+	}
+	raw, err := json.Marshal(record)
+	if err == nil {
+		_, err = wire.Canonical("acp.AcpSession", raw)
+	}
+	return record, err == nil
 }
 
 func acpState(turn *reducer.Turn, word reducer.Word) string {

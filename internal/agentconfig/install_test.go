@@ -489,6 +489,23 @@ func TestLinesOfOthers(t *testing.T) {
 	}
 }
 
+// A line like ours in another server's table is that server's.
+func TestServerOfOthers(t *testing.T) {
+	h := newSetup(t)
+	const config = "home/.codex/config.toml"
+	r := Request{Tool: "codex", MCP: true}
+	h.install(r)
+	installed := h.read(config)
+	_, command, _ := strings.Cut(installed, "\ncommand = ")
+	command, _, _ = strings.Cut(command, " #")
+	other := "[mcp_servers.x]\ncommand = " + command + "\nargs = [\"x\"]\n"
+	h.write(config, installed+other)
+	h.uninstall(r)
+	if got := h.read(config); !strings.HasSuffix(got, other) {
+		t.Errorf("it left\n%s", got)
+	}
+}
+
 // A file by the name of one of ours is its writer's.
 func TestRulesOfOthers(t *testing.T) {
 	h := newSetup(t)

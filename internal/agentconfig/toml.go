@@ -77,9 +77,11 @@ func (k tomlKey) addTo(text, mark string) string {
 // its table. The table of our server goes with all that is in it, since Codex does not start where that has no command;
 // comments stay, they may be about the next one.
 func (f *file) withoutOurs(mark string, keys []tomlKey, isServer bool) (left string) {
+	in := "" // the header that a line stands below
 	isKey := func(line string) bool {
 		return slices.ContainsFunc(keys, func(k tomlKey) bool {
-			return line == "["+k.table+"]" || strings.HasPrefix(line, k.key+" = ")
+			header := "[" + k.table + "]"
+			return line == header || strings.HasPrefix(in, header) && strings.HasPrefix(line, k.key+" = ")
 		})
 	}
 	isGone, header, table := false, "", keys[0].table
@@ -87,7 +89,7 @@ func (f *file) withoutOurs(mark string, keys []tomlKey, isServer bool) (left str
 		s := strings.TrimSpace(line)
 		isHeader := strings.HasPrefix(s, "[")
 		if isHeader {
-			header = ""
+			header, in = "", s
 			isGone = isServer && (strings.HasPrefix(s, "["+table+"]") || strings.HasPrefix(s, "["+table+"."))
 		}
 		own, isOurs := strings.CutSuffix(s, mark)

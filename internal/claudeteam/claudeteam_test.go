@@ -426,3 +426,20 @@ func FuzzInbox(f *testing.F) {
 		}
 	})
 }
+
+// Messages without a time, or with one that the file cannot have, are told apart all the same.
+func TestTimesOfNoMessage(t *testing.T) {
+	for _, at := range []string{"1969-12-31T23:59:59.000Z", "0001-01-01T00:00:00.000Z"} {
+		var list []entry
+		seen := map[string]bool{}
+		for n := range 4 {
+			var err error
+			list, err = (&entry{Type: "message", From: "bob", Text: "x", Timestamp: at, MsgID: fmt.Sprint(n)}).addTo(list)
+			must(t, err)
+			seen[list[n].Timestamp] = true
+		}
+		if len(seen) != 4 {
+			t.Errorf("%s: %v", at, seen)
+		}
+	}
+}

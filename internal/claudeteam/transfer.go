@@ -1,6 +1,7 @@
 package claudeteam
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -195,7 +196,8 @@ func (e *entry) addTo(list []entry) (_ []entry, err error) {
 			return nil, nil
 		}
 		if list[i].Timestamp == e.Timestamp {
-			e.Timestamp, i = e.at().Add(time.Millisecond).Format(milliseconds), -1
+			at := cmp.Or(e.at(), time.UnixMilli(0).UTC()) // of a message without a time
+			e.Timestamp, i = at.Add(time.Millisecond).Format(milliseconds), -1
 		}
 	}
 	e.raw, err = json.Marshal(e)

@@ -84,6 +84,8 @@ func (rules Rules) Decide(q Request) Decision {
 		case r.Decision == Allow:
 		case !q.isTool(name):
 			uncertain = uncertain || q.Tool == ""
+		case r.Decision == Ask && !allowed.isTool(name):
+			uncertain = true // the name is the model's word: a later rule may deny, and none allows
 		case !hasPattern || in.includes(pattern):
 			return r.Decision
 		default:

@@ -313,11 +313,12 @@ func TestCommandOfAnotherTool(t *testing.T) {
 		{"allow Erase", "delete", "Erase", Ask},
 		{"allow *", "delete", "", Ask},
 		{"deny Search(rm *)", "execute", "Search", Deny},
+		{"ask Search; deny execute(rm *)", "execute", "Search", Deny},
 		{"allow Search", "execute", "Search", Ask},
 		{"allow execute", "execute", "Search", Allow},
 	} {
 		q := Request{Tool: c.tool, Alias: c.alias, Command: true, Input: "ls; rm x"}
-		if got := rulesOf(c.rule).Decide(q); got != c.want {
+		if got := rulesOf(strings.Split(c.rule, "; ")...).Decide(q); got != c.want {
 			t.Errorf("%q, %s|%s: %s, not %s", c.rule, c.tool, c.alias, got, c.want)
 		}
 	}
