@@ -24,7 +24,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
 		}
-		if r.mail.typing == nil { // else the draft is ours
+		if r.mail.typing == nil || r.question != nil { // else the draft is ours
 			s.Gate = r.gate(r.Now())
 		}
 		if p := r.prog; p != nil {
@@ -100,13 +100,14 @@ type requestedText struct {
 
 func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) {
 	p := r.prog
-	switch {
-	case p == nil:
+	if p == nil {
 		return nil, errNotRunning
-	case r.mail.typing.isUnderWay():
-		return nil, errBeingTyped
 	}
 	r.refresh(r.Now())
+	isAnswer := r.mail.typing.isSubmitted() && p.reading.Dialog != nil
+	if r.mail.typing.isUnderWay() && !isAnswer {
+		return nil, errBeingTyped
+	}
 	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer
 	if d := p.reading.Dialog; d != nil && d.Kind != "question" {
 		if isText && d.Kind != "unknown" {
