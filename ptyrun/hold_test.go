@@ -121,6 +121,9 @@ func TestLateDraftIsCleared(t *testing.T) {
 	r.run().idle()
 	id := r.send(strings.Repeat("much ", 100))
 	r.wait("the failure", r.has("injection_failed"))
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("a person's"), Enter: true}); err == nil {
+		t.Error("a person's text went in behind the message")
+	}
 	r.wait("the draft to appear", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
 	r.wait("the draft to be cleared", func() bool {
 		s, err := r.status()

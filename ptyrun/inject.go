@@ -471,7 +471,7 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 func (r *runner) clearDraft(t *typing) bool {
 	if !t.isMixed {
 		// It may come up in the draft late: there it would keep all mail out.
-		r.restored = &restoredDraft{text: t.draft, at: t.began}
+		r.restored = &restoredDraft{text: t.draft, at: t.began, silentAt: t.version, isFailed: true}
 		if t.isSubmitted() {
 			r.restored.silentAt = t.pressedFor
 		}

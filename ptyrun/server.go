@@ -105,7 +105,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	}
 	r.refresh(r.Now())
 	isAnswer := r.mail.typing.isSubmitted() && p.reading.Dialog != nil
-	if r.mail.typing.isUnderWay() && !isAnswer {
+	if r.mail.typing.isUnderWay() && !isAnswer || !req.Raw && r.hasLeftover() {
 		return nil, errBeingTyped
 	}
 	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer

@@ -286,6 +286,7 @@ type restoredDraft struct {
 	clearedAt time.Time // when it was last taken out of the box
 	clears    int
 	silentAt  uint64 // the version of a screen that shows nothing of our last key: its program may ask by the time it reads
+	isFailed  bool   // typing it in has failed: it began no turn
 }
 
 // maxClears bounds how often a box is cleared: a long text comes in sight part by part.
@@ -310,6 +311,15 @@ func (r *runner) stepRestored(now time.Time) {
 		d.clears++
 		r.wakeAt(now.Add(r.Waits.Idle))
 	}
+}
+
+// hasLeftover reports whether a text that was not taken stands in the box, or is about to when the program reads it.
+func (r *runner) hasLeftover() bool {
+	d, p := r.restored, r.prog
+	if d == nil || !d.isFailed {
+		return false
+	}
+	return isPartOf(p.reading.Draft, d.text) || !p.driver.Plain && d.silentAt == p.screen.Version()
 }
 
 // isPartOf reports whether a draft is a text, or what of it is in sight, or stands for it, and nothing more.
