@@ -104,21 +104,22 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 		return nil, errNotRunning
 	}
 	r.refresh(r.Now())
-	isAnswer := r.mail.typing.isSubmitted() && p.reading.Dialog != nil
+	d := p.reading.Dialog
+	isAnswer := d != nil && r.mail.typing.isSubmitted()
 	if r.mail.typing.isUnderWay() && !isAnswer || !req.Raw && r.hasLeftover() {
 		return nil, errBeingTyped
 	}
 	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer
-	if d := p.reading.Dialog; d != nil && d.Kind != "question" {
-		if isText && d.Kind != "unknown" {
-			return nil, refused("it asks something that these keys would answer: nothing was typed",
-				"atm pending says what; atm approve NAME and atm reject NAME answer it")
-		}
+	if d != nil && isText && !p.driver.Plain {
+		return nil, refused("it asks something that these keys would answer: nothing was typed",
+			fmt.Sprintf("atm pending says what; atm approve %[1]s OPTION, or atm attach %[1]s", r.Box.Agent()))
+	}
+	if d != nil && d.Kind != "question" {
 		if err := r.mayAnswer(req.PID, req.By, true); err != nil {
 			return nil, err
 		}
 	}
-	t := &requestedText{prog: p, data: req.Text, dialog: printOf(p.reading.Dialog), written: make(chan error, 1)}
+	t := &requestedText{prog: p, data: req.Text, dialog: printOf(d), written: make(chan error, 1)}
 	if !req.Raw {
 		isPaste := p.screen.Modes().Paste && len(req.Text) > 0
 		t.data = []byte(keysOf(Clean(string(req.Text)), isPaste, p.driver.Plain))
