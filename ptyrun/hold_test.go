@@ -351,3 +351,17 @@ func TestRestartBehindThePaste(t *testing.T) {
 	}
 	r.noClaim()
 }
+
+// One on which the program ends does not keep out those that were typed with it.
+func TestOneThatEndsIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("claude", "bash", "-c", box+`while paste; do head -c 1 >/dev/null
+[[ $text == *deadly* ]] && exit; show '⠂' '❯ '; sleep 0.3; show '✳' '❯ '; done`)
+	r.opt.Restart = Always
+	deadly, others := r.send("deadly"), []wire.ID{r.send("one"), r.send("two")}
+	r.run()
+	r.wait("the others to be read", func() bool { return r.read(others[0])() && r.read(others[1])() })
+	if !r.unread(deadly) {
+		t.Error("it was read")
+	}
+}

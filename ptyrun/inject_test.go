@@ -99,6 +99,13 @@ func TestFirstPromptTooLong(t *testing.T) {
 	}
 }
 
+// box draws Claude Code's box, under a title, and takes a paste into it.
+const box = `bar=$(printf '─%.0s' {1..100})
+show() { printf '\033]0;%s\007\033[2J\033[H%s\n%s\n%s\033[2;3H' "$1" "$bar" "$2" "$bar"; }
+paste() { until read -rd '~' text && [[ $text == *201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
+stty raw -echo opost; show '✳' '❯ '; printf '\033[?2004h'
+`
+
 // A dialog right behind the return key may have had it. The text counts as taken by the message in the transcript or
 // what the program does behind the dialog, and not by the dialog.
 func TestDialogBehindReturn(t *testing.T) {
@@ -116,11 +123,7 @@ func TestDialogBehindReturn(t *testing.T) {
 			t.Error("its turn did not begin, or it was typed again")
 		}
 	})
-	const script = `bar=$(printf '─%.0s' {1..100})
-show() { printf '\033]0;%s\007\033[2J\033[H%s\n%s\n%s\033[2;3H' "$1" "$bar" "$2" "$bar"; }
-stty raw -echo opost; show '✳' '❯ '; printf '\033[?2004h'
-until read -rd '~' key && [[ $key == *201 ]]; do :; done
-show '✳' '❯ [Pasted text #1 +2 lines]'; head -c 1 >/dev/null
+	const script = box + `paste; head -c 1 >/dev/null
 printf '\033[2J\033[H%s\n What now?\n ❯ 1. This\n   2. That\n' "$bar"; head -c 1 >/dev/null
 show "$1" '❯ '; sleep 60`
 	for title, want := range map[string]string{"⠂": "injected", "✳": "injection_failed"} {
