@@ -121,6 +121,9 @@ func TestLateDraftIsCleared(t *testing.T) {
 	r.run().idle()
 	id := r.send(strings.Repeat("much ", 100))
 	r.wait("the failure", r.has("injection_failed"))
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("a person's"), Enter: true}); err == nil {
+		t.Error("a person's text went in behind the message")
+	}
 	r.wait("the draft to appear", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
 	r.wait("the draft to be cleared", func() bool {
 		s, err := r.status()
@@ -347,4 +350,18 @@ func TestRestartBehindThePaste(t *testing.T) {
 		t.Errorf("submitted %q", got)
 	}
 	r.noClaim()
+}
+
+// One on which the program ends does not keep out those that were typed with it.
+func TestOneThatEndsIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("claude", "bash", "-c", box+`while paste; do head -c 1 >/dev/null
+[[ $text == *deadly* ]] && exit; show '⠂' '❯ '; sleep 0.3; show '✳' '❯ '; done`)
+	r.opt.Restart = Always
+	deadly, others := r.send("deadly"), []wire.ID{r.send("one"), r.send("two")}
+	r.run()
+	r.wait("the others to be read", func() bool { return r.read(others[0])() && r.read(others[1])() })
+	if !r.unread(deadly) {
+		t.Error("it was read")
+	}
 }

@@ -33,6 +33,7 @@ type typing struct {
 	isSeen  bool      // in the draft
 	isMixed bool      // with what a person typed, who could not be held any longer
 
+	isAsked    bool      // a dialog came up behind the return key, which may have had it
 	returns    int       // return keys pressed
 	pressedAt  time.Time // the last of them
 	pressedFor uint64    // the version of the screen then
@@ -95,9 +96,11 @@ func (r *runner) inject(t *typing) error {
 	return nil
 }
 
-// pause lets the loop go on until the next event, or for a moment.
+// pause lets the loop go on until the next event, or for a moment. A dialog may stay for hours, and goes by an event.
 func (r *runner) pause(t *typing) error {
-	r.wakeAt(r.Now().Add(2 * judgeAfter))
+	if r.question == nil {
+		r.wakeAt(r.Now().Add(2 * judgeAfter))
+	}
 	if !t.yield(struct{}{}) {
 		return errNothing
 	}
@@ -356,11 +359,19 @@ func (r *runner) isTaken(t *typing, isThere bool, now time.Time) (bool, error) {
 	if r.stopping != nil {
 		return false, &notTaken{outcomeUnverified, string(control.GateStopping)}
 	}
-	if r.returnGate() != "" {
-		if d := p.reading.Dialog; d != nil && (d.Kind == "trust" || d.Kind == "unknown") {
-			return false, &notTaken{outcomeUnverified, "a dialog came up, which may have had the return key"}
-		}
+	d, isBlocked := p.reading.Dialog, r.returnGate() != ""
+	t.isAsked = t.isAsked || d != nil && (d.Kind == "trust" || d.Kind == "unknown")
+	switch {
+	case t.isAsked && !isThere && r.isShown(t.draft):
+		return true, nil
+	case isBlocked && !t.isAsked:
 		return true, nil // it was idle, and what is asked now belongs to a turn: this text's
+	case isBlocked:
+		if !r.awaits(t.began.Add(maxHold), now) {
+			r.releaseKeys() // a person's answer
+		}
+		t.pressedAt = now // what comes behind the dialog shows who had the key
+		return false, nil
 	}
 	wait := r.Waits.Taken
 	if r.isSilentSince(t) {
@@ -371,7 +382,7 @@ func (r *runner) isTaken(t *typing, isThere bool, now time.Time) (bool, error) {
 		return false, nil
 	case isThere:
 		return false, &notTaken{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
-	case t.isSeen && !t.isMixed:
+	case t.isSeen && !t.isMixed && !t.isAsked:
 		return true, nil // it stood in the draft, and is gone by our key
 	}
 	return false, &notTaken{outcomeUnverified, "nothing shows that it was taken"}
@@ -462,7 +473,7 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 func (r *runner) clearDraft(t *typing) bool {
 	if !t.isMixed {
 		// It may come up in the draft late: there it would keep all mail out.
-		r.restored = &restoredDraft{text: t.draft, at: t.began}
+		r.restored = &restoredDraft{text: t.draft, at: t.began, silentAt: t.version, isFailed: true}
 		if t.isSubmitted() {
 			r.restored.silentAt = t.pressedFor
 		}

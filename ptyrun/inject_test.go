@@ -98,3 +98,47 @@ func TestFirstPromptTooLong(t *testing.T) {
 		t.Errorf("submitted %q", got)
 	}
 }
+
+// box draws Claude Code's box, under a title, and takes a paste into it.
+const box = `bar=$(printf '─%.0s' {1..100})
+show() { printf '\033]0;%s\007\033[2J\033[H%s\n%s\n%s\033[2;3H' "$1" "$bar" "$2" "$bar"; }
+paste() { until read -rd '~' text && [[ $text == *201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
+stty raw -echo opost; show '✳' '❯ '; printf '\033[?2004h'
+`
+
+// A dialog right behind the return key may have had it. The text counts as taken by the message in the transcript or
+// what the program does behind the dialog, and not by the dialog.
+func TestDialogBehindReturn(t *testing.T) {
+	t.Run("long", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).fake(testagent.Options{Profile: "gemini"}).run().idle()
+		id := r.send("QUESTION\n" + strings.Repeat("line\n", 50))
+		r.wait("the question", func() bool { return len(r.questions()) == 1 })
+		if _, err := r.client().Answer(t.Context(), control.AnswerRequest{Option: "2", By: "alice"}); err != nil {
+			t.Fatal(err)
+		}
+		r.wait("the message to be read", r.read(id))
+		r.wait("the turn's end", r.has("turn_completed"))
+		if !r.has("turn_started")() || len(r.fakes(testagent.Submitted)) > 1 {
+			t.Error("its turn did not begin, or it was typed again")
+		}
+	})
+	const script = box + `paste; head -c 1 >/dev/null
+printf '\033[2J\033[H%s\n What now?\n ❯ 1. This\n   2. That\n' "$bar"; head -c 1 >/dev/null
+show "$1" '❯ '; sleep 60`
+	for title, want := range map[string]string{"⠂": "injected", "✳": "injection_failed"} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).program("claude", "bash", "-c", script, "bash", title).run()
+			id := r.send("hello")
+			r.wait("the question", func() bool { return len(r.questions()) == 1 })
+			if s, err := r.status(); err != nil || s.Gate != control.GateDialog || !r.unread(id) {
+				t.Errorf("gate %q, %v; unread: %v", s.Gate, err, r.unread(id))
+			}
+			if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("1")}); err != nil {
+				t.Fatal(err)
+			}
+			r.wait(want, r.has(want))
+		})
+	}
+}

@@ -138,13 +138,16 @@ func (r *runner) stepMail(now time.Time) {
 		m.isPrompted = true
 		r.begin(&typing{text: r.Prompt})
 	case r.knowsSessions(m.queue, now):
-		ids := slices.Clone(m.queue[:min(len(m.queue), maxClaimed)])
-		if r.prog.driver.Plain {
-			ids = ids[:1]
+		n := 1
+		for !r.isAlone(m.queue[0]) && n < min(len(m.queue), maxClaimed) && !r.isAlone(m.queue[n]) {
+			n++
 		}
-		r.begin(&typing{ids: ids})
+		r.begin(&typing{ids: slices.Clone(m.queue[:n])})
 	}
 }
+
+// isAlone reports whether a message is typed with no other: one that the program ended on would take these with it.
+func (r *runner) isAlone(id wire.ID) bool { return r.prog.driver.Plain || r.mail.tries[id] > 0 }
 
 func (m *mail) enqueue(ids []wire.ID) {
 	m.unqueue(ids...)

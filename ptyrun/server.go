@@ -24,7 +24,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
 		}
-		if r.mail.typing == nil { // else the draft is ours
+		if r.mail.typing == nil || r.question != nil { // else the draft is ours
 			s.Gate = r.gate(r.Now())
 		}
 		if p := r.prog; p != nil {
@@ -100,24 +100,26 @@ type requestedText struct {
 
 func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) {
 	p := r.prog
-	switch {
-	case p == nil:
+	if p == nil {
 		return nil, errNotRunning
-	case r.mail.typing.isUnderWay():
-		return nil, errBeingTyped
 	}
 	r.refresh(r.Now())
+	d := p.reading.Dialog
+	isAnswer := d != nil && r.mail.typing.isSubmitted()
+	if r.mail.typing.isUnderWay() && !isAnswer || !req.Raw && r.hasLeftover() {
+		return nil, errBeingTyped
+	}
 	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer
-	if d := p.reading.Dialog; d != nil && d.Kind != "question" {
-		if isText && d.Kind != "unknown" {
-			return nil, refused("it asks something that these keys would answer: nothing was typed",
-				"atm pending says what; atm approve NAME and atm reject NAME answer it")
-		}
+	if d != nil && isText && !p.driver.Plain {
+		return nil, refused("it asks something that these keys would answer: nothing was typed",
+			fmt.Sprintf("atm pending says what; atm approve %[1]s OPTION, or atm attach %[1]s", r.Box.Agent()))
+	}
+	if d != nil && d.Kind != "question" {
 		if err := r.mayAnswer(req.PID, req.By, true); err != nil {
 			return nil, err
 		}
 	}
-	t := &requestedText{prog: p, data: req.Text, dialog: printOf(p.reading.Dialog), written: make(chan error, 1)}
+	t := &requestedText{prog: p, data: req.Text, dialog: printOf(d), written: make(chan error, 1)}
 	if !req.Raw {
 		isPaste := p.screen.Modes().Paste && len(req.Text) > 0
 		t.data = []byte(keysOf(Clean(string(req.Text)), isPaste, p.driver.Plain))

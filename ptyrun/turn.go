@@ -107,11 +107,22 @@ func (r *runner) sayTurnCutOff(p *program) {
 const maxResponse = 64 << 10
 
 func (r *runner) response() string {
-	p := r.prog
-	_, rows := p.screen.Size()
-	scrolled := p.screen.Scrolled() - min(r.turn.from, p.screen.Scrolled())
-	lines := p.screen.Tail(rows + int(min(scrolled, scrollback)))
-	return driver.ClipResponse(p.driver.Response(lines, r.turn.text, scrolled > scrollback), maxResponse)
+	lines, isCut := r.turnLines()
+	return driver.ClipResponse(r.prog.driver.Response(lines, r.turn.text, isCut), maxResponse)
+}
+
+// turnLines are the screen and what has scrolled away since the turn began, as far as it is kept.
+func (r *runner) turnLines() (lines []string, isCut bool) {
+	s := r.prog.screen
+	_, rows := s.Size()
+	scrolled := s.Scrolled() - min(r.turn.from, s.Scrolled())
+	return s.Tail(rows + int(min(scrolled, scrollback))), scrolled > scrollback
+}
+
+// isShown reports whether a text stands in the transcript.
+func (r *runner) isShown(text string) bool {
+	lines, _ := r.turnLines()
+	return r.prog.driver.Shown(lines, text)
 }
 
 // takeBackTurn makes what the turn was begun with unread again: it comes once more, behind the urgent mail
@@ -275,6 +286,7 @@ type restoredDraft struct {
 	clearedAt time.Time // when it was last taken out of the box
 	clears    int
 	silentAt  uint64 // the version of a screen that shows nothing of our last key: its program may ask by the time it reads
+	isFailed  bool   // typing it in has failed: it began no turn
 }
 
 // maxClears bounds how often a box is cleared: a long text comes in sight part by part.
@@ -299,6 +311,15 @@ func (r *runner) stepRestored(now time.Time) {
 		d.clears++
 		r.wakeAt(now.Add(r.Waits.Idle))
 	}
+}
+
+// hasLeftover reports whether a text that was not taken stands in the box, or is about to when the program reads it.
+func (r *runner) hasLeftover() bool {
+	d, p := r.restored, r.prog
+	if d == nil || !d.isFailed {
+		return false
+	}
+	return isPartOf(p.reading.Draft, d.text) || !p.driver.Plain && d.silentAt == p.screen.Version()
 }
 
 // isPartOf reports whether a draft is a text, or what of it is in sight, or stands for it, and nothing more.

@@ -2,9 +2,11 @@ package teams
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -37,6 +39,17 @@ func TestTraceToMissing(t *testing.T) {
 		}
 		if at := got.stage("replied").At; want.replied && time.Since(*at) > time.Minute {
 			t.Errorf("replied at %v", at)
+		}
+	}
+}
+
+// What was typed often in vain is for its reader, or its sender.
+func TestTraceOfTheTried(t *testing.T) {
+	m, d := &Member{Name: "bob", Running: true}, &Delivery{Failed: EventRef{Seq: 1}}
+	for times, want := range map[int]string{1: "atm screen bob", 3: "or atm withdraw 00abcd"} {
+		it := &mailbox.Item{Message: &wire.Message{ID: "01940000-0000-7000-8000-00000000abcd"}, Times: times}
+		if got := m.gateFor(it, d, ""); !strings.HasSuffix(got, want) {
+			t.Errorf("typed %d times: %s", times, got)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (a *agent) open() {
 		a.leaveOrphan(time.Minute)
 	}
 	a.tell(a.Banner, "")
-	if a.o.Trust {
+	if a.o.Trust && a.Trust != nil {
 		a.askTrust(a.home)
 	} else {
 		a.home()
@@ -140,7 +140,7 @@ func (a *agent) home() {
 	a.draft = a.o.Junk
 	if a.o.TrustLate > 0 {
 		a.after(a.o.TrustLate, func() {
-			if a.dialog == nil {
+			if a.dialog == nil && a.Trust != nil {
 				a.askTrust(func() {})
 			}
 		})

@@ -2,7 +2,6 @@ package testagent
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
 	"fmt"
 	"strconv"
@@ -38,7 +37,7 @@ type face struct {
 	Waiting, Working, Queued, Box template
 
 	Permission, Question prompt
-	Trust                *prompt // nil: it has no other than Question
+	Trust                *prompt // nil: it does not ask for it
 }
 
 // prompt is what stands in place of the box until it is answered.
@@ -69,9 +68,7 @@ func loadFace(profile string) (*face, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--profile %q is not one of claude, codex, gemini, opencode", profile)
 	}
-	err = toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(f)
-	f.Trust = cmp.Or(f.Trust, &f.Question)
-	return f, err
+	return f, toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(f)
 }
 
 const (
