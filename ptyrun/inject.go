@@ -359,14 +359,12 @@ func (r *runner) isTaken(t *typing, isThere bool, now time.Time) (bool, error) {
 	if r.stopping != nil {
 		return false, &notTaken{outcomeUnverified, string(control.GateStopping)}
 	}
-	d, isBlocked := p.reading.Dialog, r.returnGate() != ""
-	t.isAsked = t.isAsked || d != nil && (d.Kind == "trust" || d.Kind == "unknown")
-	switch {
-	case t.isAsked && !isThere && r.isShown(t.draft):
-		return true, nil
-	case isBlocked && !t.isAsked:
-		return true, nil // it was idle, and what is asked now belongs to a turn: this text's
-	case isBlocked:
+	if r.returnGate() != "" {
+		d := p.reading.Dialog
+		t.isAsked = t.isAsked || d != nil && (d.Kind == "trust" || d.Kind == "unknown")
+		if !t.isAsked || !isThere && r.isShown(t.draft) {
+			return true, nil // it was idle, and what is asked now belongs to a turn: this text's
+		}
 		if !r.awaits(t.began.Add(maxHold), now) {
 			r.releaseKeys() // a person's answer
 		}
@@ -382,7 +380,7 @@ func (r *runner) isTaken(t *typing, isThere bool, now time.Time) (bool, error) {
 		return false, nil
 	case isThere:
 		return false, &notTaken{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
-	case t.isSeen && !t.isMixed && !t.isAsked:
+	case t.isSeen && !t.isMixed && !t.isAsked, t.isAsked && r.isShown(t.draft):
 		return true, nil // it stood in the draft, and is gone by our key
 	}
 	return false, &notTaken{outcomeUnverified, "nothing shows that it was taken"}
