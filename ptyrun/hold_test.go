@@ -352,6 +352,13 @@ func TestRestartBehindThePaste(t *testing.T) {
 	r.noClaim()
 }
 
+// box draws Claude Code's box, under a title, and takes a paste into it.
+const box = `bar=$(printf '─%.0s' {1..100})
+show() { printf '\033]0;%s\007\033[2J\033[H%s\n%s\n%s\033[2;3H' "$1" "$bar" "$2" "$bar"; }
+paste() { until read -rd '~' text && [[ $text == *201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
+stty raw -echo opost; show '✳' '❯ '; printf '\033[?2004h'
+`
+
 // One on which the program ends does not keep out those that were typed with it.
 func TestOneThatEndsIt(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,6 @@ type typing struct {
 	isSeen  bool      // in the draft
 	isMixed bool      // with what a person typed, who could not be held any longer
 
-	isAsked    bool      // a dialog came up behind the return key, which may have had it
 	returns    int       // return keys pressed
 	pressedAt  time.Time // the last of them
 	pressedFor uint64    // the version of the screen then
@@ -96,11 +95,9 @@ func (r *runner) inject(t *typing) error {
 	return nil
 }
 
-// pause lets the loop go on until the next event, or for a moment. A dialog may stay for hours, and goes by an event.
+// pause lets the loop go on until the next event, or for a moment.
 func (r *runner) pause(t *typing) error {
-	if r.question == nil {
-		r.wakeAt(r.Now().Add(2 * judgeAfter))
-	}
+	r.wakeAt(r.Now().Add(2 * judgeAfter))
 	if !t.yield(struct{}{}) {
 		return errNothing
 	}
@@ -360,16 +357,10 @@ func (r *runner) isTaken(t *typing, isThere bool, now time.Time) (bool, error) {
 		return false, &notTaken{outcomeUnverified, string(control.GateStopping)}
 	}
 	if r.returnGate() != "" {
-		d := p.reading.Dialog
-		t.isAsked = t.isAsked || d != nil && (d.Kind == "trust" || d.Kind == "unknown")
-		if !t.isAsked || !isThere && r.isShown(t.draft) {
-			return true, nil // it was idle, and what is asked now belongs to a turn: this text's
+		if d := p.reading.Dialog; d != nil && (d.Kind == "trust" || d.Kind == "unknown") {
+			return false, &notTaken{outcomeUnverified, "a dialog came up, which may have had the return key"}
 		}
-		if !r.awaits(t.began.Add(maxHold), now) {
-			r.releaseKeys() // a person's answer
-		}
-		t.pressedAt = now // what comes behind the dialog shows who had the key
-		return false, nil
+		return true, nil // it was idle, and what is asked now belongs to a turn: this text's
 	}
 	wait := r.Waits.Taken
 	if r.isSilentSince(t) {
@@ -380,7 +371,7 @@ func (r *runner) isTaken(t *typing, isThere bool, now time.Time) (bool, error) {
 		return false, nil
 	case isThere:
 		return false, &notTaken{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
-	case t.isSeen && !t.isMixed && !t.isAsked, t.isAsked && r.isShown(t.draft):
+	case t.isSeen && !t.isMixed:
 		return true, nil // it stood in the draft, and is gone by our key
 	}
 	return false, &notTaken{outcomeUnverified, "nothing shows that it was taken"}

@@ -24,7 +24,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
 		}
-		if r.mail.typing == nil || r.question != nil { // else the draft is ours
+		if r.mail.typing == nil { // else the draft is ours
 			s.Gate = r.gate(r.Now())
 		}
 		if p := r.prog; p != nil {
@@ -100,19 +100,22 @@ type requestedText struct {
 
 func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) {
 	p := r.prog
-	if p == nil {
+	switch {
+	case p == nil:
 		return nil, errNotRunning
-	}
-	r.refresh(r.Now())
-	d := p.reading.Dialog
-	isAnswer := d != nil && r.mail.typing.isSubmitted()
-	if r.mail.typing.isUnderWay() && !isAnswer || !req.Raw && r.hasLeftover() {
+	case r.mail.typing.isUnderWay():
 		return nil, errBeingTyped
 	}
+	r.refresh(r.Now())
+	if !req.Raw && r.hasLeftover() {
+		return nil, refused("a message that it has not taken may still stand in its box: nothing was typed",
+			fmt.Sprintf("atm screen %[1]s shows it; atm attach %[1]s, or --raw, types all the same", r.Box.Agent()))
+	}
+	d := p.reading.Dialog
 	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer
 	if d != nil && isText && !p.driver.Plain {
 		return nil, refused("it asks something that these keys would answer: nothing was typed",
-			fmt.Sprintf("atm pending says what; atm approve %[1]s OPTION, or atm attach %[1]s", r.Box.Agent()))
+			fmt.Sprintf("atm pending says what; atm approve %[1]s OPTION, atm attach %[1]s, or --raw", r.Box.Agent()))
 	}
 	if d != nil && d.Kind != "question" {
 		if err := r.mayAnswer(req.PID, req.By, true); err != nil {

@@ -107,22 +107,11 @@ func (r *runner) sayTurnCutOff(p *program) {
 const maxResponse = 64 << 10
 
 func (r *runner) response() string {
-	lines, isCut := r.turnLines()
-	return driver.ClipResponse(r.prog.driver.Response(lines, r.turn.text, isCut), maxResponse)
-}
-
-// turnLines are the screen and what has scrolled away since the turn began, as far as it is kept.
-func (r *runner) turnLines() (lines []string, isCut bool) {
-	s := r.prog.screen
-	_, rows := s.Size()
-	scrolled := s.Scrolled() - min(r.turn.from, s.Scrolled())
-	return s.Tail(rows + int(min(scrolled, scrollback))), scrolled > scrollback
-}
-
-// isShown reports whether a text stands in the transcript.
-func (r *runner) isShown(text string) bool {
-	lines, _ := r.turnLines()
-	return r.prog.driver.Shown(lines, text)
+	p := r.prog
+	_, rows := p.screen.Size()
+	scrolled := p.screen.Scrolled() - min(r.turn.from, p.screen.Scrolled())
+	lines := p.screen.Tail(rows + int(min(scrolled, scrollback)))
+	return driver.ClipResponse(p.driver.Response(lines, r.turn.text, scrolled > scrollback), maxResponse)
 }
 
 // takeBackTurn makes what the turn was begun with unread again: it comes once more, behind the urgent mail

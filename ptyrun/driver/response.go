@@ -10,7 +10,10 @@ import (
 // program the rows between the command and the next prompt. "" when there is none. isCut: what stood above the
 // lines is lost. If the prompt is, the answer is what is left of it, behind a line "…".
 func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
-	l := transcript(lines)
+	l := Look{CursorX: -1, CursorY: len(lines) - 1}
+	for _, line := range lines {
+		l.Lines = append(l.Lines, strings.TrimRight(strings.ReplaceAll(line, "\u00a0", " "), " "))
+	}
 	if d.Plain {
 		return plainResponse(l.Lines, prompt, isCut)
 	}
@@ -42,15 +45,6 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 		return answer
 	}
 	return ""
-}
-
-// transcript is a look at rows of scrollback and screen.
-func transcript(lines []string) Look {
-	l := Look{CursorX: -1, CursorY: len(lines) - 1}
-	for _, line := range lines {
-		l.Lines = append(l.Lines, strings.TrimRight(strings.ReplaceAll(line, "\u00a0", " "), " "))
-	}
-	return l
 }
 
 // composerAt is the row at which the input box begins, below the transcript.

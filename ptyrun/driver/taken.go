@@ -50,29 +50,23 @@ func (d *Driver) Accepted(l Look, text string) bool {
 		return r.Activity == reducer.ToolRunning || r.Activity == reducer.AwaitingInput ||
 			!strings.HasSuffix(typed(&l), end) && strings.Contains(l.solidRows(0, l.CursorY), end)
 	}
+	start := want
+	if line, _, _ := strings.Cut(text, "\n"); len(Solid(line)) >= visible {
+		start = Solid(line) // our line, with the message's id
+	}
 	p, boxed := d.find(&l)
 	r := d.Read(l, Reading{})
 	switch {
 	case r.Dialog != nil:
-		return d.shows(&l, len(l.Lines), text) // it may have been swallowed by the dialog
+		return d.shows(&l, len(l.Lines), start) // it may have been swallowed by the dialog
 	case !boxed || p.draft != "" && holds(p.draft, want):
 		return false
 	}
-	return r.Why == "busy" || d.shows(&l, p.top, text)
+	return r.Why == "busy" || d.shows(&l, p.top, start)
 }
 
-// Shown reports whether text, which is not in the box, stands in a transcript, the rows of scrollback and screen.
-func (d *Driver) Shown(lines []string, text string) bool {
-	l := transcript(lines)
-	return d.shows(&l, len(lines), text)
-}
-
-// shows reports whether a message above row y begins as text does, or the last one is what stands for a long paste.
-func (d *Driver) shows(l *Look, y int, text string) bool {
-	start := Solid(text)
-	if line, _, _ := strings.Cut(text, "\n"); len(Solid(line)) >= visible {
-		start = Solid(line) // our line, with the message's id
-	}
+// shows reports whether a message above row y begins as start does, or the last one is what stands for a long paste.
+func (d *Driver) shows(l *Look, y int, start string) bool {
 	isLast := true
 	for y := range d.messagesAbove(l, y) {
 		if strings.HasPrefix(d.messageAt(l, y), firstRunes(start, 3*visible)) || isLast && startsAny(withoutGlyph(l.line(y)), pastes) {

@@ -50,7 +50,7 @@ var typeCommand = &cli.Command{
 	Name: "type", Aliases: []string{"send-keys", "keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
 	UsageText: "atm type bob \"/compact\" --enter\natm type bob --raw '\\e[A\\r'\natm type bob --enter",
 	Description: "The agent is not told who typed, and nothing says that it took it: mail is atm send.\n" +
-		"While it asks something a text is refused, whose keys might answer it: one key, or --raw.\n" +
+		"While an agent asks something a text is refused, whose keys might answer it: one key, or --raw.\n" +
 		`--raw knows \e and the escapes of Go: \r \n \t \b \\ \xHH \uHHHH.` + "\n" +
 		"Without --enter the text stays in the input line, and no mail is typed in until it is gone.",
 	Flags: []cli.Flag{
