@@ -69,7 +69,9 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 	d.checkStray()
 	d.checkFileSystem()
 	names, err := r.Teams()
-	if !d.failed("root.unreadable", "", r.Path, err) && len(names) == 0 {
+	if e, ok := errors.AsType[*teams.LocksError](err); ok {
+		d.add("team.locks", "error", "mkdir -m 700 "+policy.Quote(e.Path), "%v", err)
+	} else if !d.failed("root.unreadable", "", r.Path, err) && len(names) == 0 {
 		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
 	}
 	for _, n := range names {
