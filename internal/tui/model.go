@@ -3,6 +3,7 @@ package tui
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,6 +140,9 @@ func (m *model) do(text *composer, act func(context.Context) (string, error)) te
 		said, err := act(m.ctx)
 		return then(func() {
 			delete(m.unsent, text)
+			if partly, ok := errors.AsType[*room.PartlySentError](err); ok {
+				text.line.SetValue(partly.Missed)
+			}
 			if text != nil && err != nil {
 				text.addTo(m.drafts)
 			}

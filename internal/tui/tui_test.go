@@ -414,6 +414,12 @@ func TestMail(t *testing.T) {
 	w.shows(`to: alice`)
 	w.types(",bob\tLunch?\x13")
 	w.shows(`sent [0-9a-f]{6} to alice .*, bob`)
+	w.types("s\t,nobody\tAgain?\x13")
+	w.shows(`sent [0-9a-f]{6} to alice .*; no agent "nobody"`)
+	w.types("s\t") // it has reached alice, and goes to bob alone
+	w.shows(`to: nobody`)
+	w.types("\x15bob\x13")
+	w.shows(`sent [0-9a-f]{6} to bob`)
 	w.types("/message from:alice\r")
 	w.shows(`search: message from:alice(?s:.*)Message 3(?s:.*)Message 2`)
 	w.types("\x1b")
