@@ -273,7 +273,12 @@ func (d *doctor) checkBridge(t *teams.Team) {
 	}
 	reasons, err := t.BadReasons()
 	for _, envelope := range slices.Sorted(maps.Keys(reasons)) {
-		d.add("bridge.bad", "warning", "atm bridge retry", "team %s: not accepted: %s: %s",
+		fix := "atm bridge retry"
+		host, _, _ := strings.Cut(strings.TrimPrefix(reasons[envelope], "from host "), ":")
+		if wire.IsName(host) && !slices.Contains(hosts, wire.Name(host)) {
+			fix = "atm bridge trust " + host + " KEY; " + fix
+		}
+		d.add("bridge.bad", "warning", fix, "team %s: not accepted: %s: %s",
 			t.Name, t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
 	}
 	d.failed("bridge.unreadable", about(t), t.Dir().Join(mailbox.BridgeDir), errors.Join(append(errs, err)...))
