@@ -174,6 +174,8 @@ func (d *doctor) checkAgents(t *teams.Team) {
 		fix := moveAway(t.Dir().Join(n))
 		isNoAgent := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~")
 		switch {
+		case err == nil && !info.IsDir() && (n == ".files" || n == ".archive"):
+			d.add("team.not_a_directory", "error", fix, "%s in team %s is not a directory", n, t.Name)
 		case err != nil || isNoAgent:
 		case info.Mode().IsRegular():
 			d.add("drop.misplaced", "warning", fix, "%s in team %s lies where nobody looks for mail", n, t.Name)
