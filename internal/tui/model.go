@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -129,6 +130,9 @@ func (m *model) say(said string, err error) {
 	m.status, m.isError = said, err != nil
 	if err != nil {
 		e := m.room.Scope.Explain(err)
+		if p, ok := errors.AsType[*fs.PathError](err); ok { // the reason is seen in a line, the path is too long for it
+			e.Message = strings.ReplaceAll(e.Message, p.Error(), p.Err.Error())
+		}
 		m.status = strings.TrimSuffix(strings.TrimPrefix(said+"; "+e.Message+": "+e.Hint, "; "), ": ")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -490,6 +491,10 @@ func TestLoaded(t *testing.T) {
 	p := &page{kind: foundPage}
 	load := func(l loaded) { l.page = p; m.Update(l) }
 	load(loaded{items: make([]*mailbox.Item, 2), err: errors.New("one mailbox cannot be read")})
+	m.say("", fmt.Errorf("not sent to bob: %w", &fs.PathError{Op: "write", Path: "/a/long/path", Err: errors.New("disk full")}))
+	if !strings.HasPrefix(m.status, "not sent to bob: disk full") {
+		t.Error(m.status)
+	}
 	load(loaded{items: make([]*mailbox.Item, 1), err: errors.New("nor another")})
 	if len(p.items) != 2 || !strings.Contains(m.status, "nor another") {
 		t.Error(len(p.items), m.status)
