@@ -73,6 +73,11 @@ type Team struct {
 // ErrNoTeam is wrapped by the error for a team that is not there.
 var ErrNoTeam = errors.New("no such team")
 
+// LocksError is for a directory that holds mailboxes and no .locks: it is a team once that is made.
+type LocksError struct{ Path string }
+
+func (e *LocksError) Error() string { return "a team has lost its directory " + e.Path }
+
 // Teams lists the root's teams by name. One that cannot be opened is an error, not an absence; it hides no other.
 func (r *Root) Teams() (teams []wire.Name, err error) {
 	names, err := r.dir.Names(".")
@@ -100,18 +105,24 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	if _, err := wire.ParseName(string(name)); err != nil {
 		return nil, err
 	}
-	err := r.dir.IsDir(string(name) + "/.locks")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
-	}
-	if err != nil {
-		return nil, err
-	}
+	none := fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
 	d, err := r.dir.Sub(string(name))
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, none
+	} else if err != nil {
 		return nil, err
 	}
 	t := &Team{Store: mailbox.NewStore(d, name), Name: name, root: r}
+	if err = d.IsDir(".locks"); errors.Is(err, fs.ErrNotExist) {
+		err = none
+		if members, _ := t.Agents(); len(members) > 0 {
+			err = &LocksError{d.Join(".locks")}
+		}
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
 	t.LockTimeout = r.LockTimeout
 	r.teams[name] = t
 	return t, nil
@@ -137,7 +148,7 @@ func (r *Root) Lost() error {
 	return nil
 }
 
-// CreateTeam makes a team unless it is there.
+// CreateTeam makes a team unless it is there. A directory that is there becomes one by its .locks.
 func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	if t, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
 		return t, err
@@ -149,10 +160,10 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 		return nil, err
 	}
 	moveErr := r.dir.Move(build, string(name))
-	t, err := r.Team(name) // also where somebody else was quicker
-	if errors.Is(err, ErrNoTeam) && errors.Is(moveErr, fs.ErrExist) {
-		return nil, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
+	if errors.Is(moveErr, fs.ErrExist) {
+		moveErr = r.dir.Mkdir(string(name) + "/.locks")
 	}
+	t, err := r.Team(name) // also where somebody else was quicker
 	if err != nil {
 		return nil, cmp.Or(moveErr, err)
 	}

@@ -143,6 +143,7 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	if m.From.Host == "" {
 		t.addTold(team.Box(m.From.Agent), m, a.Host)
 	}
+	notice := OwnMessage(team.Box(m.From.Agent), wire.Derive("returned", m.ID, a))
 	it, err := team.Outbox(a).Get(m.ID)
 	if err == nil { // it has not left
 		t.State = it.State
@@ -161,6 +162,8 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	case t.Reached("stored"):
 		t.State = mailbox.Unread
 	case m.From.Host != "": // whoever sent it knows
+	case notice != nil:
+		t.Gate = fmt.Sprintf("it came back: atm show %s", notice.ID.Short(6))
 	case errors.Is(err, mailbox.ErrNotFound):
 		t.Gate = fmt.Sprintf("it has left; host %s has told nothing of it yet", a.Host)
 	default:

@@ -333,8 +333,14 @@ func TestNobodyThere(t *testing.T) {
 		t.Errorf("bad: %v, %v", bad, err)
 	}
 	// Another host that returns it, too, is another notice.
-	if zed := (wire.Address{Agent: "zed", Team: "main", Host: "build"}); got[0].ID != wire.Derive("returned", id, zed) {
+	zed := wire.Address{Agent: "zed", Team: "main", Host: "build"}
+	if got[0].ID != wire.Derive("returned", id, zed) {
 		t.Errorf("its id is %s", got[0].ID)
+	}
+	sent, err := laptop.Team.Box("alice").Sent(id)
+	must(t, err)
+	if trace := laptop.Root.Trace(t.Context(), sent, zed); trace.Gate != "it came back: atm show "+got[0].ID.Short(6) {
+		t.Errorf("%+v", trace)
 	}
 }
 

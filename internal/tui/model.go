@@ -3,7 +3,9 @@ package tui
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -128,6 +130,9 @@ func (m *model) say(said string, err error) {
 	m.status, m.isError = said, err != nil
 	if err != nil {
 		e := m.room.Scope.Explain(err)
+		if p, ok := errors.AsType[*fs.PathError](err); ok { // the reason is seen in a line, the path is too long for it
+			e.Message = strings.ReplaceAll(e.Message, p.Error(), p.Err.Error())
+		}
 		m.status = strings.TrimSuffix(strings.TrimPrefix(said+"; "+e.Message+": "+e.Hint, "; "), ": ")
 	}
 }
@@ -139,6 +144,9 @@ func (m *model) do(text *composer, act func(context.Context) (string, error)) te
 		said, err := act(m.ctx)
 		return then(func() {
 			delete(m.unsent, text)
+			if partly, ok := errors.AsType[*room.PartlySentError](err); ok {
+				text.line.SetValue(partly.Missed)
+			}
 			if text != nil && err != nil {
 				text.addTo(m.drafts)
 			}

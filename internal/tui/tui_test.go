@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -414,6 +415,12 @@ func TestMail(t *testing.T) {
 	w.shows(`to: alice`)
 	w.types(",bob\tLunch?\x13")
 	w.shows(`sent [0-9a-f]{6} to alice .*, bob`)
+	w.types("s\t,nobody\tAgain?\x13")
+	w.shows(`sent [0-9a-f]{6} to alice .*; no agent "nobody"`)
+	w.types("s\t") // it has reached alice, and goes to bob alone
+	w.shows(`to: nobody`)
+	w.types("\x15bob\x13")
+	w.shows(`sent [0-9a-f]{6} to bob`)
 	w.types("/message from:alice\r")
 	w.shows(`search: message from:alice(?s:.*)Message 3(?s:.*)Message 2`)
 	w.types("\x1b")
@@ -484,6 +491,10 @@ func TestLoaded(t *testing.T) {
 	p := &page{kind: foundPage}
 	load := func(l loaded) { l.page = p; m.Update(l) }
 	load(loaded{items: make([]*mailbox.Item, 2), err: errors.New("one mailbox cannot be read")})
+	m.say("", fmt.Errorf("not sent to bob: %w", &fs.PathError{Op: "write", Path: "/a/long/path", Err: errors.New("disk full")}))
+	if !strings.HasPrefix(m.status, "not sent to bob: disk full") {
+		t.Error(m.status)
+	}
 	load(loaded{items: make([]*mailbox.Item, 1), err: errors.New("nor another")})
 	if len(p.items) != 2 || !strings.Contains(m.status, "nor another") {
 		t.Error(len(p.items), m.status)

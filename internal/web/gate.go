@@ -138,6 +138,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>atm</title><a href="/">go on</a>`)
 	case !isKnown:
 		refuse(w, http.StatusUnauthorized, "this browser has not been let in: atm web --token prints an address that does it, once, within five minutes")
+	case !isLook && r.ParseForm() != nil:
+		refuse(w, http.StatusBadRequest, "the text is over 1 MiB, or no form")
 	case !isLook && !isSame(r.PostFormValue("csrf"), g.csrf):
 		refuse(w, http.StatusForbidden, "this does not come from a page of this server: load the page again")
 	default:

@@ -444,9 +444,11 @@ func TestGate(t *testing.T) {
 			t.Errorf("%v %s", err, out)
 		}
 	}
-	csrf = "wrong"
-	if code, _, _ := ask("POST", "/do", own, known...); code != 403 {
-		t.Error(code)
+	for wrong, want := range map[string]int{"wrong": 403, strings.Repeat("x", 5<<20): 400} {
+		csrf = wrong
+		if code, _, _ := ask("POST", "/do", own, known...); code != want {
+			t.Error(code, want)
+		}
 	}
 	if cookie.Name != "atm-"+port[1:] {
 		t.Error(cookie)

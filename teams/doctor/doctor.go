@@ -69,7 +69,9 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 	d.checkStray()
 	d.checkFileSystem()
 	names, err := r.Teams()
-	if !d.failed("root.unreadable", "", r.Path, err) && len(names) == 0 {
+	if e, ok := errors.AsType[*teams.LocksError](err); ok {
+		d.add("team.locks", "error", "mkdir -m 700 "+policy.Quote(e.Path), "%v", err)
+	} else if !d.failed("root.unreadable", "", r.Path, err) && len(names) == 0 {
 		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
 	}
 	for _, n := range names {
@@ -172,6 +174,8 @@ func (d *doctor) checkAgents(t *teams.Team) {
 		fix := moveAway(t.Dir().Join(n))
 		isNoAgent := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~")
 		switch {
+		case err == nil && !info.IsDir() && (n == ".files" || n == ".archive"):
+			d.add("team.not_a_directory", "error", fix, "%s in team %s is not a directory", n, t.Name)
 		case err != nil || isNoAgent:
 		case info.Mode().IsRegular():
 			d.add("drop.misplaced", "warning", fix, "%s in team %s lies where nobody looks for mail", n, t.Name)
@@ -271,7 +275,12 @@ func (d *doctor) checkBridge(t *teams.Team) {
 	}
 	reasons, err := t.BadReasons()
 	for _, envelope := range slices.Sorted(maps.Keys(reasons)) {
-		d.add("bridge.bad", "warning", "atm bridge retry", "team %s: not accepted: %s: %s",
+		fix := "atm bridge retry"
+		host, _, _ := strings.Cut(strings.TrimPrefix(reasons[envelope], "from host "), ":")
+		if wire.IsName(host) && !slices.Contains(hosts, wire.Name(host)) {
+			fix = "atm bridge trust " + host + " KEY; " + fix
+		}
+		d.add("bridge.bad", "warning", fix, "team %s: not accepted: %s: %s",
 			t.Name, t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
 	}
 	d.failed("bridge.unreadable", about(t), t.Dir().Join(mailbox.BridgeDir), errors.Join(append(errs, err)...))
