@@ -67,7 +67,7 @@ func messageFlags() []cli.Flag {
 		command.DurationFlag("due", 0, "answer expected within `D`"),
 		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
-		&cli.StringFlag{Name: "id", Usage: "its `UUID` (version 7), for a safe retry"},
+		&cli.StringFlag{Name: "id", Usage: "its `UUID`v7, for a safe retry"},
 		&cli.StringFlag{Name: "once", Usage: "the same by `NAME` of yours"},
 		&cli.StringFlag{Name: "type", Usage: "type `T`"},
 		&cli.StringFlag{Name: "payload", Usage: "content, a `JSON` object"},
