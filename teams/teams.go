@@ -148,7 +148,7 @@ func (r *Root) Lost() error {
 	return nil
 }
 
-// CreateTeam makes a team unless it is there. A directory that is there becomes one by its .locks.
+// CreateTeam makes a team unless it is there. An empty directory that is there becomes one.
 func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	if t, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
 		return t, err
@@ -161,6 +161,9 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	}
 	moveErr := r.dir.Move(build, string(name))
 	if errors.Is(moveErr, fs.ErrExist) {
+		if names, err := r.dir.Names(string(name)); err != nil || len(names) > 0 {
+			return nil, cmp.Or(err, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name))
+		}
 		moveErr = r.dir.Mkdir(string(name) + "/.locks")
 	}
 	t, err := r.Team(name) // also where somebody else was quicker

@@ -173,7 +173,9 @@ func (ts *Turns) Apply(e *wire.Event) {
 }
 
 func (t *Turn) noteCall(c ToolCall) {
-	if len(t.Tools) < maxTools && t.call(c.ID) < 0 {
+	if i := t.call(c.ID); i >= 0 && c.Result != nil {
+		t.Tools[i].Result = c.Result
+	} else if i < 0 && len(t.Tools) < maxTools {
 		t.Tools = append(t.Tools, c)
 	}
 }
