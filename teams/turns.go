@@ -138,10 +138,7 @@ func (ts *Turns) Apply(e *wire.Event) {
 			id, arguments := b.Text("tool_call_id"), b.Raw("arguments")
 			turn.noteCall(ToolCall{id, b.Text("tool"), b.Text("title"), arguments, nil, e.At})
 		case "tool_call_end", "tool_call_update":
-			result := b.Raw("result")
-			if i := turn.call(b.Text("tool_call_id")); i >= 0 && result != nil {
-				turn.Tools[i].Result = result
-			}
+			turn.noteResult(b.Text("tool_call_id"), b.Raw("result"))
 		case wire.TurnCompleted, "turn_complete":
 			if turn.HasEnded() && turn.Status == "" {
 				turn.endLate(e)
@@ -173,16 +170,18 @@ func (ts *Turns) Apply(e *wire.Event) {
 }
 
 func (t *Turn) noteCall(c ToolCall) {
-	if i := t.call(c.ID); i >= 0 && c.Result != nil {
-		t.Tools[i].Result = c.Result
-	} else if i < 0 && len(t.Tools) < maxTools {
+	if !t.noteResult(c.ID, c.Result) && len(t.Tools) < maxTools {
 		t.Tools = append(t.Tools, c)
 	}
 }
 
-// call is where a call of the turn stands, less than 0 for none.
-func (t *Turn) call(id string) int {
-	return slices.IndexFunc(t.Tools, func(c ToolCall) bool { return c.ID == id && id != "" })
+// noteResult notes what a call of the turn came to, nil: not known; and reports whether there is such a call.
+func (t *Turn) noteResult(id string, result json.RawMessage) (isKnown bool) {
+	i := slices.IndexFunc(t.Tools, func(c ToolCall) bool { return c.ID == id && id != "" })
+	if i >= 0 && result != nil {
+		t.Tools[i].Result = result
+	}
+	return i >= 0
 }
 
 func (ts *Turns) updateTurns(e *wire.Event) {

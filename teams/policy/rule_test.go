@@ -304,8 +304,8 @@ func TestMayAnswer(t *testing.T) {
 func TestCommandOfAnotherTool(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		rule, tool, alias string
-		want              Decision
+		rules, tool, alias string // the rules by line
+		want               Decision
 	}{
 		{"deny delete", "delete", "Erase", Deny},
 		{"deny Erase(rm *)", "delete", "Erase", Deny},
@@ -313,13 +313,13 @@ func TestCommandOfAnotherTool(t *testing.T) {
 		{"allow Erase", "delete", "Erase", Ask},
 		{"allow *", "delete", "", Ask},
 		{"deny Search(rm *)", "execute", "Search", Deny},
-		{"ask Search; deny execute(rm *)", "execute", "Search", Deny},
+		{"ask Search\ndeny execute(rm *)", "execute", "Search", Deny},
 		{"allow Search", "execute", "Search", Ask},
 		{"allow execute", "execute", "Search", Allow},
 	} {
 		q := Request{Tool: c.tool, Alias: c.alias, Command: true, Input: "ls; rm x"}
-		if got := rulesOf(strings.Split(c.rule, "; ")...).Decide(q); got != c.want {
-			t.Errorf("%q, %s|%s: %s, not %s", c.rule, c.tool, c.alias, got, c.want)
+		if got := rulesOf(strings.Split(c.rules, "\n")...).Decide(q); got != c.want {
+			t.Errorf("%q, %s|%s: %s, not %s", c.rules, c.tool, c.alias, got, c.want)
 		}
 	}
 }
