@@ -166,10 +166,10 @@ while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; do
 		}
 		return n
 	}
-	r.wait("the last try", func() bool { return starts() == maxTried+1 })
+	r.wait("the last try", func() bool { return starts() == control.MaxTries+1 })
 	r.send("hello")
 	r.wait("the next message to go in", func() bool { _, err := os.Lstat(got); return err == nil })
-	if n := starts(); n != maxTried+1 || !r.unread(deadly) {
+	if n := starts(); n != control.MaxTries+1 || !r.unread(deadly) {
 		t.Errorf("%d starts; it is unread: %v", n, r.unread(deadly))
 	}
 }

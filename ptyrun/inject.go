@@ -58,7 +58,6 @@ const (
 	maxReturns = 3  // for one text
 	maxClaimed = 64 // messages at once
 	maxPasted  = 64 << 10
-	maxTried   = 3 // times is a message typed that the program may have had, or that has ended it
 
 	retryClaim = time.Second
 	retryFirst = 5 * time.Second // a text that the program did not take
@@ -431,7 +430,7 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 	for _, id := range ids {
 		switch {
 		case isInPart:
-			m.tries[id] = maxTried
+			m.tries[id] = control.MaxTries
 		case outcome != outcomeFailed || hasEnded:
 			m.tries[id]++
 		}

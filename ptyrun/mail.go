@@ -166,7 +166,7 @@ func (m *mail) unqueue(ids ...wire.ID) {
 
 // notTiredOf are those messages that were not tried too often.
 func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
-	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= maxTried })
+	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= control.MaxTries })
 }
 
 // changeClaim says what became of a claim, in order. What fails is tried again until the run is over,

@@ -97,6 +97,9 @@ type Status struct {
 // and loses the rest.
 const MaxLine = 4000
 
+// MaxTries is how many times a message is typed that the program may have had, or that has ended it.
+const MaxTries = 3
+
 // A Gate says why mail is not typed in at this moment. Where the screen is the reason it is the driver's
 // word, of which only those that others tell apart are named here.
 type Gate string
