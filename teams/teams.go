@@ -148,7 +148,7 @@ func (r *Root) Lost() error {
 	return nil
 }
 
-// CreateTeam makes a team unless it is there. An empty directory that is there becomes one.
+// CreateTeam makes a team unless it is there. An empty directory that has its name becomes one.
 func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	if t, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
 		return t, err
@@ -160,13 +160,13 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 		return nil, err
 	}
 	moveErr := r.dir.Move(build, string(name))
-	if errors.Is(moveErr, fs.ErrExist) {
-		if names, err := r.dir.Names(string(name)); err != nil || len(names) > 0 {
-			return nil, cmp.Or(err, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name))
-		}
-		moveErr = r.dir.Mkdir(string(name) + "/.locks")
+	if errors.Is(moveErr, fs.ErrExist) && r.dir.Remove(string(name)) == nil { // it was empty
+		moveErr = r.dir.Move(build, string(name))
 	}
 	t, err := r.Team(name) // also where somebody else was quicker
+	if errors.Is(err, ErrNoTeam) && errors.Is(moveErr, fs.ErrExist) {
+		return nil, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
+	}
 	if err != nil {
 		return nil, cmp.Or(moveErr, err)
 	}
