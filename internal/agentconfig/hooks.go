@@ -124,7 +124,7 @@ func (p *Installer) onPath() string {
 
 func shellLine(words []string) string { return strings.Join(each(words, policy.Quote), " ") }
 
-func quoted[T string | []string](v T) string {
+func quoted[T string | []string | []any](v T) string {
 	data, _ := json.Marshal(v) // strings never fail
 	return string(data)
 }

@@ -41,6 +41,12 @@ func (f *file) editTOML(mark string, keys []tomlKey) error {
 		if f.isRemoval || k.want == "" || k.isIn(doc) {
 			continue
 		}
+		if list, _ := k.in(was)[k.key].([]any); list != nil { // it names other roots already
+			if !slices.Contains(list, any(k.want)) {
+				list = append(list, k.want)
+			}
+			k.value = quoted(list)
+		}
 		if more := k.addTo(text, mark); more != "" {
 			text, said = more, append(said, k.said)
 			continue
