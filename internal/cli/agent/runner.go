@@ -10,10 +10,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -153,9 +151,8 @@ func (k *call) awaitEnd(p *runnerProcess) error {
 
 // runHere waits for the runner's end. A signal, or the end of this process, ends the agent.
 func (k *call) runHere(p *runnerProcess) error {
-	ctx, stop := signal.NotifyContext(k.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := output.UntilSignal(k.c.Context)
 	defer stop()
-	output.IgnoreSIGPIPE()
 	defer context.AfterFunc(ctx, p.release)()
 	return k.awaitEnd(p)
 }

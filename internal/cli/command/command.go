@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -33,14 +32,9 @@ import (
 )
 
 // Interruptible is for what waits or takes long: a context that an interrupt ends. What is stuck in a write that nobody
-// reads ends a second later all the same. A pipe that nobody reads is then an error of writing.
+// reads ends a second later all the same.
 func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT} // Go would print all goroutines at Ctrl-\
-	if !signal.Ignored(syscall.SIGHUP) {                               // nohup
-		all = append(all, syscall.SIGHUP)
-	}
-	ctx, end := signal.NotifyContext(ctx, all...)
-	output.IgnoreSIGPIPE()
+	ctx, end := output.UntilSignal(ctx, syscall.SIGQUIT) // Go would print all goroutines at Ctrl-\
 	var done atomic.Bool
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(time.Second, func() {
