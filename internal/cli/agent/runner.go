@@ -171,13 +171,17 @@ func (k *call) runAttached(p *runnerProcess) error {
 		if e, ok := errors.AsType[*command.Error](err); ok && e.Silent {
 			return err
 		}
-		if err == nil && end.Exit == nil {
-			return k.printEnd(end)
+		if err != nil {
+			break
+		}
+		if err := k.printEnd(end); end.Exit == nil {
+			return err
 		}
 		return k.awaitEnd(p)
 	}
-	if p.err == nil { // its program has ended before this terminal could join
+	if <-p.ended; p.err == nil { // its program has ended before this terminal could join
 		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
+		k.printEnd(control.Ending{Exit: &control.Exit{Code: p.exit.Code}})
 	}
 	return k.awaitEnd(p)
 }
