@@ -536,7 +536,7 @@ func flagsFor(c *cli.Context, text string, names ...string) (flags string) {
 	}
 	for _, name := range names {
 		if value, ok := c.App.Metadata[name].(string); ok && !strings.Contains(text, name+" ") {
-			flags += " " + name + " " + policy.Quote(letter.Escape(value))
+			flags += " " + name + " " + policy.Quote(value)
 		}
 	}
 	return flags
