@@ -101,8 +101,8 @@ func (r *runner) resize(to control.Size) {
 	r.prog.outputCame(r.Now())
 }
 
-// keepLastScreen keeps what a terminal is shown at the end: the screen, and a cursor below its text. A program that ends
-// by itself in the alternate screen meant to go on: its last lines are shown where that is left.
+// keepLastScreen keeps what a terminal is shown at the end: the screen, and a cursor below its text. A program that
+// ends by itself in the alternate screen meant to go on: its last lines are shown where that is left.
 func (r *runner) keepLastScreen(s *screen.Screen) {
 	r.last, r.below = s.Repaint(scrollback), nil
 	switch {

@@ -56,7 +56,8 @@ func othersRunner(dir string) error {
 	if u, err := user.LookupId(name); err == nil {
 		name = u.Username
 	}
-	return &Error{Code: "refused", Message: "it runs as another user, " + name, Hint: "only " + name + " and root may do that; atm send reaches the agent"}
+	hint := "only " + name + " and root may do that; atm send reaches the agent"
+	return &Error{Code: "refused", Message: "it runs as another user, " + name, Hint: hint}
 }
 
 // greet makes sure that a runner of this user is at the other end.

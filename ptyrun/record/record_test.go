@@ -85,7 +85,8 @@ func TestRecording(t *testing.T) {
 	c := newClock()
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o750)) // the team's group may read
-	w := create(t, Options{Path: filepath.Join(dir, "screen.cast"), Command: "claude --resume", Title: `"bob" <✳>`, Now: c.Now})
+	file := filepath.Join(dir, "screen.cast")
+	w := create(t, Options{Path: file, Command: "claude --resume", Title: `"bob" <✳>`, Now: c.Now})
 	c.pass(512 * time.Millisecond)
 	w.Output([]byte("hello \xe2\x9c"))
 	c.pass(1500 * time.Millisecond)

@@ -174,12 +174,14 @@ func (k *call) runAttached(p *runnerProcess) error {
 		if err != nil {
 			break
 		}
-		if err := k.printEnd(end); end.Exit == nil {
+		err = k.printEnd(end)
+		if end.Exit == nil {
 			return err
 		}
 		return k.awaitEnd(p)
 	}
-	if <-p.ended; p.err == nil { // its program has ended before this terminal could join
+	<-p.ended
+	if p.err == nil { // its program has ended before this terminal could join
 		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
 		k.printEnd(control.Ending{Exit: &control.Exit{Code: p.exit.Code}})
 	}
