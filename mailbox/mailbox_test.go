@@ -178,7 +178,7 @@ func moveTo(b *Box, id wire.ID, place string) (err error) {
 	case "cur", "done", "archive":
 		err = b.MarkRead(ctx, id)
 	case "withdrawn":
-		_, err = b.Withdraw(ctx, id, addr("alice"))
+		_, err = b.Withdraw(ctx, id, addr("alice"), true)
 	}
 	if place == "archive" {
 		_, e := b.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)})

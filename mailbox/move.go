@@ -135,17 +135,14 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 	})
 }
 
-// Withdraw takes a message that is unread, or read and not acknowledged, out of the mailbox and keeps it as
-// withdrawn. It returns the state in which it found the message: Unread and Owed mean that it was withdrawn
-// now, Withdrawn that it was before; a finished one stays. An unread one that a hook has handed to a session
-// counts as Owed: its agent is to be told. So does one that a bridge has taken from an outbox, which stays.
+// Withdraw takes a message that is unread or, once its reader is told so, read and not acknowledged, out of the mailbox
+// and keeps it as withdrawn. It returns the state in which it found the message: Withdrawn where it was so before; a
+// finished one stays. An unread one that a hook has handed to a session counts as Owed. So does one that a bridge has
+// taken from an outbox, which stays.
 // *LeasedError while somebody holds it, ErrBeingTyped while a runner types it.
-func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state State, err error) {
+func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isTold bool) (state State, err error) {
 	err = b.moving(ctx, id, func(at place, c claim) (place, []wire.Event, error) {
-		if state = at.state; state != Unread && state != Owed || state == Owed && b.host != "" {
-			return at, nil, nil
-		}
-		if state == Unread && c.isLive(time.Now(), b.running()) {
+		if state = at.state; state == Unread && c.isLive(time.Now(), b.running()) {
 			if c.isRunner() {
 				return at, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			}
@@ -153,6 +150,9 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state 
 				return at, nil, &LeasedError{id, b.leaseOf(c)}
 			}
 			state = Owed
+		}
+		if state != Unread && (state != Owed || !isTold || b.host != "") {
+			return at, nil, nil
 		}
 		// An acknowledgement of what was withdrawn is owed no longer.
 		return b.withdrawn(), []wire.Event{event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil

@@ -129,7 +129,7 @@ func TestDuplicates(t *testing.T) {
 		}
 		var err error
 		if where == "inbox/withdrawn" {
-			_, err = bob.Withdraw(ctx, m.ID, m.From)
+			_, err = bob.Withdraw(ctx, m.ID, m.From, true)
 		} else {
 			_, err = bob.Read(ctx, ReadOptions{}, receiveAll)
 		}

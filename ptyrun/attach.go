@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -100,10 +101,14 @@ func (r *runner) resize(to control.Size) {
 	r.prog.outputCame(r.Now())
 }
 
-// keepLastScreen keeps what a terminal is shown at the end: the screen, and a cursor below its text.
+// keepLastScreen keeps what a terminal is shown at the end: the screen, and a cursor below its text. A program that
+// ends by itself in the alternate screen meant to go on: its last lines are shown where that is left.
 func (r *runner) keepLastScreen(s *screen.Screen) {
 	r.last, r.below = s.Repaint(scrollback), nil
-	if !s.Modes().Alt {
+	switch {
+	case s.Modes().Alt && !r.exit.Asked:
+		r.below = []byte("\x1b[m\x1b[?1049l\x1b[999;1H\r\n" + strings.Join(append(r.exit.Tail, ""), "\r\n"))
+	case !s.Modes().Alt:
 		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
 	}
 }

@@ -108,7 +108,7 @@ func TestDeadClaimIsInNobodysHands(t *testing.T) {
 	hold.Release()
 	r.run()
 	r.wait("the program", r.has("state_change"))
-	if _, err := r.bob.Withdraw(t.Context(), id, wire.Address{Agent: "alice", Team: "main"}); err != nil {
+	if _, err := r.bob.Withdraw(t.Context(), id, wire.Address{Agent: "alice", Team: "main"}, true); err != nil {
 		t.Error(err)
 	}
 }

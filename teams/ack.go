@@ -53,7 +53,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	}
 	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
 	if errors.Is(err, mailbox.ErrWithdrawn) && !hasNone {
-		sender.Withdraw(ctx, a.Post.Message.ID, by) // an ack that was read stays
+		sender.Withdraw(ctx, a.Post.Message.ID, by, false) // an ack that was read stays
 	}
 	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the ack was given
 		a.Notes, err = append(a.Notes, unlogged.Error()), nil
@@ -114,8 +114,8 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 }
 
 // Withdraw takes a message of mine out of the inbox of a recipient where it is unread (Unread: now; Withdrawn: before).
-// A recipient that has read it gets a notice (Owed, Done); one that has acknowledged it keeps it: "". What somebody has
-// taken stays theirs: *mailbox.LeasedError.
+// A recipient that has read it gets a notice (Owed, Done), before its debt ends: cut short, it is done again. One that
+// has acknowledged it keeps it: "". What somebody has taken stays theirs: *mailbox.LeasedError.
 func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (mailbox.State, error) {
 	b, err := r.Mailbox(from)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if _, err := AckOf(me, m.ID, from); err == nil {
 		return "", nil // acknowledged, wherever it lies now
 	}
-	state, err := b.Withdraw(ctx, m.ID, me.Address())
+	state, err := b.Withdraw(ctx, m.ID, me.Address(), false)
 	notice, has := wire.Derive("withdrawn", m.ID, me.Address()), "which you have read"
 	if from.Host != "" { // the members of a host share an outbox: each has a notice of its own
 		notice, has = wire.Derive("withdrawn", m.ID, from), "which was on its way to you"
@@ -138,12 +138,16 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if state == mailbox.Done && m.RequiresAck {
 		return "", nil
 	}
-	return state, r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: &wire.Message{
+	err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: &wire.Message{
 		ID: notice, Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), has),
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}})
+	if err == nil && state == mailbox.Owed && from.Host == "" {
+		_, err = b.Withdraw(ctx, m.ID, me.Address(), true)
+	}
+	return state, err
 }
 
 // ErrNotShared says that an inbox is its owner's alone, who reads it.

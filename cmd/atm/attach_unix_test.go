@@ -274,6 +274,23 @@ func TestAttachOwner(t *testing.T) {
 	}
 }
 
+// What fails shows its last lines below: whether it ends before its screen is shown, or in the alternate screen.
+func TestAttachFails(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for program, want := range map[string]string{
+		"sleep 0.2; echo not logged in; exit 3":             "not logged in\r\n",
+		`printf "\033[?1049hnot logged in"; read x; exit 3`: "\x1b[?1049l\x1b[999;1H\r\nnot logged in\r\n",
+	} {
+		w := s.open(false, "run", "bob", "--", "sh", "-c", program)
+		w.shows("not logged in")
+		w.types("\r")
+		w.shows(want)
+		w.shows("bob: ended (exit 3)")
+		w.ends(3)
+	}
+}
+
 // A session in a terminal: what the agent emits stands above what is being typed,
 // which is not lost.
 func TestSessionInATerminal(t *testing.T) {

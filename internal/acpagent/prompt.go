@@ -195,7 +195,7 @@ func (p *prompt) takeBack() string {
 	state, err := mailbox.Unread, mailbox.ErrBeingTyped
 	for errors.Is(err, mailbox.ErrBeingTyped) && ctx.Err() == nil {
 		time.Sleep(50 * time.Millisecond)
-		state, err = p.member.Withdraw(ctx, p.message.ID, p.Me.Address())
+		state, err = p.member.Withdraw(ctx, p.message.ID, p.Me.Address(), true)
 	}
 	if state == mailbox.Unread && err == nil {
 		return "taken back before it was read"

@@ -66,3 +66,13 @@ func WaitUntilRead(ctx context.Context, f *os.File, deadline time.Time) error {
 // IgnoreSIGPIPE makes writing to a pipe that nobody reads an error. The signal is
 // caught, not ignored: an ignored one would stay so in programs started from this one.
 func IgnoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// UntilSignal is a context that ends when this process is told to end; a hangup is not heard where nohup has it
+// ignored. Writing to a pipe that nobody reads is an error from then on.
+func UntilSignal(ctx context.Context, also ...os.Signal) (_ context.Context, stop context.CancelFunc) {
+	IgnoreSIGPIPE()
+	if !signal.Ignored(syscall.SIGHUP) {
+		also = append(also, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(ctx, append(also, os.Interrupt, syscall.SIGTERM)...)
+}

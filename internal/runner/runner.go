@@ -12,12 +12,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -53,9 +51,8 @@ func Main(version string, words []string) int {
 		fmt.Fprintln(os.Stderr, "atm-runner: it runs an agent for atm, which starts it: atm run bob -- claude")
 		return command.ExitUsage
 	}
-	output.IgnoreSIGPIPE()
 	debug.SetGCPercent(30) // after a flood 28 MiB become 22; a runner rests for most of its life
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := output.UntilSignal(context.Background())
 	defer stop()
 	if spec.Attended {
 		go func() {

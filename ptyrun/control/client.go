@@ -8,8 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
+	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 // answerLimit is for what a runner can say, or take, at once.
@@ -28,7 +32,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		return nil, ErrNoRunner
 	}
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(othersRunner(dir), err)
 	}
 	c := &Client{newConnection(conn)}
 	if err := c.greet(ctx); err != nil {
@@ -36,6 +40,24 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// othersRunner is the error of a socket that another user's runner has made; nil: it is this user's.
+func othersRunner(dir string) error {
+	info, err := os.Stat(socketPath(dir))
+	if err != nil {
+		return nil
+	}
+	uid := durable.Owner(info)
+	if uid == nil || *uid == os.Geteuid() {
+		return nil
+	}
+	name := strconv.Itoa(*uid)
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+	hint := "only " + name + " and root may do that; atm send reaches the agent"
+	return &Error{Code: "refused", Message: "it runs as another user, " + name, Hint: hint}
 }
 
 // greet makes sure that a runner of this user is at the other end.

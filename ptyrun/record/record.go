@@ -33,6 +33,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 const (
@@ -217,7 +219,12 @@ func (w *Writer) next() error {
 	if err := rotate(w.options.Path); err != nil {
 		return err
 	}
-	fresh, err := os.OpenFile(w.options.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	dir, err := durable.Open(filepath.Dir(w.options.Path), nil)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	fresh, err := dir.OpenFile(filepath.Base(w.options.Path), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,10 @@ func read(t testing.TB, path string) (events []string) {
 func TestRecording(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	w := create(t, Options{Command: "claude --resume", Title: `"bob" <✳>`, Now: c.Now})
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o750)) // the team's group may read
+	file := filepath.Join(dir, "screen.cast")
+	w := create(t, Options{Path: file, Command: "claude --resume", Title: `"bob" <✳>`, Now: c.Now})
 	c.pass(512 * time.Millisecond)
 	w.Output([]byte("hello \xe2\x9c"))
 	c.pass(1500 * time.Millisecond)
@@ -110,7 +113,7 @@ func TestRecording(t *testing.T) {
 	}
 	info, err := os.Stat(w.options.Path)
 	must(t, err)
-	if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+	if info.Mode().Perm() != 0o640 && os.PathSeparator == '/' {
 		t.Errorf("the file's mode: %v", info.Mode())
 	}
 }

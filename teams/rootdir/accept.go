@@ -51,7 +51,7 @@ func Accept(p Place, root string) error {
 		err = durable.WritePrivate(file, append(data, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("note that %s is yours: %w", root, err)
+		return fmt.Errorf("note %s as yours: %w", root, err)
 	}
 	return nil
 }

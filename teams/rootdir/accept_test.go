@@ -184,7 +184,7 @@ func TestAcceptUnwritable(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm", "file state x")
 	p := Place{State: filepath.Join(top, "state", "atm"), UID: os.Getuid()}
 	err := Accept(p, filepath.Join(top, "a", ".atm"))
-	if err == nil || !strings.HasPrefix(err.Error(), "note that ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "note ") {
 		t.Errorf("error %v", err)
 	}
 }

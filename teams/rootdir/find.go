@@ -142,9 +142,18 @@ func (p Place) named() (dir, path, source string, err error) {
 	return dir, path, source, err
 }
 
+// home is the home directory without symbolic links; "": none.
+func (p Place) home() string {
+	home, err := filepath.EvalSymlinks(p.Home)
+	if p.Home == "" || err != nil {
+		return ""
+	}
+	return home
+}
+
 // candidates are the places where a root is looked for from dir, a physical path, and what finding one there is called.
 func (p Place) candidates(dir string) (out []Found) {
-	home, _ := filepath.EvalSymlinks(p.Home)
+	home := p.home()
 	seen := map[string]bool{"": true}
 	add := func(dir, source string) {
 		if dir == home {
@@ -307,7 +316,7 @@ func Nearby(p Place, root string) []Found {
 	const maxDepth, maxDirs = 4, 5000 // below
 	top := filepath.Dir(root)
 	near, dirs := p.candidates(top), 0
-	home, _ := filepath.EvalSymlinks(p.Home)
+	home := p.home()
 	filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.IsDir() || path == top {
 			return nil

@@ -10,10 +10,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -153,9 +151,8 @@ func (k *call) awaitEnd(p *runnerProcess) error {
 
 // runHere waits for the runner's end. A signal, or the end of this process, ends the agent.
 func (k *call) runHere(p *runnerProcess) error {
-	ctx, stop := signal.NotifyContext(k.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := output.UntilSignal(k.c.Context)
 	defer stop()
-	output.IgnoreSIGPIPE()
 	defer context.AfterFunc(ctx, p.release)()
 	return k.awaitEnd(p)
 }
@@ -174,13 +171,19 @@ func (k *call) runAttached(p *runnerProcess) error {
 		if e, ok := errors.AsType[*command.Error](err); ok && e.Silent {
 			return err
 		}
-		if err == nil && end.Exit == nil {
-			return k.printEnd(end)
+		if err != nil {
+			break
+		}
+		err = k.printEnd(end)
+		if end.Exit == nil {
+			return err
 		}
 		return k.awaitEnd(p)
 	}
+	<-p.ended
 	if p.err == nil { // its program has ended before this terminal could join
 		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
+		k.printEnd(control.Ending{Exit: &control.Exit{Code: p.exit.Code}})
 	}
 	return k.awaitEnd(p)
 }

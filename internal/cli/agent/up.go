@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -185,9 +183,8 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (result, error) {
 // foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any more, and
 // stops it. A signal cuts none of that short.
 func (u *startup) foreground() error {
-	ctx, stop := signal.NotifyContext(u.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := output.UntilSignal(u.c.Context)
 	defer stop()
-	output.IgnoreSIGPIPE()
 	err := u.start(ctx)
 	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && sleep(ctx, time.Second) {
 	}

@@ -14,11 +14,11 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -33,14 +33,9 @@ import (
 )
 
 // Interruptible is for what waits or takes long: a context that an interrupt ends. What is stuck in a write that nobody
-// reads ends a second later all the same. A pipe that nobody reads is then an error of writing.
+// reads ends a second later all the same.
 func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT} // Go would print all goroutines at Ctrl-\
-	if !signal.Ignored(syscall.SIGHUP) {                               // nohup
-		all = append(all, syscall.SIGHUP)
-	}
-	ctx, end := signal.NotifyContext(ctx, all...)
-	output.IgnoreSIGPIPE()
+	ctx, end := output.UntilSignal(ctx, syscall.SIGQUIT) // Go would print all goroutines at Ctrl-\
 	var done atomic.Bool
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(time.Second, func() {
@@ -56,9 +51,15 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 }
 
 // Await calls f, which waits for something, with a context that ends when it is interrupted, or when the root or a team
-// that is in use was removed or renamed: what is awaited there never comes. That is then the error.
+// that is in use was removed or renamed: what is awaited there never comes. That is then the error. With --json an
+// interrupt is told, too.
 func (s *Scope) Await(f func(ctx context.Context) error) error {
-	return s.until(Via(s.c) != "", f) // the program that asked may be killed
+	err := s.until(Via(s.c) != "", f) // the program that asked may be killed
+	if errors.Is(err, context.Canceled) && s.c.Bool("json") {
+		e := Failed("%w", err).WithHint("%s", cmp.Or(s.c.Command.HelpName, s.c.App.HelpName))
+		e.Exit, err = ExitInterrupted, e
+	}
+	return err
 }
 
 // Follow calls f, which shows what comes, until it is interrupted, the team is

@@ -70,7 +70,10 @@ func FindCompanion(c *cli.Context, name, does string) (path string, err error) {
 		return "", NoCompanion(name, does)
 	}
 	said, err := exec.Command(path, "version").Output()
-	if version := strings.TrimSpace(string(said)); err != nil || version != name+" "+c.App.Version {
+	if err != nil {
+		return "", fmt.Errorf("%s version: %w", path, err)
+	}
+	if version := strings.TrimSpace(string(said)); version != name+" "+c.App.Version {
 		return "", Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "it does not say which")).
 			WithHint(installHint)
 	}

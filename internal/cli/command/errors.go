@@ -276,7 +276,7 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 		return ExitDone
 	case isPipe:
 		return ExitFailed
-	case errors.Is(err, context.Canceled) && !failsOpen:
+	case errors.Is(err, context.Canceled) && !isA[*Error](err) && !failsOpen:
 		return ExitInterrupted
 	}
 	e := Explain(c, err)

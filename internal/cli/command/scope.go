@@ -187,11 +187,11 @@ func (s *Scope) findMe() error {
 func Place(c *cli.Context) rootdir.Place {
 	p := rootdir.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
 	p.Dir, _ = os.Getwd()
-	p.Home, _ = os.UserHomeDir()
-	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
+	if home, _ := os.UserHomeDir(); filepath.IsAbs(home) {
+		p.Home, p.State = home, filepath.Join(home, ".local", "state", "atm")
+	}
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) { // else it is to be ignored, as its specification says
 		p.State = filepath.Join(state, "atm")
-	} else if p.Home != "" {
-		p.State = filepath.Join(p.Home, ".local", "state", "atm")
 	}
 	return p
 }
@@ -199,7 +199,7 @@ func Place(c *cli.Context) rootdir.Place {
 // StateFile is a file of this user's own that is about something in this root.
 func (s *Scope) StateFile(kind, about, end string) (string, error) {
 	dir := Place(s.c).State
-	if !filepath.IsAbs(dir) {
+	if dir == "" {
 		return "", errors.New("this user has no home directory")
 	}
 	sum := sha256.Sum256([]byte(s.Root.Path + "\x00" + about))
@@ -536,7 +536,7 @@ func flagsFor(c *cli.Context, text string, names ...string) (flags string) {
 	}
 	for _, name := range names {
 		if value, ok := c.App.Metadata[name].(string); ok && !strings.Contains(text, name+" ") {
-			flags += " " + name + " " + policy.Quote(letter.Escape(value))
+			flags += " " + name + " " + policy.Quote(value)
 		}
 	}
 	return flags

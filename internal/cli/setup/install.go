@@ -157,7 +157,8 @@ func explainInstall(err error) error {
 	if _, isPath := errors.AsType[*fs.PathError](err); isPath {
 		return err
 	}
-	return command.Failed("%w", err).WithHint("mend it, then try again: atm %s --dry-run", letter.Escape(strings.Join(os.Args[1:], " ")))
+	words := strings.ReplaceAll(strings.Join(os.Args[1:], " "), " --dry-run", "")
+	return command.Failed("%w", err).WithHint("mend it, then try again: atm %s --dry-run", letter.Escape(words))
 }
 
 // What a hook waits for at most: its tool stands still meanwhile.

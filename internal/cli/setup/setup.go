@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/doctor"
 	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -153,7 +154,7 @@ func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
 		return m, err
 	}
 	if err := rootdir.Accept(place, m.Root); err != nil {
-		command.Warn(c, "the root could not be noted as yours: %v", err)
+		command.Warn(c, "%v; it counts as yours where it is named: ATM_ROOT=%s", err, policy.Quote(m.Root))
 	}
 	return m, nil
 }
