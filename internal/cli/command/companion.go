@@ -106,9 +106,6 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		HideHelp: true, HideVersion: true, OnUsageError: UsageError,
 		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once
 		Action: func(c *cli.Context) error {
-			if c.Bool("help") {
-				return Usage("its help page is atm's").WithHint("atm help %s", verb)
-			}
 			code = Report(c, act(c), false)
 			return nil
 		},

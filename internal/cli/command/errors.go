@@ -201,24 +201,20 @@ func explain(c *cli.Context, err error) *Error {
 		e.Hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(e.Hint)
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		e.Hint = permissionHint(c, err, e.Hint)
+		e.Hint = permissionHint(err, e.Hint)
 	}
 	return e
 }
 
 // permissionHint is what to do where a file may not be read or written. In an agent its sandbox may be why.
-func permissionHint(c *cli.Context, err error, hint string) string {
+func permissionHint(err error, hint string) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
 		hint = lookAt(p.Path)
 	}
 	if !InAgent() && os.Getenv("ATM_AGENT") == "" {
 		return hint
 	}
-	where := "the root's directory"
-	if c != nil && c.App.Metadata["root"] != nil {
-		where = c.App.Metadata["root"].(string)
-	}
-	return fmt.Sprintf("a sandbox may forbid it: let it read and write %s; else: %s", where, hint)
+	return "a sandbox may forbid it: let it read and write the root, as `atm where` says; else: " + hint
 }
 
 // lookAt is a command that shows whose a path is, or the nearest directory above it that can be looked at.

@@ -69,7 +69,6 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 	if dir, err := os.UserConfigDir(); err == nil {
 		root.Keys = hostkey.Dir(filepath.Join(dir, "atm", "bridge"))
 	}
-	c.App.Metadata["root"] = root.Path
 	keep(c, "root")
 	return &Scope{Root: root, c: c}, nil
 }
@@ -324,9 +323,6 @@ func (s *Scope) Writer(word string) (a wire.Address, err error) {
 func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
 		name = strings.TrimSpace(name)
-		if name == "" {
-			return nil, s.ToWhom()
-		}
 		if s.meansAll(name) {
 			others, err := s.others()
 			if err != nil {
