@@ -18,7 +18,7 @@ import (
 func Flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "root", Usage: "the `DIR` that holds the teams"},
-		&cli.StringFlag{Name: "team", Usage: "the team `NAME`"},
+		&cli.StringFlag{Name: "team", Usage: "the `TEAM`"},
 		&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
 		&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
