@@ -26,7 +26,6 @@ import (
 type TakenIn struct {
 	Bad     int
 	Waiting int   // not taken in yet: look again in a second
-	Left    int   // of those the ones that the look did not come to
 	Why     error // why the last of those waits
 }
 
@@ -110,7 +109,6 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 		_, isHeld := errors.AsType[*lockfile.HeldError](err)
 		isOver := isHeld || ctx.Err() != nil || time.Now().After(end)
 		if left := len(all) - i - 1; isOver && left > 0 {
-			t.Left = left
 			t.wait(left, cmp.Or(err, errors.New("the next look goes on")))
 			break
 		}

@@ -30,7 +30,6 @@ type Batch struct {
 	Ahead    []*Item // further unread messages, as far as LookAhead went
 	More     int     // unread messages that match and are not in the batch
 	SetAside int     // files that were no messages, and were moved to bad now
-	Left     int     // dropped files that are left for the next look
 
 	Unreadable []error // why files that may be messages could not be read: they are passed over
 	Unmarked   error   // why messages that were shown are still unread: a read-only or full disk
@@ -40,7 +39,7 @@ type Batch struct {
 // Peek chooses as Read does, moves no message and takes no lock but to take in what was dropped. What is
 // asked for by its id is shown whoever is handling it.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
-	taken, _ := b.TakeIn(ctx)
+	b.TakeIn(ctx)
 	if err := b.Present(); err != nil {
 		return Batch{}, err
 	}
@@ -48,9 +47,7 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 	if opt.IDs == nil {
 		claimed = b.keptFromReaders()
 	}
-	batch, err := b.choose(opt, claimed, false)
-	batch.Left = taken.Left
-	return batch, err
+	return b.choose(opt, claimed, false)
 }
 
 // Read chooses unread messages, has show write them, and then marks those that show says were received:
@@ -83,7 +80,6 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		return batch, err
 	}
 	batch.SetAside += taken.Bad
-	batch.Left = taken.Left
 	batch.Unmarked = b.markable(batch.Items)
 
 	timer := time.AfterFunc(showUnderLock, unlock)

@@ -108,9 +108,8 @@ type SessionInput struct {
 
 // SessionResult is what came of it.
 type SessionResult struct {
-	Message  *wire.Message
-	Session  *session.Session // as it is now; nil: of no session
-	Unlogged error            // it was delivered, and the session's log could not be written
+	Message *wire.Message
+	Session *session.Session // as it is now; nil: of no session, or not known
 }
 
 // Say delivers what a member says in a session to the session's agent, durably, and notes it in the log. An abort ends
@@ -147,8 +146,8 @@ func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out Sess
 		}
 		return nil
 	})
-	if err != nil && out.Message != nil {
-		out.Session, out.Unlogged, err = nil, err, nil
+	if err != nil && out.Message != nil { // it was delivered, from where the next look takes it in
+		out.Session, err = nil, nil
 	}
 	return out, err
 }

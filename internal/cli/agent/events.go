@@ -171,10 +171,8 @@ func ingest(c *cli.Context) error {
 		}
 		return ctx.Err()
 	})
-	if e, ok := errors.AsType[*command.Error](err); ok {
-		return e
-	} else if err != nil {
-		return fmt.Errorf("read stdin, after %s: %w", total, err)
+	if err != nil {
+		return err
 	}
 	if err := command.Print(c, total); err != nil || total.Bad == 0 {
 		return err
@@ -276,8 +274,6 @@ func (k *call) followEvents(ctx context.Context, d *daemonStream, after uint64) 
 		}
 		if entry.Err != nil {
 			command.Warn(k.c, "%v", entry.Err)
-		}
-		if entry.Event == nil {
 			continue
 		}
 		if _, err := os.Stdout.WriteString(k.eventLines(d, entry.Event, entry.Gap)); err != nil {

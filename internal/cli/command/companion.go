@@ -18,7 +18,7 @@ import (
 func Flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "root", Usage: "the `DIR` that holds the teams"},
-		&cli.StringFlag{Name: "team", Usage: "the team `NAME`"},
+		&cli.StringFlag{Name: "team", Usage: "the `TEAM`"},
 		&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
 		&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
@@ -109,9 +109,6 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		HideHelp: true, HideVersion: true, OnUsageError: UsageError,
 		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once
 		Action: func(c *cli.Context) error {
-			if c.Bool("help") {
-				return Usage("its help page is atm's").WithHint("atm help %s", verb)
-			}
 			code = Report(c, act(c), false)
 			return nil
 		},

@@ -34,12 +34,9 @@ func TimeoutFlag() cli.Flag {
 	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s); 0: for ever", "for")
 }
 
-// Duration is the value of a DurationFlag, or its default; 0 of a flag that the verb does not have.
+// Duration is the value of a DurationFlag, or its default.
 func Duration(c *cli.Context, name string) time.Duration {
-	if s, ok := c.Generic(name).(*span); ok {
-		return time.Duration(*s)
-	}
-	return 0
+	return time.Duration(*c.Generic(name).(*span))
 }
 
 var (

@@ -64,6 +64,14 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return e
 }
 
+// withNearest puts the known name that was probably meant before the hint.
+func (e *Error) withNearest(word string, known []string) *Error {
+	if near, ok := Nearest(word, known); ok {
+		e.Hint = fmt.Sprintf("did you mean %q? %s", near, e.Hint)
+	}
+	return e
+}
+
 // WithCandidates adds names that may have been meant.
 func (e *Error) WithCandidates(names ...string) *Error {
 	e.Candidates = append(e.Candidates, names...)
@@ -173,11 +181,9 @@ func explain(c *cli.Context, err error) *Error {
 		return unknownAgent(e)
 	}
 	if e, ok := errors.AsType[*teams.UnknownHostError](err); ok {
-		hint := fmt.Sprintf("atm bridge trust %s KEY; there `atm bridge keygen` prints that line", e.Host)
-		if near, ok := Nearest(string(e.Host), Strings(e.Hosts)); ok {
-			hint = fmt.Sprintf("did you mean %q? %s", near, hint)
-		}
-		return NotFound("%s", err).WithHint("%s", hint).WithCandidates(Strings(e.Hosts)...)
+		const hint = "atm bridge trust %s KEY; there `atm bridge keygen` prints that line"
+		hosts := Strings(e.Hosts)
+		return NotFound("%s", err).WithHint(hint, e.Host).withNearest(string(e.Host), hosts).WithCandidates(hosts...)
 	}
 	if e, ok := errors.AsType[*teams.AmbiguousError](err); ok {
 		short := Shorts(e.Candidates)
@@ -201,24 +207,20 @@ func explain(c *cli.Context, err error) *Error {
 		e.Hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(e.Hint)
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		e.Hint = permissionHint(c, err, e.Hint)
+		e.Hint = permissionHint(err, e.Hint)
 	}
 	return e
 }
 
 // permissionHint is what to do where a file may not be read or written. In an agent its sandbox may be why.
-func permissionHint(c *cli.Context, err error, hint string) string {
+func permissionHint(err error, hint string) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
 		hint = lookAt(p.Path)
 	}
 	if !InAgent() && os.Getenv("ATM_AGENT") == "" {
 		return hint
 	}
-	where := "the root's directory"
-	if c != nil && c.App.Metadata["root"] != nil {
-		where = c.App.Metadata["root"].(string)
-	}
-	return fmt.Sprintf("a sandbox may forbid it: let it read and write %s; else: %s", where, hint)
+	return "a sandbox may forbid it: let it read and write the root, as `atm where` says; else: " + hint
 }
 
 // lookAt is a command that shows whose a path is, or the nearest directory above it that can be looked at.
@@ -250,10 +252,7 @@ func unknownAgent(u *teams.UnknownError) *Error {
 	if _, notID := wire.ParseFragment(string(u.Name)); notID == nil {
 		e.WithHint("the id of a message? atm show %s, atm ack %[1]s, atm trace %[1]s; %s", u.Name, e.Hint)
 	}
-	if near, ok := Nearest(string(u.Name), Strings(u.Members)); ok {
-		e.WithHint("did you mean %q? %s", near, e.Hint)
-	}
-	return e
+	return e.withNearest(string(u.Name), Strings(u.Members))
 }
 
 // Shorts are ids as a line quotes them.

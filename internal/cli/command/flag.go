@@ -175,9 +175,6 @@ func (l *Line) ValueKind(flag string) (kind string, wanted bool) {
 		return "", false
 	}
 	f := l.find(flag)
-	if name := f.Names()[0]; name == "team" || name == "once" { // NAME is a member's elsewhere
-		return "", true
-	}
 	typed, _ := FlagUsage(f)
 	_, kind, _ = strings.Cut(typed, " ")
 	return kind, true

@@ -152,10 +152,7 @@ func (s *Scope) IsAgent(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
-	if s.startedBy(pid).Team != "" {
-		return true
-	}
-	return slices.ContainsFunc(process.Environment(pid), func(pair string) bool {
+	return s.startedBy(pid).Team != "" || slices.ContainsFunc(process.Environment(pid), func(pair string) bool {
 		name, value, _ := strings.Cut(pair, "=")
 		return value != "" && slices.Contains(AgentMarks(), name)
 	})

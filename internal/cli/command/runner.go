@@ -134,8 +134,8 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 	if err := s.MayAnswer(q); err != nil {
 		return o, err
 	}
-	if a.Artifact != "" && q.Kind != policy.KindDraft {
-		return o, Usage("--artifact is for a part of a draft, and this is a %s", letter.Escape(q.Kind)).WithHint("leave it out")
+	if isDraft := q.Kind == policy.KindDraft; isDraft && a.Option != "" || !isDraft && a.Artifact != "" {
+		return o, Usage("a draft has parts and no options, all else options and no --artifact").WithHint("leave it out")
 	}
 	if q.Host != "" {
 		return s.answerRemote(ctx, q, a)
@@ -187,9 +187,6 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 }
 
 func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
-	if a.Option != "" {
-		return o, Usage("a draft has no options").WithHint("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short())
-	}
 	decision, did := a.words()
 	o.Done = did + " draft " + q.ID
 	in := wire.HumanInput{Kind: decision, DraftID: wire.UUID(q.ID), Reason: a.Reason}

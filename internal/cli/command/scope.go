@@ -69,7 +69,6 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 	if dir, err := os.UserConfigDir(); err == nil {
 		root.Keys = hostkey.Dir(filepath.Join(dir, "atm", "bridge"))
 	}
-	c.App.Metadata["root"] = root.Path
 	keep(c, "root")
 	return &Scope{Root: root, c: c}, nil
 }
@@ -98,11 +97,8 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 
 func (s *Scope) noTeam(name wire.Name, err error) error {
 	all, _ := s.Root.Teams()
-	hint := "teams: " + Join(all)
-	if near, ok := Nearest(string(name), Strings(all)); ok {
-		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
-	}
-	return NotFound("%w", err).WithHint("%s", hint).WithCandidates(Strings(all)...)
+	known := Strings(all)
+	return NotFound("%w", err).WithHint("teams: %s", Join(all)).withNearest(string(name), known).WithCandidates(known...)
 }
 
 // OpenMe is OpenTeam for a verb that needs to know who I am.
@@ -302,11 +298,7 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 }
 
 func (s *Scope) noAddress(word string, err error) error {
-	hint := listed(s.Names())
-	if near, ok := Nearest(word, Strings(s.Names())); ok {
-		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
-	}
-	return Usage("%v", err).WithHint("%s", hint)
+	return Usage("%v", err).WithHint("%s", listed(s.Names())).withNearest(word, Strings(s.Names()))
 }
 
 // Writer is the address of somebody whose mail may be here: a member, a retired one too, or drop.
@@ -324,9 +316,6 @@ func (s *Scope) Writer(word string) (a wire.Address, err error) {
 func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
 		name = strings.TrimSpace(name)
-		if name == "" {
-			return nil, s.ToWhom()
-		}
 		if s.meansAll(name) {
 			others, err := s.others()
 			if err != nil {

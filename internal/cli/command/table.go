@@ -123,9 +123,7 @@ func about(m teams.Member, now time.Time) string {
 	}
 	said, held := "", ""
 	switch {
-	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown:
-	case m.IsSilent():
-	case m.Running:
+	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown, m.IsSilent(), m.Running:
 	case m.PresenceAt == nil:
 		said = "never seen"
 	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):

@@ -279,7 +279,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		}
 	}
 	isPrinted := false
-	batch, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
+	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
 		if err := s.MayWrite(); err != nil { // my runner may have begun meanwhile
 			return 0, err
 		}
@@ -287,9 +287,6 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		n, err := showPieces(ctx, shown)
 		return n * len(b.Items), err
 	})
-	if batch.Unlogged != nil {
-		command.Warn(c, "%v", batch.Unlogged)
-	}
 	if isPrinted {
 		err = command.Tell(c, err)
 	}

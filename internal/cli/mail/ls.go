@@ -59,7 +59,6 @@ func ls(c *cli.Context, s *command.Scope) error {
 			bad, badErr := box.BadFiles()
 			unreadable = cmp.Or(unreadable, badErr)
 			warnWaiting(c, box)
-			l.left = 0 // it has looked again
 			none = "0 unread" + otherwise(c, s, "owed", len(owed)) + otherwise(c, s, "bad", len(bad))
 		}
 		err = cmp.Or(err, teams.Unreadable(box, unreadable))
@@ -67,7 +66,6 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if err := command.WarnUnreadable(err); err != nil {
 		return err
 	}
-	warnLeft(c, l.left)
 	if c.Bool("count") {
 		return printCount(c, len(l.Messages)+l.More)
 	}
@@ -106,7 +104,6 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 		return nil, err
 	}
 	l, count, isOpen := newListing(nil), c.Bool("count"), rg.Sent && c.Bool("owed")
-	rg.Left = &l.left
 	if isChosen == nil && !isOpen && !count {
 		rg.Limit = c.Int("limit")
 	}
@@ -285,7 +282,6 @@ type listing struct {
 	Messages []message `json:"messages"`
 	More     int       `json:"more"`
 	Owed     []wire.ID `json:"owed"`
-	left     int       // dropped files, for the next look
 
 	Error *command.Error `json:"error,omitempty"` // of what was not done beside this
 }
@@ -298,17 +294,11 @@ func newListing(items []*mailbox.Item) *listing {
 	return l
 }
 
-// addOwed adds what I owe. Where nobody said who I am, it is what is owed of the messages listed.
+// addOwed adds what I owe, if anybody said who I am.
 func (l *listing) addOwed(me *mailbox.Box) {
 	if me != nil {
 		owed, _ := me.OwedIDs()
 		l.Owed = append(l.Owed, owed...)
-		return
-	}
-	for _, m := range l.Messages {
-		if m.State == mailbox.Owed {
-			l.Owed = append(l.Owed, m.ID)
-		}
 	}
 }
 

@@ -82,17 +82,8 @@ func read(c *cli.Context, s *command.Scope) error {
 
 // warnWaiting says that there are dropped files which are not mail yet.
 func warnWaiting(c *cli.Context, box *mailbox.Box) {
-	in, _ := box.TakeIn(c.Context)
-	if in.Waiting == 1 {
-		command.Warn(c, "1 dropped file waits: %v", in.Why)
-	} else if in.Waiting > 1 {
-		command.Warn(c, "%d dropped files wait: %v", in.Waiting, in.Why)
-	}
-}
-
-func warnLeft(c *cli.Context, n int) {
-	if n > 0 {
-		command.Warn(c, "%s left for the next look", letter.Many(n, "dropped file"))
+	if in, _ := box.TakeIn(c.Context); in.Waiting > 0 {
+		command.Warn(c, "%s not taken in yet: %v", letter.Many(in.Waiting, "dropped file"), in.Why)
 	}
 }
 
@@ -153,9 +144,6 @@ func (p *page) addNamed(word string) error {
 	if box.Address() != p.s.Me.Address() {
 		return fmt.Errorf("message %s: %w", word, mailbox.ErrNotFound)
 	}
-	if it.Lease != nil && !p.peeks {
-		return &mailbox.LeasedError{ID: it.ID, Lease: *it.Lease}
-	}
 	if it.State != mailbox.Unread {
 		p.again = append(p.again, it)
 	}
@@ -201,9 +189,6 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 	}
 	if b.SetAside > 0 {
 		command.Warn(p.c, "%s set aside as unreadable: atm ls --bad%s says why", letter.Many(b.SetAside, "file"), p.s.Flags())
-	}
-	if len(b.Items) > 0 { // else read looks again
-		warnLeft(p.c, b.Left)
 	}
 	if b.Unlogged != nil {
 		command.Warn(p.c, "%v; atm read --last does not show this batch", b.Unlogged)

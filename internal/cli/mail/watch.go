@@ -3,7 +3,6 @@ package mail
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,17 +66,14 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 		return err
 	}
 	defer w.Close()
-	limit := max(c.Int("limit"), 0)
+	limit := c.Int("limit")
 	var earlier []happening
 	if c.IsSet("since") || c.Bool("no-follow") || limit > 0 {
 		earlier = happenings(ctx, boxes, from)
 	}
 	shown := map[string]bool{} // what the watcher may bring as well
-	for i, h := range earlier {
+	for _, h := range earlier[max(0, len(earlier)-cmp.Or(limit, len(earlier))):] {
 		shown[h.key()] = true
-		if i < len(earlier)-cmp.Or(limit, len(earlier)) {
-			continue
-		}
 		if err := h.print(c, s); err != nil {
 			return err
 		}
@@ -115,9 +111,6 @@ func happenings(ctx context.Context, boxes []*mailbox.Box, since time.Time) (out
 			}
 			return true
 		})
-		if errors.Is(err, mailbox.ErrNoAgent) {
-			continue // retired meanwhile
-		}
 		events, logErr := eventsOf(box, since)
 		out = append(out, events...)
 		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr))) // the others are shown

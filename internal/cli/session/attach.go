@@ -75,11 +75,7 @@ func abort(k *call) error {
 
 func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
 	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
-	out, err := k.s.Team.Say(k.c.Context, k.one.SessionID, from)
-	if err == nil && out.Unlogged != nil {
-		command.Warn(k.c, "sent; the session's log could not be written: %v", out.Unlogged)
-	}
-	return out, err
+	return k.s.Team.Say(k.c.Context, k.one.SessionID, from)
 }
 
 const (

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -47,12 +48,11 @@ func openBridge(c *cli.Context) (*command.Scope, error) {
 }
 
 func keygen(c *cli.Context, s *command.Scope) error {
-	host := wire.Name(c.String("host"))
-	if team, err := s.Team.Config(); err != nil {
+	team, err := s.Team.Config()
+	if err != nil {
 		return err
-	} else if host == "" {
-		host = team.Bridge.Host
 	}
+	host := cmp.Or(wire.Name(c.String("host")), team.Bridge.Host)
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return command.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
 	}
@@ -73,12 +73,9 @@ func keygen(c *cli.Context, s *command.Scope) error {
 
 func trust(c *cli.Context, s *command.Scope) error {
 	host, err := hostkey.ParseHost(c.Args().First())
-	if err != nil {
+	key, keyErr := hostkey.ParseKey(c.Args().Get(1))
+	if err := cmp.Or(err, keyErr); err != nil {
 		return command.Usage("%v", err).WithHint("atm bridge keygen, on that machine, prints what to type here")
-	}
-	key, err := hostkey.ParseKey(c.Args().Get(1))
-	if err != nil {
-		return command.Usage("%v", err).WithHint("atm bridge keygen, on that machine, prints it")
 	}
 	err = s.Root.Keys.Trust(host, key, c.Bool("replace"))
 	if errors.Is(err, hostkey.ErrOtherKey) {
