@@ -208,6 +208,9 @@ func (k *call) printEnd(end control.Ending) error {
 	r := result{Name: k.name(), State: "detached", Detail: fmt.Sprintf("it goes on: atm attach %s", k.name())}
 	if end.Exit != nil {
 		r.State, r.Detail = "ended", cmp.Or(end.Exit.Signal, fmt.Sprintf("exit %d", end.Exit.Code))
+		if state, err := k.s.Team.State(k.name()); err == nil && state.Run != nil && state.Run.WasStopped {
+			r.State, r.Detail = "stopped", ""
+		}
 	} else if !end.Detached {
 		return command.Failed("the runner of %s ended the attachment: %s", k.name(), end.Reason).WithHint("atm attach %s", k.name())
 	}

@@ -47,6 +47,9 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if c.Bool("bad") {
 		return lsBad(c, box)
 	}
+	if !c.Bool("sent") && !c.Bool("owed") && !c.Bool("done") {
+		warnWaiting(c, box)
+	}
 	l, err := chosen(c, s, box)
 	if l == nil || len(l.Messages)+l.More == 0 && err != nil {
 		return err
@@ -58,7 +61,6 @@ func ls(c *cli.Context, s *command.Scope) error {
 		if len(l.Messages)+l.More == 0 && !c.Bool("owed") && !c.Bool("done") {
 			bad, badErr := box.BadFiles()
 			unreadable = cmp.Or(unreadable, badErr)
-			warnWaiting(c, box)
 			none = "0 unread" + otherwise(c, s, "owed", len(owed)) + otherwise(c, s, "bad", len(bad))
 		}
 		err = cmp.Or(err, teams.Unreadable(box, unreadable))

@@ -138,5 +138,8 @@ func restore(c *cli.Context) error {
 		command.Warn(c, "restored %s: look at its commands and rules before atm up", name)
 	}
 	text := fmt.Sprintf("restored %s, %s; %d there already", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
+	if moved.Bad > 0 {
+		text += fmt.Sprintf("; %d bad: atm ls NAME --bad", moved.Bad)
+	}
 	return command.Done(c, err, moved, text)
 }

@@ -235,6 +235,9 @@ func status(c *cli.Context, s *command.Scope) error {
 	if c.Bool("all") && a.Host == "" {
 		return statusOfAll(c, s)
 	}
+	if a.Host != "" && c.IsSet("as-wire") {
+		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
+	}
 	if a.Host != "" {
 		m, err := s.Root.Summary(a)
 		return command.Done(c, err, m, statusText(m))
