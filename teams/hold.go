@@ -207,7 +207,7 @@ func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
 	}, m.asking(), []gate{
 		{isDraft, "somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it"},
 		{m.runner.Gate == control.GateTyping, "a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME"},
-		{m.State == reducer.WordBusy && (m.Running || m.hasHooks()) || m.runner.Gate == control.GateBusy, "NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME"},
+		{m.State == reducer.WordBusy && m.Running || m.runner.Gate == control.GateBusy, "NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME"},
 		{d.isOnlyAnnounced && m.Running, "NAME was told of it, and has not called atm read yet: atm screen NAME"},
 		{m.State == reducer.WordOff, "NAME is offSINCE, and gets it when it runs again: AGAIN"},
 		{m.State == reducer.WordError && !m.Running, "NAME is in error (ABOUT)SINCE, and gets it when it runs again: AGAIN"},
@@ -215,6 +215,7 @@ func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
 		{d.Failed.Exists(), "typing it in failed " + failed + ": atm screen NAME"},
 		{d.Announced.Exists(), "it was handed to NAME, and counts as read when its hooks are next called: atm status NAME"},
 		{m.Running, "NAME is STATESINCE, and has not taken it yet: atm screen NAME"},
+		{m.State == reducer.WordBusy && m.hasHooks(), "NAME is busySINCE, and gets it at its next tool call or turn: atm wait --idle NAME"},
 		{m.hasHooks(), "NAME gets it when its next turn begins: atm wait --busy NAME"},
 		{true, "no runner brings mail to NAME, who reads it with atm read"},
 	}), again)

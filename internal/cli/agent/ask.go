@@ -99,7 +99,11 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 		// The time is for the answer: however short it is, the question is sent.
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel)
 		if m, err := k.s.Team.Summary(name); err == nil && r.Reply == nil {
-			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, m.Forecast(false))
+			when := m.Forecast(false)
+			if o.Post.Outcomes[0].Known {
+				when = "before"
+			}
+			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, when)
 		}
 	}})
 	short := r.ID.Short(6)
