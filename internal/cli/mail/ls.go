@@ -229,6 +229,9 @@ var searchCommand = &cli.Command{
 var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "the conversation, in order",
 	UsageText: "atm thread 9f3a1c", Description: "Across the team's inboxes. Marks nothing.",
+	Flags: []cli.Flag{
+		command.CountFlag("limit", 50, "the newest `N` (default 50; with --json all); 0: all", "all", "n", "max"),
+	},
 	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {
@@ -238,9 +241,13 @@ var threadCommand = &cli.Command{
 		if err != nil && len(items) == 0 || command.WarnUnreadable(err) != nil {
 			return err
 		}
-		r := s.Renderer()
+		r, n := s.Renderer(), c.Int("limit")
 		r.Whole = true
-		return printLetters(c, s, r, items, "")
+		if n == 0 || c.Bool("json") && command.Via(c) == "" && !c.IsSet("limit") {
+			n = len(items)
+		}
+		earlier := max(0, len(items)-n)
+		return printLetters(c, s, r, items[earlier:], earlier, "")
 	}),
 }
 
@@ -374,10 +381,14 @@ func cells(r *letter.Renderer, m message) []string {
 	return []string{id, from, age, command.Notes(r, m.Item), title}
 }
 
-func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, none string) error {
+func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, earlier int, none string) error {
 	l := newListing(items)
+	l.More = earlier
 	l.addOwed(s.Me)
 	r.Digits = letter.ShortLength(l.ids())
-	text := bytes.Join(command.Letters(r, items, nil), nil)
-	return command.PrintAs(c, l, cmp.Or(string(text), none))
+	text := string(bytes.Join(command.Letters(r, items, nil), nil))
+	if earlier > 0 {
+		text = fmt.Sprintf("%d earlier: the same with --limit 0\n", earlier) + text
+	}
+	return command.PrintAs(c, l, cmp.Or(text, none))
 }
