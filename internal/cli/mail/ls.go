@@ -107,14 +107,15 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 	}
 	l, count, isOpen := newListing(nil), c.Bool("count"), rg.Sent && c.Bool("owed")
 	rg.Left = &l.left
-	if isChosen == nil && !isOpen && !count {
+	if isChosen == nil && !isOpen && !(count && rg.Unread) { // of these only those count that are there to be read
 		rg.Limit = c.Int("limit")
 	}
 	needsTrace := rg.Sent && (isOpen || !count)
 	more, bad, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		m := message{Item: it}
 		isTaken := count && it.Lease != nil // it is not there to be read
-		if !isTaken && (isChosen == nil || isChosen(it)) && (!needsTrace || m.trace(s) || !isOpen) {
+		isWanted := !isTaken && (isChosen == nil || isChosen(it)) && (!isOpen || it.RequiresAck)
+		if isWanted && (!needsTrace || m.trace(s) || !isOpen) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
