@@ -134,6 +134,7 @@ func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) error {
 		}
 	}
 	var err error
+	opt.countsAll = true // an agent waits for its hook
 	if h.Batch, err = b.choose(opt, held, true); err != nil {
 		return err
 	}

@@ -22,6 +22,8 @@ type ReadOptions struct {
 	Limit     int                      // at most so many; 0: no limit
 	Fits      func(*wire.Message) bool // asked in order, once each; the batch ends before the first no; nil: all fit
 	LookAhead int                      // how many further unread messages are opened: they may replace or follow others
+
+	countsAll bool // what lies beyond LookAhead counts as more, whether it matches or not
 }
 
 // Batch is what one Read shows.
@@ -163,7 +165,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 		} else if len(batch.Ahead) < opt.LookAhead {
 			batch.Ahead = append(batch.Ahead, it)
 		}
-		if isFull && len(batch.Ahead) >= opt.LookAhead && opt.Match == nil {
+		if isFull && len(batch.Ahead) >= opt.LookAhead && (opt.Match == nil || opt.countsAll) {
 			batch.More += len(list) - i - 1 // counted by name
 			break
 		}

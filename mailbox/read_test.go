@@ -34,6 +34,7 @@ func TestReadChooses(t *testing.T) {
 		"none by id":       {ReadOptions{IDs: []wire.ID{}}, nil, nil, 0},
 		"odd ones":         {ReadOptions{Match: odd}, at(1, 3, 5), nil, 0},
 		"one odd":          {ReadOptions{Match: odd, Limit: 1}, at(1), nil, 2},
+		"one odd, and all": {ReadOptions{Match: odd, Limit: 1, LookAhead: 1, countsAll: true}, at(1), at(0), 4},
 		"nothing fits":     {ReadOptions{Fits: func(*wire.Message) bool { return false }}, nil, nil, 6},
 		"until one is a 3": {ReadOptions{Fits: func(m *wire.Message) bool { return m.Body != "3" }, LookAhead: 1}, at(0, 1, 2), at(3), 3},
 	} {

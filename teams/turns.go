@@ -128,12 +128,12 @@ func (ts *Turns) Delivery(id wire.ID) *Delivery {
 func (ts *Turns) Apply(e *wire.Event) {
 	ts.state.Apply(reducer.Input{Now: e.At, Event: e})
 	ts.updateTurns(e)
-	if turn := ts.turnOf(e); turn != nil {
-		if e.Kind == wire.TurnStarted {
-			turn.Prompt = cmp.Or(turn.Prompt, e.Text("prompt"))
-		}
+	b := e.Body()
+	if turn := ts.turnOf(b); turn != nil {
 		turn.Response = cmp.Or(session.AnswerOf(e), session.JoinDelta(turn.Response, e))
-		switch b := e.Body(); e.Kind {
+		switch e.Kind {
+		case wire.TurnStarted:
+			turn.Prompt = cmp.Or(turn.Prompt, b.Text("prompt"))
 		case "tool_call_start", "tool_call":
 			id, arguments := b.Text("tool_call_id"), b.Raw("arguments")
 			turn.noteCall(ToolCall{id, b.Text("tool"), b.Text("title"), arguments, nil, e.At})
@@ -250,8 +250,8 @@ func (t *Turn) endLate(e *wire.Event) {
 }
 
 // turnOf is the turn that an event names, else the newest one of its session.
-func (ts *Turns) turnOf(e *wire.Event) *Turn {
-	id, in := cmp.Or(e.TurnID, e.Text("turn_id")), cmp.Or(e.Session, e.Text("session"))
+func (ts *Turns) turnOf(b wire.Body) *Turn {
+	id, in := b.Text("turn_id"), b.Text("session")
 	if id == "" && in == "" {
 		in = ts.state.Turn().Session
 	}

@@ -203,6 +203,7 @@ func testTools(t *team) {
 	c.says("ack", args{"id": id, "text": "a moment"}, "acked "+id, `"delivered":[{`)
 	c.says("reply", args{"id": id, "text": "-", "subject": "--x"}, "sent ", `"to":"alice@main"`)
 	c.says("thread", args{"id": id}, "  Which branch?\n", `"body":"-"`)
+	c.says("thread", args{"id": id, "limit": 1}, "2 earlier: ", `"more":2`)
 	c.says("search", args{"words": "which branch", "in": "cur"}, "no match", `"messages":[]`)
 	c.says("search", args{"words": "which branch", "in": "done", "from": "alice", "limit": 1}, id, `"more":0`)
 	long := strings.Repeat("all of it\n", 30_000)

@@ -233,9 +233,23 @@ func events(c *cli.Context) error {
 	if c.IsSet("since") && (since < base.Seq || c.String("as-wire") != "daemon") {
 		from = since
 	}
+	d := &daemonStream{}
+	if n := c.Int("limit"); n > 0 && !c.IsSet("as-wire") {
+		newest, err := k.box.Log().Tail(func(e *wire.Event) bool {
+			if k.eventLines(d, e, nil) != "" {
+				n--
+			}
+			return n <= 0 || e.Seq <= since
+		})
+		if err != nil {
+			return err
+		}
+		if len(newest) > 0 {
+			from = max(from, newest[0].Seq-1)
+		}
+	}
 	cursor := k.box.Log().Follow(from)
 	defer cursor.Close()
-	d := &daemonStream{}
 	var lines []string
 	for {
 		e, gap, err := cursor.Next()

@@ -106,14 +106,15 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 		return nil, err
 	}
 	l, count, isOpen := newListing(nil), c.Bool("count"), rg.Sent && c.Bool("owed")
-	if isChosen == nil && !isOpen && !count {
+	if isChosen == nil && !isOpen && !(count && rg.Unread) { // of these only those count that are there to be read
 		rg.Limit = c.Int("limit")
 	}
 	needsTrace := rg.Sent && (isOpen || !count)
 	more, bad, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		m := message{Item: it}
 		isTaken := count && it.Lease != nil // it is not there to be read
-		if !isTaken && (isChosen == nil || isChosen(it)) && (!needsTrace || m.trace(s) || !isOpen) {
+		isWanted := !isTaken && (isChosen == nil || isChosen(it)) && (!isOpen || it.RequiresAck)
+		if isWanted && (!needsTrace || m.trace(s) || !isOpen) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
@@ -228,6 +229,9 @@ var searchCommand = &cli.Command{
 var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "the conversation, in order",
 	UsageText: "atm thread 9f3a1c", Description: "Across the team's inboxes. Marks nothing.",
+	Flags: []cli.Flag{
+		command.CountFlag("limit", 50, "the newest `N` (default 50; with --json all); 0: all", "all", "n", "max"),
+	},
 	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {
@@ -237,9 +241,13 @@ var threadCommand = &cli.Command{
 		if err != nil && len(items) == 0 || command.WarnUnreadable(err) != nil {
 			return err
 		}
-		r := s.Renderer()
+		r, n := s.Renderer(), c.Int("limit")
 		r.Whole = true
-		return printLetters(c, s, r, items, "")
+		if n == 0 || c.Bool("json") && command.Via(c) == "" && !c.IsSet("limit") {
+			n = len(items)
+		}
+		earlier := max(0, len(items)-n)
+		return printLetters(c, s, r, items[earlier:], earlier, "")
 	}),
 }
 
@@ -366,10 +374,14 @@ func cells(r *letter.Renderer, m message) []string {
 	return []string{id, from, age, command.Notes(r, m.Item), title}
 }
 
-func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, none string) error {
+func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, earlier int, none string) error {
 	l := newListing(items)
+	l.More = earlier
 	l.addOwed(s.Me)
 	r.Digits = letter.ShortLength(l.ids())
-	text := bytes.Join(command.Letters(r, items, nil), nil)
-	return command.PrintAs(c, l, cmp.Or(string(text), none))
+	text := string(bytes.Join(command.Letters(r, items, nil), nil))
+	if earlier > 0 {
+		text = fmt.Sprintf("%d earlier: the same with --limit 0\n", earlier) + text
+	}
+	return command.PrintAs(c, l, cmp.Or(text, none))
 }

@@ -99,7 +99,7 @@ func showLastBatch(c *cli.Context, s *command.Scope) error {
 	if !c.Bool("full") {
 		r.LimitToPage()
 	}
-	return printLetters(c, s, r, items, "no batch to show again")
+	return printLetters(c, s, r, items, 0, "no batch to show again")
 }
 
 type page struct {
