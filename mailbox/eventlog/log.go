@@ -93,9 +93,9 @@ type newest struct {
 	seq  uint64 // the log's last number
 }
 
-// openNewest opens the newest segment, and cuts off what follows its last event.
+// openNewest opens the newest segment, and cuts off what follows its last event. The lock is held: the mailbox is there.
 func (l *Log) openNewest() (n newest, err error) {
-	if n.segs, err = l.segments(); err != nil {
+	if n.segs, err = l.segmentsIn(l.dir()); err != nil {
 		return n, err
 	}
 	if len(n.segs) == 0 {
