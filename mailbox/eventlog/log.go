@@ -93,7 +93,7 @@ type newest struct {
 	seq  uint64 // the log's last number
 }
 
-// openNewest opens the newest segment, and cuts off what follows its last event. The lock is held: the mailbox is there.
+// openNewest opens the newest segment, and cuts off what follows its last event. With the lock, the mailbox is there.
 func (l *Log) openNewest() (n newest, err error) {
 	if n.segs, err = l.segmentsIn(l.dir()); err != nil {
 		return n, err

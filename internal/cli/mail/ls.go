@@ -374,7 +374,8 @@ func cells(r *letter.Renderer, m message) []string {
 	return []string{id, from, age, command.Notes(r, m.Item), title}
 }
 
-func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, earlier int, none string) error {
+func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, earlier int, none string,
+) error {
 	l := newListing(items)
 	l.More = earlier
 	l.addOwed(s.Me)
