@@ -95,9 +95,7 @@ func (r *runner) resize(to control.Size) {
 	}
 	r.takeOutput(nil)
 	r.prog.screen.Resize(to.Cols, to.Rows)
-	if err := r.prog.child.Resize(to.Cols, to.Rows); err != nil {
-		r.Log.Error("resizing", "err", err)
-	}
+	r.prog.child.Resize(to.Cols, to.Rows)
 	r.prog.outputCame(r.Now())
 }
 

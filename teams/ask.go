@@ -194,12 +194,9 @@ func (q *asking) next(ctx context.Context, since time.Time) error {
 	if q.see.Event != nil {
 		q.see.Event(e, q.turns.Delivery(q.ID).Turn)
 	}
-	switch e.Kind {
-	case "exited":
+	if e.Kind == "exited" {
 		q.exited = time.Now()
 		q.exitCode, _ = e.Uint("code")
-	case "restarting", "spawned":
-		q.exited = time.Time{}
 	}
 	return nil
 }

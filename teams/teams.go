@@ -139,10 +139,8 @@ func (r *Root) Lost() error {
 			return err
 		}
 		now, err := os.Stat(t.Dir().Path())
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(was, now) {
 			return fmt.Errorf("team %q in %s: %w any more", name, r.Path, ErrNoTeam)
-		} else if err == nil && !os.SameFile(was, now) {
-			return fmt.Errorf("team %q in %s was replaced by another directory: begin again", name, r.Path)
 		}
 	}
 	return nil
@@ -164,9 +162,6 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 		moveErr = r.dir.Move(build, string(name))
 	}
 	t, err := r.Team(name) // also where somebody else was quicker
-	if errors.Is(err, ErrNoTeam) && errors.Is(moveErr, fs.ErrExist) {
-		return nil, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
-	}
 	if err != nil {
 		return nil, cmp.Or(moveErr, err)
 	}

@@ -220,16 +220,6 @@ func (w *Watcher) pollAfter(err error) {
 	}
 }
 
-// Probe says why a watcher of a directory would poll: what the kernel refuses.
-func Probe(path string) error {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	return w.Add(path)
-}
-
 // Close ends watching; a Next that waits returns ErrClosed.
 func (w *Watcher) Close() (err error) {
 	w.stop()

@@ -160,6 +160,7 @@ func (a *acpAgent) do(ctx context.Context, id acp.SessionId, call acp.ToolCallId
 			return "", err
 		}
 		r, err := a.conn.TerminalOutput(ctx, acp.TerminalOutputRequest{SessionId: id, TerminalId: t.TerminalId})
+		a.conn.ReleaseTerminal(ctx, acp.ReleaseTerminalRequest{SessionId: id, TerminalId: t.TerminalId})
 		return r.Output, err
 	case "DIE":
 		os.Exit(7)

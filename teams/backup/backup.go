@@ -119,9 +119,6 @@ func (w *writer) mailboxes(t *teams.Team, others ...string) {
 	boxes, err := t.Boxes()
 	w.misses(string(t.Name), err)
 	for _, box := range boxes {
-		if w.err != nil {
-			return
-		}
 		w.messages(box)
 		for _, sub := range others {
 			w.tree(t, string(box.Agent())+"/"+sub)

@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
-	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -149,9 +148,6 @@ func (d *doctor) checkFileSystem() {
 	if d.disk.remote != "" {
 		d.add("fs.remote", "warning", "atm backup root.tar",
 			"the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remote)
-	} else if err := watcher.Probe(d.root.Path); err != nil {
-		d.add("fs.no_events", "warning", "sysctl fs.inotify",
-			"the kernel does not report changes (%v): what waits looks every second", err)
 	}
 	if d.disk.isReadOnly {
 		d.add("disk.read_only", "error", "df "+path,
