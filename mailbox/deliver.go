@@ -189,6 +189,9 @@ func (o *Outcome) write() error {
 		o.temp = "tmp/" + string(o.post.Message.ID) + "." + string(wire.NewID())
 		err = o.to.inbox.Create(o.temp, o.data)
 	}
+	if absent(err) { // the mailbox was retired a moment ago
+		return o.to.box.noAgent()
+	}
 	return err
 }
 

@@ -104,6 +104,7 @@ func (r *runner) stepScreen(now time.Time) {
 	case reducer.ToolRunning, reducer.Responding, reducer.Confirming, reducer.AwaitingInput:
 		r.turn.hasActed = true
 	}
+	r.clearJunk(now)
 	r.noteDialog(now)
 	r.noteActivity(now)
 }
@@ -117,6 +118,15 @@ func (r *runner) jiggle(p *program) {
 	time.AfterFunc(jigglePause, func() {
 		r.post(func() { p.child.Resize(r.Cols, r.Rows) })
 	})
+}
+
+func (r *runner) clearJunk(now time.Time) {
+	p := r.prog
+	isJunk := p.reading.HasDraft && p.driver.Junk(p.reading.Draft)
+	if isJunk && r.mail.typing == nil && !now.Before(p.since.Add(r.Waits.Idle)) && now.Sub(r.lastKey) > r.Waits.Human {
+		p.since = now // once in a while, should it not help
+		p.put(p.driver.ClearDraft(p.reading.Draft)...)
+	}
 }
 
 // noteDialog opens or closes the question when the dialog on the screen has held.

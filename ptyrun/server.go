@@ -21,6 +21,9 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		s := control.Status{
 			Viewers: len(r.viewers), State: string(reducer.Starting), Untyped: r.mail.untyped.Field("reason"),
 		}
+		if err := r.recording.Err(); err != nil {
+			s.NotRecorded = err.Error()
+		}
 		if r.mail.typing == nil { // else the draft is ours
 			s.Gate = r.gate(r.Now())
 		}

@@ -162,6 +162,9 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 		moveErr = r.dir.Move(build, string(name))
 	}
 	t, err := r.Team(name) // also where somebody else was quicker
+	if errors.Is(err, ErrNoTeam) && errors.Is(moveErr, fs.ErrExist) {
+		return nil, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
+	}
 	if err != nil {
 		return nil, cmp.Or(moveErr, err)
 	}

@@ -146,7 +146,7 @@ func (f *front) chooseModel(ctx context.Context, id acp.SessionId, models *acp.S
 	}
 }
 
-// authenticate signs in, as a person chooses.
+// authenticate signs in: where there are several ways to, a person chooses.
 func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) error {
 	r := &request{kind: "question", prompt: f.Command[0] + " wants you to sign in. How?", answer: make(chan int, 1)}
 	var ids []string
@@ -155,11 +155,18 @@ func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) erro
 			ids, r.options = append(ids, m.Agent.Id), append(r.options, option{m.Agent.Name, "choice"})
 		}
 	}
-	f.post(func() { f.ask(r) })
+	if len(ids) == 0 {
+		return errors.New("it wants you to sign in, and names no way that works from here")
+	}
+	if len(ids) == 1 {
+		r.answer <- 0
+	} else {
+		f.post(func() { f.ask(r) })
+	}
 	chosen, ok := <-r.answer
 	f.post(func() { f.withdraw(r) })
 	if !ok {
-		return errors.New("it wants you to sign in, and nobody has chosen how")
+		return errors.New("nobody has signed in")
 	}
 	_, err := f.conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: ids[chosen]})
 	return err

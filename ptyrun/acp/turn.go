@@ -210,8 +210,13 @@ func (f *front) SessionUpdate(_ context.Context, n acp.SessionNotification) erro
 }
 
 func textOf(b acp.ContentBlock) string {
-	if b.Text != nil {
+	switch {
+	case b.Text != nil:
 		return b.Text.Text
+	case b.ResourceLink != nil:
+		return b.ResourceLink.Uri
+	case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
+		return b.Resource.Resource.TextResourceContents.Text
 	}
 	return "[no text]"
 }

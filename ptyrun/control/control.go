@@ -80,16 +80,17 @@ type Handler interface {
 
 // Status is what a runner says about itself.
 type Status struct {
-	ChildPID int       `json:"child_pid,omitempty"`
-	State    string    `json:"state"` // a reducer.Activity
-	Detail   string    `json:"detail,omitempty"`
-	Driver   string    `json:"driver,omitempty"`
-	Started  time.Time `json:"started"`
-	Ready    bool      `json:"ready"`
-	Viewers  int       `json:"viewers"`
-	Gate     Gate      `json:"gate,omitempty"`
-	ByLine   bool      `json:"by_line,omitempty"` // each line of a text is submitted by itself
-	Untyped  string    `json:"untyped,omitempty"` // why a message that waits could not be typed in
+	ChildPID    int       `json:"child_pid,omitempty"`
+	State       string    `json:"state"` // a reducer.Activity
+	Detail      string    `json:"detail,omitempty"`
+	Driver      string    `json:"driver,omitempty"`
+	Started     time.Time `json:"started"`
+	Ready       bool      `json:"ready"`
+	Viewers     int       `json:"viewers"`
+	Gate        Gate      `json:"gate,omitempty"`
+	ByLine      bool      `json:"by_line,omitempty"`      // each line of a text is submitted by itself
+	Untyped     string    `json:"untyped,omitempty"`      // why a message that waits could not be typed in
+	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 }
 
 // MaxLine is how many bytes are typed without bracketed paste: a terminal line that is edited by the kernel keeps 4095,

@@ -140,6 +140,9 @@ func numbered(line string) (n int, label string, column int, selected bool) {
 		return 0, "", 0, false
 	}
 	label = strings.Trim(text[m[6]:], " ✔✓") // a mark at the one that was chosen
+	if label == "" {
+		return 0, "", 0, false
+	}
 	n, _ = strconv.Atoi(text[m[4]:m[5]])
 	return n, label, column + utf8.RuneCountInString(text[:m[4]]), m[2] >= 0
 }

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"iter"
+	"regexp"
 	"strings"
 
 	"github.com/agentteammail/atm/reducer"
@@ -112,3 +113,12 @@ func (d *Driver) ClearDraft(draft string) [][]byte {
 	}
 	return keys
 }
+
+// Junk reports whether draft is the rest of a terminal's answer to a query, which came too late to be read
+// as one and was taken for typing: "62;22c". It is ours to clear.
+func (d *Driver) Junk(draft string) bool {
+	s := Solid(draft)
+	return len(s) <= 64 && terminalAnswer.MatchString(s) && strings.Contains(s, ";") && strings.ContainsAny(s, "0123456789")
+}
+
+var terminalAnswer = regexp.MustCompile(`^[0-9;?>[]+[cR]$`)

@@ -60,6 +60,14 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
+func TestJunk(t *testing.T) {
+	for s, want := range map[string]bool{"62;22c": true, "?62;1;4c": true, "24;80R": true, "62 c": false, "a;c": false, "": false, ";c": false, "1;2;3": false} {
+		if claude.Junk(s) != want {
+			t.Errorf("%q: %v", s, !want)
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	if d := opencode.SubmitDelay(0); d != 150*time.Millisecond {
 		t.Error(d)

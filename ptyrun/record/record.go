@@ -145,6 +145,9 @@ func (w *Writer) Marker(label string) { w.add(event{marker, []byte(label)}) }
 // Exit records the program's exit code.
 func (w *Writer) Exit(code int) { w.add(event{exit, []byte(strconv.Itoa(code))}) }
 
+// Err is why nothing is recorded at this moment, nil where all is well.
+func (w *Writer) Err() error { return w.failed }
+
 // Close ends the recording.
 func (w *Writer) Close() error {
 	if err := errors.Join(w.failed, w.file.Close()); err != nil {

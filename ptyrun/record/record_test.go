@@ -184,7 +184,7 @@ func TestFailedWrite(t *testing.T) {
 	w.file = readOnly
 	c.pass(time.Second)
 	w.Output([]byte("lost"))
-	if w.failed == nil {
+	if w.Err() == nil {
 		t.Error("it was written")
 	}
 	c.pass(retryAfter)
@@ -194,7 +194,7 @@ func TestFailedWrite(t *testing.T) {
 	c.pass(time.Minute - 2*time.Second - retryAfter)
 	w.Resize(100, 40)
 	w.Output([]byte("after"))
-	must(t, w.failed)
+	must(t, w.Err())
 	got := read(t, w.options.Path)
 	if len(got) == 5 && strings.HasPrefix(got[1], `59 m "recording was interrupted: `) {
 		got[1] = "interrupted"
@@ -214,8 +214,8 @@ func TestFailedRotation(t *testing.T) {
 	w.Output(bytes.Repeat([]byte("x"), 400))
 	must(t, os.Rename(dir, dir+".away"))
 	w.Output([]byte("lost"))
-	if !errors.Is(w.failed, os.ErrNotExist) {
-		t.Errorf("failed: %v", w.failed)
+	if !errors.Is(w.Err(), os.ErrNotExist) {
+		t.Errorf("failed: %v", w.Err())
 	}
 	must(t, os.Rename(dir+".away", dir))
 	c.pass(retryAfter)

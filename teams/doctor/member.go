@@ -99,7 +99,12 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 	}
 	c, err := t.DialRunner(d.ctx, name)
 	if err == nil {
+		status, _ := c.Status(d.ctx)
 		c.Close()
+		if status.NotRecorded != "" {
+			d.add("runner.recording", "warning", "df -h "+policy.Quote(t.Dir().Path()),
+				"%s: what its terminal shows is not recorded: %s", b.Address(), status.NotRecorded)
+		}
 	} else if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID == 0 {
 		d.add("runner.silent", "error", "lsof "+policy.Quote(filepath.Join(t.Dir().Path(), ".locks", string(name)+".runner")),
 			"%s: some process holds its runner's lock, and no runner answers", b.Address())
