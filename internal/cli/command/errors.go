@@ -109,7 +109,7 @@ var known = []knownError{
 	{isOutput, Failed, "only the output failed: mail that was not shown stays unread, all else is done"},
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
-	{isA[*mailbox.LeasedError], Locked, "atm trace ID says who has it"},
+	{isA[*mailbox.LeasedError], Refused, "atm trace ID says who has it"},
 	{is(rootdir.ErrFormat), Refused, "a larger number: upgrade atm; else echo 1 into that file, 2 where atm bridge was set up"},
 	{is(rootdir.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
 	{is(teams.ErrTooManyHops), Refused, "end the turn without an answer, or begin anew: atm send"},
