@@ -67,7 +67,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 	if err == nil && !isAnyAlive && o.Begin {
 		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: binding{Owned: true, Lines: o.Lines}})
 	}
-	if errors.Is(err, ErrNotAlone) { // somebody was quicker
+	if _, isLate := errors.AsType[*NotAloneError](err); isLate { // somebody was quicker
 		err = nil
 	}
 	return err

@@ -42,7 +42,7 @@ type Options struct {
 	Agent   wire.Name
 	Goal    wire.UUID // "": NoGoal
 	Channel string    // "": DefaultChannel
-	Alone   bool      // ErrNotAlone where the agent has one that goes on
+	Alone   bool      // *NotAloneError where the agent has one that goes on
 
 	runner binding
 }
@@ -61,8 +61,12 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 			return err
 		}
 		if o.Alone {
-			if list, _, err := st.List(); err != nil || slices.ContainsFunc(list, s.isOfSameAgent) {
-				return cmp.Or(err, ErrNotAlone)
+			list, _, err := st.List()
+			if err != nil {
+				return err
+			}
+			if i := slices.IndexFunc(list, s.isOfSameAgent); i >= 0 {
+				return &NotAloneError{list[i]}
 			}
 		}
 		if err := root.Mkdir(sessionsDir); err != nil {
@@ -82,8 +86,10 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	return s, nil
 }
 
-// ErrNotAlone says that the agent has a session that goes on.
-var ErrNotAlone = errors.New("has a session already")
+// NotAloneError says that the agent has a session that goes on.
+type NotAloneError struct{ Other *Session }
+
+func (e *NotAloneError) Error() string { return e.Other.AgentID + " has a session already" }
 
 func (s *Session) isOfSameAgent(other *Session) bool {
 	return other.AgentID == s.AgentID && other.State.Alive()

@@ -25,6 +25,8 @@ type Restored struct {
 	Bad     int      `json:"bad,omitempty"`     // what is no message went to inbox/bad
 	Refused []string `json:"refused,omitempty"` // what no backup holds: "../evil"
 	Configs []string `json:"configs,omitempty"` // each team.toml that came with it: main/team.toml
+
+	Doubled []*mailbox.Box `json:"-"` // made anew, though one of that name stands retired
 }
 
 type restorer struct {
@@ -138,7 +140,11 @@ func (r *restorer) entry(h *tar.Header) error {
 func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
 	err := box.Present()
 	if errors.Is(err, mailbox.ErrNoAgent) {
-		err = t.Create(r.ctx, box.Agent())
+		if err = t.Create(r.ctx, box.Agent()); errors.Is(err, mailbox.ErrExists) {
+			err = nil // somebody else was quicker
+		} else if err == nil && t.WasRetired(box.Agent()) {
+			r.total.Doubled = append(r.total.Doubled, box)
+		}
 	}
 	if err != nil || below == "" {
 		return err

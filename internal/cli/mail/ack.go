@@ -341,6 +341,9 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 		n, err := showPieces(ctx, text)
 		return n > 0, err
 	})
+	if errors.Is(err, mailbox.ErrNotHeld) { // given back, or gone to somebody else, while it was shown
+		err = command.Refused("%w", err).WithHint("atm trace %s says who has it", it.ID.Short(6))
+	}
 	if it != nil {
 		err = command.Tell(c, err)
 	}

@@ -113,11 +113,9 @@ func begin(c *cli.Context, s *command.Scope) error {
 	}
 	o := sessions.Options{Agent: agent, Goal: goal, Channel: c.String("channel"), Alone: !c.Bool("another")}
 	made, err := s.Team.Sessions().New(c.Context, o)
-	if errors.Is(err, sessions.ErrNotAlone) { // the agent's name would mean neither
-		if alive, _ := aliveOf(c.Context, s, string(agent)); len(alive) > 0 {
-			return command.Refused("%s has a session already: %s, %s for %s", agent, short(alive[0]), alive[0].State, lived(alive[0])).
-				WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(alive[0]), agent)
-		}
+	if e, ok := errors.AsType[*sessions.NotAloneError](err); ok { // the agent's name would mean neither
+		return command.Refused("%w: %s, %s for %s", err, short(e.Other), e.Other.State, lived(e.Other)).
+			WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(e.Other), agent)
 	}
 	if err != nil {
 		return err

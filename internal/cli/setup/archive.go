@@ -137,6 +137,9 @@ func restore(c *cli.Context) error {
 	for _, name := range moved.Configs {
 		command.Warn(c, "restored %s: look at its commands and rules before atm up", name)
 	}
+	for _, b := range moved.Doubled {
+		sayKept(c, b)
+	}
 	text := fmt.Sprintf("restored %s, %s; %d there already", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
 	if moved.Bad > 0 {
 		text += fmt.Sprintf("; %d bad: atm ls NAME --bad", moved.Bad)

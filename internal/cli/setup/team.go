@@ -152,9 +152,7 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	for _, n := range added {
-		if kept, _ := s.Team.Retired(n); len(kept) > 0 {
-			sayKept(c, s, n, kept[0])
-		}
+		sayKept(c, s.Team.Box(n))
 	}
 	text := fmt.Sprintf("added %s to team %s", command.Join(added), s.Team.Name)
 	if len(added) == 0 {
@@ -191,12 +189,17 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
 }
 
-// sayKept says of a member that there is that there was another of its name.
-func sayKept(c *cli.Context, s *command.Scope, name wire.Name, kept string) {
-	box := s.Team.RetiredBox(kept)
+// sayKept says of a new member where there was another of its name.
+func sayKept(c *cli.Context, b *mailbox.Box) {
+	kept, _ := b.Store().Retired(b.Agent())
+	if len(kept) == 0 {
+		return
+	}
+	box := b.Store().RetiredBox(kept[0])
 	unread, _ := box.UnreadIDs()
-	hint := command.Typed(c, fmt.Sprintf("atm team retire %s; atm team restore %s", name, kept))
-	command.Warn(c, "a retired %s is kept with %d unread in %s: %s brings it back instead", name, len(unread), box.Path(), hint)
+	hint := command.Typed(c, fmt.Sprintf("atm team retire %s; atm team restore %s", b.Agent(), kept[0]))
+	command.Warn(c, "a retired %s is kept with %d unread in %s: %s brings it back instead",
+		b.Agent(), len(unread), box.Path(), hint)
 }
 
 func teamRestore(c *cli.Context, s *command.Scope) error {
