@@ -14,7 +14,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,15 +50,9 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 }
 
 // Await calls f, which waits for something, with a context that ends when it is interrupted, or when the root or a team
-// that is in use was removed or renamed: what is awaited there never comes. That is then the error. With --json an
-// interrupt is told, too.
+// that is in use was removed or renamed: what is awaited there never comes. That is then the error.
 func (s *Scope) Await(f func(ctx context.Context) error) error {
-	err := s.until(Via(s.c) != "", f) // the program that asked may be killed
-	if errors.Is(err, context.Canceled) && s.c.Bool("json") {
-		e := Failed("%w", err).WithHint("%s", cmp.Or(s.c.Command.HelpName, s.c.App.HelpName))
-		e.Exit, err = ExitInterrupted, e
-	}
-	return err
+	return s.until(Via(s.c) != "", f) // the program that asked may be killed
 }
 
 // Follow calls f, which shows what comes, until it is interrupted, the team is

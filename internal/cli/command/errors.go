@@ -275,7 +275,7 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 		return ExitDone
 	case isPipe:
 		return ExitFailed
-	case errors.Is(err, context.Canceled) && !isA[*Error](err) && !failsOpen:
+	case errors.Is(err, context.Canceled) && !failsOpen:
 		return ExitInterrupted
 	}
 	e := Explain(c, err)
