@@ -96,6 +96,7 @@ type Range struct {
 	Newest bool                  // walks from the newest day and message of each part back
 	Limit  int                   // opens so many messages (0: all) and counts the rest by name; not with Keep
 	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
+	Taken  *TakenIn              // if set: what became of dropped files, which are taken in before unread mail is listed
 
 	// Since leaves out days of done, archive and sent into which nothing came after it, by the time of the
 	// directory: ids and senders' clocks are not asked. Older messages are still among those of other days.
@@ -149,7 +150,10 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 		return 0, 0, err
 	}
 	if rg.Unread {
-		b.TakeIn(ctx)
+		taken, _ := b.TakeIn(ctx)
+		if rg.Taken != nil {
+			*rg.Taken = taken
+		}
 	}
 	shown := 0
 	listErr := b.listPlaces(rg, func(p place, ids []wire.ID) bool {

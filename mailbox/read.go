@@ -23,7 +23,7 @@ type ReadOptions struct {
 	Fits      func(*wire.Message) bool // asked in order, once each; the batch ends before the first no; nil: all fit
 	LookAhead int                      // how many further unread messages are opened: they may replace or follow others
 
-	countsAll bool // what lies beyond LookAhead counts as more, whether it matches or not
+	countsAll bool // what lies beyond LookAhead counts as More, whether it matches or not
 }
 
 // Batch is what one Read shows.

@@ -165,10 +165,14 @@ func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
 func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
 	for began := time.Now(); ; time.Sleep(control.Patience / 50) {
 		c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
-		if !errors.Is(err, control.ErrNoRunner) {
+		_, isRefused := errors.AsType[*control.Error](err)
+		if !isRefused && !errors.Is(err, control.ErrNoRunner) {
 			return c, err
 		}
 		if running, bad := t.Running(name); bad == nil && !running {
+			return nil, control.ErrNoRunner
+		}
+		if isRefused {
 			return nil, err
 		}
 		if time.Since(began) > control.Patience {

@@ -75,7 +75,7 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 	if err != nil || it.State != mailbox.Unread {
 		return nil // read, or never sent
 	}
-	_, err = t.Box(to).Withdraw(ctx, id, agent.Address(), false)
+	_, err = t.Box(to).Withdraw(ctx, id, agent.Address(), true)
 	return err
 }
 

@@ -139,8 +139,10 @@ func (r *Root) Lost() error {
 			return err
 		}
 		now, err := os.Stat(t.Dir().Path())
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(was, now) {
+		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("team %q in %s: %w any more", name, r.Path, ErrNoTeam)
+		} else if err == nil && !os.SameFile(was, now) {
+			return fmt.Errorf("team %q in %s was replaced by another directory: begin again", name, r.Path)
 		}
 	}
 	return nil

@@ -51,6 +51,14 @@ func said(name wire.Name, o control.Outcome) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s (%s)", name, o.Done, o.Detail), " ()")
 }
 
+// PartlySentError is for a message that has reached some of its recipients.
+type PartlySentError struct {
+	error
+	Missed string // the others, as Send takes them
+}
+
+func (e *PartlySentError) Unwrap() error { return e.error }
+
 // Send sends a message to members as `atm send` names them (bob, bob,carol, all), or answers a parent, which is then
 // read, and acknowledged if that was wanted.
 func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (line string, err error) {
@@ -64,16 +72,20 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 		return "", err
 	}
 	o.Message = &wire.Message{Body: text, Origin: r.Scope.Origin(), SentAt: time.Now().UTC()}
-	if err := r.Scope.Root.PrepareAll(o); err != nil {
+	if err := r.Scope.Root.Prepare(o); err != nil {
 		return "", err
 	}
 	unmarked := r.Scope.Root.Deliver(ctx, o)
-	var reached []string
+	var reached, missed []string
 	var errs []error
+	for _, f := range o.Failed {
+		errs, missed = append(errs, f.Err), append(missed, r.Scope.Renderer().Who(f.To))
+	}
 	for _, out := range o.Post.Outcomes {
 		a := out.Box.Address()
 		if out.Err != nil {
 			errs = append(errs, fmt.Errorf("not sent to %s: %w", r.Scope.Renderer().Who(a), out.Err))
+			missed = append(missed, r.Scope.Renderer().Who(a))
 			continue
 		}
 		_, note := r.Scope.Root.Forecast(a, false)
@@ -85,7 +97,11 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 	if unmarked != nil {
 		line += "; " + teams.Unmarked(unmarked)
 	}
-	return line, errors.Join(errs...)
+	err = errors.Join(errs...)
+	if err != nil && len(reached) > 0 {
+		err = &PartlySentError{err, strings.Join(missed, ",")}
+	}
+	return line, err
 }
 
 // Ack acknowledges a message of mine.

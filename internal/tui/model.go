@@ -144,6 +144,9 @@ func (m *model) do(text *composer, act func(context.Context) (string, error)) te
 		said, err := act(m.ctx)
 		return then(func() {
 			delete(m.unsent, text)
+			if partly, ok := errors.AsType[*room.PartlySentError](err); ok {
+				text.line.SetValue(partly.Missed)
+			}
 			if text != nil && err != nil {
 				text.addTo(m.drafts)
 			}

@@ -416,9 +416,9 @@ func TestMail(t *testing.T) {
 	w.types(",bob\tLunch?\x13")
 	w.shows(`sent [0-9a-f]{6} to alice .*, bob`)
 	w.types("s\t,nobody\tAgain?\x13")
-	w.shows(`no agent "nobody"`) // and alice has not got it
-	w.types("s\t")
-	w.shows(`to: alice,nobody`)
+	w.shows(`sent [0-9a-f]{6} to alice .*; no agent "nobody"`)
+	w.types("s\t") // it has reached alice, and goes to bob alone
+	w.shows(`to: nobody`)
 	w.types("\x15bob\x13")
 	w.shows(`sent [0-9a-f]{6} to bob`)
 	w.types("/message from:alice\r")

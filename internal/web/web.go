@@ -249,6 +249,9 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p := s.newPage("error")
 		p.Path, p.Typed, p.TypedTo, p.Said = back, text, r.PostFormValue("to"), said
+		if partly, ok := errors.AsType[*room.PartlySentError](err); ok {
+			p.TypedTo = partly.Missed
+		}
 		p.write(w, p.fail(err))
 		return
 	}

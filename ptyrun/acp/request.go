@@ -41,7 +41,7 @@ const maxOptions = 9
 const settle = 100 * time.Millisecond
 
 // RequestPermission asks whoever may answer, and waits. Of more options than digits the last are left out.
-func (f *front) RequestPermission(_ context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 	r := &request{kind: "permission", call: p.ToolCall.ToolCallId, answer: make(chan int, 1)}
 	for _, o := range p.Options[:min(len(p.Options), maxOptions)] {
 		r.options = append(r.options, option{o.Name, string(o.Kind)})
@@ -53,13 +53,18 @@ func (f *front) RequestPermission(_ context.Context, p acp.RequestPermissionRequ
 		f.ask(r)
 	})
 	outcome := acp.NewRequestPermissionOutcomeCancelled()
-	if i, ok := <-r.answer; ok {
-		outcome = acp.NewRequestPermissionOutcomeSelected(p.Options[i].OptionId)
-		isTold := f.awaitAnswered()
-		f.post(func() {
-			r.isTold = isTold
-			f.withdraw(r)
-		})
+	select {
+	case i, ok := <-r.answer:
+		if ok {
+			outcome = acp.NewRequestPermissionOutcomeSelected(p.Options[i].OptionId)
+			isTold := f.awaitAnswered()
+			f.post(func() {
+				r.isTold = isTold
+				f.withdraw(r)
+			})
+		}
+	case <-ctx.Done():
+		f.post(func() { f.withdraw(r) })
 	}
 	return acp.RequestPermissionResponse{Outcome: outcome}, nil
 }

@@ -171,8 +171,10 @@ func ingest(c *cli.Context) error {
 		}
 		return ctx.Err()
 	})
-	if err != nil {
-		return err
+	if e, ok := errors.AsType[*command.Error](err); ok {
+		return e
+	} else if err != nil {
+		return fmt.Errorf("read stdin, after %s: %w", total, err)
 	}
 	if err := command.Print(c, total); err != nil || total.Bad == 0 {
 		return err
@@ -244,7 +246,7 @@ func events(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(newest) > 0 {
+		if n <= 0 { // else what is missing before the first is told
 			from = max(from, newest[0].Seq-1)
 		}
 	}

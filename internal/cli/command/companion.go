@@ -71,7 +71,7 @@ func FindCompanion(c *cli.Context, name, does string) (path string, err error) {
 	}
 	said, err := exec.Command(path, "version").Output()
 	if err != nil {
-		return "", fmt.Errorf("%s version: %w", path, err)
+		return "", Failed("%s version: %w", path, err).WithHint(installHint)
 	}
 	if version := strings.TrimSpace(string(said)); version != name+" "+c.App.Version {
 		return "", Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "it does not say which")).

@@ -140,7 +140,7 @@ var known = []knownError{
 	{is(mailbox.ErrBeingTyped), Refused, "again in a moment; once it is read, atm withdraw sends a notice"},
 	{is(mailbox.ErrNotHeld), Refused, "atm trace ID says who has it"},
 	{is(mailbox.ErrWithdrawn), Refused, "atm show ID shows it again"},
-	{is(mailbox.ErrExists), Refused, "atm team lists the members"},
+	{is(mailbox.ErrExists), Refused, "atm team lists the members; atm team retire NAME makes room"},
 	{is(syscall.ENOSPC), Failed, "free some space, and try again; nothing was lost"},
 	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), Failed, "atm doctor"},
 	{is(fs.ErrPermission), Refused, "atm doctor"},

@@ -175,6 +175,9 @@ func (l *Line) ValueKind(flag string) (kind string, wanted bool) {
 		return "", false
 	}
 	f := l.find(flag)
+	if f.Names()[0] == "once" { // its NAME is no member's
+		return "", true
+	}
 	typed, _ := FlagUsage(f)
 	_, kind, _ = strings.Cut(typed, " ")
 	return kind, true

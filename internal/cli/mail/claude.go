@@ -68,8 +68,12 @@ func claudeTeam(c *cli.Context) (string, error) {
 		return "", command.NotFound("no team %s in %s", cmp.Or(c.Args().First(), "of Claude Code's"), teams).
 			WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 	case len(found) > 1:
-		return "", command.Usage("which team? there are %s", command.Join(found)).
-			WithHint("atm claude sync TEAM, the name of such a directory")
+		var names []string
+		for _, file := range found {
+			names = append(names, filepath.Base(filepath.Dir(file)))
+		}
+		return "", command.Usage("which team? there are %s", command.Join(names)).
+			WithHint("%s %s", c.Command.HelpName, names[0]).WithCandidates(names...)
 	}
 	return filepath.Dir(found[0]), nil
 }

@@ -47,9 +47,6 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if c.Bool("bad") {
 		return lsBad(c, box)
 	}
-	if !c.Bool("sent") && !c.Bool("owed") && !c.Bool("done") {
-		warnWaiting(c, box)
-	}
 	l, err := chosen(c, s, box)
 	if l == nil || len(l.Messages)+l.More == 0 && err != nil {
 		return err
@@ -110,6 +107,8 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 		rg.Limit = c.Int("limit")
 	}
 	needsTrace := rg.Sent && (isOpen || !count)
+	var taken mailbox.TakenIn
+	rg.Taken = &taken
 	more, bad, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		m := message{Item: it}
 		isTaken := count && it.Lease != nil // it is not there to be read
@@ -120,6 +119,7 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error
 		return true
 	})
 	l.More = more
+	warnTaken(c, taken)
 	if bad > 0 {
 		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(bad, "file"))
 	}

@@ -82,7 +82,12 @@ func read(c *cli.Context, s *command.Scope) error {
 
 // warnWaiting says that there are dropped files which are not mail yet.
 func warnWaiting(c *cli.Context, box *mailbox.Box) {
-	if in, _ := box.TakeIn(c.Context); in.Waiting > 0 {
+	in, _ := box.TakeIn(c.Context)
+	warnTaken(c, in)
+}
+
+func warnTaken(c *cli.Context, in mailbox.TakenIn) {
+	if in.Waiting > 0 {
 		command.Warn(c, "%s not taken in yet: %v", letter.Many(in.Waiting, "dropped file"), in.Why)
 	}
 }

@@ -72,8 +72,11 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 		earlier = happenings(ctx, boxes, from)
 	}
 	shown := map[string]bool{} // what the watcher may bring as well
-	for _, h := range earlier[max(0, len(earlier)-cmp.Or(limit, len(earlier))):] {
+	for i, h := range earlier {
 		shown[h.key()] = true
+		if i < len(earlier)-cmp.Or(limit, len(earlier)) {
+			continue
+		}
 		if err := h.print(c, s); err != nil {
 			return err
 		}
