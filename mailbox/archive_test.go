@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -55,6 +56,14 @@ func TestSweep(t *testing.T) {
 	if h, err := bob.Examine(false); err != nil || len(h.Stale) != len(stale) || h.Begun != 1 {
 		t.Error(h, err)
 	}
+	l, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := bob.Examine(false); err != nil || h.Begun != 0 {
+		t.Error("what is being taken in counts as left: ", h.Begun, err)
+	}
+	l.Unlock()
 	there := func(names []string) (n int) {
 		for _, name := range names {
 			_, err := os.Stat(bob.store.root.Join(name))
