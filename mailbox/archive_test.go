@@ -42,7 +42,7 @@ func TestSweep(t *testing.T) {
 	var stale, stay []string
 	for _, name := range []string{
 		"bob/inbox/tmp/" + id + ".1", "bob/.state.json.X.tmp", "bob/run/.claims.json.X.tmp", "bob/events/.base.json.X.tmp",
-		"bob/inbox/bad/.x.reason.X.tmp", "bob/sent/2026-01-02/.x.json.X.tmp", "bob/sent/once/.X.tmp", ".files/.X.tmp", ".sessions/.x.json.X.tmp",
+		"bob/inbox/bad/.x.reason.X.tmp", "bob/sent/2026-01-02/.x.json.X.tmp", "bob/sent/once/.X.tmp",
 	} {
 		writeOld(t, bob.store.root.Join(name))
 		stale = append(stale, name)
