@@ -95,13 +95,14 @@ func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) erro
 	return err
 }
 
-const tempAge = 36 * time.Hour
+// TempAge is how old what a killed writer left must be before it is removed.
+const TempAge = 36 * time.Hour
 
 // stale lists what was being written and has not been touched for 36 hours: the leftovers of killed
 // writers. With remove they go. Dropped files that are being taken in are mail, and never stale.
 func (b *Box) stale(remove bool) (stale []string) {
-	root, before := b.store.root, time.Now().Add(-tempAge)
-	dirs := []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once"), FilesDir, ".sessions"}
+	root, before := b.store.root, time.Now().Add(-TempAge)
+	dirs := []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once")}
 	days, _ := b.days(b.allSent(), time.Time{})
 	for _, day := range days {
 		dirs = append(dirs, day.dir)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -41,7 +42,7 @@ func TestSweep(t *testing.T) {
 	var stale, stay []string
 	for _, name := range []string{
 		"bob/inbox/tmp/" + id + ".1", "bob/.state.json.X.tmp", "bob/run/.claims.json.X.tmp", "bob/events/.base.json.X.tmp",
-		"bob/inbox/bad/.x.reason.X.tmp", "bob/sent/2026-01-02/.x.json.X.tmp", "bob/sent/once/.X.tmp", ".files/.X.tmp", ".sessions/.x.json.X.tmp",
+		"bob/inbox/bad/.x.reason.X.tmp", "bob/sent/2026-01-02/.x.json.X.tmp", "bob/sent/once/.X.tmp",
 	} {
 		writeOld(t, bob.store.root.Join(name))
 		stale = append(stale, name)
@@ -55,6 +56,14 @@ func TestSweep(t *testing.T) {
 	if h, err := bob.Examine(false); err != nil || len(h.Stale) != len(stale) || h.Begun != 1 {
 		t.Error(h, err)
 	}
+	l, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := bob.Examine(false); err != nil || h.Begun != 0 {
+		t.Error("what is being taken in counts as left: ", h.Begun, err)
+	}
+	l.Unlock()
 	there := func(names []string) (n int) {
 		for _, name := range names {
 			_, err := os.Stat(bob.store.root.Join(name))

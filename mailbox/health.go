@@ -41,7 +41,13 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	}
 	h.Stale = b.stale(fix)
 	_, begun, err2 := b.drops()
-	h.Begun = len(begun)
+	isTakingIn, _ := b.store.locks.Held(b.lockName("drops"))
+	_, still, _ := b.drops() // what is taken in meanwhile was not left
+	for _, name := range begun {
+		if !isTakingIn && slices.Contains(still, name) {
+			h.Begun++
+		}
+	}
 	h.examineFiles(b)
 	h.examineDirs(b)
 	bad, err3 := b.badNames()

@@ -138,7 +138,7 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 	}
 	name := string(agent)
 	if !isBroken {
-		name = "." + name + ".making"
+		name = "." + name + "." + string(wire.NewID()) + ".making"
 	}
 	for _, sub := range []string{"inbox/tmp", "inbox/cur", "inbox/done", "inbox/bad", "sent", "events", "inbox/new"} {
 		if err := s.root.MkdirAll(name + "/" + sub); err != nil {

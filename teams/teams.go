@@ -173,6 +173,24 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	return t, r.dir.Sync(".")
 }
 
+// Stale lists what killed commands left half made beside the mailboxes of all teams; with remove it goes.
+func (r *Root) Stale(remove bool) (stale []string) {
+	dirs, before := []string{"."}, time.Now().Add(-mailbox.TempAge)
+	names, _ := r.Teams()
+	for _, n := range names {
+		dirs = append(dirs, string(n), string(n)+"/.sessions", string(n)+"/"+mailbox.FilesDir)
+	}
+	for _, dir := range dirs {
+		stale = append(stale, r.dir.Stale(dir, before)...)
+	}
+	for _, name := range stale {
+		if remove {
+			r.dir.RemoveAll(name)
+		}
+	}
+	return stale
+}
+
 // Root is where the team lies.
 func (t *Team) Root() *Root { return t.root }
 

@@ -367,13 +367,22 @@ func WritePrivate(file string, data []byte) error {
 	return r.Replace(name, data, true)
 }
 
-// Stale lists the files of a directory that a killed Replace left there before a point in time.
+// RemoveAll removes a file, or a directory with what is in it; absent is fine.
+func (r *Root) RemoveAll(name string) error {
+	return r.do("remove", name, func() error { return r.root.RemoveAll(name) })
+}
+
+// Stale lists what was left in a directory before a point in time: files by a killed Replace, and directories that
+// were to be renamed when they are whole (".x.making").
 func (r *Root) Stale(dir string, before time.Time) (stale []string) {
+	suffixes := map[fs.FileMode]string{0: tempSuffix, fs.ModeDir: ".making"}
 	names, _ := r.Names(dir)
 	for _, name := range names {
-		isTemp := strings.HasPrefix(name, ".") && strings.HasSuffix(name, tempSuffix)
 		info, err := r.root.Lstat(path.Join(dir, name))
-		if isTemp && err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
+		if err != nil || !strings.HasPrefix(name, ".") || !info.ModTime().Before(before) {
+			continue
+		}
+		if suffix := suffixes[info.Mode().Type()]; suffix != "" && strings.HasSuffix(name, suffix) {
 			stale = append(stale, path.Join(dir, name))
 		}
 	}

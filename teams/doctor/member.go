@@ -68,11 +68,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	}
 	count("drop.unfinished", "warning", h.Begun, "atm doctor --fix", " dropped, and taken in by half; the next look carries on")
 	count("bad.files", "warning", h.Bad, "atm ls "+string(b.Agent())+" --bad", " in inbox/bad could not be understood")
-	if d.fix {
-		count("tmp.stale", "info", len(h.Stale), "", " unfinished for 36 h, removed")
-	} else {
-		count("tmp.stale", "info", len(h.Stale), "atm gc", " unfinished for 36 h")
-	}
+	d.checkStale(b.Address().String(), h.Stale)
 	events := b.Path() + "/events"
 	d.failed("events.unreadable", b.Address().String()+": the log cannot be read to its end: ", events, h.EventsErr)
 	if n := len(h.EventGaps); n > 0 {

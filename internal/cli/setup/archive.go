@@ -57,6 +57,9 @@ func collectGarbage(ctx context.Context, t *teams.Team, options mailbox.GCOption
 		total.Add(events)
 		return cmp.Or(ctx.Err(), err, eventsErr)
 	})
+	if !options.DryRun {
+		t.Root().Stale(true)
+	}
 	outboxes, err := t.Outboxes()
 	failed = cmp.Or(failed, err)
 	for _, b := range outboxes {

@@ -115,7 +115,9 @@ func initRoot(c *cli.Context) error {
 	if m.Added, err = addMembers(c.Context, s.Team, names); err != nil {
 		return err
 	}
-	if err := git.Exclude(m.Root); err != nil {
+	// Two at once do not both find that the line is missing.
+	err = s.Team.Sessions().Exclusive(c.Context, func() error { return git.Exclude(m.Root) })
+	if err != nil {
 		command.Warn(c, "the root could not be excluded from the repository: %v", err)
 	}
 	if m.Members, err = s.Team.Agents(); err != nil {
