@@ -41,13 +41,12 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	}
 	h.Stale = b.stale(fix)
 	_, begun, err2 := b.drops()
-	isTakingIn, _ := b.store.locks.Held(b.lockName("drops"))
-	_, still, _ := b.drops() // what is taken in meanwhile was not left
-	for _, name := range begun {
-		if !isTakingIn && slices.Contains(still, name) {
-			h.Begun++
-		}
+	if len(begun) > 0 { // what is taken in at this moment was not left
+		isTakingIn, _ := b.store.locks.Held(b.lockName("drops"))
+		_, still, _ := b.drops()
+		begun = slices.DeleteFunc(begun, func(name string) bool { return isTakingIn || !slices.Contains(still, name) })
 	}
+	h.Begun = len(begun)
 	h.examineFiles(b)
 	h.examineDirs(b)
 	bad, err3 := b.badNames()

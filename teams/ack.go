@@ -53,7 +53,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	}
 	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
 	if errors.Is(err, mailbox.ErrWithdrawn) && !hasNone {
-		sender.Withdraw(ctx, a.Post.Message.ID, by, true) // an ack that was read stays
+		sender.Withdraw(ctx, a.Post.Message.ID, by, true) // one that was read stays
 	}
 	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the ack was given
 		a.Notes, err = append(a.Notes, unlogged.Error()), nil
@@ -145,11 +145,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}})
 	if err == nil && state == mailbox.Owed && from.Host == "" {
-		now, err := b.Withdraw(ctx, m.ID, me.Address(), true)
-		if now == mailbox.Done && m.RequiresAck { // acknowledged meanwhile
-			state = ""
-		}
-		return state, err
+		_, err = b.Withdraw(ctx, m.ID, me.Address(), true)
 	}
 	return state, err
 }

@@ -65,7 +65,7 @@ func (t *Team) notify(ctx context.Context, from *mailbox.Box, to wire.Name, m *w
 	return t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
 }
 
-// WithdrawRequest takes back what NotifyRequest sent, if nobody has read it yet: the question needs no answer any more.
+// WithdrawRequest takes back what NotifyRequest sent, unless it was read: the question needs no answer any more.
 func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.ID) error {
 	to, err := t.notified(agent.Agent())
 	if to == "" || err != nil {

@@ -183,10 +183,8 @@ func (r *Root) Stale(remove bool) (stale []string) {
 	for _, dir := range dirs {
 		stale = append(stale, r.dir.Stale(dir, before)...)
 	}
-	for _, name := range stale {
-		if remove {
-			r.dir.RemoveAll(name)
-		}
+	if remove {
+		stale = slices.DeleteFunc(stale, func(name string) bool { return r.dir.RemoveAll(name) != nil })
 	}
 	return stale
 }

@@ -91,6 +91,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 			d.add("rows.unreadable", "warning", moveAway(t.Dir().Join(teams.RowsDir)), "team %s: %v", t.Name, err)
 		}
 	}
+	d.team = ""
 	d.checkStale("root", r.Stale(fix))
 	return d.checks
 }
@@ -100,7 +101,7 @@ func (d *doctor) checkStale(where string, stale []string) {
 	if len(stale) > 0 && d.fix {
 		d.add("tmp.stale", "info", "", "%s: %s unfinished for 36 h, removed", where, letter.Many(len(stale), "file"))
 	} else if len(stale) > 0 {
-		d.add("tmp.stale", "info", "atm gc", "%s: %s unfinished for 36 h", where, letter.Many(len(stale), "file"))
+		d.add("tmp.stale", "info", "atm doctor --fix", "%s: %s unfinished for 36 h", where, letter.Many(len(stale), "file"))
 	}
 }
 

@@ -255,9 +255,10 @@ func (p Place) mayMake(dir string) error {
 	return err
 }
 
-// Make makes a root at path unless there is one, and reports whether it did. Its FORMAT comes last and whole: a
-// directory without one is no root, and becomes one the next time.
+// Make makes a root at path unless there is one, and reports whether it did: under another name, renamed into place, so
+// that nobody sees half of one. A directory that is there becomes a root by its FORMAT.
 func Make(path string) (made bool, err error) {
+	_, absent := os.Lstat(path) // looked at first: who makes one now makes it with its FORMAT
 	if has, err := hasFormat(path); has || err != nil {
 		return false, err
 	}
@@ -270,16 +271,25 @@ func Make(path string) (made bool, err error) {
 		return false, err
 	}
 	defer d.Close()
-	if err = d.Mkdir(name); err == nil {
-		err = os.Chmod(path, 0o700) // whatever the directory above is open to
+	build := name
+	if absent != nil {
+		build = "." + name + "." + rand.Text() + ".making" // two at once make two
+		defer os.RemoveAll(d.Join(build))                  // when somebody else was quicker
+		err = d.Mkdir(build)
 	}
 	if err == nil {
-		err = d.Publish(name+"/."+FormatFile+"."+rand.Text()+".tmp", name+"/"+FormatFile, []byte("1\n"))
+		err = os.Chmod(d.Join(build), 0o700) // whatever the directory above is open to
 	}
 	if err == nil {
-		return true, errors.Join(d.Sync(name), d.Sync("."))
+		err = d.Replace(build+"/"+FormatFile, []byte("1\n"), true)
 	}
-	if has, _ := hasFormat(path); has { // somebody else was quicker
+	if err == nil && build != name {
+		err = d.Move(build, name)
+	}
+	if err == nil {
+		return true, d.Sync(".")
+	}
+	if has, _ := hasFormat(path); has {
 		return false, nil
 	}
 	return false, err

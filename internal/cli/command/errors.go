@@ -89,7 +89,7 @@ func newError(code, format string, args []any) *Error {
 }
 
 // Failed is for anything else, Usage for a wrong command line, Ambiguous for what could mean any of the candidates,
-// NotFound for what is not there, Refused for what is not the caller's to do, Locked for what somebody else holds.
+// NotFound for what is not there, Refused for what is not the caller's to do, Locked for a lock that somebody holds.
 func Failed(format string, args ...any) *Error    { return newError("failed", format, args) }
 func Usage(format string, args ...any) *Error     { return newError("usage", format, args) }
 func Ambiguous(format string, args ...any) *Error { return newError("ambiguous", format, args) }

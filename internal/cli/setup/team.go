@@ -197,9 +197,10 @@ func sayKept(c *cli.Context, b *mailbox.Box) {
 	}
 	box := b.Store().RetiredBox(kept[0])
 	unread, _ := box.UnreadIDs()
-	hint := command.Typed(c, fmt.Sprintf("atm team retire %s; atm team restore %s", b.Agent(), kept[0]))
+	team := b.Address().Team
+	hint := fmt.Sprintf("atm team retire %s --team %s; atm team restore %s --team %[2]s", b.Agent(), team, kept[0])
 	command.Warn(c, "a retired %s is kept with %d unread in %s: %s brings it back instead",
-		b.Agent(), len(unread), box.Path(), hint)
+		b.Agent(), len(unread), box.Path(), command.Typed(c, hint))
 }
 
 func teamRestore(c *cli.Context, s *command.Scope) error {
