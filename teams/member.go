@@ -160,19 +160,26 @@ func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
 	return s, nil
 }
 
+// Dial reaches a member's runner, as control.Dial does. The socket of another user's runner that has died is no runner.
+func (t *Team) Dial(ctx context.Context, name wire.Name) (*control.Client, error) {
+	c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
+	if _, isRefused := errors.AsType[*control.Error](err); isRefused {
+		if running, bad := t.Running(name); bad == nil && !running {
+			return nil, control.ErrNoRunner
+		}
+	}
+	return c, err
+}
+
 // DialRunner connects to the runner of a member whose lock is held. Where no socket is there it is about to begin or to
 // end, for which control.Patience is enough: ErrNoRunner when the lock is free then, else ErrNotAnswering.
 func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
 	for began := time.Now(); ; time.Sleep(control.Patience / 50) {
-		c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
-		_, isRefused := errors.AsType[*control.Error](err)
-		if !isRefused && !errors.Is(err, control.ErrNoRunner) {
+		c, err := t.Dial(ctx, name)
+		if !errors.Is(err, control.ErrNoRunner) {
 			return c, err
 		}
 		if running, bad := t.Running(name); bad == nil && !running {
-			return nil, control.ErrNoRunner
-		}
-		if isRefused {
 			return nil, err
 		}
 		if time.Since(began) > control.Patience {

@@ -146,7 +146,7 @@ func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out Sess
 		}
 		return nil
 	})
-	if err != nil && out.Message != nil { // it was delivered, from where the next look takes it in
+	if err != nil && out.Message != nil { // it was delivered, and the next look notes it
 		out.Session, err = nil, nil
 	}
 	return out, err

@@ -38,7 +38,7 @@ func members(data []byte) Object { return split(data, '{') }
 // split takes apart an object or array, whose elements have no names; nil if data is anything else.
 func split(data []byte, kind jsontext.Kind) (o Object) {
 	if len(data) == 0 {
-		return nil // as most events have it: a decoder costs more than all else
+		return nil // most events lack some part, and to make a decoder costs more than all else
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), lenient)
 	if dec.PeekKind() != kind {

@@ -8,7 +8,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -86,7 +85,7 @@ func onRunner(verb string, do func(context.Context, *call, *control.Client) erro
 func (k *call) dial(ctx context.Context) (*control.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, command.AnswerWithin)
 	defer cancel()
-	return control.Dial(ctx, filepath.Join(k.box.Path(), "run"))
+	return k.s.Team.Dial(ctx, k.name())
 }
 
 func (k *call) status(ctx context.Context) (status control.Status, err error) {

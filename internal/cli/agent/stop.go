@@ -56,9 +56,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 			case err == nil:
 				isAsked, r.State, r.Ended = true, "stopped", ended
 			case isRefused && refusal.Code != "failed":
-				if running, bad := k.box.Store().Running(r.Name); bad != nil || running {
-					return r, k.s.RunnerError(r.Name, err)
-				}
+				return r, k.s.RunnerError(r.Name, err)
 			case isSilent && silent.PID != 0:
 				k.killSilent(silent.PID)
 				r.State = "stopped"

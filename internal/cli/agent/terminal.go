@@ -51,7 +51,7 @@ var typeCommand = &cli.Command{
 	UsageText: "atm type bob \"/compact\" --enter\natm type bob --raw '\\e[A\\r'\natm type bob --enter",
 	Description: "The agent is not told who typed, and nothing says that it took it: mail is atm send.\n" +
 		"While an agent asks something a text is refused, whose keys might answer it: one key, or --raw.\n" +
-		"So it is while mail that it has not taken may stand in its box: --raw.\n" +
+		"So is one while mail that it has not taken may stand in its input line: --raw.\n" +
 		`--raw knows \e and the escapes of Go: \r \n \t \b \\ \xHH \uHHHH.` + "\n" +
 		"Without --enter the text stays in the input line, and no mail is typed in until it is gone.",
 	Flags: []cli.Flag{

@@ -189,7 +189,7 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
 }
 
-// sayKept says of a new member where there was another of its name.
+// sayKept says of a new member where a retired one of its name is kept.
 func sayKept(c *cli.Context, b *mailbox.Box) {
 	kept, _ := b.Store().Retired(b.Agent())
 	if len(kept) == 0 {
