@@ -193,7 +193,7 @@ func (r *runner) compose(t *typing) error {
 	case gate != control.GateOpen:
 		why, rest = string(gate), idsOf(t.items)
 	case why == "" && r.prog.driver.Plain && slices.Contains(notices, t.items[0].Type):
-		why, rest = "what atm itself says is not typed into a shell, which would run it", nil
+		return r.never(t, "what atm itself says is not typed into a shell, which would run it")
 	}
 	if why != "" {
 		r.mail.requeue(rest)
@@ -226,6 +226,14 @@ func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer
 // and not what somebody says.
 var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
 
+// never is why a message is not typed, and is not tried again in this run.
+func (r *runner) never(t *typing, why string) error {
+	for _, it := range t.items {
+		r.mail.tries[it.ID] = control.MaxTries
+	}
+	return &notTaken{outcomeFailed, why}
+}
+
 func untypable(text string, isPaste bool) string {
 	switch {
 	case text == "":
@@ -249,7 +257,7 @@ func (r *runner) write(t *typing) error {
 		t.draft = t.text[strings.LastIndexByte(t.text, '\n')+1:]
 	}
 	if why := untypable(t.text, isPaste); why != "" {
-		return &notTaken{outcomeFailed, why}
+		return r.never(t, why)
 	}
 	t.began = r.Now()
 	r.expectEcho(t.text, t.began)
@@ -446,7 +454,8 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 		}
 		r.changeClaim(func() error { return letGo(context.Background()) })
 	}
-	if outcome == outcomeFailed && wasWritten {
+	isNotSubmitted := !t.isSubmitted() && !hasEnded && !r.prog.driver.Plain
+	if wasWritten && (outcome == outcomeFailed || isNotSubmitted) {
 		// By all that its screen shows the program has not taken it, and nothing may happen until the next try. (It may
 		// have it all the same, after return keys or a person's: the claim is in doubt, so the message is marked.)
 		m.requeue(ids)

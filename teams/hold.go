@@ -48,6 +48,8 @@ func (m *Member) gateHolds() string {
 		return "a dialog is open"
 	case control.GateDraft:
 		return "a line is begun at its prompt"
+	case control.GateUnread:
+		return string(control.GateUnread)
 	}
 	return "it is not at its prompt"
 }
@@ -206,13 +208,15 @@ func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
 		{it.Expired(now), "it has expired, and is never typed in: NAME reads it with atm read"},
 	}, m.asking(), []gate{
 		{isDraft, "somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it"},
+		{m.runner.Gate == control.GateUnread, "NAME " + strings.TrimPrefix(string(control.GateUnread), "it ") +
+			", and nothing is typed until it does: atm screen NAME, atm attach NAME"},
 		{m.runner.Gate == control.GateTyping, "a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME"},
 		{m.State == reducer.WordBusy && m.Running || m.runner.Gate == control.GateBusy, "NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME"},
 		{d.isOnlyAnnounced && m.Running, "NAME was told of it, and has not called atm read yet: atm screen NAME"},
 		{m.State == reducer.WordOff, "NAME is offSINCE, and gets it when it runs again: AGAIN"},
 		{m.State == reducer.WordError && !m.Running, "NAME is in error (ABOUT)SINCE, and gets it when it runs again: AGAIN"},
 		{d.Failed.Exists() && it.Times >= control.MaxTries, "typing it in failed " + failed + ": NAME reads it with atm read, or atm withdraw " + it.ID.Short(6)},
-		{d.Failed.Exists(), "typing it in failed " + failed + ": atm screen NAME"},
+		{d.Failed.Exists(), "typing it in failed " + failed + ": atm screen NAME shows it, or NAME reads it with atm read"},
 		{d.Announced.Exists(), "it was handed to NAME, and counts as read when its hooks are next called: atm status NAME"},
 		{m.Running, "NAME is STATESINCE, and has not taken it yet: atm screen NAME"},
 		{m.State == reducer.WordBusy && m.hasHooks(), "NAME is busySINCE, and gets it at its next tool call or turn: atm wait --idle NAME"},

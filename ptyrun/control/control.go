@@ -115,6 +115,7 @@ const (
 	GateSettling Gate = "idle for a moment only"
 	GateDraft    Gate = "draft"
 	GateNoPrompt Gate = "no prompt on the screen"
+	GateUnread   Gate = "it shows nothing of what was typed last"
 )
 
 // ScreenRequest asks for what is on the screen.
