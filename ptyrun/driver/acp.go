@@ -16,11 +16,11 @@ var front = Driver{
 	interrupt: "\x03",
 	box:       box{shape: unframed, glyph: FrontPrompt, text: 2, below: 1},
 	marks: []mark{
-		{is: busyRow, start: []string{FrontBusy}},
-		{is: toolRow, start: []string{FrontTool}},
-		{is: noteRow, start: []string{FrontNote}},
-		{is: answerRow, start: []string{FrontSays}},
-		{is: userRow, start: []string{FrontPrompt + " "}},
+		{is: busyRow, on: pattern(`^` + FrontBusy)},
+		{is: toolRow, on: pattern(`^\` + FrontTool)},
+		{is: noteRow, on: pattern(`^` + FrontNote)},
+		{is: answerRow, on: pattern(`^` + FrontSays)},
+		{is: userRow, on: pattern(`^` + FrontPrompt + ` `)},
 	},
 	asks: asks{digits: true, quoted: true},
 }
