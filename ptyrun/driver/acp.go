@@ -91,11 +91,7 @@ func (d *Driver) frontDialog(l *Look, f list) *Dialog {
 func (l *Look) frontRequest(q *Dialog, y, end int) int {
 	text := ""
 	for rows := 0; rows < end-y; {
-		row := l.text(y+rows, all)
-		if l.Cells != nil {
-			row = l.row(y + rows).text(all) // with the blanks at its end
-		}
-		text += after(row, 2)
+		text += after(l.row(y+rows).text(all), 2) // with the blanks at its end
 		rows++
 		m := frontRequest.FindStringSubmatch(text)
 		if m == nil {
