@@ -23,7 +23,8 @@ type call struct {
 	kind   string // the tool's name of its event
 	turn   string // "": the tool did not say
 	thread string
-	dated  bool // the tool put into it what no later one has
+	who    string // the sub-agent that it comes from; "": the agent itself
+	dated  bool   // the tool put into it what no later one has
 
 	events []wire.Event // to be appended
 	ending []wire.Event // after these, unless mail keeps the program going
@@ -204,8 +205,8 @@ func (c *call) toolEnds(tool, id, wrong string) {
 	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", wire.Clip(id, maxID), "error", wrong)
 }
 
-func (c *call) asks(tool, prompt, detail string, more ...string) {
-	c.tellAnew("confirm_required", append([]string{"tool", tool, "prompt", prompt, "detail", detail}, more...)...)
+func (c *call) asks(tool, prompt string, more ...string) {
+	c.tellAnew("confirm_required", append([]string{"tool", tool, "prompt", prompt, "detail", c.who}, more...)...)
 }
 
 func (c *call) does(activity, detail string, more ...string) {

@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/wire"
@@ -27,11 +28,14 @@ func (c *call) claude() {
 
 func (c *call) shared() {
 	in := c.in
-	if c.isFromSubagent() {
+	if id := in.Get("agent_id"); id != nil && string(id) != `""` {
+		c.who = strings.TrimSpace("subagent " + in.Text("agent_type"))
+	}
+	if c.who != "" && c.kind != "PermissionRequest" && c.kind != "Notification" {
 		c.subagent()
 		return
 	}
-	c.Shows = showsTaken[c.kind]
+	c.Shows = c.who == "" && showsTaken[c.kind]
 	switch c.kind {
 	case "UserPromptSubmit":
 		c.replyAs = asContext
@@ -78,7 +82,7 @@ func (c *call) shared() {
 		}
 		c.names(c.Session, c.kind, c.turn, c.hash(ids...))
 	case "PermissionRequest":
-		c.asks(in.Text("tool_name"), cmp.Or(about(in.Get("tool_input")), string(in.Get("tool_input"))), "")
+		c.asks(in.Text("tool_name"), cmp.Or(about(in.Get("tool_input")), string(in.Get("tool_input"))))
 	case "PermissionDenied":
 		c.toolEnds(in.Text("tool_name"), in.Text("tool_use_id"), cmp.Or(in.Text("reason"), "denied"))
 	case "Notification":
@@ -125,9 +129,13 @@ func (c *call) goesOn(more ...string) {
 
 func (c *call) notification() {
 	message := c.in.Text("message")
-	switch c.in.Text("notification_type") {
+	kind := c.in.Text("notification_type")
+	if c.who != "" && !strings.HasSuffix(kind, "permission_prompt") {
+		return
+	}
+	switch kind {
 	case "permission_prompt", "worker_permission_prompt":
-		c.asks("", message, "")
+		c.asks("", message)
 	case "elicitation_dialog", "elicitation_url_dialog", "agent_needs_input":
 		c.tellAnew("waiting_for_input", "prompt", message)
 	case "elicitation_complete", "elicitation_response":
@@ -141,21 +149,12 @@ func (c *call) notification() {
 	}
 }
 
-// subagent is a call from inside a sub-agent, or about one. It says nothing of the turn, except that a permission
-// dialog blocks the agent, and that a tool which has run, or may not, waits for no permission any more.
+// subagent is a call from inside a sub-agent, or about one, that asks for nothing. It says nothing of the turn, except
+// that a tool which has run, or may not, waits for no permission any more.
 func (c *call) subagent() {
-	in := c.in
-	who := strings.TrimSpace("subagent " + in.Text("agent_type"))
-	switch c.kind {
-	case "PermissionRequest":
-		c.asks(in.Text("tool_name"), cmp.Or(about(in.Get("tool_input")), string(in.Get("tool_input"))), who)
-	case "Notification":
-		if in.Text("notification_type") == "permission_prompt" || in.Text("notification_type") == "worker_permission_prompt" {
-			c.asks("", in.Text("message"), who)
-		}
-	case "PostToolUse", "PostToolUseFailure", "PermissionDenied":
-		if w := c.lastTurn().Waiting(); c.isBlocked() && (w == nil || w.Tool == "" || in.Text("tool_name") == "" || w.Tool == in.Text("tool_name")) {
-			c.does("tool_running", who)
-		}
+	w, tool := c.lastTurn().Waiting(), c.in.Text("tool_name")
+	isOver := slices.Contains([]string{"PostToolUse", "PostToolUseFailure", "PermissionDenied"}, c.kind)
+	if isOver && c.isBlocked() && (w == nil || w.Tool == "" || tool == "" || w.Tool == tool) {
+		c.does("tool_running", c.who)
 	}
 }

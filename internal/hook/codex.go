@@ -17,7 +17,7 @@ func (c *call) codex() {
 	c.thread = c.Session
 	c.shared()
 	switch {
-	case c.isFromSubagent():
+	case c.who != "":
 	case c.kind == "Interrupt":
 		c.add(c.over("interrupted", c.turn, ""))
 		c.add(c.idle(c.turn))

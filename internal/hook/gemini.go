@@ -43,7 +43,7 @@ func (c *call) gemini() {
 	case "Notification":
 		if in.Text("notification_type") == "ToolPermission" {
 			c.turn = c.openTurn()
-			c.asks("", cmp.Or(about(in.Get("details")), in.Text("message")), "")
+			c.asks("", cmp.Or(about(in.Get("details")), in.Text("message")))
 		}
 	case "SessionStart":
 		c.sessionStart()

@@ -30,11 +30,6 @@ func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	}
 }
 
-func (c *call) isFromSubagent() bool {
-	id := c.in.Get("agent_id")
-	return id != nil && string(id) != `""`
-}
-
 func (c *call) isFirstStop() bool {
 	active := c.in.Get("stop_hook_active")
 	return active == nil || string(active) == "false"

@@ -51,7 +51,7 @@ func (c *call) opencode() {
 		}
 	case "permission.asked":
 		c.turn = c.lastTurn().ID
-		c.asksPermission(p, "")
+		c.asksPermission(p)
 	case "permission.replied":
 		c.turn = c.openTurn()
 		if p.Reply == "reject" {
@@ -116,9 +116,9 @@ func (c *call) dialog(p *busProperties) string {
 	return cmp.Or(p.RequestID, p.ID)
 }
 
-func (c *call) asksPermission(p *busProperties, detail string) {
+func (c *call) asksPermission(p *busProperties) {
 	prompt := cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
-	c.asks(p.Permission, prompt, detail, "id", c.dialog(p), "tool_call_id", p.Tool.CallID)
+	c.asks(p.Permission, prompt, "id", c.dialog(p), "tool_call_id", p.Tool.CallID)
 }
 
 const retrying = "API retry"
@@ -161,12 +161,12 @@ func (c *call) rests() {
 
 // child is an event of a sub-agent: its dialogs block the agent, whose own session this is not.
 func (c *call) child(event string, p *busProperties) {
-	c.Session = ""
+	c.Session, c.who = "", "subagent"
 	switch {
 	case event == "permission.asked":
-		c.asksPermission(p, "subagent")
+		c.asksPermission(p)
 	case event == "permission.replied" && c.isBlocked():
-		c.does("tool_running", "subagent", "id", c.dialog(p))
+		c.does("tool_running", c.who, "id", c.dialog(p))
 	}
 }
 

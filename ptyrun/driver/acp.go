@@ -16,11 +16,11 @@ var front = Driver{
 	interrupt: "\x03",
 	box:       box{shape: unframed, glyph: FrontPrompt, text: 2, below: 1},
 	marks: []mark{
-		{is: busyRow, start: []string{FrontBusy}},
-		{is: toolRow, start: []string{FrontTool}},
-		{is: noteRow, start: []string{FrontNote}},
-		{is: answerRow, start: []string{FrontSays}},
-		{is: userRow, start: []string{FrontPrompt + " "}},
+		{is: busyRow, on: pattern(`^` + FrontBusy)},
+		{is: toolRow, on: pattern(`^\` + FrontTool)},
+		{is: noteRow, on: pattern(`^` + FrontNote)},
+		{is: answerRow, on: pattern(`^` + FrontSays)},
+		{is: userRow, on: pattern(`^` + FrontPrompt + ` `)},
 	},
 	asks: asks{digits: true, quoted: true},
 }
@@ -91,11 +91,7 @@ func (d *Driver) frontDialog(l *Look, f list) *Dialog {
 func (l *Look) frontRequest(q *Dialog, y, end int) int {
 	text := ""
 	for rows := 0; rows < end-y; {
-		row := l.text(y+rows, all)
-		if l.Cells != nil {
-			row = l.row(y + rows).text(all) // with the blanks at its end
-		}
-		text += after(row, 2)
+		text += after(l.row(y+rows).text(all), 2) // with the blanks at its end
 		rows++
 		m := frontRequest.FindStringSubmatch(text)
 		if m == nil {

@@ -8,7 +8,7 @@ var claude = Driver{
 	Name:     "claude",
 	commands: []string{"claude", "claude-code"},
 	packages: []string{"@anthropic-ai/claude-code"},
-	titles:   []title{{braille, reducer.Thinking}, {"✳", reducer.Idle}},
+	titles:   []title{{pattern(`^[` + spins + `]`), reducer.Thinking}, {pattern(`^✳`), reducer.Idle}},
 	Undoes:   true,
 	box: box{
 		shape:        ruled,
@@ -34,22 +34,19 @@ var claude = Driver{
 		{"Pasting text", "a paste is under way"},
 	},
 	marks: []mark{
-		{is: queuedRow, trim: true, has: "Press up to edit queued message"},
-		{is: retryRow, spins: claudeSpins, has: "etrying in"},
-		{is: retryRow, trim: true, start: []string{"⎿"}, has: "etrying in", has2: "attempt"},
-		{is: busyRow, spins: claudeSpins, has: "…"},
-		{is: doneRow, spins: claudeSpins, has: " for "},
-		{is: errorRow, trim: true, start: claudeSpeaks, has: "limit reached"},
-		{is: errorRow, trim: true, start: claudeSpeaks, has: "hit your", has2: "limit"},
-		{is: errorRow, trim: true, start: claudeSpeaks, has: "API Error"},
-		{is: errorRow, trim: true, start: claudeSpeaks, has: "Please run /login"},
-		{is: noteRow, trim: true, start: []string{"⎿"}, has: "Interrupted"},
-		{is: runsRow, trim: true, start: []string{"⎿"}, has: "Running…"},
-		{is: runsRow, trim: true, start: []string{"⎿"}, has: "Waiting…"},
-		{is: runsRow, trim: true, start: []string{"(ctrl+b", "(ctrl-b"}, has: "to run in background"},
-		{is: toolRow, start: []string{"● ", "⏺ "}, call: true},
-		{is: answerRow, start: []string{"● ", "⏺ "}},
-		{is: userRow, start: []string{"❯ ", "> "}},
+		{is: queuedRow, on: pattern(`Press up to edit queued message`)},
+		{is: retryRow, on: pattern(`^[` + claudeSpins + `] .*etrying in`)},
+		{is: retryRow, on: pattern(`^ *⎿.*(?:etrying in.*attempt|attempt.*etrying in)`)},
+		{is: busyRow, on: pattern(`^[` + claudeSpins + `] .*…`)},
+		{is: doneRow, on: pattern(`^[` + claudeSpins + `](?: .*)? for `)},
+		{is: errorRow, on: pattern(`^ *(?:[●⏺] |⎿).*(?:limit reached|hit your.*limit|limit.*hit your)`)},
+		{is: errorRow, on: pattern(`^ *(?:[●⏺] |⎿).*(?:API Error|Please run /login)`)},
+		{is: noteRow, on: pattern(`^ *⎿.*Interrupted`)},
+		{is: runsRow, on: pattern(`^ *⎿.*(?:Running|Waiting)…`)},
+		{is: runsRow, on: pattern(`^ *\(ctrl[+-]b.*to run in background`)},
+		{is: toolRow, on: pattern(`^[●⏺] `), call: true},
+		{is: answerRow, on: pattern(`^[●⏺] `)},
+		{is: userRow, on: pattern(`^[❯>] `)},
 	},
 	asks: asks{
 		headings: []note{
@@ -73,5 +70,3 @@ var claude = Driver{
 }
 
 const claudeSpins = "·✢✳✶✻✽*✺✦"
-
-var claudeSpeaks = []string{"● ", "⏺ ", "⎿"}

@@ -261,11 +261,14 @@ func answer(id, label string) Option {
 	return o
 }
 
+// spinning is a row that a spinner begins.
+var spinning = pattern(`^[` + claudeSpins + spins + `] `)
+
 // print is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that spin.
 func (d *Driver) print(q *Dialog) string {
 	var prompt strings.Builder // in one piece: its rows may be broken elsewhere
 	for row := range strings.SplitSeq(q.Prompt, "\n") {
-		if !spinning(row, claudeSpins, true) {
+		if !spinning.MatchString(row) {
 			prompt.WriteString(Solid(row))
 		}
 	}

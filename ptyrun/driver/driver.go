@@ -24,10 +24,10 @@ package driver
 import (
 	"bytes"
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/agentteammail/atm/reducer"
 )
@@ -192,23 +192,15 @@ func Names() (names []string) {
 
 // A title says what titles of one form mean. The first that fits counts.
 type title struct {
-	start string // the title begins so; braille: with any braille spinner
+	on    *regexp.Regexp
 	means reducer.Activity
-}
-
-// braille is the sign for one of U+2801–U+28FF at the start of a text.
-const braille = "⠿"
-
-func startsBraille(s string) bool {
-	r, _ := utf8.DecodeRuneInString(s)
-	return r > 0x2800 && r <= 0x28ff
 }
 
 // titleSays is what the title is a witness of; Unknown: nothing.
 func (d *Driver) titleSays(s string) reducer.Activity {
 	s = strings.TrimSpace(s)
 	for _, t := range d.titles {
-		if strings.HasPrefix(s, t.start) || t.start == braille && startsBraille(s) {
+		if t.on.MatchString(s) {
 			return t.means
 		}
 	}

@@ -2,9 +2,7 @@ package driver
 
 import (
 	"regexp"
-	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // A kind is what a row of the transcript is the mark of.
@@ -25,45 +23,21 @@ const (
 	hintRow        // what keys do
 )
 
-// A mark is one way to tell what a row of the screen is. Every condition that is set must hold.
+// A mark is one way to tell what a row of the screen is.
 type mark struct {
-	is      kind
-	start   []string // the row begins with one of these, blanks included
-	spins   string   // the row, or what follows start, begins with one of these characters and a blank
-	braille bool     // spins: any braille character too
-	trim    bool     // blanks before start and spins are passed over
-	call    bool     // what follows the start is Name(…)
-	has     string   // somewhere in the row
-	has2    string   // and this
-	twice   string   // twice or more
-	lacks   string
+	is   kind
+	on   *regexp.Regexp
+	call bool // what follows is Name(…)
 }
+
+var pattern = regexp.MustCompile
+
+// spins is a spinner of braille characters, in a class.
+const spins = `\x{2801}-\x{28ff}`
 
 func (m *mark) fits(line string) bool {
-	if m.trim {
-		line = strings.TrimLeft(line, " ")
-	}
-	rest := line
-	if m.start != nil {
-		i := slices.IndexFunc(m.start, func(s string) bool { return strings.HasPrefix(line, s) })
-		if i < 0 {
-			return false
-		}
-		rest = line[len(m.start[i]):]
-	}
-	if (m.spins != "" || m.braille) && !spinning(rest, m.spins, m.braille) || m.call && callName(rest) == "" {
-		return false
-	}
-	if m.twice != "" && strings.Count(line, m.twice) < 2 || m.lacks != "" && strings.Contains(line, m.lacks) {
-		return false
-	}
-	return strings.Contains(line, m.has) && strings.Contains(line, m.has2)
-}
-
-// spinning reports whether s begins with a spinner's character and a blank.
-func spinning(s, spinners string, withBraille bool) bool {
-	r, size := utf8.DecodeRuneInString(s)
-	return (strings.ContainsRune(spinners, r) || withBraille && startsBraille(s)) && strings.HasPrefix(s[size:], " ")
+	at := m.on.FindStringIndex(line)
+	return at != nil && (!m.call || callName(line[at[1]:]) != "")
 }
 
 var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_:. -]*$`)
@@ -156,11 +130,14 @@ func (d *Driver) queued(l *Look, y int) bool {
 	return false
 }
 
+// running is the beginning of a row that names what runs.
+var running = pattern(`^[~` + spins + `] `)
+
 // toolAt names the tool that row y says of that it runs: by that row or the nearest call above it, else by
 // what stands behind the row's spinner.
 func (d *Driver) toolAt(l *Look, y int) string {
 	said := ""
-	if text, _ := unframe(l.line(y)); spinning(text, "~", true) {
+	if text, _ := unframe(l.line(y)); running.MatchString(text) {
 		said = firstRunes(strings.TrimSpace(after(text, 1)), 60)
 	}
 	for n := 0; y >= 0 && n < 12; y, n = y-1, n+1 {

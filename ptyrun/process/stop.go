@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -83,23 +84,20 @@ func (c *Child) tree() ([]entry, error) {
 	}
 	runningLock.Lock()
 	defer runningLock.Unlock()
-	spared := ancestors(all)
-	for pid := range running {
-		spared[pid] = true
-	}
+	spared := slices.AppendSeq(spared(), maps.Keys(running))
 	isReused := slices.ContainsFunc(all, func(e entry) bool { return e.PID == c.pid && e.Start != c.start })
 	ours := map[int]bool{c.pid: !isReused}
 	for _, e := range all {
 		// With several programs an adopted process could be any one's: then the mark decides.
 		isOurs := e.sid == c.pid && !isReused || len(running) == 1 && isAdopted(e) || c.mark != "" && carries(e.PID, c.mark)
-		if isOurs && !spared[e.PID] {
+		if isOurs && !slices.Contains(spared, e.PID) {
 			ours[e.PID] = true
 		}
 	}
 	for grown := true; grown; {
 		grown = false
 		for _, e := range all {
-			if ours[e.ppid] && !ours[e.PID] && !spared[e.PID] {
+			if ours[e.ppid] && !ours[e.PID] && !slices.Contains(spared, e.PID) {
 				ours[e.PID], grown = true, true
 			}
 		}

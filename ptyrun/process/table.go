@@ -56,19 +56,6 @@ func infos(entries []entry) (list []Info) {
 	return list
 }
 
-// ancestors is this process and those above it, which are never ended.
-func ancestors(all []entry) map[int]bool {
-	parent := make(map[int]int, len(all))
-	for _, e := range all {
-		parent[e.PID] = e.ppid
-	}
-	above := map[int]bool{0: true, 1: true}
-	for pid := os.Getpid(); !above[pid]; pid = parent[pid] {
-		above[pid] = true
-	}
-	return above
-}
-
 // Ancestors are a process and those that started it, the nearest first, as far as they can be seen.
 func Ancestors(pid int) (pids []int) {
 	for pid > 1 && len(pids) < 64 {
@@ -78,6 +65,9 @@ func Ancestors(pid int) (pids []int) {
 	}
 	return pids
 }
+
+// spared are this process and those above it, which are never ended.
+func spared() []int { return append(Ancestors(os.Getpid()), 1) }
 
 // Environment is the environment of a process. That of another user's is empty, and that of one which keeps its memory
 // to itself, as ssh-agent does.
@@ -140,8 +130,8 @@ func leftovers(mark string) ([]entry, error) {
 		return nil, nil // of no run
 	}
 	all, err := readTable()
-	above := ancestors(all)
+	above := spared()
 	return slices.DeleteFunc(all, func(e entry) bool {
-		return above[e.PID] || e.zombie || !carries(e.PID, mark)
+		return slices.Contains(above, e.PID) || e.zombie || !carries(e.PID, mark)
 	}), err
 }

@@ -16,7 +16,7 @@ const (
 // draws 2 MB/s; a program that prints 200 MB would wait for it for minutes.
 func (s *Screen) isFlood() bool {
 	p := s.undrawn
-	if len(p) < flood || s.strip.state != inText {
+	if len(p) < flood || len(s.begun) > 0 {
 		return false
 	}
 	end := len(p)

@@ -61,7 +61,7 @@ type Screen struct {
 	shown      [4]any // when version was counted: all but the cells
 	scrolled   uint64
 	lost       bool
-	strip      stripper
+	begun      []byte // a string whose end has not come, or its ESC
 	torn       []byte // the beginning of a rune
 	undrawn    []byte // the end of a flood: text and styles, which later lines may push out
 }
@@ -172,7 +172,7 @@ func (s *Screen) draw() {
 	p := s.undrawn
 	s.undrawn = nil
 	for next := range slices.Chunk(p, piece) {
-		s.feed(s.wholeRunes(s.strip.filter(next, s.command)))
+		s.feed(s.wholeRunes(s.withoutStrings(next)))
 	}
 	s.countVersion()
 }

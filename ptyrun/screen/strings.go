@@ -1,85 +1,35 @@
 package screen
 
-// stripper takes the strings that programs send to their terminal out of a stream: OSC, DCS, APC, PM and SOS. They may
-// be torn anywhere. Only BEL (for OSC) and ESC \ end one; the byte 0x9C does not, since it stands in the UTF-8 of "✳".
-type stripper struct {
-	state stripState
-	kind  byte // the byte behind the ESC that began the string
-	text  []byte
-}
-
-type stripState uint8
-
-const (
-	inText stripState = iota
-	afterEscape
-	inString
-	afterEscapeInString
+import (
+	"bytes"
+	"regexp"
 )
 
 const (
 	escape    = 0x1b
-	bell      = 0x07
-	cancel    = 0x18
-	sub       = 0x1a
-	maxString = 4096 // bytes of a string that are kept
+	maxString = 1024 // bytes of a string that are kept
 )
 
-// filter returns p without strings, and calls osc for each OSC string that has ended, with what ended it.
-func (s *stripper) filter(p []byte, osc func(text, end string)) []byte {
-	out := make([]byte, 0, len(p)+2)
-	for _, b := range p {
-		switch s.state {
-		case inText:
-			if b == escape {
-				s.state = afterEscape
-			} else {
-				out = append(out, b)
-			}
-		case afterEscape:
-			out = s.escaped(out, b)
-		case inString:
-			s.inString(b, osc)
-		case afterEscapeInString:
-			if b == '\\' {
-				s.end(osc, "\x1b\\")
-				continue
-			}
-			s.state = afterEscape // the string was broken off by another sequence
-			out = s.escaped(out, b)
+// stringPattern is a string that programs send to their terminal (OSC, DCS, APC, PM, SOS): what an OSC says, and what
+// ends it. Only BEL (for OSC) and ESC \ do; the byte 0x9C does not, since it stands in the UTF-8 of "✳". CAN and SUB
+// break it off, and another sequence too, which is not taken out. At the text's end it is also the beginning of one.
+var stringPattern = regexp.MustCompile(`\x1b(?:\]([^\a\x1b\x18\x1a]*)|[P_^X][^\x1b\x18\x1a]*|$)` +
+	`(\a|\x1b\\|[\x18\x1a]|\x1b?$|)`)
+
+// withoutStrings takes the strings out of a stream, wherever they are torn, and does what OSC strings ask.
+func (s *Screen) withoutStrings(p []byte) (out []byte) {
+	p = append(s.begun, p...)
+	s.begun = nil
+	for at := stringPattern.FindSubmatchIndex(p); at != nil; at = stringPattern.FindSubmatchIndex(p) {
+		found, end := p[at[0]:at[4]], string(p[at[4]:at[5]])
+		found = found[:min(len(found), len("\x1b]")+maxString)]
+		out, p = append(out, p[:at[0]]...), p[at[1]:]
+		switch isWhole := end == "\a" || end == "\x1b\\"; {
+		case isWhole && at[2] >= 0:
+			s.command(string(found[2:]), end)
+		case len(p) == 0 && (end == "" || end == "\x1b"):
+			s.begun = append(bytes.Clone(found), end...)
 		}
 	}
-	return out
-}
-
-func (s *stripper) escaped(out []byte, b byte) []byte {
-	switch b {
-	case ']', 'P', '_', '^', 'X':
-		s.state, s.kind, s.text = inString, b, s.text[:0]
-		return out
-	case escape:
-		return append(out, escape)
-	}
-	s.state = inText
-	return append(out, escape, b)
-}
-
-func (s *stripper) inString(b byte, osc func(text, end string)) {
-	switch {
-	case b == escape:
-		s.state = afterEscapeInString
-	case b == bell && s.kind == ']':
-		s.end(osc, "\a")
-	case b == cancel || b == sub:
-		s.state = inText
-	case len(s.text) < maxString:
-		s.text = append(s.text, b)
-	}
-}
-
-func (s *stripper) end(osc func(text, end string), with string) {
-	s.state = inText
-	if s.kind == ']' {
-		osc(string(s.text), with)
-	}
+	return append(out, p...)
 }
