@@ -31,18 +31,18 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	}
 	temp := FilesDir + "/." + string(wire.NewID()) + ".tmp"
 	hash, in := sha256.New(), bufio.NewReader(content)
-	err := s.root.CreateFrom(temp, func(out io.Writer) error {
-		if head, _ := in.Peek(512); isText(head) { // an error comes again
-			a.MediaType = "text/plain; charset=utf-8"
-		}
-		var err error
-		a.Size, err = io.Copy(io.MultiWriter(hash, out), in)
-		return err
-	})
-	if err != nil {
+	if head, _ := in.Peek(512); isText(head) { // an error comes again
+		a.MediaType = "text/plain; charset=utf-8"
+	}
+	if err := s.root.CreateFrom(temp, io.TeeReader(in, hash)); err != nil {
 		return a, err
 	}
 	defer s.root.Remove(temp)
+	info, err := s.root.Lstat(temp)
+	if err != nil {
+		return a, err
+	}
+	a.Size = info.Size()
 	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
 	stored := FilesDir + "/" + a.SHA256
 	// No lock is needed, and no look at what is there: it is replaced by the same content, whole.

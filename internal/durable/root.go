@@ -242,9 +242,12 @@ func (r *Root) Create(name string, data []byte) error {
 	return r.create(name, true, func(f *os.File) error { return r.Write(f, data) })
 }
 
-// CreateFrom is Create of what write writes.
-func (r *Root) CreateFrom(name string, write func(io.Writer) error) error {
-	return r.create(name, true, func(f *os.File) error { return write(f) })
+// CreateFrom is Create of what can be read.
+func (r *Root) CreateFrom(name string, from io.Reader) error {
+	return r.create(name, true, func(f *os.File) error {
+		_, err := io.Copy(f, from)
+		return err
+	})
 }
 
 func (r *Root) create(name string, sync bool, write func(*os.File) error) error {
@@ -300,8 +303,8 @@ func (r *Root) Link(old, new string) error {
 
 // Publish writes a file under a temporary name, and then gives it its own: fs.ErrExist when that is taken. Whoever
 // reads it sees all of it. The directory is to be synced.
-func (r *Root) Publish(temp, name string, data []byte) error {
-	if err := r.Create(temp, data); err != nil {
+func (r *Root) Publish(temp, name string, from io.Reader) error {
+	if err := r.CreateFrom(temp, from); err != nil {
 		return err
 	}
 	defer r.Remove(temp)
