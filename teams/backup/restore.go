@@ -86,7 +86,7 @@ func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, e
 	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
 	isRaised, err := checkFormat(r.tar)
 	if err == nil && isRaised {
-		err = rootdir.Raise(root.Path)
+		err = root.Raise()
 	}
 	if err != nil {
 		return r.total, err
