@@ -152,6 +152,7 @@ func TestListCopyPut(t *testing.T) {
 	s := newStore(t, "bob", "carol")
 	bob, carol := s.Box("bob"), s.Box("carol")
 	want := map[wire.ID]State{}
+	dirs := map[State]string{Unread: "new", Owed: "cur", Done: "done", Withdrawn: "withdrawn"}
 	for i, state := range []State{Unread, Owed, Done, Withdrawn, Unread, Owed} {
 		m := withID(daysAgo(i), message(string(state)))
 		m.RequiresAck = state == Owed
@@ -180,7 +181,7 @@ func TestListCopyPut(t *testing.T) {
 			continue
 		}
 		for _, first := range []bool{true, false} {
-			if put, err := carol.Put(ctx, want[id], data); err != nil || put != first {
+			if put, err := carol.Put(ctx, dirs[want[id]], data); err != nil || put != first {
 				t.Errorf("put %v, want %v: %v", put, first, err)
 			}
 		}
@@ -196,7 +197,7 @@ func TestListCopyPut(t *testing.T) {
 	if _, err := carol.Put(ctx, "bad", encoded(t, message("x"))); err == nil {
 		t.Error("put back as bad")
 	}
-	if _, err := carol.Put(ctx, Unread, []byte("{")); err == nil {
+	if _, err := carol.Put(ctx, "new", []byte("{")); err == nil {
 		t.Error("a torn message was put back")
 	}
 }

@@ -31,18 +31,18 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	}
 	temp := FilesDir + "/." + string(wire.NewID()) + ".tmp"
 	hash, in := sha256.New(), bufio.NewReader(content)
-	err := s.root.CreateFrom(temp, func(out io.Writer) error {
-		if head, _ := in.Peek(512); isText(head) { // an error comes again
-			a.MediaType = "text/plain; charset=utf-8"
-		}
-		var err error
-		a.Size, err = io.Copy(io.MultiWriter(hash, out), in)
-		return err
-	})
-	if err != nil {
+	if head, _ := in.Peek(512); isText(head) { // an error comes again
+		a.MediaType = "text/plain; charset=utf-8"
+	}
+	if err := s.root.CreateFrom(temp, io.TeeReader(in, hash)); err != nil {
 		return a, err
 	}
 	defer s.root.Remove(temp)
+	info, err := s.root.Lstat(temp)
+	if err != nil {
+		return a, err
+	}
+	a.Size = info.Size()
 	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
 	stored := FilesDir + "/" + a.SHA256
 	// No lock is needed, and no look at what is there: it is replaced by the same content, whole.
@@ -60,35 +60,27 @@ func isText(head []byte) bool {
 	return utf8.Valid(head) && bytes.IndexByte(head, 0) < 0
 }
 
-// openVerified opens the content of an attachment if it is what its size and hash say.
-func (s *Store) openVerified(a wire.Attachment) (*os.File, error) {
-	f, err := s.root.Open(FilesDir + "/" + a.SHA256)
-	if err != nil {
-		return nil, err
+// Attachment opens the content of an attachment after checking its size and hash.
+func (s *Store) Attachment(a wire.Attachment) (*os.File, error) {
+	if !wire.IsSHA256(a.SHA256) {
+		return nil, fmt.Errorf("attachment %q: no hash", a.Name)
 	}
-	hash := sha256.New()
-	n, err := io.Copy(hash, f)
-	if err == nil && (n != a.Size || hex.EncodeToString(hash.Sum(nil)) != a.SHA256) {
+	f, err := s.root.Open(FilesDir + "/" + a.SHA256)
+	if absent(err) {
+		err = ErrNoContent
+	}
+	hash, size := sha256.New(), int64(0)
+	if err == nil {
+		size, err = io.Copy(hash, f)
+	}
+	if err == nil && (size != a.Size || hex.EncodeToString(hash.Sum(nil)) != a.SHA256) {
 		err = ErrDamaged
 	}
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// Attachment opens the content of an attachment after checking its size and hash.
-func (s *Store) Attachment(a wire.Attachment) (f *os.File, err error) {
-	if !wire.IsSHA256(a.SHA256) {
-		err = errors.New("no hash")
-	} else if f, err = s.openVerified(a); absent(err) {
-		err = ErrNoContent
-	}
-	if err != nil {
+		f.Close() // nil too
 		return nil, fmt.Errorf("attachment %q: %w", a.Name, err)
 	}
 	return f, nil

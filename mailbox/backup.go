@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -38,16 +39,18 @@ func (b *Box) Copy(id wire.ID) (where string, data []byte, err error) {
 	return where, data, err
 }
 
-// Put puts a message back where a backup found it, durably, unless one of its id is anywhere in the
-// mailbox. It reports whether it did.
-func (b *Box) Put(ctx context.Context, state State, data []byte) (put bool, err error) {
+// Put puts a message back where a backup found it, in a directory of the inbox, durably, unless one of its id is
+// anywhere in the mailbox. It reports whether it did.
+func (b *Box) Put(ctx context.Context, dir string, data []byte) (put bool, err error) {
 	m, err := wire.Decode(data)
 	if err != nil {
 		return false, err
 	}
-	at, ok := map[State]place{Unread: b.unread(), Owed: b.owed(), Done: b.done(m.ID), Withdrawn: b.withdrawn()}[state]
+	at, ok := map[string]place{
+		"new": b.unread(), "aside": b.unread(), "cur": b.owed(), "done": b.done(m.ID), "withdrawn": b.withdrawn(),
+	}[dir]
 	if !ok {
-		return false, fmt.Errorf("a message cannot be put back as %q", state)
+		return false, fmt.Errorf("a message cannot be put back into %q", dir)
 	}
 	err = b.locked(ctx, "inbox", func() error {
 		if _, there, err := b.locate(m.ID); there || err != nil {
@@ -57,7 +60,7 @@ func (b *Box) Put(ctx context.Context, state State, data []byte) (put bool, err 
 			return err
 		}
 		temp := b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
-		if err := b.store.root.Publish(temp, at.file(m.ID), data); err != nil {
+		if err := b.store.root.Publish(temp, at.file(m.ID), bytes.NewReader(data)); err != nil {
 			return err
 		}
 		put = true

@@ -15,27 +15,22 @@ import (
 
 // Health is what a look at a mailbox finds, for the doctor. Paths are below the agent's directory.
 type Health struct {
-	NotFiles   []string // in inbox: links, sockets, FIFOs, devices, directories
-	Empty      []string // in inbox: files without content
-	Unreadable []string // files that cannot be opened
-	NotDirs    []string // something else where a directory of the mailbox belongs
-	Open       []string // directories that everybody may read
-	Closed     []string // directories in which this user cannot write
-	Misplaced  []string // files that lie where nobody looks
-	Stale      []string // unfinished files, older than 36 h
-	Torn       []string // files under a message's name that are none
-	Begun      int      // dropped files whose taking in was cut off
-	Bad        int
+	Files map[string][]string // by the doctor's code for what is wrong with them
+	Stale []string            // unfinished files, older than 36 h
+	Begun int                 // dropped files whose taking in was cut off
+	Bad   int
 
-	OddEvents []string       // in events: what is neither a segment nor base.json
 	EventGaps []eventlog.Gap // events that are missing, but for those in the archive
 	EventsErr error          // why the log cannot be read to its end
 	BadClaims error          // why run/claims.json counts for nothing
 }
 
+func (h *Health) add(code, file string) { h.Files[code] = append(h.Files[code], file) }
+
 // Examine looks at a mailbox and changes nothing; with fix it removes what is stale. The error is for what
 // nothing else here is the reason of.
 func (b *Box) Examine(fix bool) (h Health, err error) {
+	h.Files = map[string][]string{}
 	if err = b.Present(); errors.Is(err, ErrNoAgent) {
 		return h, err
 	}
@@ -51,11 +46,11 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	h.examineDirs(b)
 	bad, err3 := b.badNames()
 	h.Bad = len(bad)
-	if len(h.NotDirs)+len(h.Closed) > 0 {
+	if len(h.Files["agent.not_a_directory"])+len(h.Files["inbox.not_writable"]) > 0 {
 		return h, nil
 	}
 	err4 := h.examineMessages(b)
-	h.OddEvents, h.EventGaps, h.EventsErr = b.Log().Check()
+	h.Files["events.odd"], h.EventGaps, h.EventsErr = b.Log().Check()
 	_, h.BadClaims = b.readClaims()
 	return h, cmp.Or(err, err2, err3, err4)
 }
@@ -70,9 +65,9 @@ func (h *Health) examineMessages(b *Box) error {
 			_, err := b.open(p, id, nil)
 			name := strings.TrimPrefix(p.file(id), b.in()+"/")
 			if bad, isBad := errors.AsType[*BadError](err); isBad && bad.Unreadable == nil {
-				h.Torn = append(h.Torn, name)
-			} else if isBad && p.state != Unread { // which examineDrop looks at
-				h.Unreadable = append(h.Unreadable, name)
+				h.add("message.torn", name)
+			} else if isBad && p.state != Unread { // which oddity looks at
+				h.add("drop.unreadable", name)
 			}
 		}
 		return left > 0
@@ -85,11 +80,11 @@ func (h *Health) examineDirs(b *Box) {
 		switch {
 		case err != nil:
 		case !info.IsDir():
-			h.NotDirs = append(h.NotDirs, dir)
+			h.add("agent.not_a_directory", dir)
 		case b.store.root.Writable(b.in(dir)) != nil:
-			h.Closed = append(h.Closed, dir)
+			h.add("inbox.not_writable", dir)
 		case info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows":
-			h.Open = append(h.Open, dir)
+			h.add("mode.open", dir)
 		}
 	}
 }
@@ -105,40 +100,37 @@ func (h *Health) examineFiles(b *Box) {
 			if err != nil || isPassedOver(name) {
 				continue
 			}
-			isOdd := !info.IsDir()
-			switch dir {
-			case "inbox", "inbox/new":
-				h.examineDrop(b, dir, info)
-				continue
-			case "inbox/cur", "inbox/withdrawn":
-				isOdd = isOdd && !isMessageFile(name)
-			case "inbox/tmp":
-				id, _, _ := strings.Cut(name, ".")
-				isOdd = isOdd && !wire.IsID(id)
-			case "":
-				isOdd = isOdd && !slices.Contains([]string{"inbox", "sent", "events", "run", "state.json", "shared"}, name)
-			}
-			if isOdd {
-				h.Misplaced = append(h.Misplaced, path.Join(dir, name))
+			if code := b.oddity(dir, info); code != "" {
+				h.add(code, path.Join(dir, name))
 			}
 		}
 	}
 }
 
-func (h *Health) examineDrop(b *Box, dir string, info fs.FileInfo) {
-	name, file := info.Name(), path.Join(dir, info.Name())
+// oddity is the doctor's code for what is wrong with an entry; "": nothing.
+func (b *Box) oddity(dir string, info fs.FileInfo) string {
+	name, isDropDir := info.Name(), dir == "inbox" || dir == "inbox/new"
+	id, _, _ := strings.Cut(name, ".")
 	switch {
-	case dir == "inbox" && slices.Contains(inboxDirs, name):
+	case info.IsDir() && !isDropDir,
+		dir == "" && slices.Contains([]string{"inbox", "sent", "events", "run", "state.json", "shared"}, name),
+		dir == "inbox" && slices.Contains(inboxDirs, name),
+		dir == "inbox/tmp" && wire.IsID(id),
+		(dir == "inbox/cur" || dir == "inbox/withdrawn") && isMessageFile(name):
+		return ""
+	case !isDropDir:
+		return "drop.misplaced"
 	case info.IsDir() && slices.Contains([]string{"aside", "leases", "dated"}, name): // the first generation's
+		return ""
 	case !info.Mode().IsRegular():
-		h.NotFiles = append(h.NotFiles, file)
+		return "drop.not_a_file"
 	case info.Size() == 0:
-		h.Empty = append(h.Empty, file)
-	default:
-		f, err := b.store.root.Open(b.in(file))
-		f.Close()
-		if errors.Is(err, fs.ErrPermission) {
-			h.Unreadable = append(h.Unreadable, file)
-		}
+		return "drop.empty"
 	}
+	f, err := b.store.root.Open(b.in(dir, name))
+	f.Close()
+	if errors.Is(err, fs.ErrPermission) {
+		return "drop.unreadable"
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
@@ -57,7 +58,7 @@ func (b *Box) Once(key *IdempotencyKey) (known bool, err error) {
 	noted := *key
 	noted.ID = wire.NewID()
 	data, _ := json.Marshal(noted) // strings always become JSON
-	err = b.store.root.Publish(dir+"/."+string(wire.NewID())+".tmp", file, append(data, '\n'))
+	err = b.store.root.Publish(dir+"/."+string(wire.NewID())+".tmp", file, bytes.NewReader(append(data, '\n')))
 	if known = errors.Is(err, fs.ErrExist); known {
 		data, err = root.ReadFile(file, 4<<20)
 		if err == nil && (json.Unmarshal(data, &noted) != nil || noted.Name != key.Name || !wire.IsID(string(noted.ID))) {

@@ -41,12 +41,11 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	return as, s.moveMailbox(b.in(), as)
 }
 
-// Restore brings back the mailbox of an agent that was retired last, or the one that Retired calls so. ErrExists while
-// an agent of that name lives, ErrNoAgent when none was retired.
+// Restore brings back the mailbox that is Retired. ErrExists while an agent of its name lives.
 func (s *Store) Restore(ctx context.Context, as string) error {
 	name, _, _ := strings.Cut(as, ".")
 	b := s.Box(wire.Name(name))
-	if _, err := s.retired(as); err != nil && !b.Exists() {
+	if _, err := s.Retired(as); err != nil && !b.Exists() {
 		return err
 	}
 	unlock, err := b.lockAll(ctx, nil)
@@ -59,11 +58,11 @@ func (s *Store) Restore(ctx context.Context, as string) error {
 	} else if err != nil {
 		return err
 	}
-	kept, err := s.retired(as)
+	kept, err := s.Retired(as)
 	if err != nil {
 		return err
 	}
-	return s.moveMailbox(kept, b.in())
+	return s.moveMailbox(kept.in(), b.in())
 }
 
 func (s *Store) moveMailbox(from, to string) error {
@@ -90,34 +89,21 @@ func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), er
 
 // WasRetired reports whether a mailbox of that name can be restored.
 func (s *Store) WasRetired(agent wire.Name) bool {
-	kept, _ := s.Retired(agent)
-	return len(kept) > 0
+	_, err := s.Retired(string(agent))
+	return err == nil
 }
 
-// Retired lists the mailboxes that are kept of a retired agent, the last first: names in .archive/retired.
-func (s *Store) Retired(agent wire.Name) (kept []string, err error) {
+// Retired is the mailbox that Restore brings back, to be looked at: of an agent the one that was retired last, or the
+// one whose directory in .archive/retired is called so. ErrNoAgent when there is none.
+func (s *Store) Retired(as string) (*Box, error) {
+	agent, _, isDirectory := strings.Cut(as, ".")
 	names, err := s.root.Names(retiredDir)
 	for _, name := range slices.Backward(names) {
-		stamp, isOfAgent := strings.CutPrefix(name, string(agent)+".")
-		if _, err := time.Parse(retiredStamp, stamp); isOfAgent && err == nil {
-			kept = append(kept, name)
+		stamp, isOfAgent := strings.CutPrefix(name, agent+".")
+		_, bad := time.Parse(retiredStamp, stamp)
+		if isOfAgent && bad == nil && (name == as || !isDirectory) {
+			return s.Box(wire.Name(path.Join(retiredDir, name))), nil
 		}
 	}
-	return kept, err
+	return nil, cmp.Or(err, fmt.Errorf("no retired mailbox of %s: %w", as, ErrNoAgent))
 }
-
-// retired is where the mailbox lies that Restore is to bring back.
-func (s *Store) retired(as string) (string, error) {
-	name, _, isOne := strings.Cut(as, ".")
-	kept, err := s.Retired(wire.Name(name))
-	if isOne {
-		kept = slices.DeleteFunc(kept, func(k string) bool { return k != as })
-	}
-	if len(kept) == 0 {
-		return "", cmp.Or(err, fmt.Errorf("no retired mailbox of %s: %w", as, ErrNoAgent))
-	}
-	return path.Join(retiredDir, kept[0]), nil
-}
-
-// RetiredBox is a mailbox that Retired lists, to be looked at.
-func (s *Store) RetiredBox(kept string) *Box { return s.Box(wire.Name(path.Join(retiredDir, kept))) }

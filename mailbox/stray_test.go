@@ -3,8 +3,10 @@ package mailbox
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -29,8 +31,8 @@ func TestFileNamedLikeADay(t *testing.T) {
 			write(t, filepath.Join(bob.Path(), stray), "stray")
 		}
 		h, err := bob.Examine(false)
-		if err != nil || len(h.Misplaced) != 3 {
-			t.Error("the doctor is told of ", h.Misplaced, err)
+		if err != nil || len(h.Files["drop.misplaced"]) != 3 {
+			t.Error("the doctor is told of ", h.Files, err)
 		}
 		m := message("x")
 		Deliver(ctx, &Post{Message: m, To: []*Box{bob}, Sender: bob})
@@ -147,7 +149,7 @@ func TestFirstGeneration(t *testing.T) {
 	if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 9)}); err != nil {
 		t.Error(err)
 	}
-	if h, err := bob.Examine(true); err != nil || len(h.NotFiles)+len(h.NotDirs)+len(h.Misplaced) > 0 || h.BadClaims != nil {
+	if h, err := bob.Examine(true); err != nil || len(slices.Concat(slices.Collect(maps.Values(h.Files))...)) > 0 || h.BadClaims != nil {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if _, err := os.Stat(filepath.Join(bob.Path(), "run/claim.json")); err != nil {

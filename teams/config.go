@@ -3,6 +3,7 @@ package teams
 import (
 	"errors"
 	"io/fs"
+	"strings"
 
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
@@ -28,7 +29,7 @@ func (t *Team) Config() (*config.Config, error) {
 func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 	path = t.Dir().Join(config.File)
 	temp := "." + config.File + "." + string(wire.NewID()) + ".tmp"
-	err = t.Dir().Publish(temp, config.File, []byte(text))
+	err = t.Dir().Publish(temp, config.File, strings.NewReader(text))
 	if errors.Is(err, fs.ErrExist) {
 		return path, false, nil
 	}

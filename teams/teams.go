@@ -63,6 +63,10 @@ func (r *Root) Close() error {
 // Dir is the root's directory.
 func (r *Root) Dir() *durable.Root { return r.dir }
 
+// Raise makes the root's format 2, whose addresses may have a host: an older atm, which would set such a message
+// aside as bad, refuses the root from then on.
+func (r *Root) Raise() error { return r.dir.Replace(rootdir.FormatFile, []byte("2\n"), true) }
+
 // Team is a team: the mailboxes of its members.
 type Team struct {
 	*mailbox.Store

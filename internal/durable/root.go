@@ -2,7 +2,7 @@
 //
 //   - No name leads out of the tree: it is an os.Root. Names have slashes, as in "bob/inbox/new/x.json". A link is
 //     never opened; one on the way is followed if it stays inside.
-//   - Create, Link and Move refuse to replace what is there: fs.ErrExist.
+//   - Create, Publish and Move refuse to replace what is there: fs.ErrExist.
 //   - New entries get the rights of their directory: 0700 and 0600 under any umask, with its group, group bits and
 //     set-group-ID bit; made by root, they belong to its owner. (Windows has its own.)
 //   - A file survives a power cut once it and then its directory were synced. A sync
@@ -242,9 +242,12 @@ func (r *Root) Create(name string, data []byte) error {
 	return r.create(name, true, func(f *os.File) error { return r.Write(f, data) })
 }
 
-// CreateFrom is Create of what write writes.
-func (r *Root) CreateFrom(name string, write func(io.Writer) error) error {
-	return r.create(name, true, func(f *os.File) error { return write(f) })
+// CreateFrom is Create of what can be read.
+func (r *Root) CreateFrom(name string, from io.Reader) error {
+	return r.create(name, true, func(f *os.File) error {
+		_, err := io.Copy(f, from)
+		return err
+	})
 }
 
 func (r *Root) create(name string, sync bool, write func(*os.File) error) error {
@@ -293,19 +296,14 @@ func (r *Root) MoveOver(old, new string) error {
 	return r.do("rename", new, func() error { return r.root.Rename(old, new) })
 }
 
-// Link gives a file a second name: fs.ErrExist when that is taken.
-func (r *Root) Link(old, new string) error {
-	return r.do("link", new, func() error { return r.root.Link(old, new) })
-}
-
 // Publish writes a file under a temporary name, and then gives it its own: fs.ErrExist when that is taken. Whoever
 // reads it sees all of it. The directory is to be synced.
-func (r *Root) Publish(temp, name string, data []byte) error {
-	if err := r.Create(temp, data); err != nil {
+func (r *Root) Publish(temp, name string, from io.Reader) error {
+	if err := r.CreateFrom(temp, from); err != nil {
 		return err
 	}
-	defer r.Remove(temp)
-	return r.Link(temp, name)
+	defer r.root.Remove(temp)
+	return r.do("link", name, func() error { return r.root.Link(temp, name) })
 }
 
 // Move renames an entry: fs.ErrExist when the new name is taken. The caller holds

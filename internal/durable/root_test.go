@@ -47,12 +47,13 @@ func names(t testing.TB, r *Root, dir string) []string {
 	return out
 }
 
-// Create, Link and Move refuse to replace, and leave both as they were.
+// Create, Publish and Move refuse to replace, and leave both as they were.
 func TestNothingIsReplaced(t *testing.T) {
 	r := open(t, nil)
 	write(t, r, "old", "old")
 	write(t, r, "other", "other")
-	for _, err := range []error{r.Create("old", []byte("new")), r.Link("other", "old"), r.Move("other", "old"), r.Move("old", "old")} {
+	publish := r.Publish("temp", "old", strings.NewReader("new"))
+	for _, err := range []error{r.Create("old", []byte("new")), publish, r.Move("other", "old"), r.Move("old", "old")} {
 		if !errors.Is(err, fs.ErrExist) {
 			t.Error(err)
 		}
@@ -185,7 +186,7 @@ func TestFault(t *testing.T) {
 		{"open", create, "x"},
 		{"write", create, "x"},
 		{"fsync", create, "x"},
-		{"link", func() error { return r.Link("x", "y") }, "x"},
+		{"link", func() error { return r.Publish("t", "y", strings.NewReader("new")) }, "x"},
 		{"rename", func() error { return r.Move("x", "y") }, "x"},
 		{"mkdir", func() error { return r.MkdirAll("dir/below") }, "x"},
 		{"remove", func() error { return r.Remove("x") }, "x"},

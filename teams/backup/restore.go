@@ -48,9 +48,9 @@ func Check(from io.ReadSeeker) error {
 		_, err = files.Next()
 	}
 	if err == io.EOF { // also where the file ends between two members
-		end := make([]byte, 1024)
-		if _, err = from.Seek(-int64(len(end)), io.SeekEnd); err == nil {
-			_, err = io.ReadFull(from, end)
+		var end []byte
+		if _, err = from.Seek(-1024, io.SeekEnd); err == nil {
+			end, err = io.ReadAll(from)
 		}
 		if err == nil && len(bytes.Trim(end, "\x00")) > 0 {
 			err = io.ErrUnexpectedEOF
@@ -86,7 +86,7 @@ func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, e
 	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
 	isRaised, err := checkFormat(r.tar)
 	if err == nil && isRaised {
-		err = rootdir.Raise(root.Path)
+		err = root.Raise()
 	}
 	if err != nil {
 		return r.total, err
@@ -152,16 +152,14 @@ func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
 	if m := messages.FindStringSubmatch(below); m != nil && wire.IsID(m[2]) {
 		return r.message(t, box, m[1], m[2])
 	}
-	hadLog, known := r.hadLogs[box.Address()]
-	if !known {
+	if _, isKnown := r.hadLogs[box.Address()]; !isKnown {
 		seq, err := box.Log().LastSeq()
 		if err != nil {
 			return err
 		}
-		hadLog = seq > 0
-		r.hadLogs[box.Address()] = hadLog
+		r.hadLogs[box.Address()] = seq > 0
 	}
-	if hadLog && strings.HasPrefix(below, "events/") {
+	if r.hadLogs[box.Address()] && strings.HasPrefix(below, "events/") {
 		return nil
 	}
 	return r.file(t, string(box.Agent())+"/"+below, r.tar)
@@ -178,10 +176,7 @@ func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) erro
 		return errors.Join(r.file(t, bad, bytes.NewReader(data)), r.file(t, bad+".reason", strings.NewReader(err.Error()+"\n")))
 	}
 	dir, _, _ = strings.Cut(dir, "/")
-	state := map[string]mailbox.State{
-		"new": mailbox.Unread, "aside": mailbox.Unread, "cur": mailbox.Owed, "done": mailbox.Done, "withdrawn": mailbox.Withdrawn,
-	}[dir]
-	put, err := box.Put(r.ctx, state, data)
+	put, err := box.Put(r.ctx, dir, data)
 	if put {
 		r.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
 	} else {
@@ -198,16 +193,8 @@ func (r *restorer) file(t *teams.Team, name string, from io.Reader) error {
 	if err := t.Dir().MkdirAll(dir); err != nil {
 		return err
 	}
-	temp := dir + "/.restoring." + string(wire.NewID()) + ".tmp"
-	err := t.Dir().CreateFrom(temp, func(w io.Writer) error {
-		_, err := io.Copy(w, from)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	defer t.Dir().Remove(temp)
-	if err := t.Dir().Link(temp, name); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := t.Dir().Publish(dir+"/.restoring."+string(wire.NewID())+".tmp", name, from)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return t.Dir().Sync(dir)

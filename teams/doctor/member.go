@@ -39,28 +39,29 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	h, err := b.Examine(d.fix)
 	d.failed("agent.unreadable", b.Address().String()+": ", b.Path(), err)
 	if d.disk.isReadOnly {
-		h.Closed = nil
+		delete(h.Files, "inbox.not_writable")
 	}
-	// Of files or directories: %s in the message is a name, in the command its path.
-	each := func(code, severity string, names []string, fix, message string) {
-		for _, name := range names {
-			fix := strings.ReplaceAll(fix, "%s", policy.Quote(b.Path()+"/"+name))
-			d.add(code, severity, fix, "%s: "+message, b.Address(), name)
+	back := ""
+	if b.Present() != nil {
+		back = "; atm team add " + string(b.Agent())
+	}
+	// %s in the message is a name, in the command its path.
+	for _, about := range []struct{ code, severity, fix, message string }{
+		{"drop.not_a_file", "warning", "mv %s .", "%s is no regular file and is never opened"},
+		{"drop.empty", "info", "ls -l %s", "%s is empty and waits for content"},
+		{"drop.unreadable", "warning", "chmod u+r %s", "%s cannot be read"},
+		{"drop.misplaced", "warning", "mv %s " + policy.Quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail"},
+		{"message.torn", "warning", "mv %s .", "%s cannot be read as a message"},
+		{"inbox.not_writable", "error", "chmod u+rwx %s", "this user cannot write in %s"},
+		{"events.odd", "error", "mv %s .", "%s is no part of the log"},
+		{"agent.not_a_directory", "error", "mv %s ." + back, "%s is not a directory"},
+		{"mode.open", "warning", "chmod 700 %s", "%s is open to everybody"},
+	} {
+		for _, name := range h.Files[about.code] {
+			fix := strings.ReplaceAll(about.fix, "%s", policy.Quote(b.Path()+"/"+name))
+			d.add(about.code, about.severity, fix, "%s: "+about.message, b.Address(), name)
 		}
 	}
-	each("drop.not_a_file", "warning", h.NotFiles, "mv %s .", "%s is no regular file and is never opened")
-	each("drop.empty", "info", h.Empty, "ls -l %s", "%s is empty and waits for content")
-	each("drop.unreadable", "warning", h.Unreadable, "chmod u+r %s", "%s cannot be read")
-	each("drop.misplaced", "warning", h.Misplaced, "mv %s "+policy.Quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail")
-	each("message.torn", "warning", h.Torn, "mv %s .", "%s cannot be read as a message")
-	each("inbox.not_writable", "error", h.Closed, "chmod u+rwx %s", "this user cannot write in %s")
-	each("events.odd", "error", h.OddEvents, "mv %s .", "%s is no part of the log")
-	fix := "mv %s ."
-	if b.Present() != nil {
-		fix += "; atm team add " + string(b.Agent())
-	}
-	each("agent.not_a_directory", "error", h.NotDirs, fix, "%s is not a directory")
-	each("mode.open", "warning", h.Open, "chmod 700 %s", "%s is open to everybody")
 	count := func(code, severity string, n int, fix, message string) {
 		if n > 0 {
 			d.add(code, severity, fix, "%s: %s"+message, b.Address(), letter.Many(n, "file"))

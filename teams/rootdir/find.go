@@ -295,17 +295,6 @@ func Make(path string) (made bool, err error) {
 	return false, err
 }
 
-// Raise makes a root's format 2, whose addresses may have a host: an older atm, which would set such a message
-// aside as bad, refuses the root from then on.
-func Raise(path string) error {
-	d, err := durable.Open(path, nil)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Replace(FormatFile, []byte("2\n"), true)
-}
-
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

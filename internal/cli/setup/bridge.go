@@ -11,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -65,7 +64,7 @@ func keygen(c *cli.Context, s *command.Scope) error {
 		}
 	}
 	if err == nil {
-		err = rootdir.Raise(s.Root.Path)
+		err = s.Root.Raise()
 	}
 	key := hostkey.Text(public)
 	return command.Done(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", said, host, key))
@@ -85,7 +84,7 @@ func trust(c *cli.Context, s *command.Scope) error {
 		return command.Refused("%w", err).WithHint("call that machine otherwise: atm bridge keygen --host NAME, there")
 	}
 	if err == nil {
-		err = rootdir.Raise(s.Root.Path)
+		err = s.Root.Raise()
 	}
 	return command.Done(c, err, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
 }

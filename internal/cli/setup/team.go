@@ -191,14 +191,13 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 
 // sayKept says of a new member where a retired one of its name is kept.
 func sayKept(c *cli.Context, b *mailbox.Box) {
-	kept, _ := b.Store().Retired(b.Agent())
-	if len(kept) == 0 {
+	box, err := b.Store().Retired(string(b.Agent()))
+	if err != nil {
 		return
 	}
-	box := b.Store().RetiredBox(kept[0])
 	unread, _ := box.UnreadIDs()
 	team := b.Address().Team
-	hint := fmt.Sprintf("atm team retire %s --team %s; atm team restore %s --team %[2]s", b.Agent(), team, kept[0])
+	hint := fmt.Sprintf("atm team retire %s --team %s; atm team restore %s --team %[2]s", b.Agent(), team, filepath.Base(box.Path()))
 	command.Warn(c, "a retired %s is kept with %d unread in %s: %s brings it back instead",
 		b.Agent(), len(unread), box.Path(), command.Typed(c, hint))
 }
