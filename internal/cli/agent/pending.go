@@ -180,19 +180,17 @@ var approveCommand = &cli.Command{
 	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once; else\n" +
 		"its number, its label or the beginning of that.\n" +
 		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
-	Flags:  []cli.Flag{artifactFlag()},
+	Flags:  []cli.Flag{artifactFlag},
 	Action: command.With(command.OpenTeam, answerQuestion),
 }
 
-func artifactFlag() cli.Flag {
-	return &cli.StringFlag{Name: "artifact", Usage: "of a draft only the part with this `URI`"}
-}
+var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "of a draft only the part with this `URI`"}
 
 var rejectCommand = &cli.Command{
 	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "refuse what an agent asks for",
 	UsageText:   "atm reject 9f3a1c --reason \"Use the staging host.\"\natm reject bob",
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
-	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}, artifactFlag()},
+	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}, artifactFlag},
 	Action:      command.With(command.OpenTeam, answerQuestion),
 }
 

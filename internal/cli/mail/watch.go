@@ -114,26 +114,20 @@ func happenings(ctx context.Context, boxes []*mailbox.Box, since time.Time) (out
 			}
 			return true
 		})
-		events, logErr := eventsOf(box, since)
-		out = append(out, events...)
+		events, logErr := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
+		for i := range events {
+			e, h := &events[i], happening{entry{Box: box, Event: &events[i]}, events[i].At}
+			if i > 0 && e.Seq > events[i-1].Seq+1 {
+				h.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}
+			}
+			if !e.At.Before(since) {
+				out = append(out, h)
+			}
+		}
 		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr))) // the others are shown
 	}
 	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
 	return out
-}
-
-func eventsOf(box *mailbox.Box, since time.Time) (out []happening, err error) {
-	events, err := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
-	for i := range events {
-		e, h := &events[i], happening{entry{Box: box, Event: &events[i]}, events[i].At}
-		if i > 0 && e.Seq > events[i-1].Seq+1 {
-			h.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}
-		}
-		if !e.At.Before(since) {
-			out = append(out, h)
-		}
-	}
-	return out, err
 }
 
 func (h happening) print(c *cli.Context, s *command.Scope) error {
