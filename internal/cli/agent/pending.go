@@ -133,11 +133,10 @@ func (l pendingList) String() string {
 
 func tableLines(rows [][]string) (lines []string) {
 	if command.Terminal() {
-		return strings.Split(command.Columns(rows, "36", "1", "33", "2", ""), "\n")[:len(rows)]
+		return command.Columns(rows, "36", "1", "33", "2", "")
 	}
 	for _, cells := range rows {
-		filled := slices.DeleteFunc(slices.Clone(cells), func(cell string) bool { return cell == "" })
-		lines = append(lines, strings.Join(filled, "  "))
+		lines = append(lines, command.JoinFilled("  ", cells...))
 	}
 	return lines
 }
@@ -226,7 +225,7 @@ func awaitQuestion(ctx context.Context, s *command.Scope, word string) (policy.Q
 	for end := time.Now().Add(seenWithin); ; {
 		q, err := findQuestion(ctx, s, word)
 		getsID := err == nil && q.ID == "" && q.Running
-		if !getsID || time.Now().After(end) || !sleep(ctx, probeEvery) {
+		if !getsID || time.Now().After(end) || !command.Sleep(ctx, probeEvery) {
 			return q, err
 		}
 	}

@@ -44,7 +44,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 		return r, err
 	}
 	k.s.Team.MarkStopped(r.Name) // a full disk is no reason not to stop
-	for began := time.Now(); time.Since(began) < listenWithin; sleep(ctx, probeEvery) {
+	for began := time.Now(); time.Since(began) < listenWithin; command.Sleep(ctx, probeEvery) {
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
@@ -123,7 +123,7 @@ func restart(ctx context.Context, k *call, client *control.Client) error {
 	}
 	o, err := client.Restart(ctx)
 	r := resultOf(k.name(), o)
-	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; sleep(ctx, lookEvery) {
+	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, lookEvery) {
 		var now control.Status
 		if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
 			r.State, r.PID = "restarted", now.ChildPID

@@ -154,10 +154,8 @@ func (h happening) line(s *command.Scope) string {
 		text = fmt.Sprintf("(events %d to %d are missing) ", h.Gap.From, h.Gap.To)
 	}
 	if m := h.Message; m != nil {
-		text, colour = "got "+r.Short(m.ID)+" from "+r.Who(m.From), "32"
-		if title := m.Title(); title != "" {
-			text += ": " + letter.Clip(letter.Escape(title), 100)
-		}
+		title := letter.Clip(letter.Escape(m.Title()), 100)
+		text, colour = command.JoinFilled(": ", "got "+r.Short(m.ID)+" from "+r.Who(m.From), title), "32"
 	} else {
 		text += describeEvent(h.Event, r)
 		colour = map[string]string{"confirm_required": "31", "waiting_for_input": "31", wire.StreamFailed: "31"}[h.Event.Kind]
@@ -169,7 +167,7 @@ func (h happening) line(s *command.Scope) string {
 	for _, n := range s.Names() {
 		row[1] = fmt.Sprintf("%-*s", len(n), row[1])
 	}
-	return command.Columns([][]string{row}, "2", "1", colour)
+	return command.Columns([][]string{row}, "2", "1", colour)[0]
 }
 
 // phrases are what events say to people, where that is not their kind's name.
