@@ -86,7 +86,7 @@ func each(c *cli.Context, s *command.Scope, find finder, do func(heldMessage) er
 
 // partly prints what was done. With an error beside it that stands in the JSON of the error.
 func partly(c *cli.Context, done map[string]any, lines string, err error) error {
-	if err == nil || !c.Bool("json") {
+	if err == nil || lines != "" && !c.Bool("json") {
 		return cmp.Or(command.PrintAs(c, done, lines), err)
 	}
 	e := command.Explain(c, err)
