@@ -212,7 +212,8 @@ func said(c *cli.Context) (name, source string) {
 func (s *Scope) teamName() (wire.Name, error) {
 	me, _ := said(s.c)
 	_, ofMe, _ := strings.Cut(me, "@") // bob@main names the team as well
-	for _, by := range [][2]string{{"--team", s.c.String("team")}, {"ATM_TEAM", os.Getenv("ATM_TEAM")}, {"the identity", ofMe}} {
+	given, env := s.c.String("team"), os.Getenv("ATM_TEAM")
+	for _, by := range [][2]string{{"--team", given}, {"ATM_TEAM", env}, {"the identity", ofMe}} {
 		if by[1] == "" {
 			continue
 		}

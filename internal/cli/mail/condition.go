@@ -113,8 +113,8 @@ func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*co
 	return one
 }
 
-// stateCondition: an agent is idle, busy, blocked or off, or its turn is over. It is looked at after each of its events:
-// no state is too short to be seen.
+// stateCondition: an agent is idle, busy, blocked or off, or its turn is over. It is looked at after each of its
+// events: no state is too short to be seen.
 func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 	a, err := s.Address(word)
 	if err != nil {
