@@ -75,12 +75,9 @@ func flagLines(c *cli.Command) string {
 	if rows > 10 {
 		rows = (rows + 1) / 2
 	}
+	cells = append(cells, make([]string, rows)...)
 	for i := range rows {
-		second := ""
-		if i+rows < len(cells) {
-			second = cells[i+rows]
-		}
-		text += strings.TrimRight(fmt.Sprintf("  %-*s  %s", width, cells[i], second), " ") + "\n"
+		text += strings.TrimRight(fmt.Sprintf("  %-*s  %s", width, cells[i], cells[i+rows]), " ") + "\n"
 	}
 	return text
 }

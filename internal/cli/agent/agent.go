@@ -130,16 +130,6 @@ func (r result) String() string {
 	return line
 }
 
-// sleep waits, and reports whether that was not cut short.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
-
 // oneLine is a text from outside as at most n characters of one line.
 func oneLine(text string, n int) string {
 	return letter.Clip(letter.Escape(strings.Join(strings.Fields(text), " ")), n)

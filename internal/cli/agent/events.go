@@ -150,9 +150,15 @@ func ingest(c *cli.Context) error {
 	defer stop()
 	total, written := ingested{}, 0
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
-		seq, isBad := uint64(0), true
+		var e wire.Event
+		var to *mailbox.Box
 		if err == nil {
-			seq, isBad, err = appendLine(ctx, c, s, line)
+			e, to, err = readEvent(s, line, c.Bool("route"))
+		}
+		isBad := err != nil
+		if !isBad {
+			e, err = note(ctx, to, e, c.Bool("sync"))
+			isBad = errors.Is(err, eventlog.ErrNoEvent) // an error is the line's, not the log's
 		}
 		switch {
 		case err != nil && isBad:
@@ -164,7 +170,7 @@ func ingest(c *cli.Context) error {
 			// What was not written once, or not synced, must not be passed over by what follows.
 			const said = "line %d: %w; line %d is the last that is known to be written (%s)"
 			return command.Failed(said, n, err, written, total).WithHint("atm doctor; then the lines from %d on once more", n)
-		case err == nil && seq == 0:
+		case err == nil && e.Seq == 0:
 			written, total.Known = n, total.Known+1
 		case err == nil:
 			written, total.Appended = n, total.Appended+1
@@ -180,16 +186,6 @@ func ingest(c *cli.Context) error {
 		return err
 	}
 	return command.Exit(command.ExitFailed)
-}
-
-// appendLine appends the event of a line. isBad: an error is the line's, not the log's.
-func appendLine(ctx context.Context, c *cli.Context, s *command.Scope, line []byte) (n uint64, isBad bool, err error) {
-	e, to, err := readEvent(s, line, c.Bool("route"))
-	if err != nil {
-		return 0, true, err
-	}
-	e, err = note(ctx, to, e, c.Bool("sync"))
-	return e.Seq, errors.Is(err, eventlog.ErrNoEvent), err
 }
 
 // readEvent reads a line in any known vocabulary. It belongs into my log or, routed, into that of the member that it
@@ -330,10 +326,7 @@ func (k *call) eventLine(e *wire.Event) string {
 	if k.c.Bool("json") {
 		return string(command.EscapeJSON(e.Append(nil))) + "\n"
 	}
-	said := command.Stamp(e.At) + "  " + letter.Escape(e.Kind)
-	if about := wire.Line(e); about != "" {
-		said += "  " + letter.Escape(about)
-	}
+	said := command.JoinFilled("  ", command.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(e)))
 	return letter.Clip(said, 400) + "\n"
 }
 

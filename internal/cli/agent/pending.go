@@ -133,11 +133,10 @@ func (l pendingList) String() string {
 
 func tableLines(rows [][]string) (lines []string) {
 	if command.Terminal() {
-		return strings.Split(command.Columns(rows, "36", "1", "33", "2", ""), "\n")[:len(rows)]
+		return command.Columns(rows, "36", "1", "33", "2", "")
 	}
 	for _, cells := range rows {
-		filled := slices.DeleteFunc(slices.Clone(cells), func(cell string) bool { return cell == "" })
-		lines = append(lines, strings.Join(filled, "  "))
+		lines = append(lines, command.JoinFilled("  ", cells...))
 	}
 	return lines
 }
@@ -180,19 +179,17 @@ var approveCommand = &cli.Command{
 	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once; else\n" +
 		"its number, its label or the beginning of that.\n" +
 		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
-	Flags:  []cli.Flag{artifactFlag()},
+	Flags:  []cli.Flag{artifactFlag},
 	Action: command.With(command.OpenTeam, answerQuestion),
 }
 
-func artifactFlag() cli.Flag {
-	return &cli.StringFlag{Name: "artifact", Usage: "of a draft only the part with this `URI`"}
-}
+var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "of a draft only the part with this `URI`"}
 
 var rejectCommand = &cli.Command{
 	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "refuse what an agent asks for",
 	UsageText:   "atm reject 9f3a1c --reason \"Use the staging host.\"\natm reject bob",
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
-	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}, artifactFlag()},
+	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}, artifactFlag},
 	Action:      command.With(command.OpenTeam, answerQuestion),
 }
 
@@ -228,7 +225,7 @@ func awaitQuestion(ctx context.Context, s *command.Scope, word string) (policy.Q
 	for end := time.Now().Add(seenWithin); ; {
 		q, err := findQuestion(ctx, s, word)
 		getsID := err == nil && q.ID == "" && q.Running
-		if !getsID || time.Now().After(end) || !sleep(ctx, probeEvery) {
+		if !getsID || time.Now().After(end) || !command.Sleep(ctx, probeEvery) {
 			return q, err
 		}
 	}

@@ -44,7 +44,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 		return r, err
 	}
 	k.s.Team.MarkStopped(r.Name) // a full disk is no reason not to stop
-	for began := time.Now(); time.Since(began) < listenWithin; sleep(ctx, probeEvery) {
+	for began := time.Now(); time.Since(began) < listenWithin; command.Sleep(ctx, probeEvery) {
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
@@ -58,7 +58,10 @@ func (k *call) stop(ctx context.Context) (result, error) {
 			case isRefused && refusal.Code != "failed":
 				return r, k.s.RunnerError(r.Name, err)
 			case isSilent && silent.PID != 0:
-				k.killSilent(silent.PID)
+				if p, err := os.FindProcess(silent.PID); err == nil {
+					p.Kill()
+				}
+				command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", r.Name, silent.PID)
 				r.State = "stopped"
 			}
 		}
@@ -82,13 +85,6 @@ func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
 	defer client.Close()
 	o, err := client.Stop(ctx)
 	return o.Ended, err
-}
-
-func (k *call) killSilent(pid int) {
-	if p, err := os.FindProcess(pid); err == nil {
-		p.Kill()
-	}
-	command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", k.name(), pid)
 }
 
 func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
@@ -127,7 +123,7 @@ func restart(ctx context.Context, k *call, client *control.Client) error {
 	}
 	o, err := client.Restart(ctx)
 	r := resultOf(k.name(), o)
-	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; sleep(ctx, lookEvery) {
+	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, lookEvery) {
 		var now control.Status
 		if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
 			r.State, r.PID = "restarted", now.ChildPID

@@ -188,7 +188,7 @@ func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.E
 		os.Exit(command.ExitInterrupted)
 	})()
 	defer con.close()
-	sleep(ctx, readingTime)
+	command.Sleep(ctx, readingTime)
 	size := con.size()
 	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly},
 		control.Terminal{In: con.typed, Out: con.out, Sizes: con.sizes})

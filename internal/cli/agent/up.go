@@ -186,7 +186,7 @@ func (u *startup) foreground() error {
 	ctx, stop := output.UntilSignal(u.c.Context)
 	defer stop()
 	err := u.start(ctx)
-	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && sleep(ctx, time.Second) {
+	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && command.Sleep(ctx, time.Second) {
 	}
 	var agents []*call
 	for _, n := range u.names {

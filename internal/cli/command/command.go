@@ -94,10 +94,7 @@ func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 			} else if err := s.Root.Lost(); err != nil {
 				cancel(err)
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
+			Sleep(ctx, time.Second)
 		}
 	}()
 	err := f(ctx)
@@ -105,6 +102,16 @@ func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 		return cause
 	}
 	return err
+}
+
+// Sleep waits, and reports whether that was not cut short.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 // Notify rings, and has the terminal show a notification on the desktop: iTerm2, WezTerm, kitty and Windows Terminal
@@ -153,10 +160,7 @@ func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)
 			if err != nil {
 				return err
 			}
-			select {
-			case <-time.After(watchEvery):
-			case <-ctx.Done():
-			}
+			Sleep(ctx, watchEvery)
 		}
 		if errors.Is(context.Cause(ctx), errQuit) {
 			return nil

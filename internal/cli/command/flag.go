@@ -70,12 +70,6 @@ func (l *Line) readFlag(words []string) *givenFlag {
 
 func (f *givenFlag) name() string { return f.Names()[0] }
 
-// isSpan reports whether the value is a span of time, or may be one.
-func (f *givenFlag) isSpan() bool {
-	_, isSpan := f.Flag.(*cli.GenericFlag)
-	return isSpan || f.waits
-}
-
 // canTakeNext reports whether the word behind a flag is its value.
 func (f *givenFlag) canTakeNext(isKnownFlag bool) bool {
 	if f.Flag == nil {
@@ -89,8 +83,9 @@ func (f *givenFlag) canTakeNext(isKnownFlag bool) bool {
 
 // isForWord reports whether the value is none for this flag, but for a word that other tools give so.
 func (f *givenFlag) isForWord() bool {
-	isOther := f.Flag == nil || f.isSpan() && !isDuration(f.value) || f.name() == "id" && !wire.IsID(f.value)
-	return isOther && f.value != ""
+	_, isSpan := f.Flag.(*cli.GenericFlag)
+	isNoSpan := (isSpan || f.waits) && !isDuration(f.value)
+	return f.value != "" && (f.Flag == nil || isNoSpan || f.name() == "id" && !wire.IsID(f.value))
 }
 
 // takeFlag takes in the flag that the words begin with. n is how many of them it is.

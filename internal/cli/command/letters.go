@@ -38,7 +38,7 @@ func Notes(r *letter.Renderer, m *mailbox.Item) string {
 		superseded = "superseded by " + r.Short(m.SupersededBy)
 	}
 	isUnread := m.State == mailbox.Unread
-	return join(", ", when(!isUnread, state), when(m.RequiresAck && (isUnread || state == ""), "wants ack"),
+	return JoinFilled(", ", when(!isUnread, state), when(m.RequiresAck && (isUnread || state == ""), "wants ack"),
 		r.Lease(teams.LeaseFlags(m)), when(m.Urgent(), "urgent"), when(m.Expired(r.Now), "expired"), superseded)
 }
 

@@ -188,7 +188,7 @@ func TestJSONNeverSteersATerminal(t *testing.T) {
 
 func TestColumns(t *testing.T) {
 	got := Columns([][]string{{"9f3a1c", "bob", "", "Green?"}, {"77b0de", "carol", "", ""}}, "1", "2", "", "")
-	if want := "9f3a1c  bob    Green?\n77b0de  carol\n"; got != want {
+	if want := []string{"9f3a1c  bob    Green?", "77b0de  carol"}; !slices.Equal(got, want) {
 		t.Errorf("%q, not %q", got, want)
 	}
 }

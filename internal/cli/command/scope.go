@@ -210,27 +210,20 @@ func said(c *cli.Context) (name, source string) {
 }
 
 func (s *Scope) teamName() (wire.Name, error) {
-	word, source := s.c.String("team"), "--team"
-	if word == "" {
-		word, source = os.Getenv("ATM_TEAM"), "ATM_TEAM"
+	me, _ := said(s.c)
+	_, ofMe, _ := strings.Cut(me, "@") // bob@main names the team as well
+	given, env := s.c.String("team"), os.Getenv("ATM_TEAM")
+	for _, by := range [][2]string{{"--team", given}, {"ATM_TEAM", env}, {"the identity", ofMe}} {
+		if by[1] == "" {
+			continue
+		}
+		s.TeamSource = by[0]
+		team, err := wire.ParseName(by[1])
+		if err != nil {
+			err = Usage("%s: %v", by[0], err).WithHint("atm team ls lists the teams")
+		}
+		return team, err
 	}
-	if word == "" {
-		me, _ := said(s.c)
-		_, word, _ = strings.Cut(me, "@") // bob@main names the team as well
-		source = "the identity"
-	}
-	if word == "" {
-		return s.onlyTeam()
-	}
-	s.TeamSource = source
-	team, err := wire.ParseName(word)
-	if err != nil {
-		err = Usage("%s: %v", source, err).WithHint("atm team ls lists the teams")
-	}
-	return team, err
-}
-
-func (s *Scope) onlyTeam() (wire.Name, error) {
 	all, err := s.Root.Teams()
 	switch {
 	case err != nil:

@@ -17,11 +17,8 @@ const gap = 2
 
 // Columns lines up rows of cells for a terminal, and cuts them to its width, the last
 // column first. Each column has a colour ("1": bold, "": none).
-func Columns(rows [][]string, colours ...string) (text string) {
-	for _, line := range lineUp(rows, Width(), len(colours)-1, func(_, column int) string { return colours[column] }) {
-		text += line + "\n"
-	}
-	return text
+func Columns(rows [][]string, colours ...string) (lines []string) {
+	return lineUp(rows, Width(), len(colours)-1, func(_, column int) string { return colours[column] })
 }
 
 // lineUp is a line for each row. Where the width is too small for all columns, one is cut before the others; 0: lines
@@ -116,7 +113,7 @@ func Team(members []teams.Member, width int) []string {
 // evidence is where nothing says that it still holds.
 func about(m teams.Member, now time.Time) string {
 	if m.Host != "" {
-		return join("; ", m.About(), m.Seen(now))
+		return JoinFilled("; ", m.About(), m.Seen(now))
 	}
 	if m.State == reducer.WordPerson {
 		return ""
@@ -134,11 +131,13 @@ func about(m teams.Member, now time.Time) string {
 	if m.Held != "" {
 		held = "mail waits: " + m.Held
 	}
-	return join("; ", m.About(), said, held)
+	return JoinFilled("; ", m.About(), said, held)
 }
 
-func join(separator string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), separator)
+// JoinFilled is strings.Join without the parts that are empty.
+func JoinFilled(separator string, parts ...string) string {
+	isEmpty := func(p string) bool { return p == "" }
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
 }
 
 // footer adds members up: `5 members, 3 running: 1 idle, 2 busy; 2 stopped`. "" where
@@ -160,7 +159,7 @@ func footer(members []teams.Member) string {
 		noun = "member"
 	}
 	all := counted(s.Total, noun, s.Running, "running")
-	return join(": ", all, join("; ", counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked"),
+	return JoinFilled(": ", all, JoinFilled("; ", counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked"),
 		counted(s.Stopped, "stopped", unknown, "unknown")))
 }
 

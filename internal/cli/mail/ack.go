@@ -38,30 +38,32 @@ func ack(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	found, err := findAll(c, s, func(s *command.Scope, word string) (heldMessage, error) { return findToAck(c.Context, s, word) })
-	if err != nil {
-		return err
-	}
 	acked, lines := []*result{}, ""
-	err = each(c, found, func(m heldMessage) error {
+	err = each(c, s, findToAck, func(m heldMessage) error {
 		r, line, err := ackOne(c, s, m, text)
 		if err == nil {
 			acked, lines = append(acked, r), lines+line+"\n"
 		}
 		return err
 	})
-	done := map[string]any{"acked": acked}
-	if err != nil {
-		return partly(c, done, lines, err)
-	}
-	if len(acked) == 1 {
+	if err == nil && len(acked) == 1 {
 		return command.PrintAs(c, acked[0], lines)
 	}
-	return command.PrintAs(c, done, lines)
+	return partly(c, map[string]any{"acked": acked}, lines, err)
 }
 
-// each does something with every message. The error names all where that failed.
-func each(c *cli.Context, found []heldMessage, do func(heldMessage) error) error {
+type finder func(ctx context.Context, s *command.Scope, word string) (heldMessage, error)
+
+// each does something with every message that is named, once all are found. The error names all where that failed.
+func each(c *cli.Context, s *command.Scope, find finder, do func(heldMessage) error) error {
+	var found []heldMessage
+	for _, word := range c.Args().Slice() {
+		m, err := find(c.Context, s, word)
+		if err != nil {
+			return err
+		}
+		found = append(found, m)
+	}
 	var failed *command.Error
 	for _, m := range found {
 		err := do(m)
@@ -82,9 +84,9 @@ func each(c *cli.Context, found []heldMessage, do func(heldMessage) error) error
 	return failed
 }
 
-// partly is an error with what was done beside it: it is printed, or stands in the JSON of the error.
+// partly prints what was done. With an error beside it that stands in the JSON of the error.
 func partly(c *cli.Context, done map[string]any, lines string, err error) error {
-	if !c.Bool("json") {
+	if err == nil || lines != "" && !c.Bool("json") {
 		return cmp.Or(command.PrintAs(c, done, lines), err)
 	}
 	e := command.Explain(c, err)
@@ -120,12 +122,8 @@ var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
 	UsageText: "atm unread 9f3a1c", Description: "What you took (atm take) is given back.",
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
-		found, err := findAll(c, s, findHeld)
-		if err != nil {
-			return err
-		}
 		l, text := newListing(nil), ""
-		err = each(c, found, func(m heldMessage) error {
+		err := each(c, s, findHeld, func(m heldMessage) error {
 			line, err := putBack(c.Context, s, &m)
 			if err == nil {
 				text += line + "\n"
@@ -163,20 +161,9 @@ type heldMessage struct {
 	isLeased bool
 }
 
-func findAll(c *cli.Context, s *command.Scope, find func(*command.Scope, string) (heldMessage, error)) (found []heldMessage, err error) {
-	for _, word := range c.Args().Slice() {
-		m, err := find(s, word)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, m)
-	}
-	return found, nil
-}
-
 var errNotMine = errors.New("is not in your inbox")
 
-func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
+func findHeld(_ context.Context, s *command.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err
@@ -198,7 +185,7 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 
 // findToAck is the message of findHeld, or one that I took and have acknowledged, be it by an answer.
 func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage, error) {
-	m, err := findHeld(s, word)
+	m, err := findHeld(ctx, s, word)
 	if !errors.Is(err, errNotMine) {
 		return m, err
 	}
@@ -351,7 +338,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 }
 
 func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
-	m, err := findHeld(s, c.String("renew"))
+	m, err := findHeld(c.Context, s, c.String("renew"))
 	if err != nil {
 		return err
 	}

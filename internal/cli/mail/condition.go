@@ -113,55 +113,41 @@ func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*co
 	return one
 }
 
-// stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
+// stateCondition: an agent is idle, busy, blocked or off, or its turn is over. It is looked at after each of its
+// events: no state is too short to be seen.
 func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 	a, err := s.Address(word)
 	if err != nil {
 		return nil, err
 	}
-	agent := agentState{s: s, a: a}
+	team, err := s.Root.Team(a.Team)
 	one := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), vain: "not " + kind, of: []wire.Address{a}}
 	one.watched = one.of
-	one.look = func(e entry) (*met, error) {
-		now, err := agent.summaryAfter(e)
+	var state *reducer.State
+	summaryAfter := func(e entry) (m teams.Member, err error) {
+		if a.Host != "" {
+			return team.Remote(a.Agent, a.Host)
+		}
+		if state == nil {
+			state, err = team.State(a.Agent)
+		} else if e.Event != nil && e.Box.Address() == a && e.Event.Seq > state.Seq {
+			state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
+		}
 		if err != nil {
+			return m, err
+		}
+		return team.SummaryOf(a.Agent, state)
+	}
+	one.look = func(e entry) (*met, error) {
+		now, err := summaryAfter(e)
+		if err != nil || !isIn(now, kind) {
+			one.state = ": " + describe(now)
 			return nil, err
 		}
-		if isIn(now, kind) {
-			text := string(now.Name) + " is " + string(now.State)
-			text += strings.TrimSuffix(", "+now.About(), ", ")
-			return &met{Matched: kind, Agent: now.Name, text: text}, nil
-		}
-		one.state = ": " + describe(now)
-		return nil, nil
+		text := string(now.Name) + " is " + string(now.State) + strings.TrimSuffix(", "+now.About(), ", ")
+		return &met{Matched: kind, Agent: now.Name, text: text}, nil
 	}
-	return []*condition{one}, nil
-}
-
-// agentState is how things are with an agent, after each of its events: no state is too short to be seen.
-type agentState struct {
-	s     *command.Scope
-	a     wire.Address
-	state *reducer.State
-}
-
-func (x *agentState) summaryAfter(e entry) (m teams.Member, err error) {
-	team, err := x.s.Root.Team(x.a.Team)
-	if err != nil {
-		return m, err
-	}
-	if x.a.Host != "" {
-		return team.Remote(x.a.Agent, x.a.Host)
-	}
-	if x.state == nil {
-		x.state, err = team.State(x.a.Agent)
-	} else if e.Event != nil && e.Box.Address() == x.a && e.Event.Seq > x.state.Seq {
-		x.state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
-	}
-	if err != nil {
-		return m, err
-	}
-	return team.SummaryOf(x.a.Agent, x.state)
+	return []*condition{one}, err
 }
 
 func isIn(m teams.Member, state string) bool {
@@ -198,17 +184,34 @@ func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condi
 	if err != nil {
 		return nil, err
 	}
-	turns := messageTurns{s, it.Message, map[wire.Address]*teams.Turns{}}
+	turns := map[wire.Address]*teams.Turns{}
 	one := &condition{flag: " --turn-done " + it.ID.Short(6), vain: "turn not over", of: it.To, watched: it.To}
 	one.look = func(e entry) (*met, error) {
 		var ends []string
 		for _, a := range it.To {
-			end, err := turns.endAfter(ctx, e, a)
+			if a.Host != "" {
+				if trace := s.Root.Trace(ctx, it.Message, a); trace.Reached("turn_done") {
+					ends = append(ends, s.Renderer().Who(a)+": over")
+				}
+				continue
+			}
+			team, err := s.Root.Team(a.Team)
 			if err != nil {
 				return nil, err
 			}
-			if end != "" {
-				ends = append(ends, end)
+			if turns[a] == nil {
+				turns[a], err = team.Turns(a.Agent, it.SentAt.Add(-24*time.Hour))
+			} else if e.Event != nil && e.Box.Address() == a && e.Event.Seq > turns[a].Seq() {
+				turns[a].Apply(e.Event)
+			}
+			if err != nil {
+				return nil, err
+			}
+			d := turns[a].Delivery(it.ID)
+			if d.Turn.HasEnded() {
+				ends = append(ends, string(a.Agent)+": "+d.Turn.Status)
+			} else if team.LostRunner(a.Agent, d) {
+				ends = append(ends, string(a.Agent)+": off (runner gone)")
 			}
 		}
 		if len(ends) < len(it.To) {
@@ -218,39 +221,4 @@ func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condi
 		return &met{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ends, ", ") + ")"}, nil
 	}
 	return []*condition{one}, nil
-}
-
-// messageTurns are the turns that a message was handed into at its recipients on this machine.
-type messageTurns struct {
-	s     *command.Scope
-	m     *wire.Message
-	turns map[wire.Address]*teams.Turns
-}
-
-// endAfter says how the turn at a recipient is over after an entry; "": it is not.
-func (x *messageTurns) endAfter(ctx context.Context, e entry, a wire.Address) (end string, err error) {
-	if a.Host != "" {
-		if trace := x.s.Root.Trace(ctx, x.m, a); trace.Reached("turn_done") {
-			end = x.s.Renderer().Who(a) + ": over"
-		}
-		return end, nil
-	}
-	team, err := x.s.Root.Team(a.Team)
-	if err != nil {
-		return "", err
-	}
-	if turns := x.turns[a]; turns == nil {
-		if x.turns[a], err = team.Turns(a.Agent, x.m.SentAt.Add(-24*time.Hour)); err != nil {
-			return "", err
-		}
-	} else if e.Event != nil && e.Box.Address() == a && e.Event.Seq > turns.Seq() {
-		turns.Apply(e.Event)
-	}
-	d := x.turns[a].Delivery(x.m.ID)
-	if d.Turn.HasEnded() {
-		end = string(a.Agent) + ": " + d.Turn.Status
-	} else if team.LostRunner(a.Agent, d) {
-		end = string(a.Agent) + ": off (runner gone)"
-	}
-	return end, nil
 }

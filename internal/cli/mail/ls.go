@@ -327,29 +327,24 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) er
 		l.Messages = l.Messages[:n]
 	}
 	r.Digits = letter.ShortLength(l.ids())
-	text, rows := "", [][]string{}
+	var lines []string
+	var rows [][]string
 	for _, m := range l.Messages {
 		row := cells(r, m)
 		rows = append(rows, row)
-		text += strings.Join(row[:3], " ")
-		if notes := row[3]; notes != "" {
-			text += ", " + notes
-		}
-		if title := row[4]; title != "" {
-			text += ": " + title
-		}
-		text += "\n"
+		about := command.JoinFilled(", ", strings.Join(row[:3], " "), row[3])
+		lines = append(lines, command.JoinFilled(": ", about, row[4]))
 	}
 	if command.Terminal() {
-		text = command.Columns(rows, "36", "1", "2", "33", "")
+		lines = command.Columns(rows, "36", "1", "2", "33", "")
 	}
 	if l.More > 0 {
-		text += fmt.Sprintf("%d more: the same with --limit 0\n", l.More)
+		lines = append(lines, fmt.Sprintf("%d more: the same with --limit 0", l.More))
 	}
 	if len(l.Messages) == 0 {
-		text = none
+		lines = []string{none}
 	}
-	return command.PrintAs(c, l, text)
+	return command.PrintAs(c, l, strings.Join(lines, "\n"))
 }
 
 // cells are a message in a line: its id, who wrote it, when, what is to be known about

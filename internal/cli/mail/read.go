@@ -131,29 +131,22 @@ func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
 		if word == string(s.Me.Agent()) || slices.Contains([]string{"all", "mail", "messages", "new", "unread"}, word) {
 			continue // read bob, by bob
 		}
-		if err := p.addNamed(word); err != nil {
+		it, box, err := s.Find(word)
+		if err == nil && box.Address() != s.Me.Address() {
+			err = fmt.Errorf("message %s: %w", word, mailbox.ErrNotFound)
+		}
+		if err != nil {
 			return nil, err
 		}
+		if it.State != mailbox.Unread {
+			p.again = append(p.again, it)
+		}
+		p.options.IDs = append(p.options.IDs, it.ID)
 	}
 	p.waits = c.Bool("wait") && len(p.again) == 0
 	var err error
 	p.options.Match, err = filter(c, s)
 	return p, err
-}
-
-func (p *page) addNamed(word string) error {
-	it, box, err := p.s.Find(word)
-	if err != nil {
-		return err
-	}
-	if box.Address() != p.s.Me.Address() {
-		return fmt.Errorf("message %s: %w", word, mailbox.ErrNotFound)
-	}
-	if it.State != mailbox.Unread {
-		p.again = append(p.again, it)
-	}
-	p.options.IDs = append(p.options.IDs, it.ID)
-	return nil
 }
 
 // filter is which messages --from, --thread, --since and --urgent choose. Without any of them it is nil: what is

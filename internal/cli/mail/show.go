@@ -81,11 +81,7 @@ func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
 			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
 	}
-	document, lines := map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n")
-	if failed != nil {
-		return partly(c, document, lines, failed)
-	}
-	return command.PrintAs(c, document, lines)
+	return partly(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
 }
 
 func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {

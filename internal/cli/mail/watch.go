@@ -114,26 +114,20 @@ func happenings(ctx context.Context, boxes []*mailbox.Box, since time.Time) (out
 			}
 			return true
 		})
-		events, logErr := eventsOf(box, since)
-		out = append(out, events...)
+		events, logErr := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
+		for i := range events {
+			e, h := &events[i], happening{entry{Box: box, Event: &events[i]}, events[i].At}
+			if i > 0 && e.Seq > events[i-1].Seq+1 {
+				h.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}
+			}
+			if !e.At.Before(since) {
+				out = append(out, h)
+			}
+		}
 		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr))) // the others are shown
 	}
 	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
 	return out
-}
-
-func eventsOf(box *mailbox.Box, since time.Time) (out []happening, err error) {
-	events, err := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
-	for i := range events {
-		e, h := &events[i], happening{entry{Box: box, Event: &events[i]}, events[i].At}
-		if i > 0 && e.Seq > events[i-1].Seq+1 {
-			h.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}
-		}
-		if !e.At.Before(since) {
-			out = append(out, h)
-		}
-	}
-	return out, err
 }
 
 func (h happening) print(c *cli.Context, s *command.Scope) error {
@@ -160,10 +154,8 @@ func (h happening) line(s *command.Scope) string {
 		text = fmt.Sprintf("(events %d to %d are missing) ", h.Gap.From, h.Gap.To)
 	}
 	if m := h.Message; m != nil {
-		text, colour = "got "+r.Short(m.ID)+" from "+r.Who(m.From), "32"
-		if title := m.Title(); title != "" {
-			text += ": " + letter.Clip(letter.Escape(title), 100)
-		}
+		title := letter.Clip(letter.Escape(m.Title()), 100)
+		text, colour = command.JoinFilled(": ", "got "+r.Short(m.ID)+" from "+r.Who(m.From), title), "32"
 	} else {
 		text += describeEvent(h.Event, r)
 		colour = map[string]string{"confirm_required": "31", "waiting_for_input": "31", wire.StreamFailed: "31"}[h.Event.Kind]
@@ -175,7 +167,7 @@ func (h happening) line(s *command.Scope) string {
 	for _, n := range s.Names() {
 		row[1] = fmt.Sprintf("%-*s", len(n), row[1])
 	}
-	return command.Columns([][]string{row}, "2", "1", colour)
+	return command.Columns([][]string{row}, "2", "1", colour)[0]
 }
 
 // phrases are what events say to people, where that is not their kind's name.
