@@ -232,6 +232,7 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		case <-check.C:
 			if !r.Hold.StillHeld() && failed == nil {
 				failed = ErrTakenOver
+				r.sayError(failed.Error())
 				r.stop(failed.Error())
 			}
 			r.readMailLeft()

@@ -148,8 +148,8 @@ type Exit struct {
 	Ended  []string // what it had started and had to be ended
 }
 
-// ErrTakenOver says that the runner lock is another's by now.
-var ErrTakenOver = errors.New("another runner has taken over")
+// ErrTakenOver says that the runner lock is another's by now, or may be.
+var ErrTakenOver = errors.New("its runner lock was removed, or another runner has it")
 
 func (o *Options) setDefaults() {
 	if o.Driver == nil {

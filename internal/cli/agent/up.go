@@ -48,10 +48,40 @@ type startup struct {
 	program string      // atm-runner
 	order   []wire.Name // those that others are started after come first
 	names   []wire.Name // the same without those that have no command here
+	told    *results
+}
+
+// results are told as they come; with --json they are one document at the end, unless the verb goes on.
+type results struct {
+	Members []result `json:"members"`
+
+	c        *cli.Context
+	isStream bool
+	mu       sync.Mutex
+}
+
+func (r *results) String() string { return "" } // told already
+
+func (r *results) isDocument() bool { return r.c.Bool("json") && !r.isStream }
+
+func (r *results) tell(one result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.Members = append(r.Members, one); !r.isDocument() {
+		command.Print(r.c, one) // that nobody reads it starts and stops nothing
+	}
+}
+
+// end is the error of the verb. Where nobody was told of, that is all there is to print.
+func (r *results) end(err error) error {
+	if !r.isDocument() || err != nil && len(r.Members) == 0 {
+		return err
+	}
+	return cmp.Or(command.Tell(r.c, err), command.Print(r.c, r))
 }
 
 func up(c *cli.Context, s *command.Scope) (err error) {
-	u := &startup{c: c, s: s}
+	u := &startup{c: c, s: s, told: &results{c: c, Members: []result{}, isStream: c.Bool("foreground")}}
 	if u.plan, err = s.Team.Config(); err != nil {
 		return err
 	}
@@ -66,7 +96,7 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	return u.start(ctx)
+	return u.told.end(u.start(ctx))
 }
 
 // choose finds the members that are meant: the named ones with those that they are started after, or all.
@@ -120,7 +150,7 @@ func (u *startup) start(ctx context.Context) error {
 		}
 		r, err := u.bring(ctx, n)
 		if err == nil {
-			command.Print(u.c, r) // that nobody reads it stops nothing
+			u.told.tell(r)
 		}
 		return err
 	})
@@ -152,7 +182,7 @@ func (u *startup) start(ctx context.Context) error {
 // sayFailed says why a member is not ready. Of one that does not run its log says so, too: `atm team` shows it.
 func (u *startup) sayFailed(ctx context.Context, n wire.Name, why error) {
 	e := command.Explain(u.c, why)
-	command.Print(u.c, result{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
+	u.told.tell(result{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
 	if !u.isRunning(n) {
 		event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
 		u.s.Team.Box(n).Log().Append(ctx, event)
@@ -192,7 +222,7 @@ func (u *startup) foreground() error {
 	for _, n := range u.names {
 		agents = append(agents, u.call(n))
 	}
-	_, stopErr := stopAll(context.WithoutCancel(u.c.Context), u.c, agents, false)
+	_, stopErr := stopAll(context.WithoutCancel(u.c.Context), u.told, agents, false)
 	return cmp.Or(err, stopErr)
 }
 
@@ -231,16 +261,17 @@ func down(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	stopped, err := stopAll(ctx, c, agents, isNamed || c.Bool("json"))
+	told := &results{c: c, Members: []result{}}
+	stopped, err := stopAll(ctx, told, agents, isNamed || c.Bool("json"))
 	if err == nil && stopped == 0 && !isNamed {
 		command.Warn(c, "nobody of team %s was running", s.Team.Name)
 	}
-	return err
+	return told.end(err)
 }
 
 // stopAll stops agents, all at once, but whoever asks for it last: this process ends with it. Those that
 // did not run are said where all are to be.
-func stopAll(ctx context.Context, c *cli.Context, agents []*call, sayAll bool) (stopped int, err error) {
+func stopAll(ctx context.Context, told *results, agents []*call, sayAll bool) (stopped int, err error) {
 	var mu sync.Mutex
 	var errs []error
 	stop := func(k *call) {
@@ -254,7 +285,7 @@ func stopAll(ctx context.Context, c *cli.Context, agents []*call, sayAll bool) (
 		if err != nil {
 			errs = append(errs, fmt.Errorf("not stopped: %s: %w", k.name(), err))
 		} else if isStopped || sayAll {
-			command.Print(c, result{Name: k.name(), State: r.State}) // that nobody reads it stops nothing
+			told.tell(result{Name: k.name(), State: r.State})
 		}
 	}
 	var others sync.WaitGroup
@@ -273,7 +304,7 @@ func stopAll(ctx context.Context, c *cli.Context, agents []*call, sayAll bool) (
 	if ctx.Err() != nil || len(errs) == 0 {
 		return stopped, ctx.Err()
 	}
-	e := command.Explain(c, errors.Join(errs...))
+	e := command.Explain(told.c, errors.Join(errs...))
 	e.Message = strings.ReplaceAll(e.Message, "\n", "; ")
 	if stopped > 0 || e.Exit != command.ExitRefused {
 		e.Code, e.Exit = "partial", command.ExitPartial
