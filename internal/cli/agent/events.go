@@ -148,11 +148,11 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	total, written := ingested{}, 0
+	total, written, prompts := ingested{}, 0, prompts{}
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
 		seq, isBad := uint64(0), true
 		if err == nil {
-			seq, isBad, err = appendLine(ctx, c, s, line)
+			seq, isBad, err = appendLine(ctx, c, s, line, prompts)
 		}
 		switch {
 		case err != nil && isBad:
@@ -183,13 +183,31 @@ func ingest(c *cli.Context) error {
 }
 
 // appendLine appends the event of a line. isBad: an error is the line's, not the log's.
-func appendLine(ctx context.Context, c *cli.Context, s *command.Scope, line []byte) (n uint64, isBad bool, err error) {
+func appendLine(ctx context.Context, c *cli.Context, s *command.Scope, line []byte, p prompts) (n uint64, isBad bool, err error) {
 	e, to, err := readEvent(s, line, c.Bool("route"))
 	if err != nil {
 		return 0, true, err
 	}
+	p.pair(&e)
 	e, err = note(ctx, to, e, c.Bool("sync"))
 	return e.Seq, errors.Is(err, eventlog.ErrNoEvent), err
+}
+
+// prompts are those of a stream of ACP, as turns that begin, by the ids of their calls.
+type prompts map[string]wire.Event
+
+// pair says which turn an answer ends, which names only the call that it answers: that of its prompt, or none.
+func (p prompts) pair(e *wire.Event) {
+	b := e.Body()
+	id, isCurrent := string(b.Raw("id")), b.Raw("sessionId") != nil
+	switch {
+	case id == "" || b.Raw("jsonrpc") == nil:
+	case e.Kind == wire.TurnStarted && isCurrent: // the older ACP names its turns
+		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
+		p[id] = *e
+	case e.Kind == "turn_complete" && len(p) > 0:
+		e.Session, e.TurnID = cmp.Or(e.Session, p[id].Session), cmp.Or(e.TurnID, p[id].TurnID, "answer-"+id)
+	}
 }
 
 // readEvent reads a line in any known vocabulary. It belongs into my log or, routed, into that of the member that it
