@@ -151,8 +151,6 @@ func (f *front) promptAnswered(reason acp.StopReason, err error) {
 		}
 		f.say(wire.Event{Kind: "error"}.With("code", code).With("message", why))
 		f.endTurn("failed", reason, code+": "+why)
-	case reason == acp.StopReasonRefusal:
-		f.endTurn("failed", reason, "refused")
 	default:
 		f.endTurn("completed", reason, "")
 	}
