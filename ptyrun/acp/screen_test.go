@@ -58,7 +58,8 @@ func TestDialogIsRead(t *testing.T) {
 func TestOptionsHaveKeys(t *testing.T) {
 	for _, n := range []int{1, 9, maxOptions} {
 		for i := range n {
-			r := &request{kind: "question", prompt: "Which?", options: slices.Repeat([]option{{"Take it", "choice"}}, n), answer: make(chan int, 1)}
+			r := &request{kind: "question", prompt: "Which?", answer: make(chan int, 1)}
+			r.options = slices.Repeat([]option{{"Take it", "choice"}}, n)
 			f := frontOf(r)
 			_, reading := drawn(t, f, 80, 24)
 			if d := reading.Dialog; d == nil || len(d.Options) != n {

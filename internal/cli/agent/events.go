@@ -182,8 +182,8 @@ func ingest(c *cli.Context) error {
 	return command.Exit(command.ExitFailed)
 }
 
-// appendLine appends the event of a line. isBad: an error is the line's, not the log's.
-func appendLine(ctx context.Context, c *cli.Context, s *command.Scope, line []byte, p prompts) (n uint64, isBad bool, err error) {
+// appendLine appends the event of a line, and returns its number, and whether an error is the line's, not the log's.
+func appendLine(ctx context.Context, c *cli.Context, s *command.Scope, line []byte, p prompts) (uint64, bool, error) {
 	e, to, err := readEvent(s, line, c.Bool("route"))
 	if err != nil {
 		return 0, true, err
@@ -204,7 +204,7 @@ func (p prompts) pair(e *wire.Event) {
 	case id == "" || b.Raw("jsonrpc") == nil:
 	case e.Kind == wire.TurnStarted && isCurrent: // the older ACP names its turns
 		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
-		p[id] = *e
+		p[id] = wire.Event{Session: e.Session, TurnID: e.TurnID}
 	case e.Kind == "turn_complete" && len(p) > 0:
 		e.Session, e.TurnID = cmp.Or(e.Session, p[id].Session), cmp.Or(e.TurnID, p[id].TurnID, "answer-"+id)
 	}
