@@ -71,7 +71,7 @@ const (
 	maxRequests           = 3       // open at once
 	maxID, maxDetail      = 80, 120 // maxID is also for names
 	maxText               = 300     // of a tool's input, an error
-	maxPrompt, maxOptions = 400, 700
+	maxPrompt, maxOptions = 400, 3000
 )
 
 // State is the fold of one agent's events. The zero value is an agent of whom nothing is known. Not for concurrent use.

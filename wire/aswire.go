@@ -25,6 +25,10 @@ func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 		return e.inForm(daemonEvent, isTheirs)
 	case v == Session && hasKind(sessionEvent, e.Kind):
 		return e.inForm(sessionEvent, isTheirs)
+	case v == Session && e.Kind == "confirm_required" && e.Source == "pty": // of a live agent
+		asks := *e
+		asks.Kind = "waiting_for_input"
+		return asks.inForm(sessionEvent, false)
 	case v == ACP && e.Kind == TurnCompleted && e.Source == "acp" && o == nil: // of a live agent
 		end := *e
 		end.Kind = "turn_complete"

@@ -112,6 +112,8 @@ func (b Body) text(name string) (s string) {
 		return "app-server"
 	case name == "prompt" && s == "":
 		return cmp.Or(promptText(b.Raw("content")), promptText(b.Raw("prompt")))
+	case name == "status" && s == "" && b.levels[3].Has("jsonrpc") && members(b.Raw("error")) != nil:
+		return "failed"
 	case name == "status" && b.isCodex && b.event.Kind == TurnCompleted && b.Raw("status") != nil &&
 		s != "completed" && s != "interrupted":
 		return "failed" // also what no completed turn has: inProgress, and the thread's systemError

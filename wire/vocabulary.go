@@ -137,7 +137,7 @@ func detectResponse(result Object) (typeName, kind string) {
 		return currentCall, "turn_complete"
 	case result.Has("sessionId"):
 		return currentCall, "session_start"
-	case result.Object("outcome") != nil:
+	case result.Object("outcome") != nil, result.Text("action") != "": // to a permission, to an elicitation
 		return currentCall, "permission_result"
 	}
 	if _, kind = detectOlder(result); kind != "" {
@@ -150,6 +150,8 @@ func detectResponse(result Object) (typeName, kind string) {
 func detectCall(o Object) (typeName, kind string) {
 	if o.Has("jsonrpc") && o.Has("result") {
 		return detectResponse(o.Object("result"))
+	} else if o.Has("jsonrpc") && o.Object("error") != nil {
+		return currentCall, "turn_complete" // of a prompt, as far as one line can tell
 	}
 	method, params := o.Text("method"), o.Object("params")
 	isCall := strings.Contains(method, "/") || method == "error" || method != "" && o.Has("jsonrpc", "emittedAtMs")
@@ -170,6 +172,8 @@ func detectCall(o Object) (typeName, kind string) {
 		return updateOf(params)
 	case "session/request_permission":
 		return currentUpdate, "confirm_required"
+	case "elicitation/create":
+		return currentUpdate, "waiting_for_input"
 	case "turn/started", "turn/completed":
 		return "codex.TurnCall", codexKinds[method]
 	case "thread/status/changed":

@@ -37,6 +37,7 @@ type prompt struct {
 	hasText bool                          // what the member says was shown as it said it
 	asked   map[string]context.CancelFunc // what the member has asked: ends the request to the client
 	asking  sync.WaitGroup
+	reason  acp.StopReason // of its turn, where that has one
 }
 
 // Prompt sends a message, and shows what comes of it until it is answered.
@@ -136,6 +137,9 @@ func (p *prompt) answer(it *mailbox.Item) {
 // how it is.
 func (p *prompt) event(e *wire.Event, turn *teams.Turn) {
 	isOurs := turn != nil && !turn.HasEnded() && (e.TurnID == "" || e.TurnID == turn.ID) && (e.Session == "" || e.Session == turn.Session)
+	if turn != nil && e.TurnID == turn.ID && e.Kind == wire.TurnCompleted {
+		p.reason = acp.StopReason(e.Text("stop_reason"))
+	}
 	if u, ok := updateOf(e); ok {
 		if isOurs {
 			p.hasText = p.hasText || u.AgentMessageChunk != nil
@@ -173,7 +177,7 @@ func (p *prompt) ended(r *teams.Response, err error) (out acp.PromptResponse, _ 
 	} else if r.Text != "" && !p.hasText {
 		p.update(p.session, acp.UpdateAgentMessageText(r.Text))
 	}
-	out.StopReason = acp.StopReasonEndTurn
+	out.StopReason = cmp.Or(p.reason, acp.StopReasonEndTurn)
 	if r.Status == reducer.Interrupted || r.Status == reducer.Cancelled {
 		out.StopReason, err = acp.StopReasonCancelled, nil
 	} else if r.Status == reducer.Failed && err == nil {

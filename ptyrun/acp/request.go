@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -33,14 +34,14 @@ type request struct {
 
 type option struct{ label, kind string }
 
-// maxOptions is how many options a digit can choose from.
-const maxOptions = 9
+// maxOptions is how many options have a key.
+const maxOptions = len(driver.FrontKeys)
 
 // settle is how long what came before a request may take to be seen: that its turn goes on, and a key that answers the
 // request before it. The runner answers none that has not stood for longer.
 const settle = 100 * time.Millisecond
 
-// RequestPermission asks whoever may answer, and waits. Of more options than digits the last are left out.
+// RequestPermission asks whoever may answer, and waits. Of more options than keys the last are left out.
 func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 	r := &request{kind: "permission", call: p.ToolCall.ToolCallId, answer: make(chan int, 1)}
 	for _, o := range p.Options[:min(len(p.Options), maxOptions)] {

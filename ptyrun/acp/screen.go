@@ -107,7 +107,11 @@ func (r *request) rows(cols, most int) []string {
 	for i := range rows {
 		rows[i] = indent + rows[i]
 	}
-	return slices.Concat([]string{driver.FrontAsks + r.kind}, rows, []string{driver.FrontFoot})
+	foot := driver.FrontFoot
+	if len(r.options) > 9 {
+		foot += "; a is 10, b 11"
+	}
+	return slices.Concat([]string{driver.FrontAsks + r.kind}, rows, []string{foot})
 }
 
 func (f *front) press(typed []string) {
@@ -116,7 +120,7 @@ func (f *front) press(typed []string) {
 		case k == "\x03" || k == "\x1b":
 			f.cancel()
 		case r != nil && len(k) == 1:
-			f.answer(r, int(k[0]-'1'))
+			f.answer(r, strings.Index(driver.FrontKeys, k))
 		case r != nil:
 		case k == "\r":
 			f.submit()

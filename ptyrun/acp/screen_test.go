@@ -3,6 +3,7 @@
 package acp
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,25 @@ func TestDialogIsRead(t *testing.T) {
 			deny, _ := d.Denying()
 			if allow.Keys != "2" || !strings.HasPrefix(allow.Label, "Yes (reje") || deny.Keys != "3" || d.Options[0].Kind != "allow_always" {
 				t.Errorf("at %d: %+v", cols, d.Options)
+			}
+		}
+	}
+}
+
+// Each option has a key, whether there is one or as many as may be asked.
+func TestOptionsHaveKeys(t *testing.T) {
+	for _, n := range []int{1, 9, maxOptions} {
+		for i := range n {
+			r := &request{kind: "question", prompt: "Which?", answer: make(chan int, 1)}
+			r.options = slices.Repeat([]option{{"Take it", "choice"}}, n)
+			f := frontOf(r)
+			_, reading := drawn(t, f, 80, 24)
+			if d := reading.Dialog; d == nil || len(d.Options) != n {
+				t.Fatalf("of %d: %+v", n, d)
+			}
+			f.press([]string{reading.Dialog.Options[i].Keys})
+			if !r.isAnswered || <-r.answer != i {
+				t.Errorf("option %d of %d: %+v", i+1, n, reading.Dialog.Options)
 			}
 		}
 	}

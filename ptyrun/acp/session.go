@@ -107,6 +107,9 @@ func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId
 		f.post(func() { f.screen.say(note, fmt.Sprintf("session %s cannot be loaded: %v", last, err)) })
 	}
 	r, err := f.conn.NewSession(ctx, acp.NewSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none})
+	if err == nil && r.SessionId == "" {
+		err = errors.New("it has named none")
+	}
 	if err == nil {
 		f.chooseModel(ctx, r.SessionId, r.Models, r.ConfigOptions)
 	}

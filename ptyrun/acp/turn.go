@@ -27,7 +27,7 @@ const source = "acp"
 
 type turn struct {
 	id       string
-	response string // the end of what was said so far
+	response []byte // the end of what was said so far
 	said     int    // bytes of all that
 	delta    string // what of it is no event yet
 	line     string // the end of what was said, which is no whole line and not drawn yet
@@ -37,7 +37,7 @@ type turn struct {
 }
 
 const (
-	maxResponse = 64 << 10 // bytes of an answer that are kept
+	maxResponse = 1 << 20  // bytes of an answer that are kept, as of a message
 	maxLine     = 8 << 10  // bytes of a line before it is drawn
 	maxRaw      = 16 << 10 // bytes of what a tool is given, and of what it returns
 )
@@ -151,8 +151,6 @@ func (f *front) promptAnswered(reason acp.StopReason, err error) {
 		}
 		f.say(wire.Event{Kind: "error"}.With("code", code).With("message", why))
 		f.endTurn("failed", reason, code+": "+why)
-	case reason == acp.StopReasonRefusal:
-		f.endTurn("failed", reason, "refused")
 	default:
 		f.endTurn("completed", reason, "")
 	}
@@ -163,7 +161,7 @@ func (f *front) endTurn(status string, reason acp.StopReason, why string) {
 	f.part()
 	f.withdrawAll()
 	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason)
-	e = e.With("response", driver.ClipResponse(f.turn.response, maxResponse))
+	e = e.With("response", driver.ClipResponse(string(f.turn.response), maxResponse))
 	if why != "" {
 		e = e.With("error", why)
 	}
@@ -229,7 +227,7 @@ func (f *front) hear(text string) {
 		f.screen.say(says, text)
 		return
 	}
-	if t.isParted && t.response != "" {
+	if t.isParted && len(t.response) > 0 {
 		text = "\n\n" + strings.TrimLeft(text, "\n ")
 	}
 	t.isParted = false
@@ -237,8 +235,8 @@ func (f *front) hear(text string) {
 	if t.delta == "" {
 		f.tellAt = time.Now().Add(tellEvery)
 	}
-	if t.response += text; len(t.response) > 2*maxResponse { // not at each piece
-		t.response = driver.ClipResponse(t.response, maxResponse)
+	if t.response = append(t.response, text...); len(t.response) > 2*maxResponse { // not at each piece
+		t.response = []byte(driver.ClipResponse(string(t.response), maxResponse))
 	}
 	left := maxResponse - t.said
 	t.said += len(text)

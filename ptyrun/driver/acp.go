@@ -37,6 +37,9 @@ const (
 	FrontFoot   = "  a number answers, Esc ends the turn"
 )
 
+// FrontKeys choose the options in their order.
+const FrontKeys = "123456789abcdefghijk"
+
 // FrontRequest is the row that says what is asked for, exactly: rules go by it. It is ASCII, so that every
 // character of it is one cell. The alias is another name of the tool, "" for none. A $ stands before a command.
 func FrontRequest(tool, alias string, isCommand bool, input string) string {
@@ -76,7 +79,10 @@ func (d *Driver) frontDialog(l *Look, f list) *Dialog {
 	}
 	q.Prompt = clip(cmp.Or(strings.Join(words(l, first, f.rows[0]), "\n"), q.Input))
 	for i, label := range f.labels {
-		o := Option{ID: strconv.Itoa(i + 1), Label: label, Keys: strconv.Itoa(i + 1)}
+		o := Option{ID: strconv.Itoa(i + 1), Label: label}
+		if !f.cut && i < len(FrontKeys) { // else what it would choose cannot be seen
+			o.Keys = FrontKeys[i : i+1]
+		}
 		if m := frontOption.FindStringSubmatch(label); m != nil {
 			o.Label, o.Kind = m[1], strings.TrimPrefix(m[2], "choice")
 		}

@@ -85,8 +85,8 @@ func cancels(foot []string) string {
 
 var escCancels = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
 
-// lowestList finds the lowest numbered list of at least two, one of which has a selector before it, and
-// below which nothing of the transcript stands.
+// lowestList finds the lowest numbered list of at least two (the front's may be of one), one of which has a selector
+// before it, and below which nothing of the transcript stands.
 func (d *Driver) lowestList(l *Look) (list, bool) {
 	f := list{selected: -1}
 	want, between, below := 0, 0, 0
@@ -121,7 +121,7 @@ func (d *Driver) lowestList(l *Look) (list, bool) {
 		}
 	}
 	f.cut = !done
-	if f.selected < 0 || len(f.rows) < 2 {
+	if f.selected < 0 || len(f.rows) < 2 && !d.asks.quoted {
 		return list{}, false
 	}
 	slices.Reverse(f.rows)

@@ -148,7 +148,7 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	total, written := ingested{}, 0
+	total, written, prompts := ingested{}, 0, prompts{}
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
 		var e wire.Event
 		var to *mailbox.Box
@@ -157,6 +157,7 @@ func ingest(c *cli.Context) error {
 		}
 		isBad := err != nil
 		if !isBad {
+			prompts.pair(&e)
 			e, err = note(ctx, to, e, c.Bool("sync"))
 			isBad = errors.Is(err, eventlog.ErrNoEvent) // an error is the line's, not the log's
 		}
@@ -186,6 +187,23 @@ func ingest(c *cli.Context) error {
 		return err
 	}
 	return command.Exit(command.ExitFailed)
+}
+
+// prompts are those of a stream of ACP, as turns that begin, by the ids of their calls.
+type prompts map[string]wire.Event
+
+// pair says which turn an answer ends, which names only the call that it answers: that of its prompt, or none.
+func (p prompts) pair(e *wire.Event) {
+	b := e.Body()
+	id, isCurrent := string(b.Raw("id")), b.Raw("sessionId") != nil
+	switch {
+	case id == "" || b.Raw("jsonrpc") == nil:
+	case e.Kind == wire.TurnStarted && isCurrent: // the older ACP names its turns
+		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
+		p[id] = wire.Event{Session: e.Session, TurnID: e.TurnID}
+	case e.Kind == "turn_complete" && len(p) > 0:
+		e.Session, e.TurnID = cmp.Or(e.Session, p[id].Session), cmp.Or(e.TurnID, p[id].TurnID, "answer-"+id)
+	}
 }
 
 // readEvent reads a line in any known vocabulary. It belongs into my log or, routed, into that of the member that it
