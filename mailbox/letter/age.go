@@ -2,6 +2,7 @@ package letter
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -27,6 +28,11 @@ func Age(now, t time.Time) string {
 		return "now"
 	}
 	return Span(d) + " ago"
+}
+
+// Stamp is a moment for people: of today the time, else the day as well.
+func Stamp(t time.Time) string {
+	return strings.TrimPrefix(t.Local().Format(time.DateTime), time.Now().Format(time.DateOnly)+" ")
 }
 
 // Span is a duration in its largest unit.

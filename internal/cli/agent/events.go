@@ -330,7 +330,7 @@ func (k *call) eventLine(e *wire.Event) string {
 	if k.c.Bool("json") {
 		return string(command.EscapeJSON(e.Append(nil))) + "\n"
 	}
-	said := command.Stamp(e.At) + "  " + letter.Escape(e.Kind)
+	said := letter.Stamp(e.At) + "  " + letter.Escape(e.Kind)
 	if about := wire.Line(e); about != "" {
 		said += "  " + letter.Escape(about)
 	}
