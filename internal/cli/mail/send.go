@@ -162,6 +162,9 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	if c.IsSet("timeout") && !isAwaited(c) {
 		return command.Usage("--timeout is for a wait").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
 	}
+	if c.IsSet("expires") && command.Duration(c, "expires") < time.Millisecond {
+		return command.Usage("--expires: it would be worth nothing at once").WithHint("leave it out for what never expires")
+	}
 	m, err := newMessage(c, s)
 	if err == nil {
 		m.Body, err = bodyText(c, words)
