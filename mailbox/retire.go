@@ -94,12 +94,13 @@ func (s *Store) WasRetired(agent wire.Name) bool {
 	return len(kept) > 0
 }
 
-// Retired lists the mailboxes that are kept of a retired agent, the last first: names in .archive/retired.
+// Retired lists the mailboxes that are kept of a retired agent, "" is of all, the last first: names in
+// .archive/retired.
 func (s *Store) Retired(agent wire.Name) (kept []string, err error) {
 	names, err := s.root.Names(retiredDir)
 	for _, name := range slices.Backward(names) {
-		stamp, isOfAgent := strings.CutPrefix(name, string(agent)+".")
-		if _, err := time.Parse(retiredStamp, stamp); isOfAgent && err == nil {
+		of, stamp, _ := strings.Cut(name, ".")
+		if _, err := time.Parse(retiredStamp, stamp); (agent == "" || of == string(agent)) && err == nil {
 			kept = append(kept, name)
 		}
 	}
