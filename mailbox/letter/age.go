@@ -18,8 +18,8 @@ func Sent(now time.Time, m *wire.Message) string {
 	return Age(now, m.SentAt)
 }
 
-// Age is how long ago t was: "now", "5s ago", "2m ago", "3h ago", "4d ago"; "in 5m" for what is to come, and the day for what
-// is more than a year away.
+// Age is how long ago t was: "now", "5s ago", "2m ago", "3h ago", "4d ago"; "in 5m" for what is to come, and the
+// day for what is more than a year away.
 func Age(now, t time.Time) string {
 	d := now.Sub(t)
 	switch {
