@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -39,7 +40,7 @@ type LeasedError struct {
 }
 
 func (e *LeasedError) Error() string {
-	return fmt.Sprintf("message %s was taken by %s until %s", e.ID.Short(6), e.By, e.Until.Local().Format(time.TimeOnly))
+	return fmt.Sprintf("message %s was taken by %s until %s", e.ID.Short(6), e.By, letter.Stamp(e.Until))
 }
 
 // Lease takes the oldest unread message that nobody has claimed, for so long; more than MaxLease, or nothing, is an

@@ -41,11 +41,12 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	return as, s.moveMailbox(b.in(), as)
 }
 
-// Restore brings back the mailbox that is Retired. ErrExists while an agent of its name lives.
+// Restore brings back the first of the mailboxes that are Retired. ErrExists while an agent of its name lives,
+// ErrNoAgent when there is none.
 func (s *Store) Restore(ctx context.Context, as string) error {
 	name, _, _ := strings.Cut(as, ".")
 	b := s.Box(wire.Name(name))
-	if _, err := s.Retired(as); err != nil && !b.Exists() {
+	if _, err := s.lastRetired(as); err != nil && !b.Exists() {
 		return err
 	}
 	unlock, err := b.lockAll(ctx, nil)
@@ -58,11 +59,19 @@ func (s *Store) Restore(ctx context.Context, as string) error {
 	} else if err != nil {
 		return err
 	}
-	kept, err := s.Retired(as)
+	kept, err := s.lastRetired(as)
 	if err != nil {
 		return err
 	}
 	return s.moveMailbox(kept.in(), b.in())
+}
+
+func (s *Store) lastRetired(as string) (*Box, error) {
+	kept, err := s.Retired(as)
+	if len(kept) == 0 {
+		return nil, cmp.Or(err, fmt.Errorf("no retired mailbox of %s: %w", as, ErrNoAgent))
+	}
+	return kept[0], nil
 }
 
 func (s *Store) moveMailbox(from, to string) error {
@@ -89,21 +98,20 @@ func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), er
 
 // WasRetired reports whether a mailbox of that name can be restored.
 func (s *Store) WasRetired(agent wire.Name) bool {
-	_, err := s.Retired(string(agent))
-	return err == nil
+	kept, _ := s.Retired(string(agent))
+	return len(kept) > 0
 }
 
-// Retired is the mailbox that Restore brings back, to be looked at: of an agent the one that was retired last, or the
-// one whose directory in .archive/retired is called so. ErrNoAgent when there is none.
-func (s *Store) Retired(as string) (*Box, error) {
-	agent, _, isDirectory := strings.Cut(as, ".")
+// Retired are the mailboxes that are kept, to be looked at, the one that was retired last first: of an agent, the one
+// whose directory in .archive/retired is called so, or with "" all.
+func (s *Store) Retired(as string) (kept []*Box, err error) {
 	names, err := s.root.Names(retiredDir)
 	for _, name := range slices.Backward(names) {
-		stamp, isOfAgent := strings.CutPrefix(name, agent+".")
+		agent, stamp, _ := strings.Cut(name, ".")
 		_, bad := time.Parse(retiredStamp, stamp)
-		if isOfAgent && bad == nil && (name == as || !isDirectory) {
-			return s.Box(wire.Name(path.Join(retiredDir, name))), nil
+		if bad == nil && (as == "" || as == agent || as == name) {
+			kept = append(kept, s.Box(wire.Name(path.Join(retiredDir, name))))
 		}
 	}
-	return nil, cmp.Or(err, fmt.Errorf("no retired mailbox of %s: %w", as, ErrNoAgent))
+	return kept, err
 }

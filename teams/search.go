@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -71,14 +72,12 @@ func (t *Team) Thread(ctx context.Context, thread wire.ID, of ...wire.Name) ([]*
 	return out, err
 }
 
-// collect walks the mailboxes of members, all if none is named, and returns the messages that match, each once.
+// collect walks the mailboxes of members, all and those of retired ones if none is named, and returns the messages that
+// match, each once.
 // What cannot be read hides nothing else.
 func (t *Team) collect(ctx context.Context, rg mailbox.Range, of []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	found := map[wire.ID]*mailbox.Item{}
-	err := t.Each(func(b *mailbox.Box) error {
-		if len(of) > 0 && !slices.Contains(of, b.Agent()) {
-			return nil
-		}
+	walk := func(b *mailbox.Box) error {
 		_, _, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
 			// A copy in a mailbox says more than the sender's index.
 			if old := found[it.ID]; (old == nil || old.State == "") && matches(it) {
@@ -87,7 +86,20 @@ func (t *Team) collect(ctx context.Context, rg mailbox.Range, of []wire.Name, ma
 			return ctx.Err() == nil
 		})
 		return err
+	}
+	err := t.Each(func(b *mailbox.Box) error {
+		if len(of) > 0 && !slices.Contains(of, b.Agent()) {
+			return nil
+		}
+		return walk(b)
 	})
+	if kept, _ := t.Retired(""); len(of) == 0 {
+		for _, b := range kept {
+			if e := Unreadable(b, walk(b)); !errors.Is(e, mailbox.ErrNoAgent) { // restored meanwhile
+				err = errors.Join(err, e)
+			}
+		}
+	}
 	return slices.Collect(maps.Values(found)), cmp.Or(ctx.Err(), err)
 }
 

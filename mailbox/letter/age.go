@@ -2,31 +2,42 @@ package letter
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
 
+const year = 365 * 24 * time.Hour
+
 // Sent is how long ago a message was sent by its sender's clock, which on another host may be ahead of ours.
 func Sent(now time.Time, m *wire.Message) string {
-	if ahead := m.SentAt.Sub(now); m.From.Host != "" && ahead > time.Minute {
+	if ahead := m.SentAt.Sub(now); m.From.Host != "" && ahead > time.Minute && ahead < year {
 		return "now, clock " + Span(ahead) + " ahead"
 	}
 	return Age(now, m.SentAt)
 }
 
-// Age is how long ago t was: "now", "5s ago", "2m ago", "3h ago", "4d ago"; "in 5m" for what is to come.
+// Age is how long ago t was: "now", "5s ago", "2m ago", "3h ago", "4d ago"; "in 5m" for what is to come, and the
+// day for what is more than a year away.
 func Age(now, t time.Time) string {
 	d := now.Sub(t)
 	switch {
 	case t.IsZero():
 		return "at an unknown time"
+	case d < -year, d > year:
+		return t.Local().Format(time.DateOnly)
 	case d < -time.Minute:
 		return "in " + Span(-d)
 	case d < time.Second:
 		return "now"
 	}
 	return Span(d) + " ago"
+}
+
+// Stamp is a moment for people: of today the time, else the day as well.
+func Stamp(t time.Time) string {
+	return strings.TrimPrefix(t.Local().Format(time.DateTime), time.Now().Format(time.DateOnly)+" ")
 }
 
 // Span is a duration in its largest unit.

@@ -69,6 +69,8 @@ func TestSent(t *testing.T) {
 	for want, m := range map[string]*wire.Message{
 		"2m ago":              {SentAt: now.Add(-2 * time.Minute), From: wire.Address{Agent: "bob", Team: "main", Host: "build"}},
 		"now, clock 3m ahead": {SentAt: now.Add(3 * time.Minute), From: wire.Address{Agent: "bob", Team: "main", Host: "build"}},
+		"1626-11-20":          {SentAt: now.AddDate(-400, 0, 0)},
+		"2326-11-20":          {SentAt: now.AddDate(300, 0, 0), From: wire.Address{Agent: "bob", Team: "main", Host: "build"}},
 		"in 3m":               {SentAt: now.Add(3 * time.Minute), From: wire.Address{Agent: "bob", Team: "main"}},
 		"now":                 {SentAt: now.Add(time.Second), From: wire.Address{Agent: "bob", Team: "main", Host: "build"}},
 	} {

@@ -82,6 +82,7 @@ func (w *writer) misses(what string, err error) bool {
 
 func (w *writer) team(t *teams.Team) {
 	w.addDir(string(t.Name))
+	skipped := w.total.Skipped
 	w.mailboxes(t, "sent", "events", "shared", "inbox")
 	names := []string{config.File, ".sessions", ".archive", teams.BadEnvelopes}
 	outboxes, err := t.Outboxes()
@@ -94,7 +95,8 @@ func (w *writer) team(t *teams.Team) {
 	for _, name := range names {
 		w.tree(t, name)
 	}
-	w.mailboxes(t) // what came back from the archive while it was copied, or came anew
+	w.total.Skipped = skipped // the second look counts
+	w.mailboxes(t)            // what came back from the archive while it was copied, or came anew
 	w.tree(t, ".files")
 }
 

@@ -344,7 +344,7 @@ func (k *call) eventLine(e *wire.Event) string {
 	if k.c.Bool("json") {
 		return string(command.EscapeJSON(e.Append(nil))) + "\n"
 	}
-	said := command.JoinFilled("  ", command.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(e)))
+	said := command.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(e)))
 	return letter.Clip(said, 400) + "\n"
 }
 

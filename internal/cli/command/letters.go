@@ -51,7 +51,7 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 			line = letter.Span(t.Duration()) + "  " + line
 		}
 		if t.Began != nil {
-			line = Stamp(*t.Began) + "  " + line
+			line = letter.Stamp(*t.Began) + "  " + line
 		}
 		if len(t.Messages) > 0 {
 			line += "  mail " + Shorts(t.Messages)
@@ -97,7 +97,7 @@ func Stages(r teams.DeliveryTrace) string {
 		}
 		part := stage.Stage
 		if stage.At != nil {
-			part += " " + Stamp(*stage.At)
+			part += " " + letter.Stamp(*stage.At)
 		}
 		if stage.Text != "" {
 			part += ` "` + letter.Clip(letter.Escape(stage.Text), 60) + `"`

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
@@ -136,13 +135,4 @@ func isDumb() bool {
 func Width() int {
 	w, _, _ := term.GetSize(int(os.Stdout.Fd()))
 	return max(w, 0)
-}
-
-// Stamp is a moment for people: of today the time, else the day as well.
-func Stamp(t time.Time) string {
-	day, clock, _ := strings.Cut(t.Local().Format(time.DateTime), " ")
-	if day == time.Now().Format(time.DateOnly) {
-		return clock
-	}
-	return day + " " + clock
 }

@@ -318,7 +318,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 		id := r.Short(it.ID) + s.Flags()
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.Times, SupersededBy: it.SupersededBy}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
-			command.Stamp(l.Until), id, id, id)
+			letter.Stamp(l.Until), id, id, id)
 		if c.Bool("json") { // times: it was given out, this time included
 			var err error
 			if text, err = command.JSON(map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.Times + 1}); err != nil {
@@ -347,5 +347,5 @@ func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
 			WithHint("atm trace %s says who has it", m.ID.Short(6))
 	}
 	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
-	return command.Done(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+command.Stamp(until))
+	return command.Done(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
 }

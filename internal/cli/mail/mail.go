@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -41,12 +42,19 @@ func since(c *cli.Context) (t time.Time, err error) {
 	return t, err
 }
 
-// sender is the address that --from names; zero: anybody.
+// sender is the address that --from names, also of somebody who is gone and left mail here; zero: anybody.
 func sender(c *cli.Context, s *command.Scope) (a wire.Address, err error) {
 	if !c.IsSet("from") {
 		return a, nil
 	}
-	return s.Writer(c.String("from"))
+	a, err = s.Writer(c.String("from"))
+	if err != nil {
+		found, _ := s.Team.Search(c.Context, teams.Query{From: c.String("from")})
+		if len(found) > 0 {
+			return found[0].From, nil
+		}
+	}
+	return a, err
 }
 
 // namedThread is that of the message that --thread names; "": any.

@@ -118,6 +118,10 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	}
 	first := strings.Fields(words[0])
 	apart := slices.Concat(first, words[1:])
+	if len(first) == 0 { // a variable that is empty, say
+		e := s.ToWhom()
+		return nil, nil, e.WithHint("%s", cmp.Or(command.LineOf(c).Repaired(words[:1], []string{"NAME"}), e.Hint))
+	}
 	if len(first) > 1 && len(words) == 1 && len(names) == 0 && !c.IsSet("message") {
 		if _, notTo := s.Member(strings.ToLower(strings.TrimRight(first[0], ",:"))); notTo != nil {
 			return nil, nil, s.ToWhom().WithHint("%s", command.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
@@ -161,6 +165,9 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	}
 	if c.IsSet("timeout") && !isAwaited(c) {
 		return command.Usage("--timeout is for a wait").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
+	}
+	if c.IsSet("expires") && command.Duration(c, "expires") < time.Millisecond {
+		return command.Usage("--expires: it would be worth nothing at once").WithHint("leave it out for what never expires")
 	}
 	m, err := newMessage(c, s)
 	if err == nil {

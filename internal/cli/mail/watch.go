@@ -160,7 +160,7 @@ func (h happening) line(s *command.Scope) string {
 		text += describeEvent(h.Event, r)
 		colour = map[string]string{"confirm_required": "31", "waiting_for_input": "31", wire.StreamFailed: "31"}[h.Event.Kind]
 	}
-	row := []string{command.Stamp(h.at), r.Who(h.Box.Address()), text}
+	row := []string{letter.Stamp(h.at), r.Who(h.Box.Address()), text}
 	if !command.Terminal() {
 		return strings.Join(row, " ")
 	}

@@ -387,5 +387,5 @@ func (e entry) String() string {
 	r := letter.Renderer{Terminal: command.Terminal()}
 	text, _ := r.Body(e.Content, 0, 0)
 	who := letter.Escape(cmp.Or(names[e.Sender], e.Sender))
-	return command.Stamp(e.Timestamp) + " " + who + ": " + strings.TrimSpace(string(text))
+	return letter.Stamp(e.Timestamp) + " " + who + ": " + strings.TrimSpace(string(text))
 }

@@ -191,10 +191,11 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 
 // sayKept says of a new member where a retired one of its name is kept.
 func sayKept(c *cli.Context, b *mailbox.Box) {
-	box, err := b.Store().Retired(string(b.Agent()))
-	if err != nil {
+	kept, _ := b.Store().Retired(string(b.Agent()))
+	if len(kept) == 0 {
 		return
 	}
+	box := kept[0]
 	unread, _ := box.UnreadIDs()
 	team := b.Address().Team
 	hint := fmt.Sprintf("atm team retire %s --team %s; atm team restore %s --team %[2]s", b.Agent(), team, filepath.Base(box.Path()))
