@@ -216,7 +216,7 @@ func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
 		{m.State == reducer.WordOff, "NAME is offSINCE, and gets it when it runs again: AGAIN"},
 		{m.State == reducer.WordError && !m.Running, "NAME is in error (ABOUT)SINCE, and gets it when it runs again: AGAIN"},
 		{d.Failed.Exists() && it.Times >= control.MaxTries, "typing it in failed " + failed + ": NAME reads it with atm read, or atm withdraw " + it.ID.Short(6)},
-		{d.Failed.Exists(), "typing it in failed " + failed + ": atm screen NAME shows it, or NAME reads it with atm read"},
+		{d.Failed.Exists(), "typing it in failed " + failed + "; NAME may read it with atm read: atm screen NAME"},
 		{d.Announced.Exists(), "it was handed to NAME, and counts as read when its hooks are next called: atm status NAME"},
 		{m.Running, "NAME is STATESINCE, and has not taken it yet: atm screen NAME"},
 		{m.State == reducer.WordBusy && m.hasHooks(), "NAME is busySINCE, and gets it at its next tool call or turn: atm wait --idle NAME"},
