@@ -6,7 +6,7 @@
 //	teams/<team>/inboxes/<name>.json.lock    see lock
 //
 // Names in config.json are theirs, but for those that Join has put there; every other member of our team is
-// ours. Each of ours has an inbox file there, and each of theirs a mailbox here.
+// ours. One of theirs that has the name of one of ours is NAME-claude here. Each of ours has an inbox file there, and each of theirs a mailbox here.
 //
 //   - An entry for one of ours is removed when its message is stored here. The message's id is made of the
 //     entry, so a second time it is the same message.
@@ -49,11 +49,12 @@ type Sync struct {
 	config       []byte
 	listed       map[string]bool // names in config
 	ours, theirs []member
+	passedOver   error // in config
 }
 
 // Transfer is one thing that was carried over.
 type Transfer struct {
-	Kind   string  `json:"kind"` // taken_in, handed_over, idle_notification
+	Kind   string  `json:"kind"` // taken_in, handed_over, idle_notification, renamed
 	ID     wire.ID `json:"id,omitempty"`
 	From   string  `json:"from"`
 	To     string  `json:"to,omitempty"`
@@ -63,8 +64,11 @@ type Transfer struct {
 
 // String says it to people.
 func (t Transfer) String() string {
-	if t.Kind == idle {
+	switch t.Kind {
+	case idle:
 		return t.From + " is idle"
+	case renamed:
+		return t.From + " of theirs is " + t.To + " here"
 	}
 	line := fmt.Sprintf("%s → %s: %s", t.From, t.To, t.Title)
 	if t.Repeat {
@@ -78,6 +82,7 @@ var ErrEnded = errors.New("there is no such team, or it has ended")
 
 const (
 	configFile = "config.json"
+	renamed    = "renamed"
 	ourType    = "atm" // the agentType of ours there
 	inboxes    = "inboxes"
 	maxFile    = 64 << 20        // bytes of a file of theirs
@@ -173,6 +178,7 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 			errs = errors.Join(errs, fmt.Errorf("%s: %w", root.Join(name), err))
 		}
 	}
+	fail(configFile, s.passedOver)
 	fail(inboxes, root.Mkdir(inboxes))
 	if s.Join {
 		fail(configFile, s.join(ctx))
@@ -202,36 +208,61 @@ func (s *Sync) findMembers(ctx context.Context) error {
 	if err == nil && len(config.Members) == 0 {
 		err = errors.New(configFile + " names no members")
 	}
-	dir, known := s.Team.Dir(), map[wire.Name]bool{}
-	// The mark of a mailbox that was made for one of theirs: it is not ours when they have left.
-	mark := func(name wire.Name) string { return string(name) + "/run/claude" }
-	s.config, s.listed, s.ours, s.theirs = data, map[string]bool{}, nil, nil
+	known := map[wire.Name]bool{}
+	s.config, s.listed, s.ours, s.theirs, s.passedOver = data, map[string]bool{}, nil, nil, nil
 	for _, raw := range config.Members {
 		if raw[0] != '{' {
 			continue // what is no member keeps back nobody's mail
 		}
 		var r memberRecord
-		err = cmp.Or(err, json.Unmarshal(raw, &r))
+		badErr := json.Unmarshal(raw, &r)
 		s.listed[r.Name] = true
-		name := nameHere(r.Name)
-		if err != nil || r.Name == "" || r.AgentType == ourType || known[name] {
-			continue // of two names that are one here the first gets the mail
+		name := s.nameHere(r.Name)
+		switch {
+		case badErr == nil && (r.Name == "" || r.AgentType == ourType):
+			continue
+		case badErr == nil && (known[name] || s.isOurs(name)):
+			badErr = fmt.Errorf("it would be %s here, and so is another", name)
+		}
+		if badErr != nil {
+			s.passedOver = errors.Join(s.passedOver, fmt.Errorf("member %q is passed over: %w", r.Name, badErr))
+			continue
 		}
 		known[name] = true
 		box := s.Team.Box(name)
-		if !box.Exists() {
-			err = errors.Join(s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
+		if dir := s.Team.Dir(); !box.Exists() {
+			err = errors.Join(err, s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
+			if name != nameHere(r.Name) {
+				s.Report(Transfer{Kind: renamed, From: r.Name, To: string(name)})
+			}
 		}
 		s.theirs = append(s.theirs, member{box, r.Name, time.UnixMilli(int64(r.JoinedAt))})
 	}
 	agents, agentsErr := s.Team.Agents()
 	for _, name := range agents {
-		if isTheirs, err := dir.Exists(mark(name)); err == nil && !isTheirs && !known[name] {
+		if s.isOurs(name) {
 			box := s.Team.Box(name)
 			s.ours = append(s.ours, member{box: box, name: nameThere(box.Address(), s.Team.Name)})
 		}
 	}
 	return errors.Join(err, agentsErr)
+}
+
+// mark is in a mailbox that was made for one of theirs: it is not ours when they have left.
+func mark(name wire.Name) string { return string(name) + "/run/claude" }
+
+func (s *Sync) isOurs(name wire.Name) bool {
+	isTheirs, err := s.Team.Dir().Exists(mark(name))
+	return err == nil && !isTheirs && s.Team.Box(name).Exists()
+}
+
+// nameHere is what one of theirs is called here: another name where one of ours has it.
+func (s *Sync) nameHere(theirs string) wire.Name {
+	name := nameHere(theirs)
+	if s.isOurs(name) {
+		name = name[:min(len(name), 57)] + "-claude"
+	}
+	return name
 }
 
 func (s *Sync) join(ctx context.Context) error {

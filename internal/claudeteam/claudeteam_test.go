@@ -178,6 +178,18 @@ func TestTakesInRecordedEntries(t *testing.T) {
 	equal(t, "the inbox of a reserved name", sc.file("inboxes/user-atm.json"), "[]")
 }
 
+// A name of ours stays ours: the one of theirs gets another, and nobody of theirs writes in it.
+func TestSameName(t *testing.T) {
+	sc := newScene(t, "bob", "rev_1")
+	sent := send(t, sc.sync.Team, wire.Message{Body: "secret"}, "bob", "rev_1")
+	sc.write("inboxes/bob.json", "["+strings.Replace(fromLead, `"team-lead"`, `"rev_1"`, 1)+"]")
+	sc.pass("")
+	equal(t, "said", sc.said, []string{"Rev_1 of theirs is rev_1-claude here", "rev_1-claude → bob: hi"})
+	equal(t, "unread", sc.unread("rev_1")[0].ID, sent.ID)
+	sc.pass("")
+	equal(t, "theirs", sc.sync.theirs[1].box.Agent(), wire.Name("rev_1-claude"))
+}
+
 func TestHandsOver(t *testing.T) {
 	sc := newScene(t, "bob", "system")
 	sc.pass("")
@@ -315,11 +327,11 @@ func TestGoesOn(t *testing.T) {
 	}
 
 	// What is no member is passed over.
-	sc.write(configFile, strings.Replace(recorded, `"members": [`, `"members": [7, "x", null, [],`, 1))
-	sc.pass("")
+	sc.write(configFile, strings.Replace(recorded, `"members": [`, `"members": [7, "x", null, [],{"name":7},{"name":"REV_1"},`, 1))
+	sc.pass("member \"Rev_1\" is passed over: it would be rev_1 here, and so is another")
 	equal(t, "theirs", len(sc.sync.theirs), 2)
 
-	for _, config := range []string{"", "{", "[]", `{"members":[]}`, `{"members":[{"name":7}]}`} {
+	for _, config := range []string{"", "{", "[]", `{"members":[]}`} {
 		sc.write(configFile, config)
 		sc.pass(sc.sync.Dir + ": ")
 	}

@@ -83,7 +83,7 @@ func (s *Sync) store(ctx context.Context, m member, e *entry, kind string) error
 		return err
 	}
 	msg := &wire.Message{
-		ID: s.idOf(e, m.box), From: wire.Address{Agent: nameHere(e.From), Team: s.Team.Name},
+		ID: s.idOf(e, m.box), From: wire.Address{Agent: s.nameHere(e.From), Team: s.Team.Name},
 		To: []wire.Address{m.box.Address()}, Subject: e.Summary, Body: e.Text, SentAt: e.at(),
 		Origin: &wire.Origin{Via: "bridge"}, Meta: slices.Concat([]byte(`{"claude":`), meta, []byte("}")),
 	}
