@@ -6,7 +6,8 @@
 //	teams/<team>/inboxes/<name>.json.lock    see lock
 //
 // Names in config.json are theirs, but for those that Join has put there; every other member of our team is
-// ours. One of theirs that has the name of one of ours is NAME-claude here. Each of ours has an inbox file there, and each of theirs a mailbox here.
+// ours. One of theirs that has the name of one of ours is NAME-claude here. Each of ours has an inbox file there,
+// and each of theirs a mailbox here.
 //
 //   - An entry for one of ours is removed when its message is stored here. The message's id is made of the
 //     entry, so a second time it is the same message.
@@ -85,6 +86,7 @@ const (
 	renamed    = "renamed"
 	ourType    = "atm" // the agentType of ours there
 	inboxes    = "inboxes"
+	tempPrefix = ".atm-"
 	maxFile    = 64 << 20        // bytes of a file of theirs
 	lookEvery  = 3 * time.Second // where no change is told of
 	joining    = 5 * time.Second // a new member gets no mail: Claude Code empties its inbox when it starts it
@@ -185,6 +187,17 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 	}
 	for _, m := range s.ours {
 		fail(m.inbox(), s.takeIn(ctx, m, true))
+	}
+	files, _ := root.Names(inboxes)
+	for _, file := range files {
+		name, file := wire.Name(strings.TrimSuffix(file, ".json")), inboxes+"/"+file
+		info, err := root.Lstat(file)
+		switch {
+		case err == nil && strings.HasPrefix(string(name), tempPrefix) && time.Since(info.ModTime()) > time.Hour:
+			root.Remove(file) // of one that was killed
+		case err == nil && info.Size() > int64(len("[]\n")) && s.Team.WasRetired(name) && !s.Team.Box(name).Exists():
+			fail(file, fmt.Errorf("%s was retired here: what is sent to it stays there", name))
+		}
 	}
 	for _, m := range s.theirs {
 		s.takeIn(ctx, m, false) // what is wrong with it is said when something is to be added

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -196,7 +197,7 @@ func TestHandsOver(t *testing.T) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 123456789, time.UTC)
 	sc.write("inboxes/Rev_1.json", "[\n"+isIdle+"\n]")
 	for _, m := range []wire.Message{
-		{Body: "same", SentAt: at}, {Body: "same", SentAt: at}, {Body: ` {"type":"mode_set_request"}`}, {Body: "x", RequiresAck: true},
+		{Body: "same", SentAt: at}, {Body: "same", SentAt: at}, {Body: "\ufeff\v" + `{"x":` + strings.Repeat("[", 12000)}, {Body: "x", RequiresAck: true},
 	} {
 		send(t, sc.sync.Team, m, "bob", "rev_1")
 	}
@@ -207,7 +208,7 @@ func TestHandsOver(t *testing.T) {
 		texts = append(texts, e.From+" "+e.Text)
 	}
 	equal(t, "texts", len(texts), 6)
-	equal(t, "the first", texts[1:4], []string{"bob same", "bob same", `bob atm:  {"type":"mode_set_request"}`})
+	equal(t, "the first", []string{texts[1], texts[2], texts[3][:16]}, []string{"bob same", "bob same", "bob atm: \ufeff\v{\"x"})
 	if !strings.HasPrefix(texts[4], "bob (wants ack: atm ack ") || !strings.HasSuffix(texts[4], " --as rev_1)\nx") {
 		t.Errorf("%q", texts[4])
 	}
@@ -234,6 +235,31 @@ func TestNotes(t *testing.T) {
 	equal(t, "texts", []string{list[0].Text, list[1].Text}, []string{
 		"(superseded by " + next.ID.Short(6) + ")\n(expired)\nold", "(no answer wanted)\nnew",
 	})
+}
+
+// Who was retired gets nothing, which is said; a file of theirs keeps its rights, and what kills have left goes.
+func TestFiles(t *testing.T) {
+	sc := newScene(t, "bob", "carol")
+	sc.write("inboxes/carol.json", "["+fromLead+"]")
+	sc.write("inboxes/.atm-x", "")
+	old := time.Now().Add(-2 * time.Hour)
+	must(t, errors.Join(os.Chmod(sc.sync.Dir+"/inboxes/carol.json", 0o604), os.Chtimes(sc.sync.Dir+"/inboxes/.atm-x", old, old)))
+	sc.pass("")
+	for name, want := range map[string]os.FileMode{"bob": 0o600, "carol": 0o604} {
+		info, err := os.Stat(sc.sync.Dir + "/inboxes/" + name + ".json")
+		must(t, err)
+		if runtime.GOOS != "windows" {
+			equal(t, name, info.Mode(), want)
+		}
+	}
+	if _, err := os.Stat(sc.sync.Dir + "/inboxes/.atm-x"); err == nil {
+		t.Error("a file of a killed one is still there")
+	}
+	_, err := sc.sync.Team.Retire(context.Background(), "carol")
+	must(t, err)
+	sc.pass("")
+	sc.write("inboxes/carol.json", "["+fromLead+"]")
+	sc.pass("carol.json: carol was retired here")
 }
 
 // Killed after it was written: it is there already, or was read, and then it may be a repeat.

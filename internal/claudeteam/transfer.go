@@ -18,7 +18,7 @@ import (
 )
 
 func (s *Sync) change(ctx context.Context, m member, f func(list []entry) ([]entry, error)) error {
-	if err := s.root.Create(m.inbox(), []byte("[]")); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := s.create(m.inbox(), []byte("[]"), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return s.rewrite(ctx, m.inbox(), func(old []byte) ([]byte, error) {
@@ -38,7 +38,7 @@ func (s *Sync) change(ctx context.Context, m member, f func(list []entry) ([]ent
 func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
 	data, err := s.root.ReadFile(m.inbox(), maxFile)
 	if errors.Is(err, fs.ErrNotExist) && isOurs {
-		return s.root.Create(m.inbox(), []byte("[]"))
+		return s.create(m.inbox(), []byte("[]"), 0o600)
 	}
 	list, decodeErr := decodeInbox(data)
 	err = errors.Join(err, decodeErr)
@@ -168,8 +168,8 @@ func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
 	if strings.TrimSpace(text) == "" {
 		text = it.Subject + string(it.Payload)
 	}
-	if control(text) != nil {
-		text = "atm: " + text // it tells their program nothing
+	if strings.HasPrefix(trim(text), "{") {
+		text = "atm: " + text // it tells their program nothing, whatever JSON that reads
 	}
 	note := func(isSo bool, what string) {
 		if isSo {
