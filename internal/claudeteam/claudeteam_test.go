@@ -224,17 +224,18 @@ func TestHandsOver(t *testing.T) {
 	equal(t, "unread", len(sc.unread("rev_1")), 0)
 }
 
-// What a reader of ours is told with a message stands above its text there.
+// What a reader of ours is told with a message stands above its text there. What has expired or was superseded
+// waits here.
 func TestNotes(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.pass("")
 	old := send(t, sc.sync.Team, wire.Message{Body: "old", ExpiresAt: time.Now().Add(-time.Hour)}, "bob", "rev_1")
-	next := send(t, sc.sync.Team, wire.Message{Body: "new", ReplyWanted: "no", Supersedes: old.ID}, "bob", "rev_1")
+	send(t, sc.sync.Team, wire.Message{Body: "older"}, "bob", "rev_1")
+	send(t, sc.sync.Team, wire.Message{Body: "new", ReplyWanted: "no", Supersedes: old.ID}, "bob", "rev_1")
 	sc.pass("")
 	list := sc.entries("Rev_1")
-	equal(t, "texts", []string{list[0].Text, list[1].Text}, []string{
-		"(superseded by " + next.ID.Short(6) + ")\n(expired)\nold", "(no answer wanted)\nnew",
-	})
+	equal(t, "texts", []string{list[0].Text, list[1].Text}, []string{"older", "(no answer wanted)\nnew"})
+	equal(t, "unread", sc.unread("rev_1")[0].ID, old.ID)
 }
 
 // Who was retired gets nothing, which is said; a file of theirs keeps its rights, and what kills have left goes.
@@ -274,7 +275,7 @@ func TestMarksRepeats(t *testing.T) {
 		must(t, err)
 		defer sc.sync.root.Close()
 		m := member{box: box, name: "Rev_1"}
-		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
+		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, false, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
 			return true, sc.sync.change(context.Background(), m, sc.sync.newEntry(m, it).addTo)
 		})
 		must(t, err)

@@ -144,7 +144,7 @@ func (s *Sync) handOver(ctx context.Context, m member) error {
 		return fmt.Errorf("%s has just joined: its mail waits for %s", m.name, joining)
 	}
 	for {
-		it, err := m.box.Lease(ctx, m.box.Address(), time.Minute, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
+		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, true, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
 			e := s.newEntry(m, it)
 			err := s.change(ctx, m, e.addTo)
 			return err == nil, err
@@ -179,8 +179,6 @@ func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
 	note(len(it.Attachments) > 0, letter.Many(len(it.Attachments), "file")+" attached: atm show "+as+" --save DIR")
 	note(it.RequiresAck, "wants ack: atm ack "+as)
 	note(it.ReplyWanted == "no", "no answer wanted")
-	note(it.Expired(time.Now()), "expired")
-	note(it.SupersededBy != "", "superseded by "+it.SupersededBy.Short(6))
 	note(it.Times > 0, "may be a repeat")
 	return &entry{
 		Type: "message", From: nameThere(it.From, s.Team.Name), Text: text, Timestamp: it.SentAt.UTC().Format(milliseconds),

@@ -323,7 +323,7 @@ func take(c *cli.Context, s *command.Scope) error {
 
 // takeOne takes a message and shows it, and reports whether there was one. It is mine once its reader has received it.
 func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
-	it, err := box.Lease(ctx, s.Me.Address(), lease, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
+	it, err := box.Lease(ctx, s.Me.Address(), lease, false, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
 		if err := s.MayWrite(); err != nil { // my runner may have begun meanwhile
 			return false, err
 		}
