@@ -224,7 +224,8 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take a message of yours back",
 	UsageText:   "atm withdraw 9f3a1c",
-	Description: "Unread: it is taken out of the inbox. Read: the reader gets a notice. Acked or taken: exit 5.",
+	Description: "Unread: it is taken out of the inbox. Read, or on another machine: a notice follows it. Acked or taken:\n" +
+		"exit 5.",
 	Action:      command.With(command.OpenToWrite, withdraw),
 }
 
@@ -254,7 +255,7 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 	isLate, isRemote := state != mailbox.Withdrawn && state != mailbox.Unread, to.Host != ""
 	switch {
 	case isLate && isRemote:
-		d.State, d.note = "notified", "it has left: a notice follows it"
+		d.State, d.note = "notified", "it has left and is not taken back: a notice follows it"
 	case isLate:
 		d.State, d.note = "notified", "read: a notice was sent"
 	case isRemote: // the members of a host share an outbox
