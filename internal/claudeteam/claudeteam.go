@@ -6,8 +6,8 @@
 //	teams/<team>/inboxes/<name>.json.lock    see lock
 //
 // Names in config.json are theirs, but for those that Join has put there; every other member of our team is
-// ours. One of theirs that has the name of one of ours is NAME-claude here. Each of ours has an inbox file there,
-// and each of theirs a mailbox here.
+// ours. Where one of each has the same name, theirs is NAME-claude here, and ours NAME-atm there. Each of ours has an
+// inbox file there, and each of theirs a mailbox here.
 //
 //   - An entry for one of ours is removed when its message is stored here. The message's id is made of the
 //     entry, so a second time it is the same message.
@@ -255,7 +255,7 @@ func (s *Sync) findMembers(ctx context.Context) error {
 	for _, name := range agents {
 		if s.isOurs(name) {
 			box := s.Team.Box(name)
-			s.ours = append(s.ours, member{box: box, name: nameThere(box.Address(), s.Team.Name)})
+			s.ours = append(s.ours, member{box: box, name: s.nameThere(box.Address())})
 		}
 	}
 	return errors.Join(err, agentsErr)
@@ -269,11 +269,21 @@ func (s *Sync) isOurs(name wire.Name) bool {
 	return err == nil && !isTheirs && s.Team.Box(name).Exists()
 }
 
-// nameHere is what one of theirs is called here: another name where one of ours has it.
+// nameHere is what one of theirs is called here: another name where one of ours has it, or had.
 func (s *Sync) nameHere(theirs string) wire.Name {
 	name := nameHere(theirs)
-	if s.isOurs(name) {
-		name = name[:min(len(name), 57)] + "-claude"
+	other := name[:min(len(name), 57)] + "-claude"
+	if wasOurs, _ := s.Team.Dir().Exists(mark(other)); wasOurs || s.isOurs(name) {
+		return other
+	}
+	return name
+}
+
+// nameThere is what one of ours is called there: another name where one of theirs has it.
+func (s *Sync) nameThere(a wire.Address) string {
+	name := nameThere(a, s.Team.Name)
+	if slices.ContainsFunc(s.theirs, func(m member) bool { return strings.EqualFold(m.name, name) }) {
+		name += "-atm"
 	}
 	return name
 }

@@ -187,8 +187,11 @@ func TestSameName(t *testing.T) {
 	sc.pass("")
 	equal(t, "said", sc.said, []string{"Rev_1 of theirs is rev_1-claude here", "rev_1-claude → bob: hi"})
 	equal(t, "unread", sc.unread("rev_1")[0].ID, sent.ID)
+	send(t, sc.sync.Team, wire.Message{Body: "hello"}, "rev_1", "rev_1-claude")
 	sc.pass("")
-	equal(t, "theirs", sc.sync.theirs[1].box.Agent(), wire.Name("rev_1-claude"))
+	sc.pass("")
+	equal(t, "theirs", sc.entries("Rev_1")[0].From, "rev_1-atm")
+	equal(t, "ours", sc.file("inboxes/rev_1-atm.json"), "[]")
 }
 
 func TestHandsOver(t *testing.T) {

@@ -158,7 +158,7 @@ func (s *Sync) handOver(ctx context.Context, m member) error {
 		if err = errors.Join(m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
 			return err
 		}
-		s.Report(Transfer{"handed_over", it.ID, nameThere(it.From, s.Team.Name), string(m.box.Agent()), it.Title(), it.Times > 0})
+		s.Report(Transfer{"handed_over", it.ID, s.nameThere(it.From), string(m.box.Agent()), it.Title(), it.Times > 0})
 	}
 }
 
@@ -181,7 +181,7 @@ func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
 	note(it.ReplyWanted == "no", "no answer wanted")
 	note(it.Times > 0, "may be a repeat")
 	return &entry{
-		Type: "message", From: nameThere(it.From, s.Team.Name), Text: text, Timestamp: it.SentAt.UTC().Format(milliseconds),
+		Type: "message", From: s.nameThere(it.From), Text: text, Timestamp: it.SentAt.UTC().Format(milliseconds),
 		Summary: letter.FirstLine(it.Title(), 80), MsgV: 1, MsgID: string(it.ID),
 	}
 }
