@@ -192,10 +192,12 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 	for _, file := range files {
 		name, file := wire.Name(strings.TrimSuffix(file, ".json")), inboxes+"/"+file
 		info, err := root.Lstat(file)
+		isTheirs := slices.ContainsFunc(s.theirs, func(m member) bool { return m.inbox() == file })
+		isGone := !isTheirs && !s.Team.Box(name).Exists() && s.Team.WasRetired(name)
 		switch {
 		case err == nil && strings.HasPrefix(string(name), tempPrefix) && time.Since(info.ModTime()) > time.Hour:
 			root.Remove(file) // of one that was killed
-		case err == nil && info.Size() > int64(len("[]\n")) && s.Team.WasRetired(name) && !s.Team.Box(name).Exists():
+		case err == nil && isGone && info.Size() > int64(len("[]\n")):
 			fail(file, fmt.Errorf("%s was retired here: what is sent to it stays there", name))
 		}
 	}
