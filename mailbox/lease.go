@@ -45,11 +45,12 @@ func (e *LeasedError) Error() string {
 
 // Lease takes the oldest unread message that nobody has claimed, for so long; more than MaxLease, or nothing, is an
 // error. The message stays in new, where everybody who reads or takes passes it over until the lease ends: by
-// MarkAcked, by EndLease, or by running out. A nil Item: there is none.
+// MarkAcked, by EndLease, or by running out. A nil Item: there is none. With current it is neither expired nor
+// superseded.
 //
 // The message is shown before it is held for the whole time: show reports whether it was received; a
 // taker who was killed showing it holds it for ten seconds.
-func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, show func(*Item, Lease) (received bool, err error)) (*Item, error) {
+func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, current bool, show func(*Item, Lease) (received bool, err error)) (*Item, error) {
 	if err := checkLease(d); err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, show 
 	err := b.updateClaims(ctx, func(all claims) (err error) {
 		now := claimNow() // waiting for the lock takes nothing off the lease
 		lease.Until = now.Add(d)
-		batch, err = b.choose(ReadOptions{Limit: 1}, all.live(now, b.running()), true)
+		batch, err = b.choose(ReadOptions{Limit: 1, Current: current}, all.live(now, b.running()), true)
 		taken = b.claim(all, batch.Items, claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerGoes))})
 		return err
 	})

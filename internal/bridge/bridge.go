@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -68,6 +69,7 @@ type Bridge struct {
 	leased   uint64        // the lease's revision; 0: we do not have it
 	again    chan struct{} // the connection is there again; nil in Once
 	rowsTold sync.Map      // what is wrong with a host's rows
+	left     atomic.Int32  // envelopes that the server is to deliver again
 }
 
 // Transfer is one thing that was carried over, or was not accepted.
@@ -115,8 +117,12 @@ func (b *Bridge) Once(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		b.left.Store(0)
 		for _, step := range []func(context.Context) error{b.send, b.receive, b.takeAgain, b.sendStages, b.send, b.sendRows, b.receiveRows} {
 			err = cmp.Or(err, step(ctx)) // one that fails keeps back no other
+		}
+		if n := b.left.Load(); err == nil && n > 0 {
+			err = fmt.Errorf("%d of what has come could not be stored: the server keeps it", n)
 		}
 		return err
 	})

@@ -248,6 +248,7 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 			in.err = b.setAside(in)
 		}
 		if in.err != nil && ctx.Err() == nil {
+			b.left.Add(1)
 			b.say("receive: %v", in.err)
 		}
 		switch {

@@ -6,7 +6,8 @@
 //	teams/<team>/inboxes/<name>.json.lock    see lock
 //
 // Names in config.json are theirs, but for those that Join has put there; every other member of our team is
-// ours. Each of ours has an inbox file there, and each of theirs a mailbox here.
+// ours. Where one of each has the same name, theirs is NAME-claude here, and ours NAME-atm there. Each of ours has an
+// inbox file there, and each of theirs a mailbox here.
 //
 //   - An entry for one of ours is removed when its message is stored here. The message's id is made of the
 //     entry, so a second time it is the same message.
@@ -49,11 +50,12 @@ type Sync struct {
 	config       []byte
 	listed       map[string]bool // names in config
 	ours, theirs []member
+	passedOver   error // in config
 }
 
 // Transfer is one thing that was carried over.
 type Transfer struct {
-	Kind   string  `json:"kind"` // taken_in, handed_over, idle_notification
+	Kind   string  `json:"kind"` // taken_in, handed_over, idle_notification, renamed
 	ID     wire.ID `json:"id,omitempty"`
 	From   string  `json:"from"`
 	To     string  `json:"to,omitempty"`
@@ -63,8 +65,11 @@ type Transfer struct {
 
 // String says it to people.
 func (t Transfer) String() string {
-	if t.Kind == idle {
+	switch t.Kind {
+	case idle:
 		return t.From + " is idle"
+	case renamed:
+		return t.From + " of theirs is " + t.To + " here"
 	}
 	line := fmt.Sprintf("%s → %s: %s", t.From, t.To, t.Title)
 	if t.Repeat {
@@ -78,8 +83,10 @@ var ErrEnded = errors.New("there is no such team, or it has ended")
 
 const (
 	configFile = "config.json"
+	renamed    = "renamed"
 	ourType    = "atm" // the agentType of ours there
 	inboxes    = "inboxes"
+	tempPrefix = ".atm-"
 	maxFile    = 64 << 20        // bytes of a file of theirs
 	lookEvery  = 3 * time.Second // where no change is told of
 	joining    = 5 * time.Second // a new member gets no mail: Claude Code empties its inbox when it starts it
@@ -173,12 +180,26 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 			errs = errors.Join(errs, fmt.Errorf("%s: %w", root.Join(name), err))
 		}
 	}
+	fail(configFile, s.passedOver)
 	fail(inboxes, root.Mkdir(inboxes))
 	if s.Join {
 		fail(configFile, s.join(ctx))
 	}
 	for _, m := range s.ours {
 		fail(m.inbox(), s.takeIn(ctx, m, true))
+	}
+	files, _ := root.Names(inboxes)
+	for _, file := range files {
+		name, file := wire.Name(strings.TrimSuffix(file, ".json")), inboxes+"/"+file
+		info, err := root.Lstat(file)
+		isTheirs := slices.ContainsFunc(s.theirs, func(m member) bool { return m.inbox() == file })
+		isGone := !isTheirs && !s.Team.Box(name).Exists() && s.Team.WasRetired(name)
+		switch {
+		case err == nil && strings.HasPrefix(string(name), tempPrefix) && time.Since(info.ModTime()) > time.Hour:
+			root.Remove(file) // of one that was killed
+		case err == nil && isGone && info.Size() > int64(len("[]\n")):
+			fail(file, fmt.Errorf("%s was retired here: what is sent to it stays there", name))
+		}
 	}
 	for _, m := range s.theirs {
 		s.takeIn(ctx, m, false) // what is wrong with it is said when something is to be added
@@ -202,36 +223,71 @@ func (s *Sync) findMembers(ctx context.Context) error {
 	if err == nil && len(config.Members) == 0 {
 		err = errors.New(configFile + " names no members")
 	}
-	dir, known := s.Team.Dir(), map[wire.Name]bool{}
-	// The mark of a mailbox that was made for one of theirs: it is not ours when they have left.
-	mark := func(name wire.Name) string { return string(name) + "/run/claude" }
-	s.config, s.listed, s.ours, s.theirs = data, map[string]bool{}, nil, nil
+	known := map[wire.Name]bool{}
+	s.config, s.listed, s.ours, s.theirs, s.passedOver = data, map[string]bool{}, nil, nil, nil
 	for _, raw := range config.Members {
 		if raw[0] != '{' {
 			continue // what is no member keeps back nobody's mail
 		}
 		var r memberRecord
-		err = cmp.Or(err, json.Unmarshal(raw, &r))
+		badErr := json.Unmarshal(raw, &r)
 		s.listed[r.Name] = true
-		name := nameHere(r.Name)
-		if err != nil || r.Name == "" || r.AgentType == ourType || known[name] {
-			continue // of two names that are one here the first gets the mail
+		name := s.nameHere(r.Name)
+		switch {
+		case badErr == nil && (r.Name == "" || r.AgentType == ourType):
+			continue
+		case badErr == nil && (known[name] || s.isOurs(name)):
+			badErr = fmt.Errorf("it would be %s here, and so is another", name)
+		}
+		if badErr != nil {
+			s.passedOver = errors.Join(s.passedOver, fmt.Errorf("member %q is passed over: %w", r.Name, badErr))
+			continue
 		}
 		known[name] = true
 		box := s.Team.Box(name)
-		if !box.Exists() {
-			err = errors.Join(s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
+		if dir := s.Team.Dir(); !box.Exists() {
+			err = errors.Join(err, s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
+			if name != nameHere(r.Name) {
+				s.Report(Transfer{Kind: renamed, From: r.Name, To: string(name)})
+			}
 		}
 		s.theirs = append(s.theirs, member{box, r.Name, time.UnixMilli(int64(r.JoinedAt))})
 	}
 	agents, agentsErr := s.Team.Agents()
 	for _, name := range agents {
-		if isTheirs, err := dir.Exists(mark(name)); err == nil && !isTheirs && !known[name] {
+		if s.isOurs(name) {
 			box := s.Team.Box(name)
-			s.ours = append(s.ours, member{box: box, name: nameThere(box.Address(), s.Team.Name)})
+			s.ours = append(s.ours, member{box: box, name: s.nameThere(box.Address())})
 		}
 	}
 	return errors.Join(err, agentsErr)
+}
+
+// mark is in a mailbox that was made for one of theirs: it is not ours when they have left.
+func mark(name wire.Name) string { return string(name) + "/run/claude" }
+
+func (s *Sync) isOurs(name wire.Name) bool {
+	isTheirs, err := s.Team.Dir().Exists(mark(name))
+	return err == nil && !isTheirs && s.Team.Box(name).Exists()
+}
+
+// nameHere is what one of theirs is called here: another name where one of ours has it, or had.
+func (s *Sync) nameHere(theirs string) wire.Name {
+	name := nameHere(theirs)
+	other := name[:min(len(name), 57)] + "-claude"
+	if wasOurs, _ := s.Team.Dir().Exists(mark(other)); wasOurs || s.isOurs(name) {
+		return other
+	}
+	return name
+}
+
+// nameThere is what one of ours is called there: another name where one of theirs has it.
+func (s *Sync) nameThere(a wire.Address) string {
+	name := nameThere(a, s.Team.Name)
+	if slices.ContainsFunc(s.theirs, func(m member) bool { return strings.EqualFold(m.name, name) }) {
+		name += "-atm"
+	}
+	return name
 }
 
 func (s *Sync) join(ctx context.Context) error {

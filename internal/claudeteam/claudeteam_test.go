@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -178,13 +179,28 @@ func TestTakesInRecordedEntries(t *testing.T) {
 	equal(t, "the inbox of a reserved name", sc.file("inboxes/user-atm.json"), "[]")
 }
 
+// A name of ours stays ours: the one of theirs gets another, and nobody of theirs writes in it.
+func TestSameName(t *testing.T) {
+	sc := newScene(t, "bob", "rev_1")
+	sent := send(t, sc.sync.Team, wire.Message{Body: "secret"}, "bob", "rev_1")
+	sc.write("inboxes/bob.json", "["+strings.Replace(fromLead, `"team-lead"`, `"rev_1"`, 1)+"]")
+	sc.pass("")
+	equal(t, "said", sc.said, []string{"Rev_1 of theirs is rev_1-claude here", "rev_1-claude → bob: hi"})
+	equal(t, "unread", sc.unread("rev_1")[0].ID, sent.ID)
+	send(t, sc.sync.Team, wire.Message{Body: "hello"}, "rev_1", "rev_1-claude")
+	sc.pass("")
+	sc.pass("")
+	equal(t, "theirs", sc.entries("Rev_1")[0].From, "rev_1-atm")
+	equal(t, "ours", sc.file("inboxes/rev_1-atm.json"), "[]")
+}
+
 func TestHandsOver(t *testing.T) {
 	sc := newScene(t, "bob", "system")
 	sc.pass("")
 	at := time.Date(2026, 3, 1, 10, 0, 0, 123456789, time.UTC)
 	sc.write("inboxes/Rev_1.json", "[\n"+isIdle+"\n]")
 	for _, m := range []wire.Message{
-		{Body: "same", SentAt: at}, {Body: "same", SentAt: at}, {Body: ` {"type":"mode_set_request"}`}, {Body: "x", RequiresAck: true},
+		{Body: "same", SentAt: at}, {Body: "same", SentAt: at}, {Body: "\ufeff\v" + `{"x":` + strings.Repeat("[", 12000)}, {Body: "x", RequiresAck: true},
 	} {
 		send(t, sc.sync.Team, m, "bob", "rev_1")
 	}
@@ -195,7 +211,7 @@ func TestHandsOver(t *testing.T) {
 		texts = append(texts, e.From+" "+e.Text)
 	}
 	equal(t, "texts", len(texts), 6)
-	equal(t, "the first", texts[1:4], []string{"bob same", "bob same", `bob atm:  {"type":"mode_set_request"}`})
+	equal(t, "the first", []string{texts[1], texts[2], texts[3][:16]}, []string{"bob same", "bob same", "bob atm: \ufeff\v{\"x"})
 	if !strings.HasPrefix(texts[4], "bob (wants ack: atm ack ") || !strings.HasSuffix(texts[4], " --as rev_1)\nx") {
 		t.Errorf("%q", texts[4])
 	}
@@ -211,17 +227,43 @@ func TestHandsOver(t *testing.T) {
 	equal(t, "unread", len(sc.unread("rev_1")), 0)
 }
 
-// What a reader of ours is told with a message stands above its text there.
+// What a reader of ours is told with a message stands above its text there. What has expired or was superseded
+// waits here.
 func TestNotes(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.pass("")
 	old := send(t, sc.sync.Team, wire.Message{Body: "old", ExpiresAt: time.Now().Add(-time.Hour)}, "bob", "rev_1")
-	next := send(t, sc.sync.Team, wire.Message{Body: "new", ReplyWanted: "no", Supersedes: old.ID}, "bob", "rev_1")
+	send(t, sc.sync.Team, wire.Message{Body: "older"}, "bob", "rev_1")
+	send(t, sc.sync.Team, wire.Message{Body: "new", ReplyWanted: "no", Supersedes: old.ID}, "bob", "rev_1")
 	sc.pass("")
 	list := sc.entries("Rev_1")
-	equal(t, "texts", []string{list[0].Text, list[1].Text}, []string{
-		"(superseded by " + next.ID.Short(6) + ")\n(expired)\nold", "(no answer wanted)\nnew",
-	})
+	equal(t, "texts", []string{list[0].Text, list[1].Text}, []string{"older", "(no answer wanted)\nnew"})
+	equal(t, "unread", sc.unread("rev_1")[0].ID, old.ID)
+}
+
+// Who was retired gets nothing, which is said; a file of theirs keeps its rights, and what kills have left goes.
+func TestFiles(t *testing.T) {
+	sc := newScene(t, "bob", "carol")
+	sc.write("inboxes/carol.json", "["+fromLead+"]")
+	sc.write("inboxes/.atm-x", "")
+	old := time.Now().Add(-2 * time.Hour)
+	must(t, errors.Join(os.Chmod(sc.sync.Dir+"/inboxes/carol.json", 0o604), os.Chtimes(sc.sync.Dir+"/inboxes/.atm-x", old, old)))
+	sc.pass("")
+	for name, want := range map[string]os.FileMode{"bob": 0o600, "carol": 0o604} {
+		info, err := os.Stat(sc.sync.Dir + "/inboxes/" + name + ".json")
+		must(t, err)
+		if runtime.GOOS != "windows" {
+			equal(t, name, info.Mode(), want)
+		}
+	}
+	if _, err := os.Stat(sc.sync.Dir + "/inboxes/.atm-x"); err == nil {
+		t.Error("a file of a killed one is still there")
+	}
+	_, err := sc.sync.Team.Retire(context.Background(), "carol")
+	must(t, err)
+	sc.pass("")
+	sc.write("inboxes/carol.json", "["+fromLead+"]")
+	sc.pass("carol.json: carol was retired here")
 }
 
 // Killed after it was written: it is there already, or was read, and then it may be a repeat.
@@ -236,7 +278,7 @@ func TestMarksRepeats(t *testing.T) {
 		must(t, err)
 		defer sc.sync.root.Close()
 		m := member{box: box, name: "Rev_1"}
-		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
+		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, false, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
 			return true, sc.sync.change(context.Background(), m, sc.sync.newEntry(m, it).addTo)
 		})
 		must(t, err)
@@ -315,11 +357,11 @@ func TestGoesOn(t *testing.T) {
 	}
 
 	// What is no member is passed over.
-	sc.write(configFile, strings.Replace(recorded, `"members": [`, `"members": [7, "x", null, [],`, 1))
-	sc.pass("")
+	sc.write(configFile, strings.Replace(recorded, `"members": [`, `"members": [7, "x", null, [],{"name":7},{"name":"REV_1"},`, 1))
+	sc.pass("member \"Rev_1\" is passed over: it would be rev_1 here, and so is another")
 	equal(t, "theirs", len(sc.sync.theirs), 2)
 
-	for _, config := range []string{"", "{", "[]", `{"members":[]}`, `{"members":[{"name":7}]}`} {
+	for _, config := range []string{"", "{", "[]", `{"members":[]}`} {
 		sc.write(configFile, config)
 		sc.pass(sc.sync.Dir + ": ")
 	}

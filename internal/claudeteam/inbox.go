@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
@@ -101,10 +102,13 @@ func (s *Sync) idOf(e *entry, box *mailbox.Box) wire.ID {
 
 // control is what Claude Code's program, and not its model, says to another: JSON within the text.
 func control(text string) (o wire.Object) {
-	if strings.HasPrefix(strings.TrimSpace(text), "{") {
-		o, _ = wire.ReadObject([]byte(text))
-	}
+	o, _ = wire.ReadObject([]byte(trim(text)))
 	return o
+}
+
+// trim trims as JavaScript does, and a little more.
+func trim(text string) string {
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
 }
 
 // staleAfter is how old the lock of a process that was killed is when others break it. Tests shorten it.
@@ -165,6 +169,10 @@ func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte)
 		return err
 	}
 	defer held.release()
+	info, err := s.root.Lstat(name)
+	if err != nil {
+		return err
+	}
 	old, err := s.root.ReadFile(name, maxFile)
 	if err != nil {
 		return err
@@ -173,8 +181,8 @@ func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte)
 	if err != nil || data == nil { // what is there already may not be synced: its writer was killed
 		return errors.Join(err, s.root.Sync(dir))
 	}
-	temp := path.Join(dir, ".atm-"+rand.Text()) // of a kill it stays until Claude Code removes its team
-	if err := s.root.Create(temp, data); err != nil {
+	temp := path.Join(dir, tempPrefix+rand.Text())
+	if err := s.create(temp, data, info.Mode().Perm()); err != nil {
 		return err
 	}
 	defer s.root.Remove(temp)
@@ -183,4 +191,13 @@ func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte)
 		return cmp.Or(err, fmt.Errorf("%s was changed by others meanwhile, and is left for the next time", file))
 	}
 	return cmp.Or(os.Rename(s.root.Join(temp), file), s.root.Sync(dir))
+}
+
+// create makes a file with rights of its own.
+func (s *Sync) create(name string, data []byte, mode fs.FileMode) error {
+	err := s.root.Create(name, data)
+	if err == nil {
+		err = os.Chmod(s.root.Join(name), mode)
+	}
+	return err
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func (s *Sync) change(ctx context.Context, m member, f func(list []entry) ([]entry, error)) error {
-	if err := s.root.Create(m.inbox(), []byte("[]")); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := s.create(m.inbox(), []byte("[]"), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return s.rewrite(ctx, m.inbox(), func(old []byte) ([]byte, error) {
@@ -38,7 +38,7 @@ func (s *Sync) change(ctx context.Context, m member, f func(list []entry) ([]ent
 func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
 	data, err := s.root.ReadFile(m.inbox(), maxFile)
 	if errors.Is(err, fs.ErrNotExist) && isOurs {
-		return s.root.Create(m.inbox(), []byte("[]"))
+		return s.create(m.inbox(), []byte("[]"), 0o600)
 	}
 	list, decodeErr := decodeInbox(data)
 	err = errors.Join(err, decodeErr)
@@ -83,7 +83,7 @@ func (s *Sync) store(ctx context.Context, m member, e *entry, kind string) error
 		return err
 	}
 	msg := &wire.Message{
-		ID: s.idOf(e, m.box), From: wire.Address{Agent: nameHere(e.From), Team: s.Team.Name},
+		ID: s.idOf(e, m.box), From: wire.Address{Agent: s.nameHere(e.From), Team: s.Team.Name},
 		To: []wire.Address{m.box.Address()}, Subject: e.Summary, Body: e.Text, SentAt: e.at(),
 		Origin: &wire.Origin{Via: "bridge"}, Meta: slices.Concat([]byte(`{"claude":`), meta, []byte("}")),
 	}
@@ -144,7 +144,7 @@ func (s *Sync) handOver(ctx context.Context, m member) error {
 		return fmt.Errorf("%s has just joined: its mail waits for %s", m.name, joining)
 	}
 	for {
-		it, err := m.box.Lease(ctx, m.box.Address(), time.Minute, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
+		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, true, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
 			e := s.newEntry(m, it)
 			err := s.change(ctx, m, e.addTo)
 			return err == nil, err
@@ -158,7 +158,7 @@ func (s *Sync) handOver(ctx context.Context, m member) error {
 		if err = errors.Join(m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
 			return err
 		}
-		s.Report(Transfer{"handed_over", it.ID, nameThere(it.From, s.Team.Name), string(m.box.Agent()), it.Title(), it.Times > 0})
+		s.Report(Transfer{"handed_over", it.ID, s.nameThere(it.From), string(m.box.Agent()), it.Title(), it.Times > 0})
 	}
 }
 
@@ -168,8 +168,8 @@ func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
 	if strings.TrimSpace(text) == "" {
 		text = it.Subject + string(it.Payload)
 	}
-	if control(text) != nil {
-		text = "atm: " + text // it tells their program nothing
+	if strings.HasPrefix(trim(text), "{") {
+		text = "atm: " + text // it tells their program nothing, whatever JSON that reads
 	}
 	note := func(isSo bool, what string) {
 		if isSo {
@@ -179,11 +179,9 @@ func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
 	note(len(it.Attachments) > 0, letter.Many(len(it.Attachments), "file")+" attached: atm show "+as+" --save DIR")
 	note(it.RequiresAck, "wants ack: atm ack "+as)
 	note(it.ReplyWanted == "no", "no answer wanted")
-	note(it.Expired(time.Now()), "expired")
-	note(it.SupersededBy != "", "superseded by "+it.SupersededBy.Short(6))
 	note(it.Times > 0, "may be a repeat")
 	return &entry{
-		Type: "message", From: nameThere(it.From, s.Team.Name), Text: text, Timestamp: it.SentAt.UTC().Format(milliseconds),
+		Type: "message", From: s.nameThere(it.From), Text: text, Timestamp: it.SentAt.UTC().Format(milliseconds),
 		Summary: letter.FirstLine(it.Title(), 80), MsgV: 1, MsgID: string(it.ID),
 	}
 }

@@ -44,6 +44,7 @@ var companions = []*cli.Command{
 		UsageText: "atm bridge --nats nats://build:4222 --host laptop      until interrupted; sending works without it\n" +
 			"atm bridge --once                                      send and fetch what is there, and end",
 		Description: "The team has the same name on all machines; the server is a nats-server with JetStream.\n" +
+			"Two projects that share a server need teams of different names.\n" +
 			"A message waits in the outbox until the server has it, and there until the other machine has it.\n" +
 			"First: atm bridge keygen on each machine, and atm bridge trust on the others.",
 		Subcommands: setup.BridgeCommands,

@@ -23,7 +23,7 @@ func (r *Room) mayAct() error {
 	if r.Scope.Me == nil {
 		return command.Usage("nobody has said who you are").WithHint("begin again with --as NAME, or ATM_AGENT")
 	}
-	return r.Scope.MayWrite()
+	return cmp.Or(r.Scope.Me.Present(), r.Scope.MayWrite())
 }
 
 // Decide answers a question as `atm approve` and `atm reject` do. What I was not shown I do not allow: the question

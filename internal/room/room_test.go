@@ -164,6 +164,10 @@ func TestFollow(t *testing.T) {
 	team.until(r, "a new member", func(s *Snapshot) bool { return len(s.Members) == 4 })
 	team.atm("send", "carol", "Welcome.", "--as", "me")
 	team.until(r, "her mail", func(s *Snapshot) bool { m, _ := s.Member("carol"); return m.Unread == 1 })
+	team.atm("team", "retire", "me")
+	if said, err = r.Send(t.Context(), "bob", nil, "Bye."); said != "" || r.Scope.Explain(err).Exit != command.ExitNotFound {
+		t.Fatal(said, err)
+	}
 }
 
 // Nobody looks, and does nothing.

@@ -150,7 +150,7 @@ func TestBackupOfTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := post(t, team, "alice", "jobs", "held")
-	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute,
+	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute, false,
 		func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
 	must(t, err)
 	var b bytes.Buffer

@@ -210,9 +210,10 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take a message of yours back",
-	UsageText:   "atm withdraw 9f3a1c",
-	Description: "Unread: it is taken out of the inbox. Read: the reader gets a notice. Acked or taken: exit 5.",
-	Action:      command.With(command.OpenToWrite, withdraw),
+	UsageText: "atm withdraw 9f3a1c",
+	Description: "Unread: it is taken out of the inbox. Read, or on another machine: a notice follows it.\n" +
+		"Acked or taken: exit 5.",
+	Action: command.With(command.OpenToWrite, withdraw),
 }
 
 func withdraw(c *cli.Context, s *command.Scope) error {
@@ -241,7 +242,7 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 	isLate, isRemote := state != mailbox.Withdrawn && state != mailbox.Unread, to.Host != ""
 	switch {
 	case isLate && isRemote:
-		d.State, d.note = "notified", "it has left: a notice follows it"
+		d.State, d.note = "notified", "it has left and is not taken back: a notice follows it"
 	case isLate:
 		d.State, d.note = "notified", "read: a notice was sent"
 	case isRemote: // the members of a host share an outbox
@@ -310,7 +311,7 @@ func take(c *cli.Context, s *command.Scope) error {
 
 // takeOne takes a message and shows it, and reports whether there was one. It is mine once its reader has received it.
 func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
-	it, err := box.Lease(ctx, s.Me.Address(), lease, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
+	it, err := box.Lease(ctx, s.Me.Address(), lease, false, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
 		if err := s.MayWrite(); err != nil { // my runner may have begun meanwhile
 			return false, err
 		}
