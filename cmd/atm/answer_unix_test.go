@@ -187,7 +187,7 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 		{"state_change new=starting", "", "bob is starting since 0s, and has not taken it yet: atm screen bob"},
 		{"state_change new=error detail=limit", "", "bob is error since 0s, and has not taken it yet: atm screen bob"},
 		{"state_change new=idle", "", "bob is idle"},
-		{"injection_failed id=" + id + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf): atm screen bob"},
+		{"injection_failed id=" + id + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf); bob may read it with atm read: atm screen bob"},
 	} {
 		if words := strings.Fields(c.event); len(words) > 0 {
 			happens(t, store, "bob", "pty", words[0], words[1:]...)
