@@ -320,6 +320,7 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	bad := false
+	var unsaid error // what was sent is sent, whether or not it can be said
 	err := command.EachLine(os.Stdin, func(n int, text []byte, err error) error {
 		line := batchResult{Line: n, result: newResult("")}
 		var o *teams.Outgoing
@@ -332,9 +333,13 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 			line.result = post(ctx, c, s, o)
 		}
 		bad = bad || line.Error != nil || len(line.Failed) > 0
-		return cmp.Or(command.PrintJSON(line), ctx.Err())
+		unsaid = cmp.Or(unsaid, command.PrintJSON(line))
+		return ctx.Err()
 	})
-	if err == nil && bad {
+	if bad && unsaid != nil {
+		unsaid = command.Failed("not every line was sent; which could not be said: %v", unsaid).WithHint("atm ls --sent%s", s.Flags())
+	}
+	if err = cmp.Or(err, unsaid); err == nil && bad {
 		return command.Exit(command.ExitFailed)
 	}
 	return err
