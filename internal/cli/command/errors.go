@@ -121,6 +121,7 @@ var known = []knownError{
 	{is(rootdir.ErrFormat), Refused, "a larger number: upgrade atm; else echo 1 into that file, 2 where atm bridge was set up"},
 	{is(rootdir.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
 	{is(teams.ErrTooManyHops), Refused, "end the turn without an answer, or begin anew: atm send"},
+	{isA[*mailbox.NotDurableError], Failed, "try again"},
 	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
 	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; another machine: atm bridge trust HOST KEY"},
@@ -196,7 +197,10 @@ func explain(c *cli.Context, err error) *Error {
 		return Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
-		return Failed("%s", err).WithHint("retry with --id %s: it stays one message", e.ID)
+		if c != nil && slices.Contains([]string{"ack", "withdraw"}, c.Command.Name) { // their messages' ids are derived
+			return Failed("%s", err).WithHint("the same command again: it stays one message")
+		}
+		return Failed("%s", err).WithHint("it was sent, and not to be sent again: atm show %s", e.ID)
 	}
 	n := slices.IndexFunc(known, func(k knownError) bool { return k.matches(err) })
 	if n < 0 {

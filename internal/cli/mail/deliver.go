@@ -187,9 +187,15 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
 	unmarked := s.Root.Deliver(ctx, o)
 	r := newResult(o.Message.ID)
+	isStored := slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored })
 	for _, out := range o.Post.Outcomes {
 		if out.Err != nil {
 			r.missed(c, out.Box.Address(), out.Err)
+			if e := r.Failed[len(r.Failed)-1]; out.Stored {
+				e.Hint = retryHint(c, o)
+			} else if isStored {
+				e.Hint = strings.TrimPrefix(e.Hint+"; "+retryHint(c, o), "; ")
+			}
 		} else if out.Known {
 			r.sentBefore(c, s, out.Box, o.Message)
 		} else {
@@ -203,6 +209,18 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		r.missed(c, f.To, f.Err)
 	}
 	return r
+}
+
+// retryHint is how a message is sent again that somebody has already.
+func retryHint(c *cli.Context, o *teams.Outgoing) string {
+	flag := "--id " + string(o.Message.ID)
+	if c.Bool("batch") {
+		flag = fmt.Sprintf("%q:%q", "id", o.Message.ID)
+	}
+	if o.Post.Given {
+		flag = "the same words"
+	}
+	return "retry with " + flag + ": it stays one message"
 }
 
 // sentBefore adds a recipient that has the message from an earlier call. If that had another text, nobody waits
