@@ -121,7 +121,6 @@ var known = []knownError{
 	{is(rootdir.ErrFormat), Refused, "a larger number: upgrade atm; else echo 1 into that file, 2 where atm bridge was set up"},
 	{is(rootdir.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
 	{is(teams.ErrTooManyHops), Refused, "end the turn without an answer, or begin anew: atm send"},
-	{isA[*mailbox.NotDurableError], Failed, "try again"},
 	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
 	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; another machine: atm bridge trust HOST KEY"},

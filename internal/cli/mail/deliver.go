@@ -29,6 +29,8 @@ type result struct {
 	Delivered []delivered `json:"delivered"`
 	Failed    []failed    `json:"failed"`
 	Reply     *message    `json:"reply,omitempty"`
+
+	isUnmarked bool // what it answers could not be marked, which was told
 }
 
 type delivered struct {
@@ -89,6 +91,9 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 // failures names the recipients that the message did not reach, and is the exit code. not
 // is what was not done: "not sent to".
 func (r *result) failures(c *cli.Context, not string) error {
+	if len(r.Failed) == 0 && r.isUnmarked {
+		return command.Exit(command.ExitFailed)
+	}
 	if len(r.Failed) == 0 {
 		return nil
 	}
@@ -202,8 +207,19 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 			r.reached(s, out.Box, o.Message, "")
 		}
 	}
-	if unmarked != nil {
+	_, isUnlogged := errors.AsType[*mailbox.UnloggedError](unmarked)
+	_, isLeased := errors.AsType[*mailbox.LeasedError](unmarked)
+	switch {
+	case unmarked == nil:
+	case isUnlogged, isLeased, errors.Is(unmarked, mailbox.ErrNotHeld):
 		command.Warn(c, "%v", teams.Unmarked(unmarked))
+	default:
+		verb := "read"
+		if o.Parent.RequiresAck {
+			verb = "ack"
+		}
+		r.isUnmarked = true
+		command.Failed("%s", teams.Unmarked(unmarked)).WithHint("atm %s %s%s", verb, o.Parent.ID.Short(6), s.Flags()).Tell()
 	}
 	for _, f := range o.Failed {
 		r.missed(c, f.To, f.Err)
@@ -350,7 +366,7 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 		} else {
 			line.result = post(ctx, c, s, o)
 		}
-		bad = bad || line.Error != nil || len(line.Failed) > 0
+		bad = bad || line.Error != nil || len(line.Failed) > 0 || line.isUnmarked
 		unsaid = cmp.Or(unsaid, command.PrintJSON(line))
 		return ctx.Err()
 	})
