@@ -207,11 +207,11 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 			r.reached(s, out.Box, o.Message, "")
 		}
 	}
-	_, isUnlogged := errors.AsType[*mailbox.UnloggedError](unmarked)
+	unmarked = warnUnlogged(c, unmarked)
 	_, isLeased := errors.AsType[*mailbox.LeasedError](unmarked)
 	switch {
 	case unmarked == nil:
-	case isUnlogged, isLeased, errors.Is(unmarked, mailbox.ErrNotHeld):
+	case isLeased, errors.Is(unmarked, mailbox.ErrNotHeld):
 		command.Warn(c, "%v", teams.Unmarked(unmarked))
 	default:
 		verb := "read"
