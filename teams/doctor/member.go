@@ -78,7 +78,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, n)
 	}
 	if h.BadClaims != nil {
-		d.add("claims.bad", "error", moveAway(b.Path()+"/run/claims.json"),
+		d.add("claims.bad", "error", moveAway(b.Path()+"/run/claims.json", h.BadClaims),
 			"%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
 	}
 }
