@@ -307,7 +307,8 @@ func newListing(items []*mailbox.Item) *listing {
 // addOwed adds what I owe, if anybody said who I am.
 func (l *listing) addOwed(me *mailbox.Box) {
 	if me != nil {
-		owed, _ := me.OwedIDs()
+		owed, err := me.OwedIDs()
+		command.WarnUnreadable(teams.Unreadable(me, err))
 		l.Owed = append(l.Owed, owed...)
 	}
 }
