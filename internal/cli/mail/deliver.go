@@ -221,6 +221,9 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		r.isUnmarked = true
 		command.Failed("%s", teams.Unmarked(unmarked)).WithHint("atm %s %s%s", verb, o.Parent.ID.Short(6), s.Flags()).Tell()
 	}
+	if err := o.Post.NotNoted; err != nil {
+		command.Warn(c, "sent, but atm ls --sent does not show it before atm doctor --fix: %v", err)
+	}
 	for _, f := range o.Failed {
 		r.missed(c, f.To, f.Err)
 	}
