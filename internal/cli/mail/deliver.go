@@ -219,7 +219,8 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 			verb = "ack"
 		}
 		r.isUnmarked = true
-		command.Failed("%s", teams.Unmarked(unmarked)).WithHint("atm %s %s%s", verb, o.Parent.ID.Short(6), s.Flags()).Tell()
+		command.Failed("%s", teams.Unmarked(unmarked)).
+			WithHint("atm %s %s%s", verb, o.Parent.ID.Short(6), s.Flags()).Tell()
 	}
 	if err := o.Post.NotNoted; err != nil {
 		command.Warn(c, "sent, but atm ls --sent does not show it before atm doctor --fix: %v", err)
@@ -374,7 +375,8 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 		return ctx.Err()
 	})
 	if bad && unsaid != nil {
-		unsaid = command.Failed("not every line was sent; which could not be said: %v", unsaid).WithHint("atm ls --sent%s", s.Flags())
+		unsaid = command.Failed("not every line was sent; which could not be said: %v", unsaid).
+			WithHint("atm ls --sent%s", s.Flags())
 	}
 	if err = cmp.Or(err, unsaid); err == nil && bad {
 		return command.Exit(command.ExitFailed)
