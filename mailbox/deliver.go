@@ -27,6 +27,7 @@ type Post struct {
 	Given    bool
 	Sender   *Box      // who notes it in the index of sent mail; nil: nobody
 	Outcomes []Outcome // one a recipient, filled in by Deliver
+	NotNoted error     // why Sender's index has not got it, from Deliver; doctor can rebuild that
 }
 
 // Outcome is what became of a post at one recipient.
@@ -176,7 +177,7 @@ func (p *Post) noteSent() {
 		}
 	}
 	sent.To = p.Message.To
-	p.Sender.NoteSent(&sent)
+	_, p.NotNoted = p.Sender.NoteSent(&sent)
 }
 
 // write writes and syncs the message in the recipient's tmp.
@@ -278,8 +279,8 @@ func (t *target) close() {
 }
 
 // NoteSent notes a message in the index of what the mailbox's owner sent, and reports whether it, or a recipient of it,
-// was missing there. The index is a convenience that doctor can rebuild: it is not synced, and a failure is nobody's.
-func (b *Box) NoteSent(m *wire.Message) bool {
+// was missing there. The index is a convenience that doctor can rebuild: it is not synced.
+func (b *Box) NoteSent(m *wire.Message) (isNew bool, err error) {
 	if noted, err := b.Sent(m.ID); err == nil {
 		before := len(noted.To)
 		for _, a := range m.To {
@@ -288,7 +289,7 @@ func (b *Box) NoteSent(m *wire.Message) bool {
 			}
 		}
 		if m = noted; len(m.To) == before {
-			return false
+			return false, nil
 		}
 	}
 	at := b.sent(m.ID)
@@ -299,7 +300,7 @@ func (b *Box) NoteSent(m *wire.Message) bool {
 	if err == nil {
 		err = b.store.root.Replace(at.file(m.ID), data, false)
 	}
-	return err == nil
+	return err == nil, err
 }
 
 // sideBySide calls f for all, 16 at a time: their syncs then share the disk's flushes.

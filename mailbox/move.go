@@ -157,8 +157,5 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isTold 
 		// An acknowledgement of what was withdrawn is owed no longer.
 		return b.withdrawn(), []wire.Event{event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil
 	})
-	if _, ok := errors.AsType[*UnloggedError](err); ok {
-		err = nil // the place is the evidence
-	}
 	return state, err
 }

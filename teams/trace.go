@@ -89,6 +89,9 @@ func (t *DeliveryTrace) set(name string, at time.Time, text, format string, args
 
 func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox.Box) {
 	it, err := box.Get(m.ID)
+	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
+		t.State, t.Gate = "bad", fmt.Sprintf("it cannot be read there: %v; atm doctor", err)
+	}
 	if err != nil {
 		return
 	}

@@ -201,7 +201,8 @@ func (p *prompt) takeBack() string {
 		time.Sleep(50 * time.Millisecond)
 		state, err = p.member.Withdraw(ctx, p.message.ID, p.Me.Address(), true)
 	}
-	if state == mailbox.Unread && err == nil {
+	_, isUnlogged := errors.AsType[*mailbox.UnloggedError](err)
+	if state == mailbox.Unread && (err == nil || isUnlogged) {
 		return "taken back before it was read"
 	}
 	if err == nil {

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -88,7 +89,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 		d.checkMembers(t)
 		d.checkBridge(t)
 		if _, err := t.Rows(); err != nil {
-			d.add("rows.unreadable", "warning", moveAway(t.Dir().Join(teams.RowsDir)), "team %s: %v", t.Name, err)
+			d.add("rows.unreadable", "warning", moveAway(t.Dir().Join(teams.RowsDir), err), "team %s: %v", t.Name, err)
 		}
 	}
 	d.team = ""
@@ -127,7 +128,17 @@ func (d *doctor) failed(code, about, path string, err error) bool {
 	return true
 }
 
-func moveAway(path string) string { return "mv " + policy.Quote(path) + " ." }
+// moveAway is for a file that is not what belongs there. One that cannot be looked at just now stays.
+func moveAway(path string, err error) string {
+	_, isSystem := errors.AsType[syscall.Errno](err)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "chmod -R u+rwX " + policy.Quote(path)
+	case isSystem && !errors.Is(err, syscall.ENOTDIR):
+		return "ls -la " + policy.Quote(path)
+	}
+	return "mv " + policy.Quote(path) + " ."
+}
 
 func about(t *teams.Team) string { return "team " + string(t.Name) + ": " }
 
@@ -148,7 +159,7 @@ func (d *doctor) checkStray() {
 	for _, n := range names {
 		info, err := d.root.Dir().Lstat(n)
 		if err == nil && info.Mode().IsRegular() && n != rootdir.FormatFile && !strings.HasPrefix(n, ".") {
-			d.add("drop.misplaced", "warning", moveAway(d.root.Dir().Join(n)),
+			d.add("drop.misplaced", "warning", moveAway(d.root.Dir().Join(n), nil),
 				"%s in the root lies where nobody looks for mail", n)
 		}
 	}
@@ -178,7 +189,7 @@ func (d *doctor) checkAgents(t *teams.Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
-		fix := moveAway(t.Dir().Join(n))
+		fix := moveAway(t.Dir().Join(n), nil)
 		isNoAgent := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~")
 		switch {
 		case err == nil && !info.IsDir() && (n == ".files" || n == ".archive"):
@@ -204,10 +215,7 @@ func (d *doctor) checkLocks(t *teams.Team) {
 		if f.Close(); err == nil {
 			continue
 		}
-		fix := moveAway(t.Dir().Join(".locks/" + n))
-		if errors.Is(err, fs.ErrPermission) {
-			fix = "chmod u+r " + policy.Quote(t.Dir().Join(".locks/"+n))
-		}
+		fix := moveAway(t.Dir().Join(".locks/"+n), err)
 		d.add("lock.odd", "error", fix, "team %s: .locks/%s cannot be locked: %v", t.Name, n, err)
 	}
 }
@@ -254,7 +262,7 @@ func (d *doctor) checkSessions(t *teams.Team) {
 	_, spoilt, err := t.Sessions().List()
 	d.failed("session.unreadable", about(t)+"sessions: ", t.Dir().Join(".sessions"), err)
 	for _, file := range spoilt {
-		d.add("session.spoilt", "error", moveAway(file.Path), "team %s: %v", t.Name, file)
+		d.add("session.spoilt", "error", moveAway(file.Path, file), "team %s: %v", t.Name, file)
 	}
 }
 

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -78,7 +79,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, n)
 	}
 	if h.BadClaims != nil {
-		d.add("claims.bad", "error", moveAway(b.Path()+"/run/claims.json"),
+		d.add("claims.bad", "error", moveAway(b.Path()+"/run/claims.json", h.BadClaims),
 			"%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
 	}
 }
@@ -162,18 +163,23 @@ func (d *doctor) checkOtherRoots(b *mailbox.Box) {
 }
 
 func (d *doctor) rebuildSent(t *teams.Team, boxes []*mailbox.Box) {
+	var failed error
 	missing := 0
 	outboxes, _ := t.Outboxes()
 	boxes = append(boxes, outboxes...)
 	for _, b := range boxes {
 		b.Walk(d.ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
 			isDrop := it.From.Agent == "drop" || it.Origin != nil && it.Origin.Via == "drop"
-			if sender, err := d.root.Mailbox(it.From); err == nil && !isDrop && sender.NoteSent(it.Message) {
-				missing++
+			if sender, err := d.root.Mailbox(it.From); err == nil && !isDrop && it.From.Host == "" {
+				isNew, err := sender.NoteSent(it.Message)
+				if failed = cmp.Or(failed, err); isNew {
+					missing++
+				}
 			}
 			return d.ctx.Err() == nil
 		})
 	}
+	d.failed("sent.not_rebuilt", about(t)+"the index of sent mail is not whole: ", t.Dir().Path(), failed)
 	if missing > 0 {
 		d.add("sent.rebuilt", "ok", "", "team %s: %d messages noted again in their senders' index", t.Name, missing)
 	}

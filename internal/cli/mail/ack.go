@@ -124,7 +124,7 @@ var unreadCommand = &cli.Command{
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
 		l, text := newListing(nil), ""
 		err := each(c, s, findHeld, func(m heldMessage) error {
-			line, err := putBack(c.Context, s, &m)
+			line, err := putBack(c, s, &m)
 			if err == nil {
 				text += line + "\n"
 				l.Messages = append(l.Messages, message{Item: m.Item})
@@ -140,18 +140,28 @@ var unreadCommand = &cli.Command{
 }
 
 // putBack makes a message unread again, or gives it back to where it was taken from, and reads it anew.
-func putBack(ctx context.Context, s *command.Scope, m *heldMessage) (line string, err error) {
+func putBack(c *cli.Context, s *command.Scope, m *heldMessage) (line string, err error) {
 	if m.isLeased {
 		line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
-		err = m.box.EndLease(ctx, m.ID, s.Me.Address())
+		err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
 	} else {
 		line = m.ID.Short(6) + " unread again"
-		err = m.box.MarkUnread(ctx, m.ID)
+		err = m.box.MarkUnread(c.Context, m.ID)
 	}
-	if err == nil {
+	if err = warnUnlogged(c, err); err == nil {
 		m.Item, err = m.box.Get(m.ID)
 	}
 	return line, err
+}
+
+// warnUnlogged says of an *UnloggedError that it is one: what the command does was done.
+func warnUnlogged(c *cli.Context, err error) error {
+	unlogged, ok := errors.AsType[*mailbox.UnloggedError](err)
+	if ok {
+		command.Warn(c, "%v", unlogged)
+		return nil
+	}
+	return err
 }
 
 // A heldMessage lies in box, which is mine unless I took the message from there.
@@ -235,7 +245,7 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Address) (delivered, error) {
 	d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
 	state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
-	if err == nil && state == "" {
+	if err = warnUnlogged(c, err); err == nil && state == "" {
 		err = command.Refused("message %s is acknowledged", m.ID.Short(6)).
 			WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
 	}

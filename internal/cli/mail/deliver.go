@@ -29,6 +29,8 @@ type result struct {
 	Delivered []delivered `json:"delivered"`
 	Failed    []failed    `json:"failed"`
 	Reply     *message    `json:"reply,omitempty"`
+
+	isUnmarked bool // what it answers could not be marked, which was told
 }
 
 type delivered struct {
@@ -89,6 +91,9 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 // failures names the recipients that the message did not reach, and is the exit code. not
 // is what was not done: "not sent to".
 func (r *result) failures(c *cli.Context, not string) error {
+	if len(r.Failed) == 0 && r.isUnmarked {
+		return command.Exit(command.ExitFailed)
+	}
 	if len(r.Failed) == 0 {
 		return nil
 	}
@@ -187,22 +192,55 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
 	unmarked := s.Root.Deliver(ctx, o)
 	r := newResult(o.Message.ID)
+	isStored := slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored })
 	for _, out := range o.Post.Outcomes {
 		if out.Err != nil {
 			r.missed(c, out.Box.Address(), out.Err)
+			if e := r.Failed[len(r.Failed)-1]; out.Stored {
+				e.Hint = retryHint(c, o)
+			} else if isStored {
+				e.Hint = strings.TrimPrefix(e.Hint+"; "+retryHint(c, o), "; ")
+			}
 		} else if out.Known {
 			r.sentBefore(c, s, out.Box, o.Message)
 		} else {
 			r.reached(s, out.Box, o.Message, "")
 		}
 	}
-	if unmarked != nil {
+	unmarked = warnUnlogged(c, unmarked)
+	_, isLeased := errors.AsType[*mailbox.LeasedError](unmarked)
+	switch {
+	case unmarked == nil:
+	case isLeased, errors.Is(unmarked, mailbox.ErrNotHeld):
 		command.Warn(c, "%v", teams.Unmarked(unmarked))
+	default:
+		verb := "read"
+		if o.Parent.RequiresAck {
+			verb = "ack"
+		}
+		r.isUnmarked = true
+		command.Failed("%s", teams.Unmarked(unmarked)).
+			WithHint("atm %s %s%s", verb, o.Parent.ID.Short(6), s.Flags()).Tell()
+	}
+	if err := o.Post.NotNoted; err != nil {
+		command.Warn(c, "sent, but atm ls --sent does not show it before atm doctor --fix: %v", err)
 	}
 	for _, f := range o.Failed {
 		r.missed(c, f.To, f.Err)
 	}
 	return r
+}
+
+// retryHint is how a message is sent again that somebody has already.
+func retryHint(c *cli.Context, o *teams.Outgoing) string {
+	flag := "--id " + string(o.Message.ID)
+	if c.Bool("batch") {
+		flag = fmt.Sprintf("%q:%q", "id", o.Message.ID)
+	}
+	if o.Post.Given {
+		flag = "the same words"
+	}
+	return "retry with " + flag + ": it stays one message"
 }
 
 // sentBefore adds a recipient that has the message from an earlier call. If that had another text, nobody waits
@@ -320,6 +358,7 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	bad := false
+	var unsaid error // what was sent is sent, whether or not it can be said
 	err := command.EachLine(os.Stdin, func(n int, text []byte, err error) error {
 		line := batchResult{Line: n, result: newResult("")}
 		var o *teams.Outgoing
@@ -331,10 +370,15 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 		} else {
 			line.result = post(ctx, c, s, o)
 		}
-		bad = bad || line.Error != nil || len(line.Failed) > 0
-		return cmp.Or(command.PrintJSON(line), ctx.Err())
+		bad = bad || line.Error != nil || len(line.Failed) > 0 || line.isUnmarked
+		unsaid = cmp.Or(unsaid, command.PrintJSON(line))
+		return ctx.Err()
 	})
-	if err == nil && bad {
+	if bad && unsaid != nil {
+		unsaid = command.Failed("not every line was sent; which could not be said: %v", unsaid).
+			WithHint("atm ls --sent%s", s.Flags())
+	}
+	if err = cmp.Or(err, unsaid); err == nil && bad {
 		return command.Exit(command.ExitFailed)
 	}
 	return err

@@ -3,6 +3,7 @@ package mail
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -150,8 +151,12 @@ func (m *message) copyAt(s *command.Scope, a wire.Address) *mailbox.Item {
 		return &mailbox.Item{Message: m.Message, State: s.Root.RemoteState(m.Message, a)}
 	}
 	if box, err := s.Root.Mailbox(a); err == nil {
-		if it, err := box.Get(m.ID); err == nil {
+		it, err := box.Get(m.ID)
+		if err == nil {
 			return it
+		}
+		if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
+			return &mailbox.Item{Message: m.Message, State: "bad"}
 		}
 	}
 	return &mailbox.Item{Message: m.Message}
@@ -307,7 +312,8 @@ func newListing(items []*mailbox.Item) *listing {
 // addOwed adds what I owe, if anybody said who I am.
 func (l *listing) addOwed(me *mailbox.Box) {
 	if me != nil {
-		owed, _ := me.OwedIDs()
+		owed, err := me.OwedIDs()
+		command.WarnUnreadable(teams.Unreadable(me, err))
 		l.Owed = append(l.Owed, owed...)
 	}
 }

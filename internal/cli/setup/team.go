@@ -71,10 +71,14 @@ func team(c *cli.Context, s *command.Scope) error {
 	if err := command.WarnUnreadable(err); err != nil {
 		return err
 	}
+	warnConfig(c, s)
+	return command.PrintAs(c, m, strings.Join(lines, "\n"))
+}
+
+func warnConfig(c *cli.Context, s *command.Scope) {
 	if _, err := s.Team.Config(); err != nil {
 		command.Warn(c, "%v: who is a person is not known", err)
 	}
-	return command.PrintAs(c, m, strings.Join(lines, "\n"))
 }
 
 func watchTeam(s *command.Scope) error {
@@ -250,6 +254,7 @@ func status(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
+	warnConfig(c, s)
 	m, unreadable := s.Team.Status(c.Context, box.Agent())
 	if err := command.WarnUnreadable(unreadable); err != nil {
 		return err
@@ -264,6 +269,7 @@ func statusOfAll(c *cli.Context, s *command.Scope) error {
 	if c.Bool("json") && !c.IsSet("as-wire") {
 		return team(c, s)
 	}
+	warnConfig(c, s)
 	all, unreadable := s.Team.Members(c.Context)
 	for _, m := range all {
 		if c.IsSet("as-wire") && m.Host != "" { // it has no slot here
