@@ -117,7 +117,9 @@ func (b *Bridge) Once(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.left.Store(0)
+		if known, err := b.consumer.Info(ctx); err == nil {
+			b.left.Store(int32(known.NumAckPending)) // of earlier tries
+		}
 		for _, step := range []func(context.Context) error{b.send, b.receive, b.takeAgain, b.sendStages, b.send, b.sendRows, b.receiveRows} {
 			err = cmp.Or(err, step(ctx)) // one that fails keeps back no other
 		}

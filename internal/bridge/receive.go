@@ -248,8 +248,13 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 			in.err = b.setAside(in)
 		}
 		if in.err != nil && ctx.Err() == nil {
-			b.left.Add(1)
 			b.say("receive: %v", in.err)
+		}
+		if in.msg != nil && in.err != nil {
+			b.left.Add(1)
+		}
+		if in.msg != nil && in.tries > 1 {
+			b.left.Add(-1) // it was counted
 		}
 		switch {
 		case in.msg == nil:

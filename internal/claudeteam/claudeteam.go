@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -187,18 +188,28 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 	}
 	for _, m := range s.ours {
 		fail(m.inbox(), s.takeIn(ctx, m, true))
+		// What came under its other name, while one of theirs had this one.
+		old := member{box: m.box, name: m.name + "-atm"}
+		if there, _ := root.Exists(old.inbox()); there && !hasInbox(slices.Concat(s.ours, s.theirs), old) {
+			fail(old.inbox(), s.takeIn(ctx, old, true))
+		}
 	}
 	files, _ := root.Names(inboxes)
 	for _, file := range files {
 		name, file := wire.Name(strings.TrimSuffix(file, ".json")), inboxes+"/"+file
 		info, err := root.Lstat(file)
 		isTheirs := slices.ContainsFunc(s.theirs, func(m member) bool { return m.inbox() == file })
-		isGone := !isTheirs && !s.Team.Box(name).Exists() && s.Team.WasRetired(name)
+		kept, _ := s.Team.Retired(string(name))
+		isGone := !isTheirs && !s.Team.Box(name).Exists() && len(kept) > 0
+		if isGone { // one of theirs that has left?
+			wasTheirs, _ := s.Team.Dir().Exists(mark(kept[0].Agent()))
+			isGone = !wasTheirs
+		}
 		switch {
 		case err == nil && strings.HasPrefix(string(name), tempPrefix) && time.Since(info.ModTime()) > time.Hour:
 			root.Remove(file) // of one that was killed
 		case err == nil && isGone && info.Size() > int64(len("[]\n")):
-			fail(file, fmt.Errorf("%s was retired here: what is sent to it stays there", name))
+			fail(file, fmt.Errorf("%s was retired here, and gets nothing: atm team restore %[1]s", name))
 		}
 	}
 	for _, m := range s.theirs {
@@ -246,7 +257,13 @@ func (s *Sync) findMembers(ctx context.Context) error {
 		known[name] = true
 		box := s.Team.Box(name)
 		if dir := s.Team.Dir(); !box.Exists() {
-			err = errors.Join(err, s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
+			// The mark first: what has none is ours.
+			e := errors.Join(dir.Mkdir(string(name)), dir.Mkdir(path.Dir(mark(name))), dir.Replace(mark(name), []byte(r.Name), true))
+			e = cmp.Or(e, s.Team.Create(ctx, name))
+			if e != nil && !errors.Is(e, mailbox.ErrExists) { // another sync has made it
+				s.passedOver = errors.Join(s.passedOver, e)
+				continue
+			}
 			if name != nameHere(r.Name) {
 				s.Report(Transfer{Kind: renamed, From: r.Name, To: string(name)})
 			}
@@ -275,7 +292,7 @@ func (s *Sync) isOurs(name wire.Name) bool {
 func (s *Sync) nameHere(theirs string) wire.Name {
 	name := nameHere(theirs)
 	other := name[:min(len(name), 57)] + "-claude"
-	if wasOurs, _ := s.Team.Dir().Exists(mark(other)); wasOurs || s.isOurs(name) {
+	if was, _ := s.Team.Dir().ReadFile(mark(other), 1<<10); string(was) == theirs || s.isOurs(name) {
 		return other
 	}
 	return name
@@ -283,11 +300,21 @@ func (s *Sync) nameHere(theirs string) wire.Name {
 
 // nameThere is what one of ours is called there: another name where one of theirs has it.
 func (s *Sync) nameThere(a wire.Address) string {
+	for _, m := range s.theirs {
+		if m.box.Address() == a {
+			return m.name
+		}
+	}
 	name := nameThere(a, s.Team.Name)
-	if slices.ContainsFunc(s.theirs, func(m member) bool { return strings.EqualFold(m.name, name) }) {
+	for hasInbox(s.theirs, member{name: name}) {
 		name += "-atm"
 	}
 	return name
+}
+
+// hasInbox reports whether one of the members has the same inbox file as another.
+func hasInbox(all []member, as member) bool {
+	return slices.ContainsFunc(all, func(m member) bool { return strings.EqualFold(m.inbox(), as.inbox()) })
 }
 
 func (s *Sync) join(ctx context.Context) error {

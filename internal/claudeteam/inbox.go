@@ -182,10 +182,10 @@ func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte)
 		return errors.Join(err, s.root.Sync(dir))
 	}
 	temp := path.Join(dir, tempPrefix+rand.Text())
+	defer s.root.Remove(temp)
 	if err := s.create(temp, data, info.Mode().Perm()); err != nil {
 		return err
 	}
-	defer s.root.Remove(temp)
 	// Some of their writers take no lock; and while this process was stopped, another may have broken it.
 	if now, err := s.root.ReadFile(name, maxFile); err != nil || !bytes.Equal(old, now) || !held.isHeld(staleAfter/2) {
 		return cmp.Or(err, fmt.Errorf("%s was changed by others meanwhile, and is left for the next time", file))

@@ -221,7 +221,7 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take a message of yours back",
 	UsageText: "atm withdraw 9f3a1c",
-	Description: "Unread: it is taken out of the inbox. Read, or on another machine: a notice follows it.\n" +
+	Description: "Unread: it is taken out of the inbox. Read, or sent to another machine: a notice follows it.\n" +
 		"Acked or taken: exit 5.",
 	Action: command.With(command.OpenToWrite, withdraw),
 }
