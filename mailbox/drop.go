@@ -62,7 +62,7 @@ func begunName(name string) (id wire.ID, original string, ok bool) {
 // left for later. While another process takes in, TakeIn returns at once. After two seconds, or at a lock that is held,
 // the rest is left for the next look.
 func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
-	if err := b.Present(); err != nil || b.host != "" {
+	if err := b.Present(); err != nil || b.host != "" || !wire.IsName(string(b.agent)) { // a retired one is looked at alone
 		return t, err
 	}
 	impatient := *b.store

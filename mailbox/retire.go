@@ -102,8 +102,8 @@ func (s *Store) WasRetired(agent wire.Name) bool {
 	return len(kept) > 0
 }
 
-// Retired are the mailboxes that are kept, to be looked at, the one that was retired last first: of an agent, the one
-// whose directory in .archive/retired is called so, or with "" all.
+// Retired are the mailboxes that are kept, to be looked at, of each agent the one that was retired last first: those
+// of an agent, the one whose directory in .archive/retired is called so, or with "" all.
 func (s *Store) Retired(as string) (kept []*Box, err error) {
 	names, err := s.root.Names(retiredDir)
 	for _, name := range slices.Backward(names) {

@@ -323,6 +323,11 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 	if err == nil && len(ids) == 0 {
 		err = t.Each(match) // what cannot be read hides no other
 	}
+	if kept, _ := t.Retired(""); err == nil && len(ids) == 0 {
+		for _, b := range kept {
+			match(b)
+		}
+	}
 	slices.Sort(ids) // of a message to several each has a copy
 	switch ids = slices.Compact(ids); len(ids) {
 	case 0:

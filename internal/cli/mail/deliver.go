@@ -29,8 +29,6 @@ type result struct {
 	Delivered []delivered `json:"delivered"`
 	Failed    []failed    `json:"failed"`
 	Reply     *message    `json:"reply,omitempty"`
-
-	isUnmarked bool // what it answers could not be marked, which was told
 }
 
 type delivered struct {
@@ -91,9 +89,6 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 // failures names the recipients that the message did not reach, and is the exit code. not
 // is what was not done: "not sent to".
 func (r *result) failures(c *cli.Context, not string) error {
-	if len(r.Failed) == 0 && r.isUnmarked {
-		return command.Exit(command.ExitFailed)
-	}
 	if len(r.Failed) == 0 {
 		return nil
 	}
@@ -214,13 +209,8 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	case isLeased, errors.Is(unmarked, mailbox.ErrNotHeld):
 		command.Warn(c, "%v", teams.Unmarked(unmarked))
 	default:
-		verb := "read"
-		if o.Parent.RequiresAck {
-			verb = "ack"
-		}
-		r.isUnmarked = true
-		command.Failed("%s", teams.Unmarked(unmarked)).
-			WithHint("atm %s %s%s", verb, o.Parent.ID.Short(6), s.Flags()).Tell()
+		hint := "it was sent, and not to be sent again: atm ack %s%s"
+		command.Failed("%s", teams.Unmarked(unmarked)).WithHint(hint, o.Parent.ID.Short(6), s.Flags()).Tell()
 	}
 	if err := o.Post.NotNoted; err != nil {
 		command.Warn(c, "sent, but atm ls --sent does not show it before atm doctor --fix: %v", err)
@@ -370,7 +360,7 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 		} else {
 			line.result = post(ctx, c, s, o)
 		}
-		bad = bad || line.Error != nil || len(line.Failed) > 0 || line.isUnmarked
+		bad = bad || line.Error != nil || len(line.Failed) > 0
 		unsaid = cmp.Or(unsaid, command.PrintJSON(line))
 		return ctx.Err()
 	})

@@ -4,6 +4,7 @@ package mail
 import (
 	"context"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -48,7 +49,7 @@ func sender(c *cli.Context, s *command.Scope) (a wire.Address, err error) {
 		return a, nil
 	}
 	a, err = s.Writer(c.String("from"))
-	if err != nil {
+	if err != nil && strings.Contains(c.String("from"), "@") {
 		found, _ := s.Team.Search(c.Context, teams.Query{From: c.String("from")})
 		if len(found) > 0 {
 			return found[0].From, nil
