@@ -94,7 +94,11 @@ func (r *runner) resize(to control.Size) {
 		return
 	}
 	r.takeOutput(nil)
+	before := r.prog.screen.Version()
 	r.prog.screen.Resize(to.Cols, to.Rows)
+	if d := r.restored; d != nil && d.silentAt == before { // that shows nothing of the program
+		d.silentAt = r.prog.screen.Version()
+	}
 	r.prog.child.Resize(to.Cols, to.Rows)
 	r.prog.outputCame(r.Now())
 }

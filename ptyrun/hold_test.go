@@ -399,3 +399,22 @@ func TestStoppedProgram(t *testing.T) {
 		}
 	}
 }
+
+// A program that ends while its mail is claimed is started again, and gets it.
+func TestEndDuringClaim(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{})
+	r.opt.Restart = Always
+	r.run().idle()
+	s, err := r.status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := r.lock("reader")
+	id := r.send("hello")
+	time.Sleep(50 * time.Millisecond) // now it is wanted
+	syscall.Kill(s.ChildPID, syscall.SIGKILL)
+	r.wait("the end", r.has("exited"))
+	release()
+	r.wait("the message to be read", r.read(id))
+}

@@ -454,7 +454,7 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 		}
 		r.changeClaim(func() error { return letGo(context.Background()) })
 	}
-	isNotSubmitted := !t.isSubmitted() && !hasEnded && !r.prog.driver.Plain
+	isNotSubmitted := !t.isSubmitted() && r.prog != nil && !r.prog.driver.Plain
 	if wasWritten && (outcome == outcomeFailed || isNotSubmitted) {
 		// By all that its screen shows the program has not taken it, and nothing may happen until the next try. (It may
 		// have it all the same, after return keys or a person's: the claim is in doubt, so the message is marked.)

@@ -308,7 +308,8 @@ func (r *runner) hasLeftover() bool {
 	if d == nil || !d.isFailed {
 		return false
 	}
-	return isPartOf(p.reading.Draft, d.text) || !p.driver.Plain && d.silentAt == p.screen.Version()
+	isSilent := !p.driver.Plain && d.silentAt == p.screen.Version()
+	return isPartOf(p.reading.Draft, d.text) || isSilent && r.awaits(d.at.Add(retryLast), r.Now()) // else it was swallowed
 }
 
 // isPartOf reports whether a draft is a text, or what of it is in sight, or stands for it, and nothing more.

@@ -163,7 +163,7 @@ func AnswerOf(e *wire.Event) string {
 }
 
 // maxSaid is how much is joined of what an agent says in pieces.
-const maxSaid = 1 << 20
+const maxSaid = 256 << 10
 
 // JoinDelta is what an agent has said in its turn, with the piece that an event brings, if it brings one.
 func JoinDelta(said string, e *wire.Event) string {
