@@ -201,8 +201,10 @@ func (p *prompt) takeBack() string {
 		time.Sleep(50 * time.Millisecond)
 		state, err = p.member.Withdraw(ctx, p.message.ID, p.Me.Address(), true)
 	}
-	_, isUnlogged := errors.AsType[*mailbox.UnloggedError](err)
-	if state == mailbox.Unread && (err == nil || isUnlogged) {
+	if _, isUnlogged := errors.AsType[*mailbox.UnloggedError](err); isUnlogged {
+		err = nil // it was done
+	}
+	if state == mailbox.Unread && err == nil {
 		return "taken back before it was read"
 	}
 	if err == nil {

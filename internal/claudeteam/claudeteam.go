@@ -190,7 +190,9 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 		fail(m.inbox(), s.takeIn(ctx, m, true))
 		// What came under its other name, while one of theirs had this one.
 		old := member{box: m.box, name: m.name + "-atm"}
-		if there, _ := root.Exists(old.inbox()); there && !hasInbox(slices.Concat(s.ours, s.theirs), old) {
+		other := wire.Name(strings.ToLower(old.name))
+		isNobodys := !s.Team.Box(other).Exists() && !s.Team.WasRetired(other) && !hasInbox(slices.Concat(s.ours, s.theirs), old)
+		if there, _ := root.Exists(old.inbox()); there && isNobodys {
 			fail(old.inbox(), s.takeIn(ctx, old, true))
 		}
 	}

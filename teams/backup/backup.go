@@ -32,7 +32,7 @@ import (
 // restored; the directories are those that come back when they are empty.
 var (
 	files = regexp.MustCompile(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|` +
-		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|(inbox|sent|events)/.+))$`)
+		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|run/claude|(inbox|sent|events)/.+))$`)
 	dirs     = regexp.MustCompile(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
 	messages = regexp.MustCompile(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
 )
@@ -83,7 +83,7 @@ func (w *writer) misses(what string, err error) bool {
 func (w *writer) team(t *teams.Team) {
 	w.addDir(string(t.Name))
 	skipped := w.total.Skipped
-	w.mailboxes(t, "sent", "events", "shared", "inbox")
+	w.mailboxes(t, "sent", "events", "shared", "run/claude", "inbox")
 	names := []string{config.File, ".sessions", ".archive", teams.BadEnvelopes}
 	outboxes, err := t.Outboxes()
 	w.misses(mailbox.BridgeDir, err)
