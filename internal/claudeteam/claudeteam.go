@@ -88,6 +88,7 @@ const (
 	ourType    = "atm" // the agentType of ours there
 	inboxes    = "inboxes"
 	tempPrefix = ".atm-"
+	otherwise  = "-atm"          // behind the name of one of ours that one of theirs has
 	maxFile    = 64 << 20        // bytes of a file of theirs
 	lookEvery  = 3 * time.Second // where no change is told of
 	joining    = 5 * time.Second // a new member gets no mail: Claude Code empties its inbox when it starts it
@@ -188,32 +189,11 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 	}
 	for _, m := range s.ours {
 		fail(m.inbox(), s.takeIn(ctx, m, true))
-		// What came under its other name, while one of theirs had this one.
-		old := member{box: m.box, name: m.name + "-atm"}
-		other := wire.Name(strings.ToLower(old.name))
-		isNobodys := !s.Team.Box(other).Exists() && !s.Team.WasRetired(other) && !hasInbox(slices.Concat(s.ours, s.theirs), old)
-		if there, _ := root.Exists(old.inbox()); there && isNobodys {
+		if old := (member{box: m.box, name: m.name + otherwise}); s.isLeft(old) {
 			fail(old.inbox(), s.takeIn(ctx, old, true))
 		}
 	}
-	files, _ := root.Names(inboxes)
-	for _, file := range files {
-		name, file := wire.Name(strings.TrimSuffix(file, ".json")), inboxes+"/"+file
-		info, err := root.Lstat(file)
-		isTheirs := slices.ContainsFunc(s.theirs, func(m member) bool { return m.inbox() == file })
-		kept, _ := s.Team.Retired(string(name))
-		isGone := !isTheirs && !s.Team.Box(name).Exists() && len(kept) > 0
-		if isGone { // one of theirs that has left?
-			wasTheirs, _ := s.Team.Dir().Exists(mark(kept[0].Agent()))
-			isGone = !wasTheirs
-		}
-		switch {
-		case err == nil && strings.HasPrefix(string(name), tempPrefix) && time.Since(info.ModTime()) > time.Hour:
-			root.Remove(file) // of one that was killed
-		case err == nil && isGone && info.Size() > int64(len("[]\n")):
-			fail(file, fmt.Errorf("%s was retired here, and gets nothing: atm team restore %[1]s", name))
-		}
-	}
+	s.checkFiles(fail)
 	for _, m := range s.theirs {
 		s.takeIn(ctx, m, false) // what is wrong with it is said when something is to be added
 		fail(m.inbox(), s.handOver(ctx, m))
@@ -282,6 +262,50 @@ func (s *Sync) findMembers(ctx context.Context) error {
 	return errors.Join(err, agentsErr)
 }
 
+// isLeft reports whether an inbox is left from the time when one of ours was called so there, and nobody else is or was.
+func (s *Sync) isLeft(old member) bool {
+	there, err := s.root.Exists(old.inbox())
+	name := wire.Name(strings.ToLower(old.name))
+	isOthers := s.Team.Box(name).Exists() || s.Team.WasRetired(name) || hasInbox(slices.Concat(s.ours, s.theirs), old)
+	return err == nil && there && !isOthers
+}
+
+// checkFiles says which inboxes with mail nobody reads any more, and removes what killed ones have left half written.
+func (s *Sync) checkFiles(fail func(name string, err error)) {
+	files, _ := s.root.Names(inboxes)
+	for _, file := range files {
+		name, file := strings.TrimSuffix(file, ".json"), inboxes+"/"+file
+		switch {
+		case strings.HasPrefix(name, tempPrefix):
+			if info, err := s.root.Lstat(file); err == nil && time.Since(info.ModTime()) > time.Hour {
+				s.root.Remove(file)
+			}
+		case s.wasOurs(name) && s.hasMail(file):
+			fail(file, fmt.Errorf("%s was retired here, and gets nothing: atm team restore %[1]s", name))
+		}
+	}
+}
+
+// wasOurs reports whether a name is of one of ours who was retired, and of nobody now.
+func (s *Sync) wasOurs(name string) bool {
+	if !wire.IsName(name) || hasInbox(s.theirs, member{name: name}) || s.Team.Box(wire.Name(name)).Exists() {
+		return false
+	}
+	kept, _ := s.Team.Retired(name)
+	if len(kept) == 0 {
+		return false
+	}
+	wasTheirs, err := s.Team.Dir().Exists(mark(kept[0].Agent()))
+	return err == nil && !wasTheirs
+}
+
+// hasMail reports whether an inbox file has what nobody has read, or cannot be read.
+func (s *Sync) hasMail(file string) bool {
+	data, err := s.root.ReadFile(file, maxFile)
+	list, bad := decodeInbox(data)
+	return err != nil || bad != nil || slices.ContainsFunc(list, func(e entry) bool { return !e.Read })
+}
+
 // mark is in a mailbox that was made for one of theirs: it is not ours when they have left.
 func mark(name wire.Name) string { return string(name) + "/run/claude" }
 
@@ -309,7 +333,7 @@ func (s *Sync) nameThere(a wire.Address) string {
 	}
 	name := nameThere(a, s.Team.Name)
 	for hasInbox(s.theirs, member{name: name}) {
-		name += "-atm"
+		name += otherwise
 	}
 	return name
 }

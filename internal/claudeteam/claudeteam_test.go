@@ -264,6 +264,8 @@ func TestFiles(t *testing.T) {
 	sc.pass("")
 	sc.write("inboxes/carol.json", "["+fromLead+"]")
 	sc.pass("carol.json: carol was retired here")
+	sc.write("inboxes/carol.json", "["+strings.Replace(fromLead, `"read": false`, `"read": true`, 1)+"]")
+	sc.pass("")
 }
 
 // Killed after it was written: it is there already, or was read, and then it may be a repeat.
