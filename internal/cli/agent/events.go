@@ -189,31 +189,38 @@ func ingest(c *cli.Context) error {
 	return command.Exit(command.ExitFailed)
 }
 
-// prompts are those of a stream of ACP, as turns that begin, by the ids of their calls.
-type prompts map[string]wire.Event
+// prompts are those of a stream of ACP, by the ids of their calls.
+type prompts map[string]*prompt
 
-// pair says which turn an answer ends, which names only the call that it answers: that of its prompt, or none. Both
-// sides count their calls: an error is of a prompt only if no other call has had its id since.
-func (p prompts) pair(e *wire.Event) {
-	b := e.Body()
-	id, isCurrent, isError := string(b.Raw("id")), b.Raw("sessionId") != nil, b.Raw("stopReason") == nil
-	switch {
-	case id == "" || b.Raw("jsonrpc") == nil:
-	case e.Kind == wire.TurnStarted && isCurrent: // the older ACP names its turns
-		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
-		p[id] = wire.Event{Session: e.Session, TurnID: e.TurnID}
-		delete(p, "other "+id)
-	case b.Raw("method") != nil:
-		p["other "+id] = wire.Event{}
-	case e.Kind == "turn_complete" && isError && (p[id].TurnID == "" || p.has("other "+id)):
-		e.TurnID = "answer-" + id
-		delete(p, "other "+id)
-	case e.Kind == "turn_complete" && len(p) > 0:
-		e.Session, e.TurnID = cmp.Or(e.Session, p[id].Session), cmp.Or(e.TurnID, p[id].TurnID, "answer-"+id)
-	}
+type prompt struct {
+	session, turn string
+	isReused      bool // another call has had the id since: both sides count their calls
 }
 
-func (p prompts) has(id string) bool { _, ok := p[id]; return ok }
+// pair says which turn an answer ends, which names only the call that it answers: that of its prompt, or none. An error
+// may answer any call, and a result with a reason to stop only a prompt.
+func (p prompts) pair(e *wire.Event) {
+	b := e.Body()
+	id, isEnd, isError := string(b.Raw("id")), e.Kind == "turn_complete", b.Raw("stopReason") == nil
+	asked := p[id]
+	switch {
+	case id == "" || b.Raw("jsonrpc") == nil:
+	case e.Kind == wire.TurnStarted && b.Raw("sessionId") != nil: // the older ACP names its turns
+		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
+		p[id] = &prompt{session: e.Session, turn: e.TurnID}
+	case b.Raw("method") != nil && asked != nil:
+		asked.isReused = true
+	case b.Raw("method") != nil:
+	case isEnd && isError && asked == nil:
+		e.TurnID = "answer-" + id
+	case isEnd && isError && asked.isReused:
+		e.TurnID, asked.isReused = "answer-"+id, false
+	case isEnd && asked != nil:
+		e.Session, e.TurnID = cmp.Or(e.Session, asked.session), cmp.Or(e.TurnID, asked.turn)
+	case isEnd && len(p) > 0:
+		e.TurnID = cmp.Or(e.TurnID, "answer-"+id)
+	}
+}
 
 // readEvent reads a line in any known vocabulary. It belongs into my log or, routed, into that of the member that it
 // names; a count for every agent of a stream stays mine.
