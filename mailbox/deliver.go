@@ -47,8 +47,9 @@ type Outcome struct {
 // NotDurableError says that a message was stored but could not be made to survive a power cut. Delivering
 // again with the same id is the way on.
 type NotDurableError struct {
-	ID  wire.ID
-	Err error
+	ID    wire.ID
+	Given bool // as in Post: whoever delivered it does so again under the same id
+	Err   error
 }
 
 func (e *NotDurableError) Error() string {
@@ -269,7 +270,7 @@ func (t *target) close() {
 	if len(t.stored) > 0 {
 		if err := t.inbox.Sync("new"); err != nil {
 			for _, o := range t.stored {
-				o.Err = &NotDurableError{o.post.Message.ID, err}
+				o.Err = &NotDurableError{o.post.Message.ID, o.post.Given, err}
 			}
 		}
 	}

@@ -196,7 +196,7 @@ func explain(c *cli.Context, err error) *Error {
 		return Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
-		if c != nil && slices.Contains([]string{"ack", "withdraw"}, c.Command.Name) { // their messages' ids are derived
+		if e.Given {
 			return Failed("%s", err).WithHint("the same command again: it stays one message")
 		}
 		return Failed("%s", err).WithHint("it was sent, and not to be sent again: atm show %s", e.ID)

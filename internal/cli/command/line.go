@@ -144,7 +144,8 @@ func (l *Line) checkWords() error {
 		return nil
 	}
 	c := l.Command
-	if len(l.Words) < len(l.Kinds)-strings.Count(" "+c.ArgsUsage, " [") {
+	isNameless := strings.HasPrefix(c.ArgsUsage, "NAME") && len(l.Words) > 0 && l.Words[0] == "" // a variable, say
+	if isNameless || len(l.Words) < len(l.Kinds)-strings.Count(" "+c.ArgsUsage, " [") {
 		return Usage("%s needs %s", c.HelpName, c.ArgsUsage).WithHint("%s", cmp.Or(Meant(c.Name+" ?"), example(c)))
 	}
 	if len(l.Words) <= len(l.Kinds) || strings.Contains(c.ArgsUsage, "…") {

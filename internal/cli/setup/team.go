@@ -175,9 +175,6 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 }
 
 func teamRetire(c *cli.Context, s *command.Scope) error {
-	if c.Args().First() == "" {
-		return command.Usage("whom? the name is empty").WithHint("atm team lists the members")
-	}
 	box, err := s.Enter(c.Args().First())
 	if err != nil {
 		return err
