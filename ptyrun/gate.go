@@ -25,8 +25,8 @@ func (r *runner) gate(now time.Time) control.Gate {
 		return control.Gate(p.reading.Why)
 	case r.state.Turn().Word() != reducer.WordIdle:
 		return control.GateBusy // hooks say so, or what the screen showed is not told yet
-	case r.hasLeftover():
-		return control.GateUnread // a program that is stopped reads it later, and what is typed now behind it
+	case r.isUnread():
+		return control.GateUnread // else what is typed now is read behind it
 	}
 	hold := r.Waits.Idle
 	if !p.isReady {

@@ -308,8 +308,15 @@ func (r *runner) hasLeftover() bool {
 	if d == nil || !d.isFailed {
 		return false
 	}
-	isSilent := !p.driver.Plain && d.silentAt == p.screen.Version()
-	return isPartOf(p.reading.Draft, d.text) || isSilent && r.awaits(d.at.Add(retryLast), r.Now()) // else it was swallowed
+	return isPartOf(p.reading.Draft, d.text) || r.isUnread()
+}
+
+// isUnread reports whether the program has shown nothing since a text was typed that was not taken: it may be stopped,
+// and read it later. After a while it has swallowed the text.
+func (r *runner) isUnread() bool {
+	d, p := r.restored, r.prog
+	isSilent := d != nil && d.isFailed && !p.driver.Plain && d.silentAt == p.screen.Version()
+	return isSilent && r.awaits(d.at.Add(retryLast), r.Now())
 }
 
 // isPartOf reports whether a draft is a text, or what of it is in sight, or stands for it, and nothing more.

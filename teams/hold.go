@@ -209,7 +209,7 @@ func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
 	}, m.asking(), []gate{
 		{isDraft, "somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it"},
 		{m.runner.Gate == control.GateUnread, "NAME " + strings.TrimPrefix(string(control.GateUnread), "it ") +
-			", and nothing is typed until it does, for 5 minutes: atm attach NAME, and press a key"},
+			", and nothing is typed for some minutes until it does: atm attach NAME, and press a key"},
 		{m.runner.Gate == control.GateTyping, "a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME"},
 		{m.State == reducer.WordBusy && m.Running || m.runner.Gate == control.GateBusy, "NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME"},
 		{d.isOnlyAnnounced && m.Running, "NAME was told of it, and has not called atm read yet: atm screen NAME"},
