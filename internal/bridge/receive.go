@@ -250,9 +250,6 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 		if in.err != nil && ctx.Err() == nil {
 			b.say("receive: %v", in.err)
 		}
-		if in.msg != nil && in.err != nil {
-			b.left.Add(1)
-		}
 		if in.msg != nil && in.tries > 1 {
 			b.left.Add(-1) // it was counted
 		}
@@ -261,6 +258,7 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 		case in.err == nil:
 			in.msg.Ack() // what is lost comes again, and is known
 		default:
+			b.left.Add(1)
 			in.msg.NakWithDelay(min(time.Second<<min(in.tries, 10), maxPause))
 		}
 	}

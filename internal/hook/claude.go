@@ -152,9 +152,11 @@ func (c *call) notification() {
 // subagent is a call from inside a sub-agent, or about one, that asks for nothing. It says nothing of the turn, except
 // that a tool which has run, or may not, waits for no permission any more.
 func (c *call) subagent() {
+	if !slices.Contains([]string{"PostToolUse", "PostToolUseFailure", "PermissionDenied"}, c.kind) {
+		return
+	}
 	w, tool := c.lastTurn().Waiting(), c.in.Text("tool_name")
-	isOver := slices.Contains([]string{"PostToolUse", "PostToolUseFailure", "PermissionDenied"}, c.kind)
-	if isOver && c.isBlocked() && (w == nil || w.Tool == "" || tool == "" || w.Tool == tool) {
+	if c.isBlocked() && (w == nil || w.Tool == "" || tool == "" || w.Tool == tool) {
 		c.does("tool_running", c.who)
 	}
 }

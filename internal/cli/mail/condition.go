@@ -121,6 +121,9 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 		return nil, err
 	}
 	team, err := s.Root.Team(a.Team)
+	if err != nil {
+		return nil, err
+	}
 	one := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), vain: "not " + kind, of: []wire.Address{a}}
 	one.watched = one.of
 	var state *reducer.State
@@ -147,7 +150,7 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 		text := string(now.Name) + " is " + string(now.State) + strings.TrimSuffix(", "+now.About(), ", ")
 		return &met{Matched: kind, Agent: now.Name, text: text}, nil
 	}
-	return []*condition{one}, err
+	return []*condition{one}, nil
 }
 
 func isIn(m teams.Member, state string) bool {
