@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -99,11 +100,8 @@ func (d Dir) Held(name string) (bool, error) {
 
 // try takes the lock unless somebody holds it: nil. What it holds then is the file at the lock's path.
 func (d Dir) try(name string, m Mode, seen func() error) (*Lock, error) {
-	if info, err := d.team.Lstat(fileOf(name)); err == nil && !info.Mode().IsRegular() { // a FIFO cannot even be opened
-		return nil, fmt.Errorf("lock %s: %s: %w", name, fileOf(name), durable.ErrNotRegular)
-	}
 	for range 3 { // it may be made or replaced between two steps
-		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY))} // only makeFile makes files
+		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY|syscall.O_NONBLOCK))}
 		lock := l.file.TryLock
 		if m == Shared {
 			lock = l.file.TryRLock
