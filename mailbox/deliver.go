@@ -18,37 +18,34 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Post is one message, whose ID and From must be set, on its way to one or more mailboxes. Given says that the id was
-// not made by this call: brought by the caller, or derived. Then the message is looked for first, and one that is there,
-// and can be read, counts as delivered.
+// Post is a message on its way to one or more mailboxes. Its ID and From must be set.
 type Post struct {
 	Message  *wire.Message
 	To       []*Box
-	Given    bool
-	Sender   *Box      // who notes it in the index of sent mail; nil: nobody
-	Outcomes []Outcome // one a recipient, filled in by Deliver
-	NotNoted error     // why Sender's index has not got it, from Deliver; doctor can rebuild that
+	Given    bool      // the ID may have been used before: a readable message of that ID counts as delivered
+	Sender   *Box      // whose index of sent mail gets the message; nil: none
+	Outcomes []Outcome // one for each recipient, set by Deliver
+	NotNoted error     // why the message is not in Sender's index, set by Deliver; doctor can rebuild the index
 }
 
-// Outcome is what became of a post at one recipient.
+// Outcome is the result of a post for one recipient.
 type Outcome struct {
 	Box    *Box
 	Stored bool // the message is in the mailbox, whatever Err says
-	Known  bool // it was there before
+	Known  bool // it was in the mailbox before
 	Err    error
 
-	// On the way.
+	// Used by Deliver.
 	post *Post
 	to   *target
 	data []byte
-	temp string // the file that is moved to new
+	temp string // the file that becomes the message
 }
 
-// NotDurableError says that a message was stored but could not be made to survive a power cut. Delivering
-// again with the same id is the way on.
+// NotDurableError reports that a message was stored but may not survive a power cut. Deliver it again with the same ID.
 type NotDurableError struct {
 	ID    wire.ID
-	Given bool // as in Post: whoever delivered it does so again under the same id
+	Given bool // as in Post
 	Err   error
 }
 
@@ -57,11 +54,11 @@ func (e *NotDurableError) Error() string {
 }
 func (e *NotDurableError) Unwrap() error { return e.Err }
 
-// ContentError says what about a message's content cannot be sent.
+// ContentError reports why a message's content cannot be sent.
 type ContentError struct{ error }
 
-// Check says what is wrong with a message's content, before anything is written: text that is not UTF-8,
-// a NUL, a size, or whatever would keep it from being read back. The error is a *ContentError.
+// Check validates a message's content before anything is written: UTF-8, no NUL, the size, and that it can be read
+// back. The error is a *ContentError.
 func Check(m *wire.Message) error {
 	_, err := encode(m)
 	return err
@@ -74,7 +71,7 @@ func encode(m *wire.Message) (data []byte, err error) {
 	} else if strings.Contains(text, "\x00") {
 		err = errors.New("the text has a NUL")
 	} else if data, err = m.Encode(); err == nil {
-		_, err = wire.Decode(data) // delivered and then set aside as bad, it would be lost
+		_, err = wire.Decode(data) // a message that cannot be read back would end in bad
 	}
 	if err != nil {
 		return nil, &ContentError{err}
@@ -82,16 +79,16 @@ func encode(m *wire.Message) (data []byte, err error) {
 	return data, nil
 }
 
-// target is a mailbox that one call delivers to. Its inbox is opened once for the call: each look by path
-// costs as many system calls as the path has directories.
+// target is a mailbox that a call delivers to. Its inbox is opened once: a path below the team costs system calls for
+// each of its directories.
 type target struct {
 	box    *Box
 	inbox  *durable.Root
-	err    error      // why nothing can be delivered there
-	stored []*Outcome // what was moved to new, and is not synced yet
+	err    error      // why open failed
+	stored []*Outcome // moved to new, not synced yet
 }
 
-// open opens the inbox, and makes what is missing of it.
+// open opens the inbox and makes its tmp.
 func (t *target) open() error {
 	b := t.box
 	err := b.makeOutbox()
@@ -101,7 +98,7 @@ func (t *target) open() error {
 	t.inbox, err = b.store.root.Sub(b.in("inbox"))
 	switch {
 	case absent(err):
-		return b.noAgent() // though it may be back by now
+		return b.noAgent() // even if it is back by now
 	case err != nil:
 		return cmp.Or(b.Present(), err)
 	}
@@ -114,9 +111,9 @@ func (t *target) open() error {
 	return nil
 }
 
-// current is nil if the inbox that was opened is the mailbox's still: it may have been retired, and
-// another made in its place. The inbox's lock is held.
-func (t *target) current() error {
+// checkCurrent returns an error if the open inbox is no longer the mailbox's: the agent may have been retired, and
+// another mailbox made in its place. The inbox lock is held.
+func (t *target) checkCurrent() error {
 	root := t.box.store.root
 	opened, err := t.inbox.Lstat(".")
 	now, e := root.Lstat(t.box.in("inbox"))
@@ -128,11 +125,12 @@ func (t *target) current() error {
 	return err
 }
 
-// Deliver delivers posts, durably: when an Outcome has no error, the message survives a power cut. Killed at any point,
-// each message is whole or absent at each recipient. A failure at one recipient undoes nothing elsewhere.
+// Deliver delivers posts durably: if an Outcome has no error, the message survives a power cut. If the process is
+// killed at any point, each message is whole or absent at each recipient. A failure at one recipient does not affect
+// the others.
 //
-// All files are written and synced side by side; then each is moved into its mailbox under that
-// mailbox's lock; then each mailbox's directory is synced once.
+// First all files are written and synced in parallel; then each is moved into its mailbox under that mailbox's lock;
+// then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
 	targets := map[string]*target{} // by the path of the inbox
 	var all []*Outcome
@@ -165,7 +163,7 @@ func Deliver(ctx context.Context, posts ...*Post) {
 	}
 }
 
-// noteSent notes in the sender's index what a recipient has of the message.
+// noteSent adds the message to the sender's index if a recipient has it.
 func (p *Post) noteSent() {
 	at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
 	if at < 0 || p.Sender == nil {
@@ -173,7 +171,7 @@ func (p *Post) noteSent() {
 	}
 	sent := *p.Message
 	if o := p.Outcomes[at]; o.Known {
-		if it, err := o.Box.Get(sent.ID); err == nil { // perhaps with another text
+		if it, err := o.Box.Get(sent.ID); err == nil { // the text of the first delivery counts
 			sent = *it.Message
 		}
 	}
@@ -181,7 +179,7 @@ func (p *Post) noteSent() {
 	_, p.NotNoted = p.Sender.NoteSent(&sent)
 }
 
-// write writes and syncs the message in the recipient's tmp.
+// write writes and syncs the message in the inbox's tmp.
 func (o *Outcome) write() error {
 	if o.to.err != nil {
 		return o.to.err
@@ -191,13 +189,13 @@ func (o *Outcome) write() error {
 		o.temp = "tmp/" + string(o.post.Message.ID) + "." + string(wire.NewID())
 		err = o.to.inbox.Create(o.temp, o.data)
 	}
-	if absent(err) { // the mailbox was retired a moment ago
+	if absent(err) { // retired a moment ago
 		return o.to.box.noAgent()
 	}
 	return err
 }
 
-// publish has the message in the mailbox, and says whether it was there before. The temp file goes in any case.
+// publish moves the message into the mailbox, or removes the temp file.
 func (o *Outcome) publish(ctx context.Context) {
 	isThere, err := o.moveToNew(ctx)
 	if isThere || err != nil {
@@ -215,8 +213,8 @@ func (o *Outcome) publish(ctx context.Context) {
 	o.to.stored = append(o.to.stored, o)
 }
 
-// moveToNew makes the message mail. Under an id that this call made nobody else delivers: a shared lock is enough. It
-// is no link, because the sandbox in which Claude Code runs commands on macOS forbids links.
+// moveToNew moves the temp file to new, unless the message is there already. Nobody else delivers under an ID that this
+// call made, so a shared lock is enough. It renames, since Claude Code's sandbox on macOS forbids hard links.
 func (o *Outcome) moveToNew(ctx context.Context) (isThere bool, err error) {
 	b, id := o.to.box, o.post.Message.ID
 	mode := lockfile.Shared
@@ -228,7 +226,7 @@ func (o *Outcome) moveToNew(ctx context.Context) (isThere bool, err error) {
 		return false, err
 	}
 	defer unlock()
-	if err := o.to.current(); err != nil {
+	if err := o.to.checkCurrent(); err != nil {
 		return false, err
 	}
 	if o.post.Given {
@@ -243,8 +241,8 @@ func (o *Outcome) moveToNew(ctx context.Context) (isThere bool, err error) {
 	return false, err
 }
 
-// isDelivered reports whether a message lies in the mailbox. A file under its name that is no message, as a power cut may
-// leave one, is set aside. The inbox's lock is held.
+// isDelivered reports whether the mailbox has the message. A file of that name that is not a message, as a power cut
+// may leave, is moved to bad. The inbox lock is held.
 func (b *Box) isDelivered(id wire.ID) (bool, error) {
 	for {
 		p, isThere, err := b.locate(id)
@@ -254,7 +252,7 @@ func (b *Box) isDelivered(id wire.ID) (bool, error) {
 		_, err = b.open(p, id, nil)
 		bad, isBad := errors.AsType[*BadError](err)
 		switch {
-		case errors.Is(err, ErrNotFound): // it has moved meanwhile
+		case errors.Is(err, ErrNotFound): // moved meanwhile
 		case err == nil || isBad && bad.Unreadable != nil:
 			return true, nil
 		case !isBad:
@@ -265,7 +263,7 @@ func (b *Box) isDelivered(id wire.ID) (bool, error) {
 	}
 }
 
-// close makes what was moved to new survive a power cut, and lets go of the inbox.
+// close syncs new if a message was moved there, and closes the inbox.
 func (t *target) close() {
 	if len(t.stored) > 0 {
 		if err := t.inbox.Sync("new"); err != nil {
@@ -279,8 +277,8 @@ func (t *target) close() {
 	}
 }
 
-// NoteSent notes a message in the index of what the mailbox's owner sent, and reports whether it, or a recipient of it,
-// was missing there. The index is a convenience that doctor can rebuild: it is not synced.
+// NoteSent adds a message to the owner's index of sent mail and reports whether the message or one of its recipients
+// was missing there. The index is not synced: doctor can rebuild it.
 func (b *Box) NoteSent(m *wire.Message) (isNew bool, err error) {
 	if noted, err := b.Sent(m.ID); err == nil {
 		before := len(noted.To)
@@ -304,10 +302,10 @@ func (b *Box) NoteSent(m *wire.Message) (isNew bool, err error) {
 	return err == nil, err
 }
 
-// sideBySide calls f for all, 16 at a time: their syncs then share the disk's flushes.
+// sideBySide calls f for all, 16 in parallel: their syncs then share the disk's flushes.
 func sideBySide[T any](all []T, f func(T)) {
 	if len(all) == 1 {
-		f(all[0]) // without the switch of threads, which a benchmark of single deliveries shows
+		f(all[0]) // a goroutine would cost a single delivery a visible thread switch
 		return
 	}
 	for some := range slices.Chunk(all, 16) {

@@ -6,41 +6,41 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Dirs tells that something in some directories has changed, for who looks at all of them then. Lost events are
-// not told: look now and then all the same.
+// Dirs reports that something in some directories has changed; the caller looks what. It may miss changes, so the
+// caller also looks now and then.
 type Dirs struct {
 	fs      *fsnotify.Watcher
 	changed chan struct{}
 }
 
-// OpenDirs watches no directory yet.
+// OpenDirs starts with no directories and two goroutines, which Close ends.
 func OpenDirs() (*Dirs, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("watch directories: %w", err)
 	}
 	d := &Dirs{w, make(chan struct{}, 1)}
-	go func() { // who adds a directory may wait for events to be received
+	go func() { // fsnotify may block Add until its events are received
 		for range w.Events {
 			wake(d.changed)
 		}
 	}()
 	go func() {
-		for range w.Errors { // it is looked again anyway
+		for range w.Errors { // the caller looks now and then
 		}
 	}()
 	return d, nil
 }
 
-// Add watches the directories at paths; those that are not there are passed over. Again is fine.
+// Add watches the directories at paths, if they exist. It may be called again for the same path.
 func (d *Dirs) Add(paths ...string) {
 	for _, path := range paths {
 		d.fs.Add(path)
 	}
 }
 
-// Changed receives when something has changed since it did last.
+// Changed receives a value when something has changed since the last one.
 func (d *Dirs) Changed() <-chan struct{} { return d.changed }
 
-// Close ends it.
+// Close stops watching.
 func (d *Dirs) Close() error { return d.fs.Close() }

@@ -19,33 +19,33 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// source is one mailbox that is watched.
+// source is one watched mailbox.
 type source struct {
 	w     *Watcher
 	box   *mailbox.Box
-	paths [4]string // of the directories that are watched
+	paths [4]string // the watched directories
 
 	// Used by scan alone.
 	hasScanned bool
 	events     fs.FileInfo // the directory of the log that cursor reads; nil: none
 
 	// Guarded by the watcher's lock.
-	stale   int                   // how often it was told that something else may lie at the paths
-	seen    map[wire.ID]time.Time // messages, and when they were last met in new
-	pending []wire.ID             // seen, not returned
-	cursor  *eventlog.Cursor      // nil until the log has been there
-	hasMore bool                  // the log may have more
+	stale   int                   // how many hints since the last scan that a directory was replaced
+	seen    map[wire.ID]time.Time // when a message was last seen in new
+	pending []wire.ID             // seen, but not returned by Next yet
+	cursor  *eventlog.Cursor      // nil until there is a log
+	hasMore bool                  // the log may have more events
 	mailbox problem
 	log     problem
 }
 
-// problem is an error to be told, once.
+// problem is an error to report, once.
 type problem struct {
-	err  error
-	last string // that was to be told
+	err  error  // not reported yet
+	last string // what err said, so that a repetition is not reported
 }
 
-// set notes an error, unless it is the last again; nil: it is over.
+// set sets the error unless it repeats the last one; nil clears it.
 func (p *problem) set(err error) {
 	if err == nil {
 		*p = problem{}
@@ -73,7 +73,7 @@ func (s *source) handle(e fsnotify.Event) {
 	id, isJSON := strings.CutSuffix(name, ".json")
 	switch {
 	case slices.Contains(s.paths[:], e.Name):
-		// The kernel lets go of a directory that is moved or removed, even when it is back by now.
+		// The kernel stops watching a directory that is moved or removed, even if it is back by now.
 		if hasLeft || e.Has(fsnotify.Create) {
 			s.rewatch()
 		}
@@ -87,7 +87,7 @@ func (s *source) handle(e fsnotify.Event) {
 	}
 }
 
-// change changes what is guarded, and wakes Next.
+// change updates the guarded fields and wakes Next.
 func (s *source) change(f func()) {
 	s.w.mu.Lock()
 	f()
@@ -102,22 +102,22 @@ func wake(c chan struct{}) {
 	}
 }
 
-// rewatch asks for a scan, and has the log opened anew.
+// rewatch asks for a scan that watches the directories and opens the log anew.
 func (s *source) rewatch() {
 	s.change(func() { s.stale++ })
 	wake(s.w.scanAsked)
 }
 
-// scan looks at everything: it watches what is there, takes in what was dropped, lists
-// new, and has the log read. It reports whether a dropped file waits.
+// scan watches the directories that exist, takes in dropped files, lists new, and has the log read. It reports whether
+// a dropped file is not complete yet.
 func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	s.w.mu.Lock()
 	stale := s.stale
 	s.w.mu.Unlock()
-	for _, path := range s.paths { // parents come first: they tell of what happens to the next meanwhile
+	for _, path := range s.paths { // parents first: they report what happens to the next one meanwhile
 		s.w.watch(path, stale > 0)
 	}
-	in, _ := s.box.TakeIn(ctx) // what cannot be taken in now stays where it is
+	in, _ := s.box.TakeIn(ctx) // a file that fails stays for the next scan
 	unread, err := s.box.UnreadIDs()
 	s.w.pollAfter(err)
 	events, _ := os.Lstat(s.paths[eventsDir])
@@ -141,7 +141,7 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 }
 
 func (s *source) noticeAll(unread []wire.ID) {
-	if !s.hasScanned { // what was there already goes before what the kernel told of meanwhile
+	if !s.hasScanned { // what was there at Open comes before what has arrived since
 		unread = append(unread, s.pending...)
 		s.pending, s.seen = nil, map[wire.ID]time.Time{}
 	}
@@ -152,7 +152,7 @@ func (s *source) noticeAll(unread []wire.ID) {
 	maps.DeleteFunc(s.seen, func(_ wire.ID, last time.Time) bool { return last.Before(forget) })
 }
 
-// notice queues a message unless it was seen.
+// notice queues a message that was not seen before.
 func (s *source) notice(id wire.ID) {
 	if _, seen := s.seen[id]; !seen && s.w.opt.Messages {
 		s.pending = append(s.pending, id)
@@ -160,12 +160,12 @@ func (s *source) notice(id wire.ID) {
 	s.seen[id] = time.Now()
 }
 
-// openLog opens the log, or, where another may lie there now, that one: after the last
-// event that was returned, if it has that, else from its first.
+// openLog opens the log, which may be another one than before. It continues after the last event that was returned if
+// the log has that event, else it starts at the first one.
 func (s *source) openLog() error {
 	cursor, err := s.openCursor(s.box.Log())
 	if err == nil {
-		err = s.box.Present() // else it went meanwhile
+		err = s.box.Present() // the mailbox may be gone by now
 	}
 	if err != nil {
 		cursor.Close()
@@ -195,7 +195,7 @@ func (s *source) openCursor(log *eventlog.Log) (*eventlog.Cursor, error) {
 	var err error
 	switch {
 	case isGiven:
-	case s.hasScanned: // the mailbox was not there when Open looked
+	case s.hasScanned: // there was no mailbox at Open
 		after, err = log.SeqBefore(s.w.opened)
 	default:
 		after, err = log.LastSeq()
@@ -203,7 +203,7 @@ func (s *source) openCursor(log *eventlog.Log) (*eventlog.Cursor, error) {
 	if err != nil || after == 0 {
 		return log.Follow(0), err
 	}
-	// A log is known again by the last event that was read of it.
+	// Read the last event before, by which openCursor recognises this log later.
 	c := log.Follow(after - 1)
 	if e, _, err := c.Next(); err != nil || e.Seq != after {
 		c.Close()
@@ -221,7 +221,7 @@ func (s *source) nextMessage() (Entry, bool) {
 		if err == nil {
 			return Entry{Message: it}, true
 		}
-		delete(s.seen, id) // it is new when it is met again
+		delete(s.seen, id) // report it if it is seen again
 		var bad *mailbox.BadError
 		if !errors.As(err, &bad) && !errors.Is(err, mailbox.ErrNotFound) && !errors.Is(err, mailbox.ErrNoAgent) {
 			s.mailbox.set(err)
@@ -230,8 +230,8 @@ func (s *source) nextMessage() (Entry, bool) {
 	return Entry{}, false
 }
 
-// nextEvent returns the next event of the log, then errors: the agent is gone when all
-// of its log is told. Nothing while another log may lie there.
+// nextEvent returns the next event of the log, then errors: an agent is reported gone after its last event. It returns
+// nothing while another log may be in place.
 func (s *source) nextEvent() (Entry, bool) {
 	if s.stale > 0 {
 		return Entry{}, false

@@ -1,16 +1,17 @@
-// Package watcher says what is new in mailboxes: the messages that arrive and the events that are appended.
+// Package watcher reports what is new in mailboxes: messages that arrive and events that are appended.
 //
-// A kernel's event is a hint; the directory is the truth. A directory is watched before
-// it is listed, and listed again every few seconds.
+// A kernel event is a hint; the directory is the truth. A directory is watched, then listed, and listed again every few
+// seconds.
 //
-// Messages come in the order in which the kernel told of them; those that a listing finds come by id. Every message
-// that arrives after Open is an entry, once, even when another process has read it by then; but where the kernel's
-// events are lost or refused, not one that came and left between two listings. A message that unread puts back is new
-// an hour after it left. The events of an agent come by number, each once, with the gaps among them.
+// Messages come in the order of the kernel's events; those found by a listing come in the order of their IDs. Each
+// message that arrives after Open is reported once, even if another process has read it meanwhile. Only without kernel
+// events (refused or lost) is a message missed that came and went between two listings. A message put back with
+// MarkUnread is reported again if it left the inbox more than an hour before. An agent's events come in sequence, each
+// once, with the gaps between them.
 //
-// A mailbox may be retired, removed, made again and restored: an entry says that the agent is gone. Its log goes on
-// where it was left; another log in its place begins with its first event. What is dropped into the inbox is taken in,
-// also while nobody calls Next.
+// If a mailbox is retired or removed, an entry says that the agent is gone. If it comes back, its log continues after
+// the last reported event; a new log in its place starts at its first event. Files dropped into an inbox become
+// messages whether or not anybody calls Next.
 package watcher
 
 import (
@@ -33,59 +34,60 @@ import (
 
 const (
 	rescanEvery = 3 * time.Second
-	pollEvery   = time.Second           // where events are refused, or a dropped file waits
-	debounce    = 50 * time.Millisecond // between two scans that events ask for
-	forgetAfter = time.Hour
+	pollEvery   = time.Second           // without kernel events, or while a dropped file is still being written
+	debounce    = 50 * time.Millisecond // between two scans
+	forgetAfter = time.Hour             // after a message left the inbox
 )
 
-// newNotifier fails in tests.
+// newNotifier is replaced in tests.
 var newNotifier = fsnotify.NewWatcher
 
-// Options say what a watcher tells of.
+// Options say what a watcher reports.
 type Options struct {
-	Messages bool // entries for messages
-	Existing bool // with Messages: what is unread already comes first, by id
-	Events   bool // entries for events
+	Messages bool
+	Existing bool // with Messages: begin with the messages that are unread at Open
+	Events   bool
 
-	// After says, for an agent, after which event its events begin (0: with the first that
-	// is kept); otherwise they begin with those appended after Open.
+	// After is the sequence number after which an agent's events begin (0: at the first one kept). An agent that is not
+	// in it begins with the events appended after Open.
 	After map[wire.Address]uint64
 
-	rescan, poll time.Duration // tests: other intervals
+	rescan, poll time.Duration // set in tests only
 }
 
-// Entry is one thing that is new: a message, an event, or an error.
+// Entry is one message, event or error.
 type Entry struct {
 	Agent wire.Name
 	Box   *mailbox.Box
 
-	Message *mailbox.Item // as it lay when Next was called; it may be further on
+	Message *mailbox.Item // as it was when Next was called; it may have moved since
 	Event   *wire.Event
 	Gap     *eventlog.Gap // with Event: events that are missing before it
-	Err     error         // what keeps the watcher from looking; mailbox.ErrNoAgent: the agent is gone for now
+	Err     error         // why the watcher cannot look; mailbox.ErrNoAgent: the agent is gone for now
 }
 
 // ErrClosed is returned by Next after Close.
 var ErrClosed = errors.New("the watcher is closed")
 
-// Watcher watches some mailboxes. Next is for one caller at a time; Close may be called by anybody at any time.
+// Watcher watches some mailboxes, with two goroutines. Next is for one caller at a time; Close may be called at any
+// time.
 type Watcher struct {
 	opt       Options
 	opened    time.Time
-	fs        *fsnotify.Watcher // nil: there are no events
-	polls     atomic.Bool       // the kernel does not tell everything
+	fs        *fsnotify.Watcher // nil: no kernel events
+	polls     atomic.Bool       // some directories have no kernel events
 	sources   []*source
-	newEntry  chan struct{}   // there may be something for Next
-	scanAsked chan struct{}   // a scan is asked for
-	running   context.Context // until Close
+	newEntry  chan struct{}   // wakes Next
+	scanAsked chan struct{}   // wakes run
+	running   context.Context // ends at Close
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 
 	mu   sync.Mutex
-	turn int // which source is asked next
+	turn int // index of the source that next asks first
 }
 
-// Open begins to watch; agents without a mailbox too, an entry says so. The context is for Open alone.
+// Open begins to watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
 func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error) {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
 	w := &Watcher{opt: o, opened: time.Now(), newEntry: make(chan struct{}, 1), scanAsked: make(chan struct{}, 1)}
@@ -99,7 +101,7 @@ func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error
 		w.sources = append(w.sources, newSource(w, b))
 	}
 	for _, s := range w.sources {
-		w.watch(filepath.Dir(s.paths[agentDir]), false) // mailboxes come and go there
+		w.watch(filepath.Dir(s.paths[agentDir]), false) // where mailboxes appear and disappear
 		s.scan(ctx)
 		if !o.Existing {
 			s.change(func() { s.pending = nil })
@@ -109,7 +111,7 @@ func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error
 	return w, nil
 }
 
-// Next returns the next entry, and blocks until there is one, the context ends or the watcher is closed.
+// Next waits for the next entry. It returns an error when ctx ends, and ErrClosed after Close.
 func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	for {
 		if w.running.Err() != nil {
@@ -129,7 +131,7 @@ func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	}
 }
 
-// next asks the sources in turn.
+// next asks the sources in turn, so that a busy one does not hide the others.
 func (w *Watcher) next() (Entry, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,8 +150,8 @@ func (w *Watcher) next() (Entry, bool) {
 	return Entry{}, false
 }
 
-// listen takes in what the kernel tells, in a goroutine of its own: fsnotify may block
-// a scan until its events are received.
+// listen handles kernel events. It has a goroutine of its own because fsnotify may block a scan, which adds watches,
+// until its events are received.
 func (w *Watcher) listen() {
 	for {
 		select {
@@ -160,7 +162,7 @@ func (w *Watcher) listen() {
 			for _, s := range w.sources {
 				s.handle(e)
 			}
-		case err, ok := <-w.fs.Errors: // events were lost
+		case err, ok := <-w.fs.Errors: // events may be lost
 			if !ok {
 				return
 			}
@@ -173,7 +175,7 @@ func (w *Watcher) listen() {
 }
 
 func (w *Watcher) run() {
-	pause := time.After(w.opt.poll) // Open may have met a file that was being written
+	pause := time.After(w.opt.poll) // Open may have found a dropped file that was still being written
 	for {
 		select {
 		case <-pause:
@@ -195,13 +197,13 @@ func (w *Watcher) run() {
 	}
 }
 
-// watch asks for the events of the directory that is at a path now, also if it is watched: another one may be, and
-// kqueue would go on with that. Where events are refused the watcher polls.
-func (w *Watcher) watch(path string, isOther bool) {
+// watch asks for the kernel events of a directory; if they are refused, the watcher polls. isReplaced says that another
+// directory may be at the path now: kqueue would keep watching the old one.
+func (w *Watcher) watch(path string, isReplaced bool) {
 	if w.fs == nil {
 		return
 	}
-	if isOther {
+	if isReplaced {
 		w.fs.Remove(path)
 	}
 	err := w.fs.Add(path)
@@ -211,8 +213,7 @@ func (w *Watcher) watch(path string, isOther bool) {
 	}
 }
 
-// pollAfter does without events where there are no descriptors: kqueue takes one for
-// every file, and rather no events than a process that can open nothing.
+// pollAfter gives up kernel events when the process runs out of file descriptors: kqueue needs one for every file.
 func (w *Watcher) pollAfter(err error) {
 	if w.fs != nil && errors.Is(err, syscall.EMFILE) {
 		w.polls.Store(true)
@@ -220,7 +221,7 @@ func (w *Watcher) pollAfter(err error) {
 	}
 }
 
-// Close ends watching; a Next that waits returns ErrClosed.
+// Close stops the watcher and waits for its goroutines; a waiting Next returns ErrClosed.
 func (w *Watcher) Close() (err error) {
 	w.stop()
 	if w.fs != nil {

@@ -12,8 +12,8 @@ import (
 
 func syncDirectory(d *os.File) error { return d.Sync() }
 
-// giveRights gives a file or directory the rights that a new one in dir has.
-func (r *Root) giveRights(f *os.File, dir string) error {
+// setPermissions gives a file or directory the owner, group and mode of a new entry in dir.
+func (r *Root) setPermissions(f *os.File, dir string) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -24,8 +24,8 @@ func (r *Root) giveRights(f *os.File, dir string) error {
 	}
 	is, of, me := info.Sys().(*syscall.Stat_t), parent.Sys().(*syscall.Stat_t), os.Geteuid()
 	isOthers := me != 0 && int(is.Uid) != me
-	isLink := !info.IsDir() && is.Nlink > 1 // to some other file of ours
-	if isOthers || isLink {
+	isLinked := !info.IsDir() && is.Nlink > 1 // it has another name, perhaps outside the tree
+	if isOthers || isLinked {
 		return nil
 	}
 	mode, shared := fs.FileMode(0o600), parent.Mode()&0o060
@@ -38,7 +38,7 @@ func (r *Root) giveRights(f *os.File, dir string) error {
 		err = f.Chown(int(of.Uid), int(of.Gid))
 	case me != 0 && !isSameGroup && shared&0o070 != 0:
 		err = f.Chown(-1, int(of.Gid))
-		if errors.Is(err, fs.ErrPermission) { // not a member of the group: nothing for our own either
+		if errors.Is(err, fs.ErrPermission) { // not a member of the group: keep our own group out too
 			shared, err = 0, nil
 		}
 	}
@@ -48,7 +48,7 @@ func (r *Root) giveRights(f *os.File, dir string) error {
 	return err
 }
 
-// OwnerCanRead reports whether the owner of a directory could read a file that this process makes in it.
+// OwnerCanRead reports whether a directory's owner can read the files that this process makes in it.
 func (r *Root) OwnerCanRead(dir string) bool {
 	info, err := r.root.Stat(dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Root) OwnerCanRead(dir string) bool {
 	return getsGroup && info.Mode()&0o040 != 0
 }
 
-// Writable is nil if this process may make entries in a directory.
+// Writable returns nil if this process may make entries in a directory.
 func (r *Root) Writable(dir string) error {
 	err := r.IsDir(dir)
 	if err == nil {
@@ -74,7 +74,7 @@ func (r *Root) Writable(dir string) error {
 	return err
 }
 
-// Owner is the user id of a file's owner, nil where the system has none.
+// Owner returns the user ID of a file's owner; nil on Windows.
 func Owner(info fs.FileInfo) *int {
 	uid := int(info.Sys().(*syscall.Stat_t).Uid)
 	return &uid

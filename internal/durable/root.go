@@ -1,12 +1,12 @@
 // Package durable is a directory tree in which files appear whole or not at all.
 //
-//   - No name leads out of the tree: it is an os.Root. Names have slashes, as in "bob/inbox/new/x.json". A link is
-//     never opened; one on the way is followed if it stays inside.
-//   - Create, Publish and Move refuse to replace what is there: fs.ErrExist.
-//   - New entries get the rights of their directory: 0700 and 0600 under any umask, with its group, group bits and
-//     set-group-ID bit; made by root, they belong to its owner. (Windows has its own.)
-//   - A file survives a power cut once it and then its directory were synced. A sync
-//     that failed is never tried again on the same file: write another.
+//   - Names are relative, with slashes ("bob/inbox/new/x.json"), and cannot leave the tree: it is an os.Root.
+//     A symbolic link is never opened; in the middle of a path it is followed if it stays inside the tree.
+//   - Create, Publish and Move never replace a file: they return fs.ErrExist.
+//   - New entries get the permissions of their directory: 0700 or 0600 under any umask, plus the directory's group,
+//     group bits and set-group-ID bit. Entries made by root get the directory's owner. Windows uses its own.
+//   - A file survives a power cut once it and then its directory are synced. After a failed sync the same file is
+//     never synced again: the caller writes another.
 package durable
 
 import (
@@ -26,26 +26,26 @@ import (
 	"time"
 )
 
-// Errors that callers tell apart, besides those of io/fs.
+// Errors that callers check for, besides those of io/fs.
 var (
 	ErrNotRegular   = errors.New("is not a regular file")
 	ErrNotDirectory = errors.New("is not a directory (links are not followed)")
 	ErrTooLarge     = errors.New("file too large")
 )
 
-// Fault is asked in tests before each operation that does more than look; its error becomes the operation's (a write
-// first writes half). name is below the first root, that of an open file its path.
+// Fault lets a test fail an operation: it is called before each one, and its error becomes the operation's. A write
+// that fails first writes half. name is relative to the outermost root; for an open file it is the file's path.
 type Fault func(op, name string) error
 
-// Root is the opened directory. It may be used by several goroutines at once.
+// Root is an open directory. It is safe for concurrent use.
 type Root struct {
 	root  *os.Root
 	path  string
 	fault Fault
-	below string // of one that Sub opened: its name in the first
+	below string // the name of a Sub in the outermost root
 }
 
-// Open opens the directory at path, which may itself be a symbolic link. fault is nil but in tests.
+// Open opens the directory at path, which may itself be a symbolic link. fault is for tests, otherwise nil.
 func Open(path string, fault Fault) (*Root, error) {
 	root, err := os.OpenRoot(path)
 	if isNotDirectory(err) {
@@ -54,7 +54,7 @@ func Open(path string, fault Fault) (*Root, error) {
 	return &Root{root: root, path: path, fault: fault}, err
 }
 
-// Sub opens a directory below as a root of its own. A link is refused.
+// Sub opens a subdirectory as a root of its own; it refuses a link.
 func (r *Root) Sub(name string) (*Root, error) {
 	if err := r.IsDir(name); err != nil {
 		return nil, err
@@ -66,28 +66,28 @@ func (r *Root) Sub(name string) (*Root, error) {
 	return &Root{root, r.Join(name), r.fault, path.Join(r.below, name)}, nil
 }
 
-// Close lets go of the directory.
+// Close closes the directory.
 func (r *Root) Close() error { return r.root.Close() }
 
-// Path is where the directory was when it was opened.
+// Path is the path with which the directory was opened.
 func (r *Root) Path() string { return r.path }
 
-// Join is the path of a name below the directory, for people and other programs.
+// Join returns the path of an entry, for people and other programs.
 func (r *Root) Join(name string) string { return filepath.Join(r.path, filepath.FromSlash(name)) }
 
 func (r *Root) pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: r.Join(name), Err: err}
 }
 
-// whole is an error with the whole path, of which package os tells what is below the directory.
-func (r *Root) whole(err error) error {
+// withFullPath completes the relative path in an error of package os.
+func (r *Root) withFullPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(p.Path) {
 		p.Path = r.Join(p.Path)
 	}
 	return err
 }
 
-// do runs an operation, unless a test has it fail.
+// do runs an operation, unless a test makes it fail.
 func (r *Root) do(op, name string, operation func() error) error {
 	if r.fault != nil {
 		if !filepath.IsAbs(name) {
@@ -97,16 +97,16 @@ func (r *Root) do(op, name string, operation func() error) error {
 			return &fs.PathError{Op: op, Path: name, Err: err}
 		}
 	}
-	return r.whole(operation())
+	return r.withFullPath(operation())
 }
 
-// Lstat describes an entry; a link is not followed.
+// Lstat describes an entry without following a link.
 func (r *Root) Lstat(name string) (fs.FileInfo, error) {
 	info, err := r.root.Lstat(name)
-	return info, r.whole(err)
+	return info, r.withFullPath(err)
 }
 
-// Exists reports whether there is an entry of that name, of whatever kind. Below what is no directory there is none.
+// Exists reports whether there is an entry of that name, of any kind.
 func (r *Root) Exists(name string) (bool, error) {
 	_, err := r.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -115,8 +115,8 @@ func (r *Root) Exists(name string) (bool, error) {
 	return err == nil, err
 }
 
-// IsDir is nil for a directory, ErrNotDirectory (wrapped) for anything else that is
-// there or above it, also for a link to a directory.
+// IsDir returns nil for a directory, and ErrNotDirectory (wrapped) if the entry or a parent is something else, such as
+// a link to a directory.
 func (r *Root) IsDir(name string) error {
 	info, err := r.Lstat(name)
 	if err == nil && !info.IsDir() || isNotDirectory(err) {
@@ -125,7 +125,8 @@ func (r *Root) IsDir(name string) error {
 	return err
 }
 
-// isNotDirectory reports whether something on the way is no directory. Windows says ENOTDIR where nothing is, too.
+// isNotDirectory reports whether an element of the path is not a directory. Windows also says ENOTDIR for a missing
+// one.
 func isNotDirectory(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist)
 }
@@ -137,7 +138,7 @@ func (r *Root) openDir(name string) (*os.File, error) {
 	return r.root.Open(name)
 }
 
-// MkdirAll makes a directory and those above it that are missing.
+// MkdirAll makes a directory and its missing parents.
 func (r *Root) MkdirAll(name string) error {
 	err := r.Mkdir(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +149,7 @@ func (r *Root) MkdirAll(name string) error {
 	return err
 }
 
-// Mkdir makes a directory in one that is there; one that exists is fine.
+// Mkdir makes a directory; it may exist already, its parent must.
 func (r *Root) Mkdir(name string) error {
 	if err := r.IsDir(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -157,16 +158,16 @@ func (r *Root) Mkdir(name string) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	r.root.Chmod(name, 0o700) // a umask may have taken even the right to open it
+	r.root.Chmod(name, 0o700) // under a umask of 0777 it could not be opened
 	d, err := r.openDir(name)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	return r.giveRights(d, path.Dir(name))
+	return r.setPermissions(d, path.Dir(name))
 }
 
-// Names lists a directory, sorted; one that is absent is empty.
+// Names lists a directory, sorted. A missing directory is empty.
 func (r *Root) Names(dir string) (names []string, err error) {
 	err = r.do("list", dir, func() error {
 		d, err := r.openDir(dir)
@@ -178,22 +179,22 @@ func (r *Root) Names(dir string) (names []string, err error) {
 		return err
 	})
 	slices.Sort(names)
-	if errors.Is(err, fs.ErrNotExist) { // also one that is removed while it is read
+	if errors.Is(err, fs.ErrNotExist) { // perhaps removed while it was read
 		return nil, nil
 	}
 	return names, err
 }
 
-// OpenFile opens a regular file with the flags of package os. To open a FIFO or a device is already to do something to
-// it: these and links are ErrNotRegular. With os.O_CREATE an existing file gets its rights too, should its maker have
-// been killed before that.
+// OpenFile opens a regular file with flags of package os. Anything else is ErrNotRegular and stays unopened: opening a
+// FIFO or a device has effects. With os.O_CREATE it also sets the permissions of an existing file, whose creator may
+// have been killed before it did.
 func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	err = r.do("open", name, func() error {
 		f, err = r.openRegular(name, flag)
 		return err
 	})
 	if err == nil && flag&os.O_CREATE != 0 {
-		if err = r.giveRights(f, path.Dir(name)); err != nil {
+		if err = r.setPermissions(f, path.Dir(name)); err != nil {
 			f.Close()
 		}
 	}
@@ -201,7 +202,7 @@ func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 }
 
 func (r *Root) openRegular(name string, flag int) (*os.File, error) {
-	if flag&os.O_EXCL == 0 { // else nothing is there to look at
+	if flag&os.O_EXCL == 0 {
 		info, err := r.root.Lstat(name)
 		switch {
 		case err == nil && !info.Mode().IsRegular():
@@ -225,7 +226,7 @@ func (r *Root) ReadFile(name string, max int64) (data []byte, err error) {
 	defer f.Close()
 	err = r.do("read", name, func() error {
 		var text bytes.Buffer
-		text.Grow(4096) // most files are smaller
+		text.Grow(4096) // enough for most files
 		_, err = text.ReadFrom(io.LimitReader(f, max+1))
 		data = text.Bytes()
 		return err
@@ -236,13 +237,13 @@ func (r *Root) ReadFile(name string, max int64) (data []byte, err error) {
 	return data, err
 }
 
-// Create writes a new file and syncs it: fs.ErrExist when the name is taken. A file
-// that could not be written whole is removed again.
+// Create writes and syncs a new file; fs.ErrExist if the name is taken. It removes a file that it could not write
+// whole.
 func (r *Root) Create(name string, data []byte) error {
 	return r.create(name, true, func(f *os.File) error { return r.Write(f, data) })
 }
 
-// CreateFrom is Create of what can be read.
+// CreateFrom is Create with the content of a reader.
 func (r *Root) CreateFrom(name string, from io.Reader) error {
 	return r.create(name, true, func(f *os.File) error {
 		_, err := io.Copy(f, from)
@@ -274,7 +275,7 @@ func (r *Root) Write(f *os.File, data []byte) error {
 	return cmp.Or(err, e)
 }
 
-// SyncFile makes what was written to f survive a power cut.
+// SyncFile makes the content of f survive a power cut.
 func (r *Root) SyncFile(f *os.File) error { return r.do("fsync", f.Name(), f.Sync) }
 
 // Sync makes the entries of a directory survive a power cut.
@@ -286,18 +287,18 @@ func (r *Root) Sync(dir string) error {
 		}
 		defer d.Close()
 		err = syncDirectory(d)
-		_, e := d.Stat() // on an xfs that has shut itself down the sync succeeds and this fails
+		_, e := d.Stat() // fails on an XFS that has shut down, where the sync succeeds
 		return cmp.Or(err, e)
 	})
 }
 
-// MoveOver renames a file, in the place of one that has the new name. For what may be replaced, never for messages.
+// MoveOver renames a file and replaces one of the new name: never for messages.
 func (r *Root) MoveOver(old, new string) error {
 	return r.do("rename", new, func() error { return r.root.Rename(old, new) })
 }
 
-// Publish writes a file under a temporary name, and then gives it its own: fs.ErrExist when that is taken. Whoever
-// reads it sees all of it. The directory is to be synced.
+// Publish writes a file under a temporary name and links it to its own; fs.ErrExist if that is taken. Readers see the
+// whole file or none. The caller syncs the directory.
 func (r *Root) Publish(temp, name string, from io.Reader) error {
 	if err := r.CreateFrom(temp, from); err != nil {
 		return err
@@ -306,8 +307,8 @@ func (r *Root) Publish(temp, name string, from io.Reader) error {
 	return r.do("link", name, func() error { return r.root.Link(temp, name) })
 }
 
-// Move renames an entry: fs.ErrExist when the new name is taken. The caller holds
-// the lock that guards the directory, so looking first is enough.
+// Move renames an entry; fs.ErrExist if the new name is taken. The caller holds the lock that guards the directory, so
+// checking first is enough.
 func (r *Root) Move(old, new string) error {
 	return r.do("rename", old, func() error {
 		if taken, err := r.Exists(new); err != nil {
@@ -319,7 +320,7 @@ func (r *Root) Move(old, new string) error {
 	})
 }
 
-// Remove removes a file or an empty directory; absent is fine.
+// Remove removes a file or an empty directory, if there is one.
 func (r *Root) Remove(name string) error {
 	err := r.do("remove", name, func() error { return r.root.Remove(name) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -330,9 +331,8 @@ func (r *Root) Remove(name string) error {
 
 const tempSuffix = ".tmp"
 
-// Replace writes a small file in one step: readers see the old one or the new one.
-// With sync it survives a power cut when Replace returns. A kill leaves a hidden
-// file beside it, which Stale lists. For what may be replaced, never for messages.
+// Replace writes a small file atomically: readers see the old content or the new. With sync it survives a power cut
+// once Replace returns. A kill leaves a hidden temp file beside it, which Stale lists. Never for messages.
 func (r *Root) Replace(name string, data []byte, sync bool) error {
 	dir, base := path.Split(name)
 	temp := dir + "." + base + "." + rand.Text() + tempSuffix
@@ -350,8 +350,8 @@ func (r *Root) Replace(name string, data []byte, sync bool) error {
 	return nil
 }
 
-// WritePrivate writes a file of this user's, as Replace with sync does, in a directory that it makes and keeps to
-// this user alone: the file gets the directory's rights. The directory itself may be a symbolic link.
+// WritePrivate writes a file that only this user can read, as Replace with sync does. It makes the file's directory,
+// which may be a symbolic link, and sets it to 0700.
 func WritePrivate(file string, data []byte) error {
 	dir, name := filepath.Split(file)
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
@@ -365,13 +365,13 @@ func WritePrivate(file string, data []byte) error {
 	return r.Replace(name, data, true)
 }
 
-// RemoveAll removes a file, or a directory with what is in it; absent is fine.
+// RemoveAll removes an entry and everything below it, if there is one.
 func (r *Root) RemoveAll(name string) error {
 	return r.do("remove", name, func() error { return r.root.RemoveAll(name) })
 }
 
-// Stale lists what was left in a directory before a point in time: files by a killed Replace, and directories that
-// were to be renamed when they are whole (".x.making").
+// Stale lists what killed processes left in a directory before a point in time: temp files of Replace, and directories
+// under construction (".x.making").
 func (r *Root) Stale(dir string, before time.Time) (stale []string) {
 	suffixes := map[fs.FileMode]string{0: tempSuffix, fs.ModeDir: ".making"}
 	names, _ := r.Names(dir)

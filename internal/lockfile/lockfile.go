@@ -1,9 +1,9 @@
-// Package lockfile is the locks of a team: flock on files under .locks.
+// Package lockfile takes the locks of a team: flock on files under .locks.
 //
-//	<team>/.locks/<name>    empty; only ever locked, never removed, never renamed
+//	<team>/.locks/<name>    empty; never removed, never renamed
 //
-// A lock that was got is the file at the lock's path, between goroutines as between processes. A process that ends lets
-// go of what it holds, and its children never hold anything. What a lock guards is looked at only after it was got.
+// A lock excludes other goroutines as well as other processes. The kernel releases it when its process ends; children
+// do not inherit it. What a lock guards must be looked at after the lock is taken.
 package lockfile
 
 import (
@@ -25,32 +25,32 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 )
 
-// Mode says who else may hold the lock.
+// Mode says whether others may hold the lock too.
 type Mode int
 
 const (
 	Shared    Mode = iota // others may hold it Shared
-	Exclusive             // nobody else holds it
+	Exclusive             // nobody else may hold it
 )
 
 const directory = ".locks"
 
-// poll is how often a held lock is tried again. With eight processes at one lock
-// 1 to 2 ms were as fair as a blocking flock; at 10 ms some never got it.
+// poll is the pause between two tries. With eight processes at one lock, 1 to 2 ms were as fair as a blocking flock; at
+// 10 ms some starved.
 const poll = 2 * time.Millisecond
 
-// Dir is the locks of a team. It may be used by several goroutines at once.
+// Dir is the locks of a team. It is safe for concurrent use.
 type Dir struct{ team *durable.Root }
 
-// In is the locks of a team's directory.
+// In returns the locks of a team's directory.
 func In(team *durable.Root) Dir { return Dir{team} }
 
-// HeldError says that somebody else holds a lock, and after a wait who, where the
-// system tells (Linux does; else PID is 0 and Command empty).
+// HeldError reports that somebody else holds a lock. After a wait it names the process, on Linux; elsewhere PID is 0
+// and Command is empty.
 type HeldError struct {
-	Lock    string // its name, as given
+	Lock    string
 	PID     int
-	Command string // of the process, as /proc/PID/comm has it
+	Command string // from /proc/PID/comm
 }
 
 func (e *HeldError) Error() string {
@@ -61,13 +61,12 @@ func (e *HeldError) Error() string {
 	return "lock " + e.Lock + " is held" + by
 }
 
-// Lock tries to get a lock at once, and then waits for it until the timeout is over, a
-// *HeldError, or ctx ends. Where the lock file is absent, seen is called (nil: nothing
-// is), and must return nil before the file is made; its error is returned as it is.
-func (d Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Duration, seen func() error) (*Lock, error) {
+// Lock takes a lock. If it is held, Lock waits until ctx ends or the timeout is over, which is a *HeldError; with a
+// timeout of 0 it tries once. A missing lock file is made if mayMake is nil or returns nil; Lock returns its error.
+func (d Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Duration, mayMake func() error) (*Lock, error) {
 	expired := time.After(timeout)
 	for ctx.Err() == nil {
-		l, err := d.try(name, m, seen)
+		l, err := d.try(name, m, mayMake)
 		if l != nil || err != nil {
 			return l, err
 		}
@@ -85,8 +84,8 @@ func (d Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Duratio
 	return nil, fmt.Errorf("lock %s: %w", name, ctx.Err())
 }
 
-// Held reports whether somebody holds the lock Exclusive. It takes the lock Shared for an instant, so a try of
-// Exclusive at that instant may fail. With no lock file there is no holder; none is made.
+// Held reports whether somebody holds the lock Exclusive. It takes the lock Shared for an instant, so another process
+// that tries Exclusive at that instant may fail. It makes no lock file.
 func (d Dir) Held(name string) (bool, error) {
 	l, err := d.try(name, Shared, func() error { return fs.ErrNotExist })
 	if err == fs.ErrNotExist {
@@ -98,9 +97,10 @@ func (d Dir) Held(name string) (bool, error) {
 	return err == nil, err
 }
 
-// try takes the lock unless somebody holds it: nil. What it holds then is the file at the lock's path.
-func (d Dir) try(name string, m Mode, seen func() error) (*Lock, error) {
-	for range 3 { // it may be made or replaced between two steps
+// try takes the lock; it returns nil if somebody holds it.
+func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
+	for range 3 { // the file may be made or replaced meanwhile
+		// Opening a FIFO in its place must not block. flock itself makes no file.
 		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY|syscall.O_NONBLOCK))}
 		lock := l.file.TryLock
 		if m == Shared {
@@ -109,7 +109,7 @@ func (d Dir) try(name string, m Mode, seen func() error) (*Lock, error) {
 		isLocked, err := lock()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if err := d.makeFile(name, seen); err != nil {
+			if err := d.makeFile(name, mayMake); err != nil {
 				return nil, err
 			}
 			continue
@@ -122,16 +122,15 @@ func (d Dir) try(name string, m Mode, seen func() error) (*Lock, error) {
 		}
 		l.Unlock()
 	}
-	// flock opens the file by the team's path.
+	// flock opens the file by its path, Current looks in the directory that the team has open.
 	return nil, fmt.Errorf("lock %s: %s is gone or another directory than before", name, d.team.Path())
 }
 
 func fileOf(name string) string { return directory + "/" + name }
 
-// makeFile makes the lock file, once what it guards was seen.
-func (d Dir) makeFile(name string, seen func() error) error {
-	if seen != nil {
-		if err := seen(); err != nil {
+func (d Dir) makeFile(name string, mayMake func() error) error {
+	if mayMake != nil {
+		if err := mayMake(); err != nil {
 			return err
 		}
 	}
@@ -142,18 +141,18 @@ func (d Dir) makeFile(name string, seen func() error) error {
 	return f.Close()
 }
 
-// Lock is a lock that is held, until Unlock.
+// Lock is a lock that is held until Unlock.
 type Lock struct {
 	dir  Dir
 	name string
 	file *flock.Flock
 }
 
-// Unlock lets go, with LOCK_UN, so that a child just being started does not prolong it. Again is fine.
+// Unlock releases the lock, with LOCK_UN: a child that is just being started cannot keep it. It may be called again.
 func (l *Lock) Unlock() error { return l.file.Unlock() }
 
-// Current reports whether the lock is held and the file held is still the one at the
-// lock's path. False means that somebody else may hold the lock too.
+// Current reports whether the lock is held and its file is still the one at the lock's path. If not, somebody else may
+// hold the lock too.
 func (l *Lock) Current() bool {
 	if !l.file.Locked() && !l.file.RLocked() {
 		return false
@@ -163,7 +162,7 @@ func (l *Lock) Current() bool {
 	return err == nil && gone == nil && os.SameFile(held, now)
 }
 
-// holder finds a process that holds a lock.
+// holder finds the process that holds a lock.
 func (d Dir) holder(name string) (pid int, command string) {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, process := range processes {
@@ -176,10 +175,10 @@ func (d Dir) holder(name string) (pid int, command string) {
 	return 0, ""
 }
 
-// HeldBy are the locks that a process holds Exclusive, where the system tells.
+// HeldBy returns the names of the locks that a process holds Exclusive; none where there is no /proc.
 func (d Dir) HeldBy(pid int) []string { return d.heldBy(fmt.Sprintf("/proc/%d", pid), "WRITE") }
 
-// heldBy are the locks whose files a process has open and, as its fdinfo says, locked.
+// heldBy returns the locks whose files a process has open and, by its fdinfo, locked.
 func (d Dir) heldBy(process, how string) (names []string) {
 	open, _ := filepath.Glob(process + "/fd/*")
 	for _, fd := range open {
