@@ -157,7 +157,7 @@ func TestAdoptLogLine(t *testing.T) {
 		`{"seq":"7","at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x"}`:          "seq: must be a whole number",
 		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"../x","source":"hook","kind":"x"}`:           "agent: ",
 		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"X"}`:            "kind: must be a word",
-		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x","kind":"y"}`: "kind stands twice",
+		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x","kind":"y"}`: "kind appears twice",
 		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x","wire":[]}`:  "wire: must be an object",
 	} {
 		if _, err := Adopt([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
@@ -199,8 +199,8 @@ func TestAdoptErrors(t *testing.T) {
 
 		" \n {\"kind\":\"turn_idle\",\"agent\":5}":                                                     "line 2, column 30: agent: must be a string",
 		`{"kind":"turn_idle","agent":5}`:                                                               "line 1, column 29: agent: must be a string",
-		`{"kind":"turn_idle","agent":"a","agent":"b"}`:                                                 "line 1, column 41: agent stands twice",
-		`{"kind":"turn_idle","kind":"turn_idle"}`:                                                      "line 1, column 28: kind stands twice",
+		`{"kind":"turn_idle","agent":"a","agent":"b"}`:                                                 "line 1, column 41: agent appears twice",
+		`{"kind":"turn_idle","kind":"turn_idle"}`:                                                      "line 1, column 28: kind appears twice",
 		`{"kind":"turn_completed","turn_id":"t"}`:                                                      "line 1, column 1: status is missing",
 		`{"kind":"turn_completed","status":"inProgress"}`:                                              "line 1, column 35: status: must be completed, interrupted or failed",
 		`{"kind":"stream_error","agent":"a","session_id":"s","error_summary":"e"}`:                     "line 1, column 1: agent_id is missing",
@@ -209,7 +209,7 @@ func TestAdoptErrors(t *testing.T) {
 		`{"event_type":"agent_output","stream":"stdout","content":"x"}`:                                "line 1, column 39: stream: must be std_out or std_err",
 		`{"event_type":"status_update","message":null}`:                                                "line 1, column 41: message: must be a string",
 		`{"event_type":"goal_complete","goal_id":"g"}`:                                                 "line 1, column 41: goal_id: must be a UUID",
-		`{"event_type":"status_update","event_type":"status_update","message":""}`:                     "line 1, column 44: event_type stands twice",
+		`{"event_type":"status_update","event_type":"status_update","message":""}`:                     "line 1, column 44: event_type appears twice",
 		`{"update_type":"tool_call_end","tool_call_id":"c"}`:                                           "line 1, column 1: result is missing",
 		`{"update_type":"turn_complete","status":"done"}`:                                              "line 1, column 41: status: must be completed, cancelled, failed or awaiting_input",
 		`{"update_type":"message_delta","delta":"x","session_id":5}`:                                   "line 1, column 57: session_id: must be a string",
@@ -220,7 +220,7 @@ func TestAdoptErrors(t *testing.T) {
 		`{"method":"turn/started"}`:                                                                    "line 1, column 1: params is missing",
 		`{"method":"turn/started","params":{"turn":{"id":5}}}`:                                         "line 1, column 49: params: turn: id: must be a string",
 		`{"method":"turn/completed","params":{"turn":{"status":"done"}}}`:                              "line 1, column 55: params: turn: status: must be completed, interrupted, failed or inProgress",
-		`{"method":"turn/completed","method":"turn/started","params":{"turn":{"status":"completed"}}}`: "line 1, column 37: method stands twice",
+		`{"method":"turn/completed","method":"turn/started","params":{"turn":{"status":"completed"}}}`: "line 1, column 37: method appears twice",
 		`{"kind":"state_change","previous":1}`:                                                         "line 1, column 35: previous: must be a string",
 		`{"kind":"confirm_required","options":"y"}`:                                                    "line 1, column 38: options: must be an array",
 		`{"kind":"exited","code":"0"}`:                                                                 "line 1, column 25: code: must be a whole number",
@@ -297,7 +297,7 @@ func FuzzAdopt(f *testing.F) {
 		if err != nil || string(back.Append(nil)) != string(line) || said(&back) != said(&e) {
 			t.Fatalf("%s: %v", line, err)
 		}
-		display(&e)
+		describe(&e)
 		if again, err := Adopt(e.Wire); len(e.Wire) > 0 && e.Extra == nil && e.Kind == again.Kind && (err != nil || string(again.Wire) != string(e.Wire)) {
 			t.Fatalf("%s: %v", e.Wire, err)
 		}

@@ -40,8 +40,8 @@ func TestAsWireVectors(t *testing.T) {
 					t.Errorf("%s as %s: %s", *v.Text, as, got)
 				}
 			}
-			if v.Display != nil && display(e) != *v.Display {
-				t.Errorf("shown as %q, not %q", display(e), *v.Display)
+			if v.Display != nil && describe(e) != *v.Display {
+				t.Errorf("shown as %q, not %q", describe(e), *v.Display)
 			}
 		}
 		if n == 0 {
@@ -125,7 +125,7 @@ func TestAsWire(t *testing.T) {
 		if got := Line(c.e); got != c.display+ended {
 			t.Errorf("%s is shown as %q, not %q", c.e.Append(nil), got, c.display+ended)
 		}
-		if got := display(c.e); got != c.display {
+		if got := describe(c.e); got != c.display {
 			t.Errorf("%s is shown as %q, not %q", c.e.Append(nil), got, c.display)
 		}
 	}

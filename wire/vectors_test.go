@@ -96,7 +96,7 @@ func TestVectors(t *testing.T) {
 	}
 	for name, s := range schemas() {
 		vocabulary, _, isOfTable := strings.Cut(name, ".")
-		if isOfTable && s.read == nil && s.each == nil && len(s.fields)+len(s.kinds) == 0 {
+		if isOfTable && s.parse == nil && s.element == nil && len(s.fields)+len(s.kinds) == 0 {
 			t.Errorf("nothing says what a %s is", name)
 		}
 		isPart := slices.Contains([]string{"acp.WorkspaceContext", "acp.ModelPreferences", "acp.PermissionOption", "acp.ToolRequest", "acp.Call", "acp.CurrentUpdate", "acp.OlderCall", "acp.OlderResponse", "acp.OlderResult"}, name)
@@ -145,7 +145,7 @@ func (v vector) check(t *testing.T, number string) {
 	} else if v.Display != nil {
 		shown := unquote(got)
 		if v.Type == "DaemonStreamEvent" {
-			shown = display(event(t, text, "cli"))
+			shown = describe(event(t, text, "cli"))
 		}
 		if shown != *v.Display {
 			t.Errorf("shown as %q, not %q", shown, *v.Display)
@@ -158,7 +158,7 @@ func (v vector) check(t *testing.T, number string) {
 
 // rustDebug is what Rust's {:?} prints of a record.
 func rustDebug(name string, s *schema, raw json.RawMessage) string {
-	o, fields, parts := members(raw), s.fields, []string{}
+	o, fields, parts := parseObject(raw), s.fields, []string{}
 	if s.tag != "" {
 		name, fields = rustName(o.Text(s.tag)), s.kinds[o.Text(s.tag)]
 	}
@@ -169,7 +169,7 @@ func rustDebug(name string, s *schema, raw json.RawMessage) string {
 			value = "None"
 		case f.isOptional:
 			value = "Some(" + value + ")"
-		case f.is == schemas()["missiond.SessionState"] || strings.HasSuffix(f.name, "_state"):
+		case f.schema == schemas()["missiond.SessionState"] || strings.HasSuffix(f.name, "_state"):
 			value = rustName(unquote(o.Get(f.name)))
 		}
 		snake := regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(f.name, func(s string) string { return "_" + strings.ToLower(s) })
@@ -209,7 +209,7 @@ func TestVectorsReading(t *testing.T) {
 			if c.OK && (err != nil || string(got) != c.Canonical) {
 				t.Errorf("%v, %s", err, cmp.Diff(c.Canonical, string(got)))
 			}
-			if at, _ := err.(*DecodeError); !c.OK && (at == nil || at.Column < 1 || syntax([]byte(c.Input)) != nil) {
+			if at, _ := err.(*DecodeError); !c.OK && (at == nil || at.Column < 1 || checkSyntax([]byte(c.Input)) != nil) {
 				t.Errorf("read as %s, %v", got, err)
 			}
 			if read := goTypes[name]; read != nil {
@@ -315,7 +315,7 @@ func TestRecords(t *testing.T) {
 		`{"request_id":"r","tool_call_id":"c","output": { "b" : [ 1e400, -0.10 ] ,"a":"\u00e9\/<\u2028\ud83d\ude00\ud800" },"success":true,"error":null}`,
 		`{"request_id":"r","tool_call_id":"c","output":{"b":[1e400,-0.10],"a":"\u00e9\/<\u2028\ud83d\ude00\ud800"},"success":true}`)
 	refuse("acp.SessionUpdateNotification", `{"session_id":"s","update_type":"message_delta","delta":""}`, "turn_id is missing")
-	refuse("acp.SessionUpdate", `{"update_type":"tool_call_start","tool_call":{"id":"c","name":"n","id":"c"}}`, "column 72: tool_call: id stands twice")
+	refuse("acp.SessionUpdate", `{"update_type":"tool_call_start","tool_call":{"id":"c","name":"n","id":"c"}}`, "column 72: tool_call: id appears twice")
 	refuse("acp.SessionPromptParams", "{\"session_id\":\"s\",\"content\":[\n{\"type\":\"text\",\"text\":7}]}", "line 2, column 23: content: text: must be a string")
 
 	for _, in := range []string{`{"kind":"turn_idle","agent":"\ud800","turn_id":"","transport":""}`, `{"kind":"turn_idle","agent":"a\udc00\ud800","turn_id":"","transport":""}`} {
