@@ -3,6 +3,10 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -51,8 +55,6 @@ const (
 	StreamFailed    = "stream_error"
 	DroppedCounters = "dropped_counters"
 )
-
-func isEventField(name string) bool { return schemas()["log.Event"].hasField(name) }
 
 // With returns the event with a field of its kind set. A value that JSON cannot express changes nothing.
 func (e Event) With(key string, value any) Event {
@@ -103,3 +105,64 @@ func DecodeEvent(line []byte) (Event, error) {
 	}
 	return e, nil
 }
+
+// Compose makes an event from a kind and the fields that somebody types. A value is a string, unless it is a JSON object
+// or array, or the kind's field is a number. turn_id, session and event_id become the event's own. If a field has the
+// name of another member that all events have (seq, at, team, agent, source), all fields go under Wire.
+func Compose(kind string, pairs [][2]string) (Event, error) {
+	e := Event{Kind: kind}
+	if !isKind(kind) {
+		return e, fmt.Errorf("%q is no kind: a-z, 0-9 and _, at most 64", shorten(kind, 40))
+	}
+	if hasKind(mailboxEvent, kind) {
+		return e, fmt.Errorf("%s is evidence of a message, and appended by whatever moves it", kind)
+	}
+	s := schemas()[typeOf(kind)]
+	whole := Object{{Name: s.tag, Value: Quote(kind)}}
+	for _, pair := range pairs {
+		name, value := pair[0], pair[1]
+		switch {
+		case name == "":
+			return e, fmt.Errorf("%q has no name before the =", shorten("="+value, 40))
+		case name == "kind" || name == s.tag:
+			return e, fmt.Errorf("%s: the kind is %s already", name, kind)
+		case whole.Has(name):
+			return e, fmt.Errorf("%s appears twice", name)
+		}
+		raw, err := parseTyped(s, kind, name, value)
+		if err != nil {
+			return e, fmt.Errorf("%s: %w", name, err)
+		}
+		whole = append(whole, Member{Name: name, Value: raw})
+	}
+	e.TurnID, e.Session, e.EventID = whole.Text("turn_id"), whole.Text("session"), whole.Text("event_id")
+	own := whole.without(s.tag, "turn_id", "session", "event_id")
+	if slices.ContainsFunc(own, func(m Member) bool { return isEventField(m.Name) }) {
+		e.Wire = whole.encode()
+	} else if len(own) > 0 {
+		e.Extra = jsontext.Value(own.encode())
+	}
+	return e, nil
+}
+
+// parseTyped returns the JSON of a typed value of a field. The log accepts any new state; here a typing error is caught.
+func parseTyped(s *schema, kind, name, value string) (json.RawMessage, error) {
+	all := schemas()
+	want := all["any"]
+	if kind == "state_change" && name == "new" {
+		want = all["log.Activity"]
+	} else if i := slices.IndexFunc(s.kinds[kind], func(f field) bool { return f.name == name }); i >= 0 {
+		want = s.kinds[kind][i].schema
+	}
+	raw := Quote(value)
+	isJSON := want == all["int"] || want == all["u64"] || strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")
+	if isJSON && checkSyntax([]byte(value)) == nil {
+		raw = compact([]byte(value))
+	}
+	if _, wrong := want.canonical(0, raw); wrong != nil {
+		return nil, errors.New(wrong.Msg)
+	}
+	return raw, nil
+}
+
+func isEventField(name string) bool { return schemas()["log.Event"].hasField(name) }

@@ -127,11 +127,10 @@ func Unmarshal(data []byte, v any) (err error) {
 func checkSyntax(data []byte) error {
 	var value jsontext.Value
 	err := jsonv2.Unmarshal(data, &value, lenient, jsontext.AllowInvalidUTF8(utf8.Valid(data)))
-	var wrong *jsontext.SyntacticError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &wrong) && wrong.Err != io.ErrUnexpectedEOF:
+	}
+	if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok && wrong.Err != io.ErrUnexpectedEOF {
 		return errorAt(int(wrong.ByteOffset), wrong.Err.Error()).locate(data)
 	}
 	return errorAt(len(data), "the text ends in the middle").locate(data)
