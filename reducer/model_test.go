@@ -137,9 +137,9 @@ func TestAlways(t *testing.T) {
 				}
 				for _, id := range e.IDs {
 					at, again := named[string(e.Do+Do(id))]
-					named[string(e.Do+Do(id))] = s.mail.changes
+					named[string(e.Do+Do(id))] = s.inbox.changes
 					fresh := in.Arrived != nil && in.Arrived.ID == id // put back, or gone and told of again
-					if again && !fresh && e.Do == Deliver && at == s.mail.changes && !raisedAgain(ls[:i+1]) {
+					if again && !fresh && e.Do == Deliver && at == s.inbox.changes && !raisedAgain(ls[:i+1]) {
 						t.Fatal(e.Do, id, "twice without a change, at", ls[i])
 					}
 				}
@@ -162,7 +162,7 @@ func raisedAgain(lines []string) bool {
 }
 
 func diff(a, b State) string {
-	return gocmp.Diff(a, b, gocmp.AllowUnexported(State{}, mail{}, letter{}))
+	return gocmp.Diff(a, b, gocmp.AllowUnexported(State{}, inbox{}, message{}))
 }
 
 func valid(t *rapid.T, s *State) {
@@ -348,7 +348,7 @@ func TestTwiceIsOnce(t *testing.T) {
 			once := fromJSON(&s)
 			e.Seq++
 			s.Apply(Input{Now: in.Now, Event: &e})
-			if once.Seq, once.mail = s.Seq, s.mail; !reflect.DeepEqual(once, s) {
+			if once.Seq, once.inbox = s.Seq, s.inbox; !reflect.DeepEqual(once, s) {
 				t.Fatal(e.Kind, diff(once, s))
 			}
 		}

@@ -45,7 +45,7 @@ func fromJSON(s *State) State {
 	if err = cmp.Or(err, json.Unmarshal(data, &out)); err != nil {
 		panic(err)
 	}
-	out.mail = mail{slices.Clone(s.mail.letters), s.mail.changes}
+	out.inbox = inbox{slices.Clone(s.inbox.messages), s.inbox.changes}
 	return out
 }
 
