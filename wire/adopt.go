@@ -56,8 +56,7 @@ func Adopt(line []byte) (Event, error) {
 	return e, nil
 }
 
-// AdoptDropped is Adopt for a dropped object, which may be a message instead: it is one if it has a body or a recipient,
-// and text if it has no tag.
+// AdoptDropped is Adopt for a dropped object. With a body or a recipient it is a message, without a tag it is text.
 func AdoptDropped(data []byte) (Event, error) {
 	if o, err := ReadObject(data); err == nil && !isLogLine(o) {
 		if _, kind := detectTagged(o); kind == "" || hasMessageField(o) {
@@ -71,8 +70,8 @@ func isLogLine(o Object) bool {
 	return o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind")
 }
 
-// nameFields returns the members with which an event names its session, its turn and itself; they must be text. In the
-// other vocabularies a member that the owner does not define may be anything, and counts only if it is text.
+// nameFields returns the members with which an event names its session, its turn and itself, and which must be text. In
+// other vocabularies they may be anything, and count only as text.
 func nameFields(typeName string) []field {
 	switch {
 	case strings.HasPrefix(typeName, "log."):
@@ -242,8 +241,7 @@ func threadStatus(params Object) string {
 	return word
 }
 
-// codexKinds maps the methods of Codex's app-server and the statuses of its threads to kinds of event. Any other method
-// is a kind of its own.
+// codexKinds maps the methods of Codex's app-server, and the statuses of its threads, to kinds of event.
 var codexKinds = map[string]string{
 	"turn/started": TurnStarted, "turn/completed": TurnCompleted, "thread/started": "session_start",
 	"thread/closed": "session_end", "error": StreamFailed,

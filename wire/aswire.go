@@ -19,32 +19,28 @@ func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 	isTheirs := kind == e.Kind && strings.HasPrefix(typeName, string(v)+".")
 	switch {
 	case v == Daemon && hasKind(daemonEvent, e.Kind):
-		return e.encodeAs(daemonEvent, isTheirs)
+		return e.encodeAs(daemonEvent, e.Kind, isTheirs)
 	case v == Session && hasKind(sessionEvent, e.Kind):
-		return e.encodeAs(sessionEvent, isTheirs)
+		return e.encodeAs(sessionEvent, e.Kind, isTheirs)
 	case v == Session && e.Kind == "confirm_required" && e.Source == "pty": // of a live agent
-		question := *e
-		question.Kind = "waiting_for_input"
-		return question.encodeAs(sessionEvent, false)
+		return e.encodeAs(sessionEvent, "waiting_for_input", false)
 	case v == ACP && e.Kind == TurnCompleted && e.Source == "acp" && o == nil: // of a live agent
-		end := *e
-		end.Kind = "turn_complete"
-		return end.encodeAs(olderNotice, false)
+		return e.encodeAs(olderNotice, "turn_complete", false)
 	case v == ACP && hasKind(olderUpdate, e.Kind) && (isTheirs && typeName != currentCall || o == nil):
-		if line, ok := e.encodeAs(olderNotice, isTheirs); ok {
+		if line, ok := e.encodeAs(olderNotice, e.Kind, isTheirs); ok {
 			return line, true
 		}
 		hasAnyID := e.Session != "" || e.TurnID != "" || o.Has("session_id", "turn_id")
 		if !hasAnyID { // else it is half a notification, not a bare update
-			return e.encodeAs(olderUpdate, isTheirs)
+			return e.encodeAs(olderUpdate, e.Kind, isTheirs)
 		}
 	}
 	return compact(e.Wire), isTheirs
 }
 
-// encodeAs writes the event as a type of a vocabulary. isTheirs means that it came in this vocabulary. Members that an
-// event from elsewhere lacks are filled in from the log, and so are the optional ones of the daemon's own events.
-func (e *Event) encodeAs(typeName string, isTheirs bool) (json.RawMessage, bool) {
+// encodeAs writes the event as a kind of a type. isTheirs means that it came in that vocabulary. Members that an event
+// from elsewhere lacks are filled in from the log, and so are the optional ones of the daemon's own events.
+func (e *Event) encodeAs(typeName, kind string, isTheirs bool) (json.RawMessage, bool) {
 	b, s, isDaemon := e.Body(), schemas()[typeName], typeName == daemonEvent
 	texts := map[string]string{
 		"agent": string(e.Agent), "agent_id": string(e.Agent), "turn_id": b.Text("turn_id"),
@@ -55,11 +51,11 @@ func (e *Event) encodeAs(typeName string, isTheirs bool) (json.RawMessage, bool)
 	if isDaemon {
 		texts["status"] = daemonStatus(b.Text("status"))
 	}
-	o := Object{{Name: s.tag, Value: Quote(e.Kind)}}
+	o := Object{{Name: s.tag, Value: Quote(kind)}}
 	if isTheirs {
 		o = b.levels[3]
 	}
-	for _, f := range slices.Concat(s.fields, s.kinds[e.Kind]) {
+	for _, f := range slices.Concat(s.fields, s.kinds[kind]) {
 		text, isText := texts[f.name]
 		raw := b.Raw(f.name)
 		switch {
@@ -107,8 +103,7 @@ func PermissionResponse(asked *Event, result json.RawMessage) json.RawMessage {
 	return Object{{Name: "jsonrpc", Value: Quote("2.0")}, {Name: "id", Value: call.Get("id")}, {Name: "result", Value: result}}.encode()
 }
 
-// lineFormats are the lines that the daemon and the session channel print for their events, to the letter; $name is a
-// member.
+// lineFormats are, to the letter, the lines that the daemon and the session channel print for their events.
 var lineFormats = map[string]string{
 	TurnStarted:         "TurnStarted(agent=$agent, turn_id=$turn_id, transport=$transport)",
 	TurnCompleted:       "TurnCompleted(agent=$agent, turn_id=$turn_id, transport=$transport)",
@@ -139,8 +134,7 @@ func plainValue(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// Line describes the event in one line for people; nothing in it is escaped. To the owner's line it adds how a turn
-// ended, unless it completed.
+// Line describes the event in one line for people, with nothing escaped. It adds how a turn ended, unless it completed.
 func Line(e *Event) string {
 	s := describe(e)
 	if status := daemonStatus(e.Text("status")); e.Kind == TurnCompleted && status != "completed" {
@@ -184,15 +178,11 @@ func describe(e *Event) string {
 	return shorten(s, 400)
 }
 
-// envelopeFields name a kind, a session or what is around an update.
-var envelopeFields = []string{
-	"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update",
-}
-
 // ownFields returns the members that only this kind has, from the first level with any.
 func (b Body) ownFields() (out Object) {
 	for _, level := range b.levels {
-		for _, m := range level.without(envelopeFields...) {
+		for _, m := range level.without("event_type", "update_type", "sessionUpdate", "session_id", "sessionId",
+			"jsonrpc", "method", "params", "update") {
 			if !isEventField(m.Name) && string(m.Value) != "null" {
 				out = append(out, m)
 			}

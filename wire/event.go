@@ -14,8 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Event is one line of an agent's event log. Our own kinds have their fields in Extra; an event of another vocabulary
-// is kept whole in Wire.
+// Event is one line of an event log. Our own kinds have their fields in Extra; other vocabularies are kept whole in Wire.
 type Event struct {
 	Seq     uint64          `json:"seq"`         // from 1, no gaps, per agent; assigned by the log
 	At      time.Time       `json:"at,omitzero"` // when it was appended, UTC
@@ -41,11 +40,8 @@ const (
 	EventInjectionFailed = "injection_failed"
 	EventReturned        = "message_returned" // the lease has ended, the message is free again; with by and how
 	EventAgain           = "message_again"    // unread again: its turn was cut short and its sender asks again
+	EventStage           = "delivery_stage"   // how far it has got on another host; with to, host, stage, reached_at, evidence, text
 )
-
-// EventStage reports how far a message of the log's owner has got on another host: with id, to, host, stage,
-// reached_at, evidence and text.
-const EventStage = "delivery_stage"
 
 // The kinds of the daemon stream.
 const (

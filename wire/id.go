@@ -11,12 +11,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// ID is a message id: a UUIDv7 in lower case, with hyphens. Its first 48 bits are milliseconds since 1970, so ids sort
-// by creation time.
+// ID is a message id: a UUIDv7 in lower case, with hyphens. It begins with 48 bits of milliseconds since 1970.
 type ID string
 
-// NewID returns a new id. The ids of one process ascend, also within a millisecond and when the clock is set back. It
-// may be called concurrently.
+// NewID returns a new id. The ids of one process ascend, even if the clock is set back. Safe for concurrent use.
 func NewID() ID { return ID(uuid.Must(uuid.NewV7()).String()) }
 
 // Derive returns the id of a message that follows from parent, such as its acknowledgement: whoever repeats the act

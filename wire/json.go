@@ -90,8 +90,7 @@ func formatTime(t time.Time) string {
 	return strings.TrimSuffix(s, ".") + "Z"
 }
 
-// A record is a Go type of another vocabulary. It has the members of all its kinds; only those of its own kind are read
-// and written.
+// A record is a Go type of another vocabulary with the members of all kinds; only those of its own kind are encoded.
 type record interface{ typeName() string }
 
 // Marshal writes a value as one line of JSON and escapes only what JSON requires; the same value always gives the same
@@ -109,8 +108,7 @@ func Marshal(v any) ([]byte, error) {
 	return known, nil
 }
 
-// Unmarshal reads one JSON value. Member names are case-sensitive. If the text or a record in it is malformed, the error
-// is a *DecodeError or ErrNotObject.
+// Unmarshal reads one JSON value. If the text, or the record, is malformed, the error is a *DecodeError or ErrNotObject.
 func Unmarshal(data []byte, v any) (err error) {
 	if r, isRecord := v.(record); isRecord {
 		data, err = Canonical(r.typeName(), data)

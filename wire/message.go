@@ -89,9 +89,7 @@ func (m *Message) ThreadID() ID { return cmp.Or(m.Thread, m.ID) }
 func (m *Message) NextHop() int { return min(m.Hop+1, math.MaxUint32) }
 
 // Expired reports whether the message expires and now is past that time.
-func (m *Message) Expired(now time.Time) bool {
-	return !m.ExpiresAt.IsZero() && now.After(m.ExpiresAt)
-}
+func (m *Message) Expired(now time.Time) bool { return !m.ExpiresAt.IsZero() && now.After(m.ExpiresAt) }
 
 // Title returns the subject, else the first line of the body that is not blank, else the first attachment's name.
 func (m *Message) Title() string {
@@ -105,8 +103,7 @@ func (m *Message) Title() string {
 	return strings.TrimSpace(line)
 }
 
-// MarshalJSON writes the message in one line. Human input without a body gets the text of its payload. It fails if
-// Payload, Meta or Extra is not JSON.
+// MarshalJSON writes the message in one line. Human input without a body gets the text of its payload.
 func (m *Message) MarshalJSON() ([]byte, error) {
 	type plain Message // without this method
 	out := plain(*m)
@@ -142,8 +139,7 @@ func checkBody(body string) error {
 	return nil
 }
 
-// Decode reads a stored message, which has an id, a sender and full addresses. The error is a *DecodeError or
-// ErrNotObject.
+// Decode reads a stored message: id, sender and full addresses are required. It fails as Unmarshal does.
 func Decode(data []byte) (*Message, error) {
 	m, err := decode(data, "")
 	switch {
@@ -203,8 +199,7 @@ func isMessage(o Object) bool {
 	})
 }
 
-// DecodeOutgoing reads a message to be sent. No member is required, and a bare sender gets team. "to", one name or
-// several, is returned as written.
+// DecodeOutgoing reads a message to be sent. No member is required. "to", one name or several, is returned as written.
 func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error) {
 	outgoing, err := Canonical("message.Outgoing", data)
 	if err == nil {
@@ -257,8 +252,5 @@ func (m *Message) MetaString(key string) string { return parseObject(m.Meta).Obj
 
 // HasOurMeta reports whether meta has a member atm or atm.…, which only atm writes.
 func (m *Message) HasOurMeta() bool {
-	return slices.ContainsFunc(parseObject(m.Meta), func(member Member) bool {
-		first, _, _ := strings.Cut(member.Name, ".")
-		return first == "atm"
-	})
+	return slices.ContainsFunc(parseObject(m.Meta), func(o Member) bool { return strings.HasPrefix(o.Name+".", "atm.") })
 }

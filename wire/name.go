@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}, and not reserved. What ParseName returns is safe as
-// a path component.
+// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}. What ParseName returns is safe in a path.
 type Name string
 
 // ParseName checks a name. Its error tells people what is wrong.
@@ -44,8 +43,7 @@ func (a Address) String() string {
 	return strings.TrimSuffix(string(a.Agent+"@"+a.Team+"."+a.Host), ".")
 }
 
-// ParseAddress reads "agent", "agent@team" or "agent@team.host"; team is the default team. It accepts "drop@team", the
-// sender of dropped files.
+// ParseAddress reads "agent", "agent@team" or "agent@team.host", and "drop@team", the sender of dropped files.
 func ParseAddress(s string, team Name) (Address, error) {
 	a, _ := splitAddress(s)
 	if !strings.Contains(s, "@") {

@@ -96,11 +96,9 @@ func (o Object) without(names ...string) Object {
 // With returns a copy of the object with a member set, in its old place or at the end.
 func (o Object) With(name string, value json.RawMessage) Object {
 	out := slices.Clone(o)
-	for i := range out {
-		if out[i].Name == name {
-			out[i].Value = value
-			return out
-		}
+	if i := slices.IndexFunc(out, func(m Member) bool { return m.Name == name }); i >= 0 {
+		out[i].Value = value
+		return out
 	}
 	return append(out, Member{Name: name, Value: value})
 }

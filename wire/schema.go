@@ -17,16 +17,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A schema says what a value has to be and how its owner writes it: a simple value (parse), an array (element) or an
-// object (the rest).
+// A schema says what a value has to be and how its owner writes it. Without parse and element it is an object.
 type schema struct {
-	parse        func(json.RawMessage) (json.RawMessage, error)
-	element      *schema
-	allowsSingle bool               // one element may stand for an array of one
-	fields       []field            // the members of every kind
-	tag          string             // the member that names the kind, "" for an object without kinds
-	kinds        map[string][]field // the members of each kind
-	keepsUnknown bool               // unknown members are kept, and of repeated ones the last counts
+	parse        func(json.RawMessage) (json.RawMessage, error) // of a simple value
+	element      *schema                                        // of an array
+	allowsSingle bool                                           // one element may stand for an array of one
+	fields       []field                                        // the members of every kind
+	tag          string                                         // the member that names the kind, "" for an object without kinds
+	kinds        map[string][]field                             // the members of each kind
+	keepsUnknown bool                                           // unknown members are kept, and of repeated ones the last counts
 }
 
 type field struct {
@@ -278,8 +277,7 @@ func (s *schema) object(offset int, o Object) (out Object, err *DecodeError) {
 func (s *schema) isComplete(o Object, kind string) bool {
 	fields, isKnown := s.kinds[kind]
 	return isKnown && !slices.ContainsFunc(fields, func(f field) bool {
-		isAlwaysWritten := !f.isOptional && !f.omitsEmpty || f.absent != ""
-		return isAlwaysWritten && !o.Has(f.name)
+		return (!f.isOptional && !f.omitsEmpty || f.absent != "") && !o.Has(f.name)
 	})
 }
 

@@ -27,8 +27,7 @@ const (
 	mailboxEvent  = "log.MailboxEvent"
 )
 
-// eventTypes are the types whose kinds are kinds of event, in the order in which their tags are looked for: a tool call
-// of ACP has a "kind" too.
+// eventTypes are in the order in which their tags are looked for: a tool call of ACP has a "kind" too.
 var eventTypes = []string{sessionEvent, currentUpdate, olderUpdate, daemonEvent, runnerEvent, mailboxEvent}
 
 func hasKind(typeName, kind string) bool { _, ok := schemas()[typeName].kinds[kind]; return ok }
@@ -55,8 +54,7 @@ func isKind(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// PTYAgentInfo is a slot of missiond's PTY manager and the agent that runs in it. Unlike missiond's other types it is
-// in camelCase.
+// PTYAgentInfo is a slot of missiond's PTY manager and its agent. Unlike missiond's other types it is in camelCase.
 type PTYAgentInfo struct {
 	SlotID        string  `json:"slotId"`
 	Role          string  `json:"role"`
