@@ -12,9 +12,9 @@ type Do string
 
 // The effects. Those that type something are never returned while the agent asks something or is in an unknown state.
 const (
-	// Deliver: hand these messages over now, together and in this order, while the agent is idle. The runner forgets
-	// those that it has not begun to type by then (event injecting); they are named again at the next idle. Those that
-	// it has begun are its own until it reports the outcome (injected, injection_failed).
+	// Deliver: hand these messages over now, together and in this order, while the agent is idle. What the runner has not
+	// begun to type by then (injecting) it forgets: the next idle names it again. What it has begun is its own until it
+	// reports the outcome (injected, injection_failed).
 	Deliver   Do = "deliver"
 	Interrupt Do = "interrupt" // end the turn: these are urgent; once for each message
 	Overdue   Do = "overdue"   // answers are overdue: tell the lead, and remind the agent if it is idle
@@ -37,8 +37,8 @@ type Mail struct {
 	Held    time.Time // until when somebody holds it under a lease, as far as is known; zero: nobody does
 }
 
-// MaxMail is how many messages a State holds. Beyond that it accepts only urgent ones and those with a due time; the
-// caller reports the others again when there is room (HasRoom).
+// MaxMail is how many messages a State holds. Beyond that it accepts only urgent ones and those with a due time. The
+// caller reports the rest again when HasRoom says so.
 const MaxMail = 1024
 
 // offerTimeout is how long a message that a hook handed over may stay unread before it counts as not handed over.
@@ -63,8 +63,7 @@ type message struct {
 	isReminded     bool // Overdue has named it while the agent was idle
 }
 
-// decide is the table of messages against the agent's word. While the agent is starting, off, in error or unknown,
-// mail waits: nothing says that handing it over is safe.
+// decide is the table of messages against the agent's word. Only idle and busy say that handing mail over is safe.
 func (in *inbox) decide(word Word, now time.Time) []Effect {
 	var overdue, interrupt, deliver []wire.ID
 	for i := range in.messages {
@@ -88,11 +87,10 @@ func (in *inbox) decide(word Word, now time.Time) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool { return len(e.IDs) == 0 })
 }
 
-// HasRoom reports whether the State accepts any more messages; see MaxMail.
+// HasRoom reports whether the State accepts every message; see MaxMail.
 func (s *State) HasRoom() bool { return len(s.inbox.messages) < MaxMail }
 
-// MayHandOver reports whether a message that an effect named may still be handed over: it has not expired or been
-// superseded since.
+// MayHandOver reports whether a message that an effect named has not expired or been superseded since.
 func (s *State) MayHandOver(id wire.ID, now time.Time) bool {
 	m := s.inbox.find(id)
 	return m != nil && !m.Never && !hasPassed(m.Expires, now)
@@ -114,17 +112,13 @@ func (s *State) NextTick() (next time.Time) {
 }
 
 func (in *inbox) applyEvent(e *wire.Event, now time.Time) {
-	switch e.Kind {
-	case "spawned", "exited", "restarting":
-		for i := range in.messages {
-			in.messages[i].isBeingTyped = false // its program is gone
-			in.messages[i].endOffer()
-		}
-	case "session_end":
-		for i := range in.messages {
-			if m := &in.messages[i]; e.Session == "" || m.session == "" || m.session == e.Session {
-				m.endOffer()
-			}
+	isProgram := e.Kind == "spawned" || e.Kind == "exited" || e.Kind == "restarting"
+	for i := range in.messages {
+		m := &in.messages[i]
+		m.isBeingTyped = m.isBeingTyped && !isProgram // into a program that is gone
+		isOfSession := e.Session == "" || m.session == "" || m.session == e.Session
+		if isProgram || e.Kind == "session_end" && isOfSession {
+			m.endOffer()
 		}
 	}
 	m := in.find(e.MessageID())

@@ -20,8 +20,7 @@ import (
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
 const Version = 12
 
-// TurnStatus is the state of a turn in the daemon stream's three words. Terminal means that the turn is over and nothing
-// has said yet that the agent waits for the next one.
+// TurnStatus is the state of a turn in the daemon stream's words. A terminal turn is over, but the agent is not yet idle.
 type TurnStatus string
 
 // Activity is what an agent does, in more detail than its TurnStatus.

@@ -31,8 +31,7 @@ func (t *Turn) isActive() bool { return !t.isOver() && (t.IsOpen() || len(t.Requ
 // isAlive reports whether the session goes on, as far as is known.
 func (t *Turn) isAlive() bool { return !t.isOver() && !t.IsPresumedEnded }
 
-// Turn returns the session to show, never nil: the one heard from last; but an active one rather than an idle one, and
-// one that goes on rather than one that has ended.
+// Turn returns the session to show, never nil: the one heard from last, unless it is idle or has ended and another works.
 func (s *State) Turn() *Turn {
 	if len(s.Turns) == 0 {
 		return &Turn{Status: TurnIdle, Activity: Unknown}
@@ -67,8 +66,8 @@ func (s *State) findSession(session string) int {
 	return -1
 }
 
-// findUnnamed returns the index of the turn whose session is not named yet, or -1. It is the only live one: it begins
-// with the log, or when a runner starts the program again.
+// findUnnamed returns the index of the session without a name, or -1. No other lives beside it: it begins with the log
+// or with a program.
 func (s *State) findUnnamed() int {
 	return slices.IndexFunc(s.Turns, func(t Turn) bool { return t.Session == "" })
 }

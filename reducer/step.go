@@ -10,8 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Input is something that happened, and when. At most one of the fields after Now is set; with none it is a tick of the
-// clock.
+// Input is something that happened, and when. At most one field beside Now is set; none is a tick of the clock.
 type Input struct {
 	Now     time.Time
 	Event   *wire.Event // was appended to the agent's log
@@ -33,8 +32,7 @@ func (s *State) Apply(in Input) []Effect {
 	return s.inbox.decide(s.handoverWord(), in.Now)
 }
 
-// handoverWord is the word that decides about handing over messages: blocked while any session asks something, shown or
-// not.
+// handoverWord is the word that decides about mail: blocked while any session asks something, shown or not.
 func (s *State) handoverWord() Word {
 	if len(s.Requests()) > 0 {
 		return WordBlocked

@@ -260,8 +260,7 @@ func (t *Turn) startSession(e *event) bool {
 	return true
 }
 
-// matchTurn reports whether an id means the current turn: it is empty or that turn's, or no turn is known. An open turn
-// without a name takes the first id.
+// matchTurn reports whether an id means the current turn: it is empty, its own, or the first id for an unnamed turn.
 func (t *Turn) matchTurn(id string) bool {
 	if t.IsGenerated && t.IsOpen() && id != "" && id != t.ID && !t.hasEnded(id) {
 		t.ID, t.IsGenerated = id, false
@@ -343,8 +342,7 @@ func endStatus(e *event) string {
 func (t *Turn) hasEnded(id string) bool { return slices.Contains(t.Ended, id) }
 func (t *Turn) rememberEnded(id string) { t.Ended = remember(t.Ended, id, maxEnded) }
 
-// asksOutsideTurn reports whether it asks something outside any turn. The end of a named turn does not answer that; an
-// end that names no turn describes the present.
+// asksOutsideTurn reports whether an open question is outside any turn, so that the end of a named turn does not answer it.
 func (t *Turn) asksOutsideTurn(e *event) bool {
 	return len(t.Requests) > 0 && !t.IsOpen() && e.turn != ""
 }

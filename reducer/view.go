@@ -1,6 +1,9 @@
 package reducer
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Presence says whether an agent's program is there.
 type Presence string
@@ -57,11 +60,17 @@ func (s *State) Evaluate(ev Evidence) View {
 	if ev.Held && isRunning {
 		v.PID = s.Run.PID
 	}
+	hasEnded := ev.Held && v.Word == WordOff // the program, but not its runner
+	wasStopped := ev.Stopping || s.Run != nil && s.Run.WasStopped && s.Run.ID == ev.Run
 	switch {
 	case ev.Person:
 		v.Word, v.Detail, v.Since = WordPerson, "", time.Time{}
-	case ev.Held && v.Word == WordOff:
-		s.viewEnded(&v, ev)
+	case hasEnded && wasStopped:
+		v.Detail = stopped // the runner is about to end
+	case hasEnded && ev.Silent:
+		v.Word, v.Detail, v.Since = WordUnknown, NotAnswering, time.Time{}
+	case hasEnded:
+		v.Word, v.Detail, v.Since = WordStarting, "", s.Gone // between two programs
 	case ev.Held && ev.Silent:
 		v.Detail = NotAnswering
 	case isRunnerGone && v.Word != WordOff && v.Word != WordError:
@@ -87,26 +96,10 @@ func (s *State) presence(ev Evidence, isRunnerGone bool) (Presence, time.Time) {
 	return PresenceUnknown, s.Heard
 }
 
-// viewEnded completes the view of a program that has ended while its runner is there.
-func (s *State) viewEnded(v *View, ev Evidence) {
-	wasStopped := s.Run != nil && s.Run.WasStopped && s.Run.ID == ev.Run
-	switch {
-	case ev.Stopping || wasStopped:
-		v.Detail = stopped // and its runner is about to end
-	case ev.Silent:
-		v.Word, v.Detail, v.Since = WordUnknown, NotAnswering, time.Time{}
-	default:
-		v.Word, v.Detail, v.Since = WordStarting, "", s.Gone // between two programs
-	}
-}
-
 // problem says what was wrong with the last turn, "" for nothing.
 func (l *Last) problem() string {
-	switch {
-	case l == nil || l.Status == Completed || l.WasStopped:
+	if l == nil || l.Status == Completed || l.WasStopped {
 		return ""
-	case l.Error != "":
-		return "last turn " + l.Status + ": " + l.Error
 	}
-	return "last turn " + l.Status
+	return strings.TrimSuffix("last turn "+l.Status+": "+l.Error, ": ")
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// parallelCalls is how soon after a request another call may start that the agent began together with the call in
-// question.
+// parallelCalls is how soon after a request a call may start that the agent began together with the requested one.
 const parallelCalls = 2 * time.Second
 
 // The kinds of Waiting, and the dialog that asks whether to trust a directory.
@@ -141,8 +140,7 @@ func (w *Waiting) cut() {
 	}
 }
 
-// isSame reports whether n is the same question in other words. Hooks, their notifications and the screen report one
-// dialog, each a part of it.
+// isSame reports whether n is the same question: hooks, their notifications and the screen each report a part of it.
 func (w *Waiting) isSame(n *Waiting) bool {
 	areDifferent := func(a, b string) bool { return a != "" && b != "" && a != b }
 	switch {
@@ -205,22 +203,17 @@ func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks,
 	if !haveCalls && !haveTools {
 		return false, false // nothing tells the two calls apart
 	}
-	asked := t.findCall(tool, call)
+	asked := slices.IndexFunc(t.Requests, func(r Waiting) bool { // by id if both have one, else by tool
+		if r.Call != "" && call != "" {
+			return r.Call == call
+		}
+		return r.Tool != "" && r.Tool == tool
+	})
 	isLater := e.at.Sub(w.Since).Abs() >= parallelCalls
 	if isStart && isLater && asked < 0 {
 		return false, false
 	}
 	return t.answer(asked)
-}
-
-// findCall returns the index of the request for a call, or -1. It compares ids if both sides have one, else tools.
-func (t *Turn) findCall(tool, call string) int {
-	return slices.IndexFunc(t.Requests, func(w Waiting) bool {
-		if w.Call != "" && call != "" {
-			return w.Call == call
-		}
-		return w.Tool != "" && w.Tool == tool
-	})
 }
 
 // answerID answers the request with an id, and no other. Without ids, whatever comes next is the answer.

@@ -21,8 +21,7 @@ type Channel interface {
 	// Emit sends an event to the people. When it returns nil, the event is on record.
 	Emit(ctx context.Context, e wire.SessionEvent) error
 
-	// Receive returns the next human input, nil if there is none within timeout. With a timeout of 0 or less it does not
-	// wait.
+	// Receive returns the next human input, nil if there is none within timeout. With 0 or less it does not wait.
 	Receive(ctx context.Context, timeout time.Duration) (*Input, error)
 }
 

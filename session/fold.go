@@ -15,12 +15,10 @@ import (
 )
 
 const (
-	// FieldSession is the field of an event, and of a message's meta.atm, that names the session it belongs to. Without
-	// it they belong to every session of their agent.
+	// FieldSession is the field of an event, and of a message's meta.atm, that names its session; without it: all.
 	FieldSession = "interactive_session"
 
-	// FieldAnswer marks an output event that repeats the answer at the end of a turn, for readers of output alone. It is
-	// the number of the event from which the log has the answer.
+	// FieldAnswer marks output that repeats, for readers of output alone, the answer in the event with this number.
 	FieldAnswer = "answer_of"
 )
 
@@ -69,8 +67,7 @@ func (s *Session) foldEvents(box *mailbox.Box) error {
 	}
 }
 
-// activeKinds are the events that show that an agent is not idle. The state_change from starting is one more: a program
-// that starts cannot be idle.
+// activeKinds are the events that show that an agent is not idle, beside the state_change that ends its start.
 var activeKinds = []string{
 	wire.TurnStarted, wire.TurnCompleted, "turn_complete", "tool_call_start", "tool_call", "tool_call_end", "message_delta", "agent_message_chunk",
 }
@@ -136,8 +133,7 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 	s.AddMessage(SenderSystem, e.String(), at)
 }
 
-// foldMessage folds a message to the agent if it is human input that names this session, or names none and was delivered
-// since this session began.
+// foldMessage folds human input that names this session, or names none and was delivered since this session began.
 func (s *Session) foldMessage(m *wire.Message) {
 	in, ok := InputOf(m)
 	if !ok || !in.For(s.SessionID) || !s.State.Alive() {

@@ -36,8 +36,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 	return in, true
 }
 
-// Message returns the message that carries an input to a session's agent, without sender and recipient. Malformed input
-// is a *wire.SessionError.
+// Message returns a message with an input, without sender and recipient. Malformed input is a *wire.SessionError.
 func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	raw, err := wire.Marshal(in)
 	if err != nil {

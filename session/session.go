@@ -135,8 +135,7 @@ func (s *Session) addDraft(d Draft) (isNew bool) {
 	return isNew
 }
 
-// AddMessage appends to the log. A message longer than the log loses its beginning. Bytes that are not UTF-8 become
-// U+FFFD.
+// AddMessage appends to the log. A message beyond MaxLog loses its beginning. Bytes that are not UTF-8 become U+FFFD.
 func (s *Session) AddMessage(sender, content string, at time.Time) {
 	m := wire.SessionMessage{Sender: sender, Content: strings.ToValidUTF8(content, "\uFFFD"), Timestamp: at.UTC().Round(0)}
 	if encodedSize(m) > MaxLog { // a byte takes at most six
@@ -146,8 +145,7 @@ func (s *Session) AddMessage(sender, content string, at time.Time) {
 	s.touch(m.Timestamp)
 }
 
-// AddInput logs what a person said, once: unread input is folded again at every change, even after it has been dropped
-// from the log.
+// AddInput logs human input once: unread input is folded again at every change, even if it was dropped from the log.
 func (s *Session) AddInput(in Input) {
 	content := in.String()
 	if in.Kind == "message" {
@@ -166,18 +164,12 @@ func (s *Session) AddInput(in Input) {
 // touch records activity of the agent or of people.
 func (s *Session) touch(at time.Time) { s.UpdatedAt = later(s.UpdatedAt, at) }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // now returns the time as it is written: UTC, without the monotonic clock.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
-// Move moves the session to another state and logs that, followed by why: "by alice". After an error, which is a
-// *wire.SessionError, nothing has changed.
+// Move moves the session to another state and logs that, followed by why: "by alice". It fails as Transition does.
 func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Time) error {
 	now = later(s.UpdatedAt, now.UTC().Round(0)) // the clock may have been set back
 	change := string(to)
@@ -200,8 +192,7 @@ func (s *Session) Entries(n uint64) (list []wire.SessionMessage, all uint64) {
 	return s.Messages[min(max(n, dropped), all)-dropped:], all
 }
 
-// Rules say when a session ends by itself; the zero value: never. A runner applies them by its clock, and so does every
-// command that looks at a session.
+// Rules say when a session ends by itself; the zero value: never. Runners and all commands that look at it apply them.
 type Rules struct {
 	WhenIdle time.Duration // nobody has said anything for so long, and the agent is in no turn; 0: never
 	OnGoal   bool          // its goal is complete
