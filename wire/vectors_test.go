@@ -40,10 +40,10 @@ func vectors[T any](t testing.TB, file string) []T {
 	return out
 }
 
-// owners are the vocabularies by their number.
+// owners maps the numbers of the seeds to vocabularies.
 var owners = map[string]string{"000": "session", "002": "missiond", "003": "acp", "004": "daemon"}
 
-// marshalled is a value as its owner writes it.
+// marshalled returns a value as Marshal writes it, or the error.
 func marshalled(v any) string {
 	text, err := Marshal(v)
 	if err != nil {
@@ -52,8 +52,7 @@ func marshalled(v any) string {
 	return string(text)
 }
 
-// goTypes are the records that have a Go type: each reads and writes as its schema
-// does.
+// goTypes are the types of the vocabularies that have a Go type, which must agree with the schema.
 var goTypes = map[string]func(data []byte) (any, error){
 	"session.SessionEvent": typed[SessionEvent], "session.HumanInput": typed[HumanInput],
 	"session.OutputStream":  typed[OutputStream],
@@ -73,8 +72,7 @@ var sessionErrors = map[string]error{
 	"transition":     (&InteractiveSession{State: SessionCompleted}).Transition(SessionActive, time.Time{}),
 }
 
-// Every vector is read, written back to the letter, and shown as its owner
-// shows it.
+// Every vector is read, written back to the letter, and displayed as its owner displays it.
 func TestVectors(t *testing.T) {
 	files := map[string]int{
 		"000-001_session_channel.json": 36, "002_pty_manager.json": 19, "003_acp_session.json": 49, "004_stream_events.json": 21,
@@ -156,7 +154,7 @@ func (v vector) check(t *testing.T, number string) {
 	}
 }
 
-// rustDebug is what Rust's {:?} prints of a record.
+// rustDebug returns what Rust's {:?} prints of a record.
 func rustDebug(name string, s *schema, raw json.RawMessage) string {
 	o, fields, parts := parseObject(raw), s.fields, []string{}
 	if s.tag != "" {
@@ -178,7 +176,7 @@ func rustDebug(name string, s *schema, raw json.RawMessage) string {
 	return name + " { " + strings.Join(parts, ", ") + " }"
 }
 
-// rustName is the name of Rust's variant: ToolRunning.
+// rustName returns the name of a Rust variant: ToolRunning.
 func rustName(word string) string {
 	return regexp.MustCompile("(^|_)[a-z]").ReplaceAllStringFunc(word, func(s string) string { return strings.ToUpper(strings.Trim(s, "_")) })
 }
@@ -191,8 +189,7 @@ func indented(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// What their readers take is taken and comes out as theirs; what they refuse is
-// refused, with a place.
+// We accept what the owners accept and write it as they do; we refuse what they refuse, and say where.
 func TestVectorsReading(t *testing.T) {
 	type reading struct {
 		Seed, Type, Name, Input, Canonical string
@@ -222,7 +219,7 @@ func TestVectorsReading(t *testing.T) {
 	}
 }
 
-// What their functions do, ours do. (AgentStreamState.apply is the reducer's.)
+// Our functions behave as the owners' do. (The reducer tests AgentStreamState.apply.)
 func TestVectorsBehaviour(t *testing.T) {
 	type behaviour struct {
 		Seed, Function, From, To, State, Error string
@@ -280,7 +277,7 @@ func TestVectorsBehaviour(t *testing.T) {
 	}
 }
 
-// What the vectors do not say of the records' reader and writer.
+// Cases of reading and writing that the vectors do not have.
 func TestRecords(t *testing.T) {
 	accept := func(name, in, want string) {
 		t.Helper()
