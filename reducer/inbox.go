@@ -68,9 +68,9 @@ func (in *inbox) decide(word Word, now time.Time) []Effect {
 	var overdue, interrupt, deliver []wire.ID
 	for i := range in.messages {
 		m := &in.messages[i]
-		remind := word == WordIdle && m.Read && !m.Never && !m.isReminded && in.changes >= m.remindAt
-		if hasPassed(m.Due, now) && (remind || !m.isEscalated) {
-			m.isEscalated, m.isReminded = true, m.isReminded || remind
+		mayRemind := word == WordIdle && m.Read && !m.Never && !m.isReminded && in.changes >= m.remindAt
+		if hasPassed(m.Due, now) && (mayRemind || !m.isEscalated) {
+			m.isEscalated, m.isReminded = true, m.isReminded || mayRemind
 			overdue = append(overdue, m.ID)
 		}
 		switch {
@@ -96,7 +96,7 @@ func (s *State) MayHandOver(id wire.ID, now time.Time) bool {
 	return m != nil && !m.Never && !hasPassed(m.Expires, now)
 }
 
-// NextTick returns when Apply wants a tick of the clock: when an answer is due, or a lease or an offer ends. Zero: never.
+// NextTick returns when Apply next wants a tick: an answer is due, or a lease or an offer ends. Zero: never.
 func (s *State) NextTick() (next time.Time) {
 	wantAt := func(t time.Time, isWanted bool) {
 		if isWanted && !t.IsZero() && (next.IsZero() || t.Before(next)) {

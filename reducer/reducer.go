@@ -8,7 +8,7 @@
 //   - Texts and lists are cut: a State does not grow with the log.
 //   - Folding on from a State's JSON gives the same as folding the whole log.
 //
-// docs/states.md has the rules in words; testdata/states.md, which a test runs, has tables of every event in every state.
+// docs/states.md has the rules in words; testdata/states.md has every event in every state as tables that a test runs.
 package reducer
 
 import (
@@ -20,7 +20,7 @@ import (
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
 const Version = 12
 
-// TurnStatus is the state of a turn in the daemon stream's words. A terminal turn is over, but the agent is not yet idle.
+// TurnStatus is the state of a turn in the daemon stream's words. Terminal: it is over, but the agent is not idle yet.
 type TurnStatus string
 
 // Activity is what an agent does, in more detail than its TurnStatus.
@@ -63,7 +63,7 @@ const (
 	Failed      = "failed"
 )
 
-// State is the fold of one agent's events. The zero value is an agent of which nothing is known. Not for concurrent use.
+// State is the fold of one agent's events. The zero value knows nothing of its agent. Not for concurrent use.
 type State struct {
 	Team  wire.Name `json:"team,omitempty"`
 	Agent wire.Name `json:"agent,omitempty"`
@@ -111,9 +111,9 @@ type Turn struct {
 	StartedCalls    []string  `json:"started_calls,omitempty"`     // the turn's newest tool calls
 	EndedCalls      []string  `json:"ended_calls,omitempty"`
 
-	EndIsTentative  bool `json:"end_is_tentative,omitempty"`  // only a hook reported the end; another may have kept the turn going
+	EndIsTentative  bool `json:"end_is_tentative,omitempty"`  // only a hook reported it; another may have kept the turn going
 	Reopened        int  `json:"reopened,omitempty"`          // how often the turn went on after such an end
-	IsReplaced      bool `json:"is_replaced,omitempty"`       // the session has ended, and its program goes on with another
+	IsReplaced      bool `json:"is_replaced,omitempty"`       // the session has ended, its program goes on with another
 	IsPresumedEnded bool `json:"is_presumed_ended,omitempty"` // another session began and ended since its last event
 }
 

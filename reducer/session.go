@@ -31,7 +31,8 @@ func (t *Turn) isActive() bool { return !t.isOver() && (t.IsOpen() || len(t.Requ
 // isAlive reports whether the session goes on, as far as is known.
 func (t *Turn) isAlive() bool { return !t.isOver() && !t.IsPresumedEnded }
 
-// Turn returns the session to show, never nil: the one heard from last, unless it is idle or has ended and another works.
+// Turn returns the session to show, never nil: the one heard from last, unless that has ended, or is idle while another
+// works or asks.
 func (s *State) Turn() *Turn {
 	if len(s.Turns) == 0 {
 		return &Turn{Status: TurnIdle, Activity: Unknown}

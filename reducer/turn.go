@@ -9,8 +9,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// apply is the table of testdata/states.md: what an event about a session does to its turn. It reports whether the event
-// is news: about the session as it is now, not late and not a repeat.
+// apply is the table of testdata/states.md: what an event about a session does to its turn. It reports whether the
+// event is news: about the session as it is now, not late and not a repeat.
 func (t *Turn) apply(e *event) (isNews bool) {
 	switch e.kind {
 	case wire.TurnStarted:
@@ -342,7 +342,7 @@ func endStatus(e *event) string {
 func (t *Turn) hasEnded(id string) bool { return slices.Contains(t.Ended, id) }
 func (t *Turn) rememberEnded(id string) { t.Ended = remember(t.Ended, id, maxEnded) }
 
-// asksOutsideTurn reports whether an open question is outside any turn, so that the end of a named turn does not answer it.
+// asksOutsideTurn reports whether a question is outside any turn, so that the end of a named turn does not answer it.
 func (t *Turn) asksOutsideTurn(e *event) bool {
 	return len(t.Requests) > 0 && !t.IsOpen() && e.turn != ""
 }

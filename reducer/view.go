@@ -82,7 +82,6 @@ func (s *State) Evaluate(ev Evidence) View {
 }
 
 func (s *State) presence(ev Evidence, isRunnerGone bool) (Presence, time.Time) {
-	isFresh := !s.Heard.IsZero() && ev.Now.Sub(s.Heard).Abs() < freshFor
 	switch {
 	case ev.Held:
 		return Online, ev.Now
@@ -90,7 +89,7 @@ func (s *State) presence(ev Evidence, isRunnerGone bool) (Presence, time.Time) {
 		return Offline, s.Gone
 	case isRunnerGone:
 		return Offline, s.Heard
-	case isFresh:
+	case !s.Heard.IsZero() && ev.Now.Sub(s.Heard).Abs() < freshFor:
 		return Online, s.Heard
 	}
 	return PresenceUnknown, s.Heard

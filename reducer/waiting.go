@@ -21,20 +21,20 @@ const (
 	trustDialog = "trust"
 )
 
-// Waiting is a permission request or a question that waits for an answer. Since tells one dialog from the next: it stays
-// while more becomes known of the same dialog.
+// Waiting is a permission request or a question that waits for an answer. Since tells one dialog from the next: it
+// stays while more becomes known of the same dialog.
 type Waiting struct {
 	ID      string          `json:"id,omitempty"`
 	Call    string          `json:"tool_call_id,omitempty"`
 	Kind    string          `json:"kind"` // permission, prompt, tool
 	Prompt  string          `json:"prompt,omitempty"`
 	Tool    string          `json:"tool,omitempty"`
-	Input   string          `json:"input,omitempty"`  // what the tool is about to do, if the prompt is another text; shortened
+	Input   string          `json:"input,omitempty"`  // what the tool is about to do, if Prompt is another text; shortened
 	Dialog  string          `json:"dialog,omitempty"` // the kind of dialog on a screen: permission, trust, question
 	Options json.RawMessage `json:"options,omitempty"`
 	Since   time.Time       `json:"since"`
 	ByWire  bool            `json:"by_wire,omitempty"` // it was asked on a wire, and is answered there
-	Cut     bool            `json:"cut,omitempty"`     // Prompt or Tool was cut, or they are from two sources: no rule may allow it
+	Cut     bool            `json:"cut,omitempty"`     // Prompt or Tool was cut, or they have two sources: no rule may allow it
 }
 
 // Requests returns what the agent asks in all sessions, beginning with the one that is shown.
@@ -102,16 +102,16 @@ func (t *Turn) waitFor(e *event, w Waiting) (isNews bool) {
 	w.Since = e.at
 	w.cut()
 	first := t.Waiting()
-	queues := first != nil && first.Kind != Question && w.Kind != Question && e.source != "pty"
+	isQueued := first != nil && first.Kind != Question && w.Kind != Question && e.source != "pty"
 	switch i := slices.IndexFunc(t.Requests, func(old Waiting) bool { return old.isSame(&w) }); {
 	case i > 0 || i == 0 && first.Kind != w.Kind:
 		return false
 	case i == 0:
 		t.Requests[0] = first.merge(w)
 		return !reflect.DeepEqual(t.Requests[0], *first)
-	case queues && len(t.Requests) < maxRequests:
+	case isQueued && len(t.Requests) < maxRequests:
 		t.Requests = append(t.Requests, w)
-	case !queues:
+	case !isQueued:
 		t.setActivity(w.activity())
 		t.Requests = []Waiting{w}
 	}
@@ -159,7 +159,7 @@ func (w *Waiting) isSame(n *Waiting) bool {
 // isNamed reports whether it says more than that something is asked.
 func (w *Waiting) isNamed() bool { return w.ID != "" || w.Call != "" || w.Tool != "" }
 
-// promptRank is how sure the prompt is: one with the dialog's id was seen, one with a tool or a call is about that call.
+// promptRank is how sure the prompt is: with the dialog's id it was seen, with a tool or call it is about that call.
 func (w *Waiting) promptRank() int {
 	switch {
 	case w.Prompt == "":

@@ -110,9 +110,9 @@ func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in
 	return in, err
 }
 
-// Handle is Receive for programs that must lose nothing when they are killed: the input counts as read only when handler
-// has returned nil. handler runs under the reader's lock, so it must not change a session. If it takes longer than two
-// seconds, the lock is released and another receiver may get the same input. Handle reports whether it handled an input.
+// Handle is Receive for programs that must lose nothing when they are killed: the input counts as read only when
+// handler has returned nil. handler runs under the reader's lock, so it must not change a session. If it takes longer
+// than two seconds, the lock is released and another receiver may get the same input. It reports whether it had one.
 func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, handler func(Input) error) (bool, error) {
 	end := time.Now().Add(timeout)
 	var w *watcher.Watcher

@@ -22,9 +22,9 @@ const (
 	FieldAnswer = "answer_of"
 )
 
-// CatchUp folds what its agent's events and inbox have gained into a session that is not over: what the agent emits, asks
-// and, unless its output is captured anyway, answers at the end of a turn; and human input, delivered in whatever way. An
-// abort ends the session.
+// CatchUp folds what its agent's events and inbox have gained into a session that is not over: what the agent emits,
+// asks and, unless its output is captured anyway, answers at the end of a turn; and human input, delivered in whatever
+// way. An abort ends the session.
 func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 	if !s.State.Alive() {
 		return nil

@@ -2,13 +2,13 @@
 //
 //	<team>/.sessions/<id>.json    one session; the id is its UUID
 //
-// A file is the session as Trusted Autonomy writes it (wire.InteractiveSession), plus one member of ours, "atm". Unknown
-// members are kept. It is changed under the team's lock and replaced in one step. A file that cannot be understood is
-// refused with a *FileError and never overwritten.
+// A file is the session as Trusted Autonomy writes it (wire.InteractiveSession), plus one member of ours, "atm".
+// Unknown members are kept. It is changed under the team's lock and replaced in one step. A file that cannot be
+// understood is refused with a *FileError and never overwritten.
 //
 // The log is a fold: the agent emits to its events and nowhere else, and every change of a session first folds what the
-// events and the inbox have gained since the last one. So output that nobody watches is not lost. The log keeps the last
-// MiB; older messages are in the events and the mailbox.
+// events and the inbox have gained since the last one. So output that nobody watches is not lost. The log keeps the
+// last MiB; older messages are in the events and the mailbox.
 //
 // A Store and a MailboxChannel may be used by several goroutines at once, a Session by one.
 package session
@@ -184,8 +184,8 @@ func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Tim
 	return nil
 }
 
-// Entries returns the messages after the first n that the log ever had, as far as they are kept, and how many there have
-// been in all: the n of the next call.
+// Entries returns the messages after the first n that the log ever had, as far as they are kept, and how many there
+// have been in all: the n of the next call.
 func (s *Session) Entries(n uint64) (list []wire.SessionMessage, all uint64) {
 	dropped := s.notes.Dropped
 	all = dropped + uint64(len(s.Messages))
@@ -198,8 +198,8 @@ type Rules struct {
 	OnGoal   bool          // its goal is complete
 }
 
-// ApplyRules completes an active session if a rule says so, and records which. busy means that its agent works, or waits
-// for an answer to its own question.
+// ApplyRules completes an active session if a rule says so, and records which. busy means that its agent works, or
+// waits for an answer to its own question.
 func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 	switch {
 	case s.State != wire.SessionActive:

@@ -182,8 +182,8 @@ func (st *Store) ids() (ids []wire.UUID, err error) {
 	return ids, err
 }
 
-// Find returns the session whose id begins or ends with the quoted digits, four or more. The error wraps ErrNotFound, or
-// is a *ManyError for several.
+// Find returns the session whose id begins or ends with the quoted digits, four or more. The error wraps ErrNotFound,
+// or is a *ManyError for several.
 func (st *Store) Find(word string) (wire.UUID, error) {
 	f, err := wire.ParseFragment(word)
 	if err != nil {

@@ -15,7 +15,7 @@ var ErrNotEvent = errors.New(
 	`no event: a message, or no "kind", "event_type", "update_type", "sessionUpdate" or "method" of a-z, 0-9 and _`)
 
 // Adopt makes an event from one object of any vocabulary, which it keeps whole in Wire, or from a line of another event
-// log of ours, of which it keeps Wire, Extra and, in Agent, the owner. The log that it is appended to fills in the rest.
+// log of ours, of which it keeps Wire, Extra and, in Agent, the owner. The log that it goes to fills in the rest.
 //
 // An object of a known kind must be as its owner writes it, without repeated members; a turn event of the daemon may
 // lack agent, thread_id, turn_id and transport. Of the current ACP, which grows, only the types are checked. Unknown

@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Event is one line of an event log. Our own kinds have their fields in Extra; other vocabularies are kept whole in Wire.
+// Event is one line of an event log. Our own kinds have fields in Extra; other vocabularies are kept whole in Wire.
 type Event struct {
 	Seq     uint64          `json:"seq"`         // from 1, no gaps, per agent; assigned by the log
 	At      time.Time       `json:"at,omitzero"` // when it was appended, UTC
@@ -24,7 +24,7 @@ type Event struct {
 	Kind    string          `json:"kind,omitzero"`
 	Session string          `json:"session,omitzero"`
 	TurnID  string          `json:"turn_id,omitzero"`
-	EventID string          `json:"event_id,omitzero"` // idempotency key: appending it again within the last MiB is a no-op
+	EventID string          `json:"event_id,omitzero"` // an append with the same one within the last MiB is a no-op
 	Wire    json.RawMessage `json:"wire,omitzero"`
 	Extra   jsontext.Value  `json:",embed,inline"` // an object
 }
@@ -38,9 +38,9 @@ const (
 	EventInjecting       = "injecting"
 	EventInjected        = "injected"
 	EventInjectionFailed = "injection_failed"
-	EventReturned        = "message_returned" // the lease has ended, the message is free again; with by and how
+	EventReturned        = "message_returned" // free again, its lease has ended; with by and how
 	EventAgain           = "message_again"    // unread again: its turn was cut short and its sender asks again
-	EventStage           = "delivery_stage"   // how far it has got on another host; with to, host, stage, reached_at, evidence, text
+	EventStage           = "delivery_stage"   // how far it has got on another host; with stage, evidence, …
 )
 
 // The kinds of the daemon stream.
@@ -102,9 +102,9 @@ func DecodeEvent(line []byte) (Event, error) {
 	return e, nil
 }
 
-// Compose makes an event from a kind and the fields that somebody types. A value is a string, unless it is a JSON object
-// or array, or the kind's field is a number. turn_id, session and event_id become the event's own. If a field has the
-// name of another member that all events have (seq, at, team, agent, source), all fields go under Wire.
+// Compose makes an event from a kind and the fields that somebody types. A value is a string, unless it is a JSON
+// object or array, or the kind's field is a number. turn_id, session and event_id become the event's own. If a field
+// has the name of another member that all events have (seq, at, team, agent, source), all fields go under Wire.
 func Compose(kind string, pairs [][2]string) (Event, error) {
 	e := Event{Kind: kind}
 	if !isKind(kind) {
@@ -141,7 +141,7 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 	return e, nil
 }
 
-// parseTyped returns the JSON of a typed value of a field. The log accepts any new state; here a typing error is caught.
+// parseTyped returns the JSON of a field's typed value. The log accepts any new state; here a typing error is caught.
 func parseTyped(s *schema, kind, name, value string) (json.RawMessage, error) {
 	all := schemas()
 	want := all["any"]

@@ -108,7 +108,7 @@ func Marshal(v any) ([]byte, error) {
 	return known, nil
 }
 
-// Unmarshal reads one JSON value. If the text, or the record, is malformed, the error is a *DecodeError or ErrNotObject.
+// Unmarshal reads one JSON value. For a malformed text or record the error is a *DecodeError or ErrNotObject.
 func Unmarshal(data []byte, v any) (err error) {
 	if r, isRecord := v.(record); isRecord {
 		data, err = Canonical(r.typeName(), data)

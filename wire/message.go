@@ -173,9 +173,9 @@ func (m *Message) ReplaceHost(old, new Name) {
 	m.To, m.From = all[:len(m.To)], all[len(m.To)]
 }
 
-// DecodeDropped reads a message dropped by a person or a program, which may be incomplete: bare names get team, "to" may
-// be one string, and an id in another format is kept in meta.atm.id. The error is ErrNotMessage if no member identifies
-// a message of ours (a package.json has a "type" too), else a *DecodeError.
+// DecodeDropped reads a message dropped by a person or a program, which may be incomplete: bare names get team, "to"
+// may be one string, and an id in another format is kept in meta.atm.id. The error is ErrNotMessage if no member
+// identifies a message of ours (a package.json has a "type" too), else a *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
 	if err == ErrNotObject || err == nil && !isMessage(o) {

@@ -23,9 +23,9 @@ type schema struct {
 	element      *schema                                        // of an array
 	allowsSingle bool                                           // one element may stand for an array of one
 	fields       []field                                        // the members of every kind
-	tag          string                                         // the member that names the kind, "" for an object without kinds
+	tag          string                                         // the member that names the kind; "": no kinds
 	kinds        map[string][]field                             // the members of each kind
-	keepsUnknown bool                                           // unknown members are kept, and of repeated ones the last counts
+	keepsUnknown bool                                           // also, of repeated members the last counts
 }
 
 type field struct {

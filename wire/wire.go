@@ -1,5 +1,5 @@
-// Package wire defines messages, events and addresses, and reads and writes their JSON. It also speaks four vocabularies
-// of other systems: vocabularies.txt lists the types of all. It does no I/O, and only NewID reads the clock.
+// Package wire defines messages, events and addresses, and reads and writes their JSON and that of four other systems,
+// whose vocabularies are in vocabularies.txt. It does no I/O, and only NewID reads the clock.
 //
 // You may rely on this:
 //
