@@ -25,7 +25,7 @@ type schema struct {
 	fields       []field                                        // the members of every kind
 	tag          string                                         // the member that names the kind; "": no kinds
 	kinds        map[string][]field                             // the members of each kind
-	keepsUnknown bool                                           // also, of repeated members the last counts
+	keepsUnknown bool                                           // and of repeated members the last counts
 }
 
 type field struct {
