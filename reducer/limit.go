@@ -9,7 +9,17 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// shortID is an id as it is kept: of one that is too long the hash.
+// The longest lists of a State, and its longest texts in bytes.
+const (
+	maxTurns, maxEventIDs = 3, 512  // of one agent
+	maxEnded, maxCalls    = 32, 12  // turns of one session; calls of one turn, started and ended
+	maxRequests           = 3       // open at once
+	maxID, maxDetail      = 80, 120 // maxID is also for names
+	maxText               = 300     // of a tool's input, an error
+	maxPrompt, maxOptions = 400, 3000
+)
+
+// shortID returns an id, or its hash if it is too long.
 func shortID(id string) string {
 	if wire.Clip(id, maxID) == id {
 		return id
@@ -17,7 +27,7 @@ func shortID(id string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(id)))
 }
 
-// jsonTime is a time as its JSON gives it back; zero for one that JSON cannot write.
+// jsonTime returns a time as JSON gives it back, and the zero time if JSON cannot express it.
 func jsonTime(t time.Time) time.Time {
 	if t = t.UTC().Round(0); t.Year() < 0 || t.Year() > 9999 {
 		return time.Time{}
@@ -25,7 +35,7 @@ func jsonTime(t time.Time) time.Time {
 	return t
 }
 
-// remember appends an id that the list does not have. Of too many the oldest goes.
+// remember appends an id unless it is in the list. If there are too many, the oldest goes.
 func remember(ids []string, id string, most int) []string {
 	if id == "" || slices.Contains(ids, id) {
 		return ids
@@ -34,7 +44,7 @@ func remember(ids []string, id string, most int) []string {
 	return ids[max(0, len(ids)-most):]
 }
 
-// forget is the list without an id; nil when none is left, as JSON gives it back.
+// forget removes an id. An empty list becomes nil, as JSON gives it back.
 func forget(ids []string, id string) []string {
 	if ids = slices.DeleteFunc(ids, func(s string) bool { return s == id }); len(ids) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 // maxState is far below what a snapshot may have (1 MiB).
 const maxState = 96 << 10
 
-// line is a line of a log with these fields.
+// line returns a line of a log with these fields.
 func line(seq int, fields string) []byte {
 	return fmt.Appendf(nil, `{"seq":%d,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook",%s}`, seq, fields)
 }
@@ -28,19 +28,19 @@ func logged(t testing.TB, seq uint64, fields string) *wire.Event {
 	return &e
 }
 
-// quote is a text as JSON, as encoding/json writes it.
+// quote returns a text as encoding/json writes it.
 func quote(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b)
 }
 
-// nasty are texts that take more room in JSON than they seem to, or are long.
+// nasty are texts that are long, or longer in JSON than they look.
 var nasty = []string{
 	"", "t1", strings.Repeat("x", 1<<15), strings.Repeat("\x01", 5000), strings.Repeat("<&>", 3000), strings.Repeat("\u2028", 900),
 	strings.Repeat("\"\\", 2000), strings.Repeat("日本", 900), strings.Repeat("\x80\xff", 700), "\x00", "turn-1", "null", "../../etc/passwd",
 }
 
-// TestBounded fills a state with what is too much of everything.
+// A State stays small, however much of everything it gets.
 func TestBounded(t *testing.T) {
 	var s State
 	seq := uint64(0)
@@ -67,7 +67,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// hostile are lines of a log with values of the wrong kinds.
+// hostile are lines of a log with values of the wrong types.
 var hostile = []string{
 	`"kind":"turn_started","wire":null`,
 	`"kind":"turn_started","wire":[1,2,{"turn_id":"t"}]`,
@@ -89,8 +89,7 @@ var hostile = []string{
 	`"kind":"message_read","id":7`,
 }
 
-// TestHostileValues: what is not what it must be counts as absent, and a State is
-// what its JSON gives back.
+// A value of the wrong type counts as absent, and a State survives its JSON.
 func TestHostileValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s State

@@ -16,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// anyCall is about the calls and questions of one turn.
+// anyCall draws an input about the calls and questions of one turn.
 func anyCall(t *rapid.T) string {
 	pick := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
 	switch pick("what", "ask", "ask", "call", "call", "said", "clock", "turn", "mail") {
@@ -36,7 +36,7 @@ func anyCall(t *rapid.T) string {
 	return "mail " + pick("mail", "m1", "m2") + pick("how", "", " urgent")
 }
 
-// anyLine is any input of a script.
+// anyLine draws any input of a script.
 func anyLine(t *rapid.T) string {
 	pick := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
 	id := func() string { return pick("mail", "m1", "m2", "m3", "m4") }
@@ -80,7 +80,7 @@ func anyLine(t *rapid.T) string {
 		add("id", "d1", "d2")
 		add("prompt", "ls", "make")
 	case "session_start":
-		// a field that all events have takes the others under wire with it
+		// "source" moves all fields under wire, tool_call_id too
 		line = strings.ReplaceAll(line, " tool_call_id=c1", "")
 		add("source", "startup", "resume", "clear", "compact")
 	case "session_end":
@@ -102,7 +102,7 @@ func lines(t *rapid.T, most int) []string {
 	return rapid.SliceOfN(rapid.Custom(anyLine), 0, most).Draw(t, "lines")
 }
 
-// inputs makes the inputs of lines once, so that several folds get the same.
+// inputs parses the lines once, so that several folds get the same inputs.
 func inputs(t *rapid.T, lines []string) (ins []Input) {
 	p := newPlayer()
 	for _, l := range lines {
@@ -115,12 +115,12 @@ func inputs(t *rapid.T, lines []string) (ins []Input) {
 	return ins
 }
 
-// TestAlways is what holds after whatever was heard.
+// Invariants that hold after any inputs.
 func TestAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ls := lines(t, 60)
-		var s, snapped State      // in one go, and through JSON at random
-		named := map[string]int{} // effects: the changes at which they were named last
+		var s, snapped State      // folded in one go, and through JSON at random
+		named := map[string]int{} // effect and message: the value of changes when it was last named
 		for i, in := range inputs(t, ls) {
 			effects := s.Apply(in)
 			valid(t, &s)
@@ -137,9 +137,9 @@ func TestAlways(t *testing.T) {
 				}
 				for _, id := range e.IDs {
 					at, again := named[string(e.Do+Do(id))]
-					named[string(e.Do+Do(id))] = s.mail.changes
-					fresh := in.Arrived != nil && in.Arrived.ID == id // put back, or gone and told of again
-					if again && !fresh && e.Do == Deliver && at == s.mail.changes && !raisedAgain(ls[:i+1]) {
+					named[string(e.Do+Do(id))] = s.inbox.changes
+					fresh := in.Arrived != nil && in.Arrived.ID == id // put back, or removed and reported again
+					if again && !fresh && e.Do == Deliver && at == s.inbox.changes && !raisedAgain(ls[:i+1]) {
 						t.Fatal(e.Do, id, "twice without a change, at", ls[i])
 					}
 				}
@@ -155,14 +155,14 @@ func TestAlways(t *testing.T) {
 	})
 }
 
-// raisedAgain reports whether the lines say what makes a letter due again without a
-// change of the word: it was handed over by a hook, or came back.
+// raisedAgain reports whether a line can make a message deliverable again without a change of the word: a hook handed
+// it over, or it came back.
 func raisedAgain(lines []string) bool {
 	return regexp.MustCompile("settled|message_(announced|read|acked|withdrawn|returned|taken)|injected| held=").MatchString(strings.Join(lines, "\n"))
 }
 
 func diff(a, b State) string {
-	return gocmp.Diff(a, b, gocmp.AllowUnexported(State{}, mail{}, letter{}))
+	return gocmp.Diff(a, b, gocmp.AllowUnexported(State{}, inbox{}, message{}))
 }
 
 func valid(t *rapid.T, s *State) {
@@ -192,14 +192,13 @@ func valid(t *rapid.T, s *State) {
 	}
 }
 
-// model is a turn as the first table of events has it, told again:
-// one session, no questions, no screen, nothing forgotten.
+// model implements the first table of events a second time: one session, no questions, no screen, nothing forgotten.
 type model struct {
 	id     string
 	own    bool
 	status TurnStatus
 	over   map[string]bool
-	last   map[string]string // how turns ended; "" without one
+	last   map[string]string // how turns ended
 }
 
 func (m *model) current(id string) bool {
@@ -278,8 +277,7 @@ func (s step) line() string {
 	return line
 }
 
-// story is what a well-behaved agent says of its turns, of which then some is
-// lost, said twice or late.
+// story draws the events of a well-behaved agent, some of which are then lost, repeated or late.
 func story(t *rapid.T) (out []step) {
 	for i := range rapid.IntRange(1, 8).Draw(t, "turns") {
 		id := string(rune('a' + i))
@@ -308,7 +306,7 @@ func story(t *rapid.T) (out []step) {
 	return out
 }
 
-// TestModel compares the fold of turns with the model.
+// The fold agrees with the model.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps := story(t)
@@ -333,8 +331,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestTwiceIsOnce: an event said again changes nothing. What counts, or may be about another turn, call or
-// process, is told by its event_id alone; late-and-repeated.txt has what is told by what it says.
+// A repeated event changes nothing. Here repeats are found by event_id; late-and-repeated.txt has those that are found by
+// content.
 func TestTwiceIsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
@@ -348,7 +346,7 @@ func TestTwiceIsOnce(t *testing.T) {
 			once := fromJSON(&s)
 			e.Seq++
 			s.Apply(Input{Now: in.Now, Event: &e})
-			if once.Seq, once.mail = s.Seq, s.mail; !reflect.DeepEqual(once, s) {
+			if once.Seq, once.inbox = s.Seq, s.inbox; !reflect.DeepEqual(once, s) {
 				t.Fatal(e.Kind, diff(once, s))
 			}
 		}

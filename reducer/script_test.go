@@ -21,16 +21,16 @@ import (
 
 var update = flag.Bool("update", false, "write what the scripts in testdata print now")
 
-// player feeds inputs, a line each, to a state and says what became of it.
+// player feeds inputs, one per line, to a state and prints what changed.
 //
-//	KIND k=v …            an event, as `atm event` takes it; pty, hook, acp or cli
-//	                      in front says where it comes from (else hook)
+//	KIND k=v …            an event as for `atm event`, after its source: pty,
+//	                      hook (by default), acp or cli
 //	{"kind":…}            an event of any vocabulary
 //	mail ID [urgent] [never] [read] [due=10m] [expires=10m] [held=10m]
 //	settled ID
-//	+5s                   the clock goes on; -1h: it is set back
+//	+5s                   the clock advances; -1h: it is set back
 //	look [held] [silent] [person] [stopping] [run]
-//	json                  folding goes on from the state's JSON
+//	json                  continue from the state's JSON
 type player struct {
 	state State
 	now   time.Time
@@ -38,14 +38,14 @@ type player struct {
 	shown string
 }
 
-// fromJSON is the state that a snapshot gives back, with the mail.
+// fromJSON returns the state as a snapshot gives it back, with the inbox.
 func fromJSON(s *State) State {
 	out := State{}
 	data, err := json.Marshal(s)
 	if err = cmp.Or(err, json.Unmarshal(data, &out)); err != nil {
 		panic(err)
 	}
-	out.mail = mail{slices.Clone(s.mail.letters), s.mail.changes}
+	out.inbox = inbox{slices.Clone(s.inbox.messages), s.inbox.changes}
 	return out
 }
 
@@ -71,7 +71,7 @@ func newPlayer() *player {
 	return &player{now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
 }
 
-// words splits a line at blanks; what stands in single quotes stays together.
+// words splits a line at blanks outside single quotes.
 func words(line string) (out []string) {
 	in, cur, any := false, "", false
 	for _, r := range line {
@@ -93,7 +93,7 @@ func words(line string) (out []string) {
 	return out
 }
 
-// event makes an event of a line.
+// event parses an event.
 func (p *player) event(line string) (*wire.Event, error) {
 	var e wire.Event
 	var err error
@@ -114,7 +114,7 @@ func (p *player) event(line string) (*wire.Event, error) {
 			}
 			pairs = append(pairs, [2]string{k, v})
 		}
-		if e, err = wire.Compose(w[0], pairs); err != nil { // what nobody types, but a mailbox or another program says
+		if e, err = wire.Compose(w[0], pairs); err != nil { // only a mailbox or another program may append it
 			e, err = wire.Event{}, nil
 			e.Kind = w[0]
 			for _, p := range pairs {
@@ -136,12 +136,12 @@ func (p *player) event(line string) (*wire.Event, error) {
 	}
 	p.seq++
 	e.Seq, e.At, e.Team, e.Agent, e.Source = p.seq, p.now, "main", "bob", source
-	// What is folded is what was read back from a log.
+	// Fold it as it is read back from a log.
 	e, err = wire.DecodeEvent(e.Append(nil))
 	return &e, err
 }
 
-// input makes an input of a line; what is none of those is done.
+// input parses an input; look and json are carried out.
 func (p *player) input(line string) (in *Input, out string, err error) {
 	w := words(line)
 	switch {
@@ -221,7 +221,7 @@ func clock(t time.Time) string {
 	return t.Format("15:04:05")
 }
 
-// show is a state in one line.
+// show describes a state in one line.
 func show(s *State) string {
 	t := s.Turn()
 	out := fmt.Sprintf("%s: %s", t.Word(), t.Activity)
@@ -293,8 +293,8 @@ func showEffect(e Effect) string {
 	return out
 }
 
-// TestScripts plays testdata/*.txt: inputs at the margin, what they do behind a
-// tab. `go test ./reducer -run Scripts -update` writes what they do now.
+// TestScripts plays testdata/*.txt: inputs, and indented by a tab what they change. `go test ./reducer -run Scripts
+// -update` rewrites the files.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 15 {

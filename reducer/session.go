@@ -8,32 +8,31 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// parallelFor is how long after it was heard a session with something open is taken to live beside one
-// that began later.
+// parallelFor is how long after its last event a session that is active counts as alive beside one that began later.
 const parallelFor = 5 * time.Minute
 
 // Run is a process that a runner started for the agent, or is about to start again.
 type Run struct {
-	ID         string    `json:"run,omitempty"`    // of the runner's run
+	ID         string    `json:"run,omitempty"`    // the runner's
 	PID        int64     `json:"pid,omitempty"`    // 0 also in the pause before a restart
-	Started    time.Time `json:"started,omitzero"` // as the runner said, else when it said so
+	Started    time.Time `json:"started,omitzero"` // as reported, else the time of the report
 	HasExited  bool      `json:"has_exited,omitempty"`
-	WasStopped bool      `json:"was_stopped,omitempty"` // somebody wanted it to end
+	WasStopped bool      `json:"was_stopped,omitempty"` // on request
 	IsLocked   bool      `json:"is_locked,omitempty"`   // its runner holds a lock as long as it lives
-	Sessions   int       `json:"sessions,omitempty"`    // that have begun since; only the first is surely its own
+	Sessions   int       `json:"sessions,omitempty"`    // begun since it started; only the first is surely its own
 }
 
 // isOver reports whether the session has ended, with its program or without.
 func (t *Turn) isOver() bool { return t.Activity == Exited || t.IsReplaced }
 
-// isEngaged reports whether the session is known to do something, or to ask.
-func (t *Turn) isEngaged() bool { return !t.isOver() && (t.IsOpen() || len(t.Requests) > 0) }
+// isActive reports whether the session works or asks something.
+func (t *Turn) isActive() bool { return !t.isOver() && (t.IsOpen() || len(t.Requests) > 0) }
 
-// goesOn reports whether the session lives, as far as is known.
-func (t *Turn) goesOn() bool { return !t.isOver() && !t.IsPresumedEnded }
+// isAlive reports whether the session goes on, as far as is known.
+func (t *Turn) isAlive() bool { return !t.isOver() && !t.IsPresumedEnded }
 
-// Turn is the session that is shown: the one heard last, but none that is idle while another works or
-// asks, or that has ended while another goes on. Never nil.
+// Turn returns the session to show, never nil: the one heard from last, unless that has ended, or is idle while another
+// works or asks.
 func (s *State) Turn() *Turn {
 	if len(s.Turns) == 0 {
 		return &Turn{Status: TurnIdle, Activity: Unknown}
@@ -43,22 +42,21 @@ func (s *State) Turn() *Turn {
 	for i := range s.Turns[:len(s.Turns)-1] {
 		t := &s.Turns[i]
 		// One that was silent for longer may have been killed.
-		isBeside := t.LastSeq > last.FirstSeq || last.HeardAt.Sub(t.HeardAt).Abs() < parallelFor
+		isParallel := t.LastSeq > last.FirstSeq || last.HeardAt.Sub(t.HeardAt).Abs() < parallelFor
 		switch {
-		case !t.goesOn():
-		case last.Activity == Idle && !last.IsOpen() && t.isEngaged() && isBeside:
+		case !t.isAlive():
+		case last.Activity == Idle && !last.IsOpen() && t.isActive() && isParallel:
 			shown = t
-		case last.Activity == Exited && (t.isEngaged() || !shown.isEngaged()):
+		case last.Activity == Exited && (t.isActive() || !shown.isActive()):
 			shown = t
-		case last.IsReplaced && (t.isEngaged() || t.FirstSeq > last.FirstSeq): // its program went on before it ended
+		case last.IsReplaced && (t.isActive() || t.FirstSeq > last.FirstSeq): // its program went on before it ended
 			shown = t
 		}
 	}
 	return shown
 }
 
-// findSession is the place of a session's turn, -1 for one that is not known. An event that names no
-// session belongs to the one that is shown.
+// findSession returns the index of a session, -1 if it is not known. "" is the session that is shown.
 func (s *State) findSession(session string) int {
 	shown := s.Turn()
 	for i := range s.Turns {
@@ -69,14 +67,14 @@ func (s *State) findSession(session string) int {
 	return -1
 }
 
-// findUnnamed is the place of the turn whose program has not named its session yet, or -1. No other
-// session lives beside it: it is there from the beginning, or since a runner started its program again.
+// findUnnamed returns the index of the session without a name, or -1. No other lives beside it: it begins with the log
+// or with a program.
 func (s *State) findUnnamed() int {
 	return slices.IndexFunc(s.Turns, func(t Turn) bool { return t.Session == "" })
 }
 
-// turnFor is a copy of the turn that an event is about, and its place: -1 for a new one, which is not kept yet, since a
-// late event makes no session. A program that runs and has not named its session has named it now.
+// turnFor returns a copy of the turn that an event is about, and its index. A session that no event has named takes the
+// first name. A new turn has the index -1 and is not stored yet, since a late event makes no session.
 func (s *State) turnFor(e *event) (t Turn, i int) {
 	if i = s.findSession(e.session); i >= 0 {
 		return s.Turns[i], i
@@ -87,7 +85,7 @@ func (s *State) turnFor(e *event) (t Turn, i int) {
 	return newTurn(e, s.Turn(), Unknown, ""), -1
 }
 
-// newTurn is the turn of a session that begins. How the last turn ended is known from the session that is shown.
+// newTurn begins a session. It takes over from the shown session how the last turn ended.
 func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
 	return Turn{
 		Session: e.session, Transport: shown.Transport, Last: shown.Last,
@@ -95,12 +93,12 @@ func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
 	}
 }
 
-// rank orders turns by how much would be lost with them: those that are over, idle ones, those at work, those that ask.
+// rank orders sessions by how much is lost if they are forgotten: ended, idle, working, asking.
 func (t *Turn) rank() int {
 	switch {
-	case !t.goesOn():
+	case !t.isAlive():
 		return 0
-	case !t.isEngaged():
+	case !t.isActive():
 		return 1
 	case len(t.Requests) == 0:
 		return 2
@@ -108,18 +106,18 @@ func (t *Turn) rank() int {
 	return 3
 }
 
-// keep keeps the turn that an event was about as the one heard last. wordBefore is its word before the
-// event. Of too many other turns the one of the lowest rank goes, of several the one that was silent longest.
-func (s *State) keep(e *event, t Turn, wordBefore Word) {
+// saveTurn stores the turn that an event was about as the newest. before is its word before the event. If there are too
+// many, the lowest rank goes, and of equal ones the one that was silent longest.
+func (s *State) saveTurn(e *event, t Turn, before Word) {
 	t.LastSeq, t.HeardAt, t.IsPresumedEnded = e.seq, e.at, false
-	if t.Word() != wordBefore || t.Since.IsZero() {
+	if t.Word() != before || t.Since.IsZero() {
 		t.Since = e.at
 	}
 	if e.session != "" {
 		t.Session = e.session
 	}
 	s.Turns = slices.DeleteFunc(s.Turns, func(o Turn) bool {
-		return o.Session == t.Session || o.Session == "" // a program that had not named its session has this one
+		return o.Session == t.Session || o.Session == "" // an unnamed session is this one
 	})
 	if len(s.Turns) >= maxTurns {
 		lowest := slices.MinFunc(s.Turns, func(a, b Turn) int { return a.rank() - b.rank() })
@@ -128,7 +126,7 @@ func (s *State) keep(e *event, t Turn, wordBefore Word) {
 	s.Turns = append(s.Turns, t)
 }
 
-// endSession ends one session. The end of a session of which nothing was known is no news while another one is known.
+// endSession ends one session. The end of an unknown session is ignored if others are known.
 func (s *State) endSession(e *event) {
 	reason := e.Text("reason")
 	isReplaced := reason == "clear" || reason == "resume" // its program goes on
@@ -145,12 +143,12 @@ func (s *State) endSession(e *event) {
 	if isReplaced {
 		t.Activity, t.IsReplaced = Starting, true
 	}
-	s.keep(e, t, before)
+	s.saveTurn(e, t, before)
 	if isReplaced || s.Run != nil && !s.Run.HasExited {
 		return
 	}
-	// A session that was silent while this one lived its whole life is presumed to have ended without a word, until it
-	// is heard. One that asks has to be silent. While a runner's program runs it may be that program's.
+	// A session that was silent during this one's whole life is presumed to have ended without a word, until it is heard
+	// again. One that asks is silent by nature; and while a runner's program runs, the session may be that program's.
 	for i := range s.Turns {
 		if o := &s.Turns[i]; len(o.Requests) == 0 && !o.isOver() && o.LastSeq <= t.FirstSeq {
 			o.IsPresumedEnded = true
@@ -158,8 +156,7 @@ func (s *State) endSession(e *event) {
 	}
 }
 
-// endAllSessions ends every session with the program that a runner started: what is heard after is of
-// the next one. status is how an open turn ended.
+// endAllSessions ends all sessions with the program that a runner started. status is how an open turn ended.
 func (s *State) endAllSessions(e *event, detail, status string) {
 	for i := range s.Turns {
 		if t := &s.Turns[i]; t.Activity != Exited {
@@ -170,8 +167,7 @@ func (s *State) endAllSessions(e *event, detail, status string) {
 	}
 }
 
-// startProgram begins the life of a program: earlier sessions are over, and it has not said yet which
-// session is its own.
+// startProgram ends all sessions and begins an unnamed one.
 func (s *State) startProgram(e *event, detail string) {
 	shown := s.Turn()
 	s.endAllSessions(e, "", Failed)
@@ -180,7 +176,7 @@ func (s *State) startProgram(e *event, detail string) {
 			s.PastTurns = remember(s.PastTurns, id, maxEnded)
 		}
 	}
-	s.keep(e, newTurn(e, shown, Starting, detail), "")
+	s.saveTurn(e, newTurn(e, shown, Starting, detail), "")
 }
 
 func (s *State) applySpawned(e *event) {
@@ -194,7 +190,7 @@ func (s *State) applySpawned(e *event) {
 	}
 	if old := s.Run; old != nil && r.PID != 0 && old.PID == r.PID &&
 		(old.Started.Equal(started) || started.IsZero() && !old.HasExited) {
-		return // said before
+		return // a repeat
 	}
 	s.Run = r
 	s.startProgram(e, "")
@@ -219,7 +215,7 @@ func (s *State) applyExited(e *event) {
 	isOther := ok && s.Run.PID != 0 && int64(pid) != s.Run.PID
 	isLive := slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.Activity != Exited })
 	if isOther || s.Run.HasExited && !isLive {
-		return // of an earlier process, or said before
+		return // of an earlier process, or a repeat
 	}
 	reason := e.Text("reason")
 	isWanted := reason != "" // a crash has none
@@ -233,17 +229,17 @@ func (s *State) applyExited(e *event) {
 		detail, status = "", Interrupted
 	case detail != "" || err != nil:
 	case code == 0:
-		status = Interrupted // it ended itself
+		status = Interrupted // it ended by itself
 	default:
 		detail = "exit " + strconv.Itoa(code)
 	}
 	if len(s.Turns) == 0 {
-		s.keep(e, newTurn(e, s.Turn(), Unknown, ""), "")
+		s.saveTurn(e, newTurn(e, s.Turn(), Unknown, ""), "")
 	}
 	s.endAllSessions(e, detail, status)
 	for i := range s.Turns {
 		t := &s.Turns[i]
-		if s.Run.WasStopped { // also where a session's end came first
+		if s.Run.WasStopped { // also if the session's end came first
 			t.Detail = stopped
 		}
 		if isWanted && t.Last != nil && t.Last.IsCutOff {

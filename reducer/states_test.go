@@ -12,8 +12,7 @@ import (
 
 const statesTables = "testdata/states.md"
 
-// tables are the rows of all tables of a Markdown text whose first column has
-// this heading, cell by cell.
+// tables returns the rows of all Markdown tables whose first column has this heading.
 func tables(text, first string) (rows [][]string) {
 	in := false
 	for line := range strings.Lines(text) {
@@ -36,7 +35,7 @@ func tables(text, first string) (rows [][]string) {
 	return rows
 }
 
-// code is what stands between backticks.
+// code returns the texts between backticks.
 func code(cell string) (out []string) {
 	for i, s := range strings.Split(cell, "`") {
 		if i%2 == 1 {
@@ -46,7 +45,7 @@ func code(cell string) (out []string) {
 	return out
 }
 
-// before makes the states that the tables name.
+// before returns the states that the tables name.
 func before(t *testing.T, doc string) (names []string, make map[string]func() *player) {
 	make = map[string]func() *player{}
 	for _, row := range tables(doc, "before") {
@@ -64,8 +63,7 @@ func before(t *testing.T, doc string) (names []string, make map[string]func() *p
 	return names, make
 }
 
-// TestStates runs every row of the tables of events, and looks whether they say
-// something, once, of every kind of event in every state.
+// Every row of the tables of events is true, and the tables have every kind of event in every state once.
 func TestStates(t *testing.T) {
 	doc := document(t)
 	names, made := before(t, doc)
@@ -86,7 +84,7 @@ func TestStates(t *testing.T) {
 					t.Errorf("%s: no state %q", e, n)
 				}
 				if byEvent[e][n] != nil {
-					t.Errorf("%s in %s stands twice", e, n)
+					t.Errorf("%s in %s appears twice", e, n)
 				}
 				byEvent[e][n] = row
 			}
@@ -101,7 +99,7 @@ func TestStates(t *testing.T) {
 				if old := byEvent[e][n]; old == nil {
 					byEvent[e][n] = row
 				} else if row[1] == "any" || old[1] == "the others" {
-					t.Errorf("%s in %s stands twice", e, n)
+					t.Errorf("%s in %s appears twice", e, n)
 				}
 			}
 		}
@@ -140,7 +138,7 @@ func document(t *testing.T) string {
 	return string(data)
 }
 
-// differs says where a row is not what an event does.
+// differs says where a row and the effect of its event differ.
 func differs(t *testing.T, p *player, event string, row []string) string {
 	was := fromJSON(&p.state)
 	if _, err := p.play(event); err != nil {
@@ -171,7 +169,7 @@ func differs(t *testing.T, p *player, event string, row []string) string {
 	}
 	also := strings.Split(row[5], ", ")
 	has := func(s string) bool { return slices.Contains(also, s) }
-	// What changed, and what the row says.
+	// What has changed, and what the row says.
 	for _, c := range []struct {
 		what      string
 		is, wants bool
@@ -221,7 +219,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestSignsOfLife looks at every kind of event.
+// Every kind of event is a sign of life or not, as the table says.
 func TestSignsOfLife(t *testing.T) {
 	rows := tables(document(t), "no sign of life")
 	if len(rows) != 1 {
@@ -237,7 +235,7 @@ func TestSignsOfLife(t *testing.T) {
 			t.Errorf("%s: sign of life: %v", e, sign)
 		}
 	}
-	// What comes late of a session that has ended is none.
+	// A late event of a session that has ended is none.
 	p := newPlayer()
 	for _, line := range []string{"turn_started turn_id=t1 session=s", "session_end session=s", "+1m", "tool_call_end turn_id=t1 session=s", "turn_completed turn_id=t1 status=completed session=s"} {
 		if _, err := p.play(line); err != nil {

@@ -10,30 +10,29 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Input is one thing that happened, and when. At most one of the others is set; with none it is a tick of the clock.
+// Input is something that happened, and when. At most one field beside Now is set; none is a tick of the clock.
 type Input struct {
 	Now     time.Time
-	Event   *wire.Event // appended to the agent's log
-	Arrived *Mail       // lies in the inbox; or what is known of it now
-	Settled wire.ID     // is answered, acknowledged or withdrawn
+	Event   *wire.Event // was appended to the agent's log
+	Arrived *Mail       // is in the inbox, or has changed there
+	Settled wire.ID     // was answered, acknowledged or withdrawn
 }
 
-// Apply is the reducer: it changes the state by an input and says what is to be done now.
+// Apply is the reducer: it changes the state by an input and returns what is to be done now.
 func (s *State) Apply(in Input) []Effect {
 	switch {
 	case in.Event != nil:
 		s.applyEvent(in.Event, in.Now)
 	case in.Arrived != nil:
-		s.mail.add(*in.Arrived, in.Now)
+		s.inbox.put(*in.Arrived, in.Now)
 	case in.Settled != "":
-		s.mail.remove(in.Settled)
+		s.inbox.remove(in.Settled)
 	}
-	s.mail.expire(in.Now)
-	return s.mail.decide(s.handoverWord(), in.Now)
+	s.inbox.expire(in.Now)
+	return s.inbox.decide(s.handoverWord(), in.Now)
 }
 
-// handoverWord is the word by which messages are handed over: blocked while any session asks something,
-// also one that is not shown.
+// handoverWord is the word that decides about mail: blocked while any session asks something, shown or not.
 func (s *State) handoverWord() Word {
 	if len(s.Requests()) > 0 {
 		return WordBlocked
@@ -41,20 +40,20 @@ func (s *State) handoverWord() Word {
 	return s.Turn().Word()
 }
 
-// event is an event on its way into the state.
+// event is an event that is being folded.
 type event struct {
-	wire.Body                          // what it says beyond these
+	wire.Body
 	kind, source, session, turn string // "": it names none
 	seq                         uint64
 	at                          time.Time
 
 	lastError string // the agent's newest error
 	errorAt   time.Time
-	isUnknown bool // the event's kind
+	isUnknown bool // its kind is unknown
 	isOnWire  bool // it came in another vocabulary, and not from a hook
 }
 
-// idOf is a field that is an id, which some write as a number.
+// idOf returns a field that is an id; some programs write a number.
 func (e *event) idOf(name string) string {
 	if n, ok := e.Uint(name); ok {
 		return strconv.FormatUint(n, 10)
@@ -62,7 +61,7 @@ func (e *event) idOf(name string) string {
 	return shortID(e.Text(name))
 }
 
-// applyEvent folds one event, unless it is another agent's or was folded before.
+// applyEvent folds one event, unless it is another agent's or a repeat.
 func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	if s.Agent == "" {
 		s.Team, s.Agent = logged.Team, logged.Agent
@@ -72,11 +71,11 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	}
 	e := event{
 		Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: jsonTime(logged.At),
+		seq:       cmp.Or(logged.Seq, s.Seq+1), // 0: it is in no log
 		lastError: s.LastError, errorAt: s.ErrorAt,
 		isOnWire: logged.Wire != nil && logged.Source != "hook",
 	}
 	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
-	e.seq = cmp.Or(logged.Seq, s.Seq+1) // 0: it comes from no log
 	s.Seq = max(s.Seq, e.seq)
 	if id := shortID(logged.EventID); id != "" {
 		if slices.Contains(s.EventIDs, id) {
@@ -90,14 +89,14 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	before := s.handoverWord()
 	s.fold(&e)
 	if s.handoverWord() != before {
-		s.mail.changes++
+		s.inbox.changes++
 	}
-	s.mail.applyEvent(logged, now)
+	s.inbox.applyEvent(logged, now)
 }
 
-// quietKinds are the known kinds that say nothing about a turn of their own, and whether they are a sign
-// of life: those that others say about the agent, or that tell of an end, are none.
-var quietKinds = map[string]bool{
+// agentKinds are the known kinds that are about the agent and not about a turn. True is a sign of life; an event that
+// others report about the agent, or that reports an end, is none.
+var agentKinds = map[string]bool{
 	wire.EventRead: true, wire.EventAcked: true, wire.EventAnnounced: true, wire.EventInjected: true,
 	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false,
 	wire.EventReturned: false, wire.EventAgain: false, wire.EventStage: false,
@@ -110,13 +109,13 @@ var quietKinds = map[string]bool{
 	"current_mode_update": true, "config_option_update": true, "session_info_update": true, "usage_update": true,
 }
 
-// fold is the table of what each kind of event does to the state. The kinds that are about a turn stand in Turn.apply.
+// fold is the table of what each kind of event does to the state. Turn.apply has the kinds that are about a turn.
 func (s *State) fold(e *event) {
-	isLife, isQuiet := quietKinds[e.kind]
-	isLife = isLife && e.Text("by") == "" // by another member, who held a message under a lease
+	isLife, isAboutAgent := agentKinds[e.kind]
+	isLife = isLife && e.Text("by") == "" // another member did it, under a lease
 	switch e.kind {
 	case wire.EventRead, wire.EventInjected:
-		if e.Text("as") == "" { // else it was only told of it
+		if e.Text("as") == "" { // else it was only told about the message
 			s.Read = e.at
 		}
 	case wire.StreamFailed, "error":
@@ -140,7 +139,7 @@ func (s *State) fold(e *event) {
 	case "session_end":
 		s.endSession(e)
 	default:
-		if !isQuiet {
+		if !isAboutAgent {
 			isLife = s.foldTurn(e)
 		}
 	}
@@ -155,8 +154,8 @@ func (s *State) fold(e *event) {
 	}
 }
 
-// foldTurn folds an event about one session, and reports whether it is a sign of life. What is about a turn of an
-// earlier program, which like this one named no session, is late; but a start is not, since ids may be used again.
+// foldTurn folds an event about one session and reports whether it is a sign of life. An event about a turn of an
+// earlier program is late if neither program named a session; except a start, since a program may use an id again.
 func (s *State) foldTurn(e *event) (isLife bool) {
 	isPast := e.session == "" && slices.Contains(s.PastTurns, e.turn)
 	if isPast && e.kind == wire.TurnStarted {
@@ -178,7 +177,7 @@ func (s *State) foldTurn(e *event) (isLife bool) {
 		s.Turns[i] = t
 	}
 	if isNews {
-		s.keep(e, t, before)
+		s.saveTurn(e, t, before)
 		isNewSession := e.kind == "session_start" && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
 		if isNewSession && s.Run != nil && !s.Run.HasExited {
 			s.Run.Sessions++

@@ -6,8 +6,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// TestNumbers: an event of the log is folded once, in order; one of no log has
-// its place after the last.
+// A logged event is folded once, in order; an event without a number comes after the last.
 func TestNumbers(t *testing.T) {
 	var s State
 	fold := func(e wire.Event) {
@@ -32,7 +31,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestAgentsStayApart: what is said of others, also of one with the same name, is nobody's business.
+// Events of other agents are ignored, also of one with the same name in another team.
 func TestAgentsStayApart(t *testing.T) {
 	var s State
 	for i, of := range [][2]wire.Name{{"main", "bob"}, {"other", "bob"}, {"main", "carol"}} {

@@ -9,8 +9,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// apply is the table of testdata/states.md: what an event about a session does to its turn. It reports
-// whether that is news: about the session as it is now, neither late nor said before.
+// apply is the table of testdata/states.md: what an event about a session does to its turn. It reports whether the
+// event is news: about the session as it is now, not late and not a repeat.
 func (t *Turn) apply(e *event) (isNews bool) {
 	switch e.kind {
 	case wire.TurnStarted:
@@ -25,8 +25,8 @@ func (t *Turn) apply(e *event) (isNews bool) {
 	case "agent_thought_chunk":
 		return t.work(e, Thinking, "")
 	case "thread_active": // Codex: it works, and waits for nothing
-		isSaid := t.IsOpen() && t.Word() == WordBusy && t.matchTurn(e.turn)
-		return isSaid || t.work(e, Thinking, "")
+		isKnown := t.IsOpen() && t.Word() == WordBusy && t.matchTurn(e.turn)
+		return isKnown || t.work(e, Thinking, "")
 
 	case "tool_call_start":
 		return t.startCall(e)
@@ -53,7 +53,7 @@ func (t *Turn) apply(e *event) (isNews bool) {
 		return t.work(e, Thinking, "")
 	case "state_change":
 		return t.changeState(e, Activity(e.Text("new")))
-	case "state_update": // ACP's second version says all of the above with it
+	case "state_update": // the second version of ACP reports all of the above with it
 		switch e.Text("state") {
 		case "running":
 			return t.work(e, Thinking, "")
@@ -73,72 +73,75 @@ func (t *Turn) apply(e *event) (isNews bool) {
 
 func (t *Turn) start(e *event) bool {
 	if t.hasEnded(e.turn) || e.turn != "" && e.turn == t.ID {
-		return false // late, or said before
+		return false // late, or a repeat
 	}
-	if e.turn == "" || !t.IsOpen() || !t.matchTurn(e.turn) { // else it was seen before it had a name
+	if e.turn == "" || !t.IsOpen() || !t.matchTurn(e.turn) { // else the turn was open before it had a name
 		t.beginTurn(e)
 		t.setActivity(Thinking, "")
 	}
 	t.Thread, t.Transport = "", ""
-	t.noteOrigin(e)
+	t.setOrigin(e)
 	return true
 }
 
-// complete is turn_completed: the end of a turn, and how it ended.
+// complete ends a turn and records how it ended.
 func (t *Turn) complete(e *event) bool {
 	if !t.matchTurn(e.turn) {
-		t.noteEnded(e.turn)
+		t.rememberEnded(e.turn)
 		return false
 	}
 	id := cmp.Or(e.turn, t.ID)
-	isSaid := t.Last != nil && t.Last.ID == id
-	if t.isOver() || t.Status == TurnIdle && t.ID != "" || t.Status == TurnTerminal && isSaid {
-		// Its idle or its program's end came first, or it was said before. A runner only repeats what its exited said.
-		if id == t.ID && (!isSaid || t.Last.IsCutOff && e.source != "pty") {
+	isRecorded := t.Last != nil && t.Last.ID == id
+	if t.isOver() || t.Status == TurnIdle && t.ID != "" || t.Status == TurnTerminal && isRecorded {
+		// Its idle, its program's end or the same event came first. A runner only repeats its exited.
+		if id == t.ID && (!isRecorded || t.Last.IsCutOff && e.source != "pty") {
 			t.recordEnd(e, endStatus(e), false)
 			t.EndIsTentative = t.EndIsTentative && t.Last.Status == Completed
 		}
 		return false
 	}
 	isNews := !t.asksOutsideTurn(e)
-	if t.ID == "" && id != "" { // only the end of the turn is seen
-		t.ID, t.TurnSeq = id, e.seq
-	}
-	t.noteOrigin(e)
+	t.nameTurn(id, e)
+	t.setOrigin(e)
 	t.recordEnd(e, endStatus(e), false)
 	t.Status, t.EndIsTentative = TurnTerminal, e.source == "hook" && t.Last.Status == Completed
 	if isNews {
 		t.setActivity(Idle, "")
-		if e.Text("status") == "awaiting_input" {
+		if e.Text("status") == Awaiting {
 			t.waitFor(e, Waiting{Kind: Question})
 		}
 	}
 	return isNews
 }
 
-// becomeIdle is the agent's word that it waits for the next turn.
+// becomeIdle is the agent's report that it waits for the next turn.
 func (t *Turn) becomeIdle(e *event) bool {
 	if !t.matchTurn(e.turn) {
-		t.noteEnded(e.turn)
+		t.rememberEnded(e.turn)
 		return false
 	}
 	if t.isOver() {
 		return false
 	}
 	isNews := !t.asksOutsideTurn(e) && (t.Status != TurnIdle || !t.hasEnded(e.turn))
-	if t.ID == "" && e.turn != "" {
-		t.ID, t.TurnSeq = e.turn, e.seq
-	}
-	t.noteEnded(t.ID)
+	t.nameTurn(e.turn, e)
+	t.rememberEnded(t.ID)
 	t.Status = TurnIdle
 	if isNews {
-		t.noteOrigin(e)
+		t.setOrigin(e)
 		t.setActivity(Idle, "")
 	}
 	return isNews
 }
 
-// work is evidence that a turn is under way: the current one, or one whose start was not seen.
+// nameTurn names a turn of which only the end was seen.
+func (t *Turn) nameTurn(id string, e *event) {
+	if t.ID == "" && id != "" {
+		t.ID, t.TurnSeq = id, e.seq
+	}
+}
+
+// work is evidence of a turn: the current one, or one whose start was not seen.
 func (t *Turn) work(e *event, a Activity, detail string) bool {
 	if t.hasEnded(e.turn) || t.isOver() && e.turn == "" {
 		return false // late
@@ -148,7 +151,7 @@ func (t *Turn) work(e *event, a Activity, detail string) bool {
 	return true
 }
 
-// enterTurn makes the turn that an event names the open one. A turn that was only seen to stop goes on.
+// enterTurn makes the turn that an event names the open one. A turn that only a screen showed to be over goes on.
 func (t *Turn) enterTurn(e *event) {
 	isPaused := t.Status == TurnIdle && !t.IsGenerated && t.ID != "" && !t.hasEnded(t.ID)
 	switch {
@@ -157,7 +160,7 @@ func (t *Turn) enterTurn(e *event) {
 		t.Status = TurnBusy
 	default: // its start was not seen
 		t.beginTurn(e)
-		t.noteOrigin(e)
+		t.setOrigin(e)
 	}
 }
 
@@ -178,7 +181,7 @@ func (t *Turn) startCall(e *event) bool {
 	return isNews
 }
 
-// endCall is the end of a tool call. It is no evidence that a turn goes on which was seen to be over.
+// endCall ends a tool call. It does not open a turn that is known to be over.
 func (t *Turn) endCall(e *event) (isNews bool) {
 	call, tool := e.idOf("tool_call_id"), wire.Clip(e.Text("tool", "tool_name", "name"), maxID)
 	isOfTurn := t.ID != "" && (e.turn == "" || e.turn == t.ID)
@@ -192,22 +195,22 @@ func (t *Turn) endCall(e *event) (isNews bool) {
 	return isNews
 }
 
-// changeState is what a runner saw on the screen, or what somebody says outright.
+// changeState applies what a runner saw on the screen, or what somebody reports outright.
 func (t *Turn) changeState(e *event, a Activity) bool {
 	if t.hasEnded(e.turn) || t.isOver() && e.turn == "" && e.session != "" {
 		return false
 	}
-	detail := wire.Clip(e.Text("detail"), maxDetail)
+	detail, id := wire.Clip(e.Text("detail"), maxDetail), e.idOf("id")
 	switch a {
 	case Thinking, Responding, ToolRunning:
-		if e.idOf("id") != "" && len(t.Requests) == 0 && !t.IsOpen() {
-			return false // the answer to what was asked in a turn that is over by now
+		if id != "" && len(t.Requests) == 0 && !t.IsOpen() {
+			return false // it answers a question of a turn that is over by now
 		}
-		if stillAsks, isNews := t.answerID(e.idOf("id")); stillAsks {
+		if stillAsks, isNews := t.answerID(id); stillAsks {
 			return isNews
 		}
 		if t.isOver() {
-			t.setActivity(Unknown, "") // the runner sees it
+			t.setActivity(Unknown, "") // the runner sees that it goes on
 		}
 		return t.work(e, a, detail)
 	case Confirming:
@@ -218,13 +221,12 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 		if e.turn != "" && e.turn != t.ID {
 			return false
 		}
-		t.Status = TurnIdle // a turn with a name may still say that it goes on
+		t.Status = TurnIdle // a named turn may still report that it goes on
 	case Exited, Error, Starting:
 		t.cutOff(e, Failed)
 	case Unknown:
-		id := e.idOf("id")
 		if t.isOver() || len(t.Requests) > 0 && id == "" {
-			return false // what asks may still ask, and what is gone is not back
+			return false // it may still ask, and what has ended is not back
 		}
 		if stillAsks, isNews := t.answerID(id); stillAsks {
 			return isNews
@@ -239,27 +241,26 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 func (t *Turn) startSession(e *event) bool {
 	source := e.Text("source")
 	switch {
-	case source == "compact": // in the middle of its life
+	case source == "compact": // the session goes on
 		if t.Detail == "compacting" {
 			t.Detail = ""
 		}
 		return !t.isOver()
 	case e.session != "" && source != "resume" && (t.HasSessionStart && !t.isOver() || t.IsOpen()):
 		t.HasSessionStart = true
-		return false // said before, or later than its first turn
+		return false // a repeat, or later than its first turn
 	}
 	t.cutOff(e, Interrupted)
-	if e.session == "" && source != "resume" && t.isOver() { // its turns may have the same ids again
+	if e.session == "" && source != "resume" && t.isOver() { // its turns may reuse ids
 		t.ID, t.Ended = "", nil
 	}
-	t.noteOrigin(e)
+	t.setOrigin(e)
 	t.HasSessionStart, t.Status, t.FirstSeq = true, TurnIdle, e.seq
 	t.setActivity(Idle, "")
 	return true
 }
 
-// matchTurn reports whether a turn's id means the current turn: it is empty or that turn's, or no turn
-// is known. An open turn without a name takes the first one that is heard.
+// matchTurn reports whether an id means the current turn: it is empty, its own, or the first id for an unnamed turn.
 func (t *Turn) matchTurn(id string) bool {
 	if t.IsGenerated && t.IsOpen() && id != "" && id != t.ID && !t.hasEnded(id) {
 		t.ID, t.IsGenerated = id, false
@@ -267,10 +268,9 @@ func (t *Turn) matchTurn(id string) bool {
 	return id == "" || id == t.ID || t.ID == ""
 }
 
-// beginTurn begins the turn that an event names. An earlier one that was open, or was seen to stop, is
-// over; how it ended is not known.
+// beginTurn begins the turn that an event names. An earlier one is over; how it ended is not known.
 func (t *Turn) beginTurn(e *event) {
-	t.noteEnded(t.ID)
+	t.rememberEnded(t.ID)
 	t.ID, t.IsGenerated = cmp.Or(e.turn, "turn-"+strconv.FormatUint(e.seq, 10)), e.turn == ""
 	t.Status, t.Began, t.TurnSeq = TurnBusy, e.at, e.seq
 	t.StartedCalls, t.EndedCalls = nil, nil
@@ -278,9 +278,8 @@ func (t *Turn) beginTurn(e *event) {
 	t.setActivity(Unknown, "")
 }
 
-// reopenTurn opens again the turn that an event names, if all that is known of its end is what a hook
-// said. Hooks of one moment run beside each other, and any of them may keep the program from stopping:
-// what begins after that is of the same turn.
+// reopenTurn reopens the turn that an event names, if only a hook reported its end. Hooks run in parallel, and any of
+// them may keep the program from stopping: what begins after that belongs to the same turn.
 func (t *Turn) reopenTurn(e *event) bool {
 	if !t.EndIsTentative || e.source != "hook" || e.turn == "" || e.turn != t.ID || t.IsOpen() || t.isOver() {
 		return false
@@ -297,19 +296,20 @@ func (t *Turn) reopenTurn(e *event) bool {
 	return true
 }
 
+// cutOff ends the current turn without an event of its own.
 func (t *Turn) cutOff(e *event, status string) {
 	if t.IsOpen() {
 		t.recordEnd(e, status, true)
 		t.Status = TurnTerminal
 	}
-	t.noteEnded(t.ID)
+	t.rememberEnded(t.ID)
 }
 
 func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
 	l := &Last{ID: t.ID, Status: status, At: e.at, IsCutOff: isCutOff}
 	hasBegun := !t.Began.IsZero()
 	if hasBegun && t.Word() == WordIdle && t.Since.After(t.Began) {
-		l.At = t.Since // it was seen to be over before this was said
+		l.At = t.Since // the screen showed the end before this event
 	}
 	if hasBegun && l.At.After(t.Began) {
 		l.DurationMS = l.At.Sub(t.Began).Milliseconds()
@@ -324,39 +324,36 @@ func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
 		l.Error = wire.Clip(l.Error, maxDetail)
 	}
 	t.Last, t.Began = l, time.Time{}
-	t.noteEnded(t.ID)
+	t.rememberEnded(t.ID)
 }
 
 func endStatus(e *event) string {
-	switch e.Text("status", "stopReason") {
-	case "interrupted":
-		return Interrupted
-	case "cancelled", "canceled":
+	switch status := e.Text("status", "stopReason"); status {
+	case Interrupted, Cancelled, Awaiting:
+		return status
+	case "canceled":
 		return Cancelled
-	case Awaiting:
-		return Awaiting
-	case "failed", "error", "inProgress", "in_progress":
+	case Failed, "error", "inProgress", "in_progress":
 		return Failed
 	}
 	return Completed
 }
 
 func (t *Turn) hasEnded(id string) bool { return slices.Contains(t.Ended, id) }
-func (t *Turn) noteEnded(id string)     { t.Ended = remember(t.Ended, id, maxEnded) }
+func (t *Turn) rememberEnded(id string) { t.Ended = remember(t.Ended, id, maxEnded) }
 
-// asksOutsideTurn reports whether something is asked outside of any turn. The end of a turn that an
-// event names is no answer to that; an event that names none says how it is now.
+// asksOutsideTurn reports whether a question is outside any turn, so that the end of a named turn does not answer it.
 func (t *Turn) asksOutsideTurn(e *event) bool {
 	return len(t.Requests) > 0 && !t.IsOpen() && e.turn != ""
 }
 
-// setActivity says what the program does now. What it waited for is past.
+// setActivity sets what the program does now, and with that answers what it asked.
 func (t *Turn) setActivity(a Activity, detail string) {
 	t.Activity, t.Detail, t.Requests, t.IsReplaced = a, detail, nil, false
 }
 
-// noteOrigin notes what an event about the turn says of its thread and its transport.
-func (t *Turn) noteOrigin(e *event) {
+// setOrigin takes over the thread and the transport that an event names.
+func (t *Turn) setOrigin(e *event) {
 	t.Thread = cmp.Or(shortID(e.Text("thread_id")), t.Thread)
 	t.Transport = cmp.Or(wire.Clip(e.Text("transport"), maxID), t.Transport)
 }

@@ -10,9 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// TestVectors folds the sequences of the daemon's stream that its owner's
-// AgentStreamState.apply was read from. Where ours is stricter the vector says
-// how, in ours_after_each.
+// The fold agrees with the daemon's AgentStreamState.apply. Where ours is stricter, the vector has ours_after_each.
 func TestVectors(t *testing.T) {
 	data, err := os.ReadFile("../testdata/wire/behaviour.json")
 	if err != nil {

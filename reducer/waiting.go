@@ -10,35 +10,34 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// parallelCalls is how soon after a request the start of another call is taken for one that was begun
-// together with the call that is asked about.
+// parallelCalls is how soon after a request a call may start that the agent began together with the requested one.
 const parallelCalls = 2 * time.Second
 
-// The kinds of Waiting, and a dialog that asks whether a directory is to be trusted.
+// The kinds of Waiting, and the dialog that asks whether to trust a directory.
 const (
 	Permission  = "permission"
 	Question    = "prompt"
-	ClientTool  = "tool" // ACP: its client is to run a tool for it
+	ClientTool  = "tool" // ACP: the client is to run a tool for it
 	trustDialog = "trust"
 )
 
-// Waiting is what an agent waits for: an answer to a permission request or to a question. Since tells
-// one dialog from the next: it stays while more becomes known of the same one.
+// Waiting is a permission request or a question that waits for an answer. Since tells one dialog from the next: it
+// stays while more becomes known of the same dialog.
 type Waiting struct {
 	ID      string          `json:"id,omitempty"`
 	Call    string          `json:"tool_call_id,omitempty"`
-	Kind    string          `json:"kind"` // permission, prompt
+	Kind    string          `json:"kind"` // permission, prompt, tool
 	Prompt  string          `json:"prompt,omitempty"`
 	Tool    string          `json:"tool,omitempty"`
-	Input   string          `json:"input,omitempty"`  // what the tool is about to do, where the prompt is another thing; shortened
-	Dialog  string          `json:"dialog,omitempty"` // what kind of dialog a screen shows: permission, trust, question
+	Input   string          `json:"input,omitempty"`  // what the tool is about to do, if Prompt is another text; shortened
+	Dialog  string          `json:"dialog,omitempty"` // the kind of dialog on a screen: permission, trust, question
 	Options json.RawMessage `json:"options,omitempty"`
 	Since   time.Time       `json:"since"`
 	ByWire  bool            `json:"by_wire,omitempty"` // it was asked on a wire, and is answered there
-	Cut     bool            `json:"cut,omitempty"`     // Prompt or Tool is not all there is, or they were said apart: no rule may allow by them
+	Cut     bool            `json:"cut,omitempty"`     // Prompt or Tool was cut, or they have two sources: no rule may allow it
 }
 
-// Requests are what the agent asks in all sessions of its program, first in the one that is shown.
+// Requests returns what the agent asks in all sessions, beginning with the one that is shown.
 func (s *State) Requests() []Waiting {
 	shown := s.Turn()
 	all := slices.Clone(shown.Requests)
@@ -50,7 +49,7 @@ func (s *State) Requests() []Waiting {
 	return all
 }
 
-// Waiting is what the session asks and is shown; nil when it asks nothing.
+// Waiting returns the request that is shown, nil if the session asks nothing.
 func (t *Turn) Waiting() *Waiting {
 	if len(t.Requests) == 0 {
 		return nil
@@ -59,7 +58,7 @@ func (t *Turn) Waiting() *Waiting {
 	return &w
 }
 
-// waitingOf is what an event says that is asked.
+// waitingOf reads a request from an event.
 func waitingOf(e *event, kind string) Waiting {
 	w := Waiting{
 		ID: e.idOf("id"), Call: e.idOf("tool_call_id"), Kind: kind, Prompt: e.Text("prompt", "message"),
@@ -73,7 +72,7 @@ func waitingOf(e *event, kind string) Waiting {
 		w.Input = cmp.Or(w.Input, string(e.Raw("arguments")))
 	}
 	if w.Dialog == trustDialog {
-		w.Kind = Question // it asks for no tool
+		w.Kind = Question // it is about no tool
 	}
 	if raw := e.Raw("options"); raw != nil {
 		w.Options, _ = json.Marshal(raw) // as JSON gives it back
@@ -81,13 +80,12 @@ func waitingOf(e *event, kind string) Waiting {
 	return w
 }
 
-// ask says that the program asks something: in the turn that the event names, else in whatever it does,
-// which may be no turn.
-func (t *Turn) ask(e *event, said Waiting) bool {
+// ask applies a request: in the turn that the event names, else in whatever the program does, perhaps outside any turn.
+func (t *Turn) ask(e *event, w Waiting) bool {
 	switch {
 	case t.hasEnded(e.turn):
-		isKnown := slices.Contains(t.StartedCalls, said.Call) || slices.Contains(t.EndedCalls, said.Call)
-		if isKnown || said.Kind != Permission || !said.isNamed() || !t.reopenTurn(e) {
+		isKnown := slices.Contains(t.StartedCalls, w.Call) || slices.Contains(t.EndedCalls, w.Call)
+		if isKnown || w.Kind != Permission || !w.isNamed() || !t.reopenTurn(e) {
 			return false // late
 		}
 	case t.isOver() && e.turn == "" && e.session != "":
@@ -95,33 +93,32 @@ func (t *Turn) ask(e *event, said Waiting) bool {
 	case e.turn != "":
 		t.enterTurn(e)
 	}
-	return t.waitFor(e, said)
+	return t.waitFor(e, w)
 }
 
-// waitFor notes what is asked. The same question again, perhaps in more words, is still asked since it
-// was first. A program may ask for several calls at once: the first is shown and others stand behind it.
-// A screen shows one dialog: it replaces what was asked.
-func (t *Turn) waitFor(e *event, said Waiting) (isNews bool) {
-	said.Since = e.at
-	said.cut()
+// waitFor adds a request. The same question in other words keeps its time. A program may ask about several calls at
+// once: the first is shown, the others queue behind it. A screen shows one dialog, which replaces what was asked.
+func (t *Turn) waitFor(e *event, w Waiting) (isNews bool) {
+	w.Since = e.at
+	w.cut()
 	first := t.Waiting()
-	asksBeside := first != nil && first.Kind != Question && said.Kind != Question && e.source != "pty"
-	switch i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.isSame(&said) }); {
-	case i > 0 || i == 0 && first.Kind != said.Kind:
+	isQueued := first != nil && first.Kind != Question && w.Kind != Question && e.source != "pty"
+	switch i := slices.IndexFunc(t.Requests, func(old Waiting) bool { return old.isSame(&w) }); {
+	case i > 0 || i == 0 && first.Kind != w.Kind:
 		return false
 	case i == 0:
-		t.Requests[0] = first.merge(said)
+		t.Requests[0] = first.merge(w)
 		return !reflect.DeepEqual(t.Requests[0], *first)
-	case asksBeside && len(t.Requests) < maxRequests:
-		t.Requests = append(t.Requests, said)
-	case !asksBeside:
-		t.setActivity(said.activity())
-		t.Requests = []Waiting{said}
+	case isQueued && len(t.Requests) < maxRequests:
+		t.Requests = append(t.Requests, w)
+	case !isQueued:
+		t.setActivity(w.activity())
+		t.Requests = []Waiting{w}
 	}
 	return true
 }
 
-// activity is what a program does that asks this, and what about it.
+// activity returns the activity and the detail of a program that asks this.
 func (w *Waiting) activity() (Activity, string) {
 	switch {
 	case w.Dialog == trustDialog:
@@ -132,19 +129,18 @@ func (w *Waiting) activity() (Activity, string) {
 	return Confirming, w.Kind
 }
 
-// cut makes a question one that a State keeps.
+// cut shortens the texts to what a State keeps.
 func (w *Waiting) cut() {
 	prompt, tool := wire.Clip(w.Prompt, maxPrompt), wire.Clip(w.Tool, maxID)
 	w.Cut = w.Cut || prompt != w.Prompt || tool != w.Tool
 	w.Prompt, w.Tool = prompt, tool
-	w.Input, w.Dialog = wire.Clip(w.Input, maxText), wire.Clip(w.Dialog, maxID) // for people; no rule goes by them
+	w.Input, w.Dialog = wire.Clip(w.Input, maxText), wire.Clip(w.Dialog, maxID) // no rule looks at them
 	if len(w.Options) > maxOptions {
 		w.Options = nil
 	}
 }
 
-// isSame reports whether n is the same question in other words. Hooks, their notifications and the
-// screen tell of one dialog, each with a part of it.
+// isSame reports whether n is the same question: hooks, their notifications and the screen each report a part of it.
 func (w *Waiting) isSame(n *Waiting) bool {
 	areDifferent := func(a, b string) bool { return a != "" && b != "" && a != b }
 	switch {
@@ -163,8 +159,7 @@ func (w *Waiting) isSame(n *Waiting) bool {
 // isNamed reports whether it says more than that something is asked.
 func (w *Waiting) isNamed() bool { return w.ID != "" || w.Call != "" || w.Tool != "" }
 
-// promptRank is how surely the prompt is what is asked: one that comes with the dialog's id was seen,
-// one with the call's tool or id is about that call.
+// promptRank is how sure the prompt is: with the dialog's id it was seen, with a tool or call it is about that call.
 func (w *Waiting) promptRank() int {
 	switch {
 	case w.Prompt == "":
@@ -177,30 +172,28 @@ func (w *Waiting) promptRank() int {
 	return 1
 }
 
-// merge adds what was said of a question now to what is kept. Of two prompts the surer one counts, of
-// two that were seen the newer.
-func (w *Waiting) merge(said Waiting) Waiting {
-	out := said
+// merge adds a newer report n of the same question. The surer prompt counts; of two that were seen, the newer.
+func (w *Waiting) merge(n Waiting) Waiting {
+	out := n
 	out.Since = w.Since
-	out.ID, out.Call, out.Tool = cmp.Or(said.ID, w.ID), cmp.Or(said.Call, w.Call), cmp.Or(said.Tool, w.Tool)
-	out.Input, out.Dialog = cmp.Or(said.Input, w.Input), cmp.Or(said.Dialog, w.Dialog)
-	out.ByWire = said.ByWire || w.ByWire
+	out.ID, out.Call, out.Tool = cmp.Or(n.ID, w.ID), cmp.Or(n.Call, w.Call), cmp.Or(n.Tool, w.Tool)
+	out.Input, out.Dialog = cmp.Or(n.Input, w.Input), cmp.Or(n.Dialog, w.Dialog)
+	out.ByWire = n.ByWire || w.ByWire
 	if out.Options == nil {
 		out.Options = w.Options
 	}
-	if rank := said.promptRank(); rank < 3 && rank <= w.promptRank() {
+	if rank := n.promptRank(); rank < 3 && rank <= w.promptRank() {
 		out.Prompt = w.Prompt
 	}
-	hasTheirPrompt := out.Prompt == said.Prompt
-	if !hasTheirPrompt || out.Tool != said.Tool { // nobody said the two together, unless it was said so before
-		out.Cut = said.Cut && hasTheirPrompt || w.Cut || out.Prompt != w.Prompt || out.Tool != w.Tool
+	hasNewPrompt := out.Prompt == n.Prompt
+	if !hasNewPrompt || out.Tool != n.Tool { // prompt and tool are from two reports, unless w had both
+		out.Cut = n.Cut && hasNewPrompt || w.Cut || out.Prompt != w.Prompt || out.Tool != w.Tool
 	}
 	return out
 }
 
-// answerCall takes a call's start or end for the answer to a permission request for that call. The end of
-// another call is no answer. Nor is the start of another one soon after the request; a later one is, since
-// the asked call was refused.
+// answerCall takes a call's start or end as the answer to the permission request for that call. The end of another call
+// answers nothing, nor does a start soon after the request; a later start does, since then the request was refused.
 func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks, isNews bool) {
 	w := t.Waiting()
 	if w == nil || w.Kind != Permission {
@@ -210,7 +203,12 @@ func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks,
 	if !haveCalls && !haveTools {
 		return false, false // nothing tells the two calls apart
 	}
-	asked := t.findCall(tool, call)
+	asked := slices.IndexFunc(t.Requests, func(r Waiting) bool { // by id if both have one, else by tool
+		if r.Call != "" && call != "" {
+			return r.Call == call
+		}
+		return r.Tool != "" && r.Tool == tool
+	})
 	isLater := e.at.Sub(w.Since).Abs() >= parallelCalls
 	if isStart && isLater && asked < 0 {
 		return false, false
@@ -218,19 +216,7 @@ func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks,
 	return t.answer(asked)
 }
 
-// findCall is the place of the request for a call, or -1. Calls are told apart by their ids where both
-// sides have one, else by their tools.
-func (t *Turn) findCall(tool, call string) int {
-	return slices.IndexFunc(t.Requests, func(w Waiting) bool {
-		if w.Call != "" && call != "" {
-			return w.Call == call
-		}
-		return w.Tool != "" && w.Tool == tool
-	})
-}
-
-// answerID takes an id for that of a question which has its answer: that one and no other. Where there
-// are no ids, whatever is done next is the answer.
+// answerID answers the request with an id, and no other. Without ids, whatever comes next is the answer.
 func (t *Turn) answerID(id string) (stillAsks, isNews bool) {
 	if w := t.Waiting(); w == nil || w.ID == "" || id == "" {
 		return false, false
@@ -238,8 +224,8 @@ func (t *Turn) answerID(id string) (stillAsks, isNews bool) {
 	return t.answer(slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id }))
 }
 
-// answer removes the request at a place, -1 for none of them. The last one stays: what the program does
-// now takes its place. stillAsks: something is asked still. isNews: another thing than before.
+// answer removes the request at an index, -1 for none. The last request stays until the caller sets the next activity.
+// stillAsks reports whether other requests are open, isNews whether another one is shown now.
 func (t *Turn) answer(i int) (stillAsks, isNews bool) {
 	if i >= 0 && len(t.Requests) == 1 {
 		return false, false

@@ -12,23 +12,21 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Channel is the way between an agent's program and the people in its session. Its errors are
-// wire.ErrChannelClosed once the session is over, a *wire.SessionError for what a session refuses, and
-// those of files or connections.
+// Channel connects an agent's program with the people in its session. Its errors are wire.ErrChannelClosed once the
+// session is over, a *wire.SessionError for what a session refuses, and I/O errors.
 type Channel interface {
 	// ID names the channel: cli:tty0, discord:thread:123.
 	ID() string
 
-	// Emit tells the people. When it returns nil, what was emitted is on record.
+	// Emit sends an event to the people. When it returns nil, the event is on record.
 	Emit(ctx context.Context, e wire.SessionEvent) error
 
-	// Receive is the next thing that a person said, nil when nobody said anything within timeout; 0 or
-	// less: only what is there.
+	// Receive returns the next human input, nil if there is none within timeout. With 0 or less it does not wait.
 	Receive(ctx context.Context, timeout time.Duration) (*Input, error)
 }
 
-// MailboxChannel is the channel made of files: what is emitted goes to the agent's events, human input
-// comes out of its inbox, each once, however many receive; but see Handle.
+// MailboxChannel is a channel of files: it emits to the agent's events, and receives from its inbox. Several receivers
+// share the input: each gets what the others do not; but see Handle.
 type MailboxChannel struct {
 	store *Store
 	id    wire.UUID
@@ -48,10 +46,10 @@ func (st *Store) Channel(id wire.UUID) (*MailboxChannel, error) {
 	return c, c.box.Present()
 }
 
-// ID is the session's channel_id.
+// ID returns the session's channel_id.
 func (c *MailboxChannel) ID() string { return c.name }
 
-// session reads the session; wire.ErrChannelClosed where it is gone.
+// session reads the session; if it is gone, the error is wire.ErrChannelClosed.
 func (c *MailboxChannel) session() (*Session, error) {
 	s, err := c.store.Get(c.id)
 	if errors.Is(err, ErrNotFound) {
@@ -76,12 +74,12 @@ func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
 	return c.box.Log().Append(ctx, events...)
 }
 
-// maxOutput is how many bytes of output one event holds. A line of the event log may take six times as much.
+// maxOutput is how many bytes of output one event holds. Escaped in the log they may take six times as much.
 const maxOutput = 1 << 20
 
-// Events are what is appended to an agent's log for what it emits in a session; id "" is for all sessions
-// that it has. Long output becomes several events, cut between characters. Bytes that are not UTF-8
-// become U+FFFD. The error is a *wire.SessionError.
+// Events returns what to append to an agent's log to emit e in a session; id "" means all its sessions. Long output
+// becomes several events, cut between characters. Bytes that are not UTF-8 become U+FFFD. The error is a
+// *wire.SessionError.
 func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 	for content := string([]rune(e.Content)); content != "" || out == nil; {
 		e.Content = wire.Clip(content, maxOutput)
@@ -99,11 +97,11 @@ func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 	return out, nil
 }
 
-// statePoll is how often a waiting Receive looks whether the session is over: no message tells of that.
+// statePoll is how often a waiting Receive checks whether the session is over; no message reports that.
 const statePoll = time.Second
 
-// Receive is the next human input for the session; while that is paused, only an abort. What was received
-// counts as read, also if the program is then killed; see Handle.
+// Receive returns the next human input for the session; while it is paused, only an abort. Received input counts as
+// read, even if the program is then killed; see Handle.
 func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in *Input, err error) {
 	_, err = c.Handle(ctx, timeout, func(received Input) error {
 		in = &received
@@ -112,10 +110,9 @@ func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in
 	return in, err
 }
 
-// Handle is Receive for programs that must lose nothing when they are killed: the input counts as read
-// only when handler has returned nil. handler runs under the reader's lock, so it must not change a
-// session. A handler that takes longer than two seconds runs without the lock, and another receiver may get
-// the same input. Handle reports whether an input was handled.
+// Handle is Receive for programs that must lose nothing when they are killed: the input counts as read only when
+// handler has returned nil. handler runs under the reader's lock, so it must not change a session. If it takes longer
+// than two seconds, the lock is released and another receiver may get the same input. It reports whether it had one.
 func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, handler func(Input) error) (bool, error) {
 	end := time.Now().Add(timeout)
 	var w *watcher.Watcher
@@ -125,14 +122,14 @@ func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, hand
 		switch {
 		case done, err != nil, left <= 0:
 			return done, err
-		case w == nil: // then another look, for what came before the watch was set
+		case w == nil: // then look again, for input that arrived before the watch was set
 			if w, err = watcher.Open(ctx, []*mailbox.Box{c.box}, watcher.Options{Messages: true}); err != nil {
 				return false, err
 			}
 			defer w.Close()
 		default:
 			limit, cancel := context.WithTimeout(ctx, min(left, statePoll))
-			w.Next(limit) // what it tells, the next look finds out
+			w.Next(limit) // only wakes: handleNext looks for itself
 			cancel()
 		}
 	}
@@ -162,7 +159,7 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 	switch {
 	case errors.Is(err, mailbox.ErrNoAgent), err == nil && !done && !s.State.Alive():
 		return false, wire.ErrChannelClosed
-	case err == nil && done && batch.Unmarked != nil: // it would be received again, and again
+	case err == nil && done && batch.Unmarked != nil: // it would be received again and again
 		return false, fmt.Errorf("receive: the input cannot be marked as read: %w", batch.Unmarked)
 	}
 	return done, err

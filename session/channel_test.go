@@ -62,8 +62,8 @@ func TestEmitReachesTheSession(t *testing.T) {
 
 func TestReceive(t *testing.T) {
 	st := testTeam(t)
-	tell(t, st, "", wire.HumanInput{Kind: "abort"}) // before the session began: not its business
-	time.Sleep(2 * time.Millisecond)                // ids tell milliseconds
+	tell(t, st, "", wire.HumanInput{Kind: "abort"}) // before the session began: ignored
+	time.Sleep(2 * time.Millisecond)                // ids have milliseconds
 	s, other := begin(t, st), begin(t, st)
 	c := channel(t, st, s.SessionID)
 	receives := func(want string) (in *Input) {
@@ -89,7 +89,7 @@ func TestReceive(t *testing.T) {
 	receives(reject.String())
 	receives("")
 
-	// By hand: what is not there stays as it is.
+	// A dropped file is received as it was written.
 	drop := func(content string) {
 		inbox := filepath.Join(st.Mail.Box("bob").Path(), "inbox")
 		must(t, os.WriteFile(filepath.Join(inbox, ".x"), []byte(content), 0o600))
@@ -97,19 +97,19 @@ func TestReceive(t *testing.T) {
 	}
 	file := `{"input_type":"approve","draft_id":"6F1C2A34-0b7e-4c1d-9a55-0123456789ab","note":1.0}`
 	drop(file)
-	in, err := c.Receive(ctx, time.Minute) // a file that may still be written is looked at again
+	in, err := c.Receive(ctx, time.Minute) // a file that may still be written is taken later
 	if err != nil || in == nil || in.Kind != "approve" || string(in.Wire) != file || in.ArtifactURI != nil {
 		t.Errorf("received %+v, %v", in, err)
 	}
 
-	// Paused: what is said waits.
+	// Input waits while the session is paused.
 	move(t, st, s.SessionID, wire.SessionPaused)
 	tell(t, st, s.SessionID, text("later"))
 	receives("")
 	move(t, st, s.SessionID, wire.SessionActive)
 	receives("Message: later")
 
-	// An abort, dropped as a file, ends the session, and still comes; then the channel is closed.
+	// A dropped abort ends the session and is still received; then the channel is closed.
 	drop(`{"input_type":"abort"}`)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if got := refresh(t, st, s.SessionID); got.State == wire.SessionAborted {
@@ -125,7 +125,7 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// Who waits is woken by a message, by the end of the session and by that of its context.
+// A waiting Receive returns at a message, at the end of the session, and when its context is cancelled.
 func TestReceiveWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -158,8 +158,7 @@ func TestReceiveWaits(t *testing.T) {
 	}
 }
 
-// Long output is several events, cut between characters and whole again in the
-// session; what is not UTF-8 does no harm.
+// Long output becomes several events, cut between characters; bytes that are not UTF-8 are replaced.
 func TestOutput(t *testing.T) {
 	st := testTeam(t)
 	c := channel(t, st, begin(t, st).SessionID)
@@ -179,8 +178,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// A new log, of an agent that was retired and made again, is folded from its
-// first event.
+// The new log of an agent that was retired and created again is folded from its first event.
 func TestAnotherLog(t *testing.T) {
 	st := testTeam(t)
 	s := begin(t, st)

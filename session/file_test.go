@@ -17,7 +17,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Of several that begin at once, each to be the only one, one is.
+// Of several sessions begun at once, each to be the only one, one succeeds.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	st := testTeam(t)
@@ -41,8 +41,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// What Trusted Autonomy writes is read, and written back as it was. A draft is in a
-// session once, in the order of the announcements.
+// A session of Trusted Autonomy is read and written back unchanged. Drafts are listed once, in order of announcement.
 func TestVectors(t *testing.T) {
 	read := func(file string, all any) {
 		data, err := os.ReadFile(filepath.Join("..", "testdata", "wire", file))
@@ -158,7 +157,7 @@ func TestLogIsBounded(t *testing.T) {
 	if again, err := Decode([]byte(b)); err != nil || encode(t, again) != b {
 		t.Errorf("not read back: %v", err)
 	}
-	// One alone that is too long loses its beginning, between characters.
+	// A message longer than the log loses its beginning, cut between characters.
 	s.AddMessage(SenderAgent, strings.Repeat("\x01ü", MaxLog), now())
 	entries, all = s.Entries(201)
 	if len(entries) != 1 || all != 202 || !strings.HasPrefix(entries[0].Content, "…") || !utf8.ValidString(entries[0].Content) {
@@ -169,7 +168,7 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// Unread input is met at every look. What the log has no room for does not come back into it.
+// Unread input is folded at every change, but does not return once the log has dropped it.
 func TestLogOfUnreadInput(t *testing.T) {
 	s, err := Decode([]byte(theirs))
 	must(t, err)
@@ -190,8 +189,7 @@ func TestLogOfUnreadInput(t *testing.T) {
 	}
 }
 
-// A session that the first generation wrote is read with all that it noted, and what others keep in the
-// file stays there, whatever is done to the session.
+// A session of the first generation is read with all its notes, and unknown members of the file are kept.
 func TestFirstGeneration(t *testing.T) {
 	first := strings.Replace(theirs, `"atm":{"seq":3,"later":true}`, `"draft_ids":["`+draftID+`"],"atm":{"seq":3,"dropped":5,`+
 		`"goal":"2026-03-01T10:00:01Z",`+

@@ -15,18 +15,16 @@ import (
 )
 
 const (
-	// FieldSession is the field of an event, and of meta.atm of a message, that names the session it
-	// belongs to. What names none belongs to every session of its agent.
+	// FieldSession is the field of an event, and of a message's meta.atm, that names its session; without it: all.
 	FieldSession = "interactive_session"
 
-	// FieldAnswer is the field of an event of output that repeats the answer at the end of a turn, for
-	// readers of the output alone. It holds the number of that event, from which the log has the answer.
+	// FieldAnswer marks output that repeats, for readers of output alone, the answer in the event with this number.
 	FieldAnswer = "answer_of"
 )
 
-// CatchUp takes into a session that is not over what its agent's events and inbox say since: what the agent emits on
-// the session's channel; what it answered at the end of a turn, where its output is not captured anyway; what it asks;
-// and human input, however it was delivered. An abort among that ends the session.
+// CatchUp folds what its agent's events and inbox have gained into a session that is not over: what the agent emits,
+// asks and, unless its output is captured anyway, answers at the end of a turn; and human input, delivered in whatever
+// way. An abort ends the session.
 func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 	if !s.State.Alive() {
 		return nil
@@ -40,7 +38,7 @@ func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 			return true
 		})
 	}
-	if errors.Is(err, mailbox.ErrNoAgent) { // it says nothing more
+	if errors.Is(err, mailbox.ErrNoAgent) { // a retired agent says nothing more
 		return nil
 	}
 	return err
@@ -52,7 +50,7 @@ func (s *Session) foldEvents(box *mailbox.Box) error {
 		return err
 	}
 	if last < s.notes.Seq {
-		s.notes.Seq = 0 // another log: the agent was retired and made again
+		s.notes.Seq = 0 // a new log: the agent was retired and created again
 	}
 	c := box.Log().Follow(s.notes.Seq)
 	defer c.Close()
@@ -69,8 +67,7 @@ func (s *Session) foldEvents(box *mailbox.Box) error {
 	}
 }
 
-// activeKinds are the events by which an agent is not idle. The end of its start is another: before that
-// it cannot be idle.
+// activeKinds are the events that show that an agent is not idle, beside the state_change that ends its start.
 var activeKinds = []string{
 	wire.TurnStarted, wire.TurnCompleted, "turn_complete", "tool_call_start", "tool_call", "tool_call_end", "message_delta", "agent_message_chunk",
 }
@@ -84,8 +81,8 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 	}
 	switch e.Kind {
 	case "agent_output", "draft_ready", "goal_complete", "waiting_for_input", "status_update":
-		_, repeats := e.Uint(FieldAnswer)
-		if emitted, ok := EventOf(e); ok && !repeats {
+		_, isRepeat := e.Uint(FieldAnswer)
+		if emitted, ok := EventOf(e); ok && !isRepeat {
 			s.foldEmitted(emitted, e.At)
 		}
 	case wire.TurnCompleted, "turn_complete":
@@ -95,7 +92,7 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 			s.AddMessage(SenderAgent, answer, e.At)
 		}
 	case "confirm_required":
-		// Hooks and the screen tell of the same dialog.
+		// A hook and the screen report the same dialog.
 		question := wire.SessionEvent{Kind: "waiting_for_input", Prompt: e.Text("prompt", "message")}.String()
 		if n := len(s.Messages); n == 0 || s.Messages[n-1].Content != question {
 			s.AddMessage(SenderSystem, question, e.At)
@@ -120,7 +117,7 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 	case "agent_output":
 		content := e.Content
 		if e.Stream == "std_err" {
-			content = e.String() // which says so
+			content = e.String() // it names the stream
 		}
 		s.AddMessage(SenderAgent, content, at)
 		return
@@ -136,14 +133,13 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 	s.AddMessage(SenderSystem, e.String(), at)
 }
 
-// foldMessage takes in a message to the agent if it is human input for this session: one that names it,
-// or one for any session that was delivered since this one began.
+// foldMessage folds human input that names this session, or names none and was delivered since this session began.
 func (s *Session) foldMessage(m *wire.Message) {
 	in, ok := InputOf(m)
 	if !ok || !in.For(s.SessionID) || !s.State.Alive() {
 		return
 	}
-	// By the id, which is made at delivery: a dropped file has its own time.
+	// The id is made at delivery; a dropped file's sent_at may be older.
 	if in.Session == "" && m.ID.Time().Before(s.CreatedAt.Truncate(time.Millisecond)) {
 		return
 	}
@@ -153,7 +149,7 @@ func (s *Session) foldMessage(m *wire.Message) {
 	}
 }
 
-// AnswerOf is what the agent answered in the turn that an event ends, where the event tells; else "".
+// AnswerOf returns the agent's answer from the event that ends its turn, "" if the event has none.
 func AnswerOf(e *wire.Event) string {
 	switch e.Kind {
 	case wire.TurnCompleted, "turn_complete":
@@ -162,10 +158,10 @@ func AnswerOf(e *wire.Event) string {
 	return ""
 }
 
-// maxSaid is how much is joined of what an agent says in pieces.
+// maxSaid is how many bytes of message deltas are joined.
 const maxSaid = 256 << 10
 
-// JoinDelta is what an agent has said in its turn, with the piece that an event brings, if it brings one.
+// JoinDelta appends the message delta in an event, if it has one, to what the agent has said in its turn.
 func JoinDelta(said string, e *wire.Event) string {
 	if e.Kind != "message_delta" && e.Kind != "agent_message_chunk" || len(said) >= maxSaid {
 		return said
@@ -173,7 +169,7 @@ func JoinDelta(said string, e *wire.Event) string {
 	return said + e.Text("delta", "text")
 }
 
-// EventOf is what an event says on a session's channel; false for one that says nothing there.
+// EventOf translates an event for a session's channel; false if it has no counterpart there.
 func EventOf(e *wire.Event) (out wire.SessionEvent, ok bool) {
 	raw, ok := wire.AsWire(e, wire.Session)
 	return out, ok && wire.Unmarshal(raw, &out) == nil

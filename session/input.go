@@ -7,22 +7,22 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Input is what a person said to a session, and the message that brought it.
+// Input is what a person said to a session, and the message that carried it.
 type Input struct {
 	wire.HumanInput
 	ID   wire.ID         // of the message
-	From wire.Address    // who said it; drop@team for a dropped file
-	At   time.Time       // when
-	Wire json.RawMessage // as it came; nil where it came as plain text
+	From wire.Address    // drop@team for a dropped file
+	At   time.Time       // when it was sent
+	Wire json.RawMessage // as received; nil for plain text
 
-	Session wire.UUID // that it is meant for; "": any
+	Session wire.UUID // the session that it is for; "": any
 }
 
-// For reports whether the input is meant for a session.
+// For reports whether the input is for a session.
 func (in Input) For(id wire.UUID) bool { return in.Session == "" || in.Session == id }
 
-// InputOf is the human input that a message brings; false for a message of another type, and for one from another
-// host, whose people are not those of the sessions here. Where the payload cannot be read, the body is the text.
+// InputOf returns the human input in a message. It is false for other types of message, and for messages from another
+// host, whose people do not belong to the sessions here. If the payload cannot be read, the body is the text.
 func InputOf(m *wire.Message) (Input, bool) {
 	if m.Kind() != wire.TypeHumanInput || m.From.Host != "" {
 		return Input{}, false
@@ -36,8 +36,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 	return in, true
 }
 
-// Message is the message that brings an input to a session's agent; the sender fills in the rest. An
-// input that cannot be written is a *wire.SessionError.
+// Message returns a message with an input, without sender and recipient. Malformed input is a *wire.SessionError.
 func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	raw, err := wire.Marshal(in)
 	if err != nil {
@@ -45,14 +44,14 @@ func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	}
 	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Payload: raw, SentAt: now()}
 	if id != "" {
-		m.SetMeta(FieldSession, json.RawMessage(`"`+id+`"`))
+		m.SetMeta(FieldSession, wire.Quote(string(id)))
 	}
 	return m, nil
 }
 
-// Withheld says why a runner or a hook keeps an input from the agent for now, "" when it does not, and
-// which paused session keeps it, if one does. muted means that nobody may talk to agents in sessions. An
-// agent that reads its mail gets the input.
+// Withheld says why a runner or a hook must not hand over an input now, "" if it may, and which paused session is the
+// reason, if one is. muted means that nobody may talk to agents in sessions. An agent that reads its mail itself gets
+// the input all the same.
 func Withheld(m *wire.Message, sessions []*Session, muted bool) (why string, paused wire.UUID) {
 	in, ok := InputOf(m)
 	if !ok || in.Kind == "abort" {

@@ -16,25 +16,25 @@ import (
 
 var states = []wire.InteractiveSessionState{wire.SessionActive, wire.SessionPaused, wire.SessionCompleted, wire.SessionAborted}
 
-// legal is the transition table, written down a second time.
+// legal is the transition table, written a second time.
 var legal = map[wire.InteractiveSessionState][]wire.InteractiveSessionState{
 	wire.SessionActive: {wire.SessionPaused, wire.SessionCompleted, wire.SessionAborted},
 	wire.SessionPaused: {wire.SessionActive, wire.SessionAborted},
 }
 
-// machine is some sessions of one agent on disk, and what they must be.
+// machine is some sessions of one agent on disk, and their models.
 type machine struct {
 	st     *Store
 	models map[wire.UUID]*model
 	ids    []wire.UUID
-	runs   bool // the agent, under a runner
+	runs   bool // the agent runs under a runner
 }
 
 type model struct {
 	state   wire.InteractiveSessionState
-	ours    bool     // a runner has begun it
-	parked  bool     // since the agent is off
-	log     []string // without the lines of the session itself
+	ours    bool     // a runner began it
+	parked  bool     // because the agent is off
+	log     []string // without the session's own lines
 	drafts  []wire.UUID
 	updated time.Time
 }
@@ -72,7 +72,7 @@ func (m *machine) Move(t *rapid.T) {
 	was.state, was.parked = to, false
 }
 
-// Run is a runner's beginning.
+// Run attaches a runner.
 func (m *machine) Run(t *rapid.T) {
 	if m.runs {
 		t.Skip("it runs")
@@ -103,7 +103,7 @@ func (m *machine) Run(t *rapid.T) {
 	}
 }
 
-// End is a runner's end.
+// End detaches the runner.
 func (m *machine) End(t *rapid.T) {
 	if !m.runs {
 		t.Skip("it does not run")
@@ -122,10 +122,10 @@ func (m *machine) End(t *rapid.T) {
 	}
 }
 
-// Crash is a runner's end without a word: the sessions are as they were.
+// Crash ends the runner without detaching: the sessions stay as they are.
 func (m *machine) Crash(t *rapid.T) { m.runs = false }
 
-// Emit goes to one session, or by an event that names none to all.
+// Emit emits to one session, or with an event that names none to all.
 func (m *machine) Emit(t *rapid.T) {
 	id, was := m.some(t)
 	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "output")
@@ -154,7 +154,7 @@ func (m *machine) Emit(t *rapid.T) {
 	was.log = append(was.log, word)
 }
 
-// fold has what was emitted so far taken in before a state changes.
+// fold folds everything emitted so far, before a state changes.
 func (m *machine) fold(t *rapid.T) {
 	for _, id := range m.ids {
 		refresh(t, m.st, id)
@@ -175,7 +175,7 @@ func (m *machine) Draft(t *rapid.T) {
 	}
 }
 
-// Input is received at once, or waits while the session is paused.
+// Input sends an input and receives it.
 func (m *machine) Input(t *rapid.T) {
 	id, was := m.some(t)
 	if was.state != wire.SessionActive {
@@ -219,17 +219,16 @@ func (m *machine) Check(t *rapid.T) {
 	}
 }
 
-// Whatever is done to sessions in whatever order, they are what the table and
-// their events make of them.
+// After any operations in any order, the sessions agree with their models.
 func TestMachine(t *testing.T) {
 	top := t.TempDir()
-	// Thousands of syncs: in memory, where there is such a place.
+	// Thousands of syncs: in memory where possible.
 	if dir, err := os.MkdirTemp("/dev/shm", "atm-session-"); err == nil {
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		top = dir
 	}
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		f.Value.Set("30") // a check is a hundred changes of files
+		f.Value.Set("30") // each check changes files a hundred times
 		defer f.Value.Set(f.DefValue)
 	}
 	rapid.Check(t, func(t *rapid.T) {

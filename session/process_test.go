@@ -19,8 +19,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The test binary, executed again with ATM_TEST_ROLE set, is a process that
-// does one thing to a session until it is killed. It prints what is done.
+// With ATM_TEST_ROLE set, the test binary does one thing to a session until it is killed, and prints what it has done.
 func TestMain(m *testing.M) {
 	role := os.Getenv("ATM_TEST_ROLE")
 	if role == "" {
@@ -53,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// process is a tb that ends this process.
+// process is a tb whose failures end this process.
 type process struct{}
 
 func (process) Fatal(args ...any) {
@@ -61,8 +60,7 @@ func (process) Fatal(args ...any) {
 	os.Exit(1)
 }
 
-// runRole runs this binary in a role until it ends or is killed, a while after it
-// was ready (0: never), and returns its lines.
+// runRole runs this binary in a role, kills it some time after it is ready (0: never), and returns its lines.
 func runRole(t *testing.T, role string, kill time.Duration, args ...string) []string {
 	c := exec.Command(os.Args[0], args...)
 	c.Env = append(os.Environ(), "ATM_TEST_ROLE="+role, "GORACE=atexit_sleep_ms=0")
@@ -89,8 +87,8 @@ func runRole(t *testing.T, role string, kill time.Duration, args ...string) []st
 	return lines
 }
 
-// killed runs this binary in a role in several processes side by side, each again and
-// again and killed at any moment, and returns all their lines.
+// killed runs this binary in a role in parallel, kills each process at a random moment and starts it again, and returns
+// all their lines.
 func killed(t *testing.T, processes, rounds int, run func(process, round int, kill time.Duration) []string) (all []string) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -111,8 +109,8 @@ func killed(t *testing.T, processes, rounds int, run func(process, round int, ki
 	return all
 }
 
-// Processes that change one session are killed at any moment: the file is whole
-// at every look, and what a process was told is done is there, once, in order.
+// Processes that change one session are killed at random: the file is always whole, and every change that was reported
+// as done is there, once and in order.
 func TestKilledWhileChanging(t *testing.T) {
 	st := testTeam(t)
 	s := begin(t, st)
@@ -148,8 +146,7 @@ func TestKilledWhileChanging(t *testing.T) {
 	}
 }
 
-// Processes that take input are killed at any moment: each input is used, and
-// twice only if one was killed in between.
+// Processes that receive input are killed at random: every input is handled, and twice only after a kill.
 func TestKilledWhileHandling(t *testing.T) {
 	st := testTeam(t)
 	s := begin(t, st)
@@ -158,7 +155,7 @@ func TestKilledWhileHandling(t *testing.T) {
 		for i := range inputs {
 			tell(t, st, s.SessionID, text(fmt.Sprint("input", i)))
 		}
-		// The last processes end with the session, after what is in the inbox.
+		// The last processes end with the session, after they have handled the inbox.
 		for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 			if left, err := st.Mail.Box("bob").UnreadIDs(); err == nil && len(left) == 0 {
 				break

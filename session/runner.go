@@ -13,12 +13,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// binding is what a session notes about the runner of its agent.
+// binding is what a session records about the runner of its agent.
 type binding struct {
 	Owned      bool           `json:"begun,omitzero"`  // a runner began it: it is completed with a run of its agent
 	AutoPaused bool           `json:"parked,omitzero"` // paused because the agent is off: the next run resumes it
-	Lines      bool           `json:"lines,omitzero"`  // the agent's output is captured line by line, and its answers are among that
-	Ended      string         `json:"ended,omitzero"`  // the rule by which it has ended
+	Lines      bool           `json:"lines,omitzero"`  // the agent's output is captured by line, its answers included
+	Ended      string         `json:"ended,omitzero"`  // the rule that ended it
 	Extra      jsontext.Value `json:",embed"`
 }
 
@@ -39,18 +39,17 @@ func (s *Session) AutoPause(why string, now time.Time) error {
 
 // AttachOptions say what a runner wants of its agent's sessions.
 type AttachOptions struct {
-	Begin bool  // one is begun where none is alive
-	Lines bool  // the agent's output is captured line by line: its answers are not logged twice
-	Rules Rules // a session that has reached its goal meanwhile is completed
+	Begin bool  // begin a session if none is alive
+	Lines bool  // the agent's output is captured by line, so its answers are not logged again
+	Rules Rules // a session whose goal is complete by now is completed
 }
 
-// Attach is what a runner does first with the sessions of its agent: those that were paused because the
-// agent was off are resumed, and one is begun where none is alive, if that is wanted. After an error,
-// or where Lines changes, call it again.
+// Attach is a runner's first call: it resumes the sessions of its agent that were paused because the agent was off, and
+// begins one if wanted. Call it again after an error, and when Lines changes.
 func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) error {
 	isAnyAlive := false
 	err := st.changeAlive(ctx, agent, func(s *Session) error {
-		// Not idle: it may have been quiet for long because nobody ran the agent.
+		// The idle rule does not apply: the session may have been quiet because nobody ran the agent.
 		err := s.ApplyRules(Rules{OnGoal: o.Rules.OnGoal}, true, now())
 		if err != nil || !s.State.Alive() {
 			return err
@@ -67,15 +66,14 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 	if err == nil && !isAnyAlive && o.Begin {
 		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: binding{Owned: true, Lines: o.Lines}})
 	}
-	if _, isLate := errors.AsType[*NotAloneError](err); isLate { // somebody was quicker
+	if _, isLate := errors.AsType[*NotAloneError](err); isLate { // another process was quicker
 		err = nil
 	}
 	return err
 }
 
-// Detach is what a runner does last: the sessions that a runner began are completed where the agent has
-// ended by itself without an error; all others are paused, until the agent runs again. how stands behind it
-// in the log: "bob was stopped".
+// Detach is a runner's last call. completed means that the agent ended by itself without an error: sessions that a
+// runner began are completed, all others are paused until the agent runs again. how is logged: "bob was stopped".
 func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, how string) error {
 	return st.changeAlive(ctx, agent, func(s *Session) error {
 		s.notes.Runner.Lines = false
@@ -93,11 +91,11 @@ func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, ho
 func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Session) error) error {
 	list, _, err := st.List()
 	for _, s := range list {
-		if s.AgentID != string(agent) || !s.State.Alive() {
+		if !s.isAliveOf(agent) {
 			continue
 		}
 		_, e := st.Change(ctx, s.SessionID, func(s *Session) error {
-			if !s.State.Alive() { // it has ended meanwhile
+			if !s.State.Alive() { // it has just ended
 				return nil
 			}
 			return f(s)
@@ -107,8 +105,8 @@ func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Sessi
 	return err
 }
 
-// OfAgent reads the sessions of an agent that are alive, and those that were among before, so that a
-// runner sees how they have ended. The error also names the files that cannot be read.
+// OfAgent reads the sessions of an agent that are alive, and those of before, so that a runner sees how they ended. The
+// error names unreadable files too.
 func (st *Store) OfAgent(agent wire.Name, before []*Session) (out []*Session, err error) {
 	list, bad, err := st.List()
 	if err != nil {
@@ -126,8 +124,8 @@ func (st *Store) OfAgent(agent wire.Name, before []*Session) (out []*Session, er
 	return out, err
 }
 
-// Modified is when a session last changed, 1970 where there was never one: as long as it is the same and not zero,
-// nothing has changed. Zero: that cannot be told, as the clocks of file systems advance every some milliseconds only.
+// Modified returns when a session last changed, 1970 if there was never one. While it stays the same, nothing has
+// changed. Zero means that this cannot be told yet: the clocks of file systems advance only every few milliseconds.
 func (st *Store) Modified() time.Time {
 	info, err := st.Mail.Dir().Lstat(sessionsDir)
 	if errors.Is(err, fs.ErrNotExist) {

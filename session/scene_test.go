@@ -61,7 +61,7 @@ func tell(t tb, st *Store, id wire.UUID, in wire.HumanInput) {
 	must(t, p.Outcomes[0].Err)
 }
 
-// encode is the session as it is written.
+// encode returns the session as it is written.
 func encode(t tb, s *Session) string {
 	data, err := s.Encode()
 	must(t, err)
@@ -74,14 +74,14 @@ func output(s string) wire.SessionEvent {
 	return wire.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: s}
 }
 
-// refresh takes in what a session's agent has said.
+// refresh folds the new events of a session's agent.
 func refresh(t tb, st *Store, id wire.UUID) *Session {
 	s, err := st.Change(ctx, id, nil)
 	must(t, err)
 	return s
 }
 
-// move takes a session to another state.
+// move moves a session to another state.
 func move(t tb, st *Store, id wire.UUID, to wire.InteractiveSessionState) {
 	_, err := st.Change(ctx, id, func(s *Session) error { return s.Move(to, "", now()) })
 	must(t, err)

@@ -1,15 +1,14 @@
-// Package session keeps interactive sessions: conversations between people and an agent, with a goal, a
-// log and the drafts that came of them.
+// Package session keeps interactive sessions: conversations between people and an agent, with a goal, a log and drafts.
 //
 //	<team>/.sessions/<id>.json    one session; the id is its UUID
 //
-// A file is the session as Trusted Autonomy writes it (wire.InteractiveSession) with one member of ours
-// beside, "atm". Unknown members are kept. It is changed under the team's lock and replaced in one step.
-// One that cannot be understood is refused with a *FileError and never overwritten.
+// A file is the session as Trusted Autonomy writes it (wire.InteractiveSession), plus one member of ours, "atm".
+// Unknown members are kept. It is changed under the team's lock and replaced in one step. A file that cannot be
+// understood is refused with a *FileError and never overwritten.
 //
-// The log is a fold: what the agent emits goes to its events and nowhere else, and every change of a
-// session first takes in what the events and the inbox say since the last one. So what is emitted while
-// nobody looks is not lost. The log keeps the last MiB; older messages are in the events and the mailbox.
+// The log is a fold: the agent emits to its events and nowhere else, and every change of a session first folds what the
+// events and the inbox have gained since the last one. So output that nobody watches is not lost. The log keeps the
+// last MiB; older messages are in the events and the mailbox.
 //
 // A Store and a MailboxChannel may be used by several goroutines at once, a Session by one.
 package session
@@ -32,10 +31,15 @@ const (
 	SenderSystem = "ta-system" // the session itself: state, drafts, goals
 )
 
-// MaxLog is how many bytes of messages a session keeps, as they are written.
-const MaxLog = 1 << 20
+const (
+	// MaxFile is the longest file that is read: a full log, and room for the members of others.
+	MaxFile = 16 << 20
 
-// NoGoal is the goal of a session for which none was named. Any completed goal completes it.
+	// MaxLog is how many bytes of encoded messages a session keeps.
+	MaxLog = 1 << 20
+)
+
+// NoGoal is the goal of a session that has none of its own. Any completed goal completes it.
 const NoGoal wire.UUID = "00000000-0000-0000-0000-000000000000"
 
 // Session is one session, as it was when it was read.
@@ -43,7 +47,58 @@ type Session struct {
 	wire.InteractiveSession
 
 	notes notes
-	extra jsontext.Value // members of the file that this version does not know
+	extra jsontext.Value // unknown members
+}
+
+// notes are what we keep of a session beyond its owner's members.
+type notes struct {
+	Seq     uint64              `json:"seq,omitzero"`     // the last event of the agent that was folded
+	Dropped uint64              `json:"dropped,omitzero"` // messages removed from the log
+	Goal    time.Time           `json:"goal,omitzero"`    // when an event reported the goal as complete
+	Said    string              `json:"said,omitzero"`    // the agent's message deltas of the open turn
+	Drafts  map[wire.UUID]Draft `json:"drafts,omitempty"`
+	Runner  binding             `json:"run,omitempty"`
+	Extra   jsontext.Value      `json:",embed"`
+}
+
+// file is a session on disk.
+type file struct {
+	wire.InteractiveSession
+	Notes notes          `json:"atm,omitempty"`
+	Extra jsontext.Value `json:",embed"`
+}
+
+// Decode reads a session file by the rules of its owner.
+func Decode(data []byte) (*Session, error) {
+	var f file
+	_, err := wire.Canonical("session.InteractiveSession", data)
+	if err == nil {
+		err = wire.Unmarshal(data, &f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Session{f.InteractiveSession, f.Notes, f.Extra}, nil
+}
+
+// Encode returns the session as one line of JSON, the owner's members first and as the owner writes them. It drops the
+// oldest messages beyond MaxLog.
+func (s *Session) Encode() ([]byte, error) {
+	first, size := len(s.Messages), 0
+	for ; first > 0; first-- {
+		if size += encodedSize(s.Messages[first-1]); size > MaxLog {
+			break
+		}
+	}
+	s.Messages = s.Messages[first:]
+	s.notes.Dropped += uint64(first)
+	return wire.Marshal(file{s.InteractiveSession, s.notes, s.extra})
+}
+
+// encodedSize returns how many bytes of the file a message takes.
+func encodedSize(m wire.SessionMessage) int {
+	raw, _ := wire.Marshal(m)
+	return len(raw) + len(",")
 }
 
 // Draft is something that the agent has made and that waits for a person's answer.
@@ -64,7 +119,7 @@ func (s *Session) Drafts() []Draft {
 	return out
 }
 
-// addDraft notes a draft. Announced again, it has the newer summary.
+// addDraft adds a draft, or updates the summary of one that is announced again.
 func (s *Session) addDraft(d Draft) (isNew bool) {
 	if before, ok := s.notes.Drafts[d.ID]; ok {
 		d.At = before.At
@@ -80,91 +135,71 @@ func (s *Session) addDraft(d Draft) (isNew bool) {
 	return isNew
 }
 
-// AddMessage appends to the log. A message that is too long by itself loses its beginning. Bytes that are
-// not UTF-8 become U+FFFD.
+// AddMessage appends to the log. A message beyond MaxLog loses its beginning. Bytes that are not UTF-8 become U+FFFD.
 func (s *Session) AddMessage(sender, content string, at time.Time) {
 	m := wire.SessionMessage{Sender: sender, Content: strings.ToValidUTF8(content, "\uFFFD"), Timestamp: at.UTC().Round(0)}
-	if messageSize(m) > MaxLog { // at most six bytes for each
+	if encodedSize(m) > MaxLog { // a byte takes at most six
 		m.Content = "…" + strings.ToValidUTF8(m.Content[max(0, len(m.Content)-MaxLog/8):], "")
 	}
 	s.Messages = append(s.Messages, m)
 	s.touch(m.Timestamp)
 }
 
-func (s *Session) trimLog() {
-	first, size := len(s.Messages), 0
-	for ; first > 0; first-- {
-		if size += messageSize(s.Messages[first-1]); size > MaxLog {
-			break
-		}
-	}
-	s.Messages = s.Messages[first:]
-	s.notes.Dropped += uint64(first)
-}
-
-// AddInput notes in the log what a person has said, once: unread input is met again and again, also when the log has
-// become too long for it.
+// AddInput logs human input once: unread input is folded again at every change, even if it was dropped from the log.
 func (s *Session) AddInput(in Input) {
 	content := in.String()
 	if in.Kind == "message" {
 		content = in.Text
 	}
 	content = strings.ToValidUTF8(content, "\uFFFD")
-	isKnown := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
+	isLogged := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
 		return m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
 	})
-	isRemoved := s.notes.Dropped > 0 && len(s.Messages) > 0 && in.At.Before(s.Messages[0].Timestamp)
-	if !isKnown && !isRemoved {
+	wasDropped := s.notes.Dropped > 0 && len(s.Messages) > 0 && in.At.Before(s.Messages[0].Timestamp)
+	if !isLogged && !wasDropped {
 		s.AddMessage(SenderHuman, content, in.At)
 	}
 }
 
-// touch notes a sign of the agent or of people.
+// touch records activity of the agent or of people.
 func (s *Session) touch(at time.Time) { s.UpdatedAt = later(s.UpdatedAt, at) }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// now is as it is written: UTC, without the monotonic clock.
+// now returns the time as it is written: UTC, without the monotonic clock.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
-// Move takes the session to another state and says so in the log, with why behind it: "by alice". The
-// error is a *wire.SessionError and changes nothing.
+// Move moves the session to another state and logs that, followed by why: "by alice". It fails as Transition does.
 func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Time) error {
 	now = later(s.UpdatedAt, now.UTC().Round(0)) // the clock may have been set back
-	what := string(to)
+	change := string(to)
 	if s.State == wire.SessionPaused && to == wire.SessionActive {
-		what = "resumed"
+		change = "resumed"
 	}
 	if err := s.Transition(to, now); err != nil {
 		return err
 	}
 	s.notes.Runner.AutoPaused = false
-	s.AddMessage(SenderSystem, strings.TrimSpace("Session "+what+" "+why), now)
+	s.AddMessage(SenderSystem, strings.TrimSpace("Session "+change+" "+why), now)
 	return nil
 }
 
-// Entries are the messages after the first n that the log ever had, without those that were removed, and
-// how many there have been in all: the n of the next call.
+// Entries returns the messages after the first n that the log ever had, as far as they are kept, and how many there
+// have been in all: the n of the next call.
 func (s *Session) Entries(n uint64) (list []wire.SessionMessage, all uint64) {
-	removed := s.notes.Dropped
-	all = removed + uint64(len(s.Messages))
-	return s.Messages[min(max(n, removed), all)-removed:], all
+	dropped := s.notes.Dropped
+	all = dropped + uint64(len(s.Messages))
+	return s.Messages[min(max(n, dropped), all)-dropped:], all
 }
 
-// Rules say when a session ends by itself; the zero value: never. A runner applies them by its clock, and
-// whoever looks at a session applies them too.
+// Rules say when a session ends by itself; the zero value: never. Runners and all commands that look at it apply them.
 type Rules struct {
 	WhenIdle time.Duration // nobody has said anything for so long, and the agent is in no turn; 0: never
 	OnGoal   bool          // its goal is complete
 }
 
-// ApplyRules completes the session if a rule says so, and notes which. busy means that its agent works,
-// or waits for an answer to a question of its own. A paused session does not end.
+// ApplyRules completes an active session if a rule says so, and records which. busy means that its agent works, or
+// waits for an answer to its own question.
 func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 	switch {
 	case s.State != wire.SessionActive:
@@ -179,5 +214,5 @@ func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 	return s.Move(wire.SessionCompleted, "("+s.notes.Runner.Ended+")", now)
 }
 
-// EndedBy is the rule by which the session has ended; "" for one that somebody has ended, or that goes on.
+// EndedBy returns the rule that ended the session; "" if a person ended it, or it goes on.
 func (s *Session) EndedBy() string { return s.notes.Runner.Ended }

@@ -19,10 +19,10 @@ const (
 	extension   = ".json"
 )
 
-// ErrNotFound is wrapped by the error for a session that is not there.
+// ErrNotFound is wrapped by the error for a session that does not exist.
 var ErrNotFound = errors.New("no such session")
 
-// ManyError says that what people quote of an id means several sessions.
+// ManyError says that a quoted part of an id matches several sessions.
 type ManyError struct {
 	Fragment string
 	IDs      []wire.UUID
@@ -32,17 +32,33 @@ func (e *ManyError) Error() string {
 	return fmt.Sprintf("%q matches %d sessions", e.Fragment, len(e.IDs))
 }
 
+// FileError says that a file with a session's name holds no session, or cannot be read. It is left as it is.
+type FileError struct {
+	Path string
+	Err  error
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("%s is no session: %v; it is left as it is", e.Path, e.Err)
+}
+func (e *FileError) Unwrap() error { return e.Err }
+
+// NotAloneError says that the agent already has a session that goes on.
+type NotAloneError struct{ Other *Session }
+
+func (e *NotAloneError) Error() string { return e.Other.AgentID + " has a session already" }
+
 // Store is the sessions of a team.
 type Store struct {
 	Mail *mailbox.Store // the team's
 }
 
-// Options say what a new session is about.
+// Options describe a new session.
 type Options struct {
 	Agent   wire.Name
 	Goal    wire.UUID // "": NoGoal
 	Channel string    // "": DefaultChannel
-	Alone   bool      // *NotAloneError where the agent has one that goes on
+	Alone   bool      // fail with a *NotAloneError if the agent has a session that goes on
 
 	runner binding
 }
@@ -50,7 +66,7 @@ type Options struct {
 // DefaultChannel is the channel of a session for which none is named.
 const DefaultChannel = "cli:tty0"
 
-// New begins a session. Its agent must be there, else mailbox.ErrNoAgent.
+// New begins a session. The error is mailbox.ErrNoAgent if the agent does not exist.
 func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{notes: notes{Runner: o.runner}}
 	s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)
@@ -65,20 +81,20 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 			if err != nil {
 				return err
 			}
-			if i := slices.IndexFunc(list, s.isOfSameAgent); i >= 0 {
+			if i := slices.IndexFunc(list, func(other *Session) bool { return other.isAliveOf(o.Agent) }); i >= 0 {
 				return &NotAloneError{list[i]}
 			}
 		}
 		if err := root.Mkdir(sessionsDir); err != nil {
 			return err
 		}
-		// Asked under the lock: what comes from now on is the session's.
+		// Read under the lock: later events are the session's.
 		if s.notes.Seq, err = st.box(s).Log().LastSeq(); err != nil {
 			return err
 		}
 		s.State, s.CreatedAt = wire.SessionActive, now()
 		s.UpdatedAt = s.CreatedAt
-		return errors.Join(st.write(s), root.Sync(".")) // the directory itself may be new
+		return errors.Join(st.write(s), root.Sync(".")) // the directory may be new
 	})
 	if err != nil {
 		return nil, err
@@ -86,20 +102,16 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	return s, nil
 }
 
-// NotAloneError says that the agent has a session that goes on.
-type NotAloneError struct{ Other *Session }
-
-func (e *NotAloneError) Error() string { return e.Other.AgentID + " has a session already" }
-
-func (s *Session) isOfSameAgent(other *Session) bool {
-	return other.AgentID == s.AgentID && other.State.Alive()
+// isAliveOf reports whether the session goes on and is the agent's.
+func (s *Session) isAliveOf(agent wire.Name) bool {
+	return s.AgentID == string(agent) && s.State.Alive()
 }
 
 func (st *Store) box(s *Session) *mailbox.Box { return st.Mail.Box(wire.Name(s.AgentID)) }
 
 func fileOf(id wire.UUID) string { return sessionsDir + "/" + string(id) + extension }
 
-// Get reads a session: ErrNotFound when there is none, a *FileError when what lies there cannot be read as one.
+// Get reads a session. The error wraps ErrNotFound, or is a *FileError for a file that holds no session.
 func (st *Store) Get(id wire.UUID) (s *Session, err error) {
 	data, err := st.Mail.Dir().ReadFile(fileOf(id), MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +126,7 @@ func (st *Store) Get(id wire.UUID) (s *Session, err error) {
 	return s, nil
 }
 
-// decodeAs reads the session that must have an id.
+// decodeAs reads a session that must have an id.
 func decodeAs(id wire.UUID, data []byte) (*Session, error) {
 	s, err := Decode(data)
 	switch {
@@ -128,11 +140,11 @@ func decodeAs(id wire.UUID, data []byte) (*Session, error) {
 	return s, nil
 }
 
-// write writes a session whole, and synced: a power cut may empty an unsynced file.
+// write replaces the file of a session and syncs it: a power cut may empty an unsynced file.
 func (st *Store) write(s *Session) error {
 	data, err := s.Encode()
 	if err == nil {
-		_, err = decodeAs(s.SessionID, data) // what cannot be read back would be lost
+		_, err = decodeAs(s.SessionID, data) // a file that cannot be read back would lose the session
 	}
 	if err == nil {
 		err = st.Mail.Dir().Replace(fileOf(s.SessionID), append(data, '\n'), true)
@@ -143,16 +155,14 @@ func (st *Store) write(s *Session) error {
 	return nil
 }
 
-// List reads all sessions, the oldest first. Files that are none are in bad, and hide no other.
+// List reads all sessions, the oldest first. bad are the files that hold none.
 func (st *Store) List() (list []*Session, bad []*FileError, err error) {
 	ids, err := st.ids()
 	for _, id := range ids {
 		s, err := st.Get(id)
-		var broken *FileError
-		switch {
-		case err == nil:
+		if err == nil {
 			list = append(list, s)
-		case errors.As(err, &broken): // else it was removed meanwhile
+		} else if broken, ok := errors.AsType[*FileError](err); ok { // else it has just been removed
 			bad = append(bad, broken)
 		}
 	}
@@ -160,7 +170,7 @@ func (st *Store) List() (list []*Session, bad []*FileError, err error) {
 	return list, bad, err
 }
 
-// ids lists the names of sessions, sorted. Other names are ignored.
+// ids lists the ids of the session files, sorted. Other files are ignored.
 func (st *Store) ids() (ids []wire.UUID, err error) {
 	names, err := st.Mail.Dir().Names(sessionsDir)
 	for _, name := range names {
@@ -172,8 +182,8 @@ func (st *Store) ids() (ids []wire.UUID, err error) {
 	return ids, err
 }
 
-// Find is the id of the session that people mean by four or more digits of its id's beginning or end. ErrNotFound for
-// none, a *ManyError for several.
+// Find returns the session whose id begins or ends with the quoted digits, four or more. The error wraps ErrNotFound,
+// or is a *ManyError for several.
 func (st *Store) Find(word string) (wire.UUID, error) {
 	f, err := wire.ParseFragment(word)
 	if err != nil {
@@ -192,9 +202,8 @@ func (st *Store) Find(word string) (wire.UUID, error) {
 	return ids[0], nil
 }
 
-// Change reads a session under the team's lock, takes in what its agent's events say since, has f change
-// it (nil: for the events alone), and writes it if anything is new. After an error of f nothing is
-// written. What is returned lies on disk now.
+// Change reads a session under the team's lock, folds its agent's new events, calls f (nil: nothing) to change it, and
+// writes it if it differs. After an error of f nothing is written. Change returns the session as it is on disk now.
 func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) error) (s *Session, err error) {
 	err = st.Exclusive(ctx, func() error {
 		if s, err = st.Get(id); err != nil {
@@ -222,7 +231,7 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 	return s, nil
 }
 
-// Exclusive calls f under the team's lock. f must not call what takes that lock itself: New, Change, Attach, Detach.
+// Exclusive calls f under the team's lock. f must not call New, Change, Attach or Detach, which take that lock too.
 func (st *Store) Exclusive(ctx context.Context, f func() error) error {
 	l, err := st.Mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.Mail.LockTimeout, mailbox.DefaultLockTimeout), nil)
 	if err != nil {

@@ -22,8 +22,8 @@ func codexStatus(status string) string {
 	return `{"method":"thread/status/changed","params":{"threadId":"th-1","status":` + status + `}}`
 }
 
-// said is what an event says under its plain names, for comparison.
-func said(e *Event) string {
+// fieldsOf lists an event's fields under their plain names, for comparison.
+func fieldsOf(e *Event) string {
 	b := e.Body()
 	out := e.Kind
 	for _, name := range []string{"session", "thread_id", "turn_id", "status", "transport", "agent", "tool", "tool_call_id", "prompt", "summary", "previous", "new", "code"} {
@@ -36,8 +36,7 @@ func said(e *Event) string {
 	return out
 }
 
-// Every vocabulary becomes an event, kept whole, that says the same under the
-// same names.
+// An event of any vocabulary is kept whole and has its fields under the same plain names.
 func TestAdopt(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{turnStarted, "turn_started thread_id=th turn_id=t1 transport=mcp agent=bob"},
@@ -112,7 +111,7 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("%s: %v", c.in, err)
 			continue
 		}
-		if got := said(&e); got != c.want {
+		if got := fieldsOf(&e); got != c.want {
 			t.Errorf("%s\n says %s\nwants %s", c.in, got, c.want)
 		}
 		if string(e.Wire) != c.in || e.Extra != nil || e.Seq != 0 || e.Source != "" {
@@ -124,8 +123,8 @@ func TestAdopt(t *testing.T) {
 		}
 		e.Seq = 1
 		back, err := DecodeEvent(e.Append(nil))
-		if err != nil || said(&back) != c.want {
-			t.Errorf("from the log %s\n says %s, %v\nwants %s", e.Append(nil), said(&back), err, c.want)
+		if err != nil || fieldsOf(&back) != c.want {
+			t.Errorf("from the log %s\n says %s, %v\nwants %s", e.Append(nil), fieldsOf(&back), err, c.want)
 		}
 	}
 	e, err := Adopt([]byte(`{"kind":"confirm_required","session":"s","turn_id":"t","event_id":"e"}`))
@@ -134,7 +133,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// A line of a log of ours is taken over.
+// A line of another event log becomes an event without its place in that log.
 func TestAdoptLogLine(t *testing.T) {
 	line := `{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"turn_completed","session":"s",` +
 		`"turn_id":"t","event_id":"e","wire":{"kind":"turn_completed","agent":"x","n":18446744073709551615},"status":"failed","n":1e999}`
@@ -157,7 +156,7 @@ func TestAdoptLogLine(t *testing.T) {
 		`{"seq":"7","at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x"}`:          "seq: must be a whole number",
 		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"../x","source":"hook","kind":"x"}`:           "agent: ",
 		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"X"}`:            "kind: must be a word",
-		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x","kind":"y"}`: "kind stands twice",
+		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x","kind":"y"}`: "kind appears twice",
 		`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"x","wire":[]}`:  "wire: must be an object",
 	} {
 		if _, err := Adopt([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
@@ -166,7 +165,7 @@ func TestAdoptLogLine(t *testing.T) {
 	}
 }
 
-// What is no event, and what is a bad one of a known kind.
+// JSON that is not an event is refused, and so is a malformed event of a known kind.
 func TestAdoptErrors(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"body":"x"}`:                                         ErrNotEvent.Error(),
@@ -199,8 +198,8 @@ func TestAdoptErrors(t *testing.T) {
 
 		" \n {\"kind\":\"turn_idle\",\"agent\":5}":                                                     "line 2, column 30: agent: must be a string",
 		`{"kind":"turn_idle","agent":5}`:                                                               "line 1, column 29: agent: must be a string",
-		`{"kind":"turn_idle","agent":"a","agent":"b"}`:                                                 "line 1, column 41: agent stands twice",
-		`{"kind":"turn_idle","kind":"turn_idle"}`:                                                      "line 1, column 28: kind stands twice",
+		`{"kind":"turn_idle","agent":"a","agent":"b"}`:                                                 "line 1, column 41: agent appears twice",
+		`{"kind":"turn_idle","kind":"turn_idle"}`:                                                      "line 1, column 28: kind appears twice",
 		`{"kind":"turn_completed","turn_id":"t"}`:                                                      "line 1, column 1: status is missing",
 		`{"kind":"turn_completed","status":"inProgress"}`:                                              "line 1, column 35: status: must be completed, interrupted or failed",
 		`{"kind":"stream_error","agent":"a","session_id":"s","error_summary":"e"}`:                     "line 1, column 1: agent_id is missing",
@@ -209,7 +208,7 @@ func TestAdoptErrors(t *testing.T) {
 		`{"event_type":"agent_output","stream":"stdout","content":"x"}`:                                "line 1, column 39: stream: must be std_out or std_err",
 		`{"event_type":"status_update","message":null}`:                                                "line 1, column 41: message: must be a string",
 		`{"event_type":"goal_complete","goal_id":"g"}`:                                                 "line 1, column 41: goal_id: must be a UUID",
-		`{"event_type":"status_update","event_type":"status_update","message":""}`:                     "line 1, column 44: event_type stands twice",
+		`{"event_type":"status_update","event_type":"status_update","message":""}`:                     "line 1, column 44: event_type appears twice",
 		`{"update_type":"tool_call_end","tool_call_id":"c"}`:                                           "line 1, column 1: result is missing",
 		`{"update_type":"turn_complete","status":"done"}`:                                              "line 1, column 41: status: must be completed, cancelled, failed or awaiting_input",
 		`{"update_type":"message_delta","delta":"x","session_id":5}`:                                   "line 1, column 57: session_id: must be a string",
@@ -220,7 +219,7 @@ func TestAdoptErrors(t *testing.T) {
 		`{"method":"turn/started"}`:                                                                    "line 1, column 1: params is missing",
 		`{"method":"turn/started","params":{"turn":{"id":5}}}`:                                         "line 1, column 49: params: turn: id: must be a string",
 		`{"method":"turn/completed","params":{"turn":{"status":"done"}}}`:                              "line 1, column 55: params: turn: status: must be completed, interrupted, failed or inProgress",
-		`{"method":"turn/completed","method":"turn/started","params":{"turn":{"status":"completed"}}}`: "line 1, column 37: method stands twice",
+		`{"method":"turn/completed","method":"turn/started","params":{"turn":{"status":"completed"}}}`: "line 1, column 37: method appears twice",
 		`{"kind":"state_change","previous":1}`:                                                         "line 1, column 35: previous: must be a string",
 		`{"kind":"confirm_required","options":"y"}`:                                                    "line 1, column 38: options: must be an array",
 		`{"kind":"exited","code":"0"}`:                                                                 "line 1, column 25: code: must be a whole number",
@@ -239,7 +238,7 @@ func TestAdoptErrors(t *testing.T) {
 	}
 }
 
-// Events are asked under plain names, their own fields first.
+// An event's own fields come before those under wire.
 func TestBody(t *testing.T) {
 	e := Event{Kind: "k", Session: "s", TurnID: "t", Wire: json.RawMessage(`{"kind":"k","session":"theirs","turn_id":"theirs","agent":"x","tool":"wire","n":18446744073709551615,"deep":{"a":{"b":[1]},"null":null},"null":null}`)}.With("tool", "own").With("nothing", nil).With("u", 7)
 	for names, want := range map[string]string{"session": "s", "turn_id": "t", "agent": "x", "tool": "own", "absent tool": "own", "n": "", "deep": "", "nothing": ""} {
@@ -269,9 +268,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// FuzzAdopt: adopting never panics; what is adopted can be appended to a log,
-// read back and adopted again as the same; and what it is written as, in any
-// vocabulary, is adopted as the same kind.
+// Adopt never panics. An adopted event can be appended, read back and adopted again unchanged; written in any
+// vocabulary, it is adopted as the same kind.
 func FuzzAdopt(f *testing.F) {
 	for _, seed := range []string{
 		turnStarted, acpUpdate, acpAsks, codexStart, codexEnd, codexStatus(`{"type":"idle"}`), codexStatus(`"active"`),
@@ -294,10 +292,10 @@ func FuzzAdopt(f *testing.F) {
 		e.Seq, e.Team, e.Agent, e.Source = 1, "main", "bob", "cli"
 		line := e.Append(nil)
 		back, err := DecodeEvent(line)
-		if err != nil || string(back.Append(nil)) != string(line) || said(&back) != said(&e) {
+		if err != nil || string(back.Append(nil)) != string(line) || fieldsOf(&back) != fieldsOf(&e) {
 			t.Fatalf("%s: %v", line, err)
 		}
-		display(&e)
+		describe(&e)
 		if again, err := Adopt(e.Wire); len(e.Wire) > 0 && e.Extra == nil && e.Kind == again.Kind && (err != nil || string(again.Wire) != string(e.Wire)) {
 			t.Fatalf("%s: %v", e.Wire, err)
 		}
@@ -318,8 +316,7 @@ func FuzzAdopt(f *testing.F) {
 	})
 }
 
-// FuzzRecords: what any reader takes it writes, and reads what it wrote as the
-// same.
+// What Canonical accepts it returns in a form that it accepts unchanged.
 func FuzzRecords(f *testing.F) {
 	for _, file := range []string{"000-001_session_channel.json", "002_pty_manager.json", "003_acp_session.json", "004_stream_events.json"} {
 		for _, v := range vectors[vector](f, file) {

@@ -9,44 +9,38 @@ import (
 	"unicode/utf8"
 )
 
-// AsWire writes the event as the owner of a vocabulary would, in one line; false when it has no
-// counterpart there. What came in that vocabulary is written in its canonical form; an unknown kind and
-// the current ACP are written as they came. An event of the same kind from elsewhere (a hook, a script,
-// Codex) is written in the vocabulary's form: its agent is then the owner of the log, its thread the
-// session, and its transport the source, unless the event says otherwise.
+// AsWire writes the event in one line as the owner of a vocabulary would; false if it has no counterpart there. What
+// came in that vocabulary is written in canonical form; unknown kinds and the current ACP are written as they came. An
+// event of the same kind from elsewhere (a hook, a script, Codex) is translated: unless it says otherwise, its agent is
+// the log's owner, its thread the session, and its transport the source.
 func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
-	o := members(e.Wire)
+	o := parseObject(e.Wire)
 	typeName, kind := detect(o)
 	isTheirs := kind == e.Kind && strings.HasPrefix(typeName, string(v)+".")
-	isOlder := isTheirs && typeName != currentCall
-	isHalf := e.Session != "" || e.TurnID != "" || o.Has("session_id", "turn_id") // of a notification, if of none
 	switch {
 	case v == Daemon && hasKind(daemonEvent, e.Kind):
-		return e.inForm(daemonEvent, isTheirs)
+		return e.encodeAs(daemonEvent, e.Kind, isTheirs)
 	case v == Session && hasKind(sessionEvent, e.Kind):
-		return e.inForm(sessionEvent, isTheirs)
+		return e.encodeAs(sessionEvent, e.Kind, isTheirs)
 	case v == Session && e.Kind == "confirm_required" && e.Source == "pty": // of a live agent
-		asks := *e
-		asks.Kind = "waiting_for_input"
-		return asks.inForm(sessionEvent, false)
+		return e.encodeAs(sessionEvent, "waiting_for_input", false)
 	case v == ACP && e.Kind == TurnCompleted && e.Source == "acp" && o == nil: // of a live agent
-		end := *e
-		end.Kind = "turn_complete"
-		return end.inForm("acp.SessionUpdateNotification", false)
-	case v == ACP && hasKind(olderUpdate, e.Kind) && (isOlder || o == nil):
-		if line, ok := e.inForm("acp.SessionUpdateNotification", isTheirs); ok {
+		return e.encodeAs(olderNotice, "turn_complete", false)
+	case v == ACP && hasKind(olderUpdate, e.Kind) && (isTheirs && typeName != currentCall || o == nil):
+		if line, ok := e.encodeAs(olderNotice, e.Kind, isTheirs); ok {
 			return line, true
 		}
-		if !isHalf {
-			return e.inForm(olderUpdate, isTheirs)
+		hasAnyID := e.Session != "" || e.TurnID != "" || o.Has("session_id", "turn_id")
+		if !hasAnyID { // else it is half a notification, not a bare update
+			return e.encodeAs(olderUpdate, e.Kind, isTheirs)
 		}
 	}
 	return compact(e.Wire), isTheirs
 }
 
-// inForm is the event as a type of a vocabulary; isTheirs means that it came in this vocabulary. What an
-// event from elsewhere lacks is taken from the log, and so is what may be missing in one of the daemon's.
-func (e *Event) inForm(typeName string, isTheirs bool) (json.RawMessage, bool) {
+// encodeAs writes the event as a kind of a type. isTheirs means that it came in that vocabulary. Members that an event
+// from elsewhere lacks are filled in from the log, and so are the optional ones of the daemon's own events.
+func (e *Event) encodeAs(typeName, kind string, isTheirs bool) (json.RawMessage, bool) {
 	b, s, isDaemon := e.Body(), schemas()[typeName], typeName == daemonEvent
 	texts := map[string]string{
 		"agent": string(e.Agent), "agent_id": string(e.Agent), "turn_id": b.Text("turn_id"),
@@ -57,11 +51,11 @@ func (e *Event) inForm(typeName string, isTheirs bool) (json.RawMessage, bool) {
 	if isDaemon {
 		texts["status"] = daemonStatus(b.Text("status"))
 	}
-	o := Object{{Name: s.tag, Value: Quote(e.Kind)}}
+	o := Object{{Name: s.tag, Value: Quote(kind)}}
 	if isTheirs {
 		o = b.levels[3]
 	}
-	for _, f := range slices.Concat(s.fields, s.kinds[e.Kind]) {
+	for _, f := range slices.Concat(s.fields, s.kinds[kind]) {
 		text, isText := texts[f.name]
 		raw := b.Raw(f.name)
 		switch {
@@ -78,27 +72,7 @@ func (e *Event) inForm(typeName string, isTheirs bool) (json.RawMessage, bool) {
 	return out.encode(), wrong == nil
 }
 
-// PermissionResponse is the answer to a permission request as its asker expects it: to a call of JSON-RPC a response,
-// in the names of the current ACP where the call has these. result is an acp.RequestPermissionResult.
-func PermissionResponse(asked *Event, result json.RawMessage) json.RawMessage {
-	call := members(asked.Wire)
-	if call.Get("id") == nil || call.Get("method") == nil {
-		return result
-	}
-	options := split(call.Object("params").Get("options"), '[')
-	if isOlder := len(options) > 0 && members(options[0].Value).Has("id"); !isOlder {
-		outcome := members(result)
-		for i, m := range outcome {
-			if m.Name == "option_id" {
-				outcome[i].Name = "optionId"
-			}
-		}
-		result = Object{{Name: "outcome", Value: outcome.encode()}}.encode()
-	}
-	return Object{{Name: "jsonrpc", Value: Quote("2.0")}, {Name: "id", Value: call.Get("id")}, {Name: "result", Value: result}}.encode()
-}
-
-// daemonStatus is the daemon's word for how a turn ended.
+// daemonStatus translates how a turn ended into the daemon's words.
 func daemonStatus(status string) string {
 	switch status {
 	case "", "completed", "awaiting_input":
@@ -109,9 +83,28 @@ func daemonStatus(status string) string {
 	return "failed"
 }
 
-// lines are the lines of the daemon and of the session channel for their events, to the letter, with the
-// names of members.
-var lines = map[string]string{
+// PermissionResponse answers a permission request in the form that its asker expects: a JSON-RPC call gets a response,
+// with the current ACP's names if the call used them. result is an acp.RequestPermissionResult.
+func PermissionResponse(asked *Event, result json.RawMessage) json.RawMessage {
+	call := parseObject(asked.Wire)
+	if call.Get("id") == nil || call.Get("method") == nil {
+		return result
+	}
+	options := parseMembers(call.Object("params").Get("options"), '[')
+	if isOlder := len(options) > 0 && parseObject(options[0].Value).Has("id"); !isOlder {
+		outcome := parseObject(result)
+		for i, m := range outcome {
+			if m.Name == "option_id" {
+				outcome[i].Name = "optionId"
+			}
+		}
+		result = Object{{Name: "outcome", Value: outcome.encode()}}.encode()
+	}
+	return Object{{Name: "jsonrpc", Value: Quote("2.0")}, {Name: "id", Value: call.Get("id")}, {Name: "result", Value: result}}.encode()
+}
+
+// lineFormats are, to the letter, the lines that the daemon and the session channel print for their events.
+var lineFormats = map[string]string{
 	TurnStarted:         "TurnStarted(agent=$agent, turn_id=$turn_id, transport=$transport)",
 	TurnCompleted:       "TurnCompleted(agent=$agent, turn_id=$turn_id, transport=$transport)",
 	TurnIdle:            "TurnIdle(agent=$agent, transport=$transport)",
@@ -124,78 +117,72 @@ var lines = map[string]string{
 	"status_update":     "Status: $message",
 }
 
-func ownersLine(kind string, o Object) string {
-	return os.Expand(lines[kind], func(name string) string {
-		raw := o.Get(name)
+func ownerLine(kind string, o Object) string {
+	return os.Expand(lineFormats[kind], func(name string) string {
 		if name == "stream" {
-			return OutputStream(unquote(raw)).String()
+			return OutputStream(o.Text(name)).String()
 		}
-		return shown(raw)
+		return plainValue(o.Get(name))
 	})
 }
 
-// shown is a value for people: a string without quotes.
-func shown(raw json.RawMessage) string {
+// plainValue shows a JSON value to people: a string without quotes.
+func plainValue(raw json.RawMessage) string {
 	if len(raw) > 0 && raw[0] == '"' {
 		return unquote(raw)
 	}
 	return string(raw)
 }
 
-// Line is the event in one line for people; nothing in it is escaped. To its owner's line it adds how a
-// turn ended that did not just complete.
+// Line describes the event in one line for people, with nothing escaped. It adds how a turn ended, unless it completed.
 func Line(e *Event) string {
-	s := display(e)
+	s := describe(e)
 	if status := daemonStatus(e.Text("status")); e.Kind == TurnCompleted && status != "completed" {
 		s += ", " + status
 	}
 	return s
 }
 
-// display is the line without the kind where that would be all: that of its owner, if there is one.
-func display(e *Event) string {
+// describe returns the owner's line if there is one, else what the event says beyond its kind.
+func describe(e *Event) string {
 	for _, owner := range []Vocabulary{Daemon, Session} {
-		if raw, ok := AsWire(e, owner); ok && lines[e.Kind] != "" {
-			return ownersLine(e.Kind, members(raw))
+		if raw, ok := AsWire(e, owner); ok && lineFormats[e.Kind] != "" {
+			return ownerLine(e.Kind, parseObject(raw))
 		}
 	}
 	b, s := e.Body(), ""
 	switch e.Kind {
 	case "state_change":
-		s = joined(" ", b.Text("previous"), "→", b.Text("new"))
+		s = joinNonEmpty(" ", b.Text("previous"), "→", b.Text("new"))
 		if d := b.Text("detail"); d != "" {
 			s += " (" + d + ")"
 		}
 	case "confirm_required":
-		s = joined(": ", b.Text("tool"), b.Text("prompt"))
+		s = joinNonEmpty(": ", b.Text("tool"), b.Text("prompt"))
 	case "exited":
 		s = cmp.Or(b.Text("signal"), "code "+string(b.Raw("code")))
 	case "message_delta", "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
 		s = b.Text("delta", "text")
 	case "tool_call", "tool_call_start", "tool_call_update", "tool_call_end":
-		s = joined(" ", b.Text("tool"), b.Text("tool_call_id"), b.Text("status"))
+		s = joinNonEmpty(" ", b.Text("tool"), b.Text("tool_call_id"), b.Text("status"))
 	default:
 		for _, m := range b.ownFields() {
-			v := shown(m.Value)
+			v := plainValue(m.Value)
 			if IsID(v) {
 				v = ID(v).Short(6)
 			}
-			s = joined(" ", s, m.Name+"="+clip(v, 80))
+			s = joinNonEmpty(" ", s, m.Name+"="+shorten(v, 80))
 		}
 		s = cmp.Or(s, b.Text("status", "summary", "prompt", "text"))
 	}
-	return clip(s, 400)
+	return shorten(s, 400)
 }
 
-// envelopeFields name a kind, a session or what is around an update.
-var envelopeFields = []string{
-	"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update",
-}
-
-// ownFields are those of the innermost level of the event that has any beside the common ones.
+// ownFields returns the members that only this kind has, from the first level with any.
 func (b Body) ownFields() (out Object) {
 	for _, level := range b.levels {
-		for _, m := range level.without(envelopeFields...) {
+		for _, m := range level.without("event_type", "update_type", "sessionUpdate", "session_id", "sessionId",
+			"jsonrpc", "method", "params", "update") {
 			if !isEventField(m.Name) && string(m.Value) != "null" {
 				out = append(out, m)
 			}
@@ -207,11 +194,12 @@ func (b Body) ownFields() (out Object) {
 	return out
 }
 
-func joined(sep string, parts ...string) string {
+func joinNonEmpty(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), sep)
 }
 
-func clip(s string, n int) string {
+// shorten cuts a text to at most n characters and marks the cut.
+func shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}

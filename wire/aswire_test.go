@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// event is an adopted event in bob's log.
+// event adopts an event into bob's log.
 func event(t testing.TB, object, source string) *Event {
 	t.Helper()
 	e, err := Adopt([]byte(object))
@@ -20,8 +20,7 @@ func event(t testing.TB, object, source string) *Event {
 	return &e
 }
 
-// What came in a vocabulary is written as its owner writes it, the vectors to
-// the letter; nothing else is.
+// An event that came in a vocabulary is written as its owner writes it, to the letter, and in no other vocabulary.
 func TestAsWireVectors(t *testing.T) {
 	events := []string{"SessionEvent", "SessionUpdate", "SessionUpdateNotification", "DaemonStreamEvent", "SessionNewParams", "SessionNewResult",
 		"SessionLoadResult", "SessionPromptResult", "SessionCancelParams", "RequestPermissionParams", "RequestPermissionResult",
@@ -40,8 +39,8 @@ func TestAsWireVectors(t *testing.T) {
 					t.Errorf("%s as %s: %s", *v.Text, as, got)
 				}
 			}
-			if v.Display != nil && display(e) != *v.Display {
-				t.Errorf("shown as %q, not %q", display(e), *v.Display)
+			if v.Display != nil && describe(e) != *v.Display {
+				t.Errorf("shown as %q, not %q", describe(e), *v.Display)
 			}
 		}
 		if n == 0 {
@@ -50,8 +49,7 @@ func TestAsWireVectors(t *testing.T) {
 	}
 }
 
-// What hooks, scripts and Codex say is written in the vocabulary's form, where
-// it has one.
+// Events of hooks, scripts and Codex are translated where the vocabulary has a counterpart.
 func TestAsWire(t *testing.T) {
 	compose := func(kind string, pairs ...string) *Event {
 		var ps [][2]string
@@ -125,13 +123,13 @@ func TestAsWire(t *testing.T) {
 		if got := Line(c.e); got != c.display+ended {
 			t.Errorf("%s is shown as %q, not %q", c.e.Append(nil), got, c.display+ended)
 		}
-		if got := display(c.e); got != c.display {
+		if got := describe(c.e); got != c.display {
 			t.Errorf("%s is shown as %q, not %q", c.e.Append(nil), got, c.display)
 		}
 	}
 }
 
-// A field that is named as one of all events goes under wire, with the others.
+// If a field has the name of a member that all events have, all fields go under wire.
 func TestCompose(t *testing.T) {
 	for _, c := range []struct {
 		kind  string
@@ -168,7 +166,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// Reading events again and again costs a pass over the wire, no more.
+// Reading the fields of an event costs one pass over its wire.
 func BenchmarkBody(b *testing.B) {
 	e := event(b, turnStarted, "cli")
 	b.ReportAllocs()

@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// Body is what an event says beyond the fields that all events have: its own fields first, then what is
-// kept under Wire, whatever its vocabulary. It is good as long as nobody changes the event. The names in
-// aliases are found wherever a vocabulary keeps them, any other name as it is.
+// Body reads the fields of an event: its own first, then those under Wire, in any vocabulary. Fields with different
+// names in different vocabularies are found under the plain names in aliases. Do not change the event while using it.
 type Body struct {
 	event   *Event
-	levels  [4]Object // its own fields; the update, the params around it, the whole
+	levels  [4]Object // Extra; the update, the params around it, and the whole of Wire
 	isCodex bool
 }
 
-// aliases say where else the vocabularies keep what has a plain name: members, or members of members.
+// aliases says under which other names the vocabularies keep a field: members, or members of members.
 var aliases = map[string][][]string{
 	"session":      {{"session_id"}, {"sessionId"}, {"session", "session_id"}},
 	"turn_id":      {{"turnId"}, {"turn", "id"}},
@@ -38,7 +37,7 @@ var aliases = map[string][][]string{
 	"arguments": {{"tool_call", "arguments"}, {"request", "tool_call", "arguments"}, {"toolCall", "arguments"},
 		{"rawInput"}, {"toolCall", "rawInput"}},
 
-	// Of a session that is loaded.
+	// of a loaded session
 	"state":            {{"session", "state"}},
 	"created_at":       {{"session", "created_at"}},
 	"last_activity_at": {{"session", "last_activity_at"}},
@@ -46,11 +45,11 @@ var aliases = map[string][][]string{
 	"turn_count":       {{"session", "turn_count"}},
 }
 
-// Body reads what is under Wire. An event without one, or with one that is no object, has only its own fields.
+// Body parses Extra and Wire.
 func (e *Event) Body() Body {
-	var update, params, whole Object = nil, nil, members(e.Wire)
-	typeName, _ := detectCall(whole)
-	if typeName != "" {
+	var update, params, whole Object = nil, nil, parseObject(e.Wire)
+	callType, _ := detectCall(whole)
+	if callType != "" {
 		params = append(whole.Object("params"), whole.Object("result")...)
 	}
 	for _, around := range []Object{whole, params} {
@@ -58,10 +57,10 @@ func (e *Event) Body() Body {
 			update = inner
 		}
 	}
-	return Body{e, [4]Object{members(e.Extra), update, params, whole}, strings.HasPrefix(typeName, "codex.")}
+	return Body{e, [4]Object{parseObject(e.Extra), update, params, whole}, strings.HasPrefix(callType, "codex.")}
 }
 
-// values are the values that a name has, the event's own first.
+// values yields every value of a field, the event's own first.
 func (b Body) values(name string) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
 		if name == "session" && b.event.Session != "" && !yield(Quote(b.event.Session)) ||
@@ -72,7 +71,7 @@ func (b Body) values(name string) iter.Seq[json.RawMessage] {
 			for _, level := range b.levels {
 				raw := level.Get(path[0])
 				for _, inner := range path[1:] {
-					raw = members(raw).Get(inner)
+					raw = parseObject(raw).Get(inner)
 				}
 				if raw != nil && !yield(raw) {
 					return
@@ -82,7 +81,7 @@ func (b Body) values(name string) iter.Seq[json.RawMessage] {
 	}
 }
 
-// Raw is the value of a name, nil when there is none or it is null.
+// Raw returns a field's value, nil if it is absent or null.
 func (b Body) Raw(name string) json.RawMessage {
 	for raw := range b.values(name) {
 		return raw
@@ -90,7 +89,7 @@ func (b Body) Raw(name string) json.RawMessage {
 	return nil
 }
 
-// Text is the first of the names that is a string and not empty, else "".
+// Text returns the first of the fields that is a string and not empty, else "".
 func (b Body) Text(names ...string) string {
 	for _, name := range names {
 		if s := b.text(name); s != "" {
@@ -100,7 +99,7 @@ func (b Body) Text(names ...string) string {
 	return ""
 }
 
-// text passes over what is no string or empty, which Raw does not: status is an object where Codex speaks of a thread.
+// text skips values that are not strings: "status" is an object where Codex reports on a thread.
 func (b Body) text(name string) (s string) {
 	for raw := range b.values(name) {
 		if s = unquote(raw); s != "" {
@@ -112,20 +111,20 @@ func (b Body) text(name string) (s string) {
 		return "app-server"
 	case name == "prompt" && s == "":
 		return cmp.Or(promptText(b.Raw("content")), promptText(b.Raw("prompt")))
-	case name == "status" && s == "" && b.levels[3].Has("jsonrpc") && members(b.Raw("error")) != nil:
+	case name == "status" && s == "" && b.levels[3].Has("jsonrpc") && parseObject(b.Raw("error")) != nil:
 		return "failed"
 	case name == "status" && b.isCodex && b.event.Kind == TurnCompleted && b.Raw("status") != nil &&
 		s != "completed" && s != "interrupted":
-		return "failed" // also what no completed turn has: inProgress, and the thread's systemError
+		return "failed" // also inProgress and the thread's systemError, with which no turn completes
 	}
 	return s
 }
 
-// promptText is a prompt of ACP as text: its parts, and what they are about.
+// promptText renders an ACP prompt as text: its parts and their context.
 func promptText(parts json.RawMessage) string {
 	var texts []string
-	for _, part := range split(parts, '[') {
-		switch o := members(part.Value); o.Text("type") {
+	for _, part := range parseMembers(parts, '[') {
+		switch o := parseObject(part.Value); o.Text("type") {
 		case "text":
 			texts = append(texts, o.Text("text"))
 		case "context":
@@ -141,15 +140,14 @@ func promptText(parts json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// Uint is a whole number of 64 bits, exactly.
+// Uint returns a field that is a whole number, exact to 64 bits.
 func (b Body) Uint(name string) (uint64, bool) {
 	n, err := strconv.ParseUint(string(b.Raw(name)), 10, 64)
 	return n, err == nil
 }
 
-// Text is the first of the names that is a string in the event's body and not empty, else "". For several looks at one
-// event, call Body once.
+// Text is Body().Text. To read several fields, call Body once.
 func (e *Event) Text(names ...string) string { return e.Body().Text(names...) }
 
-// Uint is Body's Uint, for one look.
+// Uint is Body().Uint.
 func (e *Event) Uint(name string) (uint64, bool) { return e.Body().Uint(name) }

@@ -18,7 +18,7 @@ const (
 	idB = "01900000-0000-7000-8000-00000000000b"
 )
 
-// everything has each field of a message and unknown ones at every depth.
+// everything has every field of a message, and unknown ones at every depth.
 const everything = `{"id":"` + idA + `","type":"notice","from":"alice@main","to":["bob@main","carol@other"],` +
 	`"thread":"` + idB + `","in_reply_to":"` + idB + `","subject":"s\u2028","body":"b\n\ud83d\ude00","priority":"urgent",` +
 	`"requires_ack":true,"reply_wanted":"no","sent_at":"2026-05-01T12:00:00.123456789Z","expires_at":"2026-05-02T12:00:00Z",` +
@@ -38,7 +38,7 @@ func TestDecodeKeepsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In the order in which we write; strings with as little escaped as can be.
+	// In the order of the fields, with as little escaped as possible.
 	want := strings.NewReplacer(`\u2028`, "\u2028", `\ud83d\ude00`, "😀").Replace(everything) + "\n"
 	if diff := cmp.Diff(want, string(enc)); diff != "" {
 		t.Error(diff)
@@ -87,7 +87,7 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// A null is a field of ours that is absent, also in the objects below.
+// A known field that is null counts as absent, also in nested objects.
 func TestDecodeNull(t *testing.T) {
 	fields := []string{`"id":"` + idA + `"`, `"from":"alice@main"`}
 	for _, k := range messageFields {
@@ -108,7 +108,7 @@ func TestDecodeNull(t *testing.T) {
 	}
 }
 
-// Other ways to write the same.
+// Other notations of the same message are accepted.
 func TestDecodeLenient(t *testing.T) {
 	m, err := Decode([]byte(`{"id":"` + idA + `","from":"a@b","body":"","sent_at":"2026-05-01t14:00:00+02:00","due_at":"2026-05-01T12:00:00z","hop":1.0e0}`))
 	if err != nil {
@@ -120,7 +120,7 @@ func TestDecodeLenient(t *testing.T) {
 	}
 }
 
-// Of members with one name the last counts, and none is lost.
+// Of repeated members the last counts, and no unknown one is lost.
 func TestRepeatedNames(t *testing.T) {
 	m, err := Decode([]byte(`{"id":"` + idA + `","from":"alice@main","body":"1","x":1,"body":"2","x":2,"hop":3,"hop":null}`))
 	if err != nil {
@@ -134,7 +134,7 @@ func TestRepeatedNames(t *testing.T) {
 	}
 }
 
-// encoded is a message as JSON.
+// encoded returns a message as JSON.
 func encoded(t testing.TB, m *Message) string {
 	t.Helper()
 	b, err := m.MarshalJSON()
@@ -144,7 +144,7 @@ func encoded(t testing.TB, m *Message) string {
 	return string(b)
 }
 
-// A dropped message may lack anything; an id that is none of ours is kept beside.
+// A dropped message may lack anything; a foreign id is kept in meta.
 func TestDecodeDropped(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"body":"x"}`:                            `{"type":"message","body":"x"}`,
@@ -175,7 +175,7 @@ func TestDecodeDropped(t *testing.T) {
 	}
 }
 
-// Who sends may name addressees that only the sender knows to resolve.
+// "to" of an outgoing message may hold names that only the caller can resolve.
 func TestDecodeOutgoing(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"to":"all","body":"x"}`:             `[all] {"type":"message","body":"x"}`,
@@ -197,7 +197,7 @@ func TestDecodeOutgoing(t *testing.T) {
 	}
 }
 
-// An object of a quarter of a million keys takes no minutes.
+// Decoding an object of a quarter of a million members takes linear time.
 func TestObjectOfManyKeys(t *testing.T) {
 	t.Parallel()
 	b := []byte{'{'}
@@ -218,8 +218,7 @@ func TestObjectOfManyKeys(t *testing.T) {
 	}
 }
 
-// FuzzDecode: decoding never panics, loses nothing that it does not know, and
-// says where an error is.
+// Decoding never panics, keeps every unknown member, and says where an error is.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		everything, `{}`, `[]`, `null`, ``, `{"id":"` + idA + `","from":"alice@main"}`, "{\"body\":\"\xc3\"}",
@@ -278,7 +277,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// located fails unless an error of the decoder points into the text.
+// located fails unless a decoding error points into the text.
 func located(t *testing.T, data []byte, err error) {
 	t.Helper()
 	if err == nil || errors.Is(err, ErrNotObject) {
@@ -294,14 +293,13 @@ func located(t *testing.T, data []byte, err error) {
 	}
 }
 
-// messageFields are the fields of a message.
 var messageFields = []string{
 	"id", "type", "from", "to", "thread", "in_reply_to", "subject", "body",
 	"priority", "requires_ack", "reply_wanted", "sent_at", "expires_at",
 	"due_at", "supersedes", "hop", "origin", "attachments", "payload", "meta",
 }
 
-// kept fails unless every member but the known ones is in both, to the digit.
+// kept fails unless every unknown member is in both, to the digit.
 func kept(t *testing.T, before, after Object, known ...string) {
 	t.Helper()
 	for _, m := range before {

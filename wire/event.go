@@ -1,7 +1,12 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -9,10 +14,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Event is one line of an agent's event log. Kinds of our own have their fields beside the common ones
-// (Extra); an event of another vocabulary is kept whole under Wire.
+// Event is one line of an event log. Our own kinds have fields in Extra; other vocabularies are kept whole in Wire.
 type Event struct {
-	Seq     uint64          `json:"seq"`         // from 1, no gaps, per agent; given by the log
+	Seq     uint64          `json:"seq"`         // from 1, no gaps, per agent; assigned by the log
 	At      time.Time       `json:"at,omitzero"` // when it was appended, UTC
 	Team    Name            `json:"team,omitzero"`
 	Agent   Name            `json:"agent,omitzero"`  // the log's owner
@@ -22,10 +26,10 @@ type Event struct {
 	TurnID  string          `json:"turn_id,omitzero"`
 	EventID string          `json:"event_id,omitzero"` // an append with the same one within the last MiB is a no-op
 	Wire    json.RawMessage `json:"wire,omitzero"`
-	Extra   jsontext.Value  `json:",embed,inline"` // an object of the kind's own fields
+	Extra   jsontext.Value  `json:",embed,inline"` // an object
 }
 
-// The mailbox's own kinds; each carries the message's id.
+// The mailbox's own kinds. Each carries the message's id.
 const (
 	EventAnnounced       = "message_announced"
 	EventRead            = "message_read" // with batch
@@ -34,15 +38,12 @@ const (
 	EventInjecting       = "injecting"
 	EventInjected        = "injected"
 	EventInjectionFailed = "injection_failed"
-	EventReturned        = "message_returned" // the lease has ended and the message is free; with by and how
-	EventAgain           = "message_again"    // unread again, since its turn was cut short and its sender asks again
+	EventReturned        = "message_returned" // free again, its lease has ended; with by and how
+	EventAgain           = "message_again"    // unread again: its turn was cut short and its sender asks again
+	EventStage           = "delivery_stage"   // how far it has got on another host; with stage, evidence, …
 )
 
-// EventStage says how far a message of the log's owner has got on another host: with id, to, host, stage, reached_at,
-// evidence and text.
-const EventStage = "delivery_stage"
-
-// The kinds of the daemon's stream.
+// The kinds of the daemon stream.
 const (
 	TurnStarted     = "turn_started"
 	TurnCompleted   = "turn_completed"
@@ -51,21 +52,22 @@ const (
 	DroppedCounters = "dropped_counters"
 )
 
-func isEventField(name string) bool { return schemas()["log.Event"].has(name) }
-
-// With is the event with a field of its kind set to a value. A value that cannot be written as JSON changes nothing.
+// With returns the event with a field of its kind set. A value that JSON cannot express changes nothing.
 func (e Event) With(key string, value any) Event {
 	if raw, err := Marshal(value); err == nil {
-		e.Extra = jsontext.Value(members(e.Extra).With(key, raw).encode())
+		e.Extra = jsontext.Value(parseObject(e.Extra).With(key, raw).encode())
 	}
 	return e
 }
 
-// Field is a field of the kind's own that is a string, else "".
-func (e *Event) Field(key string) string { return members(e.Extra).Text(key) }
+// Field returns a field in Extra that is a string, else "".
+func (e *Event) Field(key string) string { return parseObject(e.Extra).Text(key) }
 
-// MessageID is the id of the message that an event of the mailbox is about.
+// MessageID returns the id of the message that a mailbox event is about.
 func (e *Event) MessageID() ID { return ID(e.Field("id")) }
+
+// Names returns the agent that the event itself names, which may differ from the log's owner, else the log's owner.
+func (e *Event) Names() string { return cmp.Or(e.Text("agent"), string(e.Agent)) }
 
 // Append appends the event as one line of JSON, without a line feed. It appends nothing if Wire or Extra is not JSON.
 func (e *Event) Append(dst []byte) []byte {
@@ -76,7 +78,7 @@ func (e *Event) Append(dst []byte) []byte {
 	return append(dst, line...)
 }
 
-// MarshalJSON writes the event in one line. The error is a Wire or Extra that is no JSON.
+// MarshalJSON writes the event in one line. It fails if Wire or Extra is not JSON.
 func (e *Event) MarshalJSON() ([]byte, error) {
 	type plain Event // without this method
 	return jsonv2.Marshal((*plain)(e), writing)
@@ -87,7 +89,7 @@ func DecodeEvent(line []byte) (Event, error) {
 	var e Event
 	if err := jsonv2.Unmarshal(line, &e, reading); err != nil || !utf8.Valid(line) {
 		if _, wrong := Canonical("log.Event", line); wrong != nil {
-			return Event{}, wrong // it says where
+			return Event{}, wrong // it has a place
 		}
 		return Event{}, err
 	}
@@ -95,7 +97,68 @@ func DecodeEvent(line []byte) (Event, error) {
 		e.Wire = nil
 	}
 	if e.Seq == 0 {
-		return Event{}, errorAt(0, "the event has no seq").in(line)
+		return Event{}, errorAt(0, "the event has no seq").locate(line)
 	}
 	return e, nil
 }
+
+// Compose makes an event from a kind and the fields that somebody types. A value is a string, unless it is a JSON
+// object or array, or the kind's field is a number. turn_id, session and event_id become the event's own. If a field
+// has the name of another member that all events have (seq, at, team, agent, source), all fields go under Wire.
+func Compose(kind string, pairs [][2]string) (Event, error) {
+	e := Event{Kind: kind}
+	if !isKind(kind) {
+		return e, fmt.Errorf("%q is no kind: a-z, 0-9 and _, at most 64", shorten(kind, 40))
+	}
+	if hasKind(mailboxEvent, kind) {
+		return e, fmt.Errorf("%s is evidence of a message, and appended by whatever moves it", kind)
+	}
+	s := schemas()[typeOf(kind)]
+	whole := Object{{Name: s.tag, Value: Quote(kind)}}
+	for _, pair := range pairs {
+		name, value := pair[0], pair[1]
+		switch {
+		case name == "":
+			return e, fmt.Errorf("%q has no name before the =", shorten("="+value, 40))
+		case name == "kind" || name == s.tag:
+			return e, fmt.Errorf("%s: the kind is %s already", name, kind)
+		case whole.Has(name):
+			return e, fmt.Errorf("%s appears twice", name)
+		}
+		raw, err := parseTyped(s, kind, name, value)
+		if err != nil {
+			return e, fmt.Errorf("%s: %w", name, err)
+		}
+		whole = append(whole, Member{Name: name, Value: raw})
+	}
+	e.TurnID, e.Session, e.EventID = whole.Text("turn_id"), whole.Text("session"), whole.Text("event_id")
+	own := whole.without(s.tag, "turn_id", "session", "event_id")
+	if slices.ContainsFunc(own, func(m Member) bool { return isEventField(m.Name) }) {
+		e.Wire = whole.encode()
+	} else if len(own) > 0 {
+		e.Extra = jsontext.Value(own.encode())
+	}
+	return e, nil
+}
+
+// parseTyped returns the JSON of a field's typed value. The log accepts any new state; here a typing error is caught.
+func parseTyped(s *schema, kind, name, value string) (json.RawMessage, error) {
+	all := schemas()
+	want := all["any"]
+	if kind == "state_change" && name == "new" {
+		want = all["log.Activity"]
+	} else if i := slices.IndexFunc(s.kinds[kind], func(f field) bool { return f.name == name }); i >= 0 {
+		want = s.kinds[kind][i].schema
+	}
+	raw := Quote(value)
+	isJSON := want == all["int"] || want == all["u64"] || strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")
+	if isJSON && checkSyntax([]byte(value)) == nil {
+		raw = compact([]byte(value))
+	}
+	if _, wrong := want.canonical(0, raw); wrong != nil {
+		return nil, errors.New(wrong.Msg)
+	}
+	return raw, nil
+}
+
+func isEventField(name string) bool { return schemas()["log.Event"].hasField(name) }

@@ -56,7 +56,7 @@ func TestDecodeEventErrors(t *testing.T) {
 	}
 }
 
-// With does not write into an array that another event has too.
+// With does not write into an array that another event shares.
 func TestEventWith(t *testing.T) {
 	e := Event{Kind: "k"}.With("a", "1")
 	x, y := e.With("b", "2"), e.With("b", "3")
@@ -65,7 +65,7 @@ func TestEventWith(t *testing.T) {
 	}
 }
 
-// No half line is appended.
+// Append never appends half a line.
 func TestEventAppend(t *testing.T) {
 	good := Event{Seq: 1, Wire: []byte(" {} "), Extra: []byte(` {"a":{"wire":1}} `)}
 	if line := good.Append([]byte("x")); string(line) != `x{"seq":1,"wire":{},"a":{"wire":1}}` {

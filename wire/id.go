@@ -11,16 +11,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// ID is the id of a message: a UUIDv7 in lower case, with hyphens. Its first 48 bits are the milliseconds
-// since 1970, so ids sort by time of making.
+// ID is a message id: a UUIDv7 in lower case, with hyphens. It begins with 48 bits of milliseconds since 1970.
 type ID string
 
-// NewID makes an id of the present moment. Ids made by one process ascend, also within a millisecond and
-// when the clock is set back. May be called concurrently.
+// NewID returns a new id. The ids of one process ascend, even if the clock is set back. Safe for concurrent use.
 func NewID() ID { return ID(uuid.Must(uuid.NewV7()).String()) }
 
-// Derive makes the id of something that follows from parent, such as its acknowledgement: the same act
-// twice is the same message. It has the time bits of its parent.
+// Derive returns the id of a message that follows from parent, such as its acknowledgement: whoever repeats the act
+// gets the same id. It keeps the time bits of parent.
 func Derive(purpose string, parent ID, author Address) ID {
 	sum := sha256.Sum256([]byte(purpose + "\x00" + string(parent) + "\x00" + author.String()))
 	u := uuid.UUID(sum[:16])
@@ -32,8 +30,8 @@ func Derive(purpose string, parent ID, author Address) ID {
 	return ID(u.String())
 }
 
-// AckID is the id of a recipient's acknowledgement of a message. One on another machine derives it without its
-// host, which is added when the ack leaves: two machines may each have a bob.
+// AckID returns the id of a recipient's acknowledgement. Every machine derives it without its own host; the host is
+// mixed in when the ack leaves the machine, since two machines may each have a bob.
 func AckID(id ID, recipient Address) ID {
 	return Derive("ack", id, Address{Agent: recipient.Agent, Team: recipient.Team}).onHost(recipient.Host)
 }
@@ -51,7 +49,7 @@ func IsID(s string) bool {
 	return err == nil && u.Version() == 7 && u.Variant() == uuid.RFC4122 && u.String() == s
 }
 
-// ParseID reads a full id in any of the forms of ParseUUID.
+// ParseID reads a full id in any form that ParseUUID accepts.
 func ParseID(s string) (ID, error) {
 	id, err := ParseUUID(strings.TrimSpace(s))
 	if err != nil || !IsID(string(id)) {
@@ -60,7 +58,7 @@ func ParseID(s string) (ID, error) {
 	return ID(id), nil
 }
 
-// Time is the moment that the id names, in UTC; the zero time for what is no id.
+// Time returns when the id was made, in UTC; the zero time if it is not a UUID.
 func (id ID) Time() time.Time {
 	u, err := uuid.Parse(string(id))
 	if err != nil {
@@ -69,40 +67,39 @@ func (id ID) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(u[:8]) >> 16)).UTC()
 }
 
-// Day is the directory of done messages that the id belongs to: yyyy-mm-dd in UTC, at most 9999-12-31.
+// Day returns the name of the directory under done: yyyy-mm-dd in UTC, at most 9999-12-31.
 func (id ID) Day() string {
 	day := id.Time().Format(time.DateOnly)
-	if len(day) > len(time.DateOnly) { // an id may name years up to 10889
+	if len(day) > len(time.DateOnly) { // 48 bits reach to the year 10889
 		day = "9999-12-31"
 	}
 	return day
 }
 
-// Hex is the id's 32 digits without hyphens; people quote a prefix or a suffix of it.
+// Hex returns the 32 digits of the id without hyphens.
 func (id ID) Hex() string { return strings.ReplaceAll(string(id), "-", "") }
 
-// Short is the last n digits of the id (at least 6).
+// Short returns the last n digits of the id, at least 6.
 func (id ID) Short(n int) string {
 	h := id.Hex()
 	return h[max(0, len(h)-max(n, 6)):]
 }
 
-// UUID is a UUID of any version, lower-case with hyphens.
+// UUID is a UUID of any version, in lower case with hyphens.
 type UUID string
 
-// ParseUUID reads a UUID: with or without hyphens, in any case, as a URN or in braces.
+// ParseUUID reads a UUID with or without hyphens, in any case, as a URN or in braces.
 func ParseUUID(s string) (UUID, error) {
-	// Parse alone takes any two bytes for braces.
-	if uuid.Validate(s) != nil {
+	if uuid.Validate(s) != nil { // uuid.Parse alone accepts any two bytes as braces
 		return "", errors.New("must be a UUID")
 	}
 	return UUID(uuid.MustParse(s).String()), nil
 }
 
-// Fragment is what people quote of an id: 4 or more digits of its beginning or its end.
+// Fragment is a quoted part of an id: 4 or more digits of its beginning or its end.
 type Fragment string
 
-// ParseFragment checks s: hex digits, hyphens and case do not matter.
+// ParseFragment reads a fragment. Hyphens, case and punctuation around it do not matter.
 func ParseFragment(s string) (Fragment, error) {
 	t := strings.ToLower(strings.ReplaceAll(strings.Trim(s, " #,.;:()[]<>\"'`"), "-", ""))
 	if len(t) < 4 || len(t) > 32 || !isHex(t) {
@@ -113,13 +110,13 @@ func ParseFragment(s string) (Fragment, error) {
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
-// ID is the fragment as a full id, if it is one.
+// ID returns the full id, if the fragment is one.
 func (f Fragment) ID() (ID, bool) {
 	id, err := ParseID(string(f))
 	return id, err == nil
 }
 
-// Matches reports whether the fragment is a beginning or an end of id.
+// Matches reports whether id begins or ends with the fragment.
 func (f Fragment) Matches(id ID) bool {
 	h := id.Hex()
 	return strings.HasPrefix(h, string(f)) || strings.HasSuffix(h, string(f))

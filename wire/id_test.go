@@ -66,7 +66,7 @@ func TestParseID(t *testing.T) {
 	}
 }
 
-// The same act by the same author twice is the same message.
+// The same author gets the same id for the same act, however often.
 func TestDerive(t *testing.T) {
 	alice, other := Address{"alice", "main", ""}, Address{"alice", "other", ""}
 	ack := Derive("ack", idA, alice)

@@ -18,10 +18,10 @@ import (
 const (
 	MaxBody = 1 << 20 // bytes of body
 	MaxFile = 4 << 20 // bytes of the encoded message
-	MaxHops = 32      // replies to replies before the hop brake asks for a pause
+	MaxHops = 32      // replies to replies; then the hop brake asks for a pause
 )
 
-// The types of message that mean something here. Any other is shown as a message.
+// The types of message with a meaning here. Any other type is shown as a plain message.
 const (
 	TypeMessage           = "message"
 	TypeAck               = "ack"
@@ -31,7 +31,7 @@ const (
 	TypeNotice            = "notice"
 )
 
-// Message is the envelope. Zero values are "absent" and are not written.
+// Message is the envelope. A zero value means "absent" and is not written.
 type Message struct {
 	ID          ID              `json:"id,omitzero"`
 	Type        string          `json:"type"` // "" means message
@@ -41,7 +41,7 @@ type Message struct {
 	InReplyTo   ID              `json:"in_reply_to,omitzero"`
 	Subject     string          `json:"subject,omitzero"`
 	Body        string          `json:"body"`
-	Priority    string          `json:"priority,omitzero"` // "normal" (or absent) or "urgent"
+	Priority    string          `json:"priority,omitzero"` // "" means normal; or "urgent"
 	RequiresAck bool            `json:"requires_ack,omitzero"`
 	ReplyWanted string          `json:"reply_wanted,omitzero"` // "yes", "no" or absent
 	SentAt      time.Time       `json:"sent_at,omitzero"`
@@ -52,8 +52,8 @@ type Message struct {
 	Origin      *Origin         `json:"origin,omitzero"`
 	Attachments []Attachment    `json:"attachments,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitzero"` // an object
-	Meta        json.RawMessage `json:"meta,omitzero"`    // an object; its atm.* are ours
-	Extra       jsontext.Value  `json:",embed,inline"`    // an object of what this version does not know
+	Meta        json.RawMessage `json:"meta,omitzero"`    // an object; its atm.* members are ours
+	Extra       jsontext.Value  `json:",embed,inline"`    // an object of unknown members
 }
 
 // Origin is evidence of where a message came from.
@@ -73,27 +73,25 @@ type Attachment struct {
 	Extra     jsontext.Value `json:",embed,inline"`
 }
 
-// IsSHA256 reports whether s is the name of an attachment's content.
+// IsSHA256 reports whether s is a SHA-256 as Attachment has it.
 func IsSHA256(s string) bool { return len(s) == 64 && isHex(s) }
 
 // Urgent reports whether the message may interrupt a running turn.
 func (m *Message) Urgent() bool { return m.Priority == "urgent" }
 
-// Kind is the message's type, "message" when it has none.
+// Kind returns the type, TypeMessage by default.
 func (m *Message) Kind() string { return cmp.Or(m.Type, TypeMessage) }
 
-// ThreadID is the thread that the message belongs to: its own id when it began one.
+// ThreadID returns the thread of the message: its own id if it began the thread.
 func (m *Message) ThreadID() ID { return cmp.Or(m.Thread, m.ID) }
 
-// NextHop is the hop of an answer: one more, as far as a hop can be written.
+// NextHop returns the hop of a reply, up to the largest that can be written.
 func (m *Message) NextHop() int { return min(m.Hop+1, math.MaxUint32) }
 
-// Expired reports whether the message has an end and now is after it.
-func (m *Message) Expired(now time.Time) bool {
-	return !m.ExpiresAt.IsZero() && now.After(m.ExpiresAt)
-}
+// Expired reports whether the message expires and now is past that time.
+func (m *Message) Expired(now time.Time) bool { return !m.ExpiresAt.IsZero() && now.After(m.ExpiresAt) }
 
-// Title is the subject, or the body's first line that is not blank, or the name of what is attached.
+// Title returns the subject, else the first line of the body that is not blank, else the first attachment's name.
 func (m *Message) Title() string {
 	if strings.TrimSpace(m.Subject) != "" {
 		return m.Subject
@@ -105,8 +103,7 @@ func (m *Message) Title() string {
 	return strings.TrimSpace(line)
 }
 
-// MarshalJSON writes the message in one line, human input without a body with the one that stands for its payload. The
-// error is a Payload, Meta or Extra that is no JSON.
+// MarshalJSON writes the message in one line. Human input without a body gets the text of its payload.
 func (m *Message) MarshalJSON() ([]byte, error) {
 	type plain Message // without this method
 	out := plain(*m)
@@ -117,8 +114,7 @@ func (m *Message) MarshalJSON() ([]byte, error) {
 	return jsonv2.Marshal(&out, writing)
 }
 
-// Encode is the message as it lies on disk, in one line. The error is a body over MaxBody, a whole over
-// MaxFile, or that of MarshalJSON.
+// Encode returns the message as it is stored: one line with a line feed. Beyond MaxBody and MaxFile it fails.
 func (m *Message) Encode() ([]byte, error) {
 	if len(m.Body) > MaxBody {
 		return nil, fmt.Errorf("the body %w", checkBody(m.Body))
@@ -128,7 +124,7 @@ func (m *Message) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("encode message %s: %w", m.ID, err)
 	}
 	if b = append(b, '\n'); len(b) > MaxFile {
-		return nil, fmt.Errorf("the message takes %d bytes, the most is %d", len(b), MaxFile)
+		return nil, fmt.Errorf("the message takes %d bytes, the limit is %d", len(b), MaxFile)
 	}
 	return b, nil
 }
@@ -138,33 +134,32 @@ func checkBody(body string) error {
 		return errors.New("has a NUL")
 	}
 	if len(body) > MaxBody {
-		return fmt.Errorf("has %d bytes, the most is %d", len(body), MaxBody)
+		return fmt.Errorf("has %d bytes, the limit is %d", len(body), MaxBody)
 	}
 	return nil
 }
 
-// Decode reads a message as it lies on disk, with an id, a sender and full addresses. The error is a
-// *DecodeError or ErrNotObject.
+// Decode reads a stored message: id, sender and full addresses are required. It fails as Unmarshal does.
 func Decode(data []byte) (*Message, error) {
 	m, err := decode(data, "")
 	switch {
 	case err != nil:
 		return nil, err
 	case m.ID == "":
-		return nil, errorAt(0, "the message has no id").in(data)
+		return nil, errorAt(0, "the message has no id").locate(data)
 	case m.From == Address{}:
-		return nil, errorAt(0, "the message has no sender").in(data)
+		return nil, errorAt(0, "the message has no sender").locate(data)
 	case slices.ContainsFunc(append(m.To, m.From), func(a Address) bool { return a.Team == "" }):
-		return nil, errorAt(0, "an address has no team").in(data)
+		return nil, errorAt(0, "an address has no team").locate(data)
 	}
 	return m, nil
 }
 
-// ErrNotMessage says that JSON is no message of ours.
+// ErrNotMessage is returned for JSON that is not a message.
 var ErrNotMessage = errors.New("no message")
 
-// ReplaceHost puts one host in the place of another in all addresses. On the way to another machine "" becomes this
-// one's name, and an ack gets the id that AckID gives its recipient there; on arrival its own name becomes "".
+// ReplaceHost replaces a host in all addresses. When a message leaves this machine, "" becomes the machine's name, and
+// an ack gets the id that AckID derives for its recipient there; on arrival, the machine's own name becomes "".
 func (m *Message) ReplaceHost(old, new Name) {
 	if m.Type == TypeAck && m.From.Host == "" {
 		m.ID = m.ID.onHost(new)
@@ -178,9 +173,9 @@ func (m *Message) ReplaceHost(old, new Name) {
 	m.To, m.From = all[:len(m.To)], all[len(m.To)]
 }
 
-// DecodeDropped reads a message that may be incomplete, as people and programs drop it: bare names are completed with
-// team, "to" may be one string, and an id that is none of ours is kept in meta.atm.id. The error is ErrNotMessage where
-// no member makes it one of ours (a package.json has a "type", too), else a *DecodeError.
+// DecodeDropped reads a message dropped by a person or a program, which may be incomplete: bare names get team, "to"
+// may be one string, and an id in another format is kept in meta.atm.id. The error is ErrNotMessage if no member
+// identifies a message of ours (a package.json has a "type" too), else a *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
 	if err == ErrNotObject || err == nil && !isMessage(o) {
@@ -197,37 +192,36 @@ func DecodeDropped(data []byte, team Name) (*Message, error) {
 	return m, err
 }
 
-// isMessage reports whether an object has a member that makes it one of ours.
+// isMessage reports whether an object has a member that only our messages have.
 func isMessage(o Object) bool {
-	isOurs := func(m Member) bool { return schemas()["message.Message"].has(m.Name) }
-	return slices.ContainsFunc(o.without("id", "type", "meta"), isOurs)
+	return slices.ContainsFunc(o.without("id", "type", "meta"), func(m Member) bool {
+		return schemas()["message.Message"].hasField(m.Name)
+	})
 }
 
-// DecodeOutgoing reads a message that somebody wants to send. Nothing has to be there, and a bare sender
-// is completed with team. "to" is one name or several, and is returned as it was written.
+// DecodeOutgoing reads a message to be sent. No member is required. "to", one name or several, is returned as written.
 func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error) {
 	outgoing, err := Canonical("message.Outgoing", data)
 	if err == nil {
-		jsonv2.Unmarshal(members(outgoing).Get("to"), &to)
+		jsonv2.Unmarshal(parseObject(outgoing).Get("to"), &to)
 		m, err = decode(data, team, "to")
 	}
 	return m, to, err
 }
 
-// decode reads a message in which nothing has to be there, without some of its members. A member of ours
-// that is null counts as absent.
-func decode(data []byte, team Name, without ...string) (*Message, error) {
+// decode reads a message in which every member may be missing or null, ignoring those in ignored.
+func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 	o, err := ReadObject(data)
 	if err != nil {
 		return nil, err
 	}
-	known, wrong := schemas()["message.Message"].object(0, o.without(without...))
+	known, wrong := schemas()["message.Message"].object(0, o.without(ignored...))
 	if wrong != nil {
-		return nil, wrong.in(data)
+		return nil, wrong.locate(data)
 	}
 	m := &Message{}
 	if err := jsonv2.Unmarshal(known.encode(), m, reading); err != nil {
-		return nil, errorAt(0, err.Error()).in(data)
+		return nil, errorAt(0, err.Error()).locate(data)
 	}
 	if m.Type == TypeMessage {
 		m.Type = ""
@@ -244,22 +238,19 @@ func decode(data []byte, team Name, without ...string) (*Message, error) {
 	return m, nil
 }
 
-// SetMeta sets a value, which is JSON, under meta.atm and keeps all else in meta.
+// SetMeta sets a JSON value under meta.atm and keeps everything else in meta.
 func (m *Message) SetMeta(key string, value json.RawMessage) {
-	meta := members(m.Meta)
+	meta := parseObject(m.Meta)
 	ours, err := meta.Object("atm").With(key, value).MarshalJSON()
 	if err == nil {
 		m.Meta = meta.With("atm", ours).encode()
 	}
 }
 
-// MetaString is the value that SetMeta set under key, if it is a string.
-func (m *Message) MetaString(key string) string { return members(m.Meta).Object("atm").Text(key) }
+// MetaString returns a string that SetMeta set, else "".
+func (m *Message) MetaString(key string) string { return parseObject(m.Meta).Object("atm").Text(key) }
 
-// HasOurMeta reports whether meta has an atm or atm.…, which only we write.
+// HasOurMeta reports whether meta has a member atm or atm.…, which only atm writes.
 func (m *Message) HasOurMeta() bool {
-	return slices.ContainsFunc(members(m.Meta), func(member Member) bool {
-		first, _, _ := strings.Cut(member.Name, ".")
-		return first == "atm"
-	})
+	return slices.ContainsFunc(parseObject(m.Meta), func(o Member) bool { return strings.HasPrefix(o.Name+".", "atm.") })
 }

@@ -50,7 +50,7 @@ func TestMessageWords(t *testing.T) {
 	}
 }
 
-// Texts are written with as little escaped as JSON allows.
+// Marshal escapes only what JSON requires.
 func TestMarshalText(t *testing.T) {
 	for in, want := range map[string]string{
 		"":              `""`,

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}, and not reserved. One that came out
-// of ParseName is safe as one component of a path.
+// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}. What ParseName returns is safe in a path.
 type Name string
 
-// ParseName checks s. The error says what is wrong with it, for people.
+// ParseName checks a name. Its error tells people what is wrong.
 func ParseName(s string) (Name, error) {
 	switch {
 	case s == "":
@@ -19,24 +18,24 @@ func ParseName(s string) (Name, error) {
 		return "", fmt.Errorf("%q is longer than 64 characters", s[:20]+"…")
 	case strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || s[0] == '_' || s[0] == '-':
 		return "", fmt.Errorf("%q is not a name: a-z, 0-9, _ and -, and first a letter or digit", s)
-	case s == "all" || s == "drop": // everybody, and the sender of what was dropped
+	case s == "all" || s == "drop": // everybody, and the sender of dropped files
 		return "", fmt.Errorf("%q is reserved", s)
 	}
 	return Name(s), nil
 }
 
-// IsName reports whether ParseName takes s.
+// IsName reports whether ParseName accepts s.
 func IsName(s string) bool { _, err := ParseName(s); return err == nil }
 
-// Address is a full address: agent@team, or agent@team.host for a member on another machine. A team has the same name
-// on all its machines. On disk an address without a host is local; on the way between machines all have one.
+// Address is agent@team, or agent@team.host for a member on another machine. A team has the same name on all its
+// machines. On disk a local address has no host; between machines every address has one.
 type Address struct {
 	Agent Name
 	Team  Name
 	Host  Name // "": this machine
 }
 
-// String gives agent@team or agent@team.host; without an agent it gives "".
+// String returns agent@team or agent@team.host, and "" for an address without an agent.
 func (a Address) String() string {
 	if a.Agent == "" {
 		return ""
@@ -44,16 +43,15 @@ func (a Address) String() string {
 	return strings.TrimSuffix(string(a.Agent+"@"+a.Team+"."+a.Host), ".")
 }
 
-// ParseAddress reads "agent", "agent@team" or "agent@team.host"; team fills in a missing one. "drop@team" is
-// understood, as the sender of what was dropped by hand.
+// ParseAddress reads "agent", "agent@team" or "agent@team.host", and "drop@team", the sender of dropped files.
 func ParseAddress(s string, team Name) (Address, error) {
 	a, _ := splitAddress(s)
 	if !strings.Contains(s, "@") {
 		a.Team = team
 	}
-	names := []Name{a.Team}
-	if a.Agent != "drop" {
-		names = []Name{a.Agent, a.Team}
+	names := []Name{a.Agent, a.Team}
+	if a.Agent == "drop" {
+		names = names[1:]
 	}
 	if strings.Contains(s, ".") {
 		names = append(names, a.Host)
@@ -66,7 +64,7 @@ func ParseAddress(s string, team Name) (Address, error) {
 	return a, nil
 }
 
-// splitAddress is an address that was checked before; its team may be missing.
+// splitAddress reads an address without checking it. Its team may be missing.
 func splitAddress(s string) (Address, error) {
 	agent, place, _ := strings.Cut(s, "@")
 	team, host, _ := strings.Cut(place, ".")

@@ -6,30 +6,30 @@ import (
 	"unicode"
 )
 
-// OptionKind is what an option of a question does, as its id and its label say: ACP's allow_once, allow_always,
-// reject_once or reject_always. "": they do not say it, or not the same. An option of a kind that is not known
-// approves nothing.
+// OptionKind classifies an option of a permission request by its id and label, in ACP's words: allow_once,
+// allow_always, reject_once or reject_always. It returns "" if they say neither yes nor no, or contradict each other.
+// An option without a kind approves nothing.
 func OptionKind(id, label string) string {
 	id, label = strings.ToLower(id), strings.ToLower(label)
-	isYes := beginsWith(id, yes) || beginsWith(label, yes)
-	isNo := beginsWith(id, no) || beginsWith(label, no) || label == "cancel"
-	kind := "reject"
+	isYes := beginsWith(id, yesWords) || beginsWith(label, yesWords)
+	isNo := beginsWith(id, noWords) || beginsWith(label, noWords) || label == "cancel"
+	if isYes == isNo {
+		return ""
+	}
+	kind, duration := "reject", "_once"
 	if isYes {
 		kind = "allow"
 	}
-	switch {
-	case isYes == isNo:
-		return ""
-	case slices.ContainsFunc(lasts, func(s string) bool { return strings.Contains(id+" "+label, s) }):
-		return kind + "_always"
+	if slices.ContainsFunc(alwaysWords, func(s string) bool { return strings.Contains(id+" "+label, s) }) {
+		duration = "_always"
 	}
-	return kind + "_once"
+	return kind + duration
 }
 
 var (
-	yes   = []string{"yes", "allow", "approve"}
-	no    = []string{"no", "reject", "deny"}
-	lasts = []string{
+	yesWords    = []string{"yes", "allow", "approve"}
+	noWords     = []string{"no", "reject", "deny"}
+	alwaysWords = []string{
 		"always", "again", "don't ask", "session", "future", "from now on", "all edits", "all commands",
 		"in this project", "auto-accept", "trust", "save", "every",
 	}

@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-// Where an option's id and label do not say the same, or neither says anything, its kind is not known.
+// An option whose id and label contradict each other, or say neither yes nor no, has no kind.
 func TestOptionKind(t *testing.T) {
 	for option, want := range map[[2]string]string{
 		{"1", "Yes"}:                                       "allow_once",

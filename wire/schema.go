@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -18,53 +17,53 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A schema says what a value has to be, and how its owner writes it. It is a simple value (read), an
-// array (each) or an object.
+// A schema says what a value has to be and how its owner writes it. Without parse and element it is an object.
 type schema struct {
-	read    func(json.RawMessage) (json.RawMessage, error)
-	each    *schema
-	isAlone bool               // an element may stand for an array of one
-	fields  []field            // the members of every kind
-	tag     string             // the member that tells the kinds apart, "" where there are none
-	kinds   map[string][]field // the members of each
-	isOpen  bool               // unknown members are kept, and of repeated ones the last counts
+	parse        func(json.RawMessage) (json.RawMessage, error) // of a simple value
+	element      *schema                                        // of an array
+	allowsSingle bool                                           // one element may stand for an array of one
+	fields       []field                                        // the members of every kind
+	tag          string                                         // the member that names the kind; "": no kinds
+	kinds        map[string][]field                             // the members of each kind
+	keepsUnknown bool                                           // and of repeated members the last counts
 }
 
 type field struct {
 	name       string
-	is         *schema
+	schema     *schema
 	isOptional bool   // it may be absent or null
-	isListed   bool   // it may be absent; an empty list is left out
-	missing    string // the JSON that its owner writes for an absent one; "": none
+	omitsEmpty bool   // it may be absent; an empty list or object is left out
+	absent     string // the JSON that its owner writes if it is absent; "": nothing
 }
 
 //go:embed vocabularies.txt
 var vocabularies string
 
-// schemas are the simple types and those of vocabularies.txt, which says how to read it.
+// schemas returns the simple types and those of vocabularies.txt, which explains its own syntax.
 var schemas = sync.OnceValue(func() types {
 	all := simpleTypes()
 	var group *schema
 	for line := range strings.Lines(strings.ReplaceAll(vocabularies, ",\n", ",")) {
-		name, members, _ := strings.Cut(strings.TrimSpace(line), " ")
-		members = strings.TrimSpace(members)
-		switch word, more, _ := strings.Cut(members, " "); {
+		name, definition, _ := strings.Cut(strings.TrimSpace(line), " ")
+		definition = strings.TrimSpace(definition)
+		word, rest, _ := strings.Cut(definition, " ")
+		switch {
 		case name == "" || name == "#":
 		case line[0] == ' ':
 			for kind := range strings.SplitSeq(name, "|") {
-				group.kinds[kind] = all.fields(members)
+				group.kinds[kind] = all.parseFields(definition)
 			}
 		case word == "by":
 			group = all.get(name)
-			group.tag, group.kinds = more, map[string][]field{}
+			group.tag, group.kinds = rest, map[string][]field{}
 		case word == "of":
-			other, own, _ := strings.Cut(more, " ")
-			*all.get(name) = *all[other]
-			all[name].fields = all.fields(own)
-		case more == "":
+			base, own, _ := strings.Cut(rest, " ")
+			*all.get(name) = *all[base]
+			all[name].fields = all.parseFields(own)
+		case rest == "":
 			*all.get(name) = *all.get(word)
 		default:
-			*all.get(name) = schema{fields: all.fields(members), isOpen: strings.HasPrefix(name, "message.")}
+			*all.get(name) = schema{fields: all.parseFields(definition), keepsUnknown: strings.HasPrefix(name, "message.")}
 		}
 	}
 	return all
@@ -72,26 +71,26 @@ var schemas = sync.OnceValue(func() types {
 
 type types map[string]*schema
 
-func (all types) fields(text string) (fields []field) {
+func (all types) parseFields(text string) (fields []field) {
 	for member := range strings.SplitSeq(text, ",") {
-		f := field{}
-		name, is, _ := strings.Cut(strings.TrimSpace(member), " ")
-		is, f.missing, _ = strings.Cut(is, "=")
-		is, f.isOptional = strings.CutSuffix(is, "?")
-		is, f.isListed = strings.CutSuffix(is, "*")
-		f.name = name
-		if name != "" {
-			f.is = all.get(is)
-			fields = append(fields, f)
+		name, typeName, _ := strings.Cut(strings.TrimSpace(member), " ")
+		if name == "" {
+			continue
 		}
+		f := field{name: name}
+		typeName, f.absent, _ = strings.Cut(typeName, "=")
+		typeName, f.isOptional = strings.CutSuffix(typeName, "?")
+		typeName, f.omitsEmpty = strings.CutSuffix(typeName, "*")
+		f.schema = all.get(typeName)
+		fields = append(fields, f)
 	}
 	return fields
 }
 
-// get is a type, which may still have to be filled in.
+// get returns a type, which may be defined only later.
 func (all types) get(name string) *schema {
 	if element, ok := strings.CutSuffix(name, "[]"); ok {
-		return &schema{each: all.get(element)}
+		return &schema{element: all.get(element)}
 	}
 	if words := strings.Split(name, "|"); len(words) > 1 {
 		return oneOf(words)
@@ -103,10 +102,9 @@ func (all types) get(name string) *schema {
 }
 
 func simpleTypes() types {
-	str := ofKind('"', "a string")
 	return types{
 		"any":       value("", func(json.RawMessage) bool { return true }),
-		"string":    str,
+		"string":    ofKind('"', "a string"),
 		"array":     ofKind('[', "an array"),
 		"map":       ofKind('{', "an object"),
 		"bool":      goType[bool]("true or false"),
@@ -114,72 +112,54 @@ func simpleTypes() types {
 		"int":       goType[int64]("a whole number"),
 		"u32":       goType[uint32]("a whole number from 0 to 4294967295"),
 		"u64":       goType[uint64]("a whole number from 0 to 18446744073709551615"),
-		"count":     {read: readCount},
-		"word":      fitting("a word of a-z, 0-9 and _", isKind),
-		"sha256":    fitting("64 hex digits", IsSHA256),
-		"text":      parsed(func(s string) (string, error) { return s, nil }),
-		"uuid":      parsed(ParseUUID),
-		"id":        parsed(ParseID),
-		"name":      parsed(ParseName),
-		"time":      parsed(func(s string) (string, error) { t, err := parseTime(s); return chronoTime(t), err }),
-		"addresses": {each: parsed(checkAddress), isAlone: true},
-		"address":   parsed(checkAddress),
-		"names":     {each: str, isAlone: true},
-		"body": {read: func(raw json.RawMessage) (json.RawMessage, error) {
-			value, err := str.read(raw)
-			return value, cmp.Or(err, checkBody(unquote(raw)))
-		}},
+		"count":     {parse: parseCount},
+		"word":      stringValue("a word of a-z, 0-9 and _", isKind),
+		"sha256":    stringValue("64 hex digits", IsSHA256),
+		"body":      {parse: parseBody},
+		"text":      parsedString(func(s string) (string, error) { return s, nil }),
+		"uuid":      parsedString(ParseUUID),
+		"id":        parsedString(ParseID),
+		"name":      parsedString(ParseName),
+		"time":      parsedString(func(s string) (string, error) { t, err := parseTime(s); return formatTime(t), err }),
+		"address":   parsedString(checkAddress),
+		"addresses": {element: parsedString(checkAddress), allowsSingle: true},
+		"names":     {element: ofKind('"', "a string"), allowsSingle: true},
 	}
 }
 
-// checkAddress returns an address, which may be a bare name: that is completed later.
-func checkAddress(s string) (string, error) {
-	_, err := ParseAddress(s, "any")
-	return s, err
-}
-
-// value is a value that is written as it came.
-func value(words string, fits func(raw json.RawMessage) bool) *schema {
-	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
-		if !fits(raw) {
-			return nil, errors.New("must be " + words)
+// value is a type whose values are written as they came.
+func value(description string, isValid func(json.RawMessage) bool) *schema {
+	return &schema{parse: func(raw json.RawMessage) (json.RawMessage, error) {
+		if !isValid(raw) {
+			return nil, errors.New("must be " + description)
 		}
 		return raw, nil
 	}}
 }
 
-func ofKind(kind byte, words string) *schema {
-	return value(words, func(raw json.RawMessage) bool { return raw[0] == kind })
+func ofKind(kind byte, description string) *schema {
+	return value(description, func(raw json.RawMessage) bool { return raw[0] == kind })
 }
 
-// goType is a value that a Go type can have.
-func goType[T any](words string) *schema {
-	return value(words, func(raw json.RawMessage) bool {
-		return raw[0] != 'n' && jsonv2.Unmarshal(raw, new(T), lenient) == nil // null fits each
+// goType is a value that fits a Go type.
+func goType[T any](description string) *schema {
+	return value(description, func(raw json.RawMessage) bool {
+		return raw[0] != 'n' && jsonv2.Unmarshal(raw, new(T), lenient) == nil // null would fit any type
 	})
 }
 
-// readCount reads a whole number in any way that JSON has to write it, 3.0 too.
-func readCount(raw json.RawMessage) (json.RawMessage, error) {
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || f < 0 || f > math.MaxUint32 || f != math.Trunc(f) {
-		return nil, errors.New("must be a whole number from 0 to 4294967295")
-	}
-	return strconv.AppendUint(nil, uint64(f), 10), nil
-}
-
-func fitting(words string, fits func(string) bool) *schema {
-	return value(words, func(raw json.RawMessage) bool { return fits(unquote(raw)) })
+func stringValue(description string, isValid func(string) bool) *schema {
+	return value(description, func(raw json.RawMessage) bool { return isValid(unquote(raw)) })
 }
 
 func oneOf(words []string) *schema {
 	last := len(words) - 1
-	return fitting(strings.Join(words[:last], ", ")+" or "+words[last], func(s string) bool { return slices.Contains(words, s) })
+	return stringValue(strings.Join(words[:last], ", ")+" or "+words[last], func(s string) bool { return slices.Contains(words, s) })
 }
 
-// parsed is a string that is written as its type has it. It may not have half of a surrogate pair.
-func parsed[T ~string](parse func(string) (T, error)) *schema {
-	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
+// parsedString is a string that is written as its Go type has it. Half of a surrogate pair is refused.
+func parsedString[T ~string](parse func(string) (T, error)) *schema {
+	return &schema{parse: func(raw json.RawMessage) (json.RawMessage, error) {
 		if raw[0] != '"' {
 			return nil, errors.New("must be a string")
 		}
@@ -192,52 +172,74 @@ func parsed[T ~string](parse func(string) (T, error)) *schema {
 	}}
 }
 
-// Canonical reads a value of another vocabulary and returns it as its owner writes it: in one line, the
-// members in their order, without those that the owner does not know. The type is one of
-// vocabularies.txt: "session.HumanInput". The error is a *DecodeError, or ErrNotObject.
+// parseCount accepts every notation of a whole number in JSON, such as 3.0.
+func parseCount(raw json.RawMessage) (json.RawMessage, error) {
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f < 0 || f > math.MaxUint32 || f != math.Trunc(f) {
+		return nil, errors.New("must be a whole number from 0 to 4294967295")
+	}
+	return strconv.AppendUint(nil, uint64(f), 10), nil
+}
+
+func parseBody(raw json.RawMessage) (json.RawMessage, error) {
+	if raw[0] != '"' {
+		return nil, errors.New("must be a string")
+	}
+	return raw, checkBody(unquote(raw))
+}
+
+// checkAddress accepts a bare name too, which is completed later.
+func checkAddress(s string) (string, error) {
+	_, err := ParseAddress(s, "any")
+	return s, err
+}
+
+// Canonical reads a value of another vocabulary and returns it as its owner writes it: in one line, with the members in
+// the owner's order and without unknown ones. The type is one of vocabularies.txt, such as "session.HumanInput". The
+// error is a *DecodeError or ErrNotObject.
 func Canonical(typeName string, data []byte) (json.RawMessage, error) {
 	s, raw := schemas()[typeName], bytes.TrimSpace(data)
 	if s == nil {
 		return nil, fmt.Errorf("%q is no type of a vocabulary", typeName)
 	}
-	if err := syntax(data); err != nil {
+	if err := checkSyntax(data); err != nil {
 		return nil, err
 	}
-	if s.read == nil && raw[0] != '{' {
+	if s.parse == nil && raw[0] != '{' {
 		return nil, ErrNotObject
 	}
 	out, wrong := s.canonical(bytes.IndexByte(data, raw[0]), raw)
-	return out, wrong.in(data)
+	return out, wrong.locate(data)
 }
 
-// canonical checks a value that begins at an offset of the text, and returns it as its owner writes it.
-func (s *schema) canonical(at int, raw json.RawMessage) (json.RawMessage, *DecodeError) {
+// canonical checks a value at an offset of the text and returns it as its owner writes it.
+func (s *schema) canonical(offset int, raw json.RawMessage) (json.RawMessage, *DecodeError) {
 	switch {
-	case s.read != nil:
-		value, err := s.read(raw)
+	case s.parse != nil:
+		value, err := s.parse(raw)
 		if err != nil {
-			return nil, errorAt(at, err.Error())
+			return nil, errorAt(offset, err.Error())
 		}
 		return value, nil
-	case s.each != nil:
-		return s.array(at, raw)
+	case s.element != nil:
+		return s.array(offset, raw)
 	case raw[0] != '{':
-		return nil, errorAt(at, "must be an object")
+		return nil, errorAt(offset, "must be an object")
 	}
-	o, err := s.object(at, members(raw))
+	o, err := s.object(offset, parseObject(raw))
 	return o.encode(), err
 }
 
-func (s *schema) array(at int, raw json.RawMessage) (json.RawMessage, *DecodeError) {
+func (s *schema) array(offset int, raw json.RawMessage) (json.RawMessage, *DecodeError) {
 	elements := []Member{{Value: raw}}
 	if raw[0] == '[' {
-		elements = split(raw, '[')
-	} else if !s.isAlone {
-		return nil, errorAt(at, "must be an array")
+		elements = parseMembers(raw, '[')
+	} else if !s.allowsSingle {
+		return nil, errorAt(offset, "must be an array")
 	}
 	list := [][]byte{}
 	for _, m := range elements {
-		value, err := s.each.canonical(at+m.at, m.Value)
+		value, err := s.element.canonical(offset+m.offset, m.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -246,18 +248,18 @@ func (s *schema) array(at int, raw json.RawMessage) (json.RawMessage, *DecodeErr
 	return slices.Concat([]byte("["), bytes.Join(list, []byte(",")), []byte("]")), nil
 }
 
-// object is canonical for the members of an object.
-func (s *schema) object(at int, o Object) (out Object, err *DecodeError) {
+// object is canonical for a parsed object.
+func (s *schema) object(offset int, o Object) (out Object, err *DecodeError) {
 	fields := s.fields
 	if s.tag != "" {
-		tag := field{name: s.tag, is: oneOf(slices.Sorted(maps.Keys(s.kinds)))}
-		if _, err := s.member(tag, at, o); err != nil {
+		tag := field{name: s.tag, schema: oneOf(slices.Sorted(maps.Keys(s.kinds)))}
+		if _, err := s.member(tag, offset, o); err != nil {
 			return nil, err
 		}
 		fields = slices.Concat(fields, []field{tag}, s.kinds[o.Text(s.tag)])
 	}
 	for _, f := range fields {
-		value, err := s.member(f, at, o)
+		value, err := s.member(f, offset, o)
 		if err != nil {
 			return nil, err
 		}
@@ -265,48 +267,47 @@ func (s *schema) object(at int, o Object) (out Object, err *DecodeError) {
 			out = append(out, Member{Name: f.name, Value: value})
 		}
 	}
-	if s.isOpen {
-		out = append(out, slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return s.has(m.Name) })...)
+	if s.keepsUnknown {
+		out = append(out, slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return s.hasField(m.Name) })...)
 	}
 	return out, nil
 }
 
-// isWhole reports whether a kind is known and an object has every member that its owner always writes.
-func (s *schema) isWhole(o Object, kind string) bool {
+// isComplete reports whether the kind is known and the object has every member that its owner always writes.
+func (s *schema) isComplete(o Object, kind string) bool {
 	fields, isKnown := s.kinds[kind]
 	return isKnown && !slices.ContainsFunc(fields, func(f field) bool {
-		isAlways := !f.isOptional && !f.isListed || f.missing != ""
-		return isAlways && !o.Has(f.name)
+		return (!f.isOptional && !f.omitsEmpty || f.absent != "") && !o.Has(f.name)
 	})
 }
 
-// has reports whether an object without kinds has a member.
-func (s *schema) has(name string) bool {
+// hasField reports whether a member belongs to every kind of object.
+func (s *schema) hasField(name string) bool {
 	return slices.ContainsFunc(s.fields, func(f field) bool { return f.name == name })
 }
 
-// member is a member's value as its owner writes it, empty where its owner leaves it out.
-func (s *schema) member(f field, at int, o Object) (json.RawMessage, *DecodeError) {
+// member returns a member of o as its owner writes it, empty if its owner leaves it out.
+func (s *schema) member(f field, offset int, o Object) (json.RawMessage, *DecodeError) {
 	var found *Member
 	for i, m := range o {
-		if m.Name == f.name && found != nil && !s.isOpen {
-			return nil, errorAt(at+m.at, f.name+" stands twice")
+		if m.Name == f.name && found != nil && !s.keepsUnknown {
+			return nil, errorAt(offset+m.offset, f.name+" appears twice")
 		}
 		if m.Name == f.name {
 			found = &o[i]
 		}
 	}
 	switch {
-	case found == nil && !f.isOptional && !f.isListed:
-		return nil, errorAt(at, f.name+" is missing")
+	case found == nil && !f.isOptional && !f.omitsEmpty:
+		return nil, errorAt(offset, f.name+" is missing")
 	case found == nil || f.isOptional && string(found.Value) == "null":
-		return json.RawMessage(f.missing), nil
+		return json.RawMessage(f.absent), nil
 	}
-	raw, err := f.is.canonical(at+found.at, found.Value)
+	raw, err := f.schema.canonical(offset+found.offset, found.Value)
 	if err != nil {
-		return nil, errorAt(err.at, f.name+": "+err.Msg)
+		return nil, errorAt(err.offset, f.name+": "+err.Msg)
 	}
-	if f.isListed && (string(raw) == "[]" || string(raw) == "{}") {
+	if f.omitsEmpty && (string(raw) == "[]" || string(raw) == "{}") {
 		return nil, nil
 	}
 	return raw, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// SessionEvent is what a session tells the channel.
+// SessionEvent is what a session emits on its channel.
 type SessionEvent struct {
 	Kind          string       `json:"event_type"`
 	Stream        OutputStream `json:"stream"`
@@ -26,10 +26,10 @@ type SessionEvent struct {
 
 func (SessionEvent) typeName() string { return sessionEvent }
 
-// String is the channel's own line for the event.
+// String returns the line that the channel's owner prints for the event.
 func (e SessionEvent) String() string {
 	raw, _ := jsonv2.Marshal(e, writing)
-	return ownersLine(e.Kind, members(raw))
+	return ownerLine(e.Kind, parseObject(raw))
 }
 
 // OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout and stderr to people.
@@ -48,29 +48,29 @@ type HumanInput struct {
 
 func (HumanInput) typeName() string { return "session.HumanInput" }
 
-// String is the channel's own line for the input.
+// String returns the line that the channel's owner prints for the input.
 func (h HumanInput) String() string {
-	what := "draft " + string(h.DraftID)
+	draft := "draft " + string(h.DraftID)
 	if h.ArtifactURI != nil {
-		what = *h.ArtifactURI + " in " + what
+		draft = *h.ArtifactURI + " in " + draft
 	}
 	switch h.Kind {
 	case "message":
 		return "Message: " + h.Text
 	case "approve":
-		return "Approve " + what
+		return "Approve " + draft
 	case "reject":
-		return "Reject " + what + ": " + h.Reason
+		return "Reject " + draft + ": " + h.Reason
 	case "abort":
 		return "Abort session"
 	}
 	return h.Kind
 }
 
-// HumanText is the text that stands for a HumanInput in a mailbox: the message's text, or the kind in words. ok is
-// false for JSON that is no HumanInput; the error, a *DecodeError, is for one with a wrong value.
+// HumanText returns the body of the message that carries a HumanInput: its text, or its kind in words. ok is false for
+// JSON that is not a HumanInput; err is a *DecodeError for one with a wrong value.
 func HumanText(data []byte) (body string, ok bool, err error) {
-	tag := members(data).Get("input_type")
+	tag := parseObject(data).Get("input_type")
 	if tag == nil || tag[0] == '"' && !hasKind("session.HumanInput", unquote(tag)) {
 		return "", false, nil
 	}
@@ -79,8 +79,8 @@ func HumanText(data []byte) (body string, ok bool, err error) {
 	if err != nil || h.Kind == "message" {
 		return h.Text, true, err
 	}
-	words := strings.TrimSuffix(h.String(), ": ")
-	return strings.ToLower(words[:1]) + words[1:], true, nil
+	text := strings.TrimSuffix(h.String(), ": ") // a rejection without a reason
+	return strings.ToLower(text[:1]) + text[1:], true, nil
 }
 
 // InteractiveSessionState is where a session is in its life.
@@ -99,18 +99,18 @@ var transitions = map[InteractiveSessionState][]InteractiveSessionState{
 	SessionPaused: {SessionActive, SessionAborted},
 }
 
-// Alive reports whether something may still be said in the session.
+// Alive reports whether the session is active or paused.
 func (s InteractiveSessionState) Alive() bool { return s == SessionActive || s == SessionPaused }
 
-// SessionMessage is one thing that was said in a session.
+// SessionMessage is an entry in a session's log.
 type SessionMessage struct {
 	Sender    string         `json:"sender"` // human, agent or ta-system
 	Content   string         `json:"content"`
 	Timestamp time.Time      `json:"timestamp"`
-	Extra     jsontext.Value `json:",embed"` // what this version does not know
+	Extra     jsontext.Value `json:",embed"` // unknown members
 }
 
-// InteractiveSession is one running conversation with an agent.
+// InteractiveSession is one conversation with an agent.
 type InteractiveSession struct {
 	SessionID UUID                    `json:"session_id"`
 	GoalID    UUID                    `json:"goal_id"`
@@ -120,10 +120,10 @@ type InteractiveSession struct {
 	CreatedAt time.Time               `json:"created_at"`
 	UpdatedAt time.Time               `json:"updated_at"`
 	Messages  []SessionMessage        `json:"messages,omitempty"`
-	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in the order in which they came, each once
+	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in order of arrival, each once
 }
 
-// Transition moves the session to another state. The error, a *SessionError, changes nothing.
+// Transition moves the session to another state. After an error, which is a *SessionError, nothing has changed.
 func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Time) error {
 	if !slices.Contains(transitions[s.State], to) {
 		return &SessionError{Reason: fmt.Sprintf("invalid session transition from %s to %s", s.State, to)}
@@ -132,7 +132,7 @@ func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Tim
 	return nil
 }
 
-// Elapsed is how long the session has lived, for people: 42s, 5m 3s, 2h 5m.
+// Elapsed returns the age of the session for people: 42s, 5m 3s, 2h 5m.
 func (s *InteractiveSession) Elapsed(now time.Time) string {
 	sec := int64(now.Sub(s.CreatedAt) / time.Second)
 	switch {
@@ -144,10 +144,10 @@ func (s *InteractiveSession) Elapsed(now time.Time) string {
 	return fmt.Sprintf("%dh %dm", sec/3600, sec%3600/60)
 }
 
-// SessionError is what a session channel refuses.
+// SessionError is the error for an operation that a session channel refuses.
 type SessionError struct{ Reason string }
 
 func (e *SessionError) Error() string { return "session error: " + e.Reason }
 
-// ErrChannelClosed is returned by a session channel whose other end is gone.
+// ErrChannelClosed is returned by a session channel whose session is over.
 var ErrChannelClosed = errors.New("channel closed")

@@ -40,10 +40,10 @@ func vectors[T any](t testing.TB, file string) []T {
 	return out
 }
 
-// owners are the vocabularies by their number.
+// owners maps the numbers of the seeds to vocabularies.
 var owners = map[string]string{"000": "session", "002": "missiond", "003": "acp", "004": "daemon"}
 
-// marshalled is a value as its owner writes it.
+// marshalled returns a value as Marshal writes it, or the error.
 func marshalled(v any) string {
 	text, err := Marshal(v)
 	if err != nil {
@@ -52,8 +52,7 @@ func marshalled(v any) string {
 	return string(text)
 }
 
-// goTypes are the records that have a Go type: each reads and writes as its schema
-// does.
+// goTypes are the types of the vocabularies that have a Go type, which must agree with the schema.
 var goTypes = map[string]func(data []byte) (any, error){
 	"session.SessionEvent": typed[SessionEvent], "session.HumanInput": typed[HumanInput],
 	"session.OutputStream":  typed[OutputStream],
@@ -73,8 +72,7 @@ var sessionErrors = map[string]error{
 	"transition":     (&InteractiveSession{State: SessionCompleted}).Transition(SessionActive, time.Time{}),
 }
 
-// Every vector is read, written back to the letter, and shown as its owner
-// shows it.
+// Every vector is read, written back to the letter, and displayed as its owner displays it.
 func TestVectors(t *testing.T) {
 	files := map[string]int{
 		"000-001_session_channel.json": 36, "002_pty_manager.json": 19, "003_acp_session.json": 49, "004_stream_events.json": 21,
@@ -96,7 +94,7 @@ func TestVectors(t *testing.T) {
 	}
 	for name, s := range schemas() {
 		vocabulary, _, isOfTable := strings.Cut(name, ".")
-		if isOfTable && s.read == nil && s.each == nil && len(s.fields)+len(s.kinds) == 0 {
+		if isOfTable && s.parse == nil && s.element == nil && len(s.fields)+len(s.kinds) == 0 {
 			t.Errorf("nothing says what a %s is", name)
 		}
 		isPart := slices.Contains([]string{"acp.WorkspaceContext", "acp.ModelPreferences", "acp.PermissionOption", "acp.ToolRequest", "acp.Call", "acp.CurrentUpdate", "acp.OlderCall", "acp.OlderResponse", "acp.OlderResult"}, name)
@@ -145,7 +143,7 @@ func (v vector) check(t *testing.T, number string) {
 	} else if v.Display != nil {
 		shown := unquote(got)
 		if v.Type == "DaemonStreamEvent" {
-			shown = display(event(t, text, "cli"))
+			shown = describe(event(t, text, "cli"))
 		}
 		if shown != *v.Display {
 			t.Errorf("shown as %q, not %q", shown, *v.Display)
@@ -156,9 +154,9 @@ func (v vector) check(t *testing.T, number string) {
 	}
 }
 
-// rustDebug is what Rust's {:?} prints of a record.
+// rustDebug returns what Rust's {:?} prints of a record.
 func rustDebug(name string, s *schema, raw json.RawMessage) string {
-	o, fields, parts := members(raw), s.fields, []string{}
+	o, fields, parts := parseObject(raw), s.fields, []string{}
 	if s.tag != "" {
 		name, fields = rustName(o.Text(s.tag)), s.kinds[o.Text(s.tag)]
 	}
@@ -169,7 +167,7 @@ func rustDebug(name string, s *schema, raw json.RawMessage) string {
 			value = "None"
 		case f.isOptional:
 			value = "Some(" + value + ")"
-		case f.is == schemas()["missiond.SessionState"] || strings.HasSuffix(f.name, "_state"):
+		case f.schema == schemas()["missiond.SessionState"] || strings.HasSuffix(f.name, "_state"):
 			value = rustName(unquote(o.Get(f.name)))
 		}
 		snake := regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(f.name, func(s string) string { return "_" + strings.ToLower(s) })
@@ -178,7 +176,7 @@ func rustDebug(name string, s *schema, raw json.RawMessage) string {
 	return name + " { " + strings.Join(parts, ", ") + " }"
 }
 
-// rustName is the name of Rust's variant: ToolRunning.
+// rustName returns the name of a Rust variant: ToolRunning.
 func rustName(word string) string {
 	return regexp.MustCompile("(^|_)[a-z]").ReplaceAllStringFunc(word, func(s string) string { return strings.ToUpper(strings.Trim(s, "_")) })
 }
@@ -191,8 +189,7 @@ func indented(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// What their readers take is taken and comes out as theirs; what they refuse is
-// refused, with a place.
+// We accept what the owners accept and write it as they do; we refuse what they refuse, and say where.
 func TestVectorsReading(t *testing.T) {
 	type reading struct {
 		Seed, Type, Name, Input, Canonical string
@@ -209,7 +206,7 @@ func TestVectorsReading(t *testing.T) {
 			if c.OK && (err != nil || string(got) != c.Canonical) {
 				t.Errorf("%v, %s", err, cmp.Diff(c.Canonical, string(got)))
 			}
-			if at, _ := err.(*DecodeError); !c.OK && (at == nil || at.Column < 1 || syntax([]byte(c.Input)) != nil) {
+			if at, _ := err.(*DecodeError); !c.OK && (at == nil || at.Column < 1 || checkSyntax([]byte(c.Input)) != nil) {
 				t.Errorf("read as %s, %v", got, err)
 			}
 			if read := goTypes[name]; read != nil {
@@ -222,7 +219,7 @@ func TestVectorsReading(t *testing.T) {
 	}
 }
 
-// What their functions do, ours do. (AgentStreamState.apply is the reducer's.)
+// Our functions behave as the owners' do. (The reducer tests AgentStreamState.apply.)
 func TestVectorsBehaviour(t *testing.T) {
 	type behaviour struct {
 		Seed, Function, From, To, State, Error string
@@ -280,7 +277,7 @@ func TestVectorsBehaviour(t *testing.T) {
 	}
 }
 
-// What the vectors do not say of the records' reader and writer.
+// Cases of reading and writing that the vectors do not have.
 func TestRecords(t *testing.T) {
 	accept := func(name, in, want string) {
 		t.Helper()
@@ -315,7 +312,7 @@ func TestRecords(t *testing.T) {
 		`{"request_id":"r","tool_call_id":"c","output": { "b" : [ 1e400, -0.10 ] ,"a":"\u00e9\/<\u2028\ud83d\ude00\ud800" },"success":true,"error":null}`,
 		`{"request_id":"r","tool_call_id":"c","output":{"b":[1e400,-0.10],"a":"\u00e9\/<\u2028\ud83d\ude00\ud800"},"success":true}`)
 	refuse("acp.SessionUpdateNotification", `{"session_id":"s","update_type":"message_delta","delta":""}`, "turn_id is missing")
-	refuse("acp.SessionUpdate", `{"update_type":"tool_call_start","tool_call":{"id":"c","name":"n","id":"c"}}`, "column 72: tool_call: id stands twice")
+	refuse("acp.SessionUpdate", `{"update_type":"tool_call_start","tool_call":{"id":"c","name":"n","id":"c"}}`, "column 72: tool_call: id appears twice")
 	refuse("acp.SessionPromptParams", "{\"session_id\":\"s\",\"content\":[\n{\"type\":\"text\",\"text\":7}]}", "line 2, column 23: content: text: must be a string")
 
 	for _, in := range []string{`{"kind":"turn_idle","agent":"\ud800","turn_id":"","transport":""}`, `{"kind":"turn_idle","agent":"a\udc00\ud800","turn_id":"","transport":""}`} {

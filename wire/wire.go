@@ -1,14 +1,14 @@
-// Package wire defines messages, events and addresses, and reads and writes them. It knows four other vocabularies;
-// vocabularies.txt says what their values are, and ours. It does no I/O and needs no clock but for new ids.
+// Package wire defines messages, events and addresses, and reads and writes their JSON and that of four other systems,
+// whose vocabularies are in vocabularies.txt. It does no I/O, and only NewID reads the clock.
 //
-// What you may rely on:
+// You may rely on this:
 //
-//   - Decoding never panics and never drops anything. Fields that it does not know, at
-//     any depth, are kept and written back as they came, numbers to the last digit.
-//   - Names must have exactly this case, unlike in encoding/json.
-//   - An error of decoding carries line and column.
-//   - Encoding is compact JSON in one line of UTF-8, with nothing escaped that JSON does not ask for.
+//   - Decoding never panics, and keeps unknown fields at any depth: they are written back as they came, numbers to
+//     the last digit.
+//   - Member names are case-sensitive, unlike in encoding/json.
+//   - A decoding error has a line and a column.
+//   - Encoding gives one line of compact UTF-8 JSON and escapes only what JSON requires.
 //
-// Message is the project's contract, version 1; docs/format.md has the table. Values are plain: copy
-// them, and share them between goroutines while nobody writes.
+// Message is the project's contract, version 1; docs/format.md has the table. All types are plain values: copy them,
+// and share them between goroutines while nobody writes.
 package wire

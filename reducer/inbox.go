@@ -1,0 +1,215 @@
+package reducer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Do is the kind of an effect.
+type Do string
+
+// The effects. Those that type something are never returned while the agent asks something or is in an unknown state.
+const (
+	// Deliver: hand these messages over now, together and in this order, while the agent is idle. What the runner has not
+	// begun to type by then (injecting) it forgets: the next idle names it again. What it has begun is its own until it
+	// reports the outcome (injected, injection_failed).
+	Deliver   Do = "deliver"
+	Interrupt Do = "interrupt" // end the turn: these are urgent; once for each message
+	Overdue   Do = "overdue"   // answers are overdue: tell the lead, and remind the agent if it is idle
+)
+
+// Effect is one thing that the runner, and nobody else, has to do.
+type Effect struct {
+	Do  Do
+	IDs []wire.ID // of messages
+}
+
+// Mail is what the reducer knows of a message in the inbox.
+type Mail struct {
+	ID      wire.ID
+	Urgent  bool
+	Expires time.Time // not handed over from then on; zero: never
+	Due     time.Time // an answer is expected by then; zero: none
+	Never   bool      // superseded, or for another reason not to be typed or reminded of
+	Read    bool      // read; only its answer is expected
+	Held    time.Time // until when somebody holds it under a lease, as far as is known; zero: nobody does
+}
+
+// MaxMail is how many messages a State holds. Beyond that it accepts only urgent ones and those with a due time. The
+// caller reports the rest again when HasRoom says so.
+const MaxMail = 1024
+
+// offerTimeout is how long a message that a hook handed over may stay unread before it counts as not handed over.
+const offerTimeout = 10 * time.Minute
+
+// inbox holds the messages that the runner has reported, and which effects were returned for them.
+type inbox struct {
+	messages []message // in order of arrival
+	changes  int       // of the agent's word
+}
+
+type message struct {
+	Mail
+	deliveredAt int       // the value of changes, plus one, when Deliver named it; 0: not yet
+	remindAt    int       // the value of changes from which the agent may be reminded of it
+	offered     time.Time // when a hook handed it over; zero: none did
+	session     string    // of that hook
+
+	isBeingTyped   bool
+	hasInterrupted bool
+	isEscalated    bool // Overdue has named it
+	isReminded     bool // Overdue has named it while the agent was idle
+}
+
+// decide is the table of messages against the agent's word. Only idle and busy say that handing mail over is safe.
+func (in *inbox) decide(word Word, now time.Time) []Effect {
+	var overdue, interrupt, deliver []wire.ID
+	for i := range in.messages {
+		m := &in.messages[i]
+		mayRemind := word == WordIdle && m.Read && !m.Never && !m.isReminded && in.changes >= m.remindAt
+		if hasPassed(m.Due, now) && (mayRemind || !m.isEscalated) {
+			m.isEscalated, m.isReminded = true, m.isReminded || mayRemind
+			overdue = append(overdue, m.ID)
+		}
+		switch {
+		case m.Read || m.Never || m.isBeingTyped || !m.offered.IsZero() || !m.Held.IsZero():
+		case word == WordIdle && m.deliveredAt != in.changes+1:
+			m.deliveredAt = in.changes + 1
+			deliver = append(deliver, m.ID)
+		case word == WordBusy && m.Urgent && !m.hasInterrupted:
+			m.hasInterrupted = true
+			interrupt = append(interrupt, m.ID)
+		}
+	}
+	effects := []Effect{{Overdue, overdue}, {Interrupt, interrupt}, {Deliver, deliver}}
+	return slices.DeleteFunc(effects, func(e Effect) bool { return len(e.IDs) == 0 })
+}
+
+// HasRoom reports whether the State accepts every message; see MaxMail.
+func (s *State) HasRoom() bool { return len(s.inbox.messages) < MaxMail }
+
+// MayHandOver reports whether a message that an effect named has not expired or been superseded since.
+func (s *State) MayHandOver(id wire.ID, now time.Time) bool {
+	m := s.inbox.find(id)
+	return m != nil && !m.Never && !hasPassed(m.Expires, now)
+}
+
+// NextTick returns when Apply next wants a tick: an answer is due, or a lease or an offer ends. Zero: never.
+func (s *State) NextTick() (next time.Time) {
+	wantAt := func(t time.Time, isWanted bool) {
+		if isWanted && !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	for _, m := range s.inbox.messages {
+		wantAt(m.Due, !m.isEscalated)
+		wantAt(m.Held, !m.Read)
+		wantAt(m.offered.Add(offerTimeout), !m.Read && !m.offered.IsZero())
+	}
+	return next
+}
+
+func (in *inbox) applyEvent(e *wire.Event, now time.Time) {
+	isProgram := e.Kind == "spawned" || e.Kind == "exited" || e.Kind == "restarting"
+	for i := range in.messages {
+		m := &in.messages[i]
+		m.isBeingTyped = m.isBeingTyped && !isProgram // into a program that is gone
+		isOfSession := e.Session == "" || m.session == "" || m.session == e.Session
+		if isProgram || e.Kind == "session_end" && isOfSession {
+			m.endOffer()
+		}
+	}
+	m := in.find(e.MessageID())
+	if m == nil {
+		return
+	}
+	switch e.Kind {
+	case wire.EventInjecting:
+		m.isBeingTyped = true
+	case wire.EventInjectionFailed:
+		m.isBeingTyped = false
+	case wire.EventInjected, wire.EventRead:
+		in.markRead(m)
+	case wire.EventAcked:
+		if e.Field("by") != "" { // the holder of a lease has finished it
+			in.remove(m.ID)
+		} else {
+			in.markRead(m) // an ack is no answer
+		}
+	case wire.EventWithdrawn:
+		in.remove(m.ID)
+	case wire.EventReturned:
+		m.endLease()
+	case wire.EventAnnounced:
+		if e.Source == "hook" {
+			m.offered, m.session = now, e.Session
+		}
+	}
+}
+
+// put adds a message, or replaces what is known of it.
+func (in *inbox) put(mail Mail, now time.Time) {
+	m := in.find(mail.ID)
+	switch {
+	case mail.ID == "" || hasPassed(mail.Expires, now):
+	case m != nil && m.Read && !mail.Read: // it was put back
+		*m = message{Mail: mail, isEscalated: m.isEscalated, isReminded: m.isReminded}
+	case m != nil:
+		if m.Never { // the message that superseded it may have been withdrawn
+			m.deliveredAt = 0
+		}
+		m.Mail = mail
+	case len(in.messages) < MaxMail || mail.Urgent || !mail.Due.IsZero():
+		in.messages = append(in.messages, message{Mail: mail})
+	}
+}
+
+func hasPassed(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
+
+func (in *inbox) find(id wire.ID) *message {
+	if i := slices.IndexFunc(in.messages, func(m message) bool { return m.ID == id }); i >= 0 {
+		return &in.messages[i]
+	}
+	return nil
+}
+
+// markRead keeps a read message only while an answer is expected.
+func (in *inbox) markRead(m *message) {
+	if m.Due.IsZero() {
+		in.remove(m.ID)
+		return
+	}
+	if !m.Read {
+		m.remindAt = in.changes + 1
+	}
+	m.Read, m.isBeingTyped, m.offered = true, false, time.Time{}
+}
+
+func (in *inbox) remove(id wire.ID) {
+	in.messages = slices.DeleteFunc(in.messages, func(m message) bool { return m.ID == id })
+}
+
+// endOffer makes a message that a hook handed over, and that nobody read, deliverable again.
+func (m *message) endOffer() {
+	if !m.offered.IsZero() {
+		m.offered, m.deliveredAt = time.Time{}, 0
+	}
+}
+
+func (m *message) endLease() { m.Held, m.deliveredAt = time.Time{}, 0 }
+
+// expire ends offers, leases and messages whose time is over.
+func (in *inbox) expire(now time.Time) {
+	for i := range in.messages {
+		m := &in.messages[i]
+		if now.Sub(m.offered).Abs() >= offerTimeout {
+			m.endOffer()
+		}
+		if hasPassed(m.Held, now) {
+			m.endLease()
+		}
+	}
+	in.messages = slices.DeleteFunc(in.messages, func(m message) bool { return hasPassed(m.Expires, now) && !m.isBeingTyped })
+}
