@@ -216,12 +216,12 @@ func TestAcceptedGroup(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm", "group a/.atm", "group a/.atm/main")
 	root := filepath.Join(top, "a", ".atm")
 	p := Place{Dir: filepath.Join(top, "a"), State: filepath.Join(top, "state"), UID: os.Getuid()}
-	if _, passed, err := Find(p); err == nil || len(passed) != 1 {
-		t.Errorf("not accepted: %v, %q", err, passed)
+	if _, skipped, err := Find(p); err == nil || len(skipped) != 1 {
+		t.Errorf("not accepted: %v, %q", err, skipped)
 	}
 	must(t, Accept(p, root))
-	if f, passed, err := Find(p); err != nil || !f.Accepted || passed != nil {
-		t.Errorf("accepted: %+v, %q, %v", f, passed, err)
+	if f, skipped, err := Find(p); err != nil || !f.Accepted || skipped != nil {
+		t.Errorf("accepted: %+v, %q, %v", f, skipped, err)
 	}
 	if why := Distrust(root, p.UID, false); why != "" {
 		t.Errorf("Distrust says %q", why)
