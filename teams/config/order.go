@@ -10,15 +10,15 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Startable are the members that have a command, by name.
+// Startable lists the members that have a command, sorted.
 func (c *Config) Startable() []wire.Name {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Members)), func(n wire.Name) bool {
 		return len(c.Members[n].Command) == 0 || c.Members[n].Person
 	})
 }
 
-// StartOrder returns the named members and those that they are started after,
-// each once, and each behind the ones that it waits for.
+// StartOrder returns the named members and the ones that they are started after, each once and after the ones that it
+// waits for.
 func (c *Config) StartOrder(names []wire.Name) (out []wire.Name) {
 	seen := map[wire.Name]bool{}
 	var visit func(names []wire.Name)
@@ -35,16 +35,16 @@ func (c *Config) StartOrder(names []wire.Name) (out []wire.Name) {
 	return out
 }
 
-// Start calls start for each of the members, at the same time where it can, and returns the errors by member. A member
-// waits for those in its after that stand before it in order (see StartOrder), and is not started when one of them
-// failed. Nobody waits for a member that comes later: it cannot hang, whatever team.toml says.
+// Start calls start for each member in order (see StartOrder), concurrently where after allows it, and returns the
+// errors by member. A member waits for the members of its after that precede it in order, so that a cycle cannot hang;
+// if one of them fails, it is not started.
 func (c *Config) Start(ctx context.Context, order []wire.Name, start func(context.Context, wire.Name) error) map[wire.Name]error {
 	started := map[wire.Name]func() error{}
 	for _, n := range order {
 		before := maps.Clone(started)
 		started[n] = sync.OnceValue(func() error {
 			for _, a := range c.Members[n].After {
-				if isReady := before[a]; isReady != nil && isReady() != nil {
+				if wait := before[a]; wait != nil && wait() != nil {
 					return fmt.Errorf("not started: %s, which it comes after, is not ready", a)
 				}
 			}
