@@ -22,7 +22,7 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	if err := cmp.Or(err, unreadable); err != nil {
 		return nil, err
 	}
-	ts := turnsOf(events)
+	ts := foldTurns(events)
 	turn := ts.state.Turn()
 	if turn.Session == "" {
 		return nil, fmt.Errorf("no session of %s is known: %w", name, session.ErrNotFound)
