@@ -11,9 +11,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// ACPSession is the session that a member's events tell of, as a client of the older ACP wire keeps it
-// (acp.AcpSession). It is a fold of its log since the session began, or since a record of it came whole, and so is its
-// state: cancelled, failed or completed is how its last turn ended.
+// ACPSession folds a member's events into its current session, as clients of the older ACP keep it (acp.AcpSession): from
+// the start of the session, or from an event that has the whole record. After a turn the state is how the turn ended.
 func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	running, err := t.Running(name)
 	events, unreadable := t.Box(name).Log().Tail(func(e *wire.Event) bool {
@@ -29,42 +28,42 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	}
 	out := map[string]any{"session_id": turn.Session}
 	metadata, state := "", "created"
-	var record, count uint64 // the event that is a whole record, and the turns before it
+	var recordSeq, turnCount uint64 // the event that has the whole record, and the number of turns
 	for i := range events {
 		e := &events[i]
 		b := e.Body()
-		said := string(b.Raw("metadata"))
+		eventMetadata := string(b.Raw("metadata"))
 		switch {
-		case e.Kind == "session_new" && out["created_at"] == nil: // it names no session, and this may be the next
-			metadata = said
+		case e.Kind == "session_new" && out["created_at"] == nil: // it names no session, and may precede this one
+			metadata = eventMetadata
 			continue
 		case e.Session != turn.Session && (e.Session != "" || e.Wire == nil || out["created_at"] == nil):
-			continue // though an answer, which comes by wire, names no session
+			continue // an answer, which is a wire event, names no session
 		case e.Kind == "session_start":
-			metadata = cmp.Or(said, metadata)
-			if whole, ok := acpRecord(turn.Session, b); ok {
-				out, record, state = whole, e.Seq, b.Text("state")
-				count, _ = b.Uint("turn_count")
+			metadata = cmp.Or(eventMetadata, metadata)
+			if record, isWhole := acpRecord(turn.Session, b); isWhole {
+				out, recordSeq, state = record, e.Seq, b.Text("state")
+				turnCount, _ = b.Uint("turn_count")
 				continue
 			}
 		}
 		out["created_at"], out["last_activity_at"] = cmp.Or(out["created_at"], any(e.At)), e.At
 	}
-	since, hasEnded := 0, false
-	for _, one := range ts.list {
-		if one.Session != turn.Session {
+	hasEnded := false
+	for _, t := range ts.list {
+		if t.Session != turn.Session {
 			continue
 		}
-		hasEnded = hasEnded || one.EndedBy.Seq > record
-		if cmp.Or(one.BeganBy.Seq, one.EndedBy.Seq) > record {
-			since++
+		hasEnded = hasEnded || t.EndedBy.Seq > recordSeq
+		if cmp.Or(t.BeganBy.Seq, t.EndedBy.Seq) > recordSeq {
+			turnCount++
 		}
 	}
 	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), Held: running}).Word
 	if turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
 		state = acpState(turn, word)
 	}
-	out["state"], out["turn_count"] = state, count+uint64(since)
+	out["state"], out["turn_count"] = state, turnCount
 	if metadata != "" {
 		out["metadata"] = json.RawMessage(metadata)
 	}
@@ -75,7 +74,7 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	return wire.Canonical("acp.AcpSession", raw)
 }
 
-// acpRecord is a session's record that an event brings, if that is whole.
+// acpRecord returns the fields of a session's record that an event has, and whether they are complete.
 func acpRecord(id string, b wire.Body) (record map[string]any, isWhole bool) {
 	record = map[string]any{"session_id": id}
 	for _, name := range []string{"state", "created_at", "last_activity_at", "turn_count"} {
@@ -98,7 +97,7 @@ func acpState(turn *reducer.Turn, word reducer.Word) string {
 	case turn.IsOpen() && word != reducer.WordOff:
 		return "active"
 	case turn.IsOpen():
-		return "failed" // with its program, of which nothing more was heard
+		return "failed" // with its program
 	case last == nil || last.Status == reducer.Completed:
 		return "completed"
 	case last.Status == reducer.Interrupted:
