@@ -85,8 +85,7 @@ type OverdueAnswer struct {
 	Read    bool      `json:"read"`
 }
 
-// OverdueAnswers returns the overdue answers of all members, the one due first at the beginning, also with an
-// *UnreadableError.
+// OverdueAnswers returns the overdue answers of all members by due date, also with an *UnreadableError.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		overdue, err := t.overdue(ctx, b)

@@ -166,7 +166,7 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	}
 	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
 	if m.Unread > 0 && m.Running {
-		m.Held = m.hold()
+		m.Held = m.holdReason()
 	}
 	return m, err
 }

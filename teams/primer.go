@@ -13,14 +13,14 @@ import (
 //go:embed primer.txt
 var primerText string
 
-// Primer is what an agent needs to know, in under 300 words. me is the reader, "" when nobody has said; by is what
-// brings mail: hooks, runner, "" for nothing; byFlag: commands need --as to know who that is.
+// Primer tells an agent in under 300 words how to use atm. me is the agent, or "" if unknown; by is what hands its mail
+// over: hooks, runner or, for nothing, ""; byFlag says that its commands need --as.
 func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	members, err := t.Agents()
 	if err != nil {
 		return "", err
 	}
-	c, _ := t.Config() // a mistake in it is doctor's to name
+	c, _ := t.Config() // doctor reports its mistakes
 	example := wire.Name("alice")
 	var others []string
 	for _, n := range members {
@@ -48,7 +48,7 @@ func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	return b.String(), err
 }
 
-// sentence lists words for a sentence; of more than eight the rest is counted.
+// sentence lists up to eight words, and counts the rest.
 func sentence(words []string) string {
 	if more := len(words) - 8; more > 0 {
 		words = append(words[:8], fmt.Sprintf("and %d more", more))
@@ -56,7 +56,7 @@ func sentence(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// HasHooks reports whether hooks hand a member its mail, as far as the newest events tell: those that do say when a
+// HasHooks reports whether the newest events show hooks that hand over mail to a member; such hooks also report when a
 // session begins.
 func (t *Team) HasHooks(name wire.Name) bool {
 	events, _ := t.Box(name).Log().Newest(64)
