@@ -55,7 +55,7 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 				return // it was sent before
 			}
 			payload, _ := json.Marshal(map[string]wire.ID{"overdue": it.ID})
-			errs = append(errs, t.notify(ctx, box, to, &wire.Message{
+			errs = append(errs, t.sendTo(ctx, box, to, &wire.Message{
 				// Without in_reply_to: it must not look like the answer.
 				ID: id, Type: wire.TypeNotice, Thread: it.ThreadID(), ReplyWanted: "no",
 				Subject: "overdue: " + it.Title(), Body: fmt.Sprintf(format, args...), Origin: origin, Payload: payload,

@@ -58,6 +58,16 @@ func (m *Member) gateReason() string {
 // it does.
 func (m *Member) hasHooks() bool { return m.Transport == "hook" }
 
+// HasHooks reports whether the newest events show hooks that hand over mail to a member; such hooks also report when a
+// session begins.
+func (t *Team) HasHooks(name wire.Name) bool {
+	events, _ := t.Box(name).Log().Newest(64)
+	return slices.ContainsFunc(events, func(e wire.Event) bool {
+		isStart := e.Kind == "session_start" && e.Text("source") != "created"
+		return e.Source == "hook" && (e.Kind == wire.EventAnnounced || isStart)
+	})
+}
+
 // About describes the state's detail to people, escaped.
 func (m *Member) About() string {
 	s := m.Detail

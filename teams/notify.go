@@ -53,15 +53,10 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 	if q.Kind == policy.DialogTrust {
 		answer = fmt.Sprintf("\n\nOnly a person at its terminal may answer that: atm attach %s", name)
 	}
-	return t.notify(ctx, agent, to, &wire.Message{
+	return t.sendTo(ctx, agent, to, &wire.Message{
 		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, letter.FirstLine(q.Prompt, 200)),
 		Body: body + answer, Payload: payload, Origin: origin,
 	})
-}
-
-// notify sends a message, which has an id, from one member to another.
-func (t *Team) notify(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {
-	return t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
 }
 
 // WithdrawRequest withdraws an unread message of NotifyRequest, once the question needs no answer any more.

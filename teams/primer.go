@@ -3,7 +3,6 @@ package teams
 import (
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 	"text/template"
 
@@ -40,28 +39,13 @@ func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 		}
 		others = append(others, string(n)+role)
 	}
+	if more := len(others) - 8; more > 0 {
+		others = append(others[:8], fmt.Sprintf("and %d more", more))
+	}
 	var b strings.Builder
 	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
-		"Me": me, "Team": t.Name, "Others": sentence(others),
+		"Me": me, "Team": t.Name, "Others": strings.Join(others, ", "),
 		"By": by, "ByFlag": byFlag, "Example": string(example),
 	})
 	return b.String(), err
-}
-
-// sentence lists up to eight words, and counts the rest.
-func sentence(words []string) string {
-	if more := len(words) - 8; more > 0 {
-		words = append(words[:8], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(words, ", ")
-}
-
-// HasHooks reports whether the newest events show hooks that hand over mail to a member; such hooks also report when a
-// session begins.
-func (t *Team) HasHooks(name wire.Name) bool {
-	events, _ := t.Box(name).Log().Newest(64)
-	return slices.ContainsFunc(events, func(e wire.Event) bool {
-		begins := e.Kind == "session_start" && e.Text("source") != "created"
-		return e.Source == "hook" && (e.Kind == wire.EventAnnounced || begins)
-	})
 }

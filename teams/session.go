@@ -151,12 +151,11 @@ func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out Sess
 // deliverInput delivers human input to an agent.
 func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (*wire.Message, error) {
 	m, err := session.Message(id, in.Input)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		m.Origin = in.Origin
+		err = t.sendTo(ctx, in.From, agent, m)
 	}
-	m.Origin = in.Origin
-	to := []wire.Address{{Agent: agent, Team: t.Name}}
-	if err := t.root.Send(ctx, &Outgoing{From: in.From, To: to, Message: m}); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -116,15 +116,15 @@ func (ts *Turns) Seq() uint64 { return ts.state.Seq }
 func (ts *Turns) Apply(e *wire.Event) {
 	ts.state.Apply(reducer.Input{Now: e.At, Event: e})
 	ts.updateTurns(e)
-	if turn := ts.turnOf(e.Body()); turn != nil {
-		turn.addContent(e)
+	b := e.Body()
+	if turn := ts.turnOf(b); turn != nil {
+		turn.addContent(e, b)
 	}
 	ts.updateDeliveries(e)
 }
 
-// addContent adds the prompt, response or tool call that an event reports.
-func (t *Turn) addContent(e *wire.Event) {
-	b := e.Body()
+// addContent adds the prompt, response or tool call that an event reports in its body b.
+func (t *Turn) addContent(e *wire.Event, b wire.Body) {
 	t.Response = cmp.Or(session.AnswerOf(e), session.JoinDelta(t.Response, e))
 	switch e.Kind {
 	case wire.TurnStarted:

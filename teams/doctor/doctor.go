@@ -65,7 +65,6 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 		}
 	}
 	d.checkRoot()
-	d.checkStray()
 	d.checkFileSystem()
 	names, err := r.Teams()
 	if e, ok := errors.AsType[*teams.LocksError](err); ok {
@@ -152,9 +151,6 @@ func (d *doctor) checkRoot() {
 		d.add("root.unaccepted", "warning", "atm init --root "+policy.Quote(d.root.Path),
 			"nobody here made or accepted this root: nothing is started or handed over from it")
 	}
-}
-
-func (d *doctor) checkStray() {
 	names, _ := d.root.Dir().Names(".")
 	for _, n := range names {
 		info, err := d.root.Dir().Lstat(n)

@@ -108,18 +108,17 @@ func (q *Question) Choose(word string) (string, error) {
 // OnlyAtTerminal returns why the question can be answered only at the agent's terminal, and a command that helps; "" if
 // it can be answered from elsewhere.
 func (q *Question) OnlyAtTerminal() (why, hint string) {
-	if q.Kind == KindDraft || q.ByWire && q.ID != "" {
-		return "", ""
-	}
 	name, isRemote := strings.CutSuffix(string(q.Agent), "@"+string(q.Host))
 	where := ""
 	if isRemote {
 		where = "there: "
 	}
-	if !q.Running {
+	switch {
+	case q.Kind == KindDraft || q.ByWire && q.ID != "":
+		return "", ""
+	case !q.Running:
 		return "runs under no runner, only its own terminal can answer", where + "next time atm run " + name
-	}
-	if q.ID == "" || q.Dialog == DialogTrust {
+	case q.ID == "" || q.Dialog == DialogTrust:
 		return "asks what only a person at its terminal can answer", where + "atm attach " + name
 	}
 	return "", ""

@@ -9,7 +9,6 @@
 package rootdir
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -114,13 +113,12 @@ func (p Place) named() (dir, path, source string, err error) {
 			return "", "", "", fmt.Errorf("look at the working directory: %w", err)
 		}
 	}
-	name := cmp.Or(p.Flag, p.Env)
+	name, source := p.Flag, FromFlag
+	if name == "" {
+		name, source = p.Env, FromEnv
+	}
 	if name == "" {
 		return dir, "", "", nil
-	}
-	source = FromEnv
-	if p.Flag != "" {
-		source = FromFlag
 	}
 	if !filepath.IsAbs(name) {
 		if dir == "" {
@@ -179,10 +177,7 @@ func (p Place) candidates(dir string) (out []Found) {
 func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ error) {
 	for _, f := range p.candidates(dir) {
 		info, err := os.Lstat(f.Path)
-		if err != nil || forInit && f.Source == FromHome {
-			continue
-		}
-		if isLink := info.Mode()&fs.ModeSymlink != 0; !isLink && !info.IsDir() {
+		if err != nil || forInit && f.Source == FromHome || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
 		f.Accepted = Accepted(p, f.Path)
