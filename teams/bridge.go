@@ -78,7 +78,7 @@ type Row struct {
 
 func (r *Rows) isFresh() bool { return time.Since(r.ReceivedAt).Abs() <= rowsMaxAge }
 
-// LocalRows returns the rows of this host's members, also with an *UnreadableError.
+// LocalRows returns the rows of this host's members. With an *UnreadableError it returns what could be read.
 func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 	r := Rows{Host: host, At: time.Now().UTC(), Members: []Row{}}
 	err := t.Each(func(b *mailbox.Box) error {
@@ -113,7 +113,7 @@ func (t *Team) SaveRows(r Rows) error {
 	return t.Dir().Replace(file, append(data, '\n'), false)
 }
 
-// Rows returns the stored rows, by host, also with an *UnreadableError.
+// Rows returns the stored rows by host. With an *UnreadableError it returns the others.
 func (t *Team) Rows() (all []Rows, err error) {
 	names, err := t.Dir().Names(RowsDir)
 	if err != nil {

@@ -60,7 +60,7 @@ func (t *Team) PolicyNow(name wire.Name) (policy.Policy, error) {
 	return c.Policy(name), err
 }
 
-// PolicyFor returns the policy for a member's questions: the saved one, else that of the present team.toml.
+// PolicyFor returns the policy for a member's questions: the saved one, else that of the current team.toml.
 func (t *Team) PolicyFor(asker wire.Name) (policy.Policy, error) {
 	saved, ok, err := t.SavedPolicy(asker)
 	if ok || err != nil {
@@ -69,7 +69,7 @@ func (t *Team) PolicyFor(asker wire.Name) (policy.Policy, error) {
 	return t.PolicyNow(asker)
 }
 
-// HasOtherRules reports whether the policy of the present team.toml differs from the one that a member's runner was
+// HasOtherRules reports whether the policy of the current team.toml differs from the one that a member's runner was
 // started with.
 func (t *Team) HasOtherRules(name wire.Name) bool {
 	saved, ok, err := t.SavedPolicy(name)

@@ -77,7 +77,7 @@ func (ts *Turns) place(d *Delivery, e *wire.Event, isAbout bool) {
 			continue
 		}
 		isCurrent := isAbout && current.TurnSeq == ts.state.Turn().TurnSeq || turn.BeganBy.Seq == e.Seq
-		if d.session == "" && d.turnID == "" && isCurrent || d.names(turn) {
+		if d.session == "" && d.turnID == "" && isCurrent || d.isFor(turn) {
 			d.Turn, d.session = turn, turn.Session
 			if !slices.Contains(turn.Messages, d.ID) {
 				turn.Messages = append(turn.Messages, d.ID)
@@ -95,8 +95,8 @@ func (ts *Turns) place(d *Delivery, e *wire.Event, isAbout bool) {
 	}
 }
 
-// names reports whether the message was handed over for this turn or its session by name.
-func (d *Delivery) names(turn *Turn) bool {
+// isFor reports whether the message was handed over for this turn, by its id or its session.
+func (d *Delivery) isFor(turn *Turn) bool {
 	return (d.session != "" || d.turnID != "") && (d.session == "" || d.session == turn.Session) &&
 		(d.turnID == "" || d.turnID == turn.ID)
 }

@@ -85,7 +85,7 @@ type OverdueAnswer struct {
 	Read    bool      `json:"read"`
 }
 
-// OverdueAnswers returns the overdue answers of all members by due date, also with an *UnreadableError.
+// OverdueAnswers returns the overdue answers of all members by due date. With an *UnreadableError it returns the others.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		overdue, err := t.overdue(ctx, b)

@@ -154,8 +154,8 @@ func moment(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// Status returns a member with the counts of its mailbox, and ingests dropped files. Its result is as complete as
-// possible also with an *UnreadableError.
+// Status returns a member with the counts of its mailbox, and ingests dropped files. With an *UnreadableError it returns
+// what could be read.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	c, countErr := t.Box(name).Count(ctx) // before Summary: it ingests dropped files, which may be events
 	m, err := t.Summary(name)
@@ -171,7 +171,7 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	return m, err
 }
 
-// Members returns all members, those of other hosts last, also with an *UnreadableError.
+// Members returns all members, those of other hosts last. With an *UnreadableError it returns what could be read.
 func (t *Team) Members(ctx context.Context) (members []Member, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		m, err := t.Status(ctx, b.Agent())

@@ -18,7 +18,7 @@ import (
 )
 
 // Waiting returns everything that waits for a person's answer, oldest first: the questions of all members, also on other
-// hosts, and the local drafts. Its result is as complete as possible also with an error.
+// hosts, and the local drafts. With an error it returns what could be read.
 func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		list, err := t.Questions(b.Agent())
@@ -64,7 +64,7 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 const draftEvents = 1000
 
 // Drafts returns the drafts that nobody has approved or rejected: those of live sessions, and those that were lately
-// announced outside any session. Its result is as complete as possible also with an error.
+// announced outside any session. With an error it returns what could be read.
 func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 	sessions, bad, err := t.Sessions().List()
 	for _, b := range bad {

@@ -190,7 +190,7 @@ func holdsMessages(t *teams.Team, name string) bool {
 	return strings.HasSuffix(first, "/inbox/") && strings.Contains(" new cur done withdrawn tmp ", " "+last+" ")
 }
 
-// writeFile saves a file with its present length: a log may grow or be cut back meanwhile.
+// writeFile saves a file with its current length: a log may grow or be cut back meanwhile.
 func (w *writer) writeFile(t *teams.Team, name string) {
 	f, err := t.Dir().Open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) || w.reportMissing(name, err) {

@@ -13,7 +13,7 @@ import (
 var templateText string
 
 // Sample returns a team.toml that starts these members and mentions every other key in a comment. It has no mistakes,
-// also not with all its keys uncommented.
+// even with all its keys uncommented.
 func Sample(agents, people []wire.Name) string {
 	data := struct {
 		Agents, People []wire.Name
