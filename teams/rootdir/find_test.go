@@ -22,7 +22,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// needRoot skips a test that gives files away.
+// needRoot skips a test that changes the owner of files, unless it runs as root.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -31,7 +31,7 @@ func needRoot(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	linked := []string{ // worktree wt of the repository app, without git
+	linked := []string{ // wt is a linked worktree of the repository app, made without git
 		"dir app/.git/worktrees/wt",
 		"file app/.git/worktrees/wt/commondir ../..\n",
 		"file wt/.git gitdir: ../app/.git/worktrees/wt\n",
@@ -156,7 +156,7 @@ func TestFindErrors(t *testing.T) {
 	}
 }
 
-// A relative name begins at the physical working directory, as for the kernel.
+// A relative name starts at the physical working directory, as in the kernel.
 func TestFindRelativeName(t *testing.T) {
 	top := testtree.Make(t, "root a/x", "dir a/b", "link c/b ../a/b", "root c/x")
 	f, _, err := Find(Place{Env: "../x", Dir: filepath.Join(top, "c", "b")})
@@ -231,7 +231,7 @@ func TestInitDir(t *testing.T) {
 	}
 }
 
-// What another user owns is passed over, whatever its modes are.
+// A root of another user is skipped, whatever its modes.
 func TestFindOwner(t *testing.T) {
 	needRoot(t)
 	top := testtree.Make(t, "root .atm", "root a/.atm", "root a/b/.atm", "dir a/b/c/.git")
@@ -255,8 +255,7 @@ func TestFindOwner(t *testing.T) {
 	}
 }
 
-// Many make one root at once: one of them does, nobody sees half of it, and nothing is
-// left beside it.
+// Of concurrent calls one makes the root, nobody sees half of it, and no other file is left.
 func TestMakeAtOnce(t *testing.T) {
 	top := testtree.Make(t)
 	path := filepath.Join(top, "a", ".atm")
