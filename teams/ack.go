@@ -82,8 +82,8 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 	return true, out.Err
 }
 
-// AckOf returns a recipient's ack of a message from its sender's mailbox. ErrNotFound if it was withdrawn, or if another
-// host forged it: its id alone does not prove who sent it.
+// AckOf returns a recipient's ack of a message from its sender's mailbox. ErrNotFound if it was withdrawn, or if
+// another host forged it: its id alone does not prove who sent it.
 func AckOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, error) {
 	it, err := sender.Get(wire.AckID(id, a))
 	if err == nil && (it.From.Host != a.Host || it.State == mailbox.Withdrawn) {
@@ -114,8 +114,8 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 }
 
 // Withdraw withdraws a message of mine from a recipient, and returns the state that it had there. An unread message is
-// moved out of the inbox. If the recipient has read it (Owed or Done), it gets a notice, and then owes no ack any more; a
-// retry after an interruption repeats both. An acknowledged message stays, and the state is "". A leased one is a
+// moved out of the inbox. If the recipient has read it (Owed or Done), it gets a notice, and then owes no ack any more;
+// a retry after an interruption repeats both. An acknowledged message stays, and the state is "". A leased one is a
 // *mailbox.LeasedError.
 func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (mailbox.State, error) {
 	b, err := r.Mailbox(from)

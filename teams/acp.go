@@ -11,8 +11,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// ACPSession folds a member's events into its current session, as clients of the older ACP keep it (acp.AcpSession): from
-// the start of the session, or from an event that has the whole record. After a turn the state is how the turn ended.
+// ACPSession folds a member's events into its current session as clients of the older ACP keep it (acp.AcpSession),
+// from the session's start or from an event with the whole record. The state after a turn is how the turn ended.
 func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	running, err := t.Running(name)
 	events, unreadable := t.Box(name).Log().Tail(func(e *wire.Event) bool {

@@ -34,11 +34,11 @@ type Observer struct {
 	Message func(answer *mailbox.Item)      // a message from the recipient
 }
 
-// Ask, called after Prepare, delivers a question to one recipient and waits for what comes first: a reply, which it does
-// not mark as read, or the end of the turn that the question was handed into.
+// Ask, called after Prepare, delivers a question to one recipient and waits for what comes first: a reply, which it
+// does not mark as read, or the end of the turn that the question was handed into.
 //
-// With an id or key that was used before (Outgoing.Message, Once) it sends nothing, but hands a question over again whose
-// turn was cut short. If ctx ends the wait, the Response has what is known so far.
+// With an id or key that was used before (Outgoing.Message, Once) it sends nothing, but hands a question over again
+// whose turn was cut short. If ctx ends the wait, the Response has what is known so far.
 func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, error) {
 	a := &Response{ID: o.Message.ID}
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {

@@ -93,7 +93,7 @@ func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 	return r, err
 }
 
-// SaveRows stores rows, and refuses rows older than the stored ones: anybody who may write to the server can replay them.
+// SaveRows stores rows unless the stored ones are newer: anybody who may write to the server can replay old rows.
 func (t *Team) SaveRows(r Rows) error {
 	file := RowsDir + "/" + string(r.Host) + ".json"
 	old, err := t.rowsOf(r.Host)
@@ -165,8 +165,8 @@ func (t *Team) RemoteMembers() (out []Row, err error) {
 	return out, err
 }
 
-// localize returns a row of r as it is shown on this host. A member in old rows is unknown. A state may be any text from
-// a newer atm, and is escaped. Questions that only the other host's people can answer, such as drafts, are removed.
+// localize returns a row of r as it is shown on this host: unknown if r is old, the state escaped, since it may be any
+// text from a newer atm, and without questions that only that host's people can answer, such as drafts.
 func (r *Rows) localize(m Row) Row {
 	name := m.Name + "@" + r.Host
 	if !r.isFresh() {

@@ -17,9 +17,9 @@ import (
 // one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
 // overdue.
 
-// overdue returns the messages in box whose answer is overdue. A reply of the recipient counts as the answer, and a reply
-// or an ack of the member that took the message from a shared inbox: that ack means that the work is done, while any
-// other means "I have it". box.Due leaves out messages that are withdrawn, superseded or expired.
+// overdue returns the messages in box whose answer is overdue. A reply of the recipient counts as the answer, and a
+// reply or an ack of the member that took the message from a shared inbox: that ack means that the work is done, while
+// any other means "I have it". box.Due leaves out messages that are withdrawn, superseded or expired.
 func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
 	due, err := box.Due(ctx, time.Now())
 	shared, e := box.Shared()
@@ -85,7 +85,7 @@ type OverdueAnswer struct {
 	Read    bool      `json:"read"`
 }
 
-// OverdueAnswers returns the overdue answers of all members by due date. With an *UnreadableError it returns the others.
+// OverdueAnswers returns all members' overdue answers by due date. With an *UnreadableError it returns the others.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		overdue, err := t.overdue(ctx, b)

@@ -10,8 +10,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Human in the loop: bob prepares a release, and a person, me, approves it. The program may be restarted while the person
-// decides.
+// Human in the loop: bob prepares a release, and a person, me, approves it. The program may be restarted while the
+// person decides.
 func Example_human() {
 	ctx, stop := context.WithCancel(context.Background())
 	team, done := aTeam("bob", "me", "script")

@@ -10,8 +10,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The examples in example_*_test.go are the scripts of docs/cookbook as programs. They share the functions here: to ask a
-// question under a name, so that a restarted program does not ask twice, and to answer as a member.
+// The examples in example_*_test.go are the scripts of docs/cookbook as programs. They share the functions here: to ask
+// a question under a name, so that a restarted program does not ask twice, and to answer as a member.
 
 // ask asks a member as the member script, and returns the answer.
 func ask(ctx context.Context, team *teams.Team, to wire.Name, once, text string) (string, error) {

@@ -176,8 +176,8 @@ func (t *Team) turnGate(name wire.Name) string {
 	), t.RunAgain(name))
 }
 
-// gate is a possible reason why a message waits. firstShut replaces NAME, SINCE, STATE, ABOUT and AGAIN, the command that
-// runs the member again.
+// gate is a possible reason why a message waits. firstShut replaces NAME, SINCE, STATE, ABOUT and AGAIN, the command
+// that runs the member again.
 type gate struct {
 	isShut bool
 	why    string

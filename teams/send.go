@@ -74,8 +74,8 @@ func (r *Root) Prepare(o *Outgoing) error {
 	return mailbox.Check(m)
 }
 
-// chainBegan returns when the last MaxHops answers began: as far as the sender's own mail has them, else with the thread.
-// The zero time if there are fewer answers, whatever their hop fields claim.
+// chainBegan returns when the last MaxHops answers began: as far as the sender's own mail has them, else with the
+// thread. The zero time if there are fewer answers, whatever their hop fields claim.
 func chainBegan(o *Outgoing) time.Time {
 	at := o.Parent
 	for range wire.MaxHops - 2 {
@@ -121,8 +121,8 @@ func (o *Outgoing) Once(name string) error {
 	return nil
 }
 
-// Deliver, called after Prepare, delivers the message to each recipient: see Post.Outcomes. If that reaches the sender of
-// the parent, or anybody when the parent is one's own, it calls MarkAnswered and returns its error.
+// Deliver, called after Prepare, delivers the message to each recipient: see Post.Outcomes. If that reaches the sender
+// of the parent, or anybody when the parent is one's own, it calls MarkAnswered and returns its error.
 func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
 	mailbox.Deliver(ctx, o.Post)
 	for _, out := range o.Post.Outcomes {
@@ -186,8 +186,8 @@ func GivenID(id wire.ID) error {
 	return nil
 }
 
-// ReplyTo returns the recipients of an answer to parent: its sender, or with all everybody in it. An answer to one's own
-// message goes to its recipients, except that one who has taken it from a shared inbox answers its sender.
+// ReplyTo returns the recipients of an answer to parent: its sender, or with all everybody in it. An answer to one's
+// own message goes to its recipients, except that one who has taken it from a shared inbox answers its sender.
 func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.Box, all bool) []wire.Address {
 	to, me := []wire.Address{parent.From}, box.Address()
 	hasTaken := func() bool { // now, or before an earlier answer finished it

@@ -146,8 +146,8 @@ func TestCheckSessionsAllowed(t *testing.T) {
 	}
 }
 
-// Forbidden human input is withheld: by the policy that the agent's runner was started with, whatever team.toml says now;
-// without a runner also if team.toml has mistakes.
+// Forbidden human input is withheld: by the policy that the agent's runner was started with, whatever team.toml says
+// now; without a runner also if team.toml has mistakes.
 func TestHumanInputWithheld(t *testing.T) {
 	const mute, loud = "[session]\nallow_human_input = false\n", "[session]\nallow_human_input = true\n"
 	const torn = loud + "[members.bob]\nno_such_key = 1\n"
@@ -182,7 +182,7 @@ func TestHumanInputWithheld(t *testing.T) {
 	}
 }
 
-// RefreshSession ends an idle session, but not while the agent has a runner: only the runner knows whether somebody types.
+// RefreshSession ends no idle session of an agent with a runner, since only the runner knows whether somebody types.
 func TestRefreshLeavesIdleSessionToRunner(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	_, _, err := team.WriteConfig("[session]\nauto_exit_on = \"idle_timeout: 1ns\"\n")

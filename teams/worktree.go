@@ -14,10 +14,10 @@ import (
 )
 
 // Worktree returns a member's working directory in its own git worktree, <team>/.worktrees/<agent>. Unless the worktree
-// exists, it adds one to the repository that contains cwd (as in team.toml), on branch atm/<agent>, and done says so. git
-// runs with environ.
+// exists, it adds one to the repository that contains cwd (as in team.toml), on branch atm/<agent>, and done says so.
+// git runs with environ.
 //
-// The root, and so the worktree, is in the repository's exclude file. atm never changes or removes an existing worktree.
+// The repository's exclude file hides it, as all of the root. atm never changes or removes an existing worktree.
 func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (dir, done string, err error) {
 	c, rel, err := t.repositoryOf(cwd)
 	if err != nil {

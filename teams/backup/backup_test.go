@@ -85,7 +85,7 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 	must(t, err)
 }
 
-// A restore brings back members without mail and retired ones, with only read mail or none; a second one changes nothing.
+// A restore brings back members without mail and retired ones with read mail or none; a second changes nothing.
 func TestBackupRestore(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "empty", "gone", "bare")
