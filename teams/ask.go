@@ -39,12 +39,12 @@ type Observer struct {
 //
 // With an id or key that was used before (Outgoing.Message, Once) it sends nothing, but hands a question over again
 // whose turn was cut short. If ctx ends the wait, the Response has what is known so far.
-func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, error) {
+func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Response, error) {
 	a := &Response{ID: o.Message.ID}
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
 		return a, errors.New("a question is for one other member")
 	}
-	q := &asking{Response: a, see: see, thread: o.Message.ThreadID(), me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
+	q := &question{Response: a, observer: observer, thread: o.Message.ThreadID(), me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
 	it, err := q.box.Get(a.ID)
 	if o.Post.Given && err == nil {
 		q.sentAt = it.SentAt // it was asked before
@@ -71,28 +71,28 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, e
 	if err != nil {
 		return a, err
 	}
-	if see.Sent != nil {
-		see.Sent(a)
+	if observer.Sent != nil {
+		observer.Sent(a)
 	}
 	return a, q.wait(ctx)
 }
 
-type asking struct {
+type question struct {
 	*Response
-	see     Observer
-	me, box *mailbox.Box
-	team    *Team // of box
-	thread  wire.ID
-	sentAt  time.Time
-	turns   *Turns
-	watcher *watcher.Watcher
+	observer Observer
+	me, box  *mailbox.Box
+	team     *Team // of box
+	thread   wire.ID
+	sentAt   time.Time
+	turns    *Turns
+	watcher  *watcher.Watcher
 
 	exitedAt time.Time // when the recipient's program ended; zero: it has not, or was restarted
 	exitCode uint64
 }
 
 // handOverAgain makes a question unread again if its turn was cut short.
-func (q *asking) handOverAgain(ctx context.Context) error {
+func (q *question) handOverAgain(ctx context.Context) error {
 	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
 		return nil
 	}
@@ -106,11 +106,12 @@ func (q *asking) handOverAgain(ctx context.Context) error {
 
 // isAnswer reports whether a message answers the question: a reply to it, or a message of the recipient in its thread
 // that is no reply to another one.
-func (q *asking) isAnswer(m *wire.Message) bool {
+func (q *question) isAnswer(m *wire.Message) bool {
 	return Answers(m, q.ID) || m.From == q.box.Address() && m.Thread == q.thread && Answers(m, "")
 }
 
-func (q *asking) isReplied(ctx context.Context) bool {
+// isReplied reports whether there is a reply, which it looks for and keeps in q.Reply.
+func (q *question) isReplied(ctx context.Context) bool {
 	if q.Reply == nil {
 		if all := Replies(ctx, q.me, q.ID, wire.Address{}); len(all) > 0 {
 			q.Reply = all[0]
@@ -120,7 +121,7 @@ func (q *asking) isReplied(ctx context.Context) bool {
 }
 
 // wait waits for a reply or the end of the turn. A reply that was sent within the turn takes precedence over its end.
-func (q *asking) wait(ctx context.Context) error {
+func (q *question) wait(ctx context.Context) error {
 	q.isReplied(ctx)
 	var endedAt time.Time // when wait noticed the end of the turn; zero: it is open
 	for {
@@ -155,7 +156,7 @@ func (q *asking) wait(ctx context.Context) error {
 }
 
 // finish completes the Response of a turn that ended without a reply.
-func (q *asking) finish(turn *Turn) error {
+func (q *question) finish(turn *Turn) error {
 	q.Status = cmp.Or(turn.Status, reducer.Completed)
 	q.Text, q.Took = turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
 	if q.Status != reducer.Completed && q.Text == "" {
@@ -166,7 +167,7 @@ func (q *asking) finish(turn *Turn) error {
 
 // next waits for the watcher's next entry, until settleTime after since (zero: now), and applies it. After a timeout it
 // checks whether the runner was killed, which no event reports.
-func (q *asking) next(ctx context.Context, since time.Time) error {
+func (q *question) next(ctx context.Context, since time.Time) error {
 	waitCtx, cancel := context.WithDeadline(ctx, cmp.Or(since, time.Now()).Add(settleTime))
 	defer cancel()
 	entry, err := q.watcher.Next(waitCtx)
@@ -184,16 +185,16 @@ func (q *asking) next(ctx context.Context, since time.Time) error {
 		if q.isAnswer(m.Message) {
 			q.Reply = m
 		}
-		if q.see.Message != nil && m.From == q.box.Address() {
-			q.see.Message(m)
+		if q.observer.Message != nil && m.From == q.box.Address() {
+			q.observer.Message(m)
 		}
 	}
 	if e == nil || entry.Box.Address() != q.box.Address() {
 		return nil
 	}
 	q.turns.Apply(e)
-	if q.see.Event != nil {
-		q.see.Event(e, q.turns.Delivery(q.ID).Turn)
+	if q.observer.Event != nil {
+		q.observer.Event(e, q.turns.Delivery(q.ID).Turn)
 	}
 	if e.Kind == "exited" {
 		q.exitedAt = time.Now()

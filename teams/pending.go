@@ -71,13 +71,13 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 		err = errors.Join(err, b)
 	}
 	known := map[string]bool{} // by agent and id
-	add := func(agent wire.Name, in wire.UUID, d session.Draft, isAlive bool) {
+	add := func(agent wire.Name, sessionID wire.UUID, d session.Draft, isAlive bool) {
 		key := string(agent) + " " + string(d.ID)
 		isKnown := known[key]
 		if known[key] = true; isKnown || !isAlive {
 			return
 		}
-		q := t.draftQuestion(agent, in, d)
+		q := t.draftQuestion(agent, sessionID, d)
 		answer, unreadable := t.draftAnswer(ctx, q)
 		if answer == nil {
 			out = append(out, q)
@@ -107,14 +107,14 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 }
 
 // draftQuestion asks whether to approve a draft of a session, or with "" one outside any.
-func (t *Team) draftQuestion(agent wire.Name, in wire.UUID, d session.Draft) policy.Question {
+func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Draft) policy.Question {
 	running, _ := t.Running(agent)
 	prompt := letter.Many(d.Artifacts, "artifact")
 	if d.Summary != "" {
 		prompt = d.Summary + " (" + prompt + ")"
 	}
 	return policy.Question{
-		ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: in, Prompt: prompt,
+		ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: sessionID, Prompt: prompt,
 		Options: []policy.Option{}, Since: d.At.UTC(), Running: running,
 	}
 }
@@ -152,8 +152,8 @@ func (t *Team) AnswerDraft(ctx context.Context, q policy.Question, in SessionInp
 	in.check = func() error {
 		a, err := t.draftAnswer(ctx, q)
 		if err == nil && a != nil {
-			did := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
-			err = fmt.Errorf("draft %s is %s %w, by %s", q.ID, did, ErrAnswered, cmp.Or(string(a.From.Agent), "somebody"))
+			verdict := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
+			err = fmt.Errorf("draft %s is %s %w, by %s", q.ID, verdict, ErrAnswered, cmp.Or(string(a.From.Agent), "somebody"))
 		}
 		return err
 	}

@@ -175,7 +175,7 @@ func unique(in []wire.Address) (out []wire.Address) {
 	return out
 }
 
-// GivenID checks an id that a user chose: version 7 and at most a day ahead of the clock.
+// GivenID checks an id that atm did not make: version 7 and at most a day ahead of the clock.
 func GivenID(id wire.ID) error {
 	if !wire.IsID(string(id)) {
 		return fmt.Errorf("%q is not a UUIDv7", id)

@@ -233,12 +233,12 @@ func (t *Turn) endLate(e *wire.Event) {
 
 // turnOf returns the turn that an event names, else the newest one of its session.
 func (ts *Turns) turnOf(b wire.Body) *Turn {
-	id, in := b.Text("turn_id"), b.Text("session")
-	if id == "" && in == "" {
-		in = ts.state.Turn().Session
+	id, sessionID := b.Text("turn_id"), b.Text("session")
+	if id == "" && sessionID == "" {
+		sessionID = ts.state.Turn().Session
 	}
 	for _, turn := range slices.Backward(ts.list) {
-		isInSession := turn.Session == in || id != "" && (in == "" || turn.Session == "")
+		isInSession := turn.Session == sessionID || id != "" && (sessionID == "" || turn.Session == "")
 		if isInSession && (id == "" || turn.ID == id) {
 			return turn
 		}
