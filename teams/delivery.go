@@ -85,12 +85,10 @@ func (ts *Turns) place(d *Delivery, e *wire.Event, isAbout bool) {
 			return
 		}
 	}
-	switch {
-	case e.Kind == "spawned" || e.Kind == "exited":
-		if d.Announced.Exists() {
-			d.hasProgramEnded, d.isHanded = true, false
-		}
-	case e.Kind == wire.EventRead && isAbout && !d.Announced.Exists() && d.turnID == "":
+	if d.Announced.Exists() && (e.Kind == "spawned" || e.Kind == "exited") {
+		d.hasProgramEnded, d.isHanded = true, false
+	}
+	if isAbout && e.Kind == wire.EventRead && !d.Announced.Exists() && d.turnID == "" {
 		d.isHanded = d.isBeingTyped // it was read between two turns
 	}
 }

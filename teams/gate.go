@@ -80,17 +80,17 @@ func (m *Member) About() string {
 
 // Forecast returns the member at an address, as far as it is known, and when it is likely to see a message.
 func (r *Root) Forecast(a wire.Address, urgent bool) (m Member, when string) {
-	t, noTeam := r.Team(a.Team)
 	m, err := r.Summary(a)
-	switch {
-	case noTeam != nil || err != nil && a.Host == "":
-		return Member{}, "unknown"
-	case a.Host == "":
-		return m, m.Forecast(urgent)
-	case !t.IsBridged():
+	if t, noTeam := r.Team(a.Team); a.Host != "" && noTeam == nil {
+		if t.IsBridged() {
+			return m, "the bridge sends it"
+		}
 		return m, "bridge is off: goes out when it runs"
 	}
-	return m, "the bridge sends it"
+	if err != nil {
+		return Member{}, "unknown"
+	}
+	return m, m.Forecast(urgent)
 }
 
 // Forecast says in a few words when the member is likely to see a message: `idle: typed in now`.

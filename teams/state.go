@@ -41,9 +41,7 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 }
 
 // ArchiveEvents moves a member's old events to the archive, and writes the fold up to them to base.json.
-func (t *Team) ArchiveEvents(
-	ctx context.Context, name wire.Name, before time.Time, dry bool,
-) (moved mailbox.Moved, err error) {
+func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved mailbox.Moved, err error) {
 	f := stateFold{log: t.Box(name).Log()}
 	defer f.close()
 	fold := func(upTo uint64) (s eventlog.Snapshot, err error) {

@@ -56,14 +56,14 @@ type Rules []Rule
 
 // Decide applies the rules to a request.
 func (rules Rules) Decide(q Request) Decision {
-	in, allowed := parseInput(q), q // allowed: by which names a rule may allow it
+	in, allowed := parseInput(q), q // allowed keeps only the names under which a rule may allow the request
 	if q.Command && TakesNoCommand(q.Tool) {
 		allowed.Tool = ""
 	}
 	if q.Command && TakesNoCommand(q.Alias) {
 		allowed.Alias = ""
 	}
-	uncertain := false // whether an earlier deny or ask rule matches
+	uncertain := false // it is uncertain whether an earlier deny or ask rule matches
 	for _, r := range rules {
 		if r.Role != "" && r.Role != q.Role || r.Agent != "" && r.Agent != q.Agent {
 			continue
