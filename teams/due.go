@@ -26,9 +26,9 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 	if err = errors.Join(err, e); err != nil {
 		return nil, err
 	}
-	by := box.Address()
+	answerer := box.Address()
 	if shared {
-		by = wire.Address{} // any member may have taken it
+		answerer = wire.Address{} // any member may have taken it
 	}
 	return slices.DeleteFunc(due, func(it *mailbox.Item) bool {
 		sender, err := t.root.Mailbox(it.From)
@@ -36,7 +36,7 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 			return true // there is nobody to answer
 		}
 		ack, err := sender.Get(wire.AckID(it.ID, box.Address()))
-		return err == nil && ack.From != box.Address() || len(t.root.replies(ctx, it.Message, by)) > 0
+		return err == nil && ack.From != box.Address() || len(t.root.replies(ctx, it.Message, answerer)) > 0
 	}), nil
 }
 
@@ -61,15 +61,15 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 				Subject: "overdue: " + it.Title(), Body: fmt.Sprintf(format, args...), Origin: origin, Payload: payload,
 			}))
 		}
-		id, has, was := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
+		id, status, due := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
 		if hasRead(it) {
-			has = "has not answered"
+			status = "has not answered"
 		}
 		if lead := c.Lead; err == nil && lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
-			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), has, id, it.From, was, id)
+			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
 		}
 		if betweenTurns && hasRead(it) {
-			send(box.Agent(), "due", "Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, was, id)
+			send(box.Agent(), "due", "Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, due, id)
 		}
 	}
 	return errors.Join(errs...)

@@ -146,10 +146,10 @@ func byID(a, b *mailbox.Item) int { return strings.Compare(string(a.ID), string(
 
 // Thread returns the messages of a thread that members have received or sent, each once, in order: all members, or only
 // the named ones.
-func (t *Team) Thread(ctx context.Context, thread wire.ID, of ...wire.Name) ([]*mailbox.Item, error) {
+func (t *Team) Thread(ctx context.Context, thread wire.ID, members ...wire.Name) ([]*mailbox.Item, error) {
 	rg := mentioning(thread)
 	rg.Withdrawn, rg.Sent = true, true
-	out, err := t.collect(ctx, rg, of, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
+	out, err := t.collect(ctx, rg, members, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
 	// Not by id alone: the id of an ack or a notice is derived from another message's.
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), byID(a, b)) })
 	return out, err
@@ -157,7 +157,7 @@ func (t *Team) Thread(ctx context.Context, thread wire.ID, of ...wire.Name) ([]*
 
 // collect returns the matching messages, each once, in the mailboxes of the named members, or of all members and retired
 // members. It goes on after an error.
-func (t *Team) collect(ctx context.Context, rg mailbox.Range, of []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
+func (t *Team) collect(ctx context.Context, rg mailbox.Range, members []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	found := map[wire.ID]*mailbox.Item{}
 	walk := func(b *mailbox.Box) error {
 		_, _, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
@@ -170,12 +170,12 @@ func (t *Team) collect(ctx context.Context, rg mailbox.Range, of []wire.Name, ma
 		return err
 	}
 	err := t.Each(func(b *mailbox.Box) error {
-		if len(of) > 0 && !slices.Contains(of, b.Agent()) {
+		if len(members) > 0 && !slices.Contains(members, b.Agent()) {
 			return nil
 		}
 		return walk(b)
 	})
-	if retired, _ := t.Retired(""); len(of) == 0 {
+	if retired, _ := t.Retired(""); len(members) == 0 {
 		for _, b := range retired {
 			walk(b) // an error may mean that it was restored meanwhile
 		}

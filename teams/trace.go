@@ -126,12 +126,12 @@ func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
 	add("announced", d.Announced, "")
 	add("read", d.Read, "")
 	if turn := d.Turn; turn != nil {
-		how := ""
+		outcome := ""
 		if turn.WasCutShort() {
-			how = turn.Status
+			outcome = turn.Status
 		}
 		add("turn_started", turn.BeganBy, "")
-		add("turn_done", turn.EndedBy, how)
+		add("turn_done", turn.EndedBy, outcome)
 	}
 	add("acked", d.Acked, "")
 	return out
@@ -193,14 +193,14 @@ func (t *DeliveryTrace) addReported(sender *mailbox.Box, m *wire.Message, host w
 
 // addAnswers adds the ack and the first reply of a recipient.
 func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
-	by := a
+	answerer := a
 	if box, err := r.Mailbox(a); err == nil && len(m.To) == 1 {
 		shared, _ := box.Shared()
 		if it, err := box.Get(m.ID); err == nil && shared && it.State == mailbox.Done {
-			by = wire.Address{} // the member that took it has answered, whoever that is
+			answerer = wire.Address{} // the member that took it has answered, whoever that is
 		}
 	}
-	replies := r.replies(ctx, m, by)
+	replies := r.replies(ctx, m, answerer)
 	if !m.DueAt.IsZero() && len(replies) == 0 {
 		t.Due = "answer due " + letter.Age(time.Now(), m.DueAt)
 	}

@@ -126,11 +126,11 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 	case isDir:
 		return t.Dir().MkdirAll(name)
 	}
-	isThere, err := t.Dir().Exists(name)
+	exists, err := t.Dir().Exists(name)
 	if err != nil {
 		return err
 	}
-	if name == config.File && !isThere {
+	if name == config.File && !exists {
 		r.total.Configs = append(r.total.Configs, teamName+"/"+name)
 	}
 	return r.restoreFile(t, name, r.tar)
@@ -185,7 +185,7 @@ func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id strin
 }
 
 func (r *restorer) restoreFile(t *teams.Team, name string, from io.Reader) error {
-	if there, err := t.Dir().Exists(name); there || err != nil {
+	if exists, err := t.Dir().Exists(name); exists || err != nil {
 		return err
 	}
 	dir := path.Dir(name)

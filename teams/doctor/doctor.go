@@ -234,7 +234,7 @@ func (d *doctor) checkConfig(t *teams.Team) {
 				"team %s: team.toml: %s runs %s, and no such program is on PATH", t.Name, n, program)
 		}
 	}
-	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(mistakes) == 0 {
+	if exists, _ := t.Dir().Exists(config.File); exists && err == nil && len(mistakes) == 0 {
 		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %s, %s", t.Name, letter.Many(len(c.Members), "member"), letter.Many(len(c.Rules), "rule"))
 	}
 }

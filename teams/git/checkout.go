@@ -42,7 +42,7 @@ func At(dir string) (c Checkout, ok bool) {
 	// The main worktree is the parent of the common directory if its .git is, or points to, that directory. The latter
 	// is the layout of people who keep linked worktrees around a bare repository.
 	parent := filepath.Dir(c.Common)
-	if back, _ := gitDirAt(parent); back != "" && back == c.Common {
+	if gitDir, _ := gitDirAt(parent); gitDir != "" && gitDir == c.Common {
 		c.Main = parent
 	}
 	return c, true

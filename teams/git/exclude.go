@@ -48,7 +48,7 @@ func addLine(common, line string) error {
 	defer dir.Close()
 	dir.Mkdir("info", 0o777)
 	const name = "info/exclude"
-	if there, err := dir.Lstat(name); err == nil && !there.Mode().IsRegular() {
+	if info, err := dir.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return errors.New("it is no regular file, and was left alone")
 	}
 	data, err := dir.ReadFile(name)

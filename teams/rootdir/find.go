@@ -253,7 +253,7 @@ func (p Place) mayMake(dir string) error {
 // renames it, so that nobody sees half of one. To an existing directory it adds FORMAT.
 func Make(path string) (made bool, err error) {
 	_, absent := os.Lstat(path) // before hasFormat: a root that appears in between has its FORMAT
-	if has, err := hasFormat(path); has || err != nil {
+	if isRoot, err := hasFormat(path); isRoot || err != nil {
 		return false, err
 	}
 	dir, name := filepath.Split(path)
@@ -283,7 +283,7 @@ func Make(path string) (made bool, err error) {
 	if err == nil {
 		return true, d.Sync(".")
 	}
-	if has, _ := hasFormat(path); has {
+	if isRoot, _ := hasFormat(path); isRoot {
 		return false, nil
 	}
 	return false, err
@@ -298,7 +298,7 @@ func isAbsent(err error) bool {
 func Nearby(p Place, root string) []Found {
 	const maxDepth, maxDirs = 4, 5000
 	top, dirs := filepath.Dir(root), 0
-	near, isHome := p.candidates(top), top == p.home()
+	roots, isHome := p.candidates(top), top == p.home()
 	filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.IsDir() || path == top {
 			return nil
@@ -307,7 +307,7 @@ func Nearby(p Place, root string) []Found {
 			return fs.SkipAll
 		}
 		if e.Name() == rootName {
-			near = append(near, Found{Path: path})
+			roots = append(roots, Found{Path: path})
 		}
 		depth := strings.Count(path[len(top):], string(filepath.Separator))
 		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || depth > maxDepth {
@@ -315,7 +315,7 @@ func Nearby(p Place, root string) []Found {
 		}
 		return nil
 	})
-	return slices.DeleteFunc(near, func(f Found) bool {
+	return slices.DeleteFunc(roots, func(f Found) bool {
 		isRoot, err := hasFormat(f.Path)
 		return f.Path == root || !isRoot || err != nil || Distrust(f.Path, p.UID, !Accepted(p, f.Path)) != ""
 	})
