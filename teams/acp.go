@@ -26,52 +26,57 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	if turn.Session == "" {
 		return nil, fmt.Errorf("no session of %s is known: %w", name, session.ErrNotFound)
 	}
-	out := map[string]any{"session_id": turn.Session}
-	metadata, state := "", "created"
-	var recordSeq, turnCount uint64 // the event that has the whole record, and the number of turns
+	record, recordSeq, turnCount := foldACPRecord(events, turn.Session)
+	hasEnded := false
+	for _, t := range ts.list {
+		if t.Session == turn.Session {
+			hasEnded = hasEnded || t.EndedBy.Seq > recordSeq
+			if cmp.Or(t.BeganBy.Seq, t.EndedBy.Seq) > recordSeq {
+				turnCount++
+			}
+		}
+	}
+	record["turn_count"] = turnCount
+	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), Held: running}).Word
+	if turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
+		record["state"] = acpState(turn, word)
+	}
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Canonical("acp.AcpSession", raw)
+}
+
+// foldACPRecord folds a session's events into its record. seq is the event that had the whole record, or 0; turnCount
+// and the record's state are those of that event.
+func foldACPRecord(events []wire.Event, id string) (record map[string]any, seq, turnCount uint64) {
+	record = map[string]any{"session_id": id, "state": "created"}
+	metadata := ""
 	for i := range events {
 		e := &events[i]
 		b := e.Body()
 		eventMetadata := string(b.Raw("metadata"))
 		switch {
-		case e.Kind == "session_new" && out["created_at"] == nil: // it names no session, and may precede this one
+		case e.Kind == "session_new" && record["created_at"] == nil: // it names no session, and may precede this one
 			metadata = eventMetadata
 			continue
-		case e.Session != turn.Session && (e.Session != "" || e.Wire == nil || out["created_at"] == nil):
+		case e.Session != id && (e.Session != "" || e.Wire == nil || record["created_at"] == nil):
 			continue // an answer, which is a wire event, names no session
 		case e.Kind == "session_start":
 			metadata = cmp.Or(eventMetadata, metadata)
-			if record, isWhole := acpRecord(turn.Session, b); isWhole {
-				out, recordSeq, state = record, e.Seq, b.Text("state")
+			if whole, isWhole := acpRecord(id, b); isWhole {
+				record, seq = whole, e.Seq
 				turnCount, _ = b.Uint("turn_count")
 				continue
 			}
 		}
-		out["created_at"], out["last_activity_at"] = cmp.Or(out["created_at"], any(e.At)), e.At
+		record["created_at"], record["last_activity_at"] = cmp.Or(record["created_at"], any(e.At)), e.At
 	}
-	hasEnded := false
-	for _, t := range ts.list {
-		if t.Session != turn.Session {
-			continue
-		}
-		hasEnded = hasEnded || t.EndedBy.Seq > recordSeq
-		if cmp.Or(t.BeganBy.Seq, t.EndedBy.Seq) > recordSeq {
-			turnCount++
-		}
-	}
-	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), Held: running}).Word
-	if turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
-		state = acpState(turn, word)
-	}
-	out["state"], out["turn_count"] = state, turnCount
 	if metadata != "" {
-		out["metadata"] = json.RawMessage(metadata)
+		record["metadata"] = json.RawMessage(metadata)
 	}
-	raw, err := json.Marshal(out)
-	if err != nil {
-		return nil, err
-	}
-	return wire.Canonical("acp.AcpSession", raw)
+	return record, seq, turnCount
 }
 
 // acpRecord returns the fields of a session's record that an event has, and whether they are complete.
