@@ -12,24 +12,24 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Acked is what became of an acknowledgement.
+// Acked is the result of Ack.
 type Acked struct {
-	Post    *mailbox.Post // nil when none was sent
-	Already bool          // it was acknowledged before, or by an answer
-	Notes   []string      // what the one who acknowledges is to be told
+	Post    *mailbox.Post // nil if no ack was sent
+	Already bool          // it was acknowledged before, by an ack or an answer
+	Notes   []string      // messages to the caller's user
 }
 
-// ackLease is how long a message stays its holder's at least while its ack is under way.
+// ackLease is how long a message is leased at least while it is being acknowledged.
 const ackLease = 30 * time.Second
 
-// Ack acknowledges a message in box, by its owner or by the member that took it under a lease (else
-// *mailbox.LeasedError or mailbox.ErrNotHeld): the ack is delivered to its sender, durably, and only then are the debt
-// and the lease cleared. The same message acknowledged twice is one ack, since its id is derived. Where the sender was
-// quicker to withdraw the message (mailbox.ErrWithdrawn), the ack is withdrawn as well while it is unread.
+// Ack acknowledges a message in box for its owner or the member that has leased it (else *mailbox.LeasedError or
+// mailbox.ErrNotHeld). It delivers the ack to the message's sender durably, and only then marks the message as
+// acknowledged and ends the lease. It is idempotent, since the ack's id is derived. If the sender withdraws the message
+// meanwhile (mailbox.ErrWithdrawn), Ack withdraws the ack unless it is read.
 func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wire.Message, text string, origin *wire.Origin) (a Acked, err error) {
 	it, err := box.Get(m.ID)
 	if err == nil && (it.Lease != nil || by != box.Address() && it.State != mailbox.Done) {
-		_, err = box.RenewLease(ctx, m.ID, by, ackLease) // nobody else can take it in between
+		_, err = box.RenewLease(ctx, m.ID, by, ackLease) // so that nobody else takes it meanwhile
 	}
 	if err != nil {
 		return a, err
@@ -53,14 +53,15 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	}
 	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
 	if errors.Is(err, mailbox.ErrWithdrawn) && !hasNone {
-		sender.Withdraw(ctx, a.Post.Message.ID, by, true) // one that was read stays
+		sender.Withdraw(ctx, a.Post.Message.ID, by, true) // leaves one that was read
 	}
-	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the ack was given
+	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the message is marked, only the event is missing
 		a.Notes, err = append(a.Notes, unlogged.Error()), nil
 	}
 	return a, err
 }
 
+// deliver delivers an ack, unless an answer has already acknowledged the message.
 func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailbox.Item, ack *wire.Message) (isSent bool, err error) {
 	before, err := sender.Get(ack.ID)
 	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) {
@@ -81,8 +82,8 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 	return true, out.Err
 }
 
-// AckOf is a recipient's ack of a message, in its sender's mailbox. Its id says whose it is, and another host may
-// have written one with that. One that was withdrawn is none.
+// AckOf returns a recipient's ack of a message from its sender's mailbox. ErrNotFound if it was withdrawn, or if
+// another host forged it: its id alone does not prove who sent it.
 func AckOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, error) {
 	it, err := sender.Get(wire.AckID(id, a))
 	if err == nil && (it.From.Host != a.Host || it.State == mailbox.Withdrawn) {
@@ -91,8 +92,7 @@ func AckOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, erro
 	return it, err
 }
 
-// AckedBy is the last evidence that recipients have acknowledged a message of mine, by an ack or by an
-// answer, and who has not yet.
+// AckedBy returns the last ack or answer to a message of mine, and the recipients that have not acknowledged it yet.
 func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (last *mailbox.Item, missing []wire.Address) {
 	for _, a := range m.To {
 		if it, err := AckOf(me, m.ID, a); err == nil {
@@ -101,7 +101,7 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 		}
 		if b, err := r.Mailbox(a); err == nil && m.RequiresAck {
 			if it, err := b.Get(m.ID); err == nil && it.State == mailbox.Done {
-				continue // only an ack or an answer settles what asked for one
+				continue // only an ack or an answer moves such a message to done
 			}
 		}
 		if replies := Replies(ctx, me, m.ID, a); len(replies) > 0 {
@@ -113,22 +113,23 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 	return last, missing
 }
 
-// Withdraw takes a message of mine out of the inbox of a recipient where it is unread (Unread: now; Withdrawn: before).
-// A recipient that has read it gets a notice (Owed, Done), before its debt ends: cut short, it is done again. One that
-// has acknowledged it keeps it: "". What somebody has taken stays theirs: *mailbox.LeasedError.
+// Withdraw withdraws a message of mine from a recipient, and returns the state that it had there. An unread message is
+// moved out of the inbox. If the recipient has read it (Owed or Done), it gets a notice, and then owes no ack any more;
+// a retry after an interruption repeats both. An acknowledged message stays, and the state is "". A leased one is a
+// *mailbox.LeasedError.
 func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (mailbox.State, error) {
 	b, err := r.Mailbox(from)
 	if err != nil {
 		return "", err
 	}
 	if _, err := AckOf(me, m.ID, from); err == nil {
-		return "", nil // acknowledged, wherever it lies now
+		return "", nil
 	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address(), false)
-	notice, has := wire.Derive("withdrawn", m.ID, me.Address()), "which you have read"
-	if from.Host != "" { // the members of a host share an outbox: each has a notice of its own
-		notice, has = wire.Derive("withdrawn", m.ID, from), "which was on its way to you"
-		if errors.Is(err, mailbox.ErrNotFound) { // it has left
+	noticeID, where := wire.Derive("withdrawn", m.ID, me.Address()), "which you have read"
+	if from.Host != "" { // the members of a host share an outbox, so each notice needs an id of its own
+		noticeID, where = wire.Derive("withdrawn", m.ID, from), "which was on its way to you"
+		if errors.Is(err, mailbox.ErrNotFound) { // the bridge has sent it
 			state, err = mailbox.Owed, nil
 		}
 	}
@@ -139,9 +140,9 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		return "", nil
 	}
 	err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: &wire.Message{
-		ID: notice, Type: wire.TypeNotice,
+		ID: noticeID, Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
-		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), has),
+		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}})
 	if err == nil && state == mailbox.Owed && from.Host == "" {
@@ -150,10 +151,10 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	return state, err
 }
 
-// ErrNotShared says that an inbox is its owner's alone, who reads it.
+// ErrNotShared says that only the owner may read an inbox.
 var ErrNotShared = errors.New("is not shared: nobody takes from it")
 
-// MayTake reports why a member may not take from an inbox under a lease: it has to be a shared one of the same team.
+// MayTake returns an error unless the inbox is a shared one of the member's own team.
 func MayTake(box *mailbox.Box, by wire.Address) error {
 	shared, err := box.Shared()
 	if err == nil && (!shared || by.Team != box.Address().Team) {
@@ -162,33 +163,33 @@ func MayTake(box *mailbox.Box, by wire.Address) error {
 	return err
 }
 
-// Taken is the mailbox, box or a recipient's, from which a member took a message that is unread there; nil: none. What
-// somebody else took gives a *mailbox.LeasedError, or mailbox.ErrNotHeld once that lease has run out, with the mailbox.
+// Taken returns the mailbox, box or a recipient's, in which a member has taken an unread message under a lease; nil if
+// there is none. If somebody else has taken it, the error is a *mailbox.LeasedError or, after that lease has expired,
+// mailbox.ErrNotHeld.
 func (r *Root) Taken(box *mailbox.Box, m *wire.Message, by wire.Address) (from *mailbox.Box, err error) {
-	var others error
 	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
 		var lease mailbox.Lease
 		isTaken := false
-		b, err := r.Mailbox(a)
-		if err == nil {
-			lease, isTaken, err = b.LastLease(m.ID)
+		b, bad := r.Mailbox(a)
+		if bad == nil {
+			lease, isTaken, bad = b.LastLease(m.ID)
 		}
 		switch {
-		case errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam):
-		case err != nil:
-			return nil, err
+		case errors.Is(bad, mailbox.ErrNoAgent) || errors.Is(bad, ErrNoTeam):
+		case bad != nil:
+			return nil, bad
 		case isTaken && lease.By == by:
 			return b, nil
 		case isTaken && lease.Until.After(time.Now()):
-			from, others = b, &mailbox.LeasedError{ID: m.ID, Lease: lease}
+			from, err = b, &mailbox.LeasedError{ID: m.ID, Lease: lease}
 		case isTaken:
-			from, others = b, fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)
+			from, err = b, fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)
 		}
 	}
-	return from, others
+	return from, err
 }
 
-// LeaseFlags is what is shown of a message's lease.
+// LeaseFlags returns what is shown of a message's lease.
 func LeaseFlags(it *mailbox.Item) letter.Flags {
 	f := letter.Flags{TimesTaken: it.Times}
 	if it.Lease != nil {

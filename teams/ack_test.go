@@ -9,8 +9,8 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 )
 
-// The sender withdraws a message at the moment in which it is acknowledged: one of the two wins.
-func TestAckOfWhatIsWithdrawnMeanwhile(t *testing.T) {
+// If the sender withdraws a message while it is being acknowledged, one of the two wins.
+func TestAckDuringWithdraw(t *testing.T) {
 	ctx := context.Background()
 	var withdraw func()
 	r := newFaultyRoot(t, func(op, name string) error {

@@ -11,9 +11,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// ACPSession is the session that a member's events tell of, as a client of the older ACP wire keeps it
-// (acp.AcpSession). It is a fold of its log since the session began, or since a record of it came whole, and so is its
-// state: cancelled, failed or completed is how its last turn ended.
+// ACPSession folds a member's events into its current session as clients of the older ACP keep it (acp.AcpSession),
+// from the session's start or from an event with the whole record. The state after a turn is how the turn ended.
 func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	running, err := t.Running(name)
 	events, unreadable := t.Box(name).Log().Tail(func(e *wire.Event) bool {
@@ -22,60 +21,65 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	if err := cmp.Or(err, unreadable); err != nil {
 		return nil, err
 	}
-	ts := turnsOf(events)
+	ts := foldTurns(events)
 	turn := ts.state.Turn()
 	if turn.Session == "" {
 		return nil, fmt.Errorf("no session of %s is known: %w", name, session.ErrNotFound)
 	}
-	out := map[string]any{"session_id": turn.Session}
-	metadata, state := "", "created"
-	var record, count uint64 // the event that is a whole record, and the turns before it
-	for i := range events {
-		e := &events[i]
-		b := e.Body()
-		said := string(b.Raw("metadata"))
-		switch {
-		case e.Kind == "session_new" && out["created_at"] == nil: // it names no session, and this may be the next
-			metadata = said
-			continue
-		case e.Session != turn.Session && (e.Session != "" || e.Wire == nil || out["created_at"] == nil):
-			continue // though an answer, which comes by wire, names no session
-		case e.Kind == "session_start":
-			metadata = cmp.Or(said, metadata)
-			if whole, ok := acpRecord(turn.Session, b); ok {
-				out, record, state = whole, e.Seq, b.Text("state")
-				count, _ = b.Uint("turn_count")
-				continue
+	record, recordSeq, turnCount := foldACPRecord(events, turn.Session)
+	hasEnded := false
+	for _, t := range ts.list {
+		if t.Session == turn.Session {
+			hasEnded = hasEnded || t.EndedBy.Seq > recordSeq
+			if cmp.Or(t.BeganBy.Seq, t.EndedBy.Seq) > recordSeq {
+				turnCount++
 			}
 		}
-		out["created_at"], out["last_activity_at"] = cmp.Or(out["created_at"], any(e.At)), e.At
 	}
-	since, hasEnded := 0, false
-	for _, one := range ts.list {
-		if one.Session != turn.Session {
-			continue
-		}
-		hasEnded = hasEnded || one.EndedBy.Seq > record
-		if cmp.Or(one.BeganBy.Seq, one.EndedBy.Seq) > record {
-			since++
-		}
-	}
+	record["turn_count"] = turnCount
 	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), Held: running}).Word
 	if turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
-		state = acpState(turn, word)
+		record["state"] = acpState(turn, word)
 	}
-	out["state"], out["turn_count"] = state, count+uint64(since)
-	if metadata != "" {
-		out["metadata"] = json.RawMessage(metadata)
-	}
-	raw, err := json.Marshal(out)
+	raw, err := json.Marshal(record)
 	if err != nil {
 		return nil, err
 	}
 	return wire.Canonical("acp.AcpSession", raw)
 }
 
-// acpRecord is a session's record that an event brings, if that is whole.
+// foldACPRecord folds a session's events into its record. seq is the event that had the whole record, or 0; turnCount
+// and the record's state are those of that event.
+func foldACPRecord(events []wire.Event, id string) (record map[string]any, seq, turnCount uint64) {
+	record = map[string]any{"session_id": id, "state": "created"}
+	metadata := ""
+	for i := range events {
+		e := &events[i]
+		b := e.Body()
+		eventMetadata := string(b.Raw("metadata"))
+		switch {
+		case e.Kind == "session_new" && record["created_at"] == nil: // it names no session, and may precede this one
+			metadata = eventMetadata
+			continue
+		case e.Session != id && (e.Session != "" || e.Wire == nil || record["created_at"] == nil):
+			continue // an answer, which is a wire event, names no session
+		case e.Kind == "session_start":
+			metadata = cmp.Or(eventMetadata, metadata)
+			if whole, isWhole := acpRecord(id, b); isWhole {
+				record, seq = whole, e.Seq
+				turnCount, _ = b.Uint("turn_count")
+				continue
+			}
+		}
+		record["created_at"], record["last_activity_at"] = cmp.Or(record["created_at"], any(e.At)), e.At
+	}
+	if metadata != "" {
+		record["metadata"] = json.RawMessage(metadata)
+	}
+	return record, seq, turnCount
+}
+
+// acpRecord returns the fields of a session's record that an event has, and whether they are complete.
 func acpRecord(id string, b wire.Body) (record map[string]any, isWhole bool) {
 	record = map[string]any{"session_id": id}
 	for _, name := range []string{"state", "created_at", "last_activity_at", "turn_count"} {
@@ -98,7 +102,7 @@ func acpState(turn *reducer.Turn, word reducer.Word) string {
 	case turn.IsOpen() && word != reducer.WordOff:
 		return "active"
 	case turn.IsOpen():
-		return "failed" // with its program, of which nothing more was heard
+		return "failed" // with its program
 	case last == nil || last.Status == reducer.Completed:
 		return "completed"
 	case last.Status == reducer.Interrupted:

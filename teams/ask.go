@@ -13,42 +13,41 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Response is what came of asking a member.
+// Response is the answer to a question.
 type Response struct {
 	ID     wire.ID       // of the question
-	Reply  *mailbox.Item // what answered it, nil if its turn ended without
-	Turn   string        // the turn that it was handed into, "" where that is not known
+	Reply  *mailbox.Item // nil if the turn ended without a reply
+	Turn   string        // the turn that the question was handed into; "": unknown
 	Status string        // replied, or how the turn ended: completed, interrupted, failed
-	Text   string        // the reply's text, or what the turn said in the end; "": nothing tells
+	Text   string        // the reply's body, or the turn's response; "": unknown
 	Took   time.Duration
 }
 
-// settles is how long a program that has ended may take to be started again, and how
-// long after the end of a turn, which a screen shows, a hook may tell its text.
-const settles = 1500 * time.Millisecond
+// settleTime is how long a restart may take after a program has ended, and how long after the end of a turn, which the
+// screen shows, a hook may report its response.
+const settleTime = 1500 * time.Millisecond
 
-// An Observer is told what Ask learns meanwhile, in order; what is nil is not told.
+// Observer has functions, each possibly nil, that Ask calls one at a time while it waits.
 type Observer struct {
-	Sent    func(*Response)                 // it has been delivered, and nothing is waited for yet
-	Event   func(e *wire.Event, turn *Turn) // an event of who is asked; turn: into which the question went, nil while none is known
-	Message func(answer *mailbox.Item)      // a message from who is asked
+	Sent    func(*Response)                 // after the question is delivered
+	Event   func(e *wire.Event, turn *Turn) // an event of the recipient; turn: that of the question, or nil
+	Message func(answer *mailbox.Item)      // a message from the recipient
 }
 
-// Ask, after Prepare, delivers a question for one recipient, and returns what comes first: a reply, which is not
-// marked as read, or the end of the turn that it was handed into.
+// Ask, called after Prepare, delivers a question to one recipient and waits for what comes first: a reply, which it
+// does not mark as read, or the end of the turn that the question was handed into.
 //
-// Asked again under an id or a key that was used before (Outgoing.Message, Once), nothing
-// is sent again, but a question whose turn was cut short is handed over again. With the
-// error of ctx, which ends the wait, the Response says what is known.
-func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, error) {
+// With an id or key that was used before (Outgoing.Message, Once) it sends nothing, but hands a question over again
+// whose turn was cut short. If ctx ends the wait, the Response has what is known so far.
+func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Response, error) {
 	a := &Response{ID: o.Message.ID}
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
 		return a, errors.New("a question is for one other member")
 	}
-	q := &asking{Response: a, see: see, thread: o.Message.ThreadID(), me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
+	q := &question{Response: a, observer: observer, thread: o.Message.ThreadID(), me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
 	it, err := q.box.Get(a.ID)
 	if o.Post.Given && err == nil {
-		q.sentAt = it.SentAt // asked before: that is what is answered
+		q.sentAt = it.SentAt // it was asked before
 	}
 	if q.team, err = r.Team(q.box.Address().Team); err != nil {
 		return a, err
@@ -56,7 +55,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, e
 	if q.turns, err = q.team.Turns(q.box.Agent(), q.sentAt.Add(-24*time.Hour)); err != nil {
 		return a, err
 	}
-	// Watching begins before the message is sent: nothing that comes of it is missed.
+	// The watcher is opened first, so that it misses nothing.
 	q.watcher, err = watcher.Open(ctx, []*mailbox.Box{q.me, q.box}, watcher.Options{
 		Messages: true, Events: true, After: map[wire.Address]uint64{q.box.Address(): q.turns.Seq()},
 	})
@@ -67,32 +66,33 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, e
 	mailbox.Deliver(ctx, o.Post)
 	err = o.Post.Outcomes[0].Err
 	if err == nil && o.Post.Outcomes[0].Known {
-		err = q.handAgain(ctx)
+		err = q.handOverAgain(ctx)
 	}
 	if err != nil {
 		return a, err
 	}
-	if see.Sent != nil {
-		see.Sent(a)
+	if observer.Sent != nil {
+		observer.Sent(a)
 	}
 	return a, q.wait(ctx)
 }
 
-type asking struct {
+type question struct {
 	*Response
-	see     Observer
-	me, box *mailbox.Box
-	team    *Team // of box
-	thread  wire.ID
-	sentAt  time.Time
-	turns   *Turns
-	watcher *watcher.Watcher
+	observer Observer
+	me, box  *mailbox.Box
+	team     *Team // of box
+	thread   wire.ID
+	sentAt   time.Time
+	turns    *Turns
+	watcher  *watcher.Watcher
 
-	exited   time.Time // when its program ended; zero: it goes on, or that is not known
+	exitedAt time.Time // when the recipient's program ended; zero: it has not, or was restarted
 	exitCode uint64
 }
 
-func (q *asking) handAgain(ctx context.Context) error {
+// handOverAgain makes a question unread again if its turn was cut short.
+func (q *question) handOverAgain(ctx context.Context) error {
 	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
 		return nil
 	}
@@ -104,13 +104,14 @@ func (q *asking) handAgain(ctx context.Context) error {
 	return q.box.Log().Append(ctx, again.With("id", string(q.ID)).With("by", q.me.Address().String()))
 }
 
-// isAnswer reports whether a message answers the question: a reply to it, or what its recipient says in its
-// thread that answers nothing else.
-func (q *asking) isAnswer(m *wire.Message) bool {
+// isAnswer reports whether a message answers the question: a reply to it, or a message of the recipient in its thread
+// that is no reply to another one.
+func (q *question) isAnswer(m *wire.Message) bool {
 	return Answers(m, q.ID) || m.From == q.box.Address() && m.Thread == q.thread && Answers(m, "")
 }
 
-func (q *asking) isReplied(ctx context.Context) bool {
+// isReplied reports whether there is a reply, which it looks for and keeps in q.Reply.
+func (q *question) isReplied(ctx context.Context) bool {
 	if q.Reply == nil {
 		if all := Replies(ctx, q.me, q.ID, wire.Address{}); len(all) > 0 {
 			q.Reply = all[0]
@@ -119,10 +120,10 @@ func (q *asking) isReplied(ctx context.Context) bool {
 	return q.Reply != nil
 }
 
-// wait waits for a reply or for the end of the turn. A reply that was sent within the turn comes before its end.
-func (q *asking) wait(ctx context.Context) error {
+// wait waits for a reply or the end of the turn. A reply that was sent within the turn takes precedence over its end.
+func (q *question) wait(ctx context.Context) error {
 	q.isReplied(ctx)
-	var endSeen time.Time // zero: the turn goes on
+	var endedAt time.Time // when wait noticed the end of the turn; zero: it is open
 	for {
 		turn := q.turns.Delivery(q.ID).Turn
 		if turn != nil {
@@ -133,20 +134,20 @@ func (q *asking) wait(ctx context.Context) error {
 			return nil
 		}
 		if !turn.HasEnded() {
-			endSeen = time.Time{}
-		} else if endSeen.IsZero() {
-			endSeen = time.Now()
+			endedAt = time.Time{}
+		} else if endedAt.IsZero() {
+			endedAt = time.Now()
 		}
-		since := cmp.Or(endSeen, q.exited) // the beginning of what may settle; zero: nothing does
-		isLate := !since.IsZero() && time.Since(since) >= settles
-		if turn.HasEnded() && (isLate || turn.Response != "" || turn.WasCutShort()) {
+		since := cmp.Or(endedAt, q.exitedAt) // when settleTime began; zero: it has not
+		isSettled := !since.IsZero() && time.Since(since) >= settleTime
+		if turn.HasEnded() && (isSettled || turn.Response != "" || turn.WasCutShort()) {
 			return q.finish(turn)
 		}
-		if isLate {
+		if isSettled {
 			if running, err := q.box.Store().Running(q.box.Agent()); err == nil && !running {
 				return fmt.Errorf("%s ended with %d before it answered", q.box.Agent(), q.exitCode)
 			}
-			q.exited, since = time.Time{}, time.Time{}
+			q.exitedAt, since = time.Time{}, time.Time{}
 		}
 		if err := q.next(ctx, since); err != nil {
 			return err
@@ -154,7 +155,8 @@ func (q *asking) wait(ctx context.Context) error {
 	}
 }
 
-func (q *asking) finish(turn *Turn) error {
+// finish completes the Response of a turn that ended without a reply.
+func (q *question) finish(turn *Turn) error {
 	q.Status = cmp.Or(turn.Status, reducer.Completed)
 	q.Text, q.Took = turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
 	if q.Status != reducer.Completed && q.Text == "" {
@@ -163,13 +165,13 @@ func (q *asking) finish(turn *Turn) error {
 	return nil
 }
 
-// next takes in one thing that the watcher tells, if it comes before what began at a time (zero: now) has settled.
-// Else it looks for the runner: of its death no event tells.
-func (q *asking) next(ctx context.Context, since time.Time) error {
-	limit, cancel := context.WithDeadline(ctx, cmp.Or(since, time.Now()).Add(settles))
+// next waits for the watcher's next entry, until settleTime after since (zero: now), and applies it. After a timeout it
+// checks whether the runner was killed, which no event reports.
+func (q *question) next(ctx context.Context, since time.Time) error {
+	waitCtx, cancel := context.WithDeadline(ctx, cmp.Or(since, time.Now()).Add(settleTime))
 	defer cancel()
-	entry, err := q.watcher.Next(limit)
-	if err != nil && limit.Err() != nil {
+	entry, err := q.watcher.Next(waitCtx)
+	if err != nil && waitCtx.Err() != nil {
 		if q.team.LostRunner(q.box.Agent(), q.turns.Delivery(q.ID)) {
 			return fmt.Errorf("the runner of %s was killed before an answer came", q.box.Agent())
 		}
@@ -178,24 +180,24 @@ func (q *asking) next(ctx context.Context, since time.Time) error {
 	if err != nil {
 		return err
 	}
-	m, e := entry.Message, entry.Event // neither with an error of the watcher, which goes on trying
+	m, e := entry.Message, entry.Event // both nil after a watcher error, which it retries
 	if m != nil && entry.Box.Address() == q.me.Address() {
 		if q.isAnswer(m.Message) {
 			q.Reply = m
 		}
-		if q.see.Message != nil && m.From == q.box.Address() {
-			q.see.Message(m)
+		if q.observer.Message != nil && m.From == q.box.Address() {
+			q.observer.Message(m)
 		}
 	}
 	if e == nil || entry.Box.Address() != q.box.Address() {
 		return nil
 	}
 	q.turns.Apply(e)
-	if q.see.Event != nil {
-		q.see.Event(e, q.turns.Delivery(q.ID).Turn)
+	if q.observer.Event != nil {
+		q.observer.Event(e, q.turns.Delivery(q.ID).Turn)
 	}
 	if e.Kind == "exited" {
-		q.exited = time.Now()
+		q.exitedAt = time.Now()
 		q.exitCode, _ = e.Uint("code")
 	}
 	return nil

@@ -19,34 +19,33 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// IsBridged reports whether a bridge runs, which carries the team's mail to and from other hosts: it holds the
-// lock bridge.
+// IsBridged reports whether a bridge runs for the team: it holds the lock bridge.
 func (t *Team) IsBridged() bool {
 	isHeld, err := t.Locks().Held("bridge")
 	return isHeld && err == nil
 }
 
-// BadEnvelopes is where a team's bridge keeps what it did not accept: each envelope under its SHA-256, with the
-// reason beside it. One without a reason is to be tried again.
+// BadEnvelopes is the directory of the envelopes that a team's bridge has rejected: each under its SHA-256, with the
+// reason in a second file. The bridge tries an envelope without a reason again.
 const BadEnvelopes = mailbox.BridgeDir + "/bad"
 
-// ReasonSuffix ends the name of a reason.
+// ReasonSuffix ends the name of a reason file.
 const ReasonSuffix = ".reason"
 
-// BadReasons are why envelopes were not accepted, by the names of the envelopes.
+// BadReasons maps the names of rejected envelopes to the reasons.
 func (t *Team) BadReasons() (reasons map[string]string, errs error) {
 	names, errs := t.Dir().Names(BadEnvelopes)
 	reasons = map[string]string{}
 	for _, name := range names {
 		if envelope, isReason := strings.CutSuffix(name, ReasonSuffix); isReason {
-			why, err := t.Dir().ReadFile(path.Join(BadEnvelopes, name), 4096)
-			reasons[envelope], errs = strings.TrimSpace(string(why)), errors.Join(errs, err)
+			reason, err := t.Dir().ReadFile(path.Join(BadEnvelopes, name), 4096)
+			reasons[envelope], errs = strings.TrimSpace(string(reason)), errors.Join(errs, err)
 		}
 	}
 	return reasons, errs
 }
 
-// RetryBad has the bridge that runs, or the next one, try again what was not accepted, and says how many these are.
+// RetryBad makes the running or next bridge retry all rejected envelopes, and returns how many there are.
 func (t *Team) RetryBad() (n int, errs error) {
 	reasons, errs := t.BadReasons()
 	for envelope := range reasons {
@@ -55,31 +54,31 @@ func (t *Team) RetryBad() (n int, errs error) {
 	return len(reasons), errs
 }
 
-// RowsDir is where the bridge writes what other hosts tell of their members, a file <host>.json each.
+// RowsDir is the directory in which the bridge stores other hosts' rows, as <host>.json.
 const RowsDir = mailbox.BridgeDir + "/rows"
 
 const (
-	rowsHold  = time.Minute      // older rows say nothing of how things are now
-	clockSlip = 10 * time.Second // a host's clock that differs by more is told of
+	rowsMaxAge   = time.Minute      // a member is unknown after that
+	maxClockSkew = 10 * time.Second // Member.Clock reports a larger one
 )
 
-// Rows are what a host told last of its members, under their names there.
+// Rows is what a host last reported about its members.
 type Rows struct {
 	Host       wire.Name `json:"host"`
 	At         time.Time `json:"at"`                   // by that host's clock
-	ReceivedAt time.Time `json:"received_at,omitzero"` // by this one's
+	ReceivedAt time.Time `json:"received_at,omitzero"` // by our clock
 	Members    []Row     `json:"members"`
 }
 
-// Row is a member, and what it asks.
+// Row is a member with its open questions.
 type Row struct {
 	Member
 	Questions []policy.Question `json:"questions,omitempty"`
 }
 
-func (r *Rows) isFresh() bool { return time.Since(r.ReceivedAt).Abs() <= rowsHold }
+func (r *Rows) isFresh() bool { return time.Since(r.ReceivedAt).Abs() <= rowsMaxAge }
 
-// LocalRows are what this host tells of the team's own members. With an *UnreadableError it is what can be said.
+// LocalRows returns the rows of this host's members. With an *UnreadableError it returns what could be read.
 func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 	r := Rows{Host: host, At: time.Now().UTC(), Members: []Row{}}
 	err := t.Each(func(b *mailbox.Box) error {
@@ -87,15 +86,14 @@ func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			return err
 		}
-		asked, askedErr := t.Questions(b.Agent())
-		r.Members = append(r.Members, Row{m, asked})
-		return cmp.Or(err, askedErr)
+		questions, unreadable := t.Questions(b.Agent())
+		r.Members = append(r.Members, Row{m, questions})
+		return cmp.Or(err, unreadable)
 	})
 	return r, err
 }
 
-// SaveRows writes what a host has told, unless that is known already. What is older is refused: anybody who may
-// write to the server can repeat it.
+// SaveRows stores rows unless the stored ones are newer: anybody who may write to the server can replay old rows.
 func (t *Team) SaveRows(r Rows) error {
 	file := RowsDir + "/" + string(r.Host) + ".json"
 	old, err := t.rowsOf(r.Host)
@@ -115,8 +113,7 @@ func (t *Team) SaveRows(r Rows) error {
 	return t.Dir().Replace(file, append(data, '\n'), false)
 }
 
-// Rows are what the other hosts told last, by host. A file that cannot be read hides no other: an
-// *UnreadableError tells of all.
+// Rows returns the stored rows by host. With an *UnreadableError it returns the others.
 func (t *Team) Rows() (all []Rows, err error) {
 	names, err := t.Dir().Names(RowsDir)
 	if err != nil {
@@ -157,30 +154,30 @@ func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
 	return r, err
 }
 
-// RemoteMembers are the members of other hosts as they are shown here: old rows are unknown.
+// RemoteMembers returns the members of other hosts as they are shown here.
 func (t *Team) RemoteMembers() (out []Row, err error) {
 	all, err := t.Rows()
 	for _, r := range all {
 		for _, m := range r.Members {
-			out = append(out, r.shown(m))
+			out = append(out, r.localize(m))
 		}
 	}
 	return out, err
 }
 
-// shown is a row of r as it is shown on this host now. What a newer atm says is escaped, and what only
-// a host's own people answer is left out, as a draft.
-func (r *Rows) shown(m Row) Row {
+// localize returns a row of r as it is shown on this host: unknown if r is old, the state escaped, since it may be any
+// text from a newer atm, and without questions that only that host's people can answer, such as drafts.
+func (r *Rows) localize(m Row) Row {
 	name := m.Name + "@" + r.Host
 	if !r.isFresh() {
 		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: "unknown", TurnStatus: "unknown", Activity: "unknown", Unread: m.Unread, Owed: m.Owed}
 	}
 	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
 	m.Name, m.Host, m.SeenAt, m.Clock = name, r.Host, moment(r.ReceivedAt), ""
-	if slip := r.At.Sub(r.ReceivedAt); slip > clockSlip {
-		m.Clock = letter.Span(slip) + " ahead"
-	} else if slip < -clockSlip {
-		m.Clock = letter.Span(-slip) + " behind"
+	if skew := r.At.Sub(r.ReceivedAt); skew > maxClockSkew {
+		m.Clock = letter.Span(skew) + " ahead"
+	} else if skew < -maxClockSkew {
+		m.Clock = letter.Span(-skew) + " behind"
 	}
 	m.Questions = slices.DeleteFunc(m.Questions, func(q policy.Question) bool {
 		return q.Kind != reducer.Permission && q.Kind != reducer.Question && q.Kind != reducer.ClientTool
@@ -192,28 +189,28 @@ func (r *Rows) shown(m Row) Row {
 	return m
 }
 
-// Remote is a member of another host, as that told last: an *UnknownError where fresh rows do not know it,
-// unknown where there are none.
+// Remote returns a member of another host from its last rows. Without fresh rows a missing member is unknown, with them
+// it is an *UnknownError.
 func (t *Team) Remote(name, host wire.Name) (Member, error) {
 	r, err := t.rowsOf(host)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Member{}, err
 	}
-	nobody := &UnknownError{Name: name + "@" + host, Team: t.Name}
+	unknown := &UnknownError{Name: name + "@" + host, Team: t.Name}
 	for _, m := range r.Members {
 		if m.Name == name {
-			return r.shown(m).Member, nil
+			return r.localize(m).Member, nil
 		}
-		nobody.Members = append(nobody.Members, m.Name+"@"+host)
+		unknown.Members = append(unknown.Members, m.Name+"@"+host)
 	}
 	if r.isFresh() {
-		return Member{}, nobody
+		return Member{}, unknown
 	}
 	r.Host = host
-	return r.shown(Row{Member: Member{Name: name, Kind: "agent"}}).Member, nil
+	return r.localize(Row{Member: Member{Name: name, Kind: "agent"}}).Member, nil
 }
 
-// Seen says how old what is known of a member of another host is.
+// Seen says how old the evidence about a member of another host is.
 func (m *Member) Seen(now time.Time) string {
 	if m.SeenAt == nil {
 		return "no news of " + string(m.Host) + " yet"

@@ -1,17 +1,18 @@
 package teams
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"strings"
 
 	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Config is what team.toml says now; the defaults if there is no such file. A *config.Error reports every mistake in
-// it. What could be understood is returned in any case, never nil: it may be shown, but only a file without mistakes is
-// acted upon.
+// Config reads team.toml; without that file it returns the defaults. It never returns nil: with a *config.Error, which
+// lists all mistakes in the file, the rest may be shown but not acted upon.
 func (t *Team) Config() (*config.Config, error) {
 	data, err := t.Dir().ReadFile(config.File, config.MaxSize)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -24,8 +25,7 @@ func (t *Team) Config() (*config.Config, error) {
 	return c, nil
 }
 
-// WriteConfig writes a team.toml unless there is one, whole or not at all. It
-// reports whether it did, and where the file lies.
+// WriteConfig writes a team.toml atomically unless there is one, and reports whether it did.
 func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 	path = t.Dir().Join(config.File)
 	temp := "." + config.File + "." + string(wire.NewID()) + ".tmp"
@@ -34,4 +34,45 @@ func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 		return path, false, nil
 	}
 	return path, err == nil, err
+}
+
+const policyFile = "policy.json" // in <agent>/run: the policy that the agent's runner was started with
+
+// SavePolicy saves the policy that a member's runner is being started with.
+func (t *Team) SavePolicy(name wire.Name, p policy.Policy) error {
+	data, _ := json.Marshal(p)
+	return t.writeRunFile(name, policyFile, data)
+}
+
+// SavedPolicy returns the policy that a member's runner was started with; ok is false if none is saved, or a damaged
+// one.
+func (t *Team) SavedPolicy(name wire.Name) (p policy.Policy, ok bool, err error) {
+	data, err := t.readRunFile(name, policyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, false, nil
+	}
+	return p, err == nil && json.Unmarshal(data, &p) == nil, err
+}
+
+// PolicyNow returns the policy that a runner of the member would be started with now.
+func (t *Team) PolicyNow(name wire.Name) (policy.Policy, error) {
+	c, err := t.Config()
+	return c.Policy(name), err
+}
+
+// PolicyFor returns the policy for a member's questions: the saved one, else that of the current team.toml.
+func (t *Team) PolicyFor(asker wire.Name) (policy.Policy, error) {
+	saved, ok, err := t.SavedPolicy(asker)
+	if ok || err != nil {
+		return saved, err
+	}
+	return t.PolicyNow(asker)
+}
+
+// HasOtherRules reports whether the policy of the current team.toml differs from the one that a member's runner was
+// started with.
+func (t *Team) HasOtherRules(name wire.Name) bool {
+	saved, ok, err := t.SavedPolicy(name)
+	now, mistakes := t.PolicyNow(name)
+	return ok && err == nil && mistakes == nil && !now.Equal(saved)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A message's turn, whatever it was handed over by.
+// The turn that a message was handed into, for every kind of handover.
 func TestDelivery(t *testing.T) {
 	for _, c := range []struct {
 		about  string
 		events []string
 		turn   string
-		began  uint64 // event; 0: it has not
+		began  uint64 // the event; 0: none
 		ended  uint64
 		status string
 	}{
@@ -80,7 +80,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// A message to several is in error where one of them is; to nobody, it is not sent.
+// Send fails if one of several recipients fails, or if there is none.
 func TestSend(t *testing.T) {
 	r := newRoot(t)
 	team := newTeam(t, r, "alice", "bob", "carol")
@@ -102,7 +102,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// Whoever asked is told that nothing will come of a message any more.
+// A delivery is cut short when no answer can come any more.
 func TestDeliveryCutShort(t *testing.T) {
 	for _, c := range []struct {
 		about  string
@@ -114,7 +114,7 @@ func TestDeliveryCutShort(t *testing.T) {
 		{"the program ends before a turn begins", []string{"injecting", "injected", "exited"}, true},
 		{"its runner was killed, and another begins", []string{"injecting", "injected", "spawned"}, true},
 		{"and is handed to that one", []string{"injecting", "injected", "spawned", "injecting"}, false},
-		{"the program ends while it is typed", []string{"injecting", "exited"}, false}, // it is unread, and comes again
+		{"the program ends while it is typed", []string{"injecting", "exited"}, false}, // it is unread, and handed over again
 		{"its turn is open", []string{"injecting", "injected", "turn_started"}, false},
 		{"its turn is completed", []string{"injecting", "injected", "turn_started", "turn_completed"}, false},
 		{"the program ends after that", []string{"injecting", "injected", "turn_started", "turn_completed", "exited", "spawned"}, false},

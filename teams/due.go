@@ -13,70 +13,69 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// When an answer is due (due_at) and has not come, the lead gets one notice, and the agent one reminder between two
-// turns: its runner sends both, under ids that are derived from the message and its recipient, so that each is sent
-// once. Without a runner the answer is only shown as overdue.
-//
-// What counts as an answer is a reply of the recipient, or of the member that took the message from a shared inbox, and
-// the ack of the latter: it means that the work is done. Any other ack means "I have it", and the answer is still
-// expected. What was withdrawn, superseded or has expired is expected no longer.
+// If an answer is due (due_at) and missing, the recipient's runner sends one notice to the lead and, between two turns,
+// one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
+// overdue.
 
+// overdue returns the messages in box whose answer is overdue. A reply of the recipient counts as the answer, and a
+// reply or an ack of the member that took the message from a shared inbox: that ack means that the work is done, while
+// any other means "I have it". box.Due leaves out messages that are withdrawn, superseded or expired.
 func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
 	due, err := box.Due(ctx, time.Now())
 	shared, e := box.Shared()
 	if err = errors.Join(err, e); err != nil {
 		return nil, err
 	}
-	by := box.Address()
+	answerer := box.Address()
 	if shared {
-		by = wire.Address{} // any member may have taken it
+		answerer = wire.Address{} // any member may have taken it
 	}
 	return slices.DeleteFunc(due, func(it *mailbox.Item) bool {
 		sender, err := t.root.Mailbox(it.From)
 		if sender == nil || err != nil && it.From.Host == "" || it.From.Agent == "drop" {
-			return true // nobody waits for the answer
+			return true // there is nobody to answer
 		}
 		ack, err := sender.Get(wire.AckID(it.ID, box.Address()))
-		return err == nil && ack.From != box.Address() || len(t.root.replies(ctx, it.Message, by)) > 0
+		return err == nil && ack.From != box.Address() || len(t.root.replies(ctx, it.Message, answerer)) > 0
 	}), nil
 }
 
 func hasRead(it *mailbox.Item) bool { return it.State == mailbox.Owed || it.State == mailbox.Done }
 
-// Remind sends what is due about the answers that are expected of a member: the lead is told, and between two turns the
-// member is reminded of what it has read. Runners call it.
+// Remind sends the notices about a member's overdue answers to the lead and, between two turns, reminders of those that
+// it has read to the member itself. Runners call it.
 func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, origin *wire.Origin) error {
-	c, err := t.Config() // with mistakes in it nobody is known to be the lead
+	c, err := t.Config() // a file with mistakes names no lead
 	overdue, unreadable := t.overdue(ctx, box)
 	errs := []error{err, unreadable}
 	for _, it := range overdue {
 		send := func(to wire.Name, purpose, format string, args ...any) {
 			id := wire.Derive(purpose, it.ID, box.Address())
 			if _, err := t.Box(to).Get(id); err == nil {
-				return // sent before
+				return // it was sent before
 			}
 			payload, _ := json.Marshal(map[string]wire.ID{"overdue": it.ID})
-			errs = append(errs, t.notify(ctx, box, to, &wire.Message{
-				// It answers nothing: whoever waits for the answer is not to take it for one.
+			errs = append(errs, t.sendTo(ctx, box, to, &wire.Message{
+				// Without in_reply_to: it must not look like the answer.
 				ID: id, Type: wire.TypeNotice, Thread: it.ThreadID(), ReplyWanted: "no",
 				Subject: "overdue: " + it.Title(), Body: fmt.Sprintf(format, args...), Origin: origin, Payload: payload,
 			}))
 		}
-		id, has, was := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
+		id, status, due := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
 		if hasRead(it) {
-			has = "has not answered"
+			status = "has not answered"
 		}
 		if lead := c.Lead; err == nil && lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
-			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), has, id, it.From, was, id)
+			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
 		}
 		if betweenTurns && hasRead(it) {
-			send(box.Agent(), "due", "Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, was, id)
+			send(box.Agent(), "due", "Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, due, id)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// OverdueAnswer is an answer that a sender waits for, and that is overdue.
+// OverdueAnswer describes an overdue answer.
 type OverdueAnswer struct {
 	ID      wire.ID   `json:"id"`
 	Agent   wire.Name `json:"agent"`
@@ -86,8 +85,7 @@ type OverdueAnswer struct {
 	Read    bool      `json:"read"`
 }
 
-// OverdueAnswers are the answers of all members that are overdue, the oldest first. What
-// cannot be read hides nothing else.
+// OverdueAnswers returns all members' overdue answers by due date. With an *UnreadableError it returns the others.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		overdue, err := t.overdue(ctx, b)

@@ -38,7 +38,7 @@ func readAll(t *testing.T, team *Team, name wire.Name) {
 	}
 }
 
-// overdueAt counts the messages of a member that are overdue.
+// overdueAt counts the overdue answers of a member.
 func overdueAt(t *testing.T, team *Team, name wire.Name) int {
 	t.Helper()
 	answers, err := team.OverdueAnswers(context.Background())
@@ -52,9 +52,9 @@ func overdueAt(t *testing.T, team *Team, name wire.Name) int {
 	return n
 }
 
-// The lead is told once and the agent reminded once, however many look at once and
-// again; the agent only of what it has read, and between two turns.
-func TestRemindedOnce(t *testing.T) {
+// However often and concurrently Remind is called, the lead gets one notice and the agent one reminder: only of what it
+// has read, and only between two turns.
+func TestRemindOnce(t *testing.T) {
 	team := newTeam(t, newRoot(t), "alice", "bob", "lead")
 	remind := func(betweenTurns bool) {
 		t.Helper()
@@ -88,7 +88,7 @@ func TestRemindedOnce(t *testing.T) {
 	}
 	remind(true)
 	count("lead", many)
-	count("bob", 0) // it sees that they are overdue when it reads them
+	count("bob", 0) // reading shows that they are overdue
 	readAll(t, team, "bob")
 	remind(false)
 	count("bob", 0)
@@ -100,7 +100,7 @@ func TestRemindedOnce(t *testing.T) {
 	}
 }
 
-// An answer counts however it came, and only from who was asked.
+// Only an answer of the recipient counts, in whatever form.
 func TestWhatCountsAsAnAnswer(t *testing.T) {
 	ctx := context.Background()
 	answer := func(from wire.Name, kind string) func(*Team, wire.ID) {
@@ -181,7 +181,7 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 	}
 }
 
-// Where nobody leads, or the lead itself owes the answer, nobody else is told.
+// If there is no lead, or the lead itself owes the answer, nobody else gets a notice.
 func TestOverdueWithoutALead(t *testing.T) {
 	ctx := context.Background()
 	team := newTeam(t, newRoot(t), "alice", "bob", "lead")

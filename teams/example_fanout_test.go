@@ -8,8 +8,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Fan-out and gather: three members work on one question at the same time, and
-// one of them makes a single answer out of theirs.
+// Fan-out and gather: three members answer the same question concurrently, and one of them merges the answers.
 func Example_fanOut() {
 	ctx, stop := context.WithCancel(context.Background())
 	team, done := aTeam("alice", "bob", "carol", "script")
@@ -26,14 +25,14 @@ func Example_fanOut() {
 	})
 
 	all := []wire.Name{"alice", "bob", "carol"}
-	for _, who := range all { // all begin
+	for _, who := range all { // start all
 		if err := send(ctx, team, who, "name", "What shall we call it?"); err != nil {
 			fmt.Println(err)
 			return
 		}
 	}
 	answers := "Make one answer of:"
-	for _, who := range all { // the same name: nothing is sent again, only waited for
+	for _, who := range all { // the same name: wait, and send nothing
 		answer, err := ask(ctx, team, who, "name", "What shall we call it?")
 		if err != nil {
 			answer = "no answer: " + err.Error()

@@ -10,8 +10,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Human in the loop: bob prepares a release, and me, a person, says whether it
-// goes out. The program may end and begin again while they think about it.
+// Human in the loop: bob prepares a release, and a person, me, approves it. The program may be restarted while the
+// person decides.
 func Example_human() {
 	ctx, stop := context.WithCancel(context.Background())
 	team, done := aTeam("bob", "me", "script")
@@ -41,7 +41,7 @@ func Example_human() {
 		return err
 	}
 
-	// The question is asked, and the program ends before it is answered.
+	// The program asks, and ends before there is an answer.
 	first, kill := context.WithCancel(ctx)
 	over := make(chan error)
 	go func() { over <- release(first) }()
@@ -50,7 +50,7 @@ func Example_human() {
 	fmt.Println(<-over)
 	fmt.Println(question.Body)
 
-	// The person answers, and it is run again.
+	// The person answers, and the program runs again.
 	if err := reply(ctx, team, team.Box("me"), question, "yes"); err != nil {
 		fmt.Println(err)
 		return
@@ -66,7 +66,7 @@ func Example_human() {
 	// me has 0 more questions <nil>
 }
 
-// mailOf waits for a member's mail, and shows the first of it.
+// mailOf waits for a member's first message.
 func mailOf(ctx context.Context, team *teams.Team, name wire.Name) *wire.Message {
 	inbox := incoming(ctx, team, name)
 	defer inbox.Close()

@@ -9,15 +9,15 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Nightly batch: the members work side by side, each through its own jobs, until
-// all is done or the time is up; a person has the summary in their mail.
+// Nightly batch: each member does its own jobs, concurrently, until all are done or the time is up; a person gets the
+// summary by mail.
 func Example_nightly() {
 	ctx, stop := context.WithCancel(context.Background())
 	team, done := aTeam("alice", "bob", "me", "script")
 	defer done()
 	defer stop()
 	plays(ctx, team, "alice", says("done"))
-	plays(ctx, team, "bob", says("")) // never says a word
+	plays(ctx, team, "bob", says("")) // never answers
 
 	jobs := []struct {
 		name, what string

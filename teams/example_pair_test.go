@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Pair: alice writes and bob reviews, until he approves. Done again, under the
-// same names, it sends nothing: all answers are there.
+// Pair: alice writes and bob reviews until he approves. A second run under the same names sends nothing, since it finds
+// all answers.
 func Example_pair() {
 	ctx, stop := context.WithCancel(context.Background())
 	team, done := aTeam("alice", "bob", "script")

@@ -7,7 +7,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Pipeline: each member goes on with what the one before has said.
+// Pipeline: each member continues from the answer of the previous one.
 func Example_pipeline() {
 	ctx, stop := context.WithCancel(context.Background())
 	team, done := aTeam("alice", "bob", "carol", "script")

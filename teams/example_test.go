@@ -10,12 +10,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The examples in example_*_test.go are the scripts of docs/cookbook as
-// programs. They share this: how a question is asked under a name, so that a
-// program that is started again asks nothing twice, and how a member that is a
-// program of its own answers.
+// The examples in example_*_test.go are the scripts of docs/cookbook as programs. They share the functions here: to ask
+// a question under a name, so that a restarted program does not ask twice, and to answer as a member.
 
-// ask asks a member in the name of script, and returns what they say.
+// ask asks a member as the member script, and returns the answer.
 func ask(ctx context.Context, team *teams.Team, to wire.Name, once, text string) (string, error) {
 	o, err := question(team, to, once, text)
 	if err != nil {
@@ -25,7 +23,7 @@ func ask(ctx context.Context, team *teams.Team, to wire.Name, once, text string)
 	return answer.Text, err
 }
 
-// send sends the same message, and does not wait.
+// send sends the same message without waiting.
 func send(ctx context.Context, team *teams.Team, to wire.Name, once, text string) error {
 	o, err := question(team, to, once, text)
 	if err != nil {
@@ -47,8 +45,7 @@ func question(team *teams.Team, to wire.Name, once, text string) (*teams.Outgoin
 	return o, err
 }
 
-// plays has a member answer its mail until ctx ends: what does not deserve an
-// answer is only read.
+// plays answers a member's mail until ctx ends. A message with an empty answer is only marked as read.
 func plays(ctx context.Context, team *teams.Team, name wire.Name, answer func(question string) string) {
 	box, inbox := team.Box(name), incoming(ctx, team, name)
 	go func() {
@@ -67,14 +64,14 @@ func plays(ctx context.Context, team *teams.Team, name wire.Name, answer func(qu
 	}()
 }
 
-// incoming is a member's mail, what is unread already first.
+// incoming watches a member's mail, beginning with its unread messages.
 func incoming(ctx context.Context, team *teams.Team, name wire.Name) *watcher.Watcher {
 	inbox, err := watcher.Open(ctx, []*mailbox.Box{team.Box(name)}, watcher.Options{Messages: true, Existing: true})
 	must(err)
 	return inbox
 }
 
-// reply answers a message, which is read with that.
+// reply answers a message, which marks it as read.
 func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Message, text string) error {
 	if text == "" {
 		err := me.MarkRead(ctx, to.ID)
@@ -91,8 +88,8 @@ func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Mess
 	return team.Root().MarkAnswered(ctx, me, to)
 }
 
-// says answers always the same.
+// says always gives the same answer.
 func says(text string) func(string) string { return func(string) string { return text } }
 
-// lastLine is the last line of a question.
+// lastLine returns the last line of a question.
 func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }

@@ -10,7 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// take has somebody take from an inbox; "" where there is nothing.
+// take takes a message from an inbox for a member; "" if there is none.
 func take(t *testing.T, box *mailbox.Box, by wire.Name) wire.ID {
 	t.Helper()
 	taker := wire.Address{Agent: by, Team: box.Address().Team}
@@ -24,7 +24,7 @@ func take(t *testing.T, box *mailbox.Box, by wire.Name) wire.ID {
 	return it.ID
 }
 
-// unreadOf are the bodies of a member's unread messages.
+// unreadOf returns the bodies of a member's unread messages.
 func unreadOf(t *testing.T, team *Team, name wire.Name) (out []string) {
 	t.Helper()
 	if _, _, err := team.Box(name).Walk(context.Background(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
@@ -36,7 +36,7 @@ func unreadOf(t *testing.T, team *Team, name wire.Name) (out []string) {
 	return out
 }
 
-// An ack reaches the sender only from who holds the message.
+// Only the holder of a lease can acknowledge the message.
 func TestAckTaken(t *testing.T) {
 	ctx := context.Background()
 	r := newRoot(t)

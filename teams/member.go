@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,22 +14,22 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Member is what is known of a member, each thing on evidence. What there is no evidence for is unknown, which is
-// neither idle nor off. It is what team and status print as JSON.
+// Member is the evidence about a member, as team and status print it in JSON. Without evidence a state is unknown, which
+// is neither idle nor off.
 type Member struct {
-	Name   wire.Name  `json:"name"`              // bob@build of another host
-	Host   wire.Name  `json:"host,omitempty"`    // another, whose bridge told of it
-	SeenAt *time.Time `json:"seen_at,omitempty"` // when that came last
+	Name   wire.Name  `json:"name"`              // bob@build if on another host
+	Host   wire.Name  `json:"host,omitempty"`    // the other host
+	SeenAt *time.Time `json:"seen_at,omitempty"` // when that host's rows last arrived
 	Clock  string     `json:"clock,omitempty"`   // how that host's clock differs: "3m ahead"
 	Kind   string     `json:"kind"`              // agent, person
 	Role   string     `json:"role,omitempty"`
 
-	State  reducer.Word `json:"state"` // one word, made of what follows
+	State  reducer.Word `json:"state"` // one word, derived from the fields below
 	Detail string       `json:"detail,omitempty"`
-	Since  *time.Time   `json:"since,omitempty"` // of the state
+	Since  *time.Time   `json:"since,omitempty"` // when State began
 
 	Presence   reducer.Presence `json:"presence"`
-	PresenceAt *time.Time       `json:"presence_at,omitempty"` // of the evidence
+	PresenceAt *time.Time       `json:"presence_at,omitempty"` // when there was evidence for Presence
 
 	TurnStatus reducer.TurnStatus `json:"turn_status"`
 	Activity   reducer.Activity   `json:"activity"`
@@ -42,27 +41,27 @@ type Member struct {
 	Errors     uint64             `json:"errors"`
 	LastError  string             `json:"last_error,omitempty"`
 	Dropped    reducer.Dropped    `json:"dropped"`
-	Unknown    uint64             `json:"unknown"` // events of kinds that atm does not know
+	Unknown    uint64             `json:"unknown"` // events of unknown kinds
 	WaitingOn  *reducer.Waiting   `json:"waiting_on,omitempty"`
 
-	Unread int        `json:"unread"`           // without what is taken under a lease
-	Held   string     `json:"held,omitempty"`   // why the unread mail waits, where nothing else here says so
-	Leased int        `json:"leased,omitempty"` // taken under a lease and not finished
-	Owed   int        `json:"owed"`             // acknowledgements it owes
+	Unread int        `json:"unread"`           // without leased messages
+	Held   string     `json:"held,omitempty"`   // why unread mail waits, unless State says it
+	Leased int        `json:"leased,omitempty"` // messages under a lease
+	Owed   int        `json:"owed"`             // messages that it has not acknowledged
 	Bad    int        `json:"bad,omitempty"`
 	PID    int64      `json:"pid,omitempty"`
-	ReadAt *time.Time `json:"read_at,omitempty"` // the newest message_read, or injected
+	ReadAt *time.Time `json:"read_at,omitempty"` // of the newest message_read or injected event
 
-	Inject string `json:"inject,omitempty"` // how its runner brings mail: body, pointer, off; "": not known
+	Inject string `json:"inject,omitempty"` // how its runner hands over mail: body, pointer, off; "": unknown
 
-	Running    bool           `json:"-"` // the runner's lock is held
-	Started    time.Time      `json:"-"` // what a runner started last
+	Running    bool           `json:"-"` // the runner lock is held
+	Started    time.Time      `json:"-"` // when a runner last started its program
 	RunnerGone bool           `json:"-"` // its runner was killed
-	runner     control.Status // what its runner says just now
+	runner     control.Status // what its runner answers
 }
 
-// Stats counts a team's members as missiond's PTY manager does: running is starting, idle or busy; a dialog counts as
-// busy; stopped is off or in error. People, and agents of whom nothing is known, are in the total alone.
+// Stats counts a team's members as missiond's PTY manager does: running is starting, idle or busy; blocked counts as
+// busy; stopped is off or in error. People and agents in an unknown state count in the total only.
 type Stats struct {
 	Total   int `json:"total"`
 	Running int `json:"running"`
@@ -71,28 +70,28 @@ type Stats struct {
 	Stopped int `json:"stopped"`
 }
 
-// Summary is a member without what lies in its mailbox.
+// Summary returns a member without the counts of its mailbox. A member whose events cannot be read is unknown, which is
+// no error.
 func (t *Team) Summary(name wire.Name) (Member, error) {
 	s, err := t.State(name)
 	if errors.Is(err, mailbox.ErrNoAgent) {
 		return Member{Name: name}, err
 	}
-	if err == nil {
-		m, bad := t.SummaryOf(name, s)
-		if m.RunnerGone { // or its runner ended between the two looks, and the log says so by now
-			if s, err = t.State(name); err == nil {
-				return t.SummaryOf(name, s)
-			}
-		}
+	if err != nil {
+		m, bad := t.SummaryOf(name, &reducer.State{})
+		m.Detail, m.LastError = "its events cannot be read", err.Error()
 		return m, bad
 	}
-	// Nothing is known of a member whose log cannot be read; that hides nobody else.
-	m, bad := t.SummaryOf(name, &reducer.State{})
-	m.Detail, m.LastError = "its events cannot be read", err.Error()
-	return m, bad
+	m, err := t.SummaryOf(name, s)
+	if m.RunnerGone { // or it ended after State had read the log, which says so by now
+		if s, bad := t.State(name); bad == nil {
+			return t.SummaryOf(name, s)
+		}
+	}
+	return m, err
 }
 
-// Summary is that of the member at an address; of one on another host what that told last.
+// Summary returns the summary of the member at an address, for another host's member from that host's last rows.
 func (r *Root) Summary(a wire.Address) (Member, error) {
 	t, err := r.Team(a.Team)
 	if err != nil {
@@ -110,12 +109,11 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	if err != nil {
 		return Member{Name: name}, err
 	}
-	// A team.toml that cannot be read is doctor's to name: it never hides a member.
-	c, _ := t.Config()
-	about := c.Members[name]
+	c, _ := t.Config() // doctor reports its mistakes
+	entry := c.Members[name]
 	run := t.runInfo(name)
-	ev := reducer.Evidence{Now: time.Now(), Held: running, Person: about.Person, Run: run.Run}
-	m := Member{Name: name, Kind: "agent", Role: about.Role, Running: running}
+	ev := reducer.Evidence{Now: time.Now(), Held: running, Person: entry.Person, Run: run.Run}
+	m := Member{Name: name, Kind: "agent", Role: entry.Role, Running: running}
 	if running {
 		m.runner, err = t.askRunner(name)
 		m.Running = !errors.Is(err, control.ErrNoRunner) // it has just ended
@@ -130,64 +128,25 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	if s.Run != nil {
 		m.Started = s.Run.Started
 	}
-	if about.Person { // whatever its events say
+	if entry.Person { // whatever its events say
 		m.Kind, m.TurnStatus, m.Activity = "person", reducer.TurnIdle, reducer.Unknown
 		return m, nil
 	}
 	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, v.Turn.ID
 	m.LastTurn = v.Turn.Last
-	if asked := s.Requests(); len(asked) > 0 && m.State != reducer.WordOff { // which waits for nobody
-		m.WaitingOn = &asked[0]
+	if requests := s.Requests(); len(requests) > 0 && m.State != reducer.WordOff {
+		m.WaitingOn = &requests[0]
 	}
 	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
 		m.Detail = "runner gone"
-		if left, _ := run.Leftovers(); len(left) > 0 { // what cannot be seen is not said
+		if left, _ := run.Leftovers(); len(left) > 0 {
 			m.Detail += fmt.Sprintf("; %s still runs: atm stop %s", left[0], name)
 		}
 	}
 	return m, nil
 }
 
-func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
-	defer cancel()
-	c, err := t.DialRunner(ctx, name)
-	if err != nil {
-		return s, err
-	}
-	defer c.Close()
-	s, _ = c.Status(ctx)
-	return s, nil
-}
-
-// Dial reaches a member's runner, as control.Dial does. The socket of another user's runner that has died is no runner.
-func (t *Team) Dial(ctx context.Context, name wire.Name) (*control.Client, error) {
-	c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
-	if _, isRefused := errors.AsType[*control.Error](err); isRefused {
-		if running, bad := t.Running(name); bad == nil && !running {
-			return nil, control.ErrNoRunner
-		}
-	}
-	return c, err
-}
-
-// DialRunner connects to the runner of a member whose lock is held. Where no socket is there it is about to begin or to
-// end, for which control.Patience is enough: ErrNoRunner when the lock is free then, else ErrNotAnswering.
-func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
-	for began := time.Now(); ; time.Sleep(control.Patience / 50) {
-		c, err := t.Dial(ctx, name)
-		if !errors.Is(err, control.ErrNoRunner) {
-			return c, err
-		}
-		if running, bad := t.Running(name); bad == nil && !running {
-			return nil, err
-		}
-		if time.Since(began) > control.Patience {
-			return nil, &control.NotAnsweringError{}
-		}
-	}
-}
-
+// moment is t for a JSON field that is null or absent without a time.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -195,11 +154,10 @@ func moment(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// Status is a member with what lies in its mailbox; dropped files are taken in. With an
-// *UnreadableError it is what can be said.
+// Status returns a member with the counts of its mailbox, and ingests dropped files. With an *UnreadableError it returns
+// what could be read.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
-	// Counting takes in what was dropped, which may be events: it comes first.
-	c, countErr := t.Box(name).Count(ctx)
+	c, countErr := t.Box(name).Count(ctx) // before Summary: it ingests dropped files, which may be events
 	m, err := t.Summary(name)
 	err = Unreadable(t.Box(name), cmp.Or(countErr, err))
 	if err != nil {
@@ -208,12 +166,12 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	}
 	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
 	if m.Unread > 0 && m.Running {
-		m.Held = m.hold()
+		m.Held = m.holdReason()
 	}
 	return m, err
 }
 
-// Members are all members, those of other hosts last. With an *UnreadableError it is what can be said.
+// Members returns all members, those of other hosts last. With an *UnreadableError it returns what could be read.
 func (t *Team) Members(ctx context.Context) (members []Member, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		m, err := t.Status(ctx, b.Agent())
@@ -229,7 +187,7 @@ func (t *Team) Members(ctx context.Context) (members []Member, err error) {
 	return members, cmp.Or(err, unreadable)
 }
 
-// StatsOf adds members up.
+// StatsOf counts members.
 func StatsOf(members []Member) Stats {
 	s := Stats{Total: len(members)}
 	for _, m := range members {

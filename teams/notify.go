@@ -15,9 +15,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// DialogRequest is what an agent's screen asks, as the lead is told.
+// DialogRequest is a question on an agent's screen; its JSON is the payload of the message to the lead.
 type DialogRequest struct {
-	ID      wire.ID         `json:"-"`    // of the question, and so of the message
+	ID      wire.ID         `json:"-"`    // of the question and of the message
 	Kind    string          `json:"kind"` // permission, trust, question, unknown
 	Prompt  string          `json:"prompt"`
 	Tool    string          `json:"tool,omitempty"`
@@ -25,20 +25,19 @@ type DialogRequest struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-// PermissionReply is the payload of a permission_reply: what somebody answers to a question.
+// PermissionReply is the payload of a permission_reply, the answer to a question.
 type PermissionReply struct {
 	Decision string    `json:"decision"`       // approve, reject
-	Question string    `json:"question"`       // its id, which a program may use again:
-	Since    time.Time `json:"since,omitzero"` // as the question has it
+	Question string    `json:"question"`       // its id, which a program may reuse
+	Since    time.Time `json:"since,omitzero"` // of the question, to tell it from another with that id
 	Option   string    `json:"option,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 }
 
-// NotifyRequest tells whoever is to hear of it that an agent's screen asks something.
-// Where there is nobody, only `atm pending` shows it.
+// NotifyRequest sends a question on an agent's screen to its answerer. Without one, only `atm pending` shows it.
 func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRequest, origin *wire.Origin) error {
 	name := agent.Agent()
-	to, err := t.notified(name)
+	to, err := t.answerer(name)
 	if to == "" || err != nil {
 		return err
 	}
@@ -54,20 +53,15 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 	if q.Kind == policy.DialogTrust {
 		answer = fmt.Sprintf("\n\nOnly a person at its terminal may answer that: atm attach %s", name)
 	}
-	return t.notify(ctx, agent, to, &wire.Message{
+	return t.sendTo(ctx, agent, to, &wire.Message{
 		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, letter.FirstLine(q.Prompt, 200)),
 		Body: body + answer, Payload: payload, Origin: origin,
 	})
 }
 
-// notify sends a message under an id of its own from one member to another.
-func (t *Team) notify(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {
-	return t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
-}
-
-// WithdrawRequest takes back what NotifyRequest sent, unless it was read: the question needs no answer any more.
+// WithdrawRequest withdraws an unread message of NotifyRequest, once the question needs no answer any more.
 func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.ID) error {
-	to, err := t.notified(agent.Agent())
+	to, err := t.answerer(agent.Agent())
 	if to == "" || err != nil {
 		return err
 	}
@@ -79,12 +73,13 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 	return err
 }
 
-// notified is the member that is told what an agent asks: the lead, but where approvers are named without the lead, the
-// first of them that is a member. "": nobody, as where the lead asks. It is as it was when the agent's runner started.
-func (t *Team) notified(asker wire.Name) (wire.Name, error) {
+// answerer returns the member that an agent's questions are sent to, by the policy that its runner was started with: the
+// lead, unless approvers are listed without the lead; then the first of them that is a member. "": nobody, for one if
+// the lead asks.
+func (t *Team) answerer(asker wire.Name) (wire.Name, error) {
 	p, err := t.PolicyFor(asker)
-	if _, mistakes := errors.AsType[*config.Error](err); err != nil && !mistakes {
-		return "", err // in spite of mistakes in team.toml somebody is told
+	if _, hasMistakes := errors.AsType[*config.Error](err); err != nil && !hasMistakes {
+		return "", err
 	}
 	if p.Lead == asker {
 		return "", nil

@@ -17,8 +17,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Waiting is everything that waits for a person's answer, the oldest first: the questions of all members, also on other
-// hosts, and the drafts here that have no answer yet. What cannot be read hides nothing else.
+// Waiting returns everything that waits for a person's answer, oldest first: the questions of all members, also on other
+// hosts, and the local drafts. With an error it returns what could be read.
 func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		list, err := t.Questions(b.Agent())
@@ -35,15 +35,14 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	return out, errors.Join(err, unreadRows, unreadable)
 }
 
-// Questions are what a member asks now, in all sessions of its program, as its events
-// tell. A member that is off asks nothing.
+// Questions returns the open questions in all sessions of a member's program. A member that is off has none.
 func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 	running, err := t.Running(name)
 	s, unreadable := t.State(name)
 	if err := cmp.Or(err, unreadable); err != nil {
 		return nil, err
 	}
-	c, _ := t.Config() // a mistake in it hides no question
+	c, _ := t.Config() // doctor reports its mistakes
 	person := c.Members[name].Person
 	word := s.Evaluate(reducer.Evidence{Now: time.Now(), Held: running, Person: person}).Word
 	if word == reducer.WordOff || word == reducer.WordPerson {
@@ -51,7 +50,7 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 	}
 	for _, w := range s.Requests() {
 		if w.Dialog == policy.DialogTrust {
-			w.Kind = reducer.Question // it asks for no tool, and nobody may answer it from here
+			w.Kind = reducer.Question // it is no request for a tool
 		}
 		out = append(out, policy.Question{
 			ID: w.ID, Agent: name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
@@ -61,25 +60,25 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 	return out, nil
 }
 
-// draftEvents is among how many of an agent's newest events drafts are looked for that belong to no session.
+// draftEvents is how many of an agent's newest events are searched for drafts outside any session.
 const draftEvents = 1000
 
-// Drafts are what members have made and nobody has said yes or no to: in sessions that go
-// on, or announced lately outside of any.
+// Drafts returns the drafts that nobody has approved or rejected: those of live sessions, and those that were lately
+// announced outside any session. With an error it returns what could be read.
 func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 	sessions, bad, err := t.Sessions().List()
 	for _, b := range bad {
 		err = errors.Join(err, b)
 	}
 	known := map[string]bool{} // by agent and id
-	add := func(agent wire.Name, in wire.UUID, d session.Draft, isOver bool) {
+	add := func(agent wire.Name, sessionID wire.UUID, d session.Draft, isAlive bool) {
 		key := string(agent) + " " + string(d.ID)
 		isKnown := known[key]
-		if known[key] = true; isKnown || isOver {
+		if known[key] = true; isKnown || !isAlive {
 			return
 		}
-		q := t.draftQuestion(agent, in, d)
-		answer, unreadable := t.answerTo(ctx, q)
+		q := t.draftQuestion(agent, sessionID, d)
+		answer, unreadable := t.draftAnswer(ctx, q)
 		if answer == nil {
 			out = append(out, q)
 		}
@@ -92,14 +91,14 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 		}
 		for _, d := range s.Drafts() {
 			d.At = cmp.Or(d.At, s.CreatedAt)
-			add(agent, s.SessionID, d, !s.State.Alive())
+			add(agent, s.SessionID, d, s.State.Alive())
 		}
 	}
 	unreadable := t.Each(func(b *mailbox.Box) error {
 		events, err := b.Log().Newest(draftEvents)
 		for i := range events {
 			if e, ok := session.EventOf(&events[i]); ok && events[i].Kind == "draft_ready" {
-				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, false)
+				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, true)
 			}
 		}
 		return err
@@ -107,24 +106,24 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 	return out, errors.Join(err, unreadable)
 }
 
-// draftQuestion asks what a person says to a draft; in is its session, "": it was announced outside of any.
-func (t *Team) draftQuestion(agent wire.Name, in wire.UUID, d session.Draft) policy.Question {
+// draftQuestion asks whether to approve a draft of a session, or with "" one outside any.
+func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Draft) policy.Question {
 	running, _ := t.Running(agent)
 	prompt := letter.Many(d.Artifacts, "artifact")
 	if d.Summary != "" {
 		prompt = d.Summary + " (" + prompt + ")"
 	}
 	return policy.Question{
-		ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: in, Prompt: prompt,
+		ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: sessionID, Prompt: prompt,
 		Options: []policy.Option{}, Since: d.At.UTC(), Running: running,
 	}
 }
 
-// answerTo is the first answer to the whole of a draft, nil while there is none. It is in
-// the mail of its agent, whether it came by a command, a program or a dropped file; one of its own is none.
-func (t *Team) answerTo(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
+// draftAnswer returns the first answer to a whole draft, or nil. Every answer is a message in the mailbox of the draft's
+// agent; the agent's own do not count.
+func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
 	rg := mailbox.Range{
-		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ a little
+		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ
 		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
 	box := t.Box(q.Agent)
@@ -143,18 +142,18 @@ func (t *Team) answerTo(ctx context.Context, q policy.Question) (answer *session
 	return answer, nil
 }
 
-// ErrAnswered is wrapped where a draft has its answer.
+// ErrAnswered says that a draft was already approved or rejected.
 var ErrAnswered = errors.New("already")
 
-// AnswerDraft says yes or no to a draft, or to one artifact of it. The first answer to
-// the whole counts, also of two at once: a second is refused, ErrAnswered.
+// AnswerDraft approves or rejects a draft, or one of its artifacts. Of several answers to the whole draft, also
+// concurrent ones, the first counts, and the others get ErrAnswered.
 func (t *Team) AnswerDraft(ctx context.Context, q policy.Question, in SessionInput) (out SessionResult, err error) {
 	in.Input.DraftID = wire.UUID(q.ID)
-	in.check = func() error { // under the team's lock
-		a, err := t.answerTo(ctx, q)
+	in.check = func() error {
+		a, err := t.draftAnswer(ctx, q)
 		if err == nil && a != nil {
-			did := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
-			err = fmt.Errorf("draft %s is %s %w, by %s", q.ID, did, ErrAnswered, cmp.Or(string(a.From.Agent), "somebody"))
+			verdict := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
+			err = fmt.Errorf("draft %s is %s %w, by %s", q.ID, verdict, ErrAnswered, cmp.Or(string(a.From.Agent), "somebody"))
 		}
 		return err
 	}

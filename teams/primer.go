@@ -3,7 +3,6 @@ package teams
 import (
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 	"text/template"
 
@@ -13,14 +12,14 @@ import (
 //go:embed primer.txt
 var primerText string
 
-// Primer is what an agent needs to know, in under 300 words. me is the reader, "" when nobody has said; by is what
-// brings mail: hooks, runner, "" for nothing; byFlag: commands need --as to know who that is.
+// Primer returns the text, under 300 words, that tells an agent how to use atm. me is the agent, or "" if unknown; by is
+// what hands its mail over: hooks, runner or, for nothing, ""; byFlag says that its commands need --as.
 func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	members, err := t.Agents()
 	if err != nil {
 		return "", err
 	}
-	c, _ := t.Config() // a mistake in it is doctor's to name
+	c, _ := t.Config() // doctor reports its mistakes
 	example := wire.Name("alice")
 	var others []string
 	for _, n := range members {
@@ -40,28 +39,13 @@ func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 		}
 		others = append(others, string(n)+role)
 	}
+	if more := len(others) - 8; more > 0 {
+		others = append(others[:8], fmt.Sprintf("and %d more", more))
+	}
 	var b strings.Builder
 	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
-		"Me": me, "Team": t.Name, "Others": sentence(others),
+		"Me": me, "Team": t.Name, "Others": strings.Join(others, ", "),
 		"By": by, "ByFlag": byFlag, "Example": string(example),
 	})
 	return b.String(), err
-}
-
-// sentence lists words for a sentence; of more than eight the rest is counted.
-func sentence(words []string) string {
-	if more := len(words) - 8; more > 0 {
-		words = append(words[:8], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(words, ", ")
-}
-
-// HasHooks reports whether hooks hand a member its mail, as far as the newest events tell: those that do say when a
-// session begins.
-func (t *Team) HasHooks(name wire.Name) bool {
-	events, _ := t.Box(name).Log().Newest(64)
-	return slices.ContainsFunc(events, func(e wire.Event) bool {
-		begins := e.Kind == "session_start" && e.Text("source") != "created"
-		return e.Source == "hook" && (e.Kind == wire.EventAnnounced || begins)
-	})
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,13 +16,95 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Answers reports whether m is a reply to a message: neither an ack, nor a notice of what became of it.
+// AmbiguousError says that a fragment of an id matches several messages in the first place that has any.
+type AmbiguousError struct {
+	Fragment   string
+	Candidates []wire.ID
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%q matches %d messages", e.Fragment, len(e.Candidates))
+}
+
+// Find finds the message that matches a fragment of an id: in me, else in the mailboxes of the team, else in those of
+// retired members. An *AmbiguousError if the first of these places with a match has several. box is the mailbox that has
+// it; if the item's State is "", box's owner sent it.
+func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
+	f, err := wire.ParseFragment(fragment)
+	if err != nil {
+		return nil, nil, err
+	}
+	var ids []wire.ID
+	match := func(b *mailbox.Box) error {
+		found, err := b.Match(f)
+		if len(ids) == 0 {
+			box = b
+		}
+		ids = append(ids, found...)
+		return err
+	}
+	if me != nil {
+		err = match(me)
+	}
+	if err == nil && len(ids) == 0 {
+		err = t.Each(match)
+	}
+	if retired, _ := t.Retired(""); err == nil && len(ids) == 0 {
+		for _, b := range retired {
+			match(b)
+		}
+	}
+	slices.Sort(ids) // each recipient has a copy
+	switch ids = slices.Compact(ids); len(ids) {
+	case 0:
+		return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
+	case 1:
+		it, err = t.message(ids[0], box)
+		return it, box, err
+	}
+	return nil, nil, &AmbiguousError{fragment, ids}
+}
+
+// message returns a message that box's owner received or sent. If a power cut damaged the sent copy, it returns that of
+// a recipient.
+func (t *Team) message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
+	it, err := ownMessage(box, id)
+	if !errors.Is(err, mailbox.ErrNotFound) {
+		return it, err
+	}
+	boxes, _ := t.Boxes()
+	outboxes, _ := t.Outboxes()
+	for _, b := range append(boxes, outboxes...) {
+		if it, e := b.Get(id); e == nil && it.From == box.Address() {
+			return &mailbox.Item{Message: it.Message}, nil
+		}
+	}
+	return nil, err
+}
+
+func ownMessage(box *mailbox.Box, id wire.ID) (*mailbox.Item, error) {
+	it, err := box.Get(id)
+	if errors.Is(err, mailbox.ErrNotFound) {
+		it = &mailbox.Item{}
+		it.Message, err = box.Sent(id)
+	}
+	return it, err
+}
+
+// OwnMessage returns a message that box's owner received or sent, or nil.
+func OwnMessage(box *mailbox.Box, id wire.ID) *wire.Message {
+	if it, err := ownMessage(box, id); err == nil {
+		return it.Message
+	}
+	return nil
+}
+
+// Answers reports whether m is a reply to a message, rather than an ack or a notice about it.
 func Answers(m *wire.Message, id wire.ID) bool {
 	return m.InReplyTo == id && m.Type != wire.TypeAck && m.Type != wire.TypeNotice
 }
 
-// mentioning is the part of a mailbox in which messages about a message, or of a thread,
-// can be: from a day before it on, since clocks differ.
+// mentioning selects the messages that contain a message's or thread's id, from a day before it on, since clocks differ.
 func mentioning(id wire.ID) mailbox.Range {
 	return mailbox.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: id.Time().Add(-24 * time.Hour),
@@ -28,8 +112,7 @@ func mentioning(id wire.ID) mailbox.Range {
 	}
 }
 
-// Replies are the messages in box that answer a message, oldest first; from a recipient,
-// or from anybody when from is zero.
+// Replies returns the messages in box that answer a message, oldest first; from anybody if from is zero.
 func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Address) []*mailbox.Item {
 	var out []*mailbox.Item
 	box.Walk(ctx, mentioning(id), func(it *mailbox.Item) bool {
@@ -42,7 +125,8 @@ func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Addres
 	return out
 }
 
-// replies are the Replies that a message's sender has got; of a sender on another host those that left here.
+// replies returns the Replies to a message in its sender's mailbox. If the sender is on another host, it returns those
+// that members here have sent.
 func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) (out []*mailbox.Item) {
 	sender, err := r.Mailbox(m.From)
 	if m.From.Host == "" && err == nil {
@@ -60,24 +144,24 @@ func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) 
 
 func byID(a, b *mailbox.Item) int { return strings.Compare(string(a.ID), string(b.ID)) }
 
-// Thread is a conversation: every message of the thread in the mailboxes of the team and
-// among what its members sent, each once, in order. Of some members only, if they are named.
-func (t *Team) Thread(ctx context.Context, thread wire.ID, of ...wire.Name) ([]*mailbox.Item, error) {
+// Thread returns the messages of a thread that members have received or sent, each once, in order: all members, or only
+// the named ones.
+func (t *Team) Thread(ctx context.Context, thread wire.ID, members ...wire.Name) ([]*mailbox.Item, error) {
 	rg := mentioning(thread)
 	rg.Withdrawn, rg.Sent = true, true
-	out, err := t.collect(ctx, rg, of, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
-	// By time: an ack or a notice has an id derived from what it is about.
+	out, err := t.collect(ctx, rg, members, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
+	// Not by id alone: the id of an ack or a notice is derived from another message's.
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), byID(a, b)) })
 	return out, err
 }
 
-// collect walks the mailboxes of members, all and those of retired ones if none is named, and returns the messages that
-// match, each once. What cannot be read hides nothing else.
-func (t *Team) collect(ctx context.Context, rg mailbox.Range, of []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
+// collect returns the matching messages, each once, in the mailboxes of the named members, or of all members and retired
+// members. It goes on after an error.
+func (t *Team) collect(ctx context.Context, rg mailbox.Range, members []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	found := map[wire.ID]*mailbox.Item{}
 	walk := func(b *mailbox.Box) error {
 		_, _, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
-			// A copy in a mailbox says more than the sender's index.
+			// A received copy has a State; a sent one has not.
 			if old := found[it.ID]; (old == nil || old.State == "") && matches(it) {
 				found[it.ID] = it
 			}
@@ -86,20 +170,20 @@ func (t *Team) collect(ctx context.Context, rg mailbox.Range, of []wire.Name, ma
 		return err
 	}
 	err := t.Each(func(b *mailbox.Box) error {
-		if len(of) > 0 && !slices.Contains(of, b.Agent()) {
+		if len(members) > 0 && !slices.Contains(members, b.Agent()) {
 			return nil
 		}
 		return walk(b)
 	})
-	if kept, _ := t.Retired(""); len(of) == 0 {
-		for _, b := range kept {
-			walk(b) // which may have been restored meanwhile
+	if retired, _ := t.Retired(""); len(members) == 0 {
+		for _, b := range retired {
+			walk(b) // an error may mean that it was restored meanwhile
 		}
 	}
 	return slices.Collect(maps.Values(found)), cmp.Or(ctx.Err(), err)
 }
 
-// Query is what `atm search` looks for: all of it must match.
+// Query selects messages for Search; all of its conditions must hold.
 type Query struct {
 	Words []string // in subject or body, lower case
 	From  string   // agent or agent@team
@@ -121,8 +205,7 @@ func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
 }
 
 func (q Query) matches(it *mailbox.Item, team wire.Name) bool {
-	// A name without the team means an agent within it.
-	isCalled := func(a wire.Address, word string) bool {
+	isCalled := func(a wire.Address, word string) bool { // a name without a team means a member of this one
 		isShown := word == (&letter.Renderer{Team: team}).Who(a) || word == "drop" && a.Agent == "drop"
 		return word == "" || word == a.String() || isShown
 	}

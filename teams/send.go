@@ -12,33 +12,30 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Outgoing is a message to be sent by a member.
+// Outgoing is a message that a member sends.
 type Outgoing struct {
 	From    *mailbox.Box
 	To      []wire.Address
-	All     bool          // To is everybody in the team, and whoever else was named
-	Message *wire.Message // what the sender says, under an id of the caller's if it has one; Prepare fills in the rest
-	Parent  *wire.Message // what it answers, nil if nothing
+	All     bool          // To is everybody in the team, and anybody else who was named
+	Message *wire.Message // its content, with or without an id; Prepare sets the other fields
+	Parent  *wire.Message // the message that it answers, or nil
+	Person  bool          // a person sends it from outside an agent's environment: that ends a chain of hops
 
-	// Person says that a person answers, from a terminal outside an agent's
-	// environment: that ends a chain of hops.
-	Person bool
-
-	Post   *mailbox.Post // from Prepare: the recipients that there are
-	Failed []Failed      // and those that there are not
+	Post   *mailbox.Post // set by Prepare: for the known recipients
+	Failed []Failed      // set by Prepare: the unknown recipients
 }
 
-// Failed is a recipient that a message did not reach.
+// Failed is a recipient that a message cannot reach.
 type Failed struct {
 	To  wire.Address
 	Err error
 }
 
-// ErrTooManyHops refuses one more reply to replies that came too fast.
+// ErrTooManyHops refuses a reply in a chain of MaxHops replies within an hour.
 var ErrTooManyHops = errors.New("to an answer within an hour")
 
-// Prepare completes an outgoing message and finds its recipients' mailboxes. Recipients
-// that are unknown go to Failed, and are not an error.
+// Prepare completes a message and finds its recipients' mailboxes. It adds unknown recipients to Failed, without an
+// error.
 func (r *Root) Prepare(o *Outgoing) error {
 	m := o.Message
 	o.Post = &mailbox.Post{Message: m, Given: m.ID != "", Sender: o.From}
@@ -62,7 +59,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 		if err == nil && a.Host != "" {
 			t, _ := r.Team(a.Team)
 			if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, mailbox.ErrNoAgent) {
-				err = unknown // rows that cannot be read hold nothing back
+				err = unknown // but unreadable rows do not prevent sending
 			} else if a.Team != m.From.Team {
 				err = fmt.Errorf("%s: another host's members are reached from their own team", a)
 			}
@@ -77,8 +74,8 @@ func (r *Root) Prepare(o *Outgoing) error {
 	return mailbox.Check(m)
 }
 
-// chainBegan is when the newest MaxHops answers of a chain began: as far as the sender's own mail shows it, else with
-// the thread. A chain that ends before has not that many, whatever a message says of itself: the zero time.
+// chainBegan returns when the last MaxHops answers began: as far as the sender's own mail has them, else with the
+// thread. The zero time if there are fewer answers, whatever their hop fields claim.
 func chainBegan(o *Outgoing) time.Time {
 	at := o.Parent
 	for range wire.MaxHops - 2 {
@@ -92,7 +89,7 @@ func chainBegan(o *Outgoing) time.Time {
 	return at.SentAt
 }
 
-// PrepareAll is Prepare where a recipient that is unknown is an error.
+// PrepareAll is Prepare with an error for the first unknown recipient.
 func (r *Root) PrepareAll(o *Outgoing) error {
 	if err := r.Prepare(o); err != nil || len(o.Failed) == 0 {
 		return err
@@ -100,8 +97,8 @@ func (r *Root) PrepareAll(o *Outgoing) error {
 	return o.Failed[0].Err
 }
 
-// Once, after Prepare, gives a message the id that belongs to its sender's key: the same key, recipients and message
-// answered always give the same id. Everybody is one recipient, whoever is in the team just now.
+// Once, called after Prepare, gives the message the id that its sender's idempotency key has: the same name, recipients
+// and parent always give the same id. All counts as one recipient, whoever is in the team.
 func (o *Outgoing) Once(name string) error {
 	key := &mailbox.IdempotencyKey{Name: name}
 	team := o.From.Address().Team
@@ -124,9 +121,8 @@ func (o *Outgoing) Once(name string) error {
 	return nil
 }
 
-// Deliver, after Prepare, delivers a message and marks what it answers once the sender of that has the answer, or
-// somebody where it is one's own (MarkAnswered, whose error it returns). What became of it at each recipient is in
-// Post.Outcomes.
+// Deliver, called after Prepare, delivers the message to each recipient: see Post.Outcomes. If that reaches the sender
+// of the parent, or anybody when the parent is one's own, it calls MarkAnswered and returns its error.
 func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
 	mailbox.Deliver(ctx, o.Post)
 	for _, out := range o.Post.Outcomes {
@@ -140,7 +136,7 @@ func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
 	return nil
 }
 
-// Unmarked says in words that a message was sent, and why what it answers is not marked.
+// Unmarked describes an error of Deliver: the message was sent, but its parent is not marked as answered.
 func Unmarked(err error) string {
 	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased || errors.Is(err, mailbox.ErrNotHeld) {
 		return fmt.Sprintf("sent, but it is no ack: %v", err)
@@ -148,8 +144,8 @@ func Unmarked(err error) string {
 	return fmt.Sprintf("sent; the message answered: %v", err)
 }
 
-// Send prepares and delivers a message to one recipient or more. Its error is that of every recipient that the message
-// did not reach; where one is unknown, it is sent to nobody.
+// Send prepares and delivers a message. It sends nothing if a recipient is unknown, and returns the errors of all
+// recipients that the message did not reach.
 func (r *Root) Send(ctx context.Context, o *Outgoing) error {
 	if err := r.PrepareAll(o); err != nil {
 		return err
@@ -165,6 +161,11 @@ func (r *Root) Send(ctx context.Context, o *Outgoing) error {
 	return errors.Join(errs...)
 }
 
+// sendTo sends a message to another member of the team.
+func (t *Team) sendTo(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {
+	return t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
+}
+
 func unique(in []wire.Address) (out []wire.Address) {
 	for _, a := range in {
 		if !slices.Contains(out, a) {
@@ -174,7 +175,7 @@ func unique(in []wire.Address) (out []wire.Address) {
 	return out
 }
 
-// GivenID checks an id that a caller brings: version 7 and at most a day ahead of the clock.
+// GivenID checks an id that atm did not make: version 7 and at most a day ahead of the clock.
 func GivenID(id wire.ID) error {
 	if !wire.IsID(string(id)) {
 		return fmt.Errorf("%q is not a UUIDv7", id)
@@ -185,12 +186,11 @@ func GivenID(id wire.ID) error {
 	return nil
 }
 
-// ReplyTo is whom an answer goes to: the sender, or with all everybody. An answer to one's own message goes to those
-// that it went to; where one has taken it oneself, the answer finishes it and goes to its sender as any other, and so
-// does the next.
+// ReplyTo returns the recipients of an answer to parent: its sender, or with all everybody in it. An answer to one's
+// own message goes to its recipients, except that one who has taken it from a shared inbox answers its sender.
 func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.Box, all bool) []wire.Address {
 	to, me := []wire.Address{parent.From}, box.Address()
-	hasTaken := func() bool { // of one's own messages alone: it looks through the mailbox
+	hasTaken := func() bool { // now, or before an earlier answer finished it
 		from, err := r.Taken(box, parent, me)
 		return from != nil && err == nil || len(Replies(ctx, box, parent.ID, me)) > 0
 	}
@@ -204,9 +204,8 @@ func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.B
 	return others
 }
 
-// MarkAnswered does with the message that an answer answers, which was delivered, what the answer means: it is read,
-// and an acknowledgement that was owed is given; what was taken under a lease is finished. *mailbox.LeasedError,
-// mailbox.ErrNotHeld: it is no ack, since the message is somebody else's now.
+// MarkAnswered marks a message that me has answered as read, or as acknowledged if an ack is owed, and ends its lease.
+// *mailbox.LeasedError or mailbox.ErrNotHeld if somebody else has taken the message: then the answer is no ack.
 func (r *Root) MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
 	taken, takenErr := r.Taken(me, parent, me.Address())
 	if taken != nil && takenErr == nil {
@@ -214,7 +213,7 @@ func (r *Root) MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.M
 	}
 	it, err := me.Get(parent.ID)
 	switch {
-	case errors.Is(err, mailbox.ErrNotFound): // a colleague's, or what somebody else has taken
+	case errors.Is(err, mailbox.ErrNotFound): // it is in somebody else's mailbox
 		return takenErr
 	case err != nil:
 		return err

@@ -13,15 +13,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// ErrForbidden is wrapped where team.toml says that there are to be no sessions, or that
-// nobody talks to agents in them.
+// ErrForbidden says that team.toml forbids sessions, or human input in them.
 var ErrForbidden = errors.New("team.toml says [session]")
 
-// Sessions are the team's interactive sessions.
+// Sessions returns the team's interactive sessions.
 func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} }
 
-// CheckSessionsAllowed is nil unless team.toml says in so many words that there are to be
-// no sessions with a member: where it does not speak of them people may begin one.
+// CheckSessionsAllowed returns an ErrForbidden if team.toml sets enabled = false for sessions with a member.
 func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 	c, err := t.Config()
 	if on := c.SessionOf(agent).Enabled; err == nil && on != nil && !*on {
@@ -30,7 +28,7 @@ func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 	return err
 }
 
-// checkHumanInput is nil unless team.toml says that nobody talks to a member in sessions, or cannot be understood.
+// checkHumanInput returns an error if team.toml forbids human input in sessions with a member, or has mistakes.
 func (t *Team) checkHumanInput(agent wire.Name) error {
 	c, err := t.Config()
 	if err == nil && !c.SessionOf(agent).AllowHumanInput {
@@ -39,14 +37,14 @@ func (t *Team) checkHumanInput(agent wire.Name) error {
 	return err
 }
 
-// HoldReason says why an unread message is kept from an agent for now, and what to do: ""
-// when it is not. It is about what reaches the agent unasked; atm read shows the message.
+// HoldReason returns why an unread message is withheld from an agent for now, and what to do; "" if it is not. Only
+// handing it over is withheld: atm read shows the message.
 func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 	if m.Kind() != wire.TypeHumanInput {
 		return ""
 	}
 	muted, because := t.isMuted(agent)
-	list, _, _ := t.Sessions().List() // what cannot be read keeps nothing back
+	list, _, _ := t.Sessions().List() // an unreadable session withholds nothing
 	list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
 	why, paused := session.Withheld(m, list, muted)
 	if paused != "" {
@@ -58,62 +56,61 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 	return why
 }
 
-// isMuted reports whether nobody talks to an agent in sessions, and why: as it was when
-// the agent's runner started, else as team.toml says. What cannot be read allows nothing.
+// isMuted reports whether human input to an agent is forbidden, by the policy of its runner, else by team.toml, and why.
+// A team.toml with mistakes forbids it.
 func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
-	const says = "team.toml: allow_human_input = false"
+	const setting = "team.toml: allow_human_input = false"
 	running, _ := t.Running(agent)
 	if saved, ok, _ := t.SavedPolicy(agent); running && ok {
-		return saved.Mute, says
+		return saved.Mute, setting
 	}
 	c, err := t.Config()
 	if err != nil {
 		return true, fmt.Sprintf("it is not known whether team.toml allows it: %v", err)
 	}
-	return !c.SessionOf(agent).AllowHumanInput, says
+	return !c.SessionOf(agent).AllowHumanInput, setting
 }
 
-// RefreshSession brings a session up to what its agent's events say, ends it where the plan says so, and pauses it
-// where the agent's runner is gone. Every command that looks at a session calls it, so that no daemon is needed. (A
-// runner that lives does the same by its clock, and stops the agent.)
+// RefreshSession updates a session from its agent's events, ends it if its rules say so, and pauses it if the agent's
+// runner is gone. Every command that shows a session calls it, so that no daemon is needed; a running runner does the
+// same and also stops the agent.
 func (t *Team) RefreshSession(ctx context.Context, s *session.Session) (*session.Session, error) {
 	if !s.State.Alive() {
 		return s, nil
 	}
 	agent := wire.Name(s.AgentID)
-	plan, _ := t.Config() // doctor names its mistakes
+	c, _ := t.Config() // doctor reports its mistakes
 	m, err := t.Summary(agent)
 	busy := err == nil && slices.Contains([]reducer.Word{reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting}, m.State)
 	return t.Sessions().Change(ctx, s.SessionID, func(s *session.Session) error {
 		now := time.Now()
-		// Asked under the team's lock, and not before: a runner that starts takes the
-		// session up under this lock while it holds its own.
+		// Under the team lock: a starting runner resumes the session under it while it holds the runner lock.
 		running, err := t.Running(agent)
 		if err == nil && !running && (s.OwnedByRunner() || m.RunnerGone) && s.State == wire.SessionActive {
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
-		// A runner alone knows whether somebody types in the agent's terminal.
-		return s.ApplyRules(plan.SessionOf(agent).Rules(), busy || running, now)
+		// Only the runner knows whether somebody types in the agent's terminal: a running agent counts as busy.
+		return s.ApplyRules(c.SessionOf(agent).Rules(), busy || running, now)
 	})
 }
 
-// SessionInput is something that a member says in a session.
+// SessionInput is human input to a session.
 type SessionInput struct {
 	From   *mailbox.Box
 	Input  wire.HumanInput
 	Origin *wire.Origin
 
-	check func() error // nil: nothing stands against it; asked under the team's lock
+	check func() error // called under the team lock; nil: no check
 }
 
-// SessionResult is what came of it.
+// SessionResult is the result of human input.
 type SessionResult struct {
 	Message *wire.Message
-	Session *session.Session // as it is now; nil: of no session, or not known
+	Session *session.Session // after the input; nil: there is none, or it is unknown
 }
 
-// Say delivers what a member says in a session to the session's agent, durably, and notes it in the log. An abort ends
-// the session as well, in the same step; nothing else may be said in a session that is over: a *wire.SessionError.
+// Say delivers human input to a session's agent durably and adds it to the session. An abort also ends the session, in
+// the same step. Other input to a session that has ended is refused with a *wire.SessionError.
 func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out SessionResult, err error) {
 	isAbort := in.Input.Kind == "abort"
 	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
@@ -133,8 +130,7 @@ func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out Sess
 			return err
 		}
 		out.Message, err = t.deliverInput(ctx, id, agent, in)
-		// An agent that is gone cannot be told that its session is over.
-		if err != nil && !(isAbort && errors.Is(err, mailbox.ErrNoAgent)) {
+		if err != nil && !(isAbort && errors.Is(err, mailbox.ErrNoAgent)) { // the session of a retired agent can be aborted
 			return err
 		}
 		if out.Message != nil {
@@ -146,21 +142,20 @@ func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out Sess
 		}
 		return nil
 	})
-	if err != nil && out.Message != nil { // it was delivered, and the next look notes it
+	if err != nil && out.Message != nil { // it was delivered: the next refresh adds it to the session
 		out.Session, err = nil, nil
 	}
 	return out, err
 }
 
-// deliverInput delivers human input to an agent; nil where it could not.
+// deliverInput delivers human input to an agent.
 func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (*wire.Message, error) {
 	m, err := session.Message(id, in.Input)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		m.Origin = in.Origin
+		err = t.sendTo(ctx, in.From, agent, m)
 	}
-	m.Origin = in.Origin
-	to := []wire.Address{{Agent: agent, Team: t.Name}}
-	if err := t.root.Send(ctx, &Outgoing{From: in.From, To: to, Message: m}); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return m, nil

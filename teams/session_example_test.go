@@ -12,8 +12,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// People and an agent in a session: a draft is answered, once, and the session
-// aborted; the agent gets each as human input.
+// People and an agent in a session: a draft is answered once, the session is aborted, and the agent gets both as human
+// input.
 func ExampleTeam_Say() {
 	ctx := context.Background()
 	team, done := aTeam("bob", "me")
@@ -57,8 +57,7 @@ func ExampleTeam_Say() {
 	// channel closed
 }
 
-// What [session] in team.toml says takes effect for whoever looks: here that
-// nobody talks to agents, and that a goal which is complete ends the session.
+// Every command applies [session] of team.toml: here it forbids human input, and a completed goal ends the session.
 func ExampleTeam_RefreshSession() {
 	ctx := context.Background()
 	team, done := aTeam("bob", "me")

@@ -17,8 +17,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Many answer one draft at once, each in their own way: the first counts, the
-// others are told so, and the agent gets one answer.
+// Of many concurrent answers to one draft the first counts, the others fail with ErrAnswered, and the agent gets one
+// message.
 func TestOneAnswerToADraft(t *testing.T) {
 	ctx := context.Background()
 	for _, in := range []string{"a session", "no session"} {
@@ -76,7 +76,7 @@ func TestOneAnswerToADraft(t *testing.T) {
 	}
 }
 
-// Two aborts at once: one ends the session, and the agent is told once.
+// Of two concurrent aborts one ends the session, and the agent gets one message.
 func TestOneAbort(t *testing.T) {
 	ctx := context.Background()
 	team := newTeam(t, newRoot(t), "bob", "me")
@@ -97,7 +97,7 @@ func TestOneAbort(t *testing.T) {
 	if ids, _ := team.Box("bob").UnreadIDs(); len(ids) != 1 {
 		t.Errorf("%d messages", len(ids))
 	}
-	// Of an agent that is gone a session can still be ended.
+	// The session of a retired agent can still be aborted.
 	s, err = team.Sessions().New(ctx, session.Options{Agent: "bob"})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestOneAbort(t *testing.T) {
 	}
 }
 
-// resume_cmd is words first; what is filled in makes no more of them.
+// resume_cmd is split into words before the id is filled in.
 func TestResumeWords(t *testing.T) {
 	p, mistakes := config.Parse([]byte(`
 [session]
@@ -130,8 +130,8 @@ resume_cmd = "claude --resume {session_id} 'a {session_id} b' --x={session_id}"
 	}
 }
 
-// Sessions are begun unless team.toml says no in so many words.
-func TestMayBegin(t *testing.T) {
+// Sessions are allowed unless team.toml sets enabled = false.
+func TestCheckSessionsAllowed(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	for content, want := range map[string]error{
 		"": nil, "[session]\noutput_capture = \"pty\"\n": nil, "[session]\nenabled = true\n": nil, "[session]\nenabled = false\n": ErrForbidden,
@@ -146,15 +146,14 @@ func TestMayBegin(t *testing.T) {
 	}
 }
 
-// Where nobody talks to agents nothing that people say is handed over: as it was
-// when the agent's runner started, whatever team.toml has become since, and where
-// nobody runs it also if team.toml cannot be understood.
-func TestWithheldWhereNobodyTalks(t *testing.T) {
+// Forbidden human input is withheld: by the policy that the agent's runner was started with, whatever team.toml says
+// now; without a runner also if team.toml has mistakes.
+func TestHumanInputWithheld(t *testing.T) {
 	const mute, loud = "[session]\nallow_human_input = false\n", "[session]\nallow_human_input = true\n"
 	const torn = loud + "[members.bob]\nno_such_key = 1\n"
 	for _, c := range []struct {
-		started, now string // "": nobody runs it
-		says         string // "": it is handed over
+		started, now string // "": it has no runner
+		says         string // "": the message is handed over
 	}{
 		{"", loud, ""}, {"", mute, "allow_human_input = false"}, {"", torn, "no_such_key"},
 		{mute, mute, "allow_human_input = false"}, {mute, torn, "allow_human_input = false"}, {mute, loud, "allow_human_input = false"},
@@ -183,9 +182,8 @@ func TestWithheldWhereNobodyTalks(t *testing.T) {
 	}
 }
 
-// Whoever looks ends a session that is idle, but not that of an agent that is run:
-// its runner alone knows whether somebody types there.
-func TestIdleSessionIsItsRunners(t *testing.T) {
+// RefreshSession ends no idle session of an agent with a runner, since only the runner knows whether somebody types.
+func TestRefreshLeavesIdleSessionToRunner(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	_, _, err := team.WriteConfig("[session]\nauto_exit_on = \"idle_timeout: 1ns\"\n")
 	must(t, err)

@@ -13,12 +13,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// snapshotAfter is how many events beyond the snapshot make a new one worth writing:
-// about as many as are folded in the time that it takes to replace a file.
+// snapshotAfter is the number of events after which a new snapshot is written: it takes as long to fold that many as to
+// replace a file.
 const snapshotAfter = 32
 
-// State folds a member's events: from state.json where that fits the log, else from base.json, else all there are. A
-// long fold is kept in state.json, if that can be written; nothing depends on it.
+// State folds a member's events: from state.json if it matches the log, else from base.json, else from the first event.
+// After a long fold it updates state.json, which is only a cache.
 func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	f := stateFold{log: t.Box(name).Log()}
 	defer f.close()
@@ -40,10 +40,8 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	return &f.state, err
 }
 
-// ArchiveEvents moves a member's old events to the archive, with the fold up to them kept in base.json.
-func (t *Team) ArchiveEvents(
-	ctx context.Context, name wire.Name, before time.Time, dry bool,
-) (moved mailbox.Moved, err error) {
+// ArchiveEvents moves a member's old events to the archive, and writes the fold up to them to base.json.
+func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved mailbox.Moved, err error) {
 	f := stateFold{log: t.Box(name).Log()}
 	defer f.close()
 	fold := func(upTo uint64) (s eventlog.Snapshot, err error) {
@@ -71,7 +69,7 @@ func (f *stateFold) close() {
 	}
 }
 
-// load takes a snapshot's state, unless it is another version's or another agent's.
+// load loads a snapshot's state, and reports whether it is one of this version and agent.
 func (f *stateFold) load(s eventlog.Snapshot) bool {
 	var state reducer.State
 	ok := s.Version == reducer.Version && json.Unmarshal(s.State, &state) == nil && state.Seq == s.Seq &&
@@ -88,13 +86,13 @@ func (f *stateFold) startAtBase() error {
 		return err
 	}
 	f.cursor = f.log.Follow(s.Seq)
-	if !ok || !f.load(s) { // spoilt, or of another version
+	if !ok || !f.load(s) { // damaged, or of another version
 		f.cursor, f.state = f.log.FollowAll(), reducer.State{}
 	}
 	return nil
 }
 
-// foldTo folds what follows, up to an event (0: all there is), and counts it.
+// foldTo folds the events up to a sequence number, or with 0 all, and returns how many.
 func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
 	for upTo == 0 || f.cursor.Seq() < upTo {
 		e, gap, err := f.cursor.Next()
@@ -105,7 +103,7 @@ func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
 			return n, err
 		}
 		if gap != nil {
-			// What is missing was perhaps archived a moment ago: then the base holds it.
+			// The missing events may have been archived a moment ago: then the base includes them.
 			if s, ok, _ := f.log.Base(); ok && s.Seq >= gap.To && f.load(s) {
 				f.close()
 				f.cursor = f.log.Follow(s.Seq)
@@ -119,7 +117,7 @@ func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
 }
 
 func (f *stateFold) snapshot() (s eventlog.Snapshot, err error) {
-	f.state.Seq = f.cursor.Seq() // also of events that the reducer made nothing of
+	f.state.Seq = f.cursor.Seq() // includes events that the reducer ignores
 	s.Version = reducer.Version
 	s.State, err = json.Marshal(&f.state)
 	f.cursor.Mark(&s)

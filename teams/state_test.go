@@ -61,7 +61,7 @@ func stateOf(t testing.TB, team *Team, agent wire.Name) string {
 	return string(b)
 }
 
-// turns are the events of n turns, the last left open.
+// turns returns the events of n turns and of an open one.
 func turns(n int) []string {
 	var out []string
 	for i := range n {
@@ -85,7 +85,7 @@ func TestSnapshotIsACache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Folded on from it, the state is that of folding everything.
+	// To fold on from the snapshot gives the same state as to fold everything.
 	happen(t, team, "bob", "turn_idle turn=open", "confirm_required tool=Bash")
 	want := stateOf(t, team, "bob")
 	if !strings.Contains(want, `"confirming"`) {
@@ -131,7 +131,7 @@ func TestArchivedEventsLeaveTheirFold(t *testing.T) {
 	r := newRoot(t)
 	team := newTeam(t, r, "bob")
 	box := team.Box("bob")
-	// Two segments: the first full, the second begun.
+	// Two segments, the first of them full.
 	pad := strings.Repeat("x", 1<<20)
 	for i := range 17 {
 		happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d pad=%s", i, pad), fmt.Sprintf("turn_completed turn=t%d", i), "stream_error")
@@ -158,7 +158,7 @@ func TestArchivedEventsLeaveTheirFold(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(box.Path(), "events", "*.ndjson")); len(left) != 1 {
 		t.Errorf("segments left: %v", left)
 	}
-	// Again: nothing, and the numbers go on.
+	// A second time moves nothing, and the numbers continue.
 	if m, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(time.Hour), false); err != nil || m.Bytes != 0 {
 		t.Fatalf("again: %+v, %v", m, err)
 	}
@@ -171,7 +171,7 @@ func TestArchivedEventsLeaveTheirFold(t *testing.T) {
 	}
 }
 
-// Without a base that fits, as after an upgrade, the fold begins with what is in the archive: nothing is forgotten.
+// Without a usable base, as after an upgrade, the fold begins with the archived events.
 func TestFoldBeginsInTheArchive(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	box := team.Box("bob")
@@ -199,7 +199,7 @@ func TestFoldBeginsInTheArchive(t *testing.T) {
 	}
 }
 
-// A kill between the base and the moves leaves segments that are in the base.
+// A kill after base.json is written, and before the segments are moved, must not make their events count twice.
 func TestBaseIsNotFoldedTwice(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	happen(t, team, "bob", "stream_error", "stream_error", "dropped_counters dropped=x", "turn_started turn=t1")
@@ -270,8 +270,7 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// A gap that a base of no use seems to cover is a gap, and no reason to begin
-// anew for ever.
+// A gap that an unusable base seems to cover stays a gap: the fold must not restart for ever.
 func TestGapBelowAForeignBase(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	box := team.Box("bob")

@@ -8,7 +8,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// A team is counted as missiond's PTY manager counts its slots.
+// Members are counted as missiond's PTY manager counts its slots.
 func TestStatsVectors(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../testdata/wire/behaviour.json")

@@ -1,17 +1,17 @@
-// Package teams is the root, its teams and their members: who there is, and what is done with mail across several
-// mailboxes. What one mailbox does is package mailbox.
+// Package teams opens a root, its teams and their members, and does everything that involves several mailboxes: sending,
+// acknowledging, tracing, searching, asking. Package mailbox handles a single mailbox.
 //
 //	<root>/                              see package rootdir
 //	<root>/<team>/                       a team: a directory with .locks
 //	<root>/<team>/<agent>/               a member, see package mailbox
 //	<root>/<team>/.worktrees/<agent>/    a member's own git worktree
-//	<root>/<team>/.bridge/<host>/        mail for members on another machine, until a bridge sends it
+//	<root>/<team>/.bridge/<host>/        the outbox for members on another host, until a bridge sends it
 //
-// There is no roster that could be damaged. A root may have come with a cloned repository: callers that start, type,
-// approve or hand something to a hook check Root.Accepted.
+// There is no roster file that could be damaged. A root may have come with a cloned repository: callers check
+// Root.Accepted before they start, type or approve anything, or hand mail to a hook.
 //
-// Nothing here reads the environment, flags or the working directory. A Root and its Teams may be used by several
-// goroutines at once; Turns and Outgoing may not.
+// The package reads neither the environment nor flags nor the working directory. Roots and Teams are safe for concurrent
+// use; Turns and Outgoing are not.
 package teams
 
 import (
@@ -35,21 +35,21 @@ import (
 // Root is an opened root.
 type Root struct {
 	rootdir.Found
-	LockTimeout time.Duration // of every team, as mailbox.Store's; set it first
-	Keys        hostkey.Dir   // of the other hosts that this user trusts; "": of none
+	LockTimeout time.Duration // see mailbox.Store; set it before a team is opened
+	Keys        hostkey.Dir   // the keys of the hosts that this user trusts
 
 	dir   *durable.Root
 	mu    sync.Mutex
 	teams map[wire.Name]*Team
 }
 
-// Open opens a root that was found. fault is nil but in tests.
+// Open opens a root. Only tests set fault.
 func Open(f rootdir.Found, fault durable.Fault) (*Root, error) {
 	dir, err := durable.Open(f.Path, fault)
 	return &Root{Found: f, dir: dir, teams: map[wire.Name]*Team{}}, err
 }
 
-// Close lets go of the root and its teams.
+// Close closes the root and its teams.
 func (r *Root) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,26 +63,26 @@ func (r *Root) Close() error {
 // Dir is the root's directory.
 func (r *Root) Dir() *durable.Root { return r.dir }
 
-// Raise makes the root's format 2, whose addresses may have a host: an older atm, which would set such a message
-// aside as bad, refuses the root from then on.
+// Raise makes the root's format 2, in which addresses may have a host. An older atm then refuses the root, instead of
+// moving such messages to bad.
 func (r *Root) Raise() error { return r.dir.Replace(rootdir.FormatFile, []byte("2\n"), true) }
 
-// Team is a team: the mailboxes of its members.
+// Team is a team, with the mailboxes of its members.
 type Team struct {
 	*mailbox.Store
 	Name wire.Name
 	root *Root
 }
 
-// ErrNoTeam is wrapped by the error for a team that is not there.
+// ErrNoTeam says that a team does not exist.
 var ErrNoTeam = errors.New("no such team")
 
-// LocksError is for a directory that holds mailboxes and no .locks: it is a team once that is made.
+// LocksError says that a directory has mailboxes but no .locks, without which it is no team.
 type LocksError struct{ Path string }
 
 func (e *LocksError) Error() string { return "a team has lost its directory " + e.Path }
 
-// Teams lists the root's teams by name. One that cannot be opened is an error, not an absence; it hides no other.
+// Teams lists the root's teams by name. With an error for those that cannot be opened it lists the others.
 func (r *Root) Teams() (teams []wire.Name, err error) {
 	names, err := r.dir.Names(".")
 	for _, n := range names {
@@ -99,7 +99,7 @@ func (r *Root) Teams() (teams []wire.Name, err error) {
 	return teams, err
 }
 
-// Team opens a team; the root closes it. ErrNoTeam when there is none.
+// Team opens a team, which Root.Close closes. ErrNoTeam if there is none.
 func (r *Root) Team(name wire.Name) (*Team, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,32 +132,32 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	return t, nil
 }
 
-// Lost is an ErrNoTeam when a team that was opened does not lie at its path any
-// more: it or the root was removed or renamed.
+// Lost returns an error if an open team is no longer at its path, since it or the root was removed (ErrNoTeam) or
+// replaced.
 func (r *Root) Lost() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, t := range r.teams {
-		was, err := t.Dir().Lstat(".")
+		opened, err := t.Dir().Lstat(".")
 		if err != nil {
 			return err
 		}
-		now, err := os.Stat(t.Dir().Path())
+		current, err := os.Stat(t.Dir().Path())
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("team %q in %s: %w any more", name, r.Path, ErrNoTeam)
-		} else if err == nil && !os.SameFile(was, now) {
+		} else if err == nil && !os.SameFile(opened, current) {
 			return fmt.Errorf("team %q in %s was replaced by another directory: begin again", name, r.Path)
 		}
 	}
 	return nil
 }
 
-// CreateTeam makes a team unless it is there. An empty directory that has its name becomes one.
+// CreateTeam makes a team unless it exists. It replaces an empty directory of that name.
 func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	if t, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
 		return t, err
 	}
-	build := fmt.Sprintf(".%s.%s.making", name, wire.NewID()) // two at once make two
+	build := fmt.Sprintf(".%s.%s.making", name, wire.NewID()) // unique: several processes may make one
 	defer r.dir.Remove(build)
 	defer r.dir.Remove(build + "/.locks")
 	if err := r.dir.MkdirAll(build + "/.locks"); err != nil {
@@ -167,7 +167,7 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	if errors.Is(moveErr, fs.ErrExist) && r.dir.Remove(string(name)) == nil { // it was empty
 		moveErr = r.dir.Move(build, string(name))
 	}
-	t, err := r.Team(name) // also where somebody else was quicker
+	t, err := r.Team(name) // ours, or that of a quicker process
 	if errors.Is(err, ErrNoTeam) && errors.Is(moveErr, fs.ErrExist) {
 		return nil, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
 	}
@@ -177,7 +177,7 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	return t, r.dir.Sync(".")
 }
 
-// Stale lists what killed commands left half made beside the mailboxes of all teams; with remove it goes.
+// Stale lists the unfinished files of killed commands outside the mailboxes. With remove it removes them.
 func (r *Root) Stale(remove bool) (stale []string) {
 	dirs, before := []string{"."}, time.Now().Add(-mailbox.TempAge)
 	names, _ := r.Teams()
@@ -193,20 +193,20 @@ func (r *Root) Stale(remove bool) (stale []string) {
 	return stale
 }
 
-// Root is where the team lies.
+// Root is the team's root.
 func (t *Team) Root() *Root { return t.root }
 
-// UnknownError is for an agent that is not in a team. It is a mailbox.ErrNoAgent.
+// UnknownError is a mailbox.ErrNoAgent for a name that is no member of a team.
 type UnknownError struct {
 	Name, Team wire.Name
 	Members    []wire.Name
-	Retired    bool // there was one, and it can be restored
+	Retired    bool // a retired member has the name, and can be restored
 }
 
 func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }
 func (e *UnknownError) Is(target error) bool { return target == mailbox.ErrNoAgent }
 
-// Member is the mailbox of a member, or an *UnknownError.
+// Member returns the mailbox of a member, or an *UnknownError.
 func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	b := t.Box(name)
 	err := b.Present()
@@ -220,8 +220,8 @@ func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name)}
 }
 
-// Mailbox is the mailbox at an address, in whatever team of the root; of a member on another machine the outbox.
-// An *UnknownHostError for a machine that is not trusted.
+// Mailbox returns the mailbox at an address in any team of the root; for a member on another host, the outbox to it, or
+// an *UnknownHostError if that host is not trusted.
 func (r *Root) Mailbox(a wire.Address) (*mailbox.Box, error) {
 	t, err := r.Team(a.Team)
 	if err != nil {
@@ -237,10 +237,10 @@ func (r *Root) Mailbox(a wire.Address) (*mailbox.Box, error) {
 	return t.Outbox(a), err
 }
 
-// UnknownHostError is for a host whose key is not trusted here. It is a mailbox.ErrNoAgent.
+// UnknownHostError is a mailbox.ErrNoAgent for a host whose key is not trusted here.
 type UnknownHostError struct {
 	Host  wire.Name
-	Hosts []wire.Name // that are trusted
+	Hosts []wire.Name // the trusted ones
 }
 
 func (e *UnknownHostError) Error() string {
@@ -248,7 +248,7 @@ func (e *UnknownHostError) Error() string {
 }
 func (e *UnknownHostError) Is(target error) bool { return target == mailbox.ErrNoAgent }
 
-// Boxes are the mailboxes of all members, by name.
+// Boxes returns the mailboxes of all members, by name.
 func (t *Team) Boxes() (out []*mailbox.Box, err error) {
 	names, err := t.Agents()
 	for _, n := range names {
@@ -257,23 +257,23 @@ func (t *Team) Boxes() (out []*mailbox.Box, err error) {
 	return out, err
 }
 
-// UnreadableError says which mailboxes could not be read, or not to the end. What there is to
-// say in spite of that comes with it.
+// UnreadableError names the mailboxes that could not be read, or not completely. The result that comes with it covers
+// everything else.
 type UnreadableError struct{ error }
 
 func (e *UnreadableError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
 func (e *UnreadableError) Unwrap() error { return e.error }
 
-// Unreadable says of an error whose mailbox it is about; that there is none stays as it is.
+// Unreadable makes an error of a mailbox an *UnreadableError that names it, except a mailbox.ErrNoAgent.
 func Unreadable(b *mailbox.Box, err error) error {
-	if _, isSaid := errors.AsType[*UnreadableError](err); err == nil || isSaid || errors.Is(err, mailbox.ErrNoAgent) {
+	if _, isNamed := errors.AsType[*UnreadableError](err); err == nil || isNamed || errors.Is(err, mailbox.ErrNoAgent) {
 		return err
 	}
 	return &UnreadableError{fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}
 }
 
-// Each calls f for the mailbox of every member, by name. One that is retired meanwhile is
-// passed over, and an error hides nobody else: an *UnreadableError tells of all.
+// Each calls f for the mailbox of every member, by name. It goes on after an error and returns all as one
+// *UnreadableError, without those of members that are retired meanwhile.
 func (t *Team) Each(f func(*mailbox.Box) error) error {
 	boxes, err := t.Boxes()
 	if err != nil {
@@ -288,87 +288,4 @@ func (t *Team) Each(f func(*mailbox.Box) error) error {
 		err = &UnreadableError{err}
 	}
 	return err
-}
-
-// AmbiguousError is for a fragment of an id that matches several messages in the place where it was found.
-type AmbiguousError struct {
-	Fragment   string
-	Candidates []wire.ID
-}
-
-func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q matches %d messages", e.Fragment, len(e.Candidates))
-}
-
-// Find finds the message that a person means by a fragment of its id: in my own mailbox first, then in the team's. The
-// first place with a match decides; an *AmbiguousError when there are two. box is where it was found. An item whose
-// State is "" lies elsewhere: the owner of box sent it.
-func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
-	f, err := wire.ParseFragment(fragment)
-	if err != nil {
-		return nil, nil, err
-	}
-	var ids []wire.ID
-	match := func(b *mailbox.Box) error {
-		found, err := b.Match(f)
-		if len(ids) == 0 {
-			box = b
-		}
-		ids = append(ids, found...)
-		return err
-	}
-	if me != nil {
-		err = match(me)
-	}
-	if err == nil && len(ids) == 0 {
-		err = t.Each(match) // what cannot be read hides no other
-	}
-	if kept, _ := t.Retired(""); err == nil && len(ids) == 0 {
-		for _, b := range kept {
-			match(b)
-		}
-	}
-	slices.Sort(ids) // of a message to several each has a copy
-	switch ids = slices.Compact(ids); len(ids) {
-	case 0:
-		return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
-	case 1:
-		it, err = t.message(ids[0], box)
-		return it, box, err
-	}
-	return nil, nil, &AmbiguousError{fragment, ids}
-}
-
-// message is a message that box's owner got or sent. What a power cut has torn in the
-// index of what was sent lies with a recipient.
-func (t *Team) message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
-	it, err := ownMessage(box, id)
-	if !errors.Is(err, mailbox.ErrNotFound) {
-		return it, err
-	}
-	boxes, _ := t.Boxes()
-	outboxes, _ := t.Outboxes()
-	for _, b := range append(boxes, outboxes...) {
-		if it, e := b.Get(id); e == nil && it.From == box.Address() {
-			return &mailbox.Item{Message: it.Message}, nil
-		}
-	}
-	return nil, err
-}
-
-func ownMessage(box *mailbox.Box, id wire.ID) (*mailbox.Item, error) {
-	it, err := box.Get(id)
-	if errors.Is(err, mailbox.ErrNotFound) {
-		it = &mailbox.Item{}
-		it.Message, err = box.Sent(id)
-	}
-	return it, err
-}
-
-// OwnMessage is a message that a mailbox's owner got or sent, nil if neither.
-func OwnMessage(box *mailbox.Box, id wire.ID) *wire.Message {
-	if it, err := ownMessage(box, id); err == nil {
-		return it.Message
-	}
-	return nil
 }

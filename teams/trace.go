@@ -18,19 +18,19 @@ type Stage struct {
 	At       *time.Time `json:"at"`
 	Evidence *string    `json:"evidence"` // null: no evidence, which is not "no"
 	Text     string     `json:"text,omitempty"`
-	Host     wire.Name  `json:"host,omitempty"` // another, which told of it
+	Host     wire.Name  `json:"host,omitempty"` // the other host that reported it
 }
 
-// DeliveryTrace is how far a message has got with one recipient.
+// DeliveryTrace is the progress of a message at one recipient.
 type DeliveryTrace struct {
 	To     string        `json:"to"`
 	State  mailbox.State `json:"state,omitempty"`
 	Stages []Stage       `json:"stages"`
-	Due    string        `json:"due,omitempty"`  // of the answer that is expected, until it came
-	Gate   string        `json:"gate,omitempty"` // what the next stage waits for, and the command to do about it
+	Due    string        `json:"due,omitempty"`  // when the missing answer is due
+	Gate   string        `json:"gate,omitempty"` // what the next stage waits for, and a command that helps
 }
 
-// Trace says how far a message has got with one recipient.
+// Trace returns the progress of a message at one recipient.
 func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) DeliveryTrace {
 	t, d := newTrace(a), &Delivery{}
 	box, err := r.Mailbox(a)
@@ -61,7 +61,7 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 	return t
 }
 
-// RemoteState is the state of a message at a recipient on another host, as far as that has told.
+// RemoteState returns the state of a message at a recipient on another host, as far as that host has reported it.
 func (r *Root) RemoteState(m *wire.Message, a wire.Address) mailbox.State {
 	t := newTrace(a)
 	t.fillRemote(r, m, a)
@@ -87,6 +87,7 @@ func (t *DeliveryTrace) set(name string, at time.Time, text, format string, args
 	*t.stage(name) = Stage{Stage: name, At: moment(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}
 }
 
+// fill adds what the recipient's mailbox shows.
 func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox.Box) {
 	it, err := box.Get(m.ID)
 	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
@@ -101,54 +102,54 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox
 		t.set("read", time.Time{}, "", "it lies in %s", it.Where)
 	}
 	team, _ := r.Team(box.Address().Team)
-	if t.Reached("acked") || t.Reached("replied") { // by a file that the recipient has dropped, perhaps
+	if t.Reached("acked") || t.Reached("replied") { // it need not be read for that: an answer may be a dropped file
 		return
 	}
 	if t.State == mailbox.Unread {
-		t.Gate = team.gateOf(box.Agent(), it, d)
+		t.Gate = team.unreadGate(box.Agent(), it, d)
 	} else if d.Turn != nil && !d.Turn.HasEnded() {
-		t.Gate = team.gateOfTurn(box.Agent())
+		t.Gate = team.turnGate(box.Agent())
 	}
 	if t.State == mailbox.Owed && t.Gate == "" {
 		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", box.Agent(), m.ID.Short(6))
 	}
 }
 
-// Stages are those that the recipient's events are evidence of.
+// Stages returns the stages for which the recipient's events are evidence.
 func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
-	add := func(name string, by EventRef, text string) {
-		if by.Exists() {
-			evidence := fmt.Sprintf("event %d of %s", by.Seq, agent)
-			out = append(out, Stage{Stage: name, At: moment(by.At), Evidence: &evidence, Text: text})
+	add := func(name string, ref EventRef, text string) {
+		if ref.Exists() {
+			evidence := fmt.Sprintf("event %d of %s", ref.Seq, agent)
+			out = append(out, Stage{Stage: name, At: moment(ref.At), Evidence: &evidence, Text: text})
 		}
 	}
 	add("announced", d.Announced, "")
 	add("read", d.Read, "")
 	if turn := d.Turn; turn != nil {
-		how := ""
+		outcome := ""
 		if turn.WasCutShort() {
-			how = turn.Status
+			outcome = turn.Status
 		}
 		add("turn_started", turn.BeganBy, "")
-		add("turn_done", turn.EndedBy, how)
+		add("turn_done", turn.EndedBy, outcome)
 	}
 	add("acked", d.Acked, "")
 	return out
 }
 
-// fillRemote fills in what is known here of a recipient on another host: the message in its outbox, and the stages
-// that the bridge has noted in the sender's log.
+// fillRemote adds what is known about a recipient on another host: the message in the outbox, and the stages that the
+// bridge has logged.
 func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	team, err := r.Team(a.Team)
 	if err != nil {
 		return
 	}
 	if m.From.Host == "" {
-		t.addTold(team.Box(m.From.Agent), m, a.Host)
+		t.addReported(team.Box(m.From.Agent), m, a.Host)
 	}
 	notice := OwnMessage(team.Box(m.From.Agent), wire.Derive("returned", m.ID, a))
 	it, err := team.Outbox(a).Get(m.ID)
-	if err == nil { // it has not left
+	if err == nil { // the bridge has not sent it
 		t.State = it.State
 		t.set("stored", m.SentAt, "", "%s", it.Where)
 	}
@@ -164,7 +165,7 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 		t.State, t.Gate = mailbox.Owed, fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
 	case t.Reached("stored"):
 		t.State = mailbox.Unread
-	case m.From.Host != "": // whoever sent it knows
+	case m.From.Host != "": // its own host knows more
 	case notice != nil:
 		t.Gate = fmt.Sprintf("it came back: atm show %s", notice.ID.Short(6))
 	case errors.Is(err, mailbox.ErrNotFound):
@@ -174,8 +175,8 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	}
 }
 
-// addTold adds the stages that the recipient's host has told of: the bridge notes them in the sender's log.
-func (t *DeliveryTrace) addTold(sender *mailbox.Box, m *wire.Message, host wire.Name) {
+// addReported adds the stages that the recipient's host has reported: the bridge logs them as events of the sender.
+func (t *DeliveryTrace) addReported(sender *mailbox.Box, m *wire.Message, host wire.Name) {
 	events, _ := sender.Log().Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
 	for _, e := range events {
 		if e.Kind != wire.EventStage || e.Source != "bridge" || e.MessageID() != m.ID || e.Field("to") != t.To {
@@ -190,15 +191,16 @@ func (t *DeliveryTrace) addTold(sender *mailbox.Box, m *wire.Message, host wire.
 	}
 }
 
+// addAnswers adds the ack and the first reply of a recipient.
 func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
-	by := a
+	answerer := a
 	if box, err := r.Mailbox(a); err == nil && len(m.To) == 1 {
 		shared, _ := box.Shared()
 		if it, err := box.Get(m.ID); err == nil && shared && it.State == mailbox.Done {
-			by = wire.Address{} // whoever took it has answered
+			answerer = wire.Address{} // the member that took it has answered, whoever that is
 		}
 	}
-	replies := r.replies(ctx, m, by)
+	replies := r.replies(ctx, m, answerer)
 	if !m.DueAt.IsZero() && len(replies) == 0 {
 		t.Due = "answer due " + letter.Age(time.Now(), m.DueAt)
 	}

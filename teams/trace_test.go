@@ -10,7 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Who answered and was retired has answered all the same, and only a retired member is said to come back.
+// The answer of a retired member is still found, and the gate mentions a restore only for a retired one.
 func TestTraceToMissing(t *testing.T) {
 	r := newRoot(t)
 	team := newTeam(t, r, "alice", "bob", "carol")
@@ -43,12 +43,12 @@ func TestTraceToMissing(t *testing.T) {
 	}
 }
 
-// What was typed often in vain is for its reader, or its sender.
-func TestTraceOfTheTried(t *testing.T) {
+// After MaxTries failures to type a message in, the gate suggests to read or withdraw it.
+func TestTraceAfterFailedTyping(t *testing.T) {
 	m, d := &Member{Name: "bob", Running: true}, &Delivery{Failed: EventRef{Seq: 1}}
 	for times, want := range map[int]string{1: "atm screen bob", 3: "or atm withdraw 00abcd"} {
 		it := &mailbox.Item{Message: &wire.Message{ID: "01940000-0000-7000-8000-00000000abcd"}, Times: times}
-		if got := m.gateFor(it, d, ""); !strings.HasSuffix(got, want) {
+		if got := m.unreadGate(it, d, ""); !strings.HasSuffix(got, want) {
 			t.Errorf("typed %d times: %s", times, got)
 		}
 	}

@@ -68,7 +68,7 @@ func TestHistoryLimit(t *testing.T) {
 	}
 }
 
-// What was handed over while a turn was open went into it.
+// A message that is handed over while a turn is open belongs to it.
 func TestHistoryMessages(t *testing.T) {
 	t.Parallel()
 	team := newTeam(t, newRoot(t), "bob")
@@ -122,7 +122,7 @@ func TestQuestions(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	for raw, want := range map[string][2]string{ // of a runner, and on a wire
+	for raw, want := range map[string][2]string{ // the options of a runner, and on a wire
 		`[{"id":"1","label":"Yes"},{"id":"2"},{"label":"No"},{},7]`: {"[{1 Yes  } {2 2  } {No No  }]", "[{1 Yes allow_once } {2 2  } {No No reject_once }]"},
 		`[{"optionId":"a","name":"Allow","kind":"reject_once"}]`:    {"[{a Allow reject_once }]", "[{a Allow reject_once }]"},
 	} {

@@ -13,12 +13,11 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Worktree is where a member works in its own git worktree, <team>/.worktrees/<agent>, at first on branch atm/<agent>:
-// the one that is there, else a new one of the repository that cwd (as in team.toml) lies in. done says to people what
-// was done, "" where it was there. git gets environ without what would lead it to another repository.
+// Worktree returns a member's working directory in its own git worktree, <team>/.worktrees/<agent>. Unless the worktree
+// exists, it adds one to the repository that contains cwd (as in team.toml), on branch atm/<agent>, and done says so.
+// git runs with environ.
 //
-// The worktree lies in the root, which atm has put out of the repository's sight. atm makes it and never touches or
-// removes it afterwards.
+// The repository's exclude file hides it, as all of the root. atm never changes or removes an existing worktree.
 func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (dir, done string, err error) {
 	c, rel, err := t.repositoryOf(cwd)
 	if err != nil {
@@ -27,7 +26,7 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 	if err := t.Dir().Mkdir(".worktrees"); err != nil {
 		return "", "", err
 	}
-	// One at a time: git trips over a worktree that another one is making. A first checkout may take its time.
+	// git fails while another git adds a worktree. A first checkout may take long.
 	lock, err := t.Locks().Lock(ctx, "worktrees", lockfile.Exclusive, 10*time.Minute, nil)
 	if err != nil {
 		return "", "", err
@@ -44,7 +43,7 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 	return dir, done, nil
 }
 
-// WorkDir is the directory that a member's cwd means.
+// WorkDir resolves a member's cwd.
 func (t *Team) WorkDir(cwd string) string {
 	if filepath.IsAbs(cwd) {
 		return cwd
@@ -52,8 +51,8 @@ func (t *Team) WorkDir(cwd string) string {
 	return filepath.Join(filepath.Dir(t.root.Path), cwd)
 }
 
-// CheckDirectory says what is missing of the directory that a member is started in, and
-// which key of team.toml asks for it.
+// CheckDirectory returns an error if the directory or repository that a member needs does not exist, and the key of
+// team.toml that names it.
 func (t *Team) CheckDirectory(name wire.Name, m config.Member) (key string, err error) {
 	if m.Worktree && !m.Person {
 		if _, _, err = t.repositoryOf(m.Cwd); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/teams/rootdir"
 )
 
-// gitIn runs git in dir, deaf to the configuration of whoever runs the test.
+// gitIn runs git in dir without the configuration of the user who runs the test.
 func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
@@ -29,8 +29,7 @@ func gitEnviron(t *testing.T) []string {
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
 }
 
-// repositoryTeam is a team whose root lies in a new repository, out of git's
-// sight.
+// repositoryTeam makes a team whose root is in a new repository and excluded from git.
 func repositoryTeam(t *testing.T) (team *Team, repo string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -53,8 +52,7 @@ func repositoryTeam(t *testing.T) (team *Team, repo string) {
 	return newTeam(t, root, "bob"), repo
 }
 
-// A member's worktree is made once, also by two starts at once, and whatever is
-// in it later nobody touches it.
+// Concurrent starts make a member's worktree once, and later starts leave it alone, whatever is in it.
 func TestWorktree(t *testing.T) {
 	t.Parallel()
 	team, repo := repositoryTeam(t)
@@ -63,7 +61,7 @@ func TestWorktree(t *testing.T) {
 	}
 	gitIn(t, repo, "add", ".")
 	gitIn(t, repo, "commit", "-q", "-m", "first")
-	environ := append(gitEnviron(t), "GIT_DIR=/nowhere", "GIT_INDEX_FILE=/nowhere") // as in a hook of git's
+	environ := append(gitEnviron(t), "GIT_DIR=/nowhere", "GIT_INDEX_FILE=/nowhere") // as in a git hook
 	made := make([]string, 4)
 	var wg sync.WaitGroup
 	for i := range made {
@@ -86,10 +84,10 @@ func TestWorktree(t *testing.T) {
 	if got := gitIn(t, repo, "status", "--porcelain"); got != "" {
 		t.Errorf("the repository sees %q", got)
 	}
-	// Its processes find the same root without ATM_ROOT.
-	found, passed, err := rootdir.Find(rootdir.Place{Dir: filepath.Join(top, "sub"), UID: os.Getuid()})
-	if err != nil || found.Path != filepath.Join(repo, ".atm") || len(passed) > 0 {
-		t.Error(found, passed, err)
+	// Processes in it find the same root without ATM_ROOT.
+	found, skipped, err := rootdir.Find(rootdir.Place{Dir: filepath.Join(top, "sub"), UID: os.Getuid()})
+	if err != nil || found.Path != filepath.Join(repo, ".atm") || len(skipped) > 0 {
+		t.Error(found, skipped, err)
 	}
 	must(t, os.WriteFile(filepath.Join(top, "sub", "b.txt"), []byte("mine"), 0o600))
 	gitIn(t, top, "switch", "-q", "-c", "elsewhere")
@@ -99,7 +97,7 @@ func TestWorktree(t *testing.T) {
 	}
 }
 
-// What is in the way git refuses, and its branch is used again.
+// git refuses a path in use, and an existing branch is reused.
 func TestWorktreeRefused(t *testing.T) {
 	t.Parallel()
 	team, repo := repositoryTeam(t)

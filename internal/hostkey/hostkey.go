@@ -1,12 +1,11 @@
-// Package hostkey is the keys by which machines know each other: an Ed25519 key for each host that this user's
-// bridges speak as, and the public keys of the hosts that they trust.
+// Package hostkey stores the Ed25519 keys that hosts identify themselves with: a private key for each host name that
+// this user's bridges use, and the public keys of the hosts that they trust.
 //
-//	<dir>/keys/<host>       our private key, as base64 of its seed
+//	<dir>/keys/<host>       our private key, its seed in base64
 //	<dir>/trusted/<host>    another host's public key, in base64
 //
-// The directory lies in the user's configuration, never in a root, where agents write. A trusted key is what
-// makes a host known: mail can be sent to it, and what it signed is accepted. Nothing is kept in memory, so a
-// key that is added or replaced counts from the next call on.
+// The directory is in the user's configuration, never in a root, where agents write. Trusting a host's key allows
+// mail to be sent to it and accepted from it. Every call reads the files: a changed key takes effect at once.
 package hostkey
 
 import (
@@ -25,18 +24,17 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Dir is the directory of the keys; "": there are none.
+// Dir is the directory of the keys; "" holds none.
 type Dir string
 
-// Errors that callers tell apart.
+// Errors that callers check for.
 var (
 	ErrNoKey    = errors.New("there is none")
 	ErrOtherKey = errors.New("another key is there already")
 	ErrOwn      = errors.New("it is a name of this machine itself")
 )
 
-// ParseHost checks the name of a host: an agent's grammar, without the names of what else lies in a team's
-// .bridge.
+// ParseHost checks a host's name: the grammar of agent names, without the directories that .bridge has beside hosts.
 func ParseHost(s string) (wire.Name, error) {
 	name, err := wire.ParseName(s)
 	if err == nil && slices.Contains([]string{"bad", "received", "rows"}, s) {
@@ -45,7 +43,7 @@ func ParseHost(s string) (wire.Name, error) {
 	return name, err
 }
 
-// Text is a public key as people pass it on. ParseKey reads it.
+// Text is the base64 form in which people exchange a public key; ParseKey reads it.
 func Text(key ed25519.PublicKey) string { return base64.StdEncoding.EncodeToString(key) }
 
 // ParseKey reads a public key that Text wrote.
@@ -57,8 +55,7 @@ func ParseKey(s string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// Generate makes the key of a host that this machine is, and returns its public half. ErrOtherKey when there is
-// one.
+// Generate makes a key pair for a host name of this machine and returns the public key. ErrOtherKey if it has one.
 func (d Dir) Generate(host wire.Name) (ed25519.PublicKey, error) {
 	if _, err := d.Private(host); !errors.Is(err, ErrNoKey) {
 		return nil, fmt.Errorf("make the key of %s: %w", host, cmp.Or(err, ErrOtherKey))
@@ -70,7 +67,7 @@ func (d Dir) Generate(host wire.Name) (ed25519.PublicKey, error) {
 	return public, err
 }
 
-// Private is the key of a host that this machine is. ErrNoKey when there is none.
+// Private is the private key of a host name of this machine, or ErrNoKey.
 func (d Dir) Private(host wire.Name) (ed25519.PrivateKey, error) {
 	seed, err := d.read("keys", host)
 	if err != nil {
@@ -79,8 +76,8 @@ func (d Dir) Private(host wire.Name) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// Trust notes the public key of another host. ErrOtherKey when there is another one, unless it is to be replaced;
-// ErrOwn when this machine has the private key of a host of that name.
+// Trust stores another host's public key. ErrOtherKey if a different key is stored and replace is false; ErrOwn if
+// this machine has a private key for that name.
 func (d Dir) Trust(host wire.Name, key ed25519.PublicKey, replace bool) error {
 	if _, err := d.Private(host); !errors.Is(err, ErrNoKey) {
 		return fmt.Errorf("trust %s: %w", host, cmp.Or(err, ErrOwn))
@@ -91,13 +88,13 @@ func (d Dir) Trust(host wire.Name, key ed25519.PublicKey, replace bool) error {
 	return d.write("trusted", host, key)
 }
 
-// Key is the public key of a trusted host. ErrNoKey when it is not trusted.
+// Key is the public key of a trusted host, or ErrNoKey.
 func (d Dir) Key(host wire.Name) (ed25519.PublicKey, error) { return d.read("trusted", host) }
 
 // Hosts lists the trusted hosts, sorted.
 func (d Dir) Hosts() ([]wire.Name, error) { return d.list("trusted") }
 
-// Own lists the hosts that this machine has a key of, sorted.
+// Own lists the host names for which this machine has a private key, sorted.
 func (d Dir) Own() ([]wire.Name, error) { return d.list("keys") }
 
 func (d Dir) list(sub string) (hosts []wire.Name, err error) {
@@ -113,9 +110,9 @@ func (d Dir) list(sub string) (hosts []wire.Name, err error) {
 	return hosts, err
 }
 
-// read reads a key; both kinds have 32 bytes.
+// read reads a seed or a public key: both have 32 bytes.
 func (d Dir) read(sub string, host wire.Name) ([]byte, error) {
-	if _, err := ParseHost(string(host)); err != nil { // before it is a path
+	if _, err := ParseHost(string(host)); err != nil { // checked before it becomes part of a path
 		return nil, err
 	}
 	file := filepath.Join(string(d), sub, string(host))
@@ -125,7 +122,7 @@ func (d Dir) read(sub string, host wire.Name) ([]byte, error) {
 	case d == "" || errors.Is(err, fs.ErrNotExist):
 		err = ErrNoKey
 	case err == nil && bad != nil:
-		err = errors.New("it is damaged") // and what it says stays unsaid
+		err = errors.New("it is damaged") // bad would quote the secret
 	}
 	if err != nil {
 		return nil, fmt.Errorf("key %s: %w", file, err)
@@ -133,7 +130,7 @@ func (d Dir) read(sub string, host wire.Name) ([]byte, error) {
 	return key, nil
 }
 
-// write writes a key durably, in a directory that is this user's alone: the file gets the directory's rights.
+// write writes a key durably and privately.
 func (d Dir) write(sub string, host wire.Name, key []byte) error {
 	if d == "" {
 		return errors.New("there is no configuration directory for keys")

@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// newTeam makes team main in a root of its own.
+// newTeam makes a team main in a new root.
 func newTeam(t *testing.T, members ...wire.Name) (*teams.Root, *teams.Team) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root")
@@ -52,9 +52,8 @@ type onWrite func([]byte) (int, error)
 
 func (f onWrite) Write(p []byte) (int, error) { return f(p) }
 
-// Mail with attachments arrives all the time while a backup is taken: no message in it is
-// without what is attached to it.
-func TestAttachmentsOfWhatArrivesMeanwhile(t *testing.T) {
+// While mail with attachments arrives, no message in a backup lacks its attachments.
+func TestAttachmentsOfArrivingMail(t *testing.T) {
 	ctx := t.Context()
 	r, team := newTeam(t, "alice", "bob")
 	post(t, team, "alice", "bob", "the first")
@@ -86,9 +85,7 @@ func TestAttachmentsOfWhatArrivesMeanwhile(t *testing.T) {
 	must(t, err)
 }
 
-// TestBackupRestore brings back members without mail, retired ones with only
-// read mail, and ones that were retired empty; a second restore changes
-// nothing.
+// A restore brings back members without mail and retired ones with read mail or none; a second changes nothing.
 func TestBackupRestore(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "empty", "gone", "bare")
@@ -107,7 +104,7 @@ func TestBackupRestore(t *testing.T) {
 	}
 	var file bytes.Buffer
 	total, _, err := Write(ctx, r, &file)
-	if err != nil || total.Messages != 2 { // unread, and the drop that was taken in
+	if err != nil || total.Messages != 2 { // an unread message and the ingested drop
 		t.Fatal(total, err)
 	}
 
@@ -142,7 +139,7 @@ func TestBackupRestore(t *testing.T) {
 	}
 }
 
-// A backup has what is taken, unread, and knows which inbox is shared.
+// A leased message is in the backup as unread, and a shared inbox stays shared.
 func TestBackupOfTaken(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "jobs")

@@ -19,14 +19,14 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Restored is what became of a backup.
+// Restored is the result of Restore.
 type Restored struct {
 	mailbox.Moved
-	Bad     int      `json:"bad,omitempty"`     // what is no message went to inbox/bad
-	Refused []string `json:"refused,omitempty"` // what no backup holds: "../evil"
-	Configs []string `json:"configs,omitempty"` // each team.toml that came with it: main/team.toml
+	Bad     int      `json:"bad,omitempty"`     // files that are no messages, restored to inbox/bad
+	Refused []string `json:"refused,omitempty"` // names that no backup contains: "../evil"
+	Configs []string `json:"configs,omitempty"` // the restored team.toml files: main/team.toml
 
-	Doubled []*mailbox.Box `json:"-"` // made anew, though one of that name stands retired
+	Doubled []*mailbox.Box `json:"-"` // mailboxes made anew although a retired one has the same name
 }
 
 type restorer struct {
@@ -34,10 +34,10 @@ type restorer struct {
 	root    *teams.Root
 	tar     *tar.Reader
 	total   Restored
-	hadLogs map[wire.Address]bool // whether a mailbox had events before anything was restored
+	hadLogs map[wire.Address]bool // whether a mailbox had events before the restore
 }
 
-// Check reads a backup to its end: an error for what is none, or is cut.
+// Check reads a backup to its end, and returns an error if the file is no backup or is truncated.
 func Check(from io.ReadSeeker) error {
 	files := tar.NewReader(from)
 	_, err := checkFormat(files)
@@ -47,7 +47,7 @@ func Check(from io.ReadSeeker) error {
 	for err == nil {
 		_, err = files.Next()
 	}
-	if err == io.EOF { // also where the file ends between two members
+	if err == io.EOF { // which also comes if the file was cut between two entries, before the zeros of the trailer
 		var end []byte
 		if _, err = from.Seek(-1024, io.SeekEnd); err == nil {
 			end, err = io.ReadAll(from)
@@ -65,7 +65,7 @@ func Check(from io.ReadSeeker) error {
 	return nil
 }
 
-// checkFormat reads the first file of a backup; isRaised: it is of format 2.
+// checkFormat reads the first file of a backup, and reports whether the root has format 2 (see teams.Root.Raise).
 func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 	h, err := files.Next()
 	if err != nil || h.Name != rootdir.FormatFile {
@@ -79,9 +79,8 @@ func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 	return isRaised, err
 }
 
-// Restore brings back what a backup holds. A message whose id is there already stays as it is; an event log is restored
-// only where there is none; any other file only where it is missing. What no backup holds is refused: whatever the file
-// says, nothing else is written.
+// Restore restores a backup. It replaces nothing: it skips messages whose id exists, the events of a mailbox that has
+// some, and other files that exist. It refuses names that no backup contains, such as "../evil".
 func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, error) {
 	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
 	isRaised, err := checkFormat(r.tar)
@@ -99,13 +98,13 @@ func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, e
 		if err != nil {
 			return r.total, fmt.Errorf("not a backup of atm, or a damaged one: %w", err)
 		}
-		if err := errors.Join(ctx.Err(), r.entry(h)); err != nil {
+		if err := errors.Join(ctx.Err(), r.restoreEntry(h)); err != nil {
 			return r.total, fmt.Errorf("restore %s: %w", letter.Escape(h.Name), err)
 		}
 	}
 }
 
-func (r *restorer) entry(h *tar.Header) error {
+func (r *restorer) restoreEntry(h *tar.Header) error {
 	teamName, name, _ := strings.Cut(path.Clean(h.Name), "/")
 	first, below, _ := strings.Cut(name, "/")
 	isAgent := wire.IsName(first)
@@ -123,25 +122,25 @@ func (r *restorer) entry(h *tar.Header) error {
 	case err != nil || name == "":
 		return err
 	case isAgent:
-		return r.member(t, t.Box(wire.Name(first)), below)
+		return r.restoreMember(t, t.Box(wire.Name(first)), below)
 	case isDir:
 		return t.Dir().MkdirAll(name)
 	}
-	isThere, err := t.Dir().Exists(name)
+	exists, err := t.Dir().Exists(name)
 	if err != nil {
 		return err
 	}
-	if name == config.File && !isThere {
+	if name == config.File && !exists {
 		r.total.Configs = append(r.total.Configs, teamName+"/"+name)
 	}
-	return r.file(t, name, r.tar)
+	return r.restoreFile(t, name, r.tar)
 }
 
-func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
+func (r *restorer) restoreMember(t *teams.Team, box *mailbox.Box, below string) error {
 	err := box.Present()
 	if errors.Is(err, mailbox.ErrNoAgent) {
 		if err = t.Create(r.ctx, box.Agent()); errors.Is(err, mailbox.ErrExists) {
-			err = nil // somebody else was quicker
+			err = nil // another process was quicker
 		} else if err == nil && t.WasRetired(box.Agent()) {
 			r.total.Doubled = append(r.total.Doubled, box)
 		}
@@ -150,7 +149,7 @@ func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
 		return err
 	}
 	if m := messages.FindStringSubmatch(below); m != nil && wire.IsID(m[2]) {
-		return r.message(t, box, m[1], m[2])
+		return r.restoreMessage(t, box, m[1], m[2])
 	}
 	if _, isKnown := r.hadLogs[box.Address()]; !isKnown {
 		seq, err := box.Log().LastSeq()
@@ -162,10 +161,10 @@ func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
 	if r.hadLogs[box.Address()] && strings.HasPrefix(below, "events/") {
 		return nil
 	}
-	return r.file(t, string(box.Agent())+"/"+below, r.tar)
+	return r.restoreFile(t, string(box.Agent())+"/"+below, r.tar)
 }
 
-func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) error {
+func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id string) error {
 	data, err := io.ReadAll(io.LimitReader(r.tar, wire.MaxFile+1))
 	if err != nil {
 		return err
@@ -173,7 +172,7 @@ func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) erro
 	if _, err := wire.Decode(data); err != nil {
 		r.total.Bad++
 		bad := string(box.Agent()) + "/inbox/bad/" + id + ".json"
-		return errors.Join(r.file(t, bad, bytes.NewReader(data)), r.file(t, bad+".reason", strings.NewReader(err.Error()+"\n")))
+		return errors.Join(r.restoreFile(t, bad, bytes.NewReader(data)), r.restoreFile(t, bad+".reason", strings.NewReader(err.Error()+"\n")))
 	}
 	dir, _, _ = strings.Cut(dir, "/")
 	put, err := box.Put(r.ctx, dir, data)
@@ -185,8 +184,8 @@ func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) erro
 	return err
 }
 
-func (r *restorer) file(t *teams.Team, name string, from io.Reader) error {
-	if there, err := t.Dir().Exists(name); there || err != nil {
+func (r *restorer) restoreFile(t *teams.Team, name string, from io.Reader) error {
+	if exists, err := t.Dir().Exists(name); exists || err != nil {
 		return err
 	}
 	dir := path.Dir(name)

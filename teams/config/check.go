@@ -12,9 +12,10 @@ import (
 
 var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN"}
 
+// checker collects the mistakes in a file while it is decoded and checked.
 type checker struct {
 	lines      Lines
-	hasMailbox func(wire.Name) bool // nil: nobody has
+	hasMailbox func(wire.Name) bool // nil: never true
 	config     *Config
 	mistakes   []Mistake
 }
@@ -30,7 +31,7 @@ func (k *checker) add(path, format string, args ...any) {
 
 func (k *checker) check() {
 	c := k.config
-	k.session("session", &c.Session)
+	k.checkSession("session", &c.Session)
 	for name, m := range c.Members {
 		path := "members." + string(name)
 		if _, err := wire.ParseName(string(name)); err != nil {
@@ -38,17 +39,17 @@ func (k *checker) check() {
 			delete(c.Members, name)
 			continue
 		}
-		k.member(path, name, &m)
+		k.checkMember(path, name, &m)
 		c.Members[name] = m
 	}
 	if c.Lead == "" && k.isMember("lead") {
 		c.Lead = "lead"
 	}
-	k.names("lead", c.Lead)
-	k.names("approvers", c.Approvers...)
+	k.checkNames("lead", c.Lead)
+	k.checkNames("approvers", c.Approvers...)
 	for name, m := range c.Members {
 		after := "members." + string(name) + ".after"
-		k.names(after, m.After...)
+		k.checkNames(after, m.After...)
 		if slices.Contains(c.StartOrder(m.After), name) {
 			k.add(after, "after goes round in a circle: %s waits for itself", name)
 		}
@@ -60,17 +61,17 @@ func (k *checker) check() {
 		k.add("bridge.replicas", "replicas is %d, and can only be from 1 to 5", c.Bridge.Replicas)
 	}
 	for i, r := range c.Rules {
-		k.rule(fmt.Sprintf("rules.%d", i), r)
+		k.checkRule(fmt.Sprintf("rules.%d", i), r)
 	}
 }
 
-func (k *checker) member(path string, name wire.Name, m *Member) {
+func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 	if m.Session != nil {
-		k.session(path+".session", m.Session)
+		k.checkSession(path+".session", m.Session)
 	}
-	k.word(path+".driver", m.Driver, Drivers...)
-	k.word(path+".inject", m.Inject, Injects...)
-	k.word(path+".restart", m.Restart, Restarts...)
+	k.checkWord(path+".driver", m.Driver, Drivers...)
+	k.checkWord(path+".inject", m.Inject, Injects...)
+	k.checkWord(path+".restart", m.Restart, Restarts...)
 	if m.Command != nil && (len(m.Command) == 0 || m.Command[0] == "") {
 		k.add(path+".command", "command is empty; leave it out if the member is started elsewhere")
 		m.Command = nil
@@ -88,7 +89,7 @@ func (k *checker) member(path string, name wire.Name, m *Member) {
 	}
 }
 
-func (k *checker) rule(path string, r policy.Rule) {
+func (k *checker) checkRule(path string, r policy.Rule) {
 	if r.Role != "" && r.Agent != "" {
 		k.add(path, "a rule is for a role or for an agent, not for both")
 	}
@@ -97,12 +98,12 @@ func (k *checker) rule(path string, r policy.Rule) {
 	} else if err := policy.CheckTool(r.Tool); err != nil {
 		k.add(path+".tool", "tool: %v", err)
 	}
-	k.word(path+".decision", string(r.Decision), "allow", "deny", "ask")
-	k.names(path+".agent", r.Agent)
+	k.checkWord(path+".decision", string(r.Decision), "allow", "deny", "ask")
+	k.checkNames(path+".agent", r.Agent)
 }
 
-func (k *checker) session(path string, s *Session) {
-	k.word(path+".output_capture", s.OutputCapture, "pipe", "pty", "log")
+func (k *checker) checkSession(path string, s *Session) {
+	k.checkWord(path+".output_capture", s.OutputCapture, "pipe", "pty", "log")
 	if _, err := s.exitRules(); err != nil {
 		k.add(path+".auto_exit_on", "auto_exit_on is %v", err)
 	}
@@ -111,16 +112,16 @@ func (k *checker) session(path string, s *Session) {
 	}
 }
 
-func (k *checker) word(path, value string, known ...string) {
+func (k *checker) checkWord(path, value string, known ...string) {
 	if value != "" && !slices.Contains(known, value) {
 		k.add(path, "%s is %q, and can only be %s", lastKey(path), value, strings.Join(known, ", "))
 	}
 }
 
-func (k *checker) names(path string, names ...wire.Name) {
+func (k *checker) checkNames(path string, names ...wire.Name) {
 	for _, n := range names {
 		name, host, _ := strings.Cut(string(n), "@")
-		isRemote := path == "approvers" && wire.IsName(name) && wire.IsName(host) // a person on another host
+		isRemote := path == "approvers" && wire.IsName(name) && wire.IsName(host)
 		if n != "" && !k.isMember(n) && !isRemote {
 			k.add(path, "%s names %q, and there is no such member", lastKey(path), n)
 		}

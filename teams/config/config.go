@@ -1,16 +1,17 @@
-// Package config reads team.toml, the optional file in which people say how
-// their team's members are started and what they may do without asking.
+// Package config reads team.toml, the optional file in which people configure how the members of their team are started
+// and what they may do without asking. atm never rewrites it.
 //
-// The file is strict: an unknown key or a value that makes no sense is a mistake with a line. What could be understood
-// in spite of mistakes is returned as well: it may be shown, but it is not acted upon. The program never rewrites the
-// file.
+// Parsing is strict: an unknown key or an invalid value is a mistake with a line. A file with mistakes still gives a
+// Config, which may be shown but not acted upon.
 package config
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/session"
@@ -18,15 +19,15 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// File is the name of the file in the team's directory; no more than MaxSize bytes of it are read.
+// File is the name of the file in the team's directory. At most MaxSize bytes of it are read.
 const (
 	File    = "team.toml"
 	MaxSize = 1 << 20
 )
 
-// Config is what team.toml says.
+// Config is the content of team.toml.
 type Config struct {
-	Session   Session // before the members, whose own begin as this one
+	Session   Session // comes first: decode copies it into the members' own sections
 	Lead      wire.Name
 	Approvers []wire.Name // nil: absent
 	Members   map[wire.Name]Member
@@ -34,15 +35,15 @@ type Config struct {
 	Bridge    Bridge
 }
 
-// Bridge is how the team is bridged to other machines; flags of atm bridge go before it.
+// Bridge configures atm bridge, whose flags override it.
 type Bridge struct {
-	Host     wire.Name // what this machine is called
+	Host     wire.Name // the name of this machine
 	NATS     string    // the server's URL
 	Creds    string    // a file of credentials
-	Replicas int64     // of what atm bridge makes on the server; 0: one
+	Replicas int64     // of the streams that atm bridge creates; 0: one
 }
 
-// Member is how a member is started.
+// Member configures a member and how it is started.
 type Member struct {
 	Person   bool
 	Role     string
@@ -52,23 +53,23 @@ type Member struct {
 	Driver   string      // "": auto
 	Inject   string      // "": body
 	Restart  string      // "": on-crash
-	Size     string      // ParseSize reads it
+	Size     string      // see ParseSize
 	Prompt   string      // typed once, at the first idle
 	After    []wire.Name // started when these are ready
 	Worktree bool
 	Session  *Session // nil: the team's
 }
 
-// Session is how interactive sessions run.
+// Session configures interactive sessions.
 type Session struct {
-	Enabled         *bool  // nil: not begun by runners, and people may begin one
+	Enabled         *bool  // nil: runners begin none, but people may
 	OutputCapture   string `toml:"output_capture"` // pipe, pty, log
 	AllowHumanInput bool   `toml:"allow_human_input"`
 	AutoExitOn      string `toml:"auto_exit_on"` // see Rules
 	ResumeCmd       string `toml:"resume_cmd"`   // see ResumeWords
 }
 
-// The words that team.toml and the flags of `atm run` take.
+// The values that team.toml and the flags of `atm run` accept.
 var (
 	Drivers  = []string{"auto", "claude", "codex", "gemini", "opencode", "plain", "acp"}
 	Injects  = []string{"body", "pointer", "off"}
@@ -80,7 +81,7 @@ func Default() *Config {
 	return &Config{Members: map[wire.Name]Member{}, Session: Session{OutputCapture: "pipe", AllowHumanInput: true}}
 }
 
-// SessionOf is how the sessions of a member run: as its own section says, else the team's.
+// SessionOf is a member's own session section, else the team's.
 func (c *Config) SessionOf(name wire.Name) *Session {
 	if own := c.Members[name].Session; own != nil {
 		return own
@@ -88,7 +89,7 @@ func (c *Config) SessionOf(name wire.Name) *Session {
 	return &c.Session
 }
 
-// Rules are when a session ends by itself.
+// Rules says when a session ends by itself.
 func (s *Session) Rules() session.Rules {
 	rules, _ := s.exitRules()
 	return rules
@@ -108,7 +109,7 @@ func (s *Session) exitRules() (r session.Rules, err error) {
 	return r, err
 }
 
-// ResumeWords is resume_cmd as words with the id of a session filled in; nil when there is none.
+// ResumeWords splits resume_cmd into words and fills in a session's id; nil without resume_cmd.
 func (s *Session) ResumeWords(id wire.UUID) (words []string) {
 	words, _ = policy.SplitWords(s.ResumeCmd)
 	for i := range words {
@@ -117,7 +118,7 @@ func (s *Session) ResumeWords(id wire.UUID) (words []string) {
 	return words
 }
 
-// Policy is who and what answers the permission requests of a member.
+// Policy is the policy for the permission requests of a member.
 func (c *Config) Policy(asker wire.Name) policy.Policy {
 	p := policy.Policy{
 		Lead: c.Lead, Approvers: c.Approvers, Rules: c.Rules,
@@ -134,7 +135,62 @@ func (c *Config) Policy(asker wire.Name) policy.Policy {
 	return p
 }
 
-// ParseSize reads a terminal's size in cells: columns x rows, each from 2 to 1000.
+// Startable lists the members that have a command, sorted.
+func (c *Config) Startable() []wire.Name {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Members)), func(n wire.Name) bool {
+		return len(c.Members[n].Command) == 0 || c.Members[n].Person
+	})
+}
+
+// StartOrder returns the named members and the ones that they are started after, each once and after the ones that it
+// waits for.
+func (c *Config) StartOrder(names []wire.Name) (out []wire.Name) {
+	seen := map[wire.Name]bool{}
+	var visit func(names []wire.Name)
+	visit = func(names []wire.Name) {
+		for _, n := range names {
+			if !seen[n] {
+				seen[n] = true
+				visit(c.Members[n].After)
+				out = append(out, n)
+			}
+		}
+	}
+	visit(names)
+	return out
+}
+
+// Start calls start for each member in order (see StartOrder), concurrently where after allows it, and returns the
+// errors by member. A member waits for the members of its after that precede it in order, so that a cycle cannot hang;
+// if one of them fails, it is not started.
+func (c *Config) Start(ctx context.Context, order []wire.Name, start func(context.Context, wire.Name) error) map[wire.Name]error {
+	started := map[wire.Name]func() error{}
+	for _, n := range order {
+		before := maps.Clone(started)
+		started[n] = sync.OnceValue(func() error {
+			for _, a := range c.Members[n].After {
+				if wait := before[a]; wait != nil && wait() != nil {
+					return fmt.Errorf("not started: %s, which it comes after, is not ready", a)
+				}
+			}
+			return start(ctx, n)
+		})
+	}
+	var all sync.WaitGroup
+	for _, once := range started {
+		all.Go(func() { once() })
+	}
+	all.Wait()
+	errs := map[wire.Name]error{}
+	for n, once := range started {
+		if err := once(); err != nil {
+			errs[n] = err
+		}
+	}
+	return errs
+}
+
+// ParseSize parses a terminal's size in cells: columns x rows, each from 2 to 1000.
 func ParseSize(s string) (cols, rows int, err error) {
 	fmt.Sscanf(s, "%dx%d", &cols, &rows)
 	if s != fmt.Sprintf("%dx%d", cols, rows) || min(cols, rows) < 2 || max(cols, rows) > 1000 {
@@ -143,7 +199,7 @@ func ParseSize(s string) (cols, rows int, err error) {
 	return cols, rows, nil
 }
 
-// Mistake is something that is wrong in team.toml.
+// Mistake is a mistake in team.toml.
 type Mistake struct {
 	Line int
 	Text string
@@ -151,7 +207,7 @@ type Mistake struct {
 
 func (m Mistake) String() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text) }
 
-// Error reports all that is wrong in a team.toml.
+// Error reports all mistakes in a team.toml.
 type Error struct {
 	Path     string
 	Mistakes []Mistake // by line; at least one

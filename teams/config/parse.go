@@ -16,11 +16,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// byteOrderMark is what editors on Windows put before a text.
-var byteOrderMark = []byte("\ufeff")
+var byteOrderMark = []byte("\ufeff") // written by editors on Windows
 
-// Parse reads a team.toml and reports every mistake in it, by line. A member that hasMailbox (nil: none has) the file
-// may name without a section. Of a file that is no TOML the first place that is none is reported alone.
+// Parse parses a team.toml and returns all mistakes by line; after a syntax error only that one. The file may name a
+// member without a section if hasMailbox (nil: never) reports true for it.
 func Parse(data []byte, hasMailbox func(wire.Name) bool) (*Config, []Mistake) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	k := checker{config: Default(), hasMailbox: hasMailbox, lines: FindLines(data)}
@@ -46,8 +45,8 @@ func syntaxError(err error) Mistake {
 	return m
 }
 
-// decode reads what stands at a path. go-toml would stop at the first value of a wrong
-// type: here each is a mistake, as each unknown key is, and the rest is read.
+// decode stores the value at a path. Unlike go-toml it goes on after an unknown key or a value of the wrong type, and
+// reports each as a mistake.
 func (k *checker) decode(path string, value any, into reflect.Value) {
 	table, isTable := value.(map[string]any)
 	list, isList := value.([]any)
@@ -56,7 +55,7 @@ func (k *checker) decode(path string, value any, into reflect.Value) {
 	case into.Kind() == reflect.Pointer:
 		into.Set(reflect.New(into.Type().Elem()))
 		if own, ok := into.Interface().(*Session); ok {
-			*own = k.config.Session // what it leaves out holds on from the team's
+			*own = k.config.Session // for the keys that it leaves out
 		}
 		k.decode(path, value, into.Elem())
 	case into.Kind() == reflect.Struct && isTable:
@@ -67,7 +66,7 @@ func (k *checker) decode(path string, value any, into reflect.Value) {
 				k.decode(below(key), table[key], into.FieldByIndex(field.Index))
 			}
 		}
-		k.unknownKeys(path, table, known)
+		k.checkKeys(path, table, known)
 	case into.Kind() == reflect.Map && isTable:
 		into.Set(reflect.MakeMap(into.Type()))
 		for key, v := range table {
@@ -83,17 +82,18 @@ func (k *checker) decode(path string, value any, into reflect.Value) {
 	case into.Kind() == reflect.TypeOf(value).Kind() && reflect.TypeOf(value).ConvertibleTo(into.Type()):
 		into.Set(reflect.ValueOf(value).Convert(into.Type()))
 	default:
-		k.add(path, "%s is %s, not %s", path, wanted(into.Type()), words[reflect.TypeOf(value).Kind()])
+		k.add(path, "%s is %s, not %s", path, typeName(into.Type()), kindNames[reflect.TypeOf(value).Kind()])
 	}
 }
 
-// words are what people who write TOML call a value. A date comes as some struct.
-var words = map[reflect.Kind]string{
+// kindNames are the names of TOML's types. go-toml decodes a date as a struct.
+var kindNames = map[reflect.Kind]string{
 	reflect.Bool: "true or false", reflect.Int64: "a number", reflect.Float64: "a number", reflect.String: "a string",
 	reflect.Slice: "a list", reflect.Map: "a table", reflect.Struct: "a date",
 }
 
-func wanted(t reflect.Type) string {
+// typeName names the type of a field.
+func typeName(t reflect.Type) string {
 	switch kind := t.Kind(); {
 	case kind == reflect.String:
 		return "a string in quotes"
@@ -104,36 +104,36 @@ func wanted(t reflect.Type) string {
 	case kind == reflect.Slice:
 		return "a list of tables"
 	default:
-		return words[kind]
+		return kindNames[kind]
 	}
 }
 
-func (k *checker) unknownKeys(path string, table map[string]any, known []string) {
+func (k *checker) checkKeys(path string, table map[string]any, known []string) {
 	where := "in " + path
 	if path == "" {
 		where = "here"
 	} else if strings.HasPrefix(path, "rules.") {
-		where = "in rules" // which people do not count
+		where = "in rules" // without the rule's index
 	}
 	for key := range table {
 		if slices.Contains(known, key) {
 			continue
 		}
 		text := fmt.Sprintf("there is no key %q %s", key, where)
-		slips := func(known string) int { return smetrics.WagnerFischer(key, known, 1, 1, 1) }
-		near := slices.MinFunc(known, func(a, b string) int { return slips(a) - slips(b) })
-		if slips(near) <= (len(key)+1)/3 {
-			text += fmt.Sprintf("; did you mean %q?", near)
+		distance := func(known string) int { return smetrics.WagnerFischer(key, known, 1, 1, 1) }
+		nearest := slices.MinFunc(known, func(a, b string) int { return distance(a) - distance(b) })
+		if distance(nearest) <= (len(key)+1)/3 {
+			text += fmt.Sprintf("; did you mean %q?", nearest)
 		}
 		k.add(strings.TrimPrefix(path+"."+key, "."), "%s", text)
 	}
 }
 
-// Lines are the lines of the keys of a team.toml, and of the values in its lists, outside
-// of inline tables, by their paths: "members.bob.after", "members.bob.after.1", "rules.1.tool".
+// Lines maps the paths of a team.toml's keys and list values, outside inline tables, to their lines:
+// "members.bob.after", "members.bob.after.1", "rules.1.tool".
 type Lines map[string]int
 
-// FindLines finds the lines of a file's keys, as far as it is TOML.
+// FindLines finds the lines of a file's keys, up to a syntax error.
 func FindLines(data []byte) Lines {
 	lines := Lines{}
 	var p unstable.Parser
@@ -165,7 +165,7 @@ func FindLines(data []byte) Lines {
 	return lines
 }
 
-// Of is the line of a key, or of the table or array that it stands in.
+// Of returns the line of a key, else of the nearest table or list around it, else 1.
 func (l Lines) Of(path string) int {
 	for path != "" {
 		if line, ok := l[path]; ok {

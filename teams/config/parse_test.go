@@ -114,12 +114,12 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Every mistake is named, each with its line.
+// Every mistake is reported with its line.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		about, toml string
-		want        []string // what each line's text begins with
+		want        []string // the beginning of each mistake
 	}{
 		{"nothing", "", nil},
 		{"comments", "# x\n\n  # y", nil},
@@ -189,8 +189,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Whatever the file holds, it is read or its mistakes are named, all with lines
-// that there are.
+// Any file is parsed or gives mistakes, and their lines exist.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(wholeToml))
 	for _, s := range []string{"[[rules]]\n[rules.x]\n", "[a]\n[[a]]\n", "a.b=1\n[a]\n", "a={b=1}\na.c=2", "rules=[]\n[[rules]]", "a=[[", "\"\"=1", "[members]\nbob=1", "session=2026-05-01\nlead=1979-05-27T00:00:00Z"} {

@@ -12,14 +12,14 @@ import (
 //go:embed template.toml
 var templateText string
 
-// Sample is a team.toml that starts these members and names every other key in a comment. It has no mistakes as it
-// stands, nor with the # before its keys taken away.
+// Sample returns a team.toml that starts these members and mentions every other key in a comment. It has no mistakes,
+// even with all its keys uncommented.
 func Sample(agents, people []wire.Name) string {
 	data := struct {
 		Agents, People []wire.Name
-		Off            string // "#": the members are only examples
+		Off            string // "#" if the members are only examples
 		Lead, Approver wire.Name
-		Shown          wire.Name // the agent whose section shows every key
+		Shown          wire.Name // the agent whose section has every key
 	}{Agents: agents, People: people}
 	if len(agents)+len(people) == 0 {
 		data.Agents, data.People, data.Off = []wire.Name{"alice", "bob"}, []wire.Name{"me"}, "#"

@@ -10,9 +10,7 @@ import (
 
 var commentedKey = regexp.MustCompile(`(?m)^# ?((\[+[a-z.]+\]+)|([a-z_]+ = .*))$`)
 
-// A team.toml to start from is in order as it stands, with each of its comments
-// that are lines of TOML taken in, and with all of them; and it speaks of every
-// key that there is.
+// A sample has no mistakes: as it is, with any one of its commented keys, and with all of them. It mentions every key.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	for about, s := range map[string]struct{ agents, people []wire.Name }{
@@ -61,11 +59,11 @@ func TestSample(t *testing.T) {
 				t.Errorf("%s: %s does not stand there with a word about it:\n%s", about, key, full)
 			}
 		}
-		// One at a time, those of members and of the whole.
+		// The keys of members and the top level, one at a time.
 		lines := strings.Split(text, "\n")
 		for i, l := range lines {
 			if strings.HasPrefix(l, "#[[rules]]") {
-				break // from here on each needs its header
+				break // the keys below need their header
 			}
 			if m := commentedKey.FindStringSubmatch(l); m != nil && (len(s.agents) > 0 || !strings.Contains(text[:strings.Index(text, l)], "#[")) && len(s.agents)+len(s.people) > 0 {
 				one := strings.Join(append(append(append([]string{}, lines[:i]...), m[1]), lines[i+1:]...), "\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/teams/rootdir"
 )
 
-// Where there is space and no inode, no file can be made: the doctor says so.
+// A file system with space but without free inodes is reported.
 func TestOutOfInodes(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "nr_inodes=2"); err != nil {

@@ -1,4 +1,4 @@
-// Package doctor looks for what is wrong in a root, and names the command that mends it.
+// Package doctor finds what is wrong in a root, and names the commands that mend it.
 package doctor
 
 import (
@@ -28,58 +28,56 @@ type Check struct {
 	Code     string `json:"code"`     // stable
 	Severity string `json:"severity"` // ok, info, warning, error
 	Message  string `json:"message"`
-	Fix      string `json:"fix"` // a command that mends it, or shows it where none can; "" where nothing is wrong
+	Fix      string `json:"fix"` // a command that mends the problem or shows it; "" if there is none
 }
 
-// Wrong reports whether the finding is something to mend.
+// Wrong reports whether the finding is a problem.
 func (c Check) Wrong() bool { return c.Severity == "warning" || c.Severity == "error" }
 
 type fileSystem struct {
-	remote     string // its kind, if others than this kernel may change it
-	isReadOnly bool
-	free       *uint64 // bytes that this user may still fill; nil: not known
-
-	isOutOfFiles bool // every inode is in use
+	remoteKind    string // "": only this kernel changes it
+	isReadOnly    bool
+	free          *uint64 // in bytes, for this user; nil: unknown
+	isOutOfInodes bool
 }
 
-const lowDisk = 64 << 20 // bytes free below which the doctor warns
+const lowDisk = 64 << 20 // the doctor warns when fewer bytes are free
 
 type doctor struct {
-	ctx    context.Context
-	root   *teams.Root
-	place  rootdir.Place
-	fix    bool
-	disk   fileSystem
-	team   string        // " --team NAME" where there are several, of the one that is looked at
-	others []*teams.Root // above this one and below
-	checks []Check
+	ctx         context.Context
+	root        *teams.Root
+	place       rootdir.Place
+	fix         bool
+	disk        fileSystem
+	teamFlag    string        // " --team NAME" while one of several teams is examined
+	nearbyRoots []*teams.Root // see rootdir.Nearby
+	checks      []Check
 }
 
-// Examine looks at everything in the root and changes nothing, unless fix is set:
-// then it mends what can be mended without losing anything, and says so.
+// Examine looks for problems in the whole root. With fix it mends those that can be mended without a loss, else it
+// changes nothing.
 func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Check {
 	d := &doctor{ctx: ctx, root: r, place: p, fix: fix, disk: fileSystemAt(r.Path)}
 	for _, found := range rootdir.Nearby(p, r.Path) {
 		if other, err := teams.Open(found, nil); err == nil {
-			d.others = append(d.others, other)
+			d.nearbyRoots = append(d.nearbyRoots, other)
 			defer other.Close()
 		}
 	}
 	d.checkRoot()
-	d.checkStray()
 	d.checkFileSystem()
 	names, err := r.Teams()
 	if e, ok := errors.AsType[*teams.LocksError](err); ok {
 		d.add("team.locks", "error", "mkdir -m 700 "+policy.Quote(e.Path), "%v", err)
-	} else if !d.failed("root.unreadable", "", r.Path, err) && len(names) == 0 {
+	} else if !d.addUnreadable("root.unreadable", "", r.Path, err) && len(names) == 0 {
 		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
 	}
 	for _, n := range names {
 		if len(names) > 1 {
-			d.team = " --team " + string(n)
+			d.teamFlag = " --team " + string(n)
 		}
 		t, err := r.Team(n)
-		if d.failed("team.unreadable", "team "+string(n)+": ", r.Dir().Join(string(n)), err) {
+		if d.addUnreadable("team.unreadable", "team "+string(n)+": ", r.Dir().Join(string(n)), err) {
 			continue
 		}
 		d.checkLocks(t)
@@ -92,55 +90,56 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 			d.add("rows.unreadable", "warning", moveAway(t.Dir().Join(teams.RowsDir), err), "team %s: %v", t.Name, err)
 		}
 	}
-	d.team = ""
+	d.teamFlag = ""
 	d.checkStale("root", r.Stale(fix))
 	return d.checks
 }
 
-// checkStale reports what killed commands left half made.
+// checkStale reports the unfinished files of killed commands.
 func (d *doctor) checkStale(where string, stale []string) {
-	if len(stale) > 0 && d.fix {
-		d.add("tmp.stale", "info", "", "%s: %s unfinished for 36 h, removed", where, letter.Many(len(stale), "file"))
-	} else if len(stale) > 0 {
-		d.add("tmp.stale", "info", "atm doctor --fix", "%s: %s unfinished for 36 h", where, letter.Many(len(stale), "file"))
+	fix, outcome := "atm doctor --fix", ""
+	if d.fix {
+		fix, outcome = "", ", removed"
+	}
+	if len(stale) > 0 {
+		d.add("tmp.stale", "info", fix, "%s: %s unfinished for 36 h%s", where, letter.Many(len(stale), "file"), outcome)
 	}
 }
 
-// atmCommand is where a command of atm begins in a fix.
-var atmCommand = regexp.MustCompile(`(^|; )atm `)
+var atmCommand = regexp.MustCompile(`(^|; )atm `) // the beginning of an atm command in a fix
 
-// add adds a finding. What came from outside is escaped.
+// add adds a finding and escapes its message.
 func (d *doctor) add(code, severity, fix, format string, args ...any) {
-	fix = atmCommand.ReplaceAllString(fix, "${1}atm"+d.team+" ")
+	fix = atmCommand.ReplaceAllString(fix, "${1}atm"+d.teamFlag+" ")
 	d.checks = append(d.checks, Check{code, severity, letter.Escape(fmt.Sprintf(format, args...)), fix})
 }
 
-// failed reports that what lies at path could not be read.
-func (d *doctor) failed(code, about, path string, err error) bool {
-	if err == nil {
-		return false
+// addUnreadable adds a finding if err says that something at path could not be read, and reports whether it did.
+func (d *doctor) addUnreadable(code, prefix, path string, err error) bool {
+	if err != nil {
+		d.add(code, "error", inspect(path, err), "%s%v", prefix, err)
 	}
-	fix := "ls -la "
-	if errors.Is(err, fs.ErrPermission) {
-		fix = "chmod -R u+rwX "
-	}
-	d.add(code, "error", fix+policy.Quote(path), "%s%v", about, err)
-	return true
+	return err != nil
 }
 
-// moveAway is for a file that is not what belongs there. One that cannot be looked at just now stays.
+// inspect is the command to type after an error at path: it allows access if that was denied, else shows the path.
+func inspect(path string, err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "chmod -R u+rwX " + policy.Quote(path)
+	}
+	return "ls -la " + policy.Quote(path)
+}
+
+// moveAway is the command that removes a file that does not belong at path. A file that cannot be opened for now stays.
 func moveAway(path string, err error) string {
 	_, isSystem := errors.AsType[syscall.Errno](err)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return "chmod -R u+rwX " + policy.Quote(path)
-	case isSystem && !errors.Is(err, syscall.ENOTDIR):
-		return "ls -la " + policy.Quote(path)
+	if errors.Is(err, fs.ErrPermission) || isSystem && !errors.Is(err, syscall.ENOTDIR) {
+		return inspect(path, err)
 	}
 	return "mv " + policy.Quote(path) + " ."
 }
 
-func about(t *teams.Team) string { return "team " + string(t.Name) + ": " }
+func prefix(t *teams.Team) string { return "team " + string(t.Name) + ": " }
 
 func (d *doctor) checkRoot() {
 	d.add("root", "ok", "", "root %s (%s)", d.root.Path, d.root.Source)
@@ -152,9 +151,6 @@ func (d *doctor) checkRoot() {
 		d.add("root.unaccepted", "warning", "atm init --root "+policy.Quote(d.root.Path),
 			"nobody here made or accepted this root: nothing is started or handed over from it")
 	}
-}
-
-func (d *doctor) checkStray() {
 	names, _ := d.root.Dir().Names(".")
 	for _, n := range names {
 		info, err := d.root.Dir().Lstat(n)
@@ -167,9 +163,9 @@ func (d *doctor) checkStray() {
 
 func (d *doctor) checkFileSystem() {
 	path := policy.Quote(d.root.Path)
-	if d.disk.remote != "" {
+	if d.disk.remoteKind != "" {
 		d.add("fs.remote", "warning", "atm backup root.tar",
-			"the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remote)
+			"the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remoteKind)
 	}
 	if d.disk.isReadOnly {
 		d.add("disk.read_only", "error", "df "+path,
@@ -179,7 +175,7 @@ func (d *doctor) checkFileSystem() {
 		d.add("disk.low", "warning", "df -h "+path,
 			"%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(*free)))
 	}
-	if d.disk.isOutOfFiles {
+	if d.disk.isOutOfInodes {
 		d.add("disk.low", "warning", "df -i "+path,
 			"no inode is free in the file system of %s: nothing can be sent", d.root.Path)
 	}
@@ -190,11 +186,11 @@ func (d *doctor) checkAgents(t *teams.Team) {
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
 		fix := moveAway(t.Dir().Join(n), nil)
-		isNoAgent := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~")
+		isIgnored := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~")
 		switch {
 		case err == nil && !info.IsDir() && (n == ".files" || n == ".archive"):
 			d.add("team.not_a_directory", "error", fix, "%s in team %s is not a directory", n, t.Name)
-		case err != nil || isNoAgent:
+		case err != nil || isIgnored:
 		case info.Mode().IsRegular():
 			d.add("drop.misplaced", "warning", fix, "%s in team %s lies where nobody looks for mail", n, t.Name)
 		case !wire.IsName(n):
@@ -209,7 +205,7 @@ func (d *doctor) checkAgents(t *teams.Team) {
 
 func (d *doctor) checkLocks(t *teams.Team) {
 	names, err := t.Dir().Names(".locks")
-	d.failed("team.locks", about(t), t.Dir().Join(".locks"), err)
+	d.addUnreadable("team.locks", prefix(t), t.Dir().Join(".locks"), err)
 	for _, n := range names {
 		f, err := t.Dir().Open(".locks/" + n)
 		if f.Close(); err == nil {
@@ -226,7 +222,7 @@ func (d *doctor) checkConfig(t *teams.Team) {
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		mistakes = append(wrong.Mistakes, mistakes...)
 	} else {
-		d.failed("team.toml", about(t), t.Dir().Join(config.File), err)
+		d.addUnreadable("team.toml", prefix(t), t.Dir().Join(config.File), err)
 	}
 	for _, m := range mistakes {
 		d.add("team.toml", "error", edit, "team %s: team.toml, %s", t.Name, m)
@@ -238,13 +234,13 @@ func (d *doctor) checkConfig(t *teams.Team) {
 				"team %s: team.toml: %s runs %s, and no such program is on PATH", t.Name, n, program)
 		}
 	}
-	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(mistakes) == 0 {
+	if exists, _ := t.Dir().Exists(config.File); exists && err == nil && len(mistakes) == 0 {
 		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %s, %s", t.Name, letter.Many(len(c.Members), "member"), letter.Many(len(c.Rules), "rule"))
 	}
 }
 
-// missingDirectories reports members whose directory or repository is not there. That
-// keeps only these members from being started.
+// missingDirectories returns a mistake for each member whose directory or repository does not exist. Only these members
+// cannot be started.
 func missingDirectories(t *teams.Team, c *config.Config) (mistakes []config.Mistake) {
 	data, _ := t.Dir().ReadFile(config.File, config.MaxSize)
 	lines := config.FindLines(data)
@@ -259,15 +255,14 @@ func missingDirectories(t *teams.Team, c *config.Config) (mistakes []config.Mist
 }
 
 func (d *doctor) checkSessions(t *teams.Team) {
-	_, spoilt, err := t.Sessions().List()
-	d.failed("session.unreadable", about(t)+"sessions: ", t.Dir().Join(".sessions"), err)
-	for _, file := range spoilt {
+	_, bad, err := t.Sessions().List()
+	d.addUnreadable("session.unreadable", prefix(t)+"sessions: ", t.Dir().Join(".sessions"), err)
+	for _, file := range bad {
 		d.add("session.spoilt", "error", moveAway(file.Path, file), "team %s: %v", t.Name, file)
 	}
 }
 
-// checkBridge reports mail for other hosts that waits, what was not accepted from them, and a host and a team of
-// one name.
+// checkBridge reports waiting mail for other hosts, rejected envelopes from them, and a host that is named like a team.
 func (d *doctor) checkBridge(t *teams.Team) {
 	hosts, err := d.root.Keys.Hosts()
 	boxes, err2 := t.Outboxes()
@@ -298,5 +293,5 @@ func (d *doctor) checkBridge(t *teams.Team) {
 		d.add("bridge.bad", "warning", fix, "team %s: not accepted: %s: %s",
 			t.Name, t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
 	}
-	d.failed("bridge.unreadable", about(t), t.Dir().Join(mailbox.BridgeDir), errors.Join(append(errs, err)...))
+	d.addUnreadable("bridge.unreadable", prefix(t), t.Dir().Join(mailbox.BridgeDir), errors.Join(append(errs, err)...))
 }

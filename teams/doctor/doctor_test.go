@@ -8,7 +8,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 )
 
-// A file that cannot be opened just now is not moved away.
+// The fix for a file that cannot be opened for now does not move it.
 func TestMoveAway(t *testing.T) {
 	for err, want := range map[error]string{
 		nil: "mv f .", durable.ErrNotRegular: "mv f .", syscall.ENOTDIR: "mv f .",

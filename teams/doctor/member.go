@@ -18,7 +18,7 @@ import (
 
 func (d *doctor) checkMembers(t *teams.Team) {
 	boxes, err := t.Boxes()
-	d.failed("team.unreadable", about(t), t.Dir().Path(), err)
+	d.addUnreadable("team.unreadable", prefix(t), t.Dir().Path(), err)
 	for _, b := range boxes {
 		d.checkMailbox(b)
 		d.checkRunner(t, b)
@@ -38,16 +38,16 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		b.TakeIn(d.ctx)
 	}
 	h, err := b.Examine(d.fix)
-	d.failed("agent.unreadable", b.Address().String()+": ", b.Path(), err)
+	d.addUnreadable("agent.unreadable", b.Address().String()+": ", b.Path(), err)
 	if d.disk.isReadOnly {
 		delete(h.Files, "inbox.not_writable")
 	}
-	back := ""
+	addAgain := ""
 	if b.Present() != nil {
-		back = "; atm team add " + string(b.Agent())
+		addAgain = "; atm team add " + string(b.Agent())
 	}
-	// %s in the message is a name, in the command its path.
-	for _, about := range []struct{ code, severity, fix, message string }{
+	// %s is the file's path in fix, its name in message.
+	for _, problem := range []struct{ code, severity, fix, message string }{
 		{"drop.not_a_file", "warning", "mv %s .", "%s is no regular file and is never opened"},
 		{"drop.empty", "info", "ls -l %s", "%s is empty and waits for content"},
 		{"drop.unreadable", "warning", "chmod u+r %s", "%s cannot be read"},
@@ -55,24 +55,25 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		{"message.torn", "warning", "mv %s .", "%s cannot be read as a message"},
 		{"inbox.not_writable", "error", "chmod u+rwx %s", "this user cannot write in %s"},
 		{"events.odd", "error", "mv %s .", "%s is no part of the log"},
-		{"agent.not_a_directory", "error", "mv %s ." + back, "%s is not a directory"},
+		{"agent.not_a_directory", "error", "mv %s ." + addAgain, "%s is not a directory"},
 		{"mode.open", "warning", "chmod 700 %s", "%s is open to everybody"},
 	} {
-		for _, name := range h.Files[about.code] {
-			fix := strings.ReplaceAll(about.fix, "%s", policy.Quote(b.Path()+"/"+name))
-			d.add(about.code, about.severity, fix, "%s: "+about.message, b.Address(), name)
+		for _, name := range h.Files[problem.code] {
+			fix := strings.ReplaceAll(problem.fix, "%s", policy.Quote(b.Path()+"/"+name))
+			d.add(problem.code, problem.severity, fix, "%s: "+problem.message, b.Address(), name)
 		}
 	}
-	count := func(code, severity string, n int, fix, message string) {
-		if n > 0 {
-			d.add(code, severity, fix, "%s: %s"+message, b.Address(), letter.Many(n, "file"))
-		}
+	if h.Begun > 0 {
+		d.add("drop.unfinished", "warning", "atm doctor --fix",
+			"%s: %s dropped, and taken in by half; the next look carries on", b.Address(), letter.Many(h.Begun, "file"))
 	}
-	count("drop.unfinished", "warning", h.Begun, "atm doctor --fix", " dropped, and taken in by half; the next look carries on")
-	count("bad.files", "warning", h.Bad, "atm ls "+string(b.Agent())+" --bad", " in inbox/bad could not be understood")
+	if h.Bad > 0 {
+		d.add("bad.files", "warning", "atm ls "+string(b.Agent())+" --bad",
+			"%s: %s in inbox/bad could not be understood", b.Address(), letter.Many(h.Bad, "file"))
+	}
 	d.checkStale(b.Address().String(), h.Stale)
 	events := b.Path() + "/events"
-	d.failed("events.unreadable", b.Address().String()+": the log cannot be read to its end: ", events, h.EventsErr)
+	d.addUnreadable("events.unreadable", b.Address().String()+": the log cannot be read to its end: ", events, h.EventsErr)
 	if n := len(h.EventGaps); n > 0 {
 		d.add("events.gap", "warning", "ls -l "+policy.Quote(events),
 			"%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts",
@@ -84,8 +85,8 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	}
 }
 
-// checkRunner reports a runner that does not answer, one that was started with other
-// rules than those of team.toml, and what a runner that was killed has left.
+// checkRunner reports a runner that does not answer or does not record, one that was started before the rules of
+// team.toml changed, and the leftover processes of a runner that was killed.
 func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 	name := b.Agent()
 	if running, err := t.Running(name); err != nil || !running {
@@ -120,11 +121,11 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 	}
 }
 
-// unheard is how long mail may wait for an agent that nothing wakes and that has read before.
-const unheard = time.Hour
+// maxUnheard is how long mail may wait for an agent without runner and hooks that has read mail before.
+const maxUnheard = time.Hour
 
-// checkWaiting reports mail that waits for an agent to which nothing brings it: no runner,
-// no hooks, and nobody reads as that agent. What lies in a shared inbox is anybody's.
+// checkWaiting reports mail of an agent that nothing will show it to: it has no runner and no hooks, and nobody reads as
+// that agent. A shared inbox is anybody's to read.
 func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
 	unread, _ := b.UnreadIDs()
 	shared, err := b.Shared()
@@ -135,22 +136,22 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
 	if err != nil || m.Running || m.Kind == "person" || t.HasHooks(m.Name) {
 		return
 	}
-	since, read := unread[0].Time(), "it has never read any"
+	since, lastRead := unread[0].Time(), "it has never read any"
 	if m.ReadAt != nil {
-		if m.ReadAt.After(since) || time.Since(since) < unheard {
+		if m.ReadAt.After(since) || time.Since(since) < maxUnheard {
 			return
 		}
-		read = "it last read " + letter.Age(time.Now(), *m.ReadAt)
+		lastRead = "it last read " + letter.Age(time.Now(), *m.ReadAt)
 	}
 	d.add("message.unheard", "info", t.RunAgain(m.Name),
 		"%s: %d unread, the oldest %s, and nothing brings them to it: no runner, no hooks, and %s; run it, or atm read --as %s",
-		b.Address(), len(unread), letter.Age(time.Now(), since), read, m.Name)
+		b.Address(), len(unread), letter.Age(time.Now(), since), lastRead, m.Name)
 }
 
-// checkOtherRoots reports mail for an agent of the same name in a root above this one, or
-// below: whoever sent it stood elsewhere.
+// checkOtherRoots reports unread mail for the same address in a root nearby: somebody may have sent it from elsewhere by
+// mistake.
 func (d *doctor) checkOtherRoots(b *mailbox.Box) {
-	for _, other := range d.others {
+	for _, other := range d.nearbyRoots {
 		box, err := other.Mailbox(b.Address())
 		if err != nil {
 			continue
@@ -162,9 +163,10 @@ func (d *doctor) checkOtherRoots(b *mailbox.Box) {
 	}
 }
 
+// rebuildSent adds messages that are missing in their senders' index of sent mail.
 func (d *doctor) rebuildSent(t *teams.Team, boxes []*mailbox.Box) {
-	var failed error
-	missing := 0
+	var firstErr error
+	added := 0
 	outboxes, _ := t.Outboxes()
 	boxes = append(boxes, outboxes...)
 	for _, b := range boxes {
@@ -172,15 +174,15 @@ func (d *doctor) rebuildSent(t *teams.Team, boxes []*mailbox.Box) {
 			isDrop := it.From.Agent == "drop" || it.Origin != nil && it.Origin.Via == "drop"
 			if sender, err := d.root.Mailbox(it.From); err == nil && !isDrop && it.From.Host == "" {
 				isNew, err := sender.NoteSent(it.Message)
-				if failed = cmp.Or(failed, err); isNew {
-					missing++
+				if firstErr = cmp.Or(firstErr, err); isNew {
+					added++
 				}
 			}
 			return d.ctx.Err() == nil
 		})
 	}
-	d.failed("sent.not_rebuilt", about(t)+"the index of sent mail is not whole: ", t.Dir().Path(), failed)
-	if missing > 0 {
-		d.add("sent.rebuilt", "ok", "", "team %s: %d messages noted again in their senders' index", t.Name, missing)
+	d.addUnreadable("sent.not_rebuilt", prefix(t)+"the index of sent mail is not whole: ", t.Dir().Path(), firstErr)
+	if added > 0 {
+		d.add("sent.rebuilt", "ok", "", "team %s: %d messages noted again in their senders' index", t.Name, added)
 	}
 }

@@ -1,9 +1,8 @@
-// Package git knows as much about git repositories as a team needs: which worktree a directory lies in, the
-// repository's own exclude file, and members' worktrees.
+// Package git finds the git worktree that a directory belongs to, adds lines to a repository's exclude file, and makes
+// worktrees for members.
 //
-// Finding out where a directory belongs reads git's files, described in gitrepository-layout(5), and never runs git:
-// git would obey the configuration of a repository that nobody trusts yet. Worktrees are made by git itself, and git
-// alone decides what is in its way.
+// Finding a worktree reads git's own files, described in gitrepository-layout(5), and never runs git: git would obey
+// the configuration of a repository that nobody trusts yet. Only AddWorktree runs git.
 package git
 
 import (
@@ -14,16 +13,16 @@ import (
 	"strings"
 )
 
-// Checkout is a directory with a .git, and what that says. All paths are absolute and without symbolic links.
+// Checkout describes a directory that has a .git. All paths are absolute and without symbolic links.
 type Checkout struct {
-	Top    string // the directory with the .git
-	GitDir string // where this worktree's index is; "" if .git leads to none
-	Common string // the repository's own directory, which its worktrees share; "" likewise
-	Main   string // the top of the main worktree; "" if there is none, or none is known
+	Top    string // the directory that has the .git
+	GitDir string // the directory of this worktree's index; "" if .git is malformed or points nowhere
+	Common string // the repository's directory, which all its worktrees share; "" likewise
+	Main   string // the top of the main worktree; "" if there is none or it is unknown
 }
 
-// At reads dir/.git; ok is false when there is none. A .git that is malformed or
-// leads nowhere still makes dir a top. dir is absolute and without links.
+// At reads dir/.git; ok is false when there is none. A malformed .git still makes dir a top. dir must be absolute and
+// without symbolic links.
 func At(dir string) (c Checkout, ok bool) {
 	c.GitDir, ok = gitDirAt(dir)
 	if ok {
@@ -40,16 +39,16 @@ func At(dir string) (c Checkout, ok bool) {
 		return c, true
 	}
 	c.Common = resolve(c.GitDir, path)
-	// The main worktree is where a .git is, or leads to, the common directory. A bare repository beside such a .git
-	// file counts as well: people keep their linked worktrees around it.
+	// The main worktree is the parent of the common directory if its .git is, or points to, that directory. The latter
+	// is the layout of people who keep linked worktrees around a bare repository.
 	parent := filepath.Dir(c.Common)
-	if back, _ := gitDirAt(parent); back != "" && back == c.Common {
+	if gitDir, _ := gitDirAt(parent); gitDir != "" && gitDir == c.Common {
 		c.Main = parent
 	}
 	return c, true
 }
 
-// Nearest returns the checkout that a directory lies in; the innermost, since a repository can lie inside another one.
+// Nearest returns the innermost checkout that contains dir.
 func Nearest(dir string) (c Checkout, ok bool) {
 	for {
 		up := filepath.Dir(dir)
@@ -60,8 +59,8 @@ func Nearest(dir string) (c Checkout, ok bool) {
 	}
 }
 
-// HasRepository reports whether .git leads to what git takes for a repository.
-// Nothing is written to wherever a stranger's .git file points.
+// HasRepository reports whether .git points to what git accepts as a repository. Callers check it before they write
+// there: a cloned .git file can point anywhere.
 func (c Checkout) HasRepository() bool {
 	for _, name := range []string{"HEAD", "objects", "refs"} {
 		if _, err := os.Lstat(filepath.Join(c.Common, name)); c.Common == "" || err != nil {
@@ -71,7 +70,8 @@ func (c Checkout) HasRepository() bool {
 	return true
 }
 
-// gitDirAt returns the directory that dir/.git is or names, "" if it is of no use; ok is false when there is no .git.
+// gitDirAt returns the directory that dir/.git is or names, "" if there is no such directory; ok reports whether there
+// is a .git.
 func gitDirAt(dir string) (gitDir string, ok bool) {
 	path := filepath.Join(dir, ".git")
 	info, err := os.Lstat(path)
@@ -89,7 +89,7 @@ func gitDirAt(dir string) (gitDir string, ok bool) {
 	return resolve(dir, named), true
 }
 
-// resolve returns the directory that a path in one of git's files means, seen from base, and "" if there is none.
+// resolve returns the directory that a path in one of git's files names, relative to base; "" if there is none.
 func resolve(base, path string) string {
 	path = filepath.FromSlash(path)
 	if !filepath.IsAbs(path) {
@@ -109,8 +109,7 @@ func resolve(base, path string) string {
 	return real
 }
 
-// readLine reads a regular file of one line, of up to 4 KiB. A link, a FIFO or a
-// device is not opened: that could wait for ever.
+// readLine reads a regular file of one line of up to 4 KiB. It does not open a FIFO or a device, which could block.
 func readLine(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > 4<<10) {

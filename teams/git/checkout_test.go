@@ -21,7 +21,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// git runs git in dir, deaf to the configuration of whoever runs the test.
+// gitIn runs git in dir without the configuration of the user who runs the test.
 func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -43,7 +43,7 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// repository makes one with a commit.
+// repository makes a repository with one commit.
 func repository(t *testing.T, dir string) {
 	t.Helper()
 	must(t, os.MkdirAll(dir, 0o700))
@@ -51,7 +51,7 @@ func repository(t *testing.T, dir string) {
 	gitIn(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
 }
 
-// What git makes is understood.
+// Every layout that git makes is understood.
 func TestAtGit(t *testing.T) {
 	top := testtree.Make(t)
 	app := filepath.Join(top, "app")
@@ -106,8 +106,7 @@ func TestAtGit(t *testing.T) {
 	}
 }
 
-// Relative paths, as git 2.48 writes them with worktree.useRelativePaths, and
-// whatever else may stand in a .git.
+// Relative paths, as git 2.48 writes them with worktree.useRelativePaths, and malformed .git files.
 func TestAtHandMade(t *testing.T) {
 	repo := []string{"dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..\n", "dir wt"}
 	with := func(lines ...string) []string { return append(repo[:len(repo):len(repo)], lines...) }
@@ -151,7 +150,7 @@ func TestAtHandMade(t *testing.T) {
 			if diff := cmp.Diff([]string{tt.common, tt.main}, got); diff != "" || ok != tt.ok {
 				t.Errorf("ok=%v, want %v (-want +got):\n%s", ok, tt.ok, diff)
 			}
-			// Nothing is written into what only looks like a repository.
+			// Exclude writes nothing into a directory that only looks like a repository.
 			must(t, os.MkdirAll(filepath.Join(top, "wt", ".atm"), 0o700))
 			if err := Exclude(filepath.Join(top, "wt", ".atm")); err != nil {
 				t.Errorf("Exclude: %v", err)

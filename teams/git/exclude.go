@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Exclude puts a directory into the exclude file of the repository that it lies in, <commondir>/info/exclude, which
-// belongs to the user and is not tracked, unless it is there. Outside of any repository there is nothing to do.
+// Exclude adds a directory to the untracked exclude file of the repository that contains it, <commondir>/info/exclude.
+// Outside a repository it does nothing.
 func Exclude(dir string) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -27,8 +27,8 @@ func Exclude(dir string) error {
 	if err != nil || strings.HasPrefix(rel, ".git/") || !isOwn {
 		return nil
 	}
-	// See gitignore(5). The slash at the end keeps git from dropping a blank there; a
-	// line feed cannot be written, and stands as any character.
+	// See gitignore(5). The slash at the end keeps git from trimming a trailing blank. A line feed cannot be written: "?"
+	// matches it.
 	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, "\n", "?")
 	line := "/" + escape.Replace(rel) + "/"
 	if err := addLine(c.Common, line); err != nil {
@@ -38,8 +38,8 @@ func Exclude(dir string) error {
 	return nil
 }
 
-// addLine appends a line to info/exclude in a repository's directory unless it is there. No link leads out of that. The
-// modes are git's: the file is the repository's, not ours.
+// addLine appends a line to common/info/exclude unless it is there, and follows no link out of common. The file gets
+// git's modes, since it belongs to the repository.
 func addLine(common, line string) error {
 	dir, err := os.OpenRoot(common)
 	if err != nil {
@@ -48,7 +48,7 @@ func addLine(common, line string) error {
 	defer dir.Close()
 	dir.Mkdir("info", 0o777)
 	const name = "info/exclude"
-	if there, err := dir.Lstat(name); err == nil && !there.Mode().IsRegular() {
+	if info, err := dir.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return errors.New("it is no regular file, and was left alone")
 	}
 	data, err := dir.ReadFile(name)
@@ -66,6 +66,6 @@ func addLine(common, line string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text) // one write: somebody else may append too
+	_, err = f.WriteString(text) // one write: another process may append at the same time
 	return errors.Join(err, f.Close())
 }

@@ -16,7 +16,7 @@ func TestExclude(t *testing.T) {
 		name  string
 		world []string
 		root  string
-		file  string // "" is none
+		file  string // "": none
 		want  string // its content
 		err   string
 	}{
@@ -51,7 +51,7 @@ func TestExclude(t *testing.T) {
 			if (tt.err == "") != (err == nil) || !strings.Contains(fmt.Sprint(err), tt.err) {
 				t.Errorf("error %v, want %q", err, tt.err)
 			}
-			if err == nil { // again it changes nothing
+			if err == nil { // a second time changes nothing
 				err = Exclude(root)
 			}
 			if (tt.err == "") != (err == nil) {
@@ -69,7 +69,7 @@ func TestExclude(t *testing.T) {
 	}
 }
 
-// git understands what was written, and is left with a clean status.
+// git understands the lines, and its status is clean.
 func TestExcludeGit(t *testing.T) {
 	top := testtree.Make(t)
 	app := filepath.Join(top, "app")
@@ -88,7 +88,7 @@ func TestExcludeGit(t *testing.T) {
 				t.Errorf("%q: %v", name, err)
 			}
 		}
-		// Nothing else is hidden by the patterns.
+		// The patterns hide nothing else.
 		must(t, os.MkdirAll(filepath.Join(dir, "ax", ".atm"), 0o700))
 		must(t, os.WriteFile(filepath.Join(dir, "ax", ".atm", "seen"), nil, 0o600))
 		if got := gitIn(t, dir, "status", "--porcelain", "-uall"); got != "?? ax/.atm/seen\n" {

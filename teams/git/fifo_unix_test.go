@@ -11,7 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/testtree"
 )
 
-// A FIFO where a file should be is not waited for.
+// A FIFO in place of a file must not block.
 func TestFIFO(t *testing.T) {
 	top := testtree.Make(t, "dir wt", "dir linked/x", "file linked/.git gitdir: x", "dir app/.git/info", "dir app/.atm")
 	for _, path := range []string{"wt/.git", "linked/x/commondir", "app/.git/info/exclude"} {

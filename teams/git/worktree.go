@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// AddWorktree makes a worktree of a checkout's repository at path, on a branch that begins at the checkout's HEAD
-// unless there is one of that name. A worktree of that repository which is there is used as it is, whatever its branch
-// and state, and done is "". What else is in the way, git itself refuses.
+// AddWorktree adds a worktree of c's repository at path, on the given branch, which it makes from c's HEAD if there is
+// none. An existing worktree of that repository is kept, whatever its branch, and done is "". git refuses a path that
+// is otherwise in use.
 //
-// environ is the caller's environment. git runs without the repository's hooks.
+// git runs with the caller's environment environ, and without the repository's hooks.
 func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch string) (done string, err error) {
-	if there, ok := At(path); ok && there.Common == c.Common && there.GitDir != c.GitDir {
+	if existing, ok := At(path); ok && existing.Common == c.Common && existing.GitDir != c.GitDir {
 		return "", nil
 	}
 	done = fmt.Sprintf("made its worktree %s on branch %s", path, branch)
@@ -33,21 +33,21 @@ func run(ctx context.Context, environ []string, dir string, args ...string) erro
 	options := []string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}
 	cmd := exec.CommandContext(ctx, "git", append(options, args...)...)
 	cmd.Env = append(WithoutRepository(environ), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0")
-	// Told to end, git takes back what it has half made.
+	// On SIGTERM git removes a half-made worktree.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
-	said, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, exec.ErrDot) {
 		return errors.New("git is not installed, or not on the PATH")
 	}
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("git %s: %w: %s", args[0], err, bytes.ReplaceAll(bytes.TrimSpace(said), []byte("\n"), []byte(" ")))
+		return fmt.Errorf("git %s: %w: %s", args[0], err, bytes.ReplaceAll(bytes.TrimSpace(output), []byte("\n"), []byte(" ")))
 	}
 	return ctx.Err()
 }
 
-// WithoutRepository is an environment without what would lead git to another repository, index or configuration
-// than those of the directory it runs in (git rev-parse --local-env-vars), as in git's own hooks.
+// WithoutRepository returns environ without the variables that point git to another repository, index or configuration
+// than those of its working directory (git rev-parse --local-env-vars); git sets them for its hooks.
 func WithoutRepository(environ []string) []string {
 	variables := regexp.MustCompile(`^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|` +
 		`COMMON_DIR|CONFIG|CONFIG_(COUNT|PARAMETERS|KEY_.*|VALUE_.*)|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE|` +

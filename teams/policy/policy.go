@@ -1,3 +1,7 @@
+// Package policy decides which permission requests of an agent the rules of team.toml answer, and who may answer the
+// rest.
+//
+// A runner saves the policy that it is started with and keeps to it, since agents can write team.toml.
 package policy
 
 import (
@@ -11,44 +15,44 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Policy says who and what answers permission requests, and whether people may
-// talk to agents in sessions. It is plain data and survives JSON unchanged.
+// Policy says what answers permission requests and who may answer them, and whether people may talk to agents in
+// sessions. It survives a round trip through JSON unchanged.
 type Policy struct {
 	Lead      wire.Name            `json:"lead,omitempty"`
 	Approvers []wire.Name          `json:"approvers"` // null: team.toml names none
 	People    []wire.Name          `json:"people,omitempty"`
 	Roles     map[wire.Name]string `json:"roles,omitempty"`
 	Rules     Rules                `json:"rules,omitempty"`
-	Mute      bool                 `json:"mute,omitempty"` // nobody talks to agents in sessions
+	Mute      bool                 `json:"mute,omitempty"` // nobody may talk to agents in sessions
 }
 
-// Equal reports whether two policies decide alike.
+// Equal reports whether two policies are the same.
 func (p Policy) Equal(q Policy) bool {
 	one, _ := json.Marshal(p)
 	other, _ := json.Marshal(q)
 	return bytes.Equal(one, other)
 }
 
-// Decide is what the rules decide about a request of an agent, in its role.
+// Decide applies the rules to a request, with the role of the agent that makes it.
 func (p Policy) Decide(q Request) Decision {
 	q.Role = p.Roles[q.Agent]
 	return p.Rules.Decide(q)
 }
 
-// DenyOnly is the policy without its rules that allow or ask. It is used when an
-// agent starts another one that no person has started before.
+// DenyOnly returns the policy with only its deny rules. It applies when an agent starts another agent that no person
+// has started before.
 func (p Policy) DenyOnly() Policy {
 	p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r Rule) bool { return r.Decision != Deny })
 	return p
 }
 
-// ErrNotYours is wrapped by the error for a member who may not answer.
+// ErrNotYours says that a member may not answer a question.
 var ErrNotYours = errors.New("not yours to answer")
 
-// MayAnswer returns nil if answerer may answer what asker asks, else an ErrNotYours that says why not. inAgent: the
-// answer comes from an agent's environment. Nobody answers for themselves. An agent answers only as the lead. Otherwise
-// the approvers answer; where team.toml names none, people and the lead; and where it names no people either, anybody
-// at a terminal. Somebody on another host, alice@laptop, answers only as an approver of that very name.
+// MayAnswer returns an ErrNotYours with the reason if answerer may not answer asker's question. inAgent: the answer
+// comes from an agent's environment. Nobody may answer for themselves, and an agent only if it is the lead. Otherwise
+// the approvers may; without approvers in team.toml, people and the lead; without people as well, anybody at a terminal.
+// A member of another host, alice@laptop, may answer only if approvers lists that name.
 func (p Policy) MayAnswer(asker, answerer wire.Name, inAgent bool) error {
 	isLead, why := answerer == p.Lead, ""
 	switch {
@@ -72,7 +76,7 @@ func (p Policy) MayAnswer(asker, answerer wire.Name, inAgent bool) error {
 	return fmt.Errorf("what %s asks is %w: %s", asker, ErrNotYours, why)
 }
 
-// join passes over a lead that nobody is.
+// join lists names, without the empty one of a missing lead.
 func join(names []wire.Name) (list string) {
 	for _, n := range names {
 		if n != "" {

@@ -13,49 +13,48 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Question is something that a member asks and that has no answer yet: a
-// permission, a choice, what somebody says to a draft.
+// Question is an open question of a member: a permission request, a choice, or a draft to approve.
 type Question struct {
-	// ID is also the id of the message to the lead when a runner asks. "": the
-	// program gave none, and the question cannot be answered from here.
+	// ID is also the id of the message to the lead if a runner asks. "": the program gave none, and the question cannot
+	// be answered through atm.
 	ID      string    `json:"id"`
-	Agent   wire.Name `json:"agent"` // bob@build of another host
-	Kind    string    `json:"kind"`  // as reducer.Waiting has it, or KindDraft
+	Agent   wire.Name `json:"agent"` // bob@build if on another host
+	Kind    string    `json:"kind"`  // a kind of reducer.Waiting, or KindDraft
 	Prompt  string    `json:"prompt"`
 	Tool    string    `json:"tool"`
-	Input   string    `json:"input,omitempty"`  // what the tool is about to do, where the prompt does not say it
-	Dialog  string    `json:"dialog,omitempty"` // as a screen shows it: permission, trust, question
+	Input   string    `json:"input,omitempty"`  // what the tool is about to do, if the prompt does not say it
+	Dialog  string    `json:"dialog,omitempty"` // the kind of dialog on the screen: permission, trust, question
 	Options []Option  `json:"options"`
 	Since   time.Time `json:"since"`
-	Cut     bool      `json:"cut,omitempty"` // prompt or tool is not complete
+	Cut     bool      `json:"cut,omitempty"` // Prompt or Tool is incomplete
 	Call    string    `json:"tool_call_id,omitempty"`
-	ByWire  bool      `json:"by_wire,omitempty"` // asked on a wire, where the answer goes as an event
+	ByWire  bool      `json:"by_wire,omitempty"` // asked by an event, and answered by one
 
 	Host   wire.Name  `json:"host,omitempty"`
-	SeenAt *time.Time `json:"seen_at,omitempty"` // when what that host asks came
+	SeenAt *time.Time `json:"seen_at,omitempty"` // when that host's rows arrived
 
-	Running bool      `json:"running"` // under a runner, which can press the answer
-	Session wire.UUID `json:"-"`       // of a draft; "": it was announced outside of any
+	Running bool      `json:"running"` // the agent has a runner, which can type the answer
+	Session wire.UUID `json:"-"`       // the draft's session; "": announced outside any
 }
 
-// KindDraft is the kind of a question that asks what a person says to a draft; its ID is the draft's.
+// KindDraft is the kind of a question that asks whether to approve a draft; its ID is the draft's.
 const KindDraft = "draft"
 
-// DialogTrust asks whether a directory is to be trusted. Only a person at the agent's terminal answers that.
+// DialogTrust asks whether to trust a directory. Only a person at the agent's terminal may answer it.
 const DialogTrust = "trust"
 
-// Option is one of the answers that can be chosen.
+// Option is one of the answers to a question.
 type Option struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
-	Kind  string `json:"kind,omitempty"` // ACP's allow_once, allow_always, reject_once, reject_always; "": not known
+	Kind  string `json:"kind,omitempty"` // ACP's allow_once, allow_always, reject_once, reject_always; "": unknown
 	About string `json:"description,omitempty"`
 }
 
-// Denies reports whether the option is known to refuse what is asked for.
+// Denies reports whether the option is known to refuse the request.
 func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
 
-// Short is the id as people quote it.
+// Short returns the id as people quote it.
 func (q *Question) Short() string {
 	if wire.IsID(q.ID) || q.Kind == KindDraft {
 		return wire.ID(q.ID).Short(6)
@@ -63,7 +62,7 @@ func (q *Question) Short() string {
 	return q.ID
 }
 
-// Asks says in one line what is asked for: "wants to run: git push", "wants to use Edit: a.go", "asks: Which branch?".
+// Asks describes the question in one line: "wants to run: git push", "wants to use Edit: a.go", "asks: Which branch?".
 func (q *Question) Asks() string {
 	what := strings.Join(strings.Fields(cmp.Or(q.Input, q.Prompt)), " ")
 	switch {
@@ -77,57 +76,56 @@ func (q *Question) Asks() string {
 	return "wants to use " + q.Tool + ": " + what
 }
 
-// Choose returns the id of the option that a word means: its id, else its label, its number, or what only
-// its label begins with. If no options are known, any word is passed on.
+// Choose returns the id of the option that a word selects: by its id, else by its label, its number, or an unambiguous
+// beginning of its label. Without known options it returns the word itself.
 func (q *Question) Choose(word string) (string, error) {
 	if len(q.Options) == 0 {
 		return word, nil
 	}
-	at := slices.IndexFunc(q.Options, func(o Option) bool { return o.ID == word })
-	if at < 0 {
-		at = slices.IndexFunc(q.Options, func(o Option) bool { return strings.EqualFold(o.Label, word) })
+	i := slices.IndexFunc(q.Options, func(o Option) bool { return o.ID == word })
+	if i < 0 {
+		i = slices.IndexFunc(q.Options, func(o Option) bool { return strings.EqualFold(o.Label, word) })
 	}
-	if n, err := strconv.Atoi(word); at < 0 && err == nil && n <= len(q.Options) {
-		at = n - 1
+	if n, err := strconv.Atoi(word); i < 0 && err == nil && n <= len(q.Options) {
+		i = n - 1
 	}
-	if at >= 0 {
-		return q.Options[at].ID, nil
+	if i >= 0 {
+		return q.Options[i].ID, nil
 	}
-	var have, begins []string
+	var all, matching []string
 	for _, o := range q.Options {
 		if word != "" && strings.HasPrefix(strings.ToLower(o.Label), strings.ToLower(word)) {
-			begins = append(begins, o.ID)
+			matching = append(matching, o.ID)
 		}
-		have = append(have, strings.TrimSpace(o.ID+" "+o.Label))
+		all = append(all, strings.TrimSpace(o.ID+" "+o.Label))
 	}
-	if len(begins) == 1 {
-		return begins[0], nil
+	if len(matching) == 1 {
+		return matching[0], nil
 	}
-	return "", fmt.Errorf("%q is not one option; there are: %s", word, strings.Join(have, ", "))
+	return "", fmt.Errorf("%q is not one option; there are: %s", word, strings.Join(all, ", "))
 }
 
-// OnlyAtTerminal says why nobody can answer the question from elsewhere, and the command that helps; "": it
-// can be answered.
+// OnlyAtTerminal returns why the question can be answered only at the agent's terminal, and a command that helps; "" if
+// it can be answered from elsewhere.
 func (q *Question) OnlyAtTerminal() (why, hint string) {
-	if q.Kind == KindDraft || q.ByWire && q.ID != "" {
+	name, isRemote := strings.CutSuffix(string(q.Agent), "@"+string(q.Host))
+	where := ""
+	if isRemote {
+		where = "there: "
+	}
+	switch {
+	case q.Kind == KindDraft || q.ByWire && q.ID != "":
 		return "", ""
-	}
-	name, isThere := strings.CutSuffix(string(q.Agent), "@"+string(q.Host))
-	at := ""
-	if isThere {
-		at = "there: "
-	}
-	if !q.Running {
-		return "runs under no runner, only its own terminal can answer", at + "next time atm run " + name
-	}
-	if q.ID == "" || q.Dialog == DialogTrust {
-		return "asks what only a person at its terminal can answer", at + "atm attach " + name
+	case !q.Running:
+		return "runs under no runner, only its own terminal can answer", where + "next time atm run " + name
+	case q.ID == "" || q.Dialog == DialogTrust:
+		return "asks what only a person at its terminal can answer", where + "atm attach " + name
 	}
 	return "", ""
 }
 
-// ParseOptions reads options as a runner writes them, with their kinds, or byWire, as
-// ACP does. What is neither is left out; never nil.
+// ParseOptions reads options as a runner writes them or, byWire, as ACP does, and skips what is neither. The result is
+// never nil.
 func ParseOptions(raw json.RawMessage, byWire bool) []Option {
 	out := []Option{}
 	var list []json.RawMessage
@@ -146,10 +144,10 @@ func ParseOptions(raw json.RawMessage, byWire bool) []Option {
 	return out
 }
 
-// ErrNoQuestion is wrapped by the error for a word that means no open question.
+// ErrNoQuestion says that a word matches no open question.
 var ErrNoQuestion = errors.New("no open question")
 
-// ManyQuestionsError is the error for a word that means several questions.
+// ManyQuestionsError says that a word matches several questions.
 type ManyQuestionsError struct {
 	Word      string
 	Questions []Question
@@ -159,8 +157,8 @@ func (e *ManyQuestionsError) Error() string {
 	return fmt.Sprintf("%q means %d open questions", e.Word, len(e.Questions))
 }
 
-// Find returns the question that a word means: the only one of the member of
-// that name, or the one with that id or four or more digits of it.
+// Find returns the question that a word matches: the only one of the member with that name, else the one with that id
+// or a fragment of it. ErrNoQuestion or a *ManyQuestionsError if there is not exactly one.
 func Find(list []Question, word string) (Question, error) {
 	fragment, bad := wire.ParseFragment(word)
 	hasOtherID := func(q Question) bool {

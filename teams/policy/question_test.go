@@ -2,7 +2,7 @@ package policy
 
 import "testing"
 
-// An id means its own option, whatever the labels of others are.
+// An id takes precedence over the label of another option.
 func TestChoose(t *testing.T) {
 	q := Question{Options: []Option{{ID: "1", Label: "2"}, {ID: "2", Label: "No"}, {ID: "x", Label: "Yes, once"}, {ID: "y", Label: "Yes, always"}}}
 	for word, want := range map[string]string{

@@ -1,7 +1,3 @@
-// Package policy decides who and what may answer an agent's permission requests: the rules of team.toml, and the
-// members who may answer what no rule decides.
-//
-// A runner saves the policy that it was started with and keeps to it: team.toml lies where agents write.
 package policy
 
 import (
@@ -13,18 +9,18 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Decision is what a rule says to a permission request.
+// Decision is how a rule answers a permission request.
 type Decision string
 
-// The decisions. Ask is also the answer when no rule matches.
+// The decisions. Ask is also the decision when no rule matches.
 const (
 	Allow Decision = "allow"
 	Deny  Decision = "deny"
 	Ask   Decision = "ask"
 )
 
-// Rule decides the permission requests of one agent, of everybody with a role, or, with neither, of everybody. Tool is
-// a tool's name or name(pattern), the pattern matching what the tool is about to do; * stands for anything.
+// Rule decides the permission requests of one agent, of all agents with a role or, with neither, of all agents. Tool is
+// a tool's name or name(pattern); the pattern matches what the tool is about to do, and * matches anything.
 type Rule struct {
 	Role     string    `json:"role,omitempty"`
 	Agent    wire.Name `json:"agent,omitempty"`
@@ -32,18 +28,18 @@ type Rule struct {
 	Decision Decision  `json:"decision"`
 }
 
-// Request is what an agent asks for.
+// Request is a permission request of an agent.
 type Request struct {
 	Agent   wire.Name
 	Role    string
-	Tool    string // "": not known
-	Alias   string // another name of the tool, "" for none: a rule meets either
-	Command bool   // Input is a command: by the name of a tool that takes none nothing is allowed
+	Tool    string // "": unknown
+	Alias   string // another name of the tool, or ""; a rule may name either
+	Command bool   // Input is a command, whatever the tool's name suggests (see TakesNoCommand)
 	Input   string // the command, path or address that the tool is about to use
-	Cut     bool   // Input is not complete
+	Cut     bool   // Input is incomplete
 }
 
-// isTool reports whether the name in a rule is one of the tool's.
+// isTool reports whether the name in a rule matches the tool.
 func (q Request) isTool(name string) bool {
 	name = strings.ToLower(name)
 	return glob(name, strings.ToLower(q.Tool)) || q.Alias != "" && glob(name, strings.ToLower(q.Alias))
@@ -51,33 +47,32 @@ func (q Request) isTool(name string) bool {
 
 // Rules are tried in order; the first that matches decides.
 //
-// A pattern allows a shell command only when the line is one plain call: no second command, no expansion, no
-// redirection, no assignment. Anything else asks. A pattern denies a line when any command in it matches, whatever the
-// quoting and the program's directory. Where a rule that denies or asks might apply to a line but this cannot be told
-// for sure, no later rule allows it.
+// A pattern allows a shell command only if the line is one plain call: no second command, no expansion, no redirection,
+// no assignment. A pattern denies or asks if any command in the line matches, whatever its quoting and the program's
+// directory. If it is uncertain whether a deny or ask rule matches, no later rule allows the request.
 //
 // Rules are no sandbox: an agent that may run a script may run anything.
 type Rules []Rule
 
-// Decide says what the rules decide about a request.
+// Decide applies the rules to a request.
 func (rules Rules) Decide(q Request) Decision {
-	in, allowed := readInput(q), q
+	in, allowed := parseInput(q), q // allowed keeps only the names under which a rule may allow the request
 	if q.Command && TakesNoCommand(q.Tool) {
 		allowed.Tool = ""
 	}
 	if q.Command && TakesNoCommand(q.Alias) {
 		allowed.Alias = ""
 	}
-	uncertain := false // an earlier rule that denies or asks may apply
+	uncertain := false // it is uncertain whether an earlier deny or ask rule matches
 	for _, r := range rules {
 		if r.Role != "" && r.Role != q.Role || r.Agent != "" && r.Agent != q.Agent {
 			continue
 		}
 		name, pattern, hasPattern := splitTool(r.Tool)
 		mayAllow := r.Decision == Allow && allowed.Tool != "" && allowed.isTool(name)
-		isAllowed := mayAllow && (!hasPattern || in.plain && glob(pattern, in.text))
+		isAllowed := mayAllow && (!hasPattern || in.isPlain && glob(pattern, in.text))
 		switch {
-		case isAllowed && (uncertain || in.cut):
+		case isAllowed && (uncertain || in.isCut):
 			return Ask
 		case isAllowed:
 			return Allow
@@ -85,7 +80,7 @@ func (rules Rules) Decide(q Request) Decision {
 		case !q.isTool(name):
 			uncertain = uncertain || q.Tool == ""
 		case r.Decision == Ask && !allowed.isTool(name):
-			uncertain = true // the name is the model's word: a later rule may deny, and none allows
+			uncertain = true // the model chose this name: a later rule may deny, but none may allow
 		case !hasPattern || in.includes(pattern):
 			return r.Decision
 		default:
@@ -100,7 +95,7 @@ func splitTool(tool string) (name, pattern string, hasPattern bool) {
 	return name, strings.TrimSuffix(rest, ")"), hasPattern
 }
 
-// CheckTool says what is wrong with a rule's tool.
+// CheckTool returns what is wrong with a rule's tool.
 func CheckTool(tool string) error {
 	name, pattern, hasPattern := splitTool(tool)
 	switch {
@@ -118,7 +113,7 @@ func CheckTool(tool string) error {
 
 func glob(pattern, s string) bool { return matches("", pattern, "", s) }
 
-// matches reports whether a text is what a pattern stands for, with what two regular expressions admit around it.
+// matches reports whether s matches a pattern between two regular expressions.
 func matches(before, pattern, after, s string) bool {
 	expression := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
 	return regexp.MustCompile("(?s)^" + before + expression + after + "$").MatchString(s)

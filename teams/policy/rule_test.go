@@ -7,8 +7,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// rulesOf reads rules as "allow Bash(git *)", with "@role" or "bob:" before the
-// tool.
+// rulesOf parses rules like "allow Bash(git *)", with "@role" or "bob:" before the tool.
 func rulesOf(lines ...string) (rs Rules) {
 	for _, l := range lines {
 		decision, tool, _ := strings.Cut(l, " ")
@@ -23,7 +22,7 @@ func rulesOf(lines ...string) (rs Rules) {
 	return rs
 }
 
-// A pattern allows one plain call and nothing else.
+// A pattern allows only one plain call.
 func TestAllow(t *testing.T) {
 	t.Parallel()
 	git := rulesOf("allow Bash(git *)")
@@ -105,7 +104,7 @@ func TestAllow(t *testing.T) {
 		{"git \xff", Ask},
 		{"git status ;; rm", Ask},
 		{"git status'';rm", Ask},
-		{"git 'a'\\'';rm", Ask}, // the quote never ends, or rm runs
+		{"git 'a'\\'';rm", Ask}, // either the quote never ends or rm runs
 	} {
 		if got := git.Decide(Request{Tool: "Bash", Input: c.input}); got != c.want {
 			t.Errorf("%q: %s, not %s", c.input, got, c.want)
@@ -122,7 +121,7 @@ func TestAllow(t *testing.T) {
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		rules       string // by line
+		rules       string // one per line
 		tool, input string
 		want        Decision
 	}{
@@ -142,21 +141,20 @@ func TestRules(t *testing.T) {
 		{"ask Bash(git push*)\nallow Bash(git *)", "Bash", "git pull", Allow},
 		{"ask Bash(git push*)\nallow Bash(git *)", "Bash", "git pull && git push", Ask},
 
-		// Several commands are never allowed by a pattern; one that is denied denies
-		// the line.
+		// A pattern never allows several commands; one that is denied denies the line.
 		{"allow Bash(git *)\nallow Bash(ls *)", "Bash", "git status && ls -l", Ask},
 		{"allow Bash(git *)\ndeny Bash(rm *)", "Bash", "git status; rm x", Deny},
 		{"allow Bash(git *)\ndeny *", "Bash", "git status; rm x", Deny},
 		{"deny Bash(rm *)", "Bash", "ls | rm x", Deny},
 
-		// What denies is held against what the words say.
+		// Patterns that deny see through quotes and paths.
 		{"deny Bash(rm *)", "Bash", "/bin/rm -rf x", Deny},
 		{"deny Bash(rm *)", "Bash", `r\m -rf x`, Deny},
 		{"deny Bash(rm *)", "Bash", `"rm" -rf x`, Deny},
 		{"deny Bash(rm *)", "Bash", `r''m -rf x`, Deny},
 		{"deny Bash(rm *)", "Bash", "git rm x", Ask},
 
-		// And what it may miss, no rule behind it allows.
+		// No later rule allows what they may have missed.
 		{"deny Bash(rm *)\nallow Bash", "Bash", "ls", Allow},
 		{"deny Bash(rm *)\nallow Bash", "Bash", "make test", Allow},
 		{"deny Bash(rm *)\nallow Bash(git *)", "Bash", "git rm x", Ask},
@@ -190,7 +188,7 @@ func TestRules(t *testing.T) {
 		{"deny Edit(/etc/*)\nallow Edit", "Edit", "/x/../etc/passwd", Ask},
 		{"allow WebFetch(https://go.dev/*)", "WebFetch", "https://go.dev/x?a=1&b=2", Allow},
 
-		// A tool that nobody knows may take a command.
+		// An unknown tool may take a command.
 		{"allow runner(git *)", "runner", "git status; rm x", Ask},
 	} {
 		var rs Rules
@@ -235,8 +233,7 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// Whatever a line holds, a pattern that allows is never fooled by a command
-// behind a command.
+// No line makes a pattern allow a second command.
 func FuzzAllow(f *testing.F) {
 	for _, s := range []string{"", "'", `"`, `\`, "$", "$(", "${", "2>&1", ">/dev/null", "'a'", `"a"`, `$'`, "#", "a\\'", `"\"`} {
 		f.Add(s)
@@ -247,7 +244,7 @@ func FuzzAllow(f *testing.F) {
 			if rules.Decide(Request{Tool: "Bash", Input: line}) != Allow {
 				continue
 			}
-			// What is allowed ends outside of quotes: what comes behind is seen.
+			// An allowed line ends outside quotes, so that a command after it is seen.
 			for _, behind := range []string{"\nrm x", ";rm x", "&&rm x", "|rm x"} {
 				if got := rules.Decide(Request{Tool: "Bash", Input: line + behind}); got == Allow {
 					t.Errorf("%q is allowed", line+behind)
@@ -300,11 +297,11 @@ func TestMayAnswer(t *testing.T) {
 	}
 }
 
-// A command by the name of a tool that takes none is denied by either name, and allowed by none of these.
+// A command under the name of a tool that takes none can be denied by either name, but not allowed.
 func TestCommandOfAnotherTool(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		rules, tool, alias string // the rules by line
+		rules, tool, alias string // rules: one per line
 		want               Decision
 	}{
 		{"deny delete", "delete", "Erase", Deny},

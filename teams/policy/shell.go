@@ -9,8 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// SplitWords splits a command into words as a shell does: blanks separate words,
-// quotes and backslashes keep them together. Nothing is expanded.
+// SplitWords splits a command into words and removes quotes and backslashes, as a shell does. It expands nothing.
 func SplitWords(line string) (words []string, err error) {
 	itself := &expand.Config{Env: expand.FuncEnviron(func(name string) string { return "$" + name })}
 	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(line)) {
@@ -26,20 +25,20 @@ func SplitWords(line string) (words []string, err error) {
 	return words, nil
 }
 
-// input is what a tool is about to do, as the rules see it.
+// input is a parsed Request.Input.
 type input struct {
-	text  string   // with runs of blanks made one
-	plain bool     // text is everything that will happen: a pattern may allow it
-	cut   bool     // there is more than text
-	calls []string // every command that stands in it, for patterns that deny
-	shell bool
+	text    string   // in a plain call single blanks separate the words
+	isPlain bool     // text is all that will happen: a pattern may allow it
+	isCut   bool     // text is incomplete
+	calls   []string // every command in it, for patterns that deny
+	isShell bool     // text may be a command
 }
 
-func readInput(q Request) input {
-	in := input{text: q.Input, calls: []string{q.Input}, shell: q.Command || !TakesNoCommand(q.Tool)}
-	in.cut = q.Cut || strings.ContainsRune(q.Input, '…') // which is how programs show that something was cut
-	if !in.shell {
-		in.plain = !in.cut && q.Input != "" && !hasInvisible(q.Input) && !leadsUpwards(q.Input)
+func parseInput(q Request) input {
+	in := input{text: q.Input, calls: []string{q.Input}, isShell: q.Command || !TakesNoCommand(q.Tool)}
+	in.isCut = q.Cut || strings.ContainsRune(q.Input, '…') // programs mark shortened text with it
+	if !in.isShell {
+		in.isPlain = !in.isCut && q.Input != "" && !hasInvisible(q.Input) && !hasDotDot(q.Input)
 		return in
 	}
 	file, err := syntax.NewParser().Parse(strings.NewReader(q.Input), "")
@@ -57,14 +56,13 @@ func readInput(q Request) input {
 		}
 		return true
 	})
-	if isPlainCall(file, q.Input) && !in.cut {
-		in.text, in.plain = in.calls[0], true
+	if isPlainCall(file, q.Input) && !in.isCut {
+		in.text, in.isPlain = in.calls[0], true
 	}
 	return in
 }
 
-// isPlainCall reports whether a command line is one call of a program with words
-// that are taken as they are, and nothing else.
+// isPlainCall reports whether a command line only calls one program with literal words.
 func isPlainCall(file *syntax.File, line string) bool {
 	// The parser and the shells disagree about a backslash at the end of a line.
 	if len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 || hasInvisible(strings.ReplaceAll(line, "\t", " ")) {
@@ -75,8 +73,8 @@ func isPlainCall(file *syntax.File, line string) bool {
 		!slices.ContainsFunc(call.Args, func(w *syntax.Word) bool { return !isLiteral(w) })
 }
 
-// isLiteral reports whether a word reaches the program as it stands: no
-// expansion of any kind, in any of the usual shells, and no backslash.
+// isLiteral reports whether a word reaches the program as it is written: none of the usual shells expands anything in
+// it, and it has no backslash.
 func isLiteral(w *syntax.Word) bool {
 	for i, part := range w.Parts {
 		switch p := part.(type) {
@@ -103,46 +101,46 @@ func isLiteral(w *syntax.Word) bool {
 
 func source(line string, n syntax.Node) string { return line[n.Pos().Offset():n.End().Offset()] }
 
-// includes reports whether a command in the input matches a pattern, as it was
-// written or without its quotes and its program's directory.
+// includes reports whether a command in the input matches a pattern, as it is written or as bare returns it.
 func (in input) includes(pattern string) bool {
 	return slices.ContainsFunc(in.calls, func(call string) bool {
-		return glob(pattern, call) || in.shell && glob(pattern, bare(call))
+		return glob(pattern, call) || in.isShell && glob(pattern, bare(call))
 	})
 }
 
-// mayInclude reports whether the input may do what a pattern is about, though no command in it matches: behind a
-// program that runs another one (sudo, sh -c), or where what will happen cannot be read.
+// mayInclude reports whether the input may run a command that matches, though includes finds none: an argument of a
+// program that runs commands (sudo, sh -c), or a line that is not plain.
 func (in input) mayInclude(pattern string) bool {
-	if !in.plain || !in.shell {
-		return !in.plain
+	if !in.isPlain || !in.isShell {
+		return !in.isPlain
 	}
 	const anyWords, moreWords = "(.*[^a-zA-Z0-9])?", "( .*)?"
 	text := bare(in.text)
 	return matches(anyWords, pattern, moreWords, text) || matches(anyWords, pattern, "", text+" ")
 }
 
+// bare removes a command's quotes and its program's directory.
 func bare(command string) string {
 	s := strings.NewReplacer(`\\`, `\`, `\`, "", `'`, "", `"`, "").Replace(command)
 	program, _, _ := strings.Cut(s, " ")
 	return s[strings.LastIndexByte(program, '/')+1:]
 }
 
-// hasInvisible reports whether a text holds what a person does not see as it is:
-// line ends, control characters and marks that change the direction of writing.
+// hasInvisible reports whether a text contains characters that are not shown as they are: line ends, control characters
+// and marks that change the direction of writing.
 func hasInvisible(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.Is(unicode.C, r) || unicode.IsSpace(r) && r != ' ' || r == unicode.ReplacementChar
 	})
 }
 
-// leadsUpwards reports whether a path has a "..": then its beginning says nothing about where it leads.
-func leadsUpwards(path string) bool {
+// hasDotDot reports whether a path has a ".." element: such a path may leave the directory that it begins with.
+func hasDotDot(path string) bool {
 	return slices.Contains(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }), "..")
 }
 
-// TakesNoCommand reports whether a tool of a known agent takes a path, an
-// address or words to look for. The input of any other tool may be a command.
+// TakesNoCommand reports whether a tool of a known agent takes a path, an address or a search text. The input of any
+// other tool may be a command.
 func TakesNoCommand(tool string) bool {
 	switch strings.ToLower(strings.ReplaceAll(tool, "_", "")) {
 	case "read", "edit", "write", "multiedit", "notebookedit", "notebookread", "glob", "grep", "ls", "list", "webfetch", "websearch",
@@ -153,10 +151,10 @@ func TakesNoCommand(tool string) bool {
 	return false
 }
 
-// Quote makes one word of a text for a shell, as a command in a hint needs it.
+// Quote quotes a word for a shell. A text with a NUL, which no shell accepts, stays as it is.
 func Quote(word string) string {
 	if quoted, err := syntax.Quote(word, syntax.LangBash); err == nil {
 		return quoted
 	}
-	return word // a NUL: no shell takes it
+	return word
 }

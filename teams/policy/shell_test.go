@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A real shell runs nothing of what a pattern allows but what it allows.
+// Given an allowed line, a real shell runs only the allowed command.
 func TestShellsAgree(t *testing.T) {
 	t.Parallel()
 	shells := slices.DeleteFunc([]string{"bash", "dash", "zsh"}, func(s string) bool { _, err := exec.LookPath(s); return err != nil })
@@ -33,8 +33,7 @@ func TestShellsAgree(t *testing.T) {
 	for _, shell := range shells {
 		path, _ := exec.LookPath(shell)
 		for _, line := range allowed {
-			// There are two programs, and no other can be found. A line that is no
-			// shell runs nothing.
+			// Only these two programs exist. A line with a syntax error runs nothing.
 			c := exec.Command(path, "-c", fmt.Sprintf("git() { :; }\nX() { echo RAN; }\n%s\n", line))
 			c.Env = []string{"PATH=/nowhere"}
 			c.Dir = t.TempDir()

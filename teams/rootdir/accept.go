@@ -13,16 +13,16 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 )
 
-// A note says that this user made or accepted a root. Each is a file of its own, <state>/roots/<sha256 of the
-// path>.json: two inits at once lose nothing. It is never in the root, which a clone can carry.
+// A note records that this user made or accepted a root. Each note is a file of its own, so that concurrent inits lose
+// none, and is never kept in the root, which may come with a clone.
 type note struct {
 	Path string `json:"path"`
 	Ino  uint64 `json:"ino"`
-	Born int64  `json:"born,omitempty"` // when the directory was made, Unix nanoseconds; 0: not known
+	Born int64  `json:"born,omitempty"` // when the directory was made, Unix nanoseconds; 0: unknown
 }
 
-// isSame reports whether two notes are about one directory. ext4 gives an inode
-// number again to the very next directory, so the birth counts where it is known.
+// isSame reports whether two notes are about the same directory. ext4 reuses an inode number for the very next
+// directory, so the birth times are compared too where both are known.
 func (n note) isSame(o note) bool {
 	return n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0 || o.Born == 0)
 }
@@ -35,12 +35,12 @@ func (p Place) noteOf(root string) (n note, file string, err error) {
 	if err != nil {
 		return n, "", err
 	}
-	n.Path = strings.ToValidUTF8(path, "\uFFFD") // as JSON holds it
+	n.Path = strings.ToValidUTF8(path, "\uFFFD") // as encoding/json writes it
 	n.Ino, n.Born, err = identify(path)
 	return n, filepath.Join(p.State, "roots", fmt.Sprintf("%x.json", sha256.Sum256([]byte(path)))), err
 }
 
-// Accept notes in the user's state directory that this user made or accepts the root. Doing it again changes nothing.
+// Accept records in the user's state directory that this user made or accepts the root. It is idempotent.
 func Accept(p Place, root string) error {
 	if Accepted(p, root) {
 		return nil
@@ -56,8 +56,8 @@ func Accept(p Place, root string) error {
 	return nil
 }
 
-// Accepted reports whether this user made or accepted the root, and it is still
-// that directory. A note that is torn, foreign, or open to others is none.
+// Accepted reports whether this user made or accepted the root, and it is still the same directory. A note that is
+// torn, or that others own or may write, does not count.
 func Accepted(p Place, root string) bool {
 	n, file, err := p.noteOf(root)
 	if err != nil {
@@ -69,15 +69,14 @@ func Accepted(p Place, root string) bool {
 			return false
 		}
 	}
-	var old note
+	var saved note
 	data, err := os.ReadFile(file)
-	return err == nil && json.Unmarshal(data, &old) == nil && old.isSame(n)
+	return err == nil && json.Unmarshal(data, &saved) == nil && saved.isSame(n)
 }
 
-// Distrust says why a root found by search is not trusted ("owned by uid 1001", "writable by everybody", "its team main
-// is owned by uid 1001"), "" if it is. It looks at the directory and at those directly in it whose names do not begin
-// with a dot. group: a group that may write is a reason too, which it is not in a root that this user accepted: that
-// was their choice. A uid below 0 trusts every owner.
+// Distrust returns why a root found by search is not trusted, as in "owned by uid 1001" or "its team main is writable by
+// everybody"; "" if it is. It checks the directory and the directories in it whose names do not begin with a dot. With
+// group, write permission for the group is a reason too; an accepted root may have it. A uid below 0 skips these checks.
 func Distrust(root string, uid int, group bool) string {
 	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return "it is a symbolic link, and those count only when named"
@@ -94,7 +93,7 @@ func Distrust(root string, uid int, group bool) string {
 		return "it cannot be listed: " + err.Error()
 	}
 	for _, e := range entries {
-		// Not Lstat: what a link in the root leads to is a team as well.
+		// Not Lstat: a link in the root may point to a team.
 		info, err := os.Stat(filepath.Join(root, e.Name()))
 		if err != nil || !info.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
@@ -111,8 +110,6 @@ func distrust(info fs.FileInfo, uid int, group bool) string {
 	switch {
 	case uid < 0:
 		return ""
-	case owner == nil:
-		return "owned by nobody known"
 	case *owner != uid:
 		return fmt.Sprintf("owned by uid %d", *owner)
 	case perm&0o002 != 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/testtree"
 )
 
-// onlyNote is the only note in the state directory.
+// onlyNote returns the only note in the state directory.
 func onlyNote(t *testing.T, p Place) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(p.State, "roots"))
@@ -63,8 +63,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// The same path with another directory there is another root: somebody removed
-// it and cloned what carries its own.
+// Another directory at the same path is another root: somebody may have removed the old one and cloned a repository that
+// has its own.
 func TestAcceptedReplaced(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm")
 	root := filepath.Join(top, "a", ".atm")
@@ -82,7 +82,7 @@ func TestAcceptedReplaced(t *testing.T) {
 	if !Accepted(p, root) {
 		t.Error("put back, it is not accepted")
 	}
-	// ext4 gives the same inode number to the next directory.
+	// ext4 reuses the inode number for the next directory.
 	must(t, os.RemoveAll(root))
 	must(t, os.Mkdir(root, 0o700))
 	_, second, err := identify(root)
@@ -95,7 +95,7 @@ func TestAcceptedReplaced(t *testing.T) {
 	}
 }
 
-// A note that is torn, foreign or open to others is none, and is replaced.
+// A note that is damaged, or that others own or may write, does not count, and is replaced.
 func TestAcceptedBadNote(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm")
 	root := filepath.Join(top, "a", ".atm")
@@ -151,7 +151,7 @@ func TestAcceptedBadNote(t *testing.T) {
 	}
 }
 
-// Init runs in many worktrees at once; no note is lost.
+// Concurrent inits lose no note.
 func TestAcceptAtOnce(t *testing.T) {
 	top := testtree.Make(t)
 	p := Place{State: filepath.Join(top, "state"), UID: os.Getuid()}
@@ -189,7 +189,7 @@ func TestAcceptUnwritable(t *testing.T) {
 	}
 }
 
-// A path that is not UTF-8 is noted as JSON can hold it, and found again.
+// A path that is not UTF-8 can be accepted.
 func TestAcceptOddPath(t *testing.T) {
 	testtree.NeedUnix(t)
 	top := testtree.Make(t)
@@ -211,17 +211,17 @@ func TestAcceptOddPath(t *testing.T) {
 	}
 }
 
-// An accepted root may be open to a group: its owner chose so.
+// The group may write an accepted root: that was its owner's choice.
 func TestAcceptedGroup(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm", "group a/.atm", "group a/.atm/main")
 	root := filepath.Join(top, "a", ".atm")
 	p := Place{Dir: filepath.Join(top, "a"), State: filepath.Join(top, "state"), UID: os.Getuid()}
-	if _, passed, err := Find(p); err == nil || len(passed) != 1 {
-		t.Errorf("not accepted: %v, %q", err, passed)
+	if _, skipped, err := Find(p); err == nil || len(skipped) != 1 {
+		t.Errorf("not accepted: %v, %q", err, skipped)
 	}
 	must(t, Accept(p, root))
-	if f, passed, err := Find(p); err != nil || !f.Accepted || passed != nil {
-		t.Errorf("accepted: %+v, %q, %v", f, passed, err)
+	if f, skipped, err := Find(p); err != nil || !f.Accepted || skipped != nil {
+		t.Errorf("accepted: %+v, %q, %v", f, skipped, err)
 	}
 	if why := Distrust(root, p.UID, false); why != "" {
 		t.Errorf("Distrust says %q", why)

@@ -1,15 +1,14 @@
-// Package rootdir finds the directory that holds the teams, makes one, and tells one that this user named, made or
-// accepted from one that merely lies there, as in a cloned repository.
+// Package rootdir finds or makes the root, the directory that holds the teams, and knows whether this user has named,
+// made or accepted it: a root may also have come with a cloned repository.
 //
-//	<root>/FORMAT                          "1" or "2": this makes a directory a root
-//	<state>/roots/<sha256 of path>.json    that this user made or accepted the root
+//	<root>/FORMAT                          "1" or "2": makes the directory a root
+//	<state>/roots/<sha256 of path>.json    this user made or accepted the root
 //
-// Nothing here reads the environment or flags. What is returned, errors too, may hold
-// names that somebody else chose: escape them before a terminal shows them.
+// The package reads neither the environment nor flags. Its results and errors may contain names that somebody else
+// chose: escape them before they reach a terminal.
 package rootdir
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -24,12 +23,12 @@ import (
 	"github.com/agentteammail/atm/teams/git"
 )
 
-// FormatFile makes a directory a root. It says 2 where that is bridged to other machines, else 1.
+// FormatFile makes a directory a root. It contains 2 if the root is bridged to other hosts, else 1.
 const FormatFile = "FORMAT"
 
-const rootName = ".atm" // of a root that is found by search
+const rootName = ".atm" // the name that the search looks for
 
-// The sources of a root, as people read them.
+// The values of Found.Source, as they are shown to people.
 const (
 	FromFlag         = "--root"
 	FromEnv          = "ATM_ROOT"
@@ -38,31 +37,31 @@ const (
 	FromHome         = "home"
 )
 
-// Place is what a command knows of its surroundings.
+// Place is the part of a command's environment that decides where its root is.
 type Place struct {
-	Flag, Env string // --root and ATM_ROOT; "" is not given
+	Flag, Env string // --root and ATM_ROOT; "": not given
 	Dir       string // the working directory, absolute
-	Home      string // "" is none
-	State     string // the user's state directory for atm; "" is none
-	UID       int    // -1 where the system has none: then nobody is distrusted
+	Home      string // "": none
+	State     string // the user's state directory for atm; "": none
+	UID       int    // -1 on a system without user ids: every owner is trusted
 }
 
 // Found is a root and how it was found.
 type Found struct {
 	Path     string // absolute, without symbolic links
-	Source   string // FromFlag and its like
+	Source   string // FromFlag etc.
 	Accepted bool   // named by flag or environment, or made or accepted by this user
 }
 
-// The ways in which there is no root to be had.
+// The errors of Find and InitDir that callers check for.
 var (
 	ErrNoRoot    = errors.New("no root found")
-	ErrNotRoot   = errors.New("no root at") // one that was named
+	ErrNotRoot   = errors.New("no root at") // the named directory is none
 	ErrUntrusted = errors.New("is not to be trusted")
 	ErrFormat    = errors.New("and this atm knows 1 and 2")
 )
 
-// hasFormat reports whether dir has a file FORMAT, which makes it a root. One that says neither 1 nor 2 is an ErrFormat.
+// hasFormat reports whether dir has a file FORMAT. ErrFormat if it contains neither 1 nor 2.
 func hasFormat(dir string) (bool, error) {
 	var data []byte
 	d, err := durable.Open(dir, nil)
@@ -79,13 +78,13 @@ func hasFormat(dir string) (bool, error) {
 	return true, err
 }
 
-// Find finds the root: the named one, else the nearest .atm from the working directory upwards, where a linked worktree
-// begins also at the top of the main worktree, else ~/.atm.
+// Find finds the root: the named one, else the nearest .atm from the working directory upwards (at the top of a linked
+// worktree also that of the main worktree), else ~/.atm.
 //
-// A named root is taken or refused (ErrNotRoot). One found by search must also be ours alone; passed says, in a
-// sentence each, which were passed over and why. Without any the error is ErrNoRoot. One of ours that cannot be read
-// ends the search, as does a FORMAT that is not known: going on would put mail where nobody looks for it.
-func Find(p Place) (f Found, passed []string, err error) {
+// A named root is used as it is, or refused with ErrNotRoot. A root found by search must be trusted (see Distrust);
+// skipped has a sentence for each that is not, and ErrNoRoot says that no other was found. An unreadable root of this
+// user, or one of an unknown format, ends the search with an error: mail must not go to another root instead.
+func Find(p Place) (f Found, skipped []string, err error) {
 	dir, path, source, err := p.named()
 	if err != nil {
 		return Found{}, nil, err
@@ -106,27 +105,26 @@ func notRoot(path, source, why string) error {
 	return fmt.Errorf("%w %s, named by %s: %s", ErrNotRoot, path, source, why)
 }
 
-// named is the working directory, and the root that the flag or the environment names; source is "" where
-// neither does. Both are without symbolic links, as far as there is something.
+// named returns the working directory, and the path that the flag or the environment names; source is "" if neither
+// does. The existing part of both is free of symbolic links.
 func (p Place) named() (dir, path, source string, err error) {
 	if p.Dir != "" {
 		if dir, err = filepath.EvalSymlinks(p.Dir); err != nil {
 			return "", "", "", fmt.Errorf("look at the working directory: %w", err)
 		}
 	}
-	name := cmp.Or(p.Flag, p.Env)
+	name, source := p.Flag, FromFlag
+	if name == "" {
+		name, source = p.Env, FromEnv
+	}
 	if name == "" {
 		return dir, "", "", nil
-	}
-	source = FromEnv
-	if p.Flag != "" {
-		source = FromFlag
 	}
 	if !filepath.IsAbs(name) {
 		if dir == "" {
 			return "", "", source, fmt.Errorf("%s is relative, and there is no working directory", name)
 		}
-		name = dir + string(filepath.Separator) + name // not cleaned: links are resolved before ".."
+		name = dir + string(filepath.Separator) + name // not filepath.Join, which removes ".." before links are resolved
 	}
 	path, err = filepath.EvalSymlinks(name)
 	if isAbsent(err) {
@@ -142,7 +140,7 @@ func (p Place) named() (dir, path, source string, err error) {
 	return dir, path, source, err
 }
 
-// home is the home directory without symbolic links; "": none.
+// home returns the home directory without symbolic links, "" if there is none.
 func (p Place) home() string {
 	home, err := filepath.EvalSymlinks(p.Home)
 	if p.Home == "" || err != nil {
@@ -151,7 +149,7 @@ func (p Place) home() string {
 	return home
 }
 
-// candidates are the places where a root is looked for from dir, a physical path, and what finding one there is called.
+// candidates lists the paths to look for a root at, with their sources, from dir upwards. dir has no symbolic links.
 func (p Place) candidates(dir string) (out []Found) {
 	home := p.home()
 	seen := map[string]bool{"": true}
@@ -174,41 +172,37 @@ func (p Place) candidates(dir string) (out []Found) {
 	return out
 }
 
-// search looks for a root from dir upwards, and at home. For init, home does not
-// count, and neither does what only acceptance can mend: to init is to accept.
-func (p Place) search(dir string, forInit bool) (_ Found, passed []string, _ error) {
+// search looks for a root from dir upwards, and at home. With forInit it ignores home, and accepts a root that its group
+// may write: init accepts it anyway.
+func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ error) {
 	for _, f := range p.candidates(dir) {
 		info, err := os.Lstat(f.Path)
-		if err != nil || forInit && f.Source == FromHome {
-			continue
-		}
-		if isLink := info.Mode()&fs.ModeSymlink != 0; !isLink && !info.IsDir() {
+		if err != nil || forInit && f.Source == FromHome || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
 		f.Accepted = Accepted(p, f.Path)
 		isRoot, err := hasFormat(f.Path)
 		if errors.Is(err, fs.ErrPermission) && distrust(info, p.UID, false) == "" {
-			return f, passed, err
+			return f, skipped, err
 		}
 		why := Distrust(f.Path, p.UID, !f.Accepted && !forInit)
 		if why == "" && err == nil && !isRoot {
 			why = "it has no file FORMAT, so it is no root"
 		}
 		if why == "" {
-			return f, passed, err
+			return f, skipped, err
 		}
-		passed = append(passed, "passed over "+f.Path+": "+why)
+		skipped = append(skipped, "passed over "+f.Path+": "+why)
 	}
 	if dir == "" {
-		return Found{}, passed, ErrNoRoot
+		return Found{}, skipped, ErrNoRoot
 	}
-	return Found{}, passed, fmt.Errorf("%w from %s upwards", ErrNoRoot, dir)
+	return Found{}, skipped, fmt.Errorf("%w from %s upwards", ErrNoRoot, dir)
 }
 
-// InitDir says where `atm init` makes the root, or finds it. A named one is where it is named; here asks for one in the
-// working directory; else it is the root found above, not at home, even if this user has not accepted it yet; else the
-// top of the main worktree of the git repository; else the working directory. why says which of these it was. A place
-// taken by what cannot be trusted is ErrUntrusted.
+// InitDir returns where `atm init` makes or finds the root, and in words why there: where it is named; with here in the
+// working directory; else a root found above, not at home, even if this user has not accepted it yet; else the top of
+// the git repository's main worktree; else the working directory. ErrUntrusted if an untrusted directory is there.
 func InitDir(p Place, here bool) (dir, why string, err error) {
 	wd, dir, source, err := p.named()
 	if err == nil && source != "" {
@@ -239,7 +233,7 @@ func InitDir(p Place, here bool) (dir, why string, err error) {
 	return dir, why, p.mayMake(dir)
 }
 
-// mayMake refuses what init must not put a root into: a link, a file, a directory of somebody else's.
+// mayMake returns an error if init must not put a root at dir: it is a link, a file, or not trusted.
 func (p Place) mayMake(dir string) error {
 	info, err := os.Stat(dir)
 	if isAbsent(err) {
@@ -255,11 +249,11 @@ func (p Place) mayMake(dir string) error {
 	return err
 }
 
-// Make makes a root at path unless there is one, and reports whether it did: under another name, renamed into place, so
-// that nobody sees half of one. A directory that is there becomes a root by its FORMAT.
+// Make makes a root at path unless there is one, and reports whether it did. It builds the root under another name and
+// renames it, so that nobody sees half of one. To an existing directory it adds FORMAT.
 func Make(path string) (made bool, err error) {
-	_, absent := os.Lstat(path) // looked at first: who makes one now makes it with its FORMAT
-	if has, err := hasFormat(path); has || err != nil {
+	_, absent := os.Lstat(path) // before hasFormat: a root that appears in between has its FORMAT
+	if isRoot, err := hasFormat(path); isRoot || err != nil {
 		return false, err
 	}
 	dir, name := filepath.Split(path)
@@ -273,12 +267,12 @@ func Make(path string) (made bool, err error) {
 	defer d.Close()
 	build := name
 	if absent != nil {
-		build = "." + name + "." + rand.Text() + ".making" // two at once make two
-		defer os.RemoveAll(d.Join(build))                  // when somebody else was quicker
+		build = "." + name + "." + rand.Text() + ".making" // unique: several processes may make one
+		defer os.RemoveAll(d.Join(build))                  // if another process was quicker
 		err = d.Mkdir(build)
 	}
 	if err == nil {
-		err = os.Chmod(d.Join(build), 0o700) // whatever the directory above is open to
+		err = os.Chmod(d.Join(build), 0o700) // d.Mkdir would give it the group rights of the directory above
 	}
 	if err == nil {
 		err = d.Replace(build+"/"+FormatFile, []byte("1\n"), true)
@@ -289,7 +283,7 @@ func Make(path string) (made bool, err error) {
 	if err == nil {
 		return true, d.Sync(".")
 	}
-	if has, _ := hasFormat(path); has {
+	if isRoot, _ := hasFormat(path); isRoot {
 		return false, nil
 	}
 	return false, err
@@ -299,22 +293,21 @@ func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// Nearby are the other roots above the directory that holds a root, at home, and below it,
-// as far as they are trusted: mail for somebody here may have been sent there.
+// Nearby lists the other trusted roots above and below the directory that holds root, and at home: mail for somebody in
+// root may have been sent there by mistake.
 func Nearby(p Place, root string) []Found {
-	const maxDepth, maxDirs = 4, 5000 // below
-	top := filepath.Dir(root)
-	near, dirs := p.candidates(top), 0
-	home := p.home()
+	const maxDepth, maxDirs = 4, 5000
+	top, dirs := filepath.Dir(root), 0
+	roots, isHome := p.candidates(top), top == p.home()
 	filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.IsDir() || path == top {
 			return nil
 		}
-		if dirs++; top == home || dirs > maxDirs { // what lies below home has roots of its own
+		if dirs++; isHome || dirs > maxDirs { // projects below home have their own roots
 			return fs.SkipAll
 		}
 		if e.Name() == rootName {
-			near = append(near, Found{Path: path})
+			roots = append(roots, Found{Path: path})
 		}
 		depth := strings.Count(path[len(top):], string(filepath.Separator))
 		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || depth > maxDepth {
@@ -322,7 +315,7 @@ func Nearby(p Place, root string) []Found {
 		}
 		return nil
 	})
-	return slices.DeleteFunc(near, func(f Found) bool {
+	return slices.DeleteFunc(roots, func(f Found) bool {
 		isRoot, err := hasFormat(f.Path)
 		return f.Path == root || !isRoot || err != nil || Distrust(f.Path, p.UID, !Accepted(p, f.Path)) != ""
 	})

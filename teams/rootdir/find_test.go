@@ -22,7 +22,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// needRoot skips a test that gives files away.
+// needRoot skips a test that changes the owner of files, unless it runs as root.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -31,22 +31,22 @@ func needRoot(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	linked := []string{ // worktree wt of the repository app, without git
+	linked := []string{ // wt is a linked worktree of the repository app, made without git
 		"dir app/.git/worktrees/wt",
 		"file app/.git/worktrees/wt/commondir ../..\n",
 		"file wt/.git gitdir: ../app/.git/worktrees/wt\n",
 		"dir wt/sub",
 	}
 	tests := []struct {
-		name   string
-		world  []string
-		dir    string
-		flag   string // relative to the world, as are path and env
-		env    string
-		path   string
-		source string
-		passed []string
-		err    string
+		name    string
+		world   []string
+		dir     string
+		flag    string // relative to the world, as are path and env
+		env     string
+		path    string
+		source  string
+		skipped []string
+		err     string
 	}{
 		{name: "here", world: []string{"root a/.atm"}, dir: "a", path: "a/.atm", source: FromAbove},
 		{name: "above", world: []string{"root a/.atm", "dir a/b/c"}, dir: "a/b/c", path: "a/.atm", source: FromAbove},
@@ -63,27 +63,27 @@ func TestFind(t *testing.T) {
 		{name: "main worktree is home", world: []string{"root home/.atm", "dir home/.git/worktrees/wt", "file home/.git/worktrees/wt/commondir ../..",
 			"file wt/.git gitdir: ../home/.git/worktrees/wt"}, dir: "wt", path: "home/.atm", source: FromHome},
 		{name: "no FORMAT", world: []string{"dir a/.atm/main", "root .atm", "dir a/b"}, dir: "a/b", path: ".atm", source: FromAbove,
-			passed: []string{"passed over a/.atm: it has no file FORMAT, so it is no root"}},
+			skipped: []string{"passed over a/.atm: it has no file FORMAT, so it is no root"}},
 		{name: "FORMAT is a directory", world: []string{"dir a/.atm/FORMAT", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
-			passed: []string{"passed over a/.atm: it has no file FORMAT, so it is no root"}},
+			skipped: []string{"passed over a/.atm: it has no file FORMAT, so it is no root"}},
 		{name: "a file called .atm", world: []string{"file a/.atm x", "root .atm"}, dir: "a", path: ".atm", source: FromAbove},
 		{name: "a link is passed over", world: []string{"root x", "link a/.atm ../x", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
-			passed: []string{"passed over a/.atm: it is a symbolic link, and those count only when named"}},
+			skipped: []string{"passed over a/.atm: it is a symbolic link, and those count only when named"}},
 		{name: "a link at home too", world: []string{"root x", "link home/.atm ../x", "dir a"}, dir: "a", err: "no root found from a upwards",
-			passed: []string{"passed over home/.atm: it is a symbolic link, and those count only when named"}},
+			skipped: []string{"passed over home/.atm: it is a symbolic link, and those count only when named"}},
 		{name: "a named link is followed", world: []string{"root x", "link a/y ../x"}, dir: "a", flag: "a/y", path: "x", source: FromFlag},
 		{name: "a linked working directory is left", world: []string{"root a/.atm", "dir a/b", "link c/b ../a/b", "root c/.atm"}, dir: "c/b", path: "a/.atm", source: FromAbove},
 		{name: "writable by everybody", world: []string{"root a/.atm", "chmod a/.atm", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
-			passed: []string{"passed over a/.atm: writable by everybody"}},
+			skipped: []string{"passed over a/.atm: writable by everybody"}},
 		{name: "team writable by everybody", world: []string{"root a/.atm", "chmod a/.atm/main", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
-			passed: []string{"passed over a/.atm: its team main is writable by everybody"}},
+			skipped: []string{"passed over a/.atm: its team main is writable by everybody"}},
 		{name: "team with an odd name", world: []string{"root a/.atm", "dir a/.atm/\x1b[2J", "chmod a/.atm/\x1b[2J", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
-			passed: []string{"passed over a/.atm: its team \x1b[2J is writable by everybody"}},
+			skipped: []string{"passed over a/.atm: its team \x1b[2J is writable by everybody"}},
 		{name: "team behind a link", world: []string{"root a/.atm", "dir a/.atm/.x", "chmod a/.atm/.x", "link a/.atm/team .x", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
-			passed: []string{"passed over a/.atm: its team team is writable by everybody"}},
+			skipped: []string{"passed over a/.atm: its team team is writable by everybody"}},
 		{name: "what begins with a dot is no team", world: []string{"root a/.atm", "dir a/.atm/.x", "chmod a/.atm/.x"}, dir: "a", path: "a/.atm", source: FromAbove},
 		{name: "writable by a group", world: []string{"root a/.atm", "group a/.atm/main"}, dir: "a", err: "no root found from a upwards",
-			passed: []string{"passed over a/.atm: its team main is writable by its group, and not accepted yet"}},
+			skipped: []string{"passed over a/.atm: its team main is writable by its group, and not accepted yet"}},
 		{name: "naming is accepting", world: []string{"root a", "chmod a", "chmod a/main"}, flag: "a", path: "a", source: FromFlag},
 		{name: "none", world: []string{"dir a"}, dir: "a", err: "no root found from a upwards"},
 		{name: "nothing known", err: "no root found"},
@@ -97,7 +97,7 @@ func TestFind(t *testing.T) {
 		{name: "damaged", world: []string{"file .atm/FORMAT \x1b]0;\n"}, dir: ".", err: `the root .atm has format "\x1b]0;", and this atm knows 1 and 2`},
 		{name: "empty", world: []string{"file .atm/FORMAT "}, dir: ".", err: `the root .atm has format "", and this atm knows 1 and 2`},
 		{name: "distrust before format", world: []string{"file .atm/FORMAT 2", "chmod .atm"}, dir: ".", err: "no root found from . upwards",
-			passed: []string{"passed over .atm: writable by everybody"}},
+			skipped: []string{"passed over .atm: writable by everybody"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,9 +108,9 @@ func TestFind(t *testing.T) {
 					*to = filepath.Join(top, *in)
 				}
 			}
-			f, passed, err := Find(p)
-			if diff := cmp.Diff(tt.passed, testtree.Cut(top, passed)); diff != "" {
-				t.Errorf("passed (-want +got):\n%s", diff)
+			f, skipped, err := Find(p)
+			if diff := cmp.Diff(tt.skipped, testtree.Cut(top, skipped)); diff != "" {
+				t.Errorf("skipped (-want +got):\n%s", diff)
 			}
 			if tt.err != "" {
 				got := strings.Replace(testtree.Cut(top, []string{errText(err)})[0], top+" ", ". ", 1)
@@ -156,7 +156,7 @@ func TestFindErrors(t *testing.T) {
 	}
 }
 
-// A relative name begins at the physical working directory, as for the kernel.
+// A relative name starts at the physical working directory, as in the kernel.
 func TestFindRelativeName(t *testing.T) {
 	top := testtree.Make(t, "root a/x", "dir a/b", "link c/b ../a/b", "root c/x")
 	f, _, err := Find(Place{Env: "../x", Dir: filepath.Join(top, "c", "b")})
@@ -231,20 +231,20 @@ func TestInitDir(t *testing.T) {
 	}
 }
 
-// What another user owns is passed over, whatever its modes are.
+// A root of another user is skipped, whatever its modes.
 func TestFindOwner(t *testing.T) {
 	needRoot(t)
 	top := testtree.Make(t, "root .atm", "root a/.atm", "root a/b/.atm", "dir a/b/c/.git")
 	must(t, os.Chown(filepath.Join(top, "a", ".atm", "main"), 1001, 1001))
 	must(t, os.Chown(filepath.Join(top, "a", "b", ".atm"), 1002, 1002))
 	p := Place{Dir: filepath.Join(top, "a", "b", "c"), UID: 0}
-	f, passed, err := Find(p)
+	f, skipped, err := Find(p)
 	must(t, err)
 	if f.Path != filepath.Join(top, ".atm") {
 		t.Errorf("found %s", f.Path)
 	}
 	want := []string{"passed over a/b/.atm: owned by uid 1002", "passed over a/.atm: its team main is owned by uid 1001"}
-	if diff := cmp.Diff(want, testtree.Cut(top, passed)); diff != "" {
+	if diff := cmp.Diff(want, testtree.Cut(top, skipped)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
@@ -255,8 +255,7 @@ func TestFindOwner(t *testing.T) {
 	}
 }
 
-// Many make one root at once: one of them does, nobody sees half of it, and nothing is
-// left beside it.
+// Of concurrent calls one makes the root, nobody sees half of it, and no other file is left.
 func TestMakeAtOnce(t *testing.T) {
 	top := testtree.Make(t)
 	path := filepath.Join(top, "a", ".atm")

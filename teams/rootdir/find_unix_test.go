@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/testtree"
 )
 
-// A FIFO where FORMAT should be is not waited for.
+// A FIFO in place of FORMAT must not block.
 func TestFIFO(t *testing.T) {
 	top := testtree.Make(t, "root .atm", "dir a/.atm")
 	if err := syscall.Mkfifo(filepath.Join(top, "a", ".atm", "FORMAT"), 0o600); err != nil {
@@ -25,7 +25,7 @@ func TestFIFO(t *testing.T) {
 	}
 }
 
-// A root of ours that cannot be read is not passed over.
+// An unreadable root of this user is not skipped.
 func TestUnreadable(t *testing.T) {
 	top := testtree.Make(t, "root .atm", "root a/.atm")
 	unreadable := filepath.Join(top, "a", ".atm")

@@ -2,7 +2,7 @@ package rootdir
 
 import "syscall"
 
-// identify: see identify_linux.go.
+// identify is documented in identify_linux.go.
 func identify(path string) (ino uint64, born int64, err error) {
 	var st syscall.Stat_t
 	err = syscall.Lstat(path, &st)

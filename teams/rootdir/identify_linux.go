@@ -2,8 +2,8 @@ package rootdir
 
 import "golang.org/x/sys/unix"
 
-// identify tells a directory from others at the same path: its inode number, and
-// when it was made (0 where the file system does not keep that).
+// identify returns a directory's inode number and birth time (0 if the file system does not record it), which tell it
+// from a later one at the same path.
 func identify(path string) (ino uint64, born int64, err error) {
 	var st unix.Statx_t
 	err = unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &st)

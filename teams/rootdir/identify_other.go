@@ -4,7 +4,7 @@ package rootdir
 
 import "os"
 
-// identify: where no agents are run, the path alone tells a directory from others.
+// identify returns nothing but an error: where no agents run, the path identifies a directory.
 func identify(path string) (ino uint64, born int64, err error) {
 	_, err = os.Lstat(path)
 	return 0, 0, err

@@ -10,8 +10,8 @@ import (
 	"github.com/agentteammail/atm/teams/config"
 )
 
-// A runner keeps the rules that it was started with: others are told from them.
-func TestOtherRules(t *testing.T) {
+// A runner keeps the rules that it was started with: a change of team.toml is noticed.
+func TestHasOtherRules(t *testing.T) {
 	t.Parallel()
 	team := newTeam(t, newRoot(t), "bob")
 	path := filepath.Join(team.Dir().Path(), "team.toml")
@@ -31,7 +31,7 @@ func TestOtherRules(t *testing.T) {
 	}
 }
 
-// Each stop is told from all before, and asking makes nobody a member.
+// Each stop has an identity of its own, and asking for it creates no directory.
 func TestLastStop(t *testing.T) {
 	t.Parallel()
 	team := newTeam(t, newRoot(t), "bob")
@@ -58,8 +58,7 @@ func TestLastStop(t *testing.T) {
 	}
 }
 
-// What team.toml says is read anew each time, and what could be understood of one
-// with mistakes is there.
+// team.toml is read each time, and a file with mistakes still gives what could be parsed.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	team := newTeam(t, newRoot(t), "alice", "bob")
@@ -78,7 +77,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// It is never written over one that is there, whatever that is.
+// WriteConfig replaces nothing, not even a dangling link.
 func TestWriteConfig(t *testing.T) {
 	t.Parallel()
 	team := newTeam(t, newRoot(t))

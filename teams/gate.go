@@ -15,17 +15,17 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What is said here of why mail waits, and when it is likely to be seen, is said on evidence alone.
+// This file says why mail waits and when it is likely to be seen, from evidence only.
 
-// IsSilent reports whether its runner does not answer.
+// IsSilent reports whether the member's runner does not answer.
 func (m *Member) IsSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
 
-// slowStart is how long a program may show no prompt until that is said to keep its mail.
+// slowStart is how long a program may take to show its prompt before that is reported.
 const slowStart = 10 * time.Second
 
-// hold is what keeps a runner from typing in the mail that waits, where the state does not say it.
-func (m *Member) hold() string {
-	why, isSlow := m.gateHolds(), m.runner.ChildPID != 0 && time.Since(m.runner.Started) > slowStart
+// holdReason returns what keeps the runner from typing in unread mail, unless State says it.
+func (m *Member) holdReason() string {
+	why, isSlow := m.gateReason(), m.runner.ChildPID != 0 && time.Since(m.runner.Started) > slowStart
 	switch {
 	case m.Inject == "off":
 		return "nothing is typed in (inject is off)"
@@ -37,8 +37,8 @@ func (m *Member) hold() string {
 	return ""
 }
 
-// gateHolds is what keeps mail from an agent that is idle; "" where nothing does, or for a moment only.
-func (m *Member) gateHolds() string {
+// gateReason returns why the runner types nothing into an idle agent; "" if it does, or will in a moment.
+func (m *Member) gateReason() string {
 	switch m.runner.Gate {
 	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
 		return ""
@@ -54,11 +54,21 @@ func (m *Member) gateHolds() string {
 	return "it is not at its prompt"
 }
 
-// hasHooks reports whether hooks hand mail to the agent in its turns. Those of OpenCode,
-// and Codex's notify, only tell what it does.
+// hasHooks reports whether hooks hand over mail to the agent. The hooks of OpenCode and Codex's notify only report what
+// it does.
 func (m *Member) hasHooks() bool { return m.Transport == "hook" }
 
-// About is what there is to say about the state, for people: what came from outside is escaped.
+// HasHooks reports whether the newest events show hooks that hand over mail to a member; such hooks also report when a
+// session begins.
+func (t *Team) HasHooks(name wire.Name) bool {
+	events, _ := t.Box(name).Log().Newest(64)
+	return slices.ContainsFunc(events, func(e wire.Event) bool {
+		isStart := e.Kind == "session_start" && e.Text("source") != "created"
+		return e.Source == "hook" && (e.Kind == wire.EventAnnounced || isStart)
+	})
+}
+
+// About describes the state's detail to people, escaped.
 func (m *Member) About() string {
 	s := m.Detail
 	if w := m.WaitingOn; w != nil && w.Dialog != policy.DialogTrust && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
@@ -68,33 +78,33 @@ func (m *Member) About() string {
 	return letter.Clip(letter.Escape(s), 80)
 }
 
-// Forecast is how the member at an address is, as far as that is known, and when a message to it is likely to be seen.
+// Forecast returns the member at an address, as far as it is known, and when it is likely to see a message.
 func (r *Root) Forecast(a wire.Address, urgent bool) (m Member, when string) {
-	t, noTeam := r.Team(a.Team)
 	m, err := r.Summary(a)
-	switch {
-	case noTeam != nil || err != nil && a.Host == "":
-		return Member{}, "unknown"
-	case a.Host == "":
-		return m, m.Forecast(urgent)
-	case !t.IsBridged():
+	if t, noTeam := r.Team(a.Team); a.Host != "" && noTeam == nil {
+		if t.IsBridged() {
+			return m, "the bridge sends it"
+		}
 		return m, "bridge is off: goes out when it runs"
 	}
-	return m, "the bridge sends it"
+	if err != nil {
+		return Member{}, "unknown"
+	}
+	return m, m.Forecast(urgent)
 }
 
-// Forecast says in a few words when a message to the member is likely to be seen: `idle: typed in now`.
+// Forecast says in a few words when the member is likely to see a message: `idle: typed in now`.
 func (m *Member) Forecast(urgent bool) string {
 	now := time.Now()
-	state, seen, how := string(m.State), "not read yet", "typed in"
+	state, lastRead, typed := string(m.State), "not read yet", "typed in"
 	if m.State == reducer.WordBusy && m.Since != nil {
 		state += " " + letter.Span(now.Sub(*m.Since))
 	}
 	if m.ReadAt != nil {
-		seen = "last read " + letter.Age(now, *m.ReadAt)
+		lastRead = "last read " + letter.Age(now, *m.ReadAt)
 	}
 	if m.Inject == "pointer" {
-		how = "told of it"
+		typed = "told of it"
 	}
 	switch {
 	case m.State == reducer.WordPerson:
@@ -107,28 +117,28 @@ func (m *Member) Forecast(urgent bool) string {
 		return state + "; nothing is typed in"
 	case m.State == reducer.WordBlocked:
 		return "blocked: " + m.About()
-	case m.Running && m.State == reducer.WordIdle && m.gateHolds() != "":
-		return "idle, but " + m.gateHolds() + ": " + how + " later"
+	case m.Running && m.State == reducer.WordIdle && m.gateReason() != "":
+		return "idle, but " + m.gateReason() + ": " + typed + " later"
 	case m.Running && m.State == reducer.WordIdle:
-		return "idle: " + how + " now"
+		return "idle: " + typed + " now"
 	case m.Running && m.State == reducer.WordBusy && urgent:
 		return state + ": interrupts it"
 	case m.Running && m.State != reducer.WordUnknown:
-		return state + ": " + how + " when idle"
+		return state + ": " + typed + " when idle"
 	case m.Running:
 		return "running"
 	case m.State == reducer.WordUnknown:
-		return seen
+		return lastRead
 	case m.State != reducer.WordOff && m.hasHooks() && m.PresenceAt != nil:
 		return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
 	}
-	return state + "; " + seen
+	return state + "; " + lastRead
 }
 
-// Spoils says what becomes of a text that cannot be typed into the member as it is; "" where it can.
+// Spoils warns about a text that an idle agent which reads line by line does not get as one message; else it is "".
 func (m *Member) Spoils(text string) string {
 	switch {
-	case m.State != reducer.WordIdle || !m.runner.ByLine || m.Inject != "body" || m.gateHolds() != "":
+	case m.State != reducer.WordIdle || !m.runner.ByLine || m.Inject != "body" || m.gateReason() != "":
 	case len(text) > control.MaxLine:
 		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(text))
 	case strings.Contains(strings.TrimSpace(text), "\n"):
@@ -137,7 +147,8 @@ func (m *Member) Spoils(text string) string {
 	return ""
 }
 
-func (t *Team) gateOf(name wire.Name, it *mailbox.Item, d *Delivery) string {
+// unreadGate says what an unread message waits for, and a command that helps.
+func (t *Team) unreadGate(name wire.Name, it *mailbox.Item, d *Delivery) string {
 	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(LeaseFlags(it))
 	if it.Lease != nil {
 		return fmt.Sprintf("%s: atm wait --acked %s", lease, it.ID.Short(6))
@@ -146,28 +157,27 @@ func (t *Team) gateOf(name wire.Name, it *mailbox.Item, d *Delivery) string {
 	if err != nil {
 		return lease
 	}
-	why := m.gateFor(it, d, t.RunAgain(name))
+	why := m.unreadGate(it, d, t.RunAgain(name))
 	if isShared, _ := t.Box(name).Shared(); isShared {
 		why = "whoever asks first gets it: atm take " + string(name)
 	}
 	return strings.TrimPrefix(lease+"; unread; "+cmp.Or(t.HoldReason(it.Message, name), why), "; ")
 }
 
-// gateOfTurn says what the open turn waits for into which a message was handed, and what to do about it; "": nothing
-// is known.
-func (t *Team) gateOfTurn(name wire.Name) string {
+// turnGate says what a member's open turn waits for, and a command that helps; "": unknown.
+func (t *Team) turnGate(name wire.Name) string {
 	m, err := t.Summary(name)
 	if err != nil {
 		return ""
 	}
-	return m.firstShut(append(m.asking(),
+	return m.firstShut(append(m.questionGates(),
 		gate{m.State == reducer.WordOff, "NAME is offSINCE: AGAIN"},
 		gate{m.State == reducer.WordBusy, "NAME is busySINCE: atm wait --idle NAME"},
 	), t.RunAgain(name))
 }
 
-// A gate is one reason why a message does not get on. NAME, SINCE, STATE, ABOUT and AGAIN (the command that runs the
-// member once more) stand for what the member's are.
+// gate is a possible reason why a message waits. firstShut replaces NAME, SINCE, STATE, ABOUT and AGAIN, the command
+// that runs the member again.
 type gate struct {
 	isShut bool
 	why    string
@@ -185,8 +195,8 @@ func (m *Member) firstShut(gates []gate, again string) string {
 		"AGAIN", again).Replace(gates[i].why)
 }
 
-// asking are the gates of a member that waits for an answer itself.
-func (m *Member) asking() []gate {
+// questionGates are shut while the member itself waits for an answer.
+func (m *Member) questionGates() []gate {
 	return []gate{
 		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "NAME asks whether a directory is trusted, which only a person at its terminal answersSINCE: atm attach NAME"},
 		{m.State == reducer.WordBlocked && m.Running, "NAME waits for an answer itself (ABOUT)SINCE: atm pending, then atm approve NAME, or atm attach NAME"},
@@ -195,8 +205,7 @@ func (m *Member) asking() []gate {
 	}
 }
 
-// gateFor says what keeps an unread message from the member, and what to do about it.
-func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
+func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string {
 	now := time.Now()
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Clip(letter.Escape(d.FailedWhy), 80) + ")"
 	isDraft := m.runner.Gate == control.GateDraft || m.runner.Gate == "" && d.FailedWhy == string(control.GateDraft)
@@ -206,7 +215,7 @@ func (m *Member) gateFor(it *mailbox.Item, d *Delivery, again string) string {
 		{m.IsSilent(), "the runner of NAME does not answer, and types nothing in: atm doctor"},
 		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", and is never typed in: NAME reads it with atm read"},
 		{it.Expired(now), "it has expired, and is never typed in: NAME reads it with atm read"},
-	}, m.asking(), []gate{
+	}, m.questionGates(), []gate{
 		{isDraft, "somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it"},
 		{m.runner.Gate == control.GateUnread, "NAME " + strings.TrimPrefix(string(control.GateUnread), "it ") +
 			", and nothing is typed for some minutes until it does: atm attach NAME, and press a key"},

@@ -22,7 +22,7 @@ func ordered() *Config {
 
 func TestStart(t *testing.T) {
 	p := ordered()
-	// A circle is a mistake, and even so nothing hangs.
+	// A cycle is a mistake, but must not hang.
 	p.Members["alice"] = Member{Command: []string{"a"}, After: []wire.Name{"carol", "alice"}}
 	var mu sync.Mutex
 	var got []wire.Name
@@ -38,7 +38,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-func TestFailureKeepsWhoComesAfter(t *testing.T) {
+func TestStartFailureStopsDependents(t *testing.T) {
 	p := ordered()
 	var mu sync.Mutex
 	var got []wire.Name

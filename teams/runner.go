@@ -1,0 +1,148 @@
+package teams
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Dial connects to a member's runner as control.Dial does. A refused connection to a runner that does not run is
+// ErrNoRunner: its socket, which may belong to another user, has outlived it.
+func (t *Team) Dial(ctx context.Context, name wire.Name) (*control.Client, error) {
+	c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
+	if _, isRefused := errors.AsType[*control.Error](err); isRefused {
+		if running, bad := t.Running(name); bad == nil && !running {
+			return nil, control.ErrNoRunner
+		}
+	}
+	return c, err
+}
+
+// DialRunner connects to the runner of a member whose runner lock is held. Without a socket the runner is starting or
+// ending: DialRunner waits up to control.Patience, and returns ErrNoRunner if the lock becomes free, else
+// ErrNotAnswering.
+func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
+	for began := time.Now(); ; time.Sleep(control.Patience / 50) {
+		c, err := t.Dial(ctx, name)
+		if !errors.Is(err, control.ErrNoRunner) {
+			return c, err
+		}
+		if running, bad := t.Running(name); bad == nil && !running {
+			return nil, err
+		}
+		if time.Since(began) > control.Patience {
+			return nil, &control.NotAnsweringError{}
+		}
+	}
+}
+
+func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
+	defer cancel()
+	c, err := t.DialRunner(ctx, name)
+	if err != nil {
+		return s, err
+	}
+	defer c.Close()
+	s, _ = c.Status(ctx)
+	return s, nil
+}
+
+// RunAgain returns the command that runs a member as team.toml configures it, or as it last ran. CMD stands for the
+// program if neither is known or the command cannot be typed.
+func (t *Team) RunAgain(name wire.Name) string {
+	line := "atm run " + string(name)
+	c, _ := t.Config()
+	run, configured := t.runInfo(name), c.Members[name].Command
+	last := run.Command
+	if len(configured) > 0 && (len(last) == 0 || slices.Equal(last, configured)) {
+		return line
+	}
+	if run.Driver == "acp" {
+		line += " --driver acp"
+	}
+	again := line + " --"
+	for _, word := range last {
+		again += " " + policy.Quote(word)
+	}
+	if len(last) == 0 || len(again) > 200 || letter.Escape(again) != again {
+		return line + " -- CMD"
+	}
+	return again
+}
+
+const stoppedFile = "stopped" // in <agent>/run: changes whenever the member is stopped
+
+// MarkStopped records that a member is being stopped, so that a start in progress gives up.
+func (t *Team) MarkStopped(name wire.Name) error {
+	return t.writeRunFile(name, stoppedFile, []byte(wire.NewID()))
+}
+
+// LastStop identifies the last stop of a member. A start gives up if it has changed since the start was requested.
+func (t *Team) LastStop(name wire.Name) (string, error) {
+	data, err := t.readRunFile(name, stoppedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "never", nil
+	}
+	return strings.TrimSpace(string(data)), err
+}
+
+func (t *Team) writeRunFile(name wire.Name, file string, data []byte) error {
+	dir := string(name) + "/run"
+	if err := t.Dir().Mkdir(dir); err != nil {
+		return err
+	}
+	return t.Dir().Replace(dir+"/"+file, append(data, '\n'), false)
+}
+
+func (t *Team) readRunFile(name wire.Name, file string) ([]byte, error) {
+	return t.Dir().ReadFile(string(name)+"/run/"+file, config.MaxSize)
+}
+
+func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
+	info, _ = runinfo.Read(t.Dir(), name)
+	return info
+}
+
+// Runs maps the ATM_RUN of each running member to its name.
+func (t *Team) Runs() map[string]wire.Name {
+	runs := map[string]wire.Name{}
+	agents, _ := t.Agents()
+	for _, n := range agents {
+		if running, err := t.Running(n); err == nil && running {
+			runs[t.runInfo(n).Run] = n
+		}
+	}
+	return runs
+}
+
+// RunBy returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds the
+// runner locks, since agents can write run.json.
+func (r *Root) RunBy(pids []int) (a wire.Address) {
+	teams, _ := r.Teams()
+	for _, pid := range pids {
+		for _, name := range teams {
+			t, err := r.Team(name)
+			if err != nil {
+				continue
+			}
+			for _, lock := range t.Locks().HeldBy(pid) {
+				if agent, ok := strings.CutSuffix(lock, ".runner"); ok {
+					return t.Box(wire.Name(agent)).Address()
+				}
+			}
+		}
+	}
+	return a
+}
