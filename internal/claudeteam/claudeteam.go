@@ -1,5 +1,5 @@
-// Package claudeteam syncs mail between one of our teams and one of Claude Code's own teams, in both directions. What it
-// assumes about Claude Code was seen in versions 2.1.197 and 2.1.328.
+// Package claudeteam syncs mail between one of our teams and one of Claude Code's own teams, in both directions. What
+// it assumes about Claude Code was seen in versions 2.1.197 and 2.1.328.
 //
 //	teams/<team>/config.json                 the members of Claude's team
 //	teams/<team>/inboxes/<name>.json         an array of entries; a reader removes what it has read
@@ -161,8 +161,8 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 	return errs
 }
 
-// checkFiles reports inbox files that hold mail for a retired member of ours, which nobody reads, and removes temp files
-// that killed processes left.
+// checkFiles reports inbox files that hold mail for a retired member of ours, which nobody reads, and removes temp
+// files that killed processes left.
 func (s *Sync) checkFiles(fail func(name string, err error)) {
 	files, _ := s.root.Names(inboxDir)
 	for _, file := range files {

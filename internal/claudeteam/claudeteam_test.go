@@ -266,8 +266,8 @@ func TestFiles(t *testing.T) {
 	sc.pass("")
 }
 
-// After a kill between writing an entry and marking its message as read, the entry is still there and is not repeated, or it
-// was read and the repeat is marked.
+// After a kill between writing an entry and marking its message as read, the entry is still there and is not repeated,
+// or it was read and the repeat is marked.
 func TestMarksRepeats(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.pass("")

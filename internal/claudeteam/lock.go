@@ -18,8 +18,8 @@ import (
 // staleAfter is the age at which a lock counts as left by a killed process and may be broken. Tests shorten it.
 var staleAfter = 10 * time.Second
 
-// A fileLock is a lock as proper-lockfile takes it: a directory that its owner recognizes by its modification time. It is
-// held for one rewrite and never refreshed, so nothing is written after half of staleAfter.
+// A fileLock is a lock as proper-lockfile takes it: a directory that its owner recognizes by its modification time. It
+// is held for one rewrite and never refreshed, so nothing is written after half of staleAfter.
 type fileLock struct {
 	path    string
 	modTime time.Time

@@ -39,8 +39,8 @@ func sharesInbox(m member, members []member) bool {
 	return slices.ContainsFunc(members, func(o member) bool { return strings.EqualFold(o.inboxFile(), m.inboxFile()) })
 }
 
-// markFile marks a mailbox that was made for one of Claude's, and holds its name there: the mailbox does not become ours
-// when that member leaves.
+// markFile marks a mailbox that was made for one of Claude's, and holds its name there: the mailbox does not become
+// ours when that member leaves.
 func markFile(name wire.Name) string { return string(name) + "/run/claude" }
 
 func (s *Sync) isOurs(name wire.Name) bool {
