@@ -40,8 +40,8 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	switch {
 	case strings.HasPrefix(rows[0], "△ ") && len(q.Options) > 0:
 		q.Kind = "permission"
-		q.Tool, q.Input = d.askedByButtons(rows[1:foot])
-		if q.Tool != "Bash" && foot > 2 && wraps(l, at[1], at[2]) {
+		q.Tool, q.Input = d.opencodeRequest(rows[1:foot])
+		if q.Tool != "Bash" && foot > 2 && isWrapped(l, at[1], at[2]) {
 			q.Tool, q.Input = "", ""
 		}
 		if first == 0 {
@@ -50,8 +50,8 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	case strings.Contains(keys, "dismiss"):
 		q.Kind = "question"
 	}
-	q.Cancel = cancels([]string{keys})
-	q.Print = d.print(q)
+	q.Cancel = cancelKey([]string{keys})
+	q.Print = d.fingerprint(q)
 	return q
 }
 
@@ -72,7 +72,7 @@ func barredRows(l *Look) (rows []string, at []int, first int) {
 		first--
 	}
 	for y := first; y <= last; y++ {
-		if s := strings.TrimSpace(after(l.line(y), column+1)); s != "" {
+		if s := strings.TrimSpace(skipRunes(l.line(y), column+1)); s != "" {
 			rows, at = append(rows, s), append(at, y)
 		}
 	}
@@ -89,11 +89,11 @@ func (d *Driver) numberedDialog(rows []string) *Dialog {
 	var options []Option
 	first, want := foot, 0
 	for y := foot - 1; y >= 0 && want != 1; y-- {
-		n, label, _, _ := numbered(rows[y])
+		n, label, _, _ := parseOption(rows[y])
 		if n == 0 || want > 0 && n != want-1 {
 			continue
 		}
-		o := answer(strconv.Itoa(n), label)
+		o := newOption(strconv.Itoa(n), label)
 		o.Keys = ""
 		if n <= 9 && !hasAny(label, []string{"[ ]", "[✓]"}) {
 			o.Keys = o.ID
@@ -104,8 +104,8 @@ func (d *Driver) numberedDialog(rows []string) *Dialog {
 		return nil
 	}
 	slices.Reverse(options)
-	q := &Dialog{Kind: "question", Prompt: clip(strings.Join(rows[:first], "\n")), Options: options, Cancel: cancels(rows[foot:])}
-	q.Print = d.print(q)
+	q := &Dialog{Kind: "question", Prompt: clip(strings.Join(rows[:first], "\n")), Options: options, Cancel: cancelKey(rows[foot:])}
+	q.Print = d.fingerprint(q)
 	return q
 }
 
@@ -119,7 +119,7 @@ func hasButton(row string) bool { return slices.ContainsFunc(fields(row), isButt
 
 func (d *Driver) buttonsIn(l *Look, row string, y int) []Option {
 	var out []Option
-	lit := l.lit(y)
+	lit := l.highlighted(y)
 	selected := -1
 	for _, label := range fields(row) {
 		if !isButton(label) {
@@ -128,11 +128,11 @@ func (d *Driver) buttonsIn(l *Look, row string, y int) []Option {
 		if strings.Contains(lit, label) {
 			selected = len(out)
 		}
-		out = append(out, answer(strings.ReplaceAll(strings.ToLower(label), " ", "-"), label))
+		out = append(out, newOption(strings.ReplaceAll(strings.ToLower(label), " ", "-"), label))
 	}
 	for i := range out {
 		if selected >= 0 {
-			out[i].Keys = arrows(l, "C", "D", i-selected)
+			out[i].Keys = arrowKeys(l, "C", "D", i-selected)
 		}
 	}
 	return out

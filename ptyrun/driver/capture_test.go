@@ -167,7 +167,7 @@ func TestCapturesByteByByte(t *testing.T) {
 				t.Fatalf("%s at %d: %s and a prompt", c.file, i, r.Activity)
 			case hasAny(strings.Join(l.Lines[l.CursorY:], "\n"), asking), hasAny(bottom, going):
 				t.Fatalf("%s at %d: a prompt on\n%s", c.file, i, strings.Join(l.Lines, "\n"))
-			case claude.titles[0].on.MatchString(l.Title), strings.Contains(l.Title, "Action Required"), strings.Contains(l.Title, "Working…"):
+			case claude.titles[0].re.MatchString(l.Title), strings.Contains(l.Title, "Action Required"), strings.Contains(l.Title, "Working…"):
 				t.Fatalf("%s at %d: a prompt under the title %q", c.file, i, l.Title)
 			case blank(l.line(l.CursorY)):
 				t.Fatalf("%s at %d: a prompt without its glyph", c.file, i)

@@ -10,16 +10,16 @@ var claude = Driver{
 	packages: []string{"@anthropic-ai/claude-code"},
 	titles:   []title{{pattern(`^[` + spins + `]`), reducer.Thinking}, {pattern(`^✳`), reducer.Idle}},
 	Undoes:   true,
-	box: box{
+	box: boxStyle{
 		shape:        ruled,
 		glyph:        "❯",
 		text:         2,
-		modes:        []note{{"! ", "bang mode"}, {"# ", "memory mode"}},
+		modes:        []phrase{{"! ", "bang mode"}, {"# ", "memory mode"}},
 		placeholders: []string{"Press up to edit queued messages"},
-		lacks:        []string{"claude --resume", "Resume this session"},
-		below:        12,
+		excludes:     []string{"claude --resume", "Resume this session"},
+		maxBelow:     12,
 	},
-	foot: []note{
+	foot: []phrase{
 		{"esc to interrupt", busyFoot},
 		{"again to exit", "one more Ctrl-C would end it"},
 		{"sc again to ", "a key was pressed half"},
@@ -33,29 +33,29 @@ var claude = Driver{
 		{"Esc to cancel", "a menu is open"},
 		{"Pasting text", "a paste is under way"},
 	},
-	marks: []mark{
-		{is: queuedRow, on: pattern(`Press up to edit queued message`)},
-		{is: retryRow, on: pattern(`^[` + claudeSpins + `] .*etrying in`)},
-		{is: retryRow, on: pattern(`^ *⎿.*(?:etrying in.*attempt|attempt.*etrying in)`)},
-		{is: busyRow, on: pattern(`^[` + claudeSpins + `] .*…`)},
-		{is: doneRow, on: pattern(`^[` + claudeSpins + `](?: .*)? for `)},
-		{is: errorRow, on: pattern(`^ *(?:[●⏺] |⎿).*(?:limit reached|hit your.*limit|limit.*hit your)`)},
-		{is: errorRow, on: pattern(`^ *(?:[●⏺] |⎿).*(?:API Error|Please run /login)`)},
-		{is: noteRow, on: pattern(`^ *⎿.*Interrupted`)},
-		{is: runsRow, on: pattern(`^ *⎿.*(?:Running|Waiting)…`)},
-		{is: runsRow, on: pattern(`^ *\(ctrl[+-]b.*to run in background`)},
-		{is: toolRow, on: pattern(`^[●⏺] `), call: true},
-		{is: answerRow, on: pattern(`^[●⏺] `)},
-		{is: userRow, on: pattern(`^[❯>] `)},
+	rows: []rowPattern{
+		{kind: queuedRow, re: pattern(`Press up to edit queued message`)},
+		{kind: retryRow, re: pattern(`^[` + claudeSpins + `] .*etrying in`)},
+		{kind: retryRow, re: pattern(`^ *⎿.*(?:etrying in.*attempt|attempt.*etrying in)`)},
+		{kind: busyRow, re: pattern(`^[` + claudeSpins + `] .*…`)},
+		{kind: doneRow, re: pattern(`^[` + claudeSpins + `](?: .*)? for `)},
+		{kind: errorRow, re: pattern(`^ *(?:[●⏺] |⎿).*(?:limit reached|hit your.*limit|limit.*hit your)`)},
+		{kind: errorRow, re: pattern(`^ *(?:[●⏺] |⎿).*(?:API Error|Please run /login)`)},
+		{kind: noteRow, re: pattern(`^ *⎿.*Interrupted`)},
+		{kind: runsRow, re: pattern(`^ *⎿.*(?:Running|Waiting)…`)},
+		{kind: runsRow, re: pattern(`^ *\(ctrl[+-]b.*to run in background`)},
+		{kind: toolRow, re: pattern(`^[●⏺] `), isCall: true},
+		{kind: answerRow, re: pattern(`^[●⏺] `)},
+		{kind: userRow, re: pattern(`^[❯>] `)},
 	},
-	asks: asks{
-		headings: []note{
+	dialogs: dialogStyle{
+		headings: []phrase{
 			{"Bash command", "Bash"}, {"Edit file", "Edit"}, {"Create file", "Write"}, {"Overwrite file", "Write"},
 			{"Write file", "Write"}, {"Read file", "Read"}, {"Edit notebook", "NotebookEdit"}, {"Fetch", "WebFetch"},
 			{"Web search", "WebSearch"}, {"Web Search", "WebSearch"}, {"Search", "Grep"}, {"Use skill", "Skill"},
 			{"Tool use", ""}, {"Task", "Agent"},
 		},
-		kinds: []note{
+		kinds: []phrase{
 			{"Accessing workspace", "trust"}, {"Quick safety check", "trust"}, {"Do you trust the files", "trust"},
 			{"Bypass Permissions mode", "trust"}, {"MCP server", "trust"}, {"external imports", "trust"},
 			{"custom API key", "trust"},
@@ -65,7 +65,7 @@ var claude = Driver{
 			{"Do you want to read", "permission"}, {"Do you want to use this tool", "permission"},
 			{"Would you like to proceed?", "question"}, {"Enter to select", "question"}, {"to navigate", "question"},
 		},
-		digits: true,
+		digitsChoose: true,
 	},
 }
 

@@ -11,17 +11,17 @@ var codex = Driver{
 		{pattern(`^\[ [!.] \] Action Required`), reducer.Confirming},
 		{pattern(`^[` + spins + `]`), reducer.Thinking},
 	},
-	box: box{
+	box: boxStyle{
 		shape:        unframed,
 		glyph:        "›",
 		text:         2,
-		modes:        []note{{"! ", "bang mode"}},
+		modes:        []phrase{{"! ", "bang mode"}},
 		placeholders: []string{"Ask Codex to do anything"},
-		lacks:        []string{"enter to confirm", "enter continue", "enter to continue", "codex resume"},
-		below:        4,
-		early:        "? for shortcuts",
+		excludes:     []string{"enter to confirm", "enter continue", "enter to continue", "codex resume"},
+		maxBelow:     4,
+		startingFoot: "? for shortcuts",
 	},
-	foot: []note{
+	foot: []phrase{
 		{"esc to interrupt", busyFoot},
 		{"again to ", "a key was pressed half"},
 		{"for commands", "help is open"},
@@ -31,21 +31,21 @@ var codex = Driver{
 		{"to navigate", "a menu is open"},
 		{"esc back", "a menu is open"},
 	},
-	marks: []mark{
-		{is: retryRow, on: pattern(`^• .*(?:econnecting.*esc to interrupt|esc to interrupt.*econnecting)`)},
-		{is: busyRow, on: pattern(`^[•◦] .*esc to interrupt\)`)},
-		{is: queuedRow, on: pattern(`^• (?:Queued|Messages to be submitted)`)},
-		{is: doneRow, on: pattern(`^[ ─] Worked for `)},
-		{is: noteRow, on: pattern(`^■ Conversation interrupted`)},
-		{is: errorRow, on: pattern(`^■ `)},
-		{is: runsRow, on: pattern(`^• (?:Running |Exploring|Calling |Searching)`)},
-		{is: toolRow, on: pattern(`^(?:[✔✗] |• (?:(?:Ran|Called|Edited|Added|Deleted) |Explored|Searched|Updated Plan))`)},
-		{is: answerRow, on: pattern(`^• `)},
-		{is: userRow, on: pattern(`^› `)},
+	rows: []rowPattern{
+		{kind: retryRow, re: pattern(`^• .*(?:econnecting.*esc to interrupt|esc to interrupt.*econnecting)`)},
+		{kind: busyRow, re: pattern(`^[•◦] .*esc to interrupt\)`)},
+		{kind: queuedRow, re: pattern(`^• (?:Queued|Messages to be submitted)`)},
+		{kind: doneRow, re: pattern(`^[ ─] Worked for `)},
+		{kind: noteRow, re: pattern(`^■ Conversation interrupted`)},
+		{kind: errorRow, re: pattern(`^■ `)},
+		{kind: runsRow, re: pattern(`^• (?:Running |Exploring|Calling |Searching)`)},
+		{kind: toolRow, re: pattern(`^(?:[✔✗] |• (?:(?:Ran|Called|Edited|Added|Deleted) |Explored|Searched|Updated Plan))`)},
+		{kind: answerRow, re: pattern(`^• `)},
+		{kind: userRow, re: pattern(`^› `)},
 	},
-	asks: asks{
-		verbs: []note{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
-		kinds: []note{
+	dialogs: dialogStyle{
+		verbs: []phrase{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
+		kinds: []phrase{
 			{"enter to submit answer", "question"}, {"enter to submit all", "question"},
 			{"Trust this folder?", "trust"}, {"Do you trust the contents", "trust"}, {"You are in ", "trust"},
 			{"Folder access", "trust"}, {"Hooks need review", "trust"},
@@ -53,7 +53,7 @@ var codex = Driver{
 			{"Would you like to make the following edits?", "permission"}, {"Would you like to grant", "permission"},
 			{"Do you want to approve", "permission"}, {"Would you like to allow", "permission"},
 		},
-		headings: []note{
+		headings: []phrase{
 			{"Would you like to run the following command?", "Bash"},
 			{"Would you like to make the following edits?", "Edit"},
 			{"Do you want to approve network access", "WebFetch"},

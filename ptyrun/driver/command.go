@@ -31,7 +31,7 @@ func ForCommand(argv []string) *Driver {
 		if !isWrapper {
 			break
 		}
-		argv = behindOptions(argv[1:], valued)
+		argv = skipOptions(argv[1:], valued)
 	}
 	d := plain
 	d.program = program
@@ -49,8 +49,8 @@ func (d *Driver) isPackage(s string) bool {
 	return false
 }
 
-// behindOptions passes over options and assignments. "--" ends them.
-func behindOptions(args, valued []string) []string {
+// skipOptions passes over options and assignments. "--" ends them.
+func skipOptions(args, valued []string) []string {
 	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || strings.Contains(args[0], "=")) {
 		if args[0] == "--" {
 			return args[1:]
@@ -74,8 +74,8 @@ func (d *Driver) Recognise(l Look) *Driver {
 	// not while it runs something.
 	title, shown := strings.TrimSpace(l.Title), strings.Join(l.Lines, "\n")
 	for _, s := range signs {
-		inTitle := s.title && s.on.MatchString(title)
-		onScreen := !s.title && l.Modes.Paste && s.on.MatchString(shown) && strings.Contains(shown, s.and)
+		inTitle := s.isTitle && s.re.MatchString(title)
+		onScreen := !s.isTitle && l.Modes.Paste && s.re.MatchString(shown) && strings.Contains(shown, s.andText)
 		if inTitle || onScreen {
 			return s.agent
 		}
@@ -85,10 +85,10 @@ func (d *Driver) Recognise(l Look) *Driver {
 
 // signs are what only one agent shows.
 var signs = []struct {
-	agent *Driver
-	title bool // it is in the title, else on the screen
-	on    *regexp.Regexp
-	and   string
+	agent   *Driver
+	isTitle bool // it is in the title, else on the screen
+	re      *regexp.Regexp
+	andText string
 }{
 	{&claude, true, regexp.MustCompile(`^[✳\x{2801}-\x{28ff}].*Claude Code$`), ""},
 	{&codex, true, regexp.MustCompile(`\] Action Required \| `), ""},

@@ -14,94 +14,94 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-type asks struct {
-	digits   bool   // an option's digit chooses it at once
-	quoted   bool   // as frontDialog reads it
-	kinds    []note // how the first row or the question begins, or what a row below the options has, and the kind it means
-	headings []note // how the row begins that tells what is asked, and the tool that it means
-	verbs    []note // how a row begins that tells of a running tool, and the tool
+type dialogStyle struct {
+	digitsChoose bool     // an option's digit chooses it at once
+	isFront      bool     // as frontDialog reads it
+	kinds        []phrase // how the first row or the question begins, or what a row below the options has, and the kind it means
+	headings     []phrase // how the row begins that tells what is asked, and the tool that it means
+	verbs        []phrase // how a row begins that tells of a running tool, and the tool
 }
 
 // selectors stand before the option that Return would choose.
 const selectors = "❯›●>▸▶→◉"
 
-type list struct {
+type optionList struct {
 	rows     []int // of the options, in order
 	labels   []string
 	selected int
 	column   int  // of the numbers
-	cut      bool // its first options are above the screen
+	isCut    bool // its first options are above the screen
 }
 
-// dialog returns what l asks, nil for nothing. p is the input box, if there is one: a list above it is a
+// readDialog returns what l asks, nil for nothing. p is the input box, if there is one: a list above it is a
 // quotation, one inside it is somebody's draft.
-func (d *Driver) dialog(l *Look, p place, boxed bool) *Dialog {
+func (d *Driver) readDialog(l *Look, p inputBox, boxed bool) *Dialog {
 	if d.box.shape == barred && !boxed {
 		if q := d.buttonDialog(l); q != nil {
 			return q
 		}
 	}
-	f, ok := d.lowestList(l)
+	f, ok := d.findOptions(l)
 	if !ok || boxed && f.rows[0] <= p.bottom {
 		return nil
 	}
-	if d.asks.quoted {
-		return d.frontDialog(l, f)
+	if d.dialogs.isFront {
+		return d.readFrontDialog(l, f)
 	}
-	first, whole := d.top(l, f)
-	text := words(l, first, f.rows[0])
+	first, whole := d.dialogTop(l, f)
+	text := textRows(l, first, f.rows[0])
 	q := &Dialog{Kind: "unknown", Prompt: clip(strings.Join(text, "\n"))}
-	if !f.cut {
+	if !f.isCut {
 		q.Kind = d.kindOfDialog(l, text, f)
 	}
 	if q.Kind == "permission" && whole {
-		q.Tool, q.Input = d.asked(l, first, f)
+		q.Tool, q.Input = d.requested(l, first, f)
 	}
 	for i, label := range f.labels {
-		o := answer(strconv.Itoa(i+1), label)
+		o := newOption(strconv.Itoa(i+1), label)
 		switch {
-		case f.cut:
+		case f.isCut:
 			o.Keys = "" // what it would choose cannot be seen
-		case d.asks.digits && i < 9:
+		case d.dialogs.digitsChoose && i < 9:
 			o.Keys = o.ID
 		case o.Keys == "":
-			o.Keys = arrows(l, "B", "A", i-f.selected)
+			o.Keys = arrowKeys(l, "B", "A", i-f.selected)
 		}
 		q.Options = append(q.Options, o)
 	}
-	q.Cancel = cancels(words(l, f.rows[len(f.rows)-1]+1, len(l.Lines)))
-	q.Print = d.print(q)
+	q.Cancel = cancelKey(textRows(l, f.rows[len(f.rows)-1]+1, len(l.Lines)))
+	q.Print = d.fingerprint(q)
 	return q
 }
 
-// cancels returns the key that ends a dialog without an answer, as the rows below its options say, which
+// cancelKey returns the key that ends a dialog without an answer, as the rows below its options say, which
 // may be broken anywhere.
-func cancels(foot []string) string {
-	if escCancels.MatchString(Solid(strings.Join(foot, ""))) {
+func cancelKey(foot []string) string {
+	if cancelHint.MatchString(Solid(strings.Join(foot, ""))) {
 		return escape
 	}
 	return ""
 }
 
-var escCancels = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
+var cancelHint = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
 
-// lowestList finds the lowest numbered list of at least two (the front's may be of one), one of which has a selector
+// findOptions finds the lowest numbered list of at least two (the front's may be of one), one of which has a selector
 // before it, and below which nothing of the transcript stands.
-func (d *Driver) lowestList(l *Look) (list, bool) {
-	f := list{selected: -1}
+func (d *Driver) findOptions(l *Look) (optionList, bool) {
+	f := optionList{selected: -1}
 	want, between, below := 0, 0, 0
 	done := false
 	for y := len(l.Lines) - 1; y >= 0 && !done; y-- {
 		line := l.line(y)
-		n, label, column, selected := numbered(line)
+		n, label, column, selected := parseOption(line)
 		switch {
 		case n > 0 && (want == 0 || n == want && column == f.column):
 			if selected && f.selected >= 0 {
-				return list{}, false
+				return optionList{}, false
 			} else if selected {
 				f.selected = len(f.rows)
 			}
-			if wraps(l, y, y+1) {
+			if isWrapped(l, y, y+1) {
 				more, _ := unframe(l.line(y + 1))
 				label += " " + more
 			}
@@ -110,19 +110,19 @@ func (d *Driver) lowestList(l *Look) (list, bool) {
 			done = want == 0
 		case blank(line) || isRule(line, "─"):
 		case want == 0:
-			if below++; below > 8 || d.kindOf(line) != other {
-				return list{}, false
+			if below++; below > 8 || d.kindOf(line) != otherRow {
+				return optionList{}, false
 			}
 		default:
 			text, at := unframe(line)
 			if between++; between > 8 || text != "" && at <= f.column {
-				return list{}, false
+				return optionList{}, false
 			}
 		}
 	}
-	f.cut = !done
-	if f.selected < 0 || len(f.rows) < 2 && !d.asks.quoted {
-		return list{}, false
+	f.isCut = !done
+	if f.selected < 0 || len(f.rows) < 2 && !d.dialogs.isFront {
+		return optionList{}, false
 	}
 	slices.Reverse(f.rows)
 	slices.Reverse(f.labels)
@@ -132,8 +132,8 @@ func (d *Driver) lowestList(l *Look) (list, bool) {
 
 var numberedRow = regexp.MustCompile(`^(?:([` + selectors + `]) *)?([1-9][0-9]?)[.)] +(.+)$`)
 
-// numbered reads "❯ 2. Label": number 0 for anything else.
-func numbered(line string) (n int, label string, column int, selected bool) {
+// parseOption reads "❯ 2. Label": number 0 for anything else.
+func parseOption(line string) (n int, label string, column int, selected bool) {
 	text, column := unframe(line)
 	m := numberedRow.FindStringSubmatchIndex(text)
 	if m == nil {
@@ -154,9 +154,9 @@ func unframe(line string) (text string, column int) {
 	return strings.TrimRight(text, " │"), column
 }
 
-// wraps reports whether row y was broken because the first word of row next did not fit any more.
-func wraps(l *Look, y, next int) bool {
-	n, _, _, _ := numbered(l.line(next))
+// isWrapped reports whether row y was broken because the first word of row next did not fit any more.
+func isWrapped(l *Look, y, next int) bool {
+	n, _, _, _ := parseOption(l.line(next))
 	more, column := unframe(l.line(next))
 	_, from := unframe(l.line(y))
 	if l.Cols == 0 || n > 0 || more == "" || column < from {
@@ -166,8 +166,8 @@ func wraps(l *Look, y, next int) bool {
 	return ansi.StringWidth(strings.TrimRight(l.line(y), " │"))+1+ansi.StringWidth(word) > l.Cols-4
 }
 
-// arrows are the keys that go n options on, or back, and choose.
-func arrows(l *Look, on, back string, n int) string {
+// arrowKeys are the keys that go n options on, or back, and choose.
+func arrowKeys(l *Look, on, back string, n int) string {
 	intro, key := "\x1b[", on
 	if l.Modes.AppCursor {
 		intro = "\x1bO"
@@ -178,12 +178,12 @@ func arrows(l *Look, on, back string, n int) string {
 	return strings.Repeat(intro+key, n) + Submit
 }
 
-// top is the first row of the dialog whose list is f, and whether the dialog is on the screen from its beginning.
-func (d *Driver) top(l *Look, f list) (first int, whole bool) {
+// dialogTop is the first row of the dialog whose list is f, and whether the dialog is on the screen from its beginning.
+func (d *Driver) dialogTop(l *Look, f optionList) (first int, whole bool) {
 	at := f.rows[0]
 	column, framed := columnOf(l.line(at), "│")
 	switch {
-	case f.cut:
+	case f.isCut:
 		return 0, false
 	case d.box.shape == ruled:
 		y := l.ruleAbove(at, "─")
@@ -211,7 +211,7 @@ func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 	y := at
 	for y > 0 && y > at-12 {
 		line := l.line(y - 1)
-		if isRule(line, "─") || strings.ContainsAny(line, "╭╮╰╯╹") || d.kindOf(line) != other {
+		if isRule(line, "─") || strings.ContainsAny(line, "╭╮╰╯╹") || d.kindOf(line) != otherRow {
 			break
 		}
 		y--
@@ -219,8 +219,8 @@ func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 	return y, false
 }
 
-// words are the rows from a to b (without b), without frames, rules and what is blank.
-func words(l *Look, a, b int) []string {
+// textRows are the rows from a to b (without b), without frames, rules and what is blank.
+func textRows(l *Look, a, b int) []string {
 	var text []string
 	for y := a; y < b; y++ {
 		s, _ := unframe(l.line(y))
@@ -233,15 +233,15 @@ func words(l *Look, a, b int) []string {
 
 // kindOfDialog judges by the first row, the question above the options and the rows below them. What stands
 // between is what the agent wants to do: it can say anything.
-func (d *Driver) kindOfDialog(l *Look, text []string, f list) string {
+func (d *Driver) kindOfDialog(l *Look, text []string, f optionList) string {
 	judged := []string{strings.Join(text[:min(3, len(text))], " ")}
 	for n := 1; n <= 3 && n <= len(text); n++ {
 		judged = append(judged, strings.Join(text[len(text)-n:], " "))
 	}
-	foot := strings.Join(words(l, f.rows[len(f.rows)-1]+1, len(l.Lines)), " ")
-	for _, k := range d.asks.kinds {
-		if slices.ContainsFunc(judged, func(s string) bool { return strings.HasPrefix(s, k.has) }) || strings.Contains(foot, k.has) {
-			return k.why
+	foot := strings.Join(textRows(l, f.rows[len(f.rows)-1]+1, len(l.Lines)), " ")
+	for _, k := range d.dialogs.kinds {
+		if slices.ContainsFunc(judged, func(s string) bool { return strings.HasPrefix(s, k.text) }) || strings.Contains(foot, k.text) {
+			return k.means
 		}
 	}
 	return "unknown"
@@ -249,8 +249,8 @@ func (d *Driver) kindOfDialog(l *Look, text []string, f list) string {
 
 var namedKey = regexp.MustCompile(`^(.+) \((esc|[a-z])\)$`)
 
-// answer is an option as its label tells. Keys are set where the label names one: "(y)", "(esc)".
-func answer(id, label string) Option {
+// newOption is an option as its label tells. Keys are set where the label names one: "(y)", "(esc)".
+func newOption(id, label string) Option {
 	o := Option{ID: id, Label: label}
 	if m := namedKey.FindStringSubmatch(label); m != nil {
 		if o.Label, o.Keys = m[1], m[2]; o.Keys == "esc" {
@@ -261,14 +261,14 @@ func answer(id, label string) Option {
 	return o
 }
 
-// spinning is a row that a spinner begins.
-var spinning = pattern(`^[` + claudeSpins + spins + `] `)
+// spinnerRow is a row that a spinner begins.
+var spinnerRow = pattern(`^[` + claudeSpins + spins + `] `)
 
-// print is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that spin.
-func (d *Driver) print(q *Dialog) string {
+// fingerprint is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that spin.
+func (d *Driver) fingerprint(q *Dialog) string {
 	var prompt strings.Builder // in one piece: its rows may be broken elsewhere
 	for row := range strings.SplitSeq(q.Prompt, "\n") {
-		if !spinning.MatchString(row) {
+		if !spinnerRow.MatchString(row) {
 			prompt.WriteString(Solid(row))
 		}
 	}

@@ -57,8 +57,8 @@ type Reading struct {
 
 // memory is what a reading hands on to the next.
 type memory struct {
-	paste  bool   // plain: the program has asked for bracketed paste once
-	prompt string // plain: the prompt as it last stood before anything was typed
+	usesPaste bool   // plain: the program has asked for bracketed paste once
+	prompt    string // plain: the prompt as it last stood before anything was typed
 }
 
 // A Dialog is a question that a program puts in place of its input box.
@@ -102,18 +102,18 @@ func (d *Dialog) Allowing() (Option, bool) {
 // without an answer. ("No tests" is an answer.)
 func (d *Dialog) Denying() (Option, bool) {
 	if d.Kind == "question" {
-		if o, ok := d.cancelling(); ok {
+		if o, ok := d.cancelOption(); ok {
 			return o, true
 		}
 	}
 	if i := slices.IndexFunc(d.Options, Option.Denies); i >= 0 {
 		return d.Options[i], true
 	}
-	return d.cancelling()
+	return d.cancelOption()
 }
 
-// cancelling returns what ends the dialog without an answer: the option that Escape stands for, or Escape itself.
-func (d *Dialog) cancelling() (Option, bool) {
+// cancelOption returns what ends the dialog without an answer: the option that Escape stands for, or Escape itself.
+func (d *Dialog) cancelOption() (Option, bool) {
 	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Keys == escape }); i >= 0 {
 		return d.Options[i], true
 	}
@@ -141,11 +141,11 @@ type Driver struct {
 	packages  []string // its packages, as node and its kin run them
 	interrupt string   // keys that stop a turn, one byte each; "": Escape
 
-	titles []title
-	box    box
-	foot   []note // texts below the box
-	marks  []mark // of rows in the transcript, first match wins
-	asks   asks   // how it asks
+	titles  []title
+	box     boxStyle
+	foot    []phrase     // texts below the box
+	rows    []rowPattern // of rows in the transcript, first match wins
+	dialogs dialogStyle  // how it asks
 }
 
 // InterruptPause is the pause between the InterruptKeys of one interruption.
@@ -192,15 +192,15 @@ func Names() (names []string) {
 
 // A title says what titles of one form mean. The first that fits counts.
 type title struct {
-	on    *regexp.Regexp
+	re    *regexp.Regexp
 	means reducer.Activity
 }
 
-// titleSays is what the title is a witness of; Unknown: nothing.
-func (d *Driver) titleSays(s string) reducer.Activity {
+// titleActivity is what the title is a witness of; Unknown: nothing.
+func (d *Driver) titleActivity(s string) reducer.Activity {
 	s = strings.TrimSpace(s)
 	for _, t := range d.titles {
-		if t.on.MatchString(s) {
+		if t.re.MatchString(s) {
 			return t.means
 		}
 	}

@@ -13,38 +13,38 @@ var gemini = Driver{
 		{pattern(`^[✦⏲]`), reducer.Thinking},
 		{pattern(`^◇`), reducer.Idle},
 	},
-	box: box{
+	box: boxStyle{
 		shape:        halves,
 		glyph:        ">",
 		indent:       1,
 		text:         2,
-		modes:        []note{{"! ", "bang mode"}},
+		modes:        []phrase{{"! ", "bang mode"}},
 		placeholders: []string{"Type your message or @path/to/file", "Type your shell command"},
-		below:        8,
+		maxBelow:     8,
 	},
-	foot: []note{
+	foot: []phrase{
 		{"again to exit", "one more Ctrl-C would end it"},
 		{"again to quit", "one more Ctrl-C would end it"},
 		{"to navigate", "a menu is open"},
 	},
-	marks: []mark{
-		{is: retryRow, on: pattern(`^ *[` + spins + `] .*(?:etrying.*esc to cancel|esc to cancel.*etrying)`)},
-		{is: busyRow, on: pattern(`^ *[` + spins + `] .*\(esc to cancel`)},
-		{is: queuedRow, on: pattern(`^ *Queued \(`)},
-		{is: hintRow, on: pattern(`^ *\? for shortcuts`)},
-		{is: noteRow, on: pattern(`^ℹ Request cancelled`)},
-		{is: errorRow, on: pattern(`^✕ `)},
-		{is: runsRow, on: pattern(`^ *│ ⊷ `)},
-		{is: toolRow, on: pattern(`^ *│ [✓✗x?-] `)},
-		{is: answerRow, on: pattern(`^✦ `)},
-		{is: userRow, on: pattern(`^(?: > |▄{8})`)},
+	rows: []rowPattern{
+		{kind: retryRow, re: pattern(`^ *[` + spins + `] .*(?:etrying.*esc to cancel|esc to cancel.*etrying)`)},
+		{kind: busyRow, re: pattern(`^ *[` + spins + `] .*\(esc to cancel`)},
+		{kind: queuedRow, re: pattern(`^ *Queued \(`)},
+		{kind: hintRow, re: pattern(`^ *\? for shortcuts`)},
+		{kind: noteRow, re: pattern(`^ℹ Request cancelled`)},
+		{kind: errorRow, re: pattern(`^✕ `)},
+		{kind: runsRow, re: pattern(`^ *│ ⊷ `)},
+		{kind: toolRow, re: pattern(`^ *│ [✓✗x?-] `)},
+		{kind: answerRow, re: pattern(`^✦ `)},
+		{kind: userRow, re: pattern(`^(?: > |▄{8})`)},
 	},
-	asks: asks{
-		verbs: []note{
+	dialogs: dialogStyle{
+		verbs: []phrase{
 			{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"},
 			{"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"},
 		},
-		kinds: []note{
+		kinds: []phrase{
 			{"Do you trust the files in this folder?", "trust"},
 			{"Apply this change?", "permission"}, {"Do you want to proceed?", "permission"},
 			{"Allow execution", "permission"},

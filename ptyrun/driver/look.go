@@ -29,7 +29,7 @@ func LookAt(s *screen.Screen) Look {
 	for y := range rows {
 		cells := s.Row(y)
 		l.Cells = append(l.Cells, cells)
-		l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(all), " "))
+		l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(keepAll), " "))
 	}
 	return l
 }
@@ -39,11 +39,11 @@ type row []screen.Cell
 
 // text is the row with blanks in place of the cells that keep returns false for, and of blanks that do not break.
 func (r row) text(keep func(r row, i int) bool) string {
-	return strings.ReplaceAll(r.exact(keep), "\u00a0", " ")
+	return strings.ReplaceAll(r.exactText(keep), "\u00a0", " ")
 }
 
-// exact is text with all blanks as they are.
-func (r row) exact(keep func(r row, i int) bool) string {
+// exactText is text with all blanks as they are.
+func (r row) exactText(keep func(r row, i int) bool) string {
 	var b strings.Builder
 	for i, c := range r {
 		switch {
@@ -57,7 +57,7 @@ func (r row) exact(keep func(r row, i int) bool) string {
 	return b.String()
 }
 
-func all(row, int) bool { return true }
+func keepAll(row, int) bool { return true }
 
 // isBright is false for dim cells, and for the cursor that a program draws itself, in inverse, over the
 // first character of a dim placeholder.
@@ -79,8 +79,8 @@ func isStrong(r row, i int) bool {
 	return isBright(r, i) && !isGrey
 }
 
-// ground is the background that most of a row's cells have.
-func (r row) ground() (most color.Color) {
+// background is the background that most of a row's cells have.
+func (r row) background() (most color.Color) {
 	count := make(map[color.Color]int)
 	for _, c := range r {
 		if count[c.Bg]++; count[c.Bg] > count[most] {
@@ -112,19 +112,19 @@ func (l *Look) text(y int, keep func(r row, i int) bool) string {
 	return strings.TrimRight(l.row(y).text(keep), " ")
 }
 
-// lit are the cells of row y on a background that is not their row's: the chosen one of several buttons.
-func (l *Look) lit(y int) string {
-	ground := l.row(y).ground()
+// highlighted are the cells of row y on a background that is not their row's: the chosen one of several buttons.
+func (l *Look) highlighted(y int) string {
+	ground := l.row(y).background()
 	return l.row(y).text(func(r row, i int) bool { return r[i].Bg != ground || r[i].Inverse })
 }
 
-// before is the cursor's row up to the cursor.
-func (l *Look) before() string {
+// beforeCursor is the cursor's row up to the cursor.
+func (l *Look) beforeCursor() string {
 	r := l.row(l.CursorY)
-	return r[:min(max(l.CursorX, 0), len(r))].text(all)
+	return r[:min(max(l.CursorX, 0), len(r))].text(keepAll)
 }
 
-// after is what stands right of the cursor and is not dim.
-func (l *Look) after() string {
+// afterCursor is what stands right of the cursor and is not dim.
+func (l *Look) afterCursor() string {
 	return strings.TrimSpace(l.row(l.CursorY).text(func(r row, i int) bool { return i >= l.CursorX && isBright(r, i) }))
 }

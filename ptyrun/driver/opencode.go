@@ -6,29 +6,29 @@ var opencode = Driver{
 	commands:  []string{"opencode"},
 	packages:  []string{"opencode-ai"},
 	interrupt: "\x1b\x1b",
-	box: box{
+	box: boxStyle{
 		shape:        barred,
 		text:         3,
-		tail:         2,
+		tailRows:     2,
 		placeholders: []string{"Ask anything…", "Ask anything..."},
-		below:        8,
+		maxBelow:     8,
 	},
-	foot: []note{
+	foot: []phrase{
 		{"esc interrupt", busyFoot},
 		{"esc again to interrupt", busyFoot},
 		{"⬝", busyFoot},
 		{"■", busyFoot},
 		{"exit shell mode", "bang mode"},
 	},
-	marks: []mark{
-		{is: retryRow, on: pattern(`\[retrying`)},
-		{is: doneRow, on: pattern(`^ *▣(?: .*)? · .* · `)},
-		{is: runsRow, on: pattern(`^ *(?:┃  [` + spins + `]|~) `)},
-		{is: toolRow, on: pattern(`^     [$→←✱%⚙◈] `)},
-		{is: userRow, on: pattern(`^  ┃  `)},
-		{is: answerRow, on: pattern(`^     [^▣]*$`)},
+	rows: []rowPattern{
+		{kind: retryRow, re: pattern(`\[retrying`)},
+		{kind: doneRow, re: pattern(`^ *▣(?: .*)? · .* · `)},
+		{kind: runsRow, re: pattern(`^ *(?:┃  [` + spins + `]|~) `)},
+		{kind: toolRow, re: pattern(`^     [$→←✱%⚙◈] `)},
+		{kind: userRow, re: pattern(`^  ┃  `)},
+		{kind: answerRow, re: pattern(`^     [^▣]*$`)},
 	},
-	asks: asks{headings: []note{
+	dialogs: dialogStyle{headings: []phrase{
 		{"→ Edit ", "Edit"}, {"← Edit ", "Edit"}, {"← Write ", "Write"}, {"→ Write ", "Write"}, {"→ Read ", "Read"},
 		{"→ List ", "LS"}, {"% WebFetch ", "WebFetch"}, {"✱ Glob ", "Glob"}, {"✱ Grep ", "Grep"},
 		{"◈ ", "WebSearch"},

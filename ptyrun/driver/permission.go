@@ -6,32 +6,32 @@ import (
 	"strings"
 )
 
-// asked reads which tool a permission dialog is about and what it is about to do. Where the screen leaves
+// requested reads which tool a permission dialog is about and what it is about to do. Where the screen leaves
 // that open, it says nothing: a rule must not allow what nobody has read.
-func (d *Driver) asked(l *Look, first int, f list) (tool, input string) {
+func (d *Driver) requested(l *Look, first int, f optionList) (tool, input string) {
 	switch d.box.shape {
 	case ruled:
-		return d.askedByHeading(l, first, f)
+		return d.claudeRequest(l, first, f)
 	case halves:
-		return d.askedInFrame(l, first, f)
+		return d.geminiRequest(l, first, f)
 	case unframed:
-		return d.askedByCommand(l, first, f)
+		return d.codexRequest(l, first, f)
 	}
 	return "", ""
 }
 
-// askedByHeading is Claude Code's way: the tool's title, what it does indented below, then what it is for
+// claudeRequest is Claude Code's way: the tool's title, what it does indented below, then what it is for
 // in grey, then the question.
-func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string) {
+func (d *Driver) claudeRequest(l *Look, first int, f optionList) (tool, input string) {
 	for first < f.rows[0] && blank(l.line(first)) {
 		first++
 	}
 	heading := strings.TrimSpace(l.line(first))
-	known, ok := startOf(heading, d.asks.headings)
+	known, ok := findPrefix(heading, d.dialogs.headings)
 	if !ok {
 		return "", ""
 	}
-	tool = known.why
+	tool = known.means
 	end := f.rows[0] // the question's row
 	for y := end - 1; y > first && end == f.rows[0]; y-- {
 		if line := l.text(y, isStrong); strings.HasPrefix(strings.TrimSpace(line), "Do you want to ") && margin(line) < 2 {
@@ -52,7 +52,7 @@ func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string)
 			rows = append(rows, y)
 		}
 	}
-	input = joined(l, rows, isStrong)
+	input = joinRows(l, rows, isStrong)
 	if heading != "Tool use" {
 		return tool, input
 	}
@@ -65,19 +65,19 @@ func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string)
 
 var mcpCall = regexp.MustCompile(`(?s)^ *([^(]+?) - ([^(]+?) *\((.*?)\)?( \(MCP\).*)?$`)
 
-// askedInFrame is Gemini CLI's way: "? Tool  what" in the first row, the command in a frame of its own.
-func (d *Driver) askedInFrame(l *Look, first int, f list) (tool, input string) {
+// geminiRequest is Gemini CLI's way: "? Tool  what" in the first row, the command in a frame of its own.
+func (d *Driver) geminiRequest(l *Look, first int, f optionList) (tool, input string) {
 	heading, _ := unframe(l.line(first))
 	rest, ok := strings.CutPrefix(heading, "? ")
 	if !ok {
 		return "", ""
 	}
 	rest = strings.TrimSpace(rest)
-	if name, ok := startOf(rest, d.asks.verbs); ok {
-		tool, input = name.why, strings.TrimSpace(strings.TrimPrefix(rest, name.has))
+	if name, ok := findPrefix(rest, d.dialogs.verbs); ok {
+		tool, input = name.means, strings.TrimSpace(strings.TrimPrefix(rest, name.text))
 	}
 	if tool != "Bash" {
-		if wraps(l, first, first+1) {
+		if isWrapped(l, first, first+1) {
 			return "", ""
 		}
 		return tool, strings.TrimPrefix(input, "Writing to ")
@@ -98,23 +98,23 @@ func (d *Driver) askedInFrame(l *Look, first int, f list) (tool, input string) {
 	if rows == nil {
 		return "", ""
 	}
-	return tool, joined(l, rows, all)
+	return tool, joinRows(l, rows, keepAll)
 }
 
-// askedByCommand is Codex's way: reasons, then "$ command". Rows of the reason, which the model writes, and
+// codexRequest is Codex's way: reasons, then "$ command". Rows of the reason, which the model writes, and
 // rows of the command look alike: more than one that begins with "$ " leaves open where the command begins.
-func (d *Driver) askedByCommand(l *Look, first int, f list) (tool, input string) {
-	text := words(l, first, f.rows[0])
+func (d *Driver) codexRequest(l *Look, first int, f optionList) (tool, input string) {
+	text := textRows(l, first, f.rows[0])
 	heading := strings.Join(text[:min(3, len(text))], " ")
-	known, _ := startOf(heading, d.asks.headings)
-	tool = known.why
+	known, _ := findPrefix(heading, d.dialogs.headings)
+	tool = known.means
 	if tool != "Bash" {
 		return tool, strings.Join(text[min(1, len(text)):], "\n")
 	}
 	var rows []int
 	for y := first; y < f.rows[0]; y++ {
 		line := l.line(y)
-		starts := margin(line) == 2 && strings.HasPrefix(after(line, 2), "$ ")
+		starts := margin(line) == 2 && strings.HasPrefix(skipRunes(line, 2), "$ ")
 		if starts && rows != nil {
 			return "", ""
 		}
@@ -125,11 +125,11 @@ func (d *Driver) askedByCommand(l *Look, first int, f list) (tool, input string)
 	if rows == nil {
 		return "", ""
 	}
-	return tool, strings.TrimPrefix(joined(l, rows, all), "$ ")
+	return tool, strings.TrimPrefix(joinRows(l, rows, keepAll), "$ ")
 }
 
-// askedByButtons is opencode's way: the rows between the heading and the buttons.
-func (d *Driver) askedByButtons(rows []string) (tool, input string) {
+// opencodeRequest is opencode's way: the rows between the heading and the buttons.
+func (d *Driver) opencodeRequest(rows []string) (tool, input string) {
 	if len(rows) == 0 || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
 		return "", "" // nothing, or cut short
 	}
@@ -140,19 +140,19 @@ func (d *Driver) askedByButtons(rows []string) (tool, input string) {
 		}
 		return "Bash", strings.TrimPrefix(strings.Join(rows[start:], "\n"), "$ ")
 	}
-	t, ok := startOf(rows[0], d.asks.headings)
+	t, ok := findPrefix(rows[0], d.dialogs.headings)
 	if !ok {
 		return "", ""
 	}
-	return t.why, strings.TrimPrefix(rows[0], t.has)
+	return t.means, strings.TrimPrefix(rows[0], t.text)
 }
 
-// joined is the text of rows, a line each. Whether a row was broken for want of room cannot be seen: whoever
+// joinRows is the text of rows, a line each. Whether a row was broken for want of room cannot be seen: whoever
 // writes the command can have a new line begin just where there was none left.
-func joined(l *Look, rows []int, keep func(r row, i int) bool) string {
+func joinRows(l *Look, rows []int, keep func(r row, i int) bool) string {
 	var lines []string
 	for _, y := range rows {
-		line, _ := unframe(l.row(y).exact(keep)) // to a shell a blank that does not break is a letter
+		line, _ := unframe(l.row(y).exactText(keep)) // to a shell a blank that does not break is a letter
 		lines = append(lines, line)
 	}
 	return strings.Trim(strings.Join(lines, "\n"), "\n ")

@@ -40,13 +40,13 @@ var continuations = []string{
 
 func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	r := Reading{Activity: reducer.ToolRunning, Detail: l.Foreground, memory: before.memory}
-	r.memory.paste = before.memory.paste || l.Modes.Paste && !l.Modes.Alt
-	line := l.before()
+	r.memory.usesPaste = before.memory.usesPaste || l.Modes.Paste && !l.Modes.Alt
+	line := l.beforeCursor()
 	if l.Modes.Alt {
 		r.Why = "a program has the whole screen"
 		return r
 	}
-	if l.Foreground != "" || r.memory.paste && !l.Modes.Paste {
+	if l.Foreground != "" || r.memory.usesPaste && !l.Modes.Paste {
 		r.Why = l.Foreground + " is running"
 		if l.Foreground == "" {
 			r.memory.prompt, r.Why = "", "a command is running"
@@ -56,10 +56,10 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 		}
 		return r
 	}
-	if q := d.dialog(l, place{}, false); q != nil && !l.Modes.Paste {
+	if q := d.readDialog(l, inputBox{}, false); q != nil && !l.Modes.Paste {
 		return Reading{Activity: reducer.AwaitingInput, Detail: "question", Dialog: q, Why: "dialog", memory: r.memory}
 	}
-	prompt, draft, ok := d.prompt(l, line, before.memory.prompt)
+	prompt, draft, ok := d.splitPrompt(l, line, before.memory.prompt)
 	switch {
 	case l.Hidden, isQuestion(line) && !l.Modes.Paste:
 		r.Activity, r.Detail, r.Why = reducer.AwaitingInput, "question", "it asks for something else"
@@ -85,31 +85,31 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	return r
 }
 
-// prompt divides the cursor's row, as far as the cursor, into prompt and draft. known is the prompt as it
+// splitPrompt divides the cursor's row, as far as the cursor, into splitPrompt and draft. known is the splitPrompt as it
 // stood before anything was typed.
-func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok bool) {
-	right := l.after()
-	if strings.HasPrefix(after(l.line(l.CursorY), utf8.RuneCountInString(line)), "    ") {
+func (d *Driver) splitPrompt(l *Look, line, known string) (prompt, draft string, ok bool) {
+	right := l.afterCursor()
+	if strings.HasPrefix(skipRunes(l.line(l.CursorY), utf8.RuneCountInString(line)), "    ") {
 		right = "" // a prompt of the right margin
 	}
-	if d.continues(line, known) {
+	if d.isContinuation(line, known) {
 		return "", strings.TrimSpace(line + right), true
 	}
 	if known != "" {
 		if rest, ok := strings.CutPrefix(line, known); ok {
 			return known, strings.TrimSpace(rest + right), true
 		}
-		if above, ok := l.brokenFrom(known); ok {
+		if above, ok := l.wrappedCommand(known); ok {
 			return known, strings.TrimSpace(above + line + right), true
 		}
 	}
 	for _, end := range promptEnds {
-		if strings.HasSuffix(line, end) && likelyPrompt(line) {
+		if strings.HasSuffix(line, end) && isLikelyPrompt(line) {
 			return line, right, true
 		}
 	}
 	for _, end := range promptEnds {
-		if before, rest, ok := strings.Cut(line, end); ok && likelyPrompt(before+end) {
+		if before, rest, ok := strings.Cut(line, end); ok && isLikelyPrompt(before+end) {
 			return before + end, strings.TrimSpace(rest + right), true
 		}
 	}
@@ -120,9 +120,9 @@ func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok b
 	return "", "", false
 }
 
-// brokenFrom returns what stands after prompt in the rows above the cursor's, if the cursor's row goes on a
+// wrappedCommand returns what stands after prompt in the rows above the cursor's, if the cursor's row goes on a
 // command that was too long for them: each is full.
-func (l *Look) brokenFrom(prompt string) (text string, ok bool) {
+func (l *Look) wrappedCommand(prompt string) (text string, ok bool) {
 	for y := l.CursorY - 1; y >= 0 && l.CursorY-y <= 50; y-- {
 		line := l.line(y)
 		if l.Cols == 0 || ansi.StringWidth(line) < l.Cols-1 {
@@ -136,14 +136,14 @@ func (l *Look) brokenFrom(prompt string) (text string, ok bool) {
 	return "", false
 }
 
-// likelyPrompt reports whether s, which ends as prompts do, may be one: not long, and not a sentence or an
+// isLikelyPrompt reports whether s, which ends as prompts do, may be one: not long, and not a sentence or an
 // indented text.
-func likelyPrompt(s string) bool {
+func isLikelyPrompt(s string) bool {
 	return len(s) <= 120 && !strings.HasPrefix(s, "   ") && strings.Count(strings.TrimSpace(s), " ") <= 5
 }
 
-// continues reports whether line asks for the rest of what was typed.
-func (d *Driver) continues(line, known string) bool {
+// isContinuation reports whether line asks for the rest of what was typed.
+func (d *Driver) isContinuation(line, known string) bool {
 	if strings.HasPrefix(line, "> ") && slices.Contains(shells, d.program) && !strings.HasPrefix(known, "> ") {
 		return true
 	}

@@ -23,37 +23,37 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 }
 
 func (d *Driver) readAgent(l *Look, before Reading) Reading {
-	p, boxed := d.find(l)
-	if q := d.dialog(l, p, boxed); q != nil {
+	p, boxed := d.findBox(l)
+	if q := d.readDialog(l, p, boxed); q != nil {
 		r := Reading{Activity: reducer.Confirming, Detail: q.Kind, Dialog: q, Why: "dialog"}
 		if q.Kind == "question" {
 			r.Activity = reducer.AwaitingInput
 		}
 		return r
 	}
-	says := d.titleSays(l.Title)
+	says := d.titleActivity(l.Title)
 	if says == reducer.Confirming {
 		// The program says that it asks, and what it asks cannot be read: nothing may be typed, and
 		// nothing can be answered from here.
 		return Reading{Activity: reducer.Confirming, Detail: "unknown", Why: "dialog"}
 	}
 	if !boxed {
-		return d.boxless(l, says, before)
+		return d.readWithoutBox(l, says, before)
 	}
 	r := Reading{Draft: p.draft, HasDraft: p.draft != ""}
-	s := d.sceneAbove(l, p.top)
-	hint := d.footSays(l, p)
+	s := d.lastTurnAbove(l, p.top)
+	hint := d.footMeaning(l, p)
 	switch {
 	case says == reducer.Thinking || s.busy != "" || hint == busyFoot:
-		r.Activity, r.Detail = s.doing()
+		r.Activity, r.Detail = s.activity()
 		r.Why = "busy"
-	case s.failed != "":
-		r.Activity, r.Detail = reducer.Error, s.failed
+	case s.errorLine != "":
+		r.Activity, r.Detail = reducer.Error, s.errorLine
 	default:
 		r.Activity = reducer.Idle
 	}
 	// Codex draws its box seconds before it can take a message, and may ask for trust instead.
-	early := d.box.early != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == Solid(d.box.early)
+	early := d.box.startingFoot != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == Solid(d.box.startingFoot)
 	if r.Why == "" && early {
 		r.Activity, r.Why = reducer.Starting, "starting"
 	}
@@ -61,7 +61,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	case r.Why != "":
 	case p.mode != "":
 		r.Why, r.HasDraft = p.mode, true
-	case p.cut:
+	case p.isCut:
 		r.Why, r.HasDraft = "draft", true
 	case r.HasDraft:
 		r.Why = "draft"
@@ -75,12 +75,12 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	return r
 }
 
-// boxless is the reading of a screen without an input box: while starting, in an overlay, in the middle of a redraw.
-func (d *Driver) boxless(l *Look, says reducer.Activity, before Reading) Reading {
+// readWithoutBox is the reading of a screen without an input box: while starting, in an overlay, in the middle of a redraw.
+func (d *Driver) readWithoutBox(l *Look, says reducer.Activity, before Reading) Reading {
 	r := Reading{Why: "no prompt on the screen"}
 	switch {
 	case says == reducer.Thinking:
-		r.Activity, r.Detail = d.sceneAbove(l, len(l.Lines)).doing()
+		r.Activity, r.Detail = d.lastTurnAbove(l, len(l.Lines)).activity()
 	case before.Activity == "" || before.Activity == reducer.Starting:
 		r.Activity = reducer.Starting
 	case before.Activity == reducer.Confirming || before.Activity == reducer.AwaitingInput:
@@ -97,35 +97,35 @@ func (d *Driver) boxless(l *Look, says reducer.Activity, before Reading) Reading
 // busyFoot is what footSays calls a foot that tells of a turn.
 const busyFoot = "busy"
 
-// footSays reads the rows below the box: busyFoot if they tell of a turn, else why nothing may be typed.
-func (d *Driver) footSays(l *Look, p place) (hint string) {
+// footMeaning reads the rows below the box: busyFoot if they tell of a turn, else why nothing may be typed.
+func (d *Driver) footMeaning(l *Look, p inputBox) (hint string) {
 	for y := p.bottom + 1; y < len(l.Lines); y++ {
 		for _, n := range d.foot {
-			if strings.Contains(l.line(y), n.has) && (hint == "" || n.why == busyFoot) {
-				hint = n.why
+			if strings.Contains(l.line(y), n.text) && (hint == "" || n.means == busyFoot) {
+				hint = n.means
 			}
 		}
 	}
 	return hint
 }
 
-// doing is what an agent does whose turn goes on.
-func (s scene) doing() (reducer.Activity, string) {
+// activity is what an agent does whose turn goes on.
+func (s lastTurn) activity() (reducer.Activity, string) {
 	switch {
-	case s.retry:
-		if m := attempt.FindStringSubmatch(s.busy); m != nil {
+	case s.isRetrying:
+		if m := retryCount.FindStringSubmatch(s.busy); m != nil {
 			return reducer.Thinking, "API retry " + m[1]
 		}
 		return reducer.Thinking, "API retry"
 	case strings.Contains(s.busy, "ompacting"):
 		return reducer.Thinking, "compacting"
-	case s.runs:
-		return reducer.ToolRunning, s.running
-	case s.answers:
+	case s.isToolRunning:
+		return reducer.ToolRunning, s.tool
+	case s.isAnswering:
 		return reducer.Responding, ""
 	}
 	return reducer.Thinking, ""
 }
 
-// attempt is how a line counts its retries.
-var attempt = regexp.MustCompile(`(?:attempt |Reconnecting(?:\.\.\.|…) )#?([0-9/]+)`)
+// retryCount is how a line counts its retries.
+var retryCount = regexp.MustCompile(`(?:attempt |Reconnecting(?:\.\.\.|…) )#?([0-9/]+)`)

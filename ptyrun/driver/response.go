@@ -17,11 +17,11 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	if d.Plain {
 		return plainResponse(l.Lines, prompt, isCut)
 	}
-	end := d.composerAt(&l)
+	end := d.boxRow(&l)
 	l.Lines = l.Lines[:end]
 	var parts []string
 	in := false
-	first := d.sentAt(&l, prompt)
+	first := d.rowAfterMessage(&l, prompt)
 	if isCut && first == 0 {
 		parts, in = []string{cutMark}, true
 	}
@@ -29,12 +29,12 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 		line := l.line(y)
 		k := d.kindOf(line)
 		begins := k == answerRow && !(in && d.box.shape == barred)
-		goesOn := k == answerRow || k == other && (blank(line) || margin(line) >= 2 && !strings.HasPrefix(strings.TrimSpace(line), "⎿"))
+		goesOn := k == answerRow || k == otherRow && (blank(line) || margin(line) >= 2 && !strings.HasPrefix(strings.TrimSpace(line), "⎿"))
 		switch {
 		case begins:
-			parts = append(parts, d.said(line))
+			parts = append(parts, d.answerText(line))
 		case in && goesOn:
-			parts[len(parts)-1] += "\n" + d.said(line)
+			parts[len(parts)-1] += "\n" + d.answerText(line)
 		}
 		in = begins || in && goesOn
 	}
@@ -47,10 +47,10 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	return ""
 }
 
-// composerAt is the row at which the input box begins, below the transcript.
-func (d *Driver) composerAt(l *Look) int {
+// boxRow is the row at which the input box begins, below the transcript.
+func (d *Driver) boxRow(l *Look) int {
 	if d.box.shape != unframed {
-		if p, ok := d.find(l); ok {
+		if p, ok := d.findBox(l); ok {
 			return max(0, p.top) // of a box that fills the screen the upper edge is above it
 		}
 		return len(l.Lines)
@@ -75,17 +75,17 @@ func ClipResponse(answer string, most int) string {
 	return mark + strings.ToValidUTF8(answer[len(answer)-most+len(mark):], "")
 }
 
-// said is what a row says, without the answer's mark or indent.
-func (d *Driver) said(line string) string {
+// answerText is what a row says, without the answer's mark or indent.
+func (d *Driver) answerText(line string) string {
 	if d.box.shape == barred {
-		return after(line, min(5, margin(line)))
+		return skipRunes(line, min(5, margin(line)))
 	}
-	return after(line, min(2, max(margin(line), margin(after(line, 1))+1)))
+	return skipRunes(line, min(2, max(margin(line), margin(skipRunes(line, 1))+1)))
 }
 
-// sentAt is the row after the last message that begins as prompt does; if there is none, after the last message.
-func (d *Driver) sentAt(l *Look, prompt string) int {
-	want := firstRunes(Solid(prompt), visible)
+// rowAfterMessage is the row after the last message that begins as prompt does; if there is none, after the last message.
+func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
+	want := firstRunes(Solid(prompt), matchLength)
 	last := -1
 	for y, isQueued := range d.messagesAbove(l, len(l.Lines)) {
 		if isQueued {
@@ -94,13 +94,13 @@ func (d *Driver) sentAt(l *Look, prompt string) int {
 		if last < 0 {
 			last = y
 		}
-		if want != "" && strings.HasPrefix(d.messageAt(l, y), want) {
+		if want != "" && strings.HasPrefix(d.messageText(l, y), want) {
 			last = y
 			break
 		}
 	}
 	last++
-	for last > 0 && d.kindOf(l.line(last)) == other && !blank(l.line(last)) && !isRule(l.line(last), "▀") {
+	for last > 0 && d.kindOf(l.line(last)) == otherRow && !blank(l.line(last)) && !isRule(l.line(last), "▀") {
 		last++ // the rest of a message of several rows
 	}
 	return last

@@ -28,9 +28,9 @@ func lastRunes(s string, n int) string {
 	return string(r[max(0, len(r)-n):])
 }
 
-func after(s string, n int) string { return s[len(firstRunes(s, n)):] }
+func skipRunes(s string, n int) string { return s[len(firstRunes(s, n)):] }
 
-func runeAt(s string, n int) string { return firstRunes(after(s, n), 1) }
+func runeAt(s string, n int) string { return firstRunes(skipRunes(s, n), 1) }
 
 // columnOf is the number of runes before the first what in s.
 func columnOf(s, what string) (int, bool) {
@@ -55,11 +55,11 @@ func startsAny(s string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.HasPrefix(s, t) })
 }
 
-// startOf returns the first note whose text s begins with.
-func startOf(s string, notes []note) (note, bool) {
-	i := slices.IndexFunc(notes, func(n note) bool { return strings.HasPrefix(s, n.has) })
+// findPrefix returns the first note whose text s begins with.
+func findPrefix(s string, notes []phrase) (phrase, bool) {
+	i := slices.IndexFunc(notes, func(n phrase) bool { return strings.HasPrefix(s, n.text) })
 	if i < 0 {
-		return note{}, false
+		return phrase{}, false
 	}
 	return notes[i], true
 }

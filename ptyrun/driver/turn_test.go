@@ -73,7 +73,7 @@ const (
 `
 )
 
-func TestScenes(t *testing.T) {
+func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		name, driver, title, screen string
 		activity                    reducer.Activity
@@ -156,7 +156,7 @@ func readsDraft(t *testing.T, d *Driver, s *screen.Screen, draft string) {
 
 // A message or an error right above opencode's box is told from it by its
 // background alone.
-func TestGround(t *testing.T) {
+func TestBackground(t *testing.T) {
 	bar := func(ground, text string) string { return "\x1b[48;2;" + ground + "m┃  " + text + "\x1b[K\x1b[m\r\n" }
 	s := screen.New(40, 12, 0)
 	const message, box = "20;20;20", "30;30;30"

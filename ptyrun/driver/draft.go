@@ -8,11 +8,11 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// pastes are how boxes show a long paste instead of its text.
-var pastes = []string{"[Pasted text #", "[Pasted Content", "[Pasted ~", "[Pasted Text:", "[Pasted text:"}
+// pastePlaceholders are how boxes show a long paste instead of its text.
+var pastePlaceholders = []string{"[Pasted text #", "[Pasted Content", "[Pasted ~", "[Pasted Text:", "[Pasted text:"}
 
-// visible is how many visible characters of a text must be seen.
-const visible = 20
+// matchLength is how many matchLength characters of a text must be seen.
+const matchLength = 20
 
 // Taken reports whether text stands in the input box: its beginning, its end, or what the program shows
 // instead of a long paste. text is as it was typed.
@@ -22,20 +22,20 @@ func (d *Driver) Taken(l Look, text string) bool {
 		return false
 	}
 	if d.Plain {
-		return strings.HasSuffix(typed(&l), lastRunes(want, visible))
+		return strings.HasSuffix(typedText(&l), lastRunes(want, matchLength))
 	}
-	p, ok := d.find(&l)
-	return ok && holds(p.draft, want)
+	p, ok := d.findBox(&l)
+	return ok && matchesDraft(p.draft, want)
 }
 
-// holds reports whether draft is text, or a part of it, or stands for it.
-func holds(draft, want string) bool {
+// matchesDraft reports whether draft is text, or a part of it, or stands for it.
+func matchesDraft(draft, want string) bool {
 	has := Solid(draft)
-	return has != "" && (strings.HasPrefix(has, firstRunes(want, visible)) || strings.HasSuffix(has, lastRunes(want, visible)) || hasAny(draft, pastes))
+	return has != "" && (strings.HasPrefix(has, firstRunes(want, matchLength)) || strings.HasSuffix(has, lastRunes(want, matchLength)) || hasAny(draft, pastePlaceholders))
 }
 
-// typed is what stands before the cursor and in a few rows above it, without blanks.
-func typed(l *Look) string { return l.solidRows(l.CursorY-8, l.CursorY) + Solid(l.before()) }
+// typedText is what stands before the cursor and in a few rows above it, without blanks.
+func typedText(l *Look) string { return l.solidRows(l.CursorY-8, l.CursorY) + Solid(l.beforeCursor()) }
 
 // Accepted reports whether text, which was Taken, has been taken as a message: it stands no more in the
 // box, and the agent is busy, or the text stands in the transcript or among the messages that wait.
@@ -45,31 +45,31 @@ func (d *Driver) Accepted(l Look, text string) bool {
 	}
 	want := Solid(text)
 	if d.Plain {
-		end := lastRunes(want, visible)
-		r := d.Read(l, Reading{memory: memory{paste: true}})
+		end := lastRunes(want, matchLength)
+		r := d.Read(l, Reading{memory: memory{usesPaste: true}})
 		return r.Activity == reducer.ToolRunning || r.Activity == reducer.AwaitingInput ||
-			!strings.HasSuffix(typed(&l), end) && strings.Contains(l.solidRows(0, l.CursorY), end)
+			!strings.HasSuffix(typedText(&l), end) && strings.Contains(l.solidRows(0, l.CursorY), end)
 	}
 	start := want
-	if line, _, _ := strings.Cut(text, "\n"); len(Solid(line)) >= visible {
+	if line, _, _ := strings.Cut(text, "\n"); len(Solid(line)) >= matchLength {
 		start = Solid(line) // our line, with the message's id
 	}
-	p, boxed := d.find(&l)
+	p, boxed := d.findBox(&l)
 	r := d.Read(l, Reading{})
 	switch {
 	case r.Dialog != nil:
-		return d.shows(&l, len(l.Lines), start) // it may have been swallowed by the dialog
-	case !boxed || p.draft != "" && holds(p.draft, want):
+		return d.showsMessage(&l, len(l.Lines), start) // it may have been swallowed by the dialog
+	case !boxed || p.draft != "" && matchesDraft(p.draft, want):
 		return false
 	}
-	return r.Why == "busy" || d.shows(&l, p.top, start)
+	return r.Why == "busy" || d.showsMessage(&l, p.top, start)
 }
 
-// shows reports whether a message above row y begins as start does, or the last one is what stands for a long paste.
-func (d *Driver) shows(l *Look, y int, start string) bool {
+// showsMessage reports whether a message above row y begins as start does, or the last one is what stands for a long paste.
+func (d *Driver) showsMessage(l *Look, y int, start string) bool {
 	isLast := true
 	for y := range d.messagesAbove(l, y) {
-		if strings.HasPrefix(d.messageAt(l, y), firstRunes(start, 3*visible)) || isLast && startsAny(withoutGlyph(l.line(y)), pastes) {
+		if strings.HasPrefix(d.messageText(l, y), firstRunes(start, 3*matchLength)) || isLast && startsAny(withoutGlyph(l.line(y)), pastePlaceholders) {
 			return true
 		}
 		isLast = false
@@ -90,10 +90,10 @@ func (d *Driver) messagesAbove(l *Look, y int) iter.Seq2[int, bool] {
 	}
 }
 
-// messageAt is what the message says whose first row is y, without blanks.
-func (d *Driver) messageAt(l *Look, y int) string {
+// messageText is what the message says whose first row is y, without blanks.
+func (d *Driver) messageText(l *Look, y int) string {
 	text := Solid(withoutGlyph(l.line(y)))
-	for n := y + 1; n < y+12 && (d.kindOf(l.line(n)) == other || d.box.shape == barred); n++ {
+	for n := y + 1; n < y+12 && (d.kindOf(l.line(n)) == otherRow || d.box.shape == barred); n++ {
 		text += Solid(withoutGlyph(l.line(n)))
 	}
 	return text
