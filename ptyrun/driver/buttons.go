@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// buttonLabels are opencode's answers. They are drawn side by side, the one that Return would press on a
-// ground of its own.
+// buttonLabels are the labels of opencode's buttons. They are drawn side by side, the selected one on another
+// background.
 var buttonLabels = []string{"Allow once", "Allow always", "Reject", "Confirm", "Cancel"}
 
-// buttonDialog reads opencode's dialog: rows that begin with ┃, at the bottom and not closed by ╹ as the
-// input box is, the last with text a row of buttons and of keys.
+// buttonDialog reads a dialog of opencode: rows at the bottom that start with ┃, the last of them with buttons and
+// keys. It has no closing ╹, unlike the input box.
 func (d *Driver) buttonDialog(l *Look) *Dialog {
 	rows, at, first := barredRows(l)
 	if len(rows) == 0 {
@@ -21,7 +21,7 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	if q := d.numberedDialog(rows); q != nil {
 		return q
 	}
-	// On a narrow screen the keys stand in rows of their own below the buttons.
+	// On a narrow screen the keys are in rows below the buttons.
 	foot := len(rows) - 1
 	for foot > max(0, len(rows)-4) && !hasButton(rows[foot]) {
 		foot--
@@ -45,7 +45,7 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 			q.Tool, q.Input = "", ""
 		}
 		if first == 0 {
-			q.Tool, q.Input = "", "" // its beginning may be above the screen
+			q.Tool, q.Input = "", "" // the command may start above the screen
 		}
 	case strings.Contains(keys, "dismiss"):
 		q.Kind = "question"
@@ -55,7 +55,8 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	return q
 }
 
-// barredRows are the texts of the lowest rows that begin with ┃, and where they stand; first is where these rows begin.
+// barredRows returns the texts of the lowest rows that start with ┃ and their positions. first is the first such row,
+// which may be blank.
 func barredRows(l *Look) (rows []string, at []int, first int) {
 	last, below := len(l.Lines)-1, 0
 	for ; last >= 0 && !strings.HasPrefix(strings.TrimSpace(l.line(last)), "┃"); last-- {
@@ -79,8 +80,8 @@ func barredRows(l *Look) (rows []string, at []int, first int) {
 	return rows, at, first
 }
 
-// numberedDialog reads opencode's question: numbered options, and "esc dismiss" at the end. Where several
-// may be chosen a digit only marks one.
+// numberedDialog reads a question of opencode: numbered options, and "esc dismiss" at the end. If several may be
+// chosen, a digit only marks its option.
 func (d *Driver) numberedDialog(rows []string) *Dialog {
 	foot := len(rows) - 1
 	if !strings.Contains(rows[foot], "esc dismiss") {

@@ -2,8 +2,8 @@ package driver
 
 import "github.com/agentteammail/atm/reducer"
 
-// claude is Claude Code. While it asks, its title is the idle one; while a person's draft stands in its
-// box, it does not say "esc to interrupt".
+// claude is the driver of Claude Code. During a dialog its title looks idle. While there is a draft in its box it does
+// not show "esc to interrupt".
 var claude = Driver{
 	Name:     "claude",
 	commands: []string{"claude", "claude-code"},

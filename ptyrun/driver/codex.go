@@ -2,7 +2,7 @@ package driver
 
 import "github.com/agentteammail/atm/reducer"
 
-// codex is Codex. While an answer streams it shows no busy line, only its title turns.
+// codex is the driver of Codex. While an answer streams it shows no busy line, only a spinner in the title.
 var codex = Driver{
 	Name:     "codex",
 	commands: []string{"codex"},

@@ -14,54 +14,115 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-type dialogStyle struct {
-	digitsChoose bool     // an option's digit chooses it at once
-	isFront      bool     // as frontDialog reads it
-	kinds        []phrase // how the first row or the question begins, or what a row below the options has, and the kind it means
-	headings     []phrase // how the row begins that tells what is asked, and the tool that it means
-	verbs        []phrase // how a row begins that tells of a running tool, and the tool
+// A Dialog is a question that a program draws in place of its input box.
+type Dialog struct {
+	Kind    string // permission, trust, question, unknown
+	Print   string // a fingerprint: it stays the same while the same dialog is on the screen
+	Prompt  string // the text above the options
+	Tool    string // Claude Code's name for the tool: Bash, Edit, WebFetch; "" if uncertain, so that no rule answers
+	Alias   string // another name of the tool, which rules match as well
+	Command bool   // Input is a command, although tools with these names take none
+	Input   string // the complete command, path or address
+	Options []Option
+	Cancel  string // the key that ends the dialog without an answer, if the dialog names one
 }
 
-// selectors stand before the option that Return would choose.
+// An Option is one answer to a dialog. As JSON it has the fields of ACP.
+type Option struct {
+	ID    string `json:"id"`             // its number, or for a button "allow-once" and the like
+	Kind  string `json:"kind,omitempty"` // as in wire.OptionKind; "" if unknown
+	Label string `json:"label"`
+	Keys  string `json:"-"` // the bytes that choose it on this screen; "" if unknown
+}
+
+// Denies reports whether the option is known to deny the request.
+func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
+
+// AllowsOnce reports whether the option is known to allow this one call only.
+func (o Option) AllowsOnce() bool { return o.Kind == "allow_once" }
+
+// Allowing returns the option that allows this one call only. In a question, where the agent writes the options, there
+// must be exactly one that starts like a yes.
+func (d *Dialog) Allowing() (Option, bool) {
+	found := slices.DeleteFunc(slices.Clone(d.Options), func(o Option) bool { return !o.AllowsOnce() })
+	if len(found) == 0 || d.Kind == "question" && len(found) > 1 {
+		return Option{}, false
+	}
+	return found[0], true
+}
+
+// Denying returns the option that denies and ends the dialog. For a question it prefers the key that ends it without an
+// answer: "No tests" is an answer.
+func (d *Dialog) Denying() (Option, bool) {
+	if d.Kind == "question" {
+		if o, ok := d.cancelOption(); ok {
+			return o, true
+		}
+	}
+	if i := slices.IndexFunc(d.Options, Option.Denies); i >= 0 {
+		return d.Options[i], true
+	}
+	return d.cancelOption()
+}
+
+// cancelOption returns the option that ends the dialog without an answer: the one for Escape, or Escape itself.
+func (d *Dialog) cancelOption() (Option, bool) {
+	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Keys == escape }); i >= 0 {
+		return d.Options[i], true
+	}
+	return Option{ID: "cancel", Label: "Esc", Keys: d.Cancel, Kind: "reject_once"}, d.Cancel != ""
+}
+
+// A dialogStyle describes the dialogs of a program.
+type dialogStyle struct {
+	digitsChoose bool     // the digit of an option chooses it at once
+	isFront      bool     // readFrontDialog reads them
+	kinds        []phrase // prefixes of the first row or the question, or texts below the options, and the dialog's kind
+	headings     []phrase // prefixes of the row that names the tool, and the tool
+	verbs        []phrase // prefixes of the row of a running tool, and the tool
+}
+
+// selectors are the marks before the option that Return chooses.
 const selectors = "❯›●>▸▶→◉"
 
+// An optionList is a numbered list of options.
 type optionList struct {
-	rows     []int // of the options, in order
+	rows     []int // on the screen
 	labels   []string
 	selected int
 	column   int  // of the numbers
-	isCut    bool // its first options are above the screen
+	isCut    bool // the first options are above the screen
 }
 
-// readDialog returns what l asks, nil for nothing. p is the input box, if there is one: a list above it is a
-// quotation, one inside it is somebody's draft.
-func (d *Driver) readDialog(l *Look, p inputBox, boxed bool) *Dialog {
-	if d.box.shape == barred && !boxed {
+// readDialog returns the dialog on the screen, or nil. p is the input box, if there is one: a list inside it is a
+// draft, and a list above it is a quotation.
+func (d *Driver) readDialog(l *Look, p inputBox, hasBox bool) *Dialog {
+	if d.box.shape == barred && !hasBox {
 		if q := d.buttonDialog(l); q != nil {
 			return q
 		}
 	}
 	f, ok := d.findOptions(l)
-	if !ok || boxed && f.rows[0] <= p.bottom {
+	if !ok || hasBox && f.rows[0] <= p.bottom {
 		return nil
 	}
 	if d.dialogs.isFront {
 		return d.readFrontDialog(l, f)
 	}
-	first, whole := d.dialogTop(l, f)
+	first, isWhole := d.dialogTop(l, f)
 	text := textRows(l, first, f.rows[0])
 	q := &Dialog{Kind: "unknown", Prompt: clip(strings.Join(text, "\n"))}
 	if !f.isCut {
 		q.Kind = d.kindOfDialog(l, text, f)
 	}
-	if q.Kind == "permission" && whole {
+	if q.Kind == "permission" && isWhole {
 		q.Tool, q.Input = d.requested(l, first, f)
 	}
 	for i, label := range f.labels {
 		o := newOption(strconv.Itoa(i+1), label)
 		switch {
 		case f.isCut:
-			o.Keys = "" // what it would choose cannot be seen
+			o.Keys = "" // its position is unknown
 		case d.dialogs.digitsChoose && i < 9:
 			o.Keys = o.ID
 		case o.Keys == "":
@@ -74,8 +135,7 @@ func (d *Driver) readDialog(l *Look, p inputBox, boxed bool) *Dialog {
 	return q
 }
 
-// cancelKey returns the key that ends a dialog without an answer, as the rows below its options say, which
-// may be broken anywhere.
+// cancelKey returns the key that ends a dialog without an answer, if the rows below the options name it.
 func cancelKey(foot []string) string {
 	if cancelHint.MatchString(Solid(strings.Join(foot, ""))) {
 		return escape
@@ -85,8 +145,8 @@ func cancelKey(foot []string) string {
 
 var cancelHint = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
 
-// findOptions finds the lowest numbered list of at least two (the front's may be of one), one of which has a selector
-// before it, and below which nothing of the transcript stands.
+// findOptions finds the lowest numbered list, which must have one selected option, at least two options (the front's
+// may have one) and no row of the transcript below it.
 func (d *Driver) findOptions(l *Look) (optionList, bool) {
 	f := optionList{selected: -1}
 	want, between, below := 0, 0, 0
@@ -132,14 +192,14 @@ func (d *Driver) findOptions(l *Look) (optionList, bool) {
 
 var numberedRow = regexp.MustCompile(`^(?:([` + selectors + `]) *)?([1-9][0-9]?)[.)] +(.+)$`)
 
-// parseOption reads "❯ 2. Label": number 0 for anything else.
-func parseOption(line string) (n int, label string, column int, selected bool) {
+// parseOption parses a row like "❯ 2. Label". For any other row n is 0.
+func parseOption(line string) (n int, label string, column int, isSelected bool) {
 	text, column := unframe(line)
 	m := numberedRow.FindStringSubmatchIndex(text)
 	if m == nil {
 		return 0, "", 0, false
 	}
-	label = strings.Trim(text[m[6]:], " ✔✓") // a mark at the one that was chosen
+	label = strings.Trim(text[m[6]:], " ✔✓") // without the mark of the current choice
 	if label == "" {
 		return 0, "", 0, false
 	}
@@ -147,14 +207,14 @@ func parseOption(line string) (n int, label string, column int, selected bool) {
 	return n, label, column + utf8.RuneCountInString(text[:m[4]]), m[2] >= 0
 }
 
-// unframe is what stands in a row between its frames, if it has any, and the column at which that begins.
+// unframe returns the text of a row without a frame, and its column.
 func unframe(line string) (text string, column int) {
 	text = strings.TrimLeft(line, " │┃")
 	column = utf8.RuneCountInString(line) - utf8.RuneCountInString(text)
 	return strings.TrimRight(text, " │"), column
 }
 
-// isWrapped reports whether row y was broken because the first word of row next did not fit any more.
+// isWrapped reports whether row next continues row y, because its first word did not fit there.
 func isWrapped(l *Look, y, next int) bool {
 	n, _, _, _ := parseOption(l.line(next))
 	more, column := unframe(l.line(next))
@@ -166,7 +226,7 @@ func isWrapped(l *Look, y, next int) bool {
 	return ansi.StringWidth(strings.TrimRight(l.line(y), " │"))+1+ansi.StringWidth(word) > l.Cols-4
 }
 
-// arrowKeys are the keys that go n options on, or back, and choose.
+// arrowKeys returns the keys that move n options on, or back, and choose.
 func arrowKeys(l *Look, on, back string, n int) string {
 	intro, key := "\x1b[", on
 	if l.Modes.AppCursor {
@@ -178,8 +238,8 @@ func arrowKeys(l *Look, on, back string, n int) string {
 	return strings.Repeat(intro+key, n) + Submit
 }
 
-// dialogTop is the first row of the dialog whose list is f, and whether the dialog is on the screen from its beginning.
-func (d *Driver) dialogTop(l *Look, f optionList) (first int, whole bool) {
+// dialogTop returns the first row of the dialog with the options f, and whether the dialog starts on the screen.
+func (d *Driver) dialogTop(l *Look, f optionList) (first int, isWhole bool) {
 	at := f.rows[0]
 	column, framed := columnOf(l.line(at), "│")
 	switch {
@@ -202,9 +262,9 @@ func (d *Driver) dialogTop(l *Look, f optionList) (first int, whole bool) {
 		if y < 0 {
 			return 0, blank(l.line(0))
 		}
-		// Of a message the rows are indented from the second on.
-		message := d.kindOf(l.line(y)) == userRow
-		for y++; message && y < at && !blank(l.line(y)); y++ {
+		// The rows of a message are indented from the second on.
+		isMessage := d.kindOf(l.line(y)) == userRow
+		for y++; isMessage && y < at && !blank(l.line(y)); y++ {
 		}
 		return y, true
 	}
@@ -219,7 +279,7 @@ func (d *Driver) dialogTop(l *Look, f optionList) (first int, whole bool) {
 	return y, false
 }
 
-// textRows are the rows from a to b (without b), without frames, rules and what is blank.
+// textRows returns the text of rows a to b (exclusive), without frames, rules and blank rows.
 func textRows(l *Look, a, b int) []string {
 	var text []string
 	for y := a; y < b; y++ {
@@ -231,16 +291,16 @@ func textRows(l *Look, a, b int) []string {
 	return text
 }
 
-// kindOfDialog judges by the first row, the question above the options and the rows below them. What stands
-// between is what the agent wants to do: it can say anything.
+// kindOfDialog looks at the first rows, the question above the options and the rows below them, but not at the rows
+// between: those show what the agent wants to do, and may contain any text.
 func (d *Driver) kindOfDialog(l *Look, text []string, f optionList) string {
-	judged := []string{strings.Join(text[:min(3, len(text))], " ")}
+	candidates := []string{strings.Join(text[:min(3, len(text))], " ")}
 	for n := 1; n <= 3 && n <= len(text); n++ {
-		judged = append(judged, strings.Join(text[len(text)-n:], " "))
+		candidates = append(candidates, strings.Join(text[len(text)-n:], " "))
 	}
 	foot := strings.Join(textRows(l, f.rows[len(f.rows)-1]+1, len(l.Lines)), " ")
 	for _, k := range d.dialogs.kinds {
-		if slices.ContainsFunc(judged, func(s string) bool { return strings.HasPrefix(s, k.text) }) || strings.Contains(foot, k.text) {
+		if slices.ContainsFunc(candidates, func(s string) bool { return strings.HasPrefix(s, k.text) }) || strings.Contains(foot, k.text) {
 			return k.means
 		}
 	}
@@ -249,7 +309,7 @@ func (d *Driver) kindOfDialog(l *Look, text []string, f optionList) string {
 
 var namedKey = regexp.MustCompile(`^(.+) \((esc|[a-z])\)$`)
 
-// newOption is an option as its label tells. Keys are set where the label names one: "(y)", "(esc)".
+// newOption makes an option of a label. It sets Keys if the label names a key: "(y)", "(esc)".
 func newOption(id, label string) Option {
 	o := Option{ID: id, Label: label}
 	if m := namedKey.FindStringSubmatch(label); m != nil {
@@ -261,12 +321,12 @@ func newOption(id, label string) Option {
 	return o
 }
 
-// spinnerRow is a row that a spinner begins.
+// spinnerRow matches a row that starts with a spinner.
 var spinnerRow = pattern(`^[` + claudeSpins + spins + `] `)
 
-// fingerprint is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that spin.
+// fingerprint identifies a dialog. It ignores blanks and frames, which a resize moves, and rows with a spinner.
 func (d *Driver) fingerprint(q *Dialog) string {
-	var prompt strings.Builder // in one piece: its rows may be broken elsewhere
+	var prompt strings.Builder // without row breaks, which a resize moves
 	for row := range strings.SplitSeq(q.Prompt, "\n") {
 		if !spinnerRow.MatchString(row) {
 			prompt.WriteString(Solid(row))
@@ -280,10 +340,10 @@ func (d *Driver) fingerprint(q *Dialog) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// clip keeps a text readable: a dialog is one screen at most, but a screen may be large.
+// clip limits the length of a text, since a screen may be large.
 func clip(s string) string {
-	if most := 8 << 10; len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
+	if limit := 8 << 10; len(s) > limit {
+		return strings.ToValidUTF8(s[:limit], "") + "…"
 	}
 	return s
 }

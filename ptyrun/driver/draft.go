@@ -8,14 +8,13 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// pastePlaceholders are how boxes show a long paste instead of its text.
+// pastePlaceholders are the prefixes of what a box shows for a long paste.
 var pastePlaceholders = []string{"[Pasted text #", "[Pasted Content", "[Pasted ~", "[Pasted Text:", "[Pasted text:"}
 
-// matchLength is how many matchLength characters of a text must be seen.
+// matchLength is the number of visible characters to compare.
 const matchLength = 20
 
-// Taken reports whether text stands in the input box: its beginning, its end, or what the program shows
-// instead of a long paste. text is as it was typed.
+// Taken reports whether the typed text is in the input box: its start, its end, or the placeholder of a long paste.
 func (d *Driver) Taken(l Look, text string) bool {
 	want := Solid(text)
 	if l.Modes.Sync || want == "" {
@@ -28,17 +27,17 @@ func (d *Driver) Taken(l Look, text string) bool {
 	return ok && matchesDraft(p.draft, want)
 }
 
-// matchesDraft reports whether draft is text, or a part of it, or stands for it.
+// matchesDraft reports whether draft has the start or end of want, or is the placeholder of a paste.
 func matchesDraft(draft, want string) bool {
 	has := Solid(draft)
 	return has != "" && (strings.HasPrefix(has, firstRunes(want, matchLength)) || strings.HasSuffix(has, lastRunes(want, matchLength)) || hasAny(draft, pastePlaceholders))
 }
 
-// typedText is what stands before the cursor and in a few rows above it, without blanks.
+// typedText returns the text before the cursor and a few rows above it, without blanks.
 func typedText(l *Look) string { return l.solidRows(l.CursorY-8, l.CursorY) + Solid(l.beforeCursor()) }
 
-// Accepted reports whether text, which was Taken, has been taken as a message: it stands no more in the
-// box, and the agent is busy, or the text stands in the transcript or among the messages that wait.
+// Accepted reports whether the program has accepted the text, after it was Taken, as a message: it has left the box,
+// and either the agent is busy or the text is in the transcript or in the queue.
 func (d *Driver) Accepted(l Look, text string) bool {
 	if l.Modes.Sync {
 		return false
@@ -52,20 +51,20 @@ func (d *Driver) Accepted(l Look, text string) bool {
 	}
 	start := want
 	if line, _, _ := strings.Cut(text, "\n"); len(Solid(line)) >= matchLength {
-		start = Solid(line) // our line, with the message's id
+		start = Solid(line) // our first line, with the message's ID
 	}
-	p, boxed := d.findBox(&l)
+	p, hasBox := d.findBox(&l)
 	r := d.Read(l, Reading{})
 	switch {
 	case r.Dialog != nil:
-		return d.showsMessage(&l, len(l.Lines), start) // it may have been swallowed by the dialog
-	case !boxed || p.draft != "" && matchesDraft(p.draft, want):
+		return d.showsMessage(&l, len(l.Lines), start) // the dialog may have swallowed it
+	case !hasBox || p.draft != "" && matchesDraft(p.draft, want):
 		return false
 	}
 	return r.Why == "busy" || d.showsMessage(&l, p.top, start)
 }
 
-// showsMessage reports whether a message above row y begins as start does, or the last one is what stands for a long paste.
+// showsMessage reports whether a message above row y starts with start, or the last one is the placeholder of a paste.
 func (d *Driver) showsMessage(l *Look, y int, start string) bool {
 	isLast := true
 	for y := range d.messagesAbove(l, y) {
@@ -77,8 +76,7 @@ func (d *Driver) showsMessage(l *Look, y int, start string) bool {
 	return false
 }
 
-// messagesAbove are the first rows of the messages sent to the agent above row y, the newest first, and
-// whether one still waits for the turn's end.
+// messagesAbove yields the first row of each message above row y, newest first, and whether the message is queued.
 func (d *Driver) messagesAbove(l *Look, y int) iter.Seq2[int, bool] {
 	return func(yield func(int, bool) bool) {
 		for y--; y >= 0; y-- {
@@ -90,7 +88,7 @@ func (d *Driver) messagesAbove(l *Look, y int) iter.Seq2[int, bool] {
 	}
 }
 
-// messageText is what the message says whose first row is y, without blanks.
+// messageText returns the text, without blanks, of the message that starts in row y.
 func (d *Driver) messageText(l *Look, y int) string {
 	text := Solid(withoutGlyph(l.line(y)))
 	for n := y + 1; n < y+12 && (d.kindOf(l.line(n)) == otherRow || d.box.shape == barred); n++ {
@@ -101,8 +99,8 @@ func (d *Driver) messageText(l *Look, y int) string {
 
 func withoutGlyph(line string) string { return strings.TrimLeft(line, " ❯›>┃") }
 
-// ClearDraft are the keys, one write each, that empty a box whose draft is ours, with the cursor at its
-// end. Ctrl-U deletes to the start of a line; Backspace then joins it to the line above.
+// ClearDraft returns the keys, one write each, that delete a draft with the cursor at its end. Ctrl-U deletes to the
+// start of a line, Backspace then joins it to the line above.
 func (d *Driver) ClearDraft(draft string) [][]byte {
 	if d.Plain {
 		return [][]byte{[]byte("\x05\x15")}
@@ -114,8 +112,8 @@ func (d *Driver) ClearDraft(draft string) [][]byte {
 	return keys
 }
 
-// Junk reports whether draft is the rest of a terminal's answer to a query, which came too late to be read
-// as one and was taken for typing: "62;22c". It is ours to clear.
+// Junk reports whether draft is a part of a terminal's answer to a query, such as "62;22c", which arrived late and was
+// taken for typing. The caller may delete it.
 func (d *Driver) Junk(draft string) bool {
 	s := Solid(draft)
 	return len(s) <= 64 && terminalAnswer.MatchString(s) && strings.Contains(s, ";") && strings.ContainsAny(s, "0123456789")

@@ -2,7 +2,7 @@ package driver
 
 import "github.com/agentteammail/atm/reducer"
 
-// gemini is Gemini CLI. It restarts itself inside its terminal after a folder was trusted; its title stays.
+// gemini is the driver of Gemini CLI, which restarts itself after a folder was trusted and keeps its title.
 var gemini = Driver{
 	Name:     "gemini",
 	commands: []string{"gemini"},

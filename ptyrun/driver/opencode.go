@@ -1,6 +1,6 @@
 package driver
 
-// opencode is opencode. Its title tells nothing; it takes two Escapes.
+// opencode is the driver of opencode. Its title shows no state, and an interrupt takes two Escapes.
 var opencode = Driver{
 	Name:      "opencode",
 	commands:  []string{"opencode"},

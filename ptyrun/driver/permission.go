@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// requested reads which tool a permission dialog is about and what it is about to do. Where the screen leaves
-// that open, it says nothing: a rule must not allow what nobody has read.
+// requested reads the tool and its input in a permission dialog. It returns nothing if the screen leaves them open: a
+// rule must not allow a request that was not read completely.
 func (d *Driver) requested(l *Look, first int, f optionList) (tool, input string) {
 	switch d.box.shape {
 	case ruled:
@@ -20,8 +20,8 @@ func (d *Driver) requested(l *Look, first int, f optionList) (tool, input string
 	return "", ""
 }
 
-// claudeRequest is Claude Code's way: the tool's title, what it does indented below, then what it is for
-// in grey, then the question.
+// claudeRequest reads a dialog of Claude Code: a title for the tool, its input indented below, a description in grey,
+// then the question.
 func (d *Driver) claudeRequest(l *Look, first int, f optionList) (tool, input string) {
 	for first < f.rows[0] && blank(l.line(first)) {
 		first++
@@ -44,11 +44,11 @@ func (d *Driver) claudeRequest(l *Look, first int, f optionList) (tool, input st
 		if strings.HasPrefix(strings.TrimSpace(line), "╌╌╌") {
 			break
 		}
-		switch isDeep := margin(line) >= 2 || tool != "Bash" && tool != ""; {
+		switch isInput := margin(line) >= 2 || tool != "Bash" && tool != ""; {
 		case blank(line):
-		case !isDeep && len(rows) > 0: // the terminal has broken a row, or it is something new
+		case !isInput && len(rows) > 0: // a row that the terminal has wrapped, or something else
 			return "", ""
-		case isDeep:
+		case isInput:
 			rows = append(rows, y)
 		}
 	}
@@ -65,7 +65,7 @@ func (d *Driver) claudeRequest(l *Look, first int, f optionList) (tool, input st
 
 var mcpCall = regexp.MustCompile(`(?s)^ *([^(]+?) - ([^(]+?) *\((.*?)\)?( \(MCP\).*)?$`)
 
-// geminiRequest is Gemini CLI's way: "? Tool  what" in the first row, the command in a frame of its own.
+// geminiRequest reads a dialog of Gemini CLI: "? Tool  input" in the first row, a command in a frame of its own.
 func (d *Driver) geminiRequest(l *Look, first int, f optionList) (tool, input string) {
 	heading, _ := unframe(l.line(first))
 	rest, ok := strings.CutPrefix(heading, "? ")
@@ -101,8 +101,8 @@ func (d *Driver) geminiRequest(l *Look, first int, f optionList) (tool, input st
 	return tool, joinRows(l, rows, keepAll)
 }
 
-// codexRequest is Codex's way: reasons, then "$ command". Rows of the reason, which the model writes, and
-// rows of the command look alike: more than one that begins with "$ " leaves open where the command begins.
+// codexRequest reads a dialog of Codex: the reason, then "$ command". The model writes the reason, so if several rows
+// start with "$ " it is uncertain where the command starts.
 func (d *Driver) codexRequest(l *Look, first int, f optionList) (tool, input string) {
 	text := textRows(l, first, f.rows[0])
 	heading := strings.Join(text[:min(3, len(text))], " ")
@@ -128,15 +128,15 @@ func (d *Driver) codexRequest(l *Look, first int, f optionList) (tool, input str
 	return tool, strings.TrimPrefix(joinRows(l, rows, keepAll), "$ ")
 }
 
-// opencodeRequest is opencode's way: the rows between the heading and the buttons.
+// opencodeRequest reads the rows between heading and buttons in a dialog of opencode.
 func (d *Driver) opencodeRequest(rows []string) (tool, input string) {
 	if len(rows) == 0 || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
-		return "", "" // nothing, or cut short
+		return "", "" // empty or truncated
 	}
 	isCommand := func(s string) bool { return strings.HasPrefix(s, "$ ") }
 	if start := slices.IndexFunc(rows, isCommand); start >= 0 {
 		if slices.ContainsFunc(rows[start+1:], isCommand) {
-			return "", "" // where the command begins is open
+			return "", "" // it is uncertain where the command starts
 		}
 		return "Bash", strings.TrimPrefix(strings.Join(rows[start:], "\n"), "$ ")
 	}
@@ -147,12 +147,12 @@ func (d *Driver) opencodeRequest(rows []string) (tool, input string) {
 	return t.means, strings.TrimPrefix(rows[0], t.text)
 }
 
-// joinRows is the text of rows, a line each. Whether a row was broken for want of room cannot be seen: whoever
-// writes the command can have a new line begin just where there was none left.
+// joinRows returns the text of the rows as lines. It does not undo wrapping, which looks the same as a line that ends
+// at the edge of the screen.
 func joinRows(l *Look, rows []int, keep func(r row, i int) bool) string {
 	var lines []string
 	for _, y := range rows {
-		line, _ := unframe(l.row(y).exactText(keep)) // to a shell a blank that does not break is a letter
+		line, _ := unframe(l.row(y).exactText(keep)) // with no-break spaces, which are letters to a shell
 		lines = append(lines, line)
 	}
 	return strings.Trim(strings.Join(lines, "\n"), "\n ")

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Response cuts the answer to prompt out of a transcript, the rows of scrollback and screen: what the agent
-// said after the last message that begins as prompt does, without tools, spinners and boxes; from a plain
-// program the rows between the command and the next prompt. "" when there is none. isCut: what stood above the
-// lines is lost. If the prompt is, the answer is what is left of it, behind a line "…".
+// Response returns the answer to prompt in a transcript, the rows of scrollback and screen, or "". For an agent that is
+// its text after the last message that starts like prompt, without tools, spinners and boxes; for a plain program it is
+// the rows between the command and the next prompt. isCut means that earlier rows are lost. If the prompt is among
+// them, Response returns the rest of the answer after a line "…".
 func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	l := Look{CursorX: -1, CursorY: len(lines) - 1}
 	for _, line := range lines {
@@ -47,15 +47,15 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	return ""
 }
 
-// boxRow is the row at which the input box begins, below the transcript.
+// boxRow returns the first row of the input box, below the transcript.
 func (d *Driver) boxRow(l *Look) int {
 	if d.box.shape != unframed {
 		if p, ok := d.findBox(l); ok {
-			return max(0, p.top) // of a box that fills the screen the upper edge is above it
+			return max(0, p.top)
 		}
 		return len(l.Lines)
 	}
-	for y := range slices.Backward(l.Lines) { // the last row that begins with its glyph
+	for y := range slices.Backward(l.Lines) { // the last row with the glyph of the box
 		if _, ok := d.glyphAt(l.line(y)); ok {
 			return y
 		}
@@ -63,19 +63,19 @@ func (d *Driver) boxRow(l *Look) int {
 	return len(l.Lines)
 }
 
-// cutMark is the first line of an answer whose beginning is lost.
+// cutMark is the first line of an answer whose start is lost.
 const cutMark = "…"
 
-// ClipResponse is an answer of at most so many bytes: of a longer one its end, behind a line "…".
-func ClipResponse(answer string, most int) string {
-	if answer = strings.ToValidUTF8(answer, "\uFFFD"); len(answer) <= most {
+// ClipResponse limits an answer to so many bytes. It replaces the start of a longer one with a line "…".
+func ClipResponse(answer string, limit int) string {
+	if answer = strings.ToValidUTF8(answer, "\uFFFD"); len(answer) <= limit {
 		return answer
 	}
 	mark := cutMark + "\n"
-	return mark + strings.ToValidUTF8(answer[len(answer)-most+len(mark):], "")
+	return mark + strings.ToValidUTF8(answer[len(answer)-limit+len(mark):], "")
 }
 
-// answerText is what a row says, without the answer's mark or indent.
+// answerText returns the text of an answer's row without mark or indent.
 func (d *Driver) answerText(line string) string {
 	if d.box.shape == barred {
 		return skipRunes(line, min(5, margin(line)))
@@ -83,7 +83,8 @@ func (d *Driver) answerText(line string) string {
 	return skipRunes(line, min(2, max(margin(line), margin(skipRunes(line, 1))+1)))
 }
 
-// rowAfterMessage is the row after the last message that begins as prompt does; if there is none, after the last message.
+// rowAfterMessage returns the row after the last message that starts like prompt, or if there is none, after the last
+// message.
 func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
 	want := firstRunes(Solid(prompt), matchLength)
 	last := -1
@@ -106,7 +107,7 @@ func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
 	return last
 }
 
-// plainResponse is what stands between the command and the last row, which is the next prompt.
+// plainResponse returns the rows between the command and the last row, which is the next prompt.
 func plainResponse(lines []string, prompt string, isCut bool) string {
 	for len(lines) > 0 && blank(lines[len(lines)-1]) {
 		lines = lines[:len(lines)-1]
@@ -117,8 +118,8 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 		return ""
 	}
 	last := len(lines) - 1
-	// The command stands behind the same prompt as the one that came back, or else behind something
-	// that looks like one: "ls" also ends "tools".
+	// The command follows the same prompt as in the last row, or else something like a prompt: "tools" ends in "ls"
+	// too.
 	next := Solid(lines[last])
 	same := func(before string) bool { return before == next }
 	alike := func(before string) bool {
@@ -144,8 +145,8 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 	return ""
 }
 
-// commandAt reports whether the command want begins in row y, behind a prompt, and which row follows it: it
-// may be broken over several.
+// commandAt reports whether the command want starts in row y after a prompt, and returns the row after it. The command
+// may be wrapped.
 func commandAt(lines []string, y int, want string, prompt func(before string) bool) (end int, ok bool) {
 	first := Solid(lines[y])
 	text := first

@@ -5,44 +5,39 @@ import (
 	"strings"
 )
 
-// A rowKind is what a row of the transcript is the mark of.
+// A rowKind says what a row of the transcript is.
 type rowKind int
 
 const (
 	otherRow  rowKind = iota
-	userRow           // what was sent to the agent
-	queuedRow         // what waits for the turn's end
-	answerRow         // an answer begins
-	toolRow           // a tool's call, over or not
-	runsRow           // says that the tool above it, or it itself, runs
-	busyRow           // a turn goes on
-	retryRow          // a turn goes on, after an error
-	doneRow           // a turn is over
-	errorRow          // a turn ended in an error, or at a usage limit
-	noteRow           // something the program says by itself
-	hintRow           // what keys do
+	userRow           // starts a message to the agent
+	queuedRow         // a message that waits for the end of the turn
+	answerRow         // starts an answer
+	toolRow           // a tool call, running or not
+	runsRow           // shows that a tool is running, this one or the one above
+	busyRow           // shows an open turn
+	retryRow          // shows an open turn after an error
+	doneRow           // ends a turn
+	errorRow          // ends a turn with an error or a usage limit
+	noteRow           // a note of the program itself
+	hintRow           // a hint about keys
 )
 
-// A rowPattern is one way to tell what a row of the screen is.
+// A rowPattern recognizes rows of one kind.
 type rowPattern struct {
 	kind   rowKind
 	re     *regexp.Regexp
-	isCall bool // what follows is Name(…)
+	isCall bool // Name(…) must follow
 }
 
 var pattern = regexp.MustCompile
 
-// spins is a spinner of braille characters, in a class.
+// spins are the braille characters of spinners, for a character class.
 const spins = `\x{2801}-\x{28ff}`
-
-func (m *rowPattern) matches(line string) bool {
-	at := m.re.FindStringIndex(line)
-	return at != nil && (!m.isCall || callName(line[at[1]:]) != "")
-}
 
 var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_:. -]*$`)
 
-// callName is Name of "Name(arguments…"; "" when s is no such thing, but a sentence with a parenthesis.
+// callName returns the name in "Name(arguments…", or "" for anything else, such as a sentence with a parenthesis.
 func callName(s string) string {
 	name, _, ok := strings.Cut(s, "(")
 	if !ok || len(name) > 80 || !toolName.MatchString(name) {
@@ -59,70 +54,64 @@ func (d *Driver) kindOf(line string) rowKind {
 	if blank(line) {
 		return otherRow
 	}
-	for i := range d.rows {
-		if d.rows[i].matches(line) {
-			return d.rows[i].kind
+	for _, p := range d.rows {
+		at := p.re.FindStringIndex(line)
+		if at != nil && (!p.isCall || callName(line[at[1]:]) != "") {
+			return p.kind
 		}
 	}
 	return otherRow
 }
 
-// A lastTurn is what stands above the input box, from the last message sent on.
+// A lastTurn is the turn above the input box, from the last message on.
 type lastTurn struct {
-	busy          string // the busy line, "" without one
-	isRetrying    bool   // it tells of an error
-	tool          string // the tool that runs
+	busy          string // the busy line, or ""
+	isRetrying    bool   // the busy line reports an error
 	isToolRunning bool
-	isAnswering   bool   // an answer is the last thing
-	errorLine     string // the line of an error or a usage limit that is the last thing
+	tool          string // the running tool
+	isAnswering   bool   // an answer comes last
+	errorLine     string // an error or usage limit, if that comes last
 }
 
-// lastTurnAbove reads l upwards from row y (without it) to the last message sent.
-func (d *Driver) lastTurnAbove(l *Look, y int) lastTurn {
-	var s lastTurn
-	settled := false // the last thing of the turn was seen
-	over := false    // the turn's end was seen: what stands above does not go on
+// lastTurnAbove reads upwards from row y (exclusive) to the last message.
+func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
+	isLast, isOver := true, false // no row of the turn, or its end, was seen yet
 	for y--; y >= 0; y-- {
 		line := strings.TrimSpace(l.line(y))
 		switch k := d.kindOf(l.line(y)); k {
 		case busyRow, retryRow:
-			if !settled && !over && s.busy == "" {
-				s.busy, s.isRetrying = line, k == retryRow
+			if isLast && !isOver && t.busy == "" {
+				t.busy, t.isRetrying = line, k == retryRow
 			}
 		case doneRow:
-			over = true
+			isOver = true
 		case runsRow, toolRow, answerRow, errorRow, noteRow:
-			if settled {
-				continue
+			switch {
+			case !isLast:
+			case k == errorRow:
+				t.errorLine = line
+			case k == answerRow:
+				t.isAnswering = !isOver
+			case k == runsRow && !isOver:
+				t.isToolRunning, t.tool = true, d.runningTool(l, y)
 			}
-			settled = true
-			switch k {
-			case runsRow:
-				if !over {
-					s.isToolRunning, s.tool = true, d.runningTool(l, y)
-				}
-			case answerRow:
-				s.isAnswering = !over
-			case errorRow:
-				s.errorLine = line
-			}
+			isLast = false
 		case userRow:
 			if !d.isQueued(l, y) {
-				return s
+				return t
 			}
 		}
 	}
-	return s
+	return t
 }
 
-// isQueued reports whether the message in row y waits for the end of the turn: it stands below the busy line.
+// isQueued reports whether the message in row y waits for the end of the turn: it is below the busy line.
 func (d *Driver) isQueued(l *Look, y int) bool {
 	for y--; y >= 0; y-- {
 		switch d.kindOf(l.line(y)) {
 		case busyRow, retryRow:
 			return true
-		case otherRow, queuedRow:
-		case userRow: // several may wait
+		case otherRow, queuedRow, userRow:
 		default:
 			return false
 		}
@@ -130,15 +119,15 @@ func (d *Driver) isQueued(l *Look, y int) bool {
 	return false
 }
 
-// runningRow is the beginning of a row that names what runs.
+// runningRow matches the start of a row that names the running tool.
 var runningRow = pattern(`^[~` + spins + `] `)
 
-// runningTool names the tool that row y says of that it runs: by that row or the nearest call above it, else by
-// what stands behind the row's spinner.
+// runningTool returns the tool that row y shows as running: its name in that row or in the nearest call above it, else
+// the text after the row's spinner.
 func (d *Driver) runningTool(l *Look, y int) string {
-	said := ""
-	if text, _ := unframe(l.line(y)); runningRow.MatchString(text) {
-		said = firstRunes(strings.TrimSpace(skipRunes(text, 1)), 60)
+	text := ""
+	if row, _ := unframe(l.line(y)); runningRow.MatchString(row) {
+		text = firstRunes(strings.TrimSpace(skipRunes(row, 1)), 60)
 	}
 	for n := 0; y >= 0 && n < 12; y, n = y-1, n+1 {
 		line := strings.TrimLeft(l.line(y), " ●⏺•│┃⊷")
@@ -152,5 +141,5 @@ func (d *Driver) runningTool(l *Look, y int) string {
 			return verb.means
 		}
 	}
-	return said
+	return text
 }
