@@ -1,6 +1,11 @@
 package driver
 
-import "github.com/agentteammail/atm/reducer"
+import (
+	"regexp"
+	"strings"
+
+	"github.com/agentteammail/atm/reducer"
+)
 
 // claude is the driver of Claude Code. During a dialog its title looks idle. While there is a draft in its box it does
 // not show "esc to interrupt".
@@ -66,7 +71,53 @@ var claude = Driver{
 			{"Would you like to proceed?", "question"}, {"Enter to select", "question"}, {"to navigate", "question"},
 		},
 		digitsChoose: true,
+		request:      (*Driver).claudeRequest,
 	},
 }
 
 const claudeSpins = "·✢✳✶✻✽*✺✦"
+
+// claudeRequest reads a dialog of Claude Code: a title for the tool, its input indented below, a description in grey,
+// then the question.
+func (d *Driver) claudeRequest(l *Look, first int, f optionList) (tool, input string) {
+	for first < f.rows[0] && blank(l.line(first)) {
+		first++
+	}
+	heading := strings.TrimSpace(l.line(first))
+	known, ok := findPrefix(heading, d.dialogs.headings)
+	if !ok {
+		return "", ""
+	}
+	tool = known.means
+	end := f.rows[0] // the question's row
+	for y := end - 1; y > first && end == f.rows[0]; y-- {
+		if line := l.text(y, isStrong); strings.HasPrefix(strings.TrimSpace(line), "Do you want to ") && margin(line) < 2 {
+			end = y
+		}
+	}
+	var rows []int
+	for y := first + 1; y < end; y++ {
+		line := l.text(y, isStrong)
+		if strings.HasPrefix(strings.TrimSpace(line), "╌╌╌") {
+			break
+		}
+		switch isInput := margin(line) >= 2 || tool != "Bash" && tool != ""; {
+		case blank(line):
+		case !isInput && len(rows) > 0: // a row that the terminal has wrapped, or something else
+			return "", ""
+		case isInput:
+			rows = append(rows, y)
+		}
+	}
+	input = joinRows(l, rows, isStrong)
+	if heading != "Tool use" {
+		return tool, input
+	}
+	m := mcpCall.FindStringSubmatch(input)
+	if m == nil {
+		return "", ""
+	}
+	return "mcp__" + m[1] + "__" + m[2], m[3]
+}
+
+var mcpCall = regexp.MustCompile(`(?s)^ *([^(]+?) - ([^(]+?) *\((.*?)\)?( \(MCP\).*)?$`)

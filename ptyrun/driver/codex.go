@@ -1,6 +1,10 @@
 package driver
 
-import "github.com/agentteammail/atm/reducer"
+import (
+	"strings"
+
+	"github.com/agentteammail/atm/reducer"
+)
 
 // codex is the driver of Codex. While an answer streams it shows no busy line, only a spinner in the title.
 var codex = Driver{
@@ -44,7 +48,8 @@ var codex = Driver{
 		{kind: userRow, re: pattern(`^› `)},
 	},
 	dialogs: dialogStyle{
-		verbs: []phrase{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
+		request: (*Driver).codexRequest,
+		verbs:   []phrase{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
 		kinds: []phrase{
 			{"enter to submit answer", "question"}, {"enter to submit all", "question"},
 			{"Trust this folder?", "trust"}, {"Do you trust the contents", "trust"}, {"You are in ", "trust"},
@@ -59,4 +64,28 @@ var codex = Driver{
 			{"Do you want to approve network access", "WebFetch"},
 		},
 	},
+}
+
+// codexRequest reads a dialog of Codex: the reason, then "$ command". The model writes the reason, so if several rows
+// start with "$ " it is uncertain where the command starts.
+func (d *Driver) codexRequest(l *Look, first int, f optionList) (tool, input string) {
+	text := textRows(l, first, f.rows[0])
+	heading, _ := findPrefix(strings.Join(text[:min(3, len(text))], " "), d.dialogs.headings)
+	if heading.means != "Bash" {
+		return heading.means, strings.Join(text[min(1, len(text)):], "\n")
+	}
+	var rows []int
+	for y := first; y < f.rows[0]; y++ {
+		isStart := strings.HasPrefix(l.line(y), "  $ ")
+		if isStart && rows != nil {
+			return "", ""
+		}
+		if isStart || rows != nil {
+			rows = append(rows, y)
+		}
+	}
+	if rows == nil {
+		return "", ""
+	}
+	return "Bash", strings.TrimPrefix(joinRows(l, rows, keepAll), "$ ")
 }

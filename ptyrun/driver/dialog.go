@@ -80,6 +80,10 @@ type dialogStyle struct {
 	kinds        []phrase // prefixes of the first row or the question, or texts below the options, and the dialog's kind
 	headings     []phrase // prefixes of the row that names the tool, and the tool
 	verbs        []phrase // prefixes of the row of a running tool, and the tool
+
+	// request reads the tool and its input in a permission dialog from row first to the options. It returns "" if the
+	// screen leaves them open: a rule must not allow a request that was not read completely.
+	request func(d *Driver, l *Look, first int, f optionList) (tool, input string)
 }
 
 // selectors are the marks before the option that Return chooses.
@@ -115,8 +119,8 @@ func (d *Driver) readDialog(l *Look, p inputBox, hasBox bool) *Dialog {
 	if !f.isCut {
 		q.Kind = d.kindOfDialog(l, text, f)
 	}
-	if q.Kind == "permission" && isWhole {
-		q.Tool, q.Input = d.requested(l, first, f)
+	if q.Kind == "permission" && isWhole && d.dialogs.request != nil {
+		q.Tool, q.Input = d.dialogs.request(d, l, first, f)
 	}
 	for i, label := range f.labels {
 		o := newOption(strconv.Itoa(i+1), label)
@@ -289,6 +293,17 @@ func textRows(l *Look, a, b int) []string {
 		}
 	}
 	return text
+}
+
+// joinRows returns the text of the rows as lines. It does not undo wrapping, which looks the same as a line that ends
+// at the edge of the screen.
+func joinRows(l *Look, rows []int, keep func(r row, i int) bool) string {
+	var lines []string
+	for _, y := range rows {
+		line, _ := unframe(l.row(y).exactText(keep)) // with no-break spaces, which are letters to a shell
+		lines = append(lines, line)
+	}
+	return strings.Trim(strings.Join(lines, "\n"), "\n ")
 }
 
 // kindOfDialog looks at the first rows, the question above the options and the rows below them, but not at the rows

@@ -1,6 +1,10 @@
 package driver
 
-import "github.com/agentteammail/atm/reducer"
+import (
+	"strings"
+
+	"github.com/agentteammail/atm/reducer"
+)
 
 // gemini is the driver of Gemini CLI, which restarts itself after a folder was trusted and keeps its title.
 var gemini = Driver{
@@ -40,6 +44,7 @@ var gemini = Driver{
 		{kind: userRow, re: pattern(`^(?: > |▄{8})`)},
 	},
 	dialogs: dialogStyle{
+		request: (*Driver).geminiRequest,
 		verbs: []phrase{
 			{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"},
 			{"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"},
@@ -50,4 +55,40 @@ var gemini = Driver{
 			{"Allow execution", "permission"},
 		},
 	},
+}
+
+// geminiRequest reads a dialog of Gemini CLI: "? Tool  input" in the first row, a command in a frame of its own.
+func (d *Driver) geminiRequest(l *Look, first int, f optionList) (tool, input string) {
+	heading, _ := unframe(l.line(first))
+	rest, ok := strings.CutPrefix(heading, "? ")
+	if !ok {
+		return "", ""
+	}
+	rest = strings.TrimSpace(rest)
+	if name, ok := findPrefix(rest, d.dialogs.verbs); ok {
+		tool, input = name.means, strings.TrimSpace(strings.TrimPrefix(rest, name.text))
+	}
+	if tool != "Bash" {
+		if isWrapped(l, first, first+1) {
+			return "", ""
+		}
+		return tool, strings.TrimPrefix(input, "Writing to ")
+	}
+	y, inner := first+1, -1
+	for ; y < f.rows[0] && inner < 0; y++ {
+		if s, column := unframe(l.line(y)); strings.HasPrefix(s, "╭") {
+			inner = column
+		}
+	}
+	var rows []int
+	for ; y < f.rows[0] && runeAt(l.line(y), inner) != "╰"; y++ {
+		if runeAt(l.line(y), inner) != "│" || strings.Contains(l.line(y), "hidden (") {
+			return "", "" // part of the command is not shown
+		}
+		rows = append(rows, y)
+	}
+	if rows == nil {
+		return "", ""
+	}
+	return tool, joinRows(l, rows, keepAll)
 }

@@ -17,26 +17,25 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	if d.Plain {
 		return plainResponse(l.Lines, prompt, isCut)
 	}
-	end := d.boxRow(&l)
-	l.Lines = l.Lines[:end]
+	l.Lines = l.Lines[:d.boxRow(&l)]
 	var parts []string
-	in := false
+	isInAnswer := false
 	first := d.rowAfterMessage(&l, prompt)
 	if isCut && first == 0 {
-		parts, in = []string{cutMark}, true
+		parts, isInAnswer = []string{cutMark}, true
 	}
-	for y := first; y < end; y++ {
+	for y := first; y < len(l.Lines); y++ {
 		line := l.line(y)
 		k := d.kindOf(line)
-		begins := k == answerRow && !(in && d.box.shape == barred)
-		goesOn := k == answerRow || k == otherRow && (blank(line) || margin(line) >= 2 && !strings.HasPrefix(strings.TrimSpace(line), "⎿"))
+		isStart := k == answerRow && !(isInAnswer && d.box.shape == barred)
+		isRest := isInAnswer && (k == answerRow || k == otherRow && (blank(line) || margin(line) >= 2 && !strings.HasPrefix(strings.TrimSpace(line), "⎿")))
 		switch {
-		case begins:
+		case isStart:
 			parts = append(parts, d.answerText(line))
-		case in && goesOn:
+		case isRest:
 			parts[len(parts)-1] += "\n" + d.answerText(line)
 		}
-		in = begins || in && goesOn
+		isInAnswer = isStart || isRest
 	}
 	for i := range parts {
 		parts[i] = strings.Trim(parts[i], "\n")
@@ -121,11 +120,11 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 	// The command follows the same prompt as in the last row, or else something like a prompt: "tools" ends in "ls"
 	// too.
 	next := Solid(lines[last])
-	same := func(before string) bool { return before == next }
-	alike := func(before string) bool {
+	isSame := func(before string) bool { return before == next }
+	isSimilar := func(before string) bool {
 		return slices.ContainsFunc(promptEnds, func(end string) bool { return strings.HasSuffix(before+" ", end) })
 	}
-	for _, isPrompt := range []func(string) bool{same, alike} {
+	for _, isPrompt := range []func(string) bool{isSame, isSimilar} {
 		for y := last - 1; y >= 0; y-- {
 			end, ok := commandAt(lines[:last], y, want, isPrompt)
 			if !ok {
@@ -147,12 +146,12 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 
 // commandAt reports whether the command want starts in row y after a prompt, and returns the row after it. The command
 // may be wrapped.
-func commandAt(lines []string, y int, want string, prompt func(before string) bool) (end int, ok bool) {
+func commandAt(lines []string, y int, want string, isPrompt func(before string) bool) (end int, ok bool) {
 	first := Solid(lines[y])
 	text := first
 	for end = y + 1; ; end++ {
 		if before, ok := strings.CutSuffix(text, want); ok && len(before) < max(1, len(first)) {
-			return end, prompt(before)
+			return end, isPrompt(before)
 		}
 		if end >= len(lines) || len(text) > len(first)+len(want) {
 			return 0, false
