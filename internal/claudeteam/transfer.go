@@ -55,8 +55,9 @@ func (s *Sync) ingest(ctx context.Context, m member) error {
 	for i, e := range list {
 		entryErr := e.bad
 		if entryErr == nil && !e.Read {
-			entryErr = s.store(ctx, m, &e)
-			stored[s.idOf(&e, m.box)] = entryErr == nil
+			if entryErr = s.store(ctx, m, &e); entryErr == nil {
+				stored[s.idOf(&e, m.box)] = true
+			}
 		}
 		if entryErr != nil {
 			err = errors.Join(err, fmt.Errorf("entry %d is left there: %w", i+1, entryErr))
