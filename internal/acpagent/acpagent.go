@@ -1,13 +1,13 @@
-// Package acpagent is atm-acp: a client of the Agent Client Protocol, such as an editor, talks to a member
-// through it, over stdin and stdout. It is a program beside atm because it links the protocol.
+// Package acpagent is the program atm-acp: a client of the Agent Client Protocol, such as an editor, talks to a member
+// through its stdin and stdout. It is a program of its own because it links the protocol.
 //
-//	session/new       begins a thread: the session's id is the thread's, and that of its first message
-//	session/prompt    is a message from me to the member in that thread, until it is answered
-//	session/cancel    takes the message back while it is unread, else interrupts the member
-//	session/load      shows what was said in the thread
+//	session/new       starts a thread: the session ID is the ID of the thread and of its first message
+//	session/prompt    sends a message to the member in that thread, and ends when it is answered
+//	session/cancel    withdraws the message while it is unread, else interrupts the member
+//	session/load      shows the thread
 //
-// Nothing is kept here, so that any process can go on with any session. What a client has not received lies
-// unread in my inbox, and is shown with the next prompt or load.
+// The process keeps no state, so any process can continue any session. Messages that the client has not received stay
+// unread in my inbox and are shown with the next prompt or load.
 package acpagent
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Main is the program: it returns its exit code.
+// Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("acp", version, words, func(c *cli.Context) error {
 		s, err := command.OpenToWrite(c)
@@ -52,13 +52,13 @@ type agent struct {
 	member *mailbox.Box
 	conn   *acp.AgentSideConnection
 
-	prompts sync.Map // what cancels the open prompt of an acp.SessionId
+	openPrompts sync.Map // the context.CancelFunc of each acp.SessionId with an open prompt
 }
 
 func (a *agent) name() wire.Name { return a.member.Agent() }
 
 func (a *agent) serve(ctx context.Context) error {
-	in, fromClient := io.Pipe() // nothing is read before all is set up
+	in, fromClient := io.Pipe() // so that nothing is read before conn is set
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
 	a.conn.SetLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	go func() {
@@ -74,7 +74,7 @@ func (a *agent) serve(ctx context.Context) error {
 
 func (a *agent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
 	return acp.InitializeResponse{
-		ProtocolVersion: acp.ProtocolVersionNumber, // whatever the client speaks: it decides
+		ProtocolVersion: acp.ProtocolVersionNumber, // a client with another version decides what to do
 		AgentInfo:       &acp.Implementation{Name: "atm", Title: acp.Ptr(string(a.name()) + " (atm)"), Version: a.c.App.Version},
 		AgentCapabilities: acp.AgentCapabilities{
 			LoadSession: true, PromptCapabilities: acp.PromptCapabilities{Image: true, EmbeddedContext: true},
@@ -86,7 +86,7 @@ func (a *agent) NewSession(context.Context, acp.NewSessionRequest) (acp.NewSessi
 	return acp.NewSessionResponse{SessionId: acp.SessionId(wire.NewID())}, nil
 }
 
-// LoadSession shows the thread: messages, and what the member said in turns that took one without a reply.
+// LoadSession shows the messages of the thread, and the responses of turns that took a message and sent no reply.
 func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out acp.LoadSessionResponse, err error) {
 	if err := a.checkSession(r.SessionId); err != nil {
 		return out, err
@@ -96,11 +96,11 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 		err = command.NotFound("no thread %s", r.SessionId).WithHint("begin another session")
 	}
 	if len(items) == 0 {
-		return out, a.refuse(err)
+		return out, a.rpcError(err)
 	}
 	turns, err := a.Team.Turns(a.name(), items[0].SentAt.Add(-24*time.Hour))
 	if err != nil {
-		return out, a.refuse(err)
+		return out, a.rpcError(err)
 	}
 	for _, it := range items {
 		if it.From != a.Me.Address() {
@@ -118,22 +118,22 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 	return out, nil
 }
 
-// checkSession refuses what is no session's id: it is that of a thread.
+// checkSession returns an error if id is not the ID of a thread.
 func (a *agent) checkSession(id acp.SessionId) error {
 	if wire.IsID(string(id)) {
 		return nil
 	}
-	return a.refuse(command.Usage("%q is not the id of a session", id).WithHint("session/new gives one"))
+	return a.rpcError(command.Usage("%q is not the id of a session", id).WithHint("session/new gives one"))
 }
 
 func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {
 	return a.conn.SessionUpdate(context.Background(), acp.SessionNotification{SessionId: session, Update: u})
 }
 
-// show shows a message of somebody else, and marks it as read when the client has received it.
+// show shows a message to the client, and marks it as read once the client has received it.
 func (a *agent) show(ctx context.Context, session acp.SessionId, it *mailbox.Item) {
 	if !teams.Answers(it.Message, it.InReplyTo) {
-		return // an ack or a notice
+		return // it is an ack or a notice
 	}
 	for _, block := range a.blocks(it.Message) {
 		if a.update(session, acp.UpdateAgentMessage(block)) != nil {
@@ -141,26 +141,26 @@ func (a *agent) show(ctx context.Context, session acp.SessionId, it *mailbox.Ite
 		}
 	}
 	if output.WaitUntilRead(ctx, os.Stdout, time.Now().Add(time.Hour)) == nil {
-		a.Me.MarkRead(context.WithoutCancel(ctx), it.ID) // where that fails it is shown again
+		a.Me.MarkRead(context.WithoutCancel(ctx), it.ID) // if that fails it is shown again
 	}
 }
 
-func (a *agent) refuse(err error) *acp.RequestError {
+func (a *agent) rpcError(err error) *acp.RequestError {
 	e := command.Explain(a.c, err)
 	code := cmp.Or(map[string]int{"usage": -32602, "not_found": -32002}[e.Code], -32603)
 	return &acp.RequestError{Code: code, Message: strings.TrimSuffix(e.Message+"; "+e.Hint, "; "), Data: e}
 }
 
-// Cancel ends the prompt that waits in a session. (The connection's own context of it has ended when a second prompt
-// came.)
+// Cancel ends the open prompt of a session. It cannot use the connection's context, which ends when a second prompt
+// arrives.
 func (a *agent) Cancel(_ context.Context, r acp.CancelNotification) error {
-	if end, ok := a.prompts.Load(r.SessionId); ok {
-		end.(context.CancelFunc)()
+	if cancel, ok := a.openPrompts.Load(r.SessionId); ok {
+		cancel.(context.CancelFunc)()
 	}
 	return nil
 }
 
-// Nothing is asked for, and the rest is not offered.
+// atm needs no authentication and offers none of the other methods.
 
 func (a *agent) Authenticate(context.Context, acp.AuthenticateRequest) (out acp.AuthenticateResponse, err error) {
 	return out, nil

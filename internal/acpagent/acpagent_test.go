@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// fixture is a team of bob, me and lead in a directory, whose programs are processes.
+// fixture is a team of bob, me and lead in a directory of its own.
 type fixture struct {
 	t   *testing.T
 	dir string
@@ -71,7 +71,7 @@ func (r *fixture) command(words ...string) *exec.Cmd {
 	return c
 }
 
-// atm is what a command prints on stdout.
+// atm runs a command and returns its stdout.
 func (r *fixture) atm(words ...string) string {
 	r.t.Helper()
 	var said strings.Builder
@@ -101,21 +101,21 @@ func (r *fixture) until(what string, isSo func() bool) {
 	}
 }
 
-// editor is a client with an agent process of its own.
+// editor is a client with its own agent process.
 type editor struct {
 	*acp.ClientSideConnection
-	acp.Client // files and terminals, which nobody asks for
+	acp.Client // files and terminals, which are not used
 	*fixture
 	process *exec.Cmd
 	in      io.Closer
 
 	mu       sync.Mutex
-	choose   acp.PermissionOptionKind // what it answers
+	choose   acp.PermissionOptionKind // how it answers permission requests
 	asked    []string
 	user     strings.Builder
 	agent    strings.Builder
 	progress strings.Builder
-	calls    map[acp.ToolCallId]bool // that were announced
+	calls    map[acp.ToolCallId]bool // announced tool calls
 }
 
 func (r *fixture) edit() *editor {
@@ -164,7 +164,7 @@ func (e *editor) load(s acp.SessionId) error {
 	return err
 }
 
-// shows waits until something was shown.
+// shows waits until the editor shows a text.
 func (e *editor) shows(in *strings.Builder, want string) {
 	e.t.Helper()
 	e.until(want, func() bool { return strings.Contains(e.text(in), want) })
@@ -235,7 +235,7 @@ func (e *editor) isAsked() bool {
 	return len(e.asked) > 0
 }
 
-// What a member says in the turn is the answer; the thread outlives the process.
+// What a member says during its turn is the answer. The thread outlives the process.
 func TestPrompt(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, people)
@@ -263,7 +263,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// A reply ends the prompt before its turn; one that comes later is shown with the next prompt.
+// A reply ends the prompt before the turn ends; a later one is shown with the next prompt.
 func TestReply(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, people)
@@ -298,7 +298,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// A permission request is answered in the editor, and what was answered has its effect.
+// A permission request is answered in the editor, and the answer takes effect.
 func TestPermission(t *testing.T) {
 	t.Parallel()
 	for choose, want := range map[acp.PermissionOptionKind]string{"allow_once": "end_turn", "reject_once": "cancelled"} {
@@ -322,7 +322,7 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// What is no answer leaves the question open, and the client is shown how to answer it elsewhere.
+// Without a valid answer the question stays open, and the client is told how to answer it elsewhere.
 func TestNotAnswered(t *testing.T) {
 	t.Parallel()
 	for choose, asked := range map[acp.PermissionOptionKind]int{"nonsense": 3, "error": 1, "cancelled": 1} {
@@ -345,7 +345,7 @@ func TestNotAnswered(t *testing.T) {
 	}
 }
 
-// Whoever may not answer is shown the question as text. What is answered elsewhere is asked no more.
+// A user who may not answer sees the question as text. A question that is answered elsewhere is no longer asked.
 func TestAnsweredElsewhere(t *testing.T) {
 	t.Parallel()
 	for config, isMine := range map[string]bool{"lead = \"lead\"\napprovers = [\"lead\"]\n": false, people: true} {
@@ -367,8 +367,8 @@ func TestAnsweredElsewhere(t *testing.T) {
 	}
 }
 
-// What a program of one's own asks on the older ACP wire is answered there. Its options get the kinds that
-// their labels say; one that says nothing is not offered, for an editor may itself allow what is called so.
+// A request on the older ACP wire is answered there. The kind of an option follows from its label; an option with an
+// unknown kind is not offered, because an editor may choose it by itself.
 func TestAskedOnWire(t *testing.T) {
 	t.Parallel()
 	for choose, want := range map[acp.PermissionOptionKind]string{"allow_once": "yes", "allow_always": "always", "reject_once": "deny"} {
@@ -399,7 +399,7 @@ func TestAskedOnWire(t *testing.T) {
 	}
 }
 
-// Cancelling interrupts, rejects what is asked, and takes back what nobody has read.
+// Cancel interrupts the turn, rejects open questions, and withdraws an unread message.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for text, isReady := range map[string]func(*editor) bool{
@@ -442,7 +442,7 @@ func TestCancel(t *testing.T) {
 		if got := <-done; got != "cancelled" || r.unread("bob") != "0" {
 			t.Error(got, e.progress.String())
 		}
-		for range 20 { // at once, which may be before it is sent
+		for range 20 { // immediately, perhaps before the message is sent
 			go func() { done <- e.prompt(s, "Hello?") }()
 			r.until("the cancelled prompt", func() bool {
 				e.Cancel(t.Context(), acp.CancelNotification{SessionId: s})
@@ -455,7 +455,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// An answer to a process that was killed, or whose client has gone, lies unread until it is shown.
+// An answer stays unread if its process is killed or its client leaves, until another process shows it.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, people)
@@ -483,7 +483,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// An answer that the client has not taken out of its pipe is unread.
+// An answer stays unread while the client has not read it from the pipe.
 func TestNotReceived(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, people)
@@ -506,8 +506,7 @@ func TestNotReceived(t *testing.T) {
 	}
 }
 
-// Two processes that begin a session at once lose neither's prompt: the one that comes second is the next in
-// its thread.
+// If two processes start a session at once, the second prompt becomes the next message of the thread.
 func TestBegunAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, people)
@@ -522,7 +521,7 @@ func TestBegunAtOnce(t *testing.T) {
 	}
 }
 
-// Links stand in the text, what is embedded behind it, and images and data are attached.
+// Links become part of the text, embedded texts follow it, images and data are attached.
 func TestContent(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, people)
@@ -569,7 +568,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// The example client of the SDK, as it is.
+// The example client of the SDK works unchanged.
 func TestExampleClient(t *testing.T) {
 	t.Parallel()
 	client := filepath.Join(t.TempDir(), "client")

@@ -25,8 +25,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What Claude Code 2.1.197 wrote: a config.json, and entries; the last four are as other versions and programs
-// may write them.
+// Files that Claude Code 2.1.197 wrote. The last four entries are what other versions and programs may write.
 var (
 	//go:embed testdata/config.json
 	recorded string
@@ -52,21 +51,21 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// A scene is a team of ours and one of theirs.
+// A scene is one of our teams and one of Claude's.
 type scene struct {
-	t    *testing.T
-	sync *Sync
-	said []string
-	full bool // nothing can be written on their side
+	t        *testing.T
+	sync     *Sync
+	reported []string
+	isFull   bool // writes in Claude's directory fail
 }
 
 func newScene(t *testing.T, ours ...wire.Name) *scene {
 	top := testtree.Make(t, "file claude/teams/session-7f770861/config.json "+recorded)
 	team := openTeam(t, filepath.Join(top, "root"), ours...)
 	sc := &scene{t: t}
-	sc.sync = &Sync{Team: team, Dir: filepath.Join(top, "claude/teams/session-7f770861"), Report: func(tr Transfer) { sc.said = append(sc.said, tr.String()) }}
+	sc.sync = &Sync{Team: team, Dir: filepath.Join(top, "claude/teams/session-7f770861"), Report: func(tr Transfer) { sc.reported = append(sc.reported, tr.String()) }}
 	sc.sync.fault = func(op, _ string) error {
-		if sc.full && op == "write" {
+		if sc.isFull && op == "write" {
 			return syscall.ENOSPC
 		}
 		return nil
@@ -98,11 +97,11 @@ func (sc *scene) file(name string) string {
 }
 
 func (sc *scene) write(name, text string) {
-	must(sc.t, os.MkdirAll(filepath.Join(sc.sync.Dir, inboxes), 0o755))
+	must(sc.t, os.MkdirAll(filepath.Join(sc.sync.Dir, inboxDir), 0o755))
 	must(sc.t, os.WriteFile(filepath.Join(sc.sync.Dir, name), []byte(text), 0o644))
 }
 
-// pass makes a pass, and compares what went wrong with what is wanted, a part of it.
+// pass makes a pass and checks that its error contains want; "" wants no error.
 func (sc *scene) pass(want string) {
 	sc.t.Helper()
 	err := sc.sync.Pass(context.Background())
@@ -135,7 +134,7 @@ func send(t testing.TB, team *teams.Team, m wire.Message, from, to wire.Name) *w
 
 func (sc *scene) entries(name string) (out []entry) {
 	sc.t.Helper()
-	out, err := decodeInbox([]byte(sc.file(inboxes + "/" + name + ".json")))
+	out, err := decodeInbox([]byte(sc.file(inboxDir + "/" + name + ".json")))
 	must(sc.t, err)
 	return out
 }
@@ -147,12 +146,12 @@ func equal(t *testing.T, what string, got, want any) {
 	}
 }
 
-func TestTakesInRecordedEntries(t *testing.T) {
+func TestIngestsRecordedEntries(t *testing.T) {
 	sc := newScene(t, "bob", "user")
 	sc.write("inboxes/bob.json", inboxOfBob)
 	sc.pass("entry 4 is left there: its type is \"broadcast\"\nentry 5 is left there: ")
-	equal(t, "what is left", sc.file("inboxes/bob.json"), foreign)
-	equal(t, "said", sc.said, []string{"team-lead → bob: hi", "rev_1 is idle", `team-lead → bob: {"type":"shutdown_request","requestId":"shutdown-1795287764434@bob","from":"team-lead","timestamp":"2026-11-21T19:04:12.349Z"}`})
+	equal(t, "inbox", sc.file("inboxes/bob.json"), foreign)
+	equal(t, "reported", sc.reported, []string{"team-lead → bob: hi", "rev_1 is idle", `team-lead → bob: {"type":"shutdown_request","requestId":"shutdown-1795287764434@bob","from":"team-lead","timestamp":"2026-11-21T19:04:12.349Z"}`})
 	got := sc.unread("bob")
 	equal(t, "types", []string{got[0].Type, got[1].Type}, []string{"", "claude_shutdown_request"})
 	equal(t, "body", got[0].Body, "Hello bob, <from> lead. \ufffd")
@@ -167,25 +166,25 @@ func TestTakesInRecordedEntries(t *testing.T) {
 	sc.pass("")
 	state, err = sc.sync.Team.Summary("rev_1")
 	must(t, err)
-	equal(t, "the last turn, when it goes on waiting", string(state.LastTurn.Status), "interrupted")
+	equal(t, "last turn after a second notification", string(state.LastTurn.Status), "interrupted")
 
-	// Killed after it was stored, and before it was removed: the same message.
+	// A sync that was killed between storing and removing an entry stores it once.
 	sc.write("inboxes/bob.json", "[\n"+fromLead+","+isIdle+"\n]")
-	sc.said = nil
+	sc.reported = nil
 	sc.pass("")
-	equal(t, "said again", sc.said, []string(nil))
+	equal(t, "reported after the repeat", sc.reported, []string(nil))
 	equal(t, "unread", len(sc.unread("bob")), 2)
 	equal(t, "inbox", sc.file("inboxes/bob.json"), "[]")
 	equal(t, "the inbox of a reserved name", sc.file("inboxes/user-atm.json"), "[]")
 }
 
-// A name of ours stays ours: the one of theirs gets another, and nobody of theirs writes in it.
+// If both sides have the same name, ours stays and Claude's member gets another.
 func TestSameName(t *testing.T) {
 	sc := newScene(t, "bob", "rev_1")
 	sent := send(t, sc.sync.Team, wire.Message{Body: "secret"}, "bob", "rev_1")
 	sc.write("inboxes/bob.json", "["+strings.Replace(fromLead, `"team-lead"`, `"rev_1"`, 1)+"]")
 	sc.pass("")
-	equal(t, "said", sc.said, []string{"Rev_1 of theirs is rev_1-claude here", "rev_1-claude → bob: hi"})
+	equal(t, "reported", sc.reported, []string{"Claude's Rev_1 is rev_1-claude here", "rev_1-claude → bob: hi"})
 	equal(t, "unread", sc.unread("rev_1")[0].ID, sent.ID)
 	send(t, sc.sync.Team, wire.Message{Body: "hello"}, "rev_1", "rev_1-claude")
 	sc.pass("")
@@ -194,7 +193,7 @@ func TestSameName(t *testing.T) {
 	equal(t, "ours", sc.file("inboxes/rev_1-atm.json"), "[]")
 }
 
-func TestHandsOver(t *testing.T) {
+func TestDelivers(t *testing.T) {
 	sc := newScene(t, "bob", "system")
 	sc.pass("")
 	at := time.Date(2026, 3, 1, 10, 0, 0, 123456789, time.UTC)
@@ -227,8 +226,7 @@ func TestHandsOver(t *testing.T) {
 	equal(t, "unread", len(sc.unread("rev_1")), 0)
 }
 
-// What a reader of ours is told with a message stands above its text there. What has expired or was superseded
-// waits here.
+// The notes that our readers get beside a message precede its text there. Expired and superseded messages stay here.
 func TestNotes(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.pass("")
@@ -241,7 +239,7 @@ func TestNotes(t *testing.T) {
 	equal(t, "unread", sc.unread("rev_1")[0].ID, old.ID)
 }
 
-// Who was retired gets nothing, which is said; a file of theirs keeps its rights, and what kills have left goes.
+// Mail for a retired member is reported; a rewritten file keeps its permissions; stale temp files are removed.
 func TestFiles(t *testing.T) {
 	sc := newScene(t, "bob", "carol")
 	sc.write("inboxes/carol.json", "["+fromLead+"]")
@@ -257,7 +255,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(sc.sync.Dir + "/inboxes/.atm-x"); err == nil {
-		t.Error("a file of a killed one is still there")
+		t.Error("a stale temp file is still there")
 	}
 	_, err := sc.sync.Team.Retire(context.Background(), "carol")
 	must(t, err)
@@ -268,7 +266,8 @@ func TestFiles(t *testing.T) {
 	sc.pass("")
 }
 
-// Killed after it was written: it is there already, or was read, and then it may be a repeat.
+// After a kill between writing an entry and marking its message as read, the entry is still there and is not repeated,
+// or it was read and the repeat is marked.
 func TestMarksRepeats(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.pass("")
@@ -281,25 +280,25 @@ func TestMarksRepeats(t *testing.T) {
 		defer sc.sync.root.Close()
 		m := member{box: box, name: "Rev_1"}
 		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, false, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
-			return true, sc.sync.change(context.Background(), m, sc.sync.newEntry(m, it).addTo)
+			return true, sc.sync.changeInbox(context.Background(), m, sc.sync.newEntry(m, it).addTo)
 		})
 		must(t, err)
-		time.Sleep(2 * time.Millisecond) // until the lease is over
+		time.Sleep(2 * time.Millisecond) // until the lease ends
 	}
 	kill()
 	sc.pass("")
-	equal(t, "while it is there", len(sc.entries("Rev_1")), 1)
+	equal(t, "entries while the first is there", len(sc.entries("Rev_1")), 1)
 
 	send(t, sc.sync.Team, wire.Message{Body: "twice"}, "bob", "rev_1")
 	kill()
 	sc.write("inboxes/Rev_1.json", "[]")
 	sc.pass("")
-	equal(t, "after it was read", sc.entries("Rev_1")[0].Text, "(may be a repeat)\ntwice")
-	equal(t, "said", sc.said[len(sc.said)-1], "bob → rev_1: twice (may be a repeat)")
+	equal(t, "text after the first was read", sc.entries("Rev_1")[0].Text, "(may be a repeat)\ntwice")
+	equal(t, "reported", sc.reported[len(sc.reported)-1], "bob → rev_1: twice (may be a repeat)")
 }
 
-// What goes wrong with one inbox keeps back nobody else's mail, and loses nothing.
-func TestGoesOn(t *testing.T) {
+// An error with one inbox does not hold up anybody else's mail, and loses nothing.
+func TestErrors(t *testing.T) {
 	sc := newScene(t, "bob", "carol")
 	sc.pass("")
 	lock := filepath.Join(sc.sync.Dir, "inboxes/bob.json.lock")
@@ -310,17 +309,17 @@ func TestGoesOn(t *testing.T) {
 		err    string
 		mends  func()
 	}{
-		{"a lock that is held", func() { must(t, os.Mkdir(lock, 0o755)) }, "lock " + lock + " is held", later},
-		{"a lock that is full", func() {
+		{"a held lock", func() { must(t, os.Mkdir(lock, 0o755)) }, "lock " + lock + " is held", later},
+		{"a stale lock that is not empty", func() {
 			must(t, os.Mkdir(lock, 0o755))
 			sc.write("inboxes/bob.json.lock/x", "")
 			later()
-		}, "break a lock that was left", func() { must(t, os.Remove(lock+"/x")); later() }},
-		{"a lock of another program's", func() { sc.write("inboxes/bob.json.lock", "") }, "is a file, where Claude Code makes a directory", func() { must(t, os.Remove(lock)) }},
+		}, "break a stale lock", func() { must(t, os.Remove(lock+"/x")); later() }},
+		{"a lock file of another program", func() { sc.write("inboxes/bob.json.lock", "") }, "is a file, where Claude Code makes a directory", func() { must(t, os.Remove(lock)) }},
 	} {
 		sc.write("inboxes/bob.json", "["+fromLead+"]")
 		sc.write("inboxes/carol.json", "["+fromLead+"]")
-		sc.said = nil
+		sc.reported = nil
 		c.breaks()
 		sc.pass(c.err)
 		equal(t, c.about, sc.file("inboxes/carol.json"), "[]")
@@ -329,38 +328,38 @@ func TestGoesOn(t *testing.T) {
 		equal(t, c.about+", mended", sc.file("inboxes/bob.json"), "[]")
 		equal(t, c.about, len(sc.unread("bob"))+len(sc.unread("carol")), 2)
 	}
-	// Their disk is full, or the file is none.
+	// The disk is full, or the file holds no array.
 	send(t, sc.sync.Team, wire.Message{Body: "hi"}, "bob", "team-lead")
-	sc.full = true
+	sc.isFull = true
 	sc.pass("team-lead.json: write ")
-	sc.full = false
+	sc.isFull = false
 	for _, text := range []string{"{\"a\":1}", "null", "[", "\xff"} {
 		sc.write("inboxes/team-lead.json", text)
 		sc.pass("team-lead.json: ")
-		equal(t, "what is no list", sc.file("inboxes/team-lead.json"), text)
+		equal(t, "a file without an array", sc.file("inboxes/team-lead.json"), text)
 	}
 	equal(t, "unread", len(sc.unread("team-lead")), 1)
 	sc.write("inboxes/team-lead.json", "")
 	sc.pass("")
-	equal(t, "handed over", sc.entries("team-lead")[0].Text, "hi")
+	equal(t, "delivered", sc.entries("team-lead")[0].Text, "hi")
 
-	// A member that has just joined: Claude Code empties its inbox.
+	// Claude Code empties the inbox of a member that has just joined.
 	joined := strings.Replace(recorded, "1695287764434", fmt.Sprint(time.Now().UnixMilli()), 1)
 	sc.write(configFile, joined)
 	send(t, sc.sync.Team, wire.Message{Body: "welcome"}, "bob", "rev_1")
 	sc.pass("Rev_1 has just joined")
 	equal(t, "unread", len(sc.unread("rev_1")), 1)
 
-	// One that has left is not ours.
+	// A member of Claude's that has left does not become ours.
 	sc.write(configFile, strings.Replace(recorded, "Rev_1", "rev-2", 2))
 	sc.pass("")
 	if _, err := os.Stat(filepath.Join(sc.sync.Dir, "inboxes/rev_1.json")); err == nil {
 		t.Error("rev_1 has an inbox as if it were ours")
 	}
 
-	// What is no member is passed over.
+	// Invalid members are skipped.
 	sc.write(configFile, strings.Replace(recorded, `"members": [`, `"members": [7, "x", null, [],{"name":7},{"name":"REV_1"},`, 1))
-	sc.pass("member \"Rev_1\" is passed over: it would be rev_1 here, and so is another")
+	sc.pass("member \"Rev_1\" is skipped: its name here would be rev_1, which is taken")
 	equal(t, "theirs", len(sc.sync.theirs), 2)
 
 	for _, config := range []string{"", "{", "[]", `{"members":[]}`} {
@@ -369,7 +368,7 @@ func TestGoesOn(t *testing.T) {
 	}
 	must(t, os.RemoveAll(sc.sync.Dir))
 	if err := sc.sync.Run(context.Background(), nil); !errors.Is(err, ErrEnded) {
-		t.Errorf("of a team that is gone: %v", err)
+		t.Errorf("of a team that has ended: %v", err)
 	}
 }
 
@@ -379,7 +378,7 @@ func TestJoin(t *testing.T) {
 	sc.pass("")
 	config := sc.file(configFile)
 	joined := regexp.MustCompile(`,\s*\{[^{}]*"agentType": "atm"[^{}]*\}`)
-	equal(t, "what is theirs", joined.ReplaceAllString(config, ""), string(written(indented([]byte(recorded)))))
+	equal(t, "Claude's part of config.json", joined.ReplaceAllString(config, ""), string(written(indented([]byte(recorded)))))
 	equal(t, "ours", len(joined.FindAllString(config, -1)), 2)
 	for _, want := range []string{`"agentId": "bob@session-7f770861"`, `"name": "user-atm"`} {
 		if !strings.Contains(config, want) {
@@ -390,7 +389,7 @@ func TestJoin(t *testing.T) {
 	equal(t, "config.json", sc.file(configFile), config)
 	equal(t, "ours and theirs", len(sc.sync.ours)+len(sc.sync.theirs), 4)
 
-	odd := filepath.Join(filepath.Dir(sc.sync.Dir), "a\ab") // as Go would quote it, it is no JSON
+	odd := filepath.Join(filepath.Dir(sc.sync.Dir), "a\ab") // Go's quoting of it is no JSON
 	if err := os.Rename(sc.sync.Dir, odd); err != nil {
 		t.Skip(err)
 	}
@@ -400,7 +399,7 @@ func TestJoin(t *testing.T) {
 	equal(t, "members", strings.Count(sc.file(configFile), `"agentId"`), 4)
 }
 
-// What goes wrong by its own doing is no change that it hastens to see.
+// A failing pass changes files itself; Run does not retry at once because of that.
 func TestRunPausesAfterAnError(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.write("inboxes/team-lead.json", "{}")
@@ -417,7 +416,7 @@ func TestRunPausesAfterAnError(t *testing.T) {
 	defer stop()
 	sc.sync.Run(ctx, func(error) {})
 	if attempts == 0 || attempts > 20 {
-		t.Errorf("it tried %d times", attempts)
+		t.Errorf("it made %d attempts", attempts)
 	}
 }
 
@@ -426,18 +425,19 @@ func TestNames(t *testing.T) {
 		"rev": "rev", "Rev 1": "rev-1", "__x": "x", "all": "allclaude", "": "claude", "日本": "claude", "../../x": "x",
 		strings.Repeat("x", 80): wire.Name(strings.Repeat("x", 64)), "drop": "dropclaude",
 	} {
-		equal(t, theirs, nameHere(theirs), want)
+		equal(t, theirs, validName(theirs), want)
 	}
+	s := newScene(t).sync
 	for ours, want := range map[string]string{"bob@main": "bob", "team-lead@main": "team-lead-atm", "bob@other": "bob@other", "bob@main.build": "bob@main.build"} {
 		a, err := wire.ParseAddress(ours, "main")
 		must(t, err)
-		equal(t, ours, nameThere(a, "main"), want)
+		equal(t, ours, s.nameThere(a), want)
 	}
 	m := member{name: "../x y"}
-	equal(t, "path", m.inbox(), "inboxes/---x-y.json")
+	equal(t, "path", m.inboxFile(), "inboxes/---x-y.json")
 }
 
-// Whatever an inbox file has, what is not taken stays as it was, and what is written can be read.
+// Whatever an inbox file contains, an ignored entry survives unchanged and the written file can be decoded.
 func FuzzInbox(f *testing.F) {
 	for _, text := range []string{"", "[]", "[" + fromLead + "," + isIdle + "]", foreign, `[{"from":"a","text":"{\"type\":1}","timestamp":"-1","read":null}]`, "[[],{}", "null", "[null]"} {
 		f.Add([]byte(text))
@@ -459,20 +459,20 @@ func FuzzInbox(f *testing.F) {
 				continue
 			}
 			id := s.idOf(&e, box)
-			if !wire.IsID(string(id)) || id != s.idOf(&again[i], box) || !wire.IsName(string(nameHere(e.From))) {
-				t.Fatalf("%q: id %q, again %q, name %q", e.raw, id, s.idOf(&again[i], box), nameHere(e.From))
+			if !wire.IsID(string(id)) || id != s.idOf(&again[i], box) || !wire.IsName(string(validName(e.From))) {
+				t.Fatalf("%q: id %q, again %q, name %q", e.raw, id, s.idOf(&again[i], box), validName(e.From))
 			}
 		}
 		added, err := (&entry{Type: "message", From: "bob", Text: "x", Timestamp: "2026-11-21T19:04:12.349Z", MsgV: 1, MsgID: "new"}).addTo(list)
 		_, err2 = encodeInbox(added)
-		if last := added[len(added)-1]; errors.Join(err, err2) != nil || control(last.Text) != nil {
+		if last := added[len(added)-1]; errors.Join(err, err2) != nil || controlMessage(last.Text) != nil {
 			t.Fatalf("added to %q: %v", data, err)
 		}
 	})
 }
 
-// Messages without a time, or with one that the file cannot have, are told apart all the same.
-func TestTimesOfNoMessage(t *testing.T) {
+// Entries with a time that the file cannot hold get distinct times all the same.
+func TestInvalidTimes(t *testing.T) {
 	for _, at := range []string{"1969-12-31T23:59:59.000Z", "0001-01-01T00:00:00.000Z"} {
 		var list []entry
 		seen := map[string]bool{}

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	s.Run(ctx, func(err error) { fmt.Println("failed:", err) })
 }
 
-// claude does what Claude Code does with an inbox: it takes the lock, reads, changes, and renames.
+// claude changes an inbox as Claude Code does: lock, read, change, rename.
 func claude(t *testing.T, file string, change func([]map[string]any) []map[string]any) {
 	for {
 		held, err := lock(context.Background(), file, time.Minute)
@@ -54,12 +54,11 @@ func claude(t *testing.T, file string, change func([]map[string]any) []map[strin
 			must(t, os.Remove(file+".lock"))
 			return
 		}
-		os.Remove(temp) // this test was not run for a second: its own writer may lose nothing
+		os.Remove(temp) // the test was suspended for a second and lost its lock
 	}
 }
 
-// Both sides write while the sync is killed again and again: nothing is lost, and nothing is doubled without a
-// mark.
+// Both sides write while the sync is killed repeatedly: nothing is lost, and every repeat is marked.
 func TestStress(t *testing.T) {
 	duration := 2 * time.Second
 	if d, err := time.ParseDuration(os.Getenv("ATM_STRESS")); err == nil {
@@ -71,14 +70,14 @@ func TestStress(t *testing.T) {
 	defer func() { staleAfter = 10 * time.Second }()
 	dir := t.TempDir()
 	theirs := filepath.Join(dir, "theirs")
-	must(t, os.MkdirAll(filepath.Join(theirs, inboxes), 0o755))
+	must(t, os.MkdirAll(filepath.Join(theirs, inboxDir), 0o755))
 	must(t, os.WriteFile(filepath.Join(theirs, configFile), []byte(recorded), 0o644))
 	team := openTeam(t, filepath.Join(dir, "root"), "bob", "carol")
 	for _, name := range []string{"bob", "carol", "team-lead", "Rev_1"} {
-		must(t, os.WriteFile(filepath.Join(theirs, inboxes, name+".json"), []byte("[]"), 0o644))
+		must(t, os.WriteFile(filepath.Join(theirs, inboxDir, name+".json"), []byte("[]"), 0o644))
 	}
 	first := &Sync{Team: team, Dir: theirs, Report: func(Transfer) {}}
-	must(t, first.Pass(context.Background())) // makes the mailboxes of theirs
+	must(t, first.Pass(context.Background())) // makes the mailboxes of Claude's members
 	begin := func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "ATM_TEST_CLAUDE_SYNC="+dir)
@@ -95,7 +94,7 @@ func TestStress(t *testing.T) {
 		return ctx.Err() == nil
 	}
 	var mu sync.Mutex
-	sent, got := map[string]int{}, map[string][]string{} // how many each was sent, the texts that each has read
+	sent, got := map[string]int{}, map[string][]string{} // the number of messages to each, and the texts that each has read
 	write := func(to string, one func(text string)) {
 		writers.Go(func() {
 			for again(writing) {
@@ -109,16 +108,16 @@ func TestStress(t *testing.T) {
 	}
 	for _, to := range []string{"bob", "carol"} {
 		write(to, func(text string) {
-			claude(t, filepath.Join(theirs, inboxes, to+".json"), func(list []map[string]any) []map[string]any {
+			claude(t, filepath.Join(theirs, inboxDir, to+".json"), func(list []map[string]any) []map[string]any {
 				return append(list, map[string]any{"from": "Rev_1", "text": text, "timestamp": time.Now().UTC().Format(milliseconds), "msgV": 1, "msg_id": to + text})
 			})
 		})
 	}
 	for _, to := range []string{"team-lead", "Rev_1"} {
-		write(to, func(text string) { send(t, team, wire.Message{Body: text}, "bob", nameHere(to)) })
+		write(to, func(text string) { send(t, team, wire.Message{Body: text}, "bob", validName(to)) })
 		readers.Go(func() {
 			for again(reading) {
-				claude(t, filepath.Join(theirs, inboxes, to+".json"), func(list []map[string]any) []map[string]any {
+				claude(t, filepath.Join(theirs, inboxDir, to+".json"), func(list []map[string]any) []map[string]any {
 					mu.Lock()
 					defer mu.Unlock()
 					for _, e := range list {
@@ -143,8 +142,8 @@ func TestStress(t *testing.T) {
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		left = ""
 		for _, name := range []string{"bob", "carol", "team-lead", "Rev_1"} {
-			data, _ := os.ReadFile(filepath.Join(theirs, inboxes, name+".json"))
-			unread, err := team.Box(nameHere(name)).UnreadIDs()
+			data, _ := os.ReadFile(filepath.Join(theirs, inboxDir, name+".json"))
+			unread, err := team.Box(validName(name)).UnreadIDs()
 			must(t, err)
 			if string(data) != "[]" || len(unread) > 0 && sent[name] > 0 && strings.Contains("team-lead Rev_1", name) {
 				left += fmt.Sprintf("%s: %d bytes, %d unread; ", name, len(data), len(unread))

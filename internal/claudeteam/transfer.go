@@ -17,11 +17,20 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-func (s *Sync) change(ctx context.Context, m member, f func(list []entry) ([]entry, error)) error {
-	if err := s.create(m.inbox(), []byte("[]"), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
+// joinGrace is how long a new member gets no mail: Claude Code empties the inbox of a member that it starts.
+const joinGrace = 5 * time.Second
+
+// idle is the type of the message with which one of Claude's tells its lead that its turn is over.
+const idle = "idle_notification"
+
+func (s *Sync) createInbox(m member) error { return s.create(m.inboxFile(), []byte("[]"), 0o600) }
+
+// changeInbox rewrites an inbox file; if f returns nil, the file stays as it is.
+func (s *Sync) changeInbox(ctx context.Context, m member, f func(list []entry) ([]entry, error)) error {
+	if err := s.createInbox(m); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return s.rewrite(ctx, m.inbox(), func(old []byte) ([]byte, error) {
+	return s.rewrite(ctx, m.inboxFile(), func(old []byte) ([]byte, error) {
 		list, err := decodeInbox(old)
 		if err == nil {
 			list, err = f(list)
@@ -33,36 +42,29 @@ func (s *Sync) change(ctx context.Context, m member, f func(list []entry) ([]ent
 	})
 }
 
-// takeIn stores here what lies in an inbox file of ours, and removes it there. In an inbox of theirs it looks for
-// who is idle.
-func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
-	data, err := s.root.ReadFile(m.inbox(), maxFile)
-	if errors.Is(err, fs.ErrNotExist) && isOurs {
-		return s.create(m.inbox(), []byte("[]"), 0o600)
+// ingest stores the entries of one of our inbox files here, and removes them there. Read entries, which some programs
+// keep, stay.
+func (s *Sync) ingest(ctx context.Context, m member) error {
+	data, err := s.root.ReadFile(m.inboxFile(), maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.createInbox(m)
 	}
 	list, decodeErr := decodeInbox(data)
 	err = errors.Join(err, decodeErr)
 	stored := map[wire.ID]bool{}
 	for i, e := range list {
-		kind, failed := control(e.Text).Text("type"), e.bad
-		if failed == nil {
-			if e.Read || !isOurs && kind != idle {
-				continue // some programs keep what they have read
-			}
-			if kind == idle {
-				failed = s.noteIdle(ctx, &e)
-			} else {
-				failed = s.store(ctx, m, &e, kind)
+		entryErr := e.bad
+		if entryErr == nil && !e.Read {
+			if entryErr = s.store(ctx, m, &e); entryErr == nil {
+				stored[s.idOf(&e, m.box)] = true
 			}
 		}
-		if failed != nil {
-			err = errors.Join(err, fmt.Errorf("entry %d is left there: %w", i+1, failed))
-			continue
+		if entryErr != nil {
+			err = errors.Join(err, fmt.Errorf("entry %d is left there: %w", i+1, entryErr))
 		}
-		stored[s.idOf(&e, m.box)] = true
 	}
-	if isOurs && len(stored) > 0 {
-		err = errors.Join(err, s.change(ctx, m, func(list []entry) ([]entry, error) {
+	if len(stored) > 0 {
+		err = errors.Join(err, s.changeInbox(ctx, m, func(list []entry) ([]entry, error) {
 			return slices.DeleteFunc(list, func(e entry) bool {
 				return e.bad == nil && !e.Read && stored[s.idOf(&e, m.box)]
 			}), nil
@@ -71,24 +73,28 @@ func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
 	return err
 }
 
-// store makes an entry for one of ours a message, durably. The other fields are kept in meta.
-func (s *Sync) store(ctx context.Context, m member, e *entry, kind string) error {
-	theirs, err := wire.ReadObject(e.raw)
+// store durably stores an entry for one of ours. Unknown fields are kept in meta.
+func (s *Sync) store(ctx context.Context, m member, e *entry) error {
+	kind := controlMessage(e.Text).Text("type")
+	if kind == idle {
+		return s.storeIdle(ctx, e)
+	}
+	fields, err := wire.ReadObject(e.raw)
 	if err != nil {
 		return err
 	}
-	theirs = slices.DeleteFunc(theirs, func(f wire.Member) bool { return f.Name == "text" || f.Name == "read" })
-	meta, err := theirs.With("team", wire.Quote(filepath.Base(s.Dir))).MarshalJSON()
+	fields = slices.DeleteFunc(fields, func(f wire.Member) bool { return f.Name == "text" || f.Name == "read" })
+	meta, err := fields.With("team", wire.Quote(filepath.Base(s.Dir))).MarshalJSON()
 	if err != nil {
 		return err
 	}
 	msg := &wire.Message{
 		ID: s.idOf(e, m.box), From: wire.Address{Agent: s.nameHere(e.From), Team: s.Team.Name},
-		To: []wire.Address{m.box.Address()}, Subject: e.Summary, Body: e.Text, SentAt: e.at(),
+		To: []wire.Address{m.box.Address()}, Subject: e.Summary, Body: e.Text, SentAt: e.sentAt(),
 		Origin: &wire.Origin{Via: "bridge"}, Meta: slices.Concat([]byte(`{"claude":`), meta, []byte("}")),
 	}
 	if kind != "" {
-		msg.Type = "claude_" + kind // their permission_request is none of ours
+		msg.Type = "claude_" + kind // Claude's permission_request is not ours
 	}
 	post := &mailbox.Post{Message: msg, To: []*mailbox.Box{m.box}, Given: true}
 	if from := s.Team.Box(msg.From.Agent); from.Exists() {
@@ -100,60 +106,68 @@ func (s *Sync) store(ctx context.Context, m member, e *entry, kind string) error
 		s.Report(Transfer{Kind: "taken_in", ID: msg.ID, From: string(msg.From.Agent), To: string(m.box.Agent()), Title: msg.Title()})
 	}
 	if _, isContent := errors.AsType[*mailbox.ContentError](out.Err); isContent {
-		return errors.New(out.Err.Error()) // it is theirs, not of a command line
+		return errors.New(out.Err.Error()) // untyped: the hint for it is about a command line
 	}
 	return out.Err
 }
 
-// idle is the type of what a member of theirs tells its lead when its turn is over.
-const idle = "idle_notification"
+// recordIdle looks for idle notifications in the inbox of one of Claude's. It reports no errors: deliver does, when it
+// has something to add to the file.
+func (s *Sync) recordIdle(ctx context.Context, m member) {
+	data, _ := s.root.ReadFile(m.inboxFile(), maxFile)
+	list, _ := decodeInbox(data)
+	for _, e := range list {
+		if e.bad == nil && !e.Read && controlMessage(e.Text).Text("type") == idle {
+			s.storeIdle(ctx, &e)
+		}
+	}
+}
 
-// noteIdle appends to the events of one of theirs that it is idle, and what cut its turn short, unless they say so
-// already.
-func (s *Sync) noteIdle(ctx context.Context, e *entry) error {
+// storeIdle appends an idle notification to its sender's log, with the end of the turn if that was cut short.
+func (s *Sync) storeIdle(ctx context.Context, e *entry) error {
 	i := slices.IndexFunc(s.theirs, func(m member) bool { return m.name == e.From })
 	if i < 0 {
 		return nil
 	}
-	box, status := s.theirs[i].box, control(e.Text).Text("idleReason")
+	box, status := s.theirs[i].box, controlMessage(e.Text).Text("idleReason")
 	id := string(s.idOf(e, box))
-	isIdle := wire.Event{Kind: wire.TurnIdle, Source: "bridge", EventID: id}
-	events := []wire.Event{isIdle}
+	events := []wire.Event{{Kind: wire.TurnIdle, Source: "bridge", EventID: id}}
 	if status == "interrupted" || status == "failed" {
 		end := wire.Event{Kind: wire.TurnCompleted, Source: "bridge", EventID: id + ".turn"}
-		events = []wire.Event{end.With("status", status), isIdle}
+		events = slices.Insert(events, 0, end.With("status", status))
 	}
 	if err := box.Log().Append(ctx, events...); err != nil {
 		return err
 	}
-	if events[len(events)-1].Seq > 0 {
+	if events[len(events)-1].Seq > 0 { // it was new
 		s.Report(Transfer{Kind: idle, From: string(box.Agent())})
 	}
 	return nil
 }
 
-func (s *Sync) handOver(ctx context.Context, m member) error {
+// deliver puts the unread mail of one of Claude's into its inbox file.
+func (s *Sync) deliver(ctx context.Context, m member) error {
 	n, err := m.box.Count(ctx)
 	if err == nil && n.Unread == 0 && n.Leased > 0 {
-		err = errors.New("somebody else hands mail over to it, or was killed at that less than ten seconds ago")
+		err = errors.New("another sync is delivering its mail, or was killed doing so less than ten seconds ago")
 	}
 	if err != nil || n.Unread == 0 {
 		return err
 	}
-	if age := time.Since(m.joined); age >= 0 && age < joining {
-		return fmt.Errorf("%s has just joined: its mail waits for %s", m.name, joining)
+	if age := time.Since(m.joined); age >= 0 && age < joinGrace {
+		return fmt.Errorf("%s has just joined: its mail waits for %s", m.name, joinGrace)
 	}
 	for {
 		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, true, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
 			e := s.newEntry(m, it)
-			err := s.change(ctx, m, e.addTo)
+			err := s.changeInbox(ctx, m, e.addTo)
 			return err == nil, err
 		})
 		if it == nil || err != nil {
 			return err
 		}
 		done := context.WithoutCancel(ctx)
-		// It is at work in a moment, and tells nobody.
+		// It will start to work in a moment, and does not say so.
 		unknown := wire.Event{Kind: "state_change", Source: "bridge"}.With("new", "unknown")
 		if err = errors.Join(m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
 			return err
@@ -162,39 +176,39 @@ func (s *Sync) handOver(ctx context.Context, m member) error {
 	}
 }
 
-// newEntry is a message of ours for one of theirs. What their model could not know is said in its text.
+// newEntry makes the entry of a message. Its text starts with the notes that our readers get beside a message.
 func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
-	text, as := it.Body, fmt.Sprintf("%s --as %s", it.ID.Short(6), m.box.Agent())
+	text, args := it.Body, fmt.Sprintf("%s --as %s", it.ID.Short(6), m.box.Agent())
 	if strings.TrimSpace(text) == "" {
 		text = it.Subject + string(it.Payload)
 	}
 	if strings.HasPrefix(trim(text), "{") {
-		text = "atm: " + text // it tells their program nothing, whatever JSON that reads
+		text = "atm: " + text // so that Claude Code never reads it as a control message
 	}
-	note := func(isSo bool, what string) {
-		if isSo {
-			text = "(" + what + ")\n" + text
+	addNote := func(applies bool, note string) {
+		if applies {
+			text = "(" + note + ")\n" + text
 		}
 	}
-	note(len(it.Attachments) > 0, letter.Many(len(it.Attachments), "file")+" attached: atm show "+as+" --save DIR")
-	note(it.RequiresAck, "wants ack: atm ack "+as)
-	note(it.ReplyWanted == "no", "no answer wanted")
-	note(it.Times > 0, "may be a repeat")
+	addNote(len(it.Attachments) > 0, letter.Many(len(it.Attachments), "file")+" attached: atm show "+args+" --save DIR")
+	addNote(it.RequiresAck, "wants ack: atm ack "+args)
+	addNote(it.ReplyWanted == "no", "no answer wanted")
+	addNote(it.Times > 0, "may be a repeat")
 	return &entry{
 		Type: "message", From: s.nameThere(it.From), Text: text, Timestamp: it.SentAt.UTC().Format(milliseconds),
 		Summary: letter.FirstLine(it.Title(), 80), MsgV: 1, MsgID: string(it.ID),
 	}
 }
 
-// addTo appends the entry to a list; nil: its message is there. Claude Code tells entries apart by sender, time
-// and text alone, so the time is moved until no other has it.
+// addTo appends the entry to a list, and returns nil if its message is in the list already. Claude Code identifies an
+// entry by sender, time and text, so addTo advances the time until it is unique.
 func (e *entry) addTo(list []entry) (_ []entry, err error) {
 	for i := 0; i < len(list); i++ {
 		if list[i].MsgID == e.MsgID {
 			return nil, nil
 		}
 		if list[i].Timestamp == e.Timestamp {
-			at := cmp.Or(e.at(), time.UnixMilli(0).UTC()) // of a message without a time
+			at := cmp.Or(e.sentAt(), time.UnixMilli(0).UTC()) // a message may have no valid time
 			e.Timestamp, i = at.Add(time.Millisecond).Format(milliseconds), -1
 		}
 	}

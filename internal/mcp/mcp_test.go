@@ -24,7 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 )
 
-// The test's own program is atm and atm-mcp as well, under those names.
+// The test binary is also atm and atm-mcp, under those names.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "atm":
@@ -35,14 +35,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A team is alice and bob in a directory of their own.
+// A team has the members alice and bob and its own directory.
 type team struct {
 	*testing.T
 	dir     string
 	version string // of the protocol
 }
 
-// eachVersion runs a test with a team for a version that begins with initialize, and for one without.
+// eachVersion runs a test with protocol versions with and without initialize.
 func eachVersion(t *testing.T, test func(*team)) {
 	for _, version := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
@@ -88,26 +88,26 @@ func (s *team) atm(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// send has alice send bob something, and returns its id.
+// send sends a message from alice to bob and returns its ID.
 func (s *team) send(text string, flags ...string) string {
 	s.Helper()
 	return strings.Fields(s.atm(append([]string{"send", "bob", text, "--as", "alice"}, flags...)...))[1]
 }
 
-// unread is how much unread mail bob has.
+// unread counts bob's unread mail.
 func (s *team) unread() string { return s.atm("ls", "--count", "--as", "bob") }
 
-// eventually waits until something is so.
+// eventually waits until isSo returns true.
 func (s *team) eventually(what string, isSo func() bool) {
 	s.Helper()
 	for end := time.Now().Add(time.Minute); !isSo(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.Fatal("it was never so: ", what)
+			s.Fatal("this never happened: ", what)
 		}
 	}
 }
 
-// A client is the SDK's, of a server of its own.
+// A client is the SDK's client with its own server process.
 type client struct {
 	*team
 	*sdk.ClientSession
@@ -135,7 +135,7 @@ func (s *team) connect(args ...string) *client {
 
 type args = map[string]any
 
-// call calls a tool, and returns the text of its answer and its document.
+// call calls a tool and returns the text and the structured content of its result.
 func (c *client) call(name string, with args) (text string, document map[string]any) {
 	c.Helper()
 	r, err := c.CallTool(c.Context(), &sdk.CallToolParams{Name: name, Arguments: with})
@@ -152,7 +152,7 @@ func (c *client) call(name string, with args) (text string, document map[string]
 	return text, document
 }
 
-// says calls a tool, whose text must have some words, and its document as well.
+// says calls a tool and checks that the result contains text and document.
 func (c *client) says(name string, with args, text, document string) {
 	c.Helper()
 	got, doc := c.call(name, with)
@@ -162,7 +162,7 @@ func (c *client) says(name string, with args, text, document string) {
 	}
 }
 
-// Every tool, in a conversation.
+// TestTools uses every tool in a conversation.
 func TestTools(t *testing.T) { eachVersion(t, testTools) }
 
 func testTools(t *team) {
@@ -221,7 +221,7 @@ func testTools(t *team) {
 	}
 }
 
-// What is wrong is told with the hint of the command, or with the arguments; what the schema forbids never reaches it.
+// An error has the command's hint or lists the arguments; what the schema forbids never reaches the command.
 func TestErrors(t *testing.T) {
 	s := newTeam(t)
 	c, long := s.connect("--as", "bob"), strings.Repeat("x", 200_000)
@@ -254,7 +254,7 @@ func TestErrors(t *testing.T) {
 		t.Error(err)
 	}
 
-	// Without an identity, and outside a team, it starts all the same.
+	// Without an identity and outside a team the server starts all the same.
 	c = s.connect()
 	c.says("read", nil, "who are you? members: alice, bob\nhint: whoever set this up says who you are: atm mcp --as NAME, or ATM_AGENT in its environment", "null")
 	c.says("team", nil, "alice", `"name":"bob"`)
@@ -270,7 +270,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Every argument that a schema names is one that the verb knows.
+// Every argument in a schema is known to the command.
 func TestArguments(t *testing.T) {
 	c := newTeam(t).connect("--as", "bob")
 	tools, err := c.ListTools(t.Context(), nil)
@@ -294,7 +294,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// A message as another program may write it fits the schema as well.
+// A message that another program wrote fits the schema as well.
 func TestForeignMessage(t *testing.T) {
 	c := newTeam(t).connect("--as", "bob")
 	c.send("x")
@@ -304,8 +304,8 @@ func TestForeignMessage(t *testing.T) {
 	c.says("read", nil, "from alice", `"superseded_by":null`)
 }
 
-// A wait says every five seconds that it goes on, and ends when it is cancelled, without having marked
-// anything; other calls are answered meanwhile.
+// A wait reports progress every five seconds and ends when it is cancelled, without marking anything. Other calls are
+// answered meanwhile.
 func TestWait(t *testing.T) {
 	c := newTeam(t).connect("--as", "bob")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -332,7 +332,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// children counts the verbs that run for the servers of this team.
+// children counts the running commands of this team's servers.
 func (s *team) children() (n int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range all {
@@ -343,7 +343,7 @@ func (s *team) children() (n int) {
 	return n
 }
 
-// A new message notifies who has subscribed, and nobody else.
+// A new message notifies subscribers only.
 func TestSubscription(t *testing.T) { eachVersion(t, testSubscription) }
 
 func testSubscription(t *team) {
@@ -367,7 +367,7 @@ func testSubscription(t *team) {
 		t.Error(err)
 	}
 	t.atm("send", "alice", "not bob's", "--as", "bob")
-	for got := range c.updated { // of the reading above, perhaps, then of the team
+	for got := range c.updated { // perhaps of the read above, then of the team
 		if got == teamURI {
 			break
 		}
@@ -385,7 +385,7 @@ func testSubscription(t *team) {
 	}
 }
 
-// Reads at the same time share the mail: each message comes once.
+// Concurrent reads return each message once.
 func TestReadsAtOnce(t *testing.T) {
 	c := newTeam(t).connect("--as", "bob")
 	var sent, got []string
@@ -414,7 +414,7 @@ func TestReadsAtOnce(t *testing.T) {
 	}
 }
 
-// A raw session is a server whose client reads as it likes.
+// A raw session is a server whose output the test reads itself.
 type raw struct {
 	*team
 	*exec.Cmd
@@ -448,7 +448,7 @@ func (s *team) raw() *raw {
 
 func (r *raw) say(line string) { r.in.WriteString(line + "\n") }
 
-// hear takes one line out of the pipe, byte after byte.
+// hear reads one line from the pipe, byte by byte.
 func (r *raw) hear() string {
 	var line []byte
 	for one := make([]byte, 1); len(line) == 0 || one[0] != '\n'; line = append(line, one[0]) {
@@ -461,7 +461,7 @@ func (r *raw) hear() string {
 
 const readCall = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{}}}`
 
-// Until the client has the response whole, a kill leaves the message unread; and so does a client that goes.
+// A message stays unread if the server is killed or the client leaves before the response was received completely.
 func TestUnreadUntilReceived(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("what has been received is known on Linux only")
@@ -502,7 +502,7 @@ func TestUnreadUntilReceived(t *testing.T) {
 	}
 }
 
-// A client that has cancelled a read drops the response.
+// A cancelled read marks nothing, because the client drops its response.
 func TestCancelledReadMarksNothing(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("atm is a shell script here")
@@ -530,7 +530,7 @@ func TestCancelledReadMarksNothing(t *testing.T) {
 	}
 }
 
-// A line that is no message is answered with an error, and the session goes on.
+// A line that is no message gets an error response, and the session continues.
 func TestStrayLine(t *testing.T) {
 	s := newTeam(t)
 	r := s.raw()
@@ -557,7 +557,7 @@ func TestStrayLine(t *testing.T) {
 	}
 }
 
-// What a client has asked for before it closes stdin is answered; a wait ends then.
+// Calls that came before stdin was closed are answered; a wait ends then.
 func TestClientCloses(t *testing.T) {
 	s := newTeam(t)
 	s.send("one")

@@ -20,34 +20,35 @@ import (
 type answer struct {
 	text      string
 	documents []json.RawMessage
-	token     string // of a read that waits for its response to be written
+	token     string // identifies the response of an unconfirmed read
 }
 
+// process is a running atm command.
 type process struct {
 	*exec.Cmd
 	answer
 	confirmation *io.PipeWriter // the stdin of a read
-	printed      *json.Decoder
-	warnings     bytes.Buffer
+	stdout       *json.Decoder
+	stderr       bytes.Buffer // warnings, or the error of a command that printed nothing
 }
 
 func (s *server) start(ctx context.Context, stdin io.Reader, args []string) (*process, error) {
 	p := &process{Cmd: exec.CommandContext(ctx, s.program, slices.Concat(s.flags, args)...)}
-	p.Stdin, p.Stderr, p.WaitDelay = stdin, &p.warnings, time.Second
+	p.Stdin, p.Stderr, p.WaitDelay = stdin, &p.stderr, time.Second
 	stdout, err := p.StdoutPipe()
-	p.printed = json.NewDecoder(stdout)
+	p.stdout = json.NewDecoder(stdout)
 	return p, cmp.Or(err, p.Start())
 }
 
-// next takes in the next value that the verb prints. The error is the one that the verb ends with; io.EOF: it
-// prints no more.
+// next reads the next value that the command prints. It returns the error that the command prints, or io.EOF at the
+// end.
 func (p *process) next() error {
 	var printed struct {
 		Document json.RawMessage `json:"document"`
 		Text     string          `json:"text"`
 		Error    *command.Error  `json:"error"`
 	}
-	if err := p.printed.Decode(&printed); err != nil {
+	if err := p.stdout.Decode(&printed); err != nil {
 		return err
 	}
 	if printed.Error != nil {
@@ -58,21 +59,20 @@ func (p *process) next() error {
 	return nil
 }
 
-// end lets a verb end, whose warnings belong to its answer. err is what next has returned; a verb that printed
-// nothing has said why on stderr.
+// end waits for the command and adds its warnings to the answer. err is the error that next returned.
 func (p *process) end(err error) (answer, error) {
 	if p.confirmation != nil {
 		p.confirmation.Close()
 	}
-	ended := p.Wait()
-	p.text = strings.TrimSpace(p.text + "\n" + p.warnings.String())
-	if err == io.EOF && len(p.documents) == 0 {
-		return p.answer, fmt.Errorf("atm %s: %v %s", p.Args[1:], ended, p.text)
+	exitErr := p.Wait()
+	p.text = strings.TrimSpace(p.text + "\n" + p.stderr.String())
+	if err != io.EOF {
+		return p.answer, err
 	}
-	if err == io.EOF {
-		err = nil
+	if len(p.documents) == 0 {
+		return p.answer, fmt.Errorf("atm %s: %v %s", p.Args[1:], exitErr, p.text)
 	}
-	return p.answer, err
+	return p.answer, nil
 }
 
 func (s *server) run(ctx context.Context, stdin string, args []string) (answer, error) {
@@ -83,8 +83,8 @@ func (s *server) run(ctx context.Context, stdin string, args []string) (answer, 
 	return p.end(err)
 }
 
-// read runs atm read, which goes on when the response with its answer has been written, and then marks.
-// A client that has cancelled the call meanwhile drops the response, so then it marks nothing.
+// read runs atm read, which marks its messages after the response is written. If the client has cancelled the call
+// meanwhile it drops the response, so read marks nothing.
 func (s *server) read(ctx context.Context, c call) (answer, error) {
 	stdin, confirmation := io.Pipe()
 	p, err := s.start(context.Background(), stdin, slices.Insert(c.args, 1, "--confirm"))
@@ -102,15 +102,15 @@ func (s *server) read(ctx context.Context, c call) (answer, error) {
 	return p.answer, nil
 }
 
-// confirm tells a read that its messages have arrived. What goes wrong now is for the client's log.
+// confirm tells a read that its messages have arrived. Errors go to stderr, the client's log.
 func (p *process) confirm() {
-	p.confirmation.Write([]byte("\n")) // one that has nothing to mark has ended
+	p.confirmation.Write([]byte("\n")) // fails if the read had nothing to mark, and has ended
 	p.end(nil)
-	os.Stderr.Write(p.warnings.Bytes())
+	os.Stderr.Write(p.stderr.Bytes())
 }
 
-// confirmedBy takes the read off the list whose response is a line; nil: it is of none.
-func (s *server) confirmedBy(line []byte) *process {
+// takeUnconfirmed removes and returns the read whose response is in the line, or nil.
+func (s *server) takeUnconfirmed(line []byte) *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for token, p := range s.unconfirmed {

@@ -28,13 +28,13 @@ func (s *server) addResource(uri, name, description string, args ...string) {
 	s.AddResource(resource, func(ctx context.Context, _ *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		a, err := s.run(context.WithoutCancel(ctx), "", args)
 		if err != nil {
-			return nil, hinted(err)
+			return nil, withHint(err)
 		}
 		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: resource.MIMEType, Text: a.text}}}, nil
 	})
 }
 
-// subscribe begins to watch the team, if nobody has asked for it before. The SDK knows who wants to hear of what.
+// subscribe starts to watch the team at the first subscription. The SDK keeps the subscriptions.
 func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if req.Params.URI != inboxURI && req.Params.URI != teamURI {
 		return sdk.ResourceNotFoundError(req.Params.URI)
@@ -50,7 +50,7 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 		boxes, err = at.Team.Boxes()
 	}
 	if err != nil {
-		return hinted(command.Explain(s.c, err))
+		return withHint(command.Explain(s.c, err))
 	}
 	w, err := watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true})
 	if err != nil {
@@ -61,16 +61,16 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	return nil
 }
 
-// lookEvery is how often the list of members is looked at: a watcher keeps to the mailboxes that it was opened with.
-const lookEvery = time.Second
+// memberPoll is how often watch looks for new members: a watcher keeps to the mailboxes that it was opened with.
+const memberPoll = time.Second
 
-// watch tells the client what happens in the mailboxes, and goes on with others when members come or go.
+// watch notifies the client of changes, and replaces the watcher when members come or go.
 func (s *server) watch(w *watcher.Watcher, boxes []*mailbox.Box, at *command.Scope) {
 	isSame := func(a, b *mailbox.Box) bool { return a.Agent() == b.Agent() }
 	for s.running.Err() == nil {
-		ctx, cancel := context.WithTimeout(s.running, lookEvery)
+		ctx, cancel := context.WithTimeout(s.running, memberPoll)
 		s.notify(ctx, w, at.Me.Agent())
-		<-ctx.Done() // also where the watcher has failed
+		<-ctx.Done() // notify returns early if the watcher has failed
 		cancel()
 		now, err := at.Team.Boxes()
 		if err != nil || slices.EqualFunc(now, boxes, isSame) {
@@ -83,7 +83,7 @@ func (s *server) watch(w *watcher.Watcher, boxes []*mailbox.Box, at *command.Sco
 		w.Close()
 		w, boxes = next, now
 		s.update(teamURI)
-		s.update(inboxURI) // mail may have come between the two
+		s.update(inboxURI) // mail may have come between the two watchers
 	}
 	w.Close()
 }
@@ -92,11 +92,11 @@ func (s *server) update(uri string) {
 	s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: uri})
 }
 
-// settle is how long what happens is gathered before a client hears of it.
-const settle = 100 * time.Millisecond
+// batchDelay is how long changes are collected before the client is notified.
+const batchDelay = 100 * time.Millisecond
 
-// notify tells the client which resource is another now, until the context ends: the inbox with my mail and my reading
-// of it, the team with everything.
+// notify notifies the client of changed resources until the context ends: of the inbox when I get or read mail, of the
+// team at every event.
 func (s *server) notify(ctx context.Context, w *watcher.Watcher, me wire.Name) {
 	for {
 		changed := map[string]bool{}
@@ -104,7 +104,7 @@ func (s *server) notify(ctx context.Context, w *watcher.Watcher, me wire.Name) {
 		if err != nil {
 			return
 		}
-		soon, cancel := context.WithTimeout(s.running, settle)
+		soon, cancel := context.WithTimeout(s.running, batchDelay)
 		for ; err == nil; e, err = w.Next(soon) {
 			changed[teamURI] = true
 			if e.Agent == me && (e.Message != nil || e.Event != nil && e.Event.Kind == wire.EventRead) {

@@ -1,13 +1,12 @@
-// Package mcp serves the Model Context Protocol on stdio: atm's mail verbs as tools, the inbox and the team
-// as resources.
+// Package mcp serves the Model Context Protocol on stdio: atm's mail verbs are tools, the inbox and the team are
+// resources.
 //
-// A tool runs the verb of its name, `atm VERB --json --via=mcp`, and hands on what that prints: the text for
-// people as text, the document as structured content, an error with its hint. So the server has no rules of
-// its own, and a root or an identity that is missing is each call's error, not the server's.
+// A tool runs the command of its name, `atm VERB --json --via=mcp`, and returns its output: the text for people as
+// text, the document as structured content, an error with its hint. So the server has no rules of its own, and a
+// missing root or identity is an error of each call, not of the server.
 //
-// A message counts as read once the response with it was written to the client whole, and, where that can be
-// known, received. Until then `atm read --confirm` waits to be told; its stdin ends with this process, and
-// then nothing is marked.
+// A message counts as read after the response that contains it was written completely and, where the system can tell,
+// received. Until then `atm read --confirm` waits for a byte on stdin. If this process ends first, nothing is marked.
 package mcp
 
 import (
@@ -29,7 +28,7 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 )
 
-const name = "mcp" // what the messages that are sent from here name as their way
+const name = "mcp" // also the origin of messages that are sent through this server
 
 // Main is the program atm-mcp.
 func Main(version string, args []string) int {
@@ -47,26 +46,26 @@ func Main(version string, args []string) int {
 type server struct {
 	*sdk.Server
 	c       *cli.Context
-	program string   // atm
-	flags   []string // of the app, as they were given here
+	program string   // the path of atm
+	flags   []string // the global flags for each command
 
-	mu          sync.Mutex
-	unconfirmed map[string]*process // reads whose response is not written, by a token in it
+	mu          sync.Mutex          // guards unconfirmed and isWatching
+	unconfirmed map[string]*process // reads whose response is not written yet, by the token in the response
 	confirming  sync.WaitGroup
 	isWatching  bool
-	calls       sync.Map        // without an answer, by their ids
-	running     context.Context // until this is over
-	hungUp      context.Context // until the client has closed its end
+	openCalls   sync.Map        // the IDs of unanswered calls
+	running     context.Context // ends with the server
+	connected   context.Context // ends when the client closes stdin
 }
 
-// serve talks to a client until it closes stdin, or the context ends.
+// serve serves one client until it closes stdin or the context ends.
 func serve(ctx context.Context, c *cli.Context, program string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.Set("via", name)
 	s := &server{c: c, program: program, unconfirmed: map[string]*process{}, running: ctx}
-	var hangUp context.CancelFunc
-	s.hungUp, hangUp = context.WithCancel(ctx)
+	var disconnect context.CancelFunc
+	s.connected, disconnect = context.WithCancel(ctx)
 	for _, flag := range []string{"root", "team", "as"} {
 		if c.IsSet(flag) {
 			s.flags = append(s.flags, "--"+flag+"="+c.String(flag))
@@ -82,36 +81,36 @@ func serve(ctx context.Context, c *cli.Context, program string) error {
 	s.addTools()
 	s.addResources()
 	messages, to := io.Pipe()
-	go s.passMessages(to, hangUp)
+	go s.forwardMessages(to, disconnect)
 	err := s.Run(ctx, &sdk.IOTransport{Reader: messages, Writer: s})
-	s.confirming.Wait() // the other reads end with this process
+	s.confirming.Wait() // the unconfirmed reads end with this process
 	return err
 }
 
-// passMessages passes the lines of a client on that are messages; the SDK would end at any other, and today's protocol
-// has no lists of them. Once the client has said something, such a line is answered with an error. (A first one is no
-// client's.) The end comes when what was asked before is answered, which the SDK would drop: a client may be a file.
-func (s *server) passMessages(to *io.PipeWriter, hangUp func()) {
-	lines, hasBegun := bufio.NewReader(os.Stdin), false
+// forwardMessages forwards the client's messages to the SDK, which would end at any other line. Such a line gets an
+// error response, except as the first line: then the peer is no MCP client, and the SDK ends. At the end of stdin it
+// waits until all calls are answered, because the SDK would drop them and the client may be a file.
+func (s *server) forwardMessages(to *io.PipeWriter, disconnect func()) {
+	lines, hasForwarded := bufio.NewReader(os.Stdin), false
 	for {
 		line, end := lines.ReadBytes('\n')
 		m, err := jsonrpc.DecodeMessage(line)
-		if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() && r.Method != "subscriptions/listen" { // never answered
-			s.calls.Store(r.ID, true)
+		if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() && r.Method != "subscriptions/listen" { // which gets no response
+			s.openCalls.Store(r.ID, true)
 		}
 		switch text := bytes.TrimSpace(line); {
 		case len(text) == 0:
-		case err == nil || !hasBegun:
-			hasBegun = true
+		case err == nil || !hasForwarded:
+			hasForwarded = true
 			to.Write(line)
 		case json.Valid(text):
-			fmt.Printf(refusal, jsonrpc.CodeInvalidRequest, "Invalid Request")
+			fmt.Printf(errorResponse, jsonrpc.CodeInvalidRequest, "Invalid Request")
 		default:
-			fmt.Printf(refusal, jsonrpc.CodeParseError, "Parse error")
+			fmt.Printf(errorResponse, jsonrpc.CodeParseError, "Parse error")
 		}
 		if end != nil {
-			hangUp()
-			for s.isAsked() {
+			disconnect()
+			for s.hasOpenCalls() {
 				time.Sleep(5 * time.Millisecond)
 			}
 			to.CloseWithError(end)
@@ -120,11 +119,11 @@ func (s *server) passMessages(to *io.PipeWriter, hangUp func()) {
 	}
 }
 
-const refusal = `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}` + "\n"
+const errorResponse = `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}` + "\n"
 
-func (s *server) isAsked() (isSo bool) {
-	s.calls.Range(func(_, _ any) bool { isSo = true; return false })
-	return isSo
+func (s *server) hasOpenCalls() (found bool) {
+	s.openCalls.Range(func(_, _ any) bool { found = true; return false })
+	return found
 }
 
 const instructions = `Mail between coding agents and the people they work with.
@@ -136,25 +135,25 @@ Read at the start and the end of every task, unless your mail is handed to you. 
 func (s *server) instructions() string {
 	at, err := command.OpenMe(s.c)
 	if err != nil {
-		return instructions + "As things are, no tool works: " + hinted(command.Explain(s.c, err)).Error()
+		return instructions + "As things are, no tool works: " + withHint(command.Explain(s.c, err)).Error()
 	}
 	return "You are " + string(at.Me.Agent()) + ", in team " + string(at.Team.Name) + ". " + instructions
 }
 
-// patience is how long a client that does not read is waited for: as long as for any reader of atm read.
-const patience = 1800 * time.Millisecond
+// receiveTimeout is how long a response with mail waits for the client to receive it, as atm read does.
+const receiveTimeout = 1800 * time.Millisecond
 
-// Write writes a line of the protocol, and has the messages in it marked as read.
+// Write writes one line of the protocol. If that is the response of a read, it confirms the read.
 func (s *server) Write(line []byte) (int, error) {
 	m, _ := jsonrpc.DecodeMessage(line)
 	if r, ok := m.(*jsonrpc.Response); ok {
-		defer s.calls.Delete(r.ID)
+		defer s.openCalls.Delete(r.ID)
 	}
-	p := s.confirmedBy(line)
+	p := s.takeUnconfirmed(line)
 	if p == nil {
 		return os.Stdout.Write(line)
 	}
-	if _, err := output.Show(s.running, os.Stdout, patience, [][]byte{line}); err != nil {
+	if _, err := output.Show(s.running, os.Stdout, receiveTimeout, [][]byte{line}); err != nil {
 		p.end(nil)
 		return 0, err
 	}
@@ -162,5 +161,5 @@ func (s *server) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close leaves stdout open: it is nobody's but the process's.
+// Close leaves stdout open.
 func (s *server) Close() error { return nil }

@@ -17,8 +17,8 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 )
 
-// The tools, as clients get them. The arguments of each are flags of its verb, under their names, but for what
-// commandLine makes of them; of its document a client may rely on what the schema says, and there is more in it.
+// tools is the list of tools that clients get. Arguments have the names of the command's flags, with the exceptions in
+// commandLine. A client may rely on the output schema; the documents contain more.
 //
 //go:embed tools.json
 var tools []byte
@@ -41,7 +41,7 @@ func (s *server) addTools() {
 			if err == nil && isCall && r.GetError() != nil {
 				n := slices.IndexFunc(all, func(t *sdk.Tool) bool { return t.Name == req.(*sdk.CallToolRequest).Params.Name })
 				r.Content = nil
-				r.SetError(inTool(all[n], r.GetError()))
+				r.SetError(toolError(all[n], r.GetError()))
 			}
 			return result, err
 		}
@@ -50,7 +50,7 @@ func (s *server) addTools() {
 	for _, tool := range all {
 		run := special[tool.Name]
 		if run == nil {
-			run = s.verb
+			run = s.runVerb
 		}
 		sdk.AddTool(s.Server, tool, func(ctx context.Context, req *sdk.CallToolRequest, given map[string]any) (*sdk.CallToolResult, json.RawMessage, error) {
 			stdin, args, err := commandLine(tool.Name, given)
@@ -70,20 +70,20 @@ func (s *server) addTools() {
 	}
 }
 
-func hinted(err error) error {
+func withHint(err error) error {
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Hint != "" {
 		return fmt.Errorf("%w\nhint: %s", err, e.Hint)
 	}
 	return err
 }
 
-// inTool is an error with its hint. What is wrong with the arguments is said in their names, and where the verb has no
-// better hint than its help, the hint is which there are.
-func inTool(tool *sdk.Tool, err error) error {
+// toolError adds a hint to an error. A usage error names the tool's arguments instead of flags, and lists them unless
+// the command has a better hint than its help.
+func toolError(tool *sdk.Tool, err error) error {
 	e, isOwn := errors.AsType[*command.Error](err)
 	text, isInvalid := strings.CutPrefix(err.Error(), `validating "arguments": validating root: `)
 	if !isInvalid && (!isOwn || e.Code != "usage") {
-		return hinted(err)
+		return withHint(err)
 	}
 	schema := tool.InputSchema.(map[string]any)
 	properties, _ := schema["properties"].(map[string]any)
@@ -101,11 +101,11 @@ func inTool(tool *sdk.Tool, err error) error {
 	return fmt.Errorf("%s\nhint: %s takes %s", text, tool.Name, cmp.Or(strings.Join(names, ", "), "no arguments"))
 }
 
-// maxArgument is how many bytes an argument may have, but for the text of a message: Linux starts no program with a
-// word of 128 KiB.
+// maxArgument is the limit in bytes for arguments other than the text of a message: Linux refuses 128 KiB.
 const maxArgument = 100 << 10
 
-// commandLine says arguments as a verb's: the text of a message goes to its stdin; id and words are its words.
+// commandLine turns the arguments of a call into flags, except id and words, which are words, and the text of a
+// message, which is stdin.
 func commandLine(verb string, given map[string]any) (stdin string, args []string, err error) {
 	args, words := []string{verb}, []string{"--"}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -132,40 +132,40 @@ func commandLine(verb string, given map[string]any) (stdin string, args []string
 	return stdin, append(args, words...), nil
 }
 
-// verb runs a verb. What has begun is not broken off: whoever asked would not know whether it was done.
-func (s *server) verb(ctx context.Context, c call) (answer, error) {
+// runVerb runs a command to its end: a caller that cancelled it would not know whether it was done.
+func (s *server) runVerb(ctx context.Context, c call) (answer, error) {
 	return s.run(context.WithoutCancel(ctx), c.stdin, c.args)
 }
 
 const (
-	waitAtMost  = "--timeout=50s" // many clients give a tool up after a minute
-	reportEvery = 5 * time.Second
+	waitTimeout      = "--timeout=50s" // many clients abandon a call after a minute
+	progressInterval = 5 * time.Second
 )
 
-// wait runs atm wait until it ends or nobody waits for the answer. That it was in vain is no error to a model.
+// wait runs atm wait until it ends, the call is cancelled or the client disconnects. A timeout is a result, not an
+// error.
 func (s *server) wait(ctx context.Context, c call) (answer, error) {
-	c.args = slices.Insert(c.args, 1, waitAtMost) // what the call says comes behind it, and counts
+	c.args = slices.Insert(c.args, 1, waitTimeout) // a later --timeout of the call wins
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.hungUp, cancel)()
-	go report(ctx, c)
+	defer context.AfterFunc(s.connected, cancel)()
+	go reportProgress(ctx, c)
 	a, err := s.run(ctx, "", c.args)
 	if ctx.Err() != nil {
-		return a, errors.New("nobody waits for the answer any more")
+		return a, errors.New("the call was cancelled")
 	}
-	var e *command.Error
-	isVain := errors.As(err, &e) && e.Code == "timeout"
-	if isVain {
-		a.text, err = hinted(e).Error(), nil
+	e, timedOut := errors.AsType[*command.Error](err)
+	if timedOut = timedOut && e.Code == "timeout"; timedOut {
+		a.text, err = withHint(e).Error(), nil
 	}
-	document, _ := json.Marshal(map[string]any{"timeout": isVain, "matched": append([]json.RawMessage{}, a.documents...)})
+	document, _ := json.Marshal(map[string]any{"timeout": timedOut, "matched": append([]json.RawMessage{}, a.documents...)})
 	a.documents = []json.RawMessage{document}
 	return a, err
 }
 
-func report(ctx context.Context, c call) {
-	token, tick := c.Params.GetProgressToken(), time.Tick(reportEvery)
-	for waited := reportEvery; token != nil; waited += reportEvery {
+func reportProgress(ctx context.Context, c call) {
+	token, tick := c.Params.GetProgressToken(), time.Tick(progressInterval)
+	for waited := progressInterval; token != nil; waited += progressInterval {
 		select {
 		case <-tick:
 			c.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: waited.Seconds(), Message: "waited " + waited.String()})

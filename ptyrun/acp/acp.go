@@ -1,23 +1,23 @@
 //go:build linux || darwin
 
-// Package acp is the front of an agent that speaks the Agent Client Protocol: a program on the runner's terminal that
-// starts the agent on pipes, is its client, and draws what it says and does line by line, with a prompt to type into.
-// So it is run, typed into, looked at and answered as any other agent; package driver reads the screen.
+// Package acp is the front end of an agent that speaks the Agent Client Protocol. It is a program on the runner's
+// terminal that starts the agent on pipes, acts as its client, and draws a transcript with a prompt below it. So the
+// runner treats it like any other agent; package driver reads its screen.
 //
-// What may be relied on:
+// Guarantees:
 //
-//   - Below the transcript stands the front's own prompt or dialog, and that alone is believed. What the
-//     agent says stands above it, its control characters escaped.
-//   - Beside the screen, turns, tool calls, requests, what is said and each change of state become events of the
-//     agent's log, the end of a turn before its prompt is drawn. Who answered a request is for the runner to say, and
-//     the agent hears the answer behind that. What session/load replays is no event.
-//   - Files are read and written, and commands begun, in the member's directory only, links followed.
-//     (A command may go anywhere then, as the agent itself may.)
-//   - The agent and its commands end with the front, and the front with the agent, as that did. Started again
-//     within a run, the session is loaded if the agent can do that.
+//   - The front draws its own prompt or dialog below the transcript, and the driver believes only that. The agent's words
+//     are above it, with control characters escaped.
+//   - Turns, tool calls, requests, the agent's words and each change of state become events in the agent's log. The end
+//     of a turn is logged before the next prompt is drawn. The runner logs who answered a request, and the agent gets
+//     the answer after that. Updates that session/load replays are not logged.
+//   - Files are read and written, and commands started, in the member's directory only, symbolic links followed. (A
+//     running command may go anywhere, as the agent itself may.)
+//   - The agent and its commands end with the front, and the front ends with the agent and its exit code. When the agent
+//     restarts within a run, its session is loaded if it supports that.
 //
-// One loop owns all state. What the protocol brings is posted to it in order and waits for no disk and no
-// terminal; what waits for the agent is a goroutine, which posts what came of it.
+// One loop owns all state. Protocol messages are posted to it in order and wait for neither disk nor terminal; a
+// goroutine that waits for the agent posts its result.
 package acp
 
 import (
@@ -41,49 +41,49 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// front is all state. The loop alone touches what stands below the gap.
+// front is the whole state. Only the loop touches the fields below the gap.
 type front struct {
 	Options
-	running  context.Context // until the front ends
-	calls    chan func()     // for the loop
-	conn     *acp.ClientSideConnection
-	files    *os.Root
-	realIn   string         // Dir, links followed
-	shells   sync.Map       // by their ids
-	commands sync.WaitGroup // that run in them
+	running   context.Context // ends with the front
+	posted    chan func()     // for the loop to run
+	conn      *acp.ClientSideConnection
+	files     *os.Root
+	realDir   string         // Dir with symbolic links resolved
+	terminals sync.Map       // by ID
+	commands  sync.WaitGroup // that run in terminals
 
-	screen   screen
-	keys     keys
-	draft    string
-	can      acp.PromptCapabilities
-	session  acp.SessionId // "": none is open
-	turn     *turn         // nil: the agent is idle
-	activity reducer.Activity
-	tools    map[acp.ToolCallId]*toolCall
-	requests []*request // the first is shown, until it is answered
-	unsaid   []wire.Event
-	tellAt   time.Time // when what was said becomes an event, and these are tried again; zero: never
-	hasLeft  bool      // the front is to end,
-	code     int       // with this code
+	screen       screen
+	keys         keys
+	draft        string
+	capabilities acp.PromptCapabilities
+	session      acp.SessionId // "" if none is open
+	turn         *turn         // nil while the agent is idle
+	activity     reducer.Activity
+	tools        map[acp.ToolCallId]*toolCall
+	requests     []*request // the first is shown until it is answered
+	unlogged     []wire.Event
+	flushAt      time.Time // when to log the agent's words and retry unlogged; zero means never
+	isEnding     bool
+	code         int // exit code
 }
 
 const (
-	maxCalls   = 1 << 16                // of what the agent sends wait for the loop
-	maxUndrawn = 64 << 10               // bytes of the transcript
-	tellEvery  = 500 * time.Millisecond // what the agent says becomes an event
-	endGrace   = time.Second            // for the agent, when the front ends
+	maxPosted     = 1 << 16                // protocol messages that may wait for the loop
+	maxUndrawn    = 64 << 10               // bytes of the transcript
+	flushInterval = 500 * time.Millisecond // between events for the agent's words
+	endGrace      = time.Second            // for the agent to end with the front
 )
 
-// Run is the front: it returns the code that its process is to end with. An error is said on the screen.
+// Run runs the front and returns its exit code.
 func Run(o Options) (code int, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &front{
-		Options: o, running: ctx, calls: make(chan func(), maxCalls), tools: map[acp.ToolCallId]*toolCall{},
+		Options: o, running: ctx, posted: make(chan func(), maxPosted), tools: map[acp.ToolCallId]*toolCall{},
 		screen: screen{out: os.Stdout}, activity: reducer.Starting,
 	}
 	defer f.commands.Wait()
 	defer stop()
-	if f.realIn, err = filepath.EvalSymlinks(f.Dir); err != nil {
+	if f.realDir, err = filepath.EvalSymlinks(f.Dir); err != nil {
 		return 1, err
 	}
 	if f.files, err = os.OpenRoot(f.Dir); err != nil {
@@ -92,11 +92,11 @@ func Run(o Options) (code int, err error) {
 	if _, err = term.MakeRaw(int(os.Stdin.Fd())); err != nil {
 		return 1, err
 	}
-	over, err := f.startAgent()
+	ended, err := f.startAgent()
 	if err == nil {
 		f.loop()
 		stop()
-		<-over
+		<-ended
 	}
 	return f.code, err
 }
@@ -105,48 +105,48 @@ func (f *front) loop() {
 	signals, typed := make(chan os.Signal, 8), make(chan []byte)
 	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	go readKeys(os.Stdin, typed)
-	go f.begin(context.Background())
+	go f.connect(context.Background())
 	fmt.Fprint(os.Stdout, "\x1b[?2004h")
 	for {
-		if len(f.calls) == 0 || f.screen.said.Len() > maxUndrawn {
+		if len(f.posted) == 0 || f.screen.undrawn.Len() > maxUndrawn {
 			f.draw()
 		}
-		var tell <-chan time.Time
-		if !f.tellAt.IsZero() {
-			tell = time.After(time.Until(f.tellAt))
+		var flush <-chan time.Time
+		if !f.flushAt.IsZero() {
+			flush = time.After(time.Until(f.flushAt))
 		}
 		select {
-		case call := <-f.calls:
+		case call := <-f.posted:
 			call()
 		case p, ok := <-typed:
 			if !ok { // the terminal is gone
 				return
 			}
 			f.press(f.keys.feed(p))
-		case <-tell:
-			f.tellAt = time.Time{}
-			f.tellDelta()
-			f.say()
+		case <-flush:
+			f.flushAt = time.Time{}
+			f.logDelta()
+			f.log()
 		case s := <-signals:
-			if s != syscall.SIGWINCH { // what becomes of the turn is the runner's to say, who ends us
+			if s != syscall.SIGWINCH { // the runner ends us, and logs the end of the turn
 				f.code = 128 + int(s.(syscall.Signal))
 				return
 			}
 		}
-		if f.hasLeft {
+		if f.isEnding {
 			f.draw()
 			return
 		}
 	}
 }
 
-func (f *front) post(call func()) { f.calls <- call }
+func (f *front) post(call func()) { f.posted <- call }
 
-// leave ends the front, and says why; the first one counts.
-func (f *front) leave(code int, why string) {
-	if !f.hasLeft {
-		f.screen.say(note, why)
-		f.hasLeft, f.code = true, code
+// exit ends the front and prints why. Only the first call counts.
+func (f *front) exit(code int, why string) {
+	if !f.isEnding {
+		f.screen.print(note, why)
+		f.isEnding, f.code = true, code
 	}
 }
 
@@ -159,16 +159,16 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// startAgent starts the agent, which ends with running, in a group of its own: a signal of the terminal is the
-// front's. over is closed when the agent has ended.
-func (f *front) startAgent() (over chan struct{}, err error) {
+// startAgent starts the agent in a process group of its own, since the terminal's signals are for the front. The agent
+// ends with f.running. ended is closed when it has ended.
+func (f *front) startAgent() (ended chan struct{}, err error) {
 	ctx, stop := context.WithCancel(f.running)
 	cmd := command(ctx, syscall.SIGTERM, f.Command[0], f.Command[1:]...)
 	out, stdout := io.Pipe()
 	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, stdout, stderr{f}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
-		f.conn = acp.NewClientSideConnection(f, stdin, f.exact(out)) // whole before the agent can say anything
+		f.conn = acp.NewClientSideConnection(f, stdin, f.interceptUpdates(out)) // ready before the agent can write
 		f.conn.SetLogger(slog.New(slog.DiscardHandler))
 		err = cmd.Start()
 	}
@@ -180,25 +180,25 @@ func (f *front) startAgent() (over chan struct{}, err error) {
 		}
 		return nil, err
 	}
-	over = make(chan struct{})
+	ended = make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(ended)
 		cmd.Wait()
-		isBroken := isClosed(f.conn.Done()) // before its output has ended
+		isBroken := isClosed(f.conn.Done()) // although its output was still open
 		stdout.Close()
-		<-f.conn.Done() // what it said last was read
+		<-f.conn.Done() // the last of its output is read
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		f.post(func() { f.agentEnded(exitCode(cmd), isBroken) })
 	}()
 	go func() {
-		<-f.conn.Done() // also where it says what nobody can read
+		<-f.conn.Done() // also after output that cannot be parsed
 		stop()
 		out.Close()
 	}()
-	return over, nil
+	return ended, nil
 }
 
-// command is a command in a group of its own, which gets a signal at the end of ctx and SIGKILL a moment later.
+// command makes a command in a process group of its own, which gets a signal when ctx ends, and SIGKILL after endGrace.
 func command(ctx context.Context, s syscall.Signal, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, endGrace
@@ -217,20 +217,20 @@ func (f *front) agentEnded(code int, isBroken bool) {
 	why := fmt.Sprintf("the agent has ended with %d", code)
 	if isBroken {
 		why = "it has written a line of more than 10 MiB, or too many messages at once: it was ended"
-		f.say(wire.Event{Kind: "error"}.With("code", "0").With("message", why))
+		f.log(wire.Event{Kind: "error"}.With("code", "0").With("message", why))
 	}
 	if f.turn != nil {
 		f.endTurn("failed", "", why)
 	}
-	f.leave(code, why)
+	f.exit(code, why)
 }
 
-// stderr is what the agent says beside the protocol.
+// stderr prints the agent's stderr to the transcript.
 type stderr struct{ *front }
 
 func (s stderr) Write(p []byte) (int, error) {
 	text := string(p)
-	s.post(func() { s.screen.say(note, text) })
+	s.post(func() { s.screen.print(note, text) })
 	return len(p), nil
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// maxFile is how large a file may be that the agent has read or replaced for it.
+// maxFile is the limit in bytes for a file that the agent reads or replaces.
 const maxFile = 4 << 20
 
-// local is a path of the agent's within the member's directory. os.Root follows its links, and none out of it.
+// local makes a path relative to the member's directory. The error says that it is outside. os.Root checks the links.
 func (f *front) local(path string) (string, error) {
-	for _, dir := range []string{f.Dir, f.realIn} {
+	for _, dir := range []string{f.Dir, f.realDir} {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
 			return rel, nil
 		}
@@ -27,15 +27,16 @@ func (f *front) local(path string) (string, error) {
 	return "", fmt.Errorf("it is not in %s", f.Dir)
 }
 
-func refusal(what string, err error) error {
-	e := acp.NewInvalidParams(map[string]any{"error": fmt.Sprintf("%s: %v", what, err)})
+// invalidParams is the error response for a file or terminal request.
+func invalidParams(operation string, err error) error {
+	e := acp.NewInvalidParams(map[string]any{"error": fmt.Sprintf("%s: %v", operation, err)})
 	if errors.Is(err, fs.ErrNotExist) {
 		e.Code, e.Message = -32002, "Resource not found"
 	}
 	return e
 }
 
-// regular is a file of the agent's within the member's directory, if it is one: a pipe would keep us waiting.
+// regular is local for regular files of at most maxFile bytes: a pipe could block.
 func (f *front) regular(path string) (rel string, err error) {
 	if rel, err = f.local(path); err != nil {
 		return "", err
@@ -51,7 +52,7 @@ func (f *front) regular(path string) (rel string, err error) {
 	return rel, err
 }
 
-// ReadTextFile reads a file, or some of its lines.
+// ReadTextFile reads a file or some of its lines.
 func (f *front) ReadTextFile(_ context.Context, p acp.ReadTextFileRequest) (r acp.ReadTextFileResponse, err error) {
 	rel, err := f.regular(p.Path)
 	var data []byte
@@ -62,7 +63,7 @@ func (f *front) ReadTextFile(_ context.Context, p acp.ReadTextFileRequest) (r ac
 		err = errors.New("it is not UTF-8 text")
 	}
 	if err != nil {
-		return r, refusal("read "+p.Path, err)
+		return r, invalidParams("read "+p.Path, err)
 	}
 	lines := strings.SplitAfter(string(data), "\n")
 	lines = lines[min(max(value(p.Line)-1, 0), len(lines)):]
@@ -73,7 +74,7 @@ func (f *front) ReadTextFile(_ context.Context, p acp.ReadTextFileRequest) (r ac
 	return r, nil
 }
 
-// WriteTextFile writes a file, and makes the directories that it needs.
+// WriteTextFile writes a file and makes its directories.
 func (f *front) WriteTextFile(_ context.Context, p acp.WriteTextFileRequest) (r acp.WriteTextFileResponse, err error) {
 	rel, err := f.regular(p.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +84,7 @@ func (f *front) WriteTextFile(_ context.Context, p acp.WriteTextFileRequest) (r 
 		err = f.files.WriteFile(rel, []byte(p.Content), 0o644)
 	}
 	if err != nil {
-		err = refusal("write "+p.Path, err)
+		err = invalidParams("write "+p.Path, err)
 	}
 	return r, err
 }

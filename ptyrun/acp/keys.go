@@ -8,21 +8,21 @@ import (
 	"github.com/agentteammail/atm/ptyrun"
 )
 
-// keys makes keys of what comes from a terminal: a control character, a character, or what was pasted, in which only
-// tabs and line feeds of the control characters are left. It may be cut into pieces anywhere but behind an escape: one
-// that ends a piece is the key.
+// keys splits terminal input into keys: a control character, a character, or a pasted text, which keeps no control
+// characters but tabs and line feeds. Input may be split anywhere except after an escape: an escape at the end of a
+// piece is the Escape key.
 type keys struct {
-	rest []byte // the beginning of a key
+	rest []byte // an incomplete key
 }
 
-// keyPattern is the first key in some input, with what was pasted in 1. 2: it is not whole yet.
+// keyPattern matches the first key. Group 1 is a pasted text, group 2 an incomplete key.
 var keyPattern = regexp.MustCompile(`(?s)^(?:\x1b\[200~(.*?)\x1b\[201~|(\x1b(?:\[[0-?]{0,32}[ -/]{0,4}|O|\[200~.*)?$)` +
 	`|\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|O[ -~]|[^\[O\x1b])?|.)`)
 
-// controls are the control characters that mean something here.
+// controls maps the control characters that the front knows.
 var controls = map[string]string{"\r": "\r", "\n": "\r", "\b": "\x7f", "\x7f": "\x7f", "\x03": "\x03", "\x04": "\x04", "\x15": "\x15"}
 
-// feed returns the keys that are whole by now. Those that mean nothing here are left out.
+// feed returns the complete keys so far, without those that the front does not know.
 func (k *keys) feed(p []byte) (out []string) {
 	for k.rest = append(k.rest, p...); len(k.rest) > 0; {
 		if string(k.rest) == "\x1b" {

@@ -18,30 +18,30 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// request is something that a person, or a rule, is to answer.
+// request is a request of the agent that a person or a rule answers.
 type request struct {
-	kind               string // permission, or question
+	kind               string // permission or question
 	call               acp.ToolCallId
-	tool, alias, input string // as rules know them
-	isCommand          bool   // input is a command, though a tool of one of these names takes none
+	tool, alias, input string // for rules
+	isCommand          bool   // input is a command, although tools with these names take none
 	prompt             string
 	options            []option
-	shown              time.Time
-	answer             chan int // the place of the option, buffered; closed: nobody answers
-	isAnswered         bool     // and no more on the screen
-	isTold             bool     // the runner has said so
+	shownAt            time.Time
+	answer             chan int // buffered; gets the index of the chosen option, or is closed without an answer
+	isAnswered         bool     // and off the screen
+	isLogged           bool     // the runner has logged the answer
 }
 
 type option struct{ label, kind string }
 
-// maxOptions is how many options have a key.
+// maxOptions is the number of options that have a key.
 const maxOptions = len(driver.FrontKeys)
 
-// settle is how long what came before a request may take to be seen: that its turn goes on, and a key that answers the
-// request before it. The runner answers none that has not stood for longer.
+// settle lets the screen change and earlier keys arrive before a request is shown or answered, so that a key for one
+// request never answers the next. The runner answers no request that was shown for less time.
 const settle = 100 * time.Millisecond
 
-// RequestPermission asks whoever may answer, and waits. Of more options than keys the last are left out.
+// RequestPermission shows a request and waits for the answer. It drops options beyond maxOptions.
 func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 	r := &request{kind: "permission", call: p.ToolCall.ToolCallId, answer: make(chan int, 1)}
 	for _, o := range p.Options[:min(len(p.Options), maxOptions)] {
@@ -50,7 +50,7 @@ func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRe
 	time.Sleep(settle)
 	f.post(func() {
 		c := p.ToolCall
-		r.takeOver(f.learn(c.ToolCallId, value(c.Kind), value(c.Title), c.RawInput))
+		r.describe(f.mergeCall(c.ToolCallId, value(c.Kind), value(c.Title), c.RawInput))
 		f.ask(r)
 	})
 	outcome := acp.NewRequestPermissionOutcomeCancelled()
@@ -58,37 +58,37 @@ func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRe
 	case i, ok := <-r.answer:
 		if ok {
 			outcome = acp.NewRequestPermissionOutcomeSelected(p.Options[i].OptionId)
-			isTold := f.awaitAnswered()
+			isLogged := f.awaitAnswerLogged()
 			f.post(func() {
-				r.isTold = isTold
-				f.withdraw(r)
+				r.isLogged = isLogged
+				f.remove(r)
 			})
 		}
 	case <-ctx.Done():
-		f.post(func() { f.withdraw(r) })
+		f.post(func() { f.remove(r) })
 	}
 	return acp.RequestPermissionResponse{Outcome: outcome}, nil
 }
 
-// awaitAnswered waits until the runner has said what was answered, and who did: what the agent does then must not
-// overtake that. The runner sees that the request is gone from the screen.
-func (f *front) awaitAnswered() bool {
+// awaitAnswerLogged waits until the runner has logged who answered and how, which must precede the agent's next events.
+// The runner does so when the request is gone from the screen.
+func (f *front) awaitAnswerLogged() bool {
 	isRequest := func(e *wire.Event) bool { return e.Kind == "confirm_required" && e.Source == source }
-	return f.awaitEvent(answerWait, isRequest, func(e *wire.Event) bool {
+	return f.awaitEvent(answerTimeout, isRequest, func(e *wire.Event) bool {
 		return e.Kind == "state_change" && e.Source == "pty" && e.Field("previous") == string(reducer.Confirming)
 	})
 }
 
-// takeOver takes over what is known of a call. What runs a command, or may, can have the name of a tool that does
-// not: titles are the model's words, and "read x; rm y" begins like one.
-func (r *request) takeOver(c *toolCall) {
+// describe copies what is known about a call. A call that runs a command may have the name of a tool that does not: the
+// model writes the title, and "read x; rm y" starts with such a name.
+func (r *request) describe(c *toolCall) {
 	command := commandOf(c.input)
 	r.tool, r.alias, r.prompt, r.input = c.tool, c.alias, c.title, cmp.Or(command, c.title)
 	mayRun := command != "" || c.kind == "" || c.kind == acp.ToolKindExecute
 	r.isCommand = mayRun && (policy.TakesNoCommand(c.tool) || policy.TakesNoCommand(c.alias))
 }
 
-// commandOf is the command that a tool is given, as text or as words; "" for none.
+// commandOf returns the command in a tool's input, which is a text or a list of words, or "".
 func commandOf(input any) string {
 	if raw, ok := input.(json.RawMessage); ok {
 		json.Unmarshal(raw, &input)
@@ -108,49 +108,48 @@ func commandOf(input any) string {
 	return ""
 }
 
-// ask shows a request, behind those that are asked already. In a turn that is being cancelled, or with
-// nothing to choose from, nobody is asked.
+// ask queues a request and shows it if it is the first. In a cancelled turn, or without options, it gets no answer.
 func (f *front) ask(r *request) {
-	if f.turn != nil && f.turn.isCut || len(r.options) == 0 {
+	if f.turn != nil && f.turn.isCancelled || len(r.options) == 0 {
 		close(r.answer)
 		return
 	}
 	f.requests = append(f.requests, r)
 	if len(f.requests) == 1 {
-		f.show()
+		f.showRequest()
 	}
 }
 
-func (f *front) show() {
-	f.part()
+func (f *front) showRequest() {
+	f.endText()
 	r := f.requests[0]
-	r.shown = time.Now()
+	r.shownAt = time.Now()
 	if r.kind == "permission" {
-		f.say(wire.Event{Kind: "confirm_required"}.With("tool", r.tool).With("input", r.input).
+		f.log(wire.Event{Kind: "confirm_required"}.With("tool", r.tool).With("input", r.input).
 			With("prompt", r.prompt).With("tool_call_id", r.call))
-		f.change(reducer.Confirming, r.kind)
+		f.setActivity(reducer.Confirming, r.kind)
 	}
 }
 
-// asked is the request on the screen; nil: there is none.
-func (f *front) asked() *request {
+// shownRequest returns the request on the screen, or nil.
+func (f *front) shownRequest() *request {
 	if len(f.requests) == 0 || f.requests[0].isAnswered {
 		return nil
 	}
 	return f.requests[0]
 }
 
-// answer takes a request from the screen. Whoever waits for the answer withdraws it.
-func (f *front) answer(r *request, i int) {
-	if i >= 0 && i < len(r.options) && time.Since(r.shown) >= settle { // else it was for another
+// choose answers a request with an option, and takes it off the screen. The receiver of the answer removes it.
+func (f *front) choose(r *request, i int) {
+	if i >= 0 && i < len(r.options) && time.Since(r.shownAt) >= settle { // else the key was for another request
 		r.isAnswered = true
 		r.answer <- i
-		f.screen.say(note, r.options[i].label+": "+r.prompt)
+		f.screen.print(note, r.options[i].label+": "+r.prompt)
 	}
 }
 
-// withdraw drops a request. Between two there is a frame without any.
-func (f *front) withdraw(r *request) {
+// remove removes a request. Before it shows the next one it draws a frame without any, for the runner to see.
+func (f *front) remove(r *request) {
 	i := slices.Index(f.requests, r)
 	if i < 0 {
 		return
@@ -161,24 +160,24 @@ func (f *front) withdraw(r *request) {
 	}
 	rest := f.requests
 	f.requests = nil
-	if r.isTold {
+	if r.isLogged {
 		f.activity = reducer.Thinking
 	}
 	if f.turn != nil {
-		f.change(reducer.Thinking, "")
+		f.setActivity(reducer.Thinking, "")
 	} else if r.kind == "permission" {
-		f.change(reducer.Idle, "")
+		f.setActivity(reducer.Idle, "")
 	}
 	if len(rest) > 0 {
 		f.draw()
 		f.requests = rest
-		f.show()
+		f.showRequest()
 	}
 }
 
-func (f *front) withdrawAll() {
+func (f *front) cancelRequests() {
 	for _, r := range slices.Backward(slices.Clone(f.requests)) {
 		close(r.answer)
-		f.withdraw(r)
+		f.remove(r)
 	}
 }

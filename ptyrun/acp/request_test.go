@@ -9,8 +9,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// Rules know a call by its kind and its title's first word, and that it is a command where a tool of such a name runs
-// none.
+// Rules match the kind of a call and the first word of its title, and know if it runs a command although tools of that
+// name do not.
 func TestNamesOfCalls(t *testing.T) {
 	command := map[string]any{"command": "git push"}
 	for _, c := range []struct {
@@ -34,7 +34,7 @@ func TestNamesOfCalls(t *testing.T) {
 		{"execute", "Run", json.RawMessage(`{"command":"git push"}`), "execute", "Run", "git push", false},
 	} {
 		f, r := &front{tools: map[acp.ToolCallId]*toolCall{}}, &request{}
-		r.takeOver(f.learn("1", c.kind, c.title, c.input))
+		r.describe(f.mergeCall("1", c.kind, c.title, c.input))
 		if r.tool != c.tool || r.alias != c.alias || r.input != c.asked || r.isCommand != c.isCommand {
 			t.Errorf("%s %q %v: %s|%s %v %q", c.kind, c.title, c.input, r.tool, r.alias, r.isCommand, r.input)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver"
 )
 
-// How rows begin, which package driver reads.
+// Marks at the start of a row, for package driver.
 const (
 	note   = driver.FrontNote
 	says   = driver.FrontSays
@@ -25,37 +25,37 @@ const (
 	indent = "  "
 )
 
-// screen is a transcript, and below it rows that are drawn anew with each frame.
+// screen is a transcript and below it live rows, which each frame draws again.
 type screen struct {
-	out  io.Writer
-	said strings.Builder // and not drawn yet
-	live int             // rows below the transcript
-	last string
+	out     io.Writer
+	undrawn strings.Builder // of the transcript
+	live    int             // the number of live rows
+	last    string          // the live rows, as drawn
 }
 
-// say adds a text to the transcript, behind a mark.
-func (s *screen) say(mark, text string) {
+// print adds a text with a mark to the transcript.
+func (s *screen) print(mark, text string) {
 	for line := range strings.SplitSeq(strings.Trim(plain(text), "\n"), "\n") {
-		s.said.WriteString(mark + line + "\r\n")
+		s.undrawn.WriteString(mark + line + "\r\n")
 		mark = indent
 	}
 }
 
-// plain is a text without control characters but line feeds.
+// plain escapes the control characters except line feeds.
 func plain(s string) string {
 	return letter.EscapeBody(strings.NewReplacer("\r\n", "\n", "\t", "    ").Replace(s))
 }
 
-// frame draws what is new of the transcript, and below it rows no wider than the terminal, with the cursor at
-// their end.
+// frame draws the new part of the transcript and below it the live rows, none wider than the terminal, with the cursor
+// at their end.
 func (s *screen) frame(cursor string, rows ...string) {
 	live := strings.Join(rows, "\r\n") + cursor
-	if s.said.Len() == 0 && live == s.last {
+	if s.undrawn.Len() == 0 && live == s.last {
 		return
 	}
 	up := strings.Repeat("\x1b[A", max(0, s.live-1))
-	fmt.Fprint(s.out, "\x1b[?2026h\x1b[?25l\r"+up+"\x1b[J"+s.said.String()+live+"\x1b[?2026l")
-	s.said.Reset()
+	fmt.Fprint(s.out, "\x1b[?2026h\x1b[?25l\r"+up+"\x1b[J"+s.undrawn.String()+live+"\x1b[?2026l")
+	s.undrawn.Reset()
 	s.live, s.last = len(rows), live
 }
 
@@ -67,12 +67,12 @@ func (f *front) draw() {
 }
 
 func (f *front) drawSized(cols, rows int) {
-	// Of the draft its end is enough to be recognised.
+	// The end of the draft is enough for the driver.
 	draft := strings.Join(strings.Fields(plain(f.draft)), " ")
 	box := user + ansi.TruncateLeft(draft, max(0, ansi.StringWidth(draft)-cols+4), "")
 	switch {
-	case f.asked() != nil:
-		f.screen.frame("", f.asked().rows(cols, rows)...)
+	case f.shownRequest() != nil:
+		f.screen.frame("", f.shownRequest().rows(cols, rows)...)
 	case f.session == "":
 		f.screen.frame("", indent+"…")
 	case f.turn != nil:
@@ -82,20 +82,20 @@ func (f *front) drawSized(cols, rows int) {
 	}
 }
 
-// rows are how a request is asked. Of what is asked for too much may be left out: then it is not known for
-// sure, and no rule answers.
-func (r *request) rows(cols, most int) []string {
+// rows draws a request in at most so many rows. If its input does not fit the driver cannot read it, and no rule
+// answers.
+func (r *request) rows(cols, maxRows int) []string {
 	var rows []string
 	if r.kind == "permission" {
-		asked := driver.FrontRequest(r.tool, r.alias, r.isCommand, r.input)
-		for piece := range slices.Chunk([]byte(asked), cols-len(indent)) {
+		request := driver.FrontRequest(r.tool, r.alias, r.isCommand, r.input)
+		for piece := range slices.Chunk([]byte(request), cols-len(indent)) {
 			rows = append(rows, string(piece))
 		}
 	}
 	if r.prompt != r.input {
 		rows = append(rows, strings.Split(ansi.Hardwrap(plain(r.prompt), cols-len(indent)-1, false), "\n")...)
 	}
-	rows = rows[:min(len(rows), max(most-len(r.options)-3, 1))]
+	rows = rows[:min(len(rows), max(maxRows-len(r.options)-3, 1))]
 	for i, o := range r.options {
 		selector := indent
 		if i == 0 {
@@ -116,11 +116,11 @@ func (r *request) rows(cols, most int) []string {
 
 func (f *front) press(typed []string) {
 	for _, k := range typed {
-		switch r := f.asked(); {
+		switch r := f.shownRequest(); {
 		case k == "\x03" || k == "\x1b":
 			f.cancel()
 		case r != nil && len(k) == 1:
-			f.answer(r, strings.Index(driver.FrontKeys, k))
+			f.choose(r, strings.Index(driver.FrontKeys, k))
 		case r != nil:
 		case k == "\r":
 			f.submit()
@@ -130,7 +130,7 @@ func (f *front) press(typed []string) {
 		case k == "\x15":
 			f.draft = ""
 		case k == "\x04" && f.draft == "" && f.turn == nil:
-			f.leave(0, "left")
+			f.exit(0, "left")
 		case k != "\x04":
 			f.draft += k
 		}

@@ -9,14 +9,14 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/driver"
-	terminal "github.com/agentteammail/atm/ptyrun/screen"
+	emulator "github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
 
-// drawn is what the driver reads of what a front draws.
+// drawn returns what the driver reads on the screen of a front.
 func drawn(t *testing.T, f *front, cols, rows int) (driver.Look, driver.Reading) {
 	t.Helper()
-	s := terminal.New(cols, rows, 100)
+	s := emulator.New(cols, rows, 100)
 	f.screen.out = s
 	f.drawSized(cols, rows)
 	d, _ := driver.Named("acp")
@@ -28,7 +28,7 @@ func frontOf(requests ...*request) *front {
 	return &front{session: "s1", requests: requests}
 }
 
-// What is asked for is read exactly as it was written, at any width, or not at all.
+// The driver reads a request exactly as it was written, at any width, or not at all.
 func TestDialogIsRead(t *testing.T) {
 	options := []option{{"Always", "allow_always"}, {"Yes (reject_once)", "allow_once"}, {"No", "reject_once"}}
 	for _, input := range []string{
@@ -36,7 +36,7 @@ func TestDialogIsRead(t *testing.T) {
 	} {
 		for _, cols := range []int{40, 80, 120} {
 			f := frontOf(&request{kind: "permission", tool: "execute", alias: "Bash", isCommand: cols == 80, input: input, prompt: "? permission\n  ❯ 1. Allow (allow_once)", options: options})
-			f.screen.say(says, strings.Repeat("what it said ", 40)+"\n? permission\n  execute|Bash \"rm\"\n❯ 1. a (allow_once)\n  2. b")
+			f.screen.print(says, strings.Repeat("what it said ", 40)+"\n? permission\n  execute|Bash \"rm\"\n❯ 1. a (allow_once)\n  2. b")
 			_, r := drawn(t, f, cols, 40)
 			d := r.Dialog
 			if d == nil || d.Kind != "permission" || r.Prompt || len(d.Options) != 3 {
@@ -54,7 +54,7 @@ func TestDialogIsRead(t *testing.T) {
 	}
 }
 
-// Each option has a key, whether there is one or as many as may be asked.
+// Each option has a key, from one option to the maximum.
 func TestOptionsHaveKeys(t *testing.T) {
 	for _, n := range []int{1, 9, maxOptions} {
 		for i := range n {
@@ -83,7 +83,7 @@ func FuzzTranscript(f *testing.F) {
 		fr := frontOf()
 		fr.draft = ptyrun.Clean(draft)
 		for mark := range strings.SplitSeq(says+"|"+note+"|"+user+"|"+tool, "|") {
-			fr.screen.say(mark, said)
+			fr.screen.print(mark, said)
 		}
 		look, r := drawn(t, fr, cols, 24)
 		if r.Dialog != nil || r.Activity != reducer.Idle || r.Prompt != (strings.TrimSpace(fr.draft) == "") && plain(fr.draft) == fr.draft {
@@ -96,7 +96,7 @@ func FuzzTranscript(f *testing.F) {
 	})
 }
 
-// However it is cut into pieces, though not behind an escape, what is typed is the same.
+// The keys are the same wherever the input is split, except after an escape.
 func FuzzKeys(f *testing.F) {
 	for _, s := range []string{"abc\r", "\x1b[200~two\r\nlines\x1b\x07\x1b[201~\r", "\x1b[A\x1bOPx\x1b[1;5C\x7f", "\x1b\x1b[201~\xc3\xa4\xc3", "\x03\x15\x04\x01", "\x1bä0", "\x1b[200 A0"} {
 		f.Add(s, 3)

@@ -18,8 +18,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// begin opens a session, and signs in first where the agent asks for it. It runs beside the loop.
-func (f *front) begin(ctx context.Context) {
+// connect initializes the agent and opens a session, after authentication if the agent requires it. It runs beside the
+// loop.
+func (f *front) connect(ctx context.Context) {
 	hello, err := f.conn.Initialize(ctx, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: "atm", Version: f.Version},
@@ -42,7 +43,7 @@ func (f *front) begin(ctx context.Context) {
 	}
 	if err != nil {
 		select {
-		case <-f.conn.Done(): // the agent has ended, which is about to be told
+		case <-f.conn.Done(): // agentEnded will say so
 			return
 		case <-time.After(endGrace):
 		}
@@ -50,48 +51,49 @@ func (f *front) begin(ctx context.Context) {
 	f.awaitSpawned()
 	f.post(func() {
 		if err != nil {
-			f.leave(1, fmt.Sprintf("no session with %s: %v", f.Command[0], err))
+			f.exit(1, fmt.Sprintf("no session with %s: %v", f.Command[0], err))
 			return
 		}
-		f.can, f.session = hello.AgentCapabilities.PromptCapabilities, id
-		f.screen.say(note, fmt.Sprintf("%s, session %s", cmp.Or(value(hello.AgentInfo).Name, f.Command[0]), id))
-		e, _ := wire.Compose("session_start", [][2]string{{"source", source}}) // both are known to be right
+		f.capabilities, f.session = hello.AgentCapabilities.PromptCapabilities, id
+		f.screen.print(note, fmt.Sprintf("%s, session %s", cmp.Or(value(hello.AgentInfo).Name, f.Command[0]), id))
+		e, _ := wire.Compose("session_start", [][2]string{{"source", source}}) // which cannot fail
 		e = e.With("run", f.Run)
 		for name, value := range f.Session {
 			e = e.With(name, value)
 		}
-		f.say(e)
-		f.change(reducer.Idle, "")
+		f.log(e)
+		f.setActivity(reducer.Idle, "")
 	})
 }
 
-// awaitSpawned waits until the runner has said that this program is there: what came before that would count
-// as an earlier program's.
+// awaitSpawned waits until the runner has logged the start of this process: earlier events would count as those of the
+// process before.
 func (f *front) awaitSpawned() {
-	isAny := func(e *wire.Event) bool { return e.Kind == "spawned" }
-	f.awaitEvent(spawnWait, isAny, func(e *wire.Event) bool {
-		return isAny(e) && string(e.Body().Raw("pid")) == strconv.Itoa(os.Getpid())
+	isSpawned := func(e *wire.Event) bool { return e.Kind == "spawned" }
+	f.awaitEvent(spawnTimeout, isSpawned, func(e *wire.Event) bool {
+		return isSpawned(e) && string(e.Body().Raw("pid")) == strconv.Itoa(os.Getpid())
 	})
 }
 
 const (
-	spawnWait  = 5 * time.Second
-	answerWait = 2 * time.Second
-	lookEvery  = 10 * time.Millisecond
+	spawnTimeout  = 5 * time.Second
+	answerTimeout = 2 * time.Second
+	pollInterval  = 10 * time.Millisecond
 )
 
-// awaitEvent waits for an event that somebody else appends behind the last one of others, and reports whether it came.
-func (f *front) awaitEvent(within time.Duration, isLast, isIt func(e *wire.Event) bool) (came bool) {
-	for until := time.Now().Add(within); !came && time.Now().Before(until); time.Sleep(lookEvery) {
+// awaitEvent waits until the log has an event that matches want and that comes after, or is, the last one that matches
+// since. It reports whether that happened in time.
+func (f *front) awaitEvent(timeout time.Duration, since, want func(e *wire.Event) bool) (found bool) {
+	for end := time.Now().Add(timeout); !found && time.Now().Before(end); time.Sleep(pollInterval) {
 		f.Box.Log().Tail(func(e *wire.Event) bool {
-			came = isIt(e)
-			return came || isLast(e)
+			found = want(e)
+			return found || since(e)
 		})
 	}
-	return came
+	return found
 }
 
-// openSession loads the session that an earlier start in this run had, if the agent can, else begins one.
+// openSession loads the session of an earlier start in this run if the agent supports that, else it makes a new one.
 func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId, source string, err error) {
 	meta := maps.Clone(f.Session)
 	delete(meta, "metadata")
@@ -104,7 +106,7 @@ func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId
 			f.chooseModel(ctx, last, r.Models, r.ConfigOptions)
 			return last, "resume", nil
 		}
-		f.post(func() { f.screen.say(note, fmt.Sprintf("session %s cannot be loaded: %v", last, err)) })
+		f.post(func() { f.screen.print(note, fmt.Sprintf("session %s cannot be loaded: %v", last, err)) })
 	}
 	r, err := f.conn.NewSession(ctx, acp.NewSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none})
 	if err == nil && r.SessionId == "" {
@@ -116,7 +118,7 @@ func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId
 	return r.SessionId, "startup", err
 }
 
-// lastSession is the session of an earlier start in this run, "" for none.
+// lastSession returns the session of an earlier start in this run, or "".
 func (f *front) lastSession() acp.SessionId {
 	isStart := func(e *wire.Event) bool { return e.Kind == "session_start" && e.Source == source }
 	events, _ := f.Box.Log().Tail(isStart)
@@ -126,7 +128,7 @@ func (f *front) lastSession() acp.SessionId {
 	return acp.SessionId(events[0].Session)
 }
 
-// chooseModel passes on which model is preferred, where the agent has an option for that.
+// chooseModel sets the preferred model, if the agent has an option for it.
 func (f *front) chooseModel(ctx context.Context, id acp.SessionId, models *acp.SessionModelState, options []acp.SessionConfigOption) {
 	preferred, _ := f.Session["model_preferences"].(map[string]any)
 	want, _ := preferred["model_id"].(string)
@@ -145,11 +147,11 @@ func (f *front) chooseModel(ctx context.Context, id acp.SessionId, models *acp.S
 		_, err = f.conn.UnstableSetSessionModel(ctx, acp.UnstableSetSessionModelRequest{SessionId: id, ModelId: acp.UnstableModelId(want)})
 	}
 	if err != nil {
-		f.post(func() { f.screen.say(note, fmt.Sprintf("model %s: %v", want, err)) })
+		f.post(func() { f.screen.print(note, fmt.Sprintf("model %s: %v", want, err)) })
 	}
 }
 
-// authenticate signs in: where there are several ways to, a person chooses.
+// authenticate signs in. If the agent offers several methods, a person chooses.
 func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) error {
 	r := &request{kind: "question", prompt: f.Command[0] + " wants you to sign in. How?", answer: make(chan int, 1)}
 	var ids []string
@@ -167,7 +169,7 @@ func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) erro
 		f.post(func() { f.ask(r) })
 	}
 	chosen, ok := <-r.answer
-	f.post(func() { f.withdraw(r) })
+	f.post(func() { f.remove(r) })
 	if !ok {
 		return errors.New("nobody has signed in")
 	}
@@ -175,6 +177,7 @@ func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) erro
 	return err
 }
 
+// value returns *p, or the zero value if p is nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -4,5 +4,5 @@ package acp
 
 import "errors"
 
-// Run is not to be had here: agents run on Linux and macOS.
+// Run fails: agents run on Linux and macOS only.
 func Run(Options) (int, error) { return 1, errors.ErrUnsupported }

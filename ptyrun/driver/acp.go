@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// front is the screen that package ptyrun/acp draws for an agent that speaks the Agent Client Protocol. Its
-// looks are ours: whatever the agent says is indented, or stands behind a mark.
+// front is the driver of package ptyrun/acp, which draws a screen for an agent that speaks the Agent Client Protocol.
+// It draws the agent's words indented or after a mark.
 var front = Driver{
 	Name:      "acp",
 	Tells:     true,
 	interrupt: "\x03",
-	box:       box{shape: unframed, glyph: FrontPrompt, text: 2, below: 1},
-	marks: []mark{
-		{is: busyRow, on: pattern(`^` + FrontBusy)},
-		{is: toolRow, on: pattern(`^\` + FrontTool)},
-		{is: noteRow, on: pattern(`^` + FrontNote)},
-		{is: answerRow, on: pattern(`^` + FrontSays)},
-		{is: userRow, on: pattern(`^` + FrontPrompt + ` `)},
+	box:       boxStyle{shape: unframed, glyph: FrontPrompt, text: 2, maxBelow: 1},
+	rows: []rowPattern{
+		{kind: busyRow, re: pattern(`^` + FrontBusy)},
+		{kind: toolRow, re: pattern(`^\` + FrontTool)},
+		{kind: noteRow, re: pattern(`^` + FrontNote)},
+		{kind: answerRow, re: pattern(`^` + FrontSays)},
+		{kind: userRow, re: pattern(`^` + FrontPrompt + ` `)},
 	},
-	asks: asks{digits: true, quoted: true},
+	dialogs: dialogStyle{digitsChoose: true, isFront: true},
 }
 
-// How the rows of the front's screen begin. A dialog is a row of FrontAsks and its kind, the request as
-// FrontRequest writes it, what a person is to know, the options with their kind, and FrontFoot.
+// Prefixes of the rows on the front's screen. A dialog is FrontAsks with its kind, the request in the form of
+// FrontRequest, a text for people, the options with their kinds, and FrontFoot.
 const (
 	FrontPrompt = "›"
 	FrontSays   = "● "
@@ -37,21 +37,21 @@ const (
 	FrontFoot   = "  a number answers, Esc ends the turn"
 )
 
-// FrontKeys choose the options in their order.
+// FrontKeys are the keys of the options, in order.
 const FrontKeys = "123456789abcdefghijk"
 
-// FrontRequest is the row that says what is asked for, exactly: rules go by it. It is ASCII, so that every
-// character of it is one cell. The alias is another name of the tool, "" for none. A $ stands before a command.
+// FrontRequest formats the exact request, for rules: the tool, another name for it or "", a $ before a command, and the
+// input. The text is ASCII, so that each character is one cell.
 func FrontRequest(tool, alias string, isCommand bool, input string) string {
 	mark := ""
 	if isCommand {
 		mark = " $"
 	}
-	return fmt.Sprintf("%s|%s%s %s", word(tool), word(alias), mark, strconv.QuoteToASCII(input))
+	return fmt.Sprintf("%s|%s%s %s", validName(tool), validName(alias), mark, strconv.QuoteToASCII(input))
 }
 
-// word is a name as it stands in FrontRequest; what is none is left out.
-func word(s string) string {
+// validName returns s, or "" if it cannot be a name in FrontRequest.
+func validName(s string) string {
 	if !frontWord.MatchString(s) {
 		return ""
 	}
@@ -64,8 +64,8 @@ var (
 	frontOption  = regexp.MustCompile(`^(.*) \((allow_once|allow_always|reject_once|reject_always|choice)\)$`)
 )
 
-// frontDialog reads a dialog of the front's, whose list of options is f.
-func (d *Driver) frontDialog(l *Look, f list) *Dialog {
+// readFrontDialog reads a dialog of the front with the options f.
+func (d *Driver) readFrontDialog(l *Look, f optionList) *Dialog {
 	head := f.rows[0] - 1
 	for head >= 0 && margin(l.line(head)) > 0 {
 		head--
@@ -73,14 +73,14 @@ func (d *Driver) frontDialog(l *Look, f list) *Dialog {
 	kind, ok := strings.CutPrefix(l.line(head), FrontAsks)
 	q := &Dialog{Kind: "unknown"}
 	first := head + 1
-	if ok && !f.cut && (kind == "permission" || kind == "question") {
+	if ok && !f.isCut && (kind == "permission" || kind == "question") {
 		q.Kind, q.Cancel = kind, escape
-		first += l.frontRequest(q, first, f.rows[0])
+		first += l.readFrontRequest(q, first, f.rows[0])
 	}
-	q.Prompt = clip(cmp.Or(strings.Join(words(l, first, f.rows[0]), "\n"), q.Input))
+	q.Prompt = clip(cmp.Or(strings.Join(textRows(l, first, f.rows[0]), "\n"), q.Input))
 	for i, label := range f.labels {
 		o := Option{ID: strconv.Itoa(i + 1), Label: label}
-		if !f.cut && i < len(FrontKeys) { // else what it would choose cannot be seen
+		if !f.isCut && i < len(FrontKeys) { // else its position is unknown
 			o.Keys = FrontKeys[i : i+1]
 		}
 		if m := frontOption.FindStringSubmatch(label); m != nil {
@@ -88,16 +88,16 @@ func (d *Driver) frontDialog(l *Look, f list) *Dialog {
 		}
 		q.Options = append(q.Options, o)
 	}
-	q.Print = d.print(q)
+	q.Print = d.fingerprint(q)
 	return q
 }
 
-// frontRequest reads what FrontRequest wrote into the rows from y on, each as wide as the screen, and returns how
-// many they are; 0 where they hold no such thing.
-func (l *Look) frontRequest(q *Dialog, y, end int) int {
+// readFrontRequest reads a FrontRequest from the rows at y, each as wide as the screen, and returns their number, or 0
+// if there is none.
+func (l *Look) readFrontRequest(q *Dialog, y, end int) int {
 	text := ""
 	for rows := 0; rows < end-y; {
-		text += after(l.row(y+rows).text(all), 2) // with the blanks at its end
+		text += skipRunes(l.row(y+rows).text(keepAll), 2) // with trailing blanks
 		rows++
 		m := frontRequest.FindStringSubmatch(text)
 		if m == nil {

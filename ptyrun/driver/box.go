@@ -7,45 +7,47 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// A shape is how an input box is drawn, and the dialog that comes in its place.
+// A shape is the way in which a program draws its input box, and the dialog that replaces it.
 type shape int
 
 const (
 	noBox    shape = iota
-	ruled          // between two rules ──── of the whole width; a dialog below one
+	ruled          // between two rules ──── of the full width; a dialog below one rule
 	halves         // between ▄▄▄▄ and ▀▀▀▀; a dialog in a frame ╭│╰
-	barred         // rows that begin with ┃, the last ╹▀▀▀▀; a dialog without that last one
+	barred         // rows that start with ┃, the last ╹▀▀▀▀; a dialog without that last row
 	unframed       // a glyph in the first column, and the cursor; a dialog below the last row that is not indented
 )
 
-type box struct {
+// A boxStyle describes the input box of a program.
+type boxStyle struct {
 	shape        shape
 	glyph        string   // before the text
 	indent       int      // columns before the glyph
 	text         int      // columns from the glyph to the text
-	tail         int      // barred: rows at the end of the box that are not text
-	modes        []note   // glyphs and a blank that take the place of glyph, and what they mean
-	placeholders []string // how texts begin that stand in an empty box and are not drawn dim
-	lacks        []string // the rows below have none of these, else it is no box
-	below        int      // at most so many rows that are not blank stand below it
-	early        string   // all that stands below it, under an empty title, while the program still starts
+	tailRows     int      // barred: rows at the end of the box without text
+	modes        []phrase // other glyphs, each with a blank, and the mode that each shows
+	placeholders []string // prefixes of texts that an empty box shows, not dim
+	excludes     []string // texts that are never below a box
+	maxBelow     int      // the largest number of rows below the box that are not blank
+	startingFoot string   // the text below the box while the program starts, with an empty title
 }
 
-// A note is a text and what its presence is called.
-type note struct{ has, why string }
+// A phrase is a text on the screen and what it means.
+type phrase struct{ text, means string }
 
-type place struct {
-	top, bottom int // rows of the box with its frame
+// An inputBox is the input box on a screen.
+type inputBox struct {
+	top, bottom int // rows of the box with its frame; top is -1 if it is above the screen
 	first, last int // rows of the text
 	column      int // of the text
-	room        int // cells that a row of the text has; 0: to the end of the row
+	width       int // cells of a row of the text; 0 means to the end of the row
 	draft       string
-	mode        string // what the glyph means, when it is not the usual one
-	cut         bool   // the upper edge is not on the screen
+	mode        string // meaning of a glyph that is not the usual one
+	isCut       bool   // the upper edge is above the screen
 }
 
-// find returns the lowest input box on l, if it stands where the program draws it: at the bottom.
-func (d *Driver) find(l *Look) (p place, ok bool) {
+// findBox finds the lowest input box, which must be at the bottom of the screen.
+func (d *Driver) findBox(l *Look) (p inputBox, ok bool) {
 	switch d.box.shape {
 	case ruled:
 		p, ok = d.findBetween(l, "─", "─")
@@ -60,46 +62,46 @@ func (d *Driver) find(l *Look) (p place, ok bool) {
 	for y := p.bottom + 1; y < len(l.Lines); y++ {
 		if line := l.line(y); !blank(line) {
 			filled++
-			ok = ok && !hasAny(line, d.box.lacks)
+			ok = ok && !hasAny(line, d.box.excludes)
 		}
 	}
-	if !ok || filled > d.box.below {
-		return place{}, false
+	if !ok || filled > d.box.maxBelow {
+		return inputBox{}, false
 	}
 	p.draft = d.draftIn(l, p)
 	return p, true
 }
 
-// isRule reports whether a row is a rule: s over and over from the first column on, with at most a short label in it.
+// isRule reports whether a row is a rule: s repeated from the first column on, perhaps with a short label in it.
 func isRule(line, s string) bool {
 	n := strings.Count(line, s)
 	return n >= 8 && strings.HasPrefix(line, s) && 4*n >= 3*utf8.RuneCountInString(line)
 }
 
-// ruleAbove is the lowest row above y that is a rule of s, -1 without one.
+// ruleAbove returns the lowest rule of s above row y, or -1.
 func (l *Look) ruleAbove(y int, s string) int {
 	for y--; y >= 0 && !isRule(l.line(y), s); y-- {
 	}
 	return y
 }
 
-// findBetween finds a box between a rule of upper and one of lower.
-func (d *Driver) findBetween(l *Look, upper, lower string) (place, bool) {
+// findBetween finds a box between a rule of upper and a rule of lower.
+func (d *Driver) findBetween(l *Look, upper, lower string) (inputBox, bool) {
 	bottom := l.ruleAbove(len(l.Lines), lower)
 	top := l.ruleAbove(bottom, upper)
 	column := d.box.indent + d.box.text
 	if top >= 0 && (upper == lower || l.ruleAbove(bottom, lower) < top) {
 		mode, ok := d.glyphAt(l.line(top + 1))
-		ok = ok && top+1 < bottom && (upper != lower || indented(l, top+2, bottom, column))
-		return place{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
+		ok = ok && top+1 < bottom && (upper != lower || isIndented(l, top+2, bottom, column))
+		return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
 	}
-	// A draft so long that the upper rule left the screen: all above the lower one is its text.
-	cut := bottom > 1 && !blank(l.line(0)) && !blank(l.line(bottom-1)) && indented(l, 0, bottom, column)
-	return place{top: -1, bottom: bottom, first: 0, last: bottom - 1, column: column, cut: true}, cut
+	// With a long draft the upper rule is above the screen, and all rows above the lower one are its text.
+	cut := bottom > 1 && !blank(l.line(0)) && !blank(l.line(bottom-1)) && isIndented(l, 0, bottom, column)
+	return inputBox{top: -1, bottom: bottom, first: 0, last: bottom - 1, column: column, isCut: true}, cut
 }
 
-// indented reports whether rows a to b (without b) begin with n blanks or are blank.
-func indented(l *Look, a, b, n int) bool {
+// isIndented reports whether rows a to b (exclusive) start with n blanks or are blank.
+func isIndented(l *Look, a, b, n int) bool {
 	for y := a; y < b; y++ {
 		if !blank(firstRunes(l.line(y), n)) {
 			return false
@@ -108,35 +110,35 @@ func indented(l *Look, a, b, n int) bool {
 	return a <= b
 }
 
-func (d *Driver) findBarred(l *Look) (place, bool) {
+func (d *Driver) findBarred(l *Look) (inputBox, bool) {
 	for y := len(l.Lines) - 1; y > 0; y-- {
 		column, ok := columnOf(l.line(y), "╹▀▀")
 		if !ok {
 			continue
 		}
 		top := y
-		// A message or an error may stand right above the box, barred as well, on another ground.
-		for top > 0 && runeAt(l.line(top-1), column) == "┃" && l.row(top-1).ground() == l.row(y-1).ground() {
+		// A barred message or error may be right above the box, on another background.
+		for top > 0 && runeAt(l.line(top-1), column) == "┃" && l.row(top-1).background() == l.row(y-1).background() {
 			top--
 		}
-		// One row of padding above the text, one below it and the model's row.
-		first, last := top, y-1-d.box.tail
-		if first < last && blank(after(l.line(first), column+1)) {
+		// There is a row of padding above the text and one below it, then the row of the model.
+		first, last := top, y-1-d.box.tailRows
+		if first < last && blank(skipRunes(l.line(first), column+1)) {
 			first++
 		}
-		// A side bar may stand to the right of the box, whose lower edge tells where it ends.
-		edge := after(l.line(y), column)
+		// There may be a side bar to the right of the box, whose lower edge shows where it ends.
+		edge := skipRunes(l.line(y), column)
 		room := ansi.StringWidth(edge) - ansi.StringWidth(strings.TrimLeft(edge, "╹▀"))
-		return place{top: top, bottom: y, first: first, last: last, column: column + d.box.text, room: room - d.box.text, cut: top == 0 && first == top}, y-top > d.box.tail
+		return inputBox{top: top, bottom: y, first: first, last: last, column: column + d.box.text, width: room - d.box.text, isCut: top == 0 && first == top}, y-top > d.box.tailRows
 	}
-	return place{}, false
+	return inputBox{}, false
 }
 
-// findUnframed goes up from the cursor, which is hidden while a dialog stands.
-func (d *Driver) findUnframed(l *Look) (place, bool) {
+// findUnframed searches upwards from the cursor, which a dialog hides.
+func (d *Driver) findUnframed(l *Look) (inputBox, bool) {
 	column := d.box.indent + d.box.text
 	if l.Modes.CursorHidden || l.CursorX < column {
-		return place{}, false
+		return inputBox{}, false
 	}
 	for y := min(l.CursorY, len(l.Lines)-1); y >= 0; y-- {
 		line := l.line(y)
@@ -145,35 +147,35 @@ func (d *Driver) findUnframed(l *Look) (place, bool) {
 			for !blank(l.line(last + 1)) {
 				last++
 			}
-			return place{top: y, bottom: last, first: y, last: last, column: column, mode: mode}, true
+			return inputBox{top: y, bottom: last, first: y, last: last, column: column, mode: mode}, true
 		}
 		if !blank(firstRunes(line, column)) {
-			break // something else begins here: the cursor is in no box
+			break // not a row of a box
 		}
 	}
-	return place{}, false
+	return inputBox{}, false
 }
 
-// glyphAt reports whether a row begins as a box's first row does, and the mode that its glyph stands for.
+// glyphAt reports whether a row starts like the first row of a box, and the mode that its glyph shows.
 func (d *Driver) glyphAt(line string) (mode string, ok bool) {
 	if !blank(firstRunes(line, d.box.indent)) {
 		return "", false
 	}
-	line = after(line, d.box.indent) + " "
+	line = skipRunes(line, d.box.indent) + " "
 	if strings.HasPrefix(line, d.box.glyph+" ") {
 		return "", true
 	}
-	m, ok := startOf(line, d.box.modes)
-	return m.why, ok
+	m, ok := findPrefix(line, d.box.modes)
+	return m.means, ok
 }
 
-// draftIn is the text in the box, without a placeholder.
-func (d *Driver) draftIn(l *Look, p place) string {
+// draftIn returns the text in the box, or "" for a placeholder.
+func (d *Driver) draftIn(l *Look, p inputBox) string {
 	var rows []string
 	for y := p.first; y <= p.last; y++ {
-		row := after(l.text(y, isBright), p.column)
-		if p.room > 0 {
-			row = ansi.Truncate(row, p.room, "")
+		row := skipRunes(l.text(y, isBright), p.column)
+		if p.width > 0 {
+			row = ansi.Truncate(row, p.width, "")
 		}
 		if row = strings.TrimRight(row, " "); row != "" || len(rows) > 0 {
 			rows = append(rows, row)
@@ -186,8 +188,8 @@ func (d *Driver) draftIn(l *Look, p place) string {
 	return draft
 }
 
-// cursorAtStart reports whether the cursor stands where the first character typed would go. It does while
-// nothing is typed and no redraw is under way: programs take it elsewhere to draw and bring it back last.
-func (p place) cursorAtStart(l *Look) bool {
+// hasCursorAtStart reports whether the cursor is where the first character would go. Programs move it away to redraw
+// and restore it last.
+func (p inputBox) hasCursorAtStart(l *Look) bool {
 	return l.CursorY >= p.first && l.CursorY <= p.last && l.CursorX >= p.column && l.CursorX <= p.column+1
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// captures are recordings of the real programs, from their start to the state
-// that the file is named after.
+// captures are recordings of the real programs, from the start to the state in the file's name.
 var captures = []struct {
 	file     string
 	activity reducer.Activity
@@ -71,8 +70,7 @@ func recording(t *testing.T, file string) []byte {
 	return b
 }
 
-// readRecording looks among the recordings for all packages first, then among
-// those made for this one.
+// readRecording reads a recording from those for all packages, else from those of this package.
 func readRecording(file string) ([]byte, error) {
 	b, err := os.ReadFile(filepath.Join(recordings, file+".bin"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +100,7 @@ func TestCapturesWhole(t *testing.T) {
 	}
 }
 
-// Every recording has its test: a new one must not go unread.
+// Every recording has a test.
 func TestEveryCapture(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(recordings, "*.bin"))
 	if err != nil || len(files) == 0 {
@@ -120,16 +118,14 @@ func TestEveryCapture(t *testing.T) {
 	}
 }
 
-// shown are words of dialogs and of turns that go on, and what the programs say
-// below an empty box: an oracle that knows nothing of boxes.
+// shown are texts of dialogs, of open turns and below an empty box: an oracle that knows nothing of boxes.
 var (
 	asking = []string{"Do you want to proceed?", "Quick safety check", "Press enter to confirm", "Trust this folder?", "Do you trust the files", "Permission required", "Allow execution of"}
 	going  = []string{"esc to interrupt", "esc interrupt", "esc to cancel", "Running…"}
 )
 
-// Programs draw without frames, and a pipe cuts anywhere: at no byte may a
-// screen that is half drawn, that asks or that is busy be taken for a prompt. Of
-// a row of equal characters, rules for the most part, only the ends are looked at.
+// Programs draw without frames, and a pipe cuts anywhere: after no byte may a half-drawn screen, a dialog or a busy
+// screen be read as a prompt. In a row of equal characters, mostly rules, the test reads only at the ends.
 func TestCapturesByteByByte(t *testing.T) {
 	var last []byte
 	for _, c := range captures {
@@ -167,7 +163,7 @@ func TestCapturesByteByByte(t *testing.T) {
 				t.Fatalf("%s at %d: %s and a prompt", c.file, i, r.Activity)
 			case hasAny(strings.Join(l.Lines[l.CursorY:], "\n"), asking), hasAny(bottom, going):
 				t.Fatalf("%s at %d: a prompt on\n%s", c.file, i, strings.Join(l.Lines, "\n"))
-			case claude.titles[0].on.MatchString(l.Title), strings.Contains(l.Title, "Action Required"), strings.Contains(l.Title, "Working…"):
+			case claude.titles[0].re.MatchString(l.Title), strings.Contains(l.Title, "Action Required"), strings.Contains(l.Title, "Working…"):
 				t.Fatalf("%s at %d: a prompt under the title %q", c.file, i, l.Title)
 			case blank(l.line(l.CursorY)):
 				t.Fatalf("%s at %d: a prompt without its glyph", c.file, i)
@@ -184,8 +180,8 @@ func TestCapturesByteByByte(t *testing.T) {
 	}
 }
 
-// What a runner does with a program's output: the screen gets it as the kernel gives it out, and the driver
-// reads it each time.
+// BenchmarkCaptures does what a runner does: it writes output to the screen in the kernel's pieces, and reads after
+// each.
 func BenchmarkCaptures(b *testing.B) {
 	for b.Loop() {
 		size := 0

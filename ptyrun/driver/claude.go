@@ -1,25 +1,30 @@
 package driver
 
-import "github.com/agentteammail/atm/reducer"
+import (
+	"regexp"
+	"strings"
 
-// claude is Claude Code. While it asks, its title is the idle one; while a person's draft stands in its
-// box, it does not say "esc to interrupt".
+	"github.com/agentteammail/atm/reducer"
+)
+
+// claude is the driver of Claude Code. During a dialog its title looks idle. While there is a draft in its box it does
+// not show "esc to interrupt".
 var claude = Driver{
 	Name:     "claude",
 	commands: []string{"claude", "claude-code"},
 	packages: []string{"@anthropic-ai/claude-code"},
 	titles:   []title{{pattern(`^[` + spins + `]`), reducer.Thinking}, {pattern(`^✳`), reducer.Idle}},
 	Undoes:   true,
-	box: box{
+	box: boxStyle{
 		shape:        ruled,
 		glyph:        "❯",
 		text:         2,
-		modes:        []note{{"! ", "bang mode"}, {"# ", "memory mode"}},
+		modes:        []phrase{{"! ", "bang mode"}, {"# ", "memory mode"}},
 		placeholders: []string{"Press up to edit queued messages"},
-		lacks:        []string{"claude --resume", "Resume this session"},
-		below:        12,
+		excludes:     []string{"claude --resume", "Resume this session"},
+		maxBelow:     12,
 	},
-	foot: []note{
+	foot: []phrase{
 		{"esc to interrupt", busyFoot},
 		{"again to exit", "one more Ctrl-C would end it"},
 		{"sc again to ", "a key was pressed half"},
@@ -33,29 +38,29 @@ var claude = Driver{
 		{"Esc to cancel", "a menu is open"},
 		{"Pasting text", "a paste is under way"},
 	},
-	marks: []mark{
-		{is: queuedRow, on: pattern(`Press up to edit queued message`)},
-		{is: retryRow, on: pattern(`^[` + claudeSpins + `] .*etrying in`)},
-		{is: retryRow, on: pattern(`^ *⎿.*(?:etrying in.*attempt|attempt.*etrying in)`)},
-		{is: busyRow, on: pattern(`^[` + claudeSpins + `] .*…`)},
-		{is: doneRow, on: pattern(`^[` + claudeSpins + `](?: .*)? for `)},
-		{is: errorRow, on: pattern(`^ *(?:[●⏺] |⎿).*(?:limit reached|hit your.*limit|limit.*hit your)`)},
-		{is: errorRow, on: pattern(`^ *(?:[●⏺] |⎿).*(?:API Error|Please run /login)`)},
-		{is: noteRow, on: pattern(`^ *⎿.*Interrupted`)},
-		{is: runsRow, on: pattern(`^ *⎿.*(?:Running|Waiting)…`)},
-		{is: runsRow, on: pattern(`^ *\(ctrl[+-]b.*to run in background`)},
-		{is: toolRow, on: pattern(`^[●⏺] `), call: true},
-		{is: answerRow, on: pattern(`^[●⏺] `)},
-		{is: userRow, on: pattern(`^[❯>] `)},
+	rows: []rowPattern{
+		{kind: queuedRow, re: pattern(`Press up to edit queued message`)},
+		{kind: retryRow, re: pattern(`^[` + claudeSpins + `] .*etrying in`)},
+		{kind: retryRow, re: pattern(`^ *⎿.*(?:etrying in.*attempt|attempt.*etrying in)`)},
+		{kind: busyRow, re: pattern(`^[` + claudeSpins + `] .*…`)},
+		{kind: doneRow, re: pattern(`^[` + claudeSpins + `](?: .*)? for `)},
+		{kind: errorRow, re: pattern(`^ *(?:[●⏺] |⎿).*(?:limit reached|hit your.*limit|limit.*hit your)`)},
+		{kind: errorRow, re: pattern(`^ *(?:[●⏺] |⎿).*(?:API Error|Please run /login)`)},
+		{kind: noteRow, re: pattern(`^ *⎿.*Interrupted`)},
+		{kind: runsRow, re: pattern(`^ *⎿.*(?:Running|Waiting)…`)},
+		{kind: runsRow, re: pattern(`^ *\(ctrl[+-]b.*to run in background`)},
+		{kind: toolRow, re: pattern(`^[●⏺] `), isCall: true},
+		{kind: answerRow, re: pattern(`^[●⏺] `)},
+		{kind: userRow, re: pattern(`^[❯>] `)},
 	},
-	asks: asks{
-		headings: []note{
+	dialogs: dialogStyle{
+		headings: []phrase{
 			{"Bash command", "Bash"}, {"Edit file", "Edit"}, {"Create file", "Write"}, {"Overwrite file", "Write"},
 			{"Write file", "Write"}, {"Read file", "Read"}, {"Edit notebook", "NotebookEdit"}, {"Fetch", "WebFetch"},
 			{"Web search", "WebSearch"}, {"Web Search", "WebSearch"}, {"Search", "Grep"}, {"Use skill", "Skill"},
 			{"Tool use", ""}, {"Task", "Agent"},
 		},
-		kinds: []note{
+		kinds: []phrase{
 			{"Accessing workspace", "trust"}, {"Quick safety check", "trust"}, {"Do you trust the files", "trust"},
 			{"Bypass Permissions mode", "trust"}, {"MCP server", "trust"}, {"external imports", "trust"},
 			{"custom API key", "trust"},
@@ -65,8 +70,54 @@ var claude = Driver{
 			{"Do you want to read", "permission"}, {"Do you want to use this tool", "permission"},
 			{"Would you like to proceed?", "question"}, {"Enter to select", "question"}, {"to navigate", "question"},
 		},
-		digits: true,
+		digitsChoose: true,
+		request:      (*Driver).claudeRequest,
 	},
 }
 
 const claudeSpins = "·✢✳✶✻✽*✺✦"
+
+// claudeRequest reads a dialog of Claude Code: a title for the tool, its input indented below, a description in grey,
+// then the question.
+func (d *Driver) claudeRequest(l *Look, first int, f optionList) (tool, input string) {
+	for first < f.rows[0] && blank(l.line(first)) {
+		first++
+	}
+	heading := strings.TrimSpace(l.line(first))
+	known, ok := findPrefix(heading, d.dialogs.headings)
+	if !ok {
+		return "", ""
+	}
+	tool = known.means
+	end := f.rows[0] // the question's row
+	for y := end - 1; y > first && end == f.rows[0]; y-- {
+		if line := l.text(y, isStrong); strings.HasPrefix(strings.TrimSpace(line), "Do you want to ") && margin(line) < 2 {
+			end = y
+		}
+	}
+	var rows []int
+	for y := first + 1; y < end; y++ {
+		line := l.text(y, isStrong)
+		if strings.HasPrefix(strings.TrimSpace(line), "╌╌╌") {
+			break
+		}
+		switch isInput := margin(line) >= 2 || tool != "Bash" && tool != ""; {
+		case blank(line):
+		case !isInput && len(rows) > 0: // a row that the terminal has wrapped, or something else
+			return "", ""
+		case isInput:
+			rows = append(rows, y)
+		}
+	}
+	input = joinRows(l, rows, isStrong)
+	if heading != "Tool use" {
+		return tool, input
+	}
+	m := mcpCall.FindStringSubmatch(input)
+	if m == nil {
+		return "", ""
+	}
+	return "mcp__" + m[1] + "__" + m[2], m[3]
+}
+
+var mcpCall = regexp.MustCompile(`(?s)^ *([^(]+?) - ([^(]+?) *\((.*?)\)?( \(MCP\).*)?$`)

@@ -1,8 +1,12 @@
 package driver
 
-import "github.com/agentteammail/atm/reducer"
+import (
+	"strings"
 
-// codex is Codex. While an answer streams it shows no busy line, only its title turns.
+	"github.com/agentteammail/atm/reducer"
+)
+
+// codex is the driver of Codex. While an answer streams it shows no busy line, only a spinner in the title.
 var codex = Driver{
 	Name:     "codex",
 	commands: []string{"codex"},
@@ -11,17 +15,17 @@ var codex = Driver{
 		{pattern(`^\[ [!.] \] Action Required`), reducer.Confirming},
 		{pattern(`^[` + spins + `]`), reducer.Thinking},
 	},
-	box: box{
+	box: boxStyle{
 		shape:        unframed,
 		glyph:        "›",
 		text:         2,
-		modes:        []note{{"! ", "bang mode"}},
+		modes:        []phrase{{"! ", "bang mode"}},
 		placeholders: []string{"Ask Codex to do anything"},
-		lacks:        []string{"enter to confirm", "enter continue", "enter to continue", "codex resume"},
-		below:        4,
-		early:        "? for shortcuts",
+		excludes:     []string{"enter to confirm", "enter continue", "enter to continue", "codex resume"},
+		maxBelow:     4,
+		startingFoot: "? for shortcuts",
 	},
-	foot: []note{
+	foot: []phrase{
 		{"esc to interrupt", busyFoot},
 		{"again to ", "a key was pressed half"},
 		{"for commands", "help is open"},
@@ -31,21 +35,22 @@ var codex = Driver{
 		{"to navigate", "a menu is open"},
 		{"esc back", "a menu is open"},
 	},
-	marks: []mark{
-		{is: retryRow, on: pattern(`^• .*(?:econnecting.*esc to interrupt|esc to interrupt.*econnecting)`)},
-		{is: busyRow, on: pattern(`^[•◦] .*esc to interrupt\)`)},
-		{is: queuedRow, on: pattern(`^• (?:Queued|Messages to be submitted)`)},
-		{is: doneRow, on: pattern(`^[ ─] Worked for `)},
-		{is: noteRow, on: pattern(`^■ Conversation interrupted`)},
-		{is: errorRow, on: pattern(`^■ `)},
-		{is: runsRow, on: pattern(`^• (?:Running |Exploring|Calling |Searching)`)},
-		{is: toolRow, on: pattern(`^(?:[✔✗] |• (?:(?:Ran|Called|Edited|Added|Deleted) |Explored|Searched|Updated Plan))`)},
-		{is: answerRow, on: pattern(`^• `)},
-		{is: userRow, on: pattern(`^› `)},
+	rows: []rowPattern{
+		{kind: retryRow, re: pattern(`^• .*(?:econnecting.*esc to interrupt|esc to interrupt.*econnecting)`)},
+		{kind: busyRow, re: pattern(`^[•◦] .*esc to interrupt\)`)},
+		{kind: queuedRow, re: pattern(`^• (?:Queued|Messages to be submitted)`)},
+		{kind: doneRow, re: pattern(`^[ ─] Worked for `)},
+		{kind: noteRow, re: pattern(`^■ Conversation interrupted`)},
+		{kind: errorRow, re: pattern(`^■ `)},
+		{kind: runsRow, re: pattern(`^• (?:Running |Exploring|Calling |Searching)`)},
+		{kind: toolRow, re: pattern(`^(?:[✔✗] |• (?:(?:Ran|Called|Edited|Added|Deleted) |Explored|Searched|Updated Plan))`)},
+		{kind: answerRow, re: pattern(`^• `)},
+		{kind: userRow, re: pattern(`^› `)},
 	},
-	asks: asks{
-		verbs: []note{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
-		kinds: []note{
+	dialogs: dialogStyle{
+		request: (*Driver).codexRequest,
+		verbs:   []phrase{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
+		kinds: []phrase{
 			{"enter to submit answer", "question"}, {"enter to submit all", "question"},
 			{"Trust this folder?", "trust"}, {"Do you trust the contents", "trust"}, {"You are in ", "trust"},
 			{"Folder access", "trust"}, {"Hooks need review", "trust"},
@@ -53,10 +58,34 @@ var codex = Driver{
 			{"Would you like to make the following edits?", "permission"}, {"Would you like to grant", "permission"},
 			{"Do you want to approve", "permission"}, {"Would you like to allow", "permission"},
 		},
-		headings: []note{
+		headings: []phrase{
 			{"Would you like to run the following command?", "Bash"},
 			{"Would you like to make the following edits?", "Edit"},
 			{"Do you want to approve network access", "WebFetch"},
 		},
 	},
+}
+
+// codexRequest reads a dialog of Codex: the reason, then "$ command". The model writes the reason, so if several rows
+// start with "$ " it is uncertain where the command starts.
+func (d *Driver) codexRequest(l *Look, first int, f optionList) (tool, input string) {
+	text := textRows(l, first, f.rows[0])
+	heading, _ := findPrefix(strings.Join(text[:min(3, len(text))], " "), d.dialogs.headings)
+	if heading.means != "Bash" {
+		return heading.means, strings.Join(text[min(1, len(text)):], "\n")
+	}
+	var rows []int
+	for y := first; y < f.rows[0]; y++ {
+		isStart := strings.HasPrefix(l.line(y), "  $ ")
+		if isStart && rows != nil {
+			return "", ""
+		}
+		if isStart || rows != nil {
+			rows = append(rows, y)
+		}
+	}
+	if rows == nil {
+		return "", ""
+	}
+	return "Bash", strings.TrimPrefix(joinRows(l, rows, keepAll), "$ ")
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// wrappers are programs that run the command behind their options, and their options that have a value in a
-// word of its own. "npm exec" is two of them.
+// wrappers are programs that run the command after their options, with the options that take a value in the next word.
+// "npm exec" counts as two wrappers.
 var wrappers = map[string][]string{
 	"env": {"-u", "-C", "--unset", "--chdir"}, "nice": {"-n", "--adjustment"}, "sudo": {"-u", "-g", "--user", "--group"},
 	"nohup": nil, "setsid": nil, "exec": {"-p", "--package"}, "time": nil,
@@ -16,12 +16,12 @@ var wrappers = map[string][]string{
 	"node": {"-r", "--require", "--import"}, "tsx": {"-r", "--require", "--import"},
 }
 
-// ForCommand returns the driver for a command line: the agent that it names, also behind env, nice, npx, node and their
-// like, else a plain one. A command that it does not know may be a wrapper: see [Driver.Recognise].
+// ForCommand returns the driver for a command line: that of the agent it names, also after wrappers such as env, npx
+// and node, else a plain one. An unknown command may be a wrapper: see [Driver.Recognise].
 func ForCommand(argv []string) *Driver {
 	program := ""
 	for len(argv) > 0 {
-		program = strings.TrimPrefix(filepath.Base(argv[0]), "-") // a login shell's name begins so
+		program = strings.TrimPrefix(filepath.Base(argv[0]), "-") // of a login shell
 		for _, d := range agents {
 			if slices.Contains(d.commands, program) || d.isPackage(argv[0]) {
 				return d
@@ -31,14 +31,14 @@ func ForCommand(argv []string) *Driver {
 		if !isWrapper {
 			break
 		}
-		argv = behindOptions(argv[1:], valued)
+		argv = skipOptions(argv[1:], valued)
 	}
 	d := plain
 	d.program = program
 	return &d
 }
 
-// isPackage reports whether s names the agent's package, as in "@openai/codex@latest", or a path into an installed one.
+// isPackage reports whether s names the agent's package, such as "@openai/codex@latest", or is a path into it.
 func (d *Driver) isPackage(s string) bool {
 	for _, p := range d.packages {
 		rest, ok := strings.CutPrefix(s, p)
@@ -49,8 +49,8 @@ func (d *Driver) isPackage(s string) bool {
 	return false
 }
 
-// behindOptions passes over options and assignments. "--" ends them.
-func behindOptions(args, valued []string) []string {
+// skipOptions skips options and assignments, up to "--".
+func skipOptions(args, valued []string) []string {
 	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || strings.Contains(args[0], "=")) {
 		if args[0] == "--" {
 			return args[1:]
@@ -63,19 +63,18 @@ func behindOptions(args, valued []string) []string {
 	return args
 }
 
-// Recognise returns the agent that l shows, where d is plain and its program is not known to be a shell or
-// a REPL: a wrapper, a container, a remote shell. It is for drivers chosen by ForCommand; the answer stays
-// once it is not plain.
+// Recognise returns the driver of the agent on the screen if d, chosen by ForCommand, is plain and its program may be a
+// wrapper, a container or a remote shell. Otherwise it returns d. Once it has found an agent the result does not
+// change.
 func (d *Driver) Recognise(l Look) *Driver {
 	if !d.Plain || slices.Contains(shells, d.program) || slices.Contains(repls, d.program) || strings.HasPrefix(d.program, "python") {
 		return d
 	}
-	// The screen counts only where the program itself has asked for bracketed paste, as a shell does
-	// not while it runs something.
-	title, shown := strings.TrimSpace(l.Title), strings.Join(l.Lines, "\n")
+	// The screen counts only while bracketed paste is on: a shell disables it while it runs a command.
+	title, text := strings.TrimSpace(l.Title), strings.Join(l.Lines, "\n")
 	for _, s := range signs {
-		inTitle := s.title && s.on.MatchString(title)
-		onScreen := !s.title && l.Modes.Paste && s.on.MatchString(shown) && strings.Contains(shown, s.and)
+		inTitle := s.isTitle && s.re.MatchString(title)
+		onScreen := !s.isTitle && l.Modes.Paste && s.re.MatchString(text) && strings.Contains(text, s.andText)
 		if inTitle || onScreen {
 			return s.agent
 		}
@@ -83,12 +82,12 @@ func (d *Driver) Recognise(l Look) *Driver {
 	return d
 }
 
-// signs are what only one agent shows.
+// signs are texts that only one agent shows.
 var signs = []struct {
-	agent *Driver
-	title bool // it is in the title, else on the screen
-	on    *regexp.Regexp
-	and   string
+	agent   *Driver
+	isTitle bool // in the title, else on the screen
+	re      *regexp.Regexp
+	andText string // also on the screen
 }{
 	{&claude, true, regexp.MustCompile(`^[✳\x{2801}-\x{28ff}].*Claude Code$`), ""},
 	{&codex, true, regexp.MustCompile(`\] Action Required \| `), ""},

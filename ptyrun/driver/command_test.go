@@ -45,8 +45,8 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// A wrapper's agent is known by its first screens; what a shell shows is not
-// asked, since whatever it prints is on its screen.
+// The agent in a wrapper is recognized by its first screens. A shell's screen does not count, since it may print
+// anything.
 func TestRecognise(t *testing.T) {
 	for _, c := range captures {
 		if strings.HasSuffix(c.file, "-exited") {

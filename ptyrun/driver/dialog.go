@@ -14,94 +14,158 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-type asks struct {
-	digits   bool   // an option's digit chooses it at once
-	quoted   bool   // as frontDialog reads it
-	kinds    []note // how the first row or the question begins, or what a row below the options has, and the kind it means
-	headings []note // how the row begins that tells what is asked, and the tool that it means
-	verbs    []note // how a row begins that tells of a running tool, and the tool
+// A Dialog is a question that a program draws in place of its input box.
+type Dialog struct {
+	Kind    string // permission, trust, question, unknown
+	Print   string // a fingerprint: it stays the same while the same dialog is on the screen
+	Prompt  string // the text above the options
+	Tool    string // Claude Code's name for the tool: Bash, Edit, WebFetch; "" if uncertain, so that no rule answers
+	Alias   string // another name of the tool, which rules match as well
+	Command bool   // Input is a command, although tools with these names take none
+	Input   string // the complete command, path or address
+	Options []Option
+	Cancel  string // the key that ends the dialog without an answer, if the dialog names one
 }
 
-// selectors stand before the option that Return would choose.
+// An Option is one answer to a dialog. As JSON it has the fields of ACP.
+type Option struct {
+	ID    string `json:"id"`             // its number, or for a button "allow-once" and the like
+	Kind  string `json:"kind,omitempty"` // as in wire.OptionKind; "" if unknown
+	Label string `json:"label"`
+	Keys  string `json:"-"` // the bytes that choose it on this screen; "" if unknown
+}
+
+// Denies reports whether the option is known to deny the request.
+func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
+
+// AllowsOnce reports whether the option is known to allow this one call only.
+func (o Option) AllowsOnce() bool { return o.Kind == "allow_once" }
+
+// Allowing returns the option that allows this one call only. In a question, where the agent writes the options, there
+// must be exactly one that starts like a yes.
+func (d *Dialog) Allowing() (Option, bool) {
+	found := slices.DeleteFunc(slices.Clone(d.Options), func(o Option) bool { return !o.AllowsOnce() })
+	if len(found) == 0 || d.Kind == "question" && len(found) > 1 {
+		return Option{}, false
+	}
+	return found[0], true
+}
+
+// Denying returns the option that denies and ends the dialog. For a question it prefers the key that ends it without an
+// answer: "No tests" is an answer.
+func (d *Dialog) Denying() (Option, bool) {
+	if d.Kind == "question" {
+		if o, ok := d.cancelOption(); ok {
+			return o, true
+		}
+	}
+	if i := slices.IndexFunc(d.Options, Option.Denies); i >= 0 {
+		return d.Options[i], true
+	}
+	return d.cancelOption()
+}
+
+// cancelOption returns the option that ends the dialog without an answer: the one for Escape, or Escape itself.
+func (d *Dialog) cancelOption() (Option, bool) {
+	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Keys == escape }); i >= 0 {
+		return d.Options[i], true
+	}
+	return Option{ID: "cancel", Label: "Esc", Keys: d.Cancel, Kind: "reject_once"}, d.Cancel != ""
+}
+
+// A dialogStyle describes the dialogs of a program.
+type dialogStyle struct {
+	digitsChoose bool     // the digit of an option chooses it at once
+	isFront      bool     // readFrontDialog reads them
+	kinds        []phrase // prefixes of the first row or the question, or texts below the options, and the dialog's kind
+	headings     []phrase // prefixes of the row that names the tool, and the tool
+	verbs        []phrase // prefixes of the row of a running tool, and the tool
+
+	// request reads the tool and its input in a permission dialog from row first to the options. It returns "" if the
+	// screen leaves them open: a rule must not allow a request that was not read completely.
+	request func(d *Driver, l *Look, first int, f optionList) (tool, input string)
+}
+
+// selectors are the marks before the option that Return chooses.
 const selectors = "❯›●>▸▶→◉"
 
-type list struct {
-	rows     []int // of the options, in order
+// An optionList is a numbered list of options.
+type optionList struct {
+	rows     []int // on the screen
 	labels   []string
 	selected int
 	column   int  // of the numbers
-	cut      bool // its first options are above the screen
+	isCut    bool // the first options are above the screen
 }
 
-// dialog returns what l asks, nil for nothing. p is the input box, if there is one: a list above it is a
-// quotation, one inside it is somebody's draft.
-func (d *Driver) dialog(l *Look, p place, boxed bool) *Dialog {
-	if d.box.shape == barred && !boxed {
+// readDialog returns the dialog on the screen, or nil. p is the input box, if there is one: a list inside it is a
+// draft, and a list above it is a quotation.
+func (d *Driver) readDialog(l *Look, p inputBox, hasBox bool) *Dialog {
+	if d.box.shape == barred && !hasBox {
 		if q := d.buttonDialog(l); q != nil {
 			return q
 		}
 	}
-	f, ok := d.lowestList(l)
-	if !ok || boxed && f.rows[0] <= p.bottom {
+	f, ok := d.findOptions(l)
+	if !ok || hasBox && f.rows[0] <= p.bottom {
 		return nil
 	}
-	if d.asks.quoted {
-		return d.frontDialog(l, f)
+	if d.dialogs.isFront {
+		return d.readFrontDialog(l, f)
 	}
-	first, whole := d.top(l, f)
-	text := words(l, first, f.rows[0])
+	first, isWhole := d.dialogTop(l, f)
+	text := textRows(l, first, f.rows[0])
 	q := &Dialog{Kind: "unknown", Prompt: clip(strings.Join(text, "\n"))}
-	if !f.cut {
+	if !f.isCut {
 		q.Kind = d.kindOfDialog(l, text, f)
 	}
-	if q.Kind == "permission" && whole {
-		q.Tool, q.Input = d.asked(l, first, f)
+	if q.Kind == "permission" && isWhole && d.dialogs.request != nil {
+		q.Tool, q.Input = d.dialogs.request(d, l, first, f)
 	}
 	for i, label := range f.labels {
-		o := answer(strconv.Itoa(i+1), label)
+		o := newOption(strconv.Itoa(i+1), label)
 		switch {
-		case f.cut:
-			o.Keys = "" // what it would choose cannot be seen
-		case d.asks.digits && i < 9:
+		case f.isCut:
+			o.Keys = "" // its position is unknown
+		case d.dialogs.digitsChoose && i < 9:
 			o.Keys = o.ID
 		case o.Keys == "":
-			o.Keys = arrows(l, "B", "A", i-f.selected)
+			o.Keys = arrowKeys(l, "B", "A", i-f.selected)
 		}
 		q.Options = append(q.Options, o)
 	}
-	q.Cancel = cancels(words(l, f.rows[len(f.rows)-1]+1, len(l.Lines)))
-	q.Print = d.print(q)
+	q.Cancel = cancelKey(textRows(l, f.rows[len(f.rows)-1]+1, len(l.Lines)))
+	q.Print = d.fingerprint(q)
 	return q
 }
 
-// cancels returns the key that ends a dialog without an answer, as the rows below its options say, which
-// may be broken anywhere.
-func cancels(foot []string) string {
-	if escCancels.MatchString(Solid(strings.Join(foot, ""))) {
+// cancelKey returns the key that ends a dialog without an answer, if the rows below the options name it.
+func cancelKey(foot []string) string {
+	if cancelHint.MatchString(Solid(strings.Join(foot, ""))) {
 		return escape
 	}
 	return ""
 }
 
-var escCancels = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
+var cancelHint = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
 
-// lowestList finds the lowest numbered list of at least two (the front's may be of one), one of which has a selector
-// before it, and below which nothing of the transcript stands.
-func (d *Driver) lowestList(l *Look) (list, bool) {
-	f := list{selected: -1}
+// findOptions finds the lowest numbered list, which must have one selected option, at least two options (the front's
+// may have one) and no row of the transcript below it.
+func (d *Driver) findOptions(l *Look) (optionList, bool) {
+	f := optionList{selected: -1}
 	want, between, below := 0, 0, 0
 	done := false
 	for y := len(l.Lines) - 1; y >= 0 && !done; y-- {
 		line := l.line(y)
-		n, label, column, selected := numbered(line)
+		n, label, column, selected := parseOption(line)
 		switch {
 		case n > 0 && (want == 0 || n == want && column == f.column):
 			if selected && f.selected >= 0 {
-				return list{}, false
+				return optionList{}, false
 			} else if selected {
 				f.selected = len(f.rows)
 			}
-			if wraps(l, y, y+1) {
+			if isWrapped(l, y, y+1) {
 				more, _ := unframe(l.line(y + 1))
 				label += " " + more
 			}
@@ -110,19 +174,19 @@ func (d *Driver) lowestList(l *Look) (list, bool) {
 			done = want == 0
 		case blank(line) || isRule(line, "─"):
 		case want == 0:
-			if below++; below > 8 || d.kindOf(line) != other {
-				return list{}, false
+			if below++; below > 8 || d.kindOf(line) != otherRow {
+				return optionList{}, false
 			}
 		default:
 			text, at := unframe(line)
 			if between++; between > 8 || text != "" && at <= f.column {
-				return list{}, false
+				return optionList{}, false
 			}
 		}
 	}
-	f.cut = !done
-	if f.selected < 0 || len(f.rows) < 2 && !d.asks.quoted {
-		return list{}, false
+	f.isCut = !done
+	if f.selected < 0 || len(f.rows) < 2 && !d.dialogs.isFront {
+		return optionList{}, false
 	}
 	slices.Reverse(f.rows)
 	slices.Reverse(f.labels)
@@ -132,14 +196,14 @@ func (d *Driver) lowestList(l *Look) (list, bool) {
 
 var numberedRow = regexp.MustCompile(`^(?:([` + selectors + `]) *)?([1-9][0-9]?)[.)] +(.+)$`)
 
-// numbered reads "❯ 2. Label": number 0 for anything else.
-func numbered(line string) (n int, label string, column int, selected bool) {
+// parseOption parses a row like "❯ 2. Label". For any other row n is 0.
+func parseOption(line string) (n int, label string, column int, isSelected bool) {
 	text, column := unframe(line)
 	m := numberedRow.FindStringSubmatchIndex(text)
 	if m == nil {
 		return 0, "", 0, false
 	}
-	label = strings.Trim(text[m[6]:], " ✔✓") // a mark at the one that was chosen
+	label = strings.Trim(text[m[6]:], " ✔✓") // without the mark of the current choice
 	if label == "" {
 		return 0, "", 0, false
 	}
@@ -147,16 +211,16 @@ func numbered(line string) (n int, label string, column int, selected bool) {
 	return n, label, column + utf8.RuneCountInString(text[:m[4]]), m[2] >= 0
 }
 
-// unframe is what stands in a row between its frames, if it has any, and the column at which that begins.
+// unframe returns the text of a row without a frame, and its column.
 func unframe(line string) (text string, column int) {
 	text = strings.TrimLeft(line, " │┃")
 	column = utf8.RuneCountInString(line) - utf8.RuneCountInString(text)
 	return strings.TrimRight(text, " │"), column
 }
 
-// wraps reports whether row y was broken because the first word of row next did not fit any more.
-func wraps(l *Look, y, next int) bool {
-	n, _, _, _ := numbered(l.line(next))
+// isWrapped reports whether row next continues row y, because its first word did not fit there.
+func isWrapped(l *Look, y, next int) bool {
+	n, _, _, _ := parseOption(l.line(next))
 	more, column := unframe(l.line(next))
 	_, from := unframe(l.line(y))
 	if l.Cols == 0 || n > 0 || more == "" || column < from {
@@ -166,8 +230,8 @@ func wraps(l *Look, y, next int) bool {
 	return ansi.StringWidth(strings.TrimRight(l.line(y), " │"))+1+ansi.StringWidth(word) > l.Cols-4
 }
 
-// arrows are the keys that go n options on, or back, and choose.
-func arrows(l *Look, on, back string, n int) string {
+// arrowKeys returns the keys that move n options on, or back, and choose.
+func arrowKeys(l *Look, on, back string, n int) string {
 	intro, key := "\x1b[", on
 	if l.Modes.AppCursor {
 		intro = "\x1bO"
@@ -178,12 +242,12 @@ func arrows(l *Look, on, back string, n int) string {
 	return strings.Repeat(intro+key, n) + Submit
 }
 
-// top is the first row of the dialog whose list is f, and whether the dialog is on the screen from its beginning.
-func (d *Driver) top(l *Look, f list) (first int, whole bool) {
+// dialogTop returns the first row of the dialog with the options f, and whether the dialog starts on the screen.
+func (d *Driver) dialogTop(l *Look, f optionList) (first int, isWhole bool) {
 	at := f.rows[0]
 	column, framed := columnOf(l.line(at), "│")
 	switch {
-	case f.cut:
+	case f.isCut:
 		return 0, false
 	case d.box.shape == ruled:
 		y := l.ruleAbove(at, "─")
@@ -202,16 +266,16 @@ func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 		if y < 0 {
 			return 0, blank(l.line(0))
 		}
-		// Of a message the rows are indented from the second on.
-		message := d.kindOf(l.line(y)) == userRow
-		for y++; message && y < at && !blank(l.line(y)); y++ {
+		// The rows of a message are indented from the second on.
+		isMessage := d.kindOf(l.line(y)) == userRow
+		for y++; isMessage && y < at && !blank(l.line(y)); y++ {
 		}
 		return y, true
 	}
 	y := at
 	for y > 0 && y > at-12 {
 		line := l.line(y - 1)
-		if isRule(line, "─") || strings.ContainsAny(line, "╭╮╰╯╹") || d.kindOf(line) != other {
+		if isRule(line, "─") || strings.ContainsAny(line, "╭╮╰╯╹") || d.kindOf(line) != otherRow {
 			break
 		}
 		y--
@@ -219,8 +283,8 @@ func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 	return y, false
 }
 
-// words are the rows from a to b (without b), without frames, rules and what is blank.
-func words(l *Look, a, b int) []string {
+// textRows returns the text of rows a to b (exclusive), without frames, rules and blank rows.
+func textRows(l *Look, a, b int) []string {
 	var text []string
 	for y := a; y < b; y++ {
 		s, _ := unframe(l.line(y))
@@ -231,17 +295,28 @@ func words(l *Look, a, b int) []string {
 	return text
 }
 
-// kindOfDialog judges by the first row, the question above the options and the rows below them. What stands
-// between is what the agent wants to do: it can say anything.
-func (d *Driver) kindOfDialog(l *Look, text []string, f list) string {
-	judged := []string{strings.Join(text[:min(3, len(text))], " ")}
-	for n := 1; n <= 3 && n <= len(text); n++ {
-		judged = append(judged, strings.Join(text[len(text)-n:], " "))
+// joinRows returns the text of the rows as lines. It does not undo wrapping, which looks the same as a line that ends
+// at the edge of the screen.
+func joinRows(l *Look, rows []int, keep func(r row, i int) bool) string {
+	var lines []string
+	for _, y := range rows {
+		line, _ := unframe(l.row(y).exactText(keep)) // with no-break spaces, which are letters to a shell
+		lines = append(lines, line)
 	}
-	foot := strings.Join(words(l, f.rows[len(f.rows)-1]+1, len(l.Lines)), " ")
-	for _, k := range d.asks.kinds {
-		if slices.ContainsFunc(judged, func(s string) bool { return strings.HasPrefix(s, k.has) }) || strings.Contains(foot, k.has) {
-			return k.why
+	return strings.Trim(strings.Join(lines, "\n"), "\n ")
+}
+
+// kindOfDialog looks at the first rows, the question above the options and the rows below them, but not at the rows
+// between: those show what the agent wants to do, and may contain any text.
+func (d *Driver) kindOfDialog(l *Look, text []string, f optionList) string {
+	candidates := []string{strings.Join(text[:min(3, len(text))], " ")}
+	for n := 1; n <= 3 && n <= len(text); n++ {
+		candidates = append(candidates, strings.Join(text[len(text)-n:], " "))
+	}
+	foot := strings.Join(textRows(l, f.rows[len(f.rows)-1]+1, len(l.Lines)), " ")
+	for _, k := range d.dialogs.kinds {
+		if slices.ContainsFunc(candidates, func(s string) bool { return strings.HasPrefix(s, k.text) }) || strings.Contains(foot, k.text) {
+			return k.means
 		}
 	}
 	return "unknown"
@@ -249,8 +324,8 @@ func (d *Driver) kindOfDialog(l *Look, text []string, f list) string {
 
 var namedKey = regexp.MustCompile(`^(.+) \((esc|[a-z])\)$`)
 
-// answer is an option as its label tells. Keys are set where the label names one: "(y)", "(esc)".
-func answer(id, label string) Option {
+// newOption makes an option of a label. It sets Keys if the label names a key: "(y)", "(esc)".
+func newOption(id, label string) Option {
 	o := Option{ID: id, Label: label}
 	if m := namedKey.FindStringSubmatch(label); m != nil {
 		if o.Label, o.Keys = m[1], m[2]; o.Keys == "esc" {
@@ -261,14 +336,14 @@ func answer(id, label string) Option {
 	return o
 }
 
-// spinning is a row that a spinner begins.
-var spinning = pattern(`^[` + claudeSpins + spins + `] `)
+// spinnerRow matches a row that starts with a spinner.
+var spinnerRow = pattern(`^[` + claudeSpins + spins + `] `)
 
-// print is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that spin.
-func (d *Driver) print(q *Dialog) string {
-	var prompt strings.Builder // in one piece: its rows may be broken elsewhere
+// fingerprint identifies a dialog. It ignores blanks and frames, which a resize moves, and rows with a spinner.
+func (d *Driver) fingerprint(q *Dialog) string {
+	var prompt strings.Builder // without row breaks, which a resize moves
 	for row := range strings.SplitSeq(q.Prompt, "\n") {
-		if !spinning.MatchString(row) {
+		if !spinnerRow.MatchString(row) {
 			prompt.WriteString(Solid(row))
 		}
 	}
@@ -280,10 +355,10 @@ func (d *Driver) print(q *Dialog) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// clip keeps a text readable: a dialog is one screen at most, but a screen may be large.
+// clip limits the length of a text, since a screen may be large.
 func clip(s string) string {
-	if most := 8 << 10; len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
+	if limit := 8 << 10; len(s) > limit {
+		return strings.ToValidUTF8(s[:limit], "") + "…"
 	}
 	return s
 }

@@ -17,8 +17,7 @@ func look(t *testing.T, file string) Look {
 	return LookAt(s)
 }
 
-// brief is a dialog in a few lines: what a reader of `atm pending` would see,
-// and the keys.
+// brief formats a dialog in a few lines, with the keys.
 func brief(q *Dialog) string {
 	if q == nil {
 		return "none"
@@ -71,7 +70,7 @@ reject "\x1b[C\x1b[C\r" Reject reject_once`,
 
 const claudeAsks = "\n Do you want to proceed?\n ❯ 1. Yes\n   2. Yes, and don't ask again for git commands\n   3. No, and tell Claude what to do differently (esc)\n\n Esc to cancel"
 
-func TestWhatIsAsked(t *testing.T) {
+func TestRequests(t *testing.T) {
 	for _, c := range []struct{ name, driver, screen, want string }{
 		{"two lines of a command", "claude", "═100\n Bash command\n\n   git add .\n   git commit\n" + claudeAsks, "Bash(git add .\ngit commit)"},
 		{"a command broken for want of room", "claude", "═40\n Bash command\n\n   git commit --message something\n   longer than that\n" + claudeAsks, "Bash(git commit --message something\nlonger than that)"},
@@ -129,7 +128,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// An option that allows for good is never the one that allows this once.
+// An option that allows permanently is never the one that allows once.
 func TestAllowing(t *testing.T) {
 	q := claude.Read(sketch("", "═100\n Bash command\n\n   git status\n"+claudeAsks), Reading{}).Dialog
 	yes, ok := q.Allowing()
@@ -142,7 +141,7 @@ func TestAllowing(t *testing.T) {
 	}
 }
 
-// What `atm approve` and `atm reject` press where no option was named.
+// The keys of `atm approve` and `atm reject` without an option.
 func TestAnswersToQuestions(t *testing.T) {
 	for _, c := range []struct{ name, driver, screen, want string }{
 		{
@@ -193,8 +192,7 @@ func TestAnswersToQuestions(t *testing.T) {
 	}
 }
 
-// What a tool is about to do is whole, however large the screen: a rule that saw its beginning alone would
-// allow its end.
+// The input is complete on a screen of any size: a rule that saw only its start would allow its end.
 func TestInputIsWhole(t *testing.T) {
 	command := strings.Repeat("echo "+strings.Repeat("x", 180)+"\n    ", 60) + "rm -rf /"
 	q := codex.Read(sketch("", "\n\n  Would you like to run the following command?\n\n  $ "+command+"\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm or esc to cancel"), Reading{}).Dialog

@@ -8,7 +8,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
-// marks are what the input boxes are drawn with.
+// marks are the characters that input boxes are drawn with.
 var marks = []string{"❯", "›", ">", "!", "#", "╹"}
 
 func FuzzRead(f *testing.F) {

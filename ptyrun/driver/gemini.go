@@ -1,8 +1,12 @@
 package driver
 
-import "github.com/agentteammail/atm/reducer"
+import (
+	"strings"
 
-// gemini is Gemini CLI. It restarts itself inside its terminal after a folder was trusted; its title stays.
+	"github.com/agentteammail/atm/reducer"
+)
+
+// gemini is the driver of Gemini CLI, which restarts itself after a folder was trusted and keeps its title.
 var gemini = Driver{
 	Name:     "gemini",
 	commands: []string{"gemini"},
@@ -13,41 +17,78 @@ var gemini = Driver{
 		{pattern(`^[✦⏲]`), reducer.Thinking},
 		{pattern(`^◇`), reducer.Idle},
 	},
-	box: box{
+	box: boxStyle{
 		shape:        halves,
 		glyph:        ">",
 		indent:       1,
 		text:         2,
-		modes:        []note{{"! ", "bang mode"}},
+		modes:        []phrase{{"! ", "bang mode"}},
 		placeholders: []string{"Type your message or @path/to/file", "Type your shell command"},
-		below:        8,
+		maxBelow:     8,
 	},
-	foot: []note{
+	foot: []phrase{
 		{"again to exit", "one more Ctrl-C would end it"},
 		{"again to quit", "one more Ctrl-C would end it"},
 		{"to navigate", "a menu is open"},
 	},
-	marks: []mark{
-		{is: retryRow, on: pattern(`^ *[` + spins + `] .*(?:etrying.*esc to cancel|esc to cancel.*etrying)`)},
-		{is: busyRow, on: pattern(`^ *[` + spins + `] .*\(esc to cancel`)},
-		{is: queuedRow, on: pattern(`^ *Queued \(`)},
-		{is: hintRow, on: pattern(`^ *\? for shortcuts`)},
-		{is: noteRow, on: pattern(`^ℹ Request cancelled`)},
-		{is: errorRow, on: pattern(`^✕ `)},
-		{is: runsRow, on: pattern(`^ *│ ⊷ `)},
-		{is: toolRow, on: pattern(`^ *│ [✓✗x?-] `)},
-		{is: answerRow, on: pattern(`^✦ `)},
-		{is: userRow, on: pattern(`^(?: > |▄{8})`)},
+	rows: []rowPattern{
+		{kind: retryRow, re: pattern(`^ *[` + spins + `] .*(?:etrying.*esc to cancel|esc to cancel.*etrying)`)},
+		{kind: busyRow, re: pattern(`^ *[` + spins + `] .*\(esc to cancel`)},
+		{kind: queuedRow, re: pattern(`^ *Queued \(`)},
+		{kind: hintRow, re: pattern(`^ *\? for shortcuts`)},
+		{kind: noteRow, re: pattern(`^ℹ Request cancelled`)},
+		{kind: errorRow, re: pattern(`^✕ `)},
+		{kind: runsRow, re: pattern(`^ *│ ⊷ `)},
+		{kind: toolRow, re: pattern(`^ *│ [✓✗x?-] `)},
+		{kind: answerRow, re: pattern(`^✦ `)},
+		{kind: userRow, re: pattern(`^(?: > |▄{8})`)},
 	},
-	asks: asks{
-		verbs: []note{
+	dialogs: dialogStyle{
+		request: (*Driver).geminiRequest,
+		verbs: []phrase{
 			{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"},
 			{"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"},
 		},
-		kinds: []note{
+		kinds: []phrase{
 			{"Do you trust the files in this folder?", "trust"},
 			{"Apply this change?", "permission"}, {"Do you want to proceed?", "permission"},
 			{"Allow execution", "permission"},
 		},
 	},
+}
+
+// geminiRequest reads a dialog of Gemini CLI: "? Tool  input" in the first row, a command in a frame of its own.
+func (d *Driver) geminiRequest(l *Look, first int, f optionList) (tool, input string) {
+	heading, _ := unframe(l.line(first))
+	rest, ok := strings.CutPrefix(heading, "? ")
+	if !ok {
+		return "", ""
+	}
+	rest = strings.TrimSpace(rest)
+	if name, ok := findPrefix(rest, d.dialogs.verbs); ok {
+		tool, input = name.means, strings.TrimSpace(strings.TrimPrefix(rest, name.text))
+	}
+	if tool != "Bash" {
+		if isWrapped(l, first, first+1) {
+			return "", ""
+		}
+		return tool, strings.TrimPrefix(input, "Writing to ")
+	}
+	y, inner := first+1, -1
+	for ; y < f.rows[0] && inner < 0; y++ {
+		if s, column := unframe(l.line(y)); strings.HasPrefix(s, "╭") {
+			inner = column
+		}
+	}
+	var rows []int
+	for ; y < f.rows[0] && runeAt(l.line(y), inner) != "╰"; y++ {
+		if runeAt(l.line(y), inner) != "│" || strings.Contains(l.line(y), "hidden (") {
+			return "", "" // part of the command is not shown
+		}
+		rows = append(rows, y)
+	}
+	if rows == nil {
+		return "", ""
+	}
+	return tool, joinRows(l, rows, keepAll)
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
-// A Look is a screen as a driver sees it.
+// A Look is the input of a driver: the screen and some facts about the terminal.
 type Look struct {
 	Lines            []string        // visible rows, right-trimmed, with plain blanks only
-	Cells            [][]screen.Cell // the same, cell by cell; nil: nothing is dim, grey or lit
+	Cells            [][]screen.Cell // the same rows; nil means without colours
 	CursorX, CursorY int
 	Title            string
 	Modes            screen.Modes
 	Cols             int
-	// Foreground is the name of the process that has the terminal, where that is not the program we
-	// started. Plain only: agents start tools without it.
+	// Foreground is the name of the foreground process, if that is not the program we started. For plain programs only:
+	// agents start tools without the terminal.
 	Foreground string
-	Hidden     bool // the terminal takes lines and does not show them: a password. Plain only
+	Hidden     bool // echo is off, as for a password; for plain programs only
 }
 
-// LookAt takes a look at s. Foreground and Hidden are the caller's to add.
+// LookAt returns the Look of a screen. The caller adds Foreground and Hidden.
 func LookAt(s *screen.Screen) Look {
 	cols, rows := s.Size()
 	x, y := s.Cursor()
@@ -29,25 +29,24 @@ func LookAt(s *screen.Screen) Look {
 	for y := range rows {
 		cells := s.Row(y)
 		l.Cells = append(l.Cells, cells)
-		l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(all), " "))
+		l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(keepAll), " "))
 	}
 	return l
 }
 
-// A row is the cells of a row of the screen.
 type row []screen.Cell
 
-// text is the row with blanks in place of the cells that keep returns false for, and of blanks that do not break.
+// text is exactText with plain blanks in place of no-break spaces.
 func (r row) text(keep func(r row, i int) bool) string {
-	return strings.ReplaceAll(r.exact(keep), "\u00a0", " ")
+	return strings.ReplaceAll(r.exactText(keep), "\u00a0", " ")
 }
 
-// exact is text with all blanks as they are.
-func (r row) exact(keep func(r row, i int) bool) string {
+// exactText returns the text of the row, with blanks for the cells that keep rejects.
+func (r row) exactText(keep func(r row, i int) bool) string {
 	var b strings.Builder
 	for i, c := range r {
 		switch {
-		case c.Width == 0 && i > 0 && r[i-1].Width == 2: // the tail of a wide character
+		case c.Width == 0 && i > 0 && r[i-1].Width == 2: // the second cell of a wide character
 		case c.Text != "" && keep(r, i):
 			b.WriteString(c.Text)
 		default:
@@ -57,10 +56,10 @@ func (r row) exact(keep func(r row, i int) bool) string {
 	return b.String()
 }
 
-func all(row, int) bool { return true }
+func keepAll(row, int) bool { return true }
 
-// isBright is false for dim cells, and for the cursor that a program draws itself, in inverse, over the
-// first character of a dim placeholder.
+// isBright is false for dim cells, and for the inverse cell that a program draws as a cursor over the first character
+// of a dim placeholder.
 func isBright(r row, i int) bool {
 	if i+1 < len(r) && r[i].Inverse && r[i+1].Dim && r[i+1].Text != "" && (i == 0 || !r[i-1].Inverse) {
 		return false
@@ -68,8 +67,7 @@ func isBright(r row, i int) bool {
 	return !r[i].Dim
 }
 
-// isStrong is false for dim cells and those in a middling grey, the colour of explanations: a dialog's own
-// words are left.
+// isStrong is false for dim cells and for medium grey, the colour of explanations in a dialog.
 func isStrong(r row, i int) bool {
 	isGrey := false
 	if r[i].Fg != nil {
@@ -79,8 +77,8 @@ func isStrong(r row, i int) bool {
 	return isBright(r, i) && !isGrey
 }
 
-// ground is the background that most of a row's cells have.
-func (r row) ground() (most color.Color) {
+// background returns the most frequent background of the row's cells.
+func (r row) background() (most color.Color) {
 	count := make(map[color.Color]int)
 	for _, c := range r {
 		if count[c.Bg]++; count[c.Bg] > count[most] {
@@ -104,7 +102,7 @@ func (l *Look) line(y int) string {
 	return l.Lines[y]
 }
 
-// text is line y with blanks in place of the cells that keep returns false for.
+// text returns line y, with blanks for the cells that keep rejects.
 func (l *Look) text(y int, keep func(r row, i int) bool) string {
 	if l.Cells == nil {
 		return l.line(y)
@@ -112,19 +110,19 @@ func (l *Look) text(y int, keep func(r row, i int) bool) string {
 	return strings.TrimRight(l.row(y).text(keep), " ")
 }
 
-// lit are the cells of row y on a background that is not their row's: the chosen one of several buttons.
-func (l *Look) lit(y int) string {
-	ground := l.row(y).ground()
+// highlighted returns the text of row y that is inverse or on another background than the row, as a selected button is.
+func (l *Look) highlighted(y int) string {
+	ground := l.row(y).background()
 	return l.row(y).text(func(r row, i int) bool { return r[i].Bg != ground || r[i].Inverse })
 }
 
-// before is the cursor's row up to the cursor.
-func (l *Look) before() string {
+// beforeCursor returns the cursor's row up to the cursor.
+func (l *Look) beforeCursor() string {
 	r := l.row(l.CursorY)
-	return r[:min(max(l.CursorX, 0), len(r))].text(all)
+	return r[:min(max(l.CursorX, 0), len(r))].text(keepAll)
 }
 
-// after is what stands right of the cursor and is not dim.
-func (l *Look) after() string {
+// afterCursor returns the text after the cursor that is not dim.
+func (l *Look) afterCursor() string {
 	return strings.TrimSpace(l.row(l.CursorY).text(func(r row, i int) bool { return i >= l.CursorX && isBright(r, i) }))
 }

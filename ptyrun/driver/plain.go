@@ -11,27 +11,27 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// plain is a shell or a REPL. One with line editing asks for bracketed paste at its prompt and gives it up
-// for the time of a command; others are known by their prompt alone.
+// plain is the driver of a shell or REPL. One with line editing enables bracketed paste at its prompt and disables it
+// during a command; others are recognized by their prompt alone.
 var plain = Driver{
 	Name:      "plain",
 	Plain:     true,
 	interrupt: "\x03",
 }
 
-// shells are the programs in which a lone "> " asks for the rest of a command.
+// shells are the programs with "> " as the prompt for the rest of a command.
 var shells = []string{"bash", "sh", "dash", "ash", "busybox", "zsh", "ksh", "mksh"}
 
-// repls are programs that are what they are, whatever is run in them: their screen is not searched for an agent's.
+// repls are other programs whose screens Recognise does not search for an agent.
 var repls = []string{
 	"fish", "pwsh", "nu", "python", "python3", "ipython", "node", "psql", "mysql", "sqlite3", "irb", "ghci", "R",
 	"lua", "less", "vi", "vim", "nano", "cat",
 }
 
-// promptEnds are how prompts end, in the order in which they are looked for in a row that holds more than its prompt.
+// promptEnds are the ends of prompts, in the order in which splitPrompt looks for them.
 var promptEnds = []string{">>> ", "$ ", "# ", "% ", "❯ ", "➜ ", "λ ", "» ", "› ", "> "}
 
-// continuations are prompts for the rest of something.
+// continuations are the prompts for the rest of an input.
 var continuations = []string{
 	"... ", "quote> ", "dquote> ", "bquote> ", "heredoc> ", "for> ", "while> ", "if> ", "then> ", "else> ", "do> ",
 	"case> ", "function> ", "cmdsubst> ", "pipe> ", "cmdand> ", "cmdor> ", "subsh> ", "braceparam> ", "   ...> ",
@@ -40,13 +40,13 @@ var continuations = []string{
 
 func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	r := Reading{Activity: reducer.ToolRunning, Detail: l.Foreground, memory: before.memory}
-	r.memory.paste = before.memory.paste || l.Modes.Paste && !l.Modes.Alt
-	line := l.before()
+	r.memory.usesPaste = before.memory.usesPaste || l.Modes.Paste && !l.Modes.Alt
+	line := l.beforeCursor()
 	if l.Modes.Alt {
 		r.Why = "a program has the whole screen"
 		return r
 	}
-	if l.Foreground != "" || r.memory.paste && !l.Modes.Paste {
+	if l.Foreground != "" || r.memory.usesPaste && !l.Modes.Paste {
 		r.Why = l.Foreground + " is running"
 		if l.Foreground == "" {
 			r.memory.prompt, r.Why = "", "a command is running"
@@ -56,10 +56,10 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 		}
 		return r
 	}
-	if q := d.dialog(l, place{}, false); q != nil && !l.Modes.Paste {
+	if q := d.readDialog(l, inputBox{}, false); q != nil && !l.Modes.Paste {
 		return Reading{Activity: reducer.AwaitingInput, Detail: "question", Dialog: q, Why: "dialog", memory: r.memory}
 	}
-	prompt, draft, ok := d.prompt(l, line, before.memory.prompt)
+	prompt, draft, ok := d.splitPrompt(l, line, before.memory.prompt)
 	switch {
 	case l.Hidden, isQuestion(line) && !l.Modes.Paste:
 		r.Activity, r.Detail, r.Why = reducer.AwaitingInput, "question", "it asks for something else"
@@ -85,44 +85,44 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	return r
 }
 
-// prompt divides the cursor's row, as far as the cursor, into prompt and draft. known is the prompt as it
-// stood before anything was typed.
-func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok bool) {
-	right := l.after()
-	if strings.HasPrefix(after(l.line(l.CursorY), utf8.RuneCountInString(line)), "    ") {
-		right = "" // a prompt of the right margin
+// splitPrompt splits line, the cursor's row up to the cursor, into prompt and draft. known is the last prompt that had
+// nothing typed after it.
+func (d *Driver) splitPrompt(l *Look, line, known string) (prompt, draft string, ok bool) {
+	right := l.afterCursor()
+	if strings.HasPrefix(skipRunes(l.line(l.CursorY), utf8.RuneCountInString(line)), "    ") {
+		right = "" // a prompt at the right margin
 	}
-	if d.continues(line, known) {
+	if d.isContinuation(line, known) {
 		return "", strings.TrimSpace(line + right), true
 	}
 	if known != "" {
 		if rest, ok := strings.CutPrefix(line, known); ok {
 			return known, strings.TrimSpace(rest + right), true
 		}
-		if above, ok := l.brokenFrom(known); ok {
+		if above, ok := l.wrappedCommand(known); ok {
 			return known, strings.TrimSpace(above + line + right), true
 		}
 	}
 	for _, end := range promptEnds {
-		if strings.HasSuffix(line, end) && likelyPrompt(line) {
+		if strings.HasSuffix(line, end) && isLikelyPrompt(line) {
 			return line, right, true
 		}
 	}
 	for _, end := range promptEnds {
-		if before, rest, ok := strings.Cut(line, end); ok && likelyPrompt(before+end) {
+		if before, rest, ok := strings.Cut(line, end); ok && isLikelyPrompt(before+end) {
 			return before + end, strings.TrimSpace(rest + right), true
 		}
 	}
-	// Some other prompt: with bracketed paste on, whatever ends in a blank before the cursor and was not seen to grow.
+	// Another prompt: with bracketed paste on, any line that ends in a blank, if no prompt was known before.
 	if l.Modes.Paste && known == "" && !blank(line) && strings.HasSuffix(line, " ") && !isQuestion(line) {
 		return line, right, true
 	}
 	return "", "", false
 }
 
-// brokenFrom returns what stands after prompt in the rows above the cursor's, if the cursor's row goes on a
-// command that was too long for them: each is full.
-func (l *Look) brokenFrom(prompt string) (text string, ok bool) {
+// wrappedCommand returns the text after prompt in the rows above the cursor, if they are full, so that the cursor's row
+// continues them.
+func (l *Look) wrappedCommand(prompt string) (text string, ok bool) {
 	for y := l.CursorY - 1; y >= 0 && l.CursorY-y <= 50; y-- {
 		line := l.line(y)
 		if l.Cols == 0 || ansi.StringWidth(line) < l.Cols-1 {
@@ -136,24 +136,23 @@ func (l *Look) brokenFrom(prompt string) (text string, ok bool) {
 	return "", false
 }
 
-// likelyPrompt reports whether s, which ends as prompts do, may be one: not long, and not a sentence or an
-// indented text.
-func likelyPrompt(s string) bool {
+// isLikelyPrompt reports whether s may be a prompt: it is short, and neither a sentence nor indented.
+func isLikelyPrompt(s string) bool {
 	return len(s) <= 120 && !strings.HasPrefix(s, "   ") && strings.Count(strings.TrimSpace(s), " ") <= 5
 }
 
-// continues reports whether line asks for the rest of what was typed.
-func (d *Driver) continues(line, known string) bool {
+// isContinuation reports whether line is a prompt for the rest of an input.
+func (d *Driver) isContinuation(line, known string) bool {
 	if strings.HasPrefix(line, "> ") && slices.Contains(shells, d.program) && !strings.HasPrefix(known, "> ") {
 		return true
 	}
 	return slices.ContainsFunc(continuations, func(c string) bool { return strings.HasPrefix(line, c) && !strings.HasPrefix(known, c) })
 }
 
-// isQuestion reports whether line asks a person for something other than a command.
+// isQuestion reports whether line asks for something other than a command.
 func isQuestion(line string) bool { return question.MatchString(strings.TrimRight(line, " ")) }
 
-// question may end as a prompt does: "Really delete? >", "PIN> ".
+// question matches questions, some of which end like a prompt: "Really delete? >", "PIN> ".
 var question = regexp.MustCompile(`(?i)(password|passphrase).*:$` +
 	`|^[a-z ]*\b(password|passphrase|passcode|pin|otp|token)\b[a-z ]*[:>$#%]$` +
 	`|\pL\? *[>$#%]$|['"]yes['"].*[:>$#%]$` +

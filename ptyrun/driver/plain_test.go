@@ -7,7 +7,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// A question may end as prompts do, and a prompt may have words of one.
+// A question may end like a prompt, and a prompt may contain words of a question.
 func TestQuestions(t *testing.T) {
 	for line, isQuestion := range map[string]bool{
 		"Really delete? > ": true, "Overwrite file? [y/N] $ ": true, "Type 'yes' to confirm > ": true, "PIN> ": true, "Password> ": true,
@@ -24,8 +24,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// What bash 5.2, Python 3.11 and 3.13, dash and node really write, in order;
-// each step is read with the reading before.
+// The output of bash 5.2, Python 3.11 and 3.13, dash and node in order; each step is read with the previous reading.
 func TestPlain(t *testing.T) {
 	type step struct {
 		out        string

@@ -2,7 +2,6 @@
 
 package driver
 
-// stride is how many bytes of a recording come between two looks; under the
-// race detector, ten times slower and with nothing to find in a pure function,
-// not each one is looked at.
+// stride is the number of bytes of a recording between two readings. The race detector is ten times slower and finds
+// nothing in pure functions, so the tests read less often with it.
 const stride = 41

@@ -4,12 +4,42 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/reducer"
 )
 
-// Read says what l means. before is the reading before, the zero one at first: it is what remains when the
-// screen shows nothing that is known, and what counts while a redraw frame is open.
+// How long a reading must hold before the caller acts on it.
+const (
+	FirstSettle  = time.Second
+	Settle       = 500 * time.Millisecond
+	DialogSettle = 200 * time.Millisecond
+)
+
+// A Reading is the meaning of a screen. The zero Reading means that nothing of the program was seen yet.
+//
+// At a prompt Activity is Idle, or Error if the last turn ended in an error. Only Prompt says whether the program would
+// accept a message.
+type Reading struct {
+	Activity reducer.Activity
+	Detail   string  // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", the line of a usage limit
+	Dialog   *Dialog // nil if there is none
+	Draft    string  // the text in the input box, its rows joined by newlines
+	HasDraft bool
+	Prompt   bool   // a text typed now would be accepted as a message
+	Why      string // why Prompt is false: "dialog", "busy", "draft", "no prompt on the screen", …
+
+	memory memory
+}
+
+// memory is what the next reading must know. Only a plain driver uses it.
+type memory struct {
+	usesPaste bool   // the program has enabled bracketed paste before
+	prompt    string // the last prompt that had nothing typed after it
+}
+
+// Read interprets a screen. before is the previous reading, at first the zero one: it counts while a synchronized
+// update is open or the screen shows nothing known.
 func (d *Driver) Read(l Look, before Reading) Reading {
 	if l.Modes.Sync {
 		before.Prompt, before.Why = false, "the screen is being redrawn"
@@ -23,51 +53,50 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 }
 
 func (d *Driver) readAgent(l *Look, before Reading) Reading {
-	p, boxed := d.find(l)
-	if q := d.dialog(l, p, boxed); q != nil {
+	p, hasBox := d.findBox(l)
+	if q := d.readDialog(l, p, hasBox); q != nil {
 		r := Reading{Activity: reducer.Confirming, Detail: q.Kind, Dialog: q, Why: "dialog"}
 		if q.Kind == "question" {
 			r.Activity = reducer.AwaitingInput
 		}
 		return r
 	}
-	says := d.titleSays(l.Title)
-	if says == reducer.Confirming {
-		// The program says that it asks, and what it asks cannot be read: nothing may be typed, and
-		// nothing can be answered from here.
+	titleShows := d.titleActivity(l.Title)
+	if titleShows == reducer.Confirming {
+		// The title shows a dialog that cannot be read: nothing may be typed or answered.
 		return Reading{Activity: reducer.Confirming, Detail: "unknown", Why: "dialog"}
 	}
-	if !boxed {
-		return d.boxless(l, says, before)
+	if !hasBox {
+		return d.readWithoutBox(l, titleShows, before)
 	}
 	r := Reading{Draft: p.draft, HasDraft: p.draft != ""}
-	s := d.sceneAbove(l, p.top)
-	hint := d.footSays(l, p)
+	turn := d.lastTurnAbove(l, p.top)
+	hint := d.footMeaning(l, p)
 	switch {
-	case says == reducer.Thinking || s.busy != "" || hint == busyFoot:
-		r.Activity, r.Detail = s.doing()
+	case titleShows == reducer.Thinking || turn.busy != "" || hint == busyFoot:
+		r.Activity, r.Detail = turn.activity()
 		r.Why = "busy"
-	case s.failed != "":
-		r.Activity, r.Detail = reducer.Error, s.failed
+	case turn.errorLine != "":
+		r.Activity, r.Detail = reducer.Error, turn.errorLine
 	default:
 		r.Activity = reducer.Idle
 	}
-	// Codex draws its box seconds before it can take a message, and may ask for trust instead.
-	early := d.box.early != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == Solid(d.box.early)
-	if r.Why == "" && early {
+	// Codex draws its box seconds before it accepts a message, and may ask for trust instead.
+	isStarting := d.box.startingFoot != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == Solid(d.box.startingFoot)
+	if r.Why == "" && isStarting {
 		r.Activity, r.Why = reducer.Starting, "starting"
 	}
 	switch {
 	case r.Why != "":
 	case p.mode != "":
 		r.Why, r.HasDraft = p.mode, true
-	case p.cut:
+	case p.isCut:
 		r.Why, r.HasDraft = "draft", true
 	case r.HasDraft:
 		r.Why = "draft"
 	case hint != "":
 		r.Why = hint
-	case !p.cursorAtStart(l):
+	case !p.hasCursorAtStart(l):
 		r.Why = "the cursor is elsewhere"
 	default:
 		r.Prompt = true
@@ -75,57 +104,57 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	return r
 }
 
-// boxless is the reading of a screen without an input box: while starting, in an overlay, in the middle of a redraw.
-func (d *Driver) boxless(l *Look, says reducer.Activity, before Reading) Reading {
+// readWithoutBox reads a screen without an input box: at the start, in an overlay, or in the middle of a redraw.
+func (d *Driver) readWithoutBox(l *Look, titleShows reducer.Activity, before Reading) Reading {
 	r := Reading{Why: "no prompt on the screen"}
 	switch {
-	case says == reducer.Thinking:
-		r.Activity, r.Detail = d.sceneAbove(l, len(l.Lines)).doing()
+	case titleShows == reducer.Thinking:
+		r.Activity, r.Detail = d.lastTurnAbove(l, len(l.Lines)).activity()
 	case before.Activity == "" || before.Activity == reducer.Starting:
 		r.Activity = reducer.Starting
 	case before.Activity == reducer.Confirming || before.Activity == reducer.AwaitingInput:
-		r.Activity = reducer.Unknown // what was asked is gone, what came is not there yet
-	case says == reducer.Idle && before.Activity != reducer.Error:
+		r.Activity = reducer.Unknown // the dialog is gone, and nothing has followed it yet
+	case titleShows == reducer.Idle && before.Activity != reducer.Error:
 		r.Activity = reducer.Idle
 	default:
-		// Nothing seen is not nothing done: an overlay hides a turn as well.
+		// An overlay may hide a turn.
 		r.Activity, r.Detail = before.Activity, before.Detail
 	}
 	return r
 }
 
-// busyFoot is what footSays calls a foot that tells of a turn.
+// busyFoot is the meaning of a text below the box that shows a turn.
 const busyFoot = "busy"
 
-// footSays reads the rows below the box: busyFoot if they tell of a turn, else why nothing may be typed.
-func (d *Driver) footSays(l *Look, p place) (hint string) {
+// footMeaning reads the rows below the box. It returns busyFoot, or else why nothing may be typed, or "".
+func (d *Driver) footMeaning(l *Look, p inputBox) (hint string) {
 	for y := p.bottom + 1; y < len(l.Lines); y++ {
-		for _, n := range d.foot {
-			if strings.Contains(l.line(y), n.has) && (hint == "" || n.why == busyFoot) {
-				hint = n.why
+		for _, ph := range d.foot {
+			if strings.Contains(l.line(y), ph.text) && (hint == "" || ph.means == busyFoot) {
+				hint = ph.means
 			}
 		}
 	}
 	return hint
 }
 
-// doing is what an agent does whose turn goes on.
-func (s scene) doing() (reducer.Activity, string) {
+// activity returns what the agent does in an open turn, with the Detail of a Reading.
+func (t lastTurn) activity() (reducer.Activity, string) {
 	switch {
-	case s.retry:
-		if m := attempt.FindStringSubmatch(s.busy); m != nil {
+	case t.isRetrying:
+		if m := retryCount.FindStringSubmatch(t.busy); m != nil {
 			return reducer.Thinking, "API retry " + m[1]
 		}
 		return reducer.Thinking, "API retry"
-	case strings.Contains(s.busy, "ompacting"):
+	case strings.Contains(t.busy, "ompacting"):
 		return reducer.Thinking, "compacting"
-	case s.runs:
-		return reducer.ToolRunning, s.running
-	case s.answers:
+	case t.isToolRunning:
+		return reducer.ToolRunning, t.tool
+	case t.isAnswering:
 		return reducer.Responding, ""
 	}
 	return reducer.Thinking, ""
 }
 
-// attempt is how a line counts its retries.
-var attempt = regexp.MustCompile(`(?:attempt |Reconnecting(?:\.\.\.|…) )#?([0-9/]+)`)
+// retryCount matches the count in the line of a retry.
+var retryCount = regexp.MustCompile(`(?:attempt |Reconnecting(?:\.\.\.|…) )#?([0-9/]+)`)

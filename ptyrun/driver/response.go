@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Response cuts the answer to prompt out of a transcript, the rows of scrollback and screen: what the agent
-// said after the last message that begins as prompt does, without tools, spinners and boxes; from a plain
-// program the rows between the command and the next prompt. "" when there is none. isCut: what stood above the
-// lines is lost. If the prompt is, the answer is what is left of it, behind a line "…".
+// Response returns the answer to prompt in a transcript, the rows of scrollback and screen, or "". For an agent that is
+// its text after the last message that starts like prompt, without tools, spinners and boxes; for a plain program it is
+// the rows between the command and the next prompt. isCut means that earlier rows are lost. If the prompt is among
+// them, Response returns the rest of the answer after a line "…".
 func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	l := Look{CursorX: -1, CursorY: len(lines) - 1}
 	for _, line := range lines {
@@ -17,26 +17,25 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	if d.Plain {
 		return plainResponse(l.Lines, prompt, isCut)
 	}
-	end := d.composerAt(&l)
-	l.Lines = l.Lines[:end]
+	l.Lines = l.Lines[:d.boxRow(&l)]
 	var parts []string
-	in := false
-	first := d.sentAt(&l, prompt)
+	isInAnswer := false
+	first := d.rowAfterMessage(&l, prompt)
 	if isCut && first == 0 {
-		parts, in = []string{cutMark}, true
+		parts, isInAnswer = []string{cutMark}, true
 	}
-	for y := first; y < end; y++ {
+	for y := first; y < len(l.Lines); y++ {
 		line := l.line(y)
 		k := d.kindOf(line)
-		begins := k == answerRow && !(in && d.box.shape == barred)
-		goesOn := k == answerRow || k == other && (blank(line) || margin(line) >= 2 && !strings.HasPrefix(strings.TrimSpace(line), "⎿"))
+		isStart := k == answerRow && !(isInAnswer && d.box.shape == barred)
+		isRest := isInAnswer && (k == answerRow || k == otherRow && (blank(line) || margin(line) >= 2 && !strings.HasPrefix(strings.TrimSpace(line), "⎿")))
 		switch {
-		case begins:
-			parts = append(parts, d.said(line))
-		case in && goesOn:
-			parts[len(parts)-1] += "\n" + d.said(line)
+		case isStart:
+			parts = append(parts, d.answerText(line))
+		case isRest:
+			parts[len(parts)-1] += "\n" + d.answerText(line)
 		}
-		in = begins || in && goesOn
+		isInAnswer = isStart || isRest
 	}
 	for i := range parts {
 		parts[i] = strings.Trim(parts[i], "\n")
@@ -47,15 +46,15 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	return ""
 }
 
-// composerAt is the row at which the input box begins, below the transcript.
-func (d *Driver) composerAt(l *Look) int {
+// boxRow returns the first row of the input box, below the transcript.
+func (d *Driver) boxRow(l *Look) int {
 	if d.box.shape != unframed {
-		if p, ok := d.find(l); ok {
-			return max(0, p.top) // of a box that fills the screen the upper edge is above it
+		if p, ok := d.findBox(l); ok {
+			return max(0, p.top)
 		}
 		return len(l.Lines)
 	}
-	for y := range slices.Backward(l.Lines) { // the last row that begins with its glyph
+	for y := range slices.Backward(l.Lines) { // the last row with the glyph of the box
 		if _, ok := d.glyphAt(l.line(y)); ok {
 			return y
 		}
@@ -63,29 +62,30 @@ func (d *Driver) composerAt(l *Look) int {
 	return len(l.Lines)
 }
 
-// cutMark is the first line of an answer whose beginning is lost.
+// cutMark is the first line of an answer whose start is lost.
 const cutMark = "…"
 
-// ClipResponse is an answer of at most so many bytes: of a longer one its end, behind a line "…".
-func ClipResponse(answer string, most int) string {
-	if answer = strings.ToValidUTF8(answer, "\uFFFD"); len(answer) <= most {
+// ClipResponse limits an answer to so many bytes. It replaces the start of a longer one with a line "…".
+func ClipResponse(answer string, limit int) string {
+	if answer = strings.ToValidUTF8(answer, "\uFFFD"); len(answer) <= limit {
 		return answer
 	}
 	mark := cutMark + "\n"
-	return mark + strings.ToValidUTF8(answer[len(answer)-most+len(mark):], "")
+	return mark + strings.ToValidUTF8(answer[len(answer)-limit+len(mark):], "")
 }
 
-// said is what a row says, without the answer's mark or indent.
-func (d *Driver) said(line string) string {
+// answerText returns the text of an answer's row without mark or indent.
+func (d *Driver) answerText(line string) string {
 	if d.box.shape == barred {
-		return after(line, min(5, margin(line)))
+		return skipRunes(line, min(5, margin(line)))
 	}
-	return after(line, min(2, max(margin(line), margin(after(line, 1))+1)))
+	return skipRunes(line, min(2, max(margin(line), margin(skipRunes(line, 1))+1)))
 }
 
-// sentAt is the row after the last message that begins as prompt does; if there is none, after the last message.
-func (d *Driver) sentAt(l *Look, prompt string) int {
-	want := firstRunes(Solid(prompt), visible)
+// rowAfterMessage returns the row after the last message that starts like prompt, or if there is none, after the last
+// message.
+func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
+	want := firstRunes(Solid(prompt), matchLength)
 	last := -1
 	for y, isQueued := range d.messagesAbove(l, len(l.Lines)) {
 		if isQueued {
@@ -94,19 +94,19 @@ func (d *Driver) sentAt(l *Look, prompt string) int {
 		if last < 0 {
 			last = y
 		}
-		if want != "" && strings.HasPrefix(d.messageAt(l, y), want) {
+		if want != "" && strings.HasPrefix(d.messageText(l, y), want) {
 			last = y
 			break
 		}
 	}
 	last++
-	for last > 0 && d.kindOf(l.line(last)) == other && !blank(l.line(last)) && !isRule(l.line(last), "▀") {
+	for last > 0 && d.kindOf(l.line(last)) == otherRow && !blank(l.line(last)) && !isRule(l.line(last), "▀") {
 		last++ // the rest of a message of several rows
 	}
 	return last
 }
 
-// plainResponse is what stands between the command and the last row, which is the next prompt.
+// plainResponse returns the rows between the command and the last row, which is the next prompt.
 func plainResponse(lines []string, prompt string, isCut bool) string {
 	for len(lines) > 0 && blank(lines[len(lines)-1]) {
 		lines = lines[:len(lines)-1]
@@ -117,14 +117,14 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 		return ""
 	}
 	last := len(lines) - 1
-	// The command stands behind the same prompt as the one that came back, or else behind something
-	// that looks like one: "ls" also ends "tools".
+	// The command follows the same prompt as in the last row, or else something like a prompt: "tools" ends in "ls"
+	// too.
 	next := Solid(lines[last])
-	same := func(before string) bool { return before == next }
-	alike := func(before string) bool {
+	isSame := func(before string) bool { return before == next }
+	isSimilar := func(before string) bool {
 		return slices.ContainsFunc(promptEnds, func(end string) bool { return strings.HasSuffix(before+" ", end) })
 	}
-	for _, isPrompt := range []func(string) bool{same, alike} {
+	for _, isPrompt := range []func(string) bool{isSame, isSimilar} {
 		for y := last - 1; y >= 0; y-- {
 			end, ok := commandAt(lines[:last], y, want, isPrompt)
 			if !ok {
@@ -144,14 +144,14 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 	return ""
 }
 
-// commandAt reports whether the command want begins in row y, behind a prompt, and which row follows it: it
-// may be broken over several.
-func commandAt(lines []string, y int, want string, prompt func(before string) bool) (end int, ok bool) {
+// commandAt reports whether the command want starts in row y after a prompt, and returns the row after it. The command
+// may be wrapped.
+func commandAt(lines []string, y int, want string, isPrompt func(before string) bool) (end int, ok bool) {
 	first := Solid(lines[y])
 	text := first
 	for end = y + 1; ; end++ {
 		if before, ok := strings.CutSuffix(text, want); ok && len(before) < max(1, len(first)) {
-			return end, prompt(before)
+			return end, isPrompt(before)
 		}
 		if end >= len(lines) || len(text) > len(first)+len(want) {
 			return 0, false

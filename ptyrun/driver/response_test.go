@@ -27,7 +27,7 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// Of an answer longer than what is kept the rest is told, and that it is the rest. What is whole is told as ever.
+// If the start of an answer is lost, the response is the rest, marked as such. A complete answer stays as it is.
 func TestResponseCut(t *testing.T) {
 	for _, c := range []struct{ driver, screen, prompt, want string }{
 		{"plain", "98\n99\n100\n$ ", "seq 100", "…\n98\n99\n100"},

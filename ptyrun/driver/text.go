@@ -6,12 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Columns are counted in runes here: left of the column in question stand only frames, glyphs and blanks,
-// which are all one cell wide.
+// Columns are counted in runes here, because only frames, glyphs and blanks precede them, which are one cell wide.
 
 func blank(s string) bool { return strings.Trim(s, " \t") == "" }
 
-// margin is the number of blanks that s begins with.
+// margin counts the blanks at the start of s.
 func margin(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 
 func firstRunes(s string, n int) string {
@@ -28,21 +27,20 @@ func lastRunes(s string, n int) string {
 	return string(r[max(0, len(r)-n):])
 }
 
-func after(s string, n int) string { return s[len(firstRunes(s, n)):] }
+func skipRunes(s string, n int) string { return s[len(firstRunes(s, n)):] }
 
-func runeAt(s string, n int) string { return firstRunes(after(s, n), 1) }
+func runeAt(s string, n int) string { return firstRunes(skipRunes(s, n), 1) }
 
-// columnOf is the number of runes before the first what in s.
+// columnOf returns the column of the first what in s.
 func columnOf(s, what string) (int, bool) {
 	before, _, ok := strings.Cut(s, what)
 	return utf8.RuneCountInString(before), ok
 }
 
-// Solid is s without any blank, tab or newline: the form in which texts are compared, since a program may
-// wrap and indent them as it likes.
+// Solid removes all blanks, tabs and newlines. Texts are compared in this form because programs wrap and indent them.
 func Solid(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// solidRows is Solid of rows a to b (without b).
+// solidRows is Solid of rows a to b (exclusive).
 func (l *Look) solidRows(a, b int) string {
 	return Solid(strings.Join(l.Lines[min(max(a, 0), len(l.Lines)):min(max(a, b, 0), len(l.Lines))], ""))
 }
@@ -55,11 +53,11 @@ func startsAny(s string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.HasPrefix(s, t) })
 }
 
-// startOf returns the first note whose text s begins with.
-func startOf(s string, notes []note) (note, bool) {
-	i := slices.IndexFunc(notes, func(n note) bool { return strings.HasPrefix(s, n.has) })
+// findPrefix returns the first phrase whose text is a prefix of s.
+func findPrefix(s string, phrases []phrase) (phrase, bool) {
+	i := slices.IndexFunc(phrases, func(p phrase) bool { return strings.HasPrefix(s, p.text) })
 	if i < 0 {
-		return note{}, false
+		return phrase{}, false
 	}
-	return notes[i], true
+	return phrases[i], true
 }

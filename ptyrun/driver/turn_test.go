@@ -10,8 +10,8 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// sketch is a screen drawn by hand: ▮ is the cursor, "═40" a rule of 40 columns,
-// "▄40" and "▀40" Gemini CLI's edges, ‹dim› dim text.
+// sketch makes a Look of a drawing: ▮ is the cursor, "═40" a rule of 40 columns, "▄40" and "▀40" are Gemini CLI's
+// edges, ‹dim› is dim text.
 func sketch(title, text string) Look {
 	l := Look{Title: title, Modes: screen.Modes{Paste: true, CursorHidden: true}, Cols: 100}
 	for y, row := range strings.Split(strings.TrimPrefix(text, "\n"), "\n") {
@@ -73,7 +73,7 @@ const (
 `
 )
 
-func TestScenes(t *testing.T) {
+func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		name, driver, title, screen string
 		activity                    reducer.Activity
@@ -154,9 +154,8 @@ func readsDraft(t *testing.T, d *Driver, s *screen.Screen, draft string) {
 	}
 }
 
-// A message or an error right above opencode's box is told from it by its
-// background alone.
-func TestGround(t *testing.T) {
+// A message or an error right above opencode's box differs from it only in its background.
+func TestBackground(t *testing.T) {
 	bar := func(ground, text string) string { return "\x1b[48;2;" + ground + "m┃  " + text + "\x1b[K\x1b[m\r\n" }
 	s := screen.New(40, 12, 0)
 	const message, box = "20;20;20", "30;30;30"
@@ -167,7 +166,7 @@ func TestGround(t *testing.T) {
 	readsDraft(t, &opencode, s, "hello")
 }
 
-// What is drawn dim over the program's own cursor is its suggestion, not a draft.
+// A dim text with the program's own cursor over it is a suggestion, not a draft.
 func TestPlaceholderUnderTheCursor(t *testing.T) {
 	s := screen.New(40, 12, 0)
 	rule := strings.Repeat("─", 40)
@@ -177,7 +176,7 @@ func TestPlaceholderUnderTheCursor(t *testing.T) {
 	readsDraft(t, &claude, s, "T")
 }
 
-// A frame that is open says nothing new, and is never a prompt.
+// An open synchronized update keeps the reading, but is never a prompt.
 func TestOpenFrame(t *testing.T) {
 	l := sketch(claudeIdle, "═100\n❯ ▮\n═100\n  ? for shortcuts")
 	before := claude.Read(l, Reading{})
@@ -195,7 +194,7 @@ func TestOpenFrame(t *testing.T) {
 	}
 }
 
-// An overlay hides the box and tells nothing of the turn: what was known stays.
+// An overlay hides the box and shows nothing of the turn, so the reading stays.
 func TestWithoutABox(t *testing.T) {
 	overlay := sketch("", "text\n\n  Showing detailed transcript")
 	for _, c := range []struct{ before, want reducer.Activity }{
