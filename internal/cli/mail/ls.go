@@ -127,8 +127,8 @@ func (m *message) trace(s *command.Scope) (isOpen bool) {
 	for _, a := range m.To {
 		it := m.copyAt(s, a)
 		state := cmp.Or(stateAt(it), "no evidence")
-		if slices.Index(order, it.State) < slices.Index(order, m.at) {
-			m.at = it.State
+		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
+			m.slowest = it.State
 		}
 		if m.RequiresAck && state != "acked" && state != "withdrawn" {
 			_, notAcked := teams.AckOf(s.Team.Box(m.From.Agent), m.ID, a) // an acked message may be unread again
@@ -249,11 +249,11 @@ var threadCommand = &cli.Command{
 }
 
 // A message is the JSON form of a message: its fields, its state and its short id. One that I sent also has its state
-// at each recipient; at is then the state at the slowest one.
+// at each recipient, and that of the slowest one.
 type message struct {
 	*mailbox.Item
 	recipients []recipientState
-	at         mailbox.State
+	slowest    mailbox.State
 }
 
 type recipientState struct {
@@ -271,7 +271,7 @@ func (m message) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(cmp.Or(m.State, m.at))))
+	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(cmp.Or(m.State, m.slowest))))
 	if l := m.Lease; l != nil {
 		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
 	}

@@ -191,7 +191,7 @@ func (k *call) startAgent(words []string, needsRunner bool) error {
 	cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
 	cmd.Stderr = os.Stderr // it prints its own errors
 	if err := cmd.Run(); err != nil {
-		if now, err := refresh(k.c.Context, k.s, k.session.SessionID); err == nil { // the agent may have run and ended the session
+		if now, err := refresh(k.c.Context, k.s, k.session.SessionID); err == nil { // it may have run and ended the session
 			k.session = now
 		}
 		return command.Failed("%s could not be started: %w; the session is %s", k.agent(), err, k.session.State).
