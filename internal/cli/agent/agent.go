@@ -49,7 +49,7 @@ type call struct {
 
 func (k *call) name() wire.Name { return k.box.Agent() }
 
-func open(c *cli.Context) (*call, error) {
+func openAgent(c *cli.Context) (*call, error) {
 	s, err := command.OpenTeam(c)
 	if err != nil {
 		return nil, err
@@ -58,9 +58,9 @@ func open(c *cli.Context) (*call, error) {
 	return &call{c, s, box}, err
 }
 
-func with(do func(context.Context, *call) error) cli.ActionFunc {
+func withAgent(do func(context.Context, *call) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		k, err := open(c)
+		k, err := openAgent(c)
 		if err != nil {
 			return err
 		}
@@ -70,9 +70,9 @@ func with(do func(context.Context, *call) error) cli.ActionFunc {
 	}
 }
 
-// onRunner is with for what the agent's runner does. A verb, which the refusal names, needs permission; "" needs none.
+// onRunner is withAgent for what the agent's runner does. A verb, which the refusal names, needs permission; "" needs none.
 func onRunner(verb string, do func(context.Context, *call, *control.Client) error) cli.ActionFunc {
-	return with(func(ctx context.Context, k *call) error {
+	return withAgent(func(ctx context.Context, k *call) error {
 		if err := k.s.MayAct(verb, k.name()); verb != "" && err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ var historyCommand = &cli.Command{
 	UsageText:   "atm history bob\natm history bob --limit 1 --json",
 	Description: "Leaves out what no event reports; --json has prompts and responses whole.",
 	Flags:       []cli.Flag{command.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n", "last", "tail")},
-	Action: with(func(ctx context.Context, k *call) error {
+	Action: withAgent(func(ctx context.Context, k *call) error {
 		k.box.TakeIn(ctx) // dropped files may be events
 		turns, err := k.s.Team.History(k.name(), k.c.Int("limit"))
 		return command.Done(k.c, err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))

@@ -250,7 +250,7 @@ func events(c *cli.Context) error {
 	if to := c.String("as-wire"); c.IsSet("as-wire") && !slices.Contains(as, to) {
 		return command.Usage("--as-wire: %q is none of %s", to, strings.Join(as, ", ")).WithCandidates(as...)
 	}
-	k, err := open(c)
+	k, err := openAgent(c)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ var runCommand = &cli.Command{
 
 // run checks the whole command line before it creates anything. A new name becomes a member, with a warning.
 func run(c *cli.Context) error {
-	k, err := open(c)
+	k, err := openAgent(c)
 	unknown, isNew := errors.AsType[*teams.UnknownError](err)
 	if isNew && k != nil && k.mayAdd(unknown) {
 		k.box, err = k.s.Team.Box(unknown.Name), nil

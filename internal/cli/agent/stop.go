@@ -19,14 +19,14 @@ var stopCommand = &cli.Command{
 	UsageText:   "atm stop bob",
 	Description: "Asks, then TERM, then KILL. Its mail stays. An agent that does not run: exit 0.",
 	Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Aliases: []string{"f", "9"}, Hidden: true}}, // stop kills anyway
-	Action:      with(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
+	Action:      withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
 }
 
 var interruptCommand = &cli.Command{
 	Name: "interrupt", ArgsUsage: "NAME", Usage: "break off an agent's turn, as a person would with Escape",
 	UsageText:   "atm interrupt bob",
 	Description: "Presses the keys that interrupt this agent. Refused while it asks something, which the\nsame keys would answer: atm pending. An agent without a runner that reports its turn on the\nolder ACP wire gets a cancel request there: atm events NAME --follow --as-wire acp.",
-	Action:      with(func(ctx context.Context, k *call) error { return k.printOutcome(k.s.Interrupt(ctx, k.name())) }),
+	Action:      withAgent(func(ctx context.Context, k *call) error { return k.printOutcome(k.s.Interrupt(ctx, k.name())) }),
 }
 
 var restartCommand = &cli.Command{

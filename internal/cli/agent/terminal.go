@@ -134,7 +134,7 @@ func unescape(s string) (string, error) {
 }
 
 func attach(c *cli.Context) error {
-	k, err := open(c)
+	k, err := openAgent(c)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	if c.Bool("bad") {
-		return lsBad(c, box)
+		return listBad(c, box)
 	}
 	l, err := selectMessages(c, s, box)
 	if l == nil || len(l.Messages)+l.More == 0 && err != nil {
@@ -59,7 +59,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 		if len(l.Messages)+l.More == 0 && !c.Bool("owed") && !c.Bool("done") {
 			bad, badErr := box.BadFiles()
 			unreadable = cmp.Or(unreadable, badErr)
-			ifEmpty = "0 unread" + alsoThere(c, s, "owed", len(owed)) + alsoThere(c, s, "bad", len(bad))
+			ifEmpty = "0 unread" + countHint(c, s, "owed", len(owed)) + countHint(c, s, "bad", len(bad))
 		}
 		err = cmp.Or(err, teams.Unreadable(box, unreadable))
 	}
@@ -72,8 +72,8 @@ func ls(c *cli.Context, s *command.Scope) error {
 	return l.printLines(c, s.Renderer(), ifEmpty)
 }
 
-// alsoThere mentions n other messages and the flag that lists them.
-func alsoThere(c *cli.Context, s *command.Scope, flag string, n int) string {
+// countHint counts other messages and names the flag that lists them; it is "" without any.
+func countHint(c *cli.Context, s *command.Scope, flag string, n int) string {
 	if n == 0 {
 		return ""
 	}
@@ -168,7 +168,7 @@ func stateAt(it *mailbox.Item) string {
 	return string(it.State)
 }
 
-func lsBad(c *cli.Context, box *mailbox.Box) error {
+func listBad(c *cli.Context, box *mailbox.Box) error {
 	if _, err := box.TakeIn(c.Context); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ var messageCommand = &cli.Command{
 	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "say something to its agent",
 	UsageText: "atm session message bob \"Focus on auth\"",
 	Flags:     []cli.Flag{command.MessageFlag()},
-	Action: with(command.OpenToWrite, func(k *call) error {
+	Action: withSession(command.OpenToWrite, func(k *call) error {
 		text, err := command.MessageText(k.c, k.c.Args().Tail())
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ var messageCommand = &cli.Command{
 			m, _ := k.s.Team.Summary(k.agent())
 			outlook = m.Forecast(false)
 		}
-		return k.print(k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
+		return printSession(k.c, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
 	}),
 }
 
@@ -51,7 +51,7 @@ var attachCommand = &cli.Command{
 		&cli.BoolFlag{Name: "read-only", Usage: "look only"},
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "without a terminal: stay until the session is over"},
 	},
-	Action: with(openToAttach, func(k *call) error { return k.s.Follow(k.attach) }),
+	Action: withSession(openToAttach, func(k *call) error { return k.s.Follow(k.attach) }),
 }
 
 func openToAttach(c *cli.Context) (*command.Scope, error) {
@@ -68,9 +68,9 @@ func abort(k *call) error {
 	}
 	sess := cmp.Or(out.Session, k.session)
 	if out.Message == nil {
-		return k.print(sess, "", "aborted; its agent is gone")
+		return printSession(k.c, sess, "", "aborted; its agent is gone")
 	}
-	return k.print(sess, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), sess.AgentID))
+	return printSession(k.c, sess, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), sess.AgentID))
 }
 
 func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {

@@ -44,7 +44,7 @@ func Commands() []*cli.Command {
 func verb(name, usage string, open opener, do func(*call) error, aliases ...string) *cli.Command {
 	return &cli.Command{
 		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
-		Action: with(open, func(k *call) error {
+		Action: withSession(open, func(k *call) error {
 			err := k.s.MayAct(name, k.agent())
 			if err == nil && (name == "pause" || name == "resume") { // the session of a retired agent can only end
 				_, err = k.s.Team.Member(k.agent())
@@ -69,7 +69,7 @@ func (k *call) agent() wire.Name { return wire.Name(k.session.AgentID) }
 // An opener opens the scope of a verb: command.OpenToWrite if the verb sends as a member.
 type opener func(*cli.Context) (*command.Scope, error)
 
-func with(open opener, do func(*call) error) cli.ActionFunc {
+func withSession(open opener, do func(*call) error) cli.ActionFunc {
 	return command.With(open, func(c *cli.Context, s *command.Scope) error {
 		sess, err := find(c.Context, s, c.Args().First())
 		if err != nil {
@@ -122,7 +122,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	command.Warn(c, "atm session attach %s", short(made))
-	return (&call{c: c}).print(made, "", string(made.SessionID))
+	return printSession(c, made, "", string(made.SessionID))
 }
 
 func moveTo(to wire.InteractiveSessionState) func(*call) error {
@@ -140,7 +140,7 @@ func moveTo(to wire.InteractiveSessionState) func(*call) error {
 		if err != nil {
 			return err
 		}
-		return k.print(sess, "", line(sess))
+		return printSession(k.c, sess, "", line(sess))
 	}
 }
 
@@ -303,7 +303,7 @@ func showACP(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-var show = with(command.OpenTeam, func(k *call) error {
+var show = withSession(command.OpenTeam, func(k *call) error {
 	sess := k.session
 	text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", sess.SessionID, sess.AgentID, sess.State, age(sess), letter.Escape(sess.ChannelID))
 	if sess.GoalID != sessions.NoGoal {
@@ -321,7 +321,7 @@ var show = with(command.OpenTeam, func(k *call) error {
 	for _, m := range entries {
 		text += "\n" + entry{m, sess.AgentID}.String()
 	}
-	return k.print(sess, "", text)
+	return printSession(k.c, sess, "", text)
 })
 
 func list(c *cli.Context, s *command.Scope) error {
@@ -356,9 +356,9 @@ type result struct {
 	ID      wire.ID         `json:"id,omitempty"` // of the message that was sent
 }
 
-func (k *call) print(sess *sessions.Session, sent wire.ID, text string) error {
+func printSession(c *cli.Context, sess *sessions.Session, sent wire.ID, text string) error {
 	written, err := wire.Marshal(sess.InteractiveSession)
-	return command.Done(k.c, err, result{written, sess.State.Alive(), sent}, text)
+	return command.Done(c, err, result{written, sess.State.Alive(), sent}, text)
 }
 
 func line(sess *sessions.Session) string {
