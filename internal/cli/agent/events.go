@@ -193,7 +193,7 @@ type prompts map[string]*prompt
 
 type prompt struct {
 	session, turn string
-	isReused      bool // a later call has the same id: client and agent both count from 0
+	isReused      bool // a later call of the other side has the same id: each numbers its own calls
 }
 
 // pair gives an answer, which has only the id of its call, the turn of that prompt. An error may answer any call; a
@@ -204,7 +204,7 @@ func (p prompts) pair(e *wire.Event) {
 	asked := p[id]
 	switch {
 	case id == "" || b.Raw("jsonrpc") == nil:
-	case e.Kind == wire.TurnStarted && b.Raw("sessionId") != nil: // the older ACP has turn ids itself
+	case e.Kind == wire.TurnStarted && b.Raw("sessionId") != nil: // ACP as it is today, which has no turn ids
 		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
 		p[id] = &prompt{session: e.Session, turn: e.TurnID}
 	case b.Raw("method") != nil && asked != nil:
@@ -228,17 +228,17 @@ func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mai
 		return e, nil, err
 	}
 	e.Source = "cli"
-	names := e.Names()
-	isOfAll := e.Kind == wire.DroppedCounters && names == "proxy:all"
+	agent := e.Names()
+	isForAll := e.Kind == wire.DroppedCounters && agent == "proxy:all"
 	switch {
-	case !route || isOfAll && s.Me != nil:
+	case !route || isForAll && s.Me != nil:
 		return e, s.Me, nil
-	case isOfAll:
-		return e, nil, fmt.Errorf("%s is every agent of a stream, and --as does not say who keeps the count", names)
-	case names == "":
+	case isForAll:
+		return e, nil, fmt.Errorf("%s is every agent of a stream, and --as does not say who keeps the count", agent)
+	case agent == "":
 		return e, nil, errors.New("the event names no agent")
 	}
-	a, err := wire.ParseAddress(names, s.Team.Name)
+	a, err := wire.ParseAddress(agent, s.Team.Name)
 	if err == nil {
 		to, err = s.Root.Mailbox(a)
 	}
