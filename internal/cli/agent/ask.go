@@ -89,8 +89,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 	return err
 }
 
-// awaitAnswer sends the question and prints its answer. The duration goes to stderr, so that `$(atm ask …)` is the
-// answer alone.
+// awaitAnswer sends the question and prints its answer, but the duration on stderr: `$(atm ask …)` is the answer alone.
 func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	name, timeout := k.name(), command.Duration(k.c, "timeout")
 	limited, cancel := context.WithCancel(ctx)

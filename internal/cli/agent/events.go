@@ -131,8 +131,7 @@ func (n ingested) String() string {
 	return fmt.Sprintf("%d appended, %d there already, %d bad", n.Appended, n.Known, n.Bad)
 }
 
-// ingest appends each event of stdin as soon as its line is complete: to my log or, with --route, to that of the agent
-// which it names.
+// ingest appends each event of stdin when its line is complete: to my log or, with --route, to that of its agent.
 func ingest(c *cli.Context) error {
 	if c.Args().Present() || term.IsTerminal(int(os.Stdin.Fd())) {
 		return command.Usage("--stdin reads NDJSON from a pipe or a file").
@@ -221,8 +220,7 @@ func (p prompts) pair(e *wire.Event) {
 	}
 }
 
-// readEvent decodes a line in any known vocabulary, and finds the mailbox of its log: mine or, with route, that of the
-// member which it names. A count for all agents of a stream belongs to mine.
+// readEvent decodes a line and finds its mailbox: mine or, with route, its agent's. A count for all agents is mine.
 func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mailbox.Box, err error) {
 	if e, err = wire.Adopt(line); err != nil {
 		return e, nil, err

@@ -69,8 +69,7 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 	return l
 }
 
-// watchPending rings when something new waits. On a terminal it repaints the whole list until q; else it prints each
-// item once.
+// watchPending rings when something new waits. A terminal gets the whole list again and again, a pipe each item once.
 func watchPending(c *cli.Context, s *command.Scope) error {
 	known := map[string]bool{}
 	isKnown := func(key ...any) bool {

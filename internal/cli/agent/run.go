@@ -93,8 +93,7 @@ func run(c *cli.Context) error {
 	return k.runHere(p)
 }
 
-// mayAdd reports whether an unknown name becomes a new member. A name near an existing one may be a typing error,
-// unless team.toml gives it a command.
+// mayAdd reports whether an unknown name becomes a member: it has a command in team.toml, or no similar name exists.
 func (k *call) mayAdd(e *teams.UnknownError) bool {
 	plan, _ := k.s.Team.Config()
 	_, isNear := command.Nearest(string(e.Name), command.Strings(e.Members))
@@ -159,8 +158,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	return spec, err
 }
 
-// policyFor returns the rules of team.toml. If an agent starts another one, they are those that were in force when a
-// person last started it.
+// policyFor returns the rules of team.toml; if an agent starts the agent, those of the last start by a person.
 func policyFor(s *command.Scope, name wire.Name) (policy.Policy, error) {
 	_, isAgent := s.Actor()
 	now, err := s.Team.PolicyNow(name)
@@ -181,8 +179,8 @@ func oneOf(flag, value string, of []string) error {
 	return command.Usage("%s is one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
 }
 
-// chooseDir returns the working directory: --cwd, the root of the ACP workspace, the member's worktree, the cwd of
-// team.toml (always for a command of team.toml), or the current directory.
+// chooseDir returns --cwd, the root of the ACP workspace, the member's worktree, its cwd in team.toml (always, if the
+// command is from there) or the current directory.
 func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, error) {
 	dir := cmp.Or(k.c.String("cwd"), root)
 	if dir == "" && m.Worktree {
@@ -205,8 +203,8 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 	return filepath.Abs(dir)
 }
 
-// environment is the agent's environment: ours with its identity, and without the variables that would make it believe
-// that it runs inside another agent or terminal. The last value of a name counts.
+// environment returns ours with the agent's identity, but without what says that it runs inside another agent or
+// terminal. The last value of a name counts.
 func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
 	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {

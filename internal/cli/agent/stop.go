@@ -36,8 +36,8 @@ var restartCommand = &cli.Command{
 	Action:      onRunner("restart", restart),
 }
 
-// stop ends the agent, everything that it started and its runner, and returns when the runner's lock is free. It also
-// keeps an agent from starting. A runner that does not answer is killed, and its leftover processes are ended.
+// stop ends the agent, everything that it started and its runner, even one that is still starting, and returns when the
+// runner's lock is free. A runner that does not answer is killed, and its leftover processes are ended.
 func (k *call) stop(ctx context.Context) (result, error) {
 	r, isAsked := result{Name: k.name(), State: "not running"}, false
 	if err := k.s.MayStop("stop", r.Name); err != nil {

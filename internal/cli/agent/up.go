@@ -100,8 +100,7 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 	return u.results.end(u.start(ctx))
 }
 
-// choose selects the named members and those that start before them, or all. It creates the mailbox of every member of
-// team.toml, also of people.
+// choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
 func (u *startup) choose(words []string) error {
 	startable := u.plan.Startable()
 	var names []wire.Name
@@ -212,8 +211,7 @@ func (u *startup) startMember(ctx context.Context, n wire.Name) (result, error) 
 	return k.awaitReady(ctx, &runnerProcess{}, readyWithin)
 }
 
-// foreground starts the team, waits until a signal, until nobody reads stdout or until no member runs, and stops it.
-// A signal does not cut the stopping short.
+// foreground starts the team and stops it after a signal, or when nobody reads stdout or no member runs any more.
 func (u *startup) foreground() error {
 	ctx, stop := output.UntilSignal(u.c.Context)
 	defer stop()
@@ -271,8 +269,7 @@ func down(c *cli.Context, s *command.Scope) error {
 	return results.end(err)
 }
 
-// stopAll stops agents side by side, and the one that runs this process last, since that ends this process. With
-// printAll it also prints the agents that did not run.
+// stopAll stops agents side by side, and our own last. With printAll it also prints those that did not run.
 func stopAll(ctx context.Context, results *resultList, agents []*call, printAll bool) (stopped int, err error) {
 	var mu sync.Mutex
 	var errs []error

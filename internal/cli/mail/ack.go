@@ -54,8 +54,7 @@ func ack(c *cli.Context, s *command.Scope) error {
 
 type finder func(ctx context.Context, s *command.Scope, word string) (heldMessage, error)
 
-// forEach finds all messages that the arguments name, then calls do with each, and joins the lines that do returns. Its
-// error lists every failure of do.
+// forEach calls do with all messages that are named, once all are found. Its error lists every failure of do.
 func forEach(c *cli.Context, s *command.Scope, find finder, do func(heldMessage) (line string, err error)) (string, error) {
 	var found []heldMessage
 	for _, word := range c.Args().Slice() {
@@ -326,8 +325,7 @@ func take(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-// takeOne leases a message and prints it, and reports whether there was one. The lease counts once the reader of
-// stdout has received the message.
+// takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
 func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
 	it, err := box.Lease(ctx, s.Me.Address(), lease, false, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
 		if err := s.MayWrite(); err != nil { // my runner may have started in the meantime

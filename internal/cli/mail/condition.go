@@ -94,8 +94,7 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 	})
 }
 
-// sentCondition is about a message of mine. It calls find at first and after each new message; only the tick notices
-// that the message was withdrawn.
+// sentCondition calls find at first and after each new message. Only the tick notices that mine was withdrawn.
 func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*condition) *match) *condition {
 	short, sent := m.ID.Short(6), message{Item: &mailbox.Item{Message: m}}
 	cond := &condition{flag: " --" + kind + " " + short, unmet: "no answer", agents: m.To}
@@ -113,8 +112,7 @@ func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*co
 	return cond
 }
 
-// stateCondition is met when an agent is idle, busy, blocked or off, or its turn is over. It looks after every single
-// event of the agent, so that it misses no short state.
+// stateCondition is met when an agent has a state or its turn is over. It looks after each event: no state is too short.
 func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 	a, err := s.Address(word)
 	if err != nil {

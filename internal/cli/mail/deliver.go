@@ -86,8 +86,7 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 	return nil
 }
 
-// failures prints the recipients that the message did not reach, and returns the exit code. not says what was not done:
-// "not sent to".
+// failures prints the recipients that the message did not reach ("not sent to"), and returns the exit code.
 func (r *result) failures(c *cli.Context, not string) error {
 	if len(r.Failed) == 0 {
 		return nil
@@ -147,8 +146,8 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	return r.addTo(command.Explain(c, err))
 }
 
-// prepare completes a message. It refuses what needs a command of its own: an ack, whose id atm ack derives, an answer
-// to another host, which atm approve checks, and session input that its sender's own command would refuse.
+// prepare completes a message. It refuses an ack, an answer to another host, which atm approve checks, and session
+// input that the session's own commands would refuse.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypeAck {
 		return command.Usage("an ack is no message to send").WithHint("atm ack ID --text \"…\"")
@@ -222,8 +221,7 @@ func retryHint(c *cli.Context, o *teams.Outgoing) string {
 	return "retry with " + flag + ": it stays one message"
 }
 
-// addKnown adds a recipient that has the message from an earlier call. If that call had another text, waiting for an
-// answer to this one fails.
+// addKnown adds a recipient that has the message from an earlier call. With another text nothing answers this one.
 func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
 	note, differs := "before", false
 	it, err := box.Get(m.ID)

@@ -90,8 +90,7 @@ func rangeOf(c *cli.Context) mailbox.Range {
 	return mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone}
 }
 
-// selectMessages returns the messages of a mailbox that the flags select. If only their state matters, those beyond the
-// limit are counted without being read.
+// selectMessages lists what the flags select. If only the state matters, messages beyond the limit are not read.
 func selectMessages(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error) {
 	matches, after, err := filter(c, s)
 	if err != nil {
@@ -248,8 +247,7 @@ var threadCommand = &cli.Command{
 	}),
 }
 
-// A message is the JSON form of a message: its fields, its state and its short id. One that I sent also has its state
-// at each recipient, and that of the slowest one.
+// A message adds to the JSON of a message its state and short id and, if I sent it, its state at each recipient.
 type message struct {
 	*mailbox.Item
 	recipients []recipientState
@@ -342,8 +340,7 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string)
 	return command.PrintAs(c, l, strings.Join(lines, "\n"))
 }
 
-// cells returns the cells of a message's line: id, sender, age, notes and title. One that I sent has its state at each
-// recipient instead of the sender.
+// cells are id, sender, age, notes and title of a message; one that I sent has its states instead of the sender.
 func cells(r *letter.Renderer, m message) []string {
 	id, age, title := r.Short(m.ID), letter.Sent(r.Now, m.Message), letter.Clip(letter.Escape(m.Title()), 100)
 	if m.recipients != nil {

@@ -73,8 +73,7 @@ func threadFlag(c *cli.Context, s *command.Scope) (wire.ID, error) {
 	return it.ThreadID(), nil
 }
 
-// filter returns the condition that --from, --thread, --since and --urgent set, and the time of --since. Without these
-// flags the condition is nil: messages beyond the limit are then counted without being read.
+// filter returns the condition that --from, --thread, --since and --urgent set (nil: none), and the time of --since.
 func filter(c *cli.Context, s *command.Scope) (matches func(*mailbox.Item) bool, after time.Time, err error) {
 	from, fromErr := fromFlag(c, s)
 	thread, threadErr := threadFlag(c, s)

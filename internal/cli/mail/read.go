@@ -186,8 +186,7 @@ func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 
 func notMarked(why error) error { return fmt.Errorf("shown, but not marked as read: %w", why) }
 
-// write prints a batch and returns how many of its messages were received. With --confirm they count as received once a
-// byte comes on stdin: the program that passes them on confirms them.
+// write prints a batch and returns how many messages were received: with --confirm all, once a byte comes on stdin.
 func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (received int, err error) {
 	if len(b.Items) == 0 && (p.waits || p.follows) {
 		return 0, nil

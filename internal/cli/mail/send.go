@@ -98,8 +98,7 @@ func reply(c *cli.Context, s *command.Scope) error {
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }
 
-// recipients takes the names of the recipients out of flags and words, and returns the other words, which are the text.
-// It refuses what looks like several recipients, with the repaired command as the hint.
+// recipients splits flags and words into names and text. The hint of a refusal is the repaired command.
 func recipients(c *cli.Context, s *command.Scope) (names, words []string, err error) {
 	words, names = c.Args().Slice(), c.StringSlice("to")
 	if c.Bool("all") {

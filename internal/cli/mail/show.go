@@ -62,8 +62,7 @@ func show(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, map[string]message{"message": m}, text)
 }
 
-// saveAttachments writes a message's attachments into a directory, which it creates. It overwrites no file and writes
-// none outside of the directory, whatever the attachments' names are.
+// saveAttachments saves attachments in a directory. It overwrites no file, and no name leads out of the directory.
 func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
 	os.Mkdir(c.String("save"), 0o700) // OpenRoot reports an error
 	dir, err := os.OpenRoot(c.String("save"))

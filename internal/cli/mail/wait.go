@@ -233,8 +233,8 @@ const tick = time.Second
 
 var errTimeout = errors.New("timeout")
 
-// await calls look until it is done: at first, after each new message (and event, if wanted) in the mailboxes, and with
-// each tick. It returns errTimeout after a timeout that is not 0.
+// await calls look until it is done: at first, at each tick, and after each new message (and event, if wanted) in the
+// mailboxes. It returns errTimeout after a timeout that is not 0.
 func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, events bool, look func(entry) (done bool, err error)) error {
 	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: events})
 	if err != nil {

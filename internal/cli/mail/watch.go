@@ -91,8 +91,7 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 	return nil
 }
 
-// key identifies a message or an event; that of an error is "". A log that was replaced repeats its seqs, so the time
-// of an event is part of its key.
+// key identifies a message or an event; "" is an error. It has the event's time: a log that was replaced repeats seqs.
 func (l logLine) key() string {
 	switch {
 	case l.Message != nil:

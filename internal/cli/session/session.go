@@ -1,5 +1,4 @@
-// Package session holds the verbs that begin, list, show, attach to and end interactive sessions (package session at
-// the top).
+// Package session holds the verbs that begin, show, attach to and end sessions, see package session at the top.
 package session
 
 import (
@@ -243,8 +242,7 @@ func aliveOf(ctx context.Context, s *command.Scope, agent string) ([]*sessions.S
 	return slices.DeleteFunc(list, func(sess *sessions.Session) bool { return sess.AgentID != agent || !sess.State.Alive() }), err
 }
 
-// refresh adds what the agent has said since to a session. If it cannot write the file, it returns the session that it
-// would have written.
+// refresh adds to a session what its agent has said since, if need be only in memory.
 func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Session, error) {
 	sess, err := s.Team.Sessions().Get(id)
 	if err != nil {
