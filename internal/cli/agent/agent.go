@@ -70,7 +70,7 @@ func withAgent(do func(context.Context, *call) error) cli.ActionFunc {
 	}
 }
 
-// onRunner is withAgent for what the agent's runner does. A verb, which the refusal names, needs permission; "" needs none.
+// onRunner is withAgent for requests to the agent's runner. Unless the verb is "", the caller needs permission for it.
 func onRunner(verb string, do func(context.Context, *call, *control.Client) error) cli.ActionFunc {
 	return withAgent(func(ctx context.Context, k *call) error {
 		if err := k.s.MayAct(verb, k.name()); verb != "" && err != nil {

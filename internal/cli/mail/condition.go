@@ -112,7 +112,7 @@ func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*co
 	return cond
 }
 
-// stateCondition is met when an agent has a state or its turn is over. It looks after each event: no state is too short.
+// stateCondition is met when an agent has a state or its turn is over. Looking after each event, it misses none.
 func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 	a, err := s.Address(word)
 	if err != nil {

@@ -70,7 +70,7 @@ func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition stri
 	return r.failures(c, "not "+verb+" "+preposition)
 }
 
-// print prints the recipients that have the message. Its error says that it was sent: the caller must not send it again.
+// print prints the recipients that have the message. Its error says that it was sent: it must not be sent again.
 func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition string) error {
 	if len(r.Delivered) == 0 {
 		return nil
