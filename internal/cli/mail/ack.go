@@ -176,6 +176,7 @@ type heldMessage struct {
 
 var errNotMine = errors.New("is not in your inbox")
 
+// findHeld finds a message that I hold. With errNotMine it returns the message alone.
 func findHeld(_ context.Context, s *command.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
@@ -193,7 +194,8 @@ func findHeld(_ context.Context, s *command.Scope, word string) (m heldMessage, 
 	case err != nil:
 		return m, heldByOther(err, short)
 	}
-	return m, command.Refused("message %s %w", short, errNotMine).WithHint("atm trace %s shows where it is", short)
+	err = command.Refused("message %s %w", short, errNotMine).WithHint("atm trace %s shows where it is", short)
+	return heldMessage{Item: it}, err
 }
 
 func heldByOther(err error, short string) error {
@@ -206,20 +208,16 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 	if !errors.Is(err, errNotMine) {
 		return m, err
 	}
-	it, _, findErr := s.Find(word)
-	if findErr != nil {
-		return m, findErr
-	}
-	sender, senderErr := s.Root.Mailbox(it.From)
+	sender, senderErr := s.Root.Mailbox(m.From)
 	if senderErr != nil {
 		return m, err
 	}
-	isReplied := it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0
-	for _, to := range it.To {
-		ack, ackErr := teams.AckOf(sender, it.ID, to)
+	isReplied := m.RequiresAck && len(teams.Replies(ctx, sender, m.ID, s.Me.Address())) > 0
+	for _, to := range m.To {
+		ack, ackErr := teams.AckOf(sender, m.ID, to)
 		isAcked := ackErr == nil && ack.From == s.Me.Address()
 		if box, boxErr := s.Root.Mailbox(to); boxErr == nil && (isAcked || isReplied) {
-			return heldMessage{it, box, false}, nil
+			return heldMessage{m.Item, box, false}, nil
 		}
 	}
 	return m, err

@@ -148,15 +148,10 @@ var sessionID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 // resume resumes a session. It first starts an agent that does not run; if that fails, the session stays as it is.
 func resume(k *call) error {
 	trial := k.session.InteractiveSession
-	if err := trial.Transition(wire.SessionActive, time.Now()); err != nil {
-		return err
-	}
-	plan, err := k.s.Team.Config()
-	if err != nil {
-		return err
-	}
+	stateErr := trial.Transition(wire.SessionActive, time.Now())
+	plan, planErr := k.s.Team.Config()
 	m, err := k.s.Team.Summary(k.agent())
-	if err != nil {
+	if err := cmp.Or(stateErr, planErr, err); err != nil {
 		return err
 	}
 	if !m.Running {
