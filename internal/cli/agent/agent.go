@@ -1,8 +1,7 @@
-// Package agent is the verbs around running agents: they start and stop them, show and type into their
-// terminals, ask them, answer what they ask, and keep their events.
+// Package agent holds the verbs that start and stop agents, show and type into their terminals, ask them, answer their
+// questions, and keep their events.
 //
-// An agent runs under a runner, a process of its own: the program atm-runner. Everything here
-// reaches it through its control socket.
+// An agent runs under a runner, a process of the program atm-runner. The verbs reach it through its control socket.
 package agent
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Commands are the verbs of this group.
+// Commands returns the verbs of this group.
 func Commands() []*cli.Command {
 	return []*cli.Command{
 		runCommand, upCommand, downCommand,
@@ -30,18 +29,18 @@ func Commands() []*cli.Command {
 	}
 }
 
-// Times.
 const (
-	lookEvery    = 50 * time.Millisecond  // the runner is asked how its program stands
-	probeEvery   = 10 * time.Millisecond  // or whether it is there
+	statusEvery  = 50 * time.Millisecond  // between two requests for a runner's status
+	probeEvery   = 10 * time.Millisecond  // between two attempts to find a runner
 	readyWithin  = 30 * time.Second       // up waits so long for a prompt that the driver knows
-	quietWithin  = 3 * time.Second        // and for any other; so does run --detach
-	seenWithin   = 2 * time.Second        // by a runner, the dialog of which an event has told
-	listenWithin = 15 * time.Second       // from a runner's lock to its socket: it first ends what the last one left
-	endWithin    = 2 * time.Second        // for this process, after a signal in an attached terminal
-	readingTime  = 700 * time.Millisecond // until the agent's screen covers the line that says how to leave
+	quietWithin  = 3 * time.Second        // and for any other prompt; so does run --detach
+	seenWithin   = 2 * time.Second        // for a runner to see the dialog that an event reports
+	listenWithin = 15 * time.Second       // from a runner's lock to its socket: it first ends leftover processes
+	endWithin    = 2 * time.Second        // for this process to end after a signal in an attached terminal
+	readingTime  = 700 * time.Millisecond // to read how to detach, before the agent's screen covers that line
 )
 
+// A call is one verb called with one agent.
 type call struct {
 	c   *cli.Context
 	s   *command.Scope
@@ -50,7 +49,7 @@ type call struct {
 
 func (k *call) name() wire.Name { return k.box.Agent() }
 
-func open(c *cli.Context) (*call, error) {
+func openAgent(c *cli.Context) (*call, error) {
 	s, err := command.OpenTeam(c)
 	if err != nil {
 		return nil, err
@@ -59,9 +58,9 @@ func open(c *cli.Context) (*call, error) {
 	return &call{c, s, box}, err
 }
 
-func with(do func(context.Context, *call) error) cli.ActionFunc {
+func withAgent(do func(context.Context, *call) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		k, err := open(c)
+		k, err := openAgent(c)
 		if err != nil {
 			return err
 		}
@@ -71,9 +70,9 @@ func with(do func(context.Context, *call) error) cli.ActionFunc {
 	}
 }
 
-// onRunner is with for what the agent's runner does. verb stands in a refusal; "": anybody may.
+// onRunner is withAgent for requests to the agent's runner. Unless the verb is "", the caller needs permission for it.
 func onRunner(verb string, do func(context.Context, *call, *control.Client) error) cli.ActionFunc {
-	return with(func(ctx context.Context, k *call) error {
+	return withAgent(func(ctx context.Context, k *call) error {
 		if err := k.s.MayAct(verb, k.name()); verb != "" && err != nil {
 			return err
 		}
@@ -81,7 +80,7 @@ func onRunner(verb string, do func(context.Context, *call, *control.Client) erro
 	})
 }
 
-// dial connects to the agent's runner, if it listens; Scope.AskRunner also waits for one that is about to.
+// dial connects to the agent's runner if it listens; Scope.AskRunner also waits for one that is starting.
 func (k *call) dial(ctx context.Context) (*control.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, command.AnswerWithin)
 	defer cancel()
@@ -97,13 +96,13 @@ func (k *call) status(ctx context.Context) (status control.Status, err error) {
 	return status, err
 }
 
-// A result is what became of an agent: every verb that starts, stops, types into or answers one prints it.
+// A result says what happened to an agent: each verb that starts, stops, types into or answers one prints it.
 type result struct {
 	Name   wire.Name `json:"name"`
 	State  string    `json:"state"` // ready, running, started, failed, stopped, restarted, typed, …
 	Detail string    `json:"detail,omitempty"`
 	PID    int       `json:"pid,omitempty"`
-	Ended  []string  `json:"ended,omitempty"` // processes that were ended with it
+	Ended  []string  `json:"ended,omitempty"` // processes that were ended with the agent
 }
 
 func resultOf(name wire.Name, o control.Outcome) result {
@@ -130,7 +129,7 @@ func (r result) String() string {
 	return line
 }
 
-// oneLine is a text from outside as at most n characters of one line.
+// oneLine escapes untrusted text and cuts it to one line of at most n characters.
 func oneLine(text string, n int) string {
 	return letter.Clip(letter.Escape(strings.Join(strings.Fields(text), " ")), n)
 }

@@ -18,9 +18,9 @@ import (
 var askCommand = &cli.Command{
 	Name: "ask", Aliases: []string{"prompt"}, ArgsUsage: "NAME [TEXT…]", Usage: "send, wait, and print the answer",
 	UsageText: `atm ask bob "Which branch are you on?"`,
-	Description: "The answer is a reply, or what the turn that it began has said in the end; stderr says how\n" +
-		"long it took. No answer in time: exit 4; the message stays sent. Asked again under the same\n" +
-		"--once it is one message: the wait goes on, and a turn that was cut short gets it again.",
+	Description: "The answer is a reply, or the last text of the turn that the question began; stderr says how\n" +
+		"long it took. No answer in time: exit 4; the message stays sent. With the same --once it stays\n" +
+		"one message: the wait goes on, and an agent whose turn was cut short gets it again.",
 	Flags: []cli.Flag{
 		command.MessageFlag(),
 		&cli.StringFlag{Name: "once", Usage: "send it once under a `NAME` of yours, however often it is asked"},
@@ -32,9 +32,9 @@ var askCommand = &cli.Command{
 var historyCommand = &cli.Command{
 	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "an agent's turns: when, how long, prompt, response, status",
 	UsageText:   "atm history bob\natm history bob --limit 1 --json",
-	Description: "What no event has told is left out; --json has prompts and responses whole.",
+	Description: "Leaves out what no event reports; --json has prompts and responses whole.",
 	Flags:       []cli.Flag{command.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n", "last", "tail")},
-	Action: with(func(ctx context.Context, k *call) error {
+	Action: withAgent(func(ctx context.Context, k *call) error {
 		k.box.TakeIn(ctx) // dropped files may be events
 		turns, err := k.s.Team.History(k.name(), k.c.Int("limit"))
 		return command.Done(k.c, err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
@@ -77,11 +77,11 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 			return err
 		}
 		if it, err := k.box.Get(m.ID); err == nil && it.Body != m.Body {
-			return command.Refused("%s was sent before with another text: what answers it answers that", m.ID.Short(6)).
+			return command.Refused("%s was sent before with another text: any answer is to that text", m.ID.Short(6)).
 				WithHint("another --once NAME for this one; atm wait --reply %s%s waits for that answer", m.ID.Short(6), s.Flags())
 		}
 	}
-	// Whoever no longer reads waits for nothing.
+	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error { return k.awaitAnswer(ctx, o) })
 	if sent := o.Post.Outcomes; errors.Is(err, context.Canceled) && len(sent) > 0 && sent[0].Stored {
 		return s.Interrupted("--reply", m.ID)
@@ -89,21 +89,20 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 	return err
 }
 
-// awaitAnswer sends the question and prints its answer. How long that took goes beside it: `$(atm ask …)`
-// is the answer alone.
+// awaitAnswer sends the question and prints its answer, but the duration on stderr: `$(atm ask …)` is the answer alone.
 func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	name, timeout := k.name(), command.Duration(k.c, "timeout")
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, err := k.s.Root.Ask(limited, o, teams.Observer{Sent: func(r *teams.Response) {
-		// The time is for the answer: however short it is, the question is sent.
+		// The timeout begins here: however short it is, the question is sent.
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel)
 		if m, err := k.s.Team.Summary(name); err == nil && r.Reply == nil {
-			when := m.Forecast(false)
+			forecast := m.Forecast(false)
 			if o.Post.Outcomes[0].Known {
-				when = "before"
+				forecast = "before"
 			}
-			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, when)
+			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, forecast)
 		}
 	}})
 	short := r.ID.Short(6)
@@ -124,7 +123,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 		return err
 	}
 	if r.Reply != nil {
-		if err = k.s.MayWrite(); err == nil { // my runner may have begun meanwhile
+		if err = k.s.MayWrite(); err == nil { // my runner may have started in the meantime
 			err = k.s.Me.MarkRead(ctx, r.Reply.ID)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// A panic leaves the terminal as it was: close is deferred by who opens it.
+// A deferred close restores the terminal after a panic.
 func TestConsolePanic(t *testing.T) {
 	master, slave, err := pty.Open()
 	if err != nil {

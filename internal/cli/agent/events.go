@@ -23,7 +23,7 @@ import (
 )
 
 var eventCommand = &cli.Command{
-	Name: "event", ArgsUsage: "[KIND] [k=v…]", Usage: "note an event in my log",
+	Name: "event", ArgsUsage: "[KIND] [k=v…]", Usage: "add an event to my log",
 	UsageText: "atm event turn_started turn_id=7\nmy-agent --stream | atm event --stdin",
 	Description: "turn_started, turn_idle: turn_id thread_id transport    turn_completed: also status\n" +
 		"state_change: new previous detail; new: starting idle thinking responding tool_running\n" +
@@ -36,7 +36,7 @@ var eventCommand = &cli.Command{
 		"Each also turn_id session event_id, and any other field. The mailbox's own kinds (message_read,\n" +
 		"injected, …) are refused; any other is kept.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "stdin", Usage: "lines of any known vocabulary; bad ones are named, the others go on, exit 1"},
+		&cli.BoolFlag{Name: "stdin", Usage: "NDJSON in any known vocabulary; reports bad lines and keeps the others, exit 1"},
 		&cli.BoolFlag{Name: "route", Usage: "with --stdin: to the agent that each names"},
 		&cli.BoolFlag{Name: "sync", Usage: "survive a power cut"},
 	},
@@ -82,30 +82,30 @@ func event(c *cli.Context) error {
 		return err
 	}
 	e.Source = "cli"
-	if e, err = note(c.Context, s.Me, e, c.Bool("sync")); err != nil {
+	if e, err = appendEvent(c.Context, s.Me, e, c.Bool("sync")); err != nil {
 		return err
 	}
-	warnVain(c, &e)
-	said := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
+	warnUnknownKind(c, &e)
+	text := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
 	if e.Seq == 0 {
-		said = fmt.Sprintf("event %s, there already", e.Kind)
+		text = fmt.Sprintf("event %s, there already", e.Kind)
 	}
-	return command.PrintAs(c, &e, said)
+	return command.PrintAs(c, &e, text)
 }
 
-// warnVain says of an event that its kind is not known: it may be misspelt.
-func warnVain(c *cli.Context, e *wire.Event) {
-	alone := reducer.State{}
-	alone.Apply(reducer.Input{Event: e, Now: e.At})
-	if alone.Unknown > 0 {
+// warnUnknownKind warns of a kind that the reducer does not know: it may be misspelt.
+func warnUnknownKind(c *cli.Context, e *wire.Event) {
+	state := reducer.State{}
+	state.Apply(reducer.Input{Event: e, Now: e.At})
+	if state.Unknown > 0 {
 		near, _ := command.Nearest(e.Kind, wire.Kinds())
 		known := cmp.Or(near, wire.TurnStarted)
 		command.Warn(c, "%q is no kind that atm knows, and changes no state; %q does", e.Kind, known)
 	}
 }
 
-// note appends an event, and returns it as it stands in the log: Seq is 0 where that has an event of its id already.
-func note(ctx context.Context, box *mailbox.Box, e wire.Event, sync bool) (wire.Event, error) {
+// appendEvent returns the event as it is in the log. Its Seq is 0 if the log had an event of this id already.
+func appendEvent(ctx context.Context, box *mailbox.Box, e wire.Event, sync bool) (wire.Event, error) {
 	events, write := []wire.Event{e}, box.Log().Append
 	if sync {
 		write = box.Log().AppendSync
@@ -116,7 +116,7 @@ func note(ctx context.Context, box *mailbox.Box, e wire.Event, sync bool) (wire.
 
 type ingested struct {
 	Appended int `json:"appended"`
-	Known    int `json:"known"` // there already
+	Known    int `json:"known"` // in the log already
 	Bad      int `json:"bad"`
 
 	Errors []badLine `json:"errors,omitempty"`
@@ -131,8 +131,7 @@ func (n ingested) String() string {
 	return fmt.Sprintf("%d appended, %d there already, %d bad", n.Appended, n.Known, n.Bad)
 }
 
-// ingest appends the events of stdin, each when its line is complete: to my log or, with --route, to that of
-// the agent that it names.
+// ingest appends each event of stdin when its line is complete: to my log or, with --route, to that of its agent.
 func ingest(c *cli.Context) error {
 	if c.Args().Present() || term.IsTerminal(int(os.Stdin.Fd())) {
 		return command.Usage("--stdin reads NDJSON from a pipe or a file").
@@ -158,19 +157,18 @@ func ingest(c *cli.Context) error {
 		isBad := err != nil
 		if !isBad {
 			prompts.pair(&e)
-			e, err = note(ctx, to, e, c.Bool("sync"))
-			isBad = errors.Is(err, eventlog.ErrNoEvent) // an error is the line's, not the log's
+			e, err = appendEvent(ctx, to, e, c.Bool("sync"))
+			isBad = errors.Is(err, eventlog.ErrNoEvent) // any other error is the log's
 		}
 		switch {
 		case err != nil && isBad:
 			total.Bad++
-			wrong := strings.TrimPrefix(command.Explain(c, err).Message, "line 1, ") // of the text that it was given
-			total.Errors = append(total.Errors, badLine{n, wrong})
-			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(wrong))
-		case err != nil && ctx.Err() == nil:
-			// What was not written once, or not synced, must not be passed over by what follows.
-			const said = "line %d: %w; line %d is the last that is known to be written (%s)"
-			return command.Failed(said, n, err, written, total).WithHint("atm doctor; then the lines from %d on once more", n)
+			message := strings.TrimPrefix(command.Explain(c, err).Message, "line 1, ") // a decoder counts its own lines
+			total.Errors = append(total.Errors, badLine{n, message})
+			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(message))
+		case err != nil && ctx.Err() == nil: // stop, so that no later event is in the log without this one
+			const format = "line %d: %w; line %d is the last that is known to be written (%s)"
+			return command.Failed(format, n, err, written, total).WithHint("atm doctor; then the lines from %d on once more", n)
 		case err == nil && e.Seq == 0:
 			written, total.Known = n, total.Known+1
 		case err == nil:
@@ -189,23 +187,23 @@ func ingest(c *cli.Context) error {
 	return command.Exit(command.ExitFailed)
 }
 
-// prompts are those of a stream of ACP, by the ids of their calls.
+// prompts are the prompts of an ACP stream by the id of their call.
 type prompts map[string]*prompt
 
 type prompt struct {
 	session, turn string
-	isReused      bool // another call has had the id since: both sides count their calls
+	isReused      bool // a later call of the other side has the same id: each numbers its own calls
 }
 
-// pair says which turn an answer ends, which names only the call that it answers: that of its prompt, or none. An error
-// may answer any call, and a result with a reason to stop only a prompt.
+// pair gives an answer, which has only the id of its call, the turn of that prompt. An error may answer any call; a
+// result with a stop reason always answers a prompt.
 func (p prompts) pair(e *wire.Event) {
 	b := e.Body()
 	id, isEnd, isError := string(b.Raw("id")), e.Kind == "turn_complete", b.Raw("stopReason") == nil
 	asked := p[id]
 	switch {
 	case id == "" || b.Raw("jsonrpc") == nil:
-	case e.Kind == wire.TurnStarted && b.Raw("sessionId") != nil: // the older ACP names its turns
+	case e.Kind == wire.TurnStarted && b.Raw("sessionId") != nil: // ACP as it is today, which has no turn ids
 		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
 		p[id] = &prompt{session: e.Session, turn: e.TurnID}
 	case b.Raw("method") != nil && asked != nil:
@@ -222,24 +220,23 @@ func (p prompts) pair(e *wire.Event) {
 	}
 }
 
-// readEvent reads a line in any known vocabulary. It belongs into my log or, routed, into that of the member that it
-// names; a count for every agent of a stream stays mine.
+// readEvent decodes a line and finds its mailbox: mine or, with route, its agent's. A count for all agents is mine.
 func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mailbox.Box, err error) {
 	if e, err = wire.Adopt(line); err != nil {
 		return e, nil, err
 	}
 	e.Source = "cli"
-	names := e.Names()
-	isOfAll := e.Kind == wire.DroppedCounters && names == "proxy:all"
+	agent := e.Names()
+	isForAll := e.Kind == wire.DroppedCounters && agent == "proxy:all"
 	switch {
-	case !route || isOfAll && s.Me != nil:
+	case !route || isForAll && s.Me != nil:
 		return e, s.Me, nil
-	case isOfAll:
-		return e, nil, fmt.Errorf("%s is every agent of a stream, and --as does not say who keeps the count", names)
-	case names == "":
+	case isForAll:
+		return e, nil, fmt.Errorf("%s is every agent of a stream, and --as does not say who keeps the count", agent)
+	case agent == "":
 		return e, nil, errors.New("the event names no agent")
 	}
-	a, err := wire.ParseAddress(names, s.Team.Name)
+	a, err := wire.ParseAddress(agent, s.Team.Name)
 	if err == nil {
 		to, err = s.Root.Mailbox(a)
 	}
@@ -251,17 +248,17 @@ func events(c *cli.Context) error {
 	if to := c.String("as-wire"); c.IsSet("as-wire") && !slices.Contains(as, to) {
 		return command.Usage("--as-wire: %q is none of %s", to, strings.Join(as, ", ")).WithCandidates(as...)
 	}
-	k, err := open(c)
+	k, err := openAgent(c)
 	if err != nil {
 		return err
 	}
-	k.box.TakeIn(c.Context)            // a dropped file may be an event; on a disk that is read-only it waits
-	base, _, err := k.box.Log().Base() // what lies in the archive is not missing
+	k.box.TakeIn(c.Context)            // dropped files may be events; a read-only disk keeps them for later
+	base, _, err := k.box.Log().Base() // archived events are not missing
 	if err != nil {
 		return err
 	}
 	since := c.Uint64("since")
-	from := base.Seq // also for the daemon's stream, in which a turn rests on what came before
+	from := base.Seq // the daemon's stream needs earlier events of the open turn as well
 	if c.IsSet("since") && (since < base.Seq || c.String("as-wire") != "daemon") {
 		from = since
 	}
@@ -276,7 +273,7 @@ func events(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if n <= 0 { // else what is missing before the first is told
+		if n <= 0 { // else begin at base, to report a gap before the first
 			from = max(from, newest[0].Seq-1)
 		}
 	}
@@ -292,7 +289,7 @@ func events(c *cli.Context) error {
 			return err
 		}
 		if e.Seq <= since {
-			d.take(e)
+			d.translate(e)
 			continue
 		}
 		lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(d, &e, gap)))
@@ -328,14 +325,14 @@ func (k *call) followEvents(ctx context.Context, d *daemonStream, after uint64) 
 	}
 }
 
-// eventLines are what is printed of an event and of what is missing before it.
+// eventLines renders an event and the gap before it.
 func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (lines string) {
 	if gap != nil {
-		lines = k.missing(*gap)
+		lines = k.gapLine(*gap)
 	}
 	events := []wire.Event{*e}
 	if k.c.String("as-wire") == "daemon" {
-		events = d.take(*e)
+		events = d.translate(*e)
 	}
 	for _, e := range events {
 		if kinds := k.c.StringSlice("kind"); len(kinds) == 0 || slices.Contains(kinds, e.Kind) {
@@ -345,27 +342,27 @@ func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (li
 	return lines
 }
 
-// eventLine is a line, or nothing.
+// eventLine renders an event as a line, or as "" if --as-wire has no such event.
 func (k *call) eventLine(e *wire.Event) string {
 	if as := k.c.String("as-wire"); as != "" {
-		theirs, ok := wire.AsWire(e, wire.Vocabulary(as))
+		line, ok := wire.AsWire(e, wire.Vocabulary(as))
 		if !ok {
 			return ""
 		}
 		if command.Terminal() {
-			theirs = command.EscapeJSON(theirs)
+			line = command.EscapeJSON(line)
 		}
-		return string(theirs) + "\n"
+		return string(line) + "\n"
 	}
 	if k.c.Bool("json") {
 		return string(command.EscapeJSON(e.Append(nil))) + "\n"
 	}
-	said := command.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(e)))
-	return letter.Clip(said, 400) + "\n"
+	text := command.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(e)))
+	return letter.Clip(text, 400) + "\n"
 }
 
-// missing says that events are not there: archived, or lost to a damaged file.
-func (k *call) missing(gap eventlog.Gap) string {
+// gapLine reports events that are not in the log: archived, or lost with a damaged file.
+func (k *call) gapLine(gap eventlog.Gap) string {
 	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
 		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
 		return ""

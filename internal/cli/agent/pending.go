@@ -42,14 +42,14 @@ type pendingList struct {
 	Held    []heldMail            `json:"held,omitempty"`
 }
 
-// heldMail is mail that is not typed into an idle agent until a person does something at its terminal.
+// heldMail is mail that is not typed into an idle agent until a person acts at its terminal.
 type heldMail struct {
 	Agent  wire.Name `json:"agent"`
 	Unread int       `json:"unread"`
 	Reason string    `json:"reason"`
 }
 
-// lookPending finds what waits. What cannot be read is said, and hides nothing else.
+// lookPending lists everything that waits for a person. It warns of what it cannot read.
 func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingList {
 	waiting, waitingErr := s.Team.Waiting(ctx)
 	overdue, overdueErr := s.Team.OverdueAnswers(ctx)
@@ -69,19 +69,18 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 	return l
 }
 
-// watchPending rings when more comes to be waiting: on a terminal it repaints all that waits until q,
-// else it prints each once.
+// watchPending rings when something new waits. A terminal gets the whole list again and again, a pipe each item once.
 func watchPending(c *cli.Context, s *command.Scope) error {
 	known := map[string]bool{}
 	isKnown := func(key ...any) bool {
-		n := len(known)
+		before := len(known)
 		known[fmt.Sprint(key...)] = true
-		return len(known) == n
+		return len(known) == before
 	}
 	return s.Watch(func(ctx context.Context) (lines []string, err error) {
 		l := lookPending(ctx, c, s)
 		lines = strings.Split(l.String(), "\n")
-		// More may become known of the same dialog, also its id.
+		// By the time it began: the same dialog may get an id and further details later.
 		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
 		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teams.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
 		l.Held = slices.DeleteFunc(l.Held, func(h heldMail) bool { return isKnown(h.Agent, h.Reason) })
@@ -96,15 +95,14 @@ func watchPending(c *cli.Context, s *command.Scope) error {
 	})
 }
 
-// String is a table: the id, the agent, the kind, how long it waits, and what it is about; below a row
-// stands what can be done about it. On a terminal it has columns.
+// String is a table of id, agent, kind, age and subject, with the commands that help below each row.
 func (l pendingList) String() string {
 	var rows, below [][]string
-	add := func(todo []string, cells ...string) { rows, below = append(rows, cells), append(below, todo) }
+	add := func(help []string, cells ...string) { rows, below = append(rows, cells), append(below, help) }
 	age := func(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
 	short := command.ShortIn(l.Pending)
 	for _, q := range l.Pending {
-		add(whatToDo(q, short(q)), cmp.Or(short(q), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
+		add(helpFor(q, short(q)), cmp.Or(short(q), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
 	}
 	for _, o := range l.Overdue {
 		about := fmt.Sprintf("from %s: %s", o.From, oneLine(o.Subject, 100))
@@ -124,8 +122,8 @@ func (l pendingList) String() string {
 	var lines []string
 	for i, line := range tableLines(rows) {
 		lines = append(lines, line)
-		for _, todo := range below[i] {
-			lines = append(lines, command.Fit("    "+todo, width))
+		for _, help := range below[i] {
+			lines = append(lines, command.Fit("    "+help, width))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -141,7 +139,8 @@ func tableLines(rows [][]string) (lines []string) {
 	return lines
 }
 
-func whatToDo(q policy.Question, short string) (lines []string) {
+// helpFor lists a question's options and the commands that answer it.
+func helpFor(q policy.Question, short string) (lines []string) {
 	var options []string
 	for _, o := range q.Options {
 		option := oneLine(o.ID+" "+o.Label, 40)
@@ -162,15 +161,15 @@ func whatToDo(q policy.Question, short string) (lines []string) {
 }
 
 func subject(q policy.Question) string {
-	said := strings.TrimPrefix(q.Input+": "+q.Prompt, ": ")
+	text := strings.TrimPrefix(q.Input+": "+q.Prompt, ": ")
 	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
-		said = q.Input // the screen says the same in words of its own
+		text = q.Input // the prompt on the screen only repeats it
 	}
-	said = oneLine(strings.TrimPrefix(q.Tool+": "+said, ": "), 160)
+	text = oneLine(strings.TrimPrefix(q.Tool+": "+text, ": "), 160)
 	if q.SeenAt != nil {
-		said += " (seen " + letter.Age(time.Now(), *q.SeenAt) + ")"
+		text += " (seen " + letter.Age(time.Now(), *q.SeenAt) + ")"
 	}
-	return said
+	return text
 }
 
 var approveCommand = &cli.Command{
@@ -178,12 +177,12 @@ var approveCommand = &cli.Command{
 	UsageText: "atm approve 9f3a1c\natm approve bob\natm approve bob 2",
 	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once; else\n" +
 		"its number, its label or the beginning of that.\n" +
-		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
+		"The approvers in team.toml may; without them people, and the lead for others. Nobody for oneself.",
 	Flags:  []cli.Flag{artifactFlag},
 	Action: command.With(command.OpenTeam, answerQuestion),
 }
 
-var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "of a draft only the part with this `URI`"}
+var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "answer only the part of a draft with this `URI`"}
 
 var rejectCommand = &cli.Command{
 	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "refuse what an agent asks for",
@@ -220,19 +219,19 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	return command.Done(c, err, r, r.String())
 }
 
-// awaitQuestion is findQuestion, and waits for the id that a runner gives to what only an event has told yet.
+// awaitQuestion is findQuestion, but waits for a runner to give an id to a question that only an event reports so far.
 func awaitQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
 	for end := time.Now().Add(seenWithin); ; {
 		q, err := findQuestion(ctx, s, word)
-		getsID := err == nil && q.ID == "" && q.Running
-		if !getsID || time.Now().After(end) || !command.Sleep(ctx, probeEvery) {
+		lacksID := err == nil && q.ID == "" && q.Running
+		if !lacksID || time.Now().After(end) || !command.Sleep(ctx, probeEvery) {
 			return q, err
 		}
 	}
 }
 
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
-	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
+	list, _ := s.Team.Waiting(ctx) // atm pending warns of what cannot be read
 	a, notName := s.Address(word)
 	if notName == nil && a.Team == s.Team.Name { // @bob, bob@main or bob@build; an id stays what it is
 		word = strings.TrimSuffix(string(a.Agent+"@"+a.Host), "@")

@@ -25,26 +25,25 @@ var runCommand = &cli.Command{
 	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program in a terminal as that agent, its mail typed in",
 	UsageText: "atm run bob -- claude\natm run bob --detach -- codex\natm run dora --driver acp -- opencode acp",
 	Description: "This terminal is attached to it; Ctrl-\\ d leaves it running, closing the terminal ends it.\n" +
-		"No CMD: that of team.toml, which is restarted when it crashes.\n" +
+		"Without CMD: the command of team.toml, which is restarted when it crashes.\n" +
 		"Exits with the program's code, 128+n for a signal.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "driver", Usage: "the `DRIVER`: auto, claude, codex, gemini, opencode, plain or acp"},
 		&cli.StringFlag{Name: "inject", Usage: "`HOW` mail comes in: body, pointer (a line that says atm read) or off"},
-		&cli.StringFlag{Name: "size", Usage: "its terminal is `120x30`, or as large as said"},
-		&cli.StringFlag{Name: "cwd", Usage: "it runs in `DIR`"},
+		&cli.StringFlag{Name: "size", Usage: "the size of its terminal (default `120x30`)"},
+		&cli.StringFlag{Name: "cwd", Usage: "run it in `DIR`"},
 		&cli.StringSliceFlag{Name: "env", Usage: "a variable `k=v`; may be repeated"},
 		&cli.StringFlag{Name: "acp-session", Usage: "with --driver acp: `JSON` for its session, metadata, workspace, model_preferences"},
 		&cli.StringFlag{Name: "restart", Usage: "`WHEN` it is started again: never (a CMD), on-crash (team.toml's) or always"},
 		&cli.BoolFlag{Name: "record-input", Usage: "record what is typed, too: it may hold secrets"},
-		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when it waits at its prompt, or says why not"},
+		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return once it is at its prompt, or say why it is not"},
 	},
 	Action: run,
 }
 
-// run begins with what the command line says, and makes nothing before all of that is known to be right. A
-// new name is added and said.
+// run checks the whole command line before it creates anything. A new name becomes a member, with a warning.
 func run(c *cli.Context) error {
-	k, err := open(c)
+	k, err := openAgent(c)
 	unknown, isNew := errors.AsType[*teams.UnknownError](err)
 	if isNew && k != nil && k.mayAdd(unknown) {
 		k.box, err = k.s.Team.Box(unknown.Name), nil
@@ -94,8 +93,7 @@ func run(c *cli.Context) error {
 	return k.runHere(p)
 }
 
-// mayAdd reports whether an unknown name is to be a new member's. One near an existing name may be a slip, unless
-// team.toml starts it.
+// mayAdd reports whether an unknown name becomes a member: it has a command in team.toml, or no similar name exists.
 func (k *call) mayAdd(e *teams.UnknownError) bool {
 	plan, _ := k.s.Team.Config()
 	_, isNear := command.Nearest(string(e.Name), command.Strings(e.Members))
@@ -107,7 +105,7 @@ func noCommand(t *teams.Team, name wire.Name) error {
 	return command.Usage("no command to run for %s: team.toml gives none", name).WithHint("%s", hint)
 }
 
-// spec makes the agent's spec of flags and team.toml. words are the command, if one is given.
+// spec combines flags and team.toml. words are the command of the command line, if there is one.
 func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err error) {
 	c, name := k.c, k.name()
 	m, session, isPlanned := plan.Members[name], plan.SessionOf(name), len(words) == 0
@@ -140,7 +138,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 			return spec, command.Usage("--acp-session: %v", err).
 				WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
 		}
-		json.Unmarshal(raw, &spec.ACP) // what is canonical never fails
+		json.Unmarshal(raw, &spec.ACP) // canonical JSON always decodes
 	}
 	for _, pair := range c.StringSlice("env") {
 		if !strings.Contains(pair, "=") {
@@ -160,8 +158,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	return spec, err
 }
 
-// policyFor are the rules that count: those of team.toml or, where an agent starts another, what
-// they were when a person last did so.
+// policyFor returns the rules of team.toml; if an agent starts the agent, those of the last start by a person.
 func policyFor(s *command.Scope, name wire.Name) (policy.Policy, error) {
 	_, isAgent := s.Actor()
 	now, err := s.Team.PolicyNow(name)
@@ -182,8 +179,8 @@ func oneOf(flag, value string, of []string) error {
 	return command.Usage("%s is one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
 }
 
-// chooseDir is where it runs: --cwd, the root of its ACP workspace, the member's worktree, team.toml's cwd, which
-// team.toml's command always runs in; else here.
+// chooseDir returns --cwd, the root of the ACP workspace, the member's worktree, its cwd in team.toml (always, if the
+// command is from there) or the current directory.
 func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, error) {
 	dir := cmp.Or(k.c.String("cwd"), root)
 	if dir == "" && m.Worktree {
@@ -206,8 +203,8 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 	return filepath.Abs(dir)
 }
 
-// environment is the agent's: ours, with who it is, and without what would make it take itself
-// for a part of another agent or terminal. Of a name that is there twice the last one counts.
+// environment returns ours with the agent's identity, but without what says that it runs inside another agent or
+// terminal. The last value of a name counts.
 func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
 	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {

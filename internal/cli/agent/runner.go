@@ -28,23 +28,22 @@ func findRunner(c *cli.Context) (path string, err error) {
 	return command.FindCompanion(c, "atm-runner", "which runs agents")
 }
 
-// A runnerProcess is a runner that this process has started. The zero value is somebody else's, whose end
-// nobody tells of.
+// A runnerProcess is a runner that this process has started. The zero value is a runner that somebody else has started.
 type runnerProcess struct {
-	ended chan struct{} // nil: it is somebody else's
+	ended chan struct{} // nil for somebody else's
 
-	release func()         // lets go of it, which ends the agent where the runner is attended
-	exit    runspec.Report // once ended is closed: how its program ended for good
-	err     error          // or why it was not run
+	release func()         // closes its stdin, which ends an attended agent
+	exit    runspec.Report // set when ended is closed: the last exit of its program
+	err     error          // set when ended is closed: why the program was not run
 }
 
-// startRunner starts the runner of a spec as a process of its own. What it says on stderr goes to ours
-// for as long as this process lives, and to run/run.log once it has its lock.
+// startRunner starts atm-runner in a session of its own. Its stderr goes to ours while this process lives, and to
+// run/run.log once it holds its lock.
 func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 	cmd := exec.Command(program)
-	var said bytes.Buffer
-	cmd.Stdout = &said
-	cmd.Stderr = struct{ io.Writer }{os.Stderr} // not the file itself, which it would keep open
+	var report bytes.Buffer
+	cmd.Stdout = &report
+	cmd.Stderr = struct{ io.Writer }{os.Stderr} // a pipe: the runner must not keep our stderr open
 	detach(cmd)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -53,15 +52,15 @@ func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	json.NewEncoder(in).Encode(spec) // what it does not take it reports
+	json.NewEncoder(in).Encode(spec) // the runner reports what it cannot read
 	if !spec.Attended {
 		in.Close()
 	}
 	p := &runnerProcess{ended: make(chan struct{}), release: func() { in.Close() }}
 	go func() {
 		defer close(p.ended)
-		cmd.Wait() // what it said tells more than the error
-		if json.Unmarshal(said.Bytes(), &p.exit) != nil {
+		cmd.Wait() // the report says more than its error
+		if json.Unmarshal(report.Bytes(), &p.exit) != nil {
 			p.err = command.Failed("the runner ended: %v", cmd.ProcessState).WithHint("its run/run.log may say why")
 		} else if e := p.exit.Error; e != nil {
 			e.Hint = strings.ReplaceAll(e.Hint, "NAME", string(spec.Agent))
@@ -80,11 +79,11 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 	}
 }
 
-// dialogHolds is how many looks in a row see a dialog until it counts.
+// dialogHolds is how many times in a row a dialog must be seen before it counts.
 const dialogHolds = 6
 
-// awaitReady waits until the agent is ready, or until it is known that it does not become so. After
-// patience, which counts from its start and is short where its prompts are not known, it is as it is.
+// awaitReady waits until the agent is ready or has failed. It waits at most for patience after the program's start, or
+// for quietWithin if the driver knows no prompts, and then returns the agent as started.
 func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.Duration) (result, error) {
 	r, unready, isOurs := result{Name: k.name(), State: "ready"}, "started", p.ended != nil
 	if !isOurs {
@@ -108,7 +107,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		case asking == dialogHolds:
 			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).
 				WithHint("atm attach %s", r.Name)
-		case err == nil && status.ChildPID != 0 && asking == 0 && quiet > patience: // without one it is to start again
+		case err == nil && status.ChildPID != 0 && asking == 0 && quiet > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt is shown yet"
 			return r, nil
 		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:
@@ -117,7 +116,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		if running, err := k.box.Store().Running(r.Name); !isOurs && !running {
 			return r, cmp.Or(err, errors.New("it has ended"))
 		}
-		if p.hasEnded(lookEvery) {
+		if p.hasEnded(statusEvery) {
 			return r, cmp.Or(p.err, k.endedUnready(p.exit))
 		}
 	}
@@ -130,8 +129,8 @@ func (k *call) endedUnready(exit runspec.Report) error {
 		e = command.Failed("%s ends again and again, with %d", k.name(), exit.Code)
 		e.Exit = max(exit.Code, command.ExitFailed)
 	}
-	if said := oneLine(strings.Join(exit.Tail, " "), 500); said != "" {
-		e.Message += ": " + said
+	if tail := oneLine(strings.Join(exit.Tail, " "), 500); tail != "" {
+		e.Message += ": " + tail
 	}
 	return e.WithHint("asciinema play %s shows its screen", filepath.Join(k.box.Path(), "run", "screen.cast"))
 }
@@ -149,7 +148,7 @@ func (k *call) awaitEnd(p *runnerProcess) error {
 	return command.Exit(p.exit.Code)
 }
 
-// runHere waits for the runner's end. A signal, or the end of this process, ends the agent.
+// runHere waits until the runner ends. A signal, or the end of this process, ends the agent.
 func (k *call) runHere(p *runnerProcess) error {
 	ctx, stop := output.UntilSignal(k.c.Context)
 	defer stop()
@@ -181,7 +180,7 @@ func (k *call) runAttached(p *runnerProcess) error {
 		return k.awaitEnd(p)
 	}
 	<-p.ended
-	if p.err == nil { // its program has ended before this terminal could join
+	if p.err == nil { // the program ended before this terminal could attach
 		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
 		k.printEnd(control.Ending{Exit: &control.Exit{Code: p.exit.Code}})
 	}

@@ -18,32 +18,32 @@ var stopCommand = &cli.Command{
 	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "end an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
 	Description: "Asks, then TERM, then KILL. Its mail stays. An agent that does not run: exit 0.",
-	Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Aliases: []string{"f", "9"}, Hidden: true}}, // that is what it comes to
-	Action:      with(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Aliases: []string{"f", "9"}, Hidden: true}}, // stop kills anyway
+	Action:      withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
 }
 
 var interruptCommand = &cli.Command{
 	Name: "interrupt", ArgsUsage: "NAME", Usage: "break off an agent's turn, as a person would with Escape",
 	UsageText:   "atm interrupt bob",
-	Description: "Presses the keys that this agent takes for it. Refused while it asks something, which the\nsame keys would answer: atm pending. An agent without a runner that tells of its turn on the\nolder ACP wire is asked there to cancel it: atm events NAME --follow --as-wire acp.",
-	Action:      with(func(ctx context.Context, k *call) error { return k.printOutcome(k.s.Interrupt(ctx, k.name())) }),
+	Description: "Presses the keys that interrupt this agent. Refused while it asks something, which the\nsame keys would answer: atm pending. An agent without a runner that reports its turn on the\nolder ACP wire gets a cancel request there: atm events NAME --follow --as-wire acp.",
+	Action:      withAgent(func(ctx context.Context, k *call) error { return k.printOutcome(k.s.Interrupt(ctx, k.name())) }),
 }
 
 var restartCommand = &cli.Command{
 	Name: "restart", ArgsUsage: "NAME", Usage: "end an agent's program and start it again",
 	UsageText:   "atm restart bob",
-	Description: "The same command, runner and recording; attached terminals stay. What it had started is ended.",
+	Description: "Keeps the command, the runner, the recording and attached terminals; ends what it had started.",
 	Action:      onRunner("restart", restart),
 }
 
-// stop ends the agent, all that it started and its runner, and comes back when the runner's lock is free. An agent that
-// is about to start does not. A runner that does not answer is killed; what it leaves is then ended.
+// stop ends the agent, everything that it started and its runner, even one that is still starting, and returns when the
+// runner's lock is free. A runner that does not answer is killed, and its leftover processes are ended.
 func (k *call) stop(ctx context.Context) (result, error) {
 	r, isAsked := result{Name: k.name(), State: "not running"}, false
 	if err := k.s.MayStop("stop", r.Name); err != nil {
 		return r, err
 	}
-	k.s.Team.MarkStopped(r.Name) // a full disk is no reason not to stop
+	k.s.Team.MarkStopped(r.Name) // stop goes on when the disk is full
 	for began := time.Now(); time.Since(began) < listenWithin; command.Sleep(ctx, probeEvery) {
 		if ctx.Err() != nil {
 			return r, ctx.Err()
@@ -52,7 +52,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 			ended, err := k.askToStop(ctx)
 			refusal, isRefused := errors.AsType[*control.Error](err)
 			silent, isSilent := errors.AsType[*control.NotAnsweringError](err)
-			switch { // after any other failure it is about to listen, or to end
+			switch { // after any other error the runner is starting or ending
 			case err == nil:
 				isAsked, r.State, r.Ended = true, "stopped", ended
 			case isRefused && refusal.Code != "failed":
@@ -87,6 +87,7 @@ func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
 	return o.Ended, err
 }
 
+// endLeftovers ends the processes that a killed runner has left.
 func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	info, err := runinfo.Read(k.s.Team.Dir(), r.Name)
 	if err != nil {
@@ -97,10 +98,10 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 		return r, err
 	}
 	m, err := k.s.Team.Summary(r.Name)
-	if err != nil || len(left) == 0 && !m.RunnerGone { // whoever holds the lock counts as running
+	if err != nil || len(left) == 0 && !m.RunnerGone { // checked before HoldRunner, which makes it look running
 		return r, err
 	}
-	hold, err := k.box.Store().HoldRunner(ctx, r.Name) // so that it is not started meanwhile
+	hold, err := k.box.Store().HoldRunner(ctx, r.Name) // so that nobody starts it in the meantime
 	if err != nil {
 		return r, err
 	}
@@ -112,7 +113,7 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	// Nobody has told of its end, which is wanted now.
+	// No event has reported its end, which somebody asked for.
 	return r, k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
 }
 
@@ -123,7 +124,7 @@ func restart(ctx context.Context, k *call, client *control.Client) error {
 	}
 	o, err := client.Restart(ctx)
 	r := resultOf(k.name(), o)
-	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, lookEvery) {
+	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, statusEvery) {
 		var now control.Status
 		if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
 			r.State, r.PID = "restarted", now.ChildPID

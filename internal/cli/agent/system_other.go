@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Agents are not run in terminals on this system: control says so.
+// resized is never sent here: package control refuses to run agents in terminals on this system.
 const resized = syscall.Signal(0x1c)
 
 func detach(*exec.Cmd) {}

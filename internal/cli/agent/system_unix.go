@@ -9,5 +9,5 @@ import (
 
 const resized = syscall.SIGWINCH
 
-// detach gives a command a session of its own: it outlives this terminal and this process.
+// detach runs a command in a session of its own, so that it outlives this terminal and this process.
 func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -26,7 +26,7 @@ import (
 var attachCommand = &cli.Command{
 	Name: "attach", ArgsUsage: "NAME", Usage: "join an agent's terminal; " + control.DetachKey + " leaves it",
 	UsageText: "atm attach bob\natm attach bob --read-only",
-	Description: "Several terminals may; both can type, and the agent's is as large as the one resized last.\n" +
+	Description: "Several terminals can attach and type; the agent's gets the size of the one resized last.\n" +
 		"While a line that you began is not sent, no mail is typed in.",
 	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Usage: "look only; into a pipe: the agent's bytes as they come"}},
 	Action: attach,
@@ -49,9 +49,9 @@ const rawExample = `atm type NAME --raw '\e[A\r'`
 var typeCommand = &cli.Command{
 	Name: "type", Aliases: []string{"send-keys", "keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
 	UsageText: "atm type bob \"/compact\" --enter\natm type bob --raw '\\e[A\\r'\natm type bob --enter",
-	Description: "The agent is not told who typed, and nothing says that it took it: mail is atm send.\n" +
-		"While an agent asks something a text is refused, whose keys might answer it: one key, or --raw.\n" +
-		"So is one while mail that it has not taken may stand in its input line: --raw.\n" +
+	Description: "The agent does not learn who typed, and may not take the text: to send mail, use atm send.\n" +
+		"While an agent asks something, text is refused, as it might answer that: type one key, or --raw.\n" +
+		"So is text while its input line may hold mail that it has not taken: --raw.\n" +
 		`--raw knows \e and the escapes of Go: \r \n \t \b \\ \xHH \uHHHH.` + "\n" +
 		"Without --enter the text stays in the input line, and no mail is typed in until it is gone.",
 	Flags: []cli.Flag{
@@ -70,7 +70,7 @@ type shownScreen struct {
 	ANSI   string         `json:"ansi,omitempty"`
 }
 
-// screen shows the agent's terminal to where the last text ends.
+// screen prints the agent's terminal without the blank lines at its end.
 func screen(ctx context.Context, k *call, client *control.Client) error {
 	seen, err := client.Screen(ctx, control.ScreenRequest{ANSI: k.c.Bool("ansi"), Last: k.c.Int("last")})
 	text := strings.TrimRight(strings.Join(seen.Lines, "\n"), " \n")
@@ -87,13 +87,13 @@ func screen(ctx context.Context, k *call, client *control.Client) error {
 	return command.Done(k.c, err, shown, text)
 }
 
-// keyNames are what tmux calls keys, and how they are typed here.
+// keyNames maps tmux's names of keys to the flags that type them.
 var keyNames = map[string]string{
 	"Enter": "--enter", "C-m": "--enter", "Escape": `--raw '\e'`, "BSpace": `--raw '\x7f'`,
 	"C-c": `--raw '\x03'`, "C-d": `--raw '\x04'`, "C-u": `--raw '\x15'`,
 }
 
-// typeText reads the text first: a wrong one is refused whoever the agent is.
+// typeText checks the text before it looks for the agent.
 func typeText(c *cli.Context) (err error) {
 	words, text := c.Args().Tail(), ""
 	r := control.TypeRequest{Raw: c.Bool("raw"), Enter: c.Bool("enter")}
@@ -121,13 +121,12 @@ func typeText(c *cli.Context) (err error) {
 	})(c)
 }
 
-// forGo writes a text with our escapes as the inside of a Go string.
-var forGo = strings.NewReplacer(`\\`, `\\`, `\e`, `\x1b`, `"`, `\"`, "\n", `\n`)
+// goEscapes turns a text with our escapes into the inside of a Go string.
+var goEscapes = strings.NewReplacer(`\\`, `\\`, `\e`, `\x1b`, `"`, `\"`, "\n", `\n`)
 
-// unescape undoes the escapes that --raw knows. Any other is an error: a misspelt key is not to be typed as
-// a backslash and a letter.
+// unescape decodes the escapes of --raw. It refuses any other, so that a misspelt key is not typed as text.
 func unescape(s string) (string, error) {
-	text, err := strconv.Unquote(`"` + forGo.Replace(s) + `"`)
+	text, err := strconv.Unquote(`"` + goEscapes.Replace(s) + `"`)
 	if err != nil || text == "" {
 		return "", command.Usage("--raw needs a text with escapes that it knows, not %q", s).WithHint(rawExample)
 	}
@@ -135,7 +134,7 @@ func unescape(s string) (string, error) {
 }
 
 func attach(c *cli.Context) error {
-	k, err := open(c)
+	k, err := openAgent(c)
 	if err != nil {
 		return err
 	}
@@ -166,22 +165,22 @@ func attach(c *cli.Context) error {
 	})
 }
 
-// showTerminal shows the agent's terminal on this one until it is left or ends. Closing this terminal
-// detaches or, for the owner, who has started the agent, ends the agent.
+// showTerminal attaches this terminal to the agent's until the user detaches or the program ends. If this terminal is
+// closed, it detaches; if it also started the agent (isOwner), the agent ends.
 func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.Ending, err error) {
 	isReadOnly := k.c.Bool("read-only")
-	said := "attached to %s; %s leaves it running"
+	format := "attached to %s; %s leaves it running"
 	if isReadOnly {
-		said = "looking at %s; %s leaves"
+		format = "looking at %s; %s leaves"
 	}
-	command.Warn(k.c, said, k.name(), control.DetachKey)
+	command.Warn(k.c, format, k.name(), control.DetachKey)
 	ctx, stop := signal.NotifyContext(k.c.Context, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
 	defer stop()
 	con, err := openConsole(os.Stdin, os.Stdout)
 	if err != nil {
 		return end, err
 	}
-	// A process that does not come to its end, as one whose terminal takes nothing, is ended.
+	// If this process hangs, such as in a write to a stopped terminal, exit anyway.
 	defer context.AfterFunc(ctx, func() {
 		time.Sleep(endWithin)
 		con.restore()
@@ -191,12 +190,12 @@ func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.E
 	command.Sleep(ctx, readingTime)
 	size := con.size()
 	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly},
-		control.Terminal{In: con.typed, Out: con.out, Sizes: con.sizes})
+		control.Terminal{In: con.input, Out: con.out, Sizes: con.sizes})
 	con.hasExited = end.Exit != nil
 	if con.hasExited || !end.Gone && ctx.Err() == nil {
 		return end, err
 	}
-	if isOwner { // nobody is left to be told how that goes; the runner, once asked, ends it
+	if isOwner { // nobody is left to read an error; once asked, the runner ends the agent by itself
 		ctx, cancel := context.WithTimeout(context.Background(), endWithin/2)
 		defer cancel()
 		k.askToStop(ctx)
@@ -217,20 +216,19 @@ func (k *call) printEnd(end control.Ending) error {
 	return command.Print(k.c, r)
 }
 
-// A console is this terminal while it shows an agent's: raw until close, which also a panic of the goroutine that
-// opened it calls. One goroutine reads what is typed until the process ends, one waits for new sizes until close.
+// A console is this terminal in raw mode while it shows an agent's. Defer close, so that a panic restores it too. One
+// goroutine reads the input until the process ends, one waits for new sizes until close.
 type console struct {
 	out       *os.File
-	typed     chan []byte // closed when the terminal has gone
+	input     chan []byte // closed at the end of the input
 	sizes     chan control.Size
 	resizes   chan os.Signal
-	restore   func() // puts its settings back, once; never waits
+	restore   func() // restores the mode, once; never blocks
 	hasExited bool   // the program has ended, and left the cursor below its output
 }
 
-// Leaving a terminal: what a program may have switched on is switched off, the alternate screen left, and
-// the title put back that saveTitle has kept. Outside of the alternate screen leaving it moves the cursor
-// to where it was saved: here.
+// resetModes switches off the modes that a program may have switched on, restores the title of saveTitle, and leaves
+// the alternate screen. On the main screen the last also moves the cursor to its saved position, so it is saved first.
 const (
 	saveTitle  = "\x1b[22;2t"
 	resetModes = "\x1b[0m\x1b[?25h\x1b7\x1b[r\x1b8\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l" +
@@ -244,7 +242,7 @@ func openConsole(in, out *os.File) (*console, error) {
 	if err != nil {
 		return nil, err
 	}
-	con := &console{out: out, typed: make(chan []byte), sizes: make(chan control.Size, 1), resizes: make(chan os.Signal, 1)}
+	con := &console{out: out, input: make(chan []byte), sizes: make(chan control.Size, 1), resizes: make(chan os.Signal, 1)}
 	con.restore = sync.OnceFunc(func() { term.Restore(int(in.Fd()), before) })
 	signal.Notify(con.resizes, resized)
 	out.WriteString(saveTitle)
@@ -273,13 +271,13 @@ func (con *console) size() control.Size {
 }
 
 func (con *console) read(in *os.File) {
-	defer close(con.typed)
+	defer close(con.input)
 	for {
 		buf := make([]byte, 4096)
 		n, err := in.Read(buf)
 		if err != nil {
 			return
 		}
-		con.typed <- buf[:n]
+		con.input <- buf[:n]
 	}
 }

@@ -23,9 +23,9 @@ import (
 var upCommand = &cli.Command{
 	Name: "up", ArgsUsage: "[NAME…]", Usage: "start the team: every member that team.toml gives a command",
 	UsageText: "atm up\natm up bob\natm up --foreground\natm init --toml    writes a team.toml to start from",
-	Description: "Members that run stay as they are, and are waited for. Each is ready, or it is said why not;\n" +
-		"a member that is named brings along those that it is started after. Interrupted, or killed:\n" +
-		"again carries on. Exit 6: some are not ready.",
+	Description: "Waits until each member is ready, also those that run already, or says why it is not. A named\n" +
+		"member also starts those that it is started after. After an interrupt, up again carries on.\n" +
+		"Exit 6: some are not ready.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or until nobody runs any more, then stop them"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "all"}, Hidden: true},
@@ -46,13 +46,13 @@ type startup struct {
 	s       *command.Scope
 	plan    *config.Config
 	program string      // atm-runner
-	order   []wire.Name // those that others are started after come first
-	names   []wire.Name // the same without those that have no command here
-	told    *results
+	order   []wire.Name // the order of starting, also of members without a command
+	names   []wire.Name // the members that have a command
+	results *resultList
 }
 
-// results are told as they come; with --json they are one document at the end, unless the verb goes on.
-type results struct {
+// A resultList prints each result as it comes. With --json they are one document at the end, unless isStream.
+type resultList struct {
 	Members []result `json:"members"`
 
 	c        *cli.Context
@@ -60,20 +60,21 @@ type results struct {
 	mu       sync.Mutex
 }
 
-func (r *results) String() string { return "" } // told already
+func (r *resultList) String() string { return "" } // add has printed them
 
-func (r *results) isDocument() bool { return r.c.Bool("json") && !r.isStream }
+func (r *resultList) isDocument() bool { return r.c.Bool("json") && !r.isStream }
 
-func (r *results) tell(one result) {
+func (r *resultList) add(member result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.Members = append(r.Members, one); !r.isDocument() {
-		command.Print(r.c, one) // that nobody reads it starts and stops nothing
+	r.Members = append(r.Members, member)
+	if !r.isDocument() {
+		command.Print(r.c, member) // up and down go on without a reader
 	}
 }
 
-// end is the error of the verb. Where nobody was told of, that is all there is to print.
-func (r *results) end(err error) error {
+// end prints the document, unless there is only an error, and returns the error.
+func (r *resultList) end(err error) error {
 	if !r.isDocument() || err != nil && len(r.Members) == 0 {
 		return err
 	}
@@ -81,7 +82,7 @@ func (r *results) end(err error) error {
 }
 
 func up(c *cli.Context, s *command.Scope) (err error) {
-	u := &startup{c: c, s: s, told: &results{c: c, Members: []result{}, isStream: c.Bool("foreground")}}
+	u := &startup{c: c, s: s, results: &resultList{c: c, Members: []result{}, isStream: c.Bool("foreground")}}
 	if u.plan, err = s.Team.Config(); err != nil {
 		return err
 	}
@@ -96,26 +97,26 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	return u.told.end(u.start(ctx))
+	return u.results.end(u.start(ctx))
 }
 
-// choose finds the members that are meant: the named ones with those that they are started after, or all.
-// Every member of team.toml gets its mailbox, people too.
+// choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
 func (u *startup) choose(words []string) error {
-	names, named := u.plan.Startable(), []wire.Name(nil)
+	startable := u.plan.Startable()
+	var names []wire.Name
 	for _, word := range words {
 		a, _ := u.s.Address(word) // @bob, bob@main
-		isOurs := a == wire.Address{Agent: a.Agent, Team: u.s.Team.Name} && slices.Contains(names, a.Agent)
+		isOurs := a == wire.Address{Agent: a.Agent, Team: u.s.Team.Name} && slices.Contains(startable, a.Agent)
 		if !isOurs || u.isRetired(a.Agent) {
 			if _, err := u.s.Member(word); err != nil {
 				return err
 			}
 			return noCommand(u.s.Team, a.Agent)
 		}
-		named = append(named, a.Agent)
+		names = append(names, a.Agent)
 	}
-	if len(words) > 0 {
-		names = named
+	if len(words) == 0 {
+		names = startable
 	}
 	if len(names) == 0 {
 		return command.Usage("team.toml gives nobody a command").
@@ -146,11 +147,11 @@ func (u *startup) choose(words []string) error {
 func (u *startup) start(ctx context.Context) error {
 	errs := u.plan.Start(ctx, u.order, func(ctx context.Context, n wire.Name) error {
 		if !slices.Contains(u.names, n) {
-			return nil // somebody else starts it
+			return nil // it has no command: a person starts it
 		}
-		r, err := u.bring(ctx, n)
+		r, err := u.startMember(ctx, n)
 		if err == nil {
-			u.told.tell(r)
+			u.results.add(r)
 		}
 		return err
 	})
@@ -164,8 +165,8 @@ func (u *startup) start(ctx context.Context) error {
 			continue
 		}
 		failed = append(failed, n)
-		u.sayFailed(ctx, n, errs[n])
-		if u.isRunning(n) { // and asks something
+		u.reportFailure(ctx, n, errs[n])
+		if u.isRunning(n) { // it asks something
 			hint = fmt.Sprintf("atm attach %s", n)
 		}
 	}
@@ -179,18 +180,18 @@ func (u *startup) start(ctx context.Context) error {
 	return e
 }
 
-// sayFailed says why a member is not ready. Of one that does not run its log says so, too: `atm team` shows it.
-func (u *startup) sayFailed(ctx context.Context, n wire.Name, why error) {
+// reportFailure prints why a member is not ready. If it does not run, its log gets an event, which atm team shows.
+func (u *startup) reportFailure(ctx context.Context, n wire.Name, why error) {
 	e := command.Explain(u.c, why)
-	u.told.tell(result{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
+	u.results.add(result{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
 	if !u.isRunning(n) {
 		event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
 		u.s.Team.Box(n).Log().Append(ctx, event)
 	}
 }
 
-// bring has a member run and be ready: started, or as it is, also where somebody else is quicker to start it.
-func (u *startup) bring(ctx context.Context, n wire.Name) (result, error) {
+// startMember starts a member, unless it runs or somebody else starts it first, and waits until it is ready.
+func (u *startup) startMember(ctx context.Context, n wire.Name) (result, error) {
 	k := u.call(n)
 	if !u.isRunning(n) {
 		spec, err := k.spec(u.plan, nil)
@@ -210,8 +211,7 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (result, error) {
 	return k.awaitReady(ctx, &runnerProcess{}, readyWithin)
 }
 
-// foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any more, and
-// stops it. A signal cuts none of that short.
+// foreground starts the team and stops it after a signal, or when nobody reads stdout or no member runs any more.
 func (u *startup) foreground() error {
 	ctx, stop := output.UntilSignal(u.c.Context)
 	defer stop()
@@ -222,7 +222,7 @@ func (u *startup) foreground() error {
 	for _, n := range u.names {
 		agents = append(agents, u.call(n))
 	}
-	_, stopErr := stopAll(context.WithoutCancel(u.c.Context), u.told, agents, false)
+	_, stopErr := stopAll(context.WithoutCancel(u.c.Context), u.results, agents, false)
 	return cmp.Or(err, stopErr)
 }
 
@@ -232,13 +232,13 @@ func (u *startup) isRetired(n wire.Name) bool {
 	return !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n)
 }
 
-// isRunning: what cannot be told is no reason to end.
+// isRunning is also true if nobody can tell.
 func (u *startup) isRunning(n wire.Name) bool {
 	running, err := u.s.Team.Running(n)
 	return running || err != nil
 }
 
-// down reads no team.toml: whatever is wrong there, what runs can be stopped.
+// down does not read team.toml, so that a mistake there keeps nothing from being stopped.
 func down(c *cli.Context, s *command.Scope) error {
 	var agents []*call
 	for _, word := range c.Args().Slice() {
@@ -261,17 +261,16 @@ func down(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	told := &results{c: c, Members: []result{}}
-	stopped, err := stopAll(ctx, told, agents, isNamed || c.Bool("json"))
+	results := &resultList{c: c, Members: []result{}}
+	stopped, err := stopAll(ctx, results, agents, isNamed || c.Bool("json"))
 	if err == nil && stopped == 0 && !isNamed {
 		command.Warn(c, "nobody of team %s was running", s.Team.Name)
 	}
-	return told.end(err)
+	return results.end(err)
 }
 
-// stopAll stops agents, all at once, but whoever asks for it last: this process ends with it. Those that
-// did not run are said where all are to be.
-func stopAll(ctx context.Context, told *results, agents []*call, sayAll bool) (stopped int, err error) {
+// stopAll stops agents side by side, and our own last. With printAll it also prints those that did not run.
+func stopAll(ctx context.Context, results *resultList, agents []*call, printAll bool) (stopped int, err error) {
 	var mu sync.Mutex
 	var errs []error
 	stop := func(k *call) {
@@ -284,8 +283,8 @@ func stopAll(ctx context.Context, told *results, agents []*call, sayAll bool) (s
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("not stopped: %s: %w", k.name(), err))
-		} else if isStopped || sayAll {
-			told.tell(result{Name: k.name(), State: r.State})
+		} else if isStopped || printAll {
+			results.add(result{Name: k.name(), State: r.State})
 		}
 	}
 	var others sync.WaitGroup
@@ -304,7 +303,7 @@ func stopAll(ctx context.Context, told *results, agents []*call, sayAll bool) (s
 	if ctx.Err() != nil || len(errs) == 0 {
 		return stopped, ctx.Err()
 	}
-	e := command.Explain(told.c, errors.Join(errs...))
+	e := command.Explain(results.c, errors.Join(errs...))
 	e.Message = strings.ReplaceAll(e.Message, "\n", "; ")
 	if stopped > 0 || e.Exit != command.ExitRefused {
 		e.Code, e.Exit = "partial", command.ExitPartial

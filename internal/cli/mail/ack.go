@@ -20,7 +20,7 @@ import (
 var ackCommand = &cli.Command{
 	Name: "ack", Aliases: []string{"acknowledge"}, ArgsUsage: "ID…", Usage: "I have it and will act on it",
 	UsageText:   "atm ack 9f3a1c\natm ack 9f3a1c --text \"after lunch\"",
-	Description: "Again: nothing more, exit 0. Of what you took (atm take) it ends the lease.",
+	Description: "A second ack changes nothing: exit 0. It ends the lease of what you took (atm take).",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "text", Aliases: []string{"message", "m", "body"}, Usage: "a `TEXT` with it"},
 	},
@@ -38,36 +38,37 @@ func ack(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	acked, lines := []*result{}, ""
-	err = each(c, s, findToAck, func(m heldMessage) error {
+	acked := []*result{}
+	lines, err := forEach(c, s, findToAck, func(m heldMessage) (string, error) {
 		r, line, err := ackOne(c, s, m, text)
 		if err == nil {
-			acked, lines = append(acked, r), lines+line+"\n"
+			acked = append(acked, r)
 		}
-		return err
+		return line, err
 	})
 	if err == nil && len(acked) == 1 {
 		return command.PrintAs(c, acked[0], lines)
 	}
-	return partly(c, map[string]any{"acked": acked}, lines, err)
+	return printPartial(c, map[string]any{"acked": acked}, lines, err)
 }
 
 type finder func(ctx context.Context, s *command.Scope, word string) (heldMessage, error)
 
-// each does something with every message that is named, once all are found. The error names all where that failed.
-func each(c *cli.Context, s *command.Scope, find finder, do func(heldMessage) error) error {
+// forEach calls do with all messages that are named, once all are found. Its error lists every failure of do.
+func forEach(c *cli.Context, s *command.Scope, find finder, do func(heldMessage) (line string, err error)) (string, error) {
 	var found []heldMessage
 	for _, word := range c.Args().Slice() {
 		m, err := find(c.Context, s, word)
 		if err != nil {
-			return err
+			return "", err
 		}
 		found = append(found, m)
 	}
-	var failed *command.Error
+	lines, failed := "", (*command.Error)(nil)
 	for _, m := range found {
-		err := do(m)
+		line, err := do(m)
 		if err == nil {
+			lines += line + "\n"
 			continue
 		}
 		e := command.Explain(c, err)
@@ -79,13 +80,13 @@ func each(c *cli.Context, s *command.Scope, find finder, do func(heldMessage) er
 		}
 	}
 	if failed == nil {
-		return nil
+		return lines, nil
 	}
-	return failed
+	return lines, failed
 }
 
-// partly prints what was done. With an error beside it that stands in the JSON of the error.
-func partly(c *cli.Context, done map[string]any, lines string, err error) error {
+// printPartial prints what was done and returns the error for the rest; with --json both are one document.
+func printPartial(c *cli.Context, done map[string]any, lines string, err error) error {
 	if err == nil || lines != "" && !c.Bool("json") {
 		return cmp.Or(command.PrintAs(c, done, lines), err)
 	}
@@ -97,9 +98,9 @@ func partly(c *cli.Context, done map[string]any, lines string, err error) error 
 }
 
 func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {
+	short := m.ID.Short(6)
 	if m.State == mailbox.Withdrawn {
-		err := command.Refused("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
-		return nil, "", err.WithHint("atm show %s shows it again", m.ID.Short(6))
+		return nil, "", withdrawnError(short)
 	}
 	a, err := s.Root.Ack(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
 	if err != nil {
@@ -110,36 +111,39 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 	}
 	r = newResult(wire.AckID(m.ID, m.box.Address()))
 	if a.Post != nil {
-		r.reached(s, a.Post.To[0], a.Post.Message, "")
+		r.addDelivered(s, a.Post.To[0], a.Post.Message, "")
 	}
-	if line = "acked " + m.ID.Short(6); a.Already {
+	if line = "acked " + short; a.Already {
 		line += " before"
 	}
 	return r, line, nil
 }
 
+func withdrawnError(short string) error {
+	return command.Refused("message %s %w", short, mailbox.ErrWithdrawn).WithHint("atm show %s shows it again", short)
+}
+
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
-	UsageText: "atm unread 9f3a1c", Description: "What you took (atm take) is given back.",
+	UsageText: "atm unread 9f3a1c", Description: "Gives back what you took (atm take).",
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
-		l, text := newListing(nil), ""
-		err := each(c, s, findHeld, func(m heldMessage) error {
+		var items []*mailbox.Item
+		lines, err := forEach(c, s, findHeld, func(m heldMessage) (string, error) {
 			line, err := putBack(c, s, &m)
 			if err == nil {
-				text += line + "\n"
-				l.Messages = append(l.Messages, message{Item: m.Item})
+				items = append(items, m.Item)
 			}
-			return err
+			return line, err
 		})
+		l := newListing(items, s.Me)
 		if err != nil {
-			return partly(c, map[string]any{"messages": l.Messages}, text, err)
+			return printPartial(c, map[string]any{"messages": l.Messages}, lines, err)
 		}
-		l.addOwed(s.Me)
-		return command.PrintAs(c, l, text)
+		return command.PrintAs(c, l, lines)
 	}),
 }
 
-// putBack makes a message unread again, or gives it back to where it was taken from, and reads it anew.
+// putBack makes a message unread again or gives up its lease, and reads it anew.
 func putBack(c *cli.Context, s *command.Scope, m *heldMessage) (line string, err error) {
 	if m.isLeased {
 		line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
@@ -154,17 +158,16 @@ func putBack(c *cli.Context, s *command.Scope, m *heldMessage) (line string, err
 	return line, err
 }
 
-// warnUnlogged says of an *UnloggedError that it is one: what the command does was done.
+// warnUnlogged turns an *UnloggedError into a warning: only its event is missing, the work is done.
 func warnUnlogged(c *cli.Context, err error) error {
-	unlogged, ok := errors.AsType[*mailbox.UnloggedError](err)
-	if ok {
+	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok {
 		command.Warn(c, "%v", unlogged)
 		return nil
 	}
 	return err
 }
 
-// A heldMessage lies in box, which is mine unless I took the message from there.
+// A heldMessage is a message of mine: in my inbox, or in the shared one from which I took it.
 type heldMessage struct {
 	*mailbox.Item
 	box      *mailbox.Box
@@ -173,13 +176,14 @@ type heldMessage struct {
 
 var errNotMine = errors.New("is not in your inbox")
 
+// findHeld finds a message that I hold. With errNotMine it returns the message alone.
 func findHeld(_ context.Context, s *command.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err
 	}
 	short, isMine := it.ID.Short(6), box.Address() == s.Me.Address()
-	from, err := s.Root.Taken(box, it.Message, s.Me.Address()) // with an error: by somebody else
+	from, err := s.Root.Taken(box, it.Message, s.Me.Address()) // a box and an error: somebody else took it
 	switch {
 	case from != nil && err == nil:
 		return heldMessage{it, from, true}, nil
@@ -188,31 +192,32 @@ func findHeld(_ context.Context, s *command.Scope, word string) (m heldMessage, 
 	case isMine && it.State != "" && it.Lease == nil:
 		return heldMessage{it, s.Me, false}, nil
 	case err != nil:
-		return m, command.Refused("%w", err).WithHint("atm trace %s says who has it", short)
+		return m, heldByOther(err, short)
 	}
-	return m, command.Refused("message %s %w", short, errNotMine).WithHint("atm trace %s shows where it is", short)
+	err = command.Refused("message %s %w", short, errNotMine).WithHint("atm trace %s shows where it is", short)
+	return heldMessage{Item: it}, err
 }
 
-// findToAck is the message of findHeld, or one that I took and have acknowledged, be it by an answer.
+func heldByOther(err error, short string) error {
+	return command.Refused("%w", err).WithHint("atm trace %s says who has it", short)
+}
+
+// findToAck is findHeld, but also finds a leased message that I have acknowledged or answered already.
 func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage, error) {
 	m, err := findHeld(ctx, s, word)
 	if !errors.Is(err, errNotMine) {
 		return m, err
 	}
-	it, _, findErr := s.Find(word)
-	if findErr != nil {
-		return m, findErr
-	}
-	sender, findErr := s.Root.Mailbox(it.From)
-	if findErr != nil {
+	sender, senderErr := s.Root.Mailbox(m.From)
+	if senderErr != nil {
 		return m, err
 	}
-	isReplied := it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0
-	for _, to := range it.To {
-		ack, ackErr := teams.AckOf(sender, it.ID, to)
+	isReplied := m.RequiresAck && len(teams.Replies(ctx, sender, m.ID, s.Me.Address())) > 0
+	for _, to := range m.To {
+		ack, ackErr := teams.AckOf(sender, m.ID, to)
 		isAcked := ackErr == nil && ack.From == s.Me.Address()
 		if box, boxErr := s.Root.Mailbox(to); boxErr == nil && (isAcked || isReplied) {
-			return heldMessage{it, box, false}, nil
+			return heldMessage{m.Item, box, false}, nil
 		}
 	}
 	return m, err
@@ -234,7 +239,7 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 	r := newResult(m.ID)
 	for _, to := range m.To {
 		if d, err := withdrawFrom(c, s, m, to); err != nil {
-			r.missed(c, to, err)
+			r.addFailed(c, to, err)
 		} else {
 			r.Delivered = append(r.Delivered, d)
 		}
@@ -267,8 +272,8 @@ var takeCommand = &cli.Command{
 	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take one message of a shared inbox",
 	UsageText: "atm take jobs\natm take jobs --wait 10m --lease 30m\natm take --renew 9f3a1c",
 	Description: "The oldest unread message is yours until the lease ends; nobody else gets it before.\n" +
-		"atm ack or an answer finishes it, atm unread gives it back. Such an inbox is made by\n" +
-		"atm team add jobs --shared. Nothing there: exit 0.",
+		"atm ack or an answer finishes it, atm unread gives it back. atm team add jobs --shared\n" +
+		"makes such an inbox. Nothing there: exit 0.",
 	Flags: []cli.Flag{
 		command.DurationFlag("lease", 10*time.Minute, "for `D`, default 10m, at most 24h"),
 		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "the lease of `ID` begins anew"},
@@ -282,7 +287,7 @@ func take(c *cli.Context, s *command.Scope) error {
 	if err := command.NotBoth(c, "renew wait"); err != nil {
 		return err
 	}
-	lease := command.Duration(c, "lease")
+	lease, timeout := command.Duration(c, "lease"), command.Duration(c, "timeout")
 	if lease <= 0 || lease > mailbox.MaxLease {
 		return command.Usage("--lease %s: it may be up to %s", lease, mailbox.MaxLease).WithHint("--lease 10m, and --renew for more")
 	}
@@ -306,23 +311,22 @@ func take(c *cli.Context, s *command.Scope) error {
 		}
 		return command.PrintAs(c, map[string]any{"message": nil}, "nothing to take")
 	}
-	return s.Await(func(ctx context.Context) error {
-		timeout := command.Duration(c, "timeout")
-		err := await(ctx, timeout, []*mailbox.Box{box}, false, func(entry) (bool, error) {
+	err = s.Await(func(ctx context.Context) error {
+		return await(ctx, timeout, []*mailbox.Box{box}, false, func(entry) (bool, error) {
 			return takeOne(ctx, c, s, box, lease)
 		})
-		if errors.Is(err, errTimeout) {
-			return command.Timeout("nothing to take within %s", timeout).
-				WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())
-		}
-		return err
 	})
+	if errors.Is(err, errTimeout) {
+		return command.Timeout("nothing to take within %s", timeout).
+			WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())
+	}
+	return err
 }
 
-// takeOne takes a message and shows it, and reports whether there was one. It is mine once its reader has received it.
+// takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
 func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
 	it, err := box.Lease(ctx, s.Me.Address(), lease, false, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
-		if err := s.MayWrite(); err != nil { // my runner may have begun meanwhile
+		if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
 			return false, err
 		}
 		r := s.Renderer()
@@ -330,17 +334,17 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.Times, SupersededBy: it.SupersededBy}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
 			letter.Stamp(l.Until), id, id, id)
-		if c.Bool("json") { // times: it was given out, this time included
+		if c.Bool("json") { // "times" counts how often it was taken, including now
 			var err error
 			if text, err = command.JSON(map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.Times + 1}); err != nil {
 				return false, err
 			}
 		}
-		n, err := showPieces(ctx, text)
+		n, err := printPieces(ctx, text)
 		return n > 0, err
 	})
-	if errors.Is(err, mailbox.ErrNotHeld) { // given back, or gone to somebody else, while it was shown
-		err = command.Refused("%w", err).WithHint("atm trace %s says who has it", it.ID.Short(6))
+	if errors.Is(err, mailbox.ErrNotHeld) { // given back or taken by somebody else while it was printed
+		err = heldByOther(err, it.ID.Short(6))
 	}
 	if it != nil {
 		err = command.Tell(c, err)
@@ -354,8 +358,7 @@ func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
 		return err
 	}
 	if !m.isLeased {
-		return command.Refused("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld).
-			WithHint("atm trace %s says who has it", m.ID.Short(6))
+		return heldByOther(fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld), m.ID.Short(6))
 	}
 	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
 	return command.Done(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))

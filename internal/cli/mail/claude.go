@@ -26,7 +26,7 @@ var claudeCommand = &cli.Command{
 			"Its members get mailboxes here, and ours get inboxes there. Its agents can write only\n" +
 			"to names in its config.json: --join puts ours there.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "once", Usage: "what waits now, and end"},
+			&cli.BoolFlag{Name: "once", Usage: "carry what is waiting, then end"},
 			&cli.BoolFlag{Name: "join", Usage: "make our members known there"},
 		},
 		Action: command.With(command.OpenTeam, claudeSync),
@@ -38,13 +38,13 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 	if err = cmp.Or(s.MayAct("sync mail for", "all"), err); err != nil {
 		return err
 	}
-	isDone := false
+	isAnyCarried := false
 	sync := &claudeteam.Sync{Team: s.Team, Dir: dir, Join: c.Bool("join"), Report: func(t claudeteam.Transfer) {
-		isDone = true
-		command.PrintAs(c, t, letter.Escape(t.String())) // where nobody reads, Follow ends
+		isAnyCarried = true
+		command.PrintAs(c, t, letter.Escape(t.String())) // Follow ends once nobody reads the output
 	}}
 	if c.Bool("once") {
-		if err = s.Await(sync.Pass); err == nil && !isDone && !c.Bool("json") {
+		if err = s.Await(sync.Pass); err == nil && !isAnyCarried && !c.Bool("json") {
 			err = command.PrintAs(c, nil, "nothing to carry over")
 		}
 	} else {
@@ -59,6 +59,7 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
+// claudeTeam returns the directory of the team that the argument names, or of the only one.
 func claudeTeam(c *cli.Context) (string, error) {
 	home, _ := os.UserHomeDir()
 	teams := filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "teams")

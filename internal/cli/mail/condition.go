@@ -15,106 +15,104 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A condition is what is waited for.
+// A condition is one of the things that a command waits for.
 type condition struct {
-	flag    string                    // of atm wait, to wait for it again: " --reply 9f3a1c"
-	vain    string                    // what is said when it is not met in time: "no answer"
-	of      []wire.Address            // who is to meet it: which of them are off is said at once
-	watched []wire.Address            // in whose mailboxes it shows
-	look    func(entry) (*met, error) // whether it is met now that an entry has come; nil: not yet
+	flag    string                      // of atm wait, to wait for it again: " --reply 9f3a1c"
+	unmet   string                      // what a timeout says of it: "no answer"
+	agents  []wire.Address              // who can meet it; those that are off are named at once
+	watched []wire.Address              // whose mailboxes show it
+	look    func(entry) (*match, error) // looks again after an entry; nil: not met yet
 
-	met   *met   // as it was looked at last
-	state string // and how things were with the agent
+	match *match // what look returned last
+	state string // of the agent then: ": bob is busy"
 }
 
-// met is the evidence that a condition is met.
-type met struct {
+// A match is the evidence that a condition is met.
+type match struct {
 	Agent   wire.Name `json:"agent,omitempty"`
 	Matched string    `json:"matched"`
 	Message *message  `json:"message"`
-	And     []*met    `json:"and,omitempty"` // what else was so
+	And     []*match  `json:"and,omitempty"` // further conditions that are met
 
 	text string
 }
 
-// An entry is something new in a mailbox. The first look gets the empty one; the tick has an Err alone.
+// An entry is what is new in a mailbox. The first look gets an empty one, a tick has an Err alone.
 type entry = watcher.Entry
 
-func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
+func matchOf(s *command.Scope, kind string, it *mailbox.Item) *match {
 	text := s.Renderer().Header(it.Message, letter.Flags{})
 	if it.State == mailbox.Unread {
 		text += "; atm read " + it.ID.Short(6) + s.Flags()
 	}
-	return &met{Agent: s.Me.Agent(), Matched: kind, Message: &message{Item: it}, text: text}
+	return &match{Agent: s.Me.Agent(), Matched: kind, Message: &message{Item: it}, text: text}
 }
 
 func unreadCondition(ctx context.Context, s *command.Scope) *condition {
-	one := &condition{vain: "no mail", watched: []wire.Address{s.Me.Address()}}
-	one.look = func(entry) (*met, error) {
+	cond := &condition{unmet: "no mail", watched: []wire.Address{s.Me.Address()}}
+	cond.look = func(entry) (*match, error) {
 		unread, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
 		if err != nil || len(unread.Items) == 0 {
 			return nil, err
 		}
-		return metBy(s, "mail", unread.Items[0]), nil
+		return matchOf(s, "mail", unread.Items[0]), nil
 	}
-	return one
+	return cond
 }
 
-// replyCondition: a recipient has answered a message of mine, or anybody has.
+// replyCondition is met when from, or anybody if that is zero, has answered a message of mine.
 func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from wire.Address) *condition {
-	one := sentCondition(s, "reply", m, func(*condition) *met {
+	cond := sentCondition(s, "reply", m, func(*condition) *match {
 		replies := teams.Replies(ctx, s.Me, m.ID, from)
 		if len(replies) == 0 {
 			return nil
 		}
-		return metBy(s, "reply", replies[0])
+		return matchOf(s, "reply", replies[0])
 	})
 	if from != (wire.Address{}) {
-		one.vain, one.of = "no answer from "+s.Renderer().Who(from), []wire.Address{from}
+		cond.unmet, cond.agents = "no answer from "+s.Renderer().Who(from), []wire.Address{from}
 	}
-	return one
+	return cond
 }
 
-// ackCondition: every recipient of a message of mine has acknowledged it.
+// ackCondition is met when every recipient of a message of mine has acknowledged it.
 func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
-	return sentCondition(s, "acked", m, func(one *condition) *met {
+	return sentCondition(s, "acked", m, func(cond *condition) *match {
 		last, missing := s.Root.AckedBy(ctx, m, s.Me)
 		if len(missing) > 0 {
 			names := make([]string, len(missing))
 			for i, a := range missing {
 				names[i] = s.Renderer().Who(a)
 			}
-			one.of, one.vain = missing, "no ack from "+strings.Join(names, ", ")
+			cond.agents, cond.unmet = missing, "no ack from "+strings.Join(names, ", ")
 			return nil
 		}
-		if last == nil { // by those that cannot send an ack
-			return &met{Matched: "acked", Agent: s.Me.Agent(), text: m.ID.Short(6)}
+		if last == nil { // all of them acknowledged without a message
+			return &match{Matched: "acked", Agent: s.Me.Agent(), text: m.ID.Short(6)}
 		}
-		return metBy(s, "acked", last)
+		return matchOf(s, "acked", last)
 	})
 }
 
-// sentCondition is about a message of mine: find looks at first, and again whenever a message has come. Of a
-// withdrawal only the tick tells.
-func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*condition) *met) *condition {
+// sentCondition calls find at first and after each new message. Only the tick notices that mine was withdrawn.
+func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*condition) *match) *condition {
 	short, sent := m.ID.Short(6), message{Item: &mailbox.Item{Message: m}}
-	one := &condition{flag: " --" + kind + " " + short, vain: "no answer", of: m.To}
-	one.watched = []wire.Address{s.Me.Address()}
-	isThere := func(a wire.Address) bool { return sent.copyAt(s, a).State != mailbox.Withdrawn }
-	one.look = func(e entry) (*met, error) {
-		if one.met == nil && e.Event == nil && e.Err == nil {
-			one.met = find(one)
+	cond := &condition{flag: " --" + kind + " " + short, unmet: "no answer", agents: m.To}
+	cond.watched = []wire.Address{s.Me.Address()}
+	isKept := func(a wire.Address) bool { return sent.copyAt(s, a).State != mailbox.Withdrawn }
+	cond.look = func(e entry) (*match, error) {
+		if cond.match == nil && e.Event == nil && e.Err == nil {
+			cond.match = find(cond)
 		}
-		if one.met == nil && !slices.ContainsFunc(one.of, isThere) {
-			return nil, command.Refused("message %s %w", short, mailbox.ErrWithdrawn).WithHint("atm show %s shows it again", short)
+		if cond.match == nil && !slices.ContainsFunc(cond.agents, isKept) {
+			return nil, withdrawnError(short)
 		}
-		return one.met, nil
+		return cond.match, nil
 	}
-	return one
+	return cond
 }
 
-// stateCondition: an agent is idle, busy, blocked or off, or its turn is over. It is looked at after each of its
-// events: no state is too short to be seen.
+// stateCondition is met when an agent has a state or its turn is over. Looking after each event, it misses none.
 func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 	a, err := s.Address(word)
 	if err != nil {
@@ -124,8 +122,8 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), vain: "not " + kind, of: []wire.Address{a}}
-	one.watched = one.of
+	cond := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), unmet: "not " + kind, agents: []wire.Address{a}}
+	cond.watched = cond.agents
 	var state *reducer.State
 	summaryAfter := func(e entry) (m teams.Member, err error) {
 		if a.Host != "" {
@@ -141,25 +139,25 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 		}
 		return team.SummaryOf(a.Agent, state)
 	}
-	one.look = func(e entry) (*met, error) {
+	cond.look = func(e entry) (*match, error) {
 		now, err := summaryAfter(e)
-		if err != nil || !isIn(now, kind) {
-			one.state = ": " + describe(now)
+		if err != nil || !hasState(now, kind) {
+			cond.state = ": " + describe(now)
 			return nil, err
 		}
 		text := string(now.Name) + " is " + string(now.State) + strings.TrimSuffix(", "+now.About(), ", ")
-		return &met{Matched: kind, Agent: now.Name, text: text}, nil
+		return &match{Matched: kind, Agent: now.Name, text: text}, nil
 	}
-	return []*condition{one}, nil
+	return []*condition{cond}, nil
 }
 
-func isIn(m teams.Member, state string) bool {
+func hasState(m teams.Member, state string) bool {
 	switch state {
 	case "exit":
 		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Started.IsZero() && m.Session == ""
 		isGivenUp := m.State == reducer.WordError && m.Presence == reducer.Offline
 		return m.State == reducer.WordOff || isGivenUp || hasNeverRun
-	case "blocked": // another of its sessions may be shown
+	case "blocked": // State may be that of another of its sessions
 		return m.State == reducer.WordBlocked || m.WaitingOn != nil
 	case "turn-done":
 		return m.State == reducer.WordOff || m.State == reducer.WordIdle || m.TurnStatus == reducer.TurnTerminal
@@ -181,15 +179,15 @@ func describe(m teams.Member) string {
 	return text
 }
 
-// turnCondition: the turns that a message was handed into are over, at every recipient.
+// turnCondition is met when every recipient has finished the turn into which it was handed a message.
 func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condition, error) {
 	it, _, err := s.Find(word)
 	if err != nil {
 		return nil, err
 	}
 	turns := map[wire.Address]*teams.Turns{}
-	one := &condition{flag: " --turn-done " + it.ID.Short(6), vain: "turn not over", of: it.To, watched: it.To}
-	one.look = func(e entry) (*met, error) {
+	cond := &condition{flag: " --turn-done " + it.ID.Short(6), unmet: "turn not over", agents: it.To, watched: it.To}
+	cond.look = func(e entry) (*match, error) {
 		var ends []string
 		for _, a := range it.To {
 			if a.Host != "" {
@@ -221,7 +219,7 @@ func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condi
 			return nil, nil
 		}
 		slices.Sort(ends)
-		return &met{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ends, ", ") + ")"}, nil
+		return &match{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ends, ", ") + ")"}, nil
 	}
-	return []*condition{one}, nil
+	return []*condition{cond}, nil
 }

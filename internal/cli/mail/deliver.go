@@ -23,7 +23,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A result is what became of a message at each recipient: send, reply, ack and withdraw print one.
+// A result says what happened to a message at each recipient: send, reply, ack and withdraw print one.
 type result struct {
 	ID        wire.ID     `json:"id,omitempty"`
 	Delivered []delivered `json:"delivered"`
@@ -35,9 +35,9 @@ type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
 	State   string `json:"state"`
-	Differs bool   `json:"differs,omitempty"` // it was sent before, with another text
+	Differs bool   `json:"differs,omitempty"` // an earlier call sent it with another text
 
-	note string // when it will be seen, as far as that is known
+	note string // when the recipient will probably see it
 }
 
 type failed struct {
@@ -49,8 +49,8 @@ func newResult(id wire.ID) *result {
 	return &result{ID: id, Delivered: []delivered{}, Failed: []failed{}}
 }
 
-// reached adds a recipient that the message reached; note says more than what is to be expected of it.
-func (r *result) reached(s *command.Scope, box *mailbox.Box, sent *wire.Message, note string) {
+// addDelivered adds a recipient that has the message. Without a note it gets the forecast when it will be seen.
+func (r *result) addDelivered(s *command.Scope, box *mailbox.Box, sent *wire.Message, note string) {
 	a := box.Address()
 	m, forecast := s.Root.Forecast(a, sent.Urgent())
 	note = cmp.Or(note, m.Spoils(sent.Body), forecast)
@@ -58,11 +58,11 @@ func (r *result) reached(s *command.Scope, box *mailbox.Box, sent *wire.Message,
 	r.Delivered = append(r.Delivered, d)
 }
 
-func (r *result) missed(c *cli.Context, to wire.Address, err error) {
+func (r *result) addFailed(c *cli.Context, to wire.Address, err error) {
 	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
 }
 
-// report prints which recipients the message reached ("sent", "to"), and returns which not.
+// report prints the recipients that have the message ("sent", "to") and returns the failures as an error.
 func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition string) error {
 	if err := r.print(c, s, verb, preposition); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition stri
 	return r.failures(c, "not "+verb+" "+preposition)
 }
 
-// print says which recipients the message reached. Where it cannot be said the message is not to be sent again.
+// print prints the recipients that have the message. Its error says that it was sent: it must not be sent again.
 func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition string) error {
 	if len(r.Delivered) == 0 {
 		return nil
@@ -81,13 +81,12 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 	}
 	line := verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
 	if err := command.PrintAs(c, r, line); err != nil {
-		return command.Failed("%s %s, but it could not be said: %w", verb, r.ID.Short(6), err)
+		return command.Failed("%s %s, but the result could not be printed: %w", verb, r.ID.Short(6), err)
 	}
 	return nil
 }
 
-// failures names the recipients that the message did not reach, and is the exit code. not
-// is what was not done: "not sent to".
+// failures prints the recipients that the message did not reach ("not sent to"), and returns the exit code.
 func (r *result) failures(c *cli.Context, not string) error {
 	if len(r.Failed) == 0 {
 		return nil
@@ -100,7 +99,7 @@ func (r *result) failures(c *cli.Context, not string) error {
 		return &first
 	case isJSON:
 		first.Message = fmt.Sprintf("%s anybody: %s", not, first.Message)
-		return r.in(&first)
+		return r.addTo(&first)
 	}
 	if !isJSON || command.Via(c) != "" {
 		for _, f := range r.Failed {
@@ -110,34 +109,17 @@ func (r *result) failures(c *cli.Context, not string) error {
 	return command.Exit(first.Exit)
 }
 
-func (r *result) in(e *command.Error) *command.Error {
+// addTo puts the result beside an error in its JSON document.
+func (r *result) addTo(e *command.Error) *command.Error {
 	more := map[string]any{"id": r.ID, "delivered": r.Delivered, "failed": r.Failed}
 	maps.Copy(more, e.Extra)
 	e.Extra = more
 	return e
 }
 
-func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	if err := prepare(s, o); err != nil {
-		return err
-	}
-	if err := attach(c, o); err != nil {
-		return err
-	}
-	if c.IsSet("once") && len(o.Post.To) > 0 { // a refusal is no sending
-		if err := o.Once(c.String("once")); err != nil {
-			return err
-		}
-	}
-	if isAwaited(c) {
-		return deliverAndWait(c, s, o)
-	}
-	return post(c.Context, c, s, o).report(c, s, "sent", "to")
-}
-
-// deliverAndWait waits for what comes of a message. In JSON all of it is one document, at the end.
+// deliverAndWait sends a message and waits for its ack and answer. With --json all is one document at the end.
 func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	ctx, stop := command.Interruptible(c.Context) // an interrupt says what was sent, however soon it comes
+	ctx, stop := command.Interruptible(c.Context) // however soon an interrupt comes, its error names the message
 	defer stop()
 	c.Context = ctx
 	r, isJSON := post(ctx, c, s, o), c.Bool("json")
@@ -146,27 +128,32 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 			return err
 		}
 	}
-	missed := r.failures(c, "not sent to") // named before the wait, which may be in vain
-	if len(r.Delivered) > 0 {
-		err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
-		if err != nil && isJSON && !errors.Is(err, syscall.EPIPE) {
-			return r.in(unanswered(c, s, o.Message, err))
-		}
-		if err != nil {
-			return err
-		}
+	failures := r.failures(c, "not sent to") // printed before the wait, which may time out
+	if len(r.Delivered) == 0 {
+		return failures
 	}
-	return missed
+	err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
+	if err == nil || !isJSON || errors.Is(err, syscall.EPIPE) {
+		return cmp.Or(err, failures)
+	}
+	if errors.Is(err, context.Canceled) { // without --json the message is on stdout already
+		flag := "--acked"
+		if c.Bool("wait-reply") {
+			flag = "--reply"
+		}
+		err = s.Interrupted(flag, r.ID)
+	}
+	return r.addTo(command.Explain(c, err))
 }
 
-// prepare completes a message. An ack is refused, whose id atm ack derives; an answer to another host, which atm
-// approve looks at; and an abort of a session or an answer to a draft where a command would be.
+// prepare completes a message. It refuses an ack, an answer to another host, which atm approve checks, and session
+// input that the session's own commands would refuse.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypeAck {
 		return command.Usage("an ack is no message to send").WithHint("atm ack ID --text \"…\"")
 	}
 	if o.Message.Type == wire.TypePermissionReply && slices.ContainsFunc(o.To, func(a wire.Address) bool { return a.Host != "" }) {
-		return command.Usage("an answer to what is asked on another host is no message to send").WithHint("atm pending; atm approve NAME@HOST")
+		return command.Usage("an answer to a question on another host is no message to send").WithHint("atm pending; atm approve NAME@HOST")
 	}
 	input, _ := session.InputOf(o.Message)
 	for _, to := range o.To {
@@ -184,22 +171,23 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 	return s.Root.Prepare(o)
 }
 
+// post sends a prepared message. Everything that goes wrong is in the result, or a warning.
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
 	unmarked := s.Root.Deliver(ctx, o)
 	r := newResult(o.Message.ID)
 	isStored := slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored })
 	for _, out := range o.Post.Outcomes {
 		if out.Err != nil {
-			r.missed(c, out.Box.Address(), out.Err)
+			r.addFailed(c, out.Box.Address(), out.Err)
 			if e := r.Failed[len(r.Failed)-1]; out.Stored {
 				e.Hint = retryHint(c, o)
 			} else if isStored {
 				e.Hint = strings.TrimPrefix(e.Hint+"; "+retryHint(c, o), "; ")
 			}
 		} else if out.Known {
-			r.sentBefore(c, s, out.Box, o.Message)
+			r.addKnown(c, s, out.Box, o.Message)
 		} else {
-			r.reached(s, out.Box, o.Message, "")
+			r.addDelivered(s, out.Box, o.Message, "")
 		}
 	}
 	unmarked = warnUnlogged(c, unmarked)
@@ -216,12 +204,12 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		command.Warn(c, "sent, but atm ls --sent does not show it before atm doctor --fix: %v", err)
 	}
 	for _, f := range o.Failed {
-		r.missed(c, f.To, f.Err)
+		r.addFailed(c, f.To, f.Err)
 	}
 	return r
 }
 
-// retryHint is how a message is sent again that somebody has already.
+// retryHint says how to send a message again that some recipients have already.
 func retryHint(c *cli.Context, o *teams.Outgoing) string {
 	flag := "--id " + string(o.Message.ID)
 	if c.Bool("batch") {
@@ -233,9 +221,8 @@ func retryHint(c *cli.Context, o *teams.Outgoing) string {
 	return "retry with " + flag + ": it stays one message"
 }
 
-// sentBefore adds a recipient that has the message from an earlier call. If that had another text, nobody waits
-// for the answer to this one.
-func (r *result) sentBefore(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
+// addKnown adds a recipient that has the message from an earlier call. With another text nothing answers this one.
+func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
 	note, differs := "before", false
 	it, err := box.Get(m.ID)
 	if err == nil {
@@ -243,14 +230,14 @@ func (r *result) sentBefore(c *cli.Context, s *command.Scope, box *mailbox.Box, 
 	}
 	short := m.ID.Short(6)
 	if differs && isAwaited(c) {
-		r.missed(c, box.Address(), command.Refused("%s was sent before with another text, which stays", short).
+		r.addFailed(c, box.Address(), command.Refused("%s was sent before with another text, which stays", short).
 			WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", short))
 		return
 	}
 	if differs {
 		command.Warn(c, "%s was sent to %s before with another text, which stays; this one is not sent", short, box.Agent())
 	}
-	r.reached(s, box, m, note)
+	r.addDelivered(s, box, m, note)
 	d := &r.Delivered[len(r.Delivered)-1]
 	d.Differs = differs
 	if err == nil && it.State == mailbox.Withdrawn {
@@ -260,7 +247,7 @@ func (r *result) sentBefore(c *cli.Context, s *command.Scope, box *mailbox.Box, 
 
 func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
 
-// awaitAnswers waits for the ack and the answer, and prints what came; it is read with that.
+// awaitAnswers waits for the ack and the answer that the flags ask for, prints them and marks them as read.
 func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message) error {
 	var wanted []*condition
 	if c.Bool("wait-ack") {
@@ -270,67 +257,55 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	if c.Bool("wait-reply") {
 		wanted = append(wanted, reply)
 	}
-	err := waitFor(ctx, c, s, wanted, true)
+	err := awaitConditions(ctx, c, s, wanted, true)
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
 		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
 	}
 	if err != nil {
 		return err
 	}
-	came := []wire.ID{} // what is read with this
+	read := []wire.ID{}
 	var letters []*mailbox.Item
 	isJSON := c.Bool("json")
 	for _, a := range m.To {
 		ack, err := s.Me.Get(wire.AckID(m.ID, a))
-		if err != nil || ack.Body != "" && isJSON { // there a text has no place: it stays unread
+		if err != nil || ack.Body != "" && isJSON { // the document has no room for its text: it stays unread
 			continue
 		}
-		came = append(came, ack.ID)
+		read = append(read, ack.ID)
 		if ack.Body != "" {
 			letters = append(letters, ack)
 		}
 	}
-	var shown []byte
+	var text []byte
 	if c.Bool("wait-ack") {
-		shown = fmt.Appendf(shown, "acked %s\n", m.ID.Short(6))
+		text = fmt.Appendf(text, "acked %s\n", m.ID.Short(6))
 	}
 	if c.Bool("wait-reply") {
-		r.Reply = reply.met.Message
-		came, letters = append(came, r.Reply.ID), append(letters, r.Reply.Item)
+		r.Reply = reply.match.Message
+		read, letters = append(read, r.Reply.ID), append(letters, r.Reply.Item)
 	}
 	renderer := s.Renderer()
 	renderer.LimitToPage()
-	shown = append(shown, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
+	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
 	if isJSON {
-		if shown, err = command.JSON(r); err != nil {
+		if text, err = command.JSON(r); err != nil {
 			return err
 		}
 	}
 	isPrinted := false
-	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: came}, func(b mailbox.Batch) (int, error) {
-		if err := s.MayWrite(); err != nil { // my runner may have begun meanwhile
+	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
+		if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
 			return 0, err
 		}
 		isPrinted = true
-		n, err := showPieces(ctx, shown)
+		n, err := printPieces(ctx, text)
 		return n * len(b.Items), err
 	})
 	if isPrinted {
 		err = command.Tell(c, err)
 	}
 	return err
-}
-
-// unanswered is why the wait for what comes of a message ended, an interrupt as well: it was sent all the same.
-func unanswered(c *cli.Context, s *command.Scope, m *wire.Message, err error) *command.Error {
-	if !errors.Is(err, context.Canceled) {
-		return command.Explain(c, err)
-	}
-	flag := "--acked"
-	if c.Bool("wait-reply") {
-		flag = "--reply"
-	}
-	return s.Interrupted(flag, m.ID)
 }
 
 const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
@@ -347,8 +322,8 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	bad := false
-	var unsaid error // what was sent is sent, whether or not it can be said
+	isAnyBad := false
+	var printErr error // the lines that follow are sent all the same
 	err := command.EachLine(os.Stdin, func(n int, text []byte, err error) error {
 		line := batchResult{Line: n, result: newResult("")}
 		var o *teams.Outgoing
@@ -360,15 +335,15 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 		} else {
 			line.result = post(ctx, c, s, o)
 		}
-		bad = bad || line.Error != nil || len(line.Failed) > 0
-		unsaid = cmp.Or(unsaid, command.PrintJSON(line))
+		isAnyBad = isAnyBad || line.Error != nil || len(line.Failed) > 0
+		printErr = cmp.Or(printErr, command.PrintJSON(line))
 		return ctx.Err()
 	})
-	if bad && unsaid != nil {
-		unsaid = command.Failed("not every line was sent; which could not be said: %v", unsaid).
+	if isAnyBad && printErr != nil {
+		printErr = command.Failed("not every line was sent, and the results could not be printed: %v", printErr).
 			WithHint("atm ls --sent%s", s.Flags())
 	}
-	if err = cmp.Or(err, unsaid); err == nil && bad {
+	if err = cmp.Or(err, printErr); err == nil && isAnyBad {
 		return command.Exit(command.ExitFailed)
 	}
 	return err
@@ -405,7 +380,7 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	return o, err
 }
 
-// onceOf takes the "once" of a batch's line out of what is not a message's.
+// onceOf moves "once", which is no field of a message, out of a batch line.
 func onceOf(m *wire.Message) (string, error) {
 	extra, _ := wire.ReadObject(m.Extra)
 	if !extra.Has("once") {

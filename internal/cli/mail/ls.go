@@ -46,20 +46,20 @@ func ls(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	if c.Bool("bad") {
-		return lsBad(c, box)
+		return listBad(c, box)
 	}
-	l, err := chosen(c, s, box)
+	l, err := selectMessages(c, s, box)
 	if l == nil || len(l.Messages)+l.More == 0 && err != nil {
 		return err
 	}
-	none := "nothing there"
+	ifEmpty := "nothing there"
 	if !c.Bool("sent") {
 		owed, unreadable := box.OwedIDs()
 		l.Owed = append(l.Owed, owed...)
 		if len(l.Messages)+l.More == 0 && !c.Bool("owed") && !c.Bool("done") {
 			bad, badErr := box.BadFiles()
 			unreadable = cmp.Or(unreadable, badErr)
-			none = "0 unread" + otherwise(c, s, "owed", len(owed)) + otherwise(c, s, "bad", len(bad))
+			ifEmpty = "0 unread" + countHint(c, s, "owed", len(owed)) + countHint(c, s, "bad", len(bad))
 		}
 		err = cmp.Or(err, teams.Unreadable(box, unreadable))
 	}
@@ -69,11 +69,11 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if c.Bool("count") {
 		return printCount(c, len(l.Messages)+l.More)
 	}
-	return l.printLines(c, s.Renderer(), none)
+	return l.printLines(c, s.Renderer(), ifEmpty)
 }
 
-// otherwise says that there are other messages, if there are any, and which flag lists them.
-func otherwise(c *cli.Context, s *command.Scope, flag string, n int) string {
+// countHint counts other messages and names the flag that lists them; it is "" without any.
+func countHint(c *cli.Context, s *command.Scope, flag string, n int) string {
 	if n == 0 {
 		return ""
 	}
@@ -81,63 +81,56 @@ func otherwise(c *cli.Context, s *command.Scope, flag string, n int) string {
 	return fmt.Sprintf(", %d %s: %s --%[2]s%[4]s", n, flag, verb, s.Flags())
 }
 
-func rangeOf(c *cli.Context) (rg mailbox.Range, err error) {
-	all, owed, done := c.Bool("all"), c.Bool("owed"), c.Bool("done")
-	rg = mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: all || done}
-	rg.Archive, rg.Newest = rg.Done, rg.Done
+func rangeOf(c *cli.Context) mailbox.Range {
 	if c.Bool("sent") {
-		rg = mailbox.Range{Sent: true, Newest: true}
+		return mailbox.Range{Sent: true, Newest: true}
 	}
-	rg.Since, err = since(c)
-	return rg, err
+	all, owed, done := c.Bool("all"), c.Bool("owed"), c.Bool("done")
+	isDone := all || done
+	return mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone}
 }
 
-// chosen are the messages of a mailbox that the flags choose. Where only the place counts, what is beyond the limit is
-// counted without being read.
-func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error) {
-	isChosen, err := filter(c, s)
+// selectMessages lists what the flags select. If only the state matters, messages beyond the limit are not read.
+func selectMessages(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error) {
+	matches, after, err := filter(c, s)
 	if err != nil {
 		return nil, err
 	}
-	rg, err := rangeOf(c)
-	if err != nil {
-		return nil, err
-	}
-	l, count, isOpen := newListing(nil), c.Bool("count"), rg.Sent && c.Bool("owed")
-	if isChosen == nil && !isOpen && !(count && rg.Unread) { // of these only those count that are there to be read
+	var ingested mailbox.TakenIn
+	rg := rangeOf(c)
+	rg.Since, rg.Taken = after, &ingested
+	l, count, wantsOpen := newListing(nil, nil), c.Bool("count"), rg.Sent && c.Bool("owed")
+	if matches == nil && !wantsOpen && !(count && rg.Unread) { // a count of unread mail leaves out what is leased
 		rg.Limit = c.Int("limit")
 	}
-	needsTrace := rg.Sent && (isOpen || !count)
-	var taken mailbox.TakenIn
-	rg.Taken = &taken
+	needsTrace := rg.Sent && (wantsOpen || !count)
 	more, bad, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
-		m := message{Item: it}
-		isTaken := count && it.Lease != nil // it is not there to be read
-		isWanted := !isTaken && (isChosen == nil || isChosen(it)) && (!isOpen || it.RequiresAck)
-		if isWanted && (!needsTrace || m.trace(s) || !isOpen) {
+		m, isLeased := message{Item: it}, count && it.Lease != nil
+		isWanted := !isLeased && (matches == nil || matches(it)) && (!wantsOpen || it.RequiresAck)
+		if isWanted && (!needsTrace || m.trace(s) || !wantsOpen) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
 	})
 	l.More = more
-	warnTaken(c, taken)
+	warnNotIngested(c, ingested)
 	if bad > 0 {
 		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(bad, "file"))
 	}
 	return l, teams.Unreadable(box, err)
 }
 
-// trace looks what became of a message at its recipients; isOpen says that somebody has not acknowledged it who should.
+// trace finds the message's state at each recipient, and reports whether an ack is missing.
 func (m *message) trace(s *command.Scope) (isOpen bool) {
 	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
 	for _, a := range m.To {
 		it := m.copyAt(s, a)
 		state := cmp.Or(stateAt(it), "no evidence")
-		if slices.Index(order, it.State) < slices.Index(order, m.at) {
-			m.at = it.State
+		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
+			m.slowest = it.State
 		}
 		if m.RequiresAck && state != "acked" && state != "withdrawn" {
-			_, notAcked := teams.AckOf(s.Team.Box(m.From.Agent), m.ID, a) // it may have been put back since
+			_, notAcked := teams.AckOf(s.Team.Box(m.From.Agent), m.ID, a) // an acked message may be unread again
 			isOpen = isOpen || notAcked != nil
 		}
 		m.recipients = append(m.recipients, recipientState{a.String(), state})
@@ -145,7 +138,7 @@ func (m *message) trace(s *command.Scope) (isOpen bool) {
 	return isOpen
 }
 
-// copyAt is the message as a recipient has it; without a State where nothing tells.
+// copyAt returns a recipient's copy of the message; its State is "" without evidence.
 func (m *message) copyAt(s *command.Scope, a wire.Address) *mailbox.Item {
 	if a.Host != "" {
 		return &mailbox.Item{Message: m.Message, State: s.Root.RemoteState(m.Message, a)}
@@ -174,7 +167,7 @@ func stateAt(it *mailbox.Item) string {
 	return string(it.State)
 }
 
-func lsBad(c *cli.Context, box *mailbox.Box) error {
+func listBad(c *cli.Context, box *mailbox.Box) error {
 	if _, err := box.TakeIn(c.Context); err != nil {
 		return err
 	}
@@ -225,9 +218,7 @@ var searchCommand = &cli.Command{
 		}
 		r := s.Renderer()
 		r.Whole = true
-		l := newListing(items)
-		l.addOwed(s.Me)
-		return l.printLines(c, r, "no match")
+		return newListing(items, s.Me).printLines(c, r, "no match")
 	}),
 }
 
@@ -256,12 +247,11 @@ var threadCommand = &cli.Command{
 	}),
 }
 
-// A message is a message as JSON shows it: its fields, its state and short id. One that I
-// sent has its state at each recipient, and at is the state at the one furthest behind.
+// A message adds to the JSON of a message its state and short id and, if I sent it, its state at each recipient.
 type message struct {
 	*mailbox.Item
 	recipients []recipientState
-	at         mailbox.State
+	slowest    mailbox.State
 }
 
 type recipientState struct {
@@ -269,7 +259,7 @@ type recipientState struct {
 	State string `json:"state,omitempty"`
 }
 
-// MarshalJSON keeps the message's unknown fields, and adds what is known of it here.
+// MarshalJSON adds the state to the fields of the message file, and keeps its unknown ones.
 func (m message) MarshalJSON() ([]byte, error) {
 	fields, err := m.Item.Message.MarshalJSON()
 	if err != nil {
@@ -279,7 +269,7 @@ func (m message) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(cmp.Or(m.State, m.at))))
+	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(cmp.Or(m.State, m.slowest))))
 	if l := m.Lease; l != nil {
 		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
 	}
@@ -292,30 +282,27 @@ func (m message) MarshalJSON() ([]byte, error) {
 	return all.MarshalJSON()
 }
 
-// A listing is the JSON of read, ls, thread and search. Its lists are there, empty or not.
+// A listing is the JSON of read, ls, thread and search. Its lists are never null.
 type listing struct {
 	Messages []message `json:"messages"`
 	More     int       `json:"more"`
 	Owed     []wire.ID `json:"owed"`
 
-	Error *command.Error `json:"error,omitempty"` // of what was not done beside this
+	Error *command.Error `json:"error,omitempty"` // for what failed although the messages are listed
 }
 
-func newListing(items []*mailbox.Item) *listing {
+// newListing lists messages and, if it is known who I am, those that I owe an ack.
+func newListing(items []*mailbox.Item, me *mailbox.Box) *listing {
 	l := &listing{Messages: make([]message, len(items)), Owed: []wire.ID{}}
 	for i, it := range items {
 		l.Messages[i].Item = it
 	}
-	return l
-}
-
-// addOwed adds what I owe, if anybody said who I am.
-func (l *listing) addOwed(me *mailbox.Box) {
 	if me != nil {
 		owed, err := me.OwedIDs()
 		command.WarnUnreadable(teams.Unreadable(me, err))
 		l.Owed = append(l.Owed, owed...)
 	}
+	return l
 }
 
 func (l *listing) ids() []wire.ID {
@@ -326,8 +313,8 @@ func (l *listing) ids() []wire.ID {
 	return ids
 }
 
-// printLines prints a line a message, cut to --limit; none is what is said of none.
-func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) error {
+// printLines prints one line for each message, at most --limit of them, or ifEmpty.
+func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string) error {
 	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
 		l.More += len(l.Messages) - n
 		l.Messages = l.Messages[:n]
@@ -348,21 +335,20 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) er
 		lines = append(lines, fmt.Sprintf("%d more: the same with --limit 0", l.More))
 	}
 	if len(l.Messages) == 0 {
-		lines = []string{none}
+		lines = []string{ifEmpty}
 	}
 	return command.PrintAs(c, l, strings.Join(lines, "\n"))
 }
 
-// cells are a message in a line: its id, who wrote it, when, what is to be known about
-// it, and its title; of one that I sent, where it is instead of who wrote it.
+// cells are id, sender, age, notes and title of a message; one that I sent has its states instead of the sender.
 func cells(r *letter.Renderer, m message) []string {
 	id, age, title := r.Short(m.ID), letter.Sent(r.Now, m.Message), letter.Clip(letter.Escape(m.Title()), 100)
 	if m.recipients != nil {
-		var at []string
-		for _, one := range m.recipients {
-			at = append(at, r.Called(one.To)+" "+one.State)
+		var states []string
+		for _, to := range m.recipients {
+			states = append(states, r.Called(to.To)+" "+to.State)
 		}
-		return []string{id, age, strings.Join(at, ", "), "", title}
+		return []string{id, age, strings.Join(states, ", "), "", title}
 	}
 	from := r.Who(m.From)
 	if r.Whole {
@@ -375,15 +361,14 @@ func cells(r *letter.Renderer, m message) []string {
 	return []string{id, from, age, command.Notes(r, m.Item), title}
 }
 
-func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, earlier int, none string,
-) error {
-	l := newListing(items)
+// printLetters prints whole messages, or ifEmpty; earlier is how many before them are left out.
+func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, earlier int, ifEmpty string) error {
+	l := newListing(items, s.Me)
 	l.More = earlier
-	l.addOwed(s.Me)
 	r.Digits = letter.ShortLength(l.ids())
 	text := string(bytes.Join(command.Letters(r, items, nil), nil))
 	if earlier > 0 {
 		text = fmt.Sprintf("%d earlier: the same with --limit 0\n", earlier) + text
 	}
-	return command.PrintAs(c, l, cmp.Or(text, none))
+	return command.PrintAs(c, l, cmp.Or(text, ifEmpty))
 }

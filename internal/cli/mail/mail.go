@@ -1,7 +1,8 @@
-// Package mail is the verbs that send, show and wait for messages.
+// Package mail holds the verbs that send, show and wait for messages.
 package mail
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -11,12 +12,13 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Commands are the verbs of this group.
+// Commands returns the verbs of this group.
 func Commands() []*cli.Command {
 	return []*cli.Command{
 		sendCommand, replyCommand, readCommand, ackCommand, lsCommand, showCommand, unreadCommand,
@@ -24,7 +26,7 @@ func Commands() []*cli.Command {
 	}
 }
 
-// hidden is a flag that says what is so already: it works, and changes nothing.
+// hidden accepts a flag that asks for what the verb does anyway.
 func hidden(name string, aliases ...string) cli.Flag {
 	return &cli.BoolFlag{Name: name, Aliases: aliases, Hidden: true}
 }
@@ -33,7 +35,8 @@ func limitFlag() cli.Flag {
 	return command.CountFlag("limit", letter.MaxMessages, "at most `N` (default 20); 0: all", "all", "n", "max")
 }
 
-func since(c *cli.Context) (t time.Time, err error) {
+// sinceFlag parses --since; without it the time is zero.
+func sinceFlag(c *cli.Context) (t time.Time, err error) {
 	if !c.IsSet("since") {
 		return t, nil
 	}
@@ -43,23 +46,23 @@ func since(c *cli.Context) (t time.Time, err error) {
 	return t, err
 }
 
-// sender is the address that --from names, also of somebody who is gone and left mail here; zero: anybody.
-func sender(c *cli.Context, s *command.Scope) (a wire.Address, err error) {
+// fromFlag parses --from, which may name a former member whose mail is still here; without it the address is zero.
+func fromFlag(c *cli.Context, s *command.Scope) (wire.Address, error) {
+	name := c.String("from")
 	if !c.IsSet("from") {
-		return a, nil
+		return wire.Address{}, nil
 	}
-	a, err = s.Writer(c.String("from"))
-	if err != nil && strings.Contains(c.String("from"), "@") {
-		found, _ := s.Team.Search(c.Context, teams.Query{From: c.String("from")})
-		if len(found) > 0 {
+	a, err := s.Writer(name)
+	if err != nil && strings.Contains(name, "@") {
+		if found, _ := s.Team.Search(c.Context, teams.Query{From: name}); len(found) > 0 {
 			return found[0].From, nil
 		}
 	}
 	return a, err
 }
 
-// namedThread is that of the message that --thread names; "": any.
-func namedThread(c *cli.Context, s *command.Scope) (wire.ID, error) {
+// threadFlag returns the thread of the message that --thread names; without the flag it is "".
+func threadFlag(c *cli.Context, s *command.Scope) (wire.ID, error) {
 	if !c.IsSet("thread") {
 		return "", nil
 	}
@@ -70,10 +73,27 @@ func namedThread(c *cli.Context, s *command.Scope) (wire.ID, error) {
 	return it.ThreadID(), nil
 }
 
-func showPieces(ctx context.Context, pieces ...[]byte) (received int, err error) {
+// filter returns the condition that --from, --thread, --since and --urgent set (nil: none), and the time of --since.
+func filter(c *cli.Context, s *command.Scope) (matches func(*mailbox.Item) bool, after time.Time, err error) {
+	from, fromErr := fromFlag(c, s)
+	thread, threadErr := threadFlag(c, s)
+	after, sinceErr := sinceFlag(c)
+	hasFrom, hasAfter, isUrgent := from != (wire.Address{}), !after.IsZero(), c.Bool("urgent")
+	if err = cmp.Or(fromErr, threadErr, sinceErr); err != nil || !hasFrom && !hasAfter && thread == "" && !isUrgent {
+		return nil, after, err
+	}
+	return func(m *mailbox.Item) bool {
+		isOther := hasFrom && m.From != from || thread != "" && m.ThreadID() != thread
+		isOld := hasAfter && m.Written().Before(after)
+		return !isOther && !isOld && (!isUrgent || m.Urgent())
+	}, after, nil
+}
+
+// printPieces writes pieces to stdout and returns how many of them its reader has received.
+func printPieces(ctx context.Context, pieces ...[]byte) (received int, err error) {
 	return output.Show(ctx, os.Stdout, readerPatience, pieces)
 }
 
-// readerPatience is how long a reader that is there and does not read is waited for: a little less than Read keeps the
-// lock, so that what then counts as received is marked before another reader can choose it.
+// readerPatience is how long to wait for a slow reader of a pipe. It is a little less than mailbox.Box.Read holds its
+// lock, so that the received messages are marked before another reader can choose them.
 const readerPatience = 1800 * time.Millisecond

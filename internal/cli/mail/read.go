@@ -23,7 +23,7 @@ var readCommand = &cli.Command{
 	UsageText: "atm read\natm read --wait 5m --from alice\natm read --limit 5",
 	Description: "At most 20 messages, 8 KiB and 200 lines at a time; then it says how many more there are.\n" +
 		"A message counts as read once its reader has received it: a cut pipe shows it again.\n" +
-		"Exit 0 without mail; 4 when --wait waited in vain.",
+		"Exit 0 without mail; 4 when --wait timed out.",
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from this `NAME`"},
@@ -49,7 +49,7 @@ func read(c *cli.Context, s *command.Scope) error {
 	if c.Bool("last") {
 		return showLastBatch(c, s)
 	}
-	isShared, _ := s.Me.Shared() // a message read there would be out of everybody's reach, and nobody would hold it
+	isShared, _ := s.Me.Shared() // a message marked there would be hidden from everybody, and nobody would hold it
 	peeks := c.Bool("peek") || isShared
 	if isShared && c.Bool("follow") {
 		return command.Refused("%s is shared, and read marks nothing there", s.Me.Agent()).
@@ -73,20 +73,20 @@ func read(c *cli.Context, s *command.Scope) error {
 		warnWaiting(c, s.Me)
 		return s.Await(p.wait)
 	}
-	shown, err := p.show(c.Context)
-	if !shown && err == nil {
+	hasMail, err := p.show(c.Context)
+	if !hasMail && err == nil {
 		warnWaiting(c, s.Me)
 	}
 	return err
 }
 
-// warnWaiting says that there are dropped files which are not mail yet.
+// warnWaiting ingests dropped files, and warns of those that cannot be ingested yet.
 func warnWaiting(c *cli.Context, box *mailbox.Box) {
 	in, _ := box.TakeIn(c.Context)
-	warnTaken(c, in)
+	warnNotIngested(c, in)
 }
 
-func warnTaken(c *cli.Context, in mailbox.TakenIn) {
+func warnNotIngested(c *cli.Context, in mailbox.TakenIn) {
 	if in.Waiting > 0 {
 		command.Warn(c, "%s not taken in yet: %v", letter.Many(in.Waiting, "dropped file"), in.Why)
 	}
@@ -107,16 +107,17 @@ func showLastBatch(c *cli.Context, s *command.Scope) error {
 	return printLetters(c, s, r, items, 0, "no batch to show again")
 }
 
+// A page prints unread mail, one batch at each show.
 type page struct {
 	c       *cli.Context
 	s       *command.Scope
 	options mailbox.ReadOptions
-	again   []*mailbox.Item // messages named that were read already: they are shown as well
+	again   []*mailbox.Item // messages that were named and are read already: printed as well
 
 	follows, peeks, waits bool
 
-	isPrinted bool      // the JSON document
-	warn      sync.Once // of messages that cannot be read
+	isPrinted bool      // the JSON document is on stdout
+	warnOnce  sync.Once // of messages that cannot be read
 }
 
 func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
@@ -129,7 +130,7 @@ func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
 	}
 	for _, word := range c.Args().Slice() {
 		if word == string(s.Me.Agent()) || slices.Contains([]string{"all", "mail", "messages", "new", "unread"}, word) {
-			continue // read bob, by bob
+			continue // `atm read bob --as bob`
 		}
 		it, box, err := s.Find(word)
 		if err == nil && box.Address() != s.Me.Address() {
@@ -145,34 +146,12 @@ func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
 	}
 	p.waits = c.Bool("wait") && len(p.again) == 0
 	var err error
-	p.options.Match, err = filter(c, s)
+	p.options.Match, _, err = filter(c, s)
 	return p, err
 }
 
-// filter is which messages --from, --thread, --since and --urgent choose. Without any of them it is nil: what is
-// beyond the limit is then counted without being read.
-func filter(c *cli.Context, s *command.Scope) (func(*mailbox.Item) bool, error) {
-	from, err := sender(c, s)
-	if err != nil {
-		return nil, err
-	}
-	thread, err := namedThread(c, s)
-	if err != nil {
-		return nil, err
-	}
-	after, err := since(c)
-	isUrgent := c.Bool("urgent")
-	if err != nil || after.IsZero() && from == (wire.Address{}) && thread == "" && !isUrgent {
-		return nil, err
-	}
-	return func(m *mailbox.Item) bool {
-		isOther := from != (wire.Address{}) && m.From != from || thread != "" && m.ThreadID() != thread
-		isOld := !after.IsZero() && m.Written().Before(after)
-		return !isOther && !isOld && (!isUrgent || m.Urgent())
-	}, nil
-}
-
-func (p *page) show(ctx context.Context) (shown bool, err error) {
+// show prints and marks a batch, and reports whether there was any mail.
+func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 	r, options := p.s.Renderer(), p.options
 	if !p.c.Bool("full") && !p.c.IsSet("limit") && !p.follows {
 		options.Fits = r.LimitToPage()
@@ -195,7 +174,7 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 		err = notMarked(b.Unmarked)
 	}
 	if len(b.Unreadable) > 0 {
-		p.warn.Do(func() {
+		p.warnOnce.Do(func() {
 			command.Warn(p.c, "%s cannot be read: %v; atm doctor says what mends it", letter.Many(len(b.Unreadable), "message"), b.Unreadable[0])
 		})
 	}
@@ -207,39 +186,34 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 
 func notMarked(why error) error { return fmt.Errorf("shown, but not marked as read: %w", why) }
 
-// write writes a batch and returns how many of its messages were received. With --confirm that is none
-// until a byte comes on stdin: a program that passes them on says that they have arrived.
+// write prints a batch and returns how many messages were received: with --confirm all, once a byte comes on stdin.
 func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (received int, err error) {
 	if len(b.Items) == 0 && (p.waits || p.follows) {
 		return 0, nil
 	}
 	if !p.peeks {
-		if err := p.s.MayWrite(); err != nil { // its runner may have begun meanwhile
+		if err := p.s.MayWrite(); err != nil { // my runner may have started in the meantime
 			return 0, err
 		}
 	}
 	b.Items = slices.Concat(b.Items, p.again)
 	l := p.afterReading(b)
-	isJSON, isVia := p.c.Bool("json"), command.Via(p.c) != ""
-	var pieces [][]byte
-	if !isJSON || isVia {
-		r.Digits = letter.ShortLength(append(l.ids(), l.Owed...))
-		for _, id := range p.options.IDs {
-			r.Digits = max(r.Digits, p.s.Digits(id))
-		}
-		pieces = command.Letters(r, b.Items, b.Ahead)
-		if !p.follows {
-			pieces = append(pieces, []byte(p.foot(b, l.Owed)))
-		}
+	r.Digits = letter.ShortLength(append(l.ids(), l.Owed...))
+	for _, id := range p.options.IDs {
+		r.Digits = max(r.Digits, p.s.Digits(id))
 	}
-	if !isJSON {
-		return showPieces(ctx, pieces...)
+	pieces := command.Letters(r, b.Items, b.Ahead)
+	if !p.follows {
+		pieces = append(pieces, []byte(p.foot(b, l.Owed)))
+	}
+	if !p.c.Bool("json") {
+		return printPieces(ctx, pieces...)
 	}
 	var document any = l
 	if p.follows {
 		document = map[string]message{"message": l.Messages[0]}
 	}
-	if isVia {
+	if command.Via(p.c) != "" {
 		document = command.Said{Document: document, Text: string(bytes.Join(pieces, nil))}
 	}
 	p.isPrinted = !p.follows
@@ -247,22 +221,23 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if err != nil {
 		return 0, err
 	}
-	n, err := showPieces(ctx, text)
+	n, err := printPieces(ctx, text)
 	if err == nil && p.c.Bool("confirm") && len(b.Items) > 0 && !p.peeks {
 		n, _ = os.Stdin.Read(make([]byte, 1))
 	}
-	return n * len(b.Items), err // one document for all of them
+	return n * len(b.Items), err // they are all in one document
 }
 
-// afterReading lists a batch as its messages are once they have been read, and what is owed then.
+// afterReading lists the messages of a batch with the states that they have once they are marked, and what I owe then.
 func (p *page) afterReading(b mailbox.Batch) *listing {
-	l := newListing(b.Items)
+	me := p.s.Me
+	if p.follows {
+		me = nil
+	}
+	l := newListing(b.Items, me)
 	l.More = b.More
 	if b.Unmarked != nil {
 		l.Error = command.Explain(p.c, notMarked(b.Unmarked))
-	}
-	if !p.follows {
-		l.addOwed(p.s.Me)
 	}
 	flags := mailbox.Flags(b.Items, b.Ahead)
 	for i, it := range b.Items {
@@ -281,9 +256,9 @@ func (p *page) afterReading(b mailbox.Batch) *listing {
 	return l
 }
 
-const mostOwed = 6 // are named: there may be hundreds
+const maxOwedShown = 6
 
-// foot says what is left, and what is owed: how many, and the newest of them.
+// foot says how many messages are left, and which I owe an ack.
 func (p *page) foot(b mailbox.Batch, owed []wire.ID) (foot string) {
 	if len(b.Items) == 0 {
 		foot = "no new messages\n"
@@ -291,45 +266,43 @@ func (p *page) foot(b mailbox.Batch, owed []wire.ID) (foot string) {
 	if b.More > 0 {
 		foot += fmt.Sprintf("%d more: atm read%s\n", b.More, p.s.Flags())
 	}
-	return foot + awaited(owed, p.s.Flags())
+	return foot + owedLine(owed, p.s.Flags())
 }
 
-// awaited says what is owed; "": nothing.
-func awaited(owed []wire.ID, flags string) string {
+// owedLine counts the messages that I owe an ack, and names the newest of them.
+func owedLine(owed []wire.ID, flags string) string {
 	switch {
 	case len(owed) == 0:
 		return ""
 	case len(owed) == 1:
 		return fmt.Sprintf("1 awaits your ack: %s\n", command.Shorts(owed))
-	case len(owed) > mostOwed:
-		return fmt.Sprintf("%d await your ack: %s … atm ls --owed%s\n", len(owed), command.Shorts(owed[len(owed)-mostOwed:]), flags)
+	case len(owed) > maxOwedShown:
+		return fmt.Sprintf("%d await your ack: %s … atm ls --owed%s\n", len(owed), command.Shorts(owed[len(owed)-maxOwedShown:]), flags)
 	}
 	return fmt.Sprintf("%d await your ack: %s\n", len(owed), command.Shorts(owed))
 }
 
-// wait shows mail as soon as there is any. Another reader may be quicker: then the wait goes on.
+// wait prints mail as soon as there is any. If another reader takes it first, the wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
 	err := await(ctx, timeout, []*mailbox.Box{p.s.Me}, false, func(entry) (bool, error) { return p.show(ctx) })
-	if errors.Is(err, errTimeout) {
-		none := newListing(nil)
-		none.addOwed(p.s.Me)
-		owed := strings.TrimRight("; "+awaited(none.Owed, p.s.Flags()), "; \n")
-		e := command.Timeout("no mail within %s%s", timeout, owed).
-			WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
-		e.Extra["messages"], e.Extra["more"], e.Extra["owed"] = none.Messages, none.More, none.Owed
-		return e
+	if !errors.Is(err, errTimeout) {
+		return err
 	}
-	return err
+	none := newListing(nil, p.s.Me)
+	owed := strings.TrimRight("; "+owedLine(none.Owed, p.s.Flags()), "; \n")
+	e := command.Timeout("no mail within %s%s", timeout, owed).
+		WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
+	e.Extra["messages"], e.Extra["more"], e.Extra["owed"] = none.Messages, none.More, none.Owed
+	return e
 }
 
-// follow shows what is unread and what comes.
+// follow prints unread mail as it comes.
 func (p *page) follow(ctx context.Context) error {
-	return await(ctx, 0, []*mailbox.Box{p.s.Me}, false, func(entry) (bool, error) {
-		for {
-			if shown, err := p.show(ctx); !shown || err != nil {
-				return false, err
-			}
+	return await(ctx, 0, []*mailbox.Box{p.s.Me}, false, func(entry) (done bool, err error) {
+		for hasMail := true; hasMail && err == nil; {
+			hasMail, err = p.show(ctx)
 		}
+		return false, err
 	})
 }

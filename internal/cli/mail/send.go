@@ -63,7 +63,7 @@ func messageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important", "high"}, Usage: "may break into a turn"},
 		&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "request-ack"}, Usage: "asks for an ack"},
 		&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
-		command.DurationFlag("expires", 0, "worth nothing after `D`", "ttl"),
+		command.DurationFlag("expires", 0, "expires after `D`", "ttl"),
 		command.DurationFlag("due", 0, "answer expected within `D`"),
 		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
@@ -82,7 +82,7 @@ func messageFlags() []cli.Flag {
 var replyCommand = &cli.Command{
 	Name: "reply", Aliases: []string{"respond", "answer"}, ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
 	UsageText:   "atm reply 9f3a1c \"Rebased.\"",
-	Description: "Answering what wants an ack is the ack; answering unread mail reads it.",
+	Description: "An answer counts as the ack, and marks the message as read.",
 	Flags: append(messageFlags(),
 		&cli.BoolFlag{Name: "all", Usage: "to every recipient as well"},
 	),
@@ -98,6 +98,7 @@ func reply(c *cli.Context, s *command.Scope) error {
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }
 
+// recipients splits flags and words into names and text. The hint of a refusal is the repaired command.
 func recipients(c *cli.Context, s *command.Scope) (names, words []string, err error) {
 	words, names = c.Args().Slice(), c.StringSlice("to")
 	if c.Bool("all") {
@@ -106,19 +107,18 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	isFiller := func(word string) bool {
 		return slices.Contains([]string{"message", "mail", "to"}, word) && !s.IsMember(word)
 	}
+	for len(names) == 0 && len(words) > 1 && isFiller(words[0]) { // send message to bob "…"
+		words = words[1:]
+	}
 	if len(names) > 0 {
 		words = append([]string{strings.Join(names, ",")}, words...)
-	} else {
-		for len(words) > 1 && isFiller(words[0]) { // send message to bob "…"
-			words = words[1:]
-		}
 	}
 	if len(words) == 0 {
 		return nil, nil, s.ToWhom()
 	}
 	first := strings.Fields(words[0])
 	apart := slices.Concat(first, words[1:])
-	if len(first) == 0 { // a variable that is empty, say
+	if len(first) == 0 { // such as an empty variable
 		e := s.ToWhom()
 		return nil, nil, e.WithHint("%s", cmp.Or(command.LineOf(c).Repaired(words[:1], []string{"NAME"}), e.Hint))
 	}
@@ -128,7 +128,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		}
 	}
 	if c.IsSet("message") {
-		apart = append(apart, "") // a text follows: it is no name, whatever it says
+		apart = append(apart, "") // stands for the text, which is no name
 	}
 	if list, n := namesApart(s, apart); list != words[0] && list != "" {
 		wrong, right := words[:max(1, n-len(first)+1)], append([]string{list}, first[min(n, len(first)):]...)
@@ -139,22 +139,22 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	return names, words[1:], nil
 }
 
-// namesApart are the recipients, with commas between, where they were typed as several words (`bob, carol hello`, `bob
-// carol hello`, `bob and carol hello`), and how many words those are. A member's name alone may well be the text.
+// namesApart finds recipients that were typed as several words (`bob, carol hello`, `bob carol hello`, `bob and carol
+// hello`). It returns them with commas between, and their number of words. A last word that is a name may be the text.
 func namesApart(s *command.Scope, words []string) (list string, n int) {
 	var all []string
 	for ; n < len(words); n++ {
 		name := strings.TrimSpace(strings.Join(strings.FieldsFunc(words[n], func(r rune) bool { return r == ',' }), ","))
-		comma := n > 0 && (strings.HasSuffix(words[n-1], ",") || strings.HasPrefix(words[n], ","))
-		more, list := n+1 < len(words), strings.Split(name, ",")
-		isList := !slices.ContainsFunc(list, func(name string) bool { return !s.IsMember(name) })
-		if n == 0 || comma && more || (comma || more || len(list) > 1) && isList {
+		hasComma := n > 0 && (strings.HasSuffix(words[n-1], ",") || strings.HasPrefix(words[n], ","))
+		hasMore, names := n+1 < len(words), strings.Split(name, ",")
+		areMembers := !slices.ContainsFunc(names, func(name string) bool { return !s.IsMember(name) })
+		if n == 0 || hasComma && hasMore || (hasComma || hasMore || len(names) > 1) && areMembers {
 			all = append(all, name)
-		} else if name != "and" || !more || !s.IsMember(words[n+1]) {
+		} else if name != "and" || !hasMore || !s.IsMember(words[n+1]) {
 			break
 		}
 	}
-	all = slices.DeleteFunc(all, func(name string) bool { return name == "" }) // a comma alone
+	all = slices.DeleteFunc(all, func(name string) bool { return name == "" }) // of a lone comma
 	return strings.Join(all, ","), n
 }
 
@@ -167,7 +167,7 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 		return command.Usage("--timeout is for a wait").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
 	}
 	if c.IsSet("expires") && command.Duration(c, "expires") < time.Millisecond {
-		return command.Usage("--expires: it would be worth nothing at once").WithHint("leave it out for what never expires")
+		return command.Usage("--expires: it would expire at once").WithHint("leave it out for what never expires")
 	}
 	m, err := newMessage(c, s)
 	if err == nil {
@@ -177,7 +177,19 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 		return err
 	}
 	o.From, o.Message, o.Person = s.Me, m, command.Person()
-	return deliver(c, s, o)
+	if err = prepare(s, o); err == nil {
+		err = attach(c, o)
+	}
+	if err == nil && c.IsSet("once") && len(o.Post.To) > 0 { // a message that reaches nobody does not use up the key
+		err = o.Once(c.String("once"))
+	}
+	if err != nil {
+		return err
+	}
+	if isAwaited(c) {
+		return deliverAndWait(c, s, o)
+	}
+	return post(c.Context, c, s, o).report(c, s, "sent", "to")
 }
 
 func newMessage(c *cli.Context, s *command.Scope) (*wire.Message, error) {
@@ -219,7 +231,7 @@ func setID(c *cli.Context, s *command.Scope, m *wire.Message) (err error) {
 	if _, isOthers := errors.AsType[*command.Error](err); isOthers {
 		return err
 	}
-	return nil // there is none, or nobody can tell
+	return nil // a new id, or one that cannot be looked up
 }
 
 func setContent(c *cli.Context, m *wire.Message) (err error) {
@@ -254,11 +266,12 @@ func setThread(c *cli.Context, s *command.Scope, m *wire.Message) error {
 		}
 		m.Supersedes, m.Thread = old.ID, old.ThreadID()
 	}
-	thread, err := namedThread(c, s)
+	thread, err := threadFlag(c, s)
 	m.Thread = cmp.Or(thread, m.Thread)
 	return err
 }
 
+// bodyText takes the text from --file, --message, the words or stdin. With a payload or an attachment it may be empty.
 func bodyText(c *cli.Context, words []string) (string, error) {
 	file := c.String("file")
 	if file != "" && len(words) > 0 {
@@ -273,7 +286,7 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 	mayBeEmpty := c.IsSet("payload") || c.IsSet("attach")
 	if mayBeEmpty && len(words) == 0 && !c.IsSet("message") {
 		text, err := command.StdinText(c, nil)
-		if _, isUnread := errors.AsType[*fs.PathError](err); text == "" && !isUnread {
+		if _, isReadError := errors.AsType[*fs.PathError](err); text == "" && !isReadError {
 			err = nil
 		}
 		return text, err
@@ -290,12 +303,13 @@ func textOfFile(file string) (text string, err error) {
 		defer f.Close()
 		text, err = command.ReadText(f)
 	}
-	if unread, ok := errors.AsType[*fs.PathError](err); ok {
-		err = command.Usage("--file: %v", unread).WithHint("--file takes the text from a file, --attach FILE sends one")
+	if readErr, ok := errors.AsType[*fs.PathError](err); ok {
+		err = command.Usage("--file: %v", readErr).WithHint("--file takes the text from a file, --attach FILE sends one")
 	}
 	return text, err
 }
 
+// attach stores the attached files with every team that gets the message.
 func attach(c *cli.Context, o *teams.Outgoing) error {
 	stored := map[*mailbox.Store]bool{}
 	for _, box := range o.Post.To {
@@ -314,7 +328,7 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 	return nil
 }
 
-// attachFile stores one file. A FIFO or a device may never end.
+// attachFile stores a regular file: a FIFO or a device may never end.
 func attachFile(store *mailbox.Store, name string) (a wire.Attachment, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -332,6 +346,7 @@ func attachFile(store *mailbox.Store, name string) (a wire.Attachment, err error
 	return store.Attach(filepath.Base(name), f)
 }
 
+// findSent finds a message that I sent.
 func findSent(s *command.Scope, word string) (*wire.Message, error) {
 	it, _, err := s.Find(word)
 	if err != nil {

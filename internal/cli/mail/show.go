@@ -26,7 +26,7 @@ var showCommand = &cli.Command{
 	Description: "Marks nothing.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Aliases: []string{"body"}, Usage: "the bytes of the body alone"},
-		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, made if need be, under their names"},
+		&cli.StringFlag{Name: "save", Usage: "save its attachments under their names in `DIR`, made if missing"},
 	},
 	Action: command.With(command.OpenMeIfSaid, show),
 }
@@ -62,17 +62,16 @@ func show(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, map[string]message{"message": m}, text)
 }
 
-// saveAttachments writes a message's attachments into a directory, which is made if need be: never over a
-// file that is there, and never outside of it, whatever their names say.
+// saveAttachments saves attachments in a directory. It overwrites no file, and no name leads out of the directory.
 func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
-	os.Mkdir(c.String("save"), 0o700) // where it cannot be made, opening it says so
+	os.Mkdir(c.String("save"), 0o700) // OpenRoot reports an error
 	dir, err := os.OpenRoot(c.String("save"))
 	if err != nil {
 		return command.Usage("--save: %v", err).WithHint("atm show %s --save attachments", m.ID.Short(6))
 	}
 	defer dir.Close()
 	saved := []string{}
-	var failed error // the first; the others are saved all the same
+	var failed error // of the first that failed; the others are saved all the same
 	for _, a := range m.Attachments {
 		name, err := saveAs(dir, store, a)
 		if err == nil {
@@ -81,7 +80,7 @@ func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
 			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
 	}
-	return partly(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
+	return printPartial(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
 }
 
 func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {
@@ -94,14 +93,15 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 	name := cmp.Or(notInNames.ReplaceAllString(letter.Escape(a.Name), "_"), "attachment")
 	ext := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
-	if len(name) > 240 { // file systems take 255 bytes, and a number may follow
+	if len(name) > 240 { // file systems allow 255 bytes, and a number may follow
 		stem, ext = letter.Clip(stem, 45), letter.Clip(ext, 10)
 		name = stem + ext
 	}
-	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	const onlyNew = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	f, err := dir.OpenFile(name, onlyNew, 0o600)
 	for n := 2; errors.Is(err, fs.ErrExist); n++ {
 		name = fmt.Sprintf("%s-%d%s", stem, n, ext)
-		f, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err = dir.OpenFile(name, onlyNew, 0o600)
 	}
 	if err != nil {
 		return "", err
@@ -113,7 +113,7 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
 	UsageText:   "atm trace 9f3a1c",
-	Description: "A stage that is not named has no evidence, which is not the same as no.",
+	Description: "A stage without evidence is left out, which does not mean that it was not reached.",
 	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {

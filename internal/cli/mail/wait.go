@@ -21,7 +21,7 @@ import (
 var waitCommand = &cli.Command{
 	Name: "wait", ArgsUsage: "[AGENT] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
 	UsageText: "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
-	Description: "What is already so returns at once; after a send --turn-done ID is what to wait for.\n" +
+	Description: "What is already so returns at once; after a send, wait for --turn-done ID.\n" +
 		"Marks nothing: atm read does. Exit 4: it did not come in time.",
 	Flags:  waitFlags,
 	Action: command.With(command.OpenMeIfSaid, wait),
@@ -41,23 +41,23 @@ var waitFlags = []cli.Flag{
 }
 
 func wait(c *cli.Context, s *command.Scope) error {
-	if err := readWords(c, s); err != nil {
+	if err := setFlagsOfWords(c, s); err != nil {
 		return err
 	}
 	return s.Await(func(ctx context.Context) error {
 		conditions, err := namedConditions(ctx, c, s)
+		if err == nil {
+			err = awaitConditions(ctx, c, s, conditions, c.Bool("every"))
+		}
 		if err != nil {
 			return err
 		}
-		if err := waitFor(ctx, c, s, conditions, c.Bool("every")); err != nil {
-			return err
-		}
-		var all []*met
+		var all []*match
 		text := ""
-		for _, one := range conditions {
-			if one.met != nil {
-				all = append(all, one.met)
-				text += one.met.Matched + ": " + one.met.text + "\n"
+		for _, cond := range conditions {
+			if cond.match != nil {
+				all = append(all, cond.match)
+				text += cond.match.Matched + ": " + cond.match.text + "\n"
 			}
 		}
 		all[0].And = all[1:]
@@ -65,9 +65,9 @@ func wait(c *cli.Context, s *command.Scope) error {
 	})
 }
 
-// readWords sets the flags that the words mean, in any order: bob idle, idle bob 30s.
-func readWords(c *cli.Context, s *command.Scope) error {
-	state, who := "", ""
+// setFlagsOfWords sets the flags that words stand for, in any order: bob idle, idle bob 30s.
+func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
+	state, name := "", ""
 	for _, word := range c.Args().Slice() {
 		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
 		_, notDuration := command.ParseDuration(word)
@@ -78,23 +78,23 @@ func readWords(c *cli.Context, s *command.Scope) error {
 		case slices.ContainsFunc(waitFlags, isFlag):
 			state = word
 		default:
-			who = word
+			name = word
 		}
 	}
-	if state != "" && who != "" {
-		return c.Set(state, who)
+	if state != "" && name != "" {
+		return c.Set(state, name)
 	}
-	if state == "" && who == "" {
+	if state == "" && name == "" {
 		return nil
 	}
 	hint := "atm wait --idle %s, atm read --wait --from %[1]s, atm wait 30s"
-	if isID(s, who) {
+	if isID(s, name) {
 		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
 	}
-	return command.Usage("wait for what of %s?", cmp.Or(who, state)).WithHint(hint, cmp.Or(who, "NAME"))
+	return command.Usage("wait for what of %s?", cmp.Or(name, state)).WithHint(hint, cmp.Or(name, "NAME"))
 }
 
-// namedConditions are those that the flags name; without any it is mail for me.
+// namedConditions returns the conditions that the flags name, by default mail for me.
 func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
 	for _, kind := range []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"} {
 		for _, words := range c.StringSlice(kind) {
@@ -117,7 +117,7 @@ func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out
 	return []*condition{unreadCondition(ctx, s)}, nil
 }
 
-// newConditions are those of a flag: with --every there is one for the answer of each recipient.
+// newConditions returns the conditions of one flag. With --every, --reply has one for each recipient.
 func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) ([]*condition, error) {
 	switch {
 	case kind == "turn-done" && isID(s, word):
@@ -150,44 +150,45 @@ func isID(s *command.Scope, word string) bool {
 	return notID == nil && !s.IsMember(word)
 }
 
-// waitFor waits until any condition is met, or every one. Of agents that are off it says so at once.
-func waitFor(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
+// awaitConditions waits until any condition is met, or every one. It warns at once of agents that are off.
+func awaitConditions(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
 	boxes, err := watchedBoxes(s, conditions)
 	if err != nil {
 		return err
 	}
 	err = await(ctx, command.Duration(c, "timeout"), boxes, true, func(e entry) (bool, error) {
-		isAny, isEvery, lost := false, true, 0
-		var withdrawn error
-		for _, one := range conditions {
-			one.met, err = one.look(e)
-			if errors.Is(err, mailbox.ErrWithdrawn) {
-				withdrawn, lost = err, lost+1
-			} else if err != nil {
+		met, withdrawn := 0, []error(nil)
+		for _, cond := range conditions {
+			cond.match, err = cond.look(e)
+			switch {
+			case errors.Is(err, mailbox.ErrWithdrawn):
+				withdrawn = append(withdrawn, err)
+			case err != nil:
 				return false, err
+			case cond.match != nil:
+				met++
 			}
-			isAny, isEvery = isAny || one.met != nil, isEvery && one.met != nil
 		}
-		isDone := isEvery || isAny && !every
-		if !isDone && (every && lost > 0 || lost == len(conditions)) {
-			return false, withdrawn
+		isDone := met == len(conditions) || met > 0 && !every
+		if n := len(withdrawn); !isDone && n > 0 && (every || n == len(conditions)) {
+			return false, withdrawn[n-1]
 		}
-		if e == (entry{}) && !isDone && !isAwaited(c) { // send says it
-			sayOff(c, s, conditions)
+		if e == (entry{}) && !isDone && !isAwaited(c) { // send has printed each agent's state
+			warnOff(c, s, conditions)
 		}
 		return isDone, nil
 	})
 	if errors.Is(err, errTimeout) {
-		return inVain(c, s, conditions, every)
+		return timeoutError(c, s, conditions, every)
 	}
 	return err
 }
 
-// watchedBoxes are the mailboxes to watch on this machine. The tick looks at another host.
+// watchedBoxes returns the local mailboxes to watch. Members of other hosts are looked at with each tick.
 func watchedBoxes(s *command.Scope, conditions []*condition) (_ []*mailbox.Box, err error) {
 	boxes := map[wire.Address]*mailbox.Box{}
-	for _, one := range conditions {
-		for _, a := range one.watched {
+	for _, cond := range conditions {
+		for _, a := range cond.watched {
 			if a.Host != "" {
 				continue
 			}
@@ -199,45 +200,42 @@ func watchedBoxes(s *command.Scope, conditions []*condition) (_ []*mailbox.Box, 
 	return slices.Collect(maps.Values(boxes)), nil
 }
 
-func sayOff(c *cli.Context, s *command.Scope, conditions []*condition) {
-	for _, one := range conditions {
-		for _, a := range one.of {
-			if now, err := s.Root.Summary(a); one.met == nil && err == nil && now.State == reducer.WordOff {
+func warnOff(c *cli.Context, s *command.Scope, conditions []*condition) {
+	for _, cond := range conditions {
+		for _, a := range cond.agents {
+			if now, err := s.Root.Summary(a); cond.match == nil && err == nil && now.State == reducer.WordOff {
 				command.Warn(c, "%s", describe(now))
 			}
 		}
 	}
 }
 
-// inVain says what did not come in time, and how to wait for that again.
-func inVain(c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
-	var vain, flags []string
+// timeoutError names the conditions that were not met in time, and the command that waits for them again.
+func timeoutError(c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
+	var unmet, flags []string
 	state := ""
-	for _, one := range conditions {
-		if one.met != nil {
-			continue
+	for _, cond := range conditions {
+		if cond.match == nil {
+			unmet, flags = append(unmet, cond.unmet), append(flags, cond.flag)
+			state = cond.state
 		}
-		vain, state = append(vain, one.vain), one.state
-		flags = append(flags, one.flag)
 	}
-	again := strings.Join(slices.Compact(flags), "") // an answer from each is one flag
+	again := strings.Join(slices.Compact(flags), "") // --reply --every is one flag, with a condition for each recipient
 	if every && len(conditions) > 1 {
 		again += " --every"
 	}
-	return command.Timeout("%s within %s%s", strings.Join(vain, ", "), command.Duration(c, "timeout"), state).
+	return command.Timeout("%s within %s%s", strings.Join(unmet, ", "), command.Duration(c, "timeout"), state).
 		WithHint("do other work, or again: atm wait%s%s", again, s.Flags())
 }
 
-// tick is how often what writes no event is looked at: a runner that was killed, a lease that ran out, another host.
+// tick is how often to look for changes that write no event: a killed runner, an expired lease, another host's state.
 const tick = time.Second
 
-var errTimeout = errors.New("waited in vain")
+var errTimeout = errors.New("timeout")
 
-type lookFunc func(entry) (done bool, err error)
-
-// await calls look until it is done: at once, with each message (and each event, if they are asked for) that is new in
-// the mailboxes since then, and at each tick. A timeout of 0 is for ever; errTimeout.
-func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, events bool, look lookFunc) error {
+// await calls look until it is done: at first, at each tick, and after each new message (and event, if wanted) in the
+// mailboxes. It returns errTimeout after a timeout that is not 0.
+func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, events bool, look func(entry) (done bool, err error)) error {
 	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: events})
 	if err != nil {
 		return err
@@ -250,7 +248,7 @@ func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, eve
 		if done, err := look(e); done || err != nil {
 			return err
 		}
-		for _, box := range boxes { // of a retired member nothing comes any more
+		for _, box := range boxes { // a retired member gets nothing any more
 			if gone := box.Present(); errors.Is(gone, mailbox.ErrNoAgent) {
 				return gone
 			}
@@ -258,19 +256,13 @@ func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, eve
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if e, err = next(ctx, w); err != nil {
+		tickCtx, stop := context.WithTimeout(ctx, tick)
+		e, err = w.Next(tickCtx)
+		if err != nil && tickCtx.Err() != nil { // the tick, or the end of ctx
+			e, err = entry{Err: err}, nil
+		}
+		if stop(); err != nil {
 			return err
 		}
 	}
-}
-
-// next is the next entry; an Err alone is the tick, or the end of the context.
-func next(ctx context.Context, w *watcher.Watcher) (entry, error) {
-	ctx, stop := context.WithTimeout(ctx, tick)
-	defer stop()
-	e, err := w.Next(ctx)
-	if err != nil && ctx.Err() != nil {
-		return entry{Err: err}, nil
-	}
-	return e, err
 }

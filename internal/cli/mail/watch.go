@@ -32,7 +32,8 @@ var watchCommand = &cli.Command{
 	Action: command.With(command.OpenMeIfSaid, watch),
 }
 
-type happening struct {
+// A logLine is a message or an event, which watch prints as a line.
+type logLine struct {
 	entry
 	at time.Time
 }
@@ -50,41 +51,38 @@ func watch(c *cli.Context, s *command.Scope) error {
 	if len(boxes) == 0 {
 		boxes, err = s.Team.Boxes()
 	}
-	if err != nil {
+	since, sinceErr := sinceFlag(c)
+	if err := cmp.Or(err, sinceErr); err != nil {
 		return err
 	}
-	from, err := since(c)
-	if err != nil {
-		return err
-	}
-	return s.FollowFor(func(ctx context.Context) error { return watchBoxes(ctx, c, s, boxes, from) })
+	return s.FollowFor(func(ctx context.Context) error { return watchBoxes(ctx, c, s, boxes, since) })
 }
 
-func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, from time.Time) error {
+func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time) error {
 	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
 	limit := c.Int("limit")
-	var earlier []happening
+	var earlier []logLine
 	if c.IsSet("since") || c.Bool("no-follow") || limit > 0 {
-		earlier = happenings(ctx, boxes, from)
+		earlier = readLog(ctx, boxes, since)
 	}
-	shown := map[string]bool{} // what the watcher may bring as well
-	for i, h := range earlier {
-		shown[h.key()] = true
+	seen := map[string]bool{} // the watcher may bring some of them again
+	for i, l := range earlier {
+		seen[l.key()] = true
 		if i < len(earlier)-cmp.Or(limit, len(earlier)) {
 			continue
 		}
-		if err := h.print(c, s); err != nil {
+		if err := l.print(c, s); err != nil {
 			return err
 		}
 	}
-	for !c.Bool("no-follow") || c.Bool("follow") { // logs -f
+	for !c.Bool("no-follow") || c.Bool("follow") { // --no-follow -f follows, as for `logs -f`
 		next, err := w.Next(ctx)
-		if h := (happening{next, time.Now()}); err == nil && !shown[h.key()] {
-			err = h.print(c, s)
+		if l := (logLine{next, time.Now()}); err == nil && !seen[l.key()] {
+			err = l.print(c, s)
 		}
 		if err != nil {
 			return err
@@ -93,74 +91,72 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 	return nil
 }
 
-// key tells happenings apart; that of an error is "". Another log may lie there later: its events have other times.
-func (h happening) key() string {
+// key identifies a message or an event; "" is an error. It has the event's time: a log that was replaced repeats seqs.
+func (l logLine) key() string {
 	switch {
-	case h.Message != nil:
-		return h.Box.Path() + string(h.Message.ID)
-	case h.Event != nil:
-		return fmt.Sprint(h.Box.Path(), h.Event.Seq, h.Event.At)
+	case l.Message != nil:
+		return l.Box.Path() + string(l.Message.ID)
+	case l.Event != nil:
+		return fmt.Sprint(l.Box.Path(), l.Event.Seq, l.Event.At)
 	}
 	return ""
 }
 
-// happenings are what happened since a moment, in order.
-func happenings(ctx context.Context, boxes []*mailbox.Box, since time.Time) (out []happening) {
+// readLog returns the messages and events since a time, in order. It warns of those that it cannot read.
+func readLog(ctx context.Context, boxes []*mailbox.Box, since time.Time) (lines []logLine) {
 	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
 	for _, box := range boxes {
 		_, _, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
-			if at := it.Written(); !at.Before(since) {
-				out = append(out, happening{entry{Box: box, Message: it}, at})
-			}
+			lines = append(lines, logLine{entry{Box: box, Message: it}, it.Written()})
 			return true
 		})
 		events, logErr := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
 		for i := range events {
-			e, h := &events[i], happening{entry{Box: box, Event: &events[i]}, events[i].At}
+			e := &events[i]
+			l := logLine{entry{Box: box, Event: e}, e.At}
 			if i > 0 && e.Seq > events[i-1].Seq+1 {
-				h.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}
+				l.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}
 			}
-			if !e.At.Before(since) {
-				out = append(out, h)
-			}
+			lines = append(lines, l)
 		}
-		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr))) // the others are shown
+		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr)))
 	}
-	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
-	return out
+	lines = slices.DeleteFunc(lines, func(l logLine) bool { return l.at.Before(since) })
+	slices.SortStableFunc(lines, func(a, b logLine) int { return a.at.Compare(b.at) })
+	return lines
 }
 
-func (h happening) print(c *cli.Context, s *command.Scope) error {
-	if h.Err != nil {
-		if gone := command.WarnUnreadable(teams.Unreadable(h.Box, h.Err)); gone != nil {
+func (l logLine) print(c *cli.Context, s *command.Scope) error {
+	if l.Err != nil {
+		if gone := command.WarnUnreadable(teams.Unreadable(l.Box, l.Err)); gone != nil {
 			command.Warn(c, "%v", gone)
 		}
 		return nil
 	}
-	if h.Gap != nil && c.Bool("json") {
-		if err := command.PrintJSON(map[string]*eventlog.Gap{"gap": h.Gap}); err != nil {
+	if l.Gap != nil && c.Bool("json") {
+		if err := command.PrintJSON(map[string]*eventlog.Gap{"gap": l.Gap}); err != nil {
 			return err
 		}
 	}
-	if h.Message != nil {
-		return command.PrintAs(c, map[string]message{"message": {Item: h.Message}}, h.line(s))
+	if l.Message != nil {
+		return command.PrintAs(c, map[string]message{"message": {Item: l.Message}}, l.line(s))
 	}
-	return command.PrintAs(c, h.Event, h.line(s))
+	return command.PrintAs(c, l.Event, l.line(s))
 }
 
-func (h happening) line(s *command.Scope) string {
+func (l logLine) line(s *command.Scope) string {
 	r, text, colour := s.Renderer(), "", ""
-	if h.Gap != nil {
-		text = fmt.Sprintf("(events %d to %d are missing) ", h.Gap.From, h.Gap.To)
+	if l.Gap != nil {
+		text = fmt.Sprintf("(events %d to %d are missing) ", l.Gap.From, l.Gap.To)
 	}
-	if m := h.Message; m != nil {
+	if m := l.Message; m != nil {
 		title := letter.Clip(letter.Escape(m.Title()), 100)
 		text, colour = command.JoinFilled(": ", "got "+r.Short(m.ID)+" from "+r.Who(m.From), title), "32"
 	} else {
-		text += describeEvent(h.Event, r)
-		colour = map[string]string{"confirm_required": "31", "waiting_for_input": "31", wire.StreamFailed: "31"}[h.Event.Kind]
+		text += describeEvent(l.Event, r)
+		colour = map[string]string{"confirm_required": "31", "waiting_for_input": "31", wire.StreamFailed: "31"}[l.Event.Kind]
 	}
-	row := []string{letter.Stamp(h.at), r.Who(h.Box.Address()), text}
+	row := []string{letter.Stamp(l.at), r.Who(l.Box.Address()), text}
 	if !command.Terminal() {
 		return strings.Join(row, " ")
 	}
@@ -170,7 +166,7 @@ func (h happening) line(s *command.Scope) string {
 	return command.Columns([][]string{row}, "2", "1", colour)[0]
 }
 
-// phrases are what events say to people, where that is not their kind's name.
+// phrases are what people read instead of the name of a kind.
 var phrases = map[string]string{
 	wire.TurnCompleted: "turn ended:", wire.TurnIdle: "is idle", wire.StreamFailed: "error:", wire.DroppedCounters: "lost events:",
 	"state_change": "is now", "confirm_required": "asks:", "waiting_for_input": "asks:", "draft_ready": "has a draft:",
@@ -195,7 +191,7 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 		n, _ := e.Uint("dropped")
 		about = fmt.Sprint(n)
 	case "exited":
-		if about = wire.Line(e); e.Text("reason") != "" { // it was wanted: how it went says nothing
+		if about = wire.Line(e); e.Text("reason") != "" { // somebody stopped it: the exit code says nothing
 			phrase, about = "program stopped", ""
 		}
 	case "state_change":
@@ -208,8 +204,8 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 	default:
 		about = wire.Line(e)
 	}
-	isQuestions := phrase == "asks:" || e.Kind == "state_change"
-	if id := e.MessageID(); wire.IsID(string(id)) && !isQuestions {
+	isQuestion := phrase == "asks:" || e.Kind == "state_change"
+	if id := e.MessageID(); wire.IsID(string(id)) && !isQuestion {
 		about = strings.TrimSuffix(r.Short(id)+": "+e.Text("reason"), ": ")
 	}
 	if e.Kind == wire.EventStage {

@@ -24,7 +24,7 @@ var messageCommand = &cli.Command{
 	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "say something to its agent",
 	UsageText: "atm session message bob \"Focus on auth\"",
 	Flags:     []cli.Flag{command.MessageFlag()},
-	Action: with(command.OpenToWrite, func(k *call) error {
+	Action: withSession(command.OpenToWrite, func(k *call) error {
 		text, err := command.MessageText(k.c, k.c.Args().Tail())
 		if err != nil {
 			return err
@@ -33,12 +33,12 @@ var messageCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		outlook := "the session is paused: it waits for atm session resume " + short(k.one)
-		if k.one.State != wire.SessionPaused {
+		outlook := "the session is paused: it waits for atm session resume " + short(k.session)
+		if k.session.State != wire.SessionPaused {
 			m, _ := k.s.Team.Summary(k.agent())
 			outlook = m.Forecast(false)
 		}
-		return k.print(k.one, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.one.AgentID, outlook))
+		return printSession(k.c, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
 	}),
 }
 
@@ -51,7 +51,7 @@ var attachCommand = &cli.Command{
 		&cli.BoolFlag{Name: "read-only", Usage: "look only"},
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "without a terminal: stay until the session is over"},
 	},
-	Action: with(openToAttach, func(k *call) error { return k.s.Follow(k.attach) }),
+	Action: withSession(openToAttach, func(k *call) error { return k.s.Follow(k.attach) }),
 }
 
 func openToAttach(c *cli.Context) (*command.Scope, error) {
@@ -66,30 +66,30 @@ func abort(k *call) error {
 	if err != nil {
 		return err
 	}
-	one := cmp.Or(out.Session, k.one)
+	sess := cmp.Or(out.Session, k.session)
 	if out.Message == nil {
-		return k.print(one, "", "aborted; its agent is gone")
+		return printSession(k.c, sess, "", "aborted; its agent is gone")
 	}
-	return k.print(one, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), k.one.AgentID))
+	return printSession(k.c, sess, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), sess.AgentID))
 }
 
 func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
 	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
-	return k.s.Team.Say(k.c.Context, k.one.SessionID, from)
+	return k.s.Team.Say(k.c.Context, k.session.SessionID, from)
 }
 
 const (
-	lastShown   = 20 // messages of the log are shown first
+	lastShown   = 20 // messages of the log to show first
 	attachEvery = 250 * time.Millisecond
 )
 
-// A console is where an attached session is shown, and typed: a terminal, or lines.
+// A console shows an attached session and reads lines for it, on a terminal or on stdin and stdout.
 type console struct {
 	c        *cli.Context
-	terminal *term.Terminal // nil: lines
+	terminal *term.Terminal // nil without a terminal
 	readLine func() (string, error)
-	restore  func() // of the terminal
-	isToStay bool   // when there are no more lines
+	restore  func() // restores the terminal
+	stays    bool   // after the end of stdin
 }
 
 func openConsole(c *cli.Context) (*console, error) {
@@ -100,7 +100,7 @@ func openConsole(c *cli.Context) (*console, error) {
 			in = bufio.NewReader(strings.NewReader(""))
 		}
 		readLine := func() (string, error) { return in.ReadString('\n') }
-		return &console{c: c, readLine: readLine, restore: func() {}, isToStay: c.Bool("follow")}, nil
+		return &console{c: c, readLine: readLine, restore: func() {}, stays: c.Bool("follow")}, nil
 	}
 	before, err := term.MakeRaw(fd)
 	if err != nil {
@@ -141,22 +141,22 @@ func (k *call) attach(ctx context.Context) error {
 		return err
 	}
 	defer con.restore()
-	_, all := k.one.Entries(0)
+	_, all := k.session.Entries(0)
 	shown := all - min(all, lastShown)
-	con.note("session %s with %s, %s for %s; Ctrl-D leaves", short(k.one), k.one.AgentID, k.one.State, lived(k.one))
-	lines := make(chan string) // nil: there are no more
+	con.note("session %s with %s, %s for %s; Ctrl-D leaves", short(k.session), k.session.AgentID, k.session.State, age(k.session))
+	lines := make(chan string) // nil after the last line
 	go con.readLines(lines)
 	for {
-		if k.one, err = refresh(ctx, k.s, k.one.SessionID); err != nil {
+		if k.session, err = refresh(ctx, k.s, k.session.SessionID); err != nil {
 			return err
 		}
-		entries, all := k.one.Entries(shown)
+		entries, all := k.session.Entries(shown)
 		for _, m := range entries {
-			if err := con.show(entry{m, k.one.AgentID}); err != nil {
+			if err := con.show(entry{m, k.session.AgentID}); err != nil {
 				return err
 			}
 		}
-		if shown = all; !k.one.State.Alive() || lines == nil && !con.isToStay {
+		if shown = all; !k.session.State.Alive() || lines == nil && !con.stays {
 			return nil
 		}
 		select {
@@ -166,7 +166,7 @@ func (k *call) attach(ctx context.Context) error {
 		case text, ok := <-lines:
 			if !ok {
 				lines = nil
-			} else if err := k.sendLine(text); err != nil { // and the session goes on
+			} else if err := k.sendLine(text); err != nil { // only this line failed
 				con.note("%v", err)
 			}
 		}

@@ -1,5 +1,4 @@
-// Package session is the verbs of interactive sessions (package session at the top): they begin, list,
-// show, join and end them.
+// Package session holds the verbs that begin, show, attach to and end sessions, see package session at the top.
 package session
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Commands are the verbs of this group.
+// Commands returns the verbs of this group.
 func Commands() []*cli.Command {
 	return []*cli.Command{{
 		Name: "session", Aliases: []string{"sessions"}, Usage: "talk with an agent about one goal: log, drafts, human input",
@@ -32,8 +31,8 @@ func Commands() []*cli.Command {
 			"Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer them.",
 		Subcommands: []*cli.Command{
 			newCommand, lsCommand, showCommand, attachCommand, messageCommand,
-			verb("pause", "let it rest; what is said waits", command.OpenTeam, moveTo(wire.SessionPaused)),
-			verb("resume", "go on; where its agent is off, start resume_cmd of team.toml", command.OpenTeam, resume, "continue"),
+			verb("pause", "let it rest; messages wait", command.OpenTeam, moveTo(wire.SessionPaused)),
+			verb("resume", "go on; if its agent is off, start resume_cmd of team.toml", command.OpenTeam, resume, "continue"),
 			verb("complete", "it has reached its goal", command.OpenTeam, moveTo(wire.SessionCompleted), "finish", "end"),
 			verb("abort", "end it, and stop its agent", command.OpenToWrite, abort, "cancel"),
 		},
@@ -44,9 +43,9 @@ func Commands() []*cli.Command {
 func verb(name, usage string, open opener, do func(*call) error, aliases ...string) *cli.Command {
 	return &cli.Command{
 		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
-		Action: with(open, func(k *call) error {
+		Action: withSession(open, func(k *call) error {
 			err := k.s.MayAct(name, k.agent())
-			if err == nil && (name == "pause" || name == "resume") { // of one that was retired it could not go on
+			if err == nil && (name == "pause" || name == "resume") { // the session of a retired agent can only end
 				_, err = k.s.Team.Member(k.agent())
 			}
 			if err != nil {
@@ -57,24 +56,25 @@ func verb(name, usage string, open opener, do func(*call) error, aliases ...stri
 	}
 }
 
+// A call is one verb called with one session.
 type call struct {
-	c   *cli.Context
-	s   *command.Scope
-	one *sessions.Session
+	c       *cli.Context
+	s       *command.Scope
+	session *sessions.Session
 }
 
-func (k *call) agent() wire.Name { return wire.Name(k.one.AgentID) }
+func (k *call) agent() wire.Name { return wire.Name(k.session.AgentID) }
 
-// An opener opens the scope of a verb: command.OpenToWrite for one that speaks in the session, as a member.
+// An opener opens the scope of a verb: command.OpenToWrite if the verb sends as a member.
 type opener func(*cli.Context) (*command.Scope, error)
 
-func with(open opener, do func(*call) error) cli.ActionFunc {
+func withSession(open opener, do func(*call) error) cli.ActionFunc {
 	return command.With(open, func(c *cli.Context, s *command.Scope) error {
-		one, err := find(c.Context, s, c.Args().First())
+		sess, err := find(c.Context, s, c.Args().First())
 		if err != nil {
 			return err
 		}
-		return do(&call{c, s, one})
+		return do(&call{c, s, sess})
 	})
 }
 
@@ -86,7 +86,7 @@ var newCommand = &cli.Command{
 		&cli.StringFlag{Name: "agent", Aliases: []string{"with"}, Usage: "with `NAME`"},
 		&cli.StringFlag{Name: "goal", Usage: "the `UUID` of the goal that completes it"},
 		&cli.StringFlag{Name: "channel", Value: sessions.DefaultChannel, Usage: "the channel `ID` of its people, such as discord:thread:123"},
-		&cli.BoolFlag{Name: "another", Usage: "also where the agent has one"},
+		&cli.BoolFlag{Name: "another", Usage: "even if the agent has one"},
 	},
 	Action: command.With(command.OpenTeam, begin),
 }
@@ -108,67 +108,61 @@ func begin(c *cli.Context, s *command.Scope) error {
 	if err := cmp.Or(s.MayAct("begin a session of", agent), s.Team.CheckSessionsAllowed(agent)); err != nil {
 		return err
 	}
-	if _, err := aliveOf(c.Context, s, string(agent)); err != nil { // which ends those that are over by their rules
+	if _, err := aliveOf(c.Context, s, string(agent)); err != nil { // also ends sessions that have timed out
 		return err
 	}
 	o := sessions.Options{Agent: agent, Goal: goal, Channel: c.String("channel"), Alone: !c.Bool("another")}
 	made, err := s.Team.Sessions().New(c.Context, o)
-	if e, ok := errors.AsType[*sessions.NotAloneError](err); ok { // the agent's name would mean neither
-		return command.Refused("%w: %s, %s for %s", err, short(e.Other), e.Other.State, lived(e.Other)).
+	if e, ok := errors.AsType[*sessions.NotAloneError](err); ok { // the agent's name would be ambiguous
+		return command.Refused("%w: %s, %s for %s", err, short(e.Other), e.Other.State, age(e.Other)).
 			WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(e.Other), agent)
 	}
 	if err != nil {
 		return err
 	}
 	command.Warn(c, "atm session attach %s", short(made))
-	return (&call{c: c}).print(made, "", string(made.SessionID))
+	return printSession(c, made, "", string(made.SessionID))
 }
 
 func moveTo(to wire.InteractiveSessionState) func(*call) error {
 	return func(k *call) error {
-		why := ""
+		reason := ""
 		if who, _ := k.s.Actor(); who != "" {
-			why = "by " + string(who)
+			reason = "by " + string(who)
 		}
-		one, err := k.s.Team.Sessions().Change(k.c.Context, k.one.SessionID, func(one *sessions.Session) error {
-			if one.State == to && to == wire.SessionActive {
-				return nil // the runner that resume has started was quicker
+		sess, err := k.s.Team.Sessions().Change(k.c.Context, k.session.SessionID, func(sess *sessions.Session) error {
+			if sess.State == to && to == wire.SessionActive {
+				return nil // the runner that resume started has done it
 			}
-			return one.Move(to, why, time.Now())
+			return sess.Move(to, reason, time.Now())
 		})
 		if err != nil {
 			return err
 		}
-		return k.print(one, "", line(one))
+		return printSession(k.c, sess, "", line(sess))
 	}
 }
 
 var sessionID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 
-// resume lets a session go on. An agent that does not run is started first; when it cannot be started, the
-// session stays as it is.
+// resume resumes a session. It first starts an agent that does not run; if that fails, the session stays as it is.
 func resume(k *call) error {
-	trial := k.one.InteractiveSession
-	if err := trial.Transition(wire.SessionActive, time.Now()); err != nil {
-		return err
-	}
-	plan, err := k.s.Team.Config()
-	if err != nil {
-		return err
-	}
+	trial := k.session.InteractiveSession
+	stateErr := trial.Transition(wire.SessionActive, time.Now())
+	plan, planErr := k.s.Team.Config()
 	m, err := k.s.Team.Summary(k.agent())
-	if err != nil {
+	if err := cmp.Or(stateErr, planErr, err); err != nil {
 		return err
 	}
 	if !m.Running {
-		own := wire.UUID(cmp.Or(m.Session, string(k.one.SessionID))) // what the agent itself calls it
+		own := wire.UUID(cmp.Or(m.Session, string(k.session.SessionID))) // the agent's own id for it
 		config := plan.SessionOf(k.agent())
 		needsID := strings.Contains(config.ResumeCmd, "{session_id}")
-		if needsID && !sessionID.MatchString(string(own)) { // an event says it: it might be a flag
+		if needsID && !sessionID.MatchString(string(own)) { // it comes from an event and might be a flag
 			return command.Refused("%s calls its session %q: resume_cmd gets no such id", k.agent(), own).
 				WithHint("%s; the session goes on with it", k.s.Team.RunAgain(k.agent()))
 		}
-		needsRunner := k.one.OwnedByRunner() || m.RunnerGone // it would be paused again at the next look
+		needsRunner := k.session.OwnedByRunner() || m.RunnerGone // else the next refresh would pause it again
 		if err := k.startAgent(config.ResumeWords(own), needsRunner); err != nil {
 			return err
 		}
@@ -179,7 +173,7 @@ func resume(k *call) error {
 func (k *call) startAgent(words []string, needsRunner bool) error {
 	again := k.s.Team.RunAgain(k.agent())
 	if len(words) == 0 && needsRunner {
-		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.one.State).
+		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
 			WithHint("%s; the session goes on with it", again)
 	}
 	if len(words) == 0 {
@@ -187,21 +181,21 @@ func (k *call) startAgent(words []string, needsRunner bool) error {
 		return nil
 	}
 	self, _ := os.Executable()
-	args := []string{"run", k.one.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
+	args := []string{"run", k.session.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
 	cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
 	cmd.Stderr = os.Stderr // it prints its own errors
 	if err := cmd.Run(); err != nil {
-		if now, err := refresh(k.c.Context, k.s, k.one.SessionID); err == nil { // it may have run, and ended the session
-			k.one = now
+		if now, err := refresh(k.c.Context, k.s, k.session.SessionID); err == nil { // it may have run and ended the session
+			k.session = now
 		}
-		return command.Failed("%s could not be started: %w; the session is %s", k.agent(), err, k.one.State).
+		return command.Failed("%s could not be started: %w; the session is %s", k.agent(), err, k.session.State).
 			WithHint("%s", again)
 	}
 	command.Warn(k.c, "%s runs: atm attach %s", k.agent(), k.agent())
 	return nil
 }
 
-// find is the session that a word means: by its id or a part of it, or by the name of an agent that has only one.
+// find finds a session by its id, by the beginning of that, or by the name of an agent that has only one.
 func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session, error) {
 	if !s.IsMember(word) {
 		id, err := s.Team.Sessions().Find(word)
@@ -222,16 +216,16 @@ func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session
 		return alive[0], nil
 	}
 	many := &sessions.ManyError{Fragment: word}
-	for _, one := range alive {
-		many.IDs = append(many.IDs, one.SessionID)
+	for _, sess := range alive {
+		many.IDs = append(many.IDs, sess.SessionID)
 	}
 	return nil, many
 }
 
 func listNow(ctx context.Context, s *command.Scope) ([]*sessions.Session, []*sessions.FileError, error) {
 	list, bad, err := s.Team.Sessions().List()
-	for i, one := range list {
-		if now, err := refresh(ctx, s, one.SessionID); err == nil {
+	for i, sess := range list {
+		if now, err := refresh(ctx, s, sess.SessionID); err == nil {
 			list[i] = now
 		}
 	}
@@ -240,25 +234,24 @@ func listNow(ctx context.Context, s *command.Scope) ([]*sessions.Session, []*ses
 
 func aliveOf(ctx context.Context, s *command.Scope, agent string) ([]*sessions.Session, error) {
 	list, _, err := listNow(ctx, s)
-	return slices.DeleteFunc(list, func(one *sessions.Session) bool { return one.AgentID != agent || !one.State.Alive() }), err
+	return slices.DeleteFunc(list, func(sess *sessions.Session) bool { return sess.AgentID != agent || !sess.State.Alive() }), err
 }
 
-// refresh is a session as it is now, with what its agent has said since. Where that cannot be written, it
-// is as it would be.
+// refresh adds to a session what its agent has said since, if need be only in memory.
 func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Session, error) {
-	one, err := s.Team.Sessions().Get(id)
+	sess, err := s.Team.Sessions().Get(id)
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.Team.RefreshSession(ctx, one)
+	now, err := s.Team.RefreshSession(ctx, sess)
 	if err != nil {
-		return one, one.CatchUp(ctx, s.Team.Box(wire.Name(one.AgentID)))
+		return sess, sess.CatchUp(ctx, s.Team.Box(wire.Name(sess.AgentID)))
 	}
 	return now, nil
 }
 
 var lsCommand = &cli.Command{
-	Name: "ls", Aliases: []string{"list"}, Usage: "the sessions that go on",
+	Name: "ls", Aliases: []string{"list"}, Usage: "the sessions that are not over",
 	UsageText: "atm session ls\natm session ls --all",
 	Flags:     []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also those that are over"}},
 	Action:    command.With(command.OpenTeam, list),
@@ -283,13 +276,13 @@ func showACP(c *cli.Context, s *command.Scope) error {
 	if as := c.String("as-wire"); as != "acp" {
 		return command.Usage("--as-wire: %q is not acp", as)
 	}
-	word := c.Args().First() // an agent, or a session of ours with one
+	word := c.Args().First() // an agent, or a session with one
 	if id, err := s.Team.Sessions().Find(word); err == nil {
-		one, err := s.Team.Sessions().Get(id)
+		sess, err := s.Team.Sessions().Get(id)
 		if err != nil {
 			return err
 		}
-		word = one.AgentID
+		word = sess.AgentID
 	}
 	b, err := s.Enter(word)
 	if err != nil {
@@ -303,14 +296,14 @@ func showACP(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-var show = with(command.OpenTeam, func(k *call) error {
-	one := k.one
-	text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", one.SessionID, one.AgentID, one.State, lived(one), letter.Escape(one.ChannelID))
-	if one.GoalID != sessions.NoGoal {
-		text += ", goal " + string(one.GoalID)
+var show = withSession(command.OpenTeam, func(k *call) error {
+	sess := k.session
+	text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", sess.SessionID, sess.AgentID, sess.State, age(sess), letter.Escape(sess.ChannelID))
+	if sess.GoalID != sessions.NoGoal {
+		text += ", goal " + string(sess.GoalID)
 	}
-	entries, all := one.Entries(0)
-	// The log is in the order in which things became known.
+	entries, all := sess.Entries(0)
+	// The log is in the order of arrival.
 	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
 	if limit := k.c.Int("limit"); limit > 0 {
 		entries = entries[max(len(entries)-limit, 0):]
@@ -319,9 +312,9 @@ var show = with(command.OpenTeam, func(k *call) error {
 		text += fmt.Sprintf("\n… %d before these", before)
 	}
 	for _, m := range entries {
-		text += "\n" + entry{m, one.AgentID}.String()
+		text += "\n" + entry{m, sess.AgentID}.String()
 	}
-	return k.print(one, "", text)
+	return printSession(k.c, sess, "", text)
 })
 
 func list(c *cli.Context, s *command.Scope) error {
@@ -333,15 +326,15 @@ func list(c *cli.Context, s *command.Scope) error {
 		command.Warn(c, "%v", file)
 	}
 	shown, text := []json.RawMessage{}, ""
-	for _, one := range all {
-		if one.State.Alive() || c.Bool("all") {
-			one.Messages = nil
-			written, err := wire.Marshal(one.InteractiveSession)
+	for _, sess := range all {
+		if sess.State.Alive() || c.Bool("all") {
+			sess.Messages = nil
+			written, err := wire.Marshal(sess.InteractiveSession)
 			if err != nil {
 				return err
 			}
 			shown = append(shown, written)
-			text += line(one) + "\n"
+			text += line(sess) + "\n"
 		}
 	}
 	if over := len(all) - len(shown); over > 0 {
@@ -351,28 +344,28 @@ func list(c *cli.Context, s *command.Scope) error {
 }
 
 type result struct {
-	Session json.RawMessage `json:"session"` // as its owner writes it
+	Session json.RawMessage `json:"session"` // in the vocabulary of its owner
 	Alive   bool            `json:"alive"`
 	ID      wire.ID         `json:"id,omitempty"` // of the message that was sent
 }
 
-func (k *call) print(one *sessions.Session, sent wire.ID, text string) error {
-	written, err := wire.Marshal(one.InteractiveSession)
-	return command.Done(k.c, err, result{written, one.State.Alive(), sent}, text)
+func printSession(c *cli.Context, sess *sessions.Session, sent wire.ID, text string) error {
+	written, err := wire.Marshal(sess.InteractiveSession)
+	return command.Done(c, err, result{written, sess.State.Alive(), sent}, text)
 }
 
-func line(one *sessions.Session) string {
-	channel := letter.Clip(letter.Escape(one.ChannelID), 60)
-	return fmt.Sprintf("%s  %s  %s  %s  %s", short(one), one.AgentID, one.State, lived(one), channel)
+func line(sess *sessions.Session) string {
+	channel := letter.Clip(letter.Escape(sess.ChannelID), 60)
+	return fmt.Sprintf("%s  %s  %s  %s  %s", short(sess), sess.AgentID, sess.State, age(sess), channel)
 }
 
-func short(one *sessions.Session) string { return wire.ID(one.SessionID).Short(6) }
+func short(sess *sessions.Session) string { return wire.ID(sess.SessionID).Short(6) }
 
-func lived(one *sessions.Session) string {
-	if one.State.Alive() {
-		return one.Elapsed(time.Now())
+func age(sess *sessions.Session) string {
+	if sess.State.Alive() {
+		return sess.Elapsed(time.Now())
 	}
-	return one.Elapsed(one.UpdatedAt)
+	return sess.Elapsed(sess.UpdatedAt)
 }
 
 type entry struct {
@@ -380,8 +373,7 @@ type entry struct {
 	agent string
 }
 
-// String is the time, who spoke and the text. Further lines of the text are indented, so that none looks
-// like another entry.
+// String is the time, the sender and the text. Further lines are indented, so that none looks like another entry.
 func (e entry) String() string {
 	names := map[string]string{sessions.SenderAgent: e.agent, sessions.SenderSystem: "--"}
 	r := letter.Renderer{Terminal: command.Terminal()}
