@@ -31,10 +31,10 @@ func Run(version string, words []string) int {
 		if code, found := runExternal(name, slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)); found {
 			return code
 		}
-		if rest := words[line.Unknown+1:]; len(rest) > 0 && command.Meant(name+" "+rest[0]) != "" {
+		if rest := words[line.Unknown+1:]; len(rest) > 0 && command.HintFor(name+" "+rest[0]) != "" {
 			name += " " + rest[0]
 		}
-		err = command.Unknown(app, name)
+		err = command.UnknownVerb(app, name)
 	}
 	app.Metadata["line"] = line
 	c := newContext(app, line)

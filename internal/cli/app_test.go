@@ -21,7 +21,7 @@ func TestVerbs(t *testing.T) {
 				t.Errorf("%s: %q is %s already", c.Name, name, seen[name])
 			}
 			seen[name] = c.Name
-			if command.Meant(name) != "" {
+			if command.HintFor(name) != "" {
 				t.Errorf("%s: %q is among the words that mean another verb", c.Name, name)
 			}
 		}

@@ -46,10 +46,10 @@ func complete(app *cli.App, words []string) {
 	}
 	line, _ := command.Parse(app, append(words, "")) // the word to come: "unread" alone would be ls
 	c := newContext(app, line)
-	kinds, wantsValue := line.Kinds, false
+	kinds, wantsValue := line.ArgNames, false
 	if strings.HasPrefix(last, "-") {
 		var kind string
-		if kind, wantsValue = line.ValueKind(last); wantsValue {
+		if kind, wantsValue = line.ValueName(last); wantsValue {
 			kinds = []string{kind}
 		}
 		for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {

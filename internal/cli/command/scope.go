@@ -439,7 +439,7 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 		const hint = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
 		return nil, nil, e.WithHint(hint, fragment)
 	} else if bad != nil {
-		meant := Meant(s.c.Command.Name + " " + fragment)
+		meant := HintFor(s.c.Command.Name + " " + fragment)
 		return nil, nil, Usage("%v", bad).WithHint("%s", cmp.Or(meant, "atm read --last and atm ls --all show the ids"))
 	}
 	return s.Team.Find(s.Me, fragment)
