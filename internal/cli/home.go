@@ -33,7 +33,7 @@ func home(c *cli.Context) error {
 	if c.Bool("version") {
 		return versionCommand.Action(c)
 	}
-	s, unsaid, err := command.OpenSaid(c)
+	s, unsaid, err := command.OpenOptional(c)
 	if errors.Is(err, rootdir.ErrNoRoot) { // none was named
 		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/wire"
 )
 
 // Interruptible returns a context that a signal ends, for a verb that waits or takes long. A second after the signal the
@@ -92,4 +93,11 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
+}
+
+// Interrupted is the error for an interrupted wait for a sent message's ack or reply; flag is that of atm wait.
+func (s *Scope) Interrupted(flag string, id wire.ID) *Error {
+	e := Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("atm wait %s %s%s", flag, id.Short(6), s.Flags())
+	e.Exit, e.Extra = ExitInterrupted, map[string]any{"id": id}
+	return e
 }

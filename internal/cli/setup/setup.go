@@ -189,7 +189,7 @@ func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []
 }
 
 func where(c *cli.Context) error {
-	s, unsaid, err := command.OpenSaid(c)
+	s, unsaid, err := command.OpenOptional(c)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func primer(c *cli.Context) error {
 	if c.Args().Present() {
 		c.Set("as", c.Args().First())
 	}
-	s, unsaid, err := command.OpenSaid(c)
+	s, unsaid, err := command.OpenOptional(c)
 	if err != nil {
 		return err
 	}
