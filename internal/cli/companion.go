@@ -15,8 +15,8 @@ import (
 	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
-// companions are the verbs whose work a program of its own does, atm-VERB, since what it links would slow
-// down every start of atm. Their pages are here.
+// companions are the verbs that are programs of their own, atm-VERB: what they link would slow down every start of atm.
+// Their help pages are here.
 var companions = []*cli.Command{
 	{
 		Name: "mcp", Usage: "the mail as tools of a program that speaks MCP, on stdio",
@@ -60,18 +60,17 @@ var companions = []*cli.Command{
 	},
 }
 
-// runCompanion runs the program of a companion in the place of this one. It comes back where there is none that
-// can be run.
+// runCompanion replaces this process by a companion. It returns if there is none that can run.
 func runCompanion(c *cli.Context, line *command.Line) (code int, err error) {
-	verb := len(line.Global)
 	path, err := command.FindCompanion(c, "atm-"+line.Command.Name, "which does this")
 	if err != nil {
 		return 0, err
 	}
+	verb := len(line.Global)
 	return replaceBy(path, slices.Delete(slices.Clone(line.Args[1:]), verb, verb+1)), nil
 }
 
-// runExternal runs atm-NAME, if there is such a program, in the place of this one.
+// runExternal replaces this process by the program atm-NAME, if there is one.
 func runExternal(name string, args []string) (code int, found bool) {
 	path, err := command.Companion("atm-" + name)
 	if err != nil || strings.ContainsAny(name, `/\`) {
@@ -80,11 +79,11 @@ func runExternal(name string, args []string) (code int, found bool) {
 	return replaceBy(path, args), true
 }
 
-// replaceBy runs a program in the place of this one, or where that cannot be, waits for its exit code.
+// replaceBy replaces this process by a program; Windows cannot, so there it waits for the exit code.
 func replaceBy(path string, args []string) (code int) {
 	cmd := exec.Command(path, args...)
 	err := syscall.Exec(path, cmd.Args, os.Environ())
-	if errors.Is(err, errors.ErrUnsupported) { // Windows
+	if errors.Is(err, errors.ErrUnsupported) {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		err = cmd.Run()
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// BridgeCommands are the verbs below bridge, which itself is a program of its own.
+// BridgeCommands are the subs of bridge, which is itself a program of its own.
 var BridgeCommands = []*cli.Command{{
 	Name: "keygen", Usage: "make this machine's key; says what to type on the others",
 	UsageText: "atm bridge keygen --host laptop",
@@ -37,7 +37,7 @@ var BridgeCommands = []*cli.Command{{
 	}),
 }}
 
-// openBridge opens the team for what no agent may do: it says which machines belong to it.
+// openBridge opens the team for a verb that decides which machines belong to it, which no agent may do.
 func openBridge(c *cli.Context) (*command.Scope, error) {
 	s, err := command.OpenTeam(c)
 	if err == nil {
@@ -55,19 +55,19 @@ func keygen(c *cli.Context, s *command.Scope) error {
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return command.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
 	}
-	said := "made the key of host " + string(host)
+	status := "made the key of host " + string(host)
 	public, err := s.Root.Keys.Generate(host)
 	if errors.Is(err, hostkey.ErrOtherKey) {
 		var private ed25519.PrivateKey
 		if private, err = s.Root.Keys.Private(host); err == nil {
-			public, said = private.Public().(ed25519.PublicKey), "host "+string(host)+" has its key"
+			public, status = private.Public().(ed25519.PublicKey), "host "+string(host)+" has its key"
 		}
 	}
 	if err == nil {
 		err = s.Root.Raise()
 	}
 	key := hostkey.Text(public)
-	return command.Done(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", said, host, key))
+	return command.Done(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", status, host, key))
 }
 
 func trust(c *cli.Context, s *command.Scope) error {
