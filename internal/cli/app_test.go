@@ -10,8 +10,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 )
 
-// TestVerbs: every verb has a line, an example and a page of at most 25 lines of 100
-// columns; no name stands for two things.
+// Every verb has a summary, an example and a page of at most 25 lines of 100 columns; no name means two things.
 func TestVerbs(t *testing.T) {
 	app := newApp("test")
 	seen := map[string]string{}

@@ -33,7 +33,7 @@ func needUnread(t *testing.T) {
 	}
 }
 
-// What a reader that quits has not read was not received.
+// What a reader leaves in the pipe was not received.
 func TestReaderThatQuits(t *testing.T) {
 	needUnread(t)
 	for lines, want := range []int{0, 0, 1, 1, 2, 2} {
@@ -60,7 +60,7 @@ func TestReaderThatReads(t *testing.T) {
 	}
 }
 
-// One that reads when its child has ended gets all of it.
+// A reader that starts when its child has ended gets everything.
 func TestReaderThatWaits(t *testing.T) {
 	_, w := pipe(t)
 	if n, err := Show(t.Context(), w, 10*time.Millisecond, pieces); n != 3 || err != nil {
