@@ -32,8 +32,8 @@ var completionCommand = &cli.Command{
 	},
 }
 
-// complete prints what can come next: the values of a flag behind it; else flags if one was begun, the verb's subs and the
-// values of its arguments.
+// complete prints what can come next: the values of a flag behind it; else flags if one was begun, the verb's subs and
+// the values of its arguments.
 func complete(app *cli.App, words []string) {
 	last := "" // perhaps still being typed
 	if n := len(words) - 1; n >= 0 {

@@ -1,8 +1,8 @@
 // Package output writes messages and reports which of them their reader received.
 //
-// A message counts as read once its reader has received it: neither a killed reader nor a full disk nor `| head -3` consumes
-// one. From a pipe on Linux, received is what was read out of it. The wait for that ends with the reader's patience: many
-// programs read their child's output only when the child has exited.
+// A message counts as read once its reader has received it: neither a killed reader nor a full disk nor `| head -3`
+// consumes one. From a pipe on Linux, received is what was read out of it. The wait for that ends with the reader's
+// patience: many programs read their child's output only when the child has exited.
 package output
 
 import (
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Show writes the pieces to f and returns how many of them, from the first on, were received. err is nil if all were; else
-// it is the first write error (EPIPE: the reader closed the pipe) or that of ctx.
+// Show writes the pieces to f and returns how many of them, from the first on, were received. err is nil if all were;
+// else it is the first write error (EPIPE: the reader closed the pipe) or that of ctx.
 func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]byte) (received int, err error) {
 	IgnoreSIGPIPE()
 	deadline := time.Now().Add(patience)
@@ -61,12 +61,12 @@ func WaitUntilRead(ctx context.Context, f *os.File, deadline time.Time) error {
 	return nil
 }
 
-// IgnoreSIGPIPE turns a write to a closed pipe into an error. It catches the signal: child processes would inherit an ignored
-// one.
+// IgnoreSIGPIPE turns a write to a closed pipe into an error. It catches the signal: child processes would inherit an
+// ignored one.
 func IgnoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// UntilSignal returns a context that ends at SIGINT, SIGTERM, SIGHUP (unless nohup ignores it) and some more. It also calls
-// IgnoreSIGPIPE.
+// UntilSignal returns a context that ends at SIGINT, SIGTERM, SIGHUP (unless nohup ignores it) and some more. It also
+// calls IgnoreSIGPIPE.
 func UntilSignal(ctx context.Context, also ...os.Signal) (_ context.Context, stop context.CancelFunc) {
 	IgnoreSIGPIPE()
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -21,8 +21,8 @@ func (s *Scope) Host() wire.Name {
 	return ""
 }
 
-// Address parses agent, @agent, agent@team, agent@host or agent@team.host. Behind one @ a trusted host goes before a team
-// of that name, and the team before this machine.
+// Address parses agent, @agent, agent@team, agent@host or agent@team.host. Behind one @ a trusted host goes before a
+// team of that name, and the team before this machine.
 func (s *Scope) Address(word string) (wire.Address, error) {
 	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
 	if err != nil {

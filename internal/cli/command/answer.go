@@ -47,8 +47,8 @@ func (s *Scope) Acting() (*Scope, error) {
 	return &acting, acting.MayWrite()
 }
 
-// Decide answers a question if this Acting scope may, and sends the asker the reason of a rejection. The option may also be
-// a number, a label or the beginning of one.
+// Decide answers a question if this Acting scope may, and sends the asker the reason of a rejection. The option may
+// also be a number, a label or the beginning of one.
 func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
 	if err := s.MayAnswer(q); err != nil {
 		return o, err
@@ -243,8 +243,8 @@ func (a *Answer) findOption(q policy.Question) (err error) {
 	return nil
 }
 
-// chooseOption replaces the option's number or label by its id. It refuses an option that contradicts the answer, and a rejection
-// by an option that is not known to reject.
+// chooseOption replaces the option's number or label by its id. It refuses an option that contradicts the answer, and a
+// rejection by an option that is not known to reject.
 func (a *Answer) chooseOption(q policy.Question) error {
 	if err := a.findOption(q); err != nil || a.Option == "" {
 		return err

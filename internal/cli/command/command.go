@@ -1,7 +1,7 @@
 // Package command is what the verbs of atm share.
 //
-// A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its action gets a Scope (With), calls
-// one thing and prints one value.
+// A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its action gets a Scope (With),
+// calls one thing and prints one value.
 //
 //	UsageText    examples, a line each; the first one is also a hint
 //	Usage        its line in `atm help all`
@@ -19,6 +19,6 @@
 //	suggest.go   an unknown word or flag: what was probably meant, and what exists (hints.txt)
 //	errors.go    Report gives an error its exit code and its hint, and prints it
 //
-// Results go to stdout through Print alone, everything else to stderr through Warn. Text from outside is escaped where it
-// becomes part of a line (letter.Escape).
+// Results go to stdout through Print alone, everything else to stderr through Warn. Text from outside is escaped where
+// it becomes part of a line (letter.Escape).
 package command

@@ -56,7 +56,7 @@ func FindCompanion(c *cli.Context, name, purpose string) (path string, err error
 		return "", Failed("%s version: %w", path, err).WithHint(installHint)
 	}
 	if version := strings.TrimSpace(string(out)); version != name+" "+c.App.Version {
-		return "", Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "it does not say which")).
+		return "", Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "unknown")).
 			WithHint(installHint)
 	}
 	return path, nil

@@ -46,8 +46,8 @@ func isFlag(word string) bool {
 	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && word[1] != '=' && !strings.HasPrefix(word, "--- ")
 }
 
-// findFlag looks up "--name" or "--name=value": first among the names of the verb's and the app's flags, then among their
-// synonyms.
+// findFlag looks up "--name" or "--name=value": first among the names of the verb's and the app's flags, then among
+// their synonyms.
 func (l *Line) findFlag(word string) cli.Flag {
 	if !isFlag(word) {
 		return nil

@@ -44,8 +44,9 @@ func TextTwice(word string) *Error {
 	return Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out")
 }
 
-// StdinText returns the text of a message: the words joined by spaces; or stdin, if the only word is "-" or there is none
-// and stdin is a pipe or a file. It never reads a terminal, a device or a closed descriptor. NotPiped applies to words.
+// StdinText returns the text of a message: the words joined by spaces; or stdin, if the only word is "-" or there is
+// none and stdin is a pipe or a file. It never reads a terminal, a device or a closed descriptor. NotPiped applies to
+// words.
 func StdinText(c *cli.Context, words []string) (string, error) {
 	text := strings.Join(words, " ")
 	if len(words) == 0 || text == "-" {
@@ -111,8 +112,8 @@ func CheckText(s string) error {
 	return Usage("the text %s", fault).WithHint("any bytes can go as a file: --attach FILE")
 }
 
-// EachLine calls f with each line that is not blank, and its number, until f returns an error. For a line that is larger
-// than a message may be, err is set.
+// EachLine calls f with each line that is not blank, and its number, until f returns an error. For a line that is
+// larger than a message may be, err is set.
 func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 	in := bufio.NewReader(r)
 	for n := 1; ; n++ {

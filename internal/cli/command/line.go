@@ -86,8 +86,8 @@ func (l *Line) takesNext(word string, ifUnknown bool) bool {
 	return f == nil && ifUnknown || f != nil && takesValue(f)
 }
 
-// sortWords separates flags from positional arguments. From CMD on everything belongs to another program. It returns the
-// first error but reads on: a --json behind it decides how the error is printed.
+// sortWords separates flags from positional arguments. From CMD on everything belongs to another program. It returns
+// the first error but reads on: a --json behind it decides how the error is printed.
 func (l *Line) sortWords(words []string) (first error) {
 	commandAt := slices.Index(l.ArgNames, "CMD")
 	for ; len(words) > 0; words = words[1:] {
@@ -165,7 +165,8 @@ func (l *Line) checkWords() error {
 	return e.suggest(l.app, c, word)
 }
 
-// Repaired returns the command line, quoted for a shell, with the first run of the wrong words replaced; "" without one.
+// Repaired returns the command line, quoted for a shell, with the first run of the wrong words replaced; "" without
+// one.
 func (l *Line) Repaired(wrong, right []string) string {
 	for i := range l.typed {
 		rest := l.typed[i:]

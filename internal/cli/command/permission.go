@@ -13,8 +13,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// MayWrite refuses to mark mail, acknowledge and send as a running agent, except for the agent's own processes: those whose
-// ATM_RUN names this run of this agent, unless another member's runner started them (agents can read each other's ATM_RUN).
+// MayWrite refuses to mark mail, acknowledge and send as a running agent, except for the agent's own processes: those
+// whose ATM_RUN names this run of this agent, unless another member's runner started them (agents can read each other's
+// ATM_RUN).
 func (s *Scope) MayWrite() error {
 	name := s.Me.Agent()
 	running, err := s.Team.Running(name)
@@ -31,8 +32,9 @@ func (s *Scope) MayWrite() error {
 		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
 }
 
-// MayAct refuses to do something to another member from an agent's environment, unless the agent is the lead. People may,
-// and everybody may to themselves. verb goes into the message. In a root that nobody here accepted only MayStop allows.
+// MayAct refuses to do something to another member from an agent's environment, unless the agent is the lead. People
+// may, and everybody may to themselves. verb goes into the message. In a root that nobody here accepted only MayStop
+// allows.
 func (s *Scope) MayAct(verb string, to wire.Name) error {
 	if !s.Root.Accepted {
 		return Refused("%s: nobody here made or accepted %s; it may have come with a clone", verb, s.Root.Path).
@@ -71,8 +73,8 @@ func (s *Scope) MayBridge() error {
 	return s.MayAct("bridge", "all")
 }
 
-// MayAnswer refuses an answer to a member's question from somebody who may not give it, and one that only the terminal can
-// give. The rules are those that the member's runner was started with: agents can write to team.toml.
+// MayAnswer refuses an answer to a member's question from somebody who may not give it, and one that only the terminal
+// can give. The rules are those that the member's runner was started with: agents can write to team.toml.
 func (s *Scope) MayAnswer(q policy.Question) error {
 	who, isInAgent := s.Actor()
 	if who == "" {
@@ -103,8 +105,8 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 	return err
 }
 
-// ShortIn returns a function that shortens the ids of questions to as many digits as tell them apart; "" for one without an
-// id.
+// ShortIn returns a function that shortens the ids of questions to as many digits as tell them apart; "" for one
+// without an id.
 func ShortIn(all []policy.Question) func(policy.Question) string {
 	var ids []wire.ID
 	for _, q := range all {

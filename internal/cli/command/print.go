@@ -18,8 +18,8 @@ import (
 	"github.com/agentteammail/atm/teams"
 )
 
-// Print writes one value to stdout: with --json as a JSON document on a line, else as its String and a newline. A stream
-// calls it for each value.
+// Print writes one value to stdout: with --json as a JSON document on a line, else as its String and a newline. A
+// stream calls it for each value.
 func Print(c *cli.Context, v fmt.Stringer) error { return PrintAs(c, v, v.String()) }
 
 // confirming are the verbs whose text only confirms what they did: --quiet omits it.

@@ -29,8 +29,8 @@ func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcom
 	return o, err
 }
 
-// cancelOnWire asks a member that reports its turn on the older ACP wire to cancel it, by an event for the program that feeds
-// that stream. For any other member it does nothing.
+// cancelOnWire asks a member that reports its turn on the older ACP wire to cancel it, by an event for the program that
+// feeds that stream. For any other member it does nothing.
 func (s *Scope) cancelOnWire(ctx context.Context, name wire.Name) (o control.Outcome, err error) {
 	state, err := s.Team.State(name)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 //go:embed hints.txt
 var hints string
 
-// HintFor returns what hints.txt says about a verb, a sub or a flag that atm does not have: "ps", "team rm", "send from",
-// "--format". "" where it says nothing.
+// HintFor returns what hints.txt says about a verb, a sub or a flag that atm does not have: "ps", "team rm", "send
+// from", "--format". "" where it says nothing.
 func HintFor(typed string) string {
 	for line := range strings.Lines(hints) {
 		words, hint, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -152,8 +152,8 @@ func example(c *cli.Command) string {
 	return example
 }
 
-// Nearest returns the known word with the fewest typing mistakes, case aside: at most one for every three letters, and at
-// most three. The first letter must be right unless it is the only mistake in a word of four letters or more.
+// Nearest returns the known word with the fewest typing mistakes, case aside: at most one for every three letters, and
+// at most three. The first letter must be right unless it is the only mistake in a word of four letters or more.
 func Nearest(word string, known []string) (string, bool) {
 	best, fewest := "", 4
 	for _, name := range known {

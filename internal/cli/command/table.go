@@ -84,8 +84,8 @@ var stateColours = map[reducer.Word]string{
 	reducer.WordIdle: "32", reducer.WordOff: "2", reducer.WordUnknown: "2",
 }
 
-// Team shows each member in a line, and the totals in another. In a narrow terminal the detail of the state is cut before
-// the mail.
+// Team shows each member in a line, and the totals in another. In a narrow terminal the detail of the state is cut
+// before the mail.
 func Team(members []teams.Member, width int) []string {
 	const stateColumn, detailColumn = 1, 3
 	rows, now := make([][]string, len(members)), time.Now()
@@ -109,8 +109,8 @@ func Team(members []teams.Member, width int) []string {
 	return lines
 }
 
-// detail says more about a member's state: why mail waits and, if nothing proves that the state still holds, how old the
-// evidence is.
+// detail says more about a member's state: why mail waits and, if nothing proves that the state still holds, how old
+// the evidence is.
 func detail(m teams.Member, now time.Time) string {
 	if m.Host != "" {
 		return JoinFilled("; ", m.About(), m.Seen(now))

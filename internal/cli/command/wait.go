@@ -12,8 +12,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Interruptible returns a context that a signal ends, for a verb that waits or takes long. A second after the signal the
-// process exits even if it is stuck in a write.
+// Interruptible returns a context that a signal ends, for a verb that waits or takes long. A second after the signal
+// the process exits even if it is stuck in a write.
 func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, end := output.UntilSignal(ctx, syscall.SIGQUIT) // Go would print all goroutines at Ctrl-\
 	var done atomic.Bool
@@ -30,14 +30,14 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	}
 }
 
-// Await calls wait with a context that ends at an interrupt, and when the root or an opened team was removed or renamed:
-// the wait can never succeed then, and fails with that reason.
+// Await calls wait with a context that ends at an interrupt, and when the root or an opened team was removed or
+// renamed: the wait can never succeed then, and fails with that reason.
 func (s *Scope) Await(wait func(ctx context.Context) error) error {
 	return s.until(Via(s.c) != "", wait) // the calling program may be killed
 }
 
-// Follow calls show, which prints what comes, until an interrupt, the removal of the team, or the end of the reader, which
-// is no failure.
+// Follow calls show, which prints news as it arrives, until an interrupt, the removal of the team, or the end of the
+// reader, which is no failure.
 func (s *Scope) Follow(show func(ctx context.Context) error) error {
 	err := s.until(true, show)
 	if errors.Is(err, syscall.EPIPE) {

@@ -105,7 +105,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	if moved.Skipped > 0 {
-		command.Warn(c, "skipped %s: not where the id says, or no regular file", letter.Many(moved.Skipped, "message"))
+		command.Warn(c, "skipped %s: in the wrong directory for the id, or not a regular file", letter.Many(moved.Skipped, "message"))
 	}
 	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
 	return cmp.Or(err, command.Tell(c, missing))

@@ -19,7 +19,7 @@ var BridgeCommands = []*cli.Command{{
 	Name: "keygen", Usage: "make this machine's key; says what to type on the others",
 	UsageText: "atm bridge keygen --host laptop",
 	Description: "Again: says it again. An atm from before there were other machines refuses the root from then on.\n" +
-		"The key lies in your configuration directory, never in the root.",
+		"The key is in your configuration directory, never in the root.",
 	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "this machine's `NAME`, as of an agent (default: host in team.toml)"}},
 	Action: command.With(openBridge, keygen),
 }, {
@@ -29,7 +29,7 @@ var BridgeCommands = []*cli.Command{{
 	Action:    command.With(openBridge, trust),
 }, {
 	Name: "retry", Usage: "try again what the bridge did not accept", UsageText: "atm bridge retry",
-	Description: "It lies in the team's .bridge/bad with its reasons; atm doctor names them.",
+	Description: "They are in the team's .bridge/bad with the reasons; atm doctor names them.",
 	Action: command.With(openBridge, func(c *cli.Context, s *command.Scope) error {
 		n, err := s.Team.RetryBad()
 		text := letter.Many(n, "envelope") + " to be tried again when the bridge runs"
@@ -81,7 +81,7 @@ func trust(c *cli.Context, s *command.Scope) error {
 		return command.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
 	}
 	if errors.Is(err, hostkey.ErrOwn) {
-		return command.Refused("%w", err).WithHint("call that machine otherwise: atm bridge keygen --host NAME, there")
+		return command.Refused("%w", err).WithHint("give that machine another name: atm bridge keygen --host NAME, there")
 	}
 	if err == nil {
 		err = s.Root.Raise()

@@ -73,8 +73,8 @@ func runHook(c *cli.Context) (err error) {
 	return err
 }
 
-// openForHook opens the mailbox of the agent that --as or the environment names. It returns nil if the hook has nothing to
-// do: without a name, outside of a team, and in an agent whose runner delivers the mail.
+// openForHook opens the mailbox of the agent that --as or the environment names. It returns nil if the hook has nothing
+// to do: without a name, outside of a team, and in an agent whose runner delivers the mail.
 func openForHook(c *cli.Context) (*command.Scope, error) {
 	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
 		return nil, nil

@@ -107,7 +107,7 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 
 func printReport(c *cli.Context, r agentconfig.Request, report *agentconfig.Report, nothing string) error {
 	if c.Command.Name == "install" && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
-		command.Warn(c, "an agent has to be told who it is: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
+		command.Warn(c, "an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
 	}
 	for _, note := range report.Notes {
 		command.Warn(c, "%s", note)

@@ -1,5 +1,5 @@
-// Package setup has the verbs that make and show the root and its teams, connect the hooks of coding agents, and maintain
-// the files.
+// Package setup has the verbs that make and show the root and its teams, connect the hooks of coding agents, and
+// maintain the files.
 package setup
 
 import (
@@ -84,7 +84,7 @@ func (m *madeRoot) text() string {
 	text += cmp.Or(command.Join(m.Added), command.Join(m.Members), "nobody yet")
 	toml, next := letter.Escape(m.Toml), "atm team add NAME --team "+string(m.Team)
 	if m.TomlMade {
-		text, next = text+"\nwrote "+toml, "look into it, then atm doctor, atm up"
+		text, next = text+"\nwrote "+toml, "read it, then atm doctor, atm up"
 	} else if m.Toml != "" {
 		text, next = text+"\n"+toml+" was there, and stays as it is", "atm up"
 	} else if len(m.Members) > 1 {
@@ -271,7 +271,7 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 	return command.Exit(command.ExitFailed)
 }
 
-// checkHooks checks what atm install wrote.
+// checkHooks checks the hooks that atm install wrote.
 func checkHooks(installer agentconfig.Installer) (checks []doctor.Check) {
 	for _, tool := range agentconfig.Tools {
 		for _, flag := range []string{"", " --local"} {

@@ -83,8 +83,8 @@ func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 	return command.Done(c, err, json.RawMessage(line), string(line))
 }
 
-// slot is a member as missiond's PTY manager writes it, whose only question is a confirmation, and where a slot that was
-// never spawned is exited.
+// slot is a member as missiond's PTY manager writes it, whose only question is a confirmation, and where a slot that
+// was never spawned is exited.
 func slot(t *teams.Team, m teams.Member) wire.PTYAgentInfo {
 	info := wire.PTYAgentInfo{
 		SlotID: string(m.Name), Role: m.Role, State: string(reducer.Exited),
@@ -147,7 +147,7 @@ func statusText(m teams.Member) string {
 		line("events", "%s", m.LastError)
 	}
 	if m.Dropped.Dropped+m.Dropped.Unknown+m.Unknown > 0 {
-		line("lost", "%d events dropped by its stream, %d it did not know, %d that atm does not know",
+		line("lost", "%d events dropped by its stream, %d unknown to it, %d unknown to atm",
 			m.Dropped.Dropped, m.Dropped.Unknown, m.Unknown)
 	}
 	return text
