@@ -87,18 +87,18 @@ func TestFile(t *testing.T) {
 	if n, err := Show(t.Context(), f, 0, pieces); n != 3 || err != nil {
 		t.Error(n, err)
 	}
-	if n := Waiting(f, 0); n != 0 {
+	if n := BytesWaiting(f, 0); n != 0 {
 		t.Error(n)
 	}
 }
 
-func TestWaiting(t *testing.T) {
+func TestBytesWaiting(t *testing.T) {
 	r, w := pipe(t)
-	if n := Waiting(r, time.Millisecond); n != 0 {
+	if n := BytesWaiting(r, time.Millisecond); n != 0 {
 		t.Error(n)
 	}
 	w.WriteString("abc")
-	if n := Waiting(r, time.Minute); n != 3 {
+	if n := BytesWaiting(r, time.Minute); n != 3 {
 		t.Error(n)
 	}
 }

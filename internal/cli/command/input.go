@@ -67,7 +67,7 @@ func StdinText(c *cli.Context, words []string) (string, error) {
 
 // NotPiped refuses a pipe with data in it beside a text: one of them would be lost.
 func NotPiped() error {
-	n := output.Waiting(os.Stdin, pipePatience)
+	n := output.BytesWaiting(os.Stdin, pipePatience)
 	if n == 0 {
 		return nil
 	}
