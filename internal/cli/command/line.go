@@ -31,8 +31,15 @@ type Line struct {
 // LineOf returns the command line that a verb was called with.
 func LineOf(c *cli.Context) *Line { return c.App.Metadata["line"].(*Line) }
 
-// Parse sorts the words behind the program's name, so that a flag means the same wherever it is typed before "--".
-// urfave then parses the values. The Line is never nil, even with an error.
+// Parse sorts the words behind the program's name, so that a flag means the same wherever it is typed before "--":
+//
+//	list_messages -n5 --agent bob --json     typed
+//	ls -n5 --agent bob --json                rewrite: another tool's verb becomes ours
+//	ls | -n5 --agent bob --json              findVerb
+//	ls | --limit=5 | bob | --json=true       sortWords: flags of ls, arguments, flags of the app
+//	atm --json=true ls --limit=5 -- bob      Args, in which urfave then parses the values
+//
+// The Line is never nil, even with an error.
 func Parse(app *cli.App, words []string) (*Line, error) {
 	l := &Line{app: app, typed: rewrite(app, words), Unknown: -1, flagged: map[int][]string{}}
 	if err := l.sortWords(l.findVerb(l.typed)); err != nil {
