@@ -26,11 +26,11 @@ var companions = []*cli.Command{
 			"stdout carries the protocol alone; it ends when its client closes stdin.",
 	},
 	{
-		Name: "tui", Usage: "the team, your mail and what waits for you, in a terminal",
+		Name: "tui", Usage: "the team, your mail and what is waiting for you, in a terminal",
 		UsageText: "atm tui --as me\natm tui                looks only",
 		Description: "a approve, x reject, r reply, s send, k ack, Space read, Enter open, t attach, i interrupt,\n" +
 			"/ search, e in $EDITOR, ? all keys, q leave. Tab goes from pane to pane; the mouse works.\n" +
-			"Looking marks nothing. It rings for what has come to wait for you.",
+			"Looking marks nothing. It rings for each new thing that waits for you.",
 	},
 	{
 		Name: "acp", ArgsUsage: "NAME", Usage: "talk to a member from an editor: an ACP agent on stdio",
@@ -42,7 +42,7 @@ var companions = []*cli.Command{
 	{
 		Name: "bridge", Usage: "carry mail to and from the team on other machines, over NATS",
 		UsageText: "atm bridge --nats nats://build:4222 --host laptop      until interrupted; sending works without it\n" +
-			"atm bridge --once                                      send and fetch what is there, and end",
+			"atm bridge --once                                      send and fetch once, and end",
 		Description: "The team has the same name on all machines; the server is a nats-server with JetStream.\n" +
 			"Two projects that share a server need teams of different names.\n" +
 			"A message waits in the outbox until the server has it, and there until the other machine has it.\n" +
@@ -51,11 +51,11 @@ var companions = []*cli.Command{
 		Flags:       command.CompanionFlags["bridge"],
 	},
 	{
-		Name: "web", Usage: "the team in a browser: who is busy, what waits for you, what was said",
+		Name: "web", Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
 		UsageText: "atm web --as me\natm web --export DIR           the pages as files, to show to others",
 		Description: "Prints an address that lets one browser in, once; on a terminal it also opens your browser, with\n" +
-			"an address of its own. Ctrl-C ends it. Without --as it is to look at only. Looking marks nothing;\n" +
-			"what a button does, the verb of that name would let you do.",
+			"an address of its own. Ctrl-C ends it. Without --as it is read-only. Looking marks nothing;\n" +
+			"a button may do what the verb of its name may do.",
 		Flags: command.CompanionFlags["web"],
 	},
 }

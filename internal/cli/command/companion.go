@@ -20,16 +20,16 @@ var CompanionFlags = map[string][]cli.Flag{
 		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several with commas between (team.toml: nats)"},
 		&cli.StringFlag{Name: "creds", Usage: "a `FILE` of credentials for it (team.toml: creds)"},
 		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (default: host in team.toml, else its only key)"},
-		&cli.BoolFlag{Name: "once", Usage: "send and fetch what is there, and end"},
+		&cli.BoolFlag{Name: "once", Usage: "send and fetch once, and end"},
 	},
 	"web": {
 		&cli.StringFlag{Name: "listen", Usage: "at `HOST:PORT` (default 127.0.0.1:0, any free one)"},
 		&cli.BoolFlag{Name: "no-open", Usage: "open no browser"},
-		&cli.BoolFlag{Name: "token", Usage: "print another address of the one that runs"},
+		&cli.BoolFlag{Name: "token", Usage: "print a new address of the running server"},
 		&cli.StringFlag{Name: "export", Usage: "write the pages into `DIR`, as files"},
-		&cli.BoolFlag{Name: "allow-remote", Usage: "listen for other machines, with:"},
+		&cli.BoolFlag{Name: "allow-remote", Usage: "let other machines in; needs both:"},
 		&cli.StringFlag{Name: "tls-cert", Usage: "its certificate in `FILE`"},
-		&cli.StringFlag{Name: "tls-key", Usage: "the key of that in `FILE`"},
+		&cli.StringFlag{Name: "tls-key", Usage: "its private key in `FILE`"},
 	},
 }
 

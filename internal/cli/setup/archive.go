@@ -26,8 +26,8 @@ var gcCommand = &cli.Command{
 	UsageText:   "atm gc --dry-run\natm gc --keep 7d",
 	Description: "Never unread, never owed; nothing is deleted. Whole days only.",
 	Flags: []cli.Flag{
-		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)", "older-than"),
-		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
+		command.DurationFlag("keep", 30*24*time.Hour, "keep what is younger than `D` (default 30d)", "older-than"),
+		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of an inbox (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
@@ -90,7 +90,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
 	if err != nil {
-		return command.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you may write to")
+		return command.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you can write to")
 	}
 	defer os.Remove(temp.Name())
 	ctx, stop := command.Interruptible(c.Context)

@@ -33,15 +33,15 @@ var installCommand = &cli.Command{
 }
 
 var uninstallCommand = &cli.Command{
-	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "take out of a coding agent's configuration what install put there",
+	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "remove from a coding agent's configuration what install added",
 	UsageText:   "atm uninstall claude\natm uninstall codex --local",
-	Description: "The files get back what was in them. What you changed since is kept.",
+	Description: "The files get back what was in them; your own changes since then are kept.",
 	Flags:       installFlags, Action: install,
 }
 
 var installFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "local", Usage: "this worktree's own file, which git does not see"},
-	&cli.BoolFlag{Name: "mcp", Usage: "only the entry that has it start atm mcp"},
+	&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"},
 	&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
 }
 
