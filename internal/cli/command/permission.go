@@ -65,7 +65,8 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 		WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
 }
 
-// MayBridge refuses to let an agent decide which machines belong to the team.
+// MayBridge refuses to let an agent decide which machines belong to the team, and anybody in a root that nobody here
+// accepted.
 func (s *Scope) MayBridge() error {
 	if _, isInAgent := s.Actor(); isInAgent {
 		return Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
