@@ -19,8 +19,8 @@ func inPipe(f *os.File) (n int, ok bool) {
 	return n, err == nil
 }
 
-// BytesWaiting returns how many bytes can be read from a pipe. While the pipe is empty and has a writer, it waits for them
-// as long as patience allows.
+// BytesWaiting returns how many bytes can be read from a pipe. While the pipe is empty and has a writer, it waits for
+// them as long as patience allows.
 func BytesWaiting(f *os.File, patience time.Duration) int {
 	if _, isPipe := inPipe(f); isPipe {
 		poll(f, unix.POLLIN, patience)
