@@ -26,12 +26,12 @@ func Run(version string, words []string) int {
 	}
 	line, err := command.Parse(app, words)
 	if line.Unknown >= 0 {
-		name := words[line.Unknown]
-		if code, found := runExternal(name, slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)); found {
+		name, args := words[line.Unknown], slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)
+		if code, found := runExternal(name, args); found {
 			return code
 		}
-		if rest := words[line.Unknown+1:]; len(rest) > 0 && command.HintFor(name+" "+rest[0]) != "" {
-			name += " " + rest[0]
+		if next := words[line.Unknown+1:]; len(next) > 0 && command.HintFor(name+" "+next[0]) != "" { // create team
+			name += " " + next[0]
 		}
 		err = command.UnknownVerb(app, name)
 	}
