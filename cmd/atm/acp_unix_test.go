@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// An acpTeam is a team in a directory of its own.
+// An acpTeam is a team in its own directory, for agents that speak ACP.
 type acpTeam struct {
 	t   *testing.T
 	dir string
@@ -62,8 +62,8 @@ func (s *acpTeam) eventually(about string, holds func() bool) {
 	}
 }
 
-// The SDK's own example agent: a message is answered, what it asks is approved and rejected, its turn
-// cancelled; and it ends with its runner.
+// The SDK's own example agent answers a message; its requests are approved and rejected, its turn is cancelled, and it
+// ends with its runner.
 func TestACPExampleAgent(t *testing.T) {
 	t.Parallel()
 	s := newACPTeam(t)
@@ -104,7 +104,7 @@ func TestACPExampleAgent(t *testing.T) {
 	}
 }
 
-// A runner that is killed at any moment loses no message, and leaves no agent.
+// A runner that is killed at a random moment loses no message, and its agent ends too.
 func TestACPRunnerIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newACPTeam(t)
@@ -143,7 +143,7 @@ func TestACPRunnerIsKilled(t *testing.T) {
 	}
 }
 
-// ours reports whether one of the processes works in a directory.
+// ours reports whether one of the processes has a directory as its working directory.
 func ours(pids, dir string) bool {
 	for pid := range strings.FieldsSeq(pids) {
 		if at, err := os.Readlink("/proc/" + pid + "/cwd"); err == nil && at == dir {

@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd
+//go:build linux || darwin
 
 package main
 
@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// asksOnScreen has bob's screen ask something, of which the lead is told.
+// asksOnScreen has bob's screen ask something, and sends the lead the request.
 func (s *stage) asksOnScreen(store *mailbox.Store) wire.ID {
 	s.t.Helper()
 	id, bob, alice := wire.NewID(), store.Box("bob"), store.Box("alice")
@@ -27,7 +27,7 @@ func (s *stage) asksOnScreen(store *mailbox.Store) wire.ID {
 	return id
 }
 
-// isUnread: the lead's copy of a question stays as it was: the runner takes it back.
+// isUnread checks that the lead's copy of a question is still unread: only the runner withdraws it.
 func (s *stage) isUnread(store *mailbox.Store, id wire.ID) {
 	s.t.Helper()
 	if it, err := store.Box("alice").Get(id); err != nil || it.State != mailbox.Unread {
@@ -35,7 +35,7 @@ func (s *stage) isUnread(store *mailbox.Store, id wire.ID) {
 	}
 }
 
-// What is answered goes to the runner, and only from those who may answer.
+// Answers go to the runner, and only from members who may answer.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -67,7 +67,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// The reason goes to the agent as a message; what a runner refuses is said.
+// The reason of a rejection goes to the agent as a message; a runner's refusal is printed.
 func TestRejectsWithAReason(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -89,7 +89,7 @@ func TestRejectsWithAReason(t *testing.T) {
 	}
 }
 
-// A question that the screen does not show cannot be answered from here.
+// A question that no screen shows cannot be answered from here.
 func TestAnswersNothingUnseen(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -97,8 +97,7 @@ func TestAnswersNothingUnseen(t *testing.T) {
 	s.asks(5, "approve bob --as me", "", "hint: atm attach bob")
 }
 
-// Several members ask several things at once: each is listed with what it is about, and answered
-// apart from the others, as far as it can be from here.
+// Several members ask at once: pending lists each question with its subject, and each is answered on its own.
 func TestPendingOfSeveral(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -152,14 +151,14 @@ func TestPendingOfSeveral(t *testing.T) {
 	s.asks(3, "approve "+draft+" --as me", "", "") // it has its answer, and asks nothing any more
 	s.asks(5, "approve dave --as me", "", "dave runs under no runner")
 
-	// A draft beside a permission: the name alone means two things, an id one.
+	// With a draft beside a permission, the name is ambiguous and an id is not.
 	happens(t, store, "bob", "pty", "draft_ready", "draft_id="+other, "summary=the tests", "artifact_count=1")
 	s.asks(2, "approve bob --as me", "", `"bob" means 2 open questions`)
 	s.atm(0, "reject", other, "--reason", "too few", "--as", "me")
 	s.atm(0, "approve", "bob", "--as", "me")
 	s.heard()
 
-	// Whether a directory is trusted is nobody's to answer from here.
+	// A trust dialog cannot be answered from here.
 	happens(t, store, "bob", "pty", "confirm_required", "id="+string(wire.NewID()), "prompt=Do you trust the files in this folder?", "input=/srv/repo", "dialog=trust")
 	s.asks(0, "pending", "", "  bob  prompt  ")
 	s.asks(0, "pending", "", "/srv/repo: Do you trust")
@@ -168,7 +167,7 @@ func TestPendingOfSeveral(t *testing.T) {
 	s.asks(5, "approve bob --as me", "", "hint: atm attach bob")
 }
 
-// trace says what keeps a message from an agent that runs, and what to do; send says it at once.
+// trace says what keeps a message from a running agent and what to do about it; send says it right away.
 func TestTraceOfOneWhoRuns(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd
+//go:build linux || darwin
 
 package main
 
@@ -23,7 +23,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 )
 
-// echo shows a viewer what it types, behind what an agent switches on.
+// echo switches on what an agent may switch on, then shows a viewer what it types.
 func (s *stage) echo(ctx context.Context, r control.AttachRequest, v *control.Viewer) error {
 	s.did("", "attach %dx%d", r.Cols, r.Rows)
 	v.Send([]byte("\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1004h\x1b[?1003;1006h\x1b[>7uready "))
@@ -49,10 +49,10 @@ func (s *stage) echo(ctx context.Context, r control.AttachRequest, v *control.Vi
 	}
 }
 
-// put is what must be written so that nothing of that is left.
-var put = []string{"\x1b[?25h", "\x1b[?2004l", "\x1b[?1004l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[<1u", "\x1b[?1049l", "\x1b[23;2t"}
+// resets are the sequences that undo what echo switched on.
+var resets = []string{"\x1b[?25h", "\x1b[?2004l", "\x1b[?1004l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[<1u", "\x1b[?1049l", "\x1b[23;2t"}
 
-// A window is a terminal of a test's, with a command in it.
+// A window is a terminal of the test's that runs a command.
 type window struct {
 	t       *testing.T
 	master  *os.File
@@ -64,8 +64,7 @@ type window struct {
 	shown bytes.Buffer
 }
 
-// open starts a command in a terminal of 90 by 30. deaf: nobody reads what it
-// writes.
+// open starts a command in a terminal of 90 by 30. If it is deaf, nobody reads what the command writes.
 func (s *stage) open(deaf bool, args ...string) *window {
 	s.t.Helper()
 	w := &window{t: s.t, command: s.command(args...)}
@@ -126,14 +125,13 @@ func (w *window) types(s string) {
 	}
 }
 
-// raw reports whether the terminal is not as it was.
+// raw reports whether the terminal settings differ from those before.
 func (w *window) raw() bool {
 	now, err := term.GetState(int(w.slave.Fd()))
 	return err != nil || !reflect.DeepEqual(now, w.before)
 }
 
-// ends waits for the command's end, and sees to it that the terminal is as it
-// was before.
+// ends waits for the command's end, and checks its exit code and the terminal settings.
 func (w *window) ends(exit int) {
 	w.t.Helper()
 	done := make(chan error, 1)
@@ -151,7 +149,7 @@ func (w *window) ends(exit int) {
 	}
 }
 
-// However it ends, the terminal is as it was.
+// However attach ends, it restores the terminal.
 func TestAttachRestores(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -182,7 +180,7 @@ func TestAttachRestores(t *testing.T) {
 			w.shows("a^[[A\x1cx^[[200~\x1cd^[[201~\x03")
 			test.end(s, w)
 			w.ends(test.exit)
-			for _, p := range put {
+			for _, p := range resets {
 				w.shows(p)
 			}
 			w.shows(`attached to bob; Ctrl-\ d leaves it running`)
@@ -191,7 +189,7 @@ func TestAttachRestores(t *testing.T) {
 	}
 }
 
-// The size follows the window, and who only looks types nothing.
+// The size follows the window, and a read-only viewer types nothing.
 func TestAttachSizes(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -215,7 +213,7 @@ func TestAttachSizes(t *testing.T) {
 	w.ends(0)
 }
 
-// A terminal that takes nothing is put back all the same, as far as it goes.
+// A terminal that reads nothing is restored as far as possible.
 func TestAttachStuck(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -234,7 +232,7 @@ func TestAttachStuck(t *testing.T) {
 	w.ends(130)
 }
 
-// The runner's death is told, and the terminal put back.
+// The runner's death is reported, and the terminal restored.
 func TestAttachLost(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -250,8 +248,7 @@ func TestAttachLost(t *testing.T) {
 	w.shows("it went wrong")
 }
 
-// A terminal that started an agent has its code; the agent ends with the terminal,
-// and the key alone lets it go on.
+// run exits with the agent's code. The agent ends with the terminal; only the detach key leaves it running.
 func TestAttachOwner(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -274,7 +271,8 @@ func TestAttachOwner(t *testing.T) {
 	}
 }
 
-// What fails shows its last lines below: whether it ends before its screen is shown, or in the alternate screen.
+// A failing program shows its last lines below the prompt, whether it fails before its screen appears or in the
+// alternate screen.
 func TestAttachFails(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -291,8 +289,7 @@ func TestAttachFails(t *testing.T) {
 	}
 }
 
-// A session in a terminal: what the agent emits stands above what is being typed,
-// which is not lost.
+// In a session on a terminal, agent output appears above the line being typed, which is kept.
 func TestSessionInATerminal(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -317,7 +314,7 @@ func TestSessionInATerminal(t *testing.T) {
 	}
 }
 
-// It ends with a signal, with Ctrl-D, and when the session is over.
+// A session on a terminal ends with a signal, at Ctrl-D, and with the session itself.
 func TestSessionInATerminalEnds(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -344,8 +341,8 @@ func TestSessionInATerminalEnds(t *testing.T) {
 	}
 }
 
-// The team on a terminal is repainted, and so is what waits for a person, who is rung for; q leaves.
-// Into a pipe each comes once (testdata/script/pending.txtar).
+// On a terminal --watch repaints the team and the open questions, rings for a new one, and leaves at q. Into a pipe
+// each comes once (testdata/script/pending.txtar).
 func TestRepainted(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -363,7 +360,7 @@ func TestRepainted(t *testing.T) {
 	}
 }
 
-// On a terminal what waits stands in columns that fit it, in colour unless NO_COLOR says no.
+// On a terminal pending fits its columns to the width, in colour unless NO_COLOR is set.
 func TestPendingInColumns(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

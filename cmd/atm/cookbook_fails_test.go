@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// What a recipe says when an agent fails, is slow, does not start or is never
-// content, and when a person says no; and how it goes on when that is mended.
+// What a recipe prints when an agent fails, is slow, does not start or is never satisfied, or a person says no; and how
+// it continues once that is mended.
 func TestCookbookFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -24,10 +24,10 @@ func TestCookbookFails(t *testing.T) {
 		args           []string
 		me             func(context.Context, *kitchen)
 		code           int
-		says           string // in what it prints, a regexp
-		mail           string // one that somebody has got then
-		again          int    // its exit code when files and limit are gone, -1: it is not run again
-		afterwards     string // and what it prints last then
+		says           string // a regexp for what it prints
+		mail           string // a message that somebody got
+		again          int    // its exit code without files and limit; -1: it is not run again
+		afterwards     string // and what it prints last
 		withoutPrompts bool
 	}{
 		{
@@ -112,7 +112,7 @@ func TestCookbookFails(t *testing.T) {
 	}
 }
 
-// The guide names every script of the cookbook, and each is tested and under thirty lines.
+// The guide names every script of the cookbook; each is tested and shorter than thirty lines.
 func TestCookbookGuide(t *testing.T) {
 	guide, err1 := os.ReadFile(filepath.Join("..", "..", "docs", "guide.md"))
 	files, err2 := filepath.Glob(cookbook("*.sh"))

@@ -21,8 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// kitchen is a directory with the team that the cookbook speaks of, played by
-// fake agents.
+// A kitchen is a directory with the cookbook's team, played by fake agents.
 type kitchen struct {
 	t    *testing.T
 	dir  string
@@ -31,7 +30,7 @@ type kitchen struct {
 	limit string // LIMIT of the recipes
 }
 
-// mealTime is how long a recipe may take on a slow machine.
+// mealTime limits a recipe on a slow machine.
 const mealTime = 3 * time.Minute
 
 func cookbook(name string) string {
@@ -70,7 +69,7 @@ func (k *kitchen) command(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// atm runs a command of the person's, which must work.
+// atm runs a command as the person, which must succeed.
 func (k *kitchen) atm(args ...string) string {
 	k.t.Helper()
 	c := k.command("atm", args...)
@@ -90,7 +89,7 @@ func (k *kitchen) write(name, text string) {
 	}
 }
 
-// A script is a recipe at work, started as a terminal's shell does: in a process group of its own.
+// A script is a running recipe, in a process group of its own as a terminal's shell starts it.
 type script struct {
 	*exec.Cmd
 	out, errs bytes.Buffer
@@ -116,8 +115,8 @@ func (s *script) ends() int {
 	return s.ProcessState.ExitCode()
 }
 
-// cook has a recipe run to its end, after which nothing of it runs, and returns its exit code, its
-// result, which is the last line of output but for what up and send say, and all that it printed.
+// cook runs a recipe to its end, checks that nothing of it still runs, and returns its exit code, its result (the last
+// line that is not from up or send) and all that it printed.
 func (k *kitchen) cook(shell, name string, args ...string) (code int, last, all string) {
 	k.t.Helper()
 	s := k.start(shell, name, args...)
@@ -126,7 +125,7 @@ func (k *kitchen) cook(shell, name string, args ...string) (code int, last, all 
 	return code, s.last(), s.out.String() + s.errs.String()
 }
 
-// left are the commands of the processes that carry the mark.
+// left returns the commands of the processes that carry the mark.
 func (k *kitchen) left() (left []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range all {
@@ -142,7 +141,7 @@ func (k *kitchen) left() (left []string) {
 	return left
 }
 
-// nothingRuns waits until nothing carries the mark.
+// nothingRuns waits until no process carries the mark.
 func (k *kitchen) nothingRuns(when string) {
 	k.t.Helper()
 	if !within(time.Minute, func() bool { return len(k.left()) == 0 }) {
@@ -150,7 +149,7 @@ func (k *kitchen) nothingRuns(when string) {
 	}
 }
 
-// prompts is how many prompts the models have been shown.
+// prompts counts the prompts that the models were shown.
 func (k *kitchen) prompts() int {
 	data, err := os.ReadFile(filepath.Join(k.dir, "prompts"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -159,8 +158,7 @@ func (k *kitchen) prompts() int {
 	return bytes.Count(data, []byte("\n"))
 }
 
-// mail is everything that was sent, as "from > to: body", sorted; acks and
-// notices are not told.
+// mail returns all messages but acks and notices, as "from > to: body", sorted.
 func (k *kitchen) mail() (all []string) {
 	k.t.Helper()
 	for _, agent := range []string{"alice", "bob", "carol", "me", "script"} {
@@ -181,7 +179,7 @@ func (k *kitchen) mail() (all []string) {
 	return all
 }
 
-// recipe is one of the cookbook's, and what it does with the kitchen's team.
+// A recipe is a script of the cookbook, and what it does with the kitchen's team.
 type recipe struct {
 	name string
 	args []string
@@ -198,7 +196,7 @@ var recipes = []recipe{
 	{name: "nightly.sh", args: []string{"monday", "jobs.txt", "600"}, wide: 2},
 }
 
-// checkMail compares what was sent with testdata/cookbook/mail.txtar.
+// checkMail compares all messages with testdata/cookbook/mail.txtar.
 func (r *recipe) checkMail(k *kitchen, when string) {
 	k.t.Helper()
 	mail, err := txtar.ParseFile(filepath.Join("..", "..", "testdata", "cookbook", "mail.txtar"))
@@ -213,13 +211,12 @@ func (r *recipe) checkMail(k *kitchen, when string) {
 	}
 }
 
-// jobs are a night's. Not every editor ends the last line.
+// jobs are the jobs of one night. The last line has no newline, as some editors leave it.
 const jobs = "clean alice Clean up.\nlogs bob Read the logs.\ntests alice Mend the tests."
 
 func sayYes(ctx context.Context, k *kitchen) { say(ctx, k, "yes") }
 
-// say is a person who approves what bob asks for, and answers what they are
-// asked, once.
+// say is a person who approves what bob asks for, and answers one message.
 func say(ctx context.Context, k *kitchen, answer string) {
 	for ctx.Err() == nil {
 		k.command("atm", "approve", "bob", "--as", "me").Run()
@@ -235,7 +232,7 @@ func say(ctx context.Context, k *kitchen, answer string) {
 	}
 }
 
-// meanwhile has the person of a recipe at work until the test ends.
+// meanwhile runs the person of a recipe until the test ends.
 func (r *recipe) meanwhile(k *kitchen) {
 	if r.me == nil {
 		return
@@ -255,8 +252,7 @@ func (s *script) last() (last string) {
 	return last
 }
 
-// Each recipe does what it says; run again it sends nothing again and says the
-// same; and nothing runs when it has ended.
+// Each recipe does its work; a second run prints the same and sends nothing again; and nothing runs afterwards.
 func TestCookbook(t *testing.T) {
 	t.Parallel()
 	for i, r := range recipes {
@@ -277,10 +273,8 @@ func TestCookbook(t *testing.T) {
 	}
 }
 
-// A recipe that is interrupted at any point leaves nothing running, and run
-// again as often as need be it comes to the same end: nothing is sent twice, and
-// nothing is lost. Here it is cut off while the team starts, in the middle of
-// each prompt that a model works on, and between them.
+// A recipe may be interrupted anywhere: nothing keeps running, and further runs reach the same end without sending
+// anything twice or losing anything. Here it is interrupted while the team starts, in each prompt and between them.
 func TestCookbookInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, r := range recipes {
@@ -325,7 +319,7 @@ func TestCookbookInterrupted(t *testing.T) {
 				if n > 15 {
 					t.Fatal("it never comes to its end")
 				}
-				// What was cut off is shown again and answered; what comes next is cut off.
+				// The interrupted prompts are shown again and answered; the next ones are interrupted.
 				at := k.prompts() + 1 + max(r.wide, 1)
 				over = cut(n, fmt.Sprintf("at prompt %d", at), func() bool { return k.prompts() >= at })
 			}

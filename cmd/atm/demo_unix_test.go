@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd
+//go:build linux || darwin
 
 package main
 
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// runDemo runs a demonstration, which leaves nothing behind.
+// runDemo runs a demonstration and checks that it leaves nothing behind.
 func runDemo(t *testing.T, name string) string {
 	t.Helper()
 	script, err := filepath.Abs(filepath.Join("..", "..", "testdata", "demo", name))
@@ -44,7 +44,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The demonstration of a team comes to its end and shows each of its steps.
+// The demonstration of a team runs to its end and shows each of its steps.
 func TestDemoTeam(t *testing.T) {
 	t.Parallel()
 	out := runDemo(t, "team.sh")

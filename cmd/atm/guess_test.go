@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestGuesses types the lines of testdata/guesses.txt, and counts: at least three in four just work,
-// and 97 in a hundred work or name the right spelling.
+// TestGuesses runs the lines of testdata/guesses.txt: at least three in four must work, and 97 in a hundred work or
+// name the right spelling.
 func TestGuesses(t *testing.T) {
 	home := t.TempDir()
 	table, err := os.ReadFile(filepath.Join("..", "..", "testdata", "guesses.txt"))
@@ -81,7 +81,7 @@ func TestGuesses(t *testing.T) {
 
 type guess struct{ line, want string }
 
-// parseGuesses are the lines of the table.
+// parseGuesses parses the table.
 func parseGuesses(table string) (out []guess) {
 	for line := range strings.SplitSeq(strings.TrimSpace(table), "\n") {
 		if len(out) > 0 && strings.Count(out[len(out)-1].line, `"`)%2 == 1 {

@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd
+//go:build linux || darwin
 
 package main
 
@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 )
 
-// Each verb asks the runner for one thing, and says in a line what came of it.
+// Each verb asks the runner for one thing, and prints the outcome in a line.
 func TestRunnerVerbs(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -58,7 +58,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// A runner's refusal has its code and way out; one that is not there too.
+// A runner's refusal has an exit code and a hint, and so has a missing runner.
 func TestNoRunner(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -82,7 +82,7 @@ func TestNoRunner(t *testing.T) {
 	}
 }
 
-// One that does not answer is named, with its process.
+// A runner that does not answer is named with its process.
 func TestSilentRunner(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -102,7 +102,7 @@ func TestMayAct(t *testing.T) {
 	s := newStage(t)
 	s.serve()
 	lead := func(toml string) { s.write(toml, "team.toml") }
-	// r is the run of alice, bob and lead, as their runners have noted it.
+	// r is the run in the run.json of alice, bob and lead.
 	for _, name := range []string{"alice", "bob", "lead"} {
 		s.write(`{"run":"r","runner":1}`, name, "run", runinfo.File)
 	}
@@ -119,8 +119,8 @@ func TestMayAct(t *testing.T) {
 	as(0, "ATM_AGENT=alice")                             // a person's default
 	as(5, "ATM_AGENT=alice", "ATM_RUN=r")                // there is no lead
 	as(0, "ATM_AGENT=bob", "ATM_RUN=r", "ATM_TEAM=main") // to themselves
-	as(5, "ATM_AGENT=bob", "ATM_RUN=other")              // a run that is over, or made up
-	as(5, "CLAUDECODE=1")                                // an agent who has not said who it is
+	as(5, "ATM_AGENT=bob", "ATM_RUN=other")              // an old or invented run
+	as(5, "CLAUDECODE=1")                                // an agent without a name
 	as(5, "CLAUDECODE=1", "ATM_AGENT=alice")             //
 	lead(`lead = "alice"`)                               //
 	as(0, "ATM_AGENT=alice", "ATM_RUN=r")                //
@@ -129,24 +129,24 @@ func TestMayAct(t *testing.T) {
 	as(5, "ATM_AGENT=alice", "ATM_TEAM=other", "ATM_RUN=r")
 	lead(`lead = "bob"`)
 	as(5, "ATM_AGENT=alice", "ATM_RUN=r")
-	lead(`lead = [`) // nobody is known to lead
+	lead(`lead = [`) // nobody leads
 	as(1, "ATM_AGENT=alice", "ATM_RUN=r")
 	lead("")
 	s.atm(0, "team", "add", "lead")
 	as(0, "ATM_AGENT=lead", "ATM_RUN=r")
-	s.write(`{"lead":"alice"}`, "alice", "run", "policy.json") // what its runner was started with goes before team.toml
+	s.write(`{"lead":"alice"}`, "alice", "run", "policy.json") // the runner's policy goes before team.toml
 	as(0, "ATM_AGENT=alice", "ATM_RUN=r")
-	s.write(`{"lead":"lead"}`, "bob", "run", "policy.json") // and that of the target's before its own
+	s.write(`{"lead":"lead"}`, "bob", "run", "policy.json") // and the target's before its own
 	as(5, "ATM_AGENT=alice", "ATM_RUN=r")
-	// --as does not make a lead of who runs under a runner.
+	// --as does not make the lead of an agent under a runner.
 	if out := s.atm(5, "ATM_AGENT=alice", "ATM_RUN=r", "stop", "bob", "--as", "lead"); !strings.Contains(out, "who is lead") {
 		t.Error(out)
 	}
-	// Looking is everybody's.
+	// Everybody may look.
 	s.atm(0, "ATM_AGENT=alice", "ATM_RUN=r", "screen", "bob")
 }
 
-// A stop that comes back has seen the lock go.
+// stop returns only once the lock is released.
 func TestStopWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

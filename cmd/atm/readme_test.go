@@ -18,15 +18,15 @@ var (
 	readmeGap  = regexp.MustCompile(` {2,}`)
 )
 
-// vague replaces what differs from run to run.
+// vague replaces what differs between runs.
 func vague(line string) string {
 	line = readmeAge.ReplaceAllString(line, "AGE")
 	line = readmeTime.ReplaceAllString(line, "TIME")
 	return readmeGap.ReplaceAllString(line, "  ")
 }
 
-// TestREADME plays the session of the README: each command, line by line, must
-// print what stands there, but for ids, ages and times.
+// TestREADME runs the session of the README: each command must print what the README shows, but for ids, ages and
+// times.
 func TestREADME(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	// What the programs are built from: a test's result is kept only while its imports are as they were.
+	// The programs are built from these: go test caches a result only while the imports of the test are unchanged.
 	_ "github.com/agentteammail/atm/internal/acpagent"
 	_ "github.com/agentteammail/atm/internal/bridge"
 	_ "github.com/agentteammail/atm/internal/mcp"
@@ -27,7 +27,7 @@ import (
 	_ "github.com/agentteammail/atm/internal/web"
 )
 
-// TestMain builds the programs, and puts them first on PATH: the tests type what users type.
+// TestMain builds the programs and puts them first on PATH.
 func TestMain(m *testing.M) {
 	bin, err := os.MkdirTemp("", "atm-programs")
 	build := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", bin+"/", "../...", "../../internal/testagent/cmd/fakeagent", "github.com/coder/acp-go-sdk/example/agent")
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	if err = cmp.Or(err, build.Run(), os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))); err != nil {
 		panic(err)
 	}
-	// The programs wait more than they work.
+	// The programs wait more than they compute.
 	flag.Parse()
 	flag.Set("test.parallel", "6")
 	code := m.Run()
@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
 			env.Setenv("TZ", "UTC")
-			// The race detector would wait a second at each process's end.
+			// The race detector would sleep a second at the end of each process.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			return os.Mkdir(home, 0o700)
 		},
@@ -75,8 +75,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// keep NAME REGEXP sets an environment variable to what the first group of a
-// regexp finds in the last command's stdout.
+// keep NAME REGEXP sets an environment variable to the regexp's first group in the last command's stdout.
 func keep(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: keep NAME REGEXP")
@@ -103,8 +102,8 @@ func exitCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// count is a command that compares how many times something is in the last stdout with its
-// argument; a leading - is "at most".
+// count is a command that compares the number of something in the last stdout with its argument; with a leading "-"
+// that is the maximum.
 func count(what string, n func(stdout string) int) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		limit, most := strings.CutPrefix(args[0], "-")
@@ -123,7 +122,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// within asks until something is so, and reports whether it was so in time.
+// within polls a condition, and reports whether it held in time.
 func within(limit time.Duration, isSo func() bool) bool {
 	for end := time.Now().Add(limit); !isSo(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd
+//go:build linux || darwin
 
 package main
 
@@ -27,8 +27,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A stage is a team with an agent bob whose runner is this test: it keeps what it is asked for.
-// Commands are run as processes of their own.
+// A stage is a team with a member bob whose runner is this test, which records its requests. Commands run as processes
+// of their own.
 type stage struct {
 	t    *testing.T
 	team string // its directory
@@ -54,7 +54,7 @@ func newStage(t *testing.T) *stage {
 			s.env = append(s.env, kv)
 		}
 	}
-	// The race detector would wait a second at each process's end.
+	// The race detector would sleep a second at the end of each process.
 	s.env = append(s.env, "HOME="+dir, "XDG_STATE_HOME="+dir, "ATM_ROOT="+filepath.Dir(s.team), "GORACE=atexit_sleep_ms=0")
 	s.atm(0, "init", "alice", "bob")
 	return s
@@ -69,7 +69,7 @@ func (s *stage) write(text string, path ...string) {
 	}
 }
 
-// listen begins to take calls as bob's runner.
+// listen opens the socket of bob's runner.
 func (s *stage) listen() *control.Server {
 	s.t.Helper()
 	s.write("", "bob", "run", "run.log")
@@ -80,7 +80,7 @@ func (s *stage) listen() *control.Server {
 	return server
 }
 
-// serve begins to answer as bob's runner.
+// serve answers on the socket of bob's runner.
 func (s *stage) serve() {
 	s.t.Helper()
 	server, served := s.listen(), make(chan error, 1)
@@ -92,7 +92,7 @@ func (s *stage) serve() {
 	})
 }
 
-// run has bob run, with alice as the lead and me as a person, and returns the team's mail.
+// run has bob run, makes alice the lead and me a person, and returns the team's mail.
 func (s *stage) run() *mailbox.Store {
 	s.t.Helper()
 	s.atm(0, "team", "add", "me")
@@ -103,7 +103,7 @@ func (s *stage) run() *mailbox.Store {
 	}
 	store := mailbox.NewStore(dir, "main")
 	s.t.Cleanup(func() { store.Close() })
-	// The lock is held beside this test, whose commands would else be bob's.
+	// A child process holds the lock: else this test's commands would count as bob's.
 	lock, err := os.OpenFile(filepath.Join(s.team, ".locks", "bob.runner"), os.O_CREATE|os.O_RDWR, 0o600)
 	holder := exec.Command("sleep", "600")
 	holder.ExtraFiles = []*os.File{lock}
@@ -116,22 +116,22 @@ func (s *stage) run() *mailbox.Store {
 	return store
 }
 
-// says sets what the runner says from now on: what keeps mail from bob, and why it refuses.
+// says sets the runner's gate, and the error that it refuses requests with.
 func (s *stage) says(gate string, refuse error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Gate, s.refuse = control.Gate(gate), refuse
 }
 
-// command is atm, with the stage's environment.
+// command is atm in the stage's environment.
 func (s *stage) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("atm", args...)
 	cmd.Env = slices.Clone(s.env)
 	return cmd
 }
 
-// atm runs a command, which must end with that code, and returns all that it printed. Words with =
-// before the verb are its environment.
+// atm runs a command, which must end with that code, and returns all that it printed. Words with = before the verb go
+// into its environment.
 func (s *stage) atm(exit int, args ...string) string {
 	s.t.Helper()
 	n := 0
@@ -150,11 +150,10 @@ func (s *stage) atm(exit int, args ...string) string {
 	return string(out)
 }
 
-// sinceSeconds and secondsAgo are ages of some seconds, which a busy machine makes of none.
+// sinceSeconds and secondsAgo match ages, which are not zero on a busy machine.
 var sinceSeconds, secondsAgo = regexp.MustCompile(`since \d+s`), regexp.MustCompile(`failed \d+s ago`)
 
-// asks is atm, after which the runner must have been asked for one thing, and the output says
-// something.
+// asks runs atm, and checks the one request to the runner and the output.
 func (s *stage) asks(exit int, args, want, says string) {
 	s.t.Helper()
 	got := sinceSeconds.ReplaceAllString(s.atm(exit, strings.Fields(args)...), "since 0s")
@@ -167,7 +166,7 @@ func (s *stage) asks(exit int, args, want, says string) {
 	}
 }
 
-// happens appends an event to a member's log: its source and kind, and fields as name=value.
+// happens appends an event to a member's log; its fields are name=value.
 func happens(t *testing.T, store *mailbox.Store, agent wire.Name, source, kind string, fields ...string) {
 	t.Helper()
 	e := wire.Event{Kind: kind, Source: source}
@@ -184,7 +183,7 @@ func happens(t *testing.T, store *mailbox.Store, agent wire.Name, source, kind s
 	}
 }
 
-// heard takes what the runner was asked for.
+// heard returns the requests to the runner since the last call.
 func (s *stage) heard() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +198,7 @@ func (s *stage) hears(want string) {
 	s.until("asked for "+want, func() bool { got += s.heard(); return strings.Contains(got, want) })
 }
 
-// until waits for a state.
+// until waits for a condition.
 func (s *stage) until(what string, isSo func() bool) {
 	s.t.Helper()
 	if !within(time.Minute, isSo) {
@@ -207,7 +206,7 @@ func (s *stage) until(what string, isSo func() bool) {
 	}
 }
 
-// did notes what the runner is asked for.
+// did records a request to the runner.
 func (s *stage) did(done, format string, args ...any) (control.Outcome, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package cli is the atm command: an urfave/cli app whose verbs come from the groups below (mail, agent, session,
-// setup), a package each. What verbs share, and how one looks, is in package command.
+// Package cli is the program atm: an urfave/cli app whose verbs come from the packages below it (mail, agent, session,
+// setup). Package command says how a verb is made and how a command line is read.
 package cli
 
 import (
@@ -17,24 +17,23 @@ import (
 	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
-// Run does what the words behind the program's name ask for and returns the exit
-// code. Everything that was wrong has been printed.
+// Run runs the command that the words behind the program's name ask for, prints any error, and returns the exit code.
 func Run(version string, words []string) int {
 	app := newApp(command.Version(version))
-	if n := len(words) - 1; n >= 0 && words[n] == generate {
+	if n := len(words) - 1; n >= 0 && words[n] == completionFlag {
 		complete(app, words[:n])
 		return command.ExitDone
 	}
 	line, err := command.Parse(app, words)
 	if line.Unknown >= 0 {
-		name := words[line.Unknown]
-		if code, found := runExternal(name, slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)); found {
+		name, args := words[line.Unknown], slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)
+		if code, found := runExternal(name, args); found {
 			return code
 		}
-		if rest := words[line.Unknown+1:]; len(rest) > 0 && command.Meant(name+" "+rest[0]) != "" {
-			name += " " + rest[0]
+		if next := words[line.Unknown+1:]; len(next) > 0 && command.HintFor(name+" "+next[0]) != "" { // create team
+			name += " " + next[0]
 		}
-		err = command.Unknown(app, name)
+		err = command.UnknownVerb(app, name)
 	}
 	app.Metadata["line"] = line
 	c := newContext(app, line)
@@ -51,14 +50,14 @@ func Run(version string, words []string) int {
 	return command.Report(c, err, c.Command.Name == "hook" && !line.Help)
 }
 
-// newContext is what an error or a completion needs to know of a line: the verb, its words and the flags of the app.
+// newContext is the context for an error or a completion: it has the verb, its arguments and the app's flags.
 func newContext(app *cli.App, line *command.Line) *cli.Context {
 	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	for _, f := range app.Flags {
 		f.Apply(set)
 	}
-	set.Parse(slices.Concat(line.Global, []string{"--"}, line.Words)) // what is wrong there, urfave has said
+	set.Parse(slices.Concat(line.Global, []string{"--"}, line.Words)) // urfave reports mistakes in these
 	if slices.Contains(line.Global, "--json=true") {
 		set.Set("json", "true")
 	}
@@ -75,9 +74,10 @@ func newApp(version string) *cli.App {
 		HideHelp: true, HideVersion: true, DisableSliceFlagSeparator: true,
 		Flags: command.Flags(), Before: keepGiven, Action: home,
 		OnUsageError: command.UsageError, Metadata: map[string]any{},
-		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once, by Run
+		ExitErrHandler: func(*cli.Context, error) {}, // Run prints errors
 	}
-	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), companions, []*cli.Command{helpCommand, versionCommand, completionCommand})
+	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), companions,
+		[]*cli.Command{helpCommand, versionCommand, completionCommand})
 	app.Setup()
 	for _, c := range app.Commands {
 		prepare(c, app.HelpName)
@@ -85,8 +85,7 @@ func newApp(version string) *cli.App {
 	return app
 }
 
-// prepare gives a verb and its subs their full names, and keeps urfave's own help out
-// of them: --help and the verb help are ours.
+// prepare gives a verb and its subs their full names, and turns off urfave's help in favour of ours.
 func prepare(c *cli.Command, parent string) {
 	c.HelpName = parent + " " + c.Name
 	c.HideHelp, c.HideHelpCommand, c.UseShortOptionHandling = true, true, true
@@ -96,8 +95,8 @@ func prepare(c *cli.Command, parent string) {
 	}
 }
 
-// keepGiven comes when the flags are read, and keeps those that were given. To see for each of 30 whether it was,
-// urfave goes through all of them, with a regular expression for each name: an eighth of the time of a send.
+// keepGiven drops the flags that were not given, once they are parsed. For each flag urfave searches all others, with a
+// regular expression for each name: an eighth of the time of a send.
 func keepGiven(c *cli.Context) error {
 	given := c.LocalFlagNames()
 	isAbsent := func(f cli.Flag) bool { return !slices.Contains(given, f.Names()[0]) }

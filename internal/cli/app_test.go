@@ -10,8 +10,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 )
 
-// TestVerbs: every verb has a line, an example and a page of at most 25 lines of 100
-// columns; no name stands for two things.
+// Every verb has a summary, an example and a page of at most 25 lines of 100 columns; no name means two things.
 func TestVerbs(t *testing.T) {
 	app := newApp("test")
 	seen := map[string]string{}
@@ -21,7 +20,7 @@ func TestVerbs(t *testing.T) {
 				t.Errorf("%s: %q is %s already", c.Name, name, seen[name])
 			}
 			seen[name] = c.Name
-			if command.Meant(name) != "" {
+			if command.HintFor(name) != "" {
 				t.Errorf("%s: %q is among the words that mean another verb", c.Name, name)
 			}
 		}

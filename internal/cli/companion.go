@@ -15,8 +15,8 @@ import (
 	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
-// companions are the verbs whose work a program of its own does, atm-VERB, since what it links would slow
-// down every start of atm. Their pages are here.
+// companions are the verbs that are programs of their own, atm-VERB: what they link would slow down every start of atm.
+// Their help pages are here.
 var companions = []*cli.Command{
 	{
 		Name: "mcp", Usage: "the mail as tools of a program that speaks MCP, on stdio",
@@ -26,11 +26,11 @@ var companions = []*cli.Command{
 			"stdout carries the protocol alone; it ends when its client closes stdin.",
 	},
 	{
-		Name: "tui", Usage: "the team, your mail and what waits for you, in a terminal",
+		Name: "tui", Usage: "the team, your mail and what is waiting for you, in a terminal",
 		UsageText: "atm tui --as me\natm tui                looks only",
 		Description: "a approve, x reject, r reply, s send, k ack, Space read, Enter open, t attach, i interrupt,\n" +
 			"/ search, e in $EDITOR, ? all keys, q leave. Tab goes from pane to pane; the mouse works.\n" +
-			"Looking marks nothing. It rings for what has come to wait for you.",
+			"Looking marks nothing. It rings for each new thing that waits for you.",
 	},
 	{
 		Name: "acp", ArgsUsage: "NAME", Usage: "talk to a member from an editor: an ACP agent on stdio",
@@ -42,7 +42,7 @@ var companions = []*cli.Command{
 	{
 		Name: "bridge", Usage: "carry mail to and from the team on other machines, over NATS",
 		UsageText: "atm bridge --nats nats://build:4222 --host laptop      until interrupted; sending works without it\n" +
-			"atm bridge --once                                      send and fetch what is there, and end",
+			"atm bridge --once                                      send and fetch once, and end",
 		Description: "The team has the same name on all machines; the server is a nats-server with JetStream.\n" +
 			"Two projects that share a server need teams of different names.\n" +
 			"A message waits in the outbox until the server has it, and there until the other machine has it.\n" +
@@ -51,27 +51,26 @@ var companions = []*cli.Command{
 		Flags:       command.CompanionFlags["bridge"],
 	},
 	{
-		Name: "web", Usage: "the team in a browser: who is busy, what waits for you, what was said",
+		Name: "web", Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
 		UsageText: "atm web --as me\natm web --export DIR           the pages as files, to show to others",
 		Description: "Prints an address that lets one browser in, once; on a terminal it also opens your browser, with\n" +
-			"an address of its own. Ctrl-C ends it. Without --as it is to look at only. Looking marks nothing;\n" +
-			"what a button does, the verb of that name would let you do.",
+			"an address of its own. Ctrl-C ends it. Without --as it is read-only. Looking marks nothing;\n" +
+			"a button may do what the verb of its name may do.",
 		Flags: command.CompanionFlags["web"],
 	},
 }
 
-// runCompanion runs the program of a companion in the place of this one. It comes back where there is none that
-// can be run.
+// runCompanion replaces this process by a companion. It returns if there is none that can run.
 func runCompanion(c *cli.Context, line *command.Line) (code int, err error) {
-	verb := len(line.Global)
 	path, err := command.FindCompanion(c, "atm-"+line.Command.Name, "which does this")
 	if err != nil {
 		return 0, err
 	}
+	verb := len(line.Global)
 	return replaceBy(path, slices.Delete(slices.Clone(line.Args[1:]), verb, verb+1)), nil
 }
 
-// runExternal runs atm-NAME, if there is such a program, in the place of this one.
+// runExternal replaces this process by the program atm-NAME, if there is one.
 func runExternal(name string, args []string) (code int, found bool) {
 	path, err := command.Companion("atm-" + name)
 	if err != nil || strings.ContainsAny(name, `/\`) {
@@ -80,11 +79,11 @@ func runExternal(name string, args []string) (code int, found bool) {
 	return replaceBy(path, args), true
 }
 
-// replaceBy runs a program in the place of this one, or where that cannot be, waits for its exit code.
+// replaceBy replaces this process by a program; Windows cannot, so there it waits for the exit code.
 func replaceBy(path string, args []string) (code int) {
 	cmd := exec.Command(path, args...)
 	err := syscall.Exec(path, cmd.Args, os.Environ())
-	if errors.Is(err, errors.ErrUnsupported) { // Windows
+	if errors.Is(err, errors.ErrUnsupported) {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		err = cmd.Run()
 	}

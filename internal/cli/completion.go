@@ -13,11 +13,9 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 )
 
-// generate is urfave's sign that a shell asks for the words that may stand next.
-const generate = "--generate-bash-completion"
+// completionFlag ends a command line in which a shell asks for completions, as urfave has it.
+const completionFlag = "--generate-bash-completion"
 
-// The scripts ask for the words that may stand at the cursor.
-//
 //go:embed completion
 var scripts embed.FS
 
@@ -29,13 +27,13 @@ var completionCommand = &cli.Command{
 		if err != nil {
 			return command.Usage("no completion for %q", c.Args().First()).WithHint("atm completion bash, zsh, fish or powershell")
 		}
-		_, err = os.Stdout.Write(script) // also with --json: a shell reads it
+		_, err = os.Stdout.Write(script) // even with --json: a shell reads it
 		return err
 	},
 }
 
-// complete prints what may stand next: behind a flag that wants a value what that may be;
-// else flags where one is begun, the verb's subs and what its words may be.
+// complete prints what can come next: the values of a flag behind it; else flags if one was begun, the verb's subs and
+// the values of its arguments.
 func complete(app *cli.App, words []string) {
 	last := "" // perhaps still being typed
 	if n := len(words) - 1; n >= 0 {
@@ -44,13 +42,13 @@ func complete(app *cli.App, words []string) {
 			return
 		}
 	}
-	line, _ := command.Parse(app, append(words, "")) // the word to come: "unread" alone would be ls
+	line, _ := command.Parse(app, append(words, "")) // "" is the next word: "unread" alone would mean ls
 	c := newContext(app, line)
-	kinds, wantsValue := line.Kinds, false
+	names, wantsValue := line.ArgNames, false
 	if strings.HasPrefix(last, "-") {
-		var kind string
-		if kind, wantsValue = line.ValueKind(last); wantsValue {
-			kinds = []string{kind}
+		var name string
+		if name, wantsValue = line.ValueName(last); wantsValue {
+			names = []string{name}
 		}
 		for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {
 			if name := "--" + f.Names()[0]; strings.HasPrefix(name, last) && (name != last || !wantsValue) {
@@ -67,17 +65,18 @@ func complete(app *cli.App, words []string) {
 			fmt.Fprintln(os.Stdout, sub.Name)
 		}
 	}
-	offer(c, strings.Join(kinds, "|"))
+	completeValues(c, strings.Split(strings.Join(names, "|"), "|"))
 }
 
-// offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of messages that I got or sent.
-func offer(c *cli.Context, kinds string) {
+// completeValues prints the values of arguments by their names in the usage (TO, AGENT, ID): members, and the ids of
+// messages that I got or sent.
+func completeValues(c *cli.Context, names []string) {
 	s, err := command.OpenMeIfSaid(c)
 	if err != nil {
 		return
 	}
 	is := func(some ...string) bool {
-		return slices.ContainsFunc(strings.Split(kinds, "|"), func(k string) bool { return slices.Contains(some, k) })
+		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(some, name) })
 	}
 	if is("TO", "AGENT", "NAME") {
 		for _, name := range s.Names() {

@@ -29,7 +29,7 @@ var helpCommand = &cli.Command{
 				if code, isExternal := runExternal(c.Args().First(), append(c.Args().Tail(), "--help")); i == 0 && isExternal {
 					return command.Exit(code)
 				}
-				return command.Unknown(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
+				return command.UnknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
 			}
 		}
 		return printHelp(c, helpPage(found))

@@ -26,40 +26,41 @@ type overview struct {
 	Members []teams.Member    `json:"members"`
 }
 
-const most = 3
+// maxShown is how many messages and questions home shows.
+const maxShown = 3
 
-// home is what `atm` alone shows: what is up, in at most fifteen lines.
+// home is `atm` alone: the state of things in at most fifteen lines.
 func home(c *cli.Context) error {
 	if c.Bool("version") {
 		return versionCommand.Action(c)
 	}
-	s, unsaid, err := command.OpenSaid(c)
-	if errors.Is(err, rootdir.ErrNoRoot) { // none was named
+	s, missing, err := command.OpenOptional(c)
+	if errors.Is(err, rootdir.ErrNoRoot) {
 		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}
 	if err != nil {
 		return err
 	} else if s.Team == nil {
-		return unsaid.WithHint("%s; atm help shows the commands", unsaid.Hint)
+		return missing.WithHint("%s; atm help shows the commands", missing.Hint)
 	}
 	var b strings.Builder
 	o := overview{Root: s.Root.Path, Team: s.Team.Name}
 	where := fmt.Sprintf("in team %s (%s)", s.Team.Name, letter.Escape(s.Root.Path))
-	if unsaid != nil {
-		fmt.Fprintf(&b, "no name given, %s\n\n%s\n%s; atm primer and atm help say how it works\n", where, unsaid.Message, unsaid.Hint)
+	if missing != nil {
+		fmt.Fprintf(&b, "no name given, %s\n\n%s\n%s; atm primer and atm help say how it works\n", where, missing.Message, missing.Hint)
 	} else {
 		fmt.Fprintf(&b, "%s, %s\n\n", s.Me.Agent(), where)
 		if err := o.addMail(c, s, &b); err != nil {
 			return err
 		}
 	}
-	questions, _ := s.Team.Waiting(c.Context) // what cannot be read hides nothing else
+	questions, _ := s.Team.Waiting(c.Context) // shows what could be read
 	o.Pending = append([]policy.Question{}, questions...)
 	if len(questions) > 0 {
 		fmt.Fprintf(&b, "%d waiting for an answer: atm pending\n", len(questions))
 	}
-	for _, q := range questions[:min(most, len(questions))] {
+	for _, q := range questions[:min(maxShown, len(questions))] {
 		fmt.Fprintf(&b, "  %s %s\n", q.Agent, letter.Clip(letter.Escape(q.Asks()), 80))
 	}
 	o.Members, err = s.Team.Members(c.Context)
@@ -71,7 +72,7 @@ func home(c *cli.Context) error {
 }
 
 func (o *overview) addMail(c *cli.Context, s *command.Scope, b *strings.Builder) error {
-	unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most})
+	unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: maxShown})
 	if err != nil {
 		return err
 	}

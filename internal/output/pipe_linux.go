@@ -8,5 +8,5 @@ import (
 
 const fionread = unix.TIOCINQ
 
-// Unread is how many bytes are in a pipe, at either end; ok is false for anything else.
+// Unread returns how many bytes a pipe holds, at either end; ok is false for other files.
 func Unread(f *os.File) (n int, ok bool) { return inPipe(f) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What is in a pipe, and whether somebody reads it, is not known here: the next write tells.
-func Unread(*os.File) (n int, ok bool)    { return 0, false }
-func Waiting(*os.File, time.Duration) int { return 0 }
-func ReaderGone(*os.File) bool            { return false }
+// These systems tell neither what a pipe holds nor whether it has a reader; the next write fails without one.
+func Unread(*os.File) (n int, ok bool)         { return 0, false }
+func BytesWaiting(*os.File, time.Duration) int { return 0 }
+func ReaderGone(*os.File) bool                 { return false }

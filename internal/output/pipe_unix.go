@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inPipe is how many bytes can be read from a pipe now; ok is false for anything else.
+// inPipe returns how many bytes can be read from a pipe now; ok is false for other files.
 func inPipe(f *os.File) (n int, ok bool) {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
@@ -19,9 +19,9 @@ func inPipe(f *os.File) (n int, ok bool) {
 	return n, err == nil
 }
 
-// Waiting is how many bytes can be read from a pipe now; for as long as it is
-// empty and somebody may still write to it, it is given that much time.
-func Waiting(f *os.File, patience time.Duration) int {
+// BytesWaiting returns how many bytes can be read from a pipe. While the pipe is empty and has a writer, it waits for
+// them as long as patience allows.
+func BytesWaiting(f *os.File, patience time.Duration) int {
 	if _, isPipe := inPipe(f); isPipe {
 		poll(f, unix.POLLIN, patience)
 	}
@@ -29,10 +29,10 @@ func Waiting(f *os.File, patience time.Duration) int {
 	return n
 }
 
-// ReaderGone reports whether nobody has the other end of a pipe open any more.
+// ReaderGone reports whether the reading end of a pipe is closed.
 func ReaderGone(f *os.File) bool { return poll(f, unix.POLLOUT, 0)&(unix.POLLERR|unix.POLLHUP) != 0 }
 
-// poll waits for events of a descriptor and returns those that came.
+// poll waits for events on a file and returns those that occurred.
 func poll(f *os.File, events int16, patience time.Duration) int16 {
 	fds := []unix.PollFd{{Events: events}}
 	onDescriptor(f, func(fd int) {

@@ -12,21 +12,21 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// A span is the value of a DurationFlag: a duration that knows days.
-type span time.Duration
+// durationValue is the value of a DurationFlag.
+type durationValue time.Duration
 
-func (s *span) Set(word string) error {
+func (v *durationValue) Set(word string) error {
 	d, err := ParseDuration(word)
-	*s = span(d)
+	*v = durationValue(d)
 	return err
 }
 
-func (s *span) String() string { return time.Duration(*s).String() }
+func (v *durationValue) String() string { return time.Duration(*v).String() }
 
-// DurationFlag is a flag for what ParseDuration reads; Duration asks for it.
+// DurationFlag is a flag for what ParseDuration reads; Duration returns its value.
 func DurationFlag(name string, value time.Duration, usage string, aliases ...string) *cli.GenericFlag {
-	s := span(value)
-	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &s, Usage: usage}
+	v := durationValue(value)
+	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &v, Usage: usage}
 }
 
 // TimeoutFlag is the --timeout of a verb that waits.
@@ -34,9 +34,9 @@ func TimeoutFlag() cli.Flag {
 	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s); 0: for ever", "for")
 }
 
-// Duration is the value of a DurationFlag, or its default.
+// Duration returns the value of a DurationFlag, or its default.
 func Duration(c *cli.Context, name string) time.Duration {
-	return time.Duration(*c.Generic(name).(*span))
+	return time.Duration(*c.Generic(name).(*durationValue))
 }
 
 var (
@@ -44,7 +44,7 @@ var (
 	errNoUnit   = errors.New("without a unit")
 )
 
-// Since reads a time: a duration before now, a day, or RFC 3339.
+// Since parses a time: a duration before now, a day, or RFC 3339.
 func Since(s string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, nil
@@ -59,8 +59,7 @@ func Since(s string) (time.Time, error) {
 	return time.Now().Add(-d), nil
 }
 
-// ParseDuration reads durations as Go writes them, with days of 24 hours in
-// front: "30s", "7d", "1d12h", "0". A sign is refused.
+// ParseDuration parses a duration as Go writes it, without a sign, with days of 24 hours in front: "30s", "1d12h", "0".
 func ParseDuration(s string) (time.Duration, error) {
 	days, rest, hasDays := strings.Cut(s, "d")
 	if !hasDays {
@@ -78,7 +77,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return total + d, nil
 }
 
-// isDuration: also one without its unit, for which the error says how to write it.
+// isDuration accepts a missing unit too: the error about that says what to type.
 func isDuration(word string) bool {
 	_, err := ParseDuration(word)
 	return err == nil || errors.Is(err, errNoUnit)

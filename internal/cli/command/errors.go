@@ -33,29 +33,29 @@ const (
 	ExitFailed      = 1
 	ExitUsage       = 2
 	ExitNotFound    = 3 // root, team, agent, message or session
-	ExitTimeout     = 4 // waited in vain for what the caller asked to wait for
-	ExitRefused     = 5 // somebody else holds it, or it is not yours to do
+	ExitTimeout     = 4 // what the caller asked to wait for did not happen in time
+	ExitRefused     = 5 // somebody else holds it, or the caller may not do it
 	ExitPartial     = 6 // done for some recipients only
 	ExitInterrupted = 130
 )
 
-// An Error is what a verb returns to say more than that it failed.
+// An Error is an error with an exit code and a hint.
 type Error struct {
 	Code       string   `json:"code"`           // "failed", "usage", "ambiguous", …
 	Exit       int      `json:"-"`              // the exit code
-	Message    string   `json:"message"`        // the operation and the object, lower case, no stop
+	Message    string   `json:"message"`        // operation and object, in lower case, without a full stop
 	Hint       string   `json:"hint,omitempty"` // a command that helps when typed
-	Candidates []string `json:"candidates"`     // the names that may have been meant; never nil
+	Candidates []string `json:"candidates"`     // names that may have been meant; never nil
 
-	Extra  map[string]any `json:"-"` // stands beside "error" in the JSON object: "timeout": true
-	Silent bool           `json:"-"` // the verb has said everything; only Exit counts
+	Extra  map[string]any `json:"-"` // goes beside "error" in the JSON object: "timeout": true
+	Silent bool           `json:"-"` // the verb has printed everything; only Exit counts
 
 	cause error
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns what was given to the constructor with %w.
+// Unwrap returns the error that the constructor was given for %w.
 func (e *Error) Unwrap() error { return e.cause }
 
 // WithHint sets the hint.
@@ -64,7 +64,7 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return e
 }
 
-// withNearest puts the known name that was probably meant before the hint.
+// withNearest puts the known name nearest to a word in front of the hint.
 func (e *Error) withNearest(word string, known []string) *Error {
 	if near, ok := Nearest(word, known); ok {
 		e.Hint = fmt.Sprintf("did you mean %q? %s", near, e.Hint)
@@ -72,7 +72,7 @@ func (e *Error) withNearest(word string, known []string) *Error {
 	return e
 }
 
-// WithCandidates adds names that may have been meant.
+// WithCandidates adds candidates.
 func (e *Error) WithCandidates(names ...string) *Error {
 	e.Candidates = append(e.Candidates, names...)
 	return e
@@ -88,8 +88,8 @@ func newError(code, format string, args []any) *Error {
 	return &Error{Code: code, Exit: exits[code], Message: err.Error(), Candidates: []string{}, cause: errors.Unwrap(err)}
 }
 
-// Failed is for anything else, Usage for a wrong command line, Ambiguous for what could mean any of the candidates,
-// NotFound for what is not there, Refused for what is not the caller's to do, Locked for a lock that somebody holds.
+// Usage is for a wrong command line, Ambiguous for a name that could be any of the candidates, NotFound for a missing
+// object, Refused for what the caller may not do, Locked for a lock that another process holds, Failed for all else.
 func Failed(format string, args ...any) *Error    { return newError("failed", format, args) }
 func Usage(format string, args ...any) *Error     { return newError("usage", format, args) }
 func Ambiguous(format string, args ...any) *Error { return newError("ambiguous", format, args) }
@@ -97,24 +97,23 @@ func NotFound(format string, args ...any) *Error  { return newError("not_found",
 func Refused(format string, args ...any) *Error   { return newError("refused", format, args) }
 func Locked(format string, args ...any) *Error    { return newError("locked", format, args) }
 
-// Timeout is for what was awaited in vain; its JSON says "timeout": true.
+// Timeout is for a wait that ended without success; its JSON says "timeout": true.
 func Timeout(format string, args ...any) *Error {
 	e := newError("timeout", format, args)
 	e.Extra = map[string]any{"timeout": true}
 	return e
 }
 
-// Exit ends the command with a code and no further word.
+// Exit ends the command with an exit code and prints nothing.
 func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
 
-type knownError struct {
+// known are errors of the packages below, with the kind and the hint that Explain gives them. The first match counts.
+var known = []struct {
 	matches func(error) bool
-	as      func(string, ...any) *Error
+	make    func(format string, args ...any) *Error
 	hint    string
-}
-
-var known = []knownError{
-	{isOutput, Failed, "only the output failed: mail that was not shown stays unread, all else is done"},
+}{
+	{isStdoutError, Failed, "only the output failed: mail that was not shown stays unread, all else is done"},
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Refused, "atm trace ID says who has it"},
@@ -152,8 +151,8 @@ func is(known ...error) func(error) bool {
 	}
 }
 
-// isOutput: stdout takes no more.
-func isOutput(err error) bool {
+// isStdoutError reports whether writing to stdout failed.
+func isStdoutError(err error) bool {
 	p, ok := errors.AsType[*fs.PathError](err)
 	return ok && p.Path == os.Stdout.Name()
 }
@@ -163,8 +162,7 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// Explain gives an error of the packages below its exit code and its hint. What
-// is an *Error already stays as it is, with what wrapping has added to its words.
+// Explain gives any error an exit code and a hint. An *Error keeps its own, and gets the message of what wraps it.
 func Explain(c *cli.Context, err error) *Error {
 	e := explain(c, err)
 	e.Hint = Typed(c, e.Hint)
@@ -173,9 +171,9 @@ func Explain(c *cli.Context, err error) *Error {
 
 func explain(c *cli.Context, err error) *Error {
 	if own, ok := errors.AsType[*Error](err); ok {
-		shown := *own
-		shown.Message = err.Error()
-		return &shown
+		wrapped := *own
+		wrapped.Message = err.Error()
+		return &wrapped
 	}
 	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
 		return unknownAgent(e)
@@ -201,21 +199,23 @@ func explain(c *cli.Context, err error) *Error {
 		}
 		return Failed("%s", err).WithHint("it was sent, and not to be sent again: atm show %s", e.ID)
 	}
-	n := slices.IndexFunc(known, func(k knownError) bool { return k.matches(err) })
-	if n < 0 {
-		return Failed("%w", err)
+	for _, k := range known {
+		if !k.matches(err) {
+			continue
+		}
+		hint := k.hint
+		if c != nil && (c.Args().Len() == 1 || strings.HasPrefix(c.Command.ArgsUsage, "NAME")) {
+			hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(hint)
+		}
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			hint = permissionHint(err, hint)
+		}
+		return k.make("%w", err).WithHint("%s", hint)
 	}
-	e := known[n].as("%w", err).WithHint("%s", known[n].hint)
-	if c != nil && (c.Args().Len() == 1 || strings.HasPrefix(c.Command.ArgsUsage, "NAME")) {
-		e.Hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(e.Hint)
-	}
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		e.Hint = permissionHint(err, e.Hint)
-	}
-	return e
+	return Failed("%w", err)
 }
 
-// permissionHint is what to do where a file may not be read or written. In an agent its sandbox may be why.
+// permissionHint says what to do about a file that may not be read or written. In an agent it names the sandbox.
 func permissionHint(err error, hint string) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
 		hint = lookAt(p.Path)
@@ -226,7 +226,7 @@ func permissionHint(err error, hint string) string {
 	return "a sandbox may forbid it: let it read and write the root, as `atm where` says; else: " + hint
 }
 
-// lookAt is a command that shows whose a path is, or the nearest directory above it that can be looked at.
+// lookAt returns a command that shows who owns a path, or the nearest directory above it that is accessible.
 func lookAt(path string) string {
 	for _, err := os.Lstat(path); err != nil && path != filepath.Dir(path); _, err = os.Lstat(path) {
 		path = filepath.Dir(path)
@@ -237,13 +237,13 @@ func lookAt(path string) string {
 // Explain is Explain for a program that shows errors itself.
 func (s *Scope) Explain(err error) *Error { return Explain(s.c, err) }
 
-// IsRefusal reports whether an error of an answer says that it does not count, and will not at another time.
+// IsRefusal reports whether an error says that an answer is void and that retrying cannot help.
 func IsRefusal(err error) bool {
 	e, isOwn := errors.AsType[*Error](err)
 	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
 }
 
-// unknownAgent is the error for a name that is nobody's: with the nearest one, and in a small team with all of them.
+// unknownAgent names the nearest member and, in a team of up to twelve, all of them.
 func unknownAgent(u *teams.UnknownError) *Error {
 	e := NotFound("%s", u).WithHint("`atm team` lists them")
 	if u.Retired {
@@ -258,21 +258,10 @@ func unknownAgent(u *teams.UnknownError) *Error {
 	return e.withNearest(string(u.Name), Strings(u.Members))
 }
 
-// Shorts are ids as a line quotes them.
-func Shorts(ids []wire.ID) string {
-	n := letter.ShortLength(ids)
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = id.Short(n)
-	}
-	return strings.Join(out, " ")
-}
-
-// Report prints an error where the caller looks for it, and returns the exit code. Nothing that somebody else wrote
-// reaches the terminal unescaped there. Where it fails open, for what an agent's program calls, whatever goes wrong is
-// a line on stderr and exit 0.
+// Report prints an error, as JSON on stdout or as text on stderr, and returns the exit code. With failsOpen, for verbs
+// that an agent's program calls, it is a line on stderr and exit 0. Text of others is escaped.
 func Report(c *cli.Context, err error, failsOpen bool) int {
-	isPipe := errors.Is(err, syscall.EPIPE) // nobody reads any more: nobody is to be told
+	isPipe := errors.Is(err, syscall.EPIPE) // nobody reads the output any more
 	switch {
 	case err == nil, isPipe && failsOpen:
 		return ExitDone
@@ -285,8 +274,6 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	if e.Silent {
 		return e.Exit
 	}
-	object := map[string]any{"error": e}
-	maps.Copy(object, e.Extra)
 	if e.Hint == "" && e.Code == "usage" {
 		e.Hint = cmp.Or(c.Command.HelpName, c.App.Name) + " --help"
 	} else if e.Hint == "" {
@@ -295,11 +282,14 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	if c.Command.Name == "doctor" && strings.HasSuffix(e.Hint, " doctor") {
 		e.Hint = lookAt(cmp.Or(c.String("root"), os.Getenv("ATM_ROOT"), ".atm"))
 	}
-	if c.Bool("json") && !failsOpen && PrintJSON(object) == nil {
-		return e.Exit // a full disk takes no JSON: it is not passed over in silence
-	}
 	if failsOpen {
 		e.Hint, e.Exit = "", ExitDone
+	} else if c.Bool("json") {
+		object := map[string]any{"error": e}
+		maps.Copy(object, e.Extra)
+		if PrintJSON(object) == nil { // on a full disk the error goes to stderr
+			return e.Exit
+		}
 	}
 	e.Tell()
 	return e.Exit
@@ -313,8 +303,7 @@ func (e *Error) Tell() {
 	}
 }
 
-// Tell is for an error that comes when stdout has its JSON document already, which stays
-// the only one: the error is told on stderr, and its exit code is left.
+// Tell prints an error on stderr if stdout has its one JSON document already, and returns its exit code alone.
 func Tell(c *cli.Context, err error) error {
 	if err == nil || !c.Bool("json") || errors.Is(err, syscall.EPIPE) || errors.Is(err, context.Canceled) {
 		return err

@@ -2,6 +2,7 @@ package command
 
 import (
 	"flag"
+	"os"
 	"slices"
 	"strings"
 
@@ -10,24 +11,44 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A givenFlag is a flag as it stands in a command line.
-type givenFlag struct {
+// Flags are the flags that every verb takes.
+func Flags() []cli.Flag {
+	noColor := func(*cli.Context, bool) error { return os.Setenv("NO_COLOR", "1") }
+	return []cli.Flag{
+		&cli.StringFlag{Name: "root", Usage: "the `DIR` that holds the teams"},
+		&cli.StringFlag{Name: "team", Usage: "the `TEAM`"},
+		&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
+		&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
+		DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
+		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Hidden: true, Action: noColor},
+		&cli.BoolFlag{Name: "yes", Hidden: true, Aliases: []string{ // what other tools need; atm never asks and has no pager
+			"y", "non-interactive", "no-input", "no-pager", "verbose", "debug", "pretty", "plain", "wide", "force"}},
+		&cli.StringFlag{Name: "via", Hidden: true}, // the calling program: see Via
+		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
+		&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
+	}
+}
+
+// A typedFlag is a flag in a command line.
+type typedFlag struct {
 	cli.Flag        // nil: neither the verb nor the app has it
-	typed    string // --name, or what it is called elsewhere
+	typed    string // --name as typed
 	value    string
 	hasValue bool
 	next     string // the word behind it
-	n        int    // how many words it is; 2: the next is its value
-	waits    bool   // the value may be its timeout
+	length   int    // how many words it takes up; 2: next is its value
+	isWait   bool   // it makes the verb wait: a duration behind it is the --timeout
 }
 
-// isFlag reports whether a word is a flag: "-" is stdin; an item of a list, a line of a diff and "-=" are text.
+// isFlag reports whether a word is a flag. "-" is stdin; a list item, a line of a diff and "-=" are text.
 func isFlag(word string) bool {
 	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && word[1] != '=' && !strings.HasPrefix(word, "--- ")
 }
 
-// find is this verb's or the app's flag that a word "--name" or "--name=value" means.
-func (l *Line) find(word string) cli.Flag {
+// findFlag looks up "--name" or "--name=value": first among the names of the verb's and the app's flags, then among
+// their synonyms.
+func (l *Line) findFlag(word string) cli.Flag {
 	if !isFlag(word) {
 		return nil
 	}
@@ -36,79 +57,81 @@ func (l *Line) find(word string) cli.Flag {
 	if l.Command != nil {
 		flags = slices.Concat(l.Command.Flags, flags)
 	}
-	var other cli.Flag
+	var synonym cli.Flag
 	for _, f := range flags {
 		if slices.Contains(f.Names(), name) {
 			return f
 		}
-		if other == nil && isSynonym("--"+f.Names()[0], name) {
-			other = f
+		if synonym == nil && isSynonym("--"+f.Names()[0], name) {
+			synonym = f
 		}
 	}
-	return other
+	return synonym
 }
 
-// readFlag reads the first word, and the one behind it where that is its value.
-func (l *Line) readFlag(words []string) *givenFlag {
-	f := &givenFlag{n: 1}
+// readFlag reads the flag that the words begin with, and its value.
+func (l *Line) readFlag(words []string) *typedFlag {
+	f := &typedFlag{length: 1}
 	f.typed, f.value, f.hasValue = strings.Cut(words[0], "=")
-	f.Flag = l.find(f.typed)
+	f.Flag = l.findFlag(f.typed)
 	if number := f.typed[2:]; f.Flag == nil && number != "" && strings.Trim(number, "0123456789") == "" { // -n5
-		f.Flag, f.value, f.hasValue = l.find(f.typed[:2]), number, true
+		f.Flag, f.value, f.hasValue = l.findFlag(f.typed[:2]), number, true
 	}
-	f.waits = f.Flag != nil && (strings.HasPrefix(f.name(), "wait") || f.name() == "follow") && l.find("--timeout") != nil
+	f.isWait = f.Flag != nil && (strings.HasPrefix(f.name(), "wait") || f.name() == "follow") && l.findFlag("--timeout") != nil
 	if len(words) > 1 {
 		f.next = words[1]
 	}
-	if len(words) > 1 && !f.hasValue && f.canTakeNext(f.next == "--" || l.find(f.next) != nil) {
-		f.value, f.hasValue, f.n = f.next, true, 2
+	if len(words) > 1 && !f.hasValue && f.canTakeNext(f.next == "--" || l.findFlag(f.next) != nil) {
+		f.value, f.hasValue, f.length = f.next, true, 2
 	} else if f.Flag != nil && !f.hasValue && !takesValue(f.Flag) {
 		f.value = "true"
 	}
 	return f
 }
 
-func (f *givenFlag) name() string { return f.Names()[0] }
+func (f *typedFlag) name() string { return f.Names()[0] }
 
-// canTakeNext reports whether the word behind a flag is its value.
-func (f *givenFlag) canTakeNext(isKnownFlag bool) bool {
+// canTakeNext reports whether the next word can be the flag's value.
+func (f *typedFlag) canTakeNext(isKnownFlag bool) bool {
 	if f.Flag == nil {
 		return !isFlag(f.next)
 	}
 	if takesValue(f.Flag) {
 		return !isKnownFlag
 	}
-	return f.waits && isDuration(f.next)
+	return f.isWait && isDuration(f.next)
 }
 
-// isForWord reports whether the value is none for this flag, but for a word that other tools give so.
-func (f *givenFlag) isForWord() bool {
-	_, isSpan := f.Flag.(*cli.GenericFlag)
-	isNoSpan := (isSpan || f.waits) && !isDuration(f.value)
-	return f.value != "" && (f.Flag == nil || isNoSpan || f.name() == "id" && !wire.IsID(f.value))
+// isArgument reports whether the value is a positional argument's, since it does not fit the flag: "reply --id 9f3a1c",
+// where our own --id takes a whole UUID.
+func (f *typedFlag) isArgument() bool {
+	_, wantsDuration := f.Flag.(*cli.GenericFlag)
+	fitsNot := f.Flag == nil || (wantsDuration || f.isWait) && !isDuration(f.value) || f.name() == "id" && !wire.IsID(f.value)
+	return f.value != "" && fitsNot
 }
 
-// takeFlag takes in the flag that the words begin with. n is how many of them it is.
-func (l *Line) takeFlag(words []string) (n int, err error) {
+// addFlag adds the flag that the words begin with, and returns how many words it takes up.
+func (l *Line) addFlag(words []string) (length int, err error) {
 	f := l.readFlag(words)
 	switch {
-	case l.addMeant(f):
+	case l.addForeign(f):
 	case f.Flag != nil:
-		err = l.addFlag(f)
-	case l.Command == nil || l.find(f.typed[:2]) != nil:
-		l.flags, f.n = append(l.flags, words[0]), 1 // urfave takes "-al" apart, or refuses it
+		err = l.addOurs(f)
+	case l.Command == nil || l.findFlag(f.typed[:2]) != nil:
+		l.flags, f.length = append(l.flags, words[0]), 1 // urfave splits "-al", or refuses it
 	default:
 		err = unknownFlag(l.app, l.Command, f.typed)
 	}
-	return f.n, err
+	return f.length, err
 }
 
-// addMeant takes in a flag that plainly is something else here: a word of the verb, another flag, or the wish for JSON.
-func (l *Line) addMeant(f *givenFlag) bool {
-	name, place := strings.TrimLeft(f.typed, "-"), l.place(f.typed)
+// addForeign adds a flag that other tools have in place of a positional argument, or for the output format, and reports
+// whether it was one.
+func (l *Line) addForeign(f *typedFlag) bool {
+	name, n := strings.TrimLeft(f.typed, "-"), l.argNamed(f.typed)
 	switch {
-	case place >= 0 && f.isForWord():
-		l.named[place] = append(l.named[place], f.value)
+	case n >= 0 && f.isArgument():
+		l.flagged[n] = append(l.flagged[n], f.value)
 	case f.Flag != nil:
 		return false
 	case isSynonym("FORMAT", name) && isSynonym("JSON", f.value):
@@ -119,16 +142,16 @@ func (l *Line) addMeant(f *givenFlag) bool {
 	return true
 }
 
-// addFlag takes in a flag of the verb or the app.
-func (l *Line) addFlag(f *givenFlag) error {
-	if state := l.place("--state"); state >= 0 && takesValue(f.Flag) && !f.hasValue { // wait bob --idle
-		l.named[state] = append(l.named[state], f.name())
+// addOurs adds a flag of the verb or the app.
+func (l *Line) addOurs(f *typedFlag) error {
+	if state := l.argNamed("--state"); state >= 0 && takesValue(f.Flag) && !f.hasValue { // wait bob --idle
+		l.flagged[state] = append(l.flagged[state], f.name())
 		return nil
 	}
 	if err := l.checkFlag(f); err != nil {
 		return err
 	}
-	if f.waits && isDuration(f.value) {
+	if f.isWait && isDuration(f.value) {
 		l.flags, f.value = append(l.flags, "--timeout="+f.value), "true"
 	}
 	if flag := "--" + f.name() + "=" + f.value; slices.Contains(l.app.Flags, f.Flag) {
@@ -139,8 +162,8 @@ func (l *Line) addFlag(f *givenFlag) error {
 	return nil
 }
 
-// checkFlag reports what is wrong with a flag that urfave does not see.
-func (l *Line) checkFlag(f *givenFlag) error {
+// checkFlag reports mistakes that urfave cannot see.
+func (l *Line) checkFlag(f *typedFlag) error {
 	if takesValue(f.Flag) && (!f.hasValue || f.value == "" && slices.Contains(l.app.Flags, f.Flag)) {
 		return Usage("%s needs a value", f.typed)
 	}
@@ -148,34 +171,34 @@ func (l *Line) checkFlag(f *givenFlag) error {
 		return Usage("%s takes no value: what is %q?", f.typed, f.next).WithHint("leave it out; a text goes behind --")
 	}
 	isText := slices.Contains([]string{"message", "text", "file"}, f.name())
-	isSecond := func(given string) bool { return strings.HasPrefix(given, "--"+f.name()+"=") }
-	if isText && slices.ContainsFunc(l.flags, isSecond) {
+	isSame := func(earlier string) bool { return strings.HasPrefix(earlier, "--"+f.name()+"=") }
+	if isText && slices.ContainsFunc(l.flags, isSame) {
 		return Usage("the text is given twice: the second is %q", clipped(f.value)).WithHint("leave one out")
 	}
 	return nil
 }
 
-// place is which word of its verb a flag names; -1: none.
-func (l *Line) place(flag string) int {
+// argNamed returns the index of the positional argument that a flag is a synonym of; -1: of none.
+func (l *Line) argNamed(flag string) int {
 	name := strings.TrimLeft(flag, "-")
-	return slices.IndexFunc(l.Kinds, func(kind string) bool {
-		one, other, _ := strings.Cut(kind, "|")
+	return slices.IndexFunc(l.ArgNames, func(arg string) bool {
+		one, other, _ := strings.Cut(arg, "|")
 		return isSynonym(one, name) || isSynonym(other, name)
 	})
 }
 
-// ValueKind is what the value of a flag is, by its usage; wanted is false for one that takes none.
-func (l *Line) ValueKind(flag string) (kind string, wanted bool) {
+// ValueName returns what a flag's usage calls its value, for completion; ok is false for a flag without a value.
+func (l *Line) ValueName(flag string) (name string, ok bool) {
 	if !l.takesNext(flag, false) {
 		return "", false
 	}
-	f := l.find(flag)
-	if f.Names()[0] == "once" { // its NAME is no member's
+	f := l.findFlag(flag)
+	if f.Names()[0] == "once" { // its NAME is not a member
 		return "", true
 	}
 	typed, _ := FlagUsage(f)
-	_, kind, _ = strings.Cut(typed, " ")
-	return kind, true
+	_, name, _ = strings.Cut(typed, " ")
+	return name, true
 }
 
 func takesValue(f cli.Flag) bool {
@@ -183,7 +206,7 @@ func takesValue(f cli.Flag) bool {
 	return !isBool
 }
 
-// FlagUsage is a flag as it is typed, "--limit N", and what it does.
+// FlagUsage returns a flag as it is typed, "--limit N", and what it does.
 func FlagUsage(f cli.Flag) (typed, usage string) {
 	value, usage := flag.UnquoteUsage(&flag.Flag{Usage: f.(cli.DocGenerationFlag).GetUsage()})
 	if !takesValue(f) {
@@ -192,7 +215,7 @@ func FlagUsage(f cli.Flag) (typed, usage string) {
 	return strings.TrimSpace(dashed(f.Names()[0]) + " " + value), usage
 }
 
-// CountFlag is a flag for a number, which may not be negative; ifZero says what 0 means.
+// CountFlag is a flag for a number that may not be negative; ifZero says what 0 means.
 func CountFlag(name string, value int, usage, ifZero string, also ...string) cli.Flag {
 	return &cli.IntFlag{Name: name, Aliases: also, Value: value, Usage: usage, Action: func(_ *cli.Context, n int) error {
 		if n < 0 {
@@ -202,7 +225,7 @@ func CountFlag(name string, value int, usage, ifZero string, also ...string) cli
 	}}
 }
 
-// NotBoth is a usage error where two flags of a set are given: "fyi wait-ack".
+// NotBoth is a usage error where two flags of a set such as "fyi wait-ack" are given.
 func NotBoth(c *cli.Context, sets ...string) error {
 	all := c.FlagNames()
 	for _, set := range sets {
@@ -214,5 +237,5 @@ func NotBoth(c *cli.Context, sets ...string) error {
 	return nil
 }
 
-// dashed is -n or --name.
+// dashed returns -n or --name.
 func dashed(name string) string { return strings.Repeat("-", min(len(name), 2)) + name }

@@ -84,6 +84,7 @@ func TestParse(t *testing.T) {
 		{"mail-ls bob", "ls -- bob"},
 		{"sent -n 3", "ls --sent=true --limit=3 --"},
 		{"list-messages", "ls --"},
+		{"list_messages -n5 --agent bob --json", "--json=true ls --limit=5 -- bob"},
 		{"agent show bob", "status -- bob"},
 		{"start bob", "up -- bob"},
 		{"start bob -- cat", "run -- bob cat"},

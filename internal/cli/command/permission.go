@@ -13,17 +13,17 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// MayWrite refuses what only an agent's own processes may do while it runs: mark its mail, acknowledge and send as it.
-// They are those whose ATM_RUN names this very run of this very agent, and that no other member's runner started:
-// agents can read the ATM_RUN of others.
+// MayWrite refuses to mark mail, acknowledge and send as a running agent, except for the agent's own processes: those
+// whose ATM_RUN names this run of this agent, unless another member's runner started them (agents can read each other's
+// ATM_RUN).
 func (s *Scope) MayWrite() error {
 	name := s.Me.Agent()
 	running, err := s.Team.Running(name)
 	if err != nil || !running {
 		return err
 	}
-	noted, _ := runinfo.Read(s.Team.Dir(), name)
-	if run := os.Getenv("ATM_RUN"); run != "" && run == noted.Run {
+	info, _ := runinfo.Read(s.Team.Dir(), name)
+	if run := os.Getenv("ATM_RUN"); run != "" && run == info.Run {
 		if by := s.startedBy(os.Getppid()); by == (wire.Address{}) || by == s.Me.Address() {
 			return nil
 		}
@@ -32,9 +32,9 @@ func (s *Scope) MayWrite() error {
 		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
 }
 
-// MayAct refuses what an agent's process may not do to another member: from an agent's environment that is the lead's
-// alone. A person may, and everybody to themselves. verb stands in the sentence. In a root that may have come with a
-// clone nothing is done at all, but for stopping (MayStop).
+// MayAct refuses to do something to another member from an agent's environment, unless the agent is the lead. People
+// may, and everybody may to themselves. verb goes into the message. In a root that nobody here accepted only MayStop
+// allows.
 func (s *Scope) MayAct(verb string, to wire.Name) error {
 	if !s.Root.Accepted {
 		return Refused("%s: nobody here made or accepted %s; it may have come with a clone", verb, s.Root.Path).
@@ -43,13 +43,13 @@ func (s *Scope) MayAct(verb string, to wire.Name) error {
 	return s.MayStop(verb, to)
 }
 
-// MayStop is MayAct for what must be possible in any root, such as ending what runs.
+// MayStop is MayAct for what must work in any root, such as stopping an agent.
 func (s *Scope) MayStop(verb string, to wire.Name) error {
-	who, agent := s.Actor()
-	if !agent || who == to {
+	who, isInAgent := s.Actor()
+	if !isInAgent || who == to {
 		return nil
 	}
-	rules, isSaved, err := s.Team.SavedPolicy(to) // its run knows the lead: team.toml lies where agents write
+	rules, isSaved, err := s.Team.SavedPolicy(to) // the run's own copy: agents can write to team.toml
 	if err == nil && !isSaved {
 		rules, err = s.Team.PolicyFor(cmp.Or(who, to))
 	}
@@ -65,17 +65,17 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 		WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
 }
 
-// MayBridge refuses whoever may not say which machines belong to the team: an agent, and anybody in a root that
-// may have come with a clone.
+// MayBridge refuses to let an agent decide which machines belong to the team, and anybody in a root that nobody here
+// accepted.
 func (s *Scope) MayBridge() error {
-	if _, isAgent := s.Actor(); isAgent {
+	if _, isInAgent := s.Actor(); isInAgent {
 		return Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
 	}
 	return s.MayAct("bridge", "all")
 }
 
-// MayAnswer refuses whoever may not answer what a member asks, and what cannot be answered from here. The
-// rules are those that the asker's runner was started with, as team.toml lies where agents write.
+// MayAnswer refuses an answer to a member's question from somebody who may not give it, and one that only the terminal
+// can give. The rules are those that the member's runner was started with: agents can write to team.toml.
 func (s *Scope) MayAnswer(q policy.Question) error {
 	who, isInAgent := s.Actor()
 	if who == "" {
@@ -85,7 +85,7 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 	return s.mayAnswerAs(who, isInAgent, q)
 }
 
-// mayAnswerAs is MayAnswer for somebody else, as alice@laptop. What is asked on another host is judged there.
+// mayAnswerAs is MayAnswer for a given name, also of another host. A question from another host is judged there.
 func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
 	if !s.Root.Accepted {
 		return Refused("nothing is answered in %s: nobody here made or accepted it", s.Root.Path).
@@ -106,7 +106,8 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 	return err
 }
 
-// ShortIn gives the ids of questions as people quote them, with as many digits as tell them apart; "" of one without.
+// ShortIn returns a function that shortens the ids of questions to as many digits as tell them apart; "" for one
+// without an id.
 func ShortIn(all []policy.Question) func(policy.Question) string {
 	var ids []wire.ID
 	for _, q := range all {
@@ -121,16 +122,16 @@ func ShortIn(all []policy.Question) func(policy.Question) string {
 	}
 }
 
-// Actor is the member of this team on whose behalf this process acts, and whether an agent's program started it.
-// Whoever runs under atm is who the runner says, whatever --as says; a process that has shed its environment is known
-// by the runner among those that started it. "" is nobody of this team.
-func (s *Scope) Actor() (who wire.Name, agent bool) {
+// Actor returns the member of this team on whose behalf this process acts ("": none), and whether an agent's program
+// started it. Under a runner that is the runner's agent, whatever --as says; the runner is found among the process's
+// ancestors even without its environment.
+func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
 	if by := s.startedBy(os.Getppid()); by.Team == s.Team.Name {
 		return by.Agent, true
 	} else if by.Team != "" {
 		return "", true
 	}
-	name, _ := said(s.c)
+	name, _ := givenIdentity(s.c)
 	run, home := os.Getenv("ATM_RUN"), s.Team.Name
 	if run != "" {
 		name, home = os.Getenv("ATM_AGENT"), cmp.Or(wire.Name(os.Getenv("ATM_TEAM")), home)
@@ -139,15 +140,14 @@ func (s *Scope) Actor() (who wire.Name, agent bool) {
 	if err != nil || a.Team != s.Team.Name {
 		return "", InAgent()
 	}
-	// A runner that is gone leaves processes that still act for its agent.
-	if noted, _ := runinfo.Read(s.Team.Dir(), a.Agent); run != "" && run != noted.Run {
-		return "", true // a run that is over, of another root, or made up
+	// Processes of a killed runner still act for its agent.
+	if info, _ := runinfo.Read(s.Team.Dir(), a.Agent); run != "" && run != info.Run {
+		return "", true // an old run, one of another root, or an invented one
 	}
 	return a.Agent, InAgent()
 }
 
-// IsAgent reports whether a process belongs to an agent, as far as the system
-// shows: by its environment, or by what started it.
+// IsAgent reports whether a process belongs to an agent, by its environment or its ancestors.
 func (s *Scope) IsAgent(pid int) bool {
 	if pid <= 0 {
 		return false
@@ -158,5 +158,5 @@ func (s *Scope) IsAgent(pid int) bool {
 	})
 }
 
-// startedBy is the member, of any team, whose runner started a process, or is it.
+// startedBy returns the member, of any team, whose runner is the process or one of its ancestors.
 func (s *Scope) startedBy(pid int) wire.Address { return s.Team.Root().RunBy(process.Ancestors(pid)) }

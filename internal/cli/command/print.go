@@ -18,25 +18,25 @@ import (
 	"github.com/agentteammail/atm/teams"
 )
 
-// Print writes one value to stdout: with --json as one JSON document on a line,
-// else as its String, with a line feed at the end. Streams print value after value.
+// Print writes one value to stdout: with --json as a JSON document on a line, else as its String and a newline. A
+// stream calls it for each value.
 func Print(c *cli.Context, v fmt.Stringer) error { return PrintAs(c, v, v.String()) }
 
-// doers are verbs whose text only says that it is done: --quiet leaves it out.
-var doers = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
+// confirming are the verbs whose text only confirms what they did: --quiet omits it.
+var confirming = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
 	"run up down stop interrupt restart type approve reject message pause resume complete abort")
 
-// Via is the program of ours that runs the verb for somebody else, atm-mcp; "": none. What it sends says so.
-// With --json it gets, of each value, the text for people as well: a Said.
+// Via is the program of ours that runs the verb for its own client, such as "mcp"; "": none. It is recorded in what the
+// verb sends. With --json such a program gets a Said for each value.
 func Via(c *cli.Context) string { return c.String("via") }
 
-// A Said is what a verb prints for a program that has said --via.
+// A Said is a value and the text that shows it to people.
 type Said struct {
 	Document any    `json:"document"`
 	Text     string `json:"text"`
 }
 
-// PrintAs is Print for a value and the text that says it to people.
+// PrintAs is Print for a value with a text of its own.
 func PrintAs(c *cli.Context, v any, text string) error {
 	if c.Bool("json") && Via(c) != "" {
 		v = Said{v, text}
@@ -44,7 +44,7 @@ func PrintAs(c *cli.Context, v any, text string) error {
 	if c.Bool("json") {
 		return PrintJSON(v)
 	}
-	if c.Bool("quiet") && !c.Bool("dry-run") && slices.Contains(doers, c.Command.Name) {
+	if c.Bool("quiet") && !c.Bool("dry-run") && slices.Contains(confirming, c.Command.Name) {
 		return nil
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -54,7 +54,7 @@ func PrintAs(c *cli.Context, v any, text string) error {
 	return err
 }
 
-// Done is PrintAs for what was done, unless it failed.
+// Done is PrintAs unless there was an error.
 func Done(c *cli.Context, err error, v any, text string) error {
 	if err != nil {
 		return err
@@ -72,8 +72,7 @@ func PrintJSON(v any) error {
 	return err
 }
 
-// JSON is a value as one line. What could steer a terminal stands as \u escapes,
-// which a reader undoes; <, > and & stay as they are.
+// JSON encodes a value on one line. Runes that could control a terminal become \u escapes; <, > and & stay as they are.
 func JSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -82,8 +81,7 @@ func JSON(v any) ([]byte, error) {
 	return EscapeJSON(b.Bytes()), err
 }
 
-// EscapeJSON escapes what letter.Escape would, where encoding/json has left it:
-// such runes stand only inside strings, where \u may stand.
+// EscapeJSON escapes the runes that letter.Escape would and encoding/json does not. They occur only inside strings.
 func EscapeJSON(doc []byte) []byte {
 	var out []byte
 	for _, r := range string(doc) {
@@ -96,8 +94,7 @@ func EscapeJSON(doc []byte) []byte {
 	return out
 }
 
-// WarnUnreadable says of an *UnreadableError that it is one: what could be read is shown all the same. Any other
-// error is returned.
+// WarnUnreadable prints an *UnreadableError, after which the verb shows what could be read. It returns any other error.
 func WarnUnreadable(err error) error {
 	unreadable, ok := errors.AsType[*teams.UnreadableError](err)
 	if ok {
@@ -114,10 +111,10 @@ func Warn(c *cli.Context, format string, args ...any) {
 	}
 }
 
-// escapeLine is a text, or several errors, on one line.
+// escapeLine puts a text, which may be several joined errors, on one line.
 func escapeLine(text string) string { return letter.Escape(strings.ReplaceAll(text, "\n", "; ")) }
 
-// Terminal reports whether a person sees stdout as it is written.
+// Terminal reports whether stdout is a terminal.
 func Terminal() bool { return term.IsTerminal(int(os.Stdout.Fd())) }
 
 // Colour reports whether stdout may be coloured.
@@ -125,13 +122,13 @@ func Colour() bool {
 	return Terminal() && os.Getenv("NO_COLOR") == "" && !isDumb()
 }
 
-// isDumb reports whether the terminal knows no control sequences, as far as it says; on Windows none says.
+// isDumb reports whether TERM says that the terminal knows no control sequences. On Windows TERM is not set.
 func isDumb() bool {
 	kind := os.Getenv("TERM")
 	return kind == "dumb" || kind == "" && runtime.GOOS != "windows"
 }
 
-// Width is how many columns the terminal has; 0: stdout is none.
+// Width is the width of the terminal in columns; 0: stdout is not a terminal.
 func Width() int {
 	w, _, _ := term.GetSize(int(os.Stdout.Fd()))
 	return max(w, 0)

@@ -15,22 +15,22 @@ import (
 
 const gap = 2
 
-// Columns lines up rows of cells for a terminal, and cuts them to its width, the last
-// column first. Each column has a colour ("1": bold, "": none).
+// Columns aligns rows of cells and cuts them to the terminal's width, the last column first. Each column has a colour
+// ("1": bold, "": none).
 func Columns(rows [][]string, colours ...string) (lines []string) {
-	return lineUp(rows, Width(), len(colours)-1, func(_, column int) string { return colours[column] })
+	return alignRows(rows, Width(), len(colours)-1, func(_, column int) string { return colours[column] })
 }
 
-// lineUp is a line for each row. Where the width is too small for all columns, one is cut before the others; 0: lines
-// are as long as they are. text/tabwriter would do, but for wide characters and for lines that fit.
-func lineUp(rows [][]string, width, cutFirst int, colour func(row, column int) string) (lines []string) {
+// alignRows returns a line for each row, cut to a width (0: not cut), the column cutFirst before the others.
+// text/tabwriter knows neither widths nor wide characters.
+func alignRows(rows [][]string, width, cutFirst int, colour func(row, column int) string) (lines []string) {
 	widths := map[int]int{}
 	for _, row := range rows {
 		for n, cell := range row {
 			widths[n] = max(widths[n], displaywidth.String(cell))
 		}
 	}
-	for n := range widths { // so that no long name leaves the rest without room
+	for n := range widths { // one long name must not take all the room
 		if width > 0 && n != cutFirst {
 			widths[n] = min(widths[n], max(8, width/3))
 		}
@@ -62,7 +62,7 @@ func paint(text, colour string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[m"
 }
 
-// Fit cuts a line to a terminal's width; 0: it is as long as it is.
+// Fit cuts a line to a terminal's width; 0: not at all.
 func Fit(line string, width int) string {
 	if width == 0 {
 		return line
@@ -70,7 +70,7 @@ func Fit(line string, width int) string {
 	return displaywidth.Options{ControlSequences: true}.TruncateString(line, width-1, "…") // colours take no room
 }
 
-// TeamWithin are the lines of a team that fit a height; the rest is counted.
+// TeamWithin is Team for a limited height: the last line counts the members without one.
 func TeamWithin(members []teams.Member, width, height int) []string {
 	lines := Team(members, width)
 	if len(lines) <= height || height < 1 {
@@ -84,10 +84,10 @@ var stateColours = map[reducer.Word]string{
 	reducer.WordIdle: "32", reducer.WordOff: "2", reducer.WordUnknown: "2",
 }
 
-// Team is a line a member and one that adds up. Where the width is too small, what there
-// is to say about the state is cut before the mail.
+// Team shows each member in a line, and the totals in another. In a narrow terminal the detail of the state is cut
+// before the mail.
 func Team(members []teams.Member, width int) []string {
-	const stateColumn, aboutColumn = 1, 3
+	const stateColumn, detailColumn = 1, 3
 	rows, now := make([][]string, len(members)), time.Now()
 	for i, m := range members {
 		since := ""
@@ -95,9 +95,9 @@ func Team(members []teams.Member, width int) []string {
 			since = letter.Span(max(0, now.Sub(*m.Since)))
 		}
 		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
-		rows[i] = []string{string(m.Name), string(m.State), since, about(m, now), mail}
+		rows[i] = []string{string(m.Name), string(m.State), since, detail(m, now), mail}
 	}
-	lines := lineUp(rows, width, aboutColumn, func(row, column int) string {
+	lines := alignRows(rows, width, detailColumn, func(row, column int) string {
 		if column != stateColumn {
 			return ""
 		}
@@ -109,39 +109,39 @@ func Team(members []teams.Member, width int) []string {
 	return lines
 }
 
-// about is what there is to say about a member's state: why mail waits, and how old the
-// evidence is where nothing says that it still holds.
-func about(m teams.Member, now time.Time) string {
+// detail says more about a member's state: why mail waits and, if nothing proves that the state still holds, how old
+// the evidence is.
+func detail(m teams.Member, now time.Time) string {
 	if m.Host != "" {
 		return JoinFilled("; ", m.About(), m.Seen(now))
 	}
 	if m.State == reducer.WordPerson {
 		return ""
 	}
-	said, held := "", ""
+	evidence, held := "", ""
 	switch {
 	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown, m.IsSilent(), m.Running:
 	case m.PresenceAt == nil:
-		said = "never seen"
+		evidence = "never seen"
 	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):
-		said = "last read " + letter.Age(now, *m.ReadAt)
+		evidence = "last read " + letter.Age(now, *m.ReadAt)
 	default:
-		said = "last seen " + letter.Age(now, *m.PresenceAt)
+		evidence = "last seen " + letter.Age(now, *m.PresenceAt)
 	}
 	if m.Held != "" {
 		held = "mail waits: " + m.Held
 	}
-	return JoinFilled("; ", m.About(), said, held)
+	return JoinFilled("; ", m.About(), evidence, held)
 }
 
-// JoinFilled is strings.Join without the parts that are empty.
+// JoinFilled is strings.Join without the empty parts.
 func JoinFilled(separator string, parts ...string) string {
 	isEmpty := func(p string) bool { return p == "" }
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
 }
 
-// footer adds members up: `5 members, 3 running: 1 idle, 2 busy; 2 stopped`. "" where
-// nothing is known that would be worth a line.
+// footer counts the members: `5 members, 3 running: 1 idle, 2 busy; 2 stopped`. "" where none is known to run or be
+// stopped.
 func footer(members []teams.Member) string {
 	s := teams.StatsOf(members)
 	if s.Running+s.Stopped == 0 {
@@ -163,6 +163,7 @@ func footer(members []teams.Member) string {
 		counted(s.Stopped, "stopped", unknown, "unknown")))
 }
 
+// counted lists pairs of a number and a noun, without zeros: "2 unread, 1 owed".
 func counted(pairs ...any) string {
 	var parts []string
 	for pair := range slices.Chunk(pairs, 2) {

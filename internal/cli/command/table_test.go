@@ -14,7 +14,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Where a line does not fit, what waits in the mailbox is cut last.
+// In a line that is too long, the counts of messages are cut last.
 func TestTableFits(t *testing.T) {
 	t.Parallel()
 	var rows []teams.Member
@@ -36,7 +36,7 @@ func TestTableFits(t *testing.T) {
 	}
 }
 
-// Each member has a line that says what is known, and no line is too wide.
+// Each member has a line, and no line is too wide.
 func TestTeam(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -56,7 +56,7 @@ func TestTeam(t *testing.T) {
 	}
 }
 
-// The foot says of whom its numbers speak.
+// The footer counts only what is known.
 func TestFooter(t *testing.T) {
 	t.Parallel()
 	rows := []teams.Member{{State: reducer.WordIdle}, {State: reducer.WordUnknown}, {State: reducer.WordUnknown}, {State: reducer.WordOff}}

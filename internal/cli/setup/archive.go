@@ -26,8 +26,8 @@ var gcCommand = &cli.Command{
 	UsageText:   "atm gc --dry-run\natm gc --keep 7d",
 	Description: "Never unread, never owed; nothing is deleted. Whole days only.",
 	Flags: []cli.Flag{
-		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)", "older-than"),
-		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
+		command.DurationFlag("keep", 30*24*time.Hour, "keep what is younger than `D` (default 30d)", "older-than"),
+		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of an inbox (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
@@ -48,7 +48,7 @@ var gcCommand = &cli.Command{
 	}),
 }
 
-// collectGarbage goes on with the others where one mailbox fails; failed is the first reason.
+// collectGarbage collects in all mailboxes even if one fails; failed is the first error.
 func collectGarbage(ctx context.Context, t *teams.Team, options mailbox.GCOptions) (total mailbox.Moved, failed error) {
 	failed = t.Each(func(b *mailbox.Box) error {
 		messages, err := b.GC(ctx, options)
@@ -63,7 +63,7 @@ func collectGarbage(ctx context.Context, t *teams.Team, options mailbox.GCOption
 	outboxes, err := t.Outboxes()
 	failed = cmp.Or(failed, err)
 	for _, b := range outboxes {
-		_, err := b.GC(ctx, options) // what was left half written
+		_, err := b.GC(ctx, options) // an outbox has only abandoned temp files
 		failed = cmp.Or(failed, err)
 	}
 	return total, failed
@@ -72,7 +72,7 @@ func collectGarbage(ctx context.Context, t *teams.Team, options mailbox.GCOption
 var backupCommand = &cli.Command{
 	Name: "backup", Aliases: []string{"export"}, ArgsUsage: "FILE", Usage: "the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
-	Description: "May be taken while others send. A file that is there is not replaced.",
+	Description: "May be taken while others send. Never replaces a file.",
 	Action:      command.With(command.OpenRoot, runBackup),
 }
 
@@ -82,7 +82,7 @@ var restoreCommand = &cli.Command{
 	Action:    restore,
 }
 
-// runBackup writes beside the file and links it into place when it is whole.
+// runBackup writes a temp file beside the target, and links it into place when it is complete.
 func runBackup(c *cli.Context, s *command.Scope) error {
 	path := c.Args().First()
 	if path == "-" {
@@ -90,7 +90,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
 	if err != nil {
-		return command.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you may write to")
+		return command.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you can write to")
 	}
 	defer os.Remove(temp.Name())
 	ctx, stop := command.Interruptible(c.Context)
@@ -105,7 +105,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	if moved.Skipped > 0 {
-		command.Warn(c, "skipped %s: not where the id says, or no regular file", letter.Many(moved.Skipped, "message"))
+		command.Warn(c, "skipped %s: in the wrong directory for the id, or not a regular file", letter.Many(moved.Skipped, "message"))
 	}
 	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
 	return cmp.Or(err, command.Tell(c, missing))
@@ -117,7 +117,7 @@ func restore(c *cli.Context) error {
 		return command.Usage("%v", err).WithHint("atm restore FILE, as atm backup wrote it; a member: atm team restore NAME")
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // a pipe is read once
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // a pipe can be read only once
 		if err := backup.Check(f); err != nil {
 			return command.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE, as atm backup wrote it; nothing was restored")
 		}
@@ -144,7 +144,7 @@ func restore(c *cli.Context) error {
 		command.Warn(c, "restored %s: look at its commands and rules before atm up", name)
 	}
 	for _, b := range moved.Doubled {
-		sayKept(c, b)
+		warnRetired(c, b)
 	}
 	text := fmt.Sprintf("restored %s, %s; %d there already", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
 	if moved.Bad > 0 {

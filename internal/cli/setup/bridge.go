@@ -14,12 +14,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// BridgeCommands are the verbs below bridge, which itself is a program of its own.
+// BridgeCommands are the subs of bridge, which is itself a program of its own.
 var BridgeCommands = []*cli.Command{{
 	Name: "keygen", Usage: "make this machine's key; says what to type on the others",
 	UsageText: "atm bridge keygen --host laptop",
 	Description: "Again: says it again. An atm from before there were other machines refuses the root from then on.\n" +
-		"The key lies in your configuration directory, never in the root.",
+		"The key is in your configuration directory, never in the root.",
 	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "this machine's `NAME`, as of an agent (default: host in team.toml)"}},
 	Action: command.With(openBridge, keygen),
 }, {
@@ -29,7 +29,7 @@ var BridgeCommands = []*cli.Command{{
 	Action:    command.With(openBridge, trust),
 }, {
 	Name: "retry", Usage: "try again what the bridge did not accept", UsageText: "atm bridge retry",
-	Description: "It lies in the team's .bridge/bad with its reasons; atm doctor names them.",
+	Description: "They are in the team's .bridge/bad with the reasons; atm doctor names them.",
 	Action: command.With(openBridge, func(c *cli.Context, s *command.Scope) error {
 		n, err := s.Team.RetryBad()
 		text := letter.Many(n, "envelope") + " to be tried again when the bridge runs"
@@ -37,7 +37,7 @@ var BridgeCommands = []*cli.Command{{
 	}),
 }}
 
-// openBridge opens the team for what no agent may do: it says which machines belong to it.
+// openBridge opens the team for a verb that decides which machines belong to it, which no agent may do.
 func openBridge(c *cli.Context) (*command.Scope, error) {
 	s, err := command.OpenTeam(c)
 	if err == nil {
@@ -55,19 +55,19 @@ func keygen(c *cli.Context, s *command.Scope) error {
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return command.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
 	}
-	said := "made the key of host " + string(host)
+	status := "made the key of host " + string(host)
 	public, err := s.Root.Keys.Generate(host)
 	if errors.Is(err, hostkey.ErrOtherKey) {
 		var private ed25519.PrivateKey
 		if private, err = s.Root.Keys.Private(host); err == nil {
-			public, said = private.Public().(ed25519.PublicKey), "host "+string(host)+" has its key"
+			public, status = private.Public().(ed25519.PublicKey), "host "+string(host)+" has its key"
 		}
 	}
 	if err == nil {
 		err = s.Root.Raise()
 	}
 	key := hostkey.Text(public)
-	return command.Done(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", said, host, key))
+	return command.Done(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", status, host, key))
 }
 
 func trust(c *cli.Context, s *command.Scope) error {
@@ -81,7 +81,7 @@ func trust(c *cli.Context, s *command.Scope) error {
 		return command.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
 	}
 	if errors.Is(err, hostkey.ErrOwn) {
-		return command.Refused("%w", err).WithHint("call that machine otherwise: atm bridge keygen --host NAME, there")
+		return command.Refused("%w", err).WithHint("give that machine another name: atm bridge keygen --host NAME, there")
 	}
 	if err == nil {
 		err = s.Root.Raise()

@@ -1,5 +1,5 @@
-// Package setup is the verbs around the root, the team and its state: they make and show them, connect
-// coding agents' hooks, and look after what is on disk.
+// Package setup has the verbs that make and show the root and its teams, connect the hooks of coding agents, and
+// maintain the files.
 package setup
 
 import (
@@ -69,11 +69,11 @@ type madeRoot struct {
 	Toml     string      `json:"toml,omitempty"`
 	TomlMade bool        `json:"toml_made"`
 
-	why string // the root is where it is
+	reason string // for its place: "the top of the git worktree"
 }
 
 func (m *madeRoot) text() string {
-	where := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.why))
+	where := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.reason))
 	text := fmt.Sprintf("team %s in %s: ", m.Team, where)
 	if m.Made {
 		text = fmt.Sprintf("made %s, team %s: ", where, m.Team)
@@ -84,7 +84,7 @@ func (m *madeRoot) text() string {
 	text += cmp.Or(command.Join(m.Added), command.Join(m.Members), "nobody yet")
 	toml, next := letter.Escape(m.Toml), "atm team add NAME --team "+string(m.Team)
 	if m.TomlMade {
-		text, next = text+"\nwrote "+toml, "look into it, then atm doctor, atm up"
+		text, next = text+"\nwrote "+toml, "read it, then atm doctor, atm up"
 	} else if m.Toml != "" {
 		text, next = text+"\n"+toml+" was there, and stays as it is", "atm up"
 	} else if len(m.Members) > 1 {
@@ -102,7 +102,7 @@ func initRoot(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := command.OpenFound(c, rootdir.Found{Path: m.Root, Source: m.why, Accepted: true})
+	s, err := command.OpenFound(c, rootdir.Found{Path: m.Root, Source: m.reason, Accepted: true})
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func initRoot(c *cli.Context) error {
 	if m.Added, err = addMembers(c.Context, s.Team, names); err != nil {
 		return err
 	}
-	// Two at once do not both find that the line is missing.
+	// Exclusive: two processes must not both add the line.
 	err = s.Team.Sessions().Exclusive(c.Context, func() error { return git.Exclude(m.Root) })
 	if err != nil {
 		command.Warn(c, "the root could not be excluded from the repository: %v", err)
@@ -131,7 +131,7 @@ func initRoot(c *cli.Context) error {
 	return command.PrintAs(c, m, m.text())
 }
 
-// sample is a team.toml of the members. A shared inbox is none: nothing is started for it.
+// sample is a team.toml with the members that are agents or people.
 func sample(team *teams.Team, members []wire.Name) string {
 	var agents, people []wire.Name
 	for _, n := range members {
@@ -140,7 +140,7 @@ func sample(team *teams.Team, members []wire.Name) string {
 		case isShared:
 		case n == "me" || string(n) == os.Getenv("USER"):
 			people = append(people, n)
-		case n != "script": // in whose name those of docs/cookbook write: nothing is started
+		case n != "script": // the sender in docs/cookbook
 			agents = append(agents, n)
 		}
 	}
@@ -149,7 +149,7 @@ func sample(team *teams.Team, members []wire.Name) string {
 
 func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
 	place := command.Place(c)
-	if m.Root, m.why, err = rootdir.InitDir(place, here); err != nil {
+	if m.Root, m.reason, err = rootdir.InitDir(place, here); err != nil {
 		return m, err
 	}
 	if m.Made, err = rootdir.Make(m.Root); err != nil {
@@ -161,7 +161,7 @@ func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
 	return m, nil
 }
 
-// parseNames checks names before anything is made of them. Commas may stand between them.
+// parseNames parses names, also several in a word with commas between.
 func parseNames(words []string) (names []wire.Name, err error) {
 	for _, word := range words {
 		for part := range strings.SplitSeq(word, ",") {
@@ -189,14 +189,14 @@ func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []
 }
 
 func where(c *cli.Context) error {
-	s, unsaid, err := command.OpenSaid(c)
+	s, missing, err := command.OpenOptional(c)
 	if err != nil {
 		return err
 	}
 	document := map[string]map[string]string{"root": {"path": s.Root.Path, "source": s.Root.Source}, "team": nil, "agent": nil}
 	text := fmt.Sprintf("root   %s (%s)\n", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source))
 	if s.Team == nil {
-		return command.PrintAs(c, document, text+"team   none: "+letter.Escape(unsaid.Message))
+		return command.PrintAs(c, document, text+"team   none: "+letter.Escape(missing.Message))
 	}
 	document["team"] = map[string]string{"name": string(s.Team.Name), "source": s.TeamSource}
 	text += fmt.Sprintf("team   %s (%s)\n", s.Team.Name, s.TeamSource)
@@ -211,25 +211,22 @@ func primer(c *cli.Context) error {
 	if c.Args().Present() {
 		c.Set("as", c.Args().First())
 	}
-	s, unsaid, err := command.OpenSaid(c)
+	s, missing, err := command.OpenOptional(c)
 	if err != nil {
 		return err
 	}
 	if s.Team == nil {
-		return unsaid
+		return missing
 	}
 	s.WarnUnaccepted()
-	var text string
-	if s.Me == nil {
-		text, err = s.Team.Primer("", "", false)
-	} else {
-		text, err = primerText(s, s.Team.HasHooks(s.Me.Agent()))
-	}
+	text, err := primerText(s, s.Me != nil && s.Team.HasHooks(s.Me.Agent()))
 	return command.Done(c, err, map[string]string{"primer": text}, text)
 }
 
-// primerText is the primer for me.
 func primerText(s *command.Scope, hasHooks bool) (string, error) {
+	if s.Me == nil {
+		return s.Team.Primer("", "", false)
+	}
 	by := ""
 	if os.Getenv("ATM_RUN") != "" {
 		by = "runner"
@@ -252,14 +249,14 @@ var doctorCommand = &cli.Command{
 func runDoctor(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	checks := append(doctor.Examine(ctx, s.Root, command.Place(c), c.Bool("fix")), checkHooks(installPlace(c))...)
+	checks := append(doctor.Examine(ctx, s.Root, command.Place(c), c.Bool("fix")), checkHooks(newInstaller(c))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	isWrong, text := slices.ContainsFunc(checks, doctor.Check.Wrong), ""
-	for i, check := range checks {
+	for i := range checks {
+		check := &checks[i]
 		check.Fix = command.Typed(c, check.Fix)
-		checks[i].Fix = check.Fix
 		text += check.Severity + ": " + letter.Escape(check.Message) + "\n"
 		if check.Fix != "" {
 			text += "  " + letter.Escape(check.Fix) + "\n"
@@ -274,10 +271,11 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 	return command.Exit(command.ExitFailed)
 }
 
-func checkHooks(place agentconfig.Installer) (checks []doctor.Check) {
+// checkHooks checks the hooks that atm install wrote.
+func checkHooks(installer agentconfig.Installer) (checks []doctor.Check) {
 	for _, tool := range agentconfig.Tools {
 		for _, flag := range []string{"", " --local"} {
-			damage, err := place.Damage(tool, flag != "")
+			damage, err := installer.Damage(tool, flag != "")
 			if err == nil && damage != "" {
 				fix := "atm install " + tool + flag
 				checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: "warning", Message: damage, Fix: fix})

@@ -1,9 +1,8 @@
-// Package output writes messages and knows which of them somebody received.
+// Package output writes messages and reports which of them their reader received.
 //
-// A message counts as read once its reader has received it: a reader that is killed,
-// a full disk, `| head -3` never consume a message. For a pipe on Linux, received is
-// what was read out of it. A reader that does not read until its patience is over gets
-// the rest at once: many programs read their child's output only when it has ended.
+// A message counts as read once its reader has received it: neither a killed reader nor a full disk nor `| head -3`
+// consumes one. From a pipe on Linux, received is what was read out of it. Once patience has run out, the rest is
+// written at once and counts as received: many programs read their child's output only when the child has exited.
 package output
 
 import (
@@ -16,28 +15,27 @@ import (
 	"time"
 )
 
-// Show writes the pieces to f and returns how many of them, from the first on,
-// were received. err is the first error of writing (EPIPE when the reader has
-// gone) or that of ctx; it is nil when everything was received.
+// Show writes the pieces to f and returns how many of them, from the first on, were received. err is nil if all were;
+// else it is the first write error (EPIPE: the reader closed the pipe) or that of ctx.
 func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]byte) (received int, err error) {
 	IgnoreSIGPIPE()
 	deadline := time.Now().Add(patience)
-	taken := 0
+	bytesRead := 0
 	for _, line := range bytes.SplitAfter(slices.Concat(pieces...), []byte("\n")) {
 		var n int
 		n, err = f.Write(line)
-		taken += n
+		bytesRead += n
 		if err == nil {
 			err = WaitUntilRead(ctx, f, deadline)
 		}
 		if err != nil {
 			unread, _ := Unread(f)
-			taken -= unread
+			bytesRead -= unread
 			break
 		}
 	}
 	for _, piece := range pieces {
-		if taken -= len(piece); taken < 0 {
+		if bytesRead -= len(piece); bytesRead < 0 {
 			break
 		}
 		received++
@@ -45,7 +43,7 @@ func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]by
 	return received, err
 }
 
-// WaitUntilRead returns when nothing is left in the pipe, or the deadline is over.
+// WaitUntilRead returns nil once the pipe is empty or the deadline has passed.
 func WaitUntilRead(ctx context.Context, f *os.File, deadline time.Time) error {
 	for time.Now().Before(deadline) {
 		unread, _ := Unread(f)
@@ -63,12 +61,12 @@ func WaitUntilRead(ctx context.Context, f *os.File, deadline time.Time) error {
 	return nil
 }
 
-// IgnoreSIGPIPE makes writing to a pipe that nobody reads an error. The signal is
-// caught, not ignored: an ignored one would stay so in programs started from this one.
+// IgnoreSIGPIPE turns a write to a closed pipe into an error. It catches the signal: child processes would inherit an
+// ignored one.
 func IgnoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// UntilSignal is a context that ends when this process is told to end; a hangup is not heard where nohup has it
-// ignored. Writing to a pipe that nobody reads is an error from then on.
+// UntilSignal returns a context that ends at SIGINT, SIGTERM, SIGHUP (unless nohup ignores it) and some more. It also
+// calls IgnoreSIGPIPE.
 func UntilSignal(ctx context.Context, also ...os.Signal) (_ context.Context, stop context.CancelFunc) {
 	IgnoreSIGPIPE()
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -18,16 +18,17 @@ import (
 
 const (
 	maxText       = 1 << 20               // bytes of a message's text
-	stdinPatience = 2 * time.Second       // without a byte, before it is said that stdin is read
-	pipePatience  = 10 * time.Millisecond // for a pipe beside a text to bring something
+	stdinPatience = 2 * time.Second       // without a byte, until Warn says that stdin is being read
+	pipePatience  = 10 * time.Millisecond // for data in a pipe beside a text
 )
 
-// MessageFlag is the --message of a verb that takes a text: see MessageText.
+// MessageFlag is the --message of a verb that takes a text.
 func MessageFlag() cli.Flag {
-	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text", "content", "b", "msg", "prompt", "data", "question"}, Usage: "`TEXT` as a flag"}
+	aliases := []string{"m", "body", "text", "content", "b", "msg", "prompt", "data", "question"}
+	return &cli.StringFlag{Name: "message", Aliases: aliases, Usage: "`TEXT` as a flag"}
 }
 
-// MessageText is the text of --message, else that of StdinText.
+// MessageText returns the text of --message, else that of StdinText.
 func MessageText(c *cli.Context, words []string) (string, error) {
 	if !c.IsSet("message") {
 		return StdinText(c, words)
@@ -38,14 +39,14 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 	return StdinText(c, []string{c.String("message")})
 }
 
-// TextTwice refuses a text beside one that a flag gives.
+// TextTwice is the error for a text beside one in a flag.
 func TextTwice(word string) *Error {
 	return Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out")
 }
 
-// StdinText is the text of a message: the words joined by a space, or stdin where the only word is "-", or where there
-// is none and stdin is a pipe or a file. A terminal, a device and a closed descriptor are never read. Words beside a
-// pipe are refused as NotPiped says.
+// StdinText returns the text of a message: the words joined by spaces; or stdin, if the only word is "-" or there is
+// none and stdin is a pipe or a file. It never reads a terminal, a device or a closed descriptor. NotPiped applies to
+// words.
 func StdinText(c *cli.Context, words []string) (string, error) {
 	text := strings.Join(words, " ")
 	if len(words) == 0 || text == "-" {
@@ -64,9 +65,9 @@ func StdinText(c *cli.Context, words []string) (string, error) {
 	return text, CheckText(text)
 }
 
-// NotPiped refuses a pipe with something in it beside a text that is given: one of them would be lost.
+// NotPiped refuses a pipe with data in it beside a text: one of them would be lost.
 func NotPiped() error {
-	n := output.Waiting(os.Stdin, pipePatience)
+	n := output.BytesWaiting(os.Stdin, pipePatience)
 	if n == 0 {
 		return nil
 	}
@@ -74,13 +75,13 @@ func NotPiped() error {
 		WithHint("leave the text out to send stdin, or put </dev/null behind the command to send the text")
 }
 
-// HasText reports whether text can come from f.
+// HasText reports whether f is a file, a pipe or a socket.
 func HasText(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
 }
 
-// ReadText reads a text to its end, takes one line feed (\n or \r\n) off it and checks it.
+// ReadText reads a text, removes one newline (\n or \r\n) at its end, and checks it.
 func ReadText(r io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxText+3))
 	if err != nil {
@@ -93,26 +94,26 @@ func ReadText(r io.Reader) (string, error) {
 	return text, CheckText(text)
 }
 
-// CheckText refuses what cannot be the text of a message.
+// CheckText refuses a text that no message can have.
 func CheckText(s string) error {
-	what := ""
+	fault := ""
 	switch {
 	case strings.TrimSpace(s) == "":
 		return Usage("the text is empty").WithHint("put the text behind the command, or pipe it in")
 	case len(s) > maxText:
-		what = "is over 1 MiB"
+		fault = "is over 1 MiB"
 	case !utf8.ValidString(s):
-		what = "is not UTF-8"
+		fault = "is not UTF-8"
 	case strings.Contains(s, "\x00"):
-		what = "has a NUL byte"
+		fault = "has a NUL byte"
 	default:
 		return nil
 	}
-	return Usage("the text %s", what).WithHint("any bytes can go as a file: --attach FILE")
+	return Usage("the text %s", fault).WithHint("any bytes can go as a file: --attach FILE")
 }
 
-// EachLine calls f with each line that is not blank, and its number, until f returns an
-// error. A line that is larger than a message may be is skipped: err says so of it.
+// EachLine calls f with each line that is not blank, and its number, until f returns an error. For a line that is
+// larger than a message may be, err is set.
 func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 	in := bufio.NewReader(r)
 	for n := 1; ; n++ {

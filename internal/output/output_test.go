@@ -33,7 +33,7 @@ func needUnread(t *testing.T) {
 	}
 }
 
-// What a reader that quits has not read was not received.
+// What a reader leaves in the pipe was not received.
 func TestReaderThatQuits(t *testing.T) {
 	needUnread(t)
 	for lines, want := range []int{0, 0, 1, 1, 2, 2} {
@@ -60,7 +60,7 @@ func TestReaderThatReads(t *testing.T) {
 	}
 }
 
-// One that reads when its child has ended gets all of it.
+// A reader that starts when its child has ended gets everything.
 func TestReaderThatWaits(t *testing.T) {
 	_, w := pipe(t)
 	if n, err := Show(t.Context(), w, 10*time.Millisecond, pieces); n != 3 || err != nil {
@@ -87,18 +87,18 @@ func TestFile(t *testing.T) {
 	if n, err := Show(t.Context(), f, 0, pieces); n != 3 || err != nil {
 		t.Error(n, err)
 	}
-	if n := Waiting(f, 0); n != 0 {
+	if n := BytesWaiting(f, 0); n != 0 {
 		t.Error(n)
 	}
 }
 
-func TestWaiting(t *testing.T) {
+func TestBytesWaiting(t *testing.T) {
 	r, w := pipe(t)
-	if n := Waiting(r, time.Millisecond); n != 0 {
+	if n := BytesWaiting(r, time.Millisecond); n != 0 {
 		t.Error(n)
 	}
 	w.WriteString("abc")
-	if n := Waiting(r, time.Minute); n != 3 {
+	if n := BytesWaiting(r, time.Minute); n != 3 {
 		t.Error(n)
 	}
 }

@@ -1,0 +1,259 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// An Answer is an answer to a question. Without an option it selects the one that approves, or rejects, once.
+type Answer struct {
+	Option   string // id of the option
+	IsDeny   bool
+	Reason   string
+	Artifact string    // URI of the part of a draft that it is about; "": the whole draft
+	By       wire.Name // "": the member that this process acts for
+}
+
+func (a *Answer) words() (decision, did string) {
+	if a.IsDeny {
+		return "reject", "rejected"
+	}
+	return "approve", "approved"
+}
+
+// Acting returns the scope of the member that this process acts for (Actor), with permission to write.
+func (s *Scope) Acting() (*Scope, error) {
+	acting := *s
+	who, _ := s.Actor()
+	if who == "" {
+		return nil, cmp.Or(acting.findMe(), s.MayAnswer(policy.Question{}))
+	}
+	var err error
+	if acting.Me, err = s.Team.Member(who); err != nil {
+		return nil, err
+	}
+	return &acting, acting.MayWrite()
+}
+
+// Decide answers a question if this Acting scope may, and sends the asker the reason of a rejection. The option may
+// also be a number, a label or the beginning of one.
+func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	if err := s.MayAnswer(q); err != nil {
+		return o, err
+	}
+	if isDraft := q.Kind == policy.KindDraft; isDraft && a.Option != "" || !isDraft && a.Artifact != "" {
+		return o, Usage("a draft has parts and no options, all else options and no --artifact").WithHint("leave it out")
+	}
+	if q.Host != "" {
+		return s.answerRemote(ctx, q, a)
+	}
+	if q.Kind == policy.KindDraft {
+		return s.answerDraft(ctx, q, a)
+	}
+	if err := a.findOption(q); err != nil {
+		return o, err
+	}
+	o, err = s.Answer(ctx, q, a)
+	if err == nil && a.Reason != "" && !q.ByWire {
+		_, err = s.sendAnswer(ctx, s.Team.Box(q.Agent).Address(), q, a)
+	}
+	return o, err
+}
+
+// answerRemote sends the answer to the asker's host, which decides whether it counts.
+func (s *Scope) answerRemote(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	if err := a.chooseOption(q); err != nil {
+		return o, err
+	}
+	to, err := s.Address(string(q.Agent))
+	if err != nil {
+		return o, err
+	}
+	id, err := s.sendAnswer(ctx, to, q, a)
+	o = control.Outcome{Done: "sent " + id.Short(6), Detail: string(q.Host) + " decides whether it counts"}
+	if !s.Team.IsBridged() {
+		o.Detail += "; bridge is off: goes out when it runs"
+	}
+	return o, err
+}
+
+// sendAnswer sends the answer as a message: the reason of a rejection, or the whole answer to another host.
+func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
+	decision, did := a.words()
+	payload, _ := json.Marshal(teams.PermissionReply{Decision: decision, Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
+	about := strings.Join(strings.Fields(cmp.Or(q.Tool, q.Prompt)), " ")
+	m := &wire.Message{
+		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
+		Subject: did + ": " + letter.Clip(letter.Escape(about), 80), Payload: payload,
+	}
+	if wire.IsID(q.ID) { // the id of the message that asked the lead
+		m.InReplyTo = wire.ID(q.ID)
+	}
+	err := s.Root.Send(ctx, &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
+	return m.ID, err
+}
+
+func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	decision, did := a.words()
+	o.Done = did + " draft " + q.ID
+	in := wire.HumanInput{Kind: decision, DraftID: wire.UUID(q.ID), Reason: a.Reason}
+	if a.Artifact != "" {
+		o.Done = did + " " + a.Artifact + " in draft " + q.ID
+		in.ArtifactURI = &a.Artifact
+	}
+	out, err := s.Team.AnswerDraft(ctx, q, teams.SessionInput{From: s.Me, Input: in, Origin: s.Origin()})
+	_, isOver := errors.AsType[*wire.SessionError](err)
+	if isOver || errors.Is(err, teams.ErrForbidden) {
+		return o, Refused("%w", err).WithHint("atm session show %s", q.Agent)
+	}
+	if err == nil {
+		o.Detail = "sent " + out.Message.ID.Short(6)
+	}
+	return o, err
+}
+
+// Answer answers a question of a member of this team, through its runner or on the wire that it was asked on.
+func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	who := a.By
+	if who == "" {
+		who, _ = s.Actor()
+	}
+	if q.ByWire {
+		return s.answerOnWire(ctx, q, a, who)
+	}
+	err = s.AskRunner(ctx, q.Agent, func(c *control.Client) (err error) {
+		o, err = c.Answer(ctx, control.AnswerRequest{ID: q.ID, Option: a.Option, Deny: a.IsDeny, By: string(who)})
+		return err
+	})
+	return o, err
+}
+
+// AnswerFor answers a question of a member of this team for a.By on another host, if the rules allow that.
+func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q policy.Question, a Answer) error {
+	if err := cmp.Or(s.mayAnswerAs(a.By, isInAgent, q), a.chooseOption(q)); err != nil {
+		return err
+	}
+	_, err := s.Answer(ctx, q, a)
+	return err
+}
+
+// answerOnWire answers a question on the older ACP wire by an event, for the program that feeds that stream and follows
+// `atm events NAME --follow --as-wire acp`. Of two answers at once the first one counts.
+func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, who wire.Name) (o control.Outcome, err error) {
+	answer, detail, err := a.onWire(q)
+	if err != nil {
+		return o, err
+	}
+	log := s.Team.Box(q.Agent).Log()
+	isQuestion := func(e *wire.Event) bool {
+		return e.Kind == "confirm_required" && strings.Trim(string(e.Body().Raw("id")), `"`) == q.ID
+	}
+	events, err := log.Tail(func(e *wire.Event) bool { return isQuestion(e) || e.At.Before(q.Since) })
+	if err != nil {
+		return o, err
+	}
+	if len(events) > 0 && isQuestion(&events[0]) {
+		answer = wire.PermissionResponse(&events[0], answer)
+	}
+	e, err := wire.Adopt(answer)
+	if err != nil {
+		return o, err
+	}
+	e.Source = "cli"
+	decision, _ := a.words()
+	e = e.With("id", q.ID).With("by", string(who)).With("decision", decision)
+	o = control.Outcome{Done: "answered", Detail: detail}
+	return o, s.Team.Sessions().Exclusive(ctx, func() error {
+		open, err := s.Team.Questions(q.Agent)
+		if err != nil {
+			return err
+		}
+		isThis := func(other policy.Question) bool { return other.ID == q.ID && other.Since.Equal(q.Since) }
+		if !slices.ContainsFunc(open, isThis) {
+			return fmt.Errorf("%s: %w any more", q.ID, policy.ErrNoQuestion)
+		}
+		return log.Append(ctx, e)
+	})
+}
+
+// onWire encodes the answer for the older ACP wire. detail names the option.
+func (a *Answer) onWire(q policy.Question) (line []byte, detail string, err error) {
+	if q.Kind == reducer.ClientTool {
+		return a.toolResult(q)
+	}
+	if err := a.chooseOption(q); err != nil {
+		return nil, "", err
+	}
+	answer, kind := map[string]string{"outcome": "cancelled"}, "allow_once"
+	if a.IsDeny {
+		kind = "reject_once"
+	}
+	option := a.Option
+	if n := slices.IndexFunc(q.Options, func(o policy.Option) bool { return o.Kind == kind }); option == "" && n >= 0 {
+		option = q.Options[n].ID
+	}
+	if option != "" {
+		answer = map[string]string{"outcome": "selected", "option_id": option}
+	} else if !a.IsDeny {
+		return nil, "", Usage("which one? none of its options says yes").WithHint("atm pending lists the options")
+	}
+	line, _ = json.Marshal(answer)
+	line, err = wire.Canonical("acp.RequestPermissionResult", line)
+	return line, cmp.Or(option, "cancelled"), err
+}
+
+// toolResult encodes the answer to a tool call of the client's: the option is the tool's output.
+func (a *Answer) toolResult(q policy.Question) (line []byte, detail string, err error) {
+	answer := map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !a.IsDeny, "output": nil}
+	detail = a.Option
+	if a.IsDeny {
+		detail = cmp.Or(a.Reason, "rejected")
+		answer["error"] = detail
+	} else if json.Valid([]byte(a.Option)) {
+		answer["output"] = json.RawMessage(a.Option)
+	} else {
+		answer["output"] = a.Option
+	}
+	line, _ = json.Marshal(answer)
+	line, err = wire.Canonical("acp.ToolExecutionResult", line)
+	return line, detail, err
+}
+
+// findOption replaces the option's number or label by its id.
+func (a *Answer) findOption(q policy.Question) (err error) {
+	if a.Option == "" {
+		return nil
+	}
+	if a.Option, err = q.Choose(a.Option); err != nil {
+		return Usage("%s", letter.Escape(err.Error())).
+			WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", q.Agent)
+	}
+	return nil
+}
+
+// chooseOption replaces the option's number or label by its id. It refuses an option that contradicts the answer, and a
+// rejection by an option that is not known to reject.
+func (a *Answer) chooseOption(q policy.Question) error {
+	if err := a.findOption(q); err != nil || a.Option == "" {
+		return err
+	}
+	denies := slices.ContainsFunc(q.Options, func(o policy.Option) bool { return o.ID == a.Option && o.Denies() })
+	if denies && !a.IsDeny {
+		return Usage("%q denies it", a.Option).WithHint("atm reject %s %q", q.Agent, a.Option)
+	} else if a.IsDeny && !denies {
+		return Usage("%q does not say no", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Find looks up the message that a fragment of an id means, in my mailbox, else in the team's.
+func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
+	fragment = strings.TrimPrefix(fragment, "#")
+	_, err = wire.ParseFragment(fragment)
+	if err == nil {
+		return s.Team.Find(s.Me, fragment)
+	}
+	if !s.IsMember(fragment) {
+		hint := cmp.Or(HintFor(s.c.Command.Name+" "+fragment), "atm read --last and atm ls --all show the ids")
+		return nil, nil, Usage("%v", err).WithHint("%s", hint)
+	}
+	hint := "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
+	if isShared, _ := s.Team.Box(wire.Name(fragment)).Shared(); isShared {
+		hint = "atm take %s takes the next of its messages, atm ls %[1]s lists them"
+	}
+	return nil, nil, Usage("%q is a member, not the id of a message", fragment).WithHint(hint, fragment)
+}
+
+// Digits is how many digits of an id a command needs to name one message.
+func (s *Scope) Digits(id wire.ID) int {
+	_, _, err := s.Team.Find(s.Me, id.Short(6))
+	if many, ok := errors.AsType[*teams.AmbiguousError](err); ok {
+		return letter.ShortLength(many.Candidates)
+	}
+	return 6
+}
+
+// Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if
+// nothing matches.
+func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, error) {
+	query, err := parseQuery(words)
+	if err != nil {
+		return nil, Usage("%v", err).WithHint("atm search WORDS since:7d")
+	}
+	found, err := s.Team.Search(ctx, query)
+	for _, name := range []string{query.From, query.To} {
+		if name != "" && len(found) == 0 && err == nil {
+			_, err = s.Writer(name)
+		}
+	}
+	return found, err
+}
+
+// parseQuery parses words, from:, to:, in:new|cur|done and since:, also several in one quoted word.
+func parseQuery(words []string) (q teams.Query, err error) {
+	for _, w := range strings.Fields(strings.Join(words, " ")) {
+		key, value, _ := strings.Cut(w, ":")
+		switch key {
+		case "from":
+			q.From = value
+		case "to":
+			q.To = value
+		case "in":
+			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
+		case "since":
+			if q.Since, err = Since(value); err != nil {
+				return q, err
+			}
+		default:
+			q.Words = append(q.Words, strings.ToLower(w))
+		}
+	}
+	for _, in := range q.In {
+		if in != "new" && in != "cur" && in != "done" {
+			return q, fmt.Errorf("in:%s: new, cur or done", in)
+		}
+	}
+	return q, nil
+}
+
+// Origin is the evidence that this process attaches to what it sends.
+func (s *Scope) Origin() *wire.Origin {
+	o := &wire.Origin{Via: cmp.Or(Via(s.c), "cli"), Run: os.Getenv("ATM_RUN")}
+	if uid := os.Getuid(); uid >= 0 {
+		o.UID = &uid
+	}
+	return o
+}
+
+// Renderer renders messages for this terminal or pipe.
+func (s *Scope) Renderer() *letter.Renderer {
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour(), Runs: s.Team.Runs}
+}
+
+// Letters renders whole messages, one piece each. Further messages in behind may supersede or follow these.
+func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
+	flags := mailbox.Flags(items, behind)
+	for i, it := range items {
+		f := teams.LeaseFlags(it)
+		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
+		pieces = append(pieces, r.Render(it.Message, f))
+	}
+	return pieces
+}
+
+// Notes says what a line about a message adds to its sender and age: "owed, urgent".
+func Notes(r *letter.Renderer, m *mailbox.Item) string {
+	when := func(isSo bool, text string) string {
+		if isSo {
+			return text
+		}
+		return ""
+	}
+	state, superseded := string(m.State), ""
+	if m.State == mailbox.Done {
+		state = "read"
+	}
+	if m.SupersededBy != "" {
+		superseded = "superseded by " + r.Short(m.SupersededBy)
+	}
+	isUnread := m.State == mailbox.Unread
+	return JoinFilled(", ", when(!isUnread, state), when(m.RequiresAck && (isUnread || state == ""), "wants ack"),
+		r.Lease(teams.LeaseFlags(m)), when(m.Urgent(), "urgent"), when(m.Expired(r.Now), "expired"), superseded)
+}
+
+// Stages lists in a line the stages of a delivery that there is evidence for.
+func Stages(r teams.DeliveryTrace) string {
+	var parts []string
+	for _, stage := range r.Stages {
+		if stage.Evidence == nil {
+			continue
+		}
+		part := stage.Stage
+		if stage.At != nil {
+			part += " " + letter.Stamp(*stage.At)
+		}
+		if stage.Text != "" {
+			part += ` "` + letter.Clip(letter.Escape(stage.Text), 60) + `"`
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return "no evidence"
+	}
+	if r.State == mailbox.Withdrawn {
+		parts = append(parts, "withdrawn")
+	}
+	return strings.Join(parts, "   ")
+}
+
+// Shorts shortens ids to as many digits as tell them apart, with spaces between.
+func Shorts(ids []wire.ID) string {
+	n := letter.ShortLength(ids)
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = id.Short(n)
+	}
+	return strings.Join(out, " ")
+}
+
+// Turns shows an agent's turns: when, how long, how they ended, and what was said.
+func Turns(agent wire.Name, turns []teams.Turn) string {
+	var lines []string
+	for _, t := range turns {
+		line := cmp.Or(t.Status, "over")
+		if t.DurationMS > 0 {
+			line = letter.Span(t.Duration()) + "  " + line
+		}
+		if t.Began != nil {
+			line = letter.Stamp(*t.Began) + "  " + line
+		}
+		if len(t.Messages) > 0 {
+			line += "  mail " + Shorts(t.Messages)
+		}
+		var tools []string
+		for _, c := range t.Tools {
+			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
+		}
+		lines = slices.Concat(lines, []string{line}, marked(agent, "  > ", t.Prompt),
+			marked(agent, "  * ", strings.Join(tools, "\n")), marked(agent, "  < ", t.Response), marked(agent, "  ! ", t.Error))
+	}
+	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known; its mail: atm ls %[1]s --all", agent))
+}
+
+const maxLines = 12
+
+// marked returns the first lines of a text of a turn, the first one behind a mark.
+func marked(agent wire.Name, mark, text string) (out []string) {
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	for i, line := range lines[:min(len(lines), maxLines)] {
+		if i > 0 {
+			mark = "    "
+		}
+		out = append(out, mark+letter.Clip(letter.Escape(strings.TrimRight(line, " \r")), 160))
+	}
+	if more := len(lines) - maxLines; more > 0 {
+		out = append(out, fmt.Sprintf("    … %d more lines: atm history %s --json", more, agent))
+	}
+	return out
+}

@@ -1,0 +1,211 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Interruptible returns a context that a signal ends, for a verb that waits or takes long. A second after the signal
+// the process exits even if it is stuck in a write.
+func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, end := output.UntilSignal(ctx, syscall.SIGQUIT) // Go would print all goroutines at Ctrl-\
+	var done atomic.Bool
+	context.AfterFunc(ctx, func() {
+		time.AfterFunc(time.Second, func() {
+			if !done.Load() {
+				os.Exit(ExitInterrupted)
+			}
+		})
+	})
+	return ctx, func() {
+		done.Store(true)
+		end()
+	}
+}
+
+// Await calls wait with a context that ends at an interrupt, and when the root or an opened team was removed or
+// renamed: the wait can never succeed then, and fails with that reason.
+func (s *Scope) Await(wait func(ctx context.Context) error) error {
+	return s.until(Via(s.c) != "", wait) // the calling program may be killed
+}
+
+// Follow calls show, which prints news as it arrives, until an interrupt, the removal of the team, or the end of the
+// reader, which is no failure.
+func (s *Scope) Follow(show func(ctx context.Context) error) error {
+	err := s.until(true, show)
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+// FollowFor is Follow for as long as a given --timeout, the end of which is no failure.
+func (s *Scope) FollowFor(show func(ctx context.Context) error) error {
+	err := s.Follow(func(ctx context.Context) error {
+		if within := Duration(s.c, "timeout"); within > 0 && s.c.IsSet("timeout") {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, within)
+			defer cancel()
+		}
+		return show(ctx)
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// until calls f with a context that ends with the root and its teams and, where stdout has a reader, with the reader.
+func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
+	ctx, stop := Interruptible(s.c.Context)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for ctx.Err() == nil {
+			if hasReader && output.ReaderGone(os.Stdout) {
+				cancel(syscall.EPIPE)
+			} else if err := s.Root.Lost(); err != nil {
+				cancel(err)
+			}
+			Sleep(ctx, time.Second)
+		}
+	}()
+	err := f(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// Sleep sleeps; it returns false if ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// Interrupted is the error for an interrupted wait for a sent message's ack or reply; flag is that of atm wait.
+func (s *Scope) Interrupted(flag string, id wire.ID) *Error {
+	e := Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("atm wait %s %s%s", flag, id.Short(6), s.Flags())
+	e.Exit, e.Extra = ExitInterrupted, map[string]any{"id": id}
+	return e
+}
+
+// Repaints reports whether Watch repaints its lines on the alternate screen.
+func Repaints(c *cli.Context) bool {
+	return Terminal() && !c.Bool("json") && !isDumb()
+}
+
+// watchEvery is how often Watch looks. It has to poll: the lock of a killed runner writes no event.
+const watchEvery = 500 * time.Millisecond
+
+// Watch calls look until an interrupt or an error. Where it Repaints, it shows the lines that look returns, leaves at q
+// too, and prints the last lines once more below the prompt.
+func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)) error {
+	return s.Follow(func(ctx context.Context) error {
+		ctx, quit := context.WithCancelCause(ctx)
+		defer quit(nil)
+		var shown []string
+		if Repaints(s.c) {
+			leave := enterScreen(quit)
+			defer func() {
+				leave()
+				os.Stdout.WriteString(strings.Join(append(shown, ""), "\n"))
+			}()
+		}
+		for ctx.Err() == nil {
+			lines, err := look(ctx)
+			if err == nil && Repaints(s.c) {
+				shown, err = lines, repaint(lines)
+			}
+			if err != nil {
+				return err
+			}
+			Sleep(ctx, watchEvery)
+		}
+		if errors.Is(context.Cause(ctx), errQuit) {
+			return nil
+		}
+		return ctx.Err()
+	})
+}
+
+var errQuit = errors.New("left by q")
+
+// enterScreen switches to the alternate screen without echo, and calls quit at q, Ctrl-D or Ctrl-C. leave restores the
+// terminal. The goroutine that reads the keys ends with the process.
+func enterScreen(quit func(error)) (leave func()) {
+	stdin := int(os.Stdin.Fd())
+	before, err := term.MakeRaw(stdin)
+	if err == nil {
+		go func() {
+			key := make([]byte, 1)
+			for {
+				if _, err := os.Stdin.Read(key); err != nil {
+					return
+				}
+				switch key[0] {
+				case 'q', 4:
+					quit(errQuit)
+				case 3:
+					quit(context.Canceled)
+				}
+			}
+		}()
+	}
+	os.Stdout.WriteString("\x1b[?1049h\x1b[?25l\x1b[2J")
+	return func() {
+		os.Stdout.WriteString("\x1b[?25h\x1b[?1049l")
+		if before != nil {
+			term.Restore(stdin, before)
+		}
+	}
+}
+
+func repaint(lines []string) error {
+	foot := "q leaves"
+	width, height, err := term.GetSize(int(os.Stdout.Fd()))
+	if room := max(height-2, 1); err == nil && height > 0 && len(lines) > room {
+		foot = fmt.Sprintf("%d lines more; q leaves", len(lines)-room)
+		lines = lines[:room]
+	}
+	lines = append(slices.Clone(lines), "", foot)
+	for i := range lines {
+		lines[i] = Fit(lines[i], width)
+	}
+	_, err = os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
+	return err
+}
+
+// Notify rings the bell and shows a desktop notification, if stdout is a terminal.
+func Notify(title, text string) {
+	if Terminal() {
+		os.Stdout.WriteString(Notification(title, text))
+	}
+}
+
+// Notification is what Notify writes: OSC 9 for iTerm2, WezTerm, kitty and Windows Terminal, OSC 777 for foot, rxvt and
+// VTE. Other terminals ignore both.
+func Notification(title, text string) string {
+	clean := func(s string) string { return letter.Clip(letter.Escape(strings.ReplaceAll(s, ";", ",")), 200) }
+	title, text = clean(title), clean(text)
+	return "\a\x1b]9;" + title + ": " + text + "\x1b\\\x1b]777;notify;" + title + ";" + text + "\x1b\\"
+}

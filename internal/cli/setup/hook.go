@@ -1,0 +1,100 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
+)
+
+// How long a hook may keep its tool waiting: for a lock, for the input, and for an input that it ignores.
+const (
+	hookLock  = 200 * time.Millisecond
+	hookInput = time.Second
+	hookDrain = 100 * time.Millisecond
+)
+
+var hookCommand = &cli.Command{
+	Name: "hook", ArgsUsage: "TOOL [JSON…]", Usage: "what an agent's program calls: its events in, mail out",
+	UsageText: "atm hook claude < event.json\natm hook codex-notify JSON",
+	Description: "TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.\n" +
+		"Reads the tool's JSON from stdin, appends the events it means, prints the answer.\n" +
+		"Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.",
+	Action: runHook,
+}
+
+// runHook returns errors as other verbs do; Report makes them fail open.
+func runHook(c *cli.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // Go's exit code 2 would block the tool
+			err = fmt.Errorf("hook: %v", p)
+		}
+	}()
+	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
+	tool, err := hook.ParseTool(c.Args().First())
+	var s *command.Scope
+	if err == nil {
+		s, err = openForHook(c)
+	}
+	if s == nil {
+		hook.ReadInput(os.Stdin, hookDrain) // to some tools a closed pipe is a failure
+		return err
+	}
+	var in []byte
+	if c.Args().Len() > 1 { // Codex's older form
+		in = []byte(c.Args().Get(1))
+	} else if in, err = hook.ReadInput(os.Stdin, hookInput); err != nil {
+		return err
+	}
+	exit, err := hook.Handle(c.Context, tool, in, hook.Options{
+		Box: s.Me, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Runs:  s.Team.Runs,
+		Pass:  func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
+		State: func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
+		Primer: func() string {
+			text, _ := primerText(s, true)
+			return text
+		},
+	})
+	if exit != 0 {
+		return command.Exit(exit)
+	}
+	return err
+}
+
+// openForHook opens the mailbox of the agent that --as or the environment names. It returns nil if the hook has nothing
+// to do: without a name, outside of a team, and in an agent whose runner delivers the mail.
+func openForHook(c *cli.Context) (*command.Scope, error) {
+	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
+		return nil, nil
+	}
+	if !c.IsSet("lock-timeout") {
+		c.Set("lock-timeout", hookLock.String())
+	}
+	s, err := command.OpenMe(c)
+	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !s.Root.Accepted {
+		return nil, command.Refused("nobody here made or accepted %s; if it is yours: atm init", s.Root.Path)
+	}
+	err = s.MayWrite()
+	if _, isRefused := errors.AsType[*command.Error](err); isRefused {
+		return nil, nil
+	}
+	return s, err
+}

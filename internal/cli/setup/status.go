@@ -1,0 +1,171 @@
+package setup
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+var statusCommand = &cli.Command{
+	Name: "status", Aliases: []string{"describe", "whois"}, ArgsUsage: "[AGENT]", Usage: "one agent in full, and the evidence",
+	UsageText: "atm status bob\natm status bob --json\natm status --all --as-wire missiond",
+	Flags: []cli.Flag{
+		&cli.StringFlag{Name: "as-wire", Usage: "as the PTY manager `missiond` writes it"},
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "every member, one a line"},
+	},
+	Action: command.With(command.OpenTeam, status),
+}
+
+func status(c *cli.Context, s *command.Scope) error {
+	if v := c.String("as-wire"); c.IsSet("as-wire") && v != "missiond" {
+		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
+			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
+	}
+	a, _ := s.Address(c.Args().First())
+	if c.Bool("all") && a.Host == "" {
+		return statusOfAll(c, s)
+	}
+	if a.Host != "" && c.IsSet("as-wire") {
+		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
+	}
+	if a.Host != "" {
+		m, err := s.Root.Summary(a)
+		return command.Done(c, err, m, statusText(m))
+	}
+	box, err := s.Enter(c.Args().First())
+	if err != nil {
+		return err
+	}
+	warnConfig(c, s)
+	m, unreadable := s.Team.Status(c.Context, box.Agent())
+	if err := command.WarnUnreadable(unreadable); err != nil {
+		return err
+	}
+	if err := printStatus(c, s, m); err != nil || unreadable == nil {
+		return err
+	}
+	return command.Exit(command.ExitFailed)
+}
+
+func statusOfAll(c *cli.Context, s *command.Scope) error {
+	if c.Bool("json") && !c.IsSet("as-wire") {
+		return team(c, s)
+	}
+	warnConfig(c, s)
+	all, unreadable := s.Team.Members(c.Context)
+	for _, m := range all {
+		if c.IsSet("as-wire") && m.Host != "" { // no slot here
+			continue
+		}
+		if err := printStatus(c, s, m); err != nil {
+			return err
+		}
+	}
+	return command.WarnUnreadable(unreadable)
+}
+
+func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
+	if !c.IsSet("as-wire") {
+		return command.PrintAs(c, m, statusText(m))
+	}
+	line, err := wire.Marshal(slot(s.Team, m))
+	return command.Done(c, err, json.RawMessage(line), string(line))
+}
+
+// slot is a member as missiond's PTY manager writes it, whose only question is a confirmation, and where a slot that
+// was never spawned is exited.
+func slot(t *teams.Team, m teams.Member) wire.PTYAgentInfo {
+	info := wire.PTYAgentInfo{
+		SlotID: string(m.Name), Role: m.Role, State: string(reducer.Exited),
+		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
+	}
+	if m.PID > 0 {
+		info.PID = new(uint32(m.PID))
+		if !m.Started.IsZero() {
+			info.StartedAt = new(m.Started.UnixMilli())
+		}
+	}
+	if m.TurnStatus == reducer.TurnBusy {
+		info.CurrentTaskID = &m.TurnID
+	}
+	switch {
+	case m.State == reducer.WordOff:
+	case m.Activity == reducer.AwaitingInput:
+		info.State = string(reducer.Confirming)
+	case m.Activity != reducer.Unknown:
+		info.State = string(m.Activity)
+	case m.TurnStatus == reducer.TurnBusy:
+		info.State = string(reducer.Thinking)
+	case m.Running:
+		info.State = string(reducer.Starting)
+	}
+	return info
+}
+
+func statusText(m teams.Member) string {
+	now, text := time.Now(), command.Team([]teams.Member{m}, 0)[0]+"\n"
+	line := func(name, format string, args ...any) {
+		text += fmt.Sprintf("  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
+	}
+	if w := m.WaitingOn; w != nil {
+		asked := strings.Trim(w.Tool+": "+strings.Join(strings.Fields(cmp.Or(w.Input, w.Prompt)), " "), ": ")
+		line("asks", "%s %s ago: %s", w.Kind, letter.Span(max(0, now.Sub(w.Since))), letter.Clip(asked, 200))
+	}
+	if m.Kind == "person" {
+		return text
+	}
+	if m.TurnID != "" {
+		turn := string(m.TurnStatus) + ", " + m.TurnID
+		for _, field := range [][2]string{{"thread ", m.ThreadID}, {"session ", m.Session}, {"by ", m.Transport}} {
+			if field[1] != "" {
+				turn += ", " + field[0] + field[1]
+			}
+		}
+		line("turn", "%s", turn)
+	}
+	if l := m.LastTurn; l != nil {
+		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
+	}
+	line("presence", "%s: %s", m.Presence, evidence(m, now))
+	if m.ReadAt != nil {
+		line("last read", "%s", letter.Age(now, *m.ReadAt))
+	}
+	if m.Errors > 0 {
+		line("errors", "%d, the last: %s", m.Errors, letter.Clip(m.LastError, 200))
+	} else if m.LastError != "" {
+		line("events", "%s", m.LastError)
+	}
+	if m.Dropped.Dropped+m.Dropped.Unknown+m.Unknown > 0 {
+		line("lost", "%d events dropped by its stream, %d unknown to it, %d unknown to atm",
+			m.Dropped.Dropped, m.Dropped.Unknown, m.Unknown)
+	}
+	return text
+}
+
+// evidence says how the presence is known.
+func evidence(m teams.Member, now time.Time) string {
+	switch {
+	case m.Host != "":
+		return m.Seen(now)
+	case m.Running && m.PID > 0:
+		return fmt.Sprintf("its runner's lock is held, process %d", m.PID)
+	case m.Running:
+		return "its runner's lock is held"
+	case m.PresenceAt == nil:
+		return "no event, no runner"
+	case m.RunnerGone:
+		return "its runner was killed; last event " + letter.Age(now, *m.PresenceAt)
+	}
+	return "last event " + letter.Age(now, *m.PresenceAt)
+}
