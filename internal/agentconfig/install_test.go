@@ -386,9 +386,8 @@ func TestChangedMeanwhile(t *testing.T) {
 	h := newSetup(t)
 	h.write("home/.claude/settings.json", "{}\n")
 	edits, _ := h.claude(Request{Tool: "claude"}, "")
-	e := edits[0]
-	f, err := h.openFile("claude", e.path)
-	if err != nil {
+	f := filesOf(edits)[0]
+	if err := h.Installer.read("claude", f); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.install(edits); err != nil {
@@ -511,7 +510,7 @@ func TestRulesOfOthers(t *testing.T) {
 	h := newSetup(t)
 	const rules = "prefix_rule(pattern = [\"ls\"])"
 	h.write("home/.codex/rules/atm.rules", rules)
-	if notes := strings.Join(h.install(Request{Tool: "codex"}).Notes, "\n"); !strings.Contains(notes, "atm.rules is not of atm") {
+	if notes := strings.Join(h.install(Request{Tool: "codex"}).Notes, "\n"); !strings.Contains(notes, "atm.rules was not written by atm") {
 		t.Error(notes)
 	}
 	h.uninstall(Request{Tool: "codex"})

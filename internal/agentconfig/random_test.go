@@ -173,7 +173,7 @@ func TestInstallAndUninstallAreNothing(t *testing.T) {
 			fail("%v in\n%s", err, left)
 		}
 		was, _ := parseJSON([]byte(src))
-		if str(got.Find("/added")) != "in between" {
+		if stringOf(got.Find("/added")) != "in between" {
 			fail("what was added is lost:\n%s", left)
 		}
 		remove(got, "/added")
