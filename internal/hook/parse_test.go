@@ -279,12 +279,12 @@ func TestUnderstand(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			bob := team(t, nil)
-			got, err := understand(c.tool, []byte(c.in), Options{Box: bob, Now: time.Now(), State: c.turn.in("s1", "th1", "g1", "o1")})
+			got, err := parse(c.tool, []byte(c.in), Options{Box: bob, Now: time.Now(), State: c.turn.in("s1", "th1", "g1", "o1")})
 			if err != nil {
 				t.Fatal(err)
 			}
 			lines := toldAll(got.events)
-			for _, e := range got.ending {
+			for _, e := range got.endEvents {
 				lines = append(lines, "| "+told(e))
 			}
 			for i, want := range c.want { // ids of Gemini's turns end with a hash
@@ -310,7 +310,7 @@ func TestUnderstand(t *testing.T) {
 			if got.tool == OpenCode || got.tool == CodexNotify {
 				transport = "notify" // they tell, and hand nothing over
 			}
-			for _, e := range append(got.events, got.ending...) {
+			for _, e := range append(got.events, got.endEvents...) {
 				if e.Source != "hook" || e.EventID == "" || e.Field("transport") != transport {
 					t.Errorf("%s: source %q, event id %q, transport %q", e.Kind, e.Source, e.EventID, e.Field("transport"))
 				}
