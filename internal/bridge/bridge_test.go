@@ -87,7 +87,7 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 	}
 	m.Bridge = &Bridge{
 		Root: root, Team: team, Host: host, URL: url,
-		Report: func(tr Transfer) { say(tr.String()) }, Say: say,
+		Report: func(tr Transfer) { say(tr.String()) }, Warn: say,
 	}
 	return m
 }

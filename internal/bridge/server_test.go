@@ -33,7 +33,7 @@ func TestRunning(t *testing.T) {
 	began := time.Now()
 	id := laptop.send("alice", "bob@main.build", nil)
 	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 1 })
-	if took := time.Since(began); took > 5*lookEvery {
+	if took := time.Since(began); took > 5*pollEvery {
 		t.Errorf("a key that was trusted took %v to count", took)
 	}
 	must(t, build.Team.Box("bob").MarkRead(t.Context(), id))
@@ -43,7 +43,7 @@ func TestRunning(t *testing.T) {
 		laptop.send("alice", "bob@main.build", nil)
 		build.eventually("delivered", func() bool { return len(build.unread("bob")) == i+1 })
 	}
-	if took := time.Since(began); took > 15*lookEvery {
+	if took := time.Since(began); took > 15*pollEvery {
 		t.Errorf("20 messages took %v", took)
 	}
 }
@@ -131,7 +131,7 @@ func TestOneBridgeAHost(t *testing.T) {
 	// One that was killed goes on at once; another has to wait until its lease is dead.
 	must(t, other.connect(t.Context()))
 	other.conn.Close()
-	killed := &Bridge{Root: other.Root, Team: other.Team, Host: other.Host, URL: other.URL, Report: other.Report, Say: other.Say}
+	killed := &Bridge{Root: other.Root, Team: other.Team, Host: other.Host, URL: other.URL, Report: other.Report, Warn: other.Warn}
 	must(t, killed.Once(t.Context()))
 }
 
@@ -153,7 +153,7 @@ func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
 // arrives takes in an envelope at its nth delivery.
 func (m *machine) arrives(data []byte, tries uint64) *fakeMsg {
 	msg := &fakeMsg{data: data, tries: tries}
-	m.takeIn(m.t.Context(), []*incoming{arrived(msg)}, func(in *incoming) { m.fetch(m.t.Context(), in) })
+	m.ingest(m.t.Context(), []*incoming{newIncoming(msg)}, func(in *incoming) { m.fetch(m.t.Context(), in) })
 	return msg
 }
 
@@ -181,7 +181,7 @@ func TestDeadLetter(t *testing.T) {
 	if n, err := build.Team.RetryBad(); n != 1 || err != nil {
 		t.Errorf("%d to be tried again: %v", n, err)
 	}
-	must(t, build.takeAgain(t.Context()))
+	must(t, build.retryBad(t.Context()))
 	if bad, _ := build.Team.BadReasons(); len(bad) != 1 {
 		t.Errorf("tried in vain, and %d lie in bad", len(bad))
 	}
@@ -190,7 +190,7 @@ func TestDeadLetter(t *testing.T) {
 	must(t, laptop.putObject(t.Context(), file.SHA256, file.Size, strings.NewReader("notes")))
 	_, err = build.Team.RetryBad()
 	must(t, err)
-	must(t, build.takeAgain(t.Context()))
+	must(t, build.retryBad(t.Context()))
 	if left, _ := build.Team.Dir().Names(".bridge/bad"); len(left) > 0 || len(build.unread("bob")) != 1 {
 		t.Errorf("left %v, bob has %d", left, len(build.unread("bob")))
 	}
@@ -363,7 +363,7 @@ func TestFullDisk(t *testing.T) {
 	if m := build.arrives(data, 2); m.acked != 1 || len(build.unread("bob")) != 1 {
 		t.Errorf("with room: %+v, bob has %d", m, len(build.unread("bob")))
 	}
-	if open, err := build.receipts(); len(open["bob"]) != 1 || err != nil {
+	if open, err := build.openReceipts(); len(open["bob"]) != 1 || err != nil {
 		t.Errorf("its sender is told of %d, %v", len(open["bob"]), err)
 	}
 }
