@@ -203,7 +203,7 @@ func TestOtherHosts(t *testing.T) {
 	}
 	r := team.open("me")
 	s := team.until(r, "the row", func(s *Snapshot) bool { return len(s.Members) == 2 && len(s.Waiting) == 1 })
-	if m, ok := s.Member("bob@build"); !ok || m.State != reducer.WordBlocked || s.Waiting[0].Agent != "bob@build" || !s.Waiting[0].Mine {
+	if m, ok := s.Member("bob@build"); !ok || m.State != reducer.WordBlocked || s.Waiting[0].Agent != "bob@build" || !s.Waiting[0].MayAnswer {
 		t.Error(s)
 	}
 	if _, err := r.Turns("bob@build", 1); r.Scope.Explain(err).Exit == 0 {
@@ -230,10 +230,10 @@ func TestQuestion(t *testing.T) {
 		team.atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
 		asked := func(s *Snapshot) bool { return len(s.Waiting) == 1 && s.Waiting[0].ID != "" }
 		q := team.until(r, "the question", asked).Waiting[0]
-		if !q.Mine || q.Input != "touch made.txt" {
+		if !q.MayAnswer || q.Input != "touch made.txt" {
 			t.Fatal(q)
 		}
-		if q := team.until(other, "the question", asked).Waiting[0]; q.Mine {
+		if q := team.until(other, "the question", asked).Waiting[0]; q.MayAnswer {
 			t.Error("it is not theirs")
 		}
 		if _, err := other.Decide(t.Context(), q, command.Answer{}); other.Scope.Explain(err).Exit != command.ExitRefused {
@@ -333,19 +333,19 @@ func BenchmarkFirst(b *testing.B) {
 		t.until(r, "more", func(s *Snapshot) bool { return len(s.Unread) > n })
 		b.ReportMetric(float64(time.Since(began).Milliseconds()), "more-ms")
 		began = time.Now()
-		l := &look{Room: r, rows: map[wire.Name]teams.Row{}, problems: map[wire.Name]string{}}
+		o := &observer{Room: r, rows: map[wire.Name]teams.Row{}, problems: map[wire.Name]string{}}
 		for _, m := range members {
-			l.one(context.Background(), wire.Name(m))
+			o.readMember(context.Background(), wire.Name(m))
 		}
 		b.ReportMetric(float64(time.Since(began).Milliseconds()), "all-ms")
 		began = time.Now()
-		l.one(context.Background(), "agent05")
+		o.readMember(context.Background(), "agent05")
 		b.ReportMetric(float64(time.Since(began).Microseconds()), "one-us")
 		began = time.Now()
-		l.atMail(true)
+		o.readMail(true)
 		b.ReportMetric(float64(time.Since(began).Microseconds()), "me-us")
 		began = time.Now()
-		l.atDrafts(context.Background())
+		o.readDrafts(context.Background())
 		b.ReportMetric(float64(time.Since(began).Milliseconds()), "drafts-ms")
 		began = time.Now()
 		r.Mail(s.Unread[:50])

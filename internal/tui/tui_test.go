@@ -278,7 +278,7 @@ func TestAgent(t *testing.T) {
 	team.atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
 	w.shows(`bob wants to run: touch made.txt`)
 	w.rings("\x1b]9;atm: bob wants to run: touch made.txt")
-	time.Sleep(settled) // a key that comes sooner was not meant for it
+	time.Sleep(targetDelay) // a key that comes sooner was not meant for it
 	w.types("a")
 	w.shows(`bob: answered \(Yes\)`)
 	w.until(`touch made.txt`, false)
@@ -321,62 +321,62 @@ func TestAgent(t *testing.T) {
 // A key that was pressed before one could read what has moved into its place answers nothing.
 func TestTooSoon(t *testing.T) {
 	ask := func(id string) room.Question {
-		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, Mine: true}
+		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, MayAnswer: true}
 	}
-	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}}
-	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
-	if m.answer("a") != nil || m.status != "read what bob asks, and press a again" {
+	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}}
+	m.setSnapshot(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
+	if m.answerQuestion("a") != nil || m.status != "read what bob asks, and press a again" {
 		t.Error(m.status)
 	}
-	m.targetSince = time.Now().Add(-settled)
-	if m.answer("a") == nil {
+	m.targetSince = time.Now().Add(-targetDelay)
+	if m.answerQuestion("a") == nil {
 		t.Error("it is not answered")
 	}
-	m.take(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // the first was answered elsewhere
-	if m.answer("a") != nil || m.target.ID != "two" {
+	m.setSnapshot(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // the first was answered elsewhere
+	if m.answerQuestion("a") != nil || m.target.ID != "two" {
 		t.Error("the next one is answered unread")
 	}
-	m.targetSince = time.Now().Add(-settled)
+	m.targetSince = time.Now().Add(-targetDelay)
 	m.push(&page{kind: agentPage, agent: "alice"})
-	if m.answer("a") != nil || m.status != "alice asks nothing" {
+	if m.answerQuestion("a") != nil || m.status != "alice asks nothing" {
 		t.Error("another's question is answered: ", m.status)
 	}
 	m.pop()
-	if m.answer("a") != nil || m.target.ID != "two" {
+	if m.answerQuestion("a") != nil || m.target.ID != "two" {
 		t.Error("it is answered as soon as it is back")
 	}
 }
 
 // What has no room is opened before it is approved, and only an option that is there is chosen.
 func TestUnread(t *testing.T) {
-	q := room.Question{Mine: true, Question: policy.Question{
+	q := room.Question{MayAnswer: true, Question: policy.Question{
 		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Prompt: "Run it?",
 		Input: strings.Repeat("true\n", 100) + "rm -r /", Options: []policy.Option{{ID: "yes", Label: "Yes"}, {ID: "no"}},
 	}}
-	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}, focus: middlePane}
+	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}, focus: middlePane}
 	refused := func(key, why string) {
 		t.Helper()
-		m.targetSince = m.targetSince.Add(-settled)
-		if m.answer(key) != nil || m.status != why {
+		m.targetSince = m.targetSince.Add(-targetDelay)
+		if m.answerQuestion(key) != nil || m.status != why {
 			t.Errorf("%s: %q", key, m.status)
 		}
 	}
-	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	m.setSnapshot(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
 	refused("a", "open it first: Enter")
 	refused("1", "open it first: Enter")
 	m.open()
 	if text := strings.Join(m.lines(m.page(), 60), "\n"); !strings.Contains(text, "  rm -r /\n  Run it?") || !strings.Contains(strings.Join(strings.Fields(text), " "), "1 Yes 2 no true") {
 		t.Error(text)
 	}
-	if m.answer("a") != nil {
+	if m.answerQuestion("a") != nil {
 		t.Error("approved before it can have been read")
 	}
 	refused("3", "there is no option 3")
-	if m.answer("2") == nil || m.answer("a") == nil {
+	if m.answerQuestion("2") == nil || m.answerQuestion("a") == nil {
 		t.Error(m.status)
 	}
 	q.Agent = "carol" // asks the same under the same id
-	m.take(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
+	m.setSnapshot(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
 	refused("a", "bob does not ask that any more")
 }
 
@@ -437,7 +437,7 @@ func TestMail(t *testing.T) {
 func TestDrafts(t *testing.T) {
 	r := room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}})
 	m := newModel(t.Context(), r)
-	m.seen = &room.Snapshot{Me: "me", Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}}
+	m.snapshot = &room.Snapshot{Me: "me", Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}}
 	write := func(to, text string) *composer {
 		m.startWriting(&composer{kind: sending, key: "send " + to, to: to})
 		m.writing.text.InsertString(text)
@@ -446,39 +446,39 @@ func TestDrafts(t *testing.T) {
 	long := "\tone\n" + strings.Repeat("line\n", 2*maxLines)
 	c := write("alice", "")
 	c.setText(long)
-	m.update(tea.KeyPressMsg{Code: 'x', Text: "x"})
+	m.updateComposer(tea.KeyPressMsg{Code: 'x', Text: "x"})
 	if c.value() != long || m.status != "too long to be changed here: Ctrl-E" {
 		t.Error(len(c.value()), m.status)
 	}
 	c.setText("\tone")
-	if m.update(tea.KeyPressMsg{Code: 'x', Text: "x"}); c.value() != "    onex" {
+	if m.updateComposer(tea.KeyPressMsg{Code: 'x', Text: "x"}); c.value() != "    onex" {
 		t.Errorf("%q", c.value())
 	}
 	c.setText("")
-	m.update(tea.PasteMsg{Content: long})
+	m.updateComposer(tea.PasteMsg{Content: long})
 	if c.value() != "" || m.status != "too long for here: Ctrl-E" {
 		t.Error(len(c.value()), m.status)
 	}
-	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
 
 	first := write("alice", "first")
-	m.finish()
+	m.send()
 	if c := write("alice", "second"); c.value() != "second" {
 		t.Error("what is being sent is written again: ", c.value())
 	}
 	m.writing.line.SetValue("bob")
-	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
 	write("bob", " to bob")
-	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
 	m.Update(m.do(first, func(context.Context) (string, error) { return "", errors.New("refused") })())
 	want := map[string]string{"send alice": "first", "send bob": "second to bob"}
 	if diff := cmp.Diff(want, m.drafts); diff != "" {
 		t.Error(diff)
 	}
 	again := write("alice", " again")
-	m.finish()
+	m.send()
 	write("alice", "third")
-	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
 	m.Update(m.do(again, func(context.Context) (string, error) { return "sent", nil })())
 	if m.drafts["send alice"] != "third" || len(m.unsent) > 0 {
 		t.Error(m.drafts)
@@ -488,10 +488,10 @@ func TestDrafts(t *testing.T) {
 // What comes with an error is shown with it, and hides nothing. What is out of date is not shown.
 func TestLoaded(t *testing.T) {
 	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))
-	p := &page{kind: foundPage}
+	p := &page{kind: searchPage}
 	load := func(l loaded) { l.page = p; m.Update(l) }
 	load(loaded{items: make([]*mailbox.Item, 2), err: errors.New("one mailbox cannot be read")})
-	m.say("", fmt.Errorf("not sent to bob: %w", &fs.PathError{Op: "write", Path: "/a/long/path", Err: errors.New("disk full")}))
+	m.setStatus("", fmt.Errorf("not sent to bob: %w", &fs.PathError{Op: "write", Path: "/a/long/path", Err: errors.New("disk full")}))
 	if !strings.HasPrefix(m.status, "not sent to bob: disk full") {
 		t.Error(m.status)
 	}
@@ -507,10 +507,10 @@ func TestLoaded(t *testing.T) {
 // Mail that is new rings, in whatever order it came.
 func TestNews(t *testing.T) {
 	old := &room.Snapshot{Unread: []wire.ID{"3", "1"}}
-	if got := news(old, &room.Snapshot{Unread: []wire.ID{"3", "2"}}); got != "2 unread" {
+	if got := notification(old, &room.Snapshot{Unread: []wire.ID{"3", "2"}}); got != "2 unread" {
 		t.Error(got)
 	}
-	if got := news(old, &room.Snapshot{Unread: []wire.ID{"1"}}); got != "" {
+	if got := notification(old, &room.Snapshot{Unread: []wire.ID{"1"}}); got != "" {
 		t.Error(got)
 	}
 }

@@ -435,7 +435,7 @@ func TestGate(t *testing.T) {
 	g := &gate{}
 	for age, isGood := range map[time.Duration]bool{tokenAge - time.Minute: true, tokenAge + time.Minute: false} {
 		nonce := fmt.Sprintf("%s%08x", rand.Text(), time.Now().Add(-age).Unix())
-		if g.isToken(nonce+g.sign(nonce)) != isGood {
+		if g.useToken(nonce+g.sign(nonce)) != isGood {
 			t.Error("a token of", age)
 		}
 	}
