@@ -51,7 +51,7 @@ func TestDrivers(t *testing.T) {
 }
 
 func TestSteps(t *testing.T) {
-	got := steps("[atm 9f from me] Do this\nTHINK 50ms, then CONFIRM [make x] SAY Faster, and two bugs less.\nEXIT 3")
+	got := parseSteps("[atm 9f from me] Do this\nTHINK 50ms, then CONFIRM [make x] SAY Faster, and two bugs less.\nEXIT 3")
 	want := []step{{"THINK", 50 * time.Millisecond, ""}, {"CONFIRM", 0, "make x"}, {"SAY", 0, "Faster, and two bugs less."}, {"EXIT", 3 * time.Second, "3"}}
 	if len(got) != len(want) {
 		t.Fatalf("%+v", got)
