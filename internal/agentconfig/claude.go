@@ -9,9 +9,9 @@ var claudeEvents = []string{
 	"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "TeammateIdle",
 }
 
-// claude plans the configuration of Claude Code (2.1): all of it is in settings.json. Bash(atm send:*) allows "atm send",
-// alone or followed by a blank and more; Claude splits a line of several commands first. env is the environment of
-// everything that the session starts.
+// claude plans the configuration of Claude Code (2.1): all of it is in settings.json. Bash(atm send:*) allows "atm
+// send", alone or followed by a blank and more; Claude splits a line of several commands first. env is the environment
+// of everything that the session starts.
 //
 // Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of 2.1.328; tried with 2.1.197.
 func (p *Installer) claude(r Request, local string) (edits []edit, notes []string) {

@@ -11,9 +11,9 @@ var codexEvents = []string{
 	"PostCompact", "SubagentStart", "SubagentStop", "Stop", "Interrupt",
 }
 
-// codex plans the configuration of Codex (0.169): hooks.json, a file of rules of atm's own, and config.toml. Codex runs a
-// hook only after the user has trusted it in /hooks. The trust depends on the hook's text and its place in the list, so
-// atm's hooks come last. A prefix_rule compares whole words of one plain command; what it allows runs outside of the
+// codex plans the configuration of Codex (0.169): hooks.json, a file of rules of atm's own, and config.toml. Codex runs
+// a hook only after the user has trusted it in /hooks. The trust depends on the hook's text and its place in the list,
+// so atm's hooks come last. A prefix_rule compares whole words of one plain command; what it allows runs outside of the
 // sandbox. In a linked worktree, Codex reads the hooks of the main one.
 //
 // Sources: https://developers.openai.com/codex/hooks, …/rules, …/config-reference,

@@ -257,7 +257,8 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// ownFile is the edit of a file that is atm's as a whole. A file that does not begin with atm's line is somebody else's.
+// ownFile is the edit of a file that is atm's as a whole. A file that does not begin with atm's line is somebody
+// else's.
 func ownFile(path, comment, tool, body, added, removed string) edit {
 	head := fmt.Sprintf("%s atm install %s writes this file, atm uninstall %[2]s removes it\n", comment, tool)
 	return edit{path: path, apply: func(f *file) error {

@@ -8,13 +8,13 @@ import (
 // geminiEvents leaves PreCompress out: it fires before every request, and says nothing about the turn.
 var geminiEvents = []string{"SessionStart", "SessionEnd", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification"}
 
-// gemini plans the configuration of Gemini CLI (0.61): settings.json, and a file of policies of atm's own, which it reads
-// in the user's directory only. Timeouts are in milliseconds. tools.allowed is not used: once it names one shell
+// gemini plans the configuration of Gemini CLI (0.61): settings.json, and a file of policies of atm's own, which it
+// reads in the user's directory only. Timeouts are in milliseconds. tools.allowed is not used: once it names one shell
 // command, all others are denied. No setting gives the shell tool environment variables; a .env file would, but only
 // the first one found counts, and that would hide the one with the user's API key.
 //
-// Sources: hooks/reference.md, reference/configuration.md and reference/policy-engine.md in the package of 0.61.0; tried
-// with it.
+// Sources: hooks/reference.md, reference/configuration.md and reference/policy-engine.md in the package of 0.61.0;
+// tried with it.
 func (p *Installer) gemini(r Request, local string) (edits []edit, notes []string) {
 	dir := filepath.Join(p.userDir("GEMINI_CLI_HOME", ""), ".gemini")
 	if r.Local {

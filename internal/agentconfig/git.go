@@ -55,7 +55,8 @@ func (p *Installer) localDir() (string, error) {
 }
 
 // excludeEdits hides the files of the edits from git: each gets a line in the repository's exclude file. Without a
-// repository there are none. All worktrees share that file, so no line is removed while another worktree has such a file.
+// repository there are none. All worktrees share that file, so no line is removed while another worktree has such a
+// file.
 func excludeEdits(top string, r Request, edits []edit) (excludes []edit) {
 	c, _ := git.At(top)
 	if !c.HasRepository() {

@@ -76,8 +76,8 @@ func (f *file) addHooks(root *hujson.Value, h hookSet) error {
 	return nil
 }
 
-// removeHooks removes atm's hooks, and the lists that install added for them. Without a record, it takes those lists for
-// added that are the last ones, in the order of an install.
+// removeHooks removes atm's hooks, and the lists that install added for them. Without a record, it takes those lists
+// for added that are the last ones, in the order of an install.
 func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	hooks := ownHooks(root, h.tool)
 	if len(hooks) == 0 {
@@ -93,14 +93,14 @@ func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 			remove(root, pointer)
 		}
 	}
-	f.removeEmpty(root, "/hooks")
+	f.removeEmptyAround(root, "/hooks/-")
 	if !f.isRecorded {
 		f.notes = append(f.notes, f.path+" keeps what else may be atm's: there is no record of its install")
 	}
 }
 
-// command returns the words of a command of atm. The program is the absolute path that PATH gives, since programs that a
-// desktop starts have another PATH. If that is a link, it still works after it has been pointed elsewhere.
+// command returns the words of a command of atm. The program is the absolute path that PATH gives, since programs that
+// a desktop starts have another PATH. If that is a link, it still works after it has been pointed elsewhere.
 func (p *Installer) command(agent string, words ...string) []string {
 	words = append([]string{filepath.ToSlash(cmp.Or(p.onPath(), p.Self))}, words...)
 	if agent != "" {

@@ -1,13 +1,15 @@
-// Package agentconfig writes atm's part of a coding agent's own configuration, and takes it out again: hooks, permission
-// to run atm's mail verbs without asking, the root among the writable paths of a sandbox, who the agent is in one
-// worktree, and, on request alone, the entry that starts `atm mcp`. Each tool has its file (claude.go, codex.go, …).
+// Package agentconfig writes atm's part of a coding agent's own configuration, and takes it out again: hooks,
+// permission to run atm's mail verbs without asking, the root among the writable paths of a sandbox, who the agent is
+// in one worktree, and, on request alone, the entry that starts `atm mcp`. Each tool has its file (claude.go, codex.go,
+// …).
 //
 //   - All files are read, parsed and checked before any is written. A file that a repository tracks, directly or
 //     through a link, or that does not parse, is an error that names it.
 //   - The rest of a file stays, with its order, comments and layout. Installing again only updates older hooks.
-//   - Uninstall restores the original bytes if nobody else has changed the file since; otherwise it removes what install
-//     added. It also removes the directories that install made, once they are empty. For this, install keeps a record
-//     in the user's state directory. Without one, only hooks, the MCP server, marked lines and files of atm's own go.
+//   - Uninstall restores the original bytes if nobody else has changed the file since; otherwise it removes what
+//     install added. It also removes the directories that install made, once they are empty. For this, install keeps a
+//     record in the user's state directory. Without one, only hooks, the MCP server, marked lines and files of atm's
+//     own go.
 //   - Each file is replaced atomically; links are followed, modes kept. A file that another program changes meanwhile
 //     is left alone. After a write that failed, running the same command again does the rest.
 package agentconfig
@@ -25,8 +27,8 @@ import (
 // Tools are the programs that atm can configure.
 var Tools = []string{"claude", "codex", "gemini", "opencode"}
 
-// Verbs are the commands of atm that an agent may run without being asked: its mail, and looking around. No pattern that
-// this package writes may allow another.
+// Verbs are the commands of atm that an agent may run without being asked: its mail, and looking around. No pattern
+// that this package writes may allow another.
 var Verbs = []string{"send", "read", "reply", "ack", "ls", "show", "wait", "team", "trace", "where", "primer"}
 
 // Installer holds the environment of an installation.

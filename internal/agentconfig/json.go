@@ -196,8 +196,6 @@ func (f *file) removeSettings(root *hujson.Value, settings []setting) {
 		isUnchanged := compact(now) == compact(new)
 		switch {
 		case now == nil:
-		case s.own != nil && f.isOurs(s, now), f.isNew(pointer) && isUnchanged:
-			remove(root, pointer)
 		case isList:
 			for _, v := range elements(new) {
 				text := compact(&v)
@@ -205,11 +203,12 @@ func (f *file) removeSettings(root *hujson.Value, settings []setting) {
 					remove(root, fmt.Sprintf("%s/%d", pointer, i))
 				}
 			}
-		case old != nil && isUnchanged:
+		case s.own != nil && f.isOurs(s, now), old == nil && isUnchanged:
+			remove(root, pointer)
+		case isUnchanged:
 			now.Value = old.Value
 		}
-		outer, _ := splitPointer(s.pointer)
-		f.removeEmpty(root, outer)
+		f.removeEmptyAround(root, s.pointer)
 	}
 	if compact(root) != before {
 		f.addChange("settings taken out")
@@ -229,9 +228,9 @@ func (f *file) isNew(pointer string) bool {
 	return original.Find(pointer) == nil && installed.Find(pointer) != nil
 }
 
-// removeEmpty removes an object or list that install added and that is empty now, and then likewise those around it.
-func (f *file) removeEmpty(root *hujson.Value, pointer string) {
-	for ; f.isNew(pointer); pointer, _ = splitPointer(pointer) {
+// removeEmptyAround removes the objects and lists around a pointer that install added and that are empty now.
+func (f *file) removeEmptyAround(root *hujson.Value, pointer string) {
+	for pointer, _ = splitPointer(pointer); f.isNew(pointer); pointer, _ = splitPointer(pointer) {
 		if now := root.Find(pointer); now != nil && !isEmpty(now) {
 			return
 		}

@@ -12,10 +12,10 @@ import (
 //go:embed opencode.js
 var opencodePlugin string
 
-// opencode plans the configuration of OpenCode (1.18): a plugin of atm's own. The permission rules are left to the user:
-// OpenCode merges those of several files, and {"bash":{…}} in one replaces "bash":"ask" in another, which would allow
-// everything. The last matching pattern decides; "atm *>*" asks about redirections. A plugin can only add to the system
-// prompt, so no mail is delivered here.
+// opencode plans the configuration of OpenCode (1.18): a plugin of atm's own. The permission rules are left to the
+// user: OpenCode merges those of several files, and {"bash":{…}} in one replaces "bash":"ask" in another, which would
+// allow everything. The last matching pattern decides; "atm *>*" asks about redirections. A plugin can only add to the
+// system prompt, so no mail is delivered here.
 //
 // Sources: https://opencode.ai/docs/config, …/plugins, …/permissions; tried with 1.18.33.
 func (p *Installer) opencode(r Request, local string) (edits []edit, notes []string) {

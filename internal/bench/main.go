@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command bench compares atm with bare system calls on the same machine and prints ratios: `make bench`. It exits with 1 if
-// one of them misses its goal.
+// Command bench compares atm with bare system calls on the same machine and prints ratios: `make bench`. It exits with
+// 1 if one of them misses its goal.
 //
 // Each round runs both sides of every comparison once. The printed ratio is the median of the rounds.
 package main
@@ -69,8 +69,8 @@ func measure(ctx context.Context, in string, rounds int, only string) (all []*co
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	// chattr +T gives dir block groups of its own. To make a file, ext4 checks every inode that was deleted in the block
-	// group within the last minute: after a few thousand, by any program, that takes fifty times as long.
+	// chattr +T gives dir block groups of its own. To make a file, ext4 checks every inode that was deleted in the
+	// block group within the last minute: after a few thousand, by any program, that takes fifty times as long.
 	if err := exec.Command("chattr", "+T", dir).Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: files that others deleted may slow down new ones: chattr +T:", err)
 	}
@@ -252,8 +252,8 @@ func (b *bench) deliver(to *mailbox.Box, n int) (err error) {
 	return err
 }
 
-// rawDelivery makes the fewest system calls for a durable file that appears whole. It writes into the same mailbox, since a
-// new file costs more in some directories than in others.
+// rawDelivery makes the fewest system calls for a durable file that appears whole. It writes into the same mailbox,
+// since a new file costs more in some directories than in others.
 func (b *bench) rawDelivery() error {
 	m := message()
 	data, _ := m.Encode()

@@ -15,9 +15,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// applyAnswers applies an answer from another host to the question of a member here, if this team's rules let the sender
-// answer. If they do not, or if it has failed too often, the sender gets a notice. It returns the mailboxes that the
-// message also goes to as mail: all if it is no answer, and those that a question's rejection gives its reason to.
+// applyAnswers applies an answer from another host to the question of a member here, if this team's rules let the
+// sender answer. If they do not, or if it has failed too often, the sender gets a notice. It returns the mailboxes that
+// the message also goes to as mail: all if it is no answer, and those that a question's rejection gives its reason to.
 func (b *Bridge) applyAnswers(ctx context.Context, in *incoming) (mail []*mailbox.Box, err error) {
 	m, r := in.message, teams.PermissionReply{}
 	if m.Type != wire.TypePermissionReply || json.Unmarshal(m.Payload, &r) != nil || r.Question == "" {

@@ -272,7 +272,8 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// openStores opens the team's stores on the server, and makes those that are missing. Existing ones keep their settings.
+// openStores opens the team's stores on the server, and makes those that are missing. Existing ones keep their
+// settings.
 func (b *Bridge) openStores(ctx context.Context) error {
 	name, replicas := b.stream(), max(1, b.Replicas)
 	_, err := b.js.Stream(ctx, name)

@@ -63,7 +63,8 @@ func (b *Bridge) receive(ctx context.Context) error {
 	}
 }
 
-// receiveBatch ingests up to batchSize envelopes, each group of them as soon as it has come. Under Run it waits for some.
+// receiveBatch ingests up to batchSize envelopes, each group of them as soon as it has come. Under Run it waits for
+// some.
 func (b *Bridge) receiveBatch(ctx context.Context, fetch func(*incoming)) (n int, err error) {
 	limited, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -195,7 +196,8 @@ func (b *Bridge) fetch(ctx context.Context, in *incoming) {
 	b.finish(ctx, []*incoming{in})
 }
 
-// fetchObject calls f with an object's content, of which it reads one byte more than size at most. f checks the content.
+// fetchObject calls f with an object's content, of which it reads one byte more than size at most. f checks the
+// content.
 func (b *Bridge) fetchObject(ctx context.Context, sha256 string, size int64, f func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout+time.Duration(size/minRate)*time.Second)
 	defer cancel()
@@ -227,8 +229,8 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	})
 }
 
-// finish delivers mail and records stages. It acknowledges each envelope that is done or was moved aside as bad, and lets
-// the server deliver the others again.
+// finish delivers mail and records stages. It acknowledges each envelope that is done or was moved aside as bad, and
+// lets the server deliver the others again.
 func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 	ofKind := map[string][]*incoming{}
 	for _, in := range batch {
@@ -308,8 +310,8 @@ func (b *Bridge) finishDelivery(ctx context.Context, m *wire.Message, o mailbox.
 	return b.addReceipt(m, name) // after an error the message comes again and is deduplicated
 }
 
-// notifySender sends the sender of a message, on another host, a notice of what happened at a recipient here. The notice's
-// id is derived from the event, so that it goes out once.
+// notifySender sends the sender of a message, on another host, a notice of what happened at a recipient here. The
+// notice's id is derived from the event, so that it goes out once.
 func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *mailbox.Box, event, subject, body, reason string) error {
 	outbox, err := b.Root.Mailbox(m.From)
 	if err != nil {

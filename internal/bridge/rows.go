@@ -49,8 +49,8 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 	return unreadable
 }
 
-// receiveRows saves the rows of other hosts, and under Run also those that come within clockEvery. Their age counts from
-// when the server stored them, converted to our clock.
+// receiveRows saves the rows of other hosts, and under Run also those that come within clockEvery. Their age counts
+// from when the server stored them, converted to our clock.
 func (b *Bridge) receiveRows(ctx context.Context) error {
 	began := time.Now()
 	now, err := b.serverTime(ctx)

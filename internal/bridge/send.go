@@ -31,8 +31,8 @@ func (b *Bridge) addOutboxDirs(w *watcher.Dirs) {
 	}
 }
 
-// send publishes the mail in the outboxes of trusted hosts. After an error it goes on with the other messages. It returns
-// only the first error, since a full stream gives the same one for all.
+// send publishes the mail in the outboxes of trusted hosts. After an error it goes on with the other messages. It
+// returns only the first error, since a full stream gives the same one for all.
 func (b *Bridge) send(ctx context.Context) error {
 	hosts, err := b.Root.Keys.Hosts()
 	for _, host := range hosts {

@@ -138,19 +138,15 @@ func (c *call) addRepeatable(kind string, pairs ...string) {
 
 func (c *call) startTurn(prompt string) {
 	prompt = wire.Clip(prompt, maxPrompt)
-	if c.turn == "" && c.lastTurn().IsOpen() && c.hasStarted(prompt) {
-		return
+	if c.turn == "" && c.lastTurn().IsOpen() {
+		for _, e := range c.recentEvents() { // a hook that is installed twice may have added it since the state was read
+			if e.Kind == wire.TurnStarted && e.Text("prompt") == prompt {
+				return
+			}
+		}
 	}
 	c.interruptOpen(c.turn)
 	c.addEvent(wire.TurnStarted, c.turn, "prompt", prompt)
-}
-
-// hasStarted reports whether a hook that is installed twice has just reported this prompt, which has no id. It reads the
-// log again, since the state is older.
-func (c *call) hasStarted(prompt string) bool {
-	return slices.ContainsFunc(c.recentEvents(), func(e wire.Event) bool {
-		return e.Kind == wire.TurnStarted && e.Text("prompt") == prompt
-	})
 }
 
 // recentEvents returns what hooks reported of the session within the last two seconds, the oldest first.

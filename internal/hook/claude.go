@@ -149,8 +149,8 @@ func (c *call) handleNotification() {
 	}
 }
 
-// handleSubagentEvent handles a call of or about a sub-agent that asks for nothing. It only shows that a tool which ran,
-// or was denied, no longer waits for a permission.
+// handleSubagentEvent handles a call of or about a sub-agent that asks for nothing. It only shows that a tool which
+// ran, or was denied, no longer waits for a permission.
 func (c *call) handleSubagentEvent() {
 	if !slices.Contains([]string{"PostToolUse", "PostToolUseFailure", "PermissionDenied"}, c.kind) {
 		return

@@ -28,8 +28,8 @@ func (c *call) codex() {
 	}
 }
 
-// codexNotify parses Codex's notification at the end of a turn. Beside hooks it repeats their Stop, perhaps later. Alone
-// it also reports the turn's beginning, with the event_id that it has from UserPromptSubmit.
+// codexNotify parses Codex's notification at the end of a turn. Beside hooks it repeats their Stop, perhaps later.
+// Alone it also reports the turn's beginning, with the event_id that it has from UserPromptSubmit.
 func (c *call) codexNotify() {
 	c.identify(c.in.Text("thread-id"), c.in.Text("type"), c.in.Text("turn-id"))
 	c.thread = c.in.Text("thread-id")

@@ -11,8 +11,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Whatever a tool sends is understood or refused; what it is made of can be
-// written and read again, and is bounded.
+// Any input is parsed or refused. Its events can be written and read again, and are bounded.
 func fuzz(f *testing.F, tool Tool) {
 	file, err := os.Open(filepath.Join("testdata", string(tool)+".ndjson"))
 	if err == nil {

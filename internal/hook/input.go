@@ -12,8 +12,8 @@ import (
 // MaxInput is how many bytes of a tool's input are read at most.
 const MaxInput = 16 << 20
 
-// ReadInput reads all that a tool writes to the hook's stdin. It gives up after the timeout, since a tool may keep stdin
-// open until the hook ends. Its goroutine ends with the input, else with the process.
+// ReadInput reads all that a tool writes to the hook's stdin. It gives up after the timeout, since a tool may keep
+// stdin open until the hook ends. Its goroutine ends with the input, else with the process.
 func ReadInput(f *os.File, timeout time.Duration) ([]byte, error) {
 	var data []byte
 	done := make(chan error, 1)

@@ -59,8 +59,8 @@ type PartlySentError struct {
 
 func (e *PartlySentError) Unwrap() error { return e.error }
 
-// Send sends a message to members, named as for `atm send` (bob, bob,carol, all). With a parent it replies to that, which
-// marks the parent as read, and acknowledges it if it asked for that.
+// Send sends a message to members, named as for `atm send` (bob, bob,carol, all). With a parent it replies to that,
+// which marks the parent as read, and acknowledges it if it asked for that.
 func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (line string, err error) {
 	if err := cmp.Or(r.checkMayAct(), command.CheckText(text)); err != nil {
 		return "", err

@@ -2,8 +2,8 @@
 // team's mailboxes and keeps one value up to date, the Snapshot; everything else is read when it is asked for. Reading
 // marks nothing.
 //
-// The scope says who I am; without an identity nothing can be done. Every action does what the verb of its name does, by
-// the same code and with the same checks.
+// The scope says who I am; without an identity nothing can be done. Every action does what the verb of its name does,
+// by the same code and with the same checks.
 package room
 
 import (

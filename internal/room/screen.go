@@ -22,8 +22,8 @@ type Screen struct {
 	Problem string // why it cannot be shown, with a hint; "": it can
 }
 
-// Screen returns an agent's screen, nil if it is not known yet. It follows the screen until ctx ends: each change makes a
-// new snapshot. A caller that still shows it calls again within a minute.
+// Screen returns an agent's screen, nil if it is not known yet. It follows the screen until ctx ends: each change makes
+// a new snapshot. A caller that still shows it calls again within a minute.
 func (r *Room) Screen(ctx context.Context, name wire.Name) *Screen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +72,8 @@ func (r *Room) followScreen(ctx context.Context, name wire.Name) {
 	r.setScreen(name, nil)
 }
 
-// setScreen puts a screen into the snapshot, and returns when it was last asked for. If s is nil, it removes the screen.
+// setScreen puts a screen into the snapshot, and returns when it was last asked for. If s is nil, it removes the
+// screen.
 func (r *Room) setScreen(name wire.Name, s *Screen) (asked time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,8 +22,8 @@ func (r *Room) Mail(ids []wire.ID) (items []*mailbox.Item) {
 	return items
 }
 
-// Thread returns the messages of a thread that I received or sent, oldest first. If the given message is not among them,
-// it returns the whole thread, which takes long in a team with much mail.
+// Thread returns the messages of a thread that I received or sent, oldest first. If the given message is not among
+// them, it returns the whole thread, which takes long in a team with much mail.
 func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*mailbox.Item, error) {
 	if r.Scope.Me != nil {
 		items, err := r.Scope.Team.Thread(ctx, thread, r.Scope.Me.Agent())

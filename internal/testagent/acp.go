@@ -20,8 +20,8 @@ import (
 //	RUN command         through the client, in a shell     SLOW                    wait until cancelled
 //	DIE                 exit with 7                        FAIL                    return an error
 //
-// It answers with the prompt's text in [[ ]], its other parts, and the result of each line. ACP_MEMORY names a file that
-// keeps a session; without it, none can be loaded. ACP_AUTH lists the methods of which it requires one to sign in.
+// It answers with the prompt's text in [[ ]], its other parts, and the result of each line. ACP_MEMORY names a file
+// that keeps a session; without it, none can be loaded. ACP_AUTH lists the methods of which it requires one to sign in.
 type acpAgent struct {
 	acp.Agent // panics at a method that is missing here
 	conn      *acp.AgentSideConnection

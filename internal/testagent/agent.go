@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// agent is the running program. One loop, in run, owns all of it. The other goroutines send it functions through events:
-// the reader of the terminal, signals, timers, and the command that plays the model.
+// agent is the running program. One loop, in run, owns all of it. The other goroutines send it functions through
+// events: the reader of the terminal, signals, timers, and the command that plays the model.
 type agent struct {
 	o Options
 	*face
@@ -82,7 +82,6 @@ func run(o Options) (int, error) {
 		a.paint()
 		(<-a.events)()
 	}
-	a.log.add(Entry{Event: Exited, Code: *a.exit})
 	if !a.Fullscreen {
 		fmt.Printf("\x1b[%dB\r\n", max(len(a.screen.drawn.lines)-a.screen.drawn.y, 1))
 	}
@@ -171,11 +170,6 @@ func (a *agent) paint() {
 		title = a.Busy
 	}
 	a.screen.show(fresh, a.frame(), a.fill(title, block{}), a.rows)
-}
-
-func (a *agent) resize(cols, rows int) {
-	a.cols, a.rows, a.printed = cols, rows, 0
-	a.screen.clear()
 }
 
 // read passes the terminal's input to the loop until the terminal is gone. The option Deaf makes it pause.

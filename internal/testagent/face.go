@@ -166,8 +166,8 @@ func (a *agent) buttons() (row string) {
 	return row
 }
 
-// frame renders the part of the screen that changes: all of the alternate screen, or what is below the transcript on the
-// main one.
+// frame renders the part of the screen that changes: all of the alternate screen, or what is below the transcript on
+// the main one.
 func (a *agent) frame() (f frame) {
 	var low []string
 	t := a.turn

@@ -25,8 +25,8 @@ var keyNames = map[string]string{
 // keys splits the bytes of a terminal, which may come cut anywhere.
 type keys struct{ rest []byte }
 
-// next removes the first key from the rest; false means that it is not complete yet. A sequence that is no key, such as a
-// report of the terminal, has no name.
+// next removes the first key from the rest; false means that it is not complete yet. A sequence that is no key, such as
+// a report of the terminal, has no name.
 func (k *keys) next() (key, bool) {
 	if len(k.rest) == 0 {
 		return key{}, false

@@ -26,14 +26,11 @@ const (
 	DialogKey   = "dialog-key" // Text was typed into a dialog and chose nothing
 	Answered    = "answer"     // Kind and Text: the dialog's; Option: the id of the chosen one
 	Orphaned    = "orphan"     // Code: the process left behind
-	Signalled   = "signal"     // Text: its name
-	Exited      = "exit"       // Code
 )
 
 // Entry is a line of the log.
 type Entry struct {
 	At     time.Time `json:"at"`
-	PID    int       `json:"pid"`
 	Event  string    `json:"event"`
 	Kind   string    `json:"kind,omitempty"`
 	Option string    `json:"option,omitempty"`
@@ -41,8 +38,8 @@ type Entry struct {
 	Code   int       `json:"code,omitempty"`
 }
 
-// journal writes the log; a zero one writes nothing. Each entry is one appending write, so that a killed process leaves whole
-// lines.
+// journal writes the log; a zero one writes nothing. Each entry is one appending write, so that a killed process leaves
+// whole lines.
 type journal struct{ file *os.File }
 
 func openJournal(path string) (j journal, err error) {
@@ -57,7 +54,7 @@ func (j journal) add(e Entry) {
 	if j.file == nil {
 		return
 	}
-	e.At, e.PID = time.Now(), os.Getpid()
+	e.At = time.Now()
 	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = j.file.Write(append(line, '\n'))

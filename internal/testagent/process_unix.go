@@ -40,13 +40,12 @@ func (a *agent) handleSignals() {
 func (a *agent) handleSignal(sig os.Signal) {
 	if sig == syscall.SIGWINCH {
 		if cols, rows, err := term.GetSize(int(os.Stdin.Fd())); err == nil && cols > 0 && rows > 0 {
-			a.resize(cols, rows)
+			a.cols, a.rows, a.printed = cols, rows, 0
+			a.screen.clear()
 		}
 		return
 	}
-	name := signalNames[sig]
-	a.log.add(Entry{Event: Signalled, Text: name})
-	if !a.o.ignores(name) {
+	if !a.o.ignores(signalNames[sig]) {
 		a.exitWith(128 + int(sig.(syscall.Signal)))
 	}
 }

@@ -20,8 +20,8 @@ type painter struct {
 	title string
 }
 
-// show writes new lines of the transcript and a frame below them. The title comes first, so that a reader never sees the
-// new screen with the old title.
+// show writes new lines of the transcript and a frame below them. The title comes first, so that a reader never sees
+// the new screen with the old title.
 func (p *painter) show(fresh []string, f frame, title string, rows int) {
 	if over := len(f.lines) - rows; over > 0 {
 		f.lines, f.y = f.lines[over:], max(f.y-over, 0)

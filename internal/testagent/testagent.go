@@ -1,6 +1,6 @@
-// Package testagent is a program that acts like a coding agent in a terminal: Claude Code, Codex, Gemini CLI or opencode.
-// Tests and demonstrations run it, as `fakeagent`, in place of programs that need an account. It draws their prompts, busy
-// lines, dialogs and titles; their exact screens are in the testdata of the drivers.
+// Package testagent is a program that acts like a coding agent in a terminal: Claude Code, Codex, Gemini CLI or
+// opencode. Tests and demonstrations run it, as `fakeagent`, in place of programs that need an account. It draws their
+// prompts, busy lines, dialogs and titles; their exact screens are in the testdata of the drivers.
 //
 // Words in the submitted text say what happens in the turn, in their order:
 //
@@ -14,8 +14,8 @@
 //	EXIT n        leaves with code n
 //	CRASH         is killed, the terminal left as it is
 //
-// If no word answers, the answer is "Pong from the fake model.". With Options.Model, a command plays the model: it gets the
-// submitted text on stdin, and its output is the answer, or is acted if it has such words.
+// If no word answers, the answer is "Pong from the fake model.". With Options.Model, a command plays the model: it gets
+// the submitted text on stdin, and its output is the answer, or is acted if it has such words.
 //
 // The log has all input, and each submit, dialog, answer and interrupt, one JSON object a line (Entry).
 package testagent
@@ -67,7 +67,8 @@ func (o *Options) ignores(signal string) bool { return strings.Contains(o.Trap, 
 // optionsEnv makes a test binary the program: its value is the Options.
 const optionsEnv = "FAKEAGENT_OPTIONS"
 
-// Reexec must be the first call in TestMain. In a process that Command describes, it runs the program and does not return.
+// Reexec must be the first call in TestMain. In a process that Command describes, it runs the program and does not
+// return.
 func Reexec() {
 	if os.Getenv(optionsEnv) != "" {
 		os.Exit(Main())

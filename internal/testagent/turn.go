@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// turn is one turn of the conversation. It takes one step after the other. A timer, an answer, or the command that plays
-// the model ends a step; each runs in the agent's loop, and does nothing once the turn is over.
+// turn is one turn of the conversation. It takes one step after the other. A timer, an answer, or the command that
+// plays the model ends a step; each runs in the agent's loop, and does nothing once the turn is over.
 type turn struct {
 	prompt  string
 	began   time.Time
@@ -202,7 +202,11 @@ func parseSteps(text string) (all []step) {
 			}
 			return text[m[2*n]:m[2*n+1]]
 		}
-		s := step{word: group(1), duration: parseDuration(group(2)), arg: group(3)}
+		s := step{word: group(1), arg: group(3)}
+		s.duration, _ = time.ParseDuration(group(2))
+		if n, err := strconv.ParseFloat(group(2), 64); err == nil { // a bare number is seconds
+			s.duration = time.Duration(n * float64(time.Second))
+		}
 		end := len(text)
 		if i+1 < len(found) {
 			end = found[i+1][0]
@@ -221,13 +225,4 @@ func parseSteps(text string) (all []step) {
 		all = append(all, s)
 	}
 	return all
-}
-
-// parseDuration parses 20ms, 1.5s, or a number of seconds.
-func parseDuration(s string) time.Duration {
-	if n, err := strconv.ParseFloat(s, 64); err == nil {
-		return time.Duration(n * float64(time.Second))
-	}
-	d, _ := time.ParseDuration(s)
-	return d
 }

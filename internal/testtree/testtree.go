@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// Make makes a temporary directory from lines: "root DIR" (a root with team main), "dir DIR", "file PATH CONTENT", "link
-// PATH TARGET", "chmod PATH" (writable by all) and "group PATH" (by the group). The path that it returns has no links.
+// Make makes a temporary directory from lines: "root DIR" (a root with team main), "dir DIR", "file PATH CONTENT",
+// "link PATH TARGET", "chmod PATH" (writable by all) and "group PATH" (by the group). The path that it returns has no
+// links.
 func Make(t *testing.T, lines ...string) string {
 	t.Helper()
 	must := func(err error) {

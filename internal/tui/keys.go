@@ -41,8 +41,8 @@ Ctrl-E opens $EDITOR, Tab goes to the recipients,
 and Esc leaves and keeps the draft. Opening a
 message keeps it unread.`
 
-// targetDelay is how long a question must have been the target before a key answers it, so that nobody approves one that
-// has just taken another's place.
+// targetDelay is how long a question must have been the target before a key answers it, so that nobody approves one
+// that has just taken another's place.
 const targetDelay = 400 * time.Millisecond
 
 func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {

@@ -1,5 +1,5 @@
-// Package tui is atm-tui: a team in a terminal. It shows a room; only keys change anything, and opening a message does not
-// mark it.
+// Package tui is atm-tui: a team in a terminal. It shows a room; only keys change anything, and opening a message does
+// not mark it.
 //
 //	waiting   the members' questions, at the top
 //	members   left; on a narrow terminal behind Tab

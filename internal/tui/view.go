@@ -32,8 +32,8 @@ func (m *model) waitingHeight() int {
 
 func (m *model) bodyTop() int { return 2 + m.waitingHeight() }
 
-// selectedQuestion renders the selected question in as many lines as there is room for. isWhole reports whether they are
-// all of it.
+// selectedQuestion renders the selected question in as many lines as there is room for. isWhole reports whether they
+// are all of it.
 func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 	if len(m.snapshot.Waiting) == 0 {
 		return nil, false

@@ -80,8 +80,8 @@ func (m *model) startWriting(c *composer) tea.Cmd {
 	return nil
 }
 
-// orphanDraft returns the key of a draft for several recipients or for an unknown name, which comes up at any member. If
-// there is none, it returns the given key.
+// orphanDraft returns the key of a draft for several recipients or for an unknown name, which comes up at any member.
+// If there is none, it returns the given key.
 func (m *model) orphanDraft(key string) string {
 	for other := range m.drafts {
 		to, isSent := strings.CutPrefix(other, "send ")
@@ -147,8 +147,8 @@ func (m *model) handleComposerKey(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// saveDraft adds the text to the drafts, unless it is blank. The key of a message has its present recipients. A draft with
-// the same key is kept before it.
+// saveDraft adds the text to the drafts, unless it is blank. The key of a message has its present recipients. A draft
+// with the same key is kept before it.
 func (c *composer) saveDraft(drafts map[string]string) bool {
 	key, text := c.key, c.value()
 	if c.kind == sending {

@@ -19,8 +19,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A door makes the one-time addresses that let a browser in. It is saved in a file that only this user can read, so that
-// `atm web --token` can make another address.
+// A door makes the one-time addresses that let a browser in. It is saved in a file that only this user can read, so
+// that `atm web --token` can make another address.
 type door struct {
 	URL string    `json:"url"`
 	Key string    `json:"key"` // of this run of the server
@@ -41,8 +41,8 @@ func (d door) sign(nonce string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// A gate checks every request. A one-time token gets a browser its cookie, and the cookie lets it in. A request that changes
-// something also needs the CSRF token of its page. All of these end with the program.
+// A gate checks every request. A one-time token gets a browser its cookie, and the cookie lets it in. A request that
+// changes something also needs the CSRF token of its page. All of these end with the program.
 type gate struct {
 	door
 	http.Handler                   // the pages

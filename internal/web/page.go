@@ -27,8 +27,8 @@ var static embed.FS
 //go:embed templates
 var templateFiles embed.FS
 
-// templates renders the pages. Text from outside is escaped twice: package letter makes control characters visible, and the
-// template escapes the rest.
+// templates renders the pages. Text from outside is escaped twice: package letter makes control characters visible, and
+// the template escapes the rest.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"age":    func(t time.Time) string { return letter.Age(time.Now(), t) },
 	"since":  func(t time.Time) time.Duration { return max(0, time.Since(t)) },

@@ -42,8 +42,8 @@ func appendSpan(out []span, class, text string) []span {
 	return append(out, span{class, text})
 }
 
-// classesOf returns the classes of a style. A colour becomes the nearest of the palette of 256; the style sheet defines the
-// first sixteen itself, to suit its background.
+// classesOf returns the classes of a style. A colour becomes the nearest of the palette of 256; the style sheet defines
+// the first sixteen itself, to suit its background.
 func classesOf(s uv.Style) string {
 	var classes []string
 	colors, isReversed := []color.Color{s.Fg, s.Bg}, s.Attrs&uv.AttrReverse != 0
@@ -71,8 +71,8 @@ func classesOf(s uv.Style) string {
 	return strings.Join(classes, " ")
 }
 
-// staticFile returns a file that pages use. It adds the classes of the palette's colours to the style sheet. Reversed text
-// in one of the first sixteen has the colour that normal text has as its background.
+// staticFile returns a file that pages use. It adds the classes of the palette's colours to the style sheet. Reversed
+// text in one of the first sixteen has the colour that normal text has as its background.
 func staticFile(name string) []byte {
 	data, _ := static.ReadFile("static/" + name)
 	if name != "style.css" {

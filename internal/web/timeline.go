@@ -12,8 +12,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A timeline is a picture of the last hour: a lane for each member, with a bar for each of its states, and an arrow from
-// lane to lane for each message.
+// A timeline is a picture of the last hour: a lane for each member, with a bar for each of its states, and an arrow
+// from lane to lane for each message.
 type timeline struct {
 	Height                     int
 	From, To                   string
