@@ -31,7 +31,7 @@ func (p *Installer) codex(r Request, local string) (edits []edit, notes []string
 		"    not_match = [\"atm\", \"atm stop bob\", \"atm run bob\", \"atm sendx bob\"],\n)\n"
 	return []edit{
 		jsonFile(filepath.Join(dir, "hooks.json"), h, nil),
-		ownFile(filepath.Join(dir, "rules", "atm.rules"), "#", r.Tool, rules, allowedChange, "rules for atm taken out"),
+		ownFile(filepath.Join(dir, "rules", "atm.rules"), "#", r.Tool, rules, allowedChange, "rules for atm removed"),
 		tomlFile(filepath.Join(dir, "config.toml"), r.Tool, false, []tomlKey{
 			{"sandbox_workspace_write", "writable_roots", p.Root, "[" + quoted(p.Root) + "]", "writable in the sandbox: " + p.Root},
 			{"shell_environment_policy.set", "ATM_AGENT", r.Agent, quoted(r.Agent), "ATM_AGENT is " + r.Agent + " here, for the shell tool"},

@@ -146,7 +146,7 @@ func (f *file) uninstall(edits []edit) error {
 		f.record.Installed = f.after
 	}
 	if f.remove {
-		f.addChange("the file removed: it held nothing else")
+		f.addChange("the file was removed: it had nothing else")
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (p *Installer) gemini(r Request, local string) (edits []edit, notes []strin
 	if !r.Local {
 		verbs := each(Verbs, func(verb string) string { return "  \"atm " + verb + "\",\n" })
 		policy := "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = [\n" + strings.Join(verbs, "") + "]\ndecision = \"allow\"\npriority = 100\n"
-		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, policy, allowedChange, "rules for atm taken out")), nil
+		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, policy, allowedChange, "rules for atm removed")), nil
 	}
 	notes = []string{
 		"gemini reads .gemini here once the folder is trusted; its sandboxAllowedPaths take the place of your own",

@@ -83,7 +83,7 @@ func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	if len(hooks) == 0 {
 		return
 	}
-	f.addChange("hooks taken out: %d", len(hooks))
+	f.addChange("hooks removed: %d", len(hooks))
 	removeOwn(root, hooks)
 	for _, event := range slices.Backward(h.events) {
 		pointer := "/hooks/" + event

@@ -211,7 +211,7 @@ func (f *file) removeSettings(root *hujson.Value, settings []setting) {
 		f.removeEmptyAround(root, s.pointer)
 	}
 	if compact(root) != before {
-		f.addChange("settings taken out")
+		f.addChange("settings removed")
 	}
 }
 

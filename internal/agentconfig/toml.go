@@ -56,7 +56,7 @@ func tomlFile(path, tool string, isServer bool, keys []tomlKey) edit {
 			f.notes = append(f.notes, note)
 		}
 		if now, _ := parseTOML(text); f.isRemoval || !reflect.DeepEqual(now, was) {
-			f.setText(text, cmp.Or(strings.Join(changes, "; "), "taken out: what atm had added"))
+			f.setText(text, cmp.Or(strings.Join(changes, "; "), "what atm had added was removed"))
 		}
 		return nil
 	}}

@@ -124,7 +124,7 @@ func (b *Bridge) Once(ctx context.Context) error {
 			err = cmp.Or(err, step(ctx)) // after an error the other steps still run
 		}
 		if n := b.unfinished.Load(); err == nil && n > 0 {
-			err = fmt.Errorf("%d of what has come could not be stored: the server keeps it", n)
+			err = fmt.Errorf("%d received messages could not be stored: the server keeps them", n)
 		}
 		return err
 	})
@@ -194,7 +194,7 @@ func pause(ctx context.Context, d time.Duration) {
 // it calls f, and rests afterwards.
 func (b *Bridge) watch(ctx context.Context, every, gather, rest time.Duration, add func(*watcher.Dirs), f func(context.Context) error) error {
 	dirs, err := watcher.OpenDirs()
-	if err != nil { // polling does, too
+	if err != nil { // polling is enough, only slower
 		return b.repeat(ctx, nil, pollEvery, f)
 	}
 	defer dirs.Close()

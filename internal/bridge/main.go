@@ -54,13 +54,13 @@ func Main(version string, words []string) int {
 			err = command.PrintAs(c, nil, "nothing to carry over")
 		}
 		if errors.Is(err, nats.ErrNoServers) {
-			return command.Failed("%w", err).WithHint("nats-server -js starts one there; what waits goes out then")
+			return command.Failed("%w", err).WithHint("nats-server -js starts one there; waiting mail goes out then")
 		}
 		if _, ok := errors.AsType[*LeaseError](err); ok {
-			return command.Locked("%w", err).WithHint("end that one, or call this machine otherwise: atm bridge keygen --host NAME")
+			return command.Locked("%w", err).WithHint("stop that one, or give this machine another name: atm bridge keygen --host NAME")
 		}
 		if held, ok := errors.AsType[*lockfile.HeldError](err); ok && held.Lock == "bridge" {
-			return command.Locked("a bridge of team %s runs here already", s.Team.Name).WithHint("what waits goes out by itself: atm trace ID")
+			return command.Locked("a bridge of team %s runs here already", s.Team.Name).WithHint("waiting mail goes out by itself: atm trace ID")
 		}
 		return err
 	})

@@ -40,11 +40,11 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 	}
 	content, _ := json.Marshal(rows)
 	if len(content) > maxInline {
-		return fmt.Errorf("tell of the members: %d bytes are more than %d", len(content), maxInline)
+		return fmt.Errorf("publish the members' states: %d bytes are more than %d", len(content), maxInline)
 	}
 	e := &Envelope{Kind: KindRows, ID: wire.NewID(), Team: b.Team.Name, FromHost: b.Host, At: rows.At, Content: content}
 	if _, err := b.bucket.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {
-		return fmt.Errorf("tell of the members: %w", err)
+		return fmt.Errorf("publish the members' states: %w", err)
 	}
 	return unreadable
 }

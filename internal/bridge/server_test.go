@@ -248,10 +248,10 @@ func TestNotAccepted(t *testing.T) {
 			`,"attachments":[{"name":"../x","sha256":"../../../x","size":1}]`)), "attachment"},
 		"an attachment's size": {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main.build",
 			`,"attachments":[{"name":"x","sha256":"`+strings.Repeat("a", 64)+`","size":1099511627776}]`)), "attachment"},
-		"stages of another host":  {cloud.sign(&Envelope{ToHost: "build", Kind: KindStage}, stage), `host cloud tells of`},
-		"stages for a path":       {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, strings.Replace(stage, "bob@", "../bob@", 1)), "tells of"},
-		"stages of a strange id":  {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, strings.Replace(stage, "%s", "../x", 1)), "tells of"},
-		"stages that are no JSON": {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, "x"), "tells of no stages"},
+		"stages of another host":  {cloud.sign(&Envelope{ToHost: "build", Kind: KindStage}, stage), `host cloud reports on`},
+		"stages for a path":       {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, strings.Replace(stage, "bob@", "../bob@", 1)), "reports on"},
+		"stages of a strange id":  {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, strings.Replace(stage, "%s", "../x", 1)), "reports on"},
+		"stages that are no JSON": {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, "x"), "is not a list of stages"},
 	} {
 		m := build.arrives(tt.data, 1)
 		if got := build.reasons(); m.acked != 1 || !strings.Contains(got, tt.want) || strings.Contains(got, "\n") {

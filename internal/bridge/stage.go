@@ -24,7 +24,7 @@ var stageNames = strings.Fields("stored announced read turn_started turn_done ac
 
 const (
 	stagesGather = time.Second // events come in bursts, and mail goes first
-	turnWithin   = time.Hour   // of the arrival; no turn begins with the message after that
+	turnWithin   = time.Hour   // how long after its arrival a message may begin a turn
 	forgetAfter  = 7 * 24 * time.Hour
 	maxStages    = 64 << 10 // bytes of content
 )
@@ -113,7 +113,7 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 			err = cmp.Or(err, acked())
 		}
 		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("tell of mail for %s: %w", name, err))
+			errs = errors.Join(errs, fmt.Errorf("report on mail for %s: %w", name, err))
 		}
 	}
 	return errs
@@ -156,13 +156,13 @@ func (b *Bridge) publishStages(ctx context.Context, r *receipt, name string, lis
 // parseStages parses what another host reports of a message that somebody here sent.
 func (b *Bridge) parseStages(in *incoming) (s stages, sender, to wire.Address, err error) {
 	if len(in.Content) > maxStages || json.Unmarshal(in.Content, &s) != nil {
-		return s, sender, to, bad("its content tells of no stages")
+		return s, sender, to, bad("its content is not a list of stages")
 	}
 	sender, err = wire.ParseAddress(s.Sender, "")
 	to, err2 := wire.ParseAddress(s.To, "")
 	isOurs := sender.Host == b.Host && sender.Team == b.Team.Name && to.Host == in.FromHost
 	if err != nil || err2 != nil || !wire.IsID(string(s.ID)) || !isOurs {
-		err = bad("host %s tells of %q on the way from %q to %q", in.FromHost, s.ID, s.Sender, s.To)
+		err = bad("host %s reports on %q on the way from %q to %q", in.FromHost, s.ID, s.Sender, s.To)
 	}
 	return s, sender, to, err
 }

@@ -140,7 +140,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !isLook && r.ParseForm() != nil:
 		refuse(w, http.StatusBadRequest, "the text is over 1 MiB, or no form")
 	case !isLook && !isSame(r.PostFormValue("csrf"), g.csrf):
-		refuse(w, http.StatusForbidden, "this does not come from a page of this server: load the page again")
+		refuse(w, http.StatusForbidden, "the request does not come from a page of this server: load the page again")
 	default:
 		g.Handler.ServeHTTP(w, r)
 	}

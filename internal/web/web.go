@@ -114,7 +114,7 @@ func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error)
 		return nil, nil, command.Usage("a certificate and its key go together").WithHint("--tls-cert FILE --tls-key FILE")
 	}
 	if !isLocal && !(hasTLS && c.Bool("allow-remote")) {
-		return nil, nil, command.Refused("%s is not of this machine alone", address).
+		return nil, nil, command.Refused("other machines can reach %s", address).
 			WithHint("--allow-remote --tls-cert FILE --tls-key FILE; or ssh -L 8080:127.0.0.1:8080 HOST, and --listen 127.0.0.1:8080 there")
 	}
 	var pair tls.Certificate
@@ -282,7 +282,7 @@ func (s *server) act(r *http.Request, id, text string) (result string, err error
 	case "read":
 		return s.MarkRead(ctx, wire.ID(id))
 	}
-	return "", command.Usage("the form asks for nothing that is known")
+	return "", command.Usage("the form has no known action")
 }
 
 func question(r *http.Request) (q room.Question) {

@@ -439,7 +439,7 @@ func TestGate(t *testing.T) {
 			t.Error("a token of", age)
 		}
 	}
-	for _, c := range [][2]string{{"--tls-cert", "go together"}, {"--listen", "not of this machine alone"}} {
+	for _, c := range [][2]string{{"--tls-cert", "go together"}, {"--listen", "other machines can reach"}} {
 		if out, err := s.command("web", c[0], "0.0.0.0:0").CombinedOutput(); err == nil || !strings.Contains(string(out), c[1]) {
 			t.Errorf("%v %s", err, out)
 		}
