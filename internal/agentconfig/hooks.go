@@ -1,19 +1,12 @@
 package agentconfig
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
-
-	"github.com/agentteammail/atm/teams/policy"
 )
 
 // hookSet is the hooks of a tool whose configuration has the shape of Claude Code's:
@@ -97,46 +90,4 @@ func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	if !f.isRecorded {
 		f.notes = append(f.notes, f.path+" keeps what else may be atm's: there is no record of its install")
 	}
-}
-
-// command returns the words of a command of atm. The program is the absolute path that PATH gives, since programs that
-// a desktop starts have another PATH. If that is a link, it still works after it has been pointed elsewhere.
-func (p *Installer) command(agent string, words ...string) []string {
-	words = append([]string{filepath.ToSlash(cmp.Or(p.onPath(), p.Self))}, words...)
-	if agent != "" {
-		words = append(words, "--as", agent)
-	}
-	return words
-}
-
-// onPath returns where PATH finds this program under the name atm, "" if it finds another one or none.
-func (p *Installer) onPath() string {
-	path, _ := exec.LookPath("atm")
-	found, _ := os.Stat(path)
-	self, _ := os.Stat(p.Self)
-	if filepath.IsAbs(path) && os.SameFile(found, self) {
-		return path
-	}
-	return ""
-}
-
-func shellLine(words []string) string { return strings.Join(each(words, policy.Quote), " ") }
-
-func quoted[T string | []string | []any](v T) string {
-	data, _ := json.Marshal(v) // strings never fail
-	return string(data)
-}
-
-func each[T any](words []string, f func(string) T) (all []T) {
-	for _, w := range words {
-		all = append(all, f(w))
-	}
-	return all
-}
-
-// allowedChange is the line of the report for the permission to run the verbs.
-var allowedChange = "runs without asking: atm " + strings.Join(Verbs, ", ")
-
-func (p *Installer) writableRoot(pointer string) setting {
-	return setting{pointer, quoted(p.Root), "writable in the sandbox: " + p.Root, nil}
 }

@@ -19,9 +19,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 // Tools are the programs that atm can configure.
@@ -30,6 +34,9 @@ var Tools = []string{"claude", "codex", "gemini", "opencode"}
 // Verbs are the commands of atm that an agent may run without being asked: its mail, and looking around. No pattern
 // that this package writes may allow another.
 var Verbs = []string{"send", "read", "reply", "ack", "ls", "show", "wait", "team", "trace", "where", "primer"}
+
+// allowedChange is the line of the report for the permission to run the verbs.
+var allowedChange = "runs without asking: atm " + strings.Join(Verbs, ", ")
 
 // Installer holds the environment of an installation.
 type Installer struct {
@@ -107,6 +114,36 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 // userDir is the directory that a variable names, else the one of that name in the user's home.
 func (p *Installer) userDir(variable, name string) string {
 	return cmp.Or(os.Getenv(variable), filepath.Join(p.Home, name))
+}
+
+// command returns the words of a command of atm. The program is the absolute path that PATH gives, since programs that
+// a desktop starts have another PATH. If that is a link, it still works after it has been pointed elsewhere.
+func (p *Installer) command(agent string, words ...string) []string {
+	words = append([]string{filepath.ToSlash(cmp.Or(p.onPath(), p.Self))}, words...)
+	if agent != "" {
+		words = append(words, "--as", agent)
+	}
+	return words
+}
+
+// onPath returns where PATH finds this program under the name atm, "" if it finds another one or none.
+func (p *Installer) onPath() string {
+	path, _ := exec.LookPath("atm")
+	found, _ := os.Stat(path)
+	self, _ := os.Stat(p.Self)
+	if filepath.IsAbs(path) && os.SameFile(found, self) {
+		return path
+	}
+	return ""
+}
+
+func shellLine(words []string) string { return strings.Join(each(words, policy.Quote), " ") }
+
+func each[T any](words []string, f func(string) T) (all []T) {
+	for _, w := range words {
+		all = append(all, f(w))
+	}
+	return all
 }
 
 // editFiles edits all files in memory, then writes them.

@@ -3,6 +3,7 @@ package agentconfig
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -18,6 +19,15 @@ type setting struct {
 	pointer, value string
 	change         string         // for the report, once for all settings with the same text
 	own            *regexp.Regexp // matches every value that atm may have written; nil: any value may be the user's
+}
+
+func (p *Installer) writableRoot(pointer string) setting {
+	return setting{pointer, quoted(p.Root), "writable in the sandbox: " + p.Root, nil}
+}
+
+func quoted[T string | []string | []any](v T) string {
+	data, _ := json.Marshal(v) // strings never fail
+	return string(data)
 }
 
 // parseJSON parses a document whose root is an object. A blank one counts as {}.
