@@ -104,7 +104,7 @@ func (c *call) newEvent(kind, key string, pairs ...string) wire.Event {
 		id = c.hash(c.Session, kind, string(c.raw), c.moment())
 	}
 	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.turn, EventID: "hook/" + id}
-	// It tells whoever sends mail to the agent whether mail goes out with an answer.
+	// A sender of mail learns from the transport whether mail goes out with an answer.
 	transport := "hook"
 	if c.tool == OpenCode || c.tool == CodexNotify {
 		transport = "notify"
