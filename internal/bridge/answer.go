@@ -15,55 +15,60 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// applyAnswers applies an answer from another host to the question of a member here, if this team's rules let the
-// sender answer. If they do not, or if it has failed too often, the sender gets a notice. It returns the mailboxes that
-// the message also goes to as mail: all if it is no answer, and those that a question's rejection gives its reason to.
+// applyAnswers applies an answer from another host to the questions of members here. It returns the mailboxes that the
+// message also goes to as mail, all if it is no answer.
 func (b *Bridge) applyAnswers(ctx context.Context, in *incoming) (mail []*mailbox.Box, err error) {
-	m, r := in.message, teams.PermissionReply{}
-	if m.Type != wire.TypePermissionReply || json.Unmarshal(m.Payload, &r) != nil || r.Question == "" {
+	var r teams.PermissionReply
+	if in.message.Type != wire.TypePermissionReply || json.Unmarshal(in.message.Payload, &r) != nil || r.Question == "" {
 		return in.boxes, nil
 	}
 	for _, box := range in.boxes {
-		done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Answered: true, id: m.ID, recipient: box.Agent(), host: m.From.Host}
-		isDone, err := b.Team.Dir().Exists(done.file())
+		isMail, err := b.applyAnswer(ctx, in, box, r)
 		if err != nil {
 			return nil, err
 		}
-		if isDone {
-			continue
-		}
-		if !box.Exists() {
-			mail = append(mail, box) // delivery will report it
-			continue
-		}
-		limited, cancel := context.WithTimeout(ctx, 2*apiTimeout) // a stuck runner must not block all other mail
-		err = b.judge(limited, m, box.Agent(), r)
-		cancel()
-		outcome := "failed"
-		if command.IsRefusal(err) {
-			outcome = "did not count"
-		}
-		switch {
-		case command.IsRefusal(err) || err != nil && in.tries >= maxTries:
-			subject := fmt.Sprintf("%s@%s: your answer %s", box.Agent(), b.Host, outcome)
-			err = b.notifySender(ctx, m, box, "not answered", subject, fmt.Sprintf("%s: %v", m.Title(), err), err.Error())
-		case err != nil: // it may have been applied; judge finds out when it comes again
-		case r.Decision == "reject" && r.Reason != "":
+		if isMail {
 			mail = append(mail, box)
-			continue
-		default:
-			now, evidence := time.Now().UTC(), "it answered the question"
-			err = b.publishStages(ctx, done, "answered", []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}})()
-			b.reportMail("received", m, m.From.Host, string(box.Agent()), "")
-		}
-		if err == nil {
-			err = b.writeReceipt(done)
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	return mail, nil
+}
+
+// applyAnswer answers a member's question once, if this team's rules let the sender do it. If they do not, or after the
+// last try, the sender gets a notice. isMail reports whether the member gets the message: the reason of a rejection.
+func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *mailbox.Box, r teams.PermissionReply) (isMail bool, err error) {
+	m := in.message
+	done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Answered: true, id: m.ID, recipient: box.Agent(), host: m.From.Host}
+	isDone, err := b.Team.Dir().Exists(done.file())
+	if err != nil || isDone {
+		return false, err
+	}
+	if !box.Exists() {
+		return true, nil // delivery will report it
+	}
+	limited, cancel := context.WithTimeout(ctx, 2*apiTimeout) // a stuck runner must not block all other mail
+	err = b.judge(limited, m, box.Agent(), r)
+	cancel()
+	outcome := "failed"
+	if command.IsRefusal(err) {
+		outcome = "did not count"
+	}
+	switch {
+	case command.IsRefusal(err) || err != nil && in.tries >= maxTries:
+		subject := fmt.Sprintf("%s@%s: your answer %s", box.Agent(), b.Host, outcome)
+		err = b.notifySender(ctx, m, box, "not answered", subject, fmt.Sprintf("%s: %v", m.Title(), err), err.Error())
+	case err != nil: // it may have been applied; judge finds out when it comes again
+	case r.Decision == "reject" && r.Reason != "":
+		return true, nil
+	default:
+		now, evidence := time.Now().UTC(), "it answered the question"
+		err = b.publishStages(ctx, done, "answered", []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}})()
+		b.reportMail("received", m, m.From.Host, string(box.Agent()), "")
+	}
+	if err == nil {
+		err = b.writeReceipt(done)
+	}
+	return false, err
 }
 
 // judge answers the question as `atm approve` does. If the same person has given this answer before, that is a success.
