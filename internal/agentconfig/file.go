@@ -84,8 +84,8 @@ func (f *file) isAsInstalled() bool {
 	return f.isRecorded && f.info != nil && bytes.Equal(f.record.Installed, f.before)
 }
 
-func (f *file) addChange(format string, args ...any) {
-	if change := fmt.Sprintf(format, args...); !slices.Contains(f.changes, change) {
+func (f *file) addChange(change string) {
+	if !slices.Contains(f.changes, change) {
 		f.changes = append(f.changes, change)
 	}
 }
@@ -93,7 +93,7 @@ func (f *file) addChange(format string, args ...any) {
 func (f *file) setText(text, change string) {
 	if text != string(f.after) {
 		f.after = []byte(text)
-		f.addChange("%s", change)
+		f.addChange(change)
 	}
 }
 

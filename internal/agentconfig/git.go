@@ -44,16 +44,6 @@ func checkUntracked(path, real string) error {
 	return nil
 }
 
-// localDir is the directory of this worktree's own configuration: its top, or the working directory outside of a
-// worktree.
-func (p *Installer) localDir() (string, error) {
-	dir, err := realPath(p.Dir)
-	if c, ok := git.Nearest(dir); err == nil && ok {
-		return c.Top, nil
-	}
-	return dir, err
-}
-
 // excludeEdits hides the files of the edits from git: each gets a line in the repository's exclude file. Without a
 // repository there are none. All worktrees share that file, so no line is removed while another worktree has such a
 // file.

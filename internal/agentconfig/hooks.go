@@ -65,7 +65,7 @@ func (f *file) addHooks(root *hujson.Value, h hookSet) error {
 			return err
 		}
 	}
-	f.addChange("hooks for %d events: %s", len(h.events), h.command)
+	f.addChange(fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command))
 	return nil
 }
 
@@ -76,7 +76,7 @@ func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	if len(hooks) == 0 {
 		return
 	}
-	f.addChange("hooks removed: %d", len(hooks))
+	f.addChange(fmt.Sprintf("hooks removed: %d", len(hooks)))
 	removeOwn(root, hooks)
 	for _, event := range slices.Backward(h.events) {
 		pointer := "/hooks/" + event

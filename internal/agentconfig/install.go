@@ -1,7 +1,6 @@
-// Package agentconfig writes atm's part of a coding agent's own configuration, and takes it out again: hooks,
-// permission to run atm's mail verbs without asking, the root among the writable paths of a sandbox, who the agent is
-// in one worktree, and, on request alone, the entry that starts `atm mcp`. Each tool has its file (claude.go, codex.go,
-// …).
+// Package agentconfig writes atm's part of a coding agent's own configuration, and removes it again: hooks, permission
+// to run atm's mail verbs without asking, the root among a sandbox's writable paths, the agent's name in one worktree,
+// and, only on request, the entry that starts `atm mcp`. Each tool has its file (claude.go, codex.go, …).
 //
 //   - All files are read, parsed and checked before any is written. A file that a repository tracks, directly or
 //     through a link, or that does not parse, is an error that names it.
@@ -25,6 +24,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
@@ -83,9 +83,12 @@ func (p *Installer) Uninstall(r Request) (*Report, error) {
 
 // plan returns all edits for a tool, whether the request asks for them or not, and notes for the person.
 func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
-	local, err := p.localDir()
+	local, err := realPath(p.Dir)
 	if err != nil {
 		return nil, nil, err
+	}
+	if c, ok := git.Nearest(local); ok {
+		local = c.Top
 	}
 	if !r.Local && p.Home == "" {
 		return nil, nil, errors.New("there is no home directory, and so no configuration of the user's own")

@@ -191,7 +191,7 @@ func (f *file) addSettings(root *hujson.Value, settings []setting) error {
 		if err := put(root, s.pointer, s.value); err != nil {
 			return err
 		}
-		f.addChange("%s", s.change)
+		f.addChange(s.change)
 	}
 	return nil
 }
