@@ -1,6 +1,6 @@
-// Command manager runs one agent with atm's packages, as a PTY manager does: it starts the agent by the
-// name of its driver, prints what happens to it, asks it something, answers what it asks, looks at its
-// screen, interrupts it, types into it and stops it.
+// Command manager runs one agent with atm's packages, as a PTY manager does: it starts the agent by the name of its driver,
+// prints its events, asks it a question, answers its permission requests, reads its screen, interrupts it, types into it
+// and stops it.
 //
 //	go run . claude claude                        # the driver's name, then the command
 //	go run . -ask 'ls | wc -l' plain bash --norc
@@ -52,16 +52,16 @@ func manage(ctx context.Context, question string, args []string) error {
 		return err
 	}
 	defer a.hold.Release()
-	return errors.Join(a.day(ctx, question), a.stop(ctx))
+	return errors.Join(a.exercise(ctx, question), a.stop(ctx))
 }
 
-// drivers are those that can be chosen: acp's command would have to call acp.Run.
+// drivers lists the drivers to choose from. acp is not one, since its command would have to call acp.Run.
 func drivers() string {
 	names := slices.DeleteFunc(driver.Names(), func(name string) bool { return name == "acp" })
 	return strings.Join(names, ", ")
 }
 
-// agent is bob, who runs, and me, who asks him.
+// agent is bob, which runs, in a team with me.
 type agent struct {
 	team    *teams.Team
 	me, bob *mailbox.Box
@@ -70,7 +70,7 @@ type agent struct {
 	exit    ptyrun.Exit
 }
 
-// start makes a team of two, and runs bob's program.
+// start makes the team and runs bob's program.
 func start(ctx context.Context, dir, driverName string, command []string) (*agent, error) {
 	d, ok := driver.Named(driverName)
 	if !ok || driverName == "acp" {
@@ -101,7 +101,7 @@ func start(ctx context.Context, dir, driverName string, command []string) (*agen
 	options := ptyrun.Options{
 		Box: a.bob, Run: run, Command: command, Dir: dir, Driver: d, Cols: 120, Rows: 30,
 		Env: append(os.Environ(), "ATM_RUN="+run, "TERM=xterm-256color", "PS1=$ "), Hold: a.hold,
-		// A manager's policy; without it everything is asked.
+		// The manager's policy. Ask, the default, answers nothing.
 		Decide: func(driver.Dialog) ptyrun.Decision { return ptyrun.Ask },
 	}
 	go a.print(ctx)
@@ -110,10 +110,10 @@ func start(ctx context.Context, dir, driverName string, command []string) (*agen
 		a.exit = exit
 		a.ended <- err
 	}()
-	return a, a.until(ctx, func(s control.Status) bool { return s.State == "idle" })
+	return a, a.waitFor(ctx, func(s control.Status) bool { return s.State == "idle" })
 }
 
-// print subscribes to what happens to bob: states, requests, his program's end.
+// print prints bob's events: states, permission requests, and the end of the program.
 func (a *agent) print(ctx context.Context) {
 	w, err := watcher.Open(ctx, []*mailbox.Box{a.bob}, watcher.Options{Events: true})
 	if err != nil {
@@ -133,8 +133,8 @@ func (a *agent) print(ctx context.Context) {
 	}
 }
 
-// day asks bob, confirms what he asks, looks, interrupts and types.
-func (a *agent) day(ctx context.Context, question string) error {
+// exercise asks bob a question, reads the screen, interrupts and types.
+func (a *agent) exercise(ctx context.Context, question string) error {
 	answer, err := a.ask(ctx, question)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (a *agent) day(ctx context.Context, question string) error {
 	if _, err := c.Interrupt(ctx); err != nil {
 		return err
 	}
-	if err := a.until(ctx, func(s control.Status) bool { return s.State == "idle" }); err != nil {
+	if err := a.waitFor(ctx, func(s control.Status) bool { return s.State == "idle" }); err != nil {
 		return err
 	}
 	typed, err := c.Type(ctx, control.TypeRequest{Text: []byte("echo typed"), Enter: true})
@@ -164,8 +164,7 @@ func (a *agent) day(ctx context.Context, question string) error {
 	return nil
 }
 
-// ask sends bob a question and waits for the end of the turn that it was typed into. What he asks
-// meanwhile is allowed once.
+// ask sends bob a question and waits for the end of its turn. Permission requests in that time are allowed once.
 func (a *agent) ask(ctx context.Context, text string) (*teams.Response, error) {
 	question := &teams.Outgoing{
 		From: a.me, To: []wire.Address{a.bob.Address()}, Message: &wire.Message{Body: text, ReplyWanted: "yes"},
@@ -175,7 +174,7 @@ func (a *agent) ask(ctx context.Context, text string) (*teams.Response, error) {
 	}
 	answered, stop := context.WithCancel(ctx)
 	defer stop()
-	go a.until(answered, func(s control.Status) bool {
+	go a.waitFor(answered, func(s control.Status) bool {
 		if s.State == "confirming" {
 			a.confirm(answered)
 		}
@@ -195,13 +194,13 @@ func (a *agent) confirm(ctx context.Context) {
 	}
 }
 
-// until looks at bob's status until it is as wanted.
-func (a *agent) until(ctx context.Context, ok func(control.Status) bool) error {
+// waitFor polls bob's status until the condition holds.
+func (a *agent) waitFor(ctx context.Context, condition func(control.Status) bool) error {
 	for ctx.Err() == nil {
 		if c, err := a.team.DialRunner(ctx, "bob"); err == nil {
 			status, err := c.Status(ctx)
 			c.Close()
-			if err == nil && ok(status) {
+			if err == nil && condition(status) {
 				return nil
 			}
 		}
@@ -215,7 +214,7 @@ func (a *agent) until(ctx context.Context, ok func(control.Status) bool) error {
 	return ctx.Err()
 }
 
-// stop ends bob's program and all that it started.
+// stop stops bob's program and all processes that it started.
 func (a *agent) stop(ctx context.Context) error {
 	c, err := a.team.DialRunner(ctx, "bob")
 	if err != nil {

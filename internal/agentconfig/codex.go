@@ -11,13 +11,13 @@ var codexEvents = []string{
 	"PostCompact", "SubagentStart", "SubagentStop", "Stop", "Interrupt",
 }
 
-// codex is the plan for Codex (0.169): hooks.json, a file of rules of our own, and config.toml. A hook runs once the
-// user has trusted it, in /hooks; the trust is for its text and its place in the list, so ours stand at the end. A
-// prefix_rule compares whole words of one plain command; what it allows runs outside the sandbox.
+// codex plans the configuration of Codex (0.169): hooks.json, a file of rules of atm's own, and config.toml. Codex runs
+// a hook only after the user has trusted it in /hooks. The trust depends on the hook's text and its place in the list,
+// so atm's hooks come last. A prefix_rule compares whole words of one plain command; what it allows runs outside of the
+// sandbox. In a linked worktree, Codex reads the hooks of the main one.
 //
 // Sources: https://developers.openai.com/codex/hooks, …/rules, …/config-reference,
-// codex-rs/hooks/src/engine/discovery.rs; of a linked worktree the hooks are read in the main one,
-// https://github.com/openai/codex/pull/21969; tried with 0.169.0.
+// codex-rs/hooks/src/engine/discovery.rs, https://github.com/openai/codex/pull/21969; tried with 0.169.0.
 func (p *Installer) codex(r Request, local string) (edits []edit, notes []string) {
 	dir := p.userDir("CODEX_HOME", ".codex")
 	notes = []string{"codex runs new and changed hooks only after you trust them: start it and type /hooks"}
@@ -31,8 +31,8 @@ func (p *Installer) codex(r Request, local string) (edits []edit, notes []string
 		"    not_match = [\"atm\", \"atm stop bob\", \"atm run bob\", \"atm sendx bob\"],\n)\n"
 	return []edit{
 		jsonFile(filepath.Join(dir, "hooks.json"), h, nil),
-		ownFile(filepath.Join(dir, "rules", "atm.rules"), "#", r.Tool, rules, allowed, "rules for atm taken out"),
-		tomlFile(filepath.Join(dir, "config.toml"), r.Tool, []tomlKey{
+		ownFile(filepath.Join(dir, "rules", "atm.rules"), "#", r.Tool, rules, allowedChange, "rules for atm removed"),
+		tomlFile(filepath.Join(dir, "config.toml"), r.Tool, false, []tomlKey{
 			{"sandbox_workspace_write", "writable_roots", p.Root, "[" + quoted(p.Root) + "]", "writable in the sandbox: " + p.Root},
 			{"shell_environment_policy.set", "ATM_AGENT", r.Agent, quoted(r.Agent), "ATM_AGENT is " + r.Agent + " here, for the shell tool"},
 		}),

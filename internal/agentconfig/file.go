@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// edit puts what is ours into a file, or takes it out.
+// edit adds atm's part to a file, or removes it.
 type edit struct {
 	path     string
 	isServer bool              // only --mcp installs it
-	apply    func(*file) error // to f.after
+	apply    func(*file) error // changes f.after
 }
 
 type file struct {
@@ -26,32 +26,45 @@ type file struct {
 	info      fs.FileInfo // nil: there is no such file yet
 	before    []byte
 	after     []byte
-	edits     []edit // all that a tool has for it
-	isRemoval bool   // what is ours goes
-	remove    bool   // nothing of the file is left to keep
+	edits     []edit // all that the tool has for this file
+	isRemoval bool   // the edits remove atm's part
+	remove    bool   // nothing else is left in the file
 
 	recordPath string // "": there is no state directory
 	isRecorded bool   // there is a record of an earlier install
 	record     record
-	isDone     bool     // nothing of ours is left: the record goes
-	changes    []string // told to a person, and notes too
-	notes      []string
+	isDone     bool     // nothing of atm is left, so the record goes
+	changes    []string // for the report
+	notes      []string // for the report
 }
 
-// record is what is noted of an edited file to take the edit back: a JSON file below the user's state
-// directory, install/TOOL.HASH.json, where HASH is that of the path.
+// record says how to undo the edits of one file. It is a JSON file below the user's state directory,
+// install/TOOL.HASH.json, where HASH is that of the edited file's path.
 type record struct {
 	Existed   bool     `json:"existed"`
-	Original  []byte   `json:"original"`       // the file without what is ours
-	Installed []byte   `json:"installed"`      // the file as we left it
-	Made      []string `json:"made,omitempty"` // directories that were not there
+	Original  []byte   `json:"original"`       // the file without atm's part
+	Installed []byte   `json:"installed"`      // the file as atm left it
+	Made      []string `json:"made,omitempty"` // directories that install made
 }
 
-// openFile reads a file and its record.
-func (p *Installer) openFile(tool, path string) (f *file, err error) {
-	f = &file{path: path}
-	if f.real, err = realPath(path); err != nil {
-		return f, err
+// filesOf groups edits by file, in their order.
+func filesOf(edits []edit) (files []*file) {
+	byPath := map[string]*file{}
+	for _, e := range edits {
+		f := byPath[e.path]
+		if f == nil {
+			f = &file{path: e.path}
+			byPath[e.path], files = f, append(files, f)
+		}
+		f.edits = append(f.edits, e)
+	}
+	return files
+}
+
+// read reads a file and its record.
+func (p *Installer) read(tool string, f *file) (err error) {
+	if f.real, err = realPath(f.path); err != nil {
+		return err
 	}
 	if p.State != "" {
 		name := fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(f.real)))
@@ -61,14 +74,26 @@ func (p *Installer) openFile(tool, path string) (f *file, err error) {
 	}
 	f.before, f.info, err = readFile(f.real)
 	f.after = f.before
-	return f, err
+	return err
 }
 
-func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
+func (f *file) isChanged() bool { return f.remove || !bytes.Equal(f.before, f.after) }
 
-func (f *file) say(format string, args ...any) {
-	if said := fmt.Sprintf(format, args...); !slices.Contains(f.changes, said) {
-		f.changes = append(f.changes, said)
+// isAsInstalled reports whether nobody else has changed the file since the last install.
+func (f *file) isAsInstalled() bool {
+	return f.isRecorded && f.info != nil && bytes.Equal(f.record.Installed, f.before)
+}
+
+func (f *file) addChange(change string) {
+	if !slices.Contains(f.changes, change) {
+		f.changes = append(f.changes, change)
+	}
+}
+
+func (f *file) setText(text, change string) {
+	if text != string(f.after) {
+		f.after = []byte(text)
+		f.addChange(change)
 	}
 }
 
@@ -82,40 +107,26 @@ func (f *file) apply(edits []edit, isRemoval bool) error {
 	return nil
 }
 
-// isAsInstalled reports whether nobody else has changed the file since the last install.
-func (f *file) isAsInstalled() bool {
-	return f.isRecorded && f.info != nil && bytes.Equal(f.record.Installed, f.before)
-}
-
-// install edits the file, and notes how it looked without what is ours.
+// install applies the edits, and records the file with and without atm's part.
 func (f *file) install(edits []edit) error {
-	without, noted := *f, f.record
-	noted.Existed = f.info != nil && (f.record.Existed || !f.isRecorded)
-	noted.Made = append(missingDirs(f.real), f.record.Made...)
+	next := f.record
+	next.Existed = f.info != nil && (f.record.Existed || !f.isRecorded)
+	next.Made = append(missingDirs(f.real), f.record.Made...)
 	if !f.isAsInstalled() {
+		without := *f
 		if err := without.apply(f.edits, true); err != nil {
 			return err
 		}
-		noted.Original = without.after
+		next.Original = without.after
 	}
 	err := f.apply(edits, false)
-	noted.Installed = f.after
-	f.record, f.isRecorded = noted, true
+	next.Installed = f.after
+	f.record, f.isRecorded = next, true
 	return err
 }
 
-// missingDirs are the directories that a file needs and that are not there.
-func missingDirs(path string) (dirs []string) {
-	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			return dirs
-		}
-		dirs = append(dirs, dir)
-	}
-}
-
-// uninstall takes edits back. Where nothing of ours is left then, and nobody else has edited the file since the
-// install, it gets its original content back.
+// uninstall undoes the edits. If nothing of atm is left then, and nobody else has changed the file since the install,
+// the file gets its original content back.
 func (f *file) uninstall(edits []edit) error {
 	if err := f.apply(edits, true); err != nil {
 		return err
@@ -129,19 +140,19 @@ func (f *file) uninstall(edits []edit) error {
 	switch {
 	case f.isDone && f.isAsInstalled():
 		f.after, f.remove = f.record.Original, !f.record.Existed
-	case f.isDone && f.changed():
+	case f.isDone && f.isChanged():
 		f.remove = left == "" || left == "{}" && f.isRecorded && !f.record.Existed
 	case f.isAsInstalled():
 		f.record.Installed = f.after
 	}
 	if f.remove {
-		f.say("the file removed: it held nothing else")
+		f.addChange("the file was removed: it had nothing else")
 	}
 	return nil
 }
 
-// save writes the file, if it is still what was read, or removes it. Its record comes before it and goes after it, also
-// where nothing of ours is left in the file: what others put there later is not ours.
+// save writes or removes the file, if it is still as it was read. The record is written before the file and removed
+// after it, also if nothing of atm was left in the file: later additions by others are not atm's.
 func (f *file) save() error {
 	now, info, err := readFile(f.real)
 	if err != nil {
@@ -152,7 +163,7 @@ func (f *file) save() error {
 	}
 	hasRecord := f.recordPath != "" && f.isRecorded
 	if hasRecord && !f.isDone {
-		data, _ := json.Marshal(f.record) // it never fails
+		data, _ := json.Marshal(f.record) // never fails
 		if err := replaceFile(f.recordPath, data, 0o600); err != nil {
 			return err
 		}
@@ -163,17 +174,17 @@ func (f *file) save() error {
 	}
 	if f.remove {
 		err = os.Remove(f.real)
-	} else if f.changed() {
+	} else if f.isChanged() {
 		err = replaceFile(f.real, f.after, mode)
 	}
 	if err == nil && hasRecord && f.isDone {
 		err = os.Remove(f.recordPath)
-		os.Remove(filepath.Dir(f.recordPath)) // unless another is in there
+		os.Remove(filepath.Dir(f.recordPath)) // fails if another record is there
 	}
 	return err
 }
 
-// saveAll stops at the first error. Directories that installs have made are removed once they are empty.
+// saveAll saves files up to the first error. It removes the directories that installs have made and that are empty.
 func saveAll(files []*file) (err error) {
 	var made []string
 	for _, f := range files {
@@ -184,9 +195,19 @@ func saveAll(files []*file) (err error) {
 	}
 	slices.SortFunc(made, func(a, b string) int { return len(b) - len(a) }) // the innermost first
 	for _, dir := range made {
-		os.Remove(dir) // unless something is in there
+		os.Remove(dir) // fails unless it is empty
 	}
 	return err
+}
+
+// missingDirs returns the parent directories of a file that do not exist, the innermost first.
+func missingDirs(path string) (dirs []string) {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return dirs
+		}
+		dirs = append(dirs, dir)
+	}
 }
 
 func replaceFile(path string, data []byte, mode fs.FileMode) error {
@@ -198,7 +219,7 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) // unless it has its own name by then
+	defer os.Remove(temp.Name()) // after the rename there is none
 	_, err = temp.Write(data)
 	if err := errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
 		return err
@@ -206,7 +227,7 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	return os.Rename(temp.Name(), path)
 }
 
-// readFile reads a regular file that may be written; info is nil where there is none.
+// readFile reads a regular, writable file; info is nil if there is none.
 func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 	info, err = os.Lstat(path)
 	switch {
@@ -223,6 +244,7 @@ func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 	return data, info, err
 }
 
+// realPath resolves the links in a path whose last elements need not exist yet.
 func realPath(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
@@ -235,21 +257,30 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// ownFile is a file that is ours as a whole. One that does not begin with our line is somebody else's.
+// ownFile is the edit of a file that is atm's as a whole. A file that does not begin with atm's line is somebody
+// else's.
 func ownFile(path, comment, tool, body, added, removed string) edit {
 	head := fmt.Sprintf("%s atm install %s writes this file, atm uninstall %[2]s removes it\n", comment, tool)
 	return edit{path: path, apply: func(f *file) error {
 		isOurs := strings.HasPrefix(string(f.after), head)
 		switch {
 		case isOurs && f.isRemoval:
-			f.set("", removed)
+			f.setText("", removed)
 		case isOurs || len(f.after) == 0 && !f.isRemoval:
-			f.set(head+body, added)
+			f.setText(head+body, added)
 		case !f.isRemoval:
-			f.notes = append(f.notes, path+" is not of atm, and was left alone")
+			f.notes = append(f.notes, path+" was not written by atm, and was left alone")
 		}
 		return nil
 	}}
+}
+
+// mark is the comment that marks the lines of atm in a file of somebody else's.
+func mark(tool string, isServer bool) string {
+	if isServer {
+		tool += " --mcp"
+	}
+	return "# atm install " + tool
 }
 
 func endLine(text string) string {
@@ -257,11 +288,4 @@ func endLine(text string) string {
 		return text
 	}
 	return text + "\n"
-}
-
-func (f *file) set(text, said string) {
-	if text != string(f.after) {
-		f.after = []byte(text)
-		f.say("%s", said)
-	}
 }

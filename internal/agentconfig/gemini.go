@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// PreCompress is not among them: it fires before every request, and says nothing about the turn.
+// geminiEvents leaves PreCompress out: it fires before every request, and says nothing about the turn.
 var geminiEvents = []string{"SessionStart", "SessionEnd", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification"}
 
-// gemini is the plan for Gemini CLI (0.61): settings.json, and a file of policies of our own, read from
-// the user's directory only. Timeouts are in milliseconds. tools.allowed is not used: as soon as it
-// names one shell command, every other is denied. No setting carries environment variables to the shell
-// tool; a .env would, but the first one found hides all others, and with them a key.
+// gemini plans the configuration of Gemini CLI (0.61): settings.json, and a file of policies of atm's own, which it
+// reads in the user's directory only. Timeouts are in milliseconds. tools.allowed is not used: once it names one shell
+// command, all others are denied. No setting gives the shell tool environment variables; a .env file would, but only
+// the first one found counts, and that would hide the one with the user's API key.
 //
-// Sources: hooks/reference.md, reference/configuration.md and reference/policy-engine.md in the package
-// of 0.61.0; tried with it.
+// Sources: hooks/reference.md, reference/configuration.md and reference/policy-engine.md in the package of 0.61.0;
+// tried with it.
 func (p *Installer) gemini(r Request, local string) (edits []edit, notes []string) {
 	dir := filepath.Join(p.userDir("GEMINI_CLI_HOME", ""), ".gemini")
 	if r.Local {
@@ -25,7 +25,7 @@ func (p *Installer) gemini(r Request, local string) (edits []edit, notes []strin
 	if !r.Local {
 		verbs := each(Verbs, func(verb string) string { return "  \"atm " + verb + "\",\n" })
 		policy := "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = [\n" + strings.Join(verbs, "") + "]\ndecision = \"allow\"\npriority = 100\n"
-		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, policy, allowed, "rules for atm taken out")), nil
+		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, policy, allowedChange, "rules for atm removed")), nil
 	}
 	notes = []string{
 		"gemini reads .gemini here once the folder is trusted; its sandboxAllowedPaths take the place of your own",

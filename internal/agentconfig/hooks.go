@@ -1,23 +1,16 @@
 package agentconfig
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
-
-	"github.com/agentteammail/atm/teams/policy"
 )
 
-// hookSet are the hooks of a tool that keeps them as Claude Code does, three levels deep:
-// {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}. Without a matcher a group is for everything.
+// hookSet is the hooks of a tool whose configuration has the shape of Claude Code's:
+// {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}. A group without a matcher is for everything.
 type hookSet struct {
 	tool    string
 	command string
@@ -25,19 +18,20 @@ type hookSet struct {
 	events  []string
 }
 
-// ownHooks are the places of our hooks for a tool.
+// ownHooks returns the pointers to atm's hooks for a tool.
 func ownHooks(root *hujson.Value, tool string) (own []string) {
 	hooks := root.Find("/hooks")
 	if hooks == nil || hooks.Value.Kind() != '{' {
 		return nil
 	}
-	// The command of a hook that runs atm, for a tool, as this package writes it, now or earlier.
+	// A command that runs atm for a tool, as this package writes it or used to.
 	ownCommand := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook (\S+)( --as \S+)?$`)
 	for _, m := range hooks.Value.(*hujson.Object).Members {
-		event := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(str(&m.Name))
+		event := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(stringOf(&m.Name))
 		for g, group := range elements(&m.Value) {
 			for i, hook := range elements(group.Find("/hooks")) {
-				if words := ownCommand.FindStringSubmatch(str(hook.Find("/command"))); words != nil && words[3] == tool {
+				words := ownCommand.FindStringSubmatch(stringOf(hook.Find("/command")))
+				if words != nil && words[3] == tool {
 					own = append(own, fmt.Sprintf("%s/%d/hooks/%d", event, g, i))
 				}
 			}
@@ -46,85 +40,54 @@ func ownHooks(root *hujson.Value, tool string) (own []string) {
 	return own
 }
 
-// takeOut removes hooks, and the groups that hold none then.
-func takeOut(root *hujson.Value, places []string) {
-	for _, place := range slices.Backward(places) {
-		remove(root, place)
-		list, _ := around(place)
-		if group, _ := around(list); len(elements(root.Find(list))) == 0 {
+// removeOwn removes hooks, and the groups that are empty then.
+func removeOwn(root *hujson.Value, hooks []string) {
+	for _, pointer := range slices.Backward(hooks) {
+		remove(root, pointer)
+		list, _ := splitPointer(pointer)
+		if group, _ := splitPointer(list); len(elements(root.Find(list))) == 0 {
 			remove(root, group)
 		}
 	}
 }
 
-// addHooks puts one command for each event into a document. Where anything is otherwise, all of ours go, and
-// come anew behind those of others.
+// addHooks adds one command for each event, unless all are there already. Older hooks of atm go; the new ones come
+// behind those of others.
 func (f *file) addHooks(root *hujson.Value, h hookSet) error {
 	hook := fmt.Sprintf(`{"type": "command", "command": %s, "timeout": %d}`, quoted(h.command), h.timeout)
-	parsed, _ := hujson.Parse([]byte(hook)) // what is ours never fails
 	old := ownHooks(root, h.tool)
-	if n := len(h.events); len(old) == n && strings.Count(minimal(*root), minimal(parsed)) == n {
+	if n := len(h.events); len(old) == n && strings.Count(compact(root), compactText(hook)) == n {
 		return nil
 	}
-	takeOut(root, old)
+	removeOwn(root, old)
 	for _, event := range h.events {
 		if err := put(root, "/hooks/"+event+"/-", `{"hooks": [`+hook+`]}`); err != nil {
 			return err
 		}
 	}
-	f.say("hooks for %d events: %s", len(h.events), h.command)
+	f.addChange(fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command))
 	return nil
 }
 
-// removeHooks leaves the empty lists that were there before. Without a record these are all but the last ones, in the
-// order of an install.
+// removeHooks removes atm's hooks, and the lists that install added for them. Without a record, it takes those lists
+// for added that are the last ones, in the order of an install.
 func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	hooks := ownHooks(root, h.tool)
 	if len(hooks) == 0 {
 		return
 	}
-	f.say("hooks taken out: %d", len(hooks))
-	takeOut(root, hooks)
+	f.addChange(fmt.Sprintf("hooks removed: %d", len(hooks)))
+	removeOwn(root, hooks)
 	for _, event := range slices.Backward(h.events) {
-		place := "/hooks/" + event
+		pointer := "/hooks/" + event
 		members := root.Find("/hooks").Value.(*hujson.Object).Members
-		isLast := len(members) > 0 && str(&members[len(members)-1].Name) == event
-		if list := root.Find(place); list != nil && isEmpty(list) && (f.isNew(place) || !f.isRecorded && isLast) {
-			remove(root, place)
+		isLast := len(members) > 0 && stringOf(&members[len(members)-1].Name) == event
+		if list := root.Find(pointer); list != nil && isEmpty(list) && (f.isNew(pointer) || !f.isRecorded && isLast) {
+			remove(root, pointer)
 		}
 	}
-	f.removeEmpty(root, "/hooks")
+	f.removeEmptyAround(root, "/hooks/-")
 	if !f.isRecorded {
 		f.notes = append(f.notes, f.path+" keeps what else may be atm's: there is no record of its install")
 	}
-}
-
-// program is atm by its absolute path, as PATH finds it: a link there goes on working when what it leads to
-// changes, and programs that are started from a desktop have another PATH.
-func (p *Installer) program() string { return filepath.ToSlash(cmp.Or(p.onPath(), p.Self)) }
-
-func (p *Installer) command(agent string, words ...string) []string {
-	words = append([]string{p.program()}, words...)
-	if agent != "" {
-		words = append(words, "--as", agent)
-	}
-	return words
-}
-
-// onPath is where PATH finds this program under the name atm, "" where it finds another one or none.
-func (p *Installer) onPath() string {
-	path, _ := exec.LookPath("atm")
-	found, _ := os.Stat(path)
-	self, _ := os.Stat(p.Self)
-	if filepath.IsAbs(path) && os.SameFile(found, self) {
-		return path
-	}
-	return ""
-}
-
-func shellLine(words []string) string { return strings.Join(each(words, policy.Quote), " ") }
-
-func quoted[T string | []string | []any](v T) string {
-	data, _ := json.Marshal(v) // strings never fail
-	return string(data)
 }

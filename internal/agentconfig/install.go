@@ -1,19 +1,16 @@
-// Package agentconfig writes what a coding agent needs to know of atm into that program's own
-// configuration, and takes it out again: hooks; permission to run atm's mail verbs without asking; the
-// root among the writable paths of a sandbox; for one worktree, who the agent is. Each tool has a file
-// (claude.go, codex.go, …). Apart from these, the MCP server (mcp.go).
+// Package agentconfig writes atm's part of a coding agent's own configuration, and removes it again: hooks, permission
+// to run atm's mail verbs without asking, the root among a sandbox's writable paths, the agent's name in one worktree,
+// and, only on request, the entry that starts `atm mcp`. Each tool has its file (claude.go, codex.go, …).
 //
-//   - Nothing is written before every file was read, understood and found to be nobody's but the
-//     user's. One that a repository tracks, directly or through a link, or that does not parse, is an
-//     error that names it.
-//   - What is there stays, with its order, comments and layout. Done again, it changes nothing. Older
-//     hooks of ours are brought up to date.
-//   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it takes out what
-//     is ours. It removes the directories that install made, once they are empty. For that a record is kept in the
-//     user's state directory; without it only hooks, the MCP server, marked lines and files of our own go.
-//   - Each file is replaced in one step; links are written through, modes kept. A file that another
-//     program changes meanwhile is left alone. What a write that failed has left undone is done by the
-//     same command again.
+//   - All files are read, parsed and checked before any is written. A file that a repository tracks, directly or
+//     through a link, or that does not parse, is an error that names it.
+//   - The rest of a file stays, with its order, comments and layout. Installing again only updates older hooks.
+//   - Uninstall restores the original bytes if nobody else has changed the file since; otherwise it removes what
+//     install added. It also removes the directories that install made, once they are empty. For this, install keeps a
+//     record in the user's state directory. Without one, only hooks, the MCP server, marked lines and files of atm's
+//     own go.
+//   - Each file is replaced atomically; links are followed, modes kept. A file that another program changes meanwhile
+//     is left alone. After a write that failed, running the same command again does the rest.
 package agentconfig
 
 import (
@@ -21,34 +18,42 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
-// Tools are the programs whose configuration is known.
+// Tools are the programs that atm can configure.
 var Tools = []string{"claude", "codex", "gemini", "opencode"}
 
-// Verbs are the commands of atm that an agent may run without being asked: its mail, and looking
-// around. No pattern that this package writes may admit another.
+// Verbs are the commands of atm that an agent may run without being asked: its mail, and looking around. No pattern
+// that this package writes may allow another.
 var Verbs = []string{"send", "read", "reply", "ack", "ls", "show", "wait", "team", "trace", "where", "primer"}
 
-// Installer knows the surroundings of an installation.
+// allowedChange is the line of the report for the permission to run the verbs.
+var allowedChange = "runs without asking: atm " + strings.Join(Verbs, ", ")
+
+// Installer holds the environment of an installation.
 type Installer struct {
-	Home  string // "" is none: only Local works
+	Home  string // "": there is none, and only Local works
 	Dir   string // the working directory, absolute
-	State string // the user's state directory for atm; "" is none
+	State string // the user's state directory for atm; "": no records are kept
 	Self  string // this executable
-	Root  string // the root that agents here are to use, accepted by the user; "" is none
+	Root  string // the root that agents here use, accepted by the user; "": there is none
 }
 
-// Request says what to do.
+// Request says what to install or uninstall.
 type Request struct {
 	Tool   string
 	Local  bool   // this worktree's own file, else the user's
 	Agent  string // with Local: who the agent is here; "" leaves that as it is
 	DryRun bool   // nothing is written
-	MCP    bool   // the entry that starts `atm mcp`, and nothing else
+	MCP    bool   // only the entry that starts `atm mcp`
 
 	isRemoval bool
 }
@@ -67,12 +72,23 @@ type Change struct {
 	Changes []string `json:"changes"`
 }
 
-// plan is all that a tool has: its hooks, its server, and the lines that keep git from seeing them. The notes are what
-// the person still has to do or know.
+// Install writes a tool's configuration.
+func (p *Installer) Install(r Request) (*Report, error) { return p.editFiles(r) }
+
+// Uninstall removes what Install wrote: with r.MCP only that entry, else everything.
+func (p *Installer) Uninstall(r Request) (*Report, error) {
+	r.Agent, r.isRemoval = "", true
+	return p.editFiles(r)
+}
+
+// plan returns all edits for a tool, whether the request asks for them or not, and notes for the person.
 func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
-	local, err := p.localDir()
+	local, err := realPath(p.Dir)
 	if err != nil {
 		return nil, nil, err
+	}
+	if c, ok := git.Nearest(local); ok {
+		local = c.Top
 	}
 	if !r.Local && p.Home == "" {
 		return nil, nil, errors.New("there is no home directory, and so no configuration of the user's own")
@@ -82,7 +98,6 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	}
 	edits, notes = plans[r.Tool](r, local)
 	server, serverNotes := p.server(r, local)
-	server.isServer = true
 	edits = append(edits, server)
 	if r.Local {
 		edits = append(edits, excludeEdits(local, r, edits)...)
@@ -99,18 +114,39 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	return edits, notes, nil
 }
 
-// userDir is a directory in the user's home, unless a variable names another.
+// userDir is the directory that a variable names, else the one of that name in the user's home.
 func (p *Installer) userDir(variable, name string) string {
 	return cmp.Or(os.Getenv(variable), filepath.Join(p.Home, name))
 }
 
-// Install writes a tool's configuration.
-func (p *Installer) Install(r Request) (*Report, error) { return p.editFiles(r) }
+// command returns the words of a command of atm. The program is the absolute path that PATH gives, since programs that
+// a desktop starts have another PATH. If that is a link, it still works after it has been pointed elsewhere.
+func (p *Installer) command(agent string, words ...string) []string {
+	words = append([]string{filepath.ToSlash(cmp.Or(p.onPath(), p.Self))}, words...)
+	if agent != "" {
+		words = append(words, "--as", agent)
+	}
+	return words
+}
 
-// Uninstall takes out of a tool's configuration what Install put there: with MCP that entry, else everything.
-func (p *Installer) Uninstall(r Request) (*Report, error) {
-	r.Agent, r.isRemoval = "", true
-	return p.editFiles(r)
+// onPath returns where PATH finds this program under the name atm, "" if it finds another one or none.
+func (p *Installer) onPath() string {
+	path, _ := exec.LookPath("atm")
+	found, _ := os.Stat(path)
+	self, _ := os.Stat(p.Self)
+	if filepath.IsAbs(path) && os.SameFile(found, self) {
+		return path
+	}
+	return ""
+}
+
+func shellLine(words []string) string { return strings.Join(each(words, policy.Quote), " ") }
+
+func each[T any](words []string, f func(string) T) (all []T) {
+	for _, w := range words {
+		all = append(all, f(w))
+	}
+	return all
 }
 
 // editFiles edits all files in memory, then writes them.
@@ -123,44 +159,38 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 	if !r.isRemoval {
 		report.Notes = notes
 	}
-	all := map[string][]edit{}
-	for _, e := range edits {
-		all[e.path] = append(all[e.path], e)
-	}
-	var files []*file
-	for _, e := range edits {
-		f, err := p.editFile(r, all[e.path])
-		delete(all, e.path)
-		if err != nil {
+	var changed []*file
+	for _, f := range filesOf(edits) {
+		if err := p.editFile(r, f); err != nil {
 			return nil, err
 		}
 		report.Notes = append(report.Notes, f.notes...)
-		if f.changed() {
+		if f.isChanged() {
 			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
 		}
-		if f.changed() || f.isDone && f.isRecorded {
-			files = append(files, f)
+		if f.isChanged() || f.isDone && f.isRecorded {
+			changed = append(changed, f)
 		}
 	}
 	if r.DryRun {
 		return report, nil
 	}
 	if !r.isRemoval {
-		slices.Reverse(files) // the exclude file first: what fails leaves nothing that git sees
+		slices.Reverse(changed) // the exclude file first: after an error git still sees nothing new
 	}
-	return report, saveAll(files)
+	return report, saveAll(changed)
 }
 
-// editFile makes in memory those of a file's edits that are asked for.
-func (p *Installer) editFile(r Request, all []edit) (*file, error) {
-	wanted := slices.DeleteFunc(slices.Clone(all), func(e edit) bool {
-		return r.MCP != e.isServer && (r.MCP || !r.isRemoval)
+// editFile makes those of the file's edits in memory that the request asks for.
+func (p *Installer) editFile(r Request, f *file) error {
+	wanted := slices.DeleteFunc(slices.Clone(f.edits), func(e edit) bool {
+		removesAll := r.isRemoval && !r.MCP
+		return e.isServer != r.MCP && !removesAll
 	})
 	if len(wanted) == 0 {
-		return &file{}, nil
+		return nil
 	}
-	f, err := p.openFile(r.Tool, all[0].path)
-	f.edits = all
+	err := p.read(r.Tool, f)
 	if err == nil {
 		err = checkUntracked(f.path, f.real)
 	}
@@ -169,35 +199,36 @@ func (p *Installer) editFile(r Request, all []edit) (*file, error) {
 	} else if err == nil {
 		err = f.install(wanted)
 	}
-	if err != nil && !f.isRecorded && !r.MCP && all[0].isServer {
-		return &file{}, nil // what has none of ours may be anybody's
+	if err != nil && !f.isRecorded && !r.MCP && f.edits[0].isServer {
+		*f = file{} // a server file without atm's entry may have any mistake
+		return nil
 	}
-	return f, err
+	return err
 }
 
-// Damage is what is wrong with our hooks in a tool's configuration, the user's or this worktree's; "": nothing, or there
-// are none.
+// Damage says what is wrong with atm's hooks in a tool's configuration, the user's or this worktree's. It is "" if
+// nothing is, or if there are none.
 func (p *Installer) Damage(tool string, local bool) (string, error) {
 	edits, _, err := p.plan(Request{Tool: tool, Local: local})
 	if err != nil {
 		return "", err
 	}
-	f, err := p.openFile(tool, edits[0].path)
-	if err != nil {
+	f := filesOf(edits)[0]
+	if err := p.read(tool, f); err != nil {
 		return "", err
 	}
-	// The program that hooks, or a plugin, of ours run.
+	// The program that a hook or the plugin runs.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
-	words := hookProgram.FindStringSubmatch(string(f.before))
-	if words != nil && filepath.IsAbs(words[1]) {
-		if _, err := os.Stat(words[1]); err != nil {
-			const said = "the hooks in %s run %s, which is not there: %s gets no mail in its turns"
-			return fmt.Sprintf(said, f.path, words[1], tool), nil
+	program := hookProgram.FindSubmatch(f.before)
+	if program != nil && filepath.IsAbs(string(program[1])) {
+		if _, err := os.Stat(string(program[1])); err != nil {
+			const format = "the hooks in %s run %s, which is not there: %s gets no mail in its turns"
+			return fmt.Sprintf(format, f.path, program[1], tool), nil
 		}
 	}
 	events := map[string][]string{"claude": claudeEvents, "codex": codexEvents, "gemini": geminiEvents}[tool]
-	if events == nil || words == nil && !f.isRecorded { // it has no such hooks, or none of ours
-		return "", nil
+	if events == nil || program == nil && !f.isRecorded {
+		return "", nil // the tool has no such hooks, or none of atm's
 	}
 	root, err := parseJSON(f.before)
 	if err != nil {

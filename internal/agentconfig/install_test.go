@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the files in testdata anew")
 
-// requests are all that can be asked for.
+// requests returns all possible requests.
 func requests() []Request {
 	var out []Request
 	for _, tool := range Tools {
@@ -26,8 +26,8 @@ func requests() []Request {
 	return out
 }
 
-// Where nothing was: again changes nothing, uninstall leaves nothing, and a dry
-// run does what the real one says.
+// Starting without any file: installing again changes nothing, uninstall leaves nothing, and a dry run reports the same
+// as the real one.
 func TestFromNothing(t *testing.T) {
 	for _, r := range requests() {
 		t.Run(fmt.Sprint(r.Tool, r.Local, r.Agent, r.MCP), func(t *testing.T) {
@@ -79,9 +79,8 @@ func TestFromNothing(t *testing.T) {
 	}
 }
 
-// The cases in testdata are whole files: as they were, as install makes them,
-// and what uninstall leaves of them when somebody added a line in between. The
-// first line of a case is the request.
+// The cases in testdata are whole files: before, after install, and what uninstall leaves if somebody added a line in
+// between. The first line of a case is the request.
 func TestGolden(t *testing.T) {
 	cases, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
 	if err != nil || len(cases) == 0 {
@@ -126,10 +125,10 @@ func TestGolden(t *testing.T) {
 			if again := h.install(r); len(again.Files) > 0 {
 				t.Errorf("again changes %v", again.Files)
 			}
-			// Undisturbed, uninstall is exact.
+			// Without other changes, uninstall is exact.
 			h.uninstall(r)
 			h.same("uninstall", before, h.tree("home"))
-			// Disturbed, it keeps what was added.
+			// It keeps what others added.
 			h.install(r)
 			for name := range names {
 				s := h.read(name)
@@ -153,7 +152,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// check compares a file with what the archive says, or puts it there.
+// check compares a file with the archive's, or updates that.
 func check(t *testing.T, ar *txtar.Archive, name, got string, want map[string]string) {
 	t.Helper()
 	if !strings.HasSuffix(got, "\n") {
@@ -173,7 +172,7 @@ func check(t *testing.T, ar *txtar.Archive, name, got string, want map[string]st
 	}
 }
 
-// Nothing is lost of a file that looks unusual, and uninstall gives it back.
+// Nothing of an unusual file is lost, and uninstall restores it.
 func TestUnusualBytes(t *testing.T) {
 	for _, c := range []struct{ name, tool, file, data string }{
 		{"no line end", "claude", "home/.claude/settings.json", "{\n    \"model\": \"x\"}"},
@@ -203,7 +202,7 @@ func TestUnusualBytes(t *testing.T) {
 			h.uninstall(Request{Tool: c.tool})
 			h.same("uninstall", before, h.tree("home"))
 
-			// Without the record hooks and marked lines go all the same, and an empty object stays.
+			// Without the record hooks and marked lines go, too, and an empty object stays.
 			h.install(Request{Tool: c.tool})
 			if err := os.RemoveAll(h.State); err != nil {
 				t.Fatal(err)
@@ -220,8 +219,7 @@ func TestUnusualBytes(t *testing.T) {
 	}
 }
 
-// What cannot be understood, or is not the user's alone, is named, and nothing
-// is written anywhere.
+// A file that does not parse, or that is no regular file, is named in the error, and nothing is written.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, file, data string
@@ -264,7 +262,7 @@ func TestNoHome(t *testing.T) {
 	}
 }
 
-// Where the programs say that their files are elsewhere, they are.
+// The programs' own variables move their files.
 func TestPlaces(t *testing.T) {
 	for _, c := range []struct{ tool, name, value, file string }{
 		{"claude", "CLAUDE_CONFIG_DIR", "other/claude", "other/claude/settings.json"},
@@ -285,7 +283,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// A file of rules of our own admits nothing but the verbs.
+// No rule allows another verb.
 func TestRulesAdmitNothingElse(t *testing.T) {
 	never := []string{"run", "type", "approve", "reject", "stop", "interrupt", "restart", "install", "uninstall", "init", "gc", "up", "down"}
 	for _, r := range requests() {
@@ -311,7 +309,7 @@ func TestRulesAdmitNothingElse(t *testing.T) {
 	}
 }
 
-// Hooks of ours from another place are brought up to date; others stay.
+// Older hooks of atm are updated; others stay.
 func TestOlderEntries(t *testing.T) {
 	h := newSetup(t)
 	h.write("home/.claude/settings.json", `{
@@ -345,8 +343,7 @@ func TestOlderEntries(t *testing.T) {
 	}
 }
 
-// The program has moved: the command changes, and uninstall still knows what
-// was there before the first install.
+// If the program moves, the command changes, and uninstall still restores the state before the first install.
 func TestMoved(t *testing.T) {
 	for _, tool := range Tools {
 		h := newSetup(t)
@@ -381,14 +378,13 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// What another program writes while we edit is not overwritten.
+// A change by another program in the meantime is not overwritten.
 func TestChangedMeanwhile(t *testing.T) {
 	h := newSetup(t)
 	h.write("home/.claude/settings.json", "{}\n")
 	edits, _ := h.claude(Request{Tool: "claude"}, "")
-	e := edits[0]
-	f, err := h.openFile("claude", e.path)
-	if err != nil {
+	f := filesOf(edits)[0]
+	if err := h.Installer.read("claude", f); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.install(edits); err != nil {
@@ -402,7 +398,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	h.same("changed", before, h.tree("home/.claude"))
 }
 
-// Without a record only hooks are taken out: the rest may be the user's.
+// Without a record only hooks are removed: the rest may be the user's.
 func TestWithoutRecord(t *testing.T) {
 	h := newSetup(t)
 	h.write("home/.claude/settings.json", "{\"hooks\": {\"Stop\": []}, \"permissions\": {\"allow\": []}, \"env\": {}}")
@@ -425,8 +421,7 @@ func TestWithoutRecord(t *testing.T) {
 	}
 }
 
-// What others write among our lines, or into a table of ours, is theirs: it stays, as long as it is needed with the
-// header.
+// Lines of others among atm's, or in a table of atm's, stay, with the header if they need it.
 func TestLinesOfOthers(t *testing.T) {
 	codex, local, server := Request{Tool: "codex"}, Request{Tool: "claude", Local: true}, Request{Tool: "codex", MCP: true}
 	const config, exclude = "home/.codex/config.toml", "repo/.git/info/exclude"
@@ -489,7 +484,7 @@ func TestLinesOfOthers(t *testing.T) {
 	}
 }
 
-// A line like ours in another server's table is that server's.
+// A line like one of atm's in another server's table stays.
 func TestServerOfOthers(t *testing.T) {
 	h := newSetup(t)
 	const config = "home/.codex/config.toml"
@@ -506,12 +501,12 @@ func TestServerOfOthers(t *testing.T) {
 	}
 }
 
-// A file by the name of one of ours is its writer's.
+// A file of rules that somebody else wrote stays.
 func TestRulesOfOthers(t *testing.T) {
 	h := newSetup(t)
 	const rules = "prefix_rule(pattern = [\"ls\"])"
 	h.write("home/.codex/rules/atm.rules", rules)
-	if notes := strings.Join(h.install(Request{Tool: "codex"}).Notes, "\n"); !strings.Contains(notes, "atm.rules is not of atm") {
+	if notes := strings.Join(h.install(Request{Tool: "codex"}).Notes, "\n"); !strings.Contains(notes, "atm.rules was not written by atm") {
 		t.Error(notes)
 	}
 	h.uninstall(Request{Tool: "codex"})
@@ -520,7 +515,7 @@ func TestRulesOfOthers(t *testing.T) {
 	}
 }
 
-// A file that is gone had nothing of ours any more: what its user writes there later is not ours.
+// Uninstall forgets a file that is gone: what its user writes there later is not atm's.
 func TestNoRecordIsLeft(t *testing.T) {
 	h := newSetup(t)
 	const file, own = "home/.claude/settings.json", `{"permissions": {"allow": ["Bash(atm send:*)"]}}`
@@ -536,12 +531,12 @@ func TestNoRecordIsLeft(t *testing.T) {
 	}
 }
 
-// Hooks that are there in part, and a file that the tool cannot read any more, are found.
+// Damage finds missing hooks, and a file that the tool cannot parse any more.
 func TestDamage(t *testing.T) {
 	h := newSetup(t)
 	for _, c := range []struct{ data, want string }{
 		{"", ""},
-		{"{", ""}, // nothing of ours was ever there
+		{"{", ""}, // it never had a hook of atm
 		{`{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}}`, "has hooks of atm for 1 events of 19"},
 		{`{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}`, "cannot be understood: line 1, column 85"},
 	} {

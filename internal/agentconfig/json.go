@@ -3,6 +3,7 @@ package agentconfig
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -13,16 +14,30 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind one is the end of a list.
+// A setting is a value in a JSON file. Its place is a JSON pointer (RFC 6901), where "/-" at the end adds to a list.
+type setting struct {
+	pointer, value string
+	change         string         // for the report, once for all settings with the same text
+	own            *regexp.Regexp // matches every value that atm may have written; nil: any value may be the user's
+}
 
-// parseJSON reads a document whose root is an object. A blank one counts as {}.
+func (p *Installer) writableRoot(pointer string) setting {
+	return setting{pointer, quoted(p.Root), "writable in the sandbox: " + p.Root, nil}
+}
+
+func quoted[T string | []string | []any](v T) string {
+	data, _ := json.Marshal(v) // strings never fail
+	return string(data)
+}
+
+// parseJSON parses a document whose root is an object. A blank one counts as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
 	}
 	root, err := hujson.Parse(data)
 	if ended, again := hujson.Parse([]byte(string(data) + "\n")); err != nil && again == nil {
-		root, err = ended, nil // a comment was the last line
+		root, err = ended, nil // the last line is a comment, which hujson wants to be ended
 	}
 	if err != nil {
 		return &root, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
@@ -30,30 +45,31 @@ func parseJSON(data []byte) (*hujson.Value, error) {
 	if root.Value.Kind() != '{' {
 		return &root, errors.New("it is not an object")
 	}
+	// Of two members with one name the tool may use one, and hujson's Find the other.
 	standard := root.Clone()
 	standard.Standardize()
-	// Of two members with one name a tool takes one, and Find may take the other.
-	once := jsontext.NewDecoder(bytes.NewReader(standard.Pack()), jsontext.AllowInvalidUTF8(true))
-	if err := once.SkipValue(); err != nil {
+	decoder := jsontext.NewDecoder(bytes.NewReader(standard.Pack()), jsontext.AllowInvalidUTF8(true))
+	if err := decoder.SkipValue(); err != nil {
 		return &root, errors.New(strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
 	return &root, nil
 }
 
-// around is the place of the object or list that a place lies in, and the name there.
-func around(place string) (outer, name string) {
-	i := strings.LastIndex(place, "/")
-	return place[:i], place[i+1:]
+// splitPointer returns the pointer to the object or list around a value, and the value's name there.
+func splitPointer(pointer string) (outer, name string) {
+	i := strings.LastIndex(pointer, "/")
+	return pointer[:i], pointer[i+1:]
 }
 
-func str(v *hujson.Value) string {
+// stringOf returns the string that a value is, "" for any other value and for nil.
+func stringOf(v *hujson.Value) string {
 	if v == nil || v.Value.Kind() != '"' {
 		return ""
 	}
 	return v.Value.(hujson.Literal).String()
 }
 
-// elements are those of a list; nil and what is no list have none.
+// elements returns those of a list; nil and other values have none.
 func elements(v *hujson.Value) []hujson.Value {
 	if v != nil && v.Value.Kind() == '[' {
 		return v.Value.(*hujson.Array).Elements
@@ -61,25 +77,38 @@ func elements(v *hujson.Value) []hujson.Value {
 	return nil
 }
 
-func minimal(v hujson.Value) string {
-	v = v.Clone()
-	v.Minimize()
-	return v.String()
+// compact returns a value without comments and white space, "" for nil.
+func compact(v *hujson.Value) string {
+	if v == nil {
+		return ""
+	}
+	minimal := v.Clone()
+	minimal.Minimize()
+	return minimal.String()
 }
 
-// isEmpty reports whether an object or list holds nothing, no comment either.
+func compactText(value string) string {
+	v, _ := hujson.Parse([]byte(value)) // atm's own values always parse
+	return compact(&v)
+}
+
+// index returns the place in a list of an element with this compact text, -1 if there is none.
+func index(list *hujson.Value, text string) int {
+	return slices.IndexFunc(elements(list), func(v hujson.Value) bool { return compact(&v) == text })
+}
+
+// isEmpty reports whether an object or list holds nothing, not even a comment.
 func isEmpty(v *hujson.Value) bool {
 	text := strings.Join(strings.Fields(hujson.Value{Value: v.Value}.String()), "")
 	return text == "{}" || text == "[]"
 }
 
-// put makes a place in a document have a value, and makes what is missing around it. What is new gets a
-// line of its own.
-func put(root *hujson.Value, place, value string) error {
-	outer, name := around(place)
-	kind, what, empty := hujson.Kind('{'), "an object", "{}"
+// put sets the value at a pointer, and makes the objects and lists around it. A new value gets a line of its own.
+func put(root *hujson.Value, pointer, value string) error {
+	outer, name := splitPointer(pointer)
+	kind, kindName, empty := hujson.Kind('{'), "an object", "{}"
 	if name == "-" {
-		kind, what, empty = '[', "a list", "[]"
+		kind, kindName, empty = '[', "a list", "[]"
 	}
 	if root.Find(outer) == nil {
 		if err := put(root, outer, empty); err != nil {
@@ -88,14 +117,14 @@ func put(root *hujson.Value, place, value string) error {
 	}
 	in := root.Find(outer)
 	if in.Value.Kind() != kind {
-		return fmt.Errorf("%s is not %s; the file was left alone", strings.ReplaceAll(outer[1:], "/", "."), what)
+		return fmt.Errorf("%s is not %s; the file was left alone", strings.ReplaceAll(outer[1:], "/", "."), kindName)
 	}
 	isNew := in.Find("/"+name) == nil
-	err := root.Patch(fmt.Appendf(nil, `[{"op": "add", "path": %s, "value": %s}]`, quoted(place), value))
+	err := root.Patch(fmt.Appendf(nil, `[{"op": "add", "path": %s, "value": %s}]`, quoted(pointer), value))
 	if err != nil || !isNew {
 		return err
 	}
-	var before, end *hujson.Extra
+	var before, end *hujson.Extra // the white space before the new value, and before the closing bracket
 	n := 0
 	switch c := in.Value.(type) {
 	case *hujson.Object:
@@ -114,48 +143,21 @@ func put(root *hujson.Value, place, value string) error {
 	return nil
 }
 
-// remove takes out what is at a place, if it is there.
-func remove(root *hujson.Value, place string) {
+// remove removes the value at a pointer, if there is one.
+func remove(root *hujson.Value, pointer string) {
 	isStandard := root.IsStandard()
-	root.Patch(fmt.Appendf(nil, `[{"op": "remove", "path": %s}]`, quoted(place)))
+	root.Patch(fmt.Appendf(nil, `[{"op": "remove", "path": %s}]`, quoted(pointer)))
 	if isStandard {
 		root.Standardize() // Patch may leave a comma
 	}
-	outer, _ := around(place)
-	if in := root.Find(outer); in != nil && isEmpty(in) {
+	outer, _ := splitPointer(pointer)
+	if in := root.Find(outer); in != nil && isEmpty(in) { // no white space stays in it
 		in.Value = map[hujson.Kind]hujson.ValueTrimmed{'{': &hujson.Object{}, '[': &hujson.Array{}}[in.Value.Kind()]
 	}
 }
 
-// setting is a value in a JSON file, at a place.
-type setting struct {
-	place, value string
-	said         string         // what a person is told, once for all settings that say the same
-	own          *regexp.Regexp // in what is ours there, from whichever atm (see isOurs); nil: none is known by its looks
-}
-
-func isSame(a, b *hujson.Value) bool { return minimal(*a) == minimal(*b) }
-
-func index(list []hujson.Value, v *hujson.Value) int {
-	return slices.IndexFunc(list, func(one hujson.Value) bool { return isSame(&one, v) })
-}
-
-// allowed is what a person is told where the verbs need no permission from now on.
-var allowed = "runs without asking: atm " + strings.Join(Verbs, ", ")
-
-func each[T any](words []string, f func(string) T) (all []T) {
-	for _, w := range words {
-		all = append(all, f(w))
-	}
-	return all
-}
-
-func (p *Installer) writableRoot(place string) setting {
-	return setting{place, quoted(p.Root), "writable in the sandbox: " + p.Root, nil}
-}
-
-// jsonFile puts hooks and settings into a JSON file.
-func jsonFile(path string, hooks hookSet, all []setting) edit {
+// jsonFile is the edit of a JSON file that gets hooks and settings.
+func jsonFile(path string, hooks hookSet, settings []setting) edit {
 	return edit{path: path, apply: func(f *file) error {
 		root, err := parseJSON(f.after)
 		if err != nil {
@@ -164,8 +166,8 @@ func jsonFile(path string, hooks hookSet, all []setting) edit {
 		before := root.Pack()
 		if f.isRemoval {
 			f.removeHooks(root, hooks)
-			f.removeSettings(root, all)
-		} else if err := cmp.Or(f.addHooks(root, hooks), f.addSettings(root, all)); err != nil {
+			f.removeSettings(root, settings)
+		} else if err := cmp.Or(f.addHooks(root, hooks), f.addSettings(root, settings)); err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 		if after := root.Pack(); !bytes.Equal(before, after) {
@@ -175,82 +177,81 @@ func jsonFile(path string, hooks hookSet, all []setting) edit {
 	}}
 }
 
-func (f *file) addSettings(root *hujson.Value, all []setting) error {
-	for _, s := range all {
-		want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
-		place, isList := strings.CutSuffix(s.place, "/-")
-		is := root.Find(place)
-		if s.value == `""` || isList && index(elements(is), &want) >= 0 || !isList && is != nil && isSame(is, &want) {
+func (f *file) addSettings(root *hujson.Value, settings []setting) error {
+	for _, s := range settings {
+		pointer, isList := strings.CutSuffix(s.pointer, "/-")
+		now, want := root.Find(pointer), compactText(s.value)
+		if want == `""` || isList && index(now, want) >= 0 || !isList && compact(now) == want {
 			continue
 		}
-		if is != nil && s.own != nil && !f.isOurs(s, is) {
-			name := strings.ReplaceAll(place[1:], "/", ".")
+		if now != nil && s.own != nil && !f.isOurs(s, now) {
+			name := strings.ReplaceAll(pointer[1:], "/", ".")
 			return fmt.Errorf("it has %s of its own: put %s there yourself", name, s.value)
 		}
-		if err := put(root, s.place, s.value); err != nil {
+		if err := put(root, s.pointer, s.value); err != nil {
 			return err
 		}
-		f.say("%s", s.said)
+		f.addChange(s.change)
 	}
 	return nil
 }
 
-// removeSettings takes out what an install has added and the record has. What is known by its looks goes in any case.
-func (f *file) removeSettings(root *hujson.Value, all []setting) {
-	was, is := f.recorded()
-	before := minimal(*root)
-	for _, s := range all {
-		place, isList := strings.CutSuffix(s.place, "/-")
-		old, installed, now := was.Find(place), is.Find(place), root.Find(place)
+// removeSettings removes what the record says that install added. A value that matches own goes without a record too.
+func (f *file) removeSettings(root *hujson.Value, settings []setting) {
+	original, installed := f.recorded()
+	before := compact(root)
+	for _, s := range settings {
+		pointer, isList := strings.CutSuffix(s.pointer, "/-")
+		old, new, now := original.Find(pointer), installed.Find(pointer), root.Find(pointer)
+		isUnchanged := compact(now) == compact(new)
 		switch {
 		case now == nil:
-		case s.own != nil && f.isOurs(s, now), f.isNew(place) && isSame(now, installed):
-			remove(root, place)
 		case isList:
-			for _, one := range elements(installed) {
-				if i := index(elements(now), &one); i >= 0 && index(elements(old), &one) < 0 {
-					remove(root, fmt.Sprintf("%s/%d", place, i))
+			for _, v := range elements(new) {
+				text := compact(&v)
+				if i := index(now, text); i >= 0 && index(old, text) < 0 {
+					remove(root, fmt.Sprintf("%s/%d", pointer, i))
 				}
 			}
-		case old != nil && installed != nil && isSame(now, installed):
+		case s.own != nil && f.isOurs(s, now), old == nil && isUnchanged:
+			remove(root, pointer)
+		case isUnchanged:
 			now.Value = old.Value
 		}
-		outer, _ := around(s.place)
-		f.removeEmpty(root, outer)
+		f.removeEmptyAround(root, s.pointer)
 	}
-	if minimal(*root) != before {
-		f.say("settings taken out")
+	if compact(root) != before {
+		f.addChange("settings removed")
 	}
 }
 
-// recorded is the file before and after an earlier install; both are empty without a record.
-func (f *file) recorded() (was, is *hujson.Value) {
-	was, _ = parseJSON(f.record.Original)
-	is, _ = parseJSON(f.record.Installed)
-	return was, is
+// recorded returns the document without atm's part, and as install left it; both are empty without a record.
+func (f *file) recorded() (original, installed *hujson.Value) {
+	original, _ = parseJSON(f.record.Original)
+	installed, _ = parseJSON(f.record.Installed)
+	return original, installed
 }
 
-// isNew reports whether an install has made a place.
-func (f *file) isNew(place string) bool {
-	was, is := f.recorded()
-	return was.Find(place) == nil && is.Find(place) != nil
+// isNew reports whether install added the value at a pointer.
+func (f *file) isNew(pointer string) bool {
+	original, installed := f.recorded()
+	return original.Find(pointer) == nil && installed.Find(pointer) != nil
 }
 
-// removeEmpty takes out the empty objects and lists that an install has made, at a place and around it.
-func (f *file) removeEmpty(root *hujson.Value, place string) {
-	for ; f.isNew(place); place, _ = around(place) {
-		if now := root.Find(place); now != nil && !isEmpty(now) {
+// removeEmptyAround removes the objects and lists around a pointer that install added and that are empty now.
+func (f *file) removeEmptyAround(root *hujson.Value, pointer string) {
+	for pointer, _ = splitPointer(pointer); f.isNew(pointer); pointer, _ = splitPointer(pointer) {
+		if now := root.Find(pointer); now != nil && !isEmpty(now) {
 			return
 		}
-		remove(root, place)
+		remove(root, pointer)
 	}
 }
 
-// isOurs reports whether what stands at the setting's place is ours: what an install writes, with any path of atm; or
-// where the record says that one has written it, that and whatever a tool has added since.
+// isOurs reports whether atm wrote the value at the setting's pointer: it is what install writes, with any path of atm,
+// or install added it and a tool has changed it since.
 func (f *file) isOurs(s setting, now *hujson.Value) bool {
-	want, _ := hujson.Parse([]byte(s.value)) // what is ours never fails
-	text := minimal(*now)
-	isAlike := s.own.ReplaceAllString(text, "") == s.own.ReplaceAllString(minimal(want), "")
-	return text == minimal(want) || s.own.MatchString(text) && (isAlike || f.isNew(s.place))
+	want, text := compactText(s.value), compact(now)
+	isAlike := s.own.ReplaceAllString(text, "") == s.own.ReplaceAllString(want, "")
+	return text == want || s.own.MatchString(text) && (isAlike || f.isNew(s.pointer))
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// servers say where a tool looks for the servers that it starts, and how an entry is written there: in a file of
-// the user's, in a directory that a variable may name in the place of the one in the home, or in the project's.
-// Codex hands on only the variables that it is told to.
+// servers says where each tool's configuration lists its MCP servers, and how an entry is written there: in a file of
+// the user's, below the home or the directory that a variable names, or in a file of the project. Codex passes only the
+// variables in env_vars on.
 //
 // Sources: https://code.claude.com/docs/en/mcp, https://developers.openai.com/codex/mcp, docs/tools/mcp-server.md
 // in the package of Gemini CLI 0.61.0, https://opencode.ai/docs/mcp-servers; tried with the versions of the hooks.
@@ -31,8 +31,8 @@ var servers = map[string]struct{ variable, home, file, local, place, entry strin
 	},
 }
 
-// server is the plan for the entry of a tool that has it start `atm mcp` as a server called atm, under the name
-// that the shell it runs in gives it.
+// server plans the entry that makes a tool start `atm mcp` as the server "atm". The server takes the agent's name from
+// its environment, unless the entry has one.
 func (p *Installer) server(r Request, local string) (e edit, notes []string) {
 	words := p.command(r.Agent, "mcp")
 	t := servers[r.Tool]
@@ -41,11 +41,11 @@ func (p *Installer) server(r Request, local string) (e edit, notes []string) {
 		path = filepath.Join(local, t.local)
 	}
 	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words)).Replace(t.entry)
-	said := "an MCP server, atm: " + shellLine(words)
+	change := "an MCP server, atm: " + shellLine(words)
 	if r.Tool == "codex" {
-		return tomlFile(path, r.Tool+" --mcp", []tomlKey{{t.place, "command", words[0], entry, said}}), nil
+		return tomlFile(path, r.Tool, true, []tomlKey{{t.place, "command", words[0], entry, change}}), nil
 	}
-	// What an entry that starts `atm mcp` begins with, as minimal writes it, wherever atm is.
+	// The beginning of a compact entry that starts `atm mcp`, wherever atm is.
 	own := `"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`
 	if r.Local {
 		own += `(,"--as","[^"]*")?`
@@ -53,5 +53,7 @@ func (p *Installer) server(r Request, local string) (e edit, notes []string) {
 	if r.Tool == "claude" {
 		notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
 	}
-	return jsonFile(path, hookSet{}, []setting{{t.place, entry, said, regexp.MustCompile(own)}}), notes
+	e = jsonFile(path, hookSet{}, []setting{{t.place, entry, change, regexp.MustCompile(own)}})
+	e.isServer = true
+	return e, notes
 }

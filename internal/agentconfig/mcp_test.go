@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Hooks and the server come and go apart from each other, and in either order both go at once.
+// Hooks and the server are installed and uninstalled separately; a plain uninstall removes both, in whatever order they
+// came.
 func TestHooksAndServer(t *testing.T) {
 	for _, tool := range Tools {
 		for _, first := range []bool{false, true} {
@@ -29,7 +30,7 @@ func TestHooksAndServer(t *testing.T) {
 					h.same("a dry run", both, h.tree("."))
 					h.uninstall(Request{Tool: tool, Local: isLocal})
 					h.same("uninstall of both", before, h.tree("."))
-					if first { // --mcp takes out the entry alone
+					if first { // --mcp removes only the entry
 						return
 					}
 					h.install(one)
@@ -42,7 +43,7 @@ func TestHooksAndServer(t *testing.T) {
 	}
 }
 
-// An entry of ours that was changed since goes, and so does one of which there is no record.
+// An entry of atm's goes even if it was changed or there is no record of it.
 func TestServerEntry(t *testing.T) {
 	h := newSetup(t)
 	const file, own = "home/.claude.json", `{"numStartups": 3, "mcpServers": {"b": {}}}`
@@ -77,7 +78,7 @@ func TestServerEntry(t *testing.T) {
 	}
 }
 
-// An entry under our name that somebody else wrote stays, also in the place of one of ours.
+// An entry named atm that somebody else wrote stays, also if it has replaced one of atm's.
 func TestServerEntryOfOthers(t *testing.T) {
 	for _, tool := range []string{"claude", "gemini", "opencode"} {
 		for _, entry := range []string{
@@ -106,7 +107,7 @@ func TestServerEntryOfOthers(t *testing.T) {
 					t.Error(got)
 				}
 				if strings.Contains(entry, `atm"`) {
-					return // where ours was, it counts as ours and changed
+					return // there it would count as a changed one of atm's
 				}
 				if err := os.Remove(h.at(file)); err != nil {
 					t.Fatal(err)
@@ -125,7 +126,7 @@ func TestServerEntryOfOthers(t *testing.T) {
 	}
 }
 
-// A file without our entry is in nobody's way, whatever it looks like.
+// Uninstall ignores a file without atm's entry, whatever it looks like.
 func TestUninstallPassesOver(t *testing.T) {
 	h := newSetup(t)
 	h.git("repo", "init", "-q", ".")

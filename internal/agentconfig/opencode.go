@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// opencodePlugin passes the events on that internal/hook understands, one after the other and none that
-// says the same again, and puts the primer before the model of an agent that has a name. It fails open.
+// opencodePlugin passes on the events that internal/hook understands, one at a time and without repetitions, and adds
+// the primer to the system prompt of an agent that has a name. It fails open.
 //
 //go:embed opencode.js
 var opencodePlugin string
 
-// opencode is the plan for OpenCode (1.18): a plugin of our own. Rules of several files are put together, and
-// {"bash":{…}} in one takes the place of "bash":"ask" in another, and would let everything through: so they are the
-// user's to write. The last pattern that matches decides; "atm *>*" asks about redirections. A plugin can tell a model
-// nothing but in the system prompt: mail is not handed over here.
+// opencode plans the configuration of OpenCode (1.18): a plugin of atm's own. The permission rules are left to the
+// user: OpenCode merges those of several files, and {"bash":{…}} in one replaces "bash":"ask" in another, which would
+// allow everything. The last matching pattern decides; "atm *>*" asks about redirections. A plugin can only add to the
+// system prompt, so no mail is delivered here.
 //
 // Sources: https://opencode.ai/docs/config, …/plugins, …/permissions; tried with 1.18.33.
 func (p *Installer) opencode(r Request, local string) (edits []edit, notes []string) {
@@ -29,7 +29,7 @@ func (p *Installer) opencode(r Request, local string) (edits []edit, notes []str
 	}
 	body := strings.NewReplacer("$COMMAND", quoted(command), "$ENV", env).Replace(opencodePlugin)
 	rules := each(Verbs, func(verb string) string { return quoted("atm "+verb+" *") + `: "allow"` })
-	said := "a plugin that runs " + shellLine(command)
-	return []edit{ownFile(filepath.Join(dir, "plugins", "atm.js"), "//", r.Tool, body, said, "the plugin taken out")},
+	change := "a plugin that runs " + shellLine(command)
+	return []edit{ownFile(filepath.Join(dir, "plugins", "atm.js"), "//", r.Tool, body, change, "the plugin removed")},
 		[]string{`where "permission" of your opencode.json asks about "bash", let it run atm: "bash": {"*": "ask", ` + strings.Join(rules, ", ") + `, "atm *>*": "ask"}`}
 }

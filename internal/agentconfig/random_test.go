@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// A drawer makes configuration files of every look: members that matter and
-// others, in any order, laid out in any way, with comments where the tool reads
-// them.
+// A drawer makes random configuration files: relevant and other members in any order and layout, with comments if the
+// tool reads them.
 type drawer struct {
 	r        *rand.Rand
 	comments bool
@@ -24,7 +23,7 @@ type drawer struct {
 
 func (w *drawer) pick(of ...string) string { return of[w.r.IntN(len(of))] }
 
-// gap is what stands between two tokens on one level.
+// gap writes the white space between two tokens.
 func (w *drawer) gap(depth int) {
 	if w.flat {
 		w.out.WriteString(w.pick("", " "))
@@ -95,7 +94,7 @@ func (w *drawer) document() string {
 	return w.out.String()
 }
 
-// files are those of a request that a drawer can fill.
+// files are the requests, and the file of each that a drawer makes.
 var files = []struct {
 	r        Request
 	name     string
@@ -108,9 +107,8 @@ var files = []struct {
 	{Request{Tool: "gemini", Local: true, Agent: "bob"}, "repo/.gemini/settings.json", true},
 }
 
-// Install and uninstall together change nothing, whatever a file looks like;
-// twice is once; and when somebody adds to the file in between, that is what
-// the file has more.
+// Uninstall undoes install, whatever a file looks like; installing again changes nothing; and an addition by somebody
+// else stays.
 func TestInstallAndUninstallAreNothing(t *testing.T) {
 	h := newSetup(t)
 	for seed := range uint64(12 * len(files)) {
@@ -141,7 +139,7 @@ func TestInstallAndUninstallAreNothing(t *testing.T) {
 		before := h.tree(".")
 		if _, err := h.Install(f.r); err != nil {
 			if strings.Contains(err.Error(), "not a") {
-				continue // somebody put something else in that place
+				continue // the file has a value of another type there
 			}
 			fail("%v", err)
 		}
@@ -173,7 +171,7 @@ func TestInstallAndUninstallAreNothing(t *testing.T) {
 			fail("%v in\n%s", err, left)
 		}
 		was, _ := parseJSON([]byte(src))
-		if str(got.Find("/added")) != "in between" {
+		if stringOf(got.Find("/added")) != "in between" {
 			fail("what was added is lost:\n%s", left)
 		}
 		remove(got, "/added")

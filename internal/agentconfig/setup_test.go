@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A setup is a user's home, a repository in it and atm on the PATH.
+// A setup is a user's home, a repository, and atm on the PATH.
 type setup struct {
 	*testing.T
 	dir string
@@ -54,7 +54,7 @@ func (h *setup) write(name, data string) {
 	}
 }
 
-// read is a file's content, "(none)" where there is no file.
+// read returns a file's content, "(none)" if there is no file.
 func (h *setup) read(name string) string {
 	h.Helper()
 	data, err := os.ReadFile(h.at(name))
@@ -67,8 +67,7 @@ func (h *setup) read(name string) string {
 	return string(data)
 }
 
-// tree is every file below a directory but our records, with its content and mode;
-// links as what they say.
+// tree returns the mode and content of every file below a directory except records, and the targets of links.
 func (h *setup) tree(name string) map[string]string {
 	h.Helper()
 	out := map[string]string{}

@@ -15,112 +15,112 @@ import (
 
 type tomlKey struct {
 	table, key string
-	want       string // the string that the value is, or that is in the list
+	want       string // the value, or an element of the list that it is; "": the key is not wanted
 	value      string // as TOML
-	said       string // what a person is told
+	change     string // for the report
 }
 
-// tomlFile puts keys into a TOML file, in lines that end in a mark: right behind the header of the table that a key
-// belongs to, or with a header of ours at the end. No library edits TOML and keeps its comments: where neither is
-// possible, a note says what to add by hand.
-func tomlFile(path, label string, keys []tomlKey) edit {
-	return edit{path: path, apply: func(f *file) error { return f.editTOML(" # atm install "+label, keys) }}
-}
-
-func (f *file) editTOML(mark string, keys []tomlKey) error {
-	isServer := strings.HasSuffix(mark, " --mcp")
-	was, _ := parseTOML(string(f.after))
-	hasServer := isServer && (bytes.Contains(f.after, []byte(mark)) || keys[0].isIn(was))
-	text := f.withoutOurs(mark, keys, f.isRemoval && hasServer)
-	doc, err := parseTOML(text)
-	if err != nil {
-		return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
-	}
-	var said []string
-	for _, k := range keys {
-		if f.isRemoval || k.want == "" || k.isIn(doc) {
-			continue
+// tomlFile is the edit of a TOML file that gets keys, in lines that end in atm's mark: right behind the header of the
+// key's table, or with a header of atm's own at the end. No library edits TOML and keeps its comments. A key that fits
+// in neither way becomes a note; for a server, which has nothing else to install, that is an error.
+func tomlFile(path, tool string, isServer bool, keys []tomlKey) edit {
+	return edit{path, isServer, func(f *file) error {
+		mark := " " + mark(tool, isServer)
+		was, _ := parseTOML(string(f.after))
+		hasServer := isServer && (bytes.Contains(f.after, []byte(mark)) || keys[0].isIn(was))
+		text := f.withoutMarked(mark, keys, f.isRemoval && hasServer)
+		doc, err := parseTOML(text)
+		if err != nil {
+			return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
 		}
-		if list, _ := k.in(was)[k.key].([]any); list != nil { // it names other roots already
-			if !slices.Contains(list, any(k.want)) {
-				list = append(list, k.want)
+		var changes []string
+		for _, k := range keys {
+			if f.isRemoval || k.want == "" || k.isIn(doc) {
+				continue
 			}
-			k.value = quoted(list)
+			if list, _ := k.tableIn(was)[k.key].([]any); list != nil { // our line has the roots of other repositories
+				if !slices.Contains(list, any(k.want)) {
+					list = append(list, k.want)
+				}
+				k.value = quoted(list)
+			}
+			if more := k.addTo(text, mark); more != "" {
+				text, changes = more, append(changes, k.change)
+				continue
+			}
+			lines := strings.ReplaceAll(k.key+" = "+k.value, "\n", " and ")
+			note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", f.path, k.table, lines)
+			if isServer {
+				return errors.New(note)
+			}
+			f.notes = append(f.notes, note)
 		}
-		if more := k.addTo(text, mark); more != "" {
-			text, said = more, append(said, k.said)
-			continue
+		if now, _ := parseTOML(text); f.isRemoval || !reflect.DeepEqual(now, was) {
+			f.setText(text, cmp.Or(strings.Join(changes, "; "), "what atm had added was removed"))
 		}
-		lines := strings.ReplaceAll(k.key+" = "+k.value, "\n", " and ")
-		note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", f.path, k.table, lines)
-		if isServer {
-			return errors.New(note) // there is nothing else to install
-		}
-		f.notes = append(f.notes, note)
-	}
-	if is, _ := parseTOML(text); f.isRemoval || !reflect.DeepEqual(is, was) {
-		f.set(text, cmp.Or(strings.Join(said, "; "), "taken out: what atm had added"))
-	}
-	return nil
+		return nil
+	}}
 }
 
-// addTo is the text with the key, "" where that is not possible.
+// addTo returns the text with the key added, "" if that is not possible.
 func (k tomlKey) addTo(text, mark string) string {
-	before, own, after := endLine(text), "["+k.table+"]"+mark+"\n", ""
+	before, lines, after := endLine(text), k.key+" = "+k.value+"\n", ""
 	header := regexp.MustCompile(`(?m)^\[` + regexp.QuoteMeta(k.table) + `\][ \t]*(#.*)?\r?\n`)
 	if at := header.FindStringIndex(before); at != nil {
-		before, own, after = before[:at[1]], "", before[at[1]:]
+		before, after = before[:at[1]], before[at[1]:]
+	} else {
+		lines = "[" + k.table + "]\n" + lines
 	}
-	more := before + own + strings.ReplaceAll(k.key+" = "+k.value+"\n", "\n", mark+"\n") + after
-	if is, err := parseTOML(more); err != nil || !k.isIn(is) {
+	text = before + strings.ReplaceAll(lines, "\n", mark+"\n") + after
+	if doc, err := parseTOML(text); err != nil || !k.isIn(doc) {
 		return ""
 	}
-	return more
+	return text
 }
 
-// withoutOurs is the file without the lines that end in a mark, but those that somebody has edited. Where the marks are
-// lost, the record says which lines of the keys are ours. A header of ours stays where others have put something into
-// its table. The table of our server goes with all that is in it, since Codex does not start where that has no command;
-// comments stay, they may be about the next one.
-func (f *file) withoutOurs(mark string, keys []tomlKey, isServer bool) (left string) {
-	in := "" // the header that a line stands below
+// withoutMarked returns the file without the lines that end in the mark, except those that somebody has edited. Once a
+// tool has dropped the marks, the record says which lines of the keys are atm's. A header of atm's stays if others have
+// put something into its table. A server's table goes with all that is in it, since Codex does not start if the table
+// has no command; but comments stay, they may be about the next table.
+func (f *file) withoutMarked(mark string, keys []tomlKey, removeServer bool) (left string) {
+	table := "" // the header that the current line is below
 	isKey := func(line string) bool {
 		return slices.ContainsFunc(keys, func(k tomlKey) bool {
 			header := "[" + k.table + "]"
-			return line == header || strings.HasPrefix(in, header) && strings.HasPrefix(line, k.key+" = ")
+			return line == header || strings.HasPrefix(table, header) && strings.HasPrefix(line, k.key+" = ")
 		})
 	}
-	isGone, header, table := false, "", keys[0].table
+	inServer, ownHeader, server := false, "", keys[0].table
 	for line := range strings.Lines(string(f.after)) {
-		s := strings.TrimSpace(line)
-		isHeader := strings.HasPrefix(s, "[")
+		text := strings.TrimSpace(line)
+		isHeader := strings.HasPrefix(text, "[")
 		if isHeader {
-			header, in = "", s
-			isGone = isServer && (strings.HasPrefix(s, "["+table+"]") || strings.HasPrefix(s, "["+table+"."))
+			ownHeader, table = "", text
+			inServer = removeServer && (strings.HasPrefix(text, "["+server+"]") || strings.HasPrefix(text, "["+server+"."))
 		}
-		own, isOurs := strings.CutSuffix(s, mark)
-		isOurs = isOurs || f.isRemoval && f.isRecorded && isKey(s) && !f.isEdited(s)
+		unmarked, isOurs := strings.CutSuffix(text, mark)
+		isOurs = isOurs || f.isRemoval && f.isRecorded && isKey(text) && !f.isEdited(text)
 		if isOurs {
-			line = own + "\n"
+			line = unmarked + "\n"
 		}
 		switch {
-		case s == "" || s[0] == '#':
+		case text == "" || text[0] == '#':
 			left += line
-		case isGone:
+		case inServer:
 		case isOurs && isHeader:
-			header = line
-		case !isOurs || f.isEdited(s):
-			left += header + line
-			header = ""
+			ownHeader = line // kept once a line below it is
+		case !isOurs || f.isEdited(text):
+			left += ownHeader + line
+			ownHeader = ""
 		}
 	}
 	return left
 }
 
-// isEdited reports whether a line of ours is not as an install wrote it.
+// isEdited reports whether a line differs from all that install wrote.
 func (f *file) isEdited(line string) bool {
-	was, is := f.record.Original, f.record.Installed
-	return f.isRecorded && (!bytes.Contains(is, []byte(line)) || bytes.Contains(was, []byte(line)))
+	original, installed := f.record.Original, f.record.Installed
+	return f.isRecorded && (!bytes.Contains(installed, []byte(line)) || bytes.Contains(original, []byte(line)))
 }
 
 func parseTOML(text string) (doc map[string]any, err error) {
@@ -132,7 +132,8 @@ func parseTOML(text string) (doc map[string]any, err error) {
 	return doc, err
 }
 
-func (k tomlKey) in(doc map[string]any) map[string]any {
+// tableIn returns the key's table, nil if the document has none.
+func (k tomlKey) tableIn(doc map[string]any) map[string]any {
 	for _, name := range strings.Split(k.table, ".") {
 		doc, _ = doc[name].(map[string]any)
 	}
@@ -140,7 +141,7 @@ func (k tomlKey) in(doc map[string]any) map[string]any {
 }
 
 func (k tomlKey) isIn(doc map[string]any) bool {
-	is := k.in(doc)[k.key]
-	list, _ := is.([]any)
-	return is == any(k.want) || slices.Contains(list, any(k.want))
+	value := k.tableIn(doc)[k.key]
+	list, _ := value.([]any)
+	return value == any(k.want) || slices.Contains(list, any(k.want))
 }

@@ -20,8 +20,7 @@ func (h *setup) link(to, name string) {
 	}
 }
 
-// A tracked file is others' as well: whatever way leads to it, it is refused by
-// name, and nothing is written.
+// A tracked file is refused by name, whatever path leads to it, and nothing is written.
 func TestTracked(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -102,8 +101,7 @@ func TestTracked(t *testing.T) {
 	}
 }
 
-// A link that no repository tracks is written through, and stays a link; the
-// mode of the file stays as well.
+// An untracked link is followed, and stays a link; the file keeps its mode.
 func TestLinks(t *testing.T) {
 	h := newSetup(t)
 	h.write("dotfiles/claude/settings.json", "{}\n")
@@ -181,7 +179,7 @@ func TestWorktreesShareTheExcludeFile(t *testing.T) {
 	}
 }
 
-// What the files cannot say is said.
+// Notes say what the files cannot do.
 func TestNotes(t *testing.T) {
 	h := newSetup(t)
 	says := func(rep *Report, want string) {

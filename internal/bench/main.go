@@ -1,10 +1,9 @@
 //go:build linux
 
-// Command bench measures what atm does against what the same machine can do, side by side in one run, and
-// prints ratios: `make bench`. It exits with 1 when one of them misses its goal.
+// Command bench compares atm with bare system calls on the same machine and prints ratios: `make bench`. It exits with
+// 1 if one of them misses its goal.
 //
-// In each round every comparison runs once, one of its sides after the other. What is printed is the median
-// of the rounds' ratios.
+// Each round runs both sides of every comparison once. The printed ratio is the median of the rounds.
 package main
 
 import (
@@ -32,22 +31,22 @@ import (
 
 type comparison struct {
 	name, against string
-	rate          float64      // goal: done at least so many times as often
-	time          float64      // or takes at most so many times as long
-	prepare       func() error // nil: nothing
+	rate          float64      // the goal: at least this ratio of rates
+	time          float64      // or: at most this ratio of times
+	prepare       func() error // may be nil
 	ours, raw     side
 
-	ratios []float64 // of rates, or of times; one a round
+	ratios []float64 // one per round
 	pass   bool
 }
 
-// side is one of the two things that are compared. It returns how long they took.
+// side runs one of the two things that are compared, and returns how long it took.
 type side func() (time.Duration, error)
 
 func main() {
 	dir := flag.String("dir", os.TempDir(), "measure on the disk of this `directory`")
 	rounds := flag.Int("rounds", 21, "how many `rounds` to measure")
-	only := flag.String("only", "", "measure only what has this `text` in its name")
+	only := flag.String("only", "", "run only comparisons with this `text` in their names")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -70,8 +69,8 @@ func measure(ctx context.Context, in string, rounds int, only string) (all []*co
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	// What is made in dir lies in parts of the disk of its own. Where ext4 makes a file it looks at each that was
-	// deleted in that part in the last minute: beside a few thousand, of any program, that takes fifty times as long.
+	// chattr +T gives dir block groups of its own. To make a file, ext4 checks every inode that was deleted in the
+	// block group within the last minute: after a few thousand, by any program, that takes fifty times as long.
 	if err := exec.Command("chattr", "+T", dir).Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: files that others deleted may slow down new ones: chattr +T:", err)
 	}
@@ -98,7 +97,7 @@ func measure(ctx context.Context, in string, rounds int, only string) (all []*co
 			}
 		}
 	}
-	syscall.Sync() // what was prepared
+	syscall.Sync()
 	for n := range rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", n+1, rounds)
 		for _, c := range all {
@@ -110,7 +109,7 @@ func measure(ctx context.Context, in string, rounds int, only string) (all []*co
 	return all, nil
 }
 
-// round measures both sides, the other one first in every second round, and judges by the rounds up to now.
+// round measures both sides, in an order that alternates, and compares the median so far with the goal.
 func (c *comparison) round(n int) (err error) {
 	var took [2]time.Duration
 	for _, i := range []int{n % 2, 1 - n%2} {
@@ -160,8 +159,8 @@ func times(n int, do func() error) side {
 	}
 }
 
-// crowd is 16 who do something at once.
-func crowd(each side) side {
+// concurrently runs a side in 16 goroutines at once.
+func concurrently(each side) side {
 	return times(1, func() (err error) {
 		done := make(chan error)
 		for range 16 {
@@ -203,7 +202,7 @@ func (b *bench) comparisons() (all []*comparison, err error) {
 	const raw = "write, fsync, link, fsync directory"
 	all = []*comparison{
 		{name: "a delivery", against: raw, rate: 0.85, ours: times(20, one), raw: times(20, b.rawDelivery)},
-		{name: "16 senders", against: "the same by 16 writers", rate: 0.9, ours: crowd(times(4, one)), raw: crowd(times(4, b.rawDelivery))},
+		{name: "16 senders", against: "the same by 16 writers", rate: 0.9, ours: concurrently(times(4, one)), raw: concurrently(times(4, b.rawDelivery))},
 		{name: "a batch of 100", against: "100 deliveries", rate: 2, ours: times(1, func() error { return b.deliver(box["bob"], 100) }), raw: times(100, one)},
 	}
 	large := func(name string, do func() error) {
@@ -232,7 +231,7 @@ func (b *bench) comparisons() (all []*comparison, err error) {
 		&comparison{name: "an event appended", against: "open a lock, flock, open, write, close both", rate: 0.1, ours: appends, raw: times(200, b.rawAppend)},
 		&comparison{name: "the state after 1,000,000 events", against: "after 10", time: 1.3, ours: state("long"), raw: state("short"),
 			prepare: func() error { return cmp.Or(b.writeLog(box["long"], 1_000_000), b.writeLog(box["short"], 10)) }})
-	watched, err := b.watching(box["watched"])
+	watched, err := b.compareWatcher(box["watched"])
 	return append(all, watched), err
 }
 
@@ -253,8 +252,8 @@ func (b *bench) deliver(to *mailbox.Box, n int) (err error) {
 	return err
 }
 
-// rawDelivery is the least that makes a file durable and appear whole. It writes into the same mailbox:
-// what a new file costs differs from directory to directory.
+// rawDelivery makes the fewest system calls for a durable file that appears whole. It writes into the same mailbox,
+// since a new file costs more in some directories than in others.
 func (b *bench) rawDelivery() error {
 	m := message()
 	data, _ := m.Encode()
@@ -278,7 +277,7 @@ func (b *bench) rawAppend() error {
 	return cmp.Or(err, logErr, writeErr, syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), log.Close(), lock.Close())
 }
 
-// event is one of a log of turns.
+// event returns the n-th event of a log of turns.
 func event(n int) wire.Event {
 	e := wire.Event{Seq: uint64(n), At: time.Now().UTC(), Team: "main", Source: "hook", Kind: "turn_started", TurnID: fmt.Sprint("turn-", n/2)}
 	if n%2 == 1 {
@@ -287,7 +286,7 @@ func event(n int) wire.Event {
 	return e
 }
 
-// writeLog writes an agent's log by hand, has a snapshot saved where State does that, and appends five events more.
+// writeLog writes an agent's log directly, lets State save a snapshot, and appends five more events.
 func (b *bench) writeLog(box *mailbox.Box, events int) error {
 	var text []byte
 	for n, first := 1, 1; n <= events; n++ {
@@ -308,7 +307,7 @@ func (b *bench) writeLog(box *mailbox.Box, events int) error {
 	return err
 }
 
-func (b *bench) watching(box *mailbox.Box) (*comparison, error) {
+func (b *bench) compareWatcher(box *mailbox.Box) (*comparison, error) {
 	w, err := watcher.Open(b.ctx, []*mailbox.Box{box}, watcher.Options{Messages: true})
 	if err != nil {
 		return nil, err
@@ -339,8 +338,7 @@ func (b *bench) watching(box *mailbox.Box) (*comparison, error) {
 	return &comparison{name: "from a delivery to the watcher's entry", against: "to a raw inotify event (p50)", time: 3, ours: ours, raw: raw}, nil
 }
 
-// delays is how long it takes from linking a message into a directory until wait, which waits elsewhere,
-// returns: the median of 50.
+// delays measures the time from linking a message into a directory until wait returns: the median of 50.
 func (b *bench) delays(dir string, wait func() error) side {
 	return func() (time.Duration, error) {
 		var took []time.Duration
@@ -357,7 +355,7 @@ func (b *bench) delays(dir string, wait func() error) side {
 				err = wait()
 				seen <- time.Now()
 			}()
-			time.Sleep(2 * time.Millisecond) // until it waits
+			time.Sleep(2 * time.Millisecond) // wait must have begun
 			begin := time.Now()
 			if err := os.Link(temp, filepath.Join(dir, string(m.ID)+".json")); err != nil {
 				return 0, err

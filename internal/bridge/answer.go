@@ -15,56 +15,63 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// answers gives an answer to what members here ask to those, if by this team's rules its sender may answer; else,
-// and when it has failed too often, the sender is told why not. It returns whom the message goes to as mail all the
-// same: an answer does only as the reason of a refusal.
-func (b *Bridge) answers(ctx context.Context, in *incoming) (mail []*mailbox.Box, err error) {
-	m, r := in.message, teams.PermissionReply{}
-	if m.Type != wire.TypePermissionReply || json.Unmarshal(m.Payload, &r) != nil || r.Question == "" {
-		return in.to, nil
+// applyAnswers applies an answer from another host to the questions of members here. It returns the mailboxes that the
+// message also goes to as mail, all if it is no answer.
+func (b *Bridge) applyAnswers(ctx context.Context, in *incoming) (mail []*mailbox.Box, err error) {
+	var r teams.PermissionReply
+	if in.message.Type != wire.TypePermissionReply || json.Unmarshal(in.message.Payload, &r) != nil || r.Question == "" {
+		return in.boxes, nil
 	}
-	for _, box := range in.to {
-		done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Answered: true, id: m.ID, recipient: box.Agent(), host: m.From.Host}
-		if was, err := b.Team.Dir().Exists(done.file()); err != nil {
-			return nil, err
-		} else if was {
-			continue
-		}
-		if !box.Exists() {
-			mail = append(mail, box) // for delivery to say
-			continue
-		}
-		limited, cancel := context.WithTimeout(ctx, 2*apiTimeout) // else a stuck runner holds back all that comes
-		err = b.judge(limited, m, box.Agent(), r)
-		cancel()
-		outcome := "failed"
-		if command.IsRefusal(err) {
-			outcome = "did not count"
-		}
-		switch {
-		case command.IsRefusal(err) || err != nil && in.tries >= maxTries:
-			subject := fmt.Sprintf("%s@%s: your answer %s", box.Agent(), b.Host, outcome)
-			err = b.giveBack(ctx, m, box, "not answered", subject, fmt.Sprintf("%s: %v", m.Title(), err), err.Error())
-		case err != nil: // it may have counted, which shows when it comes again
-		case r.Decision == "reject" && r.Reason != "":
-			mail = append(mail, box)
-			continue
-		default:
-			now, evidence := time.Now().UTC(), "it answered the question"
-			err = b.publishStages(ctx, done, "answered", []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}})()
-			b.reportMail("received", m, m.From.Host, string(box.Agent()), "")
-		}
-		if err == nil {
-			err = b.writeReceipt(done)
-		}
+	for _, box := range in.boxes {
+		isMail, err := b.applyAnswer(ctx, in, box, r)
 		if err != nil {
 			return nil, err
+		}
+		if isMail {
+			mail = append(mail, box)
 		}
 	}
 	return mail, nil
 }
 
-// judge answers the question as `atm approve` does. What the same person has answered so before is done.
+// applyAnswer answers a member's question once, if this team's rules let the sender do it. If they do not, or after the
+// last try, the sender gets a notice. isMail reports whether the member gets the message: the reason of a rejection.
+func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *mailbox.Box, r teams.PermissionReply) (isMail bool, err error) {
+	m := in.message
+	done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Answered: true, id: m.ID, recipient: box.Agent(), host: m.From.Host}
+	isDone, err := b.Team.Dir().Exists(done.file())
+	if err != nil || isDone {
+		return false, err
+	}
+	if !box.Exists() {
+		return true, nil // delivery will report it
+	}
+	limited, cancel := context.WithTimeout(ctx, 2*apiTimeout) // a stuck runner must not block all other mail
+	err = b.judge(limited, m, box.Agent(), r)
+	cancel()
+	outcome := "failed"
+	if command.IsRefusal(err) {
+		outcome = "did not count"
+	}
+	switch {
+	case command.IsRefusal(err) || err != nil && in.tries >= maxTries:
+		subject := fmt.Sprintf("%s@%s: your answer %s", box.Agent(), b.Host, outcome)
+		err = b.notifySender(ctx, m, box, "not answered", subject, fmt.Sprintf("%s: %v", m.Title(), err), err.Error())
+	case err != nil: // it may have been applied; judge finds out when it comes again
+	case r.Decision == "reject" && r.Reason != "":
+		return true, nil
+	default:
+		now, evidence := time.Now().UTC(), "it answered the question"
+		err = b.publishStages(ctx, done, "answered", []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}})()
+		b.reportMail("received", m, m.From.Host, string(box.Agent()), "")
+	}
+	if err == nil {
+		err = b.writeReceipt(done)
+	}
+	return false, err
+}
+
+// judge answers the question as `atm approve` does. If the same person has given this answer before, that is a success.
 func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r teams.PermissionReply) error {
 	by := m.From.Agent + "@" + m.From.Host
 	if r.Decision != "approve" && r.Decision != "reject" {
@@ -76,10 +83,10 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 	}
 	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question && q.Since.Equal(r.Since) })
 	if n < 0 {
-		before, err := b.answerBefore(agent, r)
-		isSame := before.Text("by") == string(by) && before.Text("decision") == r.Decision && cmp.Or(r.Option, before.Text("option_id")) == before.Text("option_id")
+		first, err := b.firstAnswer(agent, r)
+		isSame := first.Text("by") == string(by) && first.Text("decision") == r.Decision && cmp.Or(r.Option, first.Text("option_id")) == first.Text("option_id")
 		if err == nil && !isSame {
-			err = command.Refused("it is not open any more (answered before by %s)", cmp.Or(before.Text("by"), "nobody that is known"))
+			err = command.Refused("it is not open any more (answered before by %s)", cmp.Or(first.Text("by"), "nobody that is known"))
 		}
 		return err
 	}
@@ -87,8 +94,8 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 	return scope.AnswerFor(ctx, isInAgent, open[n], command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})
 }
 
-// answerBefore is the event of the first answer to a question, a zero one where nobody is known to have answered.
-func (b *Bridge) answerBefore(agent wire.Name, r teams.PermissionReply) (wire.Event, error) {
+// firstAnswer returns the event of the first answer to a question, a zero event if the log has none.
+func (b *Bridge) firstAnswer(agent wire.Name, r teams.PermissionReply) (wire.Event, error) {
 	events, err := b.Team.Box(agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(r.Since) })
 	for _, e := range events {
 		if e.Text("by") != "" && e.Text("id") == r.Question && !e.At.Before(r.Since) {

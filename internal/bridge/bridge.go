@@ -1,20 +1,20 @@
-// Package bridge carries the mail of a team between its machines, through NATS JetStream, which does the replicating.
+// Package bridge carries the mail of a team between its machines, through NATS JetStream.
 //
-//	<team>/.bridge/<host>/new/<id>.json       mail for a host, that can be withdrawn
+//	<team>/.bridge/<host>/new/<id>.json       mail for a host, which can still be withdrawn
 //	<team>/.bridge/<host>/cur/<id>.json       being sent, until the server has acknowledged it
-//	<team>/.bridge/<host>/withdrawn/          what will not be sent
-//	<team>/.bridge/received/<id>.<agent>      mail of other hosts whose way the sender is told of
-//	<team>/.bridge/rows/<host>.json           how another host's members are
-//	<team>/.bridge/bad/<sha256>               envelopes that were not accepted, with <sha256>.reason
+//	<team>/.bridge/<host>/withdrawn/          mail that was withdrawn
+//	<team>/.bridge/received/<id>.<agent>      receipts: mail of other hosts whose progress is reported to the sender
+//	<team>/.bridge/rows/<host>.json           the states of another host's members
+//	<team>/.bridge/bad/<sha256>               rejected envelopes, with <sha256>.reason
 //	.locks/bridge                             held while a bridge runs
 //
 //	stream atm_<team>        subject atm.<team>.mail.<host>; a durable consumer named by each host
 //	objects atm_<team>_files large contents and attachments, named by their SHA-256
-//	keys atm_<team>          lease.<host>: who speaks as a host; rows.<host>: how its members are
+//	keys atm_<team>          lease.<host>: the bridge that runs as a host; rows.<host>: the states of its members
 //
-// A message leaves the outbox after the server's acknowledgement, and is acknowledged to the server after its
-// delivery: it is always durable on one side. It may come twice, with the same id, which the mailbox knows. Nothing
-// of an envelope is looked at before its signature was checked, and nothing in it is ever a path.
+// A message leaves the outbox after the server has acknowledged it, and is acknowledged to the server after its
+// delivery: it is always durable on one side. It may come twice, with the same id, which the mailbox deduplicates. No
+// part of an envelope is used before its signature is checked, and none is ever used as a path.
 package bridge
 
 import (
@@ -40,39 +40,39 @@ import (
 
 const (
 	batchSize  = 100              // messages at a time, in either direction
-	lookEvery  = 3 * time.Second  // where no change is told of: a key that is trusted now, an envelope to try again
-	maxPause   = 30 * time.Second // between tries of what fails
+	pollEvery  = 3 * time.Second  // for changes without an event: a key that is trusted now, an envelope to retry
+	maxPause   = 30 * time.Second // between retries
 	ackWait    = 20 * time.Second // after which the server delivers again
-	maxTries   = 10               // of one message; then it goes to bad
+	maxTries   = 10               // per message; then it goes to bad
 	apiTimeout = 5 * time.Second
 )
 
-// Bridge is this machine's end for one team. Run or Once may be called by one goroutine.
+// Bridge is this machine's end for one team. Only one goroutine may call Run or Once.
 type Bridge struct {
-	Root     *teams.Root // whose Keys are read anew each time: what is trusted now counts now
+	Root     *teams.Root // its Keys are read at each use, so that a new trusted key counts at once
 	Team     *teams.Team
-	Host     wire.Name // what this machine is called
-	URL      string    // of the server, or several with commas between
+	Host     wire.Name // this machine's name
+	URL      string    // of the server; of several, with commas between
 	Creds    string    // a file of credentials; "": none
-	Replicas int       // of what is made on the server; 0: one
+	Replicas int       // of each store made on the server; 0: one
 
-	Report func(Transfer)    // is told what was carried over
-	Say    func(line string) // is told of the connection, and what goes wrong, once for as long as it does
+	Report func(Transfer)    // gets each transfer; several goroutines call it
+	Warn   func(line string) // gets news of the connection, and each error once until it is over; likewise
 
-	key      ed25519.PrivateKey // this host's; there is never another
-	conn     *nats.Conn
-	js       jetstream.JetStream
-	consumer jetstream.Consumer
-	files    jetstream.ObjectStore
-	bucket   jetstream.KeyValue
-	run      wire.ID       // this process's, in the lease
-	leased   uint64        // the lease's revision; 0: we do not have it
-	again    chan struct{} // the connection is there again; nil in Once
-	rowsTold sync.Map      // what is wrong with a host's rows
-	left     atomic.Int32  // envelopes that the server is to deliver again
+	key           ed25519.PrivateKey // this host's
+	conn          *nats.Conn
+	js            jetstream.JetStream
+	consumer      jetstream.Consumer
+	files         jetstream.ObjectStore
+	bucket        jetstream.KeyValue
+	runID         wire.ID       // of this process, in the lease
+	leaseRevision uint64        // 0: we do not hold the lease
+	reconnected   chan struct{} // nil in Once
+	rowsErrors    sync.Map      // the last error with each host's rows, by key
+	unfinished    atomic.Int32  // envelopes that the server will deliver again
 }
 
-// Transfer is one thing that was carried over, or was not accepted.
+// Transfer is one thing that was sent or received, or was rejected.
 type Transfer struct {
 	Kind   string    `json:"kind"` // sent, received, returned, stage, bad
 	ID     wire.ID   `json:"id,omitempty"`
@@ -83,7 +83,7 @@ type Transfer struct {
 	Reason string    `json:"reason,omitempty"` // why it is bad or returned
 }
 
-// String says it to people.
+// String renders it for people.
 func (t Transfer) String() string {
 	switch t.Kind {
 	case "bad":
@@ -97,47 +97,47 @@ func (t Transfer) String() string {
 }
 
 func (b *Bridge) reportMail(kind string, m *wire.Message, host wire.Name, to, reason string) {
-	b.Report(Transfer{Kind: kind, ID: m.ID, Host: host, From: b.who(m.From), To: to, Title: letter.Clip(m.Title(), 100), Reason: reason})
+	b.Report(Transfer{Kind: kind, ID: m.ID, Host: host, From: b.display(m.From), To: to, Title: letter.Clip(m.Title(), 100), Reason: reason})
 }
 
-func (b *Bridge) say(format string, args ...any) { b.Say(fmt.Sprintf(format, args...)) }
+func (b *Bridge) warn(format string, args ...any) { b.Warn(fmt.Sprintf(format, args...)) }
 
-// who is an address of a whole message as it is shown here.
-func (b *Bridge) who(a wire.Address) string {
+// display renders an address, which names its host, as people here see it.
+func (b *Bridge) display(a wire.Address) string {
 	if a.Host == b.Host {
 		a.Host = ""
 	}
 	return (&letter.Renderer{Team: b.Team.Name}).Who(a)
 }
 
-// Once sends and fetches what is there.
+// Once sends and receives all that there is now.
 func (b *Bridge) Once(ctx context.Context) error {
-	return b.locked(ctx, func() error {
+	return b.withLock(ctx, func() error {
 		err := b.connect(ctx)
 		if err != nil {
 			return err
 		}
 		if known, err := b.consumer.Info(ctx); err == nil {
-			b.left.Store(int32(known.NumAckPending)) // of earlier tries
+			b.unfinished.Store(int32(known.NumAckPending)) // of earlier runs
 		}
-		for _, step := range []func(context.Context) error{b.send, b.receive, b.takeAgain, b.sendStages, b.send, b.sendRows, b.receiveRows} {
-			err = cmp.Or(err, step(ctx)) // one that fails keeps back no other
+		for _, step := range []func(context.Context) error{b.send, b.receive, b.retryBad, b.sendStages, b.send, b.sendRows, b.receiveRows} {
+			err = cmp.Or(err, step(ctx)) // after an error the other steps still run
 		}
-		if n := b.left.Load(); err == nil && n > 0 {
-			err = fmt.Errorf("%d of what has come could not be stored: the server keeps it", n)
+		if n := b.unfinished.Load(); err == nil && n > 0 {
+			err = fmt.Errorf("%d received messages could not be stored: the server keeps them", n)
 		}
 		return err
 	})
 }
 
-// Run carries over what comes until the context ends. Where the server is away it is tried again.
+// Run sends and receives until the context ends. While there is no server, it retries.
 func (b *Bridge) Run(ctx context.Context) error {
-	b.again = make(chan struct{}, 8) // one for each that may wait
-	return b.locked(ctx, func() error { return b.repeat(ctx, b.again, maxPause, b.serve) })
+	b.reconnected = make(chan struct{}, 8) // one for each loop that may wait for it
+	return b.withLock(ctx, func() error { return b.repeat(ctx, b.reconnected, maxPause, b.serve) })
 }
 
-// locked calls f while it holds the lock of the bridge that runs here, and lets go of the server then.
-func (b *Bridge) locked(ctx context.Context, f func() error) error {
+// withLock calls f under the lock that a running bridge holds, and then disconnects.
+func (b *Bridge) withLock(ctx context.Context, f func() error) error {
 	lock, err := b.Team.Locks().Lock(ctx, "bridge", lockfile.Exclusive, 0, nil)
 	if err != nil {
 		return err
@@ -154,29 +154,29 @@ func (b *Bridge) locked(ctx context.Context, f func() error) error {
 	return err
 }
 
-// repeat calls f now, when something has changed, and after every at the latest, until the context ends or f
-// returns a *LeaseError. What goes wrong is said once, and tried again after a time that grows.
+// repeat calls f at once, at each change, and at least as often as every says, until the context ends or f returns a
+// *LeaseError. It reports an error once, and retries with exponential backoff.
 func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time.Duration, f func(context.Context) error) error {
-	for backoff, told := time.Second, ""; ; {
-		began, wait, again := time.Now(), every, (chan struct{})(nil)
+	for backoff, reported := time.Second, ""; ; {
+		began, wait, reconnected := time.Now(), every, (chan struct{})(nil)
 		err := f(ctx)
 		if other := (*LeaseError)(nil); ctx.Err() != nil || errors.As(err, &other) {
 			return errors.Join(ctx.Err(), err)
 		}
-		if err == nil || time.Since(began) > maxPause { // it went well for a while
-			backoff, told = time.Second, ""
+		if err == nil || time.Since(began) > maxPause { // it worked for a while
+			backoff, reported = time.Second, ""
 		}
 		if err != nil {
-			if err.Error() != told {
-				told = err.Error()
-				b.say("%v", err)
+			if err.Error() != reported {
+				reported = err.Error()
+				b.warn("%v", err)
 			}
-			wait, again, backoff = backoff, b.again, min(2*backoff, maxPause)
-			pause(ctx, time.Second) // what comes meanwhile may be all right, but is not tried more often
+			wait, reconnected, backoff = backoff, b.reconnected, min(2*backoff, maxPause)
+			pause(ctx, time.Second) // changes make it retry no more often than this
 		}
 		select {
 		case <-changed:
-		case <-again:
+		case <-reconnected:
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
@@ -190,12 +190,12 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// watch is repeat for a change in directories, which add names each time. f is called a while after the first change,
-// and rests after it.
+// watch repeats f at changes in the directories that add adds before each call. It gathers changes for a while before
+// it calls f, and rests afterwards.
 func (b *Bridge) watch(ctx context.Context, every, gather, rest time.Duration, add func(*watcher.Dirs), f func(context.Context) error) error {
 	dirs, err := watcher.OpenDirs()
-	if err != nil { // an event is only a hint
-		return b.repeat(ctx, nil, lookEvery, f)
+	if err != nil { // polling is enough, only slower
+		return b.repeat(ctx, nil, pollEvery, f)
 	}
 	defer dirs.Close()
 	return b.repeat(ctx, dirs.Changed(), every, func(ctx context.Context) error {
@@ -206,7 +206,7 @@ func (b *Bridge) watch(ctx context.Context, every, gather, rest time.Duration, a
 	})
 }
 
-// serve connects, and carries over in both directions until something goes wrong with the connection.
+// serve connects, and sends and receives until one of its seven goroutines fails.
 func (b *Bridge) serve(ctx context.Context) error {
 	if err := b.connect(ctx); err != nil {
 		return err
@@ -216,10 +216,10 @@ func (b *Bridge) serve(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, loop := range []func() error{
 		func() error { return b.receive(ctx) },
-		func() error { return b.watch(ctx, lookEvery, 0, 0, b.addOutboxes, b.send) },
-		func() error { return b.watch(ctx, lookEvery, stagesGather, 0, b.addMembers, b.sendStages) },
-		func() error { return b.watch(ctx, rowsEvery, rowsGather, rowsPause, b.addMembers, b.sendRows) },
-		func() error { return b.repeat(ctx, nil, lookEvery, b.takeAgain) },
+		func() error { return b.watch(ctx, pollEvery, 0, 0, b.addOutboxDirs, b.send) },
+		func() error { return b.watch(ctx, pollEvery, stagesGather, 0, b.addMemberDirs, b.sendStages) },
+		func() error { return b.watch(ctx, rowsEvery, rowsGather, rowsPause, b.addMemberDirs, b.sendRows) },
+		func() error { return b.repeat(ctx, nil, pollEvery, b.retryBad) },
 		func() error { return b.repeat(ctx, nil, 0, b.receiveRows) },
 		func() error { return b.repeat(ctx, nil, renewEvery, b.takeLease) },
 	} {
@@ -229,7 +229,7 @@ func (b *Bridge) serve(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// connect connects to the server, unless it is connected, makes what is missing there, and takes the lease.
+// connect connects to the server, unless it is connected, makes the team's stores there, and takes the lease.
 func (b *Bridge) connect(ctx context.Context) (err error) {
 	if b.key, err = b.Root.Keys.Private(b.Host); err != nil {
 		return err
@@ -239,13 +239,13 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 			nats.Name("atm bridge " + string(b.Host)), nats.MaxReconnects(-1),
 			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 				if err != nil {
-					b.say("the connection to %s is lost: %v; mail waits in the outbox", b.server(), err)
+					b.warn("the connection to %s is lost: %v; mail waits in the outbox", b.server(), err)
 				}
 			}),
 			nats.ReconnectHandler(func(*nats.Conn) {
-				b.say("connected to %s again", b.server())
-				for range cap(b.again) - len(b.again) {
-					b.again <- struct{}{}
+				b.warn("connected to %s again", b.server())
+				for range cap(b.reconnected) - len(b.reconnected) {
+					b.reconnected <- struct{}{}
 				}
 			}),
 		}
@@ -259,21 +259,22 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	isFirst := b.leased == 0 && b.again != nil
-	if err = b.open(ctx); err == nil {
+	isFirst := b.leaseRevision == 0 && b.reconnected != nil
+	if err = b.openStores(ctx); err == nil {
 		err = b.takeLease(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.server(), err)
 	}
 	if isFirst {
-		b.say("connected to %s", b.server())
+		b.warn("connected to %s", b.server())
 	}
 	return nil
 }
 
-// open opens what the team has on the server, and makes what is missing. What is there stays as it was set.
-func (b *Bridge) open(ctx context.Context) error {
+// openStores opens the team's stores on the server, and makes those that are missing. Existing ones keep their
+// settings.
+func (b *Bridge) openStores(ctx context.Context) error {
 	name, replicas := b.stream(), max(1, b.Replicas)
 	_, err := b.js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -309,13 +310,13 @@ func (b *Bridge) open(ctx context.Context) error {
 	return nil
 }
 
-// The names of a team on the server. A name of ours may stand in a subject as it is.
+// The names of a team on the server. A name of atm's needs no encoding in a subject.
 func (b *Bridge) stream() string { return "atm_" + string(b.Team.Name) }
 func (b *Bridge) subject(host wire.Name) string {
 	return string("atm." + b.Team.Name + ".mail." + host)
 }
 
-// server is the server's URL as it may be shown: without a password.
+// server is the server's URL without a password.
 func (b *Bridge) server() string {
 	return regexp.MustCompile(`//[^/@,]*@`).ReplaceAllString(b.URL, "//")
 }

@@ -52,7 +52,7 @@ type machine struct {
 	*Bridge
 	t testing.TB
 
-	full atomic.Value // what cannot be written here: a part of its path
+	full atomic.Value // part of a path that cannot be written
 
 	mu   sync.Mutex
 	said []string
@@ -87,7 +87,7 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 	}
 	m.Bridge = &Bridge{
 		Root: root, Team: team, Host: host, URL: url,
-		Report: func(tr Transfer) { say(tr.String()) }, Say: say,
+		Report: func(tr Transfer) { say(tr.String()) }, Warn: say,
 	}
 	return m
 }
@@ -98,7 +98,7 @@ func (m *machine) log() string {
 	return strings.Join(m.said, "\n")
 }
 
-// allTrust has machines trust each other.
+// allTrust makes machines trust each other.
 func allTrust(t testing.TB, all ...*machine) {
 	for _, m := range all {
 		private, err := m.Root.Keys.Private(m.Host)
@@ -127,7 +127,7 @@ func (m *machine) send(from wire.Name, to string, change func(*wire.Message)) wi
 	return msg.ID
 }
 
-// onceEach runs the bridge of each machine once, with what goes wrong.
+// onceEach runs the bridge of each machine once, and returns their errors.
 func onceEach(machines ...*machine) (err error) {
 	for _, m := range machines {
 		err = errors.Join(err, m.Once(m.t.Context()))
@@ -244,7 +244,7 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 		must(t, err)
 		f.Close()
 	}
-	// An object that is only a name, as a Put that failed may leave it, is stored again.
+	// An object without its chunks, as a failed Put may leave it, is stored again.
 	objects, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_atm_main_files")
 	must(t, err)
 	must(t, objects.Purge(t.Context(), jetstream.WithPurgeSubject("$O.atm_main_files.C.>")))
@@ -256,7 +256,7 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 	}
 }
 
-// What anybody has stored under an attachment's name, or a Put that failed has left of it, is no attachment.
+// Other content under an attachment's name, or the rest of a failed Put, is not taken for the attachment.
 func TestObjectOfThatName(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -283,7 +283,7 @@ func TestObjectOfThatName(t *testing.T) {
 	}
 }
 
-// What is fetched for long holds up only its like, and comes when it can be had.
+// A slow fetch delays only other fetches, and succeeds once the object is there.
 func TestSlowAttachment(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -295,7 +295,7 @@ func TestSlowAttachment(t *testing.T) {
 	must(t, laptop.Once(t.Context()))
 	objects, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_atm_main_files")
 	must(t, err)
-	must(t, objects.Purge(t.Context(), jetstream.WithPurgeSubject("$O.atm_main_files.C.>"))) // and it is waited for
+	must(t, objects.Purge(t.Context(), jetstream.WithPurgeSubject("$O.atm_main_files.C.>"))) // so that build waits for it
 	build.run()
 	build.eventually("connected", func() bool { return strings.Contains(build.log(), "connected to") })
 	began := time.Now()
@@ -309,7 +309,7 @@ func TestSlowAttachment(t *testing.T) {
 	build.eventually("complete", func() bool { return len(build.unread("bob")) == 1 })
 }
 
-// A second envelope with the same id, in whatever window, is the same message.
+// A second envelope with the same id is the same message, also outside of the server's window.
 func TestOnceEach(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -322,7 +322,7 @@ func TestOnceEach(t *testing.T) {
 		must(t, os.WriteFile(file, data, 0o600))
 		must(t, onceEach(laptop, build))
 	}
-	// A consumer that was lost begins again.
+	// A lost consumer begins again.
 	stream, err := build.connectForTest(t).Stream(t.Context(), build.stream())
 	must(t, err)
 	must(t, stream.DeleteConsumer(t.Context(), "build"))
@@ -333,7 +333,7 @@ func TestOnceEach(t *testing.T) {
 	}
 }
 
-// connectForTest is a connection to the machine's server beside the bridge's.
+// connectForTest opens a second connection to the machine's server.
 func (m *machine) connectForTest(t *testing.T) jetstream.JetStream {
 	conn, err := nats.Connect(m.URL)
 	must(t, err)

@@ -13,10 +13,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The kinds of envelope: two that are published for one host, and one in the key-value bucket, for every host.
+// The kinds of envelope. Mail and stages are published for one host, rows are in the key-value bucket for all hosts.
 const (
-	KindMail  = "mail"  // the content is a message, with whole addresses
-	KindStage = "stage" // the content is how far a message has got
+	KindMail  = "mail"  // the content is a message, whose addresses have their hosts
+	KindStage = "stage" // the content is a stages
 	KindRows  = "rows"  // the content is a teams.Rows
 )
 
@@ -24,12 +24,12 @@ const (
 	version     = 1
 	maxHeader   = 4 << 10
 	maxInline   = 512 << 10              // bytes of content in the envelope; more goes through the object store
-	maxContent  = wire.MaxFile + 256<<10 // whole addresses are longer
-	maxEnvelope = maxHeader + maxInline  // what is larger is not looked at
+	maxContent  = wire.MaxFile + 256<<10 // addresses with hosts are longer
+	maxEnvelope = maxHeader + maxInline
 )
 
-// Envelope is what travels from one host to another: a header, which is one line of JSON, and behind it the
-// content, unless that lies in the object store. The signature covers the header, and with its hash the content.
+// Envelope is what one host sends to another: a header, which is one line of JSON, and then the content, unless that is
+// in the object store. The signature covers the header, and by its hash the content.
 type Envelope struct {
 	Version   int       `json:"version"`
 	Kind      string    `json:"kind"`
@@ -40,20 +40,20 @@ type Envelope struct {
 	At        time.Time `json:"at"`                // by the sender's clock
 	SHA256    string    `json:"sha256"`            // of the content
 	Size      int64     `json:"size"`              // of the content, in bytes
-	Object    bool      `json:"object,omitempty"`  // the content lies in the object store
+	Object    bool      `json:"object,omitempty"`  // the content is in the object store
 	Signature []byte    `json:"signature,omitempty"`
 
-	Content []byte `json:"-"` // of a received one with Object: nil
+	Content []byte `json:"-"` // nil once received, if Object is set
 }
 
 func (e *Envelope) signed() []byte {
 	unsigned := *e
 	unsigned.Signature = nil
-	header, _ := json.Marshal(unsigned) // nil for a year that no time has: no signature fits
+	header, _ := json.Marshal(unsigned) // fails for a year above 9999, whose signature then is invalid
 	return append([]byte("atm envelope\n"), header...)
 }
 
-// Sign completes an envelope with its content's hash and its signature, and returns it as it travels.
+// Sign sets the content's hash and the signature, and returns the encoded envelope.
 func (e *Envelope) Sign(key ed25519.PrivateKey) []byte {
 	e.Version, e.SHA256, e.Size, e.At = version, hashOf(e.Content), int64(len(e.Content)), e.At.UTC()
 	e.Signature = ed25519.Sign(key, e.signed())
@@ -69,7 +69,8 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Open accepts an envelope that is whole and signed by the host that it names. Where it goes is not looked at.
+// Open decodes an envelope, and checks that it is whole and that the host in it has signed it. It does not check the
+// recipient.
 func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) (*Envelope, error) {
 	header, content, _ := bytes.Cut(data, []byte("\n"))
 	e := &Envelope{}
@@ -96,7 +97,7 @@ func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) 
 	return e, err
 }
 
-// checkContent is nil if the content is the one that was signed.
+// checkContent returns an error unless the content is the one that was signed.
 func (e *Envelope) checkContent() error {
 	if int64(len(e.Content)) != e.Size || hashOf(e.Content) != e.SHA256 {
 		return errors.New("its content is not the one that was signed")

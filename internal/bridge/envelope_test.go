@@ -11,7 +11,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// FuzzOpen: what is accepted was signed, whole, by the host that it names.
+// Open accepts only what the named host has signed as a whole.
 func FuzzOpen(f *testing.F) {
 	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte("k"), ed25519.SeedSize))
 	key := func(host wire.Name) (ed25519.PublicKey, error) {
@@ -49,7 +49,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil || genuine[string(data)] {
 			return
 		}
-		// A header may be written otherwise; what it says, and the content, are as they were signed.
+		// A header may be formatted differently; its values and the content are those that were signed.
 		if e.FromHost != "laptop" || !bytes.Equal(ed25519.Sign(private, e.signed()), e.Signature) || !e.Object && e.checkContent() != nil {
 			t.Errorf("accepted: %q", data)
 		}

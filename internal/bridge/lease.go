@@ -16,22 +16,22 @@ import (
 
 const (
 	renewEvery = 10 * time.Second
-	leaseDead  = 30 * time.Second // without being renewed
+	leaseDead  = 30 * time.Second // after the last renewal
 )
 
 type lease struct {
 	Machine string    `json:"machine"`
 	PID     int       `json:"pid"`
-	Run     wire.ID   `json:"run"` // a pid may be the same in two containers
+	Run     wire.ID   `json:"run"` // pids of two containers may be equal
 	Root    string    `json:"root"`
 	At      time.Time `json:"at"`
 }
 
-// LeaseError says that another bridge speaks as this host.
+// LeaseError says that another bridge runs as this host.
 type LeaseError struct {
 	Host  wire.Name
 	Other lease
-	Seen  time.Duration // since it renewed its lease
+	Seen  time.Duration // since the other one renewed its lease
 }
 
 func (e *LeaseError) Error() string {
@@ -39,23 +39,23 @@ func (e *LeaseError) Error() string {
 		e.Host, e.Other.Machine, e.Other.PID, e.Other.Root, e.Seen.Round(time.Second))
 }
 
-// takeLease takes the lease of this host, or renews it. One that is there is taken over if it is dead, or if its
-// bridge ran in this root, whose lock we hold. A *LeaseError else.
+// takeLease takes or renews the lease of this host. It takes over a lease that is dead, or whose bridge ran in this
+// root, since we hold the root's lock. Any other lease is a *LeaseError.
 func (b *Bridge) takeLease(ctx context.Context) error {
-	b.run = cmp.Or(b.run, wire.NewID())
+	b.runID = cmp.Or(b.runID, wire.NewID())
 	machine, _ := os.Hostname()
-	mine := lease{Machine: machine, PID: os.Getpid(), Run: b.run, Root: b.Root.Path, At: time.Now().UTC()}
+	mine := lease{Machine: machine, PID: os.Getpid(), Run: b.runID, Root: b.Root.Path, At: time.Now().UTC()}
 	value, _ := json.Marshal(mine)
 	key := "lease." + string(b.Host)
 	entry, err := b.bucket.Get(ctx, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		b.leased, err = b.bucket.Create(ctx, key, value)
+		b.leaseRevision, err = b.bucket.Create(ctx, key, value)
 	case err == nil:
-		if err := b.mayTakeOver(ctx, entry, mine); err != nil {
+		if err := b.checkTakeover(ctx, entry, mine); err != nil {
 			return err
 		}
-		b.leased, err = b.bucket.Update(ctx, key, value, max(entry.Revision(), b.leased))
+		b.leaseRevision, err = b.bucket.Update(ctx, key, value, max(entry.Revision(), b.leaseRevision))
 	}
 	if err != nil {
 		return fmt.Errorf("take the lease of host %s: %w", b.Host, err)
@@ -63,13 +63,13 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 	return nil
 }
 
-// mayTakeOver is nil for a lease that is ours, or nobody's any more.
-func (b *Bridge) mayTakeOver(ctx context.Context, entry jetstream.KeyValueEntry, mine lease) error {
+// checkTakeover returns nil if the lease is ours or has no holder any more.
+func (b *Bridge) checkTakeover(ctx context.Context, entry jetstream.KeyValueEntry, mine lease) error {
 	var other lease
-	json.Unmarshal(entry.Value(), &other)   // what is no lease is another's
-	isOurs := other.Run == mine.Run         // perhaps renewed without our knowing
-	isBehind := entry.Revision() < b.leased // the server that was asked: Update says whether it is ours still
-	wasKilled := b.leased == 0 && other.Machine == mine.Machine && other.Root == mine.Root
+	json.Unmarshal(entry.Value(), &other)          // an invalid value counts as another bridge's
+	isOurs := other.Run == mine.Run                // perhaps by a renewal whose answer was lost
+	isBehind := entry.Revision() < b.leaseRevision // this server replicates late: Update will tell if the lease is ours
+	wasKilled := b.leaseRevision == 0 && other.Machine == mine.Machine && other.Root == mine.Root
 	if isOurs || isBehind || wasKilled {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (b *Bridge) mayTakeOver(ctx context.Context, entry jetstream.KeyValueEntry,
 	return err
 }
 
-// serverTime is the time by the server's clock: others differ.
+// serverTime returns the time by the server's clock. Those of the hosts differ.
 func (b *Bridge) serverTime(ctx context.Context) (time.Time, error) {
 	probe := "now." + string(b.Host)
 	_, err := b.bucket.Put(ctx, probe, nil)
@@ -91,12 +91,12 @@ func (b *Bridge) serverTime(ctx context.Context) (time.Time, error) {
 	return now.Created(), nil
 }
 
-// releaseLease gives the lease back, so that another may have it at once; else it dies of age.
+// releaseLease deletes the lease, so that another bridge need not wait until it is dead.
 func (b *Bridge) releaseLease() {
 	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 	defer cancel()
-	if b.leased > 0 {
-		b.bucket.Delete(ctx, "lease."+string(b.Host), jetstream.LastRevision(b.leased))
-		b.leased = 0
+	if b.leaseRevision > 0 {
+		b.bucket.Delete(ctx, "lease."+string(b.Host), jetstream.LastRevision(b.leaseRevision))
+		b.leaseRevision = 0
 	}
 }

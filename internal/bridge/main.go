@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Main is the program atm-bridge: it returns its exit code.
+// Main runs the program atm-bridge and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("bridge", version, words, func(c *cli.Context) error {
 		s, err := command.OpenTeam(c)
@@ -26,15 +26,15 @@ func Main(version string, words []string) int {
 		if err = cmp.Or(s.MayBridge(), err); err != nil {
 			return err
 		}
-		var isDone atomic.Bool
+		var hasReported atomic.Bool
 		b := &Bridge{
 			Root: s.Root, Team: s.Team, Host: cmp.Or(wire.Name(c.String("host")), s.Host()), Replicas: int(team.Bridge.Replicas),
 			URL: cmp.Or(c.String("nats"), team.Bridge.NATS), Creds: cmp.Or(c.String("creds"), team.Bridge.Creds),
 			Report: func(t Transfer) {
-				isDone.Store(true)
-				command.PrintAs(c, t, letter.Escape(t.String())) // where nobody reads, Follow ends
+				hasReported.Store(true)
+				command.PrintAs(c, t, letter.Escape(t.String())) // on a broken pipe, Follow ends
 			},
-			Say: func(line string) { command.Warn(c, "%s", line) },
+			Warn: func(line string) { command.Warn(c, "%s", line) },
 		}
 		if b.Host == "" {
 			return command.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; of several: atm bridge --host NAME")
@@ -50,17 +50,17 @@ func Main(version string, words []string) int {
 		}
 		if !c.Bool("once") {
 			err = s.Follow(b.Run)
-		} else if err = s.Await(b.Once); err == nil && !isDone.Load() && !c.Bool("json") {
+		} else if err = s.Await(b.Once); err == nil && !hasReported.Load() && !c.Bool("json") {
 			err = command.PrintAs(c, nil, "nothing to carry over")
 		}
 		if errors.Is(err, nats.ErrNoServers) {
-			return command.Failed("%w", err).WithHint("nats-server -js starts one there; what waits goes out then")
+			return command.Failed("%w", err).WithHint("nats-server -js starts one there; waiting mail goes out then")
 		}
 		if _, ok := errors.AsType[*LeaseError](err); ok {
-			return command.Locked("%w", err).WithHint("end that one, or call this machine otherwise: atm bridge keygen --host NAME")
+			return command.Locked("%w", err).WithHint("stop that one, or give this machine another name: atm bridge keygen --host NAME")
 		}
 		if held, ok := errors.AsType[*lockfile.HeldError](err); ok && held.Lock == "bridge" {
-			return command.Locked("a bridge of team %s runs here already", s.Team.Name).WithHint("what waits goes out by itself: atm trace ID")
+			return command.Locked("a bridge of team %s runs here already", s.Team.Name).WithHint("waiting mail goes out by itself: atm trace ID")
 		}
 		return err
 	})

@@ -21,90 +21,91 @@ import (
 const (
 	maxAttachment = 1 << 30                // bytes of one
 	maxFetches    = 4                      // from the object store at a time
-	slowest       = 128 << 10 / maxFetches // bytes a second at which each of them comes, at least
+	minRate       = 128 << 10 / maxFetches // bytes a second of each fetch; a slower one times out
 )
 
 type incoming struct {
 	*Envelope
-	data  []byte
-	msg   jetstream.Msg // nil: it comes from bad, to be tried again
-	bad   string        // its name there
-	tries uint64        // this is the last of so many
-	err   error         // why it was not accepted, yet or at all
+	data    []byte
+	msg     jetstream.Msg // nil: it is retried from the directory bad
+	badName string        // its file there
+	tries   uint64        // with this one
+	err     error         // why it was not accepted
 
-	message *wire.Message  // of mail
-	to      []*mailbox.Box // its recipients here
-	post    *mailbox.Post  // its delivery
+	message *wire.Message  // nil: it is not mail
+	boxes   []*mailbox.Box // of the recipients here
+	post    *mailbox.Post  // the delivery
 }
 
-// badError says that an envelope cannot be accepted, however often it is tried.
+// badError says that an envelope can never be accepted.
 type badError struct{ error }
 
 func bad(format string, args ...any) error { return badError{fmt.Errorf(format, args...)} }
 
-// receive takes in what the server has for this host, and in a bridge that stays what comes, until something goes
-// wrong with the connection. What lies in the object store is fetched beside the rest.
+// receive ingests what the server has for this host, and under Run also what comes later, until the connection fails.
+// Objects are fetched in the background.
 func (b *Bridge) receive(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var fetching sync.WaitGroup
 	defer fetching.Wait()
 	slots := make(chan struct{}, maxFetches)
-	later := func(in *incoming) { fetching.Go(func() { b.fetchBeside(ctx, in, slots) }) }
+	fetch := func(in *incoming) { fetching.Go(func() { b.fetchInBackground(ctx, in, slots) }) }
 	for {
-		n, err := b.takeBatch(ctx, later)
+		n, err := b.receiveBatch(ctx, fetch)
 		if err != nil {
 			cancel()
 			return fmt.Errorf("receive from %s: %w", b.server(), err)
 		}
-		if n == 0 && b.again == nil {
+		if n == 0 && b.reconnected == nil {
 			return nil
 		}
 	}
 }
 
-// takeBatch takes in what the server has, as it comes. A bridge that stays waits for it.
-func (b *Bridge) takeBatch(ctx context.Context, later func(*incoming)) (n int, err error) {
-	within, cancel := context.WithTimeout(ctx, apiTimeout)
+// receiveBatch ingests up to batchSize envelopes, each group of them as soon as it has come. Under Run it waits for
+// some.
+func (b *Bridge) receiveBatch(ctx context.Context, fetch func(*incoming)) (n int, err error) {
+	limited, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	var fetched jetstream.MessageBatch
-	if b.again != nil {
-		fetched, err = b.consumer.Fetch(batchSize, jetstream.FetchContext(within))
+	var received jetstream.MessageBatch
+	if b.reconnected != nil {
+		received, err = b.consumer.Fetch(batchSize, jetstream.FetchContext(limited))
 	} else {
-		fetched, err = b.consumer.FetchNoWait(batchSize)
+		received, err = b.consumer.FetchNoWait(batchSize)
 	}
 	if err != nil {
 		return 0, err
 	}
-	for m := range fetched.Messages() {
-		batch := []*incoming{arrived(m)}
-		for range len(fetched.Messages()) { // what is there by now
-			batch = append(batch, arrived(<-fetched.Messages()))
+	for m := range received.Messages() {
+		group := []*incoming{newIncoming(m)}
+		for range len(received.Messages()) {
+			group = append(group, newIncoming(<-received.Messages()))
 		}
-		b.takeIn(ctx, batch, later)
-		n += len(batch)
+		b.ingest(ctx, group, fetch)
+		n += len(group)
 	}
-	if err = fetched.Error(); ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+	if err = received.Error(); ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return n, nil // nothing more has come
 	}
 	return n, err
 }
 
-func arrived(m jetstream.Msg) *incoming {
+func newIncoming(m jetstream.Msg) *incoming {
 	in := &incoming{msg: m, data: m.Data(), tries: 1}
-	if about, err := m.Metadata(); err == nil {
-		in.tries = about.NumDelivered
+	if metadata, err := m.Metadata(); err == nil {
+		in.tries = metadata.NumDelivered
 	}
 	return in
 }
 
-// takeIn opens envelopes, and finishes them; those that have something in the object store are left to later.
-func (b *Bridge) takeIn(ctx context.Context, batch []*incoming, later func(*incoming)) {
+// ingest opens envelopes and finishes them. It passes those with something in the object store to fetch.
+func (b *Bridge) ingest(ctx context.Context, batch []*incoming, fetch func(*incoming)) {
 	var whole []*incoming
 	for _, in := range batch {
-		in.err = b.accept(in)
+		in.err = b.openEnvelope(in)
 		if in.err == nil && (in.Object || in.message != nil && len(in.message.Attachments) > 0) {
-			later(in)
+			fetch(in)
 		} else {
 			whole = append(whole, in)
 		}
@@ -112,8 +113,8 @@ func (b *Bridge) takeIn(ctx context.Context, batch []*incoming, later func(*inco
 	b.finish(ctx, whole)
 }
 
-// accept opens an envelope that is for this host and team, and the mail in it.
-func (b *Bridge) accept(in *incoming) error {
+// openEnvelope opens an envelope for this host and team, and the mail in it.
+func (b *Bridge) openEnvelope(in *incoming) error {
 	e, err := Open(in.data, b.Root.Keys.Key)
 	switch {
 	case err != nil:
@@ -147,10 +148,10 @@ func (b *Bridge) openMail(in *incoming) error {
 	}
 	for i, a := range m.To {
 		if a.Host == b.Host && a.Team == b.Team.Name && !slices.Contains(m.To[:i], a) {
-			in.to = append(in.to, b.Team.Box(a.Agent))
+			in.boxes = append(in.boxes, b.Team.Box(a.Agent))
 		}
 	}
-	if len(in.to) == 0 {
+	if len(in.boxes) == 0 {
 		return bad("nobody here is among its recipients")
 	}
 	m.ReplaceHost(b.Host, "")
@@ -158,8 +159,8 @@ func (b *Bridge) openMail(in *incoming) error {
 	return nil
 }
 
-// fetchBeside fetches while other mail comes, as soon as a slot is free, and has the server wait for it.
-func (b *Bridge) fetchBeside(ctx context.Context, in *incoming, slots chan struct{}) {
+// fetchInBackground fetches once a slot is free. Until it has, it keeps the server from delivering the envelope again.
+func (b *Bridge) fetchInBackground(ctx context.Context, in *incoming, slots chan struct{}) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -172,7 +173,7 @@ func (b *Bridge) fetchBeside(ctx context.Context, in *incoming, slots chan struc
 	<-slots
 }
 
-// fetch brings here what an envelope has in the object store, and finishes it.
+// fetch fetches what an envelope has in the object store, and finishes the envelope.
 func (b *Bridge) fetch(ctx context.Context, in *incoming) {
 	if in.Object {
 		in.err = b.fetchObject(ctx, in.SHA256, in.Size, func(r io.Reader) (err error) {
@@ -195,9 +196,10 @@ func (b *Bridge) fetch(ctx context.Context, in *incoming) {
 	b.finish(ctx, []*incoming{in})
 }
 
-// fetchObject calls f with an object, or a little more than has the size that was signed. f checks the content.
+// fetchObject calls f with an object's content, of which it reads one byte more than size at most. f checks the
+// content.
 func (b *Bridge) fetchObject(ctx context.Context, sha256 string, size int64, f func(io.Reader) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout+time.Duration(size/slowest)*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout+time.Duration(size/minRate)*time.Second)
 	defer cancel()
 	object, err := b.files.Get(ctx, sha256)
 	if err == nil {
@@ -227,8 +229,8 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	})
 }
 
-// finish does with envelopes what their kinds ask for: it acknowledges what is done, sets aside what is bad, and
-// leaves the rest to be delivered again.
+// finish delivers mail and records stages. It acknowledges each envelope that is done or was moved aside as bad, and
+// lets the server deliver the others again.
 func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 	ofKind := map[string][]*incoming{}
 	for _, in := range batch {
@@ -237,56 +239,57 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 		}
 	}
 	b.deliver(ctx, ofKind[KindMail])
-	b.noteStages(ctx, ofKind[KindStage])
+	b.recordStages(ctx, ofKind[KindStage])
 	for _, in := range batch {
 		_, isBad := errors.AsType[badError](in.err)
 		switch {
-		case in.err == nil && in.bad != "":
-			b.Team.Dir().Remove(path.Join(teams.BadEnvelopes, in.bad))
+		case in.err == nil && in.badName != "":
+			b.Team.Dir().Remove(path.Join(teams.BadEnvelopes, in.badName))
 		case in.err == nil || ctx.Err() != nil:
 		case isBad || in.tries >= maxTries:
-			in.err = b.setAside(in)
+			in.err = b.moveAside(in)
 		}
 		if in.err != nil && ctx.Err() == nil {
-			b.say("receive: %v", in.err)
+			b.warn("receive: %v", in.err)
 		}
 		if in.msg != nil && in.tries > 1 {
-			b.left.Add(-1) // it was counted
+			b.unfinished.Add(-1) // it was counted at the last try
 		}
 		switch {
 		case in.msg == nil:
 		case in.err == nil:
-			in.msg.Ack() // what is lost comes again, and is known
+			in.msg.Ack() // if it gets lost, the envelope comes again and is deduplicated
 		default:
-			b.left.Add(1)
+			b.unfinished.Add(1)
 			in.msg.NakWithDelay(min(time.Second<<min(in.tries, 10), maxPause))
 		}
 	}
 }
 
-// deliver delivers mail into the mailboxes here, all of a batch as one: their syncs share the disk's flushes.
+// deliver delivers a batch of mail at once, so that the files share the disk's flushes.
 func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 	var posts []*mailbox.Post
 	for _, in := range mail {
 		in.post = &mailbox.Post{Message: in.message, Given: true}
-		if in.post.To, in.err = b.answers(ctx, in); in.err == nil {
+		if in.post.To, in.err = b.applyAnswers(ctx, in); in.err == nil {
 			posts = append(posts, in.post)
 		}
 	}
 	mailbox.Deliver(ctx, posts...)
 	for _, in := range mail {
 		for _, o := range in.post.Outcomes { // none if it was not delivered
-			in.err = cmp.Or(in.err, b.delivered(ctx, in.message, o))
+			in.err = cmp.Or(in.err, b.finishDelivery(ctx, in.message, o))
 		}
 	}
 }
 
-func (b *Bridge) delivered(ctx context.Context, m *wire.Message, o mailbox.Outcome) error {
+// finishDelivery records a receipt for a delivered message. A message for an unknown member is returned to its sender.
+func (b *Bridge) finishDelivery(ctx context.Context, m *wire.Message, o mailbox.Outcome) error {
 	name, err := o.Box.Agent(), o.Err
 	if o.Known && err == nil {
 		var it *mailbox.Item
 		if it, err = o.Box.Get(m.ID); err == nil && it.From != m.From {
-			err = bad("its id is taken by a message of %s", b.who(it.From))
+			err = bad("its id is taken by a message of %s", b.display(it.From))
 		}
 	}
 	if _, ok := errors.AsType[*mailbox.ContentError](err); ok {
@@ -297,41 +300,43 @@ func (b *Bridge) delivered(ctx context.Context, m *wire.Message, o mailbox.Outco
 			return bad("%s", why)
 		}
 		body := fmt.Sprintf("%s: your message %s is not delivered there.", why, m.ID.Short(6))
-		return b.giveBack(ctx, m, o.Box, "returned", "not delivered: "+m.Title(), body, why)
+		return b.notifySender(ctx, m, o.Box, "returned", "not delivered: "+m.Title(), body, why)
 	} else if err != nil {
 		return err
 	}
 	if !o.Known {
 		b.reportMail("received", m, m.From.Host, string(name), "")
 	}
-	return b.noteReceived(m, name) // else it comes again, and is known
+	return b.addReceipt(m, name) // after an error the message comes again and is deduplicated
 }
 
-// giveBack tells the sender of a message on another host, once, what became of it with somebody here, and why.
-func (b *Bridge) giveBack(ctx context.Context, m *wire.Message, box *mailbox.Box, what, subject, body, why string) error {
+// notifySender sends the sender of a message, on another host, a notice of what happened at a recipient here. The
+// notice's id is derived from the event, so that it goes out once.
+func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *mailbox.Box, event, subject, body, reason string) error {
 	outbox, err := b.Root.Mailbox(m.From)
 	if err != nil {
 		return err
 	}
 	here := box.Address()
-	here.Host = b.Host // two hosts may each return the same message
+	here.Host = b.Host // another host may return the same message
 	notice := &wire.Message{
-		ID: wire.Derive(what, m.ID, here), Type: wire.TypeNotice, From: box.Address(), To: []wire.Address{m.From}, InReplyTo: m.ID,
+		ID: wire.Derive(event, m.ID, here), Type: wire.TypeNotice, From: box.Address(), To: []wire.Address{m.From}, InReplyTo: m.ID,
 		Thread: m.ThreadID(), Subject: subject, Body: body, ReplyWanted: "no", SentAt: time.Now().UTC(),
 	}
 	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Given: true}
 	mailbox.Deliver(ctx, post)
 	if post.Outcomes[0].Err == nil {
-		b.reportMail("returned", m, m.From.Host, string(box.Agent()), why)
+		b.reportMail("returned", m, m.From.Host, string(box.Agent()), reason)
 	}
 	return post.Outcomes[0].Err
 }
 
-func (b *Bridge) setAside(in *incoming) error {
-	dir, file := b.Team.Dir(), path.Join(teams.BadEnvelopes, cmp.Or(in.bad, hashOf(in.data)))
+// moveAside saves an envelope in the directory bad, with its error as the reason.
+func (b *Bridge) moveAside(in *incoming) error {
+	dir, file := b.Team.Dir(), path.Join(teams.BadEnvelopes, cmp.Or(in.badName, hashOf(in.data)))
 	err := dir.MkdirAll(teams.BadEnvelopes)
-	if err == nil && in.bad == "" {
-		err = dir.Replace(file, in.data[:min(len(in.data), maxEnvelope+1)], true) // a larger one is never accepted
+	if err == nil && in.badName == "" {
+		err = dir.Replace(file, in.data[:min(len(in.data), maxEnvelope+1)], true) // one byte too many proves that it was too large
 	}
 	if err == nil {
 		err = dir.Replace(file+teams.ReasonSuffix, []byte(in.err.Error()+"\n"), true)
@@ -343,8 +348,8 @@ func (b *Bridge) setAside(in *incoming) error {
 	return nil
 }
 
-// takeAgain takes in what `atm bridge retry` asked for.
-func (b *Bridge) takeAgain(ctx context.Context) error {
+// retryBad ingests the bad envelopes whose reason `atm bridge retry` has removed.
+func (b *Bridge) retryBad(ctx context.Context) error {
 	names, err := b.Team.Dir().Names(teams.BadEnvelopes)
 	for _, name := range names {
 		if len(name) != 64 || slices.Contains(names, name+teams.ReasonSuffix) {
@@ -353,7 +358,7 @@ func (b *Bridge) takeAgain(ctx context.Context) error {
 		data, e := b.Team.Dir().ReadFile(path.Join(teams.BadEnvelopes, name), maxEnvelope+1)
 		err = errors.Join(err, e)
 		if e == nil {
-			b.takeIn(ctx, []*incoming{{data: data, bad: name, tries: maxTries}}, func(in *incoming) { b.fetch(ctx, in) })
+			b.ingest(ctx, []*incoming{{data: data, badName: name, tries: maxTries}}, func(in *incoming) { b.fetch(ctx, in) })
 		}
 	}
 	return err

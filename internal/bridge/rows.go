@@ -16,16 +16,17 @@ import (
 
 const (
 	rowsEvery  = 15 * time.Second
-	rowsGather = 100 * time.Millisecond // what changes together is told together
-	rowsPause  = time.Second            // after they were told
-	rowsAnew   = time.Minute            // after which it is asked anew how the clocks differ
+	rowsGather = 100 * time.Millisecond // changes within it are sent together
+	rowsPause  = time.Second            // after sending
+	clockEvery = time.Minute            // how often the clocks are compared
 )
 
 func rowsKey(host wire.Name) string { return "rows." + string(host) }
 
-// addMembers watches what rows and stages are made of. What is no file is looked at every rowsEvery: a killed runner.
-func (b *Bridge) addMembers(w *watcher.Dirs) {
-	boxes, _ := b.Team.Boxes() // where they cannot be listed, sendRows says so
+// addMemberDirs watches the files that rows and stages are made of. A killed runner changes no file: that shows within
+// rowsEvery.
+func (b *Bridge) addMemberDirs(w *watcher.Dirs) {
+	boxes, _ := b.Team.Boxes() // sendRows reports the error
 	w.Add(b.Team.Dir().Path(), b.Team.Dir().Join(receivedDir))
 	for _, box := range boxes {
 		w.Add(box.Path()+"/inbox", box.Path()+"/inbox/new", box.Path()+"/inbox/cur", box.Path()+"/events")
@@ -39,46 +40,45 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 	}
 	content, _ := json.Marshal(rows)
 	if len(content) > maxInline {
-		return fmt.Errorf("tell of the members: %d bytes are more than %d", len(content), maxInline)
+		return fmt.Errorf("publish the members' states: %d bytes are more than %d", len(content), maxInline)
 	}
 	e := &Envelope{Kind: KindRows, ID: wire.NewID(), Team: b.Team.Name, FromHost: b.Host, At: rows.At, Content: content}
 	if _, err := b.bucket.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {
-		return fmt.Errorf("tell of the members: %w", err)
+		return fmt.Errorf("publish the members' states: %w", err)
 	}
 	return unreadable
 }
 
-// receiveRows takes in what other hosts have told of their members, and in a bridge that stays for a minute what
-// they tell.
+// receiveRows saves the rows of other hosts, and under Run also those that come within clockEvery. Their age counts
+// from when the server stored them, converted to our clock.
 func (b *Bridge) receiveRows(ctx context.Context) error {
-	// A row may have lain on the server for long: it is as old as that says, by our own clock.
-	asked := time.Now()
+	began := time.Now()
 	now, err := b.serverTime(ctx)
 	if err != nil {
 		return err
 	}
-	ahead := now.Sub(asked)
+	ahead := now.Sub(began)
 	w, err := b.bucket.Watch(ctx, "rows.*", jetstream.IgnoreDeletes())
 	if err != nil {
 		return fmt.Errorf("receive rows: %w", err)
 	}
 	defer w.Stop()
-	for over := time.After(rowsAnew); ; {
+	for timeout := time.After(clockEvery); ; {
 		select {
 		case entry, ok := <-w.Updates():
 			switch {
 			case !ok:
 				return errors.New("receive rows: the subscription ended")
-			case entry == nil && b.again == nil: // that was all
+			case entry == nil && b.reconnected == nil: // Once has all rows
 				return nil
 			case entry == nil || entry.Key() == rowsKey(b.Host):
 				continue
 			}
-			err := b.takeRows(entry, entry.Created().Add(-ahead))
-			if told, _ := b.rowsTold.Swap(entry.Key(), fmt.Sprint(err)); err != nil && told != err.Error() {
-				b.say("%s: %v", entry.Key(), err)
+			err := b.saveRows(entry, entry.Created().Add(-ahead))
+			if last, _ := b.rowsErrors.Swap(entry.Key(), fmt.Sprint(err)); err != nil && last != err.Error() {
+				b.warn("%s: %v", entry.Key(), err)
 			}
-		case <-over:
+		case <-timeout:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -86,8 +86,8 @@ func (b *Bridge) receiveRows(ctx context.Context) error {
 	}
 }
 
-// takeRows keeps the rows of a host if they are signed by it and newer than what it told before.
-func (b *Bridge) takeRows(entry jetstream.KeyValueEntry, at time.Time) error {
+// saveRows saves the rows of a host if it has signed them and they are newer than the saved ones.
+func (b *Bridge) saveRows(entry jetstream.KeyValueEntry, at time.Time) error {
 	e, err := Open(entry.Value(), b.Root.Keys.Key)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// rowsOf are the rows of a host as a machine has them.
+// rowsOf returns the rows of a host that a machine has.
 func (m *machine) rowsOf(host wire.Name) *teams.Rows {
 	all, err := m.Team.Rows()
 	must(m.t, err)
@@ -30,7 +30,7 @@ func (m *machine) rowsOf(host wire.Name) *teams.Rows {
 	return nil
 }
 
-// ask has a member ask for a permission, as a program of its own does on the older ACP wire.
+// ask makes a member ask for a permission, as a program does over the older ACP wire.
 func (m *machine) ask(agent wire.Name) {
 	m.t.Helper()
 	e, err := wire.Adopt([]byte(`{"sessionId":"s1","toolCall":{"id":"tc-1","name":"deploy","arguments":{},"timestamp":"2026-01-01T00:00:00Z"},"options":[{"id":"yes","label":"Yes"},{"id":"no","label":"No"}]}`))
@@ -56,7 +56,7 @@ func TestRowsOfAnotherHost(t *testing.T) {
 	if err != nil || len(q) != 1 || q[0].Agent != "bob@build" || q[0].Tool != "deploy" {
 		t.Errorf("laptop sees asked %+v, %v", q, err)
 	}
-	// What changes is told while both run.
+	// While both run, changes are sent.
 	build.run()
 	laptop.run()
 	id := laptop.send("alice", "carol@main.build", nil)
@@ -69,7 +69,7 @@ func TestRowsOfAnotherHost(t *testing.T) {
 	}
 }
 
-// What a host said is shown as known for a minute, and never again when it comes again.
+// Rows are known for a minute, and not again when the same ones come again.
 func TestOldRows(t *testing.T) {
 	t.Parallel()
 	laptop := newMachine(t, "", "laptop", "alice")
@@ -93,7 +93,7 @@ func TestOldRows(t *testing.T) {
 	}
 }
 
-// Whoever writes to the bucket tells nothing of a host whose key they do not have.
+// Nobody can write rows of a host without its key.
 func TestForgedRows(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -135,11 +135,11 @@ func TestForgedRows(t *testing.T) {
 	}
 }
 
-// An answer of another host counts once, and only by the rules of the agent's own.
+// An answer from another host counts once, and only by the rules of the agent's host.
 func TestAnswersOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	var asked time.Time // when the question was that was open last
+	var asked time.Time // the time of the last open question
 	answer := func(change func(*teams.PermissionReply)) wire.ID {
 		r := teams.PermissionReply{Decision: "approve", Question: "tc-1", Since: asked}
 		if change != nil {
@@ -192,7 +192,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	file := laptop.Team.Dir().Join(".bridge/build/new/" + string(id) + ".json")
 	data, err := os.ReadFile(file)
 	must(t, err)
-	// What goes wrong on the way is no refusal: it comes again.
+	// An I/O error is no refusal: the answer comes again.
 	build.full.Store("bob/events")
 	check("with a full disk", 1, "")
 	build.full.Store("nothing")
@@ -212,7 +212,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	answer(func(r *teams.PermissionReply) { r.Decision, r.Reason = "reject", "I thought again" })
 	check("the contrary", 0, "answered before by alice@laptop")
 
-	// The same message again answers nothing else, not even the same asked anew.
+	// The same message again answers no other question, not even the same one asked again.
 	build.ask("bob")
 	must(t, os.WriteFile(file, data, 0o600))
 	stream, err := build.connectForTest(t).Stream(t.Context(), build.stream())
@@ -221,7 +221,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	check("again", 1, "")
 }
 
-// A stuck runner holds back nothing else for long, and whoever answered is told when it has been tried often enough.
+// A stuck runner does not block other mail for long, and after the last try the sender gets a notice.
 func TestAnswerToStuckRunner(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -259,7 +259,7 @@ func TestAnswerToStuckRunner(t *testing.T) {
 	}
 }
 
-// stuckRunner never comes to an answer.
+// stuckRunner never answers.
 type stuckRunner struct{ control.Handler }
 
 func (stuckRunner) Status(context.Context) (s control.Status, err error) { return s, nil }
@@ -269,7 +269,7 @@ func (stuckRunner) Answer(ctx context.Context, _ control.AnswerRequest) (o contr
 	return o, ctx.Err()
 }
 
-// Whatever a host tells, what is shown of it has known words and nothing that moves a cursor.
+// Any rows of a host are shown with known words only, and without control characters.
 func FuzzRows(f *testing.F) {
 	f.Add([]byte(`{"host":"build","at":"2026-11-20T09:46:47Z","received_at":"2026-11-20T09:46:47Z","members":[{"name":"bob","state":"idle"}]}`))
 	f.Add([]byte(`{"host":"build","members":[{"name":"../bob","state":"\u001b[2J","questions":[{"kind":"\u001b","options":null},{"kind":"draft"},{"kind":"permission"}]}]}`))

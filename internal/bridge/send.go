@@ -21,38 +21,38 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// addOutboxes watches the outboxes. An outbox is made by the first message for its host.
-func (b *Bridge) addOutboxes(w *watcher.Dirs) {
+// addOutboxDirs watches the outboxes, and the directory where the first message for a host makes its outbox.
+func (b *Bridge) addOutboxDirs(w *watcher.Dirs) {
 	w.Add(b.Team.Dir().Join(mailbox.BridgeDir))
-	hosts, _ := b.Root.Keys.Hosts() // where they cannot be read, send says so
+	hosts, _ := b.Root.Keys.Hosts() // send reports the error
 	for _, host := range hosts {
 		path := b.Team.Outbox(wire.Address{Host: host}).Path()
 		w.Add(path, path+"/new")
 	}
 }
 
-// send publishes what lies in the outboxes of hosts that are trusted. What is wrong with one message keeps back no
-// other; the error is the first, since a stream at its limit has the same for all.
+// send publishes the mail in the outboxes of trusted hosts. After an error it goes on with the other messages. It
+// returns only the first error, since a full stream gives the same one for all.
 func (b *Bridge) send(ctx context.Context) error {
 	hosts, err := b.Root.Keys.Hosts()
 	for _, host := range hosts {
 		box := b.Team.Outbox(wire.Address{Host: host})
 		ids, e := box.Outgoing()
 		err = cmp.Or(err, e)
-		for some := range slices.Chunk(ids, batchSize) {
-			err = cmp.Or(err, b.sendSome(ctx, host, box, some))
+		for batch := range slices.Chunk(ids, batchSize) {
+			err = cmp.Or(err, b.sendBatch(ctx, host, box, batch))
 		}
 	}
 	return err
 }
 
-// sendSome publishes messages of one outbox, and removes those that the server has acknowledged.
-func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box, ids []wire.ID) error {
+// sendBatch publishes messages of one outbox, and removes those that the server has acknowledged.
+func (b *Bridge) sendBatch(ctx context.Context, host wire.Name, box *mailbox.Box, ids []wire.ID) error {
 	items, err := box.TakeOutgoing(ctx, ids)
-	var acks []func() error // waiting for one after the other, all are under way
+	var acks []func() error // called once all messages are published
 	var sent []wire.ID
 	for _, it := range items {
-		id, m := it.ID, it.Message // an ack gets another id for its way
+		id, m := it.ID, it.Message // publishMail gives an ack another id
 		acked := b.publishMail(ctx, host, m)
 		acks = append(acks, func() error {
 			if err := acked(); err != nil {
@@ -61,7 +61,7 @@ func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box,
 			var to []string
 			for _, a := range m.To {
 				if a.Host == host {
-					to = append(to, b.who(a))
+					to = append(to, b.display(a))
 				}
 			}
 			sent = append(sent, id)
@@ -78,7 +78,7 @@ func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box,
 	return err
 }
 
-// publishMail publishes a message, and first what it needs in the object store.
+// publishMail stores a message's attachments, and publishes the message.
 func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (acked func() error) {
 	m.ReplaceHost("", b.Host)
 	content, err := m.MarshalJSON()
@@ -98,7 +98,7 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 	return b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
 }
 
-// publish signs an envelope and publishes it. acked waits until the server has stored it, and says what went wrong.
+// publish signs an envelope and publishes it. acked waits until the server has stored it, and returns any error.
 func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error) {
 	e.Team, e.FromHost, e.At = b.Team.Name, b.Host, time.Now()
 	e.Object = len(e.Content) > min(maxInline, int(b.conn.MaxPayload())-2*maxHeader)
@@ -113,44 +113,44 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error) 
 	}
 	return func() error {
 		if err != nil {
-			return b.explain(err)
+			return b.explainLimit(err)
 		}
 		select {
 		case <-ack.Ok():
 			return nil
 		case err := <-ack.Err():
-			return b.explain(err)
+			return b.explainLimit(err)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// explain says in our words that the stream or a bucket is full.
-func (b *Bridge) explain(err error) error {
+// explainLimit rewords the server's error for a full stream or bucket.
+func (b *Bridge) explainLimit(err error) error {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok && strings.HasPrefix(api.Description, "maximum ") {
 		return fmt.Errorf("%s is at its limit on the server (%s), and the message waits in the outbox", b.stream(), api.Description)
 	}
 	return err
 }
 
-// putObject stores content under the name of its SHA-256, unless it is there, whole: a Put that fails takes back its
-// chunks, and may leave the object's name behind; and anybody may have stored something else.
+// putObject stores content under its SHA-256, unless the store has it whole. A Put that failed may have left the name
+// without its chunks, and anybody may have stored something else under it.
 func (b *Bridge) putObject(ctx context.Context, sha256 string, size int64, content io.Reader) error {
 	info, err := b.files.GetInfo(ctx, sha256)
-	if err == nil && b.isWhole(ctx, info, sha256, size) {
+	if err == nil && b.isStored(ctx, info, sha256, size) {
 		return nil
 	}
 	if err == nil || errors.Is(err, jetstream.ErrObjectNotFound) {
 		_, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content)
 	}
 	if err != nil {
-		return fmt.Errorf("store %s: %w", sha256, b.explain(err))
+		return fmt.Errorf("store %s: %w", sha256, b.explainLimit(err))
 	}
 	return nil
 }
 
-func (b *Bridge) isWhole(ctx context.Context, info *jetstream.ObjectInfo, sha256 string, size int64) bool {
+func (b *Bridge) isStored(ctx context.Context, info *jetstream.ObjectInfo, sha256 string, size int64) bool {
 	subject, state := "$O."+info.Bucket+".C."+info.NUID, &jetstream.StreamInfo{}
 	stream, err := b.js.Stream(ctx, "OBJ_"+info.Bucket)
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What is sent while both run arrives at once, also with a host that is trusted while they run.
+// While both run, mail arrives at once, also for a host that is trusted later.
 func TestRunning(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, -1, t.TempDir())
@@ -33,7 +33,7 @@ func TestRunning(t *testing.T) {
 	began := time.Now()
 	id := laptop.send("alice", "bob@main.build", nil)
 	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 1 })
-	if took := time.Since(began); took > 5*lookEvery {
+	if took := time.Since(began); took > 5*pollEvery {
 		t.Errorf("a key that was trusted took %v to count", took)
 	}
 	must(t, build.Team.Box("bob").MarkRead(t.Context(), id))
@@ -43,12 +43,12 @@ func TestRunning(t *testing.T) {
 		laptop.send("alice", "bob@main.build", nil)
 		build.eventually("delivered", func() bool { return len(build.unread("bob")) == i+1 })
 	}
-	if took := time.Since(began); took > 15*lookEvery {
+	if took := time.Since(began); took > 15*pollEvery {
 		t.Errorf("20 messages took %v", took)
 	}
 }
 
-// While the server is away mail waits, and goes out when it is there again.
+// While the server is down mail waits, and goes out once it is back.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -75,7 +75,7 @@ func TestServerRestart(t *testing.T) {
 	laptop.eventually("rid of it", func() bool { return len(laptop.waiting("build")) == 0 })
 }
 
-// A stream that an administrator made stays as it is; at its limit the outbox keeps what it does not take.
+// A stream that an administrator made keeps its settings; once it is full, mail stays in the outbox.
 func TestStreamAtItsLimit(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -110,10 +110,10 @@ func TestOneBridgeAHost(t *testing.T) {
 	laptop, other := newMachine(t, s.ClientURL(), "laptop", "alice"), newMachine(t, s.ClientURL(), "laptop", "alice")
 	stop := laptop.run()
 	server := laptop.connectForTest(t)
-	laptop.eventually("the holder of the lease", func() bool { // else the other may be the first
+	laptop.eventually("the holder of the lease", func() bool { // or the other might get the lease
 		keys, err := server.KeyValue(t.Context(), laptop.stream())
 		if err == nil {
-			_, err = keys.Get(t.Context(), rowsKey("laptop")) // which come behind it
+			_, err = keys.Get(t.Context(), rowsKey("laptop")) // which are sent after the lease
 		}
 		return err == nil
 	})
@@ -128,14 +128,14 @@ func TestOneBridgeAHost(t *testing.T) {
 	}
 	stop()
 	must(t, other.Once(t.Context()))
-	// One that was killed goes on at once; another has to wait until its lease is dead.
+	// After a kill, a bridge in the same root gets the lease at once; another must wait until it is dead.
 	must(t, other.connect(t.Context()))
 	other.conn.Close()
-	killed := &Bridge{Root: other.Root, Team: other.Team, Host: other.Host, URL: other.URL, Report: other.Report, Say: other.Say}
+	killed := &Bridge{Root: other.Root, Team: other.Team, Host: other.Host, URL: other.URL, Report: other.Report, Warn: other.Warn}
 	must(t, killed.Once(t.Context()))
 }
 
-// What the server delivers, with a number of tries, and what it is told.
+// fakeMsg is a message of the server, with its number of tries, and the answers to it.
 type fakeMsg struct {
 	jetstream.Msg
 	data          []byte
@@ -150,10 +150,10 @@ func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
 	return &jetstream.MsgMetadata{NumDelivered: m.tries}, nil
 }
 
-// arrives takes in an envelope at its nth delivery.
+// arrives ingests an envelope at its nth delivery.
 func (m *machine) arrives(data []byte, tries uint64) *fakeMsg {
 	msg := &fakeMsg{data: data, tries: tries}
-	m.takeIn(m.t.Context(), []*incoming{arrived(msg)}, func(in *incoming) { m.fetch(m.t.Context(), in) })
+	m.ingest(m.t.Context(), []*incoming{newIncoming(msg)}, func(in *incoming) { m.fetch(m.t.Context(), in) })
 	return msg
 }
 
@@ -163,7 +163,7 @@ func (m *machine) reasons() string {
 	return strings.Join(slices.Sorted(maps.Values(reasons)), "\n")
 }
 
-// What cannot be delivered now is tried ten times, and then kept; when it can be, it comes.
+// Delivery is tried ten times, then the envelope is moved aside; a retry delivers it.
 func TestDeadLetter(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -181,7 +181,7 @@ func TestDeadLetter(t *testing.T) {
 	if n, err := build.Team.RetryBad(); n != 1 || err != nil {
 		t.Errorf("%d to be tried again: %v", n, err)
 	}
-	must(t, build.takeAgain(t.Context()))
+	must(t, build.retryBad(t.Context()))
 	if bad, _ := build.Team.BadReasons(); len(bad) != 1 {
 		t.Errorf("tried in vain, and %d lie in bad", len(bad))
 	}
@@ -190,13 +190,13 @@ func TestDeadLetter(t *testing.T) {
 	must(t, laptop.putObject(t.Context(), file.SHA256, file.Size, strings.NewReader("notes")))
 	_, err = build.Team.RetryBad()
 	must(t, err)
-	must(t, build.takeAgain(t.Context()))
+	must(t, build.retryBad(t.Context()))
 	if left, _ := build.Team.Dir().Names(".bridge/bad"); len(left) > 0 || len(build.unread("bob")) != 1 {
 		t.Errorf("left %v, bob has %d", left, len(build.unread("bob")))
 	}
 }
 
-// sign is an envelope from a machine with a message of the envelope's id.
+// sign makes an envelope from a machine with a message of the same id.
 func (m *machine) sign(e *Envelope, message string) []byte {
 	m.t.Helper()
 	key, err := m.Root.Keys.Private(m.Host)
@@ -206,7 +206,7 @@ func (m *machine) sign(e *Envelope, message string) []byte {
 	return e.Sign(key)
 }
 
-// Whatever an envelope says, only mail that its host may send gets in, and nothing is written elsewhere.
+// Only mail that the envelope's host may send is delivered, and nothing is written elsewhere.
 func TestNotAccepted(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -248,10 +248,10 @@ func TestNotAccepted(t *testing.T) {
 			`,"attachments":[{"name":"../x","sha256":"../../../x","size":1}]`)), "attachment"},
 		"an attachment's size": {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main.build",
 			`,"attachments":[{"name":"x","sha256":"`+strings.Repeat("a", 64)+`","size":1099511627776}]`)), "attachment"},
-		"stages of another host":  {cloud.sign(&Envelope{ToHost: "build", Kind: KindStage}, stage), `host cloud tells of`},
-		"stages for a path":       {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, strings.Replace(stage, "bob@", "../bob@", 1)), "tells of"},
-		"stages of a strange id":  {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, strings.Replace(stage, "%s", "../x", 1)), "tells of"},
-		"stages that are no JSON": {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, "x"), "tells of no stages"},
+		"stages of another host":  {cloud.sign(&Envelope{ToHost: "build", Kind: KindStage}, stage), `host cloud reports on`},
+		"stages for a path":       {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, strings.Replace(stage, "bob@", "../bob@", 1)), "reports on"},
+		"stages of a strange id":  {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, strings.Replace(stage, "%s", "../x", 1)), "reports on"},
+		"stages that are no JSON": {laptop.sign(&Envelope{ToHost: "build", Kind: KindStage}, "x"), "is not a list of stages"},
 	} {
 		m := build.arrives(tt.data, 1)
 		if got := build.reasons(); m.acked != 1 || !strings.Contains(got, tt.want) || strings.Contains(got, "\n") {
@@ -265,7 +265,7 @@ func TestNotAccepted(t *testing.T) {
 			t.Errorf("there is %s", file)
 		}
 	}
-	// An ack in the name of another host's member is mail, and no ack.
+	// An ack in the name of another host's member is delivered as mail, but is no ack.
 	asked := build.send("bob", "alice@main.laptop", func(m *wire.Message) { m.RequiresAck = true })
 	alice := wire.Address{Agent: "alice", Team: "main", Host: "laptop"}
 	forged := &Envelope{ToHost: "build", ID: wire.AckID(asked, alice)}
@@ -276,7 +276,7 @@ func TestNotAccepted(t *testing.T) {
 		t.Errorf("not acked by %v; bob has %d", missing, len(build.unread("bob")))
 	}
 	must(t, build.Team.Box("bob").MarkRead(t.Context(), forged.ID))
-	// What is as it should be gets in.
+	// A correct envelope is delivered.
 	if m := build.arrives(laptop.sign(&Envelope{ToHost: "build"}, good), 1); m.acked != 1 || len(build.unread("bob")) != 1 {
 		t.Errorf("mail: %+v; said:\n%s", m, build.log())
 	}
@@ -284,7 +284,7 @@ func TestNotAccepted(t *testing.T) {
 	if e, err := build.Team.Box("bob").Log().Newest(5); err != nil || len(e) != 2 || e[1].Kind != wire.EventStage || e[1].Field("stage") != "stored" {
 		t.Errorf("stages: %+v, %v", e, err)
 	}
-	// Whoever takes an id first does not make the mail of others vanish.
+	// A host that uses an id first cannot suppress another's mail.
 	taken := &Envelope{ToHost: "build", ID: wire.NewID()}
 	build.arrives(cloud.sign(taken, mail("carol@main.cloud", "bob@main.build", "")), 1)
 	build.arrives(laptop.sign(&Envelope{ToHost: "build", ID: taken.ID}, good), 1)
@@ -293,7 +293,7 @@ func TestNotAccepted(t *testing.T) {
 	}
 }
 
-// A message that cannot go keeps back no other, and nothing that comes.
+// A message that cannot be sent blocks neither others nor what comes in.
 func TestOneThatCannotGo(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -311,7 +311,7 @@ func TestOneThatCannotGo(t *testing.T) {
 	if len(laptop.waiting("build")) != 1 || len(build.unread("bob")) != 1 || len(laptop.unread("alice")) != 1 {
 		t.Errorf("%d wait, bob has %d, alice %d", len(laptop.waiting("build")), len(build.unread("bob")), len(laptop.unread("alice")))
 	}
-	// Also while the bridge stays.
+	// Also under Run.
 	laptop.run()
 	build.run()
 	laptop.eventually("told that it cannot go", func() bool { return strings.Count(laptop.log(), "its content is not here") == 1 })
@@ -319,7 +319,7 @@ func TestOneThatCannotGo(t *testing.T) {
 	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 2 })
 }
 
-// Mail for somebody who is not there comes back.
+// Mail for an unknown member is returned.
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -332,7 +332,7 @@ func TestNobodyThere(t *testing.T) {
 	if bad, err := build.Team.BadReasons(); len(bad) != 0 || err != nil {
 		t.Errorf("bad: %v, %v", bad, err)
 	}
-	// Another host that returns it, too, is another notice.
+	// If another host returns it too, that is another notice.
 	zed := wire.Address{Agent: "zed", Team: "main", Host: "build"}
 	if got[0].ID != wire.Derive("returned", id, zed) {
 		t.Errorf("its id is %s", got[0].ID)
@@ -344,7 +344,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// A disk that is full takes nothing, and loses nothing.
+// On a full disk nothing is delivered, and nothing is lost.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
@@ -363,7 +363,7 @@ func TestFullDisk(t *testing.T) {
 	if m := build.arrives(data, 2); m.acked != 1 || len(build.unread("bob")) != 1 {
 		t.Errorf("with room: %+v, bob has %d", m, len(build.unread("bob")))
 	}
-	if open, err := build.receipts(); len(open["bob"]) != 1 || err != nil {
+	if open, err := build.openReceipts(); len(open["bob"]) != 1 || err != nil {
 		t.Errorf("its sender is told of %d, %v", len(open["bob"]), err)
 	}
 }

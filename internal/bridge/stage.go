@@ -16,26 +16,26 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// receivedDir has a receipt for each message of another host that is on its way through a mailbox here.
+// receivedDir has a receipt for each message from another host whose stages are still reported.
 var receivedDir = path.Join(mailbox.BridgeDir, "received")
 
-// The stages that a sender on another host is told of; a reply tells of itself.
+// stageNames are the stages that are reported to a sender on another host. A reply needs no report.
 var stageNames = strings.Fields("stored announced read turn_started turn_done acked")
 
 const (
-	stagesGather = time.Second // events come in crowds, and mail goes first
-	turnWithin   = time.Hour   // of the arrival; else what was read went into no turn
+	stagesGather = time.Second // events come in bursts, and mail goes first
+	turnWithin   = time.Hour   // how long after its arrival a message may begin a turn
 	forgetAfter  = 7 * 24 * time.Hour
 	maxStages    = 64 << 10 // bytes of content
 )
 
-// receipt is what the sender of a message was told of its way.
+// receipt says which stages of a message were reported to its sender.
 type receipt struct {
-	Sender      string    `json:"sender"` // whole
+	Sender      string    `json:"sender"` // with team and host
 	At          time.Time `json:"at"`     // when the message was stored here
 	RequiresAck bool      `json:"requires_ack,omitempty"`
-	Told        []string  `json:"told,omitempty"`     // stages
-	Answered    bool      `json:"answered,omitempty"` // an answer that was judged: it is done once
+	Reported    []string  `json:"told,omitempty"`
+	Answered    bool      `json:"answered,omitempty"` // the message is an answer that was applied, which happens once
 
 	id        wire.ID
 	recipient wire.Name
@@ -52,31 +52,31 @@ func (b *Bridge) writeReceipt(r *receipt) error {
 	return b.Team.Dir().Replace(r.file(), data, r.Answered)
 }
 
-// isOneWay reports whether nobody is told what becomes of a message.
+// isOneWay reports whether a message's stages are never reported.
 func isOneWay(m *wire.Message) bool { return m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice }
 
-func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) error {
+func (b *Bridge) addReceipt(m *wire.Message, recipient wire.Name) error {
 	r := &receipt{Sender: m.From.String(), At: time.Now().UTC(), RequiresAck: m.RequiresAck, id: m.ID, recipient: recipient}
-	there, err := b.Team.Dir().Exists(r.file())
-	if err != nil || there || isOneWay(m) {
+	exists, err := b.Team.Dir().Exists(r.file())
+	if err != nil || exists || isOneWay(m) {
 		return err
 	}
 	return b.writeReceipt(r)
 }
 
-// receipts are those that are open, by recipient. One that is a week old is forgotten.
-func (b *Bridge) receipts() (open map[wire.Name][]*receipt, err error) {
+// openReceipts returns the receipts with stages to come, by recipient. It removes those older than forgetAfter.
+func (b *Bridge) openReceipts() (open map[wire.Name][]*receipt, err error) {
 	open = map[wire.Name][]*receipt{}
 	names, err := b.Team.Dir().Names(receivedDir)
 	for _, name := range names {
 		id, recipient, _ := strings.Cut(name, ".")
 		r := &receipt{id: wire.ID(id), recipient: wire.Name(recipient)}
-		data, _ := b.Team.Dir().ReadFile(path.Join(receivedDir, name), maxHeader) // it may just have been removed
+		data, _ := b.Team.Dir().ReadFile(path.Join(receivedDir, name), maxHeader) // another goroutine may have removed it
 		isWhole := json.Unmarshal(data, r) == nil && wire.IsID(id) && wire.IsName(recipient)
 		sender, e := wire.ParseAddress(r.Sender, "")
 		r.host = sender.Host
 		switch {
-		case !isWhole || e != nil || r.host == "" || r.host == b.Host: // somebody else's
+		case !isWhole || e != nil || r.host == "" || r.host == b.Host: // not a receipt
 		case time.Since(r.At) > forgetAfter:
 			b.Team.Dir().Remove(r.file())
 		case !r.Answered:
@@ -86,7 +86,7 @@ func (b *Bridge) receipts() (open map[wire.Name][]*receipt, err error) {
 	return open, err
 }
 
-// stages is the content of an envelope of the kind stage: how far a message has got with one recipient.
+// stages is the content of a stage envelope: new stages of a message at one recipient.
 type stages struct {
 	ID     wire.ID       `json:"id"`
 	Sender string        `json:"sender"`
@@ -94,38 +94,38 @@ type stages struct {
 	Stages []teams.Stage `json:"stages"`
 }
 
-// sendStages tells senders on other hosts what has become of their messages since they were told last.
+// sendStages reports new stages to the senders on other hosts.
 func (b *Bridge) sendStages(ctx context.Context) (errs error) {
-	open, errs := b.receipts()
-	for name, some := range open {
-		since := slices.MinFunc(some, func(x, y *receipt) int { return x.At.Compare(y.At) }).At
+	open, errs := b.openReceipts()
+	for name, receipts := range open {
+		since := slices.MinFunc(receipts, func(x, y *receipt) int { return x.At.Compare(y.At) }).At
 		turns, err := b.Team.Turns(name, since.Add(-time.Minute))
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired; it may be restored
 		}
-		var acks []func() error // as in sendSome
-		for _, r := range some {
+		var acks []func() error // as in sendBatch
+		for _, r := range receipts {
 			if err == nil {
-				acks = append(acks, b.publishNews(ctx, r, turns.Delivery(r.id)))
+				acks = append(acks, b.publishNewStages(ctx, r, turns.Delivery(r.id)))
 			}
 		}
 		for _, acked := range acks {
 			err = cmp.Or(err, acked())
 		}
 		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("tell of mail for %s: %w", name, err))
+			errs = errors.Join(errs, fmt.Errorf("report on mail for %s: %w", name, err))
 		}
 	}
 	return errs
 }
 
-// publishNews publishes what is new of a message's way. acked then notes it in the receipt; one whose message can
-// get no further is removed.
-func (b *Bridge) publishNews(ctx context.Context, r *receipt, d *teams.Delivery) (acked func() error) {
-	where := b.Team.Box(r.recipient).Path()
-	news := append([]teams.Stage{{Stage: "stored", At: &r.At, Evidence: &where}}, d.Stages(r.recipient)...)
-	news = slices.DeleteFunc(news, func(s teams.Stage) bool { return slices.Contains(r.Told, s.Stage) })
-	if len(news) == 0 {
+// publishNewStages publishes the stages that the receipt does not have. acked then adds them to the receipt, or removes
+// it if no more can come.
+func (b *Bridge) publishNewStages(ctx context.Context, r *receipt, d *teams.Delivery) (acked func() error) {
+	boxPath := b.Team.Box(r.recipient).Path()
+	all := append([]teams.Stage{{Stage: "stored", At: &r.At, Evidence: &boxPath}}, d.Stages(r.recipient)...)
+	fresh := slices.DeleteFunc(all, func(s teams.Stage) bool { return slices.Contains(r.Reported, s.Stage) })
+	if len(fresh) == 0 {
 		return func() error {
 			isOver := d.Turn.HasEnded() || d.Turn == nil && time.Since(r.At) > turnWithin
 			if isOver && d.Read.Exists() && (d.Acked.Exists() || !r.RequiresAck) {
@@ -134,10 +134,10 @@ func (b *Bridge) publishNews(ctx context.Context, r *receipt, d *teams.Delivery)
 			return nil
 		}
 	}
-	for _, s := range news {
-		r.Told = append(r.Told, s.Stage)
+	for _, s := range fresh {
+		r.Reported = append(r.Reported, s.Stage)
 	}
-	published := b.publishStages(ctx, r, strings.Join(r.Told, " "), news)
+	published := b.publishStages(ctx, r, strings.Join(r.Reported, " "), fresh)
 	return func() error {
 		if err := published(); err != nil {
 			return err
@@ -146,32 +146,32 @@ func (b *Bridge) publishNews(ctx context.Context, r *receipt, d *teams.Delivery)
 	}
 }
 
-// publishStages tells the sender of a message of stages, once under each name.
-func (b *Bridge) publishStages(ctx context.Context, r *receipt, name string, some []teams.Stage) (acked func() error) {
+// publishStages reports stages to the sender of a message, once for each name.
+func (b *Bridge) publishStages(ctx context.Context, r *receipt, name string, list []teams.Stage) (acked func() error) {
 	to := wire.Address{Agent: r.recipient, Team: b.Team.Name, Host: b.Host}
-	content, _ := json.Marshal(stages{r.id, r.Sender, to.String(), some})
+	content, _ := json.Marshal(stages{r.id, r.Sender, to.String(), list})
 	return b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages "+name, r.id, to), ToHost: r.host, Content: content})
 }
 
-// readStages reads what another host tells of a message that somebody here sent.
-func (b *Bridge) readStages(in *incoming) (s stages, sender, to wire.Address, err error) {
+// parseStages parses what another host reports of a message that somebody here sent.
+func (b *Bridge) parseStages(in *incoming) (s stages, sender, to wire.Address, err error) {
 	if len(in.Content) > maxStages || json.Unmarshal(in.Content, &s) != nil {
-		return s, sender, to, bad("its content tells of no stages")
+		return s, sender, to, bad("its content is not a list of stages")
 	}
 	sender, err = wire.ParseAddress(s.Sender, "")
 	to, err2 := wire.ParseAddress(s.To, "")
 	isOurs := sender.Host == b.Host && sender.Team == b.Team.Name && to.Host == in.FromHost
 	if err != nil || err2 != nil || !wire.IsID(string(s.ID)) || !isOurs {
-		err = bad("host %s tells of %q on the way from %q to %q", in.FromHost, s.ID, s.Sender, s.To)
+		err = bad("host %s reports on %q on the way from %q to %q", in.FromHost, s.ID, s.Sender, s.To)
 	}
 	return s, sender, to, err
 }
 
-// noteStages notes stages at other hosts in the logs of those who sent the messages.
-func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
+// recordStages appends stages at other hosts to the senders' event logs.
+func (b *Bridge) recordStages(ctx context.Context, batch []*incoming) {
 	events := map[wire.Name][]wire.Event{}
 	for _, in := range batch {
-		s, sender, to, err := b.readStages(in)
+		s, sender, to, err := b.parseStages(in)
 		if err != nil {
 			in.err = err
 			continue
@@ -186,15 +186,15 @@ func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 				e = e.With("text", stage.Text)
 			}
 			events[sender.Agent] = append(events[sender.Agent], e)
-			b.Report(Transfer{Kind: "stage", ID: s.ID, Host: in.FromHost, From: b.who(sender), To: b.who(to), Title: stage.Stage})
+			b.Report(Transfer{Kind: "stage", ID: s.ID, Host: in.FromHost, From: b.display(sender), To: b.display(to), Title: stage.Stage})
 		}
 	}
-	for name, some := range events {
-		err := b.Team.Box(name).Log().AppendSync(ctx, some...)
-		if err == nil || errors.Is(err, mailbox.ErrNoAgent) { // who is not there is not told
+	for name, list := range events {
+		err := b.Team.Box(name).Log().AppendSync(ctx, list...)
+		if err == nil || errors.Is(err, mailbox.ErrNoAgent) { // the sender may be gone
 			continue
 		}
-		for _, in := range batch { // those that are noted are known the next time
+		for _, in := range batch { // the log deduplicates events that come again
 			in.err = cmp.Or(in.err, err)
 		}
 	}

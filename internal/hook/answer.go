@@ -14,16 +14,19 @@ type replyWay int
 
 const (
 	none      replyWay = iota
-	asContext          // as additional context of the model
-	asBlock            // as the reason why it may not stop
-	onStderr           // the same, on stderr with exit code 2
+	asContext          // as additional context for the model
+	asBlock            // as the reason why the model may not stop
+	onStderr           // likewise, on stderr with exit code 2
 )
 
-func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
+// prefix begins every text of atm's.
+const prefix = "[atm]"
+
+func (c *call) writeMail(h *mailbox.Handover, l *letter.Renderer) {
 	if c.text.Len() > 0 {
 		c.text.WriteByte('\n')
 	}
-	fmt.Fprintf(&c.text, "%s %s for %s", mark, letter.Many(len(h.Items), "new message"), c.o.Box.Agent())
+	fmt.Fprintf(&c.text, "%s %s for %s", prefix, letter.Many(len(h.Items), "new message"), c.o.Box.Agent())
 	if n := len(h.Repeat); n > 0 {
 		fmt.Fprintf(&c.text, " (%d may be a repeat: nothing showed that it arrived)", n)
 	}
@@ -42,16 +45,13 @@ func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	}
 }
 
-// mark begins every text of ours.
-const mark = "[atm]"
-
-// ours reports whether a prompt is a text that a hook handed over.
-func ours(prompt string) bool {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(prompt), mark+" ")
+// isMail reports whether a prompt is mail that a hook handed over.
+func isMail(prompt string) bool {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(prompt), prefix+" ")
 	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
 }
 
-// answer says what there is to say: in one write, since half an answer is worse than none. exit is the process's code.
+// answer writes the text in the tool's way, in one write, since half an answer is worse than none.
 func (c *call) answer() (exit int, err error) {
 	var document struct {
 		Decision string `json:"decision,omitempty"`

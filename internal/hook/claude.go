@@ -9,154 +9,146 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// showsTaken are the events that come only when the program has taken what it was told before.
-var showsTaken = map[string]bool{
+// provesReceipt lists the events that come only after the program has received earlier answers.
+var provesReceipt = map[string]bool{
 	"UserPromptSubmit": true, "Stop": true, "PreToolUse": true, "PostToolUse": true, "PostToolUseFailure": true, "PostToolBatch": true,
 	"PermissionRequest": true, "PermissionDenied": true, "Elicitation": true, "ElicitationResult": true, "PreCompact": true, "PostCompact": true,
 }
 
-// beginsTurn are the events at which mail that has expired or was superseded is shown as well.
+// beginsTurn lists the events at which expired and superseded mail goes out too.
 var beginsTurn = map[string]bool{"UserPromptSubmit": true, "SessionStart": true, "BeforeAgent": true}
 
-// claude understands the hooks of Claude Code (2.1). All events of one prompt bear its prompt_id, which
-// is the turn's id here. There is no hook for an interrupt: a new prompt, the end of the session or an
-// idle prompt with the turn still open show it.
+// claude parses a hook call of Claude Code (2.1). All events of one prompt have its prompt_id, which becomes the turn's
+// id. There is no hook for an interrupt: it shows when a new prompt, the session's end or an idle prompt finds the turn
+// still open.
 func (c *call) claude() {
-	c.names(c.in.Text("session_id"), c.in.Text("hook_event_name"), c.in.Text("prompt_id"))
-	c.shared()
+	c.identify(c.in.Text("session_id"), c.in.Text("hook_event_name"), c.in.Text("prompt_id"))
+	c.handleEvent()
 }
 
-func (c *call) shared() {
+// handleEvent handles the events that Claude Code and Codex share.
+func (c *call) handleEvent() {
 	in := c.in
 	if id := in.Get("agent_id"); id != nil && string(id) != `""` {
-		c.who = strings.TrimSpace("subagent " + in.Text("agent_type"))
+		c.subagent = strings.TrimSpace("subagent " + in.Text("agent_type"))
 	}
-	if c.who != "" && c.kind != "PermissionRequest" && c.kind != "Notification" {
-		c.subagent()
+	if c.subagent != "" && c.kind != "PermissionRequest" && c.kind != "Notification" {
+		c.handleSubagentEvent()
 		return
 	}
-	c.Shows = c.who == "" && showsTaken[c.kind]
+	c.Shows = c.subagent == "" && provesReceipt[c.kind]
 	switch c.kind {
 	case "UserPromptSubmit":
 		c.replyAs = asContext
-		c.begin(in.Text("prompt"))
+		c.startTurn(in.Text("prompt"))
 	case "Stop": // mail may continue the turn, but not twice in a row
 		active := "again"
 		if c.isFirstStop() {
 			active, c.replyAs = "first", asBlock
 		}
-		c.names(c.Session, c.kind, c.turn, active)
-		c.ending = append(c.ending, c.over("completed", c.turn, in.Text("last_assistant_message")))
-		// What runs in the background wakes it again.
+		c.identify(c.Session, c.kind, c.turn, active)
+		c.endEvents = append(c.endEvents, c.turnCompleted("completed", c.turn, in.Text("last_assistant_message")))
+		// A background task wakes the agent again.
 		var background []json.RawMessage
 		json.Unmarshal(in.Get("background_tasks"), &background)
 		if len(background) == 0 {
-			c.ending = append(c.ending, c.idle(c.turn))
+			c.endEvents = append(c.endEvents, c.turnIdle(c.turn))
 		}
 	case "StopFailure":
-		c.tell(wire.StreamFailed, "", "error_summary", strings.Trim(in.Text("error")+": "+cmp.Or(in.Text("error_details"), in.Text("last_assistant_message")), ": "))
-		c.add(c.over("failed", c.turn, ""))
-		c.add(c.idle(c.turn))
+		details := cmp.Or(in.Text("error_details"), in.Text("last_assistant_message"))
+		c.addEvent(wire.StreamFailed, "", "error_summary", strings.Trim(in.Text("error")+": "+details, ": "))
+		c.endTurn("failed", c.turn, "")
 	case "SessionStart":
-		c.sessionStart()
+		c.handleSessionStart()
 	case "SessionEnd":
-		c.closes(in.Text("reason"))
+		c.endSession(in.Text("reason"))
 	case "PreToolUse":
-		c.toolBegins(in.Text("tool_name"), in.Text("tool_use_id"))
+		c.startTool(in.Text("tool_name"), in.Text("tool_use_id"))
 	case "PostToolUse":
-		c.toolEnds(in.Text("tool_name"), in.Text("tool_use_id"), "")
+		c.endTool(in.Text("tool_name"), in.Text("tool_use_id"), "")
 	case "PostToolUseFailure":
-		c.toolEnds(in.Text("tool_name"), in.Text("tool_use_id"), in.Text("error"))
+		c.endTool(in.Text("tool_name"), in.Text("tool_use_id"), in.Text("error"))
 		if string(in.Get("is_interrupt")) == "true" {
-			c.add(c.over("interrupted", c.turn, ""))
+			c.events = append(c.events, c.turnCompleted("interrupted", c.turn, ""))
 		}
 	case "PostToolBatch":
 		c.replyAs = asContext
-		var ids []string
-		var calls []struct {
-			ID string `json:"tool_use_id"`
-		}
-		json.Unmarshal(in.Get("tool_calls"), &calls)
-		for _, one := range calls {
-			ids = append(ids, one.ID)
-		}
-		c.names(c.Session, c.kind, c.turn, c.hash(ids...))
+		c.identify(c.Session, c.kind, c.turn, c.hash(string(in.Get("tool_calls"))))
 	case "PermissionRequest":
-		c.asks(in.Text("tool_name"), cmp.Or(about(in.Get("tool_input")), string(in.Get("tool_input"))))
+		c.askPermission(in.Text("tool_name"), cmp.Or(describe(in.Get("tool_input")), string(in.Get("tool_input"))))
 	case "PermissionDenied":
-		c.toolEnds(in.Text("tool_name"), in.Text("tool_use_id"), cmp.Or(in.Text("reason"), "denied"))
+		c.endTool(in.Text("tool_name"), in.Text("tool_use_id"), cmp.Or(in.Text("reason"), "denied"))
 	case "Notification":
-		c.notification()
+		c.handleNotification()
 	case "Elicitation":
-		c.tellAnew("waiting_for_input", "prompt", in.Text("message"))
+		c.addRepeatable("waiting_for_input", "prompt", in.Text("message"))
 	case "ElicitationResult":
-		c.goesOn()
+		c.resumeThinking()
 	case "PreCompact":
 		if in.Text("trigger") == "manual" && c.turn != "" {
-			c.cutShort(c.turn) // it was asked for at the prompt
+			c.interruptOpen(c.turn) // somebody typed /compact at the prompt
 		}
-		c.does("thinking", "compacting")
+		c.changeState("thinking", "compacting")
 	case "PostCompact":
 		activity := "thinking"
 		if in.Text("trigger") == "manual" {
 			activity = "idle"
 		}
-		c.does(activity, "")
+		c.changeState(activity, "")
 	case "TeammateIdle":
-		// Of the others, others speak.
-		if in.Text("teammate_name") == string(c.o.Box.Agent()) {
+		if in.Text("teammate_name") == string(c.o.Box.Agent()) { // another teammate has its own hooks
 			c.Shows, c.replyAs, c.Loose = true, onStderr, true
-			c.ending = append(c.ending, c.idle(c.turn))
+			c.endEvents = append(c.endEvents, c.turnIdle(c.turn))
 		}
 	}
 }
 
-func (c *call) sessionStart() {
+func (c *call) handleSessionStart() {
 	source := c.in.Text("source")
 	isNew := source != "compact"
-	c.replyAs, c.primes, c.Shows, c.Begins = asContext, true, !isNew, isNew
-	if source == "resume" { // a new program; else its start is heard again, or late
-		c.cutShort("")
+	c.replyAs, c.wantsPrimer, c.Shows, c.Begins = asContext, true, !isNew, isNew
+	if source == "resume" { // a new program; after any other source the report may be a repeat, or late
+		c.interruptOpen("")
 	}
-	c.opens(source)
+	c.startSession(source)
 }
 
-func (c *call) goesOn(more ...string) {
+func (c *call) resumeThinking(more ...string) {
 	if c.lastTurn().IsOpen() {
-		c.does("thinking", "", more...)
+		c.changeState("thinking", "", more...)
 	}
 }
 
-func (c *call) notification() {
+func (c *call) handleNotification() {
 	message := c.in.Text("message")
 	kind := c.in.Text("notification_type")
-	if c.who != "" && !strings.HasSuffix(kind, "permission_prompt") {
+	if c.subagent != "" && !strings.HasSuffix(kind, "permission_prompt") {
 		return
 	}
 	switch kind {
 	case "permission_prompt", "worker_permission_prompt":
-		c.asks("", message)
+		c.askPermission("", message)
 	case "elicitation_dialog", "elicitation_url_dialog", "agent_needs_input":
-		c.tellAnew("waiting_for_input", "prompt", message)
+		c.addRepeatable("waiting_for_input", "prompt", message)
 	case "elicitation_complete", "elicitation_response":
-		c.goesOn()
+		c.resumeThinking()
 	case "idle_prompt":
 		last := c.lastTurn()
 		if !last.IsOpen() || c.turn == "" || c.turn == last.ID { // else another turn has begun since
-			c.cutShort("")
-			c.add(c.idle(cmp.Or(c.turn, last.ID)))
+			c.interruptOpen("")
+			c.events = append(c.events, c.turnIdle(cmp.Or(c.turn, last.ID)))
 		}
 	}
 }
 
-// subagent is a call from inside a sub-agent, or about one, that asks for nothing. It says nothing of the turn, except
-// that a tool which has run, or may not, waits for no permission any more.
-func (c *call) subagent() {
+// handleSubagentEvent handles a call of or about a sub-agent that asks for nothing. It only shows that a tool which
+// ran, or was denied, no longer waits for a permission.
+func (c *call) handleSubagentEvent() {
 	if !slices.Contains([]string{"PostToolUse", "PostToolUseFailure", "PermissionDenied"}, c.kind) {
 		return
 	}
 	w, tool := c.lastTurn().Waiting(), c.in.Text("tool_name")
 	if c.isBlocked() && (w == nil || w.Tool == "" || tool == "" || w.Tool == tool) {
-		c.does("tool_running", c.who)
+		c.changeState("tool_running", c.subagent)
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Whatever a tool sends is understood or refused; what it is made of can be
-// written and read again, and is bounded.
+// Any input is parsed or refused. Its events can be written and read again, and are bounded.
 func fuzz(f *testing.F, tool Tool) {
 	file, err := os.Open(filepath.Join("testdata", string(tool)+".ndjson"))
 	if err == nil {
@@ -25,17 +24,17 @@ func fuzz(f *testing.F, tool Tool) {
 	f.Add([]byte(`{"type":"agent-turn-complete","thread-id":"t","turn-id":"u"}`), "u", true)
 	bob := team(f, nil)
 	f.Fuzz(func(t *testing.T, in []byte, id string, open bool) {
-		first, err := understand(tool, in, Options{Box: bob, Now: time.Now()})
+		first, err := parse(tool, in, Options{Box: bob, Now: time.Now()})
 		if err != nil {
 			return
 		}
 		for _, blocked := range []bool{false, true} {
 			known := turn{ID: id, Open: open, Blocked: blocked, Retrying: blocked}.in(first.Session)
-			c, err := understand(tool, in, Options{Box: bob, Now: time.Now(), State: known})
+			c, err := parse(tool, in, Options{Box: bob, Now: time.Now(), State: known})
 			if err != nil {
 				continue
 			}
-			for _, e := range append(c.events, c.ending...) {
+			for _, e := range append(c.events, c.endEvents...) {
 				e.Seq, e.Team, e.Agent = 1, "main", "bob"
 				line := e.Append(nil)
 				if !json.Valid(line) || len(line) > 8<<10+6*len(id) {

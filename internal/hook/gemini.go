@@ -7,52 +7,55 @@ import (
 	"strings"
 )
 
-// gemini understands the hooks of Gemini CLI (0.61). There is no turn id: a turn is its session's with
-// a counter. There is no hook for an interrupt or a failure either; a turn that is cut off before the
-// first word ends with noAnswer, of any other the next prompt or the session's end shows it.
+// noAnswer is the response that Gemini CLI reports if the turn was cut off before the first word.
+const noAnswer = "[no response text]"
+
+// gemini parses a hook call of Gemini CLI (0.61). It has no turn ids: a turn's id is its session's with a counter. Nor
+// has it a hook for an interrupt or a failure: a turn that is cut off ends with noAnswer, or shows when the next prompt
+// or the session's end finds it still open.
 func (c *call) gemini() {
 	in := c.in
-	c.names(in.Text("session_id"), in.Text("hook_event_name"), "")
-	c.dated, c.Loose = in.Text("timestamp") != "", in.Text("timestamp") == ""
+	c.identify(in.Text("session_id"), in.Text("hook_event_name"), "")
+	c.isUnique, c.Loose = in.Text("timestamp") != "", in.Text("timestamp") == ""
 	switch c.kind {
 	case "BeforeAgent":
-		if ours(in.Text("prompt")) && c.lastTurn().IsOpen() { // the turn that mail continued, called anew with it
+		if isMail(in.Text("prompt")) && c.lastTurn().IsOpen() { // AfterAgent's answer has continued the turn
 			c.turn = c.lastTurn().ID
 			return
 		}
 		c.Shows, c.replyAs = true, asContext
-		c.turn = c.nextTurn(c.hash(in.Text("timestamp"), in.Text("prompt"))[:8])
-		c.begin(in.Text("prompt"))
+		c.turn = c.nextTurnID(c.hash(in.Text("timestamp"), in.Text("prompt"))[:8])
+		c.startTurn(in.Text("prompt"))
 	case "AfterAgent":
 		c.turn = c.lastTurn().ID
 		status, response := "completed", in.Text("prompt_response")
 		if response == noAnswer {
-			status, response = "interrupted", "" // of no use to continue
+			status, response = "interrupted", "" // continuing it would be of no use
 		} else if c.Shows = true; c.isFirstStop() {
 			c.replyAs = asBlock
 		}
-		c.ending = append(c.ending, c.over(status, c.turn, response), c.idle(c.turn))
+		c.endEvents = append(c.endEvents, c.turnCompleted(status, c.turn, response), c.turnIdle(c.turn))
 	case "BeforeTool":
 		c.Shows = true
-		c.turn = c.openTurn()
-		c.toolBegins(in.Text("tool_name"), "")
+		c.turn = c.openTurnID()
+		c.startTool(in.Text("tool_name"), "")
 	case "AfterTool":
 		c.Shows, c.replyAs = true, asContext
-		c.turn = c.openTurn()
-		c.toolEnds(in.Text("tool_name"), "", errorText(in.Object("tool_response").Get("error")))
+		c.turn = c.openTurnID()
+		c.endTool(in.Text("tool_name"), "", errorText(in.Object("tool_response").Get("error")))
 	case "Notification":
 		if in.Text("notification_type") == "ToolPermission" {
-			c.turn = c.openTurn()
-			c.asks("", cmp.Or(about(in.Get("details")), in.Text("message")))
+			c.turn = c.openTurnID()
+			c.askPermission("", cmp.Or(describe(in.Get("details")), in.Text("message")))
 		}
 	case "SessionStart":
-		c.sessionStart()
+		c.handleSessionStart()
 	case "SessionEnd":
-		c.closes(in.Text("reason"))
+		c.endSession(in.Text("reason"))
 	}
 }
 
-// errorText is an error as a string, or as an object with a message; "" is none.
+// errorText returns an error that is a string, or an object with a message; "" if there is none.
 func errorText(raw json.RawMessage) (text string) {
 	var e struct{ Message string }
 	if json.Unmarshal(raw, &text) != nil && json.Unmarshal(raw, &e) == nil {
@@ -61,23 +64,20 @@ func errorText(raw json.RawMessage) (text string) {
 	return text
 }
 
-// noAnswer is what stands for an answer that has not begun.
-const noAnswer = "[no response text]"
-
-// nextTurn is the id of a turn that begins: the session and a number, and what the call is known by, if
-// anything, so that the same call twice is one turn.
-func (c *call) nextTurn(known string) string {
+// nextTurnID returns the id for a turn that begins: the session, the next number, and a hash of the call, if there is
+// one, by which the same call twice gets the same id.
+func (c *call) nextTurnID(hash string) string {
 	last := c.lastTurn().ID
 	rest, _ := strings.CutPrefix(last, c.Session+"#")
-	number, of, _ := strings.Cut(rest, ".")
+	number, lastHash, _ := strings.Cut(rest, ".")
 	n, _ := strconv.Atoi(number)
-	if known != "" && known == of {
+	if hash != "" && hash == lastHash {
 		return last
 	}
-	return strings.TrimSuffix(c.Session+"#"+strconv.Itoa(n+1)+"."+known, ".")
+	return strings.TrimSuffix(c.Session+"#"+strconv.Itoa(n+1)+"."+hash, ".")
 }
 
-func (c *call) openTurn() string {
+func (c *call) openTurnID() string {
 	if t := c.lastTurn(); t.IsOpen() {
 		return t.ID
 	}

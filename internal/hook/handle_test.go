@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// mail delivers a message of alice's to bob.
+// mail delivers a message from alice to bob.
 func mail(t testing.TB, bob *mailbox.Box, body string, change ...func(*wire.Message)) wire.ID {
 	t.Helper()
 	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{bob.Address()}, Body: body, SentAt: time.Now().UTC()}
@@ -35,7 +35,7 @@ func mail(t testing.TB, bob *mailbox.Box, body string, change ...func(*wire.Mess
 	return m.ID
 }
 
-// where is the state of a message.
+// where returns the state of a message.
 func where(t testing.TB, bob *mailbox.Box, id wire.ID) mailbox.State {
 	t.Helper()
 	it, err := bob.Get(id)
@@ -45,7 +45,7 @@ func where(t testing.TB, bob *mailbox.Box, id wire.ID) mailbox.State {
 	return it.State
 }
 
-// calledWith is one call of a tool, with the fields that its events share.
+// calledWith makes the JSON of a call, with the fields that the tool's events share.
 func calledWith(tool Tool, event string, fields string) string {
 	switch tool {
 	case Gemini:
@@ -56,7 +56,7 @@ func calledWith(tool Tool, event string, fields string) string {
 	return fmt.Sprintf(`{"session_id":"s1","hook_event_name":%q,"prompt_id":"p1"%s}`, event, fields)
 }
 
-// answerOf takes an answer apart: the text for the model, however it goes out.
+// answerOf decodes an answer, and returns the text for the model.
 func answerOf(t testing.TB, out string) (text string, doc map[string]any) {
 	t.Helper()
 	if out == "" {
@@ -73,8 +73,8 @@ func answerOf(t testing.TB, out string) (text string, doc map[string]any) {
 	return text, doc
 }
 
-// Under a runner, which types it, mail does not go out with the beginning of a session: the program, which is
-// idle, would have it with its first prompt.
+// Under a runner, mail does not go out at the beginning of a session: the idle program would use it only with its first
+// prompt, and the runner types it.
 func TestSessionBeginsUnderARunner(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
@@ -88,8 +88,7 @@ func TestSessionBeginsUnderARunner(t *testing.T) {
 	}
 }
 
-// How mail goes out, at each event that takes it, and that the next call of the
-// session moves it.
+// Mail goes out at these events, and the session's next call marks it as received.
 func TestMailGoesOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -97,9 +96,9 @@ func TestMailGoesOut(t *testing.T) {
 		event       string
 		fields      string
 		next        string // the session's next call
-		specific    string // hookEventName of the context, or
+		specific    string // hookEventName of the context; "": see decision
 		decision    string
-		quiet       string // the answer when there is nothing
+		quiet       string // the answer without mail
 		nextAnswers bool
 	}{
 		{Claude, "UserPromptSubmit", `,"prompt":"x"`, "PreToolUse", "UserPromptSubmit", "", "", false},
@@ -137,7 +136,7 @@ func TestMailGoesOut(t *testing.T) {
 			if specific, _ := doc["hookSpecificOutput"].(map[string]any); c.specific != "" && specific["hookEventName"] != c.specific {
 				t.Error(out)
 			}
-			if isAlone := len(doc) == 1; isAlone == (c.decision != "") { // a reason stands beside a decision
+			if isAlone := len(doc) == 1; isAlone == (c.decision != "") { // a decision has a reason
 				t.Error(out)
 			}
 			var announced []string
@@ -153,7 +152,7 @@ func TestMailGoesOut(t *testing.T) {
 			if c.decision != "" && strings.HasPrefix(told(events(t, bob)[len(events(t, bob))-1]), "turn_idle") {
 				t.Error("the turn goes on, and is said to be over")
 			}
-			// Once only, also at the next call, which shows that it was taken.
+			// Only once: the next call shows that it was received.
 			fields := `,"tool_name":"Bash","tool_use_id":"t9","prompt":"x","prompt_response":"y","stop_hook_active":true`
 			out, _ = call1(t, c.tool, bob, calledWith(c.tool, c.next, fields), now)
 			if text, _ := answerOf(t, out); text != "" {
@@ -169,7 +168,7 @@ func TestMailGoesOut(t *testing.T) {
 	}
 }
 
-// Claude Code's teammate is told by exit code 2 and stderr, if it is this one.
+// Claude Code's idle teammate gets mail by exit code 2 and stderr, if it is this agent.
 func TestTeammateIdle(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
@@ -190,8 +189,7 @@ func TestTeammateIdle(t *testing.T) {
 	}
 }
 
-// What a message says is data: nothing in it steers a terminal or imitates our
-// lines, and no message makes the answer too long.
+// A message cannot control a terminal, imitate atm's lines, or make the answer too long.
 func TestAnswerIsSafeAndShort(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
@@ -231,13 +229,12 @@ func TestAnswerIsSafeAndShort(t *testing.T) {
 	}
 }
 
-// brokenWriter is a pipe whose reader is gone.
+// brokenWriter fails like a pipe whose reader is gone.
 type brokenWriter struct{ n int }
 
 func (b brokenWriter) Write(p []byte) (int, error) { return min(b.n, len(p)), syscall.EPIPE }
 
-// Whatever goes wrong, nothing is on stdout, the code is 0 and an error says
-// what it was; and no mail is lost by it.
+// After any error stdout is empty, the exit code is 0, the error says what happened, and no mail is lost.
 func TestFailsOpen(t *testing.T) {
 	t.Parallel()
 	prompt := calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`)
@@ -273,7 +270,7 @@ func TestFailsOpen(t *testing.T) {
 			if where(t, bob, id) != mailbox.Unread {
 				t.Error("the message is not unread")
 			}
-			// It is nobody's, and not a repeat.
+			// It is unclaimed, and not a repeat.
 			answer, _ := call1(t, Claude, bob, strings.Replace(prompt, "p1", "p2", 1), time.Now())
 			if text, _ := answerOf(t, answer); !strings.HasPrefix(text, "[atm] 1 new message for bob; ") {
 				t.Error(text)
@@ -282,7 +279,7 @@ func TestFailsOpen(t *testing.T) {
 	}
 }
 
-// Somebody holds a lock: no mail this time, and no waiting.
+// While somebody holds a lock, no mail goes out, and the hook does not wait.
 func TestLocksHeld(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
@@ -310,8 +307,7 @@ func TestLocksHeld(t *testing.T) {
 	}
 }
 
-// The log cannot be written: then nothing is said at all, and the mail that was
-// chosen is nobody's again.
+// If the log cannot be written, there is no answer, and the chosen mail is unclaimed again.
 func TestEventsLockHeld(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)

@@ -1,24 +1,21 @@
-// Package hook is what the hooks of coding agents say to atm, and what atm answers: the programs call
-// `atm hook TOOL` with JSON on stdin, and read JSON from its stdout. A call becomes events of the
-// agent's log, and unread mail goes out with the answer where the program puts that before its model:
+// Package hook implements `atm hook TOOL`, which coding agents call with JSON on stdin and whose JSON they read from
+// stdout. A call becomes events in the agent's log. Unread mail goes into the answer where the tool shows that to its
+// model:
 //
-//		tool       mail goes out at                            and continues it at
+//		tool       mail goes out at                            and keeps the turn going at
 //		claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
 //		codex      UserPromptSubmit SessionStart PostToolUse   Stop
 //		gemini     BeforeAgent SessionStart AfterTool          AfterAgent
-//		opencode   never: its plugins can say states only
+//		opencode   never: its plugins can only report states
 //
-//	  - It fails open: Handle returns an error to be said on stderr, and nothing has gone
-//	    to stdout.
-//	  - Unknown events and fields are passed over; wrong types are as if absent.
-//	  - Events have an event_id made of what identifies the call (session, turn, tool
-//	    call), or, where a tool gives too little, of the call's text, the moment and what
-//	    was said in between: hooks that are installed twice say things once.
+//	  - It fails open: if Handle returns an error, which is for stderr, nothing was written to stdout.
+//	  - Unknown events and fields are ignored; a value of the wrong type counts as absent.
+//	  - An event_id is made of what identifies the call (session, turn, tool call) or, where a tool gives too little, of
+//	    its text, the time and the events since. So hooks that are installed twice report everything once.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
-//	  - What has expired or was superseded goes out where a turn begins, marked. It keeps
-//	    no turn going.
-//	  - Each message goes out once, and once more, marked, when nothing showed that it was
-//	    taken (mailbox.Box.HandOver).
+//	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
+//	  - Each message goes out once, and once more, marked, if no later call showed that it was received
+//	    (mailbox.Box.HandOver).
 package hook
 
 import (
@@ -35,10 +32,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Tool is a program whose hooks are understood.
+// Tool is a program whose hooks atm understands.
 type Tool string
 
-// CodexNotify is what Codex calls at the end of a turn, with its JSON as an argument, where it has no hooks.
+// CodexNotify is Codex's older way: it runs a program at the end of a turn, with JSON as an argument.
 const (
 	Claude      Tool = "claude"
 	Codex       Tool = "codex"
@@ -51,7 +48,7 @@ var tools = map[Tool]func(*call){
 	Claude: (*call).claude, Codex: (*call).codex, CodexNotify: (*call).codexNotify, Gemini: (*call).gemini, OpenCode: (*call).opencode,
 }
 
-// ParseTool is the tool of that name.
+// ParseTool returns the tool of that name.
 func ParseTool(name string) (Tool, error) {
 	if tools[Tool(name)] == nil {
 		return "", fmt.Errorf("no hook of %q is known; there are claude, codex, gemini, opencode", wire.Clip(name, 40))
@@ -59,37 +56,38 @@ func ParseTool(name string) (Tool, error) {
 	return Tool(name), nil
 }
 
-// Options are the surroundings of a call.
+// Options are what a call needs from its caller.
 type Options struct {
 	Box    *mailbox.Box
-	Now    time.Time                      // zero: the present
-	State  func() (*reducer.State, error) // the fold of its events, asked for at most once; nil: nothing is known
-	Pass   func(*mailbox.Item) bool       // which messages go out unasked; nil: all
-	Primer func() string                  // what an agent is told when its session begins; nil: nothing
-	Runs   func() map[string]wire.Name    // letter.Renderer's
+	Now    time.Time                      // zero: the current time
+	State  func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
+	Pass   func(*mailbox.Item) bool       // reports whether a message may go out unasked; nil: all may
+	Primer func() string                  // the text for the agent when its session begins; nil: none
+	Runs   func() map[string]wire.Name    // for letter.Renderer
 	Flags  string                         // what a command needs to act as this agent: " --as bob"
 
 	Stdout, Stderr io.Writer // of the process
 }
 
-// Handle takes in one call and answers it. exit is the process's code: 2 where that is how the tool is
-// told something, else 0. The error is to be said on stderr, and is no reason for another code.
+// Handle handles one call and answers it. The process exits with exit: 2 if that is how the tool expects an answer,
+// else 0. It prints err on stderr, and err does not change the code.
 func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err error) {
 	if o.Now.IsZero() {
 		o.Now = time.Now()
 	}
-	c, err := understand(tool, in, o)
+	c, err := parse(tool, in, o)
 	if err != nil {
 		return 0, fmt.Errorf("hook of %s: %w", tool, err)
 	}
 	return c.carryOut(ctx)
 }
 
-func understand(tool Tool, in []byte, o Options) (*call, error) {
+// parse turns a tool's JSON into the events and the way to answer.
+func parse(tool Tool, in []byte, o Options) (*call, error) {
 	if _, err := ParseTool(string(tool)); err != nil {
 		return nil, err
 	}
-	c := &call{tool: tool, sent: in, o: o, HookCall: mailbox.HookCall{Now: o.Now}}
+	c := &call{tool: tool, raw: in, o: o, HookCall: mailbox.HookCall{Now: o.Now}}
 	var err error
 	if c.in, err = wire.ReadObject(in); err == nil {
 		tools[tool](c)
@@ -97,8 +95,9 @@ func understand(tool Tool, in []byte, o Options) (*call, error) {
 	return c, cmp.Or(err, c.err)
 }
 
+// carryOut appends the events, answers, and records the mail in the answer as handed over.
 func (c *call) carryOut(ctx context.Context) (exit int, err error) {
-	if c.primes && c.o.Primer != nil {
+	if c.wantsPrimer && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())
 	}
 	h := &mailbox.Handover{}
@@ -109,27 +108,27 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	keepsGoing := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)
 	events := append(c.inTurn(h.Received), c.events...)
 	if !keepsGoing {
-		events = append(events, c.ending...)
+		events = append(events, c.endEvents...)
 	}
 	if err = errors.Join(err, log.Append(ctx, events...)); err == nil {
 		exit, err = c.answer()
 	}
 	if err != nil {
-		wrong := []error{err, h.NotSent(ctx)}
-		if keepsGoing && !h.Repeated { // it does not, as nothing was answered
-			wrong = append(wrong, log.Append(ctx, c.ending...))
+		errs := []error{err, h.NotSent(ctx)}
+		if keepsGoing && !h.Repeated { // without the answer the turn ends after all
+			errs = append(errs, log.Append(ctx, c.endEvents...))
 		}
-		return 0, errors.Join(wrong...)
+		return 0, errors.Join(errs...)
 	}
 	announced, err := h.Sent(ctx)
 	return exit, errors.Join(err, log.Append(ctx, c.inTurn(announced)...))
 }
 
-// handOver chooses the mail that goes out with the answer, and writes it down.
+// handOver claims the mail for the answer, and renders it.
 func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	box := c.o.Box
 	c.Session, c.Want = cmp.Or(c.Session, "unnamed"), c.replyAs != none
-	if c.Begins { // a runner types it; with this answer it would wait for the first prompt
+	if c.Begins { // a runner types the mail in; in this answer it would wait for the first prompt
 		c.Want = c.Want && !c.hasRunner()
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true, Runs: c.o.Runs}
@@ -137,7 +136,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 		Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass, Current: !beginsTurn[c.kind],
 	})
 	if len(h.Items) > 0 {
-		c.write(h, l)
+		c.writeMail(h, l)
 	}
 	return h, err
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// MaxInput is the most that is read of what a tool writes.
+// MaxInput is how many bytes of a tool's input are read at most.
 const MaxInput = 16 << 20
 
-// ReadInput reads what a tool wrote to the hook's stdin, to the end. It gives up after a while: a tool that waits for
-// us in turn must not wait for ever. The goroutine that reads ends with the input, else with the process.
-func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
+// ReadInput reads all that a tool writes to the hook's stdin. It gives up after the timeout, since a tool may keep
+// stdin open until the hook ends. Its goroutine ends with the input, else with the process.
+func ReadInput(f *os.File, timeout time.Duration) ([]byte, error) {
 	var data []byte
 	done := make(chan error, 1)
 	go func() {
@@ -25,8 +25,8 @@ func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	select {
 	case err := <-done:
 		return data, err
-	case <-time.After(patience):
-		return nil, fmt.Errorf("read stdin: no end of it within %s", patience)
+	case <-time.After(timeout):
+		return nil, fmt.Errorf("read stdin: no end of it within %s", timeout)
 	}
 }
 
@@ -35,12 +35,12 @@ func (c *call) isFirstStop() bool {
 	return active == nil || string(active) == "false"
 }
 
-// about says in short what a tool is about to do: the command or the file, "" where neither is known.
-func about(raw json.RawMessage) string {
+// describe says in short what a tool call does, by its arguments: the command, the file or the like, else "".
+func describe(arguments json.RawMessage) string {
 	var in map[string]any
-	json.Unmarshal(raw, &in)
+	json.Unmarshal(arguments, &in)
 	for _, key := range []string{"command", "file_path", "path", "notebook_path", "url", "query", "pattern", "prompt", "description"} {
-		if words, ok := in[key].([]any); ok { // Codex gives a command as words as well
+		if words, ok := in[key].([]any); ok { // Codex may give a command as words
 			return strings.TrimSpace(fmt.Sprintln(words...))
 		}
 		if text, ok := in[key].(string); ok && text != "" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// All that a tool writes is read, in whatever pieces it comes; one that does not end it is not waited for.
+// All input is read, in any pieces. A tool that keeps stdin open makes it time out.
 func TestReadInput(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()

@@ -12,52 +12,53 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// opencode understands the bus events of OpenCode (1.18) as a plugin passes them on: {"type","properties"}. They say
-// states only. A turn is its session's with a counter; it begins when a session that was idle is busy.
+// opencode parses a bus event of OpenCode (1.18) as atm's plugin passes it on: {"type","properties"}. The events report
+// states only. A turn's id is its session's with a counter; a turn begins when an idle session becomes busy.
 //
-// A session with a parent is a sub-agent. Only its creation says so, and it is remembered in the agent's run directory.
+// A session with a parent is a sub-agent. Only its creation says so, so it is kept in the agent's run directory.
 func (c *call) opencode() {
 	in := c.in
 	p := &busProperties{}
 	json.Unmarshal(in.Get("properties"), p)
-	c.names(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Text("type"), "")
-	c.dated = in.Text("id") != ""
+	c.identify(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Text("type"), "")
+	c.isUnique = in.Text("id") != ""
 	if p.Info.ParentID != "" && !strings.ContainsAny(c.Session, " \t\r\n") {
 		c.err = addSubagent(c.o.Box, c.Session)
 		return
 	}
+	kind := in.Text("type")
 	if isSubagent(c.o.Box, c.Session) {
-		c.child(in.Text("type"), p)
+		c.handleSubagentBus(kind, p)
 		return
 	}
-	switch in.Text("type") {
+	switch kind {
 	case "session.created":
-		c.opens("created")
+		c.startSession("created")
 	case "session.deleted":
-		c.closes("deleted")
+		c.endSession("deleted")
 	case "session.status":
-		c.status(p)
+		c.handleStatus(p)
 	case "session.idle":
-		c.rests()
+		c.settle()
 	case "session.error":
 		status := "interrupted"
 		if p.Error.Name != "MessageAbortedError" {
 			status = "failed"
-			c.tell(wire.StreamFailed, "", "error_summary", strings.TrimPrefix(p.Error.Name+": "+p.Error.Data.Message, ": "))
+			c.addEvent(wire.StreamFailed, "", "error_summary", strings.TrimPrefix(p.Error.Name+": "+p.Error.Data.Message, ": "))
 		}
 		if t := c.lastTurn(); t.IsOpen() {
 			c.turn = t.ID
-			c.add(c.over(status, t.ID, ""))
+			c.events = append(c.events, c.turnCompleted(status, t.ID, ""))
 		}
 	case "permission.asked":
 		c.turn = c.lastTurn().ID
-		c.asksPermission(p)
+		c.askBusPermission(p)
 	case "permission.replied":
-		c.turn = c.openTurn()
+		c.turn = c.openTurnID()
 		if p.Reply == "reject" {
-			c.goesOn("id", c.dialog(p))
+			c.resumeThinking("id", c.dialogID(p))
 		} else if c.lastTurn().IsOpen() {
-			c.does("tool_running", "", "id", c.dialog(p))
+			c.changeState("tool_running", "", "id", c.dialogID(p))
 		}
 	case "question.asked":
 		c.turn = c.lastTurn().ID
@@ -65,30 +66,30 @@ func (c *call) opencode() {
 		for _, q := range p.Questions {
 			prompt += "\n" + q.Question
 		}
-		c.tellAnew("waiting_for_input", "prompt", strings.TrimSpace(prompt))
+		c.addRepeatable("waiting_for_input", "prompt", strings.TrimSpace(prompt))
 	case "question.replied", "question.rejected":
 		c.turn = c.lastTurn().ID
-		c.goesOn("id", c.dialog(p))
+		c.resumeThinking("id", c.dialogID(p))
 	case "message.part.updated":
-		c.turn = c.openTurn()
+		c.turn = c.openTurnID()
 		switch part := p.Part; {
 		case part.Type != "tool":
 		case part.State.Status == "running":
-			c.toolBegins(part.Tool, part.CallID)
+			c.startTool(part.Tool, part.CallID)
 		case part.State.Status == "completed":
-			c.toolEnds(part.Tool, part.CallID, "")
+			c.endTool(part.Tool, part.CallID, "")
 		case part.State.Status == "error":
-			c.toolEnds(part.Tool, part.CallID, cmp.Or(part.State.Error, "failed"))
+			c.endTool(part.Tool, part.CallID, cmp.Or(part.State.Error, "failed"))
 		}
 	}
 }
 
-// busProperties are those of an event. encoding/json does not mind the case of names.
+// busProperties are the properties of all events. encoding/json ignores the case of names.
 type busProperties struct {
 	ID, SessionID, Permission string
 	RequestID, Reply          string
 
-	Tool struct{ CallID string } // that a permission is asked for
+	Tool struct{ CallID string } // of a permission request
 	Info struct{ ID, ParentID string }
 	Part struct {
 		SessionID, Type, Tool, CallID string
@@ -107,71 +108,70 @@ type busProperties struct {
 	Questions []struct{ Question string }
 }
 
-// dialog is the id of what is asked, or has its answer: the answer to one is not that to another. It is "" under a
-// runner, which sees one dialog at a time and gives it an id of its own.
-func (c *call) dialog(p *busProperties) string {
+// dialogID tells apart the dialogs that are open at one time. It is "" under a runner, which sees one dialog at a time
+// and gives it an id of its own.
+func (c *call) dialogID(p *busProperties) string {
 	if c.hasRunner() {
 		return ""
 	}
 	return cmp.Or(p.RequestID, p.ID)
 }
 
-func (c *call) asksPermission(p *busProperties) {
-	prompt := cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
-	c.asks(p.Permission, prompt, "id", c.dialog(p), "tool_call_id", p.Tool.CallID)
+func (c *call) askBusPermission(p *busProperties) {
+	prompt := cmp.Or(describe(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
+	c.askPermission(p.Permission, prompt, "id", c.dialogID(p), "tool_call_id", p.Tool.CallID)
 }
 
 const retrying = "API retry"
 
 func isRetrying(t *reducer.Turn) bool { return strings.HasPrefix(t.Detail, retrying) }
 
-func (c *call) status(p *busProperties) {
+func (c *call) handleStatus(p *busProperties) {
 	switch p.Status.Type {
 	case "busy":
 		if t := c.lastTurn(); !t.IsOpen() {
-			c.turn = c.nextTurn("")
-			c.add(c.event(wire.TurnStarted, c.turn))
+			c.turn = c.nextTurnID("")
+			c.addEvent(wire.TurnStarted, c.turn)
 		} else if isRetrying(t) {
 			c.turn = t.ID
-			c.does("thinking", "")
+			c.changeState("thinking", "")
 		}
 	case "retry":
 		c.turn = c.lastTurn().ID
-		c.tell(wire.StreamFailed, "", "error_summary", p.Status.Message)
+		c.addEvent(wire.StreamFailed, "", "error_summary", p.Status.Message)
 		if c.lastTurn().IsOpen() {
-			c.does("thinking", strings.TrimSpace(retrying+" "+string(p.Status.Attempt)))
+			c.changeState("thinking", strings.TrimSpace(retrying+" "+string(p.Status.Attempt)))
 		}
 	case "idle":
-		c.rests()
+		c.settle()
 	}
 }
 
-// rests is the end of all that a session had to do. The turn has ended well, unless something else was
-// said of it before.
-func (c *call) rests() {
+// settle handles a session that has become idle. Its turn is completed, unless an error or a retry came last.
+func (c *call) settle() {
 	t := c.lastTurn()
 	c.turn = t.ID
 	if t.IsOpen() && isRetrying(t) {
-		c.add(c.over("failed", t.ID, ""))
+		c.endTurn("failed", t.ID, "")
 	} else if t.IsOpen() {
-		c.add(c.over("completed", t.ID, ""))
+		c.endTurn("completed", t.ID, "")
+	} else {
+		c.events = append(c.events, c.turnIdle(t.ID))
 	}
-	c.add(c.idle(t.ID))
 }
 
-// child is an event of a sub-agent: its dialogs block the agent, whose own session this is not.
-func (c *call) child(event string, p *busProperties) {
-	c.Session, c.who = "", "subagent"
+// handleSubagentBus handles an event of a sub-agent: its dialogs block the agent, whose session is another one.
+func (c *call) handleSubagentBus(kind string, p *busProperties) {
+	c.Session, c.subagent = "", "subagent"
 	switch {
-	case event == "permission.asked":
-		c.asksPermission(p)
-	case event == "permission.replied" && c.isBlocked():
-		c.does("tool_running", c.who, "id", c.dialog(p))
+	case kind == "permission.asked":
+		c.askBusPermission(p)
+	case kind == "permission.replied" && c.isBlocked():
+		c.changeState("tool_running", c.subagent, "id", c.dialogID(p))
 	}
 }
 
-// subagentsFile has the sessions of the agent's program that are its sub-agents', a line each: the
-// program says so only once.
+// subagentsFile lists the sessions that are sub-agents of the agent, a line each.
 const subagentsFile = "/run/children"
 
 func addSubagent(box *mailbox.Box, session string) error {

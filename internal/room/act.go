@@ -16,53 +16,53 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Actions return what is to be said of it. Their errors have a hint: Scope.Explain tells it.
+// Each action returns a line about its result. Scope.Explain gives the hint for its error.
 
-// mayAct refuses who only looks, and who may not write as me.
-func (r *Room) mayAct() error {
+// checkMayAct refuses a room without an identity, and a process that may not write as me.
+func (r *Room) checkMayAct() error {
 	if r.Scope.Me == nil {
 		return command.Usage("nobody has said who you are").WithHint("begin again with --as NAME, or ATM_AGENT")
 	}
 	return cmp.Or(r.Scope.Me.Present(), r.Scope.MayWrite())
 }
 
-// Decide answers a question as `atm approve` and `atm reject` do. What I was not shown I do not allow: the question
-// is of the snapshot.
+// Decide answers a question as `atm approve` and `atm reject` do. The question must be in the snapshot, so that nobody
+// allows what they have not seen.
 func (r *Room) Decide(ctx context.Context, asked Question, a command.Answer) (string, error) {
 	acting, err := r.Scope.Acting()
-	if err := cmp.Or(r.mayAct(), err); err != nil {
+	if err := cmp.Or(r.checkMayAct(), err); err != nil {
 		return "", err
 	}
 	s, _ := r.Snapshot()
 	for _, q := range s.Waiting {
 		if q.ID != "" && q.Is(asked) {
 			o, err := acting.Decide(ctx, q.Question, a)
-			return said(q.Agent, o), err
+			return outcomeLine(q.Agent, o), err
 		}
 	}
 	return "", fmt.Errorf("%s: %w", asked.ID, policy.ErrNoQuestion)
 }
 
-// said is an outcome in a line; "" where there is none.
-func said(name wire.Name, o control.Outcome) string {
+// outcomeLine renders a runner's outcome, "" if there is none.
+func outcomeLine(name wire.Name, o control.Outcome) string {
 	if o.Done == "" {
 		return ""
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s (%s)", name, o.Done, o.Detail), " ()")
 }
 
-// PartlySentError is for a message that has reached some of its recipients.
+// PartlySentError says that a message was sent to some of its recipients only.
 type PartlySentError struct {
 	error
-	Missed string // the others, as Send takes them
+	Missed string // the others, in the form that Send takes
 }
 
 func (e *PartlySentError) Unwrap() error { return e.error }
 
-// Send sends a message to members as `atm send` names them (bob, bob,carol, all), or answers a parent, which is then
-// read, and acknowledged if that was wanted.
+// Send sends a message to members, named as for `atm send` (bob, bob,carol, all). With a parent it replies to that,
+// which marks the parent as read, and acknowledges it if it asked for that.
 func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (line string, err error) {
-	if err := cmp.Or(r.mayAct(), command.CheckText(text)); err != nil {
+	if err := cmp.Or(r.checkMayAct(), command.CheckText(text)); err != nil {
 		return "", err
 	}
 	o := &teams.Outgoing{From: r.Scope.Me, Parent: parent, Person: command.Person()}
@@ -106,7 +106,7 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 
 // Ack acknowledges a message of mine.
 func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
-	it, err := r.mine(id)
+	it, err := r.ownMessage(id)
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +122,7 @@ func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
 
 // MarkRead marks a message of mine as read.
 func (r *Room) MarkRead(ctx context.Context, id wire.ID) (string, error) {
-	if _, err := r.mine(id); err != nil {
+	if _, err := r.ownMessage(id); err != nil {
 		return "", err
 	}
 	if err := r.Scope.Me.MarkRead(ctx, id); err != nil {
@@ -131,19 +131,19 @@ func (r *Room) MarkRead(ctx context.Context, id wire.ID) (string, error) {
 	return "read " + id.Short(6), nil
 }
 
-func (r *Room) mine(id wire.ID) (*mailbox.Item, error) {
-	if err := r.mayAct(); err != nil {
+func (r *Room) ownMessage(id wire.ID) (*mailbox.Item, error) {
+	if err := r.checkMayAct(); err != nil {
 		return nil, err
 	}
 	return r.Scope.Me.Get(id)
 }
 
-// Interrupt breaks off a member's turn.
+// Interrupt interrupts a member's turn.
 func (r *Room) Interrupt(ctx context.Context, name wire.Name) (string, error) {
 	_, unknown := r.Scope.Member(string(name))
-	if err := cmp.Or(r.mayAct(), unknown); err != nil {
+	if err := cmp.Or(r.checkMayAct(), unknown); err != nil {
 		return "", err
 	}
 	o, err := r.Scope.Interrupt(ctx, name)
-	return said(name, o), err
+	return outcomeLine(name, o), err
 }

@@ -1,9 +1,9 @@
-// Package room is what a person who looks at a team sees, and does: `atm tui` and `atm web` show it. It
-// follows the team's mailboxes and keeps one value up to date, the Snapshot; the rest is read when it is
-// looked at. Looking consumes nothing and marks nothing.
+// Package room is the model behind `atm tui` and `atm web`: what a person sees of a team, and can do. It follows the
+// team's mailboxes and keeps one value up to date, the Snapshot; everything else is read when it is asked for. Reading
+// marks nothing.
 //
-// Who I am is the scope's: without an identity a room is to look at only. Every action does what the verb of
-// its name does, by the same code, and is refused like it.
+// The scope says who I am; without an identity nothing can be done. Every action does what the verb of its name does,
+// by the same code and with the same checks.
 package room
 
 import (
@@ -23,59 +23,59 @@ import (
 )
 
 const (
-	lookEvery = 3 * time.Second       // a lock that a killed runner leaves, and the clock, write no event
-	settle    = 20 * time.Millisecond // from the first thing that is new to the look: more comes with it
-	keepRead  = 1000                  // messages that I have read: the days of at least so many are listed
+	scanEvery = 3 * time.Second       // a killed runner's lock and the clock change states without an event
+	gather    = 20 * time.Millisecond // after the first change, since changes come together
+	maxRead   = 1000                  // of my read messages; the day of the last one is listed whole
 )
 
-// A Room is a team that is looked at. Its methods may be called by several goroutines at once.
+// A Room follows a team. Several goroutines may call its methods at once.
 type Room struct {
 	Scope *command.Scope
 
-	mu    sync.Mutex
-	now   *Snapshot
-	newer chan struct{}           // closed when now is replaced
-	asked map[wire.Name]time.Time // when a screen that is followed was last asked for
+	mu       sync.Mutex
+	current  *Snapshot
+	replaced chan struct{}           // closed when current is replaced
+	askedAt  map[wire.Name]time.Time // of each screen that is followed, the last time
 }
 
-// Open makes a room of a team, as me if the scope says who that is. Run fills it.
+// Open makes a room for the scope's team and identity. Run fills it.
 func Open(s *command.Scope) *Room {
 	first := &Snapshot{Team: s.Team.Name, Screens: map[wire.Name]*Screen{}}
 	if s.Me != nil {
 		first.Me = s.Me.Agent()
 	}
-	return &Room{Scope: s, now: first, newer: make(chan struct{}), asked: map[wire.Name]time.Time{}}
+	return &Room{Scope: s, current: first, replaced: make(chan struct{}), askedAt: map[wire.Name]time.Time{}}
 }
 
-// Snapshot is how the team is. It is not changed any more.
+// Snapshot is the state of the team at one time. It never changes.
 type Snapshot struct {
-	Version int // of all but the screens: 0: nothing was looked at yet; 1: not at drafts
+	Version int // of all but the screens; 0: nothing was read yet, 1: drafts were not
 	Team    wire.Name
-	Me      wire.Name // "": nobody, to look only
+	Me      wire.Name // "": there is no identity
 
 	Members []teams.Member // as `atm team` lists them
-	Waiting []Question     // those that I may answer first, of these the oldest
+	Waiting []Question     // those that I may answer come first, then by age
 
-	// My mail by id, each part newest first. Read goes back some days only.
+	// The ids of my mail, newest first. Read goes back some days only.
 	Unread, Owed, Read []wire.ID
 
 	Problem string // what cannot be read; "": nothing
 
-	Screens map[wire.Name]*Screen // that are followed, as far as they are known: see Room.Screen
+	Screens map[wire.Name]*Screen // those that are followed and known: see Room.Screen
 }
 
-// Question is what a member asks.
+// Question is a question of a member.
 type Question struct {
 	policy.Question
-	Mine bool // I may answer it, from here
+	MayAnswer bool // by me, from here
 }
 
-// Is reports whether it is the same question. An id is unique for its agent at best.
+// Is reports whether both are the same question. An id alone may be another agent's as well.
 func (q *Question) Is(other Question) bool {
 	return q.Agent == other.Agent && q.ID == other.ID && q.Since.Equal(other.Since)
 }
 
-// Member is the row of a member; ok: it is there.
+// Member returns the row of a member.
 func (s *Snapshot) Member(name wire.Name) (m teams.Member, ok bool) {
 	i := slices.IndexFunc(s.Members, func(m teams.Member) bool { return m.Name == name })
 	if i < 0 {
@@ -84,18 +84,18 @@ func (s *Snapshot) Member(name wire.Name) (m teams.Member, ok bool) {
 	return s.Members[i], true
 }
 
-// Snapshot is the newest one, and a channel that is closed when there is a newer one.
+// Snapshot returns the current snapshot, and a channel that is closed once there is a newer one.
 func (r *Room) Snapshot() (*Snapshot, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.now, r.newer
+	return r.current, r.replaced
 }
 
-// Wait is the newest snapshot once it is as wanted, or ctx has ended.
-func (r *Room) Wait(ctx context.Context, isSo func(*Snapshot) bool) *Snapshot {
+// Wait returns the current snapshot once it meets the condition, or ctx has ended.
+func (r *Room) Wait(ctx context.Context, condition func(*Snapshot) bool) *Snapshot {
 	for {
 		s, newer := r.Snapshot()
-		if isSo(s) || ctx.Err() != nil {
+		if condition(s) || ctx.Err() != nil {
 			return s
 		}
 		select {
@@ -105,21 +105,21 @@ func (r *Room) Wait(ctx context.Context, isSo func(*Snapshot) bool) *Snapshot {
 	}
 }
 
-// publish replaces the snapshot by what was seen, unless all is as it was.
+// publish replaces the snapshot, unless nothing has changed.
 func (r *Room) publish(s Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Version, s.Screens = r.now.Version, r.now.Screens
-	if s.Version < 2 || !reflect.DeepEqual(s, *r.now) {
+	s.Version, s.Screens = r.current.Version, r.current.Screens
+	if s.Version < 2 || !reflect.DeepEqual(s, *r.current) {
 		s.Version++
 		r.replace(&s)
 	}
 }
 
 func (r *Room) replace(s *Snapshot) {
-	r.now = s
-	close(r.newer)
-	r.newer = make(chan struct{})
+	r.current = s
+	close(r.replaced)
+	r.replaced = make(chan struct{})
 }
 
 // Run keeps the snapshot up to date until ctx ends, which is no error, or the team is gone.
@@ -132,7 +132,7 @@ func (r *Room) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow follows the members that there are, and returns when there are others.
+// follow follows the present members, and returns when one has come or gone.
 func (r *Room) follow(ctx context.Context) error {
 	boxes, err := r.Scope.Team.Boxes()
 	if err != nil {
@@ -143,8 +143,8 @@ func (r *Room) follow(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
-	l := &look{Room: r, rows: map[wire.Name]teams.Row{}, problems: map[wire.Name]string{}}
-	l.atMail(true)
+	o := &observer{Room: r, rows: map[wire.Name]teams.Row{}, problems: map[wire.Name]string{}}
+	o.readMail(true)
 	for next, isFirst := (time.Time{}), true; ; isFirst = false {
 		if !time.Now().Before(next) {
 			names, err := r.Scope.Team.Agents()
@@ -153,18 +153,18 @@ func (r *Room) follow(ctx context.Context) error {
 			if err != nil || !isSame {
 				return err
 			}
-			next = time.Now().Add(lookEvery)
+			next = time.Now().Add(scanEvery)
 			for _, name := range names {
-				l.one(ctx, name)
+				o.readMember(ctx, name)
 			}
-			l.remote, _ = r.Scope.Team.RemoteMembers() // atm team says what cannot be read
+			o.remote, _ = r.Scope.Team.RemoteMembers() // atm team reports an error
 		}
-		r.publish(l.snapshot())
-		if isFirst { // a tenth of a second for a large team, which its members do not wait for
-			l.atDrafts(ctx)
-			r.publish(l.snapshot())
+		r.publish(o.snapshot())
+		if isFirst { // drafts take a tenth of a second in a large team, so the members are shown before
+			o.readDrafts(ctx)
+			r.publish(o.snapshot())
 		}
-		if err := l.await(ctx, w, next); err != nil {
+		if err := o.awaitChanges(ctx, w, next); err != nil {
 			return err
 		}
 	}

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// team is a team in a directory of its own; commands are processes.
+// team makes a team in a directory of its own; commands run as processes.
 type team struct {
 	testing.TB
 	dir string
@@ -56,7 +56,7 @@ func newTeam(t testing.TB, members ...string) *team {
 	return team
 }
 
-// atm is what a command prints.
+// atm runs a command and returns its output.
 func (t *team) atm(words ...string) string {
 	t.Helper()
 	c := exec.Command("atm", words...)
@@ -68,7 +68,7 @@ func (t *team) atm(words ...string) string {
 	return string(out)
 }
 
-// open opens a room in this process, as somebody, or nobody.
+// open opens a room in this process, with or without an identity.
 func (t *team) open(as string) (r *Room) {
 	t.Helper()
 	words := []string{"--root", filepath.Join(t.dir, ".atm")}
@@ -98,7 +98,7 @@ func (t *team) open(as string) (r *Room) {
 	return r
 }
 
-// until waits until a snapshot is as wanted.
+// until waits until a snapshot meets the condition.
 func (t *team) until(r *Room, what string, isSo func(*Snapshot) bool) *Snapshot {
 	t.Helper()
 	for late := time.After(time.Minute); ; {
@@ -114,7 +114,7 @@ func (t *team) until(r *Room, what string, isSo func(*Snapshot) bool) *Snapshot 
 	}
 }
 
-// A room says what is, and what is new within an instant; looking marks nothing.
+// A snapshot has the present state, and a change at once; reading marks nothing.
 func TestFollow(t *testing.T) {
 	team := newTeam(t, "alice", "bob", "me")
 	r := team.open("me")
@@ -170,7 +170,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// Nobody looks, and does nothing.
+// Without an identity a room can be read, and every action is refused.
 func TestNobody(t *testing.T) {
 	team := newTeam(t, "bob", "me")
 	r := team.open("")
@@ -191,7 +191,7 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// Members of other hosts are rows as well; what they ask can be answered, what runs there not be looked at.
+// Members of other hosts have rows, too. Their questions can be answered, but their screens cannot be shown.
 func TestOtherHosts(t *testing.T) {
 	team := newTeam(t, "me")
 	now := time.Now().UTC().Format(time.RFC3339)
@@ -203,7 +203,7 @@ func TestOtherHosts(t *testing.T) {
 	}
 	r := team.open("me")
 	s := team.until(r, "the row", func(s *Snapshot) bool { return len(s.Members) == 2 && len(s.Waiting) == 1 })
-	if m, ok := s.Member("bob@build"); !ok || m.State != reducer.WordBlocked || s.Waiting[0].Agent != "bob@build" || !s.Waiting[0].Mine {
+	if m, ok := s.Member("bob@build"); !ok || m.State != reducer.WordBlocked || s.Waiting[0].Agent != "bob@build" || !s.Waiting[0].MayAnswer {
 		t.Error(s)
 	}
 	if _, err := r.Turns("bob@build", 1); r.Scope.Explain(err).Exit == 0 {
@@ -214,8 +214,7 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// An agent's question waits for who may answer it, its screen is shown as it changes, and the answer is
-// pressed.
+// An agent's question waits for somebody who may answer it, its screen is followed, and the answer is typed.
 func TestQuestion(t *testing.T) {
 	team := newTeam(t, "bob", "me", "you")
 	config := "approvers = [\"me\"]\n[members.me]\nperson = true\n[members.you]\nperson = true\n"
@@ -230,10 +229,10 @@ func TestQuestion(t *testing.T) {
 		team.atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
 		asked := func(s *Snapshot) bool { return len(s.Waiting) == 1 && s.Waiting[0].ID != "" }
 		q := team.until(r, "the question", asked).Waiting[0]
-		if !q.Mine || q.Input != "touch made.txt" {
+		if !q.MayAnswer || q.Input != "touch made.txt" {
 			t.Fatal(q)
 		}
-		if q := team.until(other, "the question", asked).Waiting[0]; q.Mine {
+		if q := team.until(other, "the question", asked).Waiting[0]; q.MayAnswer {
 			t.Error("it is not theirs")
 		}
 		if _, err := other.Decide(t.Context(), q, command.Answer{}); other.Scope.Explain(err).Exit != command.ExitRefused {
@@ -277,7 +276,7 @@ func TestQuestion(t *testing.T) {
 		screen := r.Screen(ctx, "bob")
 		return screen != nil && strings.Contains(screen.Problem, "bob does not run: atm --root ") && strings.Contains(screen.Problem, " run bob -- ")
 	}).Screens["bob"]
-	for range 5 { // it is not tried again at once, however often it is asked for
+	for range 5 { // however often it is called, it retries only after a while
 		if r.Screen(ctx, "bob") != problem {
 			t.Error("another one")
 		}
@@ -285,7 +284,7 @@ func TestQuestion(t *testing.T) {
 	stop()
 }
 
-// BenchmarkFirst is from the opening to the first snapshot, and from a message to the next.
+// BenchmarkFirst measures the time to the first snapshot, and from a message to the next one.
 func BenchmarkFirst(b *testing.B) {
 	members := []string{"me"}
 	for i := range 39 {
@@ -333,19 +332,19 @@ func BenchmarkFirst(b *testing.B) {
 		t.until(r, "more", func(s *Snapshot) bool { return len(s.Unread) > n })
 		b.ReportMetric(float64(time.Since(began).Milliseconds()), "more-ms")
 		began = time.Now()
-		l := &look{Room: r, rows: map[wire.Name]teams.Row{}, problems: map[wire.Name]string{}}
+		o := &observer{Room: r, rows: map[wire.Name]teams.Row{}, problems: map[wire.Name]string{}}
 		for _, m := range members {
-			l.one(context.Background(), wire.Name(m))
+			o.readMember(context.Background(), wire.Name(m))
 		}
 		b.ReportMetric(float64(time.Since(began).Milliseconds()), "all-ms")
 		began = time.Now()
-		l.one(context.Background(), "agent05")
+		o.readMember(context.Background(), "agent05")
 		b.ReportMetric(float64(time.Since(began).Microseconds()), "one-us")
 		began = time.Now()
-		l.atMail(true)
+		o.readMail(true)
 		b.ReportMetric(float64(time.Since(began).Microseconds()), "me-us")
 		began = time.Now()
-		l.atDrafts(context.Background())
+		o.readDrafts(context.Background())
 		b.ReportMetric(float64(time.Since(began).Milliseconds()), "drafts-ms")
 		began = time.Now()
 		r.Mail(s.Unread[:50])

@@ -11,31 +11,30 @@ import (
 )
 
 const (
-	redraw  = 100 * time.Millisecond // how often a screen that changes all the time is shown
-	keepFor = time.Minute            // a screen is followed so long after it was last asked for
-	retry   = 3 * time.Second        // from an error to the next try
+	redrawEvery = 100 * time.Millisecond // for a screen that changes all the time
+	followFor   = time.Minute            // how long a screen is followed after it was last asked for
+	retryAfter  = 3 * time.Second
 )
 
-// A Screen is what an agent's terminal shows.
+// A Screen is the content of an agent's terminal.
 type Screen struct {
 	ANSI    string // with colours
-	Problem string // why it cannot be shown, and what helps; "": it can
+	Problem string // why it cannot be shown, with a hint; "": it can
 }
 
-// Screen is an agent's screen; nil: it is not known yet. From now on it is followed, until ctx ends: when it
-// has changed there is a newer snapshot, and whoever still looks asks again.
+// Screen returns an agent's screen, nil if it is not known yet. It follows the screen until ctx ends: each change makes
+// a new snapshot. A caller that still shows it calls again within a minute.
 func (r *Room) Screen(ctx context.Context, name wire.Name) *Screen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, isFollowed := r.asked[name]; !isFollowed {
+	if _, isFollowed := r.askedAt[name]; !isFollowed {
 		go r.followScreen(ctx, name)
 	}
-	r.asked[name] = time.Now()
-	return r.now.Screens[name]
+	r.askedAt[name] = time.Now()
+	return r.current.Screens[name]
 }
 
-// followScreen keeps a screen up to date until its runner ends, or nobody has asked for some time. Whoever looks at it
-// all the same is told of that as well.
+// followScreen keeps a screen up to date until its runner ends, or nobody has asked for it for followFor.
 func (r *Room) followScreen(ctx context.Context, name wire.Name) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -44,7 +43,7 @@ func (r *Room) followScreen(ctx context.Context, name wire.Name) {
 		if err != nil {
 			return err
 		}
-		changed, ended := make(signal, 1), make(chan struct{})
+		changed, ended := make(changeSignal, 1), make(chan struct{})
 		go func() {
 			defer close(ended)
 			viewer.Attach(ctx, control.AttachRequest{ReadOnly: true}, control.Terminal{Out: changed})
@@ -54,10 +53,10 @@ func (r *Room) followScreen(ctx context.Context, name wire.Name) {
 			if err != nil {
 				return err
 			}
-			if asked := r.setScreen(name, &Screen{ANSI: screen.ANSI}); time.Since(asked) > keepFor {
+			if asked := r.setScreen(name, &Screen{ANSI: screen.ANSI}); time.Since(asked) > followFor {
 				return nil
 			}
-			time.Sleep(redraw)
+			time.Sleep(redrawEvery)
 			select {
 			case <-changed:
 			case <-ended:
@@ -65,34 +64,35 @@ func (r *Room) followScreen(ctx context.Context, name wire.Name) {
 			}
 		}
 	})
-	if err != nil { // whoever looks asks again when it is gone, which would go in a circle
+	if err != nil { // removing the screen makes viewers ask again, so that waits for a while
 		e := r.Scope.Explain(err)
 		r.setScreen(name, &Screen{Problem: strings.TrimSuffix(e.Message+": "+e.Hint, ": ")})
-		time.Sleep(retry)
+		time.Sleep(retryAfter)
 	}
 	r.setScreen(name, nil)
 }
 
-// setScreen puts a screen into the snapshot, and returns when it was last asked for. nil: it is not followed any more.
+// setScreen puts a screen into the snapshot, and returns when it was last asked for. If s is nil, it removes the
+// screen.
 func (r *Room) setScreen(name wire.Name, s *Screen) (asked time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := *r.now
+	next := *r.current
 	next.Screens = maps.Clone(next.Screens)
 	next.Screens[name] = s
-	asked = r.asked[name]
+	asked = r.askedAt[name]
 	if s == nil {
 		delete(next.Screens, name)
-		delete(r.asked, name)
+		delete(r.askedAt, name)
 	}
 	r.replace(&next)
 	return asked
 }
 
-// signal is a writer that tells that something was written.
-type signal chan struct{}
+// changeSignal is a writer that signals that something was written.
+type changeSignal chan struct{}
 
-func (s signal) Write(p []byte) (int, error) {
+func (s changeSignal) Write(p []byte) (int, error) {
 	select {
 	case s <- struct{}{}:
 	default:

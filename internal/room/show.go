@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Mail are messages of mine, in the order of their ids. What has gone meanwhile is left out.
+// Mail returns messages of mine in the order of the ids. It leaves out those that are gone by now.
 func (r *Room) Mail(ids []wire.ID) (items []*mailbox.Item) {
 	for _, id := range ids {
 		if it, err := r.Scope.Me.Get(id); err == nil {
@@ -22,8 +22,8 @@ func (r *Room) Mail(ids []wire.ID) (items []*mailbox.Item) {
 	return items
 }
 
-// Thread is a thread in order: what I got or sent of it, if a message of it is among that. Else it is all of the
-// thread, which takes long where there is much mail.
+// Thread returns the messages of a thread that I received or sent, oldest first. If the given message is not among
+// them, it returns the whole thread, which takes long in a team with much mail.
 func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*mailbox.Item, error) {
 	if r.Scope.Me != nil {
 		items, err := r.Scope.Team.Thread(ctx, thread, r.Scope.Me.Agent())
@@ -34,7 +34,7 @@ func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*mailbox.
 	return r.Scope.Team.Thread(ctx, thread)
 }
 
-// Turns are an agent's newest turns, the oldest of them first.
+// Turns returns an agent's newest turns, oldest first.
 func (r *Room) Turns(name wire.Name, limit int) ([]teams.Turn, error) {
 	if _, err := r.Scope.Member(string(name)); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (r *Room) Turns(name wire.Name, limit int) ([]teams.Turn, error) {
 	return r.Scope.Team.History(name, limit)
 }
 
-// Lane is a member's states since a moment, in order and without gaps. A state that nothing is known of is unknown.
+// Lane is a member's states over a time, in order and without gaps.
 type Lane struct {
 	Name  wire.Name
 	Spans []Span
@@ -56,8 +56,7 @@ type Span struct {
 
 const maxEvents = 20_000
 
-// Timeline is what has happened since a moment: a lane for each member on this machine, and the messages
-// that members have sent each other, oldest first.
+// Timeline returns a lane for each member on this machine, and the messages that these have sent, oldest first.
 func (r *Room) Timeline(ctx context.Context, since time.Time) (lanes []Lane, sent []*mailbox.Item, err error) {
 	s, _ := r.Snapshot()
 	var errs []error
@@ -67,7 +66,7 @@ func (r *Room) Timeline(ctx context.Context, since time.Time) (lanes []Lane, sen
 		}
 		box := r.Scope.Team.Box(m.Name)
 		spans, err := spansOf(box, since)
-		if last := spans[len(spans)-1]; last.State != m.State { // since now, by its lock or the clock
+		if last := spans[len(spans)-1]; last.State != m.State { // a lock or the clock changed it, without an event
 			spans = append(spans, Span{m.State, last.To, last.To})
 		}
 		lanes = append(lanes, Lane{m.Name, spans})
@@ -75,7 +74,7 @@ func (r *Room) Timeline(ctx context.Context, since time.Time) (lanes []Lane, sen
 			if !it.SentAt.Before(since) {
 				sent = append(sent, it)
 			}
-			return it.ID.Time().After(since.Add(-time.Hour)) // an ack's id is as old as what it is about
+			return it.ID.Time().After(since.Add(-time.Hour)) // an ack's id has the time of the acknowledged message
 		})
 		errs = append(errs, err, err2)
 	}
@@ -83,7 +82,7 @@ func (r *Room) Timeline(ctx context.Context, since time.Time) (lanes []Lane, sen
 	return lanes, sent, errors.Join(errs...)
 }
 
-// spansOf are a member's states as its events tell, at least one.
+// spansOf folds a member's events into spans, at least one.
 func spansOf(box *mailbox.Box, since time.Time) ([]Span, error) {
 	n := 0
 	events, err := box.Log().Tail(func(e *wire.Event) bool {

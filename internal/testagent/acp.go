@@ -14,29 +14,27 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// acpAgent is an agent that speaks the Agent Client Protocol and has no model. What it does stands in the
-// prompt, a line each:
+// acpAgent is an agent that speaks the Agent Client Protocol and has no model. Lines of the prompt say what it does:
 //
-//	CONFIRM [command]   asks whether to run it        READ path, WRITE path   by its client
-//	RUN command         by its client, in a shell     SLOW                    until it is cancelled
-//	DIE                 ends with 7                   FAIL                    is an error
+//	CONFIRM [command]   ask whether to run it              READ path, WRITE path   through the client
+//	RUN command         through the client, in a shell     SLOW                    wait until cancelled
+//	DIE                 exit with 7                        FAIL                    return an error
 //
-// It answers with the prompt in [[ ]], its other parts and what came of each line. ACP_MEMORY names a file
-// by which a session outlives it; without one it cannot load any. With ACP_AUTH it wants to be signed in, in
-// as many ways as that says.
+// It answers with the prompt's text in [[ ]], its other parts, and the result of each line. ACP_MEMORY names a file
+// that keeps a session; without it, none can be loaded. ACP_AUTH lists the methods of which it requires one to sign in.
 type acpAgent struct {
-	acp.Agent // what it cannot do
+	acp.Agent // panics at a method that is missing here
 	conn      *acp.AgentSideConnection
 
-	lock   sync.Mutex
-	cancel context.CancelFunc
-	signed string
-	about  string // what its session was begun with
+	lock       sync.Mutex
+	cancel     context.CancelFunc
+	authMethod string
+	about      string // the session's parameters
 }
 
 func mainACP() int {
 	a := &acpAgent{}
-	in, fromClient := io.Pipe() // nothing is read before all is set up
+	in, fromClient := io.Pipe() // the connection reads nothing before a.conn is set
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
 	go func() {
 		_, err := io.Copy(fromClient, os.Stdin)
@@ -57,12 +55,12 @@ func (a *acpAgent) Initialize(context.Context, acp.InitializeRequest) (r acp.Ini
 }
 
 func (a *acpAgent) Authenticate(_ context.Context, p acp.AuthenticateRequest) (r acp.AuthenticateResponse, err error) {
-	a.signed = p.MethodId
+	a.authMethod = p.MethodId
 	return r, nil
 }
 
 func (a *acpAgent) NewSession(_ context.Context, p acp.NewSessionRequest) (r acp.NewSessionResponse, err error) {
-	if os.Getenv("ACP_AUTH") != "" && a.signed == "" {
+	if os.Getenv("ACP_AUTH") != "" && a.authMethod == "" {
 		return r, acp.NewAuthRequired(nil)
 	}
 	a.about = fmt.Sprint(p.Meta, " in ", path.Base(p.Cwd))
@@ -97,7 +95,7 @@ func (a *acpAgent) Cancel(context.Context, acp.CancelNotification) error {
 	return nil
 }
 
-var acpWord = regexp.MustCompile(`(?m)^ *(CONFIRM|READ|WRITE|RUN|SLOW|DIE|FAIL|ABOUT)\b *\[?([^\]\n]*)`)
+var acpLine = regexp.MustCompile(`(?m)^ *(CONFIRM|READ|WRITE|RUN|SLOW|DIE|FAIL|ABOUT)\b *\[?([^\]\n]*)`)
 
 func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.PromptResponse, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -123,18 +121,18 @@ func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.Promp
 	}
 	a.say(ctx, p.SessionId, "[["+prompt)
 	a.say(ctx, p.SessionId, parts+"]]")
-	for i, m := range acpWord.FindAllStringSubmatch(prompt, -1) {
+	for i, m := range acpLine.FindAllStringSubmatch(prompt, -1) {
 		if m[1] == "FAIL" {
 			return r, acp.NewInternalError(map[string]any{"details": "it was asked to fail"})
 		}
-		said, err := a.do(ctx, p.SessionId, acp.ToolCallId(fmt.Sprint("call-", i)), m[1], m[2])
+		result, err := a.do(ctx, p.SessionId, acp.ToolCallId(fmt.Sprint("call-", i)), m[1], m[2])
 		if ctx.Err() != nil {
 			return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
 		}
 		if e, ok := errors.AsType[*acp.RequestError](err); ok {
-			said = fmt.Sprintf("%v %v", e.Message, e.Data)
+			result = fmt.Sprintf("%v %v", e.Message, e.Data)
 		}
-		a.say(ctx, p.SessionId, "\n"+m[1]+": "+said)
+		a.say(ctx, p.SessionId, "\n"+m[1]+": "+result)
 	}
 	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 }
@@ -142,7 +140,7 @@ func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.Promp
 func (a *acpAgent) do(ctx context.Context, id acp.SessionId, call acp.ToolCallId, word, about string) (string, error) {
 	switch word {
 	case "ABOUT":
-		return a.about + " by " + a.signed, nil
+		return a.about + " by " + a.authMethod, nil
 	case "CONFIRM":
 		return a.confirm(ctx, id, call, about)
 	case "READ":
@@ -182,10 +180,10 @@ func (a *acpAgent) confirm(ctx context.Context, id acp.SessionId, call acp.ToolC
 			{Kind: acp.PermissionOptionKindRejectOnce, Name: "Leave it", OptionId: "no"},
 		},
 	})
-	said := "cancelled"
+	answer := "cancelled"
 	if r.Outcome.Selected != nil {
-		said = string(r.Outcome.Selected.OptionId)
+		answer = string(r.Outcome.Selected.OptionId)
 	}
-	update(acp.UpdateToolCall(call, acp.WithUpdateStatus(acp.ToolCallStatusCompleted), acp.WithUpdateRawOutput(said)))
-	return said, err
+	update(acp.UpdateToolCall(call, acp.WithUpdateStatus(acp.ToolCallStatusCompleted), acp.WithUpdateRawOutput(answer)))
+	return answer, err
 }

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// agent is the program at work. One loop (run) owns all of it; whatever else runs sends it functions
-// through events: the reader of the terminal, signals, timers, the command that plays the model.
+// agent is the running program. One loop, in run, owns all of it. The other goroutines send it functions through
+// events: the reader of the terminal, signals, timers, and the command that plays the model.
 type agent struct {
 	o Options
 	*face
@@ -23,7 +23,7 @@ type agent struct {
 	cols, rows int
 	screen     painter
 	transcript []block
-	printed    int   // so many of these are above the frame already
+	printed    int   // how many blocks are above the frame already
 	pending    block // the prompt of a turn that has shown nothing else yet
 	hint       string
 	spin       int
@@ -32,16 +32,16 @@ type agent struct {
 	keys     keys
 	reads    int
 	lastText time.Time
-	lastEsc  time.Time // of an agent that wants a second one
+	lastEsc  time.Time // if two interrupt
 
 	draft  string
-	pastes map[string]string // what stands for a paste in the draft, and the paste
-	paste  int               // how many there were
+	pastes map[string]string // the texts by their placeholders in the draft
+	paste  int               // how many placeholders there were
 
 	queue  []string
 	turn   *turn
 	dialog *dialog
-	exit   *int // the code with which it ends
+	exit   *int // the exit code; nil: it runs
 }
 
 func run(o Options) (int, error) {
@@ -69,20 +69,19 @@ func run(o Options) (int, error) {
 	}
 	defer restore()
 	a.cols, a.rows = cols, rows
-	a.listen()
+	a.handleSignals()
 	go a.read()
 	go func() {
 		for range time.Tick(100 * time.Millisecond) {
 			a.events <- func() { a.spin++ }
 		}
 	}()
-	a.after(5*time.Minute, func() { a.leave(98) })
-	a.open()
+	a.after(5*time.Minute, func() { a.exitWith(98) })
+	a.start()
 	for a.exit == nil {
 		a.paint()
 		(<-a.events)()
 	}
-	a.log.add(Entry{Event: Exited, Code: *a.exit})
 	if !a.Fullscreen {
 		fmt.Printf("\x1b[%dB\r\n", max(len(a.screen.drawn.lines)-a.screen.drawn.y, 1))
 	}
@@ -92,20 +91,20 @@ func run(o Options) (int, error) {
 
 func (a *agent) after(d time.Duration, f func()) { time.AfterFunc(d, func() { a.events <- f }) }
 
-func (a *agent) leave(code int) {
+func (a *agent) exitWith(code int) {
 	if a.exit == nil {
 		a.exit = &code
 	}
 }
 
-// hello asks the terminal what programs ask, and bye puts everything back.
+// hello sends the queries that programs send to a terminal, and bye restores its modes.
 const (
 	hello = "\x1b[?25l\x1b[?1004h\x1b]11;?\x1b\\\x1b[6n\x1b[c"
 	full  = "\x1b[?1049h\x1b[?1000h\x1b[?1006h\x1b[2J"
 	bye   = "\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b]0;\x07"
 )
 
-func (a *agent) open() {
+func (a *agent) start() {
 	if !a.o.PasteOff {
 		os.Stdout.WriteString("\x1b[?2004h")
 	}
@@ -116,25 +115,25 @@ func (a *agent) open() {
 	if a.o.Daemon {
 		a.leaveOrphan(time.Minute)
 	}
-	a.tell(a.Banner, "")
+	a.print(a.Banner, "")
 	if a.o.Trust && a.Trust != nil {
-		a.askTrust(a.home)
+		a.askTrust(a.showPrompt)
 	} else {
-		a.home()
+		a.showPrompt()
 	}
 }
 
 func (a *agent) askTrust(then func()) {
 	a.show(&dialog{prompt: *a.Trust, kind: "trust", about: a.cwd, then: func(o option) {
 		if o.denies() {
-			a.leave(1)
+			a.exitWith(1)
 			return
 		}
 		then()
 	}})
 }
 
-func (a *agent) home() {
+func (a *agent) showPrompt() {
 	a.isReady = true
 	a.log.add(Entry{Event: Ready})
 	a.draft = a.o.Junk
@@ -147,9 +146,9 @@ func (a *agent) home() {
 	}
 }
 
-// tell adds to the transcript; whatever was said before it is there to stay.
-func (a *agent) tell(rows []string, text string) {
-	a.transcript = append(a.transcript, a.pending, block{rows, text, a.turn.took()})
+// print adds a block to the transcript, after the pending one.
+func (a *agent) print(rows []string, text string) {
+	a.transcript = append(a.transcript, a.pending, block{rows, text, a.turn.age()})
 	a.pending = block{}
 }
 
@@ -173,12 +172,7 @@ func (a *agent) paint() {
 	a.screen.show(fresh, a.frame(), a.fill(title, block{}), a.rows)
 }
 
-func (a *agent) resized(cols, rows int) {
-	a.cols, a.rows, a.printed = cols, rows, 0
-	a.screen.clear()
-}
-
-// read brings what the terminal sends to the loop, until the terminal is gone. It may be told to be deaf for a while.
+// read passes the terminal's input to the loop until the terminal is gone. The option Deaf makes it pause.
 func (a *agent) read() {
 	buf := make([]byte, 64<<10)
 	left := a.o.Deaf
@@ -190,11 +184,11 @@ func (a *agent) read() {
 		n, err := os.Stdin.Read(room)
 		if n > 0 {
 			p := slices.Clone(room[:n])
-			a.events <- func() { a.received(p) }
+			a.events <- func() { a.handleInput(p) }
 		}
 		if err != nil || n == 0 {
-			if !a.o.ignores("HUP") { // else it lives on without its terminal
-				a.events <- func() { a.leave(129) }
+			if !a.o.ignores("HUP") { // else it runs on without a terminal
+				a.events <- func() { a.exitWith(129) }
 			}
 			return
 		}
@@ -206,39 +200,39 @@ func (a *agent) read() {
 	}
 }
 
-// received is what one read brought. An ESC may be the beginning of something for 25 ms.
-func (a *agent) received(p []byte) {
+// handleInput handles the bytes of one read. An ESC at the end becomes the Escape key after 25 ms.
+func (a *agent) handleInput(p []byte) {
 	a.log.add(Entry{Event: Input, Text: strconv.QuoteToGraphic(string(p))})
 	a.keys.rest = append(a.keys.rest, p...)
-	a.press()
+	a.handleKeys()
 	a.reads++
 	n := a.reads
 	a.after(25*time.Millisecond, func() {
 		if a.reads == n && a.keys.escape() {
-			a.keyed(key{name: "esc"})
-			a.press()
+			a.handleKey(key{name: "esc"})
+			a.handleKeys()
 		}
 	})
 }
 
-func (a *agent) press() {
+func (a *agent) handleKeys() {
 	for k, ok := a.keys.next(); ok && a.exit == nil; k, ok = a.keys.next() {
-		a.keyed(k)
+		a.handleKey(k)
 	}
 }
 
-func (a *agent) keyed(k key) {
+func (a *agent) handleKey(k key) {
 	if a.dialog != nil {
-		a.inDialog(k)
+		a.handleDialogKey(k)
 		return
 	}
 	switch k.name {
 	case "text":
-		a.typed(k.text)
+		a.insertText(k.text)
 	case "paste":
-		a.pasteCame(k.text)
+		a.insertPaste(k.text)
 	case "newline":
-		a.typed("\n")
+		a.insertText("\n")
 	case "enter":
 		a.enter()
 	case "esc":
@@ -250,14 +244,14 @@ func (a *agent) keyed(k key) {
 	}
 }
 
-func (a *agent) typed(s string) {
+func (a *agent) insertText(s string) {
 	a.lastText = time.Now()
 	a.draft += s
 	a.log.add(Entry{Event: Typed, Text: s})
 }
 
-func (a *agent) pasteCame(s string) {
-	a.lastText = time.Time{} // a paste that says so is no burst of typing, and ends one
+func (a *agent) insertPaste(s string) {
+	a.lastText = time.Time{} // a bracketed paste ends a burst of typing
 	a.log.add(Entry{Event: Typed, Kind: "paste", Text: s})
 	lines, chars := strings.Count(s, "\n"), utf8.RuneCountInString(s)
 	if a.Pasted == "" || (a.PasteLines == 0 || lines < a.PasteLines) && chars <= a.PasteChars {
@@ -270,7 +264,7 @@ func (a *agent) pasteCame(s string) {
 	a.draft += shown
 }
 
-// backspace takes the last character, or a paste whole.
+// backspace removes the last character, or a paste's placeholder.
 func (a *agent) backspace() {
 	for shown := range a.pastes {
 		if rest, ok := strings.CutSuffix(a.draft, shown); ok {
@@ -300,12 +294,12 @@ func (a *agent) enter() {
 		a.draft += "\n"
 	case strings.TrimSpace(a.draft) == "" || !a.isReady:
 	case a.turn == nil:
-		a.begin(a.takeDraft())
+		a.startTurn(a.takeDraft())
 	case a.Steers:
 		text := a.takeDraft()
 		a.log.add(Entry{Event: Steered, Text: text})
-		a.tell(a.Asked, text)
-		a.turn.steps = append(a.turn.steps, steps(text)...)
+		a.print(a.Asked, text)
+		a.turn.steps = append(a.turn.steps, parseSteps(text)...)
 	default:
 		text := a.takeDraft()
 		a.log.add(Entry{Event: Queued, Text: text})
@@ -324,77 +318,4 @@ func (a *agent) escape() {
 	}
 	a.lastEsc, a.hint = time.Time{}, ""
 	a.interrupt()
-}
-
-type dialog struct {
-	prompt
-	kind     string // permission, question, trust
-	about    string
-	selected int
-	then     func(option)
-}
-
-// show puts a dialog on the screen. What happens to permission dialogs by themselves is set going here.
-func (a *agent) show(d *dialog) {
-	a.dialog = d
-	a.log.add(Entry{Event: DialogShown, Kind: d.kind, Text: d.about})
-	if d.kind == "permission" && a.o.DialogVanish > 0 {
-		a.after(a.o.DialogVanish, func() {
-			if a.dialog == d {
-				a.dialog = nil
-				d.then(option{})
-			}
-		})
-	}
-	if d.kind == "permission" && a.o.DialogChange > 0 {
-		// As when a second tool's dialog follows on the first's without a moment between.
-		a.after(a.o.DialogChange, func() {
-			if a.dialog == d {
-				a.o.DialogChange = 0
-				a.turn.tool = "rm -rf " + a.dir
-				a.show(&dialog{prompt: d.prompt, kind: d.kind, about: a.turn.tool, then: d.then})
-			}
-		})
-	}
-}
-
-// inDialog is a key while a dialog is up. Each character of a text is a key of its own.
-func (a *agent) inDialog(k key) {
-	d := a.dialog
-	switch k.name {
-	case "text":
-		for i, r := range k.text {
-			if a.dialog != d {
-				a.keyed(key{"text", k.text[i:]})
-				return
-			}
-			a.pressed(d, string(r))
-		}
-	case "paste":
-		a.log.add(Entry{Event: DialogKey, Kind: "paste", Text: k.text})
-	case "":
-	default:
-		a.pressed(d, k.name)
-	}
-}
-
-func (a *agent) pressed(d *dialog, name string) {
-	for i, o := range d.Options {
-		isChosen := slices.Contains(strings.Fields(o.Keys), name)
-		if isChosen || name == "enter" && i == d.selected {
-			a.dialog = nil
-			a.log.add(Entry{Event: Answered, Kind: d.kind, Option: o.ID, Text: d.about})
-			d.then(o)
-			return
-		}
-	}
-	switch digit, _ := strconv.Atoi(name); {
-	case name == "down" || name == "right" || name == "tab":
-		d.selected = min(d.selected+1, len(d.Options)-1)
-	case name == "up" || name == "left":
-		d.selected = max(d.selected-1, 0)
-	case a.DigitsSelect && digit > 0 && digit <= len(d.Options):
-		d.selected = digit - 1
-	}
-	a.log.add(Entry{Event: DialogKey, Text: name})
 }

@@ -11,42 +11,42 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// face is what tells one agent from another: how it takes input, and what it shows. The exact screens of the real
+// face is what differs between the agents: how they handle input, and what they show. The exact screens of the real
 // programs are in the tests of the drivers.
 type face struct {
 	Fullscreen bool // it draws on the alternate screen
 
-	Swallow      int    `toml:"swallow_ms"` // a Return within so many ms of text is a line break
-	Pasted       string // how a long paste is shown; "": as it is
-	PasteLines   int    `toml:"paste_lines"` // so many line breaks (0: no number of them), or
-	PasteChars   int    `toml:"paste_chars"` // more characters than this make it long
-	Steers       bool   // Return during a turn goes into the turn; else it waits
-	Again        string // what the foot says after an Escape; "": one interrupts
-	Restores     bool   // a prompt that was interrupted before any answer, and what waited, comes back
-	DigitsSelect bool   `toml:"digits_select"` // a digit only selects in its dialogs
+	Swallow      int    `toml:"swallow_ms"` // within so many ms of text, Return is a line break
+	Pasted       string // the placeholder of a long paste; "": there is none
+	PasteLines   int    `toml:"paste_lines"` // a paste with so many line breaks is long; 0: any number is not
+	PasteChars   int    `toml:"paste_chars"` // a paste with more characters is long
+	Steers       bool   // Return during a turn adds the text to the turn; else the text is queued
+	Again        string // the footer after one Escape, if two interrupt; "": one does
+	Restores     bool   // an interrupt before any answer puts the prompt and the queue back into the box
+	DigitsSelect bool   `toml:"digits_select"` // a digit in a dialog selects, and does not answer
 
 	Idle, Busy, Asks string // titles
-	Selector         string // before the option that Return would choose
+	Selector         string // before the selected option
 	Placeholder      string // in the empty box
 	Foot             string
 	BusyFoot         string `toml:"busy_foot"`
 
 	Banner, Asked, Answer, Ran, Failed, Stopped, Denied, Ended template // in the transcript
 
-	// Below the transcript: a tool that waits for its permission, a turn, a message that waits, and the box.
+	// Below the transcript: a tool that waits for permission, a turn, a queued message, and the box.
 	Waiting, Working, Queued, Box template
 
 	Permission, Question prompt
-	Trust                *prompt // nil: it does not ask for it
+	Trust                *prompt // nil: there is no such dialog
 }
 
-// prompt is what stands in place of the box until it is answered.
+// prompt is shown in place of the box until it is answered.
 type prompt struct {
 	Rows    template
 	Options []option
 }
 
-// option is one answer: what the log calls it, and the keys that choose it at once, by name.
+// option is one answer: its name in the log, and the names of the keys that choose it at once.
 type option struct{ ID, Label, Keys string }
 
 func (o option) denies() bool { return o.ID == "no" || o.ID == "exit" || o.ID == "cancel" }
@@ -77,16 +77,15 @@ const (
 	reset   = "\x1b[0m"
 )
 
-// block is rows and what stands in them for {text}, {draft} and {took}. {─}, {▄} and {▀} fill a row;
-// {list} and {buttons} are the options of the dialog.
+// block is rows, and the values of {text} or {draft}, and of {took}, in them. {─}, {▄} and {▀} fill a row; {list} and
+// {buttons} are the options of the dialog.
 type block struct {
 	rows template
 	text string
 	took string
 }
 
-// draw is a block as it is shown now. A row whose text is broken begins like the first one, with blanks
-// for all but its frame.
+// draw renders a block. If a text wraps, its further lines are indented and keep the row's frame.
 func (a *agent) draw(b block) (lines []string) {
 	for _, row := range b.rows {
 		before, after, isText := strings.Cut(strings.ReplaceAll(row, "{draft}", "{text}"), "{text}")
@@ -118,7 +117,7 @@ func (a *agent) draw(b block) (lines []string) {
 	return lines
 }
 
-// fill puts in all but texts.
+// fill replaces all placeholders but {text} and {draft}.
 func (a *agent) fill(row string, b block) string {
 	cycle := func(glyphs string) string { return string([]rune(glyphs)[a.spin%len([]rune(glyphs))]) }
 	return strings.NewReplacer(
@@ -152,7 +151,7 @@ func (a *agent) list() (lines []string) {
 	return lines
 }
 
-// buttons are the options side by side, the selected one on another ground.
+// buttons renders the options side by side, the selected one inverted.
 func (a *agent) buttons() (row string) {
 	if a.dialog == nil {
 		return ""
@@ -167,12 +166,12 @@ func (a *agent) buttons() (row string) {
 	return row
 }
 
-// frame is what changes on the screen: on the alternate screen all of it, on the main one what stands
-// below the transcript.
+// frame renders the part of the screen that changes: all of the alternate screen, or what is below the transcript on
+// the main one.
 func (a *agent) frame() (f frame) {
 	var low []string
 	t := a.turn
-	add := func(rows template, text string) { low = append(low, a.draw(block{rows, text, t.took()})...) }
+	add := func(rows template, text string) { low = append(low, a.draw(block{rows, text, t.age()})...) }
 	if t != nil && t.tool != "" {
 		add(a.Waiting, t.tool)
 	}
@@ -199,7 +198,7 @@ func (a *agent) frame() (f frame) {
 	}
 	above := a.draw(a.pending)
 	if t != nil && t.saying != "" {
-		above = append(above, a.draw(block{a.Answer, t.said(), ""})...)
+		above = append(above, a.draw(block{a.Answer, t.written(), ""})...)
 	}
 	if a.Fullscreen {
 		var all []string

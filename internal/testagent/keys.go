@@ -7,7 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// key is one thing that a terminal sends: a key by its name, text, or a paste.
+// key is one unit of input: a key by its name, a text, or a paste.
 type key struct{ name, text string }
 
 const (
@@ -22,11 +22,11 @@ var keyNames = map[string]string{
 	"\x1b[C": "right", "\x1bOC": "right", "\x1b[D": "left", "\x1bOD": "left", "\x1b[27u": "esc",
 }
 
-// keys takes the bytes of a terminal apart. Bytes may come cut anywhere.
+// keys splits the bytes of a terminal, which may come cut anywhere.
 type keys struct{ rest []byte }
 
-// next takes the first key off the rest; false: more bytes must come first. A sequence that is no
-// key (an answer or a report of the terminal) has no name.
+// next removes the first key from the rest; false means that it is not complete yet. A sequence that is no key, such as
+// a report of the terminal, has no name.
 func (k *keys) next() (key, bool) {
 	if len(k.rest) == 0 {
 		return key{}, false
@@ -65,7 +65,7 @@ func (k *keys) take(n int) []byte {
 	return p
 }
 
-// escape takes an ESC whose rest did not come: the Escape key.
+// escape removes an ESC that no sequence followed, which was the Escape key.
 func (k *keys) escape() bool {
 	if len(k.rest) == 0 || k.rest[0] != 0x1b || bytes.HasPrefix(k.rest, []byte(pasteStart)) {
 		return false

@@ -11,29 +11,26 @@ import (
 	"time"
 )
 
-// What an Entry tells of.
+// The events of an Entry.
 const (
 	Started     = "start"      // Text: the profile
 	Ready       = "ready"      // the prompt is drawn
-	Input       = "input"      // bytes came; Text: they, quoted
-	Typed       = "typed"      // Text was typed or, Kind paste, pasted into the draft
+	Input       = "input"      // Text: the bytes, quoted
+	Typed       = "typed"      // Text was typed, or pasted if Kind is paste
 	Swallowed   = "swallowed"  // Return became a line break
 	Submitted   = "submit"     // Text became a prompt
 	Queued      = "queued"     // Text waits for the end of the turn
-	Steered     = "steer"      // Text was taken into the running turn
+	Steered     = "steer"      // Text was added to the running turn
 	Interrupted = "interrupt"  // Kind: restored or stopped
 	DialogShown = "dialog"     // Kind: permission, question, trust; Text: what it asks about
-	DialogKey   = "dialog-key" // Text was typed into it and chose nothing
-	Answered    = "answer"     // Kind as of the dialog, Option: the chosen one's id, Text: what was asked about
+	DialogKey   = "dialog-key" // Text was typed into a dialog and chose nothing
+	Answered    = "answer"     // Kind and Text: the dialog's; Option: the id of the chosen one
 	Orphaned    = "orphan"     // Code: the process left behind
-	Signalled   = "signal"     // Text: its name
-	Exited      = "exit"       // Code
 )
 
 // Entry is a line of the log.
 type Entry struct {
 	At     time.Time `json:"at"`
-	PID    int       `json:"pid"`
 	Event  string    `json:"event"`
 	Kind   string    `json:"kind,omitempty"`
 	Option string    `json:"option,omitempty"`
@@ -41,8 +38,8 @@ type Entry struct {
 	Code   int       `json:"code,omitempty"`
 }
 
-// journal writes the log; nil writes nothing. Each entry is one write to a file opened for
-// appending, so that a killed process leaves whole lines.
+// journal writes the log; a zero one writes nothing. Each entry is one appending write, so that a killed process leaves
+// whole lines.
 type journal struct{ file *os.File }
 
 func openJournal(path string) (j journal, err error) {
@@ -52,12 +49,12 @@ func openJournal(path string) (j journal, err error) {
 	return j, err
 }
 
-// add writes e. A log that cannot be written stops the program: a witness that lost something would let a test pass.
+// add writes an entry. It ends the program if it cannot, since a test could pass for want of the entry.
 func (j journal) add(e Entry) {
 	if j.file == nil {
 		return
 	}
-	e.At, e.PID = time.Now(), os.Getpid()
+	e.At = time.Now()
 	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = j.file.Write(append(line, '\n'))
@@ -68,10 +65,10 @@ func (j journal) add(e Entry) {
 	}
 }
 
-// Entries is a log, read.
+// Entries is the content of a log.
 type Entries []Entry
 
-// ReadLog reads what is there by now; no file is an empty log. A line that is being written is left out.
+// ReadLog reads the present entries of a log. A missing file is an empty log; an incomplete last line is ignored.
 func ReadLog(path string) (all Entries, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -90,11 +87,11 @@ func ReadLog(path string) (all Entries, err error) {
 	return all, nil
 }
 
-// WaitLog reads the log until enough says that it has seen what it wants, and returns it.
-func WaitLog(ctx context.Context, path string, enough func(Entries) bool) (Entries, error) {
+// WaitLog reads the log until the condition holds, and returns it.
+func WaitLog(ctx context.Context, path string, condition func(Entries) bool) (Entries, error) {
 	for {
 		all, err := ReadLog(path)
-		if err != nil || enough(all) {
+		if err != nil || condition(all) {
 			return all, err
 		}
 		select {
@@ -105,7 +102,7 @@ func WaitLog(ctx context.Context, path string, enough func(Entries) bool) (Entri
 	}
 }
 
-// Of are the entries of one event.
+// Of returns the entries of one event.
 func (es Entries) Of(event string) Entries {
 	var some Entries
 	for _, e := range es {
@@ -116,7 +113,7 @@ func (es Entries) Of(event string) Entries {
 	return some
 }
 
-// Texts are the texts of one event's entries, in order.
+// Texts returns the texts of one event's entries, in order.
 func (es Entries) Texts(event string) []string {
 	var texts []string
 	for _, e := range es.Of(event) {
@@ -125,5 +122,5 @@ func (es Entries) Texts(event string) []string {
 	return texts
 }
 
-// Has says whether there is an entry of that event.
+// Has reports whether there is an entry of that event.
 func (es Entries) Has(event string) bool { return len(es.Of(event)) > 0 }

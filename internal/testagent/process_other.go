@@ -13,10 +13,10 @@ func openTerminal() (restore func(), cols, rows int, err error) {
 	return nil, 0, 0, errors.New("there is no terminal for agents on this system")
 }
 
-func (a *agent) listen() {}
+func (a *agent) handleSignals() {}
 
-func crash() {}
+func killSelf() {}
 
 func (a *agent) leaveOrphan(time.Duration) {}
 
-func linger(time.Duration) {}
+func runOrphan(time.Duration) {}

@@ -16,7 +16,7 @@ import (
 func openTerminal() (restore func(), cols, rows int, err error) {
 	fd := int(os.Stdin.Fd())
 	if cols, rows, err = term.GetSize(fd); err != nil {
-		return nil, 0, 0, fmt.Errorf("look at the terminal: %w", err)
+		return nil, 0, 0, fmt.Errorf("get the terminal's size: %w", err)
 	}
 	old, err := term.MakeRaw(fd)
 	if err != nil {
@@ -27,47 +27,46 @@ func openTerminal() (restore func(), cols, rows int, err error) {
 
 var signalNames = map[os.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGTERM: "TERM"}
 
-func (a *agent) listen() {
+func (a *agent) handleSignals() {
 	c := make(chan os.Signal, 16)
 	signal.Notify(c, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGWINCH)
 	go func() {
 		for sig := range c {
-			a.events <- func() { a.signalled(sig) }
+			a.events <- func() { a.handleSignal(sig) }
 		}
 	}()
 }
 
-func (a *agent) signalled(sig os.Signal) {
+func (a *agent) handleSignal(sig os.Signal) {
 	if sig == syscall.SIGWINCH {
 		if cols, rows, err := term.GetSize(int(os.Stdin.Fd())); err == nil && cols > 0 && rows > 0 {
-			a.resized(cols, rows)
+			a.cols, a.rows, a.printed = cols, rows, 0
+			a.screen.clear()
 		}
 		return
 	}
-	name := signalNames[sig]
-	a.log.add(Entry{Event: Signalled, Text: name})
-	if !a.o.ignores(name) {
-		a.leave(128 + int(sig.(syscall.Signal)))
+	if !a.o.ignores(signalNames[sig]) {
+		a.exitWith(128 + int(sig.(syscall.Signal)))
 	}
 }
 
-// crash ends the program as nothing that it does itself would.
-func crash() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }
+// killSelf ends the program as if something else had killed it.
+func killSelf() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 
-// orphanEnv makes a process the one that is left behind: its value is for how long.
+// orphanEnv makes a process the orphan; its value is the duration.
 const orphanEnv = "FAKEAGENT_ORPHAN"
 
-// leaveOrphan starts a process in a session of its own, and waits until signals do nothing to it.
-func (a *agent) leaveOrphan(lasting time.Duration) {
+// leaveOrphan starts a process in a session of its own, and waits until that ignores signals.
+func (a *agent) leaveOrphan(duration time.Duration) {
 	exe, err := os.Executable()
 	if err != nil {
 		exe = os.Args[0]
 	}
 	cmd := exec.Command(exe)
 	cmd.Args = os.Args[:1]
-	cmd.Env = append(os.Environ(), orphanEnv+"="+lasting.String())
+	cmd.Env = append(os.Environ(), orphanEnv+"="+duration.String())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	said, err := cmd.StderrPipe()
+	ready, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
@@ -75,16 +74,16 @@ func (a *agent) leaveOrphan(lasting time.Duration) {
 		a.log.add(Entry{Event: Orphaned, Text: err.Error()})
 		return
 	}
-	said.Read(make([]byte, 1))
-	said.Close()
+	ready.Read(make([]byte, 1))
+	ready.Close()
 	go cmd.Wait()
 	a.log.add(Entry{Event: Orphaned, Code: cmd.Process.Pid})
 }
 
-// linger is the whole life of the process that was left behind.
-func linger(lasting time.Duration) {
+// runOrphan is all that the orphan does.
+func runOrphan(duration time.Duration) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
 	os.Stderr.Write([]byte("."))
 	os.Stderr.Close()
-	time.Sleep(lasting)
+	time.Sleep(duration)
 }

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// frame is the part of the screen that changes, and where the cursor stands in it.
+// frame is the part of the screen that changes, with the cursor's position.
 type frame struct {
 	lines  []string
 	x, y   int
 	cursor bool // it is visible
 }
 
-// painter brings frames to the terminal: each over the one before, below what was written above it, which scrolls away.
+// painter writes frames to the terminal, each over the one before. The transcript above them scrolls away.
 type painter struct {
 	drawn frame
 	title string
 }
 
-// show shows a frame under the new lines of the transcript. The title goes first, so that a reader never
-// sees the new screen under the old one.
+// show writes new lines of the transcript and a frame below them. The title comes first, so that a reader never sees
+// the new screen with the old title.
 func (p *painter) show(fresh []string, f frame, title string, rows int) {
 	if over := len(f.lines) - rows; over > 0 {
 		f.lines, f.y = f.lines[over:], max(f.y-over, 0)

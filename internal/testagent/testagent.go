@@ -1,8 +1,8 @@
 // Package testagent is a program that acts like a coding agent in a terminal: Claude Code, Codex, Gemini CLI or
-// opencode. Tests and the demonstrations run it, as `fakeagent`, in place of programs that need an account. It draws
-// their prompts, busy lines, dialogs and titles; their exact screens are in testdata of the drivers.
+// opencode. Tests and demonstrations run it, as `fakeagent`, in place of programs that need an account. It draws their
+// prompts, busy lines, dialogs and titles; their exact screens are in the testdata of the drivers.
 //
-// Words in what is submitted say what happens in that turn, in their order:
+// Words in the submitted text say what happens in the turn, in their order:
 //
 //	THINK d       is silent for d (200ms, 1.5s; a bare number is seconds)
 //	STREAM d      writes words for d
@@ -14,11 +14,10 @@
 //	EXIT n        leaves with code n
 //	CRASH         is killed, the terminal left as it is
 //
-// Without a word that answers, the answer is "Pong from the fake model.". With Options.Model a command plays the model:
-// what is submitted is its stdin, and what it prints is said, or acted if there are such words in it.
+// If no word answers, the answer is "Pong from the fake model.". With Options.Model, a command plays the model: it gets
+// the submitted text on stdin, and its output is the answer, or is acted if it has such words.
 //
-// The log is the witness: all that came, and each submit, dialog, answer and interrupt, as one JSON
-// object a line (Entry).
+// The log has all input, and each submit, dialog, answer and interrupt, one JSON object a line (Entry).
 package testagent
 
 import (
@@ -31,24 +30,24 @@ import (
 	"time"
 )
 
-// Options say what kind of program it is. The zero value is Claude Code at its best behaviour.
+// Options say how the program behaves. The zero value is Claude Code without any trouble.
 type Options struct {
 	// These are flags too.
 	Profile    string        // claude, codex, gemini, opencode
 	Log        string        // file to which the log is appended
 	Model      string        // command that plays the model
 	Trap       string        // signals that it ignores: HUP,TERM
-	StartDelay time.Duration // the terminal is left as it was found so long
+	StartDelay time.Duration // before it touches the terminal
 	Trust      bool          // asks for trust before anything else
-	Daemon     bool          // leaves a process behind from the start
+	Daemon     bool          // leaves a process behind at the start
 
 	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
-	Junk         string        // stands in the draft from the start
+	Junk         string        // the draft at the start
 	PasteOff     bool          // no bracketed paste
-	Deaf         int           // after so many bytes it stops reading,
+	Deaf         int           // stops reading after so many bytes,
 	DeafFor      time.Duration // for so long
-	DialogVanish time.Duration // a permission dialog goes away by itself after this
-	DialogChange time.Duration // becomes one about another command after this
+	DialogVanish time.Duration // a permission dialog disappears after this
+	DialogChange time.Duration // a permission dialog becomes one about another command after this
 }
 
 func (o *Options) flags() *flag.FlagSet {
@@ -68,15 +67,15 @@ func (o *Options) ignores(signal string) bool { return strings.Contains(o.Trap, 
 // optionsEnv makes a test binary the program: its value is the Options.
 const optionsEnv = "FAKEAGENT_OPTIONS"
 
-// Reexec is for TestMain, before anything else: in a process that Command described it runs the
-// program and does not return.
+// Reexec must be the first call in TestMain. In a process that Command describes, it runs the program and does not
+// return.
 func Reexec() {
 	if os.Getenv(optionsEnv) != "" {
 		os.Exit(Main())
 	}
 }
 
-// Command is how this test binary is started as the program, with what its environment needs.
+// Command returns the arguments and the environment that make this test binary the program.
 func Command(o Options) (argv, env []string, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -87,11 +86,10 @@ func Command(o Options) (argv, env []string, err error) {
 	return []string{exe}, []string{optionsEnv + "=" + string(data)}, err
 }
 
-// Main is the whole program: it takes os.Args, and returns the exit code. 2 says that it was called
-// wrongly or has no terminal.
+// Main runs the program with os.Args and returns its exit code, 2 for wrong arguments or a missing terminal.
 func Main() int {
 	if d, err := time.ParseDuration(os.Getenv(orphanEnv)); err == nil {
-		linger(d)
+		runOrphan(d)
 		return 0
 	}
 	if len(os.Args) > 1 && os.Args[1] == "acp" {

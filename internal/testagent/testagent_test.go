@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What the drivers read off the real programs, they read off these.
+// The drivers recognize these programs like the real ones.
 func TestDrivers(t *testing.T) {
 	for _, profile := range []string{"claude", "codex", "gemini", "opencode"} {
 		t.Run(profile, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestDrivers(t *testing.T) {
 }
 
 func TestSteps(t *testing.T) {
-	got := steps("[atm 9f from me] Do this\nTHINK 50ms, then CONFIRM [make x] SAY Faster, and two bugs less.\nEXIT 3")
+	got := parseSteps("[atm 9f from me] Do this\nTHINK 50ms, then CONFIRM [make x] SAY Faster, and two bugs less.\nEXIT 3")
 	want := []step{{"THINK", 50 * time.Millisecond, ""}, {"CONFIRM", 0, "make x"}, {"SAY", 0, "Faster, and two bugs less."}, {"EXIT", 3 * time.Second, "3"}}
 	if len(got) != len(want) {
 		t.Fatalf("%+v", got)
@@ -63,7 +63,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// terminal is the program on a real PTY, with a terminal that shows and answers.
+// terminal is the program on a real PTY, with a screen that answers its queries.
 type terminal struct {
 	t      *testing.T
 	log    string
@@ -112,7 +112,7 @@ func start(t *testing.T, o Options) *terminal {
 
 func (a *terminal) types(s string) { a.file.WriteString(s) }
 
-// submits pastes a text, and presses Return when an agent takes it as that.
+// submits pastes a text, and presses Return once that submits.
 func (a *terminal) submits(text string) {
 	a.types(pasteStart + text + pasteEnd)
 	a.reads("the draft", func(driver.Reading) bool {
@@ -128,7 +128,7 @@ func (a *terminal) submits(text string) {
 	})
 }
 
-// reads waits until the driver reads off the screen what is wanted.
+// reads waits until the driver's reading meets the condition.
 func (a *terminal) reads(what string, ok func(driver.Reading) bool) driver.Reading {
 	a.t.Helper()
 	late := time.After(time.Minute)

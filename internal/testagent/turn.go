@@ -10,72 +10,72 @@ import (
 	"time"
 )
 
-// turn is one turn of the conversation: steps, one after the other. What ends a step is a timer, an answered dialog, or
-// the command that plays the model; all of them run in the agent's loop, and do nothing when the turn is over.
+// turn is one turn of the conversation. It takes one step after the other. A timer, an answer, or the command that
+// plays the model ends a step; each runs in the agent's loop, and does nothing once the turn is over.
 type turn struct {
 	prompt  string
 	began   time.Time
-	steps   []step // what is still to be done
-	closing string // what is said when all is done
+	steps   []step // those to come
+	closing string // the answer after the last step; "": there was one
 
-	hasShown bool          // something stands on the screen that an interrupt cannot take back
-	saying   string        // the answer that is being written,
-	since    time.Time     // from then on
-	lasting  time.Duration // for so long
-	tool     string        // the command that waits for its permission
+	hasShown bool          // the screen shows something that an interrupt cannot take back
+	saying   string        // the answer that is being written
+	since    time.Time     // when its writing began
+	duration time.Duration // of its writing
+	tool     string        // the command that waits for permission
 	cancel   context.CancelFunc
 }
 
-// took is how long it has lasted, in whole seconds, as agents show it.
-func (t *turn) took() string {
+// age is how long the turn has lasted, in whole seconds, as agents show it.
+func (t *turn) age() string {
 	if t == nil {
 		return ""
 	}
 	return time.Since(t.began).Truncate(time.Second).String()
 }
 
-// said is as much of the answer as is written by now.
-func (t *turn) said() string {
+// written returns the part of the answer that is written by now.
+func (t *turn) written() string {
 	words := strings.SplitAfter(t.saying, " ")
 	n := len(words)
-	if t.lasting > 0 {
-		n = min(n, 1+int(float64(n)*float64(time.Since(t.since))/float64(t.lasting)))
+	if t.duration > 0 {
+		n = min(n, 1+int(float64(n)*float64(time.Since(t.since))/float64(t.duration)))
 	}
 	return strings.Join(words[:n], "")
 }
 
-func (a *agent) begin(text string) {
+func (a *agent) startTurn(text string) {
 	a.log.add(Entry{Event: Submitted, Text: text})
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &turn{prompt: text, began: time.Now(), closing: "Pong from the fake model.", cancel: cancel}
 	a.turn, a.pending = t, block{rows: a.Asked, text: text}
 	if a.o.Model == "" {
-		t.steps = steps(text)
-		a.in(0, t, a.step) // when the prompt was drawn
+		t.steps = parseSteps(text)
+		a.afterInTurn(0, t, a.nextStep) // once the prompt is drawn
 		return
 	}
 	go func() {
 		c := exec.CommandContext(ctx, "/bin/sh", "-c", a.o.Model)
 		c.Stdin, c.WaitDelay = strings.NewReader(text), time.Second
 		out, err := c.Output()
-		said := steps(string(out))
-		if len(said) == 0 {
-			said = []step{{word: "SAY", arg: strings.TrimSpace(string(out))}}
+		answer := parseSteps(string(out))
+		if len(answer) == 0 {
+			answer = []step{{word: "SAY", arg: strings.TrimSpace(string(out))}}
 		}
-		a.in(0, t, func() {
-			if err != nil { // as when the model's server fails
-				a.tell(a.Failed, "")
-				a.finish()
+		a.afterInTurn(0, t, func() {
+			if err != nil { // as if the model's server fails
+				a.print(a.Failed, "")
+				a.endTurn()
 				return
 			}
-			t.steps = append(t.steps, said...)
-			a.step()
+			t.steps = append(t.steps, answer...)
+			a.nextStep()
 		})
 	}()
 }
 
-// in has the loop run f in a while, if t is still the turn.
-func (a *agent) in(d time.Duration, t *turn, f func()) {
+// afterInTurn makes the loop run f after d, if the turn is still t.
+func (a *agent) afterInTurn(d time.Duration, t *turn, f func()) {
 	a.after(d, func() {
 		if a.turn == t {
 			f()
@@ -83,12 +83,12 @@ func (a *agent) in(d time.Duration, t *turn, f func()) {
 	})
 }
 
-// step does the next thing, those too that came meanwhile.
-func (a *agent) step() {
+// nextStep takes the next step; steering may have added some.
+func (a *agent) nextStep() {
 	t := a.turn
 	if len(t.steps) == 0 && t.closing == "" {
-		a.tell(a.Ended, "")
-		a.finish()
+		a.print(a.Ended, "")
+		a.endTurn()
 		return
 	}
 	s := step{word: "SAY", arg: t.closing}
@@ -97,9 +97,9 @@ func (a *agent) step() {
 	}
 	switch s.word {
 	case "THINK":
-		a.in(s.lasting, t, a.step)
+		a.afterInTurn(s.duration, t, a.nextStep)
 	case "STREAM":
-		a.say(strings.TrimSpace(strings.Repeat("word ", min(max(int(s.lasting/(40*time.Millisecond)), 6), 400))), s.lasting)
+		a.say(strings.TrimSpace(strings.Repeat("word ", min(max(int(s.duration/(40*time.Millisecond)), 6), 400))), s.duration)
 	case "ECHO":
 		a.say("[["+s.arg+"]]", 0)
 	case "SAY":
@@ -109,50 +109,50 @@ func (a *agent) step() {
 		a.show(&dialog{prompt: a.Permission, kind: "permission", about: s.arg, then: func(o option) {
 			t.tool, t.closing = "", "All done."
 			if o.denies() {
-				a.tell(a.Denied, s.arg)
-				a.finish()
+				a.print(a.Denied, s.arg)
+				a.endTurn()
 				return
 			}
-			a.in(0, t, func() { // when the screen was drawn without the dialog
-				a.tell(a.Ran, s.arg)
-				a.step()
+			a.afterInTurn(0, t, func() { // once the dialog is gone from the screen
+				a.print(a.Ran, s.arg)
+				a.nextStep()
 			})
 		}})
 	case "QUESTION":
 		t.hasShown = true
-		a.show(&dialog{prompt: a.Question, kind: "question", about: "Which approach should be taken?", then: func(option) { a.step() }})
+		a.show(&dialog{prompt: a.Question, kind: "question", about: "Which approach should be taken?", then: func(option) { a.nextStep() }})
 	case "LEAVE-ORPHAN":
-		a.leaveOrphan(s.lasting)
-		a.step()
+		a.leaveOrphan(s.duration)
+		a.nextStep()
 	case "EXIT":
 		code, _ := strconv.Atoi(s.arg)
-		a.leave(code)
+		a.exitWith(code)
 	case "CRASH":
-		crash()
+		killSelf()
 	}
 }
 
-// say writes an answer, after a moment, over so long.
-func (a *agent) say(text string, lasting time.Duration) {
+// say writes an answer, spread over the duration.
+func (a *agent) say(text string, duration time.Duration) {
 	t := a.turn
-	a.in(30*time.Millisecond, t, func() {
+	a.afterInTurn(30*time.Millisecond, t, func() {
 		t.closing, t.hasShown = "", true
-		t.saying, t.since, t.lasting = text, time.Now(), lasting
-		a.in(lasting, t, func() {
-			a.tell(a.Answer, text)
+		t.saying, t.since, t.duration = text, time.Now(), duration
+		a.afterInTurn(duration, t, func() {
+			a.print(a.Answer, text)
 			t.saying = ""
-			a.step()
+			a.nextStep()
 		})
 	})
 }
 
-func (a *agent) finish() {
+func (a *agent) endTurn() {
 	a.turn.cancel()
 	a.turn = nil
 	if len(a.queue) > 0 {
 		next := a.queue[0]
 		a.queue = a.queue[1:]
-		a.begin(next)
+		a.startTurn(next)
 	}
 }
 
@@ -162,15 +162,15 @@ func (a *agent) interrupt() {
 		kind = "restored"
 	}
 	a.log.add(Entry{Event: Interrupted, Kind: kind, Text: t.prompt})
-	var back []string // to the box
+	var back []string // into the box
 	if kind == "restored" {
 		a.pending = block{}
 		back = []string{t.prompt}
 	} else {
 		if t.saying != "" {
-			a.tell(a.Answer, t.said())
+			a.print(a.Answer, t.written())
 		}
-		a.tell(a.Stopped, "")
+		a.print(a.Stopped, "")
 	}
 	if a.Restores {
 		back, a.queue = append(back, a.queue...), nil
@@ -179,23 +179,22 @@ func (a *agent) interrupt() {
 		back = append(back, a.draft)
 	}
 	a.draft = strings.Join(back, "\n")
-	a.finish()
+	a.endTurn()
 }
 
-// step is one thing that a submitted text asks for.
+// step is one word of a submitted text, with its arguments.
 type step struct {
-	word    string
-	lasting time.Duration
-	arg     string
+	word     string
+	duration time.Duration
+	arg      string
 }
 
-// word finds a word of the script with the length of time or the number behind it, and what stands
-// in brackets behind that.
-var word = regexp.MustCompile(`\b(THINK|STREAM|CONFIRM|QUESTION|ECHO|SAY|LEAVE-ORPHAN|EXIT|CRASH)\b` +
+// wordPattern matches a word, the duration or number behind it, and the text in brackets behind that.
+var wordPattern = regexp.MustCompile(`\b(THINK|STREAM|CONFIRM|QUESTION|ECHO|SAY|LEAVE-ORPHAN|EXIT|CRASH)\b` +
 	`(?: ([0-9][0-9.]*(?:ms|s|m|h)?)\b)?(?: *\[([^\]]*)\])?`)
 
-func steps(text string) (all []step) {
-	found := word.FindAllStringSubmatchIndex(text, -1)
+func parseSteps(text string) (all []step) {
+	found := wordPattern.FindAllStringSubmatchIndex(text, -1)
 	for i, m := range found {
 		group := func(n int) string {
 			if m[2*n] < 0 {
@@ -203,7 +202,11 @@ func steps(text string) (all []step) {
 			}
 			return text[m[2*n]:m[2*n+1]]
 		}
-		s := step{word: group(1), lasting: lasting(group(2)), arg: group(3)}
+		s := step{word: group(1), arg: group(3)}
+		s.duration, _ = time.ParseDuration(group(2))
+		if n, err := strconv.ParseFloat(group(2), 64); err == nil { // a bare number is seconds
+			s.duration = time.Duration(n * float64(time.Second))
+		}
 		end := len(text)
 		if i+1 < len(found) {
 			end = found[i+1][0]
@@ -222,13 +225,4 @@ func steps(text string) (all []step) {
 		all = append(all, s)
 	}
 	return all
-}
-
-// lasting reads a length of time: 20ms, 1.5s, or a number of seconds.
-func lasting(s string) time.Duration {
-	if n, err := strconv.ParseFloat(s, 64); err == nil {
-		return time.Duration(n * float64(time.Second))
-	}
-	d, _ := time.ParseDuration(s)
-	return d
 }

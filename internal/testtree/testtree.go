@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// Make makes a directory from lines: "root DIR" (a root with team main), "dir DIR", "file PATH CONTENT", "link PATH
-// TARGET", "chmod PATH" (world) and "group PATH". PATHs begin there; what it returns is without symbolic links.
+// Make makes a temporary directory from lines: "root DIR" (a root with team main), "dir DIR", "file PATH CONTENT",
+// "link PATH TARGET", "chmod PATH" (writable by all) and "group PATH" (by the group). The path that it returns has no
+// links.
 func Make(t *testing.T, lines ...string) string {
 	t.Helper()
 	must := func(err error) {
@@ -59,10 +60,10 @@ func NeedUnix(t *testing.T) {
 	}
 }
 
-// Cut makes what a function said independent of where the test ran.
-func Cut(top string, said []string) []string {
+// Cut removes the temporary directory from texts.
+func Cut(top string, texts []string) []string {
 	var out []string
-	for _, s := range said {
+	for _, s := range texts {
 		out = append(out, filepath.ToSlash(strings.ReplaceAll(s, top+string(filepath.Separator), "")))
 	}
 	return out

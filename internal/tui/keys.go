@@ -41,11 +41,11 @@ Ctrl-E opens $EDITOR, Tab goes to the recipients,
 and Esc leaves and keeps the draft. Opening a
 message keeps it unread.`
 
-// settled is how long a question must have been the one that keys answer: nobody approves what has only just
-// come into its place.
-const settled = 400 * time.Millisecond
+// targetDelay is how long a question must have been the target before a key answers it, so that nobody approves one
+// that has just taken another's place.
+const targetDelay = 400 * time.Millisecond
 
-func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
+func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
 	if yes := m.confirm; yes != nil {
 		m.confirm = nil
@@ -56,10 +56,10 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	if m.writing != nil {
-		return m.write(k)
+		return m.handleComposerKey(k)
 	}
 	if isDecision := strings.Contains("axrsekti123456789", key) || key == "space"; isDecision && m.page().kind == keysPage {
-		return nil // nobody sees what it would be about
+		return nil // the page hides what the key would act on
 	}
 	_, bodyHeight := m.bodySize()
 	switch key {
@@ -67,7 +67,7 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 		by := map[string]int{"up": -1, "down": 1, "pgup": -bodyHeight, "pgdown": bodyHeight, "home": -1 << 30, "end": 1 << 30}
 		m.move(m.focus, by[key])
 	case "tab", "shift+tab":
-		m.turn(map[string]int{"tab": 1, "shift+tab": 2}[key])
+		m.switchPane(map[string]int{"tab": 1, "shift+tab": 2}[key])
 	case "left", "right":
 		view := &m.page().view
 		view.SetXOffset(view.XOffset() + map[string]int{"left": -8, "right": 8}[key])
@@ -76,13 +76,15 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	case "esc":
 		m.pop()
 	case "a", "x", "1", "2", "3", "4", "5", "6", "7", "8", "9":
-		return m.answer(key)
+		return m.answerQuestion(key)
 	case "r", "s", "e":
-		return m.begin(key)
+		return m.startMessage(key)
 	case "k", "space":
-		return m.settle(key)
-	case "t", "i":
-		return m.join(key)
+		return m.markMessage(key)
+	case "t":
+		return m.attach()
+	case "i":
+		return m.interrupt()
 	case "/":
 		return m.startWriting(&composer{kind: searching, title: "search: "})
 	case "?":
@@ -90,25 +92,25 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 			m.push(&page{kind: keysPage, title: "keys", loaded: loaded{text: keysText}})
 		}
 	case "q", "ctrl+c":
-		return m.leave()
+		return m.quit()
 	}
-	m.aim()
+	m.updateTarget()
 	return nil
 }
 
-// list is where one is in the list of a pane, and how long that is; of a text 0.
-func (m *model) list(in pane) (p *place, n int) {
+// list returns the cursor of a pane's list, and the list's length, 0 for a text.
+func (m *model) list(in pane) (p *cursor, n int) {
 	switch page := m.page(); {
 	case in == waitingPane:
-		return &m.waiting, len(m.seen.Waiting)
+		return &m.waiting, len(m.snapshot.Waiting)
 	case in == membersPane:
-		return &m.members, len(m.seen.Members)
+		return &m.members, len(m.snapshot.Members)
 	case page.kind == mailPage:
-		return &page.place, len(m.mail)
-	case page.kind == foundPage:
-		return &page.place, len(page.items)
+		return &page.cursor, len(m.mail)
+	case page.kind == searchPage:
+		return &page.cursor, len(page.items)
 	default:
-		return &page.place, 0
+		return &page.cursor, 0
 	}
 }
 
@@ -123,53 +125,53 @@ func (m *model) move(in pane, by int) {
 	}
 	p, n := m.list(in)
 	p.move(by, n, height)
-	m.aim()
+	m.updateTarget()
 }
 
-func (m *model) turn(by int) {
+func (m *model) switchPane(by int) {
 	for range 3 {
 		m.focus = (m.focus + pane(by)) % 3
-		if m.focus != waitingPane || len(m.seen.Waiting) > 0 {
+		if m.focus != waitingPane || len(m.snapshot.Waiting) > 0 {
 			break
 		}
 	}
-	m.aim()
+	m.updateTarget()
 }
 
-func (m *model) nothing(format string, args ...any) tea.Cmd {
+func (m *model) refuse(format string, args ...any) tea.Cmd {
 	m.status, m.isError = fmt.Sprintf(format, args...), true
 	return nil
 }
 
-// answer approves or rejects the question, or chooses an option by its number.
-func (m *model) answer(key string) tea.Cmd {
+// answerQuestion approves or rejects the question, or chooses an option by its number.
+func (m *model) answerQuestion(key string) tea.Cmd {
 	q, i := m.question()
 	switch {
 	case i < 0 && (m.focus == membersPane || m.page().kind == agentPage):
-		return m.nothing("%s asks nothing", m.member())
+		return m.refuse("%s asks nothing", m.member())
 	case i < 0 && m.page().kind == questionPage:
-		return m.nothing("%s does not ask that any more", m.member())
+		return m.refuse("%s does not ask that any more", m.member())
 	case i < 0:
-		return m.nothing("nothing is waiting for you")
+		return m.refuse("nothing is waiting for you")
 	case q.ID == "":
-		return m.nothing("%s asks what only a person at its terminal can answer: t", q.Agent)
+		return m.refuse("%s asks what only a person at its terminal can answer: t", q.Agent)
 	case key == "x":
 		return m.startWriting(&composer{
 			kind: rejecting, title: fmt.Sprintf("reject, and tell %s why", q.Agent),
 			key: fmt.Sprint("reject ", q.Agent, q.ID, q.Since), question: q,
 		})
-	case !q.Is(m.target) || time.Since(m.targetSince) < settled:
-		m.aim()
-		return m.nothing("read what %s asks, and press %s again", q.Agent, key)
+	case !q.Is(m.target) || time.Since(m.targetSince) < targetDelay:
+		m.updateTarget()
+		return m.refuse("read what %s asks, and press %s again", q.Agent, key)
 	}
-	if _, isWhole := m.asked(); !isWhole && !q.Is(m.opened) {
+	if _, isWhole := m.selectedQuestion(); !isWhole && !q.Is(m.opened) {
 		m.focus = waitingPane
-		return m.nothing("open it first: Enter")
+		return m.refuse("open it first: Enter")
 	}
 	option := ""
 	if n, err := strconv.Atoi(key); err == nil {
-		if option = at(q.Options, n-1).ID; option == "" {
-			return m.nothing("there is no option %d", n)
+		if option = nth(q.Options, n-1).ID; option == "" {
+			return m.refuse("there is no option %d", n)
 		}
 	}
 	return m.do(nil, func(ctx context.Context) (string, error) {
@@ -177,8 +179,8 @@ func (m *model) answer(key string) tea.Cmd {
 	})
 }
 
-// begin writes: a reply to the message, or a message to the member.
-func (m *model) begin(key string) tea.Cmd {
+// startMessage starts a reply to the message, or a message to the member.
+func (m *model) startMessage(key string) tea.Cmd {
 	it, c := m.message(), &composer{kind: sending, title: "to: "}
 	if m.focus != middlePane {
 		it = nil
@@ -188,7 +190,7 @@ func (m *model) begin(key string) tea.Cmd {
 		c.kind, c.key, c.parent = replying, "reply "+string(it.ID), it.Message
 		c.title = fmt.Sprintf("reply to %s: %s", it.From.Agent, letter.Clip(letter.Escape(it.Title()), 60))
 	case key == "r":
-		return m.nothing("no message is selected")
+		return m.refuse("no message is selected")
 	case it != nil:
 		c.to = m.renderer().Who(it.From)
 	default:
@@ -202,11 +204,11 @@ func (m *model) begin(key string) tea.Cmd {
 	return cmd
 }
 
-// settle acknowledges the message or marks it as read, and goes on to the next.
-func (m *model) settle(key string) tea.Cmd {
+// markMessage acknowledges the message or marks it as read, and moves to the next one.
+func (m *model) markMessage(key string) tea.Cmd {
 	it := m.message()
 	if it == nil || m.focus != middlePane {
-		return m.nothing("no message is selected")
+		return m.refuse("no message is selected")
 	}
 	if m.page().kind == mailPage {
 		m.move(middlePane, 1)
@@ -219,52 +221,57 @@ func (m *model) settle(key string) tea.Cmd {
 	})
 }
 
-// join attaches to the member's terminal in place of this view, or interrupts its turn.
-func (m *model) join(key string) tea.Cmd {
+func (m *model) interrupt() tea.Cmd {
 	name := m.member()
 	if name == "" {
-		return m.nothing("no member is selected")
+		return m.refuse("no member is selected")
 	}
-	if key == "i" {
-		return m.ask(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
-			return m.do(nil, func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
-		})
-	}
-	atm, err := command.Companion("atm")
-	if err != nil {
-		return m.nothing("atm is neither beside this program nor on PATH")
-	}
-	words := []string{"attach", string(name), "--root", m.room.Scope.Root.Path, "--team", string(m.seen.Team)}
-	if m.seen.Me != "" {
-		words = append(words, "--as", string(m.seen.Me))
-	}
-	var said bytes.Buffer
-	c := exec.Command(atm, words...)
-	c.Stderr = io.MultiWriter(os.Stderr, &said)
-	return tea.ExecProcess(c, func(err error) tea.Msg {
-		if err != nil {
-			lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-			err = errors.New(letter.Escape(strings.Join(lines, "; ")))
-		}
-		return then(func() { m.say("", err) })
+	return m.askConfirmation(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
+		return m.do(nil, func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
 	})
 }
 
-func (m *model) ask(question string, yes func() tea.Cmd) tea.Cmd {
+// attach shows the member's terminal in place of this view, until the person detaches.
+func (m *model) attach() tea.Cmd {
+	name := m.member()
+	if name == "" {
+		return m.refuse("no member is selected")
+	}
+	atm, err := command.Companion("atm")
+	if err != nil {
+		return m.refuse("atm is neither beside this program nor on PATH")
+	}
+	words := []string{"attach", string(name), "--root", m.room.Scope.Root.Path, "--team", string(m.snapshot.Team)}
+	if m.snapshot.Me != "" {
+		words = append(words, "--as", string(m.snapshot.Me))
+	}
+	var stderr bytes.Buffer
+	c := exec.Command(atm, words...)
+	c.Stderr = io.MultiWriter(os.Stderr, &stderr)
+	return tea.ExecProcess(c, func(err error) tea.Msg {
+		if err != nil {
+			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+			err = errors.New(letter.Escape(strings.Join(lines, "; ")))
+		}
+		return callback(func() { m.setStatus("", err) })
+	})
+}
+
+func (m *model) askConfirmation(question string, yes func() tea.Cmd) tea.Cmd {
 	m.confirm, m.prompt = yes, question
 	return nil
 }
 
-func (m *model) leave() tea.Cmd {
+func (m *model) quit() tea.Cmd {
 	n := len(m.drafts) + len(m.unsent)
 	if n == 0 {
 		return tea.Quit
 	}
-	return m.ask(letter.Many(n, "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
+	return m.askConfirmation(letter.Many(n, "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
 }
 
 func (m *model) search(words string) tea.Cmd {
-	p := &page{kind: foundPage, title: "search: " + words}
+	p := &page{kind: searchPage, title: "search: " + words}
 	m.push(p)
 	return func() tea.Msg {
 		items, err := m.room.Scope.Search(m.ctx, strings.Fields(words))
@@ -272,12 +279,12 @@ func (m *model) search(words string) tea.Cmd {
 	}
 }
 
-// asks is a question in a line: who, what, and its options.
-func asks(q room.Question) string {
-	line := fmt.Sprintf("%s %s", q.Agent, inPlace(letter.Escape(q.Asks())))
-	if why, _ := q.OnlyAtTerminal(); why != "" {
-		line += " (" + why + ")"
-	} else if !q.Mine {
+// questionLine renders a question and its options in one line.
+func questionLine(q room.Question) string {
+	line := fmt.Sprintf("%s %s", q.Agent, keepDirection(letter.Escape(q.Asks())))
+	if reason, _ := q.OnlyAtTerminal(); reason != "" {
+		line += " (" + reason + ")"
+	} else if !q.MayAnswer {
 		line += " (not yours to answer)"
 	}
 	for i, o := range q.Options {
@@ -286,9 +293,9 @@ func asks(q room.Question) string {
 	return line
 }
 
-// whole is all that is known of a question: also its text as it stands, where the line has it otherwise.
-func whole(q room.Question) string {
-	text := asks(q)
+// questionText renders all that is known of a question: its line, and those of its texts that the line shortens.
+func questionText(q room.Question) string {
+	text := questionLine(q)
 	for _, part := range []string{q.Input, q.Prompt} {
 		if !strings.Contains(q.Asks(), part) {
 			text += strings.ReplaceAll("\n"+letter.EscapeBody(part), "\n", "\n  ")

@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// pane is a part of the terminal that keys and the wheel move in.
+// pane is a part of the terminal with a selection of its own.
 type pane int
 
 const (
@@ -29,28 +29,28 @@ const (
 	middlePane
 )
 
-// A place is where one is in a list or a text: the line that is selected, and the first that is shown.
-type place struct{ at, top int }
+// A cursor is a position in a list: the selected line, and the first line shown.
+type cursor struct{ selected, top int }
 
-// move goes by some lines within so many, of which height are shown.
-func (p *place) move(by, lines, height int) {
-	p.at = min(max(p.at+by, 0), max(lines-1, 0))
-	p.top = min(max(min(p.top, p.at), p.at-height+1, 0), max(lines-height, 0))
+// move moves the cursor in a list of so many lines, of which height are shown.
+func (p *cursor) move(by, lines, height int) {
+	p.selected = min(max(p.selected+by, 0), max(lines-1, 0))
+	p.top = min(max(min(p.top, p.selected), p.selected-height+1, 0), max(lines-height, 0))
 }
 
-// stay goes where what was selected is now; -1: it is gone.
-func (p *place) stay(now int) {
-	if now >= 0 {
-		p.at = now
+// follow moves the cursor to the new index of what was selected; -1 means that it is gone.
+func (p *cursor) follow(index int) {
+	if index >= 0 {
+		p.selected = index
 	}
 }
 
-// at is the i-th of a list, if it has so many.
-func at[T any](list []T, i int) (one T) {
+// nth returns the i-th element of a list, a zero value if there is none.
+func nth[T any](list []T, i int) (v T) {
 	if i >= 0 && i < len(list) {
-		one = list[i]
+		v = list[i]
 	}
-	return one
+	return v
 }
 
 type model struct {
@@ -59,24 +59,24 @@ type model struct {
 
 	now           time.Time
 	width, height int
-	seen          *room.Snapshot
+	snapshot      *room.Snapshot
 	mail          []wire.ID // unread, owed, read
 
 	focus            pane
-	waiting, members place
-	pages            []*page // in the middle: my mail, and what was opened from it; the last is shown
+	waiting, members cursor
+	pages            []*page // a stack in the middle: my mail, and what was opened from it
 
 	target      room.Question // the one that `a` answers now
 	targetSince time.Time
 	opened      room.Question // the last one that was shown on a page of its own
 
-	status  string // what came of the last key
+	status  string // the result of the last key
 	isError bool
-	prompt  string
-	confirm func() tea.Cmd // what y does; nil: nothing is asked
+	prompt  string         // the question that y confirms
+	confirm func() tea.Cmd // what y does; nil: there is no question
 	writing *composer
-	drafts  map[string]string  // by what they are for
-	unsent  map[*composer]bool // what is being sent
+	drafts  map[string]string  // by composer.key
+	unsent  map[*composer]bool // those being sent
 }
 
 func newModel(ctx context.Context, r *room.Room) *model {
@@ -86,7 +86,7 @@ func newModel(ctx context.Context, r *room.Room) *model {
 		title = "my mail"
 	}
 	return &model{
-		ctx: ctx, room: r, now: time.Now(), seen: s, focus: middlePane,
+		ctx: ctx, room: r, now: time.Now(), snapshot: s, focus: middlePane,
 		pages: []*page{{kind: mailPage, title: title}}, status: "looking…",
 		drafts: map[string]string{}, unsent: map[*composer]bool{},
 	}
@@ -94,8 +94,8 @@ func newModel(ctx context.Context, r *room.Room) *model {
 
 func (m *model) Init() tea.Cmd { return nil }
 
-// then is what comes of a command that took time.
-type then func()
+// callback applies the result of a command to the model.
+type callback func()
 
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.now = time.Now()
@@ -103,19 +103,19 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case *room.Snapshot:
-		return m, m.take(msg)
-	case then:
+		return m, m.setSnapshot(msg)
+	case callback:
 		msg()
 	case loaded:
-		msg.page.take(msg)
+		msg.page.setLoaded(msg)
 		if msg.err != nil {
-			m.say("", msg.err)
+			m.setStatus("", msg.err)
 		}
 	case tea.KeyPressMsg:
-		return m, m.press(msg)
+		return m, m.handleKey(msg)
 	case tea.PasteMsg:
 		if m.writing != nil {
-			return m, m.update(msg)
+			return m, m.updateComposer(msg)
 		}
 	case tea.MouseWheelMsg:
 		in, _ := m.paneAt(msg.X, msg.Y)
@@ -126,48 +126,48 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-func (m *model) say(said string, err error) {
-	m.status, m.isError = said, err != nil
+func (m *model) setStatus(text string, err error) {
+	m.status, m.isError = text, err != nil
 	if err != nil {
 		e := m.room.Scope.Explain(err)
-		if p, ok := errors.AsType[*fs.PathError](err); ok { // the reason is seen in a line, the path is too long for it
+		if p, ok := errors.AsType[*fs.PathError](err); ok { // a path is too long for the line
 			e.Message = strings.ReplaceAll(e.Message, p.Error(), p.Err.Error())
 		}
-		m.status = strings.TrimSuffix(strings.TrimPrefix(said+"; "+e.Message+": "+e.Hint, "; "), ": ")
+		m.status = strings.TrimSuffix(strings.TrimPrefix(text+"; "+e.Message+": "+e.Hint, "; "), ": ")
 	}
 }
 
-// do runs an action beside the program, which may send a text: that is a draft again if it does not work.
+// do runs an action in the background. If it fails, the text that it sends, if any, becomes a draft again.
 func (m *model) do(text *composer, act func(context.Context) (string, error)) tea.Cmd {
-	m.say("…", nil)
+	m.setStatus("…", nil)
 	return func() tea.Msg {
-		said, err := act(m.ctx)
-		return then(func() {
+		result, err := act(m.ctx)
+		return callback(func() {
 			delete(m.unsent, text)
 			if partly, ok := errors.AsType[*room.PartlySentError](err); ok {
 				text.line.SetValue(partly.Missed)
 			}
 			if text != nil && err != nil {
-				text.addTo(m.drafts)
+				text.saveDraft(m.drafts)
 			}
-			m.say(said, err)
+			m.setStatus(result, err)
 		})
 	}
 }
 
-// take takes in a new snapshot. What is selected stays selected, and what has come to wait for me rings.
-func (m *model) take(s *room.Snapshot) tea.Cmd {
-	old := m.seen
-	m.seen = s
+// setSnapshot shows a new snapshot. The selections stay, and a new question or message for me rings.
+func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
+	old := m.snapshot
+	m.snapshot = s
 	if old.Version == 0 && s.Version > 0 {
 		m.status = ""
 	}
 	before := m.mail
 	m.mail = slices.Concat(s.Unread, s.Owed, s.Read)
-	m.pages[0].stay(slices.Index(m.mail, at(before, m.pages[0].at)))
-	question, member := at(old.Waiting, m.waiting.at), at(old.Members, m.members.at)
-	m.waiting.stay(slices.IndexFunc(s.Waiting, question.Is))
-	m.members.stay(slices.IndexFunc(s.Members, func(one teams.Member) bool { return one.Name == member.Name }))
+	m.pages[0].follow(slices.Index(m.mail, nth(before, m.pages[0].selected)))
+	question, member := nth(old.Waiting, m.waiting.selected), nth(old.Members, m.members.selected)
+	m.waiting.follow(slices.IndexFunc(s.Waiting, question.Is))
+	m.members.follow(slices.IndexFunc(s.Members, func(one teams.Member) bool { return one.Name == member.Name }))
 	if len(s.Waiting) == 0 && m.focus == waitingPane {
 		m.focus = middlePane
 	}
@@ -181,17 +181,17 @@ func (m *model) take(s *room.Snapshot) tea.Cmd {
 			cmds = append(cmds, m.loadAgent(p))
 		}
 	}
-	if what := news(old, s); what != "" && old.Version > 1 { // drafts come with the second one
-		cmds = append(cmds, tea.Raw(command.Notification("atm", what)))
+	if text := notification(old, s); text != "" && old.Version > 1 { // drafts come with version 2
+		cmds = append(cmds, tea.Raw(command.Notification("atm", text)))
 	}
 	return tea.Batch(cmds...)
 }
 
-// news is what has come to wait for me: the newest of it.
-func news(old, s *room.Snapshot) string {
+// notification says what waits for me now and did not before, "" if nothing.
+func notification(old, s *room.Snapshot) string {
 	isForMe := func(q room.Question) bool {
-		why, _ := q.OnlyAtTerminal()
-		return q.Mine || why != ""
+		reason, _ := q.OnlyAtTerminal()
+		return q.MayAnswer || reason != ""
 	}
 	for _, q := range s.Waiting {
 		isKnown := func(o room.Question) bool { return o.Agent == q.Agent && o.Since.Equal(q.Since) && isForMe(o) }
@@ -211,57 +211,57 @@ func news(old, s *room.Snapshot) string {
 
 func (m *model) page() *page { return m.pages[len(m.pages)-1] }
 
-// question is the one that is selected or open, or that of the member who is, else the first that I may
-// answer; i is its place, -1: there is none.
+// question returns the question that is selected or open, or that of the selected or open member, else the first that I
+// may answer. Its index is -1 if there is none.
 func (m *model) question() (q room.Question, i int) {
-	all, name, isIt := m.seen.Waiting, m.member(), func(q room.Question) bool { return q.Mine }
+	all, name, matches := m.snapshot.Waiting, m.member(), func(q room.Question) bool { return q.MayAnswer }
 	switch p := m.page(); {
 	case m.focus == waitingPane && len(all) > 0:
-		return at(all, m.waiting.at), m.waiting.at
+		return nth(all, m.waiting.selected), m.waiting.selected
 	case m.focus == membersPane || p.kind == agentPage:
-		isIt = func(q room.Question) bool { return q.Agent == name }
+		matches = func(q room.Question) bool { return q.Agent == name }
 	case p.kind == questionPage:
-		isIt = p.question.Is
+		matches = p.question.Is
 	}
-	i = slices.IndexFunc(all, isIt)
-	return at(all, i), i
+	i = slices.IndexFunc(all, matches)
+	return nth(all, i), i
 }
 
-// aim notes which question `a` answers now, and since when, and selects it: what is selected is shown whole.
-func (m *model) aim() {
+// updateTarget sets the question that `a` answers now, and selects it, since the selected one is shown in full.
+func (m *model) updateTarget() {
 	q, i := m.question()
 	if !q.Is(m.target) {
 		m.target, m.targetSince = q, time.Now()
 	}
 	if i >= 0 {
-		m.waiting.at = i
+		m.waiting.selected = i
 	}
 }
 
-// member is whom the selected thing is about; "": nobody.
+// member returns the member that the selection is about, "" if there is none.
 func (m *model) member() wire.Name {
 	switch {
-	case m.focus == waitingPane && len(m.seen.Waiting) > 0:
-		return at(m.seen.Waiting, m.waiting.at).Agent
+	case m.focus == waitingPane && len(m.snapshot.Waiting) > 0:
+		return nth(m.snapshot.Waiting, m.waiting.selected).Agent
 	case m.focus == middlePane && (m.page().kind == agentPage || m.page().kind == questionPage):
 		return m.page().agent
 	}
-	return at(m.seen.Members, m.members.at).Name
+	return nth(m.snapshot.Members, m.members.selected).Name
 }
 
-// message is the one that is selected in the middle, or of the thread there; nil: none.
+// message returns the message that is selected in the middle, or that the thread there was opened from, else nil.
 func (m *model) message() *mailbox.Item {
-	return cmp.Or(m.page().message, m.item(m.page().at))
+	return cmp.Or(m.page().message, m.item(m.page().selected))
 }
 
-// item is the i-th message of the page; nil: there is none, or it has just been moved.
+// item returns the i-th message of the page, nil if there is none or it has just been moved.
 func (m *model) item(i int) *mailbox.Item {
 	if m.page().kind == mailPage && i < len(m.mail) {
-		return at(m.room.Mail(m.mail[i:i+1]), 0)
+		return nth(m.room.Mail(m.mail[i:i+1]), 0)
 	}
-	return at(m.page().items, i)
+	return nth(m.page().items, i)
 }
 
 func (m *model) renderer() *letter.Renderer {
-	return &letter.Renderer{Now: m.now, Team: m.seen.Team, Digits: 6, Terminal: true, Whole: true, Bytes: 64 << 10, Lines: 5000}
+	return &letter.Renderer{Now: m.now, Team: m.snapshot.Team, Digits: 6, Terminal: true, Whole: true, Bytes: 64 << 10, Lines: 5000}
 }

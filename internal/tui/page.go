@@ -20,61 +20,61 @@ type kind int
 
 const (
 	mailPage kind = iota
-	foundPage
+	searchPage
 	threadPage
 	agentPage
 	questionPage
 	keysPage
 )
 
-// A page is what the middle shows: a list with a place in it, or a text.
+// A page is shown in the middle. It is a list or a text.
 type page struct {
-	place
-	view  viewport.Model
-	kind  kind
-	title string
+	cursor // of a list
+	view   viewport.Model
+	kind   kind
+	title  string
 	loaded
 
-	message  *mailbox.Item // of a thread: the one that keys act on
+	message  *mailbox.Item // the one that the thread was opened from, which keys act on
 	agent    wire.Name     // whose screen, turns or question this is
-	question room.Question // of its page
+	question room.Question // of a question's page
 }
 
 type loaded struct {
 	page  *page
-	items []*mailbox.Item // that were found, or of a thread
-	row   *teams.Member   // of turns: the agent when they were asked for
+	items []*mailbox.Item // of a search or a thread
+	row   *teams.Member   // the agent's, as it was before its turns were read
 	text  string          // an agent's screen with its colours, or its turns; a question; the keys
 	isRaw bool            // a screen: lines are cut, not wrapped
 	err   error
 }
 
-// take takes in what there is, unless it is out of date, also beside an error, which hides nothing that was shown before.
-func (p *page) take(l loaded) {
+// setLoaded shows what was loaded, unless that is out of date. With an error, it keeps what was shown if that is more.
+func (p *page) setLoaded(l loaded) {
 	if l.row == p.row && (l.err == nil || l.text != "" || len(l.items) > len(p.items)) {
 		p.loaded = l
 	}
 }
 
-func (p *page) isText() bool { return p.kind != mailPage && p.kind != foundPage }
+func (p *page) isText() bool { return p.kind != mailPage && p.kind != searchPage }
 
 func (m *model) push(p *page) {
 	m.pages, m.focus = append(m.pages, p), middlePane
-	m.aim()
+	m.updateTarget()
 }
 
 func (m *model) pop() {
 	if len(m.pages) > 1 {
 		m.pages = m.pages[:len(m.pages)-1]
-		m.aim()
+		m.updateTarget()
 	}
 }
 
-// open opens what is selected: a message with its thread, a question, or an agent. Nothing is marked.
+// open opens the selected message with its thread, or the selected question or agent. It marks nothing.
 func (m *model) open() tea.Cmd {
 	if q, i := m.question(); m.focus == waitingPane && i >= 0 {
 		m.opened, m.targetSince = q, time.Now()
-		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", loaded: loaded{text: whole(q)}})
+		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", loaded: loaded{text: questionText(q)}})
 	} else if m.focus != middlePane || m.page().kind == questionPage {
 		if name := m.member(); name != "" {
 			p := &page{kind: agentPage, agent: name}
@@ -89,7 +89,7 @@ func (m *model) open() tea.Cmd {
 	return nil
 }
 
-// loadThread reads the rest of a thread, which takes a while where there is much mail.
+// loadThread reads the rest of a thread, which may take a while.
 func (m *model) loadThread(p *page) tea.Cmd {
 	return func() tea.Msg {
 		items, err := m.room.Thread(m.ctx, p.message.ThreadID(), p.message.ID)
@@ -97,9 +97,9 @@ func (m *model) loadThread(p *page) tea.Cmd {
 	}
 }
 
-// loadAgent shows an agent's screen, or of one without a runner its turns, which are read when its state changes.
+// loadAgent shows an agent's screen. If the agent has no runner, it reads its turns again each time its state changes.
 func (m *model) loadAgent(p *page) tea.Cmd {
-	row, _ := m.seen.Member(p.agent)
+	row, _ := m.snapshot.Member(p.agent)
 	if row.Running {
 		p.row = nil
 		if s := m.room.Screen(m.ctx, p.agent); s != nil {
@@ -133,28 +133,26 @@ func (m *model) lines(p *page, width int) (lines []string) {
 		return lines
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(p.text, "\n "), "\n") {
-		switch {
-		case p.kind == keysPage || p.isRaw:
+		if p.kind == keysPage || p.isRaw {
 			lines = append(lines, line)
-		default:
+		} else {
 			lines = append(lines, wrap(line, width, false)...)
 		}
 	}
 	return lines
 }
 
-// bidi turns the direction of writing around.
+// bidi matches the characters that change the direction of writing.
 var bidi = regexp.MustCompile(`[\x{061c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
 
-// wrap breaks a line of a message. What follows has the indentation of a body, so that no part of a body
-// looks like a header.
-func wrap(line string, width int, isChosen bool) (out []string) {
+// wrap wraps a line of a message. All lines but the first are indented like a body, so that none looks like a header.
+func wrap(line string, width int, isSelected bool) (out []string) {
 	const indent = "  "
 	text, isBody := strings.CutPrefix(strings.ReplaceAll(line, "\t", "    "), indent)
 	for i, part := range strings.Split(ansi.Wrap(text, max(width-len(indent), 1), ""), "\n") {
 		if isBody || i > 0 {
-			part = indent + inPlace(part)
-		} else if isChosen {
+			part = indent + keepDirection(part)
+		} else if isSelected {
 			part = "> " + part
 		}
 		out = append(out, part)

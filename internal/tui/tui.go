@@ -1,12 +1,11 @@
-// Package tui is atm-tui: a team in a terminal. It shows a room and does what its keys say; the mail stays as
-// it is until a key says otherwise.
+// Package tui is atm-tui: a team in a terminal. It shows a room; only keys change anything, and opening a message does
+// not mark it.
 //
-//	waiting   what members ask, above everything
+//	waiting   the members' questions, at the top
 //	members   left; on a narrow terminal behind Tab
-//	middle    my mail, a thread, an agent's screen or its turns, what was found, the keys
+//	middle    my mail, a thread, an agent's screen or turns, a search, the keys
 //
-// It is a Bubble Tea program: Update alone changes the model, View alone draws it, and what takes time runs
-// as a command.
+// It is a Bubble Tea program: only Update changes the model, only View draws it, and slow work runs as a command.
 package tui
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/room"
 )
 
-// Main is the program: it returns its exit code.
+// Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("tui", version, words, func(c *cli.Context) error {
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !command.Terminal() {
@@ -43,8 +42,8 @@ func Main(version string, words []string) int {
 func show(ctx context.Context, r *room.Room) error {
 	ctx, cancel := context.WithCancel(ctx)
 	m := newModel(ctx, r)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // the detach key of atm attach, if it comes too early
-	p := tea.NewProgram(m, tea.WithFPS(30))                 // it wakes as often while nothing happens
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // Ctrl-\, pressed before atm attach runs
+	p := tea.NewProgram(m, tea.WithFPS(30))                 // it wakes that often even if nothing happens
 	hangup := make(chan os.Signal, 1)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(hangup, syscall.SIGHUP)
@@ -68,13 +67,13 @@ func show(ctx context.Context, r *room.Room) error {
 			}
 		}
 	}()
-	os.Stdout.WriteString("\x1b[22;2t") // keep the terminal's title
+	os.Stdout.WriteString("\x1b[22;2t") // save the terminal's title
 	_, err := p.Run()
 	os.Stdout.WriteString("\x1b[23;2t")
 	cancel()
-	gone := <-ended
+	runErr := <-ended
 	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) {
 		return command.Exit(command.ExitInterrupted)
 	}
-	return errors.Join(gone, err)
+	return errors.Join(runErr, err)
 }

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// team is a team in a directory of its own.
+// team makes a team in a directory of its own.
 type team struct {
 	*testing.T
 	dir      string
@@ -85,7 +85,7 @@ func (t *team) command(words ...string) *exec.Cmd {
 	return c
 }
 
-// atm is what a command prints.
+// atm runs a command and returns its output.
 func (t *team) atm(words ...string) string {
 	t.Helper()
 	out, err := t.command(append([]string{"atm"}, words...)...).CombinedOutput()
@@ -95,11 +95,11 @@ func (t *team) atm(words ...string) string {
 	return string(out)
 }
 
-// message puts a message of three hours ago into an inbox.
+// message puts a message into an inbox, three hours old.
 func (t *team) message(from, to string, m wire.Message) wire.ID {
 	t.Helper()
 	t.messages++
-	m.ID = wire.NewID()[:24] + wire.ID(fmt.Sprintf("%012x", t.messages*0x111111)) // shown by its end
+	m.ID = wire.NewID()[:24] + wire.ID(fmt.Sprintf("%012x", t.messages*0x111111)) // short ids are the ends of ids
 	m.From, m.To = wire.Address{Agent: wire.Name(from), Team: "main"}, []wire.Address{{Agent: wire.Name(to), Team: "main"}}
 	m.SentAt = time.Now().Add(-3*time.Hour - 10*time.Minute).UTC()
 	data, err := json.Marshal(&m)
@@ -160,7 +160,7 @@ func (w *window) String() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// until waits until the screen matches, or does not.
+// until waits until the screen matches, or does not any more.
 func (w *window) until(pattern string, matches bool) {
 	w.Helper()
 	is := regexp.MustCompile(pattern)
@@ -173,7 +173,7 @@ func (w *window) until(pattern string, matches bool) {
 
 func (w *window) shows(pattern string) { w.Helper(); w.until(pattern, true) }
 
-// rings waits until something was written that the screen does not show.
+// rings waits until the program has written an escape sequence that the screen does not show.
 func (w *window) rings(want string) {
 	w.Helper()
 	isWritten := func() bool {
@@ -206,7 +206,7 @@ func (w *window) golden(name string) {
 	}
 }
 
-// leave presses q, and the program ends well, with the terminal put back.
+// leave presses q, and checks that the program exits with 0 and restores the terminal.
 func (w *window) leave() {
 	w.Helper()
 	w.types("q")
@@ -223,8 +223,7 @@ func (w *window) leave() {
 	}
 }
 
-// The screens at three widths: the list, a thread, the members, the keys. Whatever a message says stays text
-// and keeps to its place.
+// The screens at three widths: the list, a thread, the members, the keys. A hostile message stays text in its place.
 func TestScreens(t *testing.T) {
 	team := newTeam(t, people, "alice", "bob", "carol", "me")
 	team.message("alice", "me", wire.Message{Subject: "Parser", Body: "The parser is done.\nTwo conflicts are left."})
@@ -236,7 +235,7 @@ func TestScreens(t *testing.T) {
 	team.atm("event", "turn_started", "turn_id=t1", "--as", "alice")
 	team.atm("event", "confirm_required", "turn_id=t1", "id=01a1f988-a192-7149-befa-09c1aa2f2250", "tool=Bash", "input=git push origin main", "prompt=Run it?", "--as", "alice")
 	logs, _ := filepath.Glob(filepath.Join(team.dir, ".atm/main/*/events/*.ndjson"))
-	for _, log := range logs { // of two minutes ago
+	for _, log := range logs { // two minutes old
 		text, _ := os.ReadFile(log)
 		at := time.Now().Add(-130 * time.Second).UTC().Format(time.RFC3339Nano)
 		os.WriteFile(log, regexp.MustCompile(`"at":"[^"]*"`).ReplaceAll(text, []byte(`"at":"`+at+`"`)), 0o600)
@@ -264,11 +263,11 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// in is a team in a subtest.
+// in returns the team for a subtest.
 func in(t *testing.T, of *team) *team { return &team{T: t, dir: of.dir} }
 
-// What an agent asks is approved with a key, which the agent sees pressed; its screen is shown as it
-// changes; t attaches to its terminal and comes back.
+// A key approves an agent's question, and the agent gets the answer; its screen is followed; t attaches to its terminal
+// and comes back.
 func TestAgent(t *testing.T) {
 	team := newTeam(t, people, "bob", "me")
 	team.atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
@@ -278,7 +277,7 @@ func TestAgent(t *testing.T) {
 	team.atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
 	w.shows(`bob wants to run: touch made.txt`)
 	w.rings("\x1b]9;atm: bob wants to run: touch made.txt")
-	time.Sleep(settled) // a key that comes sooner was not meant for it
+	time.Sleep(targetDelay) // earlier keys are ignored
 	w.types("a")
 	w.shows(`bob: answered \(Yes\)`)
 	w.until(`touch made.txt`, false)
@@ -290,97 +289,98 @@ func TestAgent(t *testing.T) {
 	if log, _ := os.ReadFile(filepath.Join(team.dir, "fake.log")); strings.Count(string(log), `"event":"answer"`) != 2 {
 		t.Errorf("%s", log)
 	}
-	w.types("\x1b[Z\r") // to the members, and open
+	w.types("\x1b[Z\r") // open the selected member
 	w.shows(`Use the staging host\.`)
 	team.atm("send", "bob", "STREAM 10m", "--as", "me")
 	w.shows(`esc to interrupt`)
-	for !strings.Contains(w.String(), "bob: interrupted") { // refused while the message is being typed in
+	for !strings.Contains(w.String(), "bob: interrupted") { // refused while the runner types the message
 		w.types("i")
 		w.shows(`interrupt bob\? y`)
 		w.types("y")
 		w.shows(`(?m)^bob: \w`)
 	}
 	w.types("t")
-	w.until(`members|attached to`, false) // a busy machine may never see what stands there for less than a second
+	w.until(`members|attached to`, false) // a busy machine may miss the line that attach shows for a second
 	isBack := func() bool { return strings.Contains(w.String(), "members") }
 	for !isBack() {
-		w.types("\x1cd") // too early, the first key is nobody's, and the second the agent's
+		w.types("\x1cd") // before atm attach reads, nobody gets the first key, and the agent the second
 		for end := time.Now().Add(2 * time.Second); !isBack() && time.Now().Before(end); {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
 	w.shows(`(?s)members.*esc to interrupt|(?s)members.*Interrupted`)
 	team.atm("stop", "bob")
-	w.shows(`(?s)bob +off.*interrupted  mail`) // its turns, in place of its screen
+	w.shows(`(?s)bob +off.*interrupted  mail`) // the turns replace the screen
 	team.atm("run", "bob", "--detach", "--", "fakeagent")
 	w.shows(`bob +idle`)
 	w.until(`interrupted  mail`, false)
 	w.leave()
 }
 
-// A key that was pressed before one could read what has moved into its place answers nothing.
+// A key answers no question that has just taken another's place.
 func TestTooSoon(t *testing.T) {
 	ask := func(id string) room.Question {
-		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, Mine: true}
+		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, MayAnswer: true}
 	}
-	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}}
-	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
-	if m.answer("a") != nil || m.status != "read what bob asks, and press a again" {
+	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}}
+	m.setSnapshot(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
+	if m.answerQuestion("a") != nil || m.status != "read what bob asks, and press a again" {
 		t.Error(m.status)
 	}
-	m.targetSince = time.Now().Add(-settled)
-	if m.answer("a") == nil {
+	m.targetSince = time.Now().Add(-targetDelay)
+	if m.answerQuestion("a") == nil {
 		t.Error("it is not answered")
 	}
-	m.take(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // the first was answered elsewhere
-	if m.answer("a") != nil || m.target.ID != "two" {
+	m.setSnapshot(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // somebody else answered the first
+	if m.answerQuestion("a") != nil || m.target.ID != "two" {
 		t.Error("the next one is answered unread")
 	}
-	m.targetSince = time.Now().Add(-settled)
+	m.targetSince = time.Now().Add(-targetDelay)
 	m.push(&page{kind: agentPage, agent: "alice"})
-	if m.answer("a") != nil || m.status != "alice asks nothing" {
+	if m.answerQuestion("a") != nil || m.status != "alice asks nothing" {
 		t.Error("another's question is answered: ", m.status)
 	}
 	m.pop()
-	if m.answer("a") != nil || m.target.ID != "two" {
+	if m.answerQuestion("a") != nil || m.target.ID != "two" {
 		t.Error("it is answered as soon as it is back")
 	}
 }
 
-// What has no room is opened before it is approved, and only an option that is there is chosen.
+// A question that is not shown in full must be opened before it is approved, and only existing options can be chosen.
 func TestUnread(t *testing.T) {
-	q := room.Question{Mine: true, Question: policy.Question{
+	q := room.Question{MayAnswer: true, Question: policy.Question{
 		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Prompt: "Run it?",
 		Input: strings.Repeat("true\n", 100) + "rm -r /", Options: []policy.Option{{ID: "yes", Label: "Yes"}, {ID: "no"}},
 	}}
-	m := &model{width: 100, height: 24, seen: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}, focus: middlePane}
+	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}, focus: middlePane}
 	refused := func(key, why string) {
 		t.Helper()
-		m.targetSince = m.targetSince.Add(-settled)
-		if m.answer(key) != nil || m.status != why {
+		m.targetSince = m.targetSince.Add(-targetDelay)
+		if m.answerQuestion(key) != nil || m.status != why {
 			t.Errorf("%s: %q", key, m.status)
 		}
 	}
-	m.take(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	m.setSnapshot(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
 	refused("a", "open it first: Enter")
 	refused("1", "open it first: Enter")
 	m.open()
 	if text := strings.Join(m.lines(m.page(), 60), "\n"); !strings.Contains(text, "  rm -r /\n  Run it?") || !strings.Contains(strings.Join(strings.Fields(text), " "), "1 Yes 2 no true") {
 		t.Error(text)
 	}
-	if m.answer("a") != nil {
+	if m.answerQuestion("a") != nil {
 		t.Error("approved before it can have been read")
 	}
 	refused("3", "there is no option 3")
-	if m.answer("2") == nil || m.answer("a") == nil {
+	if m.answerQuestion("2") == nil || m.answerQuestion("a") == nil {
 		t.Error(m.status)
 	}
-	q.Agent = "carol" // asks the same under the same id
-	m.take(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
+	q.Agent = "carol" // the same question with the same id
+	m.setSnapshot(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
 	refused("a", "bob does not ask that any more")
 }
 
-// Mail is answered, acknowledged, marked and searched; a draft is kept until it is sent; an editor may write it.
+// Mail is answered, acknowledged, marked and searched; a draft is kept until it is sent; it can be written in an
+// editor.
 func TestMail(t *testing.T) {
 	team := newTeam(t, people, "alice", "bob", "me")
 	for i := range 3 {
@@ -417,7 +417,7 @@ func TestMail(t *testing.T) {
 	w.shows(`sent [0-9a-f]{6} to alice .*, bob`)
 	w.types("s\t,nobody\tAgain?\x13")
 	w.shows(`sent [0-9a-f]{6} to alice .*; no agent "nobody"`)
-	w.types("s\t") // it has reached alice, and goes to bob alone
+	w.types("s\t") // alice has it; it goes to bob alone
 	w.shows(`to: nobody`)
 	w.types("\x15bob\x13")
 	w.shows(`sent [0-9a-f]{6} to bob`)
@@ -433,11 +433,11 @@ func TestMail(t *testing.T) {
 	w.leave()
 }
 
-// A text is sent as it was written elsewhere, with its tabs and all of its lines, and none replaces another.
+// A text from an editor is sent with its tabs and all of its lines, and no draft replaces another.
 func TestDrafts(t *testing.T) {
 	r := room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}})
 	m := newModel(t.Context(), r)
-	m.seen = &room.Snapshot{Me: "me", Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}}
+	m.snapshot = &room.Snapshot{Me: "me", Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}}
 	write := func(to, text string) *composer {
 		m.startWriting(&composer{kind: sending, key: "send " + to, to: to})
 		m.writing.text.InsertString(text)
@@ -446,52 +446,52 @@ func TestDrafts(t *testing.T) {
 	long := "\tone\n" + strings.Repeat("line\n", 2*maxLines)
 	c := write("alice", "")
 	c.setText(long)
-	m.update(tea.KeyPressMsg{Code: 'x', Text: "x"})
+	m.updateComposer(tea.KeyPressMsg{Code: 'x', Text: "x"})
 	if c.value() != long || m.status != "too long to be changed here: Ctrl-E" {
 		t.Error(len(c.value()), m.status)
 	}
 	c.setText("\tone")
-	if m.update(tea.KeyPressMsg{Code: 'x', Text: "x"}); c.value() != "    onex" {
+	if m.updateComposer(tea.KeyPressMsg{Code: 'x', Text: "x"}); c.value() != "    onex" {
 		t.Errorf("%q", c.value())
 	}
 	c.setText("")
-	m.update(tea.PasteMsg{Content: long})
+	m.updateComposer(tea.PasteMsg{Content: long})
 	if c.value() != "" || m.status != "too long for here: Ctrl-E" {
 		t.Error(len(c.value()), m.status)
 	}
-	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
 
 	first := write("alice", "first")
-	m.finish()
+	m.send()
 	if c := write("alice", "second"); c.value() != "second" {
 		t.Error("what is being sent is written again: ", c.value())
 	}
 	m.writing.line.SetValue("bob")
-	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
 	write("bob", " to bob")
-	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
 	m.Update(m.do(first, func(context.Context) (string, error) { return "", errors.New("refused") })())
 	want := map[string]string{"send alice": "first", "send bob": "second to bob"}
 	if diff := cmp.Diff(want, m.drafts); diff != "" {
 		t.Error(diff)
 	}
 	again := write("alice", " again")
-	m.finish()
+	m.send()
 	write("alice", "third")
-	m.write(tea.KeyPressMsg{Code: tea.KeyEscape})
+	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
 	m.Update(m.do(again, func(context.Context) (string, error) { return "sent", nil })())
 	if m.drafts["send alice"] != "third" || len(m.unsent) > 0 {
 		t.Error(m.drafts)
 	}
 }
 
-// What comes with an error is shown with it, and hides nothing. What is out of date is not shown.
+// Content that comes with an error is shown, but does not replace more. Outdated content is not shown.
 func TestLoaded(t *testing.T) {
 	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))
-	p := &page{kind: foundPage}
+	p := &page{kind: searchPage}
 	load := func(l loaded) { l.page = p; m.Update(l) }
 	load(loaded{items: make([]*mailbox.Item, 2), err: errors.New("one mailbox cannot be read")})
-	m.say("", fmt.Errorf("not sent to bob: %w", &fs.PathError{Op: "write", Path: "/a/long/path", Err: errors.New("disk full")}))
+	m.setStatus("", fmt.Errorf("not sent to bob: %w", &fs.PathError{Op: "write", Path: "/a/long/path", Err: errors.New("disk full")}))
 	if !strings.HasPrefix(m.status, "not sent to bob: disk full") {
 		t.Error(m.status)
 	}
@@ -504,18 +504,18 @@ func TestLoaded(t *testing.T) {
 	}
 }
 
-// Mail that is new rings, in whatever order it came.
+// New mail rings, in whatever order it came.
 func TestNews(t *testing.T) {
 	old := &room.Snapshot{Unread: []wire.ID{"3", "1"}}
-	if got := news(old, &room.Snapshot{Unread: []wire.ID{"3", "2"}}); got != "2 unread" {
+	if got := notification(old, &room.Snapshot{Unread: []wire.ID{"3", "2"}}); got != "2 unread" {
 		t.Error(got)
 	}
-	if got := news(old, &room.Snapshot{Unread: []wire.ID{"1"}}); got != "" {
+	if got := notification(old, &room.Snapshot{Unread: []wire.ID{"1"}}); got != "" {
 		t.Error(got)
 	}
 }
 
-// Who is nobody looks, and is told so.
+// Without an identity the program says so, and only shows the team.
 func TestNobody(t *testing.T) {
 	team := newTeam(t, people, "bob", "me")
 	w := team.open(100, 30, nil)
@@ -534,8 +534,7 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// With 40 members and 10,000 messages the first screen is there in an instant, it scrolls, and what is new
-// comes at once.
+// With 40 members and 10,000 messages, the first screen, scrolling and new messages are fast.
 func TestLarge(t *testing.T) {
 	members := []string{"me"}
 	for i := range 39 {
@@ -558,7 +557,7 @@ func TestLarge(t *testing.T) {
 	w.shows(`10001 unread`)
 	t.Logf("first screen %v, a page %v, new %v", first, scroll, time.Since(began))
 	const limit = 300 * time.Millisecond
-	if os.Getenv("ATM_STRESS") != "" && (first > limit || scroll > limit/10) { // where nothing else runs
+	if os.Getenv("ATM_STRESS") != "" && (first > limit || scroll > limit/10) { // if nothing else runs
 		t.Errorf("first screen %v, a page %v", first, scroll)
 	}
 	w.leave()

@@ -21,27 +21,28 @@ var (
 	alert = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Red)
 )
 
-// The parts from above: a line about the team, what waits, a rule, the body, and two lines below it.
+// From top to bottom: a line about the team, the questions, a rule, the body, and two lines for status and keys.
 
-func (m *model) waitingRows() int { return min(len(m.seen.Waiting), max(1, m.height/4)) }
+func (m *model) waitingRows() int { return min(len(m.snapshot.Waiting), max(1, m.height/4)) }
 
 func (m *model) waitingHeight() int {
-	lines, _ := m.asked()
+	lines, _ := m.selectedQuestion()
 	return m.waitingRows() + max(0, len(lines)-1)
 }
 
 func (m *model) bodyTop() int { return 2 + m.waitingHeight() }
 
-// asked is the selected question in as many lines as there is room for; isWhole: they are all of it.
-func (m *model) asked() (lines []string, isWhole bool) {
-	if len(m.seen.Waiting) == 0 {
+// selectedQuestion renders the selected question in as many lines as there is room for. isWhole reports whether they
+// are all of it.
+func (m *model) selectedQuestion() (lines []string, isWhole bool) {
+	if len(m.snapshot.Waiting) == 0 {
 		return nil, false
 	}
-	q, width := at(m.seen.Waiting, m.waiting.at), max(m.width-waitingIndent, 10)
-	for line := range strings.SplitSeq(whole(q), "\n") {
+	q, width := nth(m.snapshot.Waiting, m.waiting.selected), max(m.width-waitingIndent, 10)
+	for line := range strings.SplitSeq(questionText(q), "\n") {
 		line = ansi.Wrap(strings.ReplaceAll(line, "\t", "    "), width, "")
 		for part := range strings.SplitSeq(line, "\n") {
-			lines = append(lines, inPlace(part))
+			lines = append(lines, keepDirection(part))
 		}
 	}
 	most := max(1, m.height/4)
@@ -61,7 +62,7 @@ func (m *model) bodySize() (width, height int) {
 	return m.width - m.leftWidth() - 1, height
 }
 
-// leftWidth is that of the members; -1: there is too little room to show them beside the middle.
+// leftWidth is the width of the members, -1 if the terminal is too narrow to show them beside the middle.
 func (m *model) leftWidth() int {
 	if m.width < 80 {
 		return -1
@@ -80,17 +81,17 @@ func (m *model) writingHeight() int {
 
 func (m *model) View() tea.View {
 	if m.width == 0 {
-		return tea.View{AltScreen: true} // how large the terminal is comes first
+		return tea.View{AltScreen: true} // the terminal's size is not known yet
 	}
 	_, height := m.bodySize()
 	lines := append([]string{m.header()}, m.waitingLines()...)
 	left, middle, border := m.memberLines(height), m.middleLines(height), "┬"
 	for i := range height + 1 {
-		line := at(middle, i)
+		line := nth(middle, i)
 		if leftWidth := m.leftWidth(); leftWidth >= 0 {
-			line = fit(at(left, i), leftWidth) + border + line
+			line = fit(nth(left, i), leftWidth) + border + line
 		} else if m.focus == membersPane {
-			line = at(left, i)
+			line = nth(left, i)
 		}
 		lines, border = append(lines, line), "│"
 	}
@@ -101,7 +102,7 @@ func (m *model) View() tea.View {
 	}
 	v := tea.NewView(strings.Join(lines[:min(len(lines), m.height)], "\n"))
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
-	v.WindowTitle = fmt.Sprintf("atm %s: %d waiting, %d unread", m.seen.Team, len(m.seen.Waiting), len(m.seen.Unread))
+	v.WindowTitle = fmt.Sprintf("atm %s: %d waiting, %d unread", m.snapshot.Team, len(m.snapshot.Waiting), len(m.snapshot.Unread))
 	return v
 }
 
@@ -110,8 +111,8 @@ func fit(line string, width int) string {
 	return line + strings.Repeat(" ", max(0, width-ansi.StringWidth(line)))
 }
 
-// inPlace has a terminal that knows of writing from right to left turn nothing around but the text itself.
-func inPlace(text string) string {
+// keepDirection keeps a text that is written from right to left from reversing the rest of the line.
+func keepDirection(text string) string {
 	isFromRight := func(r rune) bool {
 		return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko)
 	}
@@ -122,7 +123,7 @@ func inPlace(text string) string {
 }
 
 func (m *model) header() string {
-	s, who := m.seen, "looking only"
+	s, who := m.snapshot, "looking only"
 	if s.Me != "" {
 		who = "as " + string(s.Me)
 	}
@@ -131,8 +132,8 @@ func (m *model) header() string {
 	return line + alert.Render(letter.Escape(s.Problem))
 }
 
-// mark stands before a line: the selected one of the pane that keys go to, or of another.
-func (m *model) mark(in pane, isSelected bool) string {
+// marker returns the prefix of a line: > for the selected one of the focused pane, - for that of another pane.
+func (m *model) marker(in pane, isSelected bool) string {
 	switch {
 	case isSelected && m.focus == in:
 		return bold.Render(">") + " "
@@ -142,20 +143,20 @@ func (m *model) mark(in pane, isSelected bool) string {
 	return "  "
 }
 
-// waitingIndent is the mark, and since when.
+// waitingIndent is the width of the marker and the age.
 const waitingIndent = 8
 
 func (m *model) waitingLines() (lines []string) {
 	m.move(waitingPane, 0)
 	for i := m.waiting.top; i < m.waiting.top+m.waitingRows(); i++ {
-		q := m.seen.Waiting[i]
-		text := []string{asks(q)}
-		if i == m.waiting.at {
-			text, _ = m.asked()
+		q := m.snapshot.Waiting[i]
+		text := []string{questionLine(q)}
+		if i == m.waiting.selected {
+			text, _ = m.selectedQuestion()
 		}
-		before := m.mark(waitingPane, i == m.waiting.at) + letter.Span(max(0, m.now.Sub(q.Since)))
+		before := m.marker(waitingPane, i == m.waiting.selected) + letter.Span(max(0, m.now.Sub(q.Since)))
 		for _, line := range text {
-			if q.Mine {
+			if q.MayAnswer {
 				line = alert.Render(line)
 			}
 			lines = append(lines, fit(before, waitingIndent)+line)
@@ -172,12 +173,12 @@ func (m *model) memberLines(height int) (lines []string) {
 	}
 	m.move(membersPane, 0)
 	lines = append(lines, m.rule("members", width, membersPane))
-	all := command.Team(m.seen.Members, width-1) // it leaves a column free
-	for i := m.members.top; i < len(m.seen.Members) && len(lines) <= height; i++ {
-		lines = append(lines, m.mark(membersPane, i == m.members.at)+all[i])
+	all := command.Team(m.snapshot.Members, width-1) // it keeps one more column free
+	for i := m.members.top; i < len(m.snapshot.Members) && len(lines) <= height; i++ {
+		lines = append(lines, m.marker(membersPane, i == m.members.selected)+all[i])
 	}
-	if i := m.members.at; i < len(all) && strings.Contains(all[i], "…") { // the selected one in full, below
-		whole := ansi.Wrap(command.Team(m.seen.Members[i:i+1], 0)[0], width-3, "")
+	if i := m.members.selected; i < len(all) && strings.Contains(all[i], "…") { // show the selected one in full below
+		whole := ansi.Wrap(command.Team(m.snapshot.Members[i:i+1], 0)[0], width-3, "")
 		lines = append(lines, strings.Split("\n  "+strings.ReplaceAll(whole, "\n", "\n  "), "\n")...)
 	}
 	return lines
@@ -186,7 +187,7 @@ func (m *model) memberLines(height int) (lines []string) {
 func (m *model) pageTitle() string {
 	p := m.page()
 	if p.kind == agentPage {
-		row, isMember := m.seen.Member(p.agent)
+		row, isMember := m.snapshot.Member(p.agent)
 		if !isMember {
 			return string(p.agent) + " is no member any more"
 		}
@@ -209,7 +210,7 @@ func (m *model) middleLines(height int) (lines []string) {
 	m.move(middlePane, 0)
 	switch {
 	case p.isText():
-		isAtEnd := p.kind == agentPage && p.view.AtBottom() // and stays there
+		isAtEnd := p.kind == agentPage && p.view.AtBottom()
 		p.view.SetWidth(width)
 		p.view.SetHeight(height)
 		p.view.SetContentLines(m.lines(p, width))
@@ -217,31 +218,31 @@ func (m *model) middleLines(height int) (lines []string) {
 			p.view.GotoBottom()
 		}
 		lines = strings.Split(p.view.View(), "\n")
-	case p.kind == mailPage && m.seen.Me == "":
+	case p.kind == mailPage && m.snapshot.Me == "":
 		lines = []string{"  Nobody has said who you are: atm tui --as NAME shows your mail."}
-	case p.kind == mailPage && len(m.mail) == 0 && m.seen.Version > 0:
+	case p.kind == mailPage && len(m.mail) == 0 && m.snapshot.Version > 0:
 		lines = []string{"  no messages"}
 	default:
 		_, n := m.list(middlePane)
 		for i := p.top; i < min(n, p.top+height); i++ {
-			lines = append(lines, m.row(m.item(i), i == p.at))
+			lines = append(lines, m.mailRow(m.item(i), i == p.selected))
 		}
 	}
 	return append([]string{m.rule(m.pageTitle(), width, middlePane)}, lines...)
 }
 
-func (m *model) row(it *mailbox.Item, isSelected bool) string {
-	if it == nil { // on its way
-		return m.mark(middlePane, isSelected) + faint.Render("moved")
+func (m *model) mailRow(it *mailbox.Item, isSelected bool) string {
+	if it == nil {
+		return m.marker(middlePane, isSelected) + faint.Render("moved")
 	}
-	r, title := m.renderer(), inPlace(letter.Escape(letter.Clip(it.Title(), 300)))
+	r, title := m.renderer(), keepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
 	notes := command.Notes(r, it)
 	if it.State == mailbox.Unread {
 		title, notes = bold.Render(title), strings.TrimSuffix("unread, "+notes, ", ")
 	}
 	from := fit(r.Who(it.From), 12)
 	age := letter.Age(m.now, it.SentAt)
-	return fmt.Sprintf("%s%-8s  %s  %s  %s", m.mark(middlePane, isSelected), age, from, faint.Render(notes), title)
+	return fmt.Sprintf("%s%-8s  %s  %s  %s", m.marker(middlePane, isSelected), age, from, faint.Render(notes), title)
 }
 
 func (m *model) writingLines() (lines []string) {
@@ -288,13 +289,13 @@ func (m *model) keysLine() string {
 	return faint.Render(keys)
 }
 
-// paneAt is the pane at a place of the terminal, and the line of it; -1: none of it.
+// paneAt returns the pane at a point of the terminal, and the line in it, -1 for none.
 func (m *model) paneAt(x, y int) (in pane, line int) {
 	_, height := m.bodySize()
 	switch top := m.bodyTop(); {
 	case y < top-1:
-		lines, _ := m.asked()
-		selected := m.waiting.at - m.waiting.top
+		lines, _ := m.selectedQuestion()
+		selected := m.waiting.selected - m.waiting.top
 		if line = y - 1; line > selected {
 			line = max(selected, line-len(lines)+1)
 		}
@@ -308,21 +309,21 @@ func (m *model) paneAt(x, y int) (in pane, line int) {
 	}
 }
 
-// click selects what is there, and opens it if it is selected already.
+// click selects the clicked line, and opens it if it was selected already.
 func (m *model) click(x, y int) tea.Cmd {
 	in, line := m.paneAt(x, y)
 	if line < 0 || m.writing != nil || m.confirm != nil {
 		return nil
 	}
 	p, n := m.list(in)
-	wasHere := m.focus == in && p.at == p.top+line
+	wasSelected := m.focus == in && p.selected == p.top+line
 	m.focus = in
 	if p.top+line < n {
-		p.at = p.top + line
-		if wasHere {
+		p.selected = p.top + line
+		if wasSelected {
 			return m.open()
 		}
 	}
-	m.aim()
+	m.updateTarget()
 	return nil
 }

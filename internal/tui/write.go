@@ -31,69 +31,69 @@ type composer struct {
 	kind     writing
 	title    string
 	key      string // of its draft
-	to       string // of sending: whom it goes to at first
+	to       string // the recipients at first
 	parent   *wire.Message
 	question room.Question
 
-	line textinput.Model // the recipients, or what is searched for
+	line textinput.Model // the recipients, or the words to search for
 	text textarea.Model
 
-	whole string // the text as a draft or an editor has it
-	shown string // what the text area makes of it: spaces of tabs, and so many lines
+	original string // the text from a draft or an editor
+	shown    string // what the text area made of it: it replaces tabs, and cuts off lines
 }
 
-const maxLines = 10_000 // that a text area holds
+const maxLines = 10_000 // of a text area
 
 func (c *composer) setText(text string) {
 	c.text.SetValue(text)
-	c.whole, c.shown = text, c.text.Value()
+	c.original, c.shown = text, c.text.Value()
 }
 
-// value is the text that is sent: as it came, unless it was changed here.
+// value returns the text to send: the original, unless it was changed here.
 func (c *composer) value() string {
 	if text := c.text.Value(); text != c.shown {
 		return text
 	}
-	return c.whole
+	return c.original
 }
 
 func lineCount(text string) int { return 1 + strings.Count(text, "\n") + strings.Count(text, "\r") }
 
 func (m *model) startWriting(c *composer) tea.Cmd {
-	if m.seen.Me == "" && c.kind != searching {
-		return m.nothing("nobody has said who you are: begin again with --as NAME")
+	if m.snapshot.Me == "" && c.kind != searching {
+		return m.refuse("nobody has said who you are: begin again with --as NAME")
 	}
 	key := c.key
 	if c.kind == sending && m.drafts[key] == "" {
-		key = m.homelessDraft(key)
+		key = m.orphanDraft(key)
 		c.to = strings.TrimPrefix(key, "send ")
 	}
 	c.line, c.text = textinput.New(), textarea.New()
 	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
-	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, be it light or dark
+	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, whether it is light or dark
 	c.text.SetStyles(textarea.Styles{})
 	c.line.SetValue(c.to)
 	c.setText(m.drafts[key])
 	delete(m.drafts, key)
 	m.writing, m.status = c, ""
-	c.goTo(c.kind == searching || c.kind == sending && c.to == "")
+	c.focus(c.kind == searching || c.kind == sending && c.to == "")
 	return nil
 }
 
-// homelessDraft is the key of a message for several, or for a name that is nobody's: it is found at any member. Else
-// it is the key that was asked for.
-func (m *model) homelessDraft(key string) string {
+// orphanDraft returns the key of a draft for several recipients or for an unknown name, which comes up at any member.
+// If there is none, it returns the given key.
+func (m *model) orphanDraft(key string) string {
 	for other := range m.drafts {
 		to, isSent := strings.CutPrefix(other, "send ")
-		if _, isMember := m.seen.Member(wire.Name(to)); isSent && !isMember {
+		if _, isMember := m.snapshot.Member(wire.Name(to)); isSent && !isMember {
 			return other
 		}
 	}
 	return key
 }
 
-// goTo has the next keys go to the line, or to the text.
-func (c *composer) goTo(line bool) {
+// focus makes the next keys go to the line, or to the text.
+func (c *composer) focus(line bool) {
 	c.line.Blur()
 	if line {
 		c.text.Blur()
@@ -103,29 +103,29 @@ func (c *composer) goTo(line bool) {
 	}
 }
 
-func (m *model) update(msg tea.Msg) (cmd tea.Cmd) {
+func (m *model) updateComposer(msg tea.Msg) (cmd tea.Cmd) {
 	c := m.writing
 	if c.line.Focused() {
 		c.line, cmd = c.line.Update(msg)
 		return cmd
 	}
 	if paste, ok := msg.(tea.PasteMsg); ok && c.text.LineCount()+lineCount(paste.Content) > maxLines {
-		return m.nothing("too long for here: Ctrl-E")
+		return m.refuse("too long for here: Ctrl-E")
 	}
 	c.text, cmd = c.text.Update(msg)
-	if lineCount(c.whole) > maxLines && c.text.Value() != c.shown {
-		c.setText(c.whole)
-		return m.nothing("too long to be changed here: Ctrl-E")
+	if lineCount(c.original) > maxLines && c.text.Value() != c.shown {
+		c.setText(c.original)
+		return m.refuse("too long to be changed here: Ctrl-E")
 	}
 	return cmd
 }
 
-func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
+func (m *model) handleComposerKey(k tea.KeyPressMsg) tea.Cmd {
 	c := m.writing
 	switch key := k.String(); {
 	case key == "esc" || key == "ctrl+c":
 		m.writing = nil
-		if c.addTo(m.drafts) {
+		if c.saveDraft(m.drafts) {
 			m.status, m.isError = "the draft is kept", false
 		}
 	case key == "enter" && c.kind == searching:
@@ -134,22 +134,22 @@ func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 			return m.search(words)
 		}
 	case c.kind == searching:
-		return m.update(k)
+		return m.updateComposer(k)
 	case key == "ctrl+s":
-		return m.finish()
+		return m.send()
 	case key == "ctrl+e":
 		return m.edit()
 	case c.kind == sending && (key == "tab" || key == "shift+tab" || key == "enter" && c.line.Focused()):
-		c.goTo(!c.line.Focused())
+		c.focus(!c.line.Focused())
 	default:
-		return m.update(k)
+		return m.updateComposer(k)
 	}
 	return nil
 }
 
-// addTo adds what is written to drafts, if it says something, under what it is for: of a message, the recipients that
-// it has now. What is written for the same already is not replaced.
-func (c *composer) addTo(drafts map[string]string) bool {
+// saveDraft adds the text to the drafts, unless it is blank. The key of a message has its present recipients. A draft
+// with the same key is kept before it.
+func (c *composer) saveDraft(drafts map[string]string) bool {
 	key, text := c.key, c.value()
 	if c.kind == sending {
 		key = "send " + c.line.Value()
@@ -161,7 +161,7 @@ func (c *composer) addTo(drafts map[string]string) bool {
 	return true
 }
 
-func (m *model) finish() tea.Cmd {
+func (m *model) send() tea.Cmd {
 	c := m.writing
 	m.writing = nil
 	m.unsent[c] = true
@@ -174,7 +174,7 @@ func (m *model) finish() tea.Cmd {
 	})
 }
 
-// edit goes on with the text in $EDITOR, in place of this view. What is saved there comes back to be sent.
+// edit opens the text in $EDITOR, in place of this view, and takes it back as it was saved.
 func (m *model) edit() tea.Cmd {
 	c := m.writing
 	dir, err := os.MkdirTemp("", "atm-tui-")
@@ -183,7 +183,7 @@ func (m *model) edit() tea.Cmd {
 		err = os.WriteFile(file, []byte(c.value()), 0o600)
 	}
 	if err != nil {
-		m.say("", err)
+		m.setStatus("", err)
 		return nil
 	}
 	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
@@ -193,12 +193,12 @@ func (m *model) edit() tea.Cmd {
 		}
 		text, err2 := os.ReadFile(file)
 		os.RemoveAll(dir)
-		return then(func() {
-			if text != nil { // also what an editor has saved that failed in the end
+		return callback(func() {
+			if text != nil { // an editor may have saved it before it failed
 				c.setText(strings.TrimSuffix(string(text), "\n"))
 			}
 			m.writing = c
-			m.say("", cmp.Or(err, err2))
+			m.setStatus("", cmp.Or(err, err2))
 		})
 	})
 }

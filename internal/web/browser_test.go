@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A tab is one of a real browser.
+// A tab is a tab of a real browser.
 type tab struct {
 	*team
 	ctx context.Context
@@ -45,13 +45,13 @@ func (s *team) browser(address string) *tab {
 	return (&tab{s, allocated}).open(address)
 }
 
-// open is a new tab that shows an address.
+// open opens a new tab.
 func (b *tab) open(address string) *tab {
 	b.Helper()
 	ctx, end := chromedp.NewContext(b.ctx)
 	b.Cleanup(end)
 	n := &tab{b.team, ctx}
-	chromedp.Do(ctx) // the first time decides how long the browser lives
+	chromedp.Do(ctx) // the first Do decides how long the browser runs
 	n.do(chromedp.EmulateViewport(1200, 900))
 	n.load(address)
 	return n
@@ -74,7 +74,7 @@ func (b *tab) load(address string) {
 	b.js(`document.fonts.ready.then(() => true)`)
 }
 
-// js is what an expression, or the promise that it is, comes to.
+// js evaluates an expression, which may be a promise.
 func (b *tab) js(expression string) any {
 	b.Helper()
 	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](expression, chromedp.EvalAwaitPromise))
@@ -84,7 +84,7 @@ func (b *tab) js(expression string) any {
 	return got
 }
 
-// becomes waits until an expression is true on the page, or on the one that it leads to.
+// becomes waits until an expression is true on the page, or on the next one.
 func (b *tab) becomes(expression string) {
 	b.Helper()
 	b.eventually(expression, func() bool {
@@ -99,7 +99,7 @@ func (b *tab) shows(text string) {
 	b.becomes(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
 }
 
-// A message arrives, and a question is answered, on pages that were opened before.
+// A message arrives and a question is answered on open pages.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "me")
@@ -110,7 +110,7 @@ func TestBrowser(t *testing.T) {
 	b.load(address)
 	b.shows("Members")
 
-	// Neither a name of somebody else's that leads here, nor a page of theirs, gets anything.
+	// Neither a foreign host name for this server, nor a foreign page, gets anything.
 	port := base(address)[strings.LastIndex(base(address), ":"):]
 	b.load("http://evil.example" + port)
 	b.shows("not the server of that host")
@@ -118,7 +118,7 @@ func TestBrowser(t *testing.T) {
 		fmt.Fprintf(w, `<p><form method="post" action="%s/do"><input name="do" value="send"><button>win</button></form>`, base(address))
 	}))
 	t.Cleanup(theirs.Close)
-	b.load(theirs.URL) // on another port the cookie goes with it
+	b.load(theirs.URL) // the cookie is sent to other ports, too
 	b.do(chromedp.Click("button"))
 	b.shows("another site asks for this")
 	b.load(base(address))
@@ -127,7 +127,7 @@ func TestBrowser(t *testing.T) {
 	t.Cleanup(func() { s.command("stop", "bob").Run() })
 	b.shows("idle")
 
-	// More pages than a browser has connections to a server: all are told.
+	// More pages than a browser has connections to a server: all get the event.
 	tabs := []*tab{b}
 	for _, path := range []string{"/", "/mail", "/timeline", "/", "/mail", "/timeline", "/agent/me"} {
 		tabs = append(tabs, b.open(base(address)+path))
@@ -150,7 +150,7 @@ func TestBrowser(t *testing.T) {
 	}
 	b.shows("Do you want to proceed?")
 	b.becomes(`document.querySelector('.moved') === null`)
-	// What is pointed at stays where it is once nothing is being fetched.
+	// Buttons under the pointer stay in place once nothing is being loaded.
 	b.eventually("it is pointed at", func() bool {
 		at := b.js(`(at => [at.x + at.width / 2, at.y + at.height / 2])(document.querySelector('.question summary').getBoundingClientRect())`).([]any)
 		b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0].(float64), at[1].(float64)))
@@ -160,7 +160,7 @@ func TestBrowser(t *testing.T) {
 	s.atm("send", "alice", "something that others see")
 	s.atm("read", "--as", "alice", "--limit", "9")
 	b.becomes(`!document.getElementById('waits').hidden`)
-	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1)) // what is pointed at would stay
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1)) // or the buttons would stay
 	s.atm("send", "me", "An update does not take away what is being typed.", "--as", "alice")
 	b.becomes(`parseInt(document.getElementById('unread').textContent) === 2`)
 	if got := b.js(`document.querySelector('.question textarea').value + document.querySelector('.question details').open`); got != "Not todaytrue" {
@@ -175,14 +175,14 @@ func TestBrowser(t *testing.T) {
 	b.becomes(`document.querySelector('.question') === null`)
 	b.becomes(`!document.getElementById('screen').innerText.includes('Do you want to proceed?')`)
 
-	// A page of a member that is retired says so.
+	// The page of a retired member says so.
 	b.load(base(address) + "/agent/alice")
 	b.shows("No turn is known")
 	s.atm("team", "retire", "alice")
 	b.shows("atm team restore alice")
 	s.atm("team", "restore", "alice")
 
-	// A page whose fetch fails says so, and catches up; also with what comes while it is being fetched.
+	// A page that could not be loaded says so, and catches up, also with changes in the meantime.
 	b.load(base(address) + "/mail")
 	b.js(`window.isBroken = true; window.isSlow = false; const send = XMLHttpRequest.prototype.send;
 		XMLHttpRequest.prototype.send = function () {
@@ -199,7 +199,7 @@ func TestBrowser(t *testing.T) {
 	b.shows("while it is fetched")
 	b.becomes(`document.getElementById('offline').hidden`)
 
-	// What is being written outlives other buttons, and what is refused, until it is sent.
+	// A text survives other buttons and errors until it is sent.
 	b.load(base(address) + "/")
 	b.do(chromedp.SendKeys("#to", "alcie"), chromedp.SendKeys("#text", "half a thought"))
 	b.do(chromedp.Click(`button[value=read]`))
@@ -216,9 +216,9 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// Twenty pages cost next to nothing while nothing happens, and all hear of what does.
+// Twenty idle pages need almost no CPU time, and all get an event.
 func TestTwentyPages(t *testing.T) {
-	s := newTeam(t, "alice", "bob", "me") // alone: what is measured is the processor
+	s := newTeam(t, "alice", "bob", "me") // not parallel, since it measures CPU time
 	s.atm("run", "bob", "--detach", "--", "fakeagent")
 	t.Cleanup(func() { s.command("stop", "bob").Run() })
 	s.atm("wait", "--idle", "bob", "--timeout", "20s")
@@ -231,7 +231,7 @@ func TestTwentyPages(t *testing.T) {
 	}
 	pages := processes(chromedp.FromContext(b.ctx).Browser.Process().Pid)
 	const window = 2 * time.Second
-	for end := time.Now().Add(3 * time.Minute); ; { // a browser that has just begun has much to do
+	for end := time.Now().Add(3 * time.Minute); ; { // a new browser is busy for a while
 		server, browser := used(t, s.server.Process.Pid), used(t, pages...)
 		time.Sleep(window)
 		server, browser = used(t, s.server.Process.Pid)-server, used(t, pages...)-browser
@@ -248,7 +248,7 @@ func TestTwentyPages(t *testing.T) {
 	}
 }
 
-// processes are a process and those that it has started, and these, and so on.
+// processes returns a process and its descendants.
 func processes(pid int) []int {
 	all := []int{pid}
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -262,7 +262,7 @@ func processes(pid int) []int {
 	return all
 }
 
-// used is the time that processes have had of a processor.
+// used returns the CPU time of processes.
 func used(t *testing.T, pids ...int) (sum time.Duration) {
 	for _, pid := range pids {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -278,7 +278,7 @@ func used(t *testing.T, pids ...int) (sum time.Duration) {
 	return sum
 }
 
-// AXE finds no serious fault on any page, and no text of a message runs.
+// AXE finds no serious fault on any page, and no text of a message runs as code.
 func TestAccessible(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "carol", "me")
@@ -328,7 +328,7 @@ func TestAccessible(t *testing.T) {
 			os.WriteFile(filepath.Join(dir, fmt.Sprint(i, ".png")), png, 0o600)
 		}
 	}
-	// Everything can be done from the keyboard.
+	// The keyboard is enough for everything.
 	b.load(base(address))
 	b.js(`document.querySelector('.question summary').focus()`)
 	b.do(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("Not on a Friday."), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
@@ -338,7 +338,7 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
-// What the fuzzer finds on a screen is never more than text in known classes.
+// Any screen becomes nothing but text in known classes.
 func FuzzSpans(f *testing.F) {
 	f.Add("\x1b[1;31mred\x1b[0m\n\x1b[38;2;1;2;3m世界\x1b[7mx\x1b]8;;javascript:x\x07link")
 	f.Fuzz(func(t *testing.T, screen string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// export writes what the pages show to me now as files that need no server and no script.
+// export writes the present pages as files that need no server and no script.
 func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	dir := c.String("export")
 	entries, err := os.ReadDir(dir)
@@ -29,7 +29,7 @@ func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	command.Warn(c, "screens and mail may hold secrets: look at %s before you show it to others", dir)
 	pages := newServer(ctx, s)
 	write := func(name string, data []byte) error { return os.WriteFile(filepath.Join(dir, name), data, 0o600) }
-	if err := cmp.Or(write("style.css", file("style.css")), write("icon.svg", file("icon.svg"))); err != nil {
+	if err := cmp.Or(write("style.css", staticFile("style.css")), write("icon.svg", staticFile("icon.svg"))); err != nil {
 		return err
 	}
 	list, isListed := [][2]string{{"team"}, {"mail"}, {"timeline"}, {"search"}}, map[wire.ID]bool{}
@@ -49,7 +49,7 @@ func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 		if err != nil {
 			return err
 		}
-		for _, thread := range p.threads { // it leads there
+		for _, thread := range p.threads { // the page has links to them
 			if !isListed[thread] {
 				list = append(list, [2]string{"thread", string(thread)})
 			}

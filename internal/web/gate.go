@@ -19,17 +19,17 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A door says where a server's pages are, and makes the one-time tokens that let a browser in. It is kept in a
-// file that this user alone can read, so that `atm web --token` makes another one.
+// A door makes the one-time addresses that let a browser in. It is saved in a file that only this user can read, so
+// that `atm web --token` can make another address.
 type door struct {
 	URL string    `json:"url"`
 	Key string    `json:"key"` // of this run of the server
 	As  wire.Name `json:"as,omitempty"`
 }
 
-const tokenAge = 5 * time.Minute // of the oldest token that is good
+const tokenAge = 5 * time.Minute // after which a token is refused
 
-// address opens the pages once, and not later than tokenAge.
+// address returns an address that opens the pages once, within tokenAge.
 func (d door) address() string {
 	nonce := fmt.Sprintf("%s%08x", rand.Text(), time.Now().Unix())
 	return d.URL + "/?token=" + nonce + d.sign(nonce)
@@ -41,12 +41,12 @@ func (d door) sign(nonce string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// A gate stands before every page. It lets in who brings a one-time token, which becomes a cookie, and then who brings
-// the cookie. A request that changes something has the token of its page as well. All of them end with the program.
+// A gate checks every request. A one-time token gets a browser its cookie, and the cookie lets it in. A request that
+// changes something also needs the CSRF token of its page. All of these end with the program.
 type gate struct {
 	door
-	http.Handler                   // what lies behind
-	host, port   string            // that are listened on
+	http.Handler                   // the pages
+	host, port   string            // of the listener
 	cert         *x509.Certificate // nil: without TLS
 
 	cookie, csrf string
@@ -54,9 +54,9 @@ type gate struct {
 	used         sync.Map // tokens
 }
 
-func newGate(at net.Addr, cert *x509.Certificate, csrf string, behind http.Handler) *gate {
+func newGate(at net.Addr, cert *x509.Certificate, csrf string, pages http.Handler) *gate {
 	host, port, _ := net.SplitHostPort(at.String())
-	g := &gate{Handler: behind, host: host, port: port, cert: cert, cookie: rand.Text(), csrf: csrf}
+	g := &gate{Handler: pages, host: host, port: port, cert: cert, cookie: rand.Text(), csrf: csrf}
 	g.Key, g.URL = rand.Text(), "http://"+at.String()
 	if cert != nil {
 		if net.ParseIP(host).IsUnspecified() || cert.VerifyHostname(host) != nil {
@@ -67,8 +67,8 @@ func newGate(at net.Addr, cert *x509.Certificate, csrf string, behind http.Handl
 	return g
 }
 
-// isToken reports whether a token is a good one that nobody has used; now somebody has.
-func (g *gate) isToken(token string) bool {
+// useToken reports whether a token is valid and unused, and marks it as used.
+func (g *gate) useToken(token string) bool {
 	random := len(rand.Text())
 	n := random + 8
 	if len(token) <= n || !isSame(token[n:], g.sign(token[:n])) {
@@ -82,11 +82,10 @@ func (g *gate) isToken(token string) bool {
 	return !isUsed
 }
 
-// isHost reports whether a Host header names this server. Another one means that somebody has made a name of
-// theirs point here.
+// isHost reports whether a Host header names this server. Another name may be an attacker's that points here.
 func (g *gate) isHost(host string) bool {
 	name, port, err := net.SplitHostPort(host)
-	if err != nil { // the scheme's own port is left out
+	if err != nil { // browsers leave out the scheme's default port
 		name, port = strings.Trim(host, "[]"), "80"
 		if g.cert != nil {
 			port = "443"
@@ -101,7 +100,7 @@ func (g *gate) isHost(host string) bool {
 	return g.cert != nil && g.cert.VerifyHostname(name) == nil
 }
 
-// isForeign reports whether a page of another origin asks, as far as its browser tells.
+// isForeign reports whether a page of another origin sends the request, as far as the browser says so.
 func (g *gate) isForeign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	u, err := url.Parse(origin)
@@ -118,30 +117,30 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} {
 		w.Header().Set(name, value)
 	}
-	name := "atm-" + g.port // all ports of a host share their cookies
+	name := "atm-" + g.port // cookies are shared by all ports of a host
 	cookie, err := r.Cookie(name)
 	isKnown := err == nil && isSame(cookie.Value, g.cookie)
 	isLook := r.Method == http.MethodGet || r.Method == http.MethodHead
 	token := r.URL.Query().Get("token")
-	r.Body = http.MaxBytesReader(w, r.Body, 4<<20) // a text has 1 MiB at most, and comes encoded
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<20) // a text has 1 MiB at most, but is encoded
 	switch {
 	case !g.isHost(r.Host):
 		refuse(w, http.StatusMisdirectedRequest, "this is not the server of that host")
 	case g.isForeign(r):
 		refuse(w, http.StatusForbidden, "another site asks for this")
-	case r.Method == http.MethodGet && r.URL.Path == "/" && token != "" && (g.isToken(token) || isKnown):
+	case r.Method == http.MethodGet && r.URL.Path == "/" && token != "" && (g.useToken(token) || isKnown):
 		http.SetCookie(w, &http.Cookie{
 			Name: name, Value: g.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.cert != nil,
 		})
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		// Not a redirect: where a link on another site led here, its request would come without the cookie.
+		// No redirect: after a link on another site, the browser would follow that without the cookie.
 		fmt.Fprint(w, `<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>atm</title><a href="/">go on</a>`)
 	case !isKnown:
 		refuse(w, http.StatusUnauthorized, "this browser has not been let in: atm web --token prints an address that does it, once, within five minutes")
 	case !isLook && r.ParseForm() != nil:
 		refuse(w, http.StatusBadRequest, "the text is over 1 MiB, or no form")
 	case !isLook && !isSame(r.PostFormValue("csrf"), g.csrf):
-		refuse(w, http.StatusForbidden, "this does not come from a page of this server: load the page again")
+		refuse(w, http.StatusForbidden, "the request does not come from a page of this server: load the page again")
 	default:
 		g.Handler.ServeHTTP(w, r)
 	}
@@ -149,4 +148,4 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func isSame(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-func refuse(w http.ResponseWriter, code int, why string) { http.Error(w, "atm: "+why, code) }
+func refuse(w http.ResponseWriter, code int, reason string) { http.Error(w, "atm: "+reason, code) }

@@ -27,8 +27,8 @@ var static embed.FS
 //go:embed templates
 var templateFiles embed.FS
 
-// templates are the pages. Whatever comes from outside is escaped twice: control characters by letter, so that
-// they are seen, and the rest by the template.
+// templates renders the pages. Text from outside is escaped twice: package letter makes control characters visible, and
+// the template escapes the rest.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"age":    func(t time.Time) string { return letter.Age(time.Now(), t) },
 	"since":  func(t time.Time) time.Duration { return max(0, time.Since(t)) },
@@ -37,21 +37,21 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"escape": letter.Escape,
 	"text":   letter.EscapeBody,
 	"size":   letter.Size,
-	"hint": func(q room.Question) string { // why it cannot be answered from here, and what helps
-		if why, hint := q.OnlyAtTerminal(); why != "" {
-			return fmt.Sprintf("%s %s: %s", q.Agent, why, hint)
+	"hint": func(q room.Question) string { // why it cannot be answered from here, and what to do
+		if reason, hint := q.OnlyAtTerminal(); reason != "" {
+			return fmt.Sprintf("%s %s: %s", q.Agent, reason, hint)
 		}
 		return ""
 	},
 }).ParseFS(templateFiles, "templates/*.html"))
 
 const (
-	mostMail   = 100         // messages of a kind on a page
-	mostNew    = 5           // on the first page
-	mostTurns  = 20          // of an agent
-	mostText   = 64 << 10    // bytes of a body
-	mostActing = time.Minute // for what a button does
-	window     = time.Hour
+	maxMail   = 100         // messages in a part of a page
+	maxNew    = 5           // messages on the first page
+	maxTurns  = 20          // of an agent
+	maxText   = 64 << 10    // bytes of a body
+	maxAction = time.Minute // duration of a button's action
+	window    = time.Hour   // of the timeline
 )
 
 type page struct {
@@ -60,24 +60,24 @@ type page struct {
 	Now               time.Time
 	Room              *room.Snapshot
 	Static            bool      // a file of --export
-	Data              any       // of a part: see With
-	threads           []wire.ID // of the messages that it shows
+	Data              any       // see With
+	threads           []wire.ID // of its messages
 
-	Said     string // what came of the last action
+	Result   string // of the last action
 	Messages []message
-	More     int // messages that there are beyond those
+	More     int // how many messages are not shown
 	Parts    []part
 	Member   teams.Member
 	Waiting  []room.Question
 	Turns    []teams.Turn
 	Screen   []span
-	NoScreen string // why there is none
-	Missing  string // why there are not all messages
+	NoScreen string // why there is no screen
+	Missing  string // why messages are missing
 	Query    string
 	Timeline *timeline
 	Error    *command.Error
-	Typed    string // what an action that failed was about
-	TypedTo  string // and to whom
+	Typed    string // the text of an action that failed
+	TypedTo  string // its recipients
 }
 
 type part struct {
@@ -88,24 +88,24 @@ type part struct {
 
 type message struct {
 	*mailbox.Item
-	Title    string // in a line
+	Title    string // one line
 	Notes    string
-	Text     string // of the body, which may be cut
-	Left     string // how much is left out
+	Text     string // the body, which may be cut
+	Left     string // the size of what was cut
 	IsUnread bool   // in my mailbox
-	WantsAck bool   // of me, and has none yet
+	WantsAck bool   // from me, and has not got it yet
 }
 
-// With is the page for a part of it that shows some data.
+// With returns the page with the data that one of its templates shows.
 func (p page) With(data any) page {
 	p.Data = data
 	return p
 }
 
-// MayAct reports whether there are forms: I am somebody, and somebody listens.
+// MayAct reports whether the page has forms: it needs an identity and a server.
 func (p page) MayAct() bool { return !p.Static && p.Room.Me != "" }
 
-// Link is the address of a page: of a member, or of a thread.
+// Link returns the address of a page about a member, a thread or a search, or of one of the main pages.
 func (p page) Link(kind string, about ...any) string {
 	name := fmt.Sprint(about...)
 	switch {
@@ -121,7 +121,7 @@ func (p page) Link(kind string, about ...any) string {
 	return strings.TrimSuffix("/"+kind+"/"+name, "/")
 }
 
-// Who is an address as people of this team call it.
+// Who renders an address for people of this team.
 func (p page) Who(a wire.Address) string { return (&letter.Renderer{Team: p.Room.Team}).Who(a) }
 
 func (s *server) newPage(kind string) *page {
@@ -130,22 +130,22 @@ func (s *server) newPage(kind string) *page {
 	return &page{server: s, Kind: kind, Title: title, Now: time.Now(), Room: now, Path: "/"}
 }
 
-// fill puts on the page what it is to show of a member, a thread or the words of a search.
+// fill fills the page; about is its member, its thread or the words of its search.
 func (p *page) fill(ctx context.Context, about string) (err error) {
 	p.Path = p.Link(p.Kind, about)
 	defer func() {
-		if err != nil && ctx.Err() == nil && len(p.Messages) > 0 { // what cannot be read hides nothing else
+		if err != nil && ctx.Err() == nil && len(p.Messages) > 0 { // an error does not hide the rest
 			p.Missing, err = p.Scope.Explain(err).Message, nil
 		}
 	}()
 	switch p.Kind {
 	case "team":
-		p.Parts = []part{p.mine("new-mail", "New mail", p.Room.Unread, mostNew)}
+		p.Parts = []part{p.mine("new-mail", "New mail", p.Room.Unread, maxNew)}
 	case "mail":
 		p.Parts = []part{
-			p.mine("unread-mail", "Unread", p.Room.Unread, mostMail),
-			p.mine("owed", "To acknowledge", p.Room.Owed, mostMail),
-			p.mine("read", "Read", p.Room.Read, mostMail),
+			p.mine("unread-mail", "Unread", p.Room.Unread, maxMail),
+			p.mine("owed", "To acknowledge", p.Room.Owed, maxMail),
+			p.mine("read", "Read", p.Room.Read, maxMail),
 		}
 	case "thread":
 		return p.fillThread(ctx, about)
@@ -170,8 +170,8 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 }
 
 func (p *page) list(items []*mailbox.Item) {
-	if !p.Static && len(items) > mostMail {
-		p.More, items = len(items)-mostMail, items[:mostMail]
+	if !p.Static && len(items) > maxMail {
+		p.More, items = len(items)-maxMail, items[:maxMail]
 	}
 	p.Messages = p.messages(items)
 }
@@ -187,7 +187,7 @@ func (p *page) mine(id, title string, ids []wire.ID, most int) part {
 func (p *page) messages(items []*mailbox.Item) (out []message) {
 	r := &letter.Renderer{Now: p.Now, Team: p.Room.Team, Digits: 6}
 	for _, it := range items {
-		title := letter.Clip(letter.Escape(letter.Clip(it.Title(), 100)), 100) // a line may have a million columns
+		title := letter.Clip(letter.Escape(letter.Clip(it.Title(), 100)), 100) // a title may have a million columns
 		m := message{Item: it, Title: title, Notes: command.Notes(r, it), IsUnread: slices.Contains(p.Room.Unread, it.ID)}
 		m.WantsAck = it.RequiresAck && (m.IsUnread || slices.Contains(p.Room.Owed, it.ID))
 		out, p.threads = append(out, m), append(p.threads, it.ThreadID())
@@ -206,9 +206,9 @@ func (p *page) fillThread(ctx context.Context, about string) error {
 	for i := range slices.Backward(p.Messages) {
 		m := &p.Messages[i]
 		m.Text = m.Body
-		if len(m.Body) > mostText {
-			m.Text = strings.ToValidUTF8(m.Body[:mostText], "")
-			m.Left = letter.Size(int64(len(m.Body) - mostText))
+		if len(m.Body) > maxText {
+			m.Text = strings.ToValidUTF8(m.Body[:maxText], "")
+			m.Left = letter.Size(int64(len(m.Body) - maxText))
 		}
 		m.Text = letter.EscapeBody(m.Text)
 	}
@@ -225,7 +225,7 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 	p.Waiting = slices.DeleteFunc(slices.Clone(p.Room.Waiting), func(q room.Question) bool { return q.Agent != name })
 	p.fillScreen(ctx)
 	if member.Host == "" && p.Kind == "agent" {
-		p.Turns, err = p.server.Turns(name, mostTurns)
+		p.Turns, err = p.server.Turns(name, maxTurns)
 	}
 	slices.Reverse(p.Turns)
 	return err

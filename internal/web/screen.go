@@ -12,28 +12,28 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
-// A span is a piece of a screen in one style, which is the names of classes of the style sheet.
+// A span is a piece of a screen in one style, given as classes of the style sheet.
 type span struct{ Class, Text string }
 
-// spans are a screen's text with SGR sequences as spans; a line feed ends each line.
+// spans splits a screen's text with its SGR sequences into spans; a line feed ends each line.
 func spans(screen string) (out []span) {
 	text := uv.NewStyledString(screen)
 	cells := uv.NewScreenBuffer(text.Bounds().Dx(), text.Bounds().Dy())
 	text.Draw(cells, cells.Bounds())
 	for _, line := range cells.Lines {
 		for _, cell := range line {
-			out = join(out, classOf(cell.Style), cell.Content)
+			out = appendSpan(out, classesOf(cell.Style), cell.Content)
 		}
 		if n := len(out) - 1; n >= 0 && out[n].Class == "" {
 			out[n].Text = strings.TrimRight(out[n].Text, " ")
 		}
-		out = join(out, "", "\n")
+		out = appendSpan(out, "", "\n")
 	}
 	return out
 }
 
-// join adds a piece of text to the last span where that is of the same style.
-func join(out []span, class, text string) []span {
+// appendSpan appends text to the last span if that has the same style, else as a new span.
+func appendSpan(out []span, class, text string) []span {
 	text = letter.EscapeBody(text)
 	if n := len(out) - 1; n >= 0 && out[n].Class == class {
 		out[n].Text += text
@@ -42,9 +42,9 @@ func join(out []span, class, text string) []span {
 	return append(out, span{class, text})
 }
 
-// classOf are the classes of a style. Colours are those of the palette of 256, of which other ones become the
-// nearest; the first sixteen are the style sheet's, which suit its background.
-func classOf(s uv.Style) string {
+// classesOf returns the classes of a style. A colour becomes the nearest of the palette of 256; the style sheet defines
+// the first sixteen itself, to suit its background.
+func classesOf(s uv.Style) string {
 	var classes []string
 	colors, isReversed := []color.Color{s.Fg, s.Bg}, s.Attrs&uv.AttrReverse != 0
 	if isReversed {
@@ -60,7 +60,7 @@ func classOf(s uv.Style) string {
 			classes = append(classes, []string{"fi", "bi"}[i])
 		}
 	}
-	for i, class := range []string{"bold", "faint", "italic", "", "", "", "", "struck"} { // in the order of uv's bits
+	for i, class := range []string{"bold", "faint", "italic", "", "", "", "", "struck"} { // the order of uv's bits
 		if class != "" && s.Attrs&(1<<i) != 0 {
 			classes = append(classes, class)
 		}
@@ -71,9 +71,9 @@ func classOf(s uv.Style) string {
 	return strings.Join(classes, " ")
 }
 
-// file is one that pages use. Behind the style sheet are the classes of the palette's colours; where text is
-// reversed its background is as bright as that text would be.
-func file(name string) []byte {
+// staticFile returns a file that pages use. It adds the classes of the palette's colours to the style sheet. Reversed
+// text in one of the first sixteen has the colour that normal text has as its background.
+func staticFile(name string) []byte {
 	data, _ := static.ReadFile("static/" + name)
 	if name != "style.css" {
 		return data

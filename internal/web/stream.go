@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	gather    = 150 * time.Millisecond // what changes within it is told at once
+	gather    = 150 * time.Millisecond // changes within it are one event
 	keepAlive = 30 * time.Second
 )
 
-// stream tells a browser that something has changed, as server-sent events, and its pages fetch what they show
-// of it. An event says which snapshot of the room is the newest, and whose screens have changed since the last
-// event. A browser has one connection, which its pages share.
+// stream sends a browser an event for each change, with the version of the room's snapshot and the names of the agents
+// whose screens have changed since the last event. The pages then load what they show. All pages of a browser share one
+// connection.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprint(w, "retry: 1000\n\n")

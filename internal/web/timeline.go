@@ -12,19 +12,19 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A timeline is a picture of what members did: a lane for each, with a bar for each state that it was in, and
-// an arrow from lane to lane for each message.
+// A timeline is a picture of the last hour: a lane for each member, with a bar for each of its states, and an arrow
+// from lane to lane for each message.
 type timeline struct {
 	Height                     int
 	From, To                   string
-	Words                      []reducer.Word // the states that there are
+	Words                      []reducer.Word // the states that occur
 	Ticks, Lanes, Bars, Arrows []mark
 }
 
-// A mark is a part of the picture: where it is, and what it says.
+// A mark is a part of the picture.
 type mark struct {
 	X, Width float64
-	Y, To    int // of an arrow: from where to where
+	Y, To    int // of an arrow: its ends
 	State    reducer.Word
 	Title    string
 }
@@ -45,7 +45,7 @@ func newTimeline(now time.Time, lanes []room.Lane, sent []*mailbox.Item, team wi
 	for at := since.Truncate(10 * time.Minute).Add(10 * time.Minute); at.Before(now); at = at.Add(10 * time.Minute) {
 		t.Ticks = append(t.Ticks, mark{X: x(at), Title: at.Local().Format("15:04")})
 	}
-	middle := map[wire.Name]int{} // of each lane
+	middle := map[wire.Name]int{} // the height of each lane's middle
 	for i, l := range lanes {
 		y := firstLane + i*laneHeight
 		middle[l.Name] = y + barHeight/2

@@ -1,12 +1,11 @@
-// Package web is atm-web: a team in a browser. The pages are made here, from what package room says, and work
-// without a script; a small one has them fetched again when something changes.
+// Package web is atm-web: a team in a browser. The server renders the pages from package room. They work without a
+// script; a small one loads them again when something changes.
 //
-//	/  /mail  /timeline  /search?q=  /thread/ID/ID  /agent/NAME  looking, which marks nothing
-//	/do                                                           what a button does, as the verb of that name
+//	/  /mail  /timeline  /search?q=  /thread/ID/ID  /agent/NAME  pages, which mark nothing
+//	/do                                                           a button's action, as the verb of that name does it
 //	/stream                                                       server-sent events: something has changed
 //
-// A browser is let in by a one-time token, and then by a cookie: see gate. The same pages as files are what
-// --export writes.
+// A browser gets in with a one-time token, and then with a cookie: see gate. --export writes the same pages as files.
 package web
 
 import (
@@ -40,7 +39,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Main is the program: it returns its exit code.
+// Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("web", version, words, func(c *cli.Context) error {
 		s, err := command.OpenMeIfSaid(c)
@@ -58,17 +57,17 @@ func Main(version string, words []string) int {
 
 type server struct {
 	*room.Room
-	ctx  context.Context // ends with the room as well
-	CSRF string          // of every form
-	done sync.Map        // what came of the forms, by their hash: one that is sent twice is done once
+	ctx     context.Context // ends when the room does, too
+	CSRF    string          // the token in every form
+	results sync.Map        // of forms, by their hash, so that one that is sent twice is done once
 }
 
-// newServer is a server of a team, whose room has been looked at, and is until ctx ends.
+// newServer makes a server once its room is filled. The room is kept up to date until ctx ends.
 func newServer(ctx context.Context, s *command.Scope) *server {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := room.Open(s)
 	go func() { cancel(r.Run(ctx)) }()
-	r.Wait(ctx, func(now *room.Snapshot) bool { return now.Version >= 2 })
+	r.Wait(ctx, func(s *room.Snapshot) bool { return s.Version >= 2 })
 	return &server{Room: r, ctx: ctx, CSRF: rand.Text()}
 }
 
@@ -82,13 +81,13 @@ func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	now, _ := pages.Snapshot()
 	g := newGate(ln.Addr(), cert, pages.CSRF, pages.routes())
 	g.As = now.Me
-	if forget, err := g.door.keep(s); err != nil {
+	if remove, err := g.door.save(s); err != nil {
 		command.Warn(c, "atm web --token will not work: %v", err)
 	} else {
-		defer forget()
+		defer remove()
 	}
 	if command.Terminal() && !c.Bool("no-open") {
-		open(g.address())
+		openBrowser(g.address())
 	}
 	address := g.address()
 	if err := command.PrintAs(c, map[string]string{"url": address}, address); err != nil {
@@ -102,7 +101,7 @@ func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	return context.Cause(pages.ctx)
 }
 
-// listen opens the port. What others can reach takes two words more: a certificate, and that it is meant.
+// listen opens the port. One that other machines can reach needs a certificate and --allow-remote.
 func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error) {
 	address := cmp.Or(c.String("listen"), "127.0.0.1:0")
 	host, _, err := net.SplitHostPort(address)
@@ -115,7 +114,7 @@ func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error)
 		return nil, nil, command.Usage("a certificate and its key go together").WithHint("--tls-cert FILE --tls-key FILE")
 	}
 	if !isLocal && !(hasTLS && c.Bool("allow-remote")) {
-		return nil, nil, command.Refused("%s is not of this machine alone", address).
+		return nil, nil, command.Refused("other machines can reach %s", address).
 			WithHint("--allow-remote --tls-cert FILE --tls-key FILE; or ssh -L 8080:127.0.0.1:8080 HOST, and --listen 127.0.0.1:8080 there")
 	}
 	var pair tls.Certificate
@@ -133,7 +132,7 @@ func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error)
 	return ln, pair.Leaf, nil
 }
 
-func open(address string) {
+func openBrowser(address string) {
 	words := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
 	if words == nil {
 		words = []string{"xdg-open"}
@@ -141,8 +140,8 @@ func open(address string) {
 	go exec.Command(words[0], append(words[1:], address)...).Run()
 }
 
-// keep writes a door down, until forget. Each server of a team has a file of its own.
-func (d door) keep(s *command.Scope) (forget func(), err error) {
+// save writes the door into a file of this server's own, which remove removes.
+func (d door) save(s *command.Scope) (remove func(), err error) {
 	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
 	if err != nil {
 		return nil, err
@@ -152,7 +151,7 @@ func (d door) keep(s *command.Scope) (forget func(), err error) {
 	return func() { os.Remove(file) }, durable.WritePrivate(file, data)
 }
 
-// printTokens prints an address of each server of the team that runs. An agent is let in as itself alone.
+// printTokens prints an address of each running server of the team. An agent may get in only as itself.
 func printTokens(c *cli.Context, s *command.Scope) error {
 	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
 	if err != nil {
@@ -164,12 +163,12 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 	for _, file := range files {
 		var d door
 		if data, err := os.ReadFile(file); err != nil || json.Unmarshal(data, &d) != nil {
-			continue // it has just ended
+			continue // the server has just ended
 		}
 		at, _ := url.Parse(d.URL)
 		conn, err := net.DialTimeout("tcp", at.Host, time.Second)
 		if err != nil {
-			os.Remove(file) // it was killed
+			os.Remove(file) // the server was killed
 			continue
 		}
 		conn.Close()
@@ -197,7 +196,7 @@ func (s *server) routes() http.Handler {
 	for _, name := range []string{"atm.js", "htmx.min.js", "icon.svg", "style.css"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "private, max-age=3600")
-			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(file(name)))
+			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(staticFile(name)))
 		})
 	}
 	return mux
@@ -208,8 +207,8 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
 	code := http.StatusOK
 	if err := p.fill(r.Context(), cmp.Or(r.PathValue("about"), r.FormValue("q"))); err != nil {
 		code = p.fail(err)
-	} else if once, isDone := s.done.Load(r.URL.Query().Get("done")); isDone { // the form that led here
-		p.Said, _ = once.(func() (string, error))()
+	} else if once, isDone := s.results.Load(r.URL.Query().Get("done")); isDone { // of the form that led here
+		p.Result, _ = once.(func() (string, error))()
 	}
 	p.write(w, code)
 }
@@ -225,30 +224,30 @@ func (p *page) write(w http.ResponseWriter, code int) {
 	w.Write(data)
 }
 
-// do does what a form asks for, as the verb of that name, and leads back to the page with what came of it.
+// do performs a form's action, as the verb of that name does it, and redirects to its page, which shows the result.
 func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	before, _ := s.Snapshot()
 	id, text, back := r.PostFormValue("id"), r.PostFormValue("text"), r.PostFormValue("back")
 	u, err := url.Parse(back)
 	if err != nil || u.Host != "" || !strings.HasPrefix(back, "/") || strings.Contains(back, `\`) {
-		u, back = &url.URL{Path: "/"}, "/" // to nowhere else
+		u, back = &url.URL{Path: "/"}, "/" // never to another site
 	}
-	text = strings.ReplaceAll(text, "\r\n", "\n") // as browsers send what has several lines
+	text = strings.ReplaceAll(text, "\r\n", "\n") // browsers send line ends so
 	form := fmt.Sprintf("%x", sha256.Sum256([]byte(r.PostForm.Encode())))
-	// A second click breaks the first request off, and waits here for what comes of it.
-	once, _ := s.done.LoadOrStore(form, sync.OnceValues(func() (string, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), mostActing)
+	// A second click aborts the first request, and waits here for its result.
+	once, _ := s.results.LoadOrStore(form, sync.OnceValues(func() (string, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxAction)
 		defer cancel()
-		said, err := s.act(r.WithContext(ctx), id, text)
+		result, err := s.act(r.WithContext(ctx), id, text)
 		if err != nil {
-			s.done.Delete(form) // it may be tried again
+			s.results.Delete(form) // it may be retried
 		}
-		return letter.EscapeBody(said), err
+		return letter.EscapeBody(result), err
 	}))
-	said, err := once.(func() (string, error))()
+	result, err := once.(func() (string, error))()
 	if err != nil {
 		p := s.newPage("error")
-		p.Path, p.Typed, p.TypedTo, p.Said = back, text, r.PostFormValue("to"), said
+		p.Path, p.Typed, p.TypedTo, p.Result = back, text, r.PostFormValue("to"), result
 		if partly, ok := errors.AsType[*room.PartlySentError](err); ok {
 			p.TypedTo = partly.Missed
 		}
@@ -257,14 +256,14 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 300*time.Millisecond)
 	defer cancel()
-	s.Wait(ctx, func(now *room.Snapshot) bool { return now.Version > before.Version }) // the next page should show it
+	s.Wait(ctx, func(now *room.Snapshot) bool { return now.Version > before.Version }) // so that the page shows the change
 	query := u.Query()
 	query.Set("done", form)
 	u.RawQuery = query.Encode()
 	http.Redirect(w, r, u.String(), http.StatusSeeOther)
 }
 
-func (s *server) act(r *http.Request, id, text string) (said string, err error) {
+func (s *server) act(r *http.Request, id, text string) (result string, err error) {
 	ctx := r.Context()
 	switch r.PostFormValue("do") {
 	case "approve", "reject":
@@ -283,11 +282,11 @@ func (s *server) act(r *http.Request, id, text string) (said string, err error) 
 	case "read":
 		return s.MarkRead(ctx, wire.ID(id))
 	}
-	return "", command.Usage("the form asks for nothing that is known")
+	return "", command.Usage("the form has no known action")
 }
 
 func question(r *http.Request) (q room.Question) {
 	q.Agent, q.ID = wire.Name(r.PostFormValue("agent")), r.PostFormValue("id")
-	q.Since, _ = time.Parse(time.RFC3339Nano, r.PostFormValue("since")) // else it is none that is open
+	q.Since, _ = time.Parse(time.RFC3339Nano, r.PostFormValue("since")) // a zero time matches no open question
 	return q
 }

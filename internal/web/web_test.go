@@ -24,7 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 )
 
-// The test's own program is atm and what belongs to it as well, under those names.
+// The test binary is atm and its companions, by the name that it is started under.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "atm":
@@ -39,11 +39,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A team lies in a directory of its own.
+// A team is in a directory of its own.
 type team struct {
 	*testing.T
 	dir, me string
-	server  *exec.Cmd // the atm web that was started last
+	server  *exec.Cmd // the last atm web
 }
 
 func newTeam(t *testing.T, members ...string) *team {
@@ -72,7 +72,7 @@ func (s *team) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// atm runs a command and returns what it prints.
+// atm runs a command and returns its output.
 func (s *team) atm(args ...string) string {
 	s.Helper()
 	out, err := s.command(args...).CombinedOutput()
@@ -108,7 +108,7 @@ func (s *team) web(args ...string) string {
 
 func base(address string) string { return address[:strings.Index(address, "/?")] }
 
-// eventually waits until something is so.
+// eventually waits until a condition holds.
 func (s *team) eventually(what string, isSo func() bool) {
 	s.Helper()
 	for end := time.Now().Add(time.Minute); !isSo(); time.Sleep(20 * time.Millisecond) {
@@ -168,7 +168,7 @@ func (v *visitor) do(page string, fields ...string) (code int, text string) {
 	return v.read(r, err)
 }
 
-// hostile are texts that are to be shown as they are.
+// hostile texts must be shown as they are.
 var hostile = []string{
 	`<script>window.pwned = 1</script>`,
 	`"><img src=x onerror="window.pwned = 1">`,
@@ -180,7 +180,7 @@ var hostile = []string{
 	strings.Repeat("W", 1_000_000),
 }
 
-// Everything works without a script: looking marks nothing, and a button does what its verb does.
+// Everything works without a script: pages mark nothing, and a button does what its verb does.
 func TestWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "me")
@@ -230,7 +230,7 @@ func TestWithoutScript(t *testing.T) {
 	}
 	code, text := v.do("/mail", "do", "read", "id", ids[hostile[0]])
 	says(code, text, "read ")
-	other := s.visit(s.atm("web", "--token")) // which is not told what this one has done
+	other := s.visit(s.atm("web", "--token")) // which does not see this one's results
 	if _, text = other.get("/mail?done=read"); strings.Contains(text, `role="status">read`) {
 		t.Error(text)
 	}
@@ -240,14 +240,14 @@ func TestWithoutScript(t *testing.T) {
 	says(code, text, "sent ")
 	code, text = v.do("/", "do", "send", "to", "alice,bob", "text", "hello")
 	says(code, text, "sent ")
-	v.do("/", "do", "send", "to", "alice,bob", "text", "hello") // the button was pressed twice
+	v.do("/", "do", "send", "to", "alice,bob", "text", "hello") // as if the button was pressed twice
 	if got := s.atm("read", "--as", "alice", "--limit", "9"); !strings.Contains(got, "  one\n  two") || strings.Count(got, "  hello") != 1 || !strings.Contains(got, "acks ") {
 		t.Error(got)
 	}
 	if n := s.atm("ls", "--count"); n != fmt.Sprint(len(hostile)-3) {
 		t.Error("unread after three buttons:", n)
 	}
-	// The second click breaks the first request off: the message is sent all the same, and once.
+	// The second click aborts the first request; still the message is sent, once.
 	_, text = v.get("/")
 	form := url.Values{"csrf": csrf.FindStringSubmatch(text)[1:], "back": {"/"}, "do": {"send"}, "to": {"alice,bob"}, "text": {"impatient"}}
 	for _, limit := range []time.Duration{time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond} {
@@ -265,7 +265,7 @@ func TestWithoutScript(t *testing.T) {
 			t.Error(name, got)
 		}
 	}
-	// What is refused says why, and keeps what was typed.
+	// A refusal gives its reason, and keeps the text.
 	code, text = v.do("/", "do", "send", "to", "alcie", "text", "precious")
 	says(code, text, "did you mean &#34;alice&#34;?")
 	says(code, text, "precious</textarea>")
@@ -278,14 +278,14 @@ func TestWithoutScript(t *testing.T) {
 		t.Error(code)
 	}
 
-	// A search leads to mail between others, also where a part of that thread is mine.
+	// A search finds mail between others, also in a thread that is partly mine.
 	id := strings.Fields(s.atm("send", "alice", "of mine"))[1]
 	s.atm("send", "bob", "between others", "--thread", id, "--as", "alice")
 	_, text = v.get("/search?q=between+others")
 	_, text = v.get(regexp.MustCompile(`href="(/thread/[^"#]+)#`).FindStringSubmatch(text)[1])
 	says(200, text, "between others</pre>")
 
-	// Nobody may look only.
+	// Without an identity there are no forms.
 	s.me = ""
 	v = s.visit(s.web())
 	_, text = v.get("/")
@@ -294,7 +294,7 @@ func TestWithoutScript(t *testing.T) {
 	}
 }
 
-// The same pages as files need neither a server nor a script, and lead to each other only.
+// Exported pages need neither a server nor a script, and link only to each other.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "me")
@@ -344,7 +344,7 @@ func TestExport(t *testing.T) {
 	if out, err := s.command("web", "--export", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty") {
 		t.Errorf("%v %s", err, out)
 	}
-	// A mailbox that cannot be read hides no other.
+	// An unreadable mailbox does not hide the others.
 	cur := filepath.Join(s.dir, ".atm/main/bob/inbox/cur")
 	if err := errors.Join(os.RemoveAll(cur), os.WriteFile(cur, nil, 0o600)); err != nil {
 		t.Fatal(err)
@@ -361,7 +361,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// Who brings no token, or a used one, who asks for another host, and another site's page: all are refused.
+// Requests without a token, with a used one, for another host, or from another site are refused.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "me")
@@ -411,17 +411,17 @@ func TestGate(t *testing.T) {
 		{401, "GET", "/?token=" + strings.Repeat("A", 90), own, nil},
 		{401, "GET", "/?token=A", own, nil},
 		{200, "GET", second, own, known},
-		{401, "GET", second, own, nil}, // it was used by who did not need it
+		{401, "GET", second, own, nil}, // a browser with a cookie has used it
 		{401, "POST", "/do", own, nil},
 		{303, "POST", "/do", own, known},
 		{303, "POST", "/do", own, append([]string{"Origin", "http://" + own}, known...)},
 		{403, "POST", "/do", own, append([]string{"Origin", "http://evil.example"}, known...)},
 		{403, "POST", "/do", own, append([]string{"Origin", "null"}, known...)},
 		{403, "POST", "/do", own, append([]string{"Sec-Fetch-Site", "cross-site"}, known...)},
-		{403, "POST", "/do", own, append([]string{"Sec-Fetch-Site", "same-site"}, known...)}, // of another port
+		{403, "POST", "/do", own, append([]string{"Sec-Fetch-Site", "same-site"}, known...)}, // from another port
 		{403, "GET", "/stream", own, append([]string{"Origin", "http://localhost:1"}, known...)},
 		{403, "GET", "/", own, append([]string{"Origin", "https://" + own}, known...)},
-		{403, "DELETE", "/do", own, known}, // a form's token is of a form
+		{403, "DELETE", "/do", own, known}, // only a form may send its token
 		{404, "GET", "/nothing", own, known},
 	} {
 		code, text, header := ask(c.method, c.path, c.host, c.header...)
@@ -435,11 +435,11 @@ func TestGate(t *testing.T) {
 	g := &gate{}
 	for age, isGood := range map[time.Duration]bool{tokenAge - time.Minute: true, tokenAge + time.Minute: false} {
 		nonce := fmt.Sprintf("%s%08x", rand.Text(), time.Now().Add(-age).Unix())
-		if g.isToken(nonce+g.sign(nonce)) != isGood {
+		if g.useToken(nonce+g.sign(nonce)) != isGood {
 			t.Error("a token of", age)
 		}
 	}
-	for _, c := range [][2]string{{"--tls-cert", "go together"}, {"--listen", "not of this machine alone"}} {
+	for _, c := range [][2]string{{"--tls-cert", "go together"}, {"--listen", "other machines can reach"}} {
 		if out, err := s.command("web", c[0], "0.0.0.0:0").CombinedOutput(); err == nil || !strings.Contains(string(out), c[1]) {
 			t.Errorf("%v %s", err, out)
 		}

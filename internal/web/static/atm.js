@@ -1,4 +1,4 @@
-// Keeps a page up to date. Without this script a page shows what was so when it was loaded.
+// Keeps a page up to date. Without this script a page stays as it was loaded.
 'use strict'
 ;(() => {
   const body = document.body
@@ -8,37 +8,37 @@
   const live = () => document.getElementById('live')
   const shown = () => Number(live().dataset.version) // of the room, as this page shows it
   let isFetching = false
-  let said = null // by the stream, last
-  const screens = new Set() // that have changed
-  let hiddenUntil = 0 // a page that nobody sees follows slowly, for its title
+  let latest = null // the stream's last event
+  const screens = new Set() // the changed ones
+  let hiddenUntil = 0 // a hidden page follows slowly, for its title
 
-  // The regions of a page are fetched again on these events: see hx-trigger.
+  // The regions of a page are loaded again on these events: see hx-trigger.
   const fire = name => body.dispatchEvent(new CustomEvent(name))
 
   let timer
   const refresh = () => {
     clearTimeout(timer)
-    const isBehind = said && said.version && (screens.size > 0 || live() && said.version > shown())
-    if (isBehind) timer = setTimeout(refresh, 500) // again, until it is not; while nothing happens nothing runs
+    const isBehind = latest && latest.version && (screens.size > 0 || live() && latest.version > shown())
+    if (isBehind) timer = setTimeout(refresh, 500) // until it is not; an idle page runs nothing
     else waits.hidden = true
     if (!isBehind || document.readyState !== 'complete' || document.hidden && Date.now() < hiddenUntil) return
     hiddenUntil = Date.now() + 5000
     screens.forEach(name => fire('atm-screen-' + name))
     screens.clear()
-    // What is pointed at stays where it is: nobody is to press another button than the one that was there.
-    const isNewer = live() && !isFetching && said.version > shown()
+    // Buttons under the pointer stay in place, so that nobody presses another one by mistake.
+    const isNewer = live() && !isFetching && latest.version > shown()
     waits.hidden = !isNewer || !document.querySelector('.answers:hover')
-    if (isNewer && waits.hidden) fire('atm-change') // where htmx does not hear it yet, once more above
+    if (isNewer && waits.hidden) fire('atm-change') // if htmx misses it, the timer above fires it again
   }
   body.addEventListener('htmx:beforeRequest', ({ detail }) => {
     if (detail.requestConfig.elt.id === 'live') isFetching = true
   })
   body.addEventListener('htmx:afterRequest', ({ detail }) => {
     if (detail.requestConfig.elt.id !== 'live') return
-    if (detail.xhr.status === 404) location.reload() // its member was retired: the page says so
-    offline.hidden = detail.successful && Boolean(said.version)
+    if (detail.xhr.status === 404) location.reload() // the member was retired, as the new page says
+    offline.hidden = detail.successful && Boolean(latest.version)
     if (detail.successful) isFetching = false
-    else setTimeout(() => { isFetching = false }, 3000) // and then once more
+    else setTimeout(() => { isFetching = false }, 3000) // then it retries
   })
 
   // A button that has just moved under the pointer cannot be pressed yet.
@@ -50,8 +50,8 @@
     body.classList.add('moved')
     setTimeout(() => body.classList.remove('moved'), 400)
   })
-  const hear = update => {
-    said = update
+  const handle = update => {
+    latest = update
     if (!isFetching) offline.hidden = Boolean(update.version)
     for (const name of update.screens || []) screens.add(name)
     refresh()
@@ -59,22 +59,22 @@
   document.addEventListener('visibilitychange', refresh)
 
   channel.onmessage = ({ data }) => {
-    if (!data.ask) hear(data)
-    else if (isTeller && said) channel.postMessage({ ...said, screens: [] })
+    if (!data.ask) handle(data)
+    else if (isConnected && latest) channel.postMessage({ ...latest, screens: [] })
   }
 
-  // One page of the browser holds the connection and tells the others; when it goes, another one takes over.
-  let isTeller = false
-  const tell = update => { hear(update); channel.postMessage(update) }
+  // One page of the browser holds the connection and passes events to the others. Once it is closed, another takes over.
+  let isConnected = false
+  const share = update => { handle(update); channel.postMessage(update) }
   navigator.locks.request('atm', () => new Promise(() => {
-    isTeller = true
+    isConnected = true
     const stream = new EventSource('/stream')
-    stream.onmessage = event => tell(JSON.parse(event.data))
-    stream.onerror = () => tell({})
+    stream.onmessage = event => share(JSON.parse(event.data))
+    stream.onerror = () => share({})
   }))
   channel.postMessage({ ask: true })
 
-  // What is being written stays with its page, whatever button leads away from it, until its form was sent.
+  // A text that is being written is kept for its page until its form was sent, whatever button is pressed.
   const keyOf = field => 'atm ' + location.pathname + ' ' + field.id
   const isKept = field => field.matches('textarea[name], #to')
   const restore = () => {
@@ -93,8 +93,8 @@
     sessionStorage.setItem('atm sent', JSON.stringify([...target.elements].filter(isKept).map(keyOf)))
   })
   const here = new URL(location)
-  if (here.searchParams.has('done')) { // and not what went wrong
-    here.searchParams.delete('done') // a page that is loaded again does not say it again
+  if (here.searchParams.has('done')) { // the form succeeded
+    here.searchParams.delete('done') // so that reloading does not show the result again
     history.replaceState(null, '', here)
     for (const key of JSON.parse(sessionStorage.getItem('atm sent') || '[]')) sessionStorage.removeItem(key)
   }
@@ -102,7 +102,7 @@
   restore()
   body.addEventListener('htmx:afterSwap', restore)
 
-  // Ages grow while nothing happens.
+  // Ages grow without any event.
   const units = [[172800, 86400, 'd'], [3600, 3600, 'h'], [60, 60, 'm'], [0, 1, 's']]
   setInterval(() => {
     for (const time of document.querySelectorAll('time[data-age]')) {

@@ -19,7 +19,7 @@ import (
 
 var ctx = context.Background()
 
-// team is a team in a temporary directory, in which bob is hooked.
+// team makes a team in a temporary directory, and returns bob's mailbox.
 func team(t testing.TB, fault durable.Fault) (bob *mailbox.Box) {
 	t.Helper()
 	d, err := durable.Open(t.TempDir(), fault)
@@ -40,7 +40,7 @@ func team(t testing.TB, fault durable.Fault) (bob *mailbox.Box) {
 	return s.Box("bob")
 }
 
-// underRunner has a mailbox's agent run under a runner until the test ends.
+// underRunner makes the agent run under a runner until the test ends.
 func underRunner(t testing.TB, b *mailbox.Box) {
 	t.Helper()
 	hold, err := b.Store().HoldRunner(ctx, b.Agent())
@@ -50,7 +50,7 @@ func underRunner(t testing.TB, b *mailbox.Box) {
 	t.Cleanup(func() { hold.Release() })
 }
 
-// events are all of a log.
+// events returns all events of a log.
 func events(t testing.TB, b *mailbox.Box) (all []wire.Event) {
 	t.Helper()
 	c := b.Log().Follow(0)
@@ -64,7 +64,7 @@ func events(t testing.TB, b *mailbox.Box) (all []wire.Event) {
 	}
 }
 
-// folded answers Options.State from a log.
+// folded makes an Options.State from a log.
 func folded(t testing.TB, b *mailbox.Box) func() (*reducer.State, error) {
 	return func() (*reducer.State, error) { return state(t, b), nil }
 }
@@ -74,11 +74,11 @@ type turn struct {
 	ID                      string
 	Open, Blocked, Retrying bool
 	IsGenerated             bool
-	Tool                    string // that it is blocked by
+	Tool                    string // whose permission it waits for
 	Ended                   []string
 }
 
-// in answers Options.State: the turn is that of each of the sessions.
+// in makes an Options.State in which each of the sessions has the turn.
 func (t turn) in(sessions ...string) func() (*reducer.State, error) {
 	folded := reducer.Turn{ID: t.ID, Status: reducer.TurnIdle, IsGenerated: t.IsGenerated, Ended: t.Ended}
 	if t.Open {
@@ -106,7 +106,7 @@ func state(t testing.TB, b *mailbox.Box) *reducer.State {
 	return s
 }
 
-// told is an event in a line: kind, turn, and its own fields.
+// told renders an event in a line: kind, turn, and its own fields.
 func told(e wire.Event) string {
 	s := e.Kind
 	if e.TurnID != "" {
@@ -138,8 +138,7 @@ func same(t *testing.T, about string, got []string, want ...string) {
 	}
 }
 
-// What one call means: the events, then those that a turn which goes on lacks;
-// how mail goes out; what the call shows.
+// One call: its events, then its end events; how mail goes out; whether it shows that earlier mail was received.
 func TestUnderstand(t *testing.T) {
 	t.Parallel()
 	const (
@@ -279,15 +278,15 @@ func TestUnderstand(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			bob := team(t, nil)
-			got, err := understand(c.tool, []byte(c.in), Options{Box: bob, Now: time.Now(), State: c.turn.in("s1", "th1", "g1", "o1")})
+			got, err := parse(c.tool, []byte(c.in), Options{Box: bob, Now: time.Now(), State: c.turn.in("s1", "th1", "g1", "o1")})
 			if err != nil {
 				t.Fatal(err)
 			}
 			lines := toldAll(got.events)
-			for _, e := range got.ending {
+			for _, e := range got.endEvents {
 				lines = append(lines, "| "+told(e))
 			}
-			for i, want := range c.want { // ids of Gemini's turns end with a hash
+			for i, want := range c.want { // the ids of Gemini's turns end in a hash
 				if head, tail, ok := strings.Cut(want, "*"); ok && i < len(lines) && strings.HasPrefix(lines[i], head) && len(lines[i]) > len(head)+8 {
 					lines[i] = head + "*" + lines[i][len(head)+8:]
 					_ = tail
@@ -308,9 +307,9 @@ func TestUnderstand(t *testing.T) {
 			}
 			transport := "hook"
 			if got.tool == OpenCode || got.tool == CodexNotify {
-				transport = "notify" // they tell, and hand nothing over
+				transport = "notify" // no mail goes out with their answers
 			}
-			for _, e := range append(got.events, got.ending...) {
+			for _, e := range append(got.events, got.endEvents...) {
 				if e.Source != "hook" || e.EventID == "" || e.Field("transport") != transport {
 					t.Errorf("%s: source %q, event id %q, transport %q", e.Kind, e.Source, e.EventID, e.Field("transport"))
 				}
@@ -319,8 +318,8 @@ func TestUnderstand(t *testing.T) {
 	}
 }
 
-// What the programs really sent, and what it comes to; then the same once more
-// at the same time, as by hooks that are installed twice.
+// Recordings of the real programs give these events, also if each call comes twice, as from hooks that are installed
+// twice.
 func TestRealSessions(t *testing.T) {
 	t.Parallel()
 	for tool, want := range map[Tool][]string{
@@ -365,7 +364,7 @@ func TestRealSessions(t *testing.T) {
 	} {
 		t.Run(string(tool), func(t *testing.T) {
 			bob := team(t, nil)
-			now := time.Unix(1795175000, 0) // the beginning of a moment
+			now := time.Unix(1795175000, 0) // a multiple of the two seconds of moment
 			f, err := os.Open(filepath.Join("testdata", string(tool)+".ndjson"))
 			if err != nil {
 				t.Fatal(err)
@@ -378,7 +377,7 @@ func TestRealSessions(t *testing.T) {
 						t.Errorf("%.80s answered %q", lines.Text(), out)
 					}
 				}
-				if !strings.Contains(lines.Text(), "SessionEnd") { // Gemini's three
+				if !strings.Contains(lines.Text(), "SessionEnd") { // Gemini reports it three times
 					now = now.Add(2 * time.Second)
 				}
 			}
@@ -405,7 +404,7 @@ func TestRealSessions(t *testing.T) {
 	}
 }
 
-// call1 makes one call, and returns what went to stdout and stderr.
+// call1 makes one call, and returns stdout and stderr.
 func call1(t testing.TB, tool Tool, bob *mailbox.Box, in string, now time.Time) (stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -416,8 +415,7 @@ func call1(t testing.TB, tool Tool, bob *mailbox.Box, in string, now time.Time) 
 	return out.String(), errs.String()
 }
 
-// Another hook keeps the program from stopping: the turn goes on under its id,
-// and every end of it counts, once.
+// If another hook keeps the program from stopping, the turn goes on under its id, and each of its ends counts once.
 func TestStopIsBlockedByAnother(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []Tool{Claude, Codex} {
@@ -459,7 +457,7 @@ func TestStopIsBlockedByAnother(t *testing.T) {
 	}
 }
 
-// Under a runner, which tells of turns by the screen, Codex's notify begins none.
+// Under a runner, which reports turns by the screen, Codex's notify begins none.
 func TestNotifyUnderARunner(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
@@ -468,8 +466,8 @@ func TestNotifyUnderARunner(t *testing.T) {
 	same(t, "notify", toldAll(events(t, bob)), "turn_completed tu1 thread_id=th1 status=completed", "turn_idle tu1 thread_id=th1")
 }
 
-// Each of several permissions has its own answer, also a sub-agent's. Under a runner, which asks what the screen shows,
-// a hook's word and the screen's are of one dialog.
+// Each of several permission requests has its own answer, also a sub-agent's. Under a runner, a hook's report and the
+// screen's are about one dialog.
 func TestAnswersAreToldApart(t *testing.T) {
 	t.Parallel()
 	const (
@@ -506,7 +504,7 @@ func TestAnswersAreToldApart(t *testing.T) {
 	underRunner(t, bob)
 	shown := wire.Event{Source: "pty", Kind: "confirm_required"}.With("id", "d1").With("tool", "bash").With("prompt", "ls -l")
 	now = now.Add(time.Minute)
-	for range 2 { // whoever is first
+	for range 2 { // in either order
 		bob.Log().Append(ctx, shown)
 		call1(t, OpenCode, bob, asks, now)
 		bob.Log().Append(ctx, shown)
@@ -522,8 +520,8 @@ func TestAnswersAreToldApart(t *testing.T) {
 	}
 }
 
-// The same words again are another event if something was said in between, however soon; hooks that are installed
-// twice say each once.
+// The same words again are another event if something else was reported in between, however soon. Hooks that are
+// installed twice report each once.
 func TestSameWordsAgain(t *testing.T) {
 	t.Parallel()
 	const bash = `,"tool_name":"Bash","tool_input":{"command":"ls"}`
@@ -556,7 +554,7 @@ func TestSameWordsAgain(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			bob := team(t, nil)
-			now := time.Now().Add(time.Second) // all of it is one moment
+			now := time.Now().Add(time.Second) // all within one moment
 			for _, in := range c.calls {
 				for range 2 {
 					call1(t, c.tool, bob, in, now)
