@@ -11,7 +11,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
-const maxHold = 3 * time.Second // a person's keys are held so long at most
+const maxKeyHold = 3 * time.Second // a person's keys are held so long at most
 
 func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *control.Viewer) error {
 	r.post(func() { r.join(v, req) })
@@ -22,7 +22,7 @@ func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *contr
 				r.post(func() { r.viewerSent(v, in) })
 				continue
 			}
-		case <-r.over:
+		case <-r.done:
 		case <-ctx.Done():
 		}
 		if !r.post(func() { r.leave(v) }) {
@@ -38,19 +38,19 @@ func (r *runner) join(v *control.Viewer, req control.AttachRequest) {
 	if !req.ReadOnly {
 		r.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
 	}
-	r.showAll(v)
+	r.repaintViewer(v)
 }
 
 func (r *runner) viewerSent(v *control.Viewer, in control.Input) {
 	r.viewerResized(v, in.Size)
 	if in.Repaint {
-		r.showAll(v)
+		r.repaintViewer(v)
 	}
 	r.passKeys(in.Bytes, len(in.Bytes) > 0 && !in.IsReport)
 }
 
 // showAll shows a terminal the whole screen: one that joins, or that was behind.
-func (r *runner) showAll(v *control.Viewer) {
+func (r *runner) repaintViewer(v *control.Viewer) {
 	if r.prog != nil {
 		r.takeOutput(nil)
 		v.Repaint(r.prog.screen.Repaint(scrollback))
@@ -71,7 +71,7 @@ func (r *runner) leave(v *control.Viewer) {
 			largest = o
 		}
 	}
-	r.resize(cmp.Or(largest, r.begunSize))
+	r.resize(cmp.Or(largest, r.initialSize))
 }
 
 func (r *runner) size() control.Size { return control.Size{Cols: r.Cols, Rows: r.Rows} }
@@ -96,22 +96,22 @@ func (r *runner) resize(to control.Size) {
 	r.takeOutput(nil)
 	before := r.prog.screen.Version()
 	r.prog.screen.Resize(to.Cols, to.Rows)
-	if d := r.restored; d != nil && d.silentAt == before { // that shows nothing of the program
-		d.silentAt = r.prog.screen.Version()
+	if d := r.restored; d != nil && d.silentVersion == before { // that shows nothing of the program
+		d.silentVersion = r.prog.screen.Version()
 	}
 	r.prog.child.Resize(to.Cols, to.Rows)
-	r.prog.outputCame(r.Now())
+	r.prog.scheduleRead(r.Now())
 }
 
 // keepLastScreen keeps what a terminal is shown at the end: the screen, and a cursor below its text. A program that
 // ends by itself in the alternate screen meant to go on: its last lines are shown where that is left.
-func (r *runner) keepLastScreen(s *screen.Screen) {
-	r.last, r.below = s.Repaint(scrollback), nil
+func (r *runner) setFinalScreen(s *screen.Screen) {
+	r.finalScreen, r.finalText = s.Repaint(scrollback), nil
 	switch {
-	case s.Modes().Alt && !r.exit.Asked:
-		r.below = []byte("\x1b[m\x1b[?1049l\x1b[999;1H\r\n" + strings.Join(append(r.exit.Tail, ""), "\r\n"))
+	case s.Modes().Alt && !r.exit.Stopped:
+		r.finalText = []byte("\x1b[m\x1b[?1049l\x1b[999;1H\r\n" + strings.Join(append(r.exit.Tail, ""), "\r\n"))
 	case !s.Modes().Alt:
-		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
+		r.finalText = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
 	}
 }
 
@@ -119,9 +119,9 @@ func (r *runner) keepLastScreen(s *screen.Screen) {
 // that, if the terminal joined too late or was behind. It is called when the loop has ended.
 func (r *runner) showEnd(v *control.Viewer) {
 	if _, hasJoined := r.viewers[v]; !hasJoined || v.Send(nil) == control.ErrViewerBehind {
-		v.Repaint(r.last)
+		v.Repaint(r.finalScreen)
 	}
-	v.Send(r.below)
+	v.Send(r.finalText)
 	v.Exit(r.exit.Code, r.exit.Signal)
 }
 
@@ -135,7 +135,7 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 		r.lastKey = now
 	}
 	r.heldKeys = append(r.heldKeys, keys...)
-	if t := r.mail.typing; !t.isUnderWay() || now.Sub(t.began) >= maxHold {
+	if t := r.mail.typing; !t.hasBegun() || now.Sub(t.startedAt) >= maxKeyHold {
 		r.releaseKeys()
 	}
 }
@@ -146,7 +146,7 @@ func (r *runner) releaseKeys() {
 	if len(keys) == 0 {
 		return
 	}
-	if t := r.mail.typing; t.isUnderWay() && !r.lastKey.Before(t.began) { // not a report of the terminal's alone
+	if t := r.mail.typing; t.hasBegun() && !r.lastKey.Before(t.startedAt) { // not a report of the terminal's alone
 		t.isMixed = true
 	}
 	r.typeKeys(keys)
@@ -155,6 +155,6 @@ func (r *runner) releaseKeys() {
 func (r *runner) typeKeys(keys []byte) {
 	if r.prog != nil {
 		r.recordInput(keys)
-		r.prog.put(keys)
+		r.prog.sendKeys(keys)
 	}
 }

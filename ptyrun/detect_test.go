@@ -52,7 +52,7 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	}
 	w := quick
 	w.Idle = 2 * time.Second
-	r.opt.Waits = &w
+	r.opt.Timing = &w
 	var clock sync.Mutex // held: the runner stands still
 	r.opt.Now = func() time.Time {
 		clock.Lock()
@@ -141,11 +141,11 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 	} {
 		p := &program{screen: screen.New(80, 24, scrollback), driver: claude}
 		p.screen.Write([]byte(c.screen))
-		p.since, p.worked = time.Now(), c.worked
+		p.readingSince, p.hasWorked = time.Now(), c.worked
 		r := &runner{prog: p, turn: turn{text: "do it"}}
 		last := hold
 		for range 3 { // it asks again whenever that time is over
-			last = r.holdUnanswered(p.since.Add(last), hold)
+			last = r.unansweredSettleTime(p.readingSince.Add(last), hold)
 		}
 		if last != c.want {
 			t.Errorf("worked %v, %q: %s, not %s", c.worked, c.screen, last, c.want)
@@ -164,8 +164,8 @@ func TestJiggle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	r := &runner{Options: Options{Cols: 100, Rows: 30}, calls: make(chan func()), over: make(chan struct{})}
-	p := &program{child: c, output: make(chan []byte, maxUnread)}
+	r := &runner{Options: Options{Cols: 100, Rows: 30}, calls: make(chan func()), done: make(chan struct{})}
+	p := &program{child: c, output: make(chan []byte, maxPieces)}
 	go readOutput(c, p.output)
 	shown := ""
 	for end := time.Now().Add(time.Minute); !strings.HasSuffix(shown, "29 100\r\n40 90\r\n"); {

@@ -19,10 +19,10 @@ type Question struct {
 	ID     wire.ID // of the request: that of the message to the lead as well
 	Dialog driver.Dialog
 
-	ruled   *driver.Option // what a rule presses, once the question is in the log
-	pressed *driver.Option // and has yet to work
-	by      string         // whoever pressed it
-	closed  chan struct{}  // when the dialog is gone
+	ruleOption *driver.Option // what a rule presses, once the question is in the log
+	pressed    *driver.Option // and has yet to work
+	pressedBy  string         // whoever pressed it
+	closed     chan struct{}  // when the dialog is gone
 }
 
 // Options are the options as JSON; nil: there are none.
@@ -35,9 +35,9 @@ func (q *Question) Options() json.RawMessage {
 }
 
 const (
-	answerWorks = 3 * time.Second // a dialog may take so long to go after its answer
-	tryByRule   = 2 * time.Second // for a rule's answer, and as long as a person may be typing; then people are asked
-	byRule      = "a rule"
+	answerTimeout = 3 * time.Second // a dialog may take so long to go after its answer
+	ruleTimeout   = 2 * time.Second // for a rule's answer, and as long as a person may be typing; then people are asked
+	byRule        = "a rule"
 )
 
 var (
@@ -61,37 +61,37 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	if options := q.Options(); options != nil {
 		e = e.With("options", options)
 	}
-	r.say(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
+	r.appendEvent(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
 	p := r.prog
 	isTold := p.driver.Tells && d.Kind == "permission"
-	if p.told != p.reading.Activity && !isTold { // not from one dialog to another
-		r.sayState(p.told, p.reading.Activity, p.reading.Detail)
+	if p.reported != p.reading.Activity && !isTold { // not from one dialog to another
+		r.appendStateChange(p.reported, p.reading.Activity, p.reading.Detail)
 	}
-	p.told, p.detail = p.reading.Activity, p.reading.Detail
+	p.reported, p.reportedDetail = p.reading.Activity, p.reading.Detail
 
 	// (Where the tool is not known for sure, not even a rule about all of them is about this.)
 	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
 		switch r.Decide(d) {
 		case Allow:
-			q.ruled = firstOption(d.Options, driver.Option.AllowsOnce)
+			q.ruleOption = firstOption(d.Options, driver.Option.AllowsOnce)
 		case Deny:
-			q.ruled = firstOption(d.Options, driver.Option.Denies)
+			q.ruleOption = firstOption(d.Options, driver.Option.Denies)
 		}
 	}
-	if q.ruled == nil {
-		r.tellOfQuestion(q)
+	if q.ruleOption == nil {
+		r.notifyOfQuestion(q)
 	}
 }
 
 // noteQuestionEvent has a rule answer whose question is in the log by now: what came of the answer must not
 // stand there before it.
-func (r *runner) noteQuestionEvent(e *wire.Event) {
+func (r *runner) answerLoggedQuestion(e *wire.Event) {
 	q := r.question
-	if q == nil || q.ruled == nil || e.Field("id") != string(q.ID) {
+	if q == nil || q.ruleOption == nil || e.Field("id") != string(q.ID) {
 		return
 	}
-	ruled := *q.ruled
-	q.ruled = nil
+	ruled := *q.ruleOption
+	q.ruleOption = nil
 	r.wg.Go(func() { r.answerByRule(q, ruled) })
 }
 
@@ -99,8 +99,8 @@ func (r *runner) noteQuestionEvent(e *wire.Event) {
 // keys must not mix with it. A key that shows no effect may still be read, by whatever the program asks next: it is
 // never pressed again. Then people are asked. It runs beside the loop.
 func (r *runner) answerByRule(q *Question, o driver.Option) {
-	for until := time.Now().Add(r.Waits.Human + tryByRule); time.Now().Before(until); {
-		again := time.After(r.Waits.Idle)
+	for until := time.Now().Add(r.Timing.PersonQuiet + ruleTimeout); time.Now().Before(until); {
+		again := time.After(r.Timing.Idle)
 		_, err := r.answer(byRule, func(now *Question) (driver.Option, error) {
 			if now != q {
 				return o, errQuestionGone
@@ -121,14 +121,14 @@ func (r *runner) answerByRule(q *Question, o driver.Option) {
 	}
 	r.post(func() {
 		if r.question == q {
-			r.tellOfQuestion(q)
+			r.notifyOfQuestion(q)
 		}
 	})
 }
 
-func (r *runner) tellOfQuestion(q *Question) {
-	if asked := *q; r.Told != nil {
-		r.notify("telling the lead of a question", func() error { return r.Told(r.ctx, asked) })
+func (r *runner) notifyOfQuestion(q *Question) {
+	if asked := *q; r.NotifyLead != nil {
+		r.notify("telling the lead of a question", func() error { return r.NotifyLead(r.ctx, asked) })
 	}
 }
 
@@ -157,17 +157,17 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 	r.question = nil
 	if now != "" {
-		r.sayAnswered(q, now)
+		r.appendAnswered(q, now)
 	}
 	close(q.closed)
-	if r.Answered != nil {
-		r.notify("taking back a question", func() error { return r.Answered(r.ctx, q.ID) })
+	if r.WithdrawNotice != nil {
+		r.notify("taking back a question", func() error { return r.WithdrawNotice(r.ctx, q.ID) })
 	}
 }
 
 // noteFrame reads a whole frame at once while an answer is on its way. When it shows that the program goes
 // on, the answer has worked: a dialog that comes up behind it is another, also where it looks the same.
-func (r *runner) noteFrame(now time.Time) {
+func (r *runner) readFrame(now time.Time) {
 	p := r.prog
 	p.read(now, r.isAuto)
 	if p.reading.Dialog == nil && (p.reading.Prompt || isWork(p.reading.Activity)) {
@@ -175,7 +175,7 @@ func (r *runner) noteFrame(now time.Time) {
 	}
 }
 
-func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
+func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
 	p := r.prog
 	switch {
 	case !p.isReady:
@@ -189,20 +189,20 @@ func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
 	if isTold {
 		now = turn.Activity // hooks have said what came of it
 	}
-	previous := p.told
-	p.told, p.detail = now, ""
+	previous := p.reported
+	p.reported, p.reportedDetail = now, ""
 	if isTold && p.driver.Tells && q.pressed == nil {
 		return // it was withdrawn
 	}
 	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)).With("id", string(q.ID))
 	if o := q.pressed; o == nil {
-		r.say(e)
+		r.appendEvent(e)
 	} else {
 		decision := "approve"
 		if o.Denies() {
 			decision = "reject"
 		}
-		r.say(e, "answer", o.Label, "by", q.by, "option_id", o.ID, "decision", decision)
+		r.appendEvent(e, "answer", o.Label, "by", q.pressedBy, "option_id", o.ID, "decision", decision)
 	}
 }
 
@@ -210,7 +210,7 @@ func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
 // worked. It runs beside the loop.
 func (r *runner) answer(by string, choose func(q *Question) (driver.Option, error)) (label string, err error) {
 	var q *Question
-	label, err = ask(r, func() (string, error) {
+	label, err = inLoop(r, func() (string, error) {
 		q = r.question
 		o, err := choose(q)
 		if err == nil {
@@ -224,7 +224,7 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 	select {
 	case <-q.closed:
 		return label, nil
-	case <-time.After(answerWorks):
+	case <-time.After(answerTimeout):
 		r.post(func() { q.pressed = nil })
 		return "", fmt.Errorf("%w after %q was pressed", errNoEffect, label)
 	}
@@ -243,21 +243,21 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	}
 	sinceKey := now.Sub(r.lastKey)
 	switch {
-	case !r.prog.frame.IsZero():
+	case !r.prog.frameSince.IsZero():
 		return errors.New("it is drawing: nothing was pressed; try again")
-	case printOf(dialog) != q.Dialog.Print:
+	case fingerprint(dialog) != q.Dialog.Print:
 		return errQuestionGone
 	case q.pressed != nil:
 		return refused("it is being answered already", "")
-	case sinceKey < r.Waits.Human && by == byRule, sinceKey < r.Waits.Idle:
+	case sinceKey < r.Timing.PersonQuiet && by == byRule, sinceKey < r.Timing.Idle:
 		return errors.New("a person is typing in it: nothing was pressed")
 	case o.Keys == "":
 		return errors.New("its keys are not known: nothing was pressed")
 	}
-	q.pressed, q.by = &o, by
-	r.turn.isCut = r.turn.isCut || o.Denies() // its turn is over with that, or goes on
+	q.pressed, q.pressedBy = &o, by
+	r.turn.isInterrupted = r.turn.isInterrupted || o.Denies() // its turn is over with that, or goes on
 	r.recording.Marker("answer:" + o.Label + " by " + by)
-	r.prog.put([]byte(o.Keys))
+	r.prog.sendKeys([]byte(o.Keys))
 	return nil
 }
 

@@ -56,7 +56,7 @@ func TestDialogIsDenied(t *testing.T) {
 			r := newRig(t).fake(testagent.Options{Profile: profile})
 			gates := quick
 			gates.Idle = time.Second
-			r.opt.Waits = &gates
+			r.opt.Timing = &gates
 			r.run().idle()
 			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
@@ -123,8 +123,8 @@ func TestRules(t *testing.T) {
 	t.Run("asked for by hand", func(t *testing.T) { // whoever did has left
 		t.Parallel()
 		r, waits := newRig(t).fake(testagent.Options{}), quick
-		waits.Human = 2 * time.Second
-		r.opt.Waits, r.opt.Decide = &waits, func(driver.Dialog) Decision { return Allow }
+		waits.PersonQuiet = 2 * time.Second
+		r.opt.Timing, r.opt.Decide = &waits, func(driver.Dialog) Decision { return Allow }
 		r.run().idle()
 		if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [make test]"), Enter: true}); err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestRules(t *testing.T) {
 		began := time.Now()
 		r.wait("the answers", func() bool { return len(r.fakes(testagent.Answered)) == n })
 		// Taken for the first one still, each would cost that much.
-		if took := time.Since(began); took > (n-2)*answerWorks {
+		if took := time.Since(began); took > (n-2)*answerTimeout {
 			t.Errorf("%d answers took %s", n, took)
 		}
 		if len(r.questions()) > 0 || len(r.fakes(testagent.DialogKey)) > 0 {
@@ -177,10 +177,10 @@ func TestRulePressesOnce(t *testing.T) {
 	keys := filepath.Join(r.opt.Dir, "keys")
 	r.program("claude", "sh", "-c", `stty raw -echo; cat "$1"; exec cat >"$2"`, "sh", screen, keys)
 	gates := quick
-	gates.Human = 3 * time.Second // as long as a key would be pressed again
-	r.opt.Waits, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+	gates.PersonQuiet = 3 * time.Second // as long as a key would be pressed again
+	r.opt.Timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
 	r.run()
-	r.within(answerWorks+20*time.Second, "the question", func() bool { return len(r.questions()) == 1 })
+	r.within(answerTimeout+20*time.Second, "the question", func() bool { return len(r.questions()) == 1 })
 	time.Sleep(2 * quick.Idle)
 	pressed, err := os.ReadFile(keys)
 	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "1" {
@@ -193,8 +193,8 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
 	gates := quick
-	gates.Human = 3 * time.Second // longer than a busy machine stands still between two keys
-	r.opt.Waits = &gates
+	gates.PersonQuiet = 3 * time.Second // longer than a busy machine stands still between two keys
+	r.opt.Timing = &gates
 	r.think("THINK 60s")
 	c := r.client()
 	var id wire.ID
@@ -206,7 +206,7 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 		if typed = time.Now(); i == 2 {
 			id = r.send("stop that", urgent)
 		}
-		time.Sleep(gates.Human / 30)
+		time.Sleep(gates.PersonQuiet / 30)
 	}
 	r.wait("the urgent one to be read", r.read(id))
 	es, _ := testagent.ReadLog(r.log)
@@ -221,8 +221,8 @@ func TestTrustIsNotAnswered(t *testing.T) {
 		t.Run(o.Profile, func(t *testing.T) {
 			t.Parallel()
 			r, gates := newRig(t).fake(o), quick
-			gates.First = 5 * time.Second // the dialog may be late
-			r.opt.Waits, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+			gates.FirstIdle = 5 * time.Second // the dialog may be late
+			r.opt.Timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
 			r.run()
 			id := r.send("hello")
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })

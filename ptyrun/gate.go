@@ -17,7 +17,7 @@ func (r *runner) gate(now time.Time) control.Gate {
 		return control.GateStopping
 	case r.question != nil || p.reading.Dialog != nil:
 		return control.GateDialog
-	case !p.frame.IsZero():
+	case !p.frameSince.IsZero():
 		return control.GateDrawing
 	case !p.reading.Prompt && p.reading.Why == "":
 		return control.GateNoPrompt
@@ -25,17 +25,17 @@ func (r *runner) gate(now time.Time) control.Gate {
 		return control.Gate(p.reading.Why)
 	case r.state.Turn().Word() != reducer.WordIdle:
 		return control.GateBusy // hooks say so, or what the screen showed is not told yet
-	case r.isUnread():
+	case r.isTextUnread():
 		return control.GateUnread // else what is typed now is read behind it
 	}
-	hold := r.Waits.Idle
+	hold := r.Timing.Idle
 	if !p.isReady {
-		hold = r.Waits.First
+		hold = r.Timing.FirstIdle
 	}
 	switch {
-	case r.awaits(r.lastKey.Add(r.Waits.Human), now):
+	case r.mustWait(r.lastKey.Add(r.Timing.PersonQuiet), now):
 		return control.GateTyping
-	case r.awaits(p.promptAt.Add(hold), now):
+	case r.mustWait(p.promptSince.Add(hold), now):
 		return control.GateSettling
 	}
 	return control.GateOpen

@@ -153,7 +153,7 @@ func TestPasteThatEndsIt(t *testing.T) {
 	r := newRig(t)
 	gates := quick
 	gates.Render = 300 * time.Millisecond
-	r.opt.Waits, r.opt.Restart = &gates, OnCrash
+	r.opt.Timing, r.opt.Restart = &gates, OnCrash
 	got := filepath.Join(r.opt.Dir, "got")
 	r.program("plain", "bash", "--norc", "-c", `printf '\033[?2004h$ '; stty -echo -icanon
 while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; done`).run()
@@ -180,7 +180,7 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 	gates := quick
 	gates.Idle = time.Second
 	r := newRig(t).fake(testagent.Options{Profile: "claude"})
-	r.opt.Waits = &gates
+	r.opt.Timing = &gates
 	r.opt.Decide = func(driver.Dialog) Decision { return Allow }
 	r.run().idle()
 	r.send("THINK 400ms CONFIRM [make test]")
@@ -216,9 +216,9 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 func TestTypedReturnIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	gates := quick
-	gates.Return = 3 * time.Second
+	gates.BeforeReturn = 3 * time.Second
 	r := newRig(t).fake(testagent.Options{TrustLate: 1500 * time.Millisecond})
-	r.opt.Waits = &gates
+	r.opt.Timing = &gates
 	r.run().idle()
 	c := r.client()
 	r.wait("almost the dialog", func() bool {
@@ -252,9 +252,9 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 
 	now := time.Now()
 	for _, id := range ids {
-		r.messageChanged(id)
+		r.rereadMessage(id)
 	}
-	if !r.mailLeft || r.state.HasRoom() {
+	if !r.hasMoreMail || r.state.HasRoom() {
 		t.Fatal("there is room")
 	}
 	for _, id := range ids[:100] {
@@ -263,7 +263,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		}
 		r.apply(reducer.Input{Now: now, Settled: id})
 	}
-	r.readMailLeft()
+	r.readMoreMail()
 	for i := range 97 { // those that had no room are in
 		if !r.state.HasRoom() {
 			t.Fatalf("after %d", i)
@@ -301,9 +301,9 @@ func TestNothingIsTypedUnsaid(t *testing.T) {
 func TestTakenIsSaidLater(t *testing.T) {
 	t.Parallel()
 	gates := quick
-	gates.Return = 2 * time.Second
+	gates.BeforeReturn = 2 * time.Second
 	r := newRig(t).fake(testagent.Options{})
-	r.opt.Waits = &gates
+	r.opt.Timing = &gates
 	r.store.LockTimeout = 50 * time.Millisecond
 	r.run().idle()
 	id := r.send("hello")

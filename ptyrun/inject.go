@@ -22,20 +22,20 @@ import (
 
 // typing is one text on its way in.
 type typing struct {
-	ids     []wire.ID       // of the messages to claim; none: text is there already, as the first prompt
-	claim   *mailbox.Claim  // of what of them is still to be had
-	items   []*mailbox.Item // of the claim, which the text holds
-	text    string
-	draft   string    // what of the text is to stand in the draft: all, or its last line
-	began   time.Time // when the first byte was written; zero: none was
-	version uint64    // of the screen, before that
-	wroteAt time.Time // when the last byte was written
-	isSeen  bool      // in the draft
-	isMixed bool      // with what a person typed, who could not be held any longer
+	ids           []wire.ID       // of the messages to claim; none: text is there already, as the first prompt
+	claim         *mailbox.Claim  // of what of them is still to be had
+	items         []*mailbox.Item // of the claim, which the text holds
+	text          string
+	draft         string    // what of the text is to stand in the draft: all, or its last line
+	startedAt     time.Time // when the first byte was written; zero: none was
+	versionBefore uint64    // of the screen, before that
+	wroteAt       time.Time // when the last byte was written
+	isSeen        bool      // in the draft
+	isMixed       bool      // with what a person typed, who could not be held any longer
 
-	returns    int       // return keys pressed
-	pressedAt  time.Time // the last of them
-	pressedFor uint64    // the version of the screen then
+	returns        int       // return keys pressed
+	pressedAt      time.Time // the last of them
+	pressedVersion uint64    // the version of the screen then
 
 	resume func() (struct{}, bool) // goes on with inject, until that pauses again
 	stop   func()                  // ends inject where it pauses
@@ -43,16 +43,16 @@ type typing struct {
 }
 
 // notTaken says why the program has not got a text, or nobody knows whether it has.
-type notTaken struct{ outcome, reason string }
+type injectError struct{ outcome, reason string }
 
-func (n *notTaken) Error() string { return n.reason }
+func (n *injectError) Error() string { return n.reason }
 
 // The outcomes, as events tell them: a text was not seen, on the screen or to be taken; it was not
 // submitted, or stayed in the draft; the program did not read.
 const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
 
 // errNothing ends inject where there is nothing to tell, or somebody else does that.
-var errNothing = errors.New("nothing is typed")
+var errNotInjected = errors.New("nothing is typed")
 
 const (
 	maxReturns = 3  // for one text
@@ -65,7 +65,7 @@ const (
 )
 
 // isUnderWay reports whether bytes of it were written, isSubmitted whether the return key was pressed.
-func (t *typing) isUnderWay() bool  { return t != nil && !t.began.IsZero() }
+func (t *typing) hasBegun() bool    { return t != nil && !t.startedAt.IsZero() }
 func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
 
 func (r *runner) begin(t *typing) {
@@ -74,9 +74,9 @@ func (r *runner) begin(t *typing) {
 		t.yield = yield
 		switch err := r.inject(t).(type) {
 		case nil:
-			r.typed(t)
-		case *notTaken:
-			r.failed(t, err.outcome, err.reason)
+			r.typingDone(t)
+		case *injectError:
+			r.typingFailed(t, err.outcome, err.reason)
 		default:
 			r.mail.typing = nil
 		}
@@ -96,15 +96,15 @@ func (r *runner) inject(t *typing) error {
 
 // pause lets the loop go on until the next event, or for a moment.
 func (r *runner) pause(t *typing) error {
-	r.wakeAt(r.Now().Add(2 * judgeAfter))
+	r.wakeAt(r.Now().Add(2 * readDelay))
 	if !t.yield(struct{}{}) {
-		return errNothing
+		return errNotInjected
 	}
 	return nil
 }
 
 // until pauses until isDone, which is asked whenever the screen may have changed.
-func (r *runner) until(t *typing, isDone func(now time.Time) (bool, error)) error {
+func (r *runner) pauseUntil(t *typing, isDone func(now time.Time) (bool, error)) error {
 	for {
 		now := r.Now()
 		r.refresh(now)
@@ -124,10 +124,10 @@ func (r *runner) abandonTyping(reason string) {
 	switch {
 	case t.isSubmitted() && r.prog == nil:
 		t.stop()
-		r.failed(t, outcomeUnverified, reason+", after the return key")
-	case t.isUnderWay() && !t.isSubmitted():
+		r.typingFailed(t, outcomeUnverified, reason+", after the return key")
+	case t.hasBegun() && !t.isSubmitted():
 		t.stop()
-		r.failed(t, outcomeFailed, reason)
+		r.typingFailed(t, outcomeFailed, reason)
 	}
 }
 
@@ -139,7 +139,7 @@ func (r *runner) claim(t *typing) (err error) {
 	ids, now := t.ids, r.Now()
 	r.claims.do(func() {
 		if len(ids) > 1 && r.Inject != Pointer {
-			ids = ids[:r.fitting(ids, now)]
+			ids = ids[:r.countFitting(ids, now)]
 		}
 		c, failed := r.Hold.Claim(r.ctx, ids)
 		if !r.post(func() { t.claim, err = c, failed; t.resume() }) && c != nil {
@@ -154,26 +154,26 @@ func (r *runner) claim(t *typing) (err error) {
 	if err != nil {
 		r.mail.retryAt = r.Now().Add(retryClaim)
 		r.Log.Error("claiming messages", "err", err)
-		return errNothing
+		return errNotInjected
 	}
 	r.mail.unqueue(ids...)
 	for _, id := range t.claim.Leased { // somebody holds it: how long, the reducer has to know
-		r.messageChanged(id)
+		r.rereadMessage(id)
 	}
 	if t.items = t.claim.Items; len(t.items) == 0 {
-		return errNothing // read meanwhile, or handed over by a hook
+		return errNotInjected // read meanwhile, or handed over by a hook
 	}
 	return nil
 }
 
 // fitting is how many of the messages go in together: at least one.
-func (r *runner) fitting(ids []wire.ID, now time.Time) int {
+func (r *runner) countFitting(ids []wire.ID, now time.Time) int {
 	var items []*mailbox.Item
 	for i, id := range ids {
 		if it, err := r.Box.Get(id); err == nil { // else it is gone, which the claim will see
 			items = append(items, it)
 		}
-		if len(items) > 1 && len(letterText(items, nil, r.renderer(now, items))) > maxTyped {
+		if len(items) > 1 && len(letterText(items, nil, r.renderer(now, items))) > maxLetter {
 			return i
 		}
 	}
@@ -193,11 +193,11 @@ func (r *runner) compose(t *typing) error {
 	case gate != control.GateOpen:
 		why, rest = string(gate), idsOf(t.items)
 	case why == "" && r.prog.driver.Plain && slices.Contains(notices, t.items[0].Type):
-		return r.never(t, "what atm itself says is not typed into a shell, which would run it")
+		return r.giveUp(t, "what atm itself says is not typed into a shell, which would run it")
 	}
 	if why != "" {
 		r.mail.requeue(rest)
-		return &notTaken{outcomeFailed, why}
+		return &injectError{outcomeFailed, why}
 	}
 	l := r.renderer(now, t.items)
 	switch {
@@ -208,11 +208,11 @@ func (r *runner) compose(t *typing) error {
 	default:
 		t.text = letterText(t.items, t.claim.Repeat, l)
 	}
-	r.mark("inject:", t)
+	r.addMarkers("inject:", t)
 	return nil
 }
 
-func (r *runner) mark(what string, t *typing) {
+func (r *runner) addMarkers(what string, t *typing) {
 	for _, it := range t.items {
 		r.recording.Marker(what + string(it.ID))
 	}
@@ -227,11 +227,11 @@ func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer
 var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
 
 // never is why a message is not typed, and is not tried again in this run.
-func (r *runner) never(t *typing, why string) error {
+func (r *runner) giveUp(t *typing, why string) error {
 	for _, it := range t.items {
 		r.mail.tries[it.ID] = control.MaxTries
 	}
-	return &notTaken{outcomeFailed, why}
+	return &injectError{outcomeFailed, why}
 }
 
 func untypable(text string, isPaste bool) string {
@@ -249,7 +249,7 @@ func untypable(text string, isPaste bool) string {
 func (r *runner) write(t *typing) error {
 	p := r.prog
 	isPaste := p.screen.Modes().Paste
-	t.version = p.screen.Version()
+	t.versionBefore = p.screen.Version()
 	t.text = Clean(t.text)
 	t.draft = t.text
 	if p.driver.Plain && !isPaste {
@@ -257,10 +257,10 @@ func (r *runner) write(t *typing) error {
 		t.draft = t.text[strings.LastIndexByte(t.text, '\n')+1:]
 	}
 	if why := untypable(t.text, isPaste); why != "" {
-		return r.never(t, why)
+		return r.giveUp(t, why)
 	}
-	t.began = r.Now()
-	r.expectEcho(t.text, t.began)
+	t.startedAt = r.Now()
+	r.expectEcho(t.text, t.startedAt)
 	data := []byte(keysOf(t.text, isPaste, p.driver.Plain))
 	r.recordInput(data)
 	isDone, written, failed := false, 0, error(nil)
@@ -274,9 +274,9 @@ func (r *runner) write(t *typing) error {
 	}
 	if failed != nil {
 		if isPaste && written > 0 {
-			p.put([]byte(pasteOff))
+			p.sendKeys([]byte(pasteOff))
 		}
-		return &notTaken{outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", written, len(t.text))}
+		return &injectError{outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", written, len(t.text))}
 	}
 	t.wroteAt = r.Now()
 	return nil
@@ -285,21 +285,21 @@ func (r *runner) write(t *typing) error {
 // awaitDraft waits until the text stands in the draft and the screen is quiet.
 func (r *runner) awaitDraft(t *typing) error {
 	p := r.prog
-	return r.until(t, func(now time.Time) (bool, error) {
-		if t.began.Add(maxHold).Before(now) {
+	return r.pauseUntil(t, func(now time.Time) (bool, error) {
+		if t.startedAt.Add(maxKeyHold).Before(now) {
 			r.releaseKeys()
 		}
 		t.isSeen = p.driver.Taken(p.look(), t.draft)
-		quiet := earlier(p.changed.Add(r.Waits.Quiet), t.wroteAt.Add(4*r.Waits.Quiet)) // something may blink
+		quiet := earlier(p.outputAt.Add(r.Timing.Quiet), t.wroteAt.Add(4*r.Timing.Quiet)) // something may blink
 		switch {
 		case t.isSeen && !now.Before(quiet):
 			return true, nil
-		case r.awaits(t.wroteAt.Add(r.Waits.Render), now):
+		case r.mustWait(t.wroteAt.Add(r.Timing.Render), now):
 			return false, nil
-		case p.screen.Version() == t.version:
-			return false, &notTaken{outcomeUnverified, "the screen did not change"}
+		case p.screen.Version() == t.versionBefore:
+			return false, &injectError{outcomeUnverified, "the screen did not change"}
 		case !t.isSeen && p.reading.Draft != "" && !p.driver.Plain && !isPartOf(p.reading.Draft, t.draft):
-			return false, &notTaken{outcomeUnverified, "another text stands in the draft"}
+			return false, &injectError{outcomeUnverified, "another text stands in the draft"}
 		}
 		return true, nil
 	})
@@ -309,30 +309,30 @@ func (r *runner) awaitDraft(t *typing) error {
 // it, and a dialog may be coming while a frame is drawn.
 func (r *runner) awaitReturn(t *typing) error {
 	p := r.prog
-	at := t.wroteAt.Add(max(r.Waits.Return, p.driver.SubmitDelay(len(t.text))))
-	return r.until(t, func(now time.Time) (bool, error) {
+	at := t.wroteAt.Add(max(r.Timing.BeforeReturn, p.driver.SubmitDelay(len(t.text))))
+	return r.pauseUntil(t, func(now time.Time) (bool, error) {
 		if why := r.returnGate(); why != "" {
-			return false, &notTaken{outcomeFailed, why}
+			return false, &injectError{outcomeFailed, why}
 		}
 		if t.isMixed {
-			return false, &notTaken{outcomeFailed, string(control.GateTyping)}
+			return false, &injectError{outcomeFailed, string(control.GateTyping)}
 		}
-		return !r.awaits(at, now) && (p.frame.IsZero() || now.Sub(p.frame) >= longFrame), nil
+		return !r.mustWait(at, now) && (p.frameSince.IsZero() || now.Sub(p.frameSince) >= maxFrame), nil
 	})
 }
 
 // submit presses the return key until the draft is gone.
 func (r *runner) submit(t *typing) error {
-	r.turn.from = r.prog.screen.Scrolled()
+	r.turn.startRow = r.prog.screen.Scrolled()
 	r.pressReturn(t)
 	if err := r.pause(t); err != nil {
 		return err
 	}
 	isDue := false
-	return r.until(t, func(now time.Time) (bool, error) {
-		isThere := r.prog.driver.Taken(r.prog.look(), t.draft)
-		isTaken, err := r.isTaken(t, isThere, now)
-		if !isTaken && err == nil && isThere && r.mayPressAgain(t, now) {
+	return r.pauseUntil(t, func(now time.Time) (bool, error) {
+		isInDraft := r.prog.driver.Taken(r.prog.look(), t.draft)
+		isTaken, err := r.isTaken(t, isInDraft, now)
+		if !isTaken && err == nil && isInDraft && r.mayPressAgain(t, now) {
 			// At the second look: on a busy machine a dialog may have been drawn that has not come yet.
 			if isDue {
 				r.pressReturn(t)
@@ -350,52 +350,52 @@ func (r *runner) pressReturn(t *typing) {
 		keys += driver.Submit // Python's prompt ends a block by an empty line
 	}
 	r.typeKeys([]byte(keys))
-	t.pressedAt, t.pressedFor = r.Now(), r.prog.screen.Version()
+	t.pressedAt, t.pressedVersion = r.Now(), r.prog.screen.Version()
 }
 
 // isTaken reports whether a submitted text was taken; a *notTaken says that it was not, or that nobody knows.
 // isThere: it still stands in the draft.
-func (r *runner) isTaken(t *typing, isThere bool, now time.Time) (bool, error) {
+func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error) {
 	p := r.prog
 	if p.driver.Accepted(p.look(), t.draft) {
 		return true, nil
 	}
 	if r.stopping != nil {
-		return false, &notTaken{outcomeUnverified, string(control.GateStopping)}
+		return false, &injectError{outcomeUnverified, string(control.GateStopping)}
 	}
 	if r.returnGate() != "" {
 		if d := p.reading.Dialog; d != nil && (d.Kind == "trust" || d.Kind == "unknown") {
-			return false, &notTaken{outcomeUnverified, "a dialog came up, which may have had the return key"}
+			return false, &injectError{outcomeUnverified, "a dialog came up, which may have had the return key"}
 		}
 		return true, nil // it was idle, and what is asked now belongs to a turn: this text's
 	}
-	wait := r.Waits.Taken
+	wait := r.Timing.Accept
 	if r.isSilentSince(t) {
 		wait *= 3
 	}
 	switch {
 	case !now.After(t.pressedAt.Add(wait)):
 		return false, nil
-	case isThere:
-		return false, &notTaken{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
+	case isInDraft:
+		return false, &injectError{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
 	case t.isSeen && !t.isMixed:
 		return true, nil // it stood in the draft, and is gone by our key
 	}
-	return false, &notTaken{outcomeUnverified, "nothing shows that it was taken"}
+	return false, &injectError{outcomeUnverified, "nothing shows that it was taken"}
 }
 
 // isSilentSince reports whether the program has written nothing since the return key: it may not have read it yet.
-func (r *runner) isSilentSince(t *typing) bool { return r.prog.screen.Version() == t.pressedFor }
+func (r *runner) isSilentSince(t *typing) bool { return r.prog.screen.Version() == t.pressedVersion }
 
 // mayPressAgain reports whether a return key seems to be lost. To a program that is silent another one could be the
 // answer to what it asks next.
 func (r *runner) mayPressAgain(t *typing, now time.Time) bool {
 	isEnough := t.isMixed || t.returns >= maxReturns
-	return !isEnough && !r.isSilentSince(t) && !now.Before(t.pressedAt.Add(r.Waits.Again))
+	return !isEnough && !r.isSilentSince(t) && !now.Before(t.pressedAt.Add(r.Timing.RetryReturn))
 }
 
 // typed takes in that the program has the text: only now are the messages read.
-func (r *runner) typed(t *typing) {
+func (r *runner) typingDone(t *typing) {
 	r.mail.typing, r.mail.failures, r.restored = nil, 0, nil
 	turn, ids, forever := r.beginTurn(t.text, r.Now()), idsOf(t.items), context.Background()
 	r.turn.ids = ids
@@ -405,27 +405,27 @@ func (r *runner) typed(t *typing) {
 		r.changeClaim(func() error {
 			err := t.claim.Typed(forever)
 			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // they are appended as soon as that can be
-				r.sayAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
+				r.appendForAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
 			}
 			return err
 		})
 	case t.claim != nil:
 		r.changeClaim(func() error { return t.claim.NotTyped(forever) })
-		r.sayAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)
+		r.appendForAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)
 	}
-	r.mark("injected:", t)
+	r.addMarkers("injected:", t)
 	r.writeRunInfo() // of what kind of program the mail went to
 	r.releaseKeys()
 }
 
-func (r *runner) sayAll(e wire.Event, ids []wire.ID) {
+func (r *runner) appendForAll(e wire.Event, ids []wire.ID) {
 	for _, id := range ids {
-		r.say(e.With("id", string(id)))
+		r.appendEvent(e.With("id", string(id)))
 	}
 }
 
-func (r *runner) failed(t *typing, outcome, reason string) {
-	m, ids, wasWritten := &r.mail, idsOf(t.items), t.isUnderWay()
+func (r *runner) typingFailed(t *typing, outcome, reason string) {
+	m, ids, wasWritten := &r.mail, idsOf(t.items), t.hasBegun()
 	m.typing = nil
 	r.Log.Warn("typing", "outcome", outcome, "reason", reason)
 	// The lines above the draft's were submitted: they must not run again.
@@ -433,7 +433,7 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 	if isInPart {
 		outcome = outcomeUnverified
 	}
-	r.sayAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), ids)
+	r.appendForAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), ids)
 	hasEnded := r.prog == nil && wasWritten // perhaps by this text
 	for _, id := range ids {
 		switch {
@@ -443,10 +443,10 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 			m.tries[id]++
 		}
 	}
-	r.mark("failed:", t)
+	r.addMarkers("failed:", t)
 	isCleared := !wasWritten || r.clearDraft(t)
 	if t.claim == nil {
-		r.sayError("the first prompt was not typed: " + reason)
+		r.reportError("the first prompt was not typed: " + reason)
 	} else {
 		letGo := t.claim.MaybeTyped // a program that hung may take it yet
 		if isCleared && t.returns == 0 && !isInPart {
@@ -470,9 +470,9 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 func (r *runner) clearDraft(t *typing) bool {
 	if !t.isMixed {
 		// It may come up in the draft late: there it would keep all mail out.
-		r.restored = &restoredDraft{text: t.draft, at: t.began, silentAt: t.version, isFailed: true}
+		r.restored = &restoredDraft{text: t.draft, since: t.startedAt, silentVersion: t.versionBefore, isFailed: true}
 		if t.isSubmitted() {
-			r.restored.silentAt = t.pressedFor
+			r.restored.silentVersion = t.pressedVersion
 		}
 	}
 	p := r.prog
@@ -482,7 +482,7 @@ func (r *runner) clearDraft(t *typing) bool {
 	if r.returnGate() != "" || !p.driver.Taken(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
 		return false
 	}
-	p.put(p.driver.ClearDraft(p.reading.Draft)...)
+	p.sendKeys(p.driver.ClearDraft(p.reading.Draft)...)
 	return true
 }
 

@@ -42,7 +42,7 @@ func (r *runner) retry(what string, try func() error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		isLast := false
 		select {
-		case <-r.over:
+		case <-r.done:
 			isLast = true
 		default:
 		}
@@ -55,13 +55,13 @@ func (r *runner) retry(what string, try func() error) {
 		}
 		select {
 		case <-time.After(pause):
-		case <-r.over:
+		case <-r.done:
 		}
 	}
 }
 
 // maxUnread is how many pieces of output may wait for the loop.
-const maxUnread = 128
+const maxPieces = 128
 
 // readOutput hands over what the program writes, and then closes the channel. When that is full the program waits, as
 // for a slow terminal.
@@ -84,8 +84,8 @@ type write struct {
 }
 
 const (
-	maxWrites = 2048            // wait for a program that does not read
-	writeWait = 2 * time.Second // for it to read
+	maxWrites    = 2048            // wait for a program that does not read
+	writeTimeout = 2 * time.Second // for it to read
 )
 
 // suspendKey is Ctrl-Z, also as a sequence by the kitty protocol or xterm's modifyOtherKeys.
@@ -93,14 +93,14 @@ var suspendKey = regexp.MustCompile(`\x1a|\x1b\[122[:\d]*;(?:5|69|133|197)(?::1)
 
 // wakes are when a program is woken after that key: it may take a while to suspend itself, and one that is awake hears
 // nothing of it.
-var wakes = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}
+var wakeDelays = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}
 
 // writeInput types into the program, in order, apart from the loop: a program that does not read blocks nobody else.
 func writeInput(c *process.Child, writes <-chan write) {
 	for w := range writes {
-		n, err := c.Write(w.data, writeWait)
+		n, err := c.Write(w.data, writeTimeout)
 		if suspendKey.Match(w.data) {
-			for _, after := range wakes {
+			for _, after := range wakeDelays {
 				time.AfterFunc(after, c.Wake)
 			}
 		}
@@ -111,7 +111,7 @@ func writeInput(c *process.Child, writes <-chan write) {
 }
 
 // put types keys. What a program leaves unread for too long is lost, as on any terminal.
-func (p *program) put(keys ...[]byte) {
+func (p *program) sendKeys(keys ...[]byte) {
 	for _, k := range keys {
 		p.send(write{data: bytes.Clone(k)})
 	}

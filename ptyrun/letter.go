@@ -12,20 +12,20 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const maxTyped = 8 << 10
+const maxLetter = 8 << 10
 
 func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
 	var b strings.Builder
 	for i, f := range mailbox.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
-		b.WriteString(letterOf(items[i].Message, f, l))
+		b.WriteString(oneLetter(items[i].Message, f, l))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
 // letterOf is a message under a line of ours. That begins with what no program takes for a command, and
 // every line of the body is indented: no body can start one, or pass for such a line.
-func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
+func oneLetter(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
 	switch {
@@ -37,7 +37,7 @@ func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 		fmt.Fprintf(&b, " answer: atm reply %s \"…\"", l.Short(m.ID))
 	}
 	b.WriteByte('\n')
-	body, left := l.Body(inWords(m), maxTyped-b.Len()-120, 0)
+	body, left := l.Body(bodyToType(m), maxLetter-b.Len()-120, 0)
 	b.Write(body)
 	if left > 0 {
 		fmt.Fprintf(&b, "… %s more: atm show %s --raw\n", letter.Size(int64(left)), l.Short(m.ID))
@@ -47,7 +47,7 @@ func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 
 // inWords is a message's body as it can be typed, and of what people say about a draft a sentence: "approve draft
 // 6f1c…" would read as if the agent were to do so.
-func inWords(m *wire.Message) string {
+func bodyToType(m *wire.Message) string {
 	in, _ := session.InputOf(m)
 	what := "Your draft " + string(in.DraftID)
 	if in.ArtifactURI != nil {

@@ -27,9 +27,9 @@ type runner struct {
 	isAuto bool // another driver may be chosen by what the screen shows
 	wg     sync.WaitGroup
 
-	wake  time.Time     // when step wants to be called again
-	calls chan func()   // for the loop; unbuffered, so that none is left when it ends
-	over  chan struct{} // closed when the loop has ended
+	nextStep time.Time     // when step wants to be called again
+	calls    chan func()   // for the loop; unbuffered, so that none is left when it ends
+	done     chan struct{} // closed when the loop has ended
 
 	dir       *durable.Root // run/
 	recording *record.Writer
@@ -43,7 +43,7 @@ type runner struct {
 	restarts restarts
 	stopping *stopping
 	exit     Exit
-	ended    bool
+	isOver   bool
 
 	mail     mail
 	turn     turn
@@ -51,14 +51,14 @@ type runner struct {
 	question *Question      // on the screen
 	binding  *binding       // to the agent's sessions; nil: to none
 
-	viewers     map[*control.Viewer]control.Size // attached terminals; of no size: it is not told, or of no account
-	lastKey     time.Time                        // of a person
-	heldKeys    []byte                           // a person's, while a text of ours is on its way in
-	last, below []byte                           // for terminals, when the agent has ended
-	begunSize   control.Size
+	viewers                map[*control.Viewer]control.Size // attached terminals; of no size: it is not told, or of no account
+	lastKey                time.Time                        // of a person
+	heldKeys               []byte                           // a person's, while a text of ours is on its way in
+	finalScreen, finalText []byte                           // for terminals, when the agent has ended
+	initialSize            control.Size
 
-	mailLeft bool          // more mail is unread than the reducer holds
-	overdue  chan struct{} // answers that are overdue are to be looked for
+	hasMoreMail  bool          // more mail is unread than the reducer holds
+	overdueCheck chan struct{} // answers that are overdue are to be looked for
 }
 
 // Run runs the agent until its program has ended for good, or ctx has, or somebody stopped it. The caller
@@ -72,11 +72,11 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	}
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
-		calls: make(chan func()), over: make(chan struct{}), overdue: make(chan struct{}, 1),
+		calls: make(chan func()), done: make(chan struct{}), overdueCheck: make(chan struct{}, 1),
 		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
-	r.begunSize = r.size()
+	r.initialSize = r.size()
 	team, name := o.Box.Store().Dir(), string(o.Box.Agent())+"/run"
 	err := team.Mkdir(name)
 	if err != nil {
@@ -96,12 +96,12 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.recording, err = record.Create(record.Options{
 		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: o.Cols, Rows: o.Rows,
 		Command: strings.Join(o.Command, " "), Title: string(o.Box.Agent()), Repaint: r.repaint,
-		Failed: func(err error) { r.sayError("the recording has stopped: " + err.Error()) },
+		Failed: func(err error) { r.reportError("the recording has stopped: " + err.Error()) },
 	})
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close())
 	}
-	if err := takeBackUnseen(ctx, o.Box); err != nil {
+	if err := undoLastTyping(ctx, o.Box); err != nil {
 		r.Log.Error("what the last runner had typed when it was killed", "err", err)
 	}
 	inbox, err := watcher.Open(ctx, []*mailbox.Box{o.Box}, watcher.Options{
@@ -117,7 +117,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.wg.Go(func() {
 		for {
 			e, err := inbox.Next(serving)
-			if err != nil || !r.post(func() { r.heard(e) }) {
+			if err != nil || !r.post(func() { r.handleEntry(e) }) {
 				return
 			}
 		}
@@ -128,7 +128,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if t := r.mail.typing; t != nil {
 		t.stop()
 	}
-	close(r.over)
+	close(r.done)
 	stop()
 	err = errors.Join(err, inbox.Close(), server.Close())
 	if err := r.recording.Close(); err != nil {
@@ -157,7 +157,7 @@ func (r *runner) post(f func()) bool {
 	select {
 	case r.calls <- f:
 		return true
-	case <-r.over:
+	case <-r.done:
 		return false
 	}
 }
@@ -169,7 +169,7 @@ var (
 )
 
 // ask has the loop call f, and waits until it has.
-func ask[T any](r *runner, f func() (T, error)) (out T, err error) {
+func inLoop[T any](r *runner, f func() (T, error)) (out T, err error) {
 	done := make(chan struct{})
 	if !r.post(func() { out, err = f(); close(done) }) {
 		return out, errOver
@@ -179,14 +179,14 @@ func ask[T any](r *runner, f func() (T, error)) (out T, err error) {
 }
 
 // await waits for what holds in the runner's loop.
-func (r *runner) await(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
+func (r *runner) poll(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
 	for until := time.Now().Add(within); time.Now().Before(until); {
-		done, err := ask(r, func() (bool, error) { return holds(), nil })
+		done, err := inLoop(r, func() (bool, error) { return holds(), nil })
 		if err != nil || done {
 			return done, err
 		}
 		select {
-		case <-time.After(judgeAfter):
+		case <-time.After(readDelay):
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
@@ -199,15 +199,15 @@ const checkEvery = 3 * time.Second
 
 // loop owns everything until the end.
 func (r *runner) loop(quit <-chan struct{}) (failed error) {
-	if err := r.start(); err != nil {
-		r.sayState(reducer.Starting, reducer.Error, err.Error())
+	if err := r.startProgram(); err != nil {
+		r.appendStateChange(reducer.Starting, reducer.Error, err.Error())
 		return err
 	}
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
-	for !r.ended {
+	for !r.isOver {
 		now := r.Now()
-		r.wake = now.Add(time.Hour)
+		r.nextStep = now.Add(time.Hour)
 		r.step(now)
 		var output <-chan []byte
 		var ended <-chan struct{}
@@ -228,14 +228,14 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 			r.programEnded()
 		case f := <-r.calls:
 			f()
-		case <-time.After(r.wake.Sub(r.Now())):
+		case <-time.After(r.nextStep.Sub(r.Now())):
 		case <-check.C:
 			if !r.Hold.StillHeld() && failed == nil {
 				failed = ErrTakenOver
-				r.sayError(failed.Error())
+				r.reportError(failed.Error())
 				r.stop(failed.Error())
 			}
-			r.readMailLeft()
+			r.readMoreMail()
 		case <-quit:
 			quit = nil
 			r.stop("interrupted")
@@ -263,13 +263,13 @@ func (r *runner) step(now time.Time) {
 
 // wakeAt has step called again at some time; zero is never.
 func (r *runner) wakeAt(at time.Time) {
-	if !at.IsZero() && at.Before(r.wake) {
-		r.wake = at
+	if !at.IsZero() && at.Before(r.nextStep) {
+		r.nextStep = at
 	}
 }
 
 // awaits reports whether a time is yet to come, and has step called again then.
-func (r *runner) awaits(at, now time.Time) bool {
+func (r *runner) mustWait(at, now time.Time) bool {
 	if now.Before(at) {
 		r.wakeAt(at)
 	}
@@ -293,7 +293,7 @@ func later(a, b time.Time) time.Time {
 
 // say appends an event of ours, with those of the fields (name, value, name, …) that say something. What cannot be
 // appended (a lock, a full disk) is tried again: a state that was not told is a lie that stays.
-func (r *runner) say(e wire.Event, fields ...string) {
+func (r *runner) appendEvent(e wire.Event, fields ...string) {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i+1] != "" {
 			e = e.With(fields[i], fields[i+1])
@@ -305,12 +305,12 @@ func (r *runner) say(e wire.Event, fields ...string) {
 	})
 }
 
-func (r *runner) sayState(previous, now reducer.Activity, detail string) {
-	r.say(wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)), "detail", detail)
+func (r *runner) appendStateChange(previous, now reducer.Activity, detail string) {
+	r.appendEvent(wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)), "detail", detail)
 }
 
 // tell shows the attached terminals a line of ours.
-func (r *runner) tell(line string) {
+func (r *runner) notifyViewers(line string) {
 	r.recording.Marker(line)
 	for v := range r.viewers {
 		v.Send([]byte("\r\n[atm: " + line + "]\r\n"))
@@ -318,14 +318,14 @@ func (r *runner) tell(line string) {
 }
 
 // sayError says what went wrong that no message is about: in the log, as an event and on attached terminals.
-func (r *runner) sayError(what string) {
+func (r *runner) reportError(what string) {
 	r.Log.Error(what)
-	r.say(wire.Event{Kind: "stream_error"}.With("error_summary", what))
-	r.tell(what)
+	r.appendEvent(wire.Event{Kind: "stream_error"}.With("error_summary", what))
+	r.notifyViewers(what)
 }
 
 func (r *runner) recordInput(p []byte) {
-	if r.Input {
+	if r.RecordInput {
 		r.recording.Input(p)
 	}
 }

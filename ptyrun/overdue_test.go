@@ -54,7 +54,7 @@ func TestOverdueIsLookedFor(t *testing.T) {
 	t.Parallel()
 	var idle, busy atomic.Int64
 	r := newRig(t).fake(testagent.Options{})
-	r.opt.Overdue = func(_ context.Context, between bool) error {
+	r.opt.Remind = func(_ context.Context, between bool) error {
 		if between {
 			idle.Add(1)
 		} else {

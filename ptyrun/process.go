@@ -26,23 +26,23 @@ type program struct {
 	driver  *driver.Driver
 	started time.Time
 
-	reading  driver.Reading // of the screen
-	since    time.Time      // when activity, detail and dialog became what they are
-	promptAt time.Time      // since when it could be typed into; zero: it cannot
-	version  uint64         // of the screen that was read
-	changed  time.Time      // when the screen was written to last
-	frame    time.Time      // since when a frame is being drawn; zero: none is
-	readAt   time.Time      // when to read the screen again; zero: nothing was written
-	judged   time.Time      // when it was read last
-	freeAt   time.Time      // when to give back memory; zero: there was no flood
-	told     reducer.Activity
-	detail   string // told
-	worked   bool   // it was at work since a text of ours was taken
-	isReady  bool   // it was idle for long enough once
+	reading        driver.Reading // of the screen
+	readingSince   time.Time      // when activity, detail and dialog became what they are
+	promptSince    time.Time      // since when it could be typed into; zero: it cannot
+	readVersion    uint64         // of the screen that was read
+	outputAt       time.Time      // when the screen was written to last
+	frameSince     time.Time      // since when a frame is being drawn; zero: none is
+	nextRead       time.Time      // when to read the screen again; zero: nothing was written
+	lastRead       time.Time      // when it was read last
+	freeAt         time.Time      // when to give back memory; zero: there was no flood
+	reported       reducer.Activity
+	reportedDetail string // told
+	hasWorked      bool   // it was at work since a text of ours was taken
+	isReady        bool   // it was idle for long enough once
 }
 
-func (r *runner) start() error {
-	r.restarts.at = time.Time{}
+func (r *runner) startProgram() error {
+	r.restarts.next = time.Time{}
 	argv := slices.Concat(r.Front, r.Command)
 	c, err := process.Start(process.Command{Argv: argv, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
@@ -50,15 +50,15 @@ func (r *runner) start() error {
 	}
 	now := r.Now()
 	p := &program{
-		child: c, output: make(chan []byte, maxUnread), input: make(chan write, maxWrites),
-		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, since: now, changed: now,
-		told: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
+		child: c, output: make(chan []byte, maxPieces), input: make(chan write, maxWrites),
+		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, readingSince: now, outputAt: now,
+		reported: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
 	}
 	r.prog, r.pid = p, c.PID()
 	if b := r.binding; b != nil {
-		b.capture.row, b.capture.shown = 0, nil
+		b.capture.nextRow, b.capture.lastLines = 0, nil
 	}
-	if r.last != nil {
+	if r.finalScreen != nil {
 		// The one before left modes behind, its alternate screen for one.
 		fresh := p.screen.Repaint(0)
 		r.recording.Output(fresh)
@@ -70,7 +70,7 @@ func (r *runner) start() error {
 	}
 	r.wg.Go(func() { readOutput(c, p.output) })
 	r.wg.Go(func() { writeInput(c, p.input) })
-	r.say(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
+	r.appendEvent(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
 	r.writeRunInfo()
 	return nil
 }
@@ -97,16 +97,16 @@ func (r *runner) takeOutput(written []byte) {
 		r.captureScrolled(r.Now())
 		rest = rest[n:]
 		if isFrame {
-			r.noteFrame(r.Now())
+			r.readFrame(r.Now())
 		}
 	}
 	if replies := p.screen.Replies(); len(replies) > 0 {
-		p.put(replies)
+		p.sendKeys(replies)
 	}
 	for v := range r.viewers {
 		v.Send(written)
 	}
-	p.outputCame(r.Now())
+	p.scheduleRead(r.Now())
 }
 
 // programEnded takes in that the program has exited: first what it wrote last.
@@ -118,57 +118,57 @@ func (r *runner) programEnded() {
 		}
 	}
 	now := r.Now()
-	r.noteExit(p)
+	r.setExit(p)
 	if err := p.child.Close(); err != nil {
 		r.Log.Error("ending what the program started", "err", err)
 	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.Accepted(p.look(), t.draft) {
 		t.stop()
-		r.typed(t) // what made it end, perhaps: that must not go in again and again
+		r.typingDone(t) // what made it end, perhaps: that must not go in again and again
 	}
-	r.captureLast(now)
+	r.captureFinal(now)
 	r.prog = nil
 	close(p.input)
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
-	r.keepLastScreen(p.screen)
+	r.setFinalScreen(p.screen)
 	r.recording.Exit(r.exit.Code)
-	r.sayExited(p.child.PID())
-	r.sayTurnCutOff(p)
-	r.turn, r.restored = turn{answer: r.turn.answer}, nil
+	r.appendExited(p.child.PID())
+	r.appendTurnCutOff(p)
+	r.turn, r.restored = turn{lastAnswer: r.turn.lastAnswer}, nil
 	switch {
 	case r.stopping != nil && r.stopping.isRestart:
-		r.stopping, r.restarts.at = nil, now
+		r.stopping, r.restarts.next = nil, now
 	case r.stopping != nil:
-		r.ended = true
+		r.isOver = true
 	default:
 		r.planRestart(now, now.Sub(p.started))
 	}
 }
 
-func (r *runner) noteExit(p *program) {
+func (r *runner) setExit(p *program) {
 	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
 	select {
 	case <-p.child.Done():
 		exit = p.child.Exit()
 	default:
 	}
-	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Asked: r.stopping != nil, Tail: p.screen.Tail(10)}
+	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Stopped: r.stopping != nil, Tail: p.screen.Tail(10)}
 	if r.stopping != nil {
 		r.exit.Ended = r.stopping.ended
 	}
 }
 
-func (r *runner) sayExited(pid int) {
+func (r *runner) appendExited(pid int) {
 	why := ""
 	if r.stopping != nil {
-		why = r.stopping.why
+		why = r.stopping.reason
 	}
-	r.say(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
+	r.appendEvent(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
 }
 
 type restarts struct {
-	at      time.Time     // of the next start; zero: none is planned
+	next    time.Time     // of the next start; zero: none is planned
 	count   int           // of all restarts
 	pause   time.Duration // the last one; zero after a program that ran for a while
 	crashes []time.Time   // the newest
@@ -193,34 +193,34 @@ func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bo
 	}
 	s.pause = min(max(2*s.pause, firstPause), maxPause)
 	s.count++
-	s.at = now.Add(s.pause)
+	s.next = now.Add(s.pause)
 	return len(s.crashes) >= loopAfter
 }
 
 // planRestart starts the program again after a pause, if that is wanted, unless it ends too often.
 func (r *runner) planRestart(now time.Time, ran time.Duration) {
 	if r.Options.Restart != Always && (r.Options.Restart != OnCrash || r.exit.Code == 0) {
-		r.ended = true
+		r.isOver = true
 		return
 	}
 	s := &r.restarts
-	if s.plan(now, ran, r.Waits.Backoff) {
-		r.exit.Loop, r.ended = true, true
-		r.sayState(reducer.Exited, reducer.Error, r.exit.loopDetail())
+	if s.plan(now, ran, r.Timing.Backoff) {
+		r.exit.Loop, r.isOver = true, true
+		r.appendStateChange(reducer.Exited, reducer.Error, r.exit.loopDetail())
 		return
 	}
-	r.say(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
-	r.tell(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), r.exit.Code, s.pause))
+	r.appendEvent(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
+	r.notifyViewers(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), r.exit.Code, s.pause))
 }
 
 func (r *runner) stepRestart(now time.Time) {
-	if r.restarts.at.IsZero() || r.awaits(r.restarts.at, now) {
+	if r.restarts.next.IsZero() || r.mustWait(r.restarts.next, now) {
 		return
 	}
-	if err := r.start(); err != nil {
+	if err := r.startProgram(); err != nil {
 		r.Log.Error("starting again", "err", err)
-		r.exit.Code, r.ended = 127, true
-		r.sayState(reducer.Starting, reducer.Error, err.Error())
+		r.exit.Code, r.isOver = 127, true
+		r.appendStateChange(reducer.Starting, reducer.Error, err.Error())
 	}
 	r.wakeAt(now)
 }
@@ -234,7 +234,7 @@ func (e *Exit) loopDetail() string {
 }
 
 type stopping struct {
-	why       string
+	reason    string
 	isRestart bool          // the program is started again then
 	ended     []string      // what the agent had started, and had to be ended
 	done      chan struct{} // closed when everything has
@@ -246,11 +246,11 @@ func (r *runner) stop(why string) {
 		return
 	}
 	r.abandonTyping("it is being stopped")
-	s := &stopping{why: why, done: make(chan struct{})}
+	s := &stopping{reason: why, done: make(chan struct{})}
 	r.stopping = s
 	if r.prog == nil { // between two programs: it is off, and not about to start any more
-		r.restarts.at, r.exit.Asked, r.ended = time.Time{}, true, true
-		r.sayExited(r.pid)
+		r.restarts.next, r.exit.Stopped, r.isOver = time.Time{}, true, true
+		r.appendExited(r.pid)
 		close(s.done)
 		return
 	}

@@ -89,63 +89,63 @@ type Options struct {
 	Env     []string       // whole, with ATM_RUN: without it the leftovers of a killed runner cannot be found
 	Driver  *driver.Driver // nil: by the command, until the screen shows another
 
-	Inject     Inject
-	Cols, Rows int
-	Restart    Restart
-	Input      bool   // record what is typed as well
-	Prompt     string // typed once, at the first idle
+	Inject      Inject
+	Cols, Rows  int
+	Restart     Restart
+	RecordInput bool   // record what is typed as well
+	Prompt      string // typed once, at the first idle
 
 	// Decide applies the owner's rules, as they were when the runner started. Nil: everything is asked.
 	Decide func(driver.Dialog) Decision
 
 	// May says why the process pid (0: not known) may not answer in the name of by, nil where it may. isTyped: by keys,
 	// which a dialog takes for its answer. Nil: everybody may who reaches the socket.
-	May func(pid int, by string, isTyped bool) error
+	Authorize func(pid int, by string, isTyped bool) error
 
 	// Told tells the lead of a question that no rule has answered, Answered takes that back, and Overdue
 	// sends what is due about answers that are overdue: notices to the lead, and reminders to the agent if
 	// that is idle. Each may take its time, and may be nil.
-	Told     func(ctx context.Context, q Question) error
-	Answered func(ctx context.Context, id wire.ID) error
-	Overdue  func(ctx context.Context, isIdle bool) error
+	NotifyLead     func(ctx context.Context, q Question) error
+	WithdrawNotice func(ctx context.Context, id wire.ID) error
+	Remind         func(ctx context.Context, isIdle bool) error
 
 	Runs     func() map[string]wire.Name // letter.Renderer's
 	Sessions *Sessions                   // nil: they are none of the runner's business
 	Hold     *mailbox.Runner             // of the agent's runner lock
 	Log      *slog.Logger                // nil: silence
 	Now      func() time.Time            // nil: time.Now
-	Waits    *Waits                      // nil: as agents need them
+	Timing   *Timing                     // nil: as agents need them
 }
 
 // Waits are how long the gates and steps of typing take. Tests shorten them.
-type Waits struct {
-	First, Idle time.Duration // a program that was just started must have been idle for so long, any for so long
-	Human       time.Duration // since a person's last key
-	Render      time.Duration // for the text to be seen in the draft
-	Quiet       time.Duration // of the screen before the return key
-	Return      time.Duration // from the last byte to the return key, at least
-	Taken       time.Duration // for the draft to go
-	Again       time.Duration // before the return key is pressed once more
-	Settle      time.Duration // a state that the screen shows counts after
-	Hooked      time.Duration // and after so long where hooks tell otherwise
-	Backoff     time.Duration // the first pause before a restart
+type Timing struct {
+	FirstIdle, Idle time.Duration // a program that was just started must have been idle for so long, any for so long
+	PersonQuiet     time.Duration // since a person's last key
+	Render          time.Duration // for the text to be seen in the draft
+	Quiet           time.Duration // of the screen before the return key
+	BeforeReturn    time.Duration // from the last byte to the return key, at least
+	Accept          time.Duration // for the draft to go
+	RetryReturn     time.Duration // before the return key is pressed once more
+	Settle          time.Duration // a state that the screen shows counts after
+	HookSettle      time.Duration // and after so long where hooks tell otherwise
+	Backoff         time.Duration // the first pause before a restart
 }
 
 // standardWaits are what real programs need (measured with four).
-var standardWaits = Waits{
-	First: driver.FirstSettle, Idle: driver.Settle, Human: 3 * time.Second, Render: 2 * time.Second,
-	Quiet: 100 * time.Millisecond, Return: 150 * time.Millisecond, Taken: 3 * time.Second, Again: 500 * time.Millisecond,
-	Settle: driver.DialogSettle, Hooked: 2 * time.Second, Backoff: 500 * time.Millisecond,
+var standardTiming = Timing{
+	FirstIdle: driver.FirstSettle, Idle: driver.Settle, PersonQuiet: 3 * time.Second, Render: 2 * time.Second,
+	Quiet: 100 * time.Millisecond, BeforeReturn: 150 * time.Millisecond, Accept: 3 * time.Second, RetryReturn: 500 * time.Millisecond,
+	Settle: driver.DialogSettle, HookSettle: 2 * time.Second, Backoff: 500 * time.Millisecond,
 }
 
 // Exit is how the last program ended.
 type Exit struct {
-	Code   int      // 128+n for a signal
-	Signal string   // its name, "" where it exited
-	Asked  bool     // somebody stopped it
-	Loop   bool     // it crashed, or ended to be started again, too often
-	Tail   []string // the last 10 lines of the screen
-	Ended  []string // what it had started and had to be ended
+	Code    int      // 128+n for a signal
+	Signal  string   // its name, "" where it exited
+	Stopped bool     // somebody stopped it
+	Loop    bool     // it crashed, or ended to be started again, too often
+	Tail    []string // the last 10 lines of the screen
+	Ended   []string // what it had started and had to be ended
 }
 
 // ErrTakenOver says that the runner lock is another's by now, or may be.
@@ -158,7 +158,7 @@ func (o *Options) setDefaults() {
 	if o.Driver.Plain && runsScript(o.Command) {
 		o.Driver, _ = driver.Named("plain")
 	}
-	o.Inject, o.Waits = cmp.Or(o.Inject, Body), cmp.Or(o.Waits, &standardWaits)
+	o.Inject, o.Timing = cmp.Or(o.Inject, Body), cmp.Or(o.Timing, &standardTiming)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now

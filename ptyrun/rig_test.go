@@ -29,11 +29,11 @@ func TestMain(m *testing.M) {
 }
 
 // quick are the waits of a program that is known to draw at once.
-var quick = Waits{
-	First: 150 * time.Millisecond, Idle: 100 * time.Millisecond, Human: 400 * time.Millisecond,
-	Render: 2 * time.Second, Quiet: 40 * time.Millisecond, Return: 60 * time.Millisecond,
-	Taken: 3 * time.Second, Again: 300 * time.Millisecond,
-	Settle: 60 * time.Millisecond, Hooked: 500 * time.Millisecond, Backoff: 30 * time.Millisecond,
+var quick = Timing{
+	FirstIdle: 150 * time.Millisecond, Idle: 100 * time.Millisecond, PersonQuiet: 400 * time.Millisecond,
+	Render: 2 * time.Second, Quiet: 40 * time.Millisecond, BeforeReturn: 60 * time.Millisecond,
+	Accept: 3 * time.Second, RetryReturn: 300 * time.Millisecond,
+	Settle: 60 * time.Millisecond, HookSettle: 500 * time.Millisecond, Backoff: 30 * time.Millisecond,
 }
 
 // rig is a team of alice, who writes, bob, who is run, and carol, the lead.
@@ -77,8 +77,8 @@ func newRig(t *testing.T) *rig {
 	}
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.opt = Options{
-		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, Waits: &quick,
-		Told: func(_ context.Context, q Question) error {
+		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, Timing: &quick,
+		NotifyLead: func(_ context.Context, q Question) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.asked = append(r.asked, q)

@@ -110,7 +110,7 @@ func TestStop(t *testing.T) {
 	if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
 	}
-	if !r.exit.Asked || len(out.Ended) == 0 {
+	if !r.exit.Stopped || len(out.Ended) == 0 {
 		t.Errorf("%+v, ended %q", r.exit, out.Ended)
 	}
 }
@@ -286,7 +286,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			r := newRig(t)
 			w := quick
 			w.Backoff = time.Second
-			r.opt.Waits, r.opt.Restart = &w, OnCrash
+			r.opt.Timing, r.opt.Restart = &w, OnCrash
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
 				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes much | head -c 9000000; exit 1").run()
@@ -320,7 +320,7 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	r := newRig(t).program("plain", "sh", "-c", "exit 3")
 	w := quick
 	w.Backoff = time.Minute
-	r.opt.Waits, r.opt.Restart = &w, OnCrash
+	r.opt.Timing, r.opt.Restart = &w, OnCrash
 	r.run()
 	r.wait("the pause", r.has("restarting"))
 	if out, err := r.client().Stop(t.Context()); err != nil || out.Done != "stopped" {
@@ -347,7 +347,7 @@ func TestPauseBeforeRestart(t *testing.T) {
 	want := first
 	for n := range 200 {
 		now = now.Add(30 * time.Second)
-		if s.plan(now, 30*time.Second, first) || s.pause != want || !s.at.Equal(now.Add(want)) {
+		if s.plan(now, 30*time.Second, first) || s.pause != want || !s.next.Equal(now.Add(want)) {
 			t.Fatalf("crash %d: %s, not %s", n, s.pause, want)
 		}
 		want = min(2*want, maxPause)

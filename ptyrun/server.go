@@ -17,9 +17,9 @@ import (
 var _ control.Handler = (*runner)(nil)
 
 func (r *runner) Status(context.Context) (control.Status, error) {
-	return ask(r, func() (control.Status, error) {
+	return inLoop(r, func() (control.Status, error) {
 		s := control.Status{
-			Viewers: len(r.viewers), State: string(reducer.Starting), Untyped: r.mail.untyped.Field("reason"),
+			Viewers: len(r.viewers), State: string(reducer.Starting), Untyped: r.mail.lastFailure.Field("reason"),
 		}
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
@@ -40,7 +40,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 }
 
 func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.Screen, error) {
-	return ask(r, func() (control.Screen, error) {
+	return inLoop(r, func() (control.Screen, error) {
 		p := r.prog
 		if p == nil {
 			return control.Screen{Cols: r.Cols, Rows: r.Rows, Lines: r.exit.Tail, State: string(reducer.Exited)}, nil
@@ -63,7 +63,7 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 }
 
 func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.Outcome, err error) {
-	typed, err := ask(r, func() (*requestedText, error) { return r.typeRequested(req) })
+	typed, err := inLoop(r, func() (*requestedText, error) { return r.typeRequested(req) })
 	if err != nil {
 		return done, err
 	}
@@ -75,14 +75,14 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		return done, err
 	}
 	if n := len(typed.data); n > 0 { // a return key right behind a text is swallowed by some
-		time.Sleep(max(r.Waits.Return, typed.prog.driver.SubmitDelay(n)))
+		time.Sleep(max(r.Timing.BeforeReturn, typed.prog.driver.SubmitDelay(n)))
 	}
-	return ask(r, func() (control.Outcome, error) {
+	return inLoop(r, func() (control.Outcome, error) {
 		if r.prog != typed.prog {
 			return done, errors.New("its program has ended: the return key was not pressed")
 		}
 		r.refresh(r.Now())
-		if now := printOf(r.prog.reading.Dialog); now != "" && now != typed.dialog { // that the text was not meant for
+		if now := fingerprint(r.prog.reading.Dialog); now != "" && now != typed.dialog { // that the text was not meant for
 			return done, errors.New("a dialog came up: the return key was not pressed")
 		}
 		r.typeKeys([]byte(driver.Submit))
@@ -103,7 +103,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	switch {
 	case p == nil:
 		return nil, errNotRunning
-	case r.mail.typing.isUnderWay():
+	case r.mail.typing.hasBegun():
 		return nil, errBeingTyped
 	}
 	r.refresh(r.Now())
@@ -122,7 +122,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 			return nil, err
 		}
 	}
-	t := &requestedText{prog: p, data: req.Text, dialog: printOf(d), written: make(chan error, 1)}
+	t := &requestedText{prog: p, data: req.Text, dialog: fingerprint(d), written: make(chan error, 1)}
 	if !req.Raw {
 		isPaste := p.screen.Modes().Paste && len(req.Text) > 0
 		t.data = []byte(keysOf(Clean(string(req.Text)), isPaste, p.driver.Plain))
@@ -143,10 +143,10 @@ func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
 }
 
 func (r *runner) mayAnswer(pid int, by string, isTyped bool) error {
-	if r.May == nil {
+	if r.Authorize == nil {
 		return nil
 	}
-	if err := r.May(pid, by, isTyped); err != nil {
+	if err := r.Authorize(pid, by, isTyped); err != nil {
 		return refused(err.Error(), "")
 	}
 	return nil
@@ -165,18 +165,18 @@ func (r *runner) Stop(context.Context) (control.Outcome, error) {
 	if !r.post(func() { r.stop("asked to") }) {
 		return control.Outcome{}, errOver
 	}
-	<-r.over
+	<-r.done
 	e := r.exit
 	return control.Outcome{Done: "stopped", Detail: cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code)), Ended: e.Ended}, nil
 }
 
 func (r *runner) Restart(context.Context) (control.Outcome, error) {
-	return ask(r, func() (control.Outcome, error) {
+	return inLoop(r, func() (control.Outcome, error) {
 		if r.stopping != nil {
 			return control.Outcome{}, errors.New(string(control.GateStopping))
 		}
 		if r.prog == nil {
-			r.restarts.at = r.Now()
+			r.restarts.next = r.Now()
 			return control.Outcome{Done: "restarted"}, nil
 		}
 		r.stop("asked to restart")

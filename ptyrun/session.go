@@ -25,39 +25,39 @@ type Sessions struct {
 // loop and one at a time. A round does what is wanted when it begins; what fails stays wanted.
 type binding struct {
 	Sessions
-	store *session.Store
-	began time.Time
+	store     *session.Store
+	startedAt time.Time
 
-	inRound   bool
-	roundAt   time.Time // the last one
-	modified  time.Time // when any session had changed last before that; zero: not known. Only its round may set it
-	hasFailed bool      // the last round
+	isSyncing  bool
+	syncedAt   time.Time // the last one
+	modified   time.Time // when any session had changed last before that; zero: not known. Only its round may set it
+	syncFailed bool      // the last round
 
-	isAttached bool // the sessions know of the agent
-	hasLines   bool // and that they get lines
-	hasGoal    bool // an event says that a goal is complete: the rules are to be applied
-	hasAbort   bool // somebody has said abort
+	isAttached    bool // the sessions know of the agent
+	attachedLines bool // and that they get lines
+	hasGoal       bool // an event says that a goal is complete: the rules are to be applied
+	hasAbort      bool // somebody has said abort
 
-	isKnown bool                    // the sessions were read
-	all     []*session.Session      // as they were after the last round
-	idleAt  time.Time               // when one may end because nobody has said anything; zero: none
-	input   map[wire.ID]*humanInput // that is unread
-	over    string                  // the session that is over, for which the agent is to be stopped
-	overBy  time.Time               // at the latest
-	capture capture
+	isKnown   bool                    // the sessions were read
+	all       []*session.Session      // as they were after the last round
+	idleAt    time.Time               // when one may end because nobody has said anything; zero: none
+	input     map[wire.ID]*humanInput // that is unread
+	endReason string                  // the session that is over, for which the agent is to be stopped
+	endBy     time.Time               // at the latest
+	capture   capture
 }
 
 // humanInput is what a person said, and why that is kept from the agent; "": it is not.
 type humanInput struct {
 	*mailbox.Item
-	why string
+	withheld string
 }
 
 const (
-	roundEvery     = 500 * time.Millisecond // people change a session
-	roundEveryNone = 3 * time.Second        // somebody begins one: an idle runner need not wake often
-	roundAgain     = 50 * time.Millisecond  // after one, where files may have changed in the same moment
-	lastTurn       = 30 * time.Second       // for the turn in which a goal was reached
+	syncEvery     = 500 * time.Millisecond // people change a session
+	syncEveryIdle = 3 * time.Second        // somebody begins one: an idle runner need not wake often
+	resyncAfter   = 50 * time.Millisecond  // after one, where files may have changed in the same moment
+	lastTurnTime  = 30 * time.Second       // for the turn in which a goal was reached
 )
 
 func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
@@ -65,8 +65,8 @@ func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
 		return nil
 	}
 	return &binding{
-		Sessions: *o, store: &session.Store{Mail: box.Store()}, began: now,
-		input: map[wire.ID]*humanInput{}, capture: capture{room: maxRoom, filled: now},
+		Sessions: *o, store: &session.Store{Mail: box.Store()}, startedAt: now,
+		input: map[wire.ID]*humanInput{}, capture: capture{budget: captureBudget, budgetAt: now},
 	}
 }
 
@@ -82,12 +82,12 @@ func (r *runner) unbindSessions(failed error) {
 		r.Log.Error("sessions", "err", err)
 	}
 	name, e := r.Box.Agent(), r.exit
-	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
+	isCompleted := failed == nil && !e.Stopped && !e.Loop && e.Code == 0 && e.Signal == ""
 	how := fmt.Sprintf("%s ended with %d", name, e.Code)
 	switch {
 	case failed != nil:
 		how = fmt.Sprintf("the runner of %s ended: %v", name, failed)
-	case e.Asked:
+	case e.Stopped:
 		how = fmt.Sprintf("%s was stopped", name)
 	case isCompleted:
 		how = fmt.Sprintf("%s has left", name)
@@ -102,27 +102,27 @@ func (r *runner) stepSessions(now time.Time) {
 	if b == nil {
 		return
 	}
-	if b.over != "" && r.stopping == nil {
+	if b.endReason != "" && r.stopping == nil {
 		isWorking := r.prog != nil && r.state.Turn().Word() == reducer.WordBusy
-		if !isWorking || !r.awaits(b.overBy, now) {
-			r.dismiss(b.over)
+		if !isWorking || !r.mustWait(b.endBy, now) {
+			r.stopForSession(b.endReason)
 		}
 	}
 	r.captureResting(now)
-	isIdle := !b.idleAt.IsZero() && !r.awaits(b.idleAt, now) && !r.isEngaged()
-	every := roundEvery
+	isIdle := !b.idleAt.IsZero() && !r.mustWait(b.idleAt, now) && !r.isEngaged()
+	every := syncEvery
 	if len(b.alive()) == 0 && !b.hasAbort {
-		every = roundEveryNone
+		every = syncEveryIdle
 	}
-	if b.inRound || r.awaits(b.roundAt.Add(every), now) {
+	if b.isSyncing || r.mustWait(b.syncedAt.Add(every), now) {
 		return
 	}
-	isAttached := b.isAttached && b.hasLines == r.capturesLines(now)
+	isAttached := b.isAttached && b.attachedLines == r.capturesLines(now)
 	if !isAttached || b.hasGoal || b.hasAbort || isIdle || b.mayHaveChanged() {
-		r.startRound(now, b.hasGoal || isIdle)
+		r.startSync(now, b.hasGoal || isIdle)
 		return
 	}
-	b.roundAt = now
+	b.syncedAt = now
 	r.wakeAt(now.Add(every))
 }
 
@@ -140,13 +140,13 @@ func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err err
 }
 
 // startRound has what is wanted done beside the loop, and the sessions read.
-func (r *runner) startRound(now time.Time, applyRules bool) {
+func (r *runner) startSync(now time.Time, applyRules bool) {
 	b, agent := r.binding, r.Box.Agent()
-	b.inRound, b.roundAt = true, now
+	b.isSyncing, b.syncedAt = true, now
 	hadGoal, hadAbort := b.hasGoal, b.hasAbort
 	b.hasGoal, b.hasAbort = false, false
 	attach := session.AttachOptions{Begin: b.Begin && !b.isAttached, Lines: r.capturesLines(now), Rules: b.Rules}
-	isAttached := b.isAttached && b.hasLines == attach.Lines
+	isAttached := b.isAttached && b.attachedLines == attach.Lines
 	var ruled []wire.UUID
 	if applyRules {
 		ruled = b.alive()
@@ -166,18 +166,18 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 		}
 		all, bad := b.readSessions(agent)
 		r.post(func() {
-			b.inRound = false
+			b.isSyncing = false
 			b.hasAbort = b.hasAbort || aborted != nil
 			b.hasGoal = b.hasGoal || hadGoal && applied != nil
 			if attached == nil {
-				b.isAttached, b.hasLines = true, attach.Lines
+				b.isAttached, b.attachedLines = true, attach.Lines
 			}
 			err := errors.Join(aborted, attached, applied, bad)
-			b.hasFailed = err != nil
+			b.syncFailed = err != nil
 			if err != nil {
 				r.Log.Error("sessions", "err", err)
 			}
-			r.noteSessions(all)
+			r.updateSessions(all)
 		})
 	})
 }
@@ -204,8 +204,8 @@ func (r *runner) abort(in session.Input) error {
 	all, err := b.readSessions(r.Box.Agent())
 	ids := slices.DeleteFunc(aliveOf(all), func(id wire.UUID) bool { return !in.For(id) })
 	isMeant := in.Session == "" || len(ids) > 0 || b.wasEndedBy(in)
-	if isMeant && !in.ID.Time().Before(b.began.Truncate(time.Millisecond)) {
-		r.post(func() { r.dismiss("aborted by " + string(in.From.Agent)) })
+	if isMeant && !in.ID.Time().Before(b.startedAt.Truncate(time.Millisecond)) {
+		r.post(func() { r.stopForSession("aborted by " + string(in.From.Agent)) })
 	}
 	for _, id := range ids {
 		_, bad := b.store.Change(r.ctx, id, nil)
@@ -226,9 +226,9 @@ func (b *binding) wasEndedBy(abort session.Input) bool {
 }
 
 // dismiss stops the agent because its session is over, and says so.
-func (r *runner) dismiss(why string) {
+func (r *runner) stopForSession(why string) {
 	if r.stopping == nil {
-		r.tell(why)
+		r.notifyViewers(why)
 	}
 	r.stop(why)
 }
@@ -254,7 +254,7 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 	return ids
 }
 
-func (r *runner) noteSessions(all []*session.Session) {
+func (r *runner) updateSessions(all []*session.Session) {
 	b := r.binding
 	before, alive := b.alive(), aliveOf(all)
 	if b.isKnown && len(before) == 0 && len(alive) > 0 && r.prog != nil {
@@ -270,28 +270,28 @@ func (r *runner) noteSessions(all []*session.Session) {
 		}
 		name := wire.ID(s.SessionID).Short(6)
 		if s.State == wire.SessionAborted {
-			r.dismiss("session " + name + " was aborted")
+			r.stopForSession("session " + name + " was aborted")
 		}
 		if s.State == wire.SessionCompleted && s.EndedBy() != "" && len(alive) == 0 {
-			b.over, b.overBy = fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy()), r.Now().Add(lastTurn)
+			b.endReason, b.endBy = fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy()), r.Now().Add(lastTurnTime)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.input)) { // as they were said
 		in := b.input[id]
-		was := in.why
-		in.why = b.withheld(in.Item)
+		was := in.withheld
+		in.withheld = b.withheld(in.Item)
 		switch {
-		case was == "" && in.why != "":
+		case was == "" && in.withheld != "":
 			r.mail.unqueue(id)
 			r.apply(reducer.Input{Now: r.Now(), Settled: id})
-		case was != "" && in.why == "":
+		case was != "" && in.withheld == "":
 			r.messageArrived(in.Item, r.Now())
 		}
 	}
 }
 
 // noteInput takes in a message of human input, and reports whether the reducer is to hear of it.
-func (r *runner) noteInput(it *mailbox.Item) bool {
+func (r *runner) admitsInput(it *mailbox.Item) bool {
 	b := r.binding
 	if b == nil || it.State != mailbox.Unread {
 		return true
@@ -321,8 +321,8 @@ func (b *binding) withheld(it *mailbox.Item) string {
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
 		switch b := r.binding; {
-		case b != nil && b.input[it.ID] != nil && b.input[it.ID].why != "":
-			why = b.input[it.ID].why
+		case b != nil && b.input[it.ID] != nil && b.input[it.ID].withheld != "":
+			why = b.input[it.ID].withheld
 		case !r.state.MayHandOver(it.ID, r.Now()):
 			why = "it has expired, or another message replaces it"
 		default:
@@ -339,17 +339,17 @@ func (r *runner) knowsSessions(ids []wire.ID, now time.Time) bool {
 	switch {
 	case b == nil || !slices.ContainsFunc(ids, func(id wire.ID) bool { return b.input[id] != nil }):
 		return true
-	case b.inRound:
+	case b.isSyncing:
 		return false
-	case b.hasFailed, !b.mayHaveChanged(): // what cannot be read keeps nothing back
+	case b.syncFailed, !b.mayHaveChanged(): // what cannot be read keeps nothing back
 		return true
-	case !r.awaits(b.roundAt.Add(roundAgain), now):
-		r.startRound(now, false)
+	case !r.mustWait(b.syncedAt.Add(resyncAfter), now):
+		r.startSync(now, false)
 	}
 	return false
 }
 
-func (r *runner) noteSessionEvent(e *wire.Event) {
+func (r *runner) handleSessionEvent(e *wire.Event) {
 	b := r.binding
 	if b == nil {
 		return

@@ -47,7 +47,7 @@ func TestAbortOfLockedSessions(t *testing.T) {
 		t.Fatal("the agent runs on")
 	}
 	release()
-	if s := r.its(); s.State != wire.SessionAborted || !r.exit.Asked {
+	if s := r.its(); s.State != wire.SessionAborted || !r.exit.Stopped {
 		t.Errorf("it is %s, %+v", s.State, r.exit)
 	}
 }

@@ -196,7 +196,7 @@ func TestAbortedSession(t *testing.T) {
 			r.wait("the orphan's start", func() bool { return len(r.fakes(testagent.Orphaned)) > 0 })
 			abort(r, id)
 			<-r.done
-			if r.err != nil || !r.exit.Asked {
+			if r.err != nil || !r.exit.Stopped {
 				t.Errorf("%+v, %v", r.exit, r.err)
 			}
 			if s := r.its(); s.State != wire.SessionAborted {
@@ -237,7 +237,7 @@ func TestSessionIdles(t *testing.T) {
 	r.wait("a turn that is longer", r.read(r.send("THINK 4s")))
 	<-r.done
 	s := r.its()
-	if r.err != nil || !r.exit.Asked || s.State != wire.SessionCompleted || s.EndedBy() != "idle_timeout: 3s" {
+	if r.err != nil || !r.exit.Stopped || s.State != wire.SessionCompleted || s.EndedBy() != "idle_timeout: 3s" {
 		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.EndedBy())
 	}
 	if !slices.ContainsFunc(r.events(), func(s string) bool { return strings.HasPrefix(s, `turn_completed status="completed"`) }) {
@@ -285,7 +285,7 @@ func TestSessionEndedByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-r.done
-	if !r.exit.Asked {
+	if !r.exit.Stopped {
 		t.Errorf("%+v", r.exit)
 	}
 }
@@ -405,7 +405,7 @@ func TestFloodIsCut(t *testing.T) {
 		return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "the end")
 	})
 	all := strings.Join(r.outputs(), "\n")
-	if len(all) > maxRoom+16<<10 || !strings.Contains(all, "lines left out: asciinema play") {
+	if len(all) > captureBudget+16<<10 || !strings.Contains(all, "lines left out: asciinema play") {
 		t.Errorf("%d bytes; %.300q", len(all), all[max(0, len(all)-300):])
 	}
 	for _, o := range r.outputs() {

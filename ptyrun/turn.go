@@ -15,14 +15,14 @@ import (
 
 // turn is the turn as far as only the screen tells of it.
 type turn struct {
-	id       string    // ours; "" while the program's hooks tell
-	text     string    // with which it began, where that was ours
-	ids      []wire.ID // of the messages in that; none: it was the first prompt
-	from     uint64    // how far the screen had scrolled
-	isOurs   bool      // a text of ours began it, and its end has not been told
-	isCut    bool      // we have interrupted it
-	hasActed bool      // it has shown more than that it thinks
-	answer   string    // told last
+	id            string    // ours; "" while the program's hooks tell
+	text          string    // with which it began, where that was ours
+	ids           []wire.ID // of the messages in that; none: it was the first prompt
+	startRow      uint64    // how far the screen had scrolled
+	isOurs        bool      // a text of ours began it, and its end has not been told
+	isInterrupted bool      // we have interrupted it
+	hasActed      bool      // it has shown more than that it thinks
+	lastAnswer    string    // told last
 }
 
 // hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin when its first
@@ -33,24 +33,24 @@ func (r *runner) hasHooks() bool {
 
 // beginTurn takes in that a text of ours was taken, and is the turn's id where it is known.
 func (r *runner) beginTurn(text string, now time.Time) (id string) {
-	p, previous := r.prog, r.prog.told
-	p.told, p.detail, p.since, p.worked = reducer.Thinking, "", now, showsWork(p.reading)
+	p, previous := r.prog, r.prog.reported
+	p.reported, p.reportedDetail, p.readingSince, p.hasWorked = reducer.Thinking, "", now, showsWork(p.reading)
 	if p.reading.Prompt {
-		p.promptAt = now
+		p.promptSince = now
 	}
 	r.turn.id, r.turn.isOurs, r.turn.text, r.turn.hasActed = "", true, text, false
 	if !r.hasHooks() {
-		r.sayTurnStarted(text)
-		r.sayState(previous, reducer.Thinking, "")
+		r.appendTurnStarted(text)
+		r.appendStateChange(previous, reducer.Thinking, "")
 	} else if turn := r.state.Turn(); turn.Status == reducer.TurnBusy { // Codex shows a message before its hook has named the turn
 		return turn.ID
 	}
 	return r.turn.id
 }
 
-func (r *runner) sayTurnStarted(prompt string) {
+func (r *runner) appendTurnStarted(prompt string) {
 	r.turn.id = string(wire.NewID())
-	r.say(r.turnEvent(wire.TurnStarted, r.turn.id), "prompt", wire.Clip(prompt, maxResponse))
+	r.appendEvent(r.turnEvent(wire.TurnStarted, r.turn.id), "prompt", wire.Clip(prompt, maxResponse))
 }
 
 // turnEvent is an event about a turn that only the screen tells of. Its thread is the run.
@@ -63,32 +63,32 @@ func (r *runner) endTurn(rd driver.Reading, previous, shown reducer.Activity) {
 	p, t := r.prog, &r.turn
 	isTurn := t.isOurs || t.id != "" || r.state.Turn().Status == reducer.TurnBusy
 	if isTurn && !r.hasHooks() && previous != reducer.Starting && p.isReady {
-		r.sayTurnEnded(rd, shown)
+		r.appendTurnEnded(rd, shown)
 	}
-	t.id, t.isOurs, t.isCut, p.worked = "", false, false, false
+	t.id, t.isOurs, t.isInterrupted, p.hasWorked = "", false, false, false
 }
 
-func (r *runner) sayTurnEnded(rd driver.Reading, shown reducer.Activity) {
+func (r *runner) appendTurnEnded(rd driver.Reading, shown reducer.Activity) {
 	t, id, text := &r.turn, cmp.Or(r.turn.id, r.state.Turn().ID), r.response()
 	status, failure := reducer.Completed, ""
 	switch {
-	case t.isCut && text == t.answer: // of the turn before
+	case t.isInterrupted && text == t.lastAnswer: // of the turn before
 		status, text = reducer.Interrupted, ""
-	case t.isCut:
+	case t.isInterrupted:
 		status = reducer.Interrupted
 	case rd.Activity == reducer.Error:
 		status, failure = reducer.Failed, rd.Detail
 	}
-	t.answer = cmp.Or(text, t.answer)
-	r.say(r.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
+	t.lastAnswer = cmp.Or(text, t.lastAnswer)
+	r.appendEvent(r.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
 	if shown == reducer.Idle {
-		r.say(r.turnEvent(wire.TurnIdle, id))
+		r.appendEvent(r.turnEvent(wire.TurnIdle, id))
 	}
 }
 
 // sayTurnCutOff says that the open turn is over with its program, for those who follow turns alone. It says what the
 // reducer makes of exited, and comes behind that, without a turn_idle: nobody is to take the program for idle.
-func (r *runner) sayTurnCutOff(p *program) {
+func (r *runner) appendTurnCutOff(p *program) {
 	e, shown := r.turnEvent(wire.TurnCompleted, r.turn.id), r.state.Turn()
 	switch {
 	case p.driver.Tells && r.stopping != nil && shown.IsOpen(): // it tells of every other end
@@ -101,7 +101,7 @@ func (r *runner) sayTurnCutOff(p *program) {
 	if r.stopping != nil || r.exit.Code == 0 {
 		status = reducer.Interrupted
 	}
-	r.say(e.With("status", status))
+	r.appendEvent(e.With("status", status))
 }
 
 const maxResponse = 64 << 10
@@ -109,18 +109,18 @@ const maxResponse = 64 << 10
 func (r *runner) response() string {
 	p := r.prog
 	_, rows := p.screen.Size()
-	scrolled := p.screen.Scrolled() - min(r.turn.from, p.screen.Scrolled())
+	scrolled := p.screen.Scrolled() - min(r.turn.startRow, p.screen.Scrolled())
 	lines := p.screen.Tail(rows + int(min(scrolled, scrollback)))
 	return driver.ClipResponse(p.driver.Response(lines, r.turn.text, scrolled > scrollback), maxResponse)
 }
 
 // takeBackTurn makes what the turn was begun with unread again: it comes once more, behind the urgent mail
 // for which the turn is undone. It runs beside the loop.
-func (r *runner) takeBackTurn(ctx context.Context) error {
-	done, err := ask(r, func() (<-chan error, error) {
+func (r *runner) undoTurn(ctx context.Context) error {
+	done, err := inLoop(r, func() (<-chan error, error) {
 		ids, done := r.turn.ids, make(chan error, 1)
 		if len(ids) == 0 {
-			r.mail.isPrompted, r.mail.isUndone = false, true
+			r.mail.isPrompted, r.mail.isPromptUndone = false, true
 		}
 		r.claims.do(func() { // behind what marks them as read
 			var errs []error
@@ -129,7 +129,7 @@ func (r *runner) takeBackTurn(ctx context.Context) error {
 					errs = append(errs, r.Box.MarkUndone(ctx, id))
 				}
 			}
-			r.post(func() { r.sayAll(wire.Event{Kind: wire.EventAgain}, ids) })
+			r.post(func() { r.appendForAll(wire.Event{Kind: wire.EventAgain}, ids) })
 			done <- errors.Join(errs...)
 		})
 		return done, nil
@@ -141,10 +141,10 @@ func (r *runner) takeBackTurn(ctx context.Context) error {
 }
 
 const (
-	beginShows = 5 * time.Second // a turn that was begun may take so long to show
-	endShows   = 5 * time.Second // and one that was interrupted
+	turnBeginTimeout = 5 * time.Second // a turn that was begun may take so long to show
+	turnEndTimeout   = 5 * time.Second // and one that was interrupted
 
-	personTypes = 10 * time.Minute // so long urgent mail waits for a person's draft to go
+	personTimeout = 10 * time.Minute // so long urgent mail waits for a person's draft to go
 )
 
 // interrupt ends the turn by the driver's own keys, and returns when it is told that it is over. Where the
@@ -155,7 +155,7 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 	if err != nil {
 		return control.Outcome{}, err
 	}
-	_, err = r.await(ctx, beginShows, func() bool {
+	_, err = r.poll(ctx, turnBeginTimeout, func() bool {
 		isBusy := r.turn.isOurs || r.state.Seq < logged || r.state.Turn().Word() == reducer.WordBusy
 		return r.prog == nil || r.prog.reading.Activity != reducer.Idle || !isBusy
 	})
@@ -167,22 +167,22 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 			return control.Outcome{Done: "idle", Detail: "a person typed until its turn was over"}, err
 		}
 	}
-	cut, err := ask(r, func() (*interruption, error) { return r.beginInterruption(isUrgent) })
+	cut, err := inLoop(r, func() (*interruption, error) { return r.beginInterruption(isUrgent) })
 	if err != nil {
 		return control.Outcome{}, err
 	}
 	if cut == nil {
 		return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
 	}
-	out := control.Outcome{Done: "interrupted", Detail: string(cut.was)}
+	out := control.Outcome{Done: "interrupted", Detail: string(cut.activity)}
 	if cut.isUndone { // before any key: killed from here on, they lie unread
-		if err := r.takeBackTurn(ctx); err != nil {
+		if err := r.undoTurn(ctx); err != nil {
 			return out, err
 		}
 	}
 	r.pressInterrupt(cut.prog, isUrgent)
-	isOver, err := r.await(ctx, endShows, func() bool {
-		return r.prog == nil || !isWork(r.prog.told) && r.question == nil || r.state.Turn().ID != cut.turn
+	isOver, err := r.poll(ctx, turnEndTimeout, func() bool {
+		return r.prog == nil || !isWork(r.prog.reported) && r.question == nil || r.state.Turn().ID != cut.turn
 	})
 	if err == nil && !isOver {
 		err = errors.New("it was asked to stop, and goes on")
@@ -198,8 +198,8 @@ func (r *runner) pressInterrupt(p *program, isUrgent bool) {
 		}
 		r.post(func() {
 			r.refresh(r.Now())
-			if r.prog == p && !r.keyAnswers(isUrgent) {
-				p.put(key)
+			if r.prog == p && !r.keyWouldAnswer(isUrgent) {
+				p.sendKeys(key)
 			}
 		})
 	}
@@ -209,12 +209,12 @@ func (r *runner) pressInterrupt(p *program, isUrgent bool) {
 // mail for which the turn is broken off. False: the turn was over before.
 func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
 	hasWaited := false
-	_, err = r.await(ctx, personTypes, func() bool {
+	_, err = r.poll(ctx, personTimeout, func() bool {
 		now := r.Now()
 		r.refresh(now)
 		p := r.prog
 		hasDraft := p != nil && p.reading.Draft != "" && !r.lastKey.IsZero()
-		if isFree = p == nil || !hasDraft && !r.awaits(r.lastKey.Add(r.Waits.Human), now); isFree {
+		if isFree = p == nil || !hasDraft && !r.mustWait(r.lastKey.Add(r.Timing.PersonQuiet), now); isFree {
 			return true
 		}
 		isOver := hasWaited && !isWork(p.reading.Activity)
@@ -228,7 +228,7 @@ func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
 type interruption struct {
 	prog     *program
 	turn     string
-	was      reducer.Activity
+	activity reducer.Activity
 	isUndone bool // the program forgets the turn
 }
 
@@ -241,16 +241,16 @@ func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 		return nil, errNotRunning
 	case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:
 		return nil, nil
-	case r.keyAnswers(isUrgent):
+	case r.keyWouldAnswer(isUrgent):
 		return nil, refused("it asks something, which the key would answer: nothing was pressed",
 			"atm pending says what; atm reject "+string(r.Box.Agent()))
-	case t.isUnderWay() && !t.isSubmitted():
+	case t.hasBegun() && !t.isSubmitted():
 		return nil, errBeingTyped
 	}
-	cut := &interruption{prog: p, turn: r.state.Turn().ID, was: p.reading.Activity}
-	r.turn.isCut = isWork(cut.was)
-	if r.turn.isCut && r.turn.isOurs {
-		r.restored = &restoredDraft{text: r.turn.text, at: r.Now()}
+	cut := &interruption{prog: p, turn: r.state.Turn().ID, activity: p.reading.Activity}
+	r.turn.isInterrupted = isWork(cut.activity)
+	if r.turn.isInterrupted && r.turn.isOurs {
+		r.restored = &restoredDraft{text: r.turn.text, since: r.Now()}
 		cut.isUndone = isUrgent && p.driver.Undoes && !r.turn.hasActed && r.response() == ""
 	}
 	return cut, nil
@@ -258,7 +258,7 @@ func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 
 // keyAnswers reports whether something is asked that the key which interrupts would answer. An ACP agent's turn is
 // cancelled together with the permission that it asks for, which urgent mail does not do.
-func (r *runner) keyAnswers(isUrgent bool) bool {
+func (r *runner) keyWouldAnswer(isUrgent bool) bool {
 	d := r.prog.reading.Dialog
 	if d == nil && r.question != nil {
 		d = &r.question.Dialog
@@ -270,12 +270,12 @@ func (r *runner) keyAnswers(isUrgent bool) bool {
 // restoredDraft is a text of ours that may come up in the draft again. Claude Code puts the prompt of a turn
 // that is interrupted before its first word back into its box, where it would keep all mail out.
 type restoredDraft struct {
-	text      string
-	at        time.Time // of the interrupt
-	clearedAt time.Time // when it was last taken out of the box
-	clears    int
-	silentAt  uint64 // the version of a screen that shows nothing of our last key: its program may ask by the time it reads
-	isFailed  bool   // typing it in has failed: it began no turn
+	text          string
+	since         time.Time // of the interrupt
+	clearedAt     time.Time // when it was last taken out of the box
+	clears        int
+	silentVersion uint64 // the version of a screen that shows nothing of our last key: its program may ask by the time it reads
+	isFailed      bool   // typing it in has failed: it began no turn
 }
 
 // maxClears bounds how often a box is cleared: a long text comes in sight part by part.
@@ -289,16 +289,16 @@ func (r *runner) stepRestored(now time.Time) {
 	}
 	rd := p.reading
 	switch {
-	case r.lastKey.After(d.at) || d.clears == maxClears:
+	case r.lastKey.After(d.since) || d.clears == maxClears:
 		r.restored = nil
 	case rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !isPartOf(rd.Draft, d.text):
-	case d.silentAt == p.screen.Version():
-	case r.awaits(later(p.changed.Add(r.Waits.Quiet), d.clearedAt.Add(r.Waits.Idle)), now):
+	case d.silentVersion == p.screen.Version():
+	case r.mustWait(later(p.outputAt.Add(r.Timing.Quiet), d.clearedAt.Add(r.Timing.Idle)), now):
 	default:
-		p.put(p.driver.ClearDraft(rd.Draft)...)
+		p.sendKeys(p.driver.ClearDraft(rd.Draft)...)
 		d.clearedAt = now
 		d.clears++
-		r.wakeAt(now.Add(r.Waits.Idle))
+		r.wakeAt(now.Add(r.Timing.Idle))
 	}
 }
 
@@ -308,15 +308,15 @@ func (r *runner) hasLeftover() bool {
 	if d == nil || !d.isFailed {
 		return false
 	}
-	return isPartOf(p.reading.Draft, d.text) || r.isUnread()
+	return isPartOf(p.reading.Draft, d.text) || r.isTextUnread()
 }
 
 // isUnread reports whether the program has shown nothing since a text was typed that was not taken: it may be stopped,
 // and read it later. After a while it has swallowed the text.
-func (r *runner) isUnread() bool {
+func (r *runner) isTextUnread() bool {
 	d, p := r.restored, r.prog
-	isSilent := d != nil && d.isFailed && !p.driver.Plain && d.silentAt == p.screen.Version()
-	return isSilent && r.awaits(d.at.Add(retryLast), r.Now())
+	isSilent := d != nil && d.isFailed && !p.driver.Plain && d.silentVersion == p.screen.Version()
+	return isSilent && r.mustWait(d.since.Add(retryLast), r.Now())
 }
 
 // isPartOf reports whether a draft is a text, or what of it is in sight, or stands for it, and nothing more.

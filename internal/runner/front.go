@@ -15,7 +15,7 @@ import (
 const frontWord = "acp"
 
 // frontOf is the front of a spec's agent. What it needs to know is in its second word.
-func frontOf(spec runspec.Spec) []string {
+func frontCommand(spec runspec.Spec) []string {
 	about, _ := json.Marshal(runspec.Spec{Root: spec.Root, Team: spec.Team, Agent: spec.Agent, Run: spec.Run, Dir: spec.Dir, ACP: spec.ACP})
 	return []string{os.Args[0], frontWord, string(about)}
 }

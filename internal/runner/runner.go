@@ -162,29 +162,29 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	o := ptyrun.Options{
 		Box: box, Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
-		Cols: spec.Cols, Rows: spec.Rows, Input: spec.RecordInput, Prompt: spec.Prompt,
-		Sessions: &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
-		May:      may,
+		Cols: spec.Cols, Rows: spec.Rows, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
+		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
+		Authorize: may,
 		Decide: func(d driver.Dialog) ptyrun.Decision {
 			q := policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Command: d.Command, Input: d.Input}
 			return ptyrun.Decision(p.Decide(q))
 		},
 		// Whoever answers is told of what the agent asks, and of answers that are overdue.
-		Told: func(ctx context.Context, q ptyrun.Question) error {
+		NotifyLead: func(ctx context.Context, q ptyrun.Question) error {
 			d := q.Dialog
 			return team.NotifyRequest(ctx, box, teams.DialogRequest{
 				ID: q.ID, Kind: d.Kind, Prompt: d.Prompt, Tool: d.Tool, Input: d.Input, Options: q.Options(),
 			}, origin)
 		},
-		Answered: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
-		Overdue:  func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
-		Runs:     team.Runs,
+		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
+		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
+		Runs:           team.Runs,
 	}
 	if d, ok := driver.Named(spec.Driver); ok { // else by the command, until the screen shows another
 		o.Driver = d
 	}
 	if spec.Driver == frontWord {
-		o.Front = frontOf(spec)
+		o.Front = frontCommand(spec)
 	}
 	return o
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // answerLimit is for what a runner can say, or take, at once.
-const answerLimit = 5 * time.Second
+const answerTimeout = 5 * time.Second
 
 // A Client talks to one runner, one request at a time: it is not for several goroutines. Its methods are
 // the Handler's. After an error that is no *Error it is of no more use.
@@ -32,10 +32,10 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		return nil, ErrNoRunner
 	}
 	if err != nil {
-		return nil, cmp.Or(othersRunner(dir), err)
+		return nil, cmp.Or(foreignRunnerError(dir), err)
 	}
 	c := &Client{newConnection(conn)}
-	if err := c.greet(ctx); err != nil {
+	if err := c.readGreeting(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 }
 
 // othersRunner is the error of a socket that another user's runner has made; nil: it is this user's.
-func othersRunner(dir string) error {
+func foreignRunnerError(dir string) error {
 	info, err := os.Stat(socketPath(dir))
 	if err != nil {
 		return nil
@@ -61,7 +61,7 @@ func othersRunner(dir string) error {
 }
 
 // greet makes sure that a runner of this user is at the other end.
-func (c *Client) greet(ctx context.Context) error {
+func (c *Client) readGreeting(ctx context.Context) error {
 	// Root may talk to everybody's runner, and nobody is fooled by root.
 	if !c.conn.isTrusted() && os.Geteuid() != 0 {
 		return &Error{Code: "refused", Message: "what listens there is not of this user"}
@@ -72,7 +72,7 @@ func (c *Client) greet(ctx context.Context) error {
 		ctx = patient
 	}
 	var spoken int
-	err := c.answer(ctx, &spoken)
+	err := c.readAnswer(ctx, &spoken)
 	if err == nil && spoken != version {
 		err = &Error{Code: "failed", Message: "the runner is of another version of atm", Hint: "use the one that started it"}
 	}
@@ -107,17 +107,17 @@ func (c *Client) Restart(ctx context.Context) (Outcome, error) {
 // ask sends a request and reads the answer, as long as ctx allows.
 func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, err error) {
 	if op == "status" || op == "screen" || op == "attach" {
-		limited, cancel := context.WithTimeout(ctx, answerLimit)
+		limited, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
 		ctx = limited
 	}
-	c.conn.SetWriteDeadline(time.Now().Add(answerLimit))
+	c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
 	c.conn.Encode(map[string]any{"op": op, "with": with}) // an error shows when the answer is read
-	err = c.answer(ctx, &result)
+	err = c.readAnswer(ctx, &result)
 	return result, err
 }
 
-func (c *Client) answer(ctx context.Context, result any) error {
+func (c *Client) readAnswer(ctx context.Context, result any) error {
 	defer context.AfterFunc(ctx, func() { c.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	said := answer{Result: result}
 	err := c.conn.Decode(&said)
@@ -156,8 +156,8 @@ func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Endin
 		return Ending{}, err
 	}
 	shown := make(chan Ending, 1)
-	go func() { shown <- c.show(t.Out) }()
-	end := c.follow(ctx, t, shown)
+	go func() { shown <- c.showOutput(t.Out) }()
+	end := c.sendInput(ctx, t, shown)
 	if end.Detached {
 		c.conn.CloseWrite()
 		select {
@@ -169,13 +169,13 @@ func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Endin
 }
 
 // follow passes on what is typed and how large the terminal is.
-func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) Ending {
+func (c *Client) sendInput(ctx context.Context, t Terminal, shown <-chan Ending) Ending {
 	var keys keyScanner
 	for showsKeys := false; ; {
 		in, detach := Input{}, false
 		var isLate <-chan time.Time
-		if len(keys.torn) > 0 {
-			isLate = time.After(time.Until(keys.until))
+		if len(keys.partial) > 0 {
+			isLate = time.After(time.Until(keys.partialUntil))
 		}
 		select {
 		case p, ok := <-t.In:
@@ -195,7 +195,7 @@ func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) En
 		case <-ctx.Done():
 			return Ending{Detached: true}
 		}
-		c.conn.SetWriteDeadline(time.Now().Add(answerLimit))
+		c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
 		c.conn.Encode(in) // where that fails the output ends
 		if detach {
 			return Ending{Detached: true}
@@ -203,14 +203,14 @@ func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) En
 	}
 }
 
-func (c *Client) show(out io.Writer) Ending {
+func (c *Client) showOutput(out io.Writer) Ending {
 	for {
 		var line output
 		if c.conn.Decode(&line) != nil {
 			return Ending{err: ErrGone}
 		}
 		if line.Gap {
-			c.conn.SetWriteDeadline(time.Now().Add(answerLimit))
+			c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
 			json.NewEncoder(c.conn.UnixConn).Encode(Input{Repaint: true}) // follow has the other one
 		}
 		if line.Exit != nil || line.Detached != "" {

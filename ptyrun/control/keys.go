@@ -46,40 +46,40 @@ const (
 // answer. Ctrl-\ is held until the next key: a d or ? takes it away, any other goes on together with it. A sequence
 // may come in pieces; a paste that does is not known as one.
 type keyScanner struct {
-	held  []byte    // Ctrl-\
-	torn  []byte    // the beginning of a sequence whose end has not come
-	until time.Time // that is waited for
+	heldKey      []byte    // Ctrl-\
+	partial      []byte    // the beginning of a sequence whose end has not come
+	partialUntil time.Time // that is waited for
 }
 
 // scan returns what is to be sent of a piece of input, and whether the keys are to be shown or the viewer
 // leaves; what follows that key is dropped. So are answers: the runner has given its own.
 func (k *keyScanner) scan(p []byte, now time.Time) (in Input, help, detach bool) {
-	if len(k.torn) > 0 && !now.Before(k.until) {
+	if len(k.partial) > 0 && !now.Before(k.partialUntil) {
 		in = k.release()
 	}
 	in.IsReport = in.Bytes == nil
-	for p, k.torn = append(k.torn, p...), nil; len(p) > 0; {
+	for p, k.partial = append(k.partial, p...), nil; len(p) > 0; {
 		found := keyPattern().FindSubmatch(p)
-		key, armed := found[0], len(k.held) > 0
+		key, armed := found[0], len(k.heldKey) > 0
 		p = p[len(key):]
 		switch {
 		case armed && found[2] != nil:
 			return in, false, true
 		case armed && found[3] != nil:
-			k.held = nil
+			k.heldKey = nil
 			return in, true, false
 		case found[5] != nil || armed && found[4] != nil:
 			in.Bytes = append(in.Bytes, key...)
 		case found[6] != nil:
 		case found[7] != nil && len(key) <= maxSequence:
-			k.torn, k.until = bytes.Clone(key), now.Add(sequenceWait)
+			k.partial, k.partialUntil = bytes.Clone(key), now.Add(sequenceWait)
 			if len(key) == 1 {
-				k.until = now.Add(escapeWait)
+				k.partialUntil = now.Add(escapeWait)
 			}
 		default:
-			in.Bytes, in.IsReport = append(in.Bytes, k.held...), false
-			if k.held = nil; found[1] != nil {
-				k.held = bytes.Clone(key)
+			in.Bytes, in.IsReport = append(in.Bytes, k.heldKey...), false
+			if k.heldKey = nil; found[1] != nil {
+				k.heldKey = bytes.Clone(key)
 			} else {
 				in.Bytes = append(in.Bytes, key...)
 			}
@@ -90,7 +90,7 @@ func (k *keyScanner) scan(p []byte, now time.Time) (in Input, help, detach bool)
 
 // release is what was held, since its end has not come.
 func (k *keyScanner) release() Input {
-	in := Input{Bytes: append(k.held, k.torn...)}
-	k.held, k.torn = nil, nil
+	in := Input{Bytes: append(k.heldKey, k.partial...)}
+	k.heldKey, k.partial = nil, nil
 	return in
 }

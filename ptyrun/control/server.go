@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	version   = 2               // of what is on the wire
-	lastLimit = 2 * time.Second // for a viewer to read the last of the output
+	version      = 2               // of what is on the wire
+	closeTimeout = 2 * time.Second // for a viewer to read the last of the output
 )
 
 type request struct {
@@ -139,15 +139,15 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	c := newConnection(conn)
 	defer c.Close()
 	if !c.isTrusted() {
-		c.Encode(answerOf(nil, &Error{Code: "refused", Message: "this runner is another user's"}))
+		c.Encode(newAnswer(nil, &Error{Code: "refused", Message: "this runner is another user's"}))
 		return
 	}
 	// The end of ctx ends the wait for a request, and for a client that reads no answer.
 	defer context.AfterFunc(ctx, func() {
 		c.SetReadDeadline(time.Unix(1, 0))
-		c.SetWriteDeadline(time.Now().Add(lastLimit))
+		c.SetWriteDeadline(time.Now().Add(closeTimeout))
 	})()
-	err := c.Encode(answerOf(version, nil))
+	err := c.Encode(newAnswer(version, nil))
 	for err == nil {
 		r := request{With: json.RawMessage("null")}
 		if c.Decode(&r) != nil || ctx.Err() != nil {
@@ -157,7 +157,7 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 			c.attach(ctx, h, r)
 			return
 		}
-		err = c.Encode(answerOf(c.handle(ctx, h, r)))
+		err = c.Encode(newAnswer(c.handle(ctx, h, r)))
 	}
 }
 
@@ -201,11 +201,11 @@ func handleWith[R, A any](ctx context.Context, r request, method func(context.Co
 func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	var with AttachRequest
 	err := json.Unmarshal(r.With, &with)
-	if c.Encode(answerOf(nil, err)) != nil || err != nil {
+	if c.Encode(newAnswer(nil, err)) != nil || err != nil {
 		return
 	}
 	viewing, cancel := context.WithCancel(ctx) // ctx itself ends first when the runner ends, which is looked at below
-	v := &Viewer{input: make(chan Input, 16), lines: make(chan output, maxWaiting)}
+	v := &Viewer{input: make(chan Input, 16), lines: make(chan output, maxQueued)}
 	var reading, writing sync.WaitGroup
 	reading.Go(func() { v.read(viewing, c, with.ReadOnly) })
 	writing.Go(func() { v.write(c) })
@@ -217,7 +217,7 @@ func (c *connection) attach(ctx context.Context, h Handler, r request) {
 		last.Detached = err.Error()
 	}
 	close(v.lines)
-	c.SetWriteDeadline(time.Now().Add(lastLimit))
+	c.SetWriteDeadline(time.Now().Add(closeTimeout))
 	writing.Wait()
 	c.Encode(last)
 	cancel()
@@ -225,7 +225,7 @@ func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	reading.Wait()
 }
 
-func answerOf(result any, err error) answer {
+func newAnswer(result any, err error) answer {
 	if err == nil {
 		return answer{OK: true, Result: result}
 	}

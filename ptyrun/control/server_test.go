@@ -297,7 +297,7 @@ func TestOtherUsers(t *testing.T) {
 	dir := t.TempDir()
 	os.WriteFile(filepath.Join(dir, SocketName), nil, 0o600)
 	isGiven := os.Chown(filepath.Join(dir, SocketName), 54321, -1) == nil
-	if err := othersRunner(dir); isGiven != (err != nil && strings.Contains(err.Error(), "54321")) {
+	if err := foreignRunnerError(dir); isGiven != (err != nil && strings.Contains(err.Error(), "54321")) {
 		t.Errorf("a socket of user 54321: %v", err)
 	}
 }

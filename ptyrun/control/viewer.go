@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	maxWaiting = 256      // lines of output that wait for a viewer
-	maxPiece   = 32 << 10 // bytes of output in a line
+	maxQueued = 256      // lines of output that wait for a viewer
+	maxPiece  = 32 << 10 // bytes of output in a line
 )
 
 // ErrViewerBehind: the viewer gets nothing more until a Repaint.
@@ -34,11 +34,11 @@ type output struct {
 // A Viewer is a terminal that has joined. Its methods do not block. They may be called by several
 // goroutines, one at a time, until the Handler's Attach returns.
 type Viewer struct {
-	input  chan Input
-	lines  chan output
-	behind bool
-	gap    atomic.Bool // the viewer is to be told that it is behind
-	exit   *Exit
+	input    chan Input
+	lines    chan output
+	isBehind bool
+	isGapDue atomic.Bool // the viewer is to be told that it is behind
+	exit     *Exit
 }
 
 // Input gives what the viewer does, and is closed when it has left.
@@ -48,17 +48,17 @@ func (v *Viewer) Input() <-chan Input { return v.input }
 // returns ErrViewerBehind until a Repaint, for which it will ask.
 func (v *Viewer) Send(p []byte) error {
 	for piece := range slices.Chunk(p, maxPiece) {
-		if v.behind {
+		if v.isBehind {
 			break
 		}
 		select {
 		case v.lines <- output{Out: bytes.Clone(piece)}:
 		default:
-			v.behind = true
-			v.gap.Store(true)
+			v.isBehind = true
+			v.isGapDue.Store(true)
 		}
 	}
-	if v.behind {
+	if v.isBehind {
 		return ErrViewerBehind
 	}
 	return nil
@@ -72,7 +72,7 @@ func (v *Viewer) Repaint(p []byte) {
 		default:
 		}
 	}
-	v.behind = false
+	v.isBehind = false
 	v.Send(slices.Concat([]byte("\x18"), p)) // what was left out may be the end of a sequence
 }
 
@@ -83,7 +83,7 @@ func (v *Viewer) Exit(code int, signal string) { v.exit = &Exit{Code: code, Sign
 func (v *Viewer) write(c *connection) {
 	for line := range v.lines {
 		c.Encode(line)
-		if len(v.lines) == 0 && v.gap.Swap(false) {
+		if len(v.lines) == 0 && v.isGapDue.Swap(false) {
 			c.Encode(output{Gap: true})
 		}
 	}

@@ -244,8 +244,8 @@ func TestPieces(t *testing.T) {
 	} {
 		rest := text
 		for rest != "" {
-			n := piece([]byte(rest))
-			if n < 1 || n > pieceSize {
+			n := chunkSize([]byte(rest))
+			if n < 1 || n > maxChunk {
 				t.Fatalf("%s: a piece of %d bytes", name, n)
 			}
 			if one := rest[:n]; name != "binary" && !wholeRunes(one) {

@@ -31,9 +31,9 @@ type Child struct {
 	done chan struct{}
 	exit Exit // written before done is closed
 
-	drained   chan struct{} // closed when Read has returned io.EOF
-	drainOnce sync.Once
-	unread    int // how many bytes may still be read after readGrace: more than the kernel keeps
+	drained    chan struct{} // closed when Read has returned io.EOF
+	drainOnce  sync.Once
+	unreadLeft int // how many bytes may still be read after readGrace: more than the kernel keeps
 
 	stopping sync.Mutex
 }
@@ -60,7 +60,7 @@ func Start(c Command) (_ *Child, err error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	path, err := lookUp(c.Argv[0], value(env, "PATH"))
+	path, err := lookUp(c.Argv[0], envValue(env, "PATH"))
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +82,11 @@ func Start(c Command) (_ *Child, err error) {
 			Stdin: tty, Stdout: tty, Stderr: tty,
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: true},
 		},
-		mark:    value(env, "ATM_RUN"),
-		master:  master,
-		done:    make(chan struct{}),
-		drained: make(chan struct{}),
-		unread:  64 << 10,
+		mark:       envValue(env, "ATM_RUN"),
+		master:     master,
+		done:       make(chan struct{}),
+		drained:    make(chan struct{}),
+		unreadLeft: 64 << 10,
 	}
 	runningLock.Lock()
 	defer runningLock.Unlock()
@@ -140,7 +140,7 @@ func lookUp(name, path string) (string, error) {
 }
 
 // value is that of a variable in an environment; the last one counts.
-func value(env []string, name string) (value string) {
+func envValue(env []string, name string) (value string) {
 	for _, pair := range env {
 		if v, ok := strings.CutPrefix(pair, name+"="); ok {
 			value = v

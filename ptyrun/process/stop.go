@@ -41,7 +41,7 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 	if !c.hasEnded() {
 		c.master.Close()
 	}
-	ended, err := endAll(ctx, min(grace, maxLastGrace), c.pid, c.tree)
+	ended, err := endAll(ctx, min(grace, maxLastGrace), c.pid, c.findTree)
 	others = slices.DeleteFunc(ended, func(p Info) bool { return p.PID == c.pid })
 	c.awaitEnd(context.Background(), killWait)
 	if c.hasEnded() {
@@ -76,7 +76,7 @@ func (c *Child) awaitEnd(ctx context.Context, d time.Duration) {
 }
 
 // tree is what runs of this program and of what it started. A zombie runs no more.
-func (c *Child) tree() ([]entry, error) {
+func (c *Child) findTree() ([]entry, error) {
 	all, err := readTable()
 	if err != nil {
 		c.cmd.Process.Kill() // at least that
@@ -84,12 +84,12 @@ func (c *Child) tree() ([]entry, error) {
 	}
 	runningLock.Lock()
 	defer runningLock.Unlock()
-	spared := slices.AppendSeq(spared(), maps.Keys(running))
+	spared := slices.AppendSeq(protected(), maps.Keys(running))
 	isReused := slices.ContainsFunc(all, func(e entry) bool { return e.PID == c.pid && e.Start != c.start })
 	ours := map[int]bool{c.pid: !isReused}
 	for _, e := range all {
 		// With several programs an adopted process could be any one's: then the mark decides.
-		isOurs := e.sid == c.pid && !isReused || len(running) == 1 && isAdopted(e) || c.mark != "" && carries(e.PID, c.mark)
+		isOurs := e.sid == c.pid && !isReused || len(running) == 1 && isAdopted(e) || c.mark != "" && hasMark(e.PID, c.mark)
 		if isOurs && !slices.Contains(spared, e.PID) {
 			ours[e.PID] = true
 		}

@@ -22,7 +22,7 @@ type entry struct {
 }
 
 // runs says whether the process still runs, and not another one of its number.
-func (e entry) runs() bool {
+func (e entry) isRunning() bool {
 	now, ok := readEntry(e.PID)
 	return ok && now.Start == e.Start && !now.zombie
 }
@@ -32,7 +32,7 @@ func (e entry) runs() bool {
 func signalAll(entries []entry, signals ...unix.Signal) {
 	for _, e := range entries {
 		for _, sig := range signals {
-			if e.runs() {
+			if e.isRunning() {
 				unix.Kill(e.PID, sig)
 			}
 		}
@@ -42,7 +42,7 @@ func signalAll(entries []entry, signals ...unix.Signal) {
 func awaitAll(ctx context.Context, entries []entry, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	for ctx.Err() == nil && slices.ContainsFunc(entries, entry.runs) {
+	for ctx.Err() == nil && slices.ContainsFunc(entries, entry.isRunning) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
@@ -67,13 +67,13 @@ func Ancestors(pid int) (pids []int) {
 }
 
 // spared are this process and those above it, which are never ended.
-func spared() []int { return append(Ancestors(os.Getpid()), 1) }
+func protected() []int { return append(Ancestors(os.Getpid()), 1) }
 
 // Environment is the environment of a process. That of another user's is empty, and that of one which keeps its memory
 // to itself, as ssh-agent does.
 func Environment(pid int) []string { return strings.Split(environment(pid), "\x00") }
 
-func carries(pid int, mark string) bool { return slices.Contains(Environment(pid), "ATM_RUN="+mark) }
+func hasMark(pid int, mark string) bool { return slices.Contains(Environment(pid), "ATM_RUN="+mark) }
 
 // killWait is how long a killed process may take to be gone. One that sleeps in the kernel on a dead disk takes
 // for ever.
@@ -130,8 +130,8 @@ func leftovers(mark string) ([]entry, error) {
 		return nil, nil // of no run
 	}
 	all, err := readTable()
-	above := spared()
+	above := protected()
 	return slices.DeleteFunc(all, func(e entry) bool {
-		return slices.Contains(above, e.PID) || e.zombie || !carries(e.PID, mark)
+		return slices.Contains(above, e.PID) || e.zombie || !hasMark(e.PID, mark)
 	}), err
 }

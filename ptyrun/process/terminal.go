@@ -24,7 +24,7 @@ const (
 	// pieceSize is what is written to the terminal at once. A program in canonical mode loses what goes
 	// over 4095 bytes, and one that does not read takes about 11 KiB before the kernel makes us wait: small
 	// pieces lose less of either.
-	pieceSize = 1024
+	maxChunk = 1024
 )
 
 // openTerminal opens a PTY. creack/pty puts the master into blocking mode, where deadlines do nothing and
@@ -54,12 +54,12 @@ func openTerminal(size *unix.Winsize) (master, tty *os.File, err error) {
 // Read reads what the program shows. The end is io.EOF, whatever the system calls it.
 func (c *Child) Read(p []byte) (int, error) {
 	n, err := c.master.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.unread > 0 {
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.unreadLeft > 0 {
 		// A slow reader gets what the kernel held at the deadline. A process that writes on without end
 		// gets no further than that.
 		c.master.SetReadDeadline(time.Now().Add(time.Millisecond))
-		n, err = c.master.Read(p[:min(len(p), c.unread)])
-		c.unread -= n
+		n, err = c.master.Read(p[:min(len(p), c.unreadLeft)])
+		c.unreadLeft -= n
 	}
 	if n > 0 || err == nil {
 		return n, nil
@@ -82,7 +82,7 @@ func (c *Child) Write(p []byte, d time.Duration) (written int, err error) {
 			break
 		}
 		n := 0
-		n, err = c.master.Write(p[written : written+piece(p[written:])])
+		n, err = c.master.Write(p[written : written+chunkSize(p[written:])])
 		written += n
 		if err != nil && (c.hasEnded() || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			err = os.ErrProcessDone
@@ -95,12 +95,12 @@ func (c *Child) Write(p []byte, d time.Duration) (written int, err error) {
 }
 
 // piece is how much of p to write at once: not more than pieceSize, and neither a rune nor an escape sequence torn.
-func piece(p []byte) int {
-	if len(p) <= pieceSize {
+func chunkSize(p []byte) int {
+	if len(p) <= maxChunk {
 		return len(p)
 	}
-	n := pieceSize
-	for n > pieceSize-utf8.UTFMax && !utf8.RuneStart(p[n]) {
+	n := maxChunk
+	for n > maxChunk-utf8.UTFMax && !utf8.RuneStart(p[n]) {
 		n--
 	}
 	const mark = 16 // longer than a sequence that is typed, such as the marks of a paste

@@ -62,13 +62,13 @@ type Options struct {
 
 // A Writer records, for one goroutine. Each event is in the file when the method returns.
 type Writer struct {
-	options Options
-	started time.Time
-	last    int64 // when the last event was, in milliseconds since the start
+	options   Options
+	started   time.Time
+	lastEvent int64 // when the last event was, in milliseconds since the start
 
-	cols, rows    int
-	isMidSequence bool   // the last output ended inside an escape sequence
-	shown, typed  []byte // the beginning of a rune whose rest has not come
+	cols, rows                  int
+	isMidSequence               bool   // the last output ended inside an escape sequence
+	partialOutput, partialInput []byte // the beginning of a rune whose rest has not come
 
 	file    *os.File
 	size    int64     // of the file, which ends with a whole line
@@ -92,7 +92,7 @@ func Create(o Options) (*Writer, error) {
 		o.Now = time.Now
 	}
 	w := &Writer{options: o, started: o.Now(), cols: o.Cols, rows: o.Rows}
-	if err := w.next(); err != nil {
+	if err := w.startFile(); err != nil {
 		return nil, fmt.Errorf("record to %s: %w", o.Path, err)
 	}
 	return w, nil
@@ -106,20 +106,20 @@ func (w *Writer) Output(p []byte) {
 		w.repaint(isFull)
 	}
 	w.isMidSequence = tornSequence.Match(p[max(0, len(p)-256):])
-	w.addText(output, &w.shown, p)
+	w.addText(output, &w.partialOutput, p)
 }
 
 // repaint begins the next file where this one is full, and goes on after a gap.
 func (w *Writer) repaint(isFull bool) {
 	if isFull {
-		if err := w.next(); err != nil {
+		if err := w.startFile(); err != nil {
 			w.fail(err)
 			return
 		}
 	}
 	var events []event
 	if w.isGap {
-		w.isGap, w.shown, w.typed = false, nil, nil
+		w.isGap, w.partialOutput, w.partialInput = false, nil, nil
 		events = []event{{marker, fmt.Appendf(nil, "recording was interrupted: %v", w.failed)}, {resize, w.sizeText()}}
 	}
 	if w.options.Repaint != nil {
@@ -129,7 +129,7 @@ func (w *Writer) repaint(isFull bool) {
 }
 
 // Input records what was typed.
-func (w *Writer) Input(p []byte) { w.addText(input, &w.typed, p) }
+func (w *Writer) Input(p []byte) { w.addText(input, &w.partialInput, p) }
 
 // Resize records the terminal's new size.
 func (w *Writer) Resize(cols, rows int) {
@@ -174,8 +174,8 @@ func (w *Writer) add(events ...event) {
 	if w.size == 0 {
 		lines = w.header()
 	}
-	now := max(w.last, w.elapsed())
-	pause := now - w.last
+	now := max(w.lastEvent, w.elapsed())
+	pause := now - w.lastEvent
 	for _, e := range events {
 		lines = fmt.Appendf(lines, "[%d.%03d,%q,%s]\n", pause/1000, pause%1000, e.code, quote(string(e.text)))
 		pause = 0
@@ -187,7 +187,7 @@ func (w *Writer) add(events ...event) {
 		return
 	}
 	w.size += int64(n)
-	w.last, w.failed = now, nil
+	w.lastEvent, w.failed = now, nil
 }
 
 func (w *Writer) elapsed() int64 { return w.options.Now().Sub(w.started).Milliseconds() }
@@ -204,7 +204,7 @@ func (w *Writer) fail(err error) {
 }
 
 func (w *Writer) header() []byte {
-	began := w.started.Add(time.Duration(w.last) * time.Millisecond).Unix()
+	began := w.started.Add(time.Duration(w.lastEvent) * time.Millisecond).Unix()
 	return fmt.Appendf(nil, `{"version":3,"term":{"cols":%d,"rows":%d,"type":"xterm-256color"},"timestamp":%d,"command":%s,"title":%s}`+"\n",
 		w.cols, w.rows, began, quote(w.options.Command), quote(w.options.Title))
 }
@@ -215,7 +215,7 @@ func quote(s string) []byte {
 }
 
 // next rotates the files and begins a new one, now. On an error the old one goes on.
-func (w *Writer) next() error {
+func (w *Writer) startFile() error {
 	if err := rotate(w.options.Path); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (w *Writer) next() error {
 		return err
 	}
 	w.file.Close() // at first there is none
-	w.file, w.size, w.last = fresh, 0, max(w.last, w.elapsed())
+	w.file, w.size, w.lastEvent = fresh, 0, max(w.lastEvent, w.elapsed())
 	return nil
 }
 

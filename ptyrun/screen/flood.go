@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	flood      = 8 << 10   // bytes, from which on text may wait to be drawn
+	floodSize  = 8 << 10   // bytes, from which on text may wait to be drawn
 	maxUndrawn = 512 << 10 // that may wait
 )
 
@@ -16,11 +16,11 @@ const (
 // draws 2 MB/s; a program that prints 200 MB would wait for it for minutes.
 func (s *Screen) isFlood() bool {
 	p := s.undrawn
-	if len(p) < flood || len(s.begun) > 0 {
+	if len(p) < floodSize || len(s.partialString) > 0 {
 		return false
 	}
 	end := len(p)
-	for n := s.keep + s.rows + 1; n > 0 && end >= 0; n-- {
+	for n := s.scrollback + s.rows + 1; n > 0 && end >= 0; n-- {
 		end = bytes.LastIndexByte(p[:end], '\n')
 	}
 	skipped, rest := p[:end+1], p[end+1:]
@@ -30,7 +30,7 @@ func (s *Screen) isFlood() bool {
 	}
 	if len(skipped) > 0 {
 		s.scrolled += uint64(bytes.Count(skipped, []byte("\n")))
-		s.torn = nil
+		s.partialRune = nil
 		s.feed(append(styles, '\r'))
 		s.undrawn = append(p[:0], rest...)
 	}

@@ -17,7 +17,7 @@ const Reset = "\x1b7\x1b[?1049l\x1b[!p\x1b[?7h\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?
 
 // carried are the modes that a viewer's terminal has to be in as well: cursor keys, mouse and its
 // encodings, focus, paste, colour scheme.
-var carried = []int{1, 9, 1000, 1002, 1003, 1005, 1006, 1015, 1016, 1007, 1004, 2004, 2031}
+var restoredModes = []int{1, 9, 1000, 1002, 1003, 1005, 1006, 1015, 1016, 1007, 1004, 2004, 2031}
 
 // ANSI is the screen as text with SGR sequences, a line a row; of the last n lines as Tail, unless n is 0.
 func (s *Screen) ANSI(n int) string {
@@ -45,7 +45,7 @@ func (s *Screen) Repaint(scrollback int) []byte {
 	}
 	b := []byte(Reset + "\x1b[?25l\x1b[?7l\x1b[H\x1b[2J") // some wrap at once after a full row
 	lines := s.emulator.Scrollback()
-	for i := max(0, lines.Len()-min(scrollback, s.keep)); i < lines.Len(); i++ {
+	for i := max(0, lines.Len()-min(scrollback, s.scrollback)); i < lines.Len(); i++ {
 		b = append(append(b, lines.Line(i).Render()...), "\x1b[m\r\n"...)
 	}
 	if s.Modes().Alt {
@@ -54,7 +54,7 @@ func (s *Screen) Repaint(scrollback int) []byte {
 	b = append(b, strings.ReplaceAll(s.emulator.Render(), "\n", "\x1b[m\r\n")...)
 	x, y := s.cursor()
 	b = fmt.Appendf(b, "\x1b[m\x1b[?7h\x1b]2;%s\x1b\\\x1b[%d;%dH", s.title, y+1, x+1)
-	for _, mode := range carried {
+	for _, mode := range restoredModes {
 		if s.modes[mode] {
 			b = fmt.Appendf(b, "\x1b[?%dh", mode)
 		}

@@ -50,20 +50,20 @@ type Modes struct {
 
 // Screen is the terminal. Make one with New.
 type Screen struct {
-	emulator   *vt.Emulator
-	cols, rows int
-	keep       int // lines of scrollback
-	title      string
-	modes      map[int]bool // DEC private modes that are on
-	hidden     bool         // the cursor
-	replies    []byte
-	version    uint64
-	shown      [4]any // when version was counted: all but the cells
-	scrolled   uint64
-	lost       bool
-	begun      []byte // a string whose end has not come, or its ESC
-	torn       []byte // the beginning of a rune
-	undrawn    []byte // the end of a flood: text and styles, which later lines may push out
+	emulator      *vt.Emulator
+	cols, rows    int
+	scrollback    int // lines of scrollback
+	title         string
+	modes         map[int]bool // DEC private modes that are on
+	hidden        bool         // the cursor
+	replies       []byte
+	version       uint64
+	counted       [4]any // when version was counted: all but the cells
+	scrolled      uint64
+	contentLost   bool
+	partialString []byte // a string whose end has not come, or its ESC
+	partialRune   []byte // the beginning of a rune
+	undrawn       []byte // the end of a flood: text and styles, which later lines may push out
 }
 
 // slack is how many lines the emulator may keep beyond those that are wanted: what has scrolled can only be
@@ -77,7 +77,7 @@ const maxReplies = 4096 // bytes that nobody asked for yet
 
 // New is a blank screen that keeps that many lines of scrollback. Sizes below one count as one.
 func New(cols, rows, scrollback int) *Screen {
-	s := &Screen{cols: max(cols, 1), rows: max(rows, 1), keep: max(scrollback, 1), modes: map[int]bool{}}
+	s := &Screen{cols: max(cols, 1), rows: max(rows, 1), scrollback: max(scrollback, 1), modes: map[int]bool{}}
 	s.create()
 	return s
 }
@@ -87,7 +87,7 @@ func (s *Screen) create() {
 	e := vt.NewEmulator(s.cols, s.rows)
 	// Nobody reads its own answers, and an open pipe would block it.
 	e.InputPipe().(io.Closer).Close()
-	e.SetScrollbackSize(s.keep + slack)
+	e.SetScrollbackSize(s.scrollback + slack)
 	e.SetCallbacks(vt.Callbacks{
 		CursorVisibility: func(visible bool) { s.hidden = !visible },
 		AltScreen:        func(on bool) { s.setMode(1049, on) },
@@ -187,8 +187,8 @@ func (s *Screen) countVersion() {
 	isTouched := slices.ContainsFunc(lines, func(line *uv.LineData) bool { return line != nil })
 	clear(lines)
 	shown := [4]any{s.emulator.CursorPosition(), s.title, s.Modes(), s.scrolled}
-	if isTouched || shown != s.shown {
-		s.shown = shown
+	if isTouched || shown != s.counted {
+		s.counted = shown
 		s.version++
 	}
 }
@@ -196,7 +196,7 @@ func (s *Screen) countVersion() {
 // wholeRunes holds back the beginning of a rune until its rest comes, and replaces what is none: the
 // emulator would swallow the byte behind it.
 func (s *Screen) wholeRunes(p []byte) []byte {
-	p = append(s.torn, p...)
+	p = append(s.partialRune, p...)
 	end := len(p)
 	for i := end - 1; i >= max(end-utf8.UTFMax, 0); i-- {
 		if utf8.RuneStart(p[i]) {
@@ -206,7 +206,7 @@ func (s *Screen) wholeRunes(p []byte) []byte {
 			break
 		}
 	}
-	s.torn = bytes.Clone(p[end:])
+	s.partialRune = bytes.Clone(p[end:])
 	return bytes.ToValidUTF8(p[:end], []byte("\ufffd"))
 }
 
@@ -216,10 +216,10 @@ func (s *Screen) feed(p []byte) {
 	s.emulator.Write(p)
 	lines := s.emulator.Scrollback().Lines()
 	s.scrolled += uint64(max(len(lines)-before, 0))
-	if over := len(lines) - s.keep; over > 0 {
+	if over := len(lines) - s.scrollback; over > 0 {
 		clear(lines[:over]) // they stay in memory else
-		s.emulator.SetScrollbackSize(s.keep)
-		s.emulator.SetScrollbackSize(s.keep + slack)
+		s.emulator.SetScrollbackSize(s.scrollback)
+		s.emulator.SetScrollbackSize(s.scrollback + slack)
 	}
 }
 
@@ -229,7 +229,7 @@ func (s *Screen) recover() {
 	if recover() == nil {
 		return
 	}
-	s.lost = true
+	s.contentLost = true
 	s.version++
 	alt := s.Modes().Alt
 	s.create()
@@ -239,14 +239,14 @@ func (s *Screen) recover() {
 }
 
 // Lost reports, once, that what was shown is lost: the program has to be made to draw its screen again.
-func (s *Screen) Lost() bool {
-	lost := s.lost
-	s.lost = false
+func (s *Screen) ContentLost() bool {
+	lost := s.contentLost
+	s.contentLost = false
 	return lost
 }
 
 // command is what an OSC string asks of the terminal.
-func (s *Screen) command(text, end string) {
+func (s *Screen) runOSC(text, end string) {
 	number, rest, _ := strings.Cut(text, ";")
 	switch number {
 	case "0", "2":
@@ -328,7 +328,7 @@ func (s *Screen) History() int {
 		return 0
 	}
 	s.draw()
-	return min(s.emulator.ScrollbackLen(), s.keep)
+	return min(s.emulator.ScrollbackLen(), s.scrollback)
 }
 
 func (s *Screen) cell(x, y int) *uv.Cell {

@@ -183,7 +183,7 @@ func TestLost(t *testing.T) {
 		defer s.recover()
 		panic("index out of range")
 	}()
-	if !s.Lost() || s.Lost() {
+	if !s.ContentLost() || s.ContentLost() {
 		t.Error("not told once")
 	}
 	if m := s.Modes(); !m.Alt || !m.Paste {

@@ -18,17 +18,17 @@ var stringPattern = regexp.MustCompile(`\x1b(?:\]([^\a\x1b\x18\x1a]*)|[P_^X][^\x
 
 // withoutStrings takes the strings out of a stream, wherever they are torn, and does what OSC strings ask.
 func (s *Screen) withoutStrings(p []byte) (out []byte) {
-	p = append(s.begun, p...)
-	s.begun = nil
+	p = append(s.partialString, p...)
+	s.partialString = nil
 	for at := stringPattern.FindSubmatchIndex(p); at != nil; at = stringPattern.FindSubmatchIndex(p) {
 		found, end := p[at[0]:at[4]], string(p[at[4]:at[5]])
 		found = found[:min(len(found), len("\x1b]")+maxString)]
 		out, p = append(out, p[:at[0]]...), p[at[1]:]
 		switch isWhole := end == "\a" || end == "\x1b\\"; {
 		case isWhole && at[2] >= 0:
-			s.command(string(found[2:]), end)
+			s.runOSC(string(found[2:]), end)
 		case len(p) == 0 && (end == "" || end == "\x1b"):
-			s.begun = append(bytes.Clone(found), end...)
+			s.partialString = append(bytes.Clone(found), end...)
 		}
 	}
 	return append(out, p...)
