@@ -11,8 +11,9 @@ import (
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
-const maxKeyHold = 3 * time.Second // a person's keys are held so long at most
+const maxKeyHold = 3 * time.Second // for a person's keys while a text is being typed
 
+// Attach tells the loop what the viewer does until it leaves.
 func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *control.Viewer) error {
 	r.post(func() { r.join(v, req) })
 	for {
@@ -32,7 +33,7 @@ func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *contr
 	}
 }
 
-// join repaints a terminal that joins; from then on it gets what the program writes.
+// join repaints a viewer that joins; from then on it gets the program's output.
 func (r *runner) join(v *control.Viewer, req control.AttachRequest) {
 	r.viewers[v] = control.Size{}
 	if !req.ReadOnly {
@@ -49,7 +50,7 @@ func (r *runner) viewerSent(v *control.Viewer, in control.Input) {
 	r.passKeys(in.Bytes, len(in.Bytes) > 0 && !in.IsReport)
 }
 
-// showAll shows a terminal the whole screen: one that joins, or that was behind.
+// repaintViewer shows the whole screen to a viewer that joined or was behind.
 func (r *runner) repaintViewer(v *control.Viewer) {
 	if r.prog != nil {
 		r.takeOutput(nil)
@@ -57,8 +58,8 @@ func (r *runner) repaintViewer(v *control.Viewer) {
 	}
 }
 
-// leave lets a terminal go. What it made small is as large again as those that are left, or as it was
-// begun: an agent in too little room shows no prompt, and gets no mail.
+// leave removes a viewer. If the terminal had its size, it grows to the largest remaining viewer's or back to the
+// initial size: an agent with too little room shows no prompt and gets no mail.
 func (r *runner) leave(v *control.Viewer) {
 	size := r.viewers[v]
 	delete(r.viewers, v)
@@ -76,7 +77,7 @@ func (r *runner) leave(v *control.Viewer) {
 
 func (r *runner) size() control.Size { return control.Size{Cols: r.Cols, Rows: r.Rows} }
 
-// viewerResized makes the agent's terminal as large as the one that was resized last.
+// viewerResized gives the agent's terminal the size of the viewer that was resized last.
 func (r *runner) viewerResized(v *control.Viewer, size control.Size) {
 	if size.Cols > 0 && size.Rows > 0 {
 		r.viewers[v] = size
@@ -96,15 +97,15 @@ func (r *runner) resize(to control.Size) {
 	r.takeOutput(nil)
 	before := r.prog.screen.Version()
 	r.prog.screen.Resize(to.Cols, to.Rows)
-	if d := r.restored; d != nil && d.silentVersion == before { // that shows nothing of the program
+	if d := r.restored; d != nil && d.silentVersion == before { // the new version is not output of the program
 		d.silentVersion = r.prog.screen.Version()
 	}
 	r.prog.child.Resize(to.Cols, to.Rows)
 	r.prog.scheduleRead(r.Now())
 }
 
-// keepLastScreen keeps what a terminal is shown at the end: the screen, and a cursor below its text. A program that
-// ends by itself in the alternate screen meant to go on: its last lines are shown where that is left.
+// setFinalScreen saves what viewers are shown at the end: the screen with the cursor below its text. A program that
+// exits by itself in the alternate screen did not mean to: its last lines are shown on the main screen.
 func (r *runner) setFinalScreen(s *screen.Screen) {
 	r.finalScreen, r.finalText = s.Repaint(scrollback), nil
 	switch {
@@ -115,8 +116,8 @@ func (r *runner) setFinalScreen(s *screen.Screen) {
 	}
 }
 
-// showEnd tells a terminal that the agent has ended for good, below what the program showed last: all of
-// that, if the terminal joined too late or was behind. It is called when the loop has ended.
+// showEnd shows a viewer the agent's end, below the last screen, which is repainted if the viewer joined too late or was
+// behind. Only after the loop has ended.
 func (r *runner) showEnd(v *control.Viewer) {
 	if _, hasJoined := r.viewers[v]; !hasJoined || v.Send(nil) == control.ErrViewerBehind {
 		v.Repaint(r.finalScreen)
@@ -125,7 +126,7 @@ func (r *runner) showEnd(v *control.Viewer) {
 	v.Exit(r.exit.Code, r.exit.Signal)
 }
 
-// passKeys passes keys on to the program. While a text of ours is on its way in they are held: nothing mixes.
+// passKeys types a viewer's keys. While a text of ours is being typed they are held, so that the two do not mix.
 func (r *runner) passKeys(keys []byte, isPerson bool) {
 	if r.prog == nil {
 		return
@@ -146,7 +147,7 @@ func (r *runner) releaseKeys() {
 	if len(keys) == 0 {
 		return
 	}
-	if t := r.mail.typing; t.hasBegun() && !r.lastKey.Before(t.startedAt) { // not a report of the terminal's alone
+	if t := r.mail.typing; t.hasBegun() && !r.lastKey.Before(t.startedAt) { // a person's, not only terminal reports
 		t.isMixed = true
 	}
 	r.typeKeys(keys)

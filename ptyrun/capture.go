@@ -12,38 +12,39 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Capture says what becomes output of the agent's sessions. All else is in the recording.
+// Capture says what becomes output of the agent's sessions. The recording has everything.
 type Capture string
 
 const (
-	Pipe Capture = "pipe" // what the agent says: its answers, or the lines of a program that is not known
+	Pipe Capture = "pipe" // the agent's answers; the lines of a program that no driver knows
 	PTY  Capture = "pty"  // the lines of its terminal
-	Log  Capture = "log"  // nothing: the answers are in the log of the session, from the turns
+	Log  Capture = "log"  // nothing: the session's log has the answers of the turns
 )
 
 const (
-	captureBudget = 64 << 10               // bytes that become events in a minute, and after something was typed
-	maxOutput     = 16 << 10               // in one event
-	captureRest   = 200 * time.Millisecond // of rest: the text is as it will be
-	captureDelay  = time.Second            // what has scrolled off waits for more at most so long
-	tailLines     = 10                     // are told when a flood is over,
-	tailBudget    = 4 << 10                // with so much room at least
-	recogniseTime = 2 * time.Second        // for a program to show which it is
+	captureBudget = 64 << 10               // bytes of output a minute, and after a text was typed
+	maxOutput     = 16 << 10               // bytes in one event
+	captureRest   = 200 * time.Millisecond // without output, after which a visible line is final
+	captureDelay  = time.Second            // how long a scrolled line may wait for more
+	tailLines     = 10                     // emitted at the end of a flood
+	tailBudget    = 4 << 10                // at least, for these
+	recogniseTime = 2 * time.Second        // for the screen to show which program it is
 )
 
-// capture makes output of the lines that have scrolled off the screen, and of those that stand on it when
-// the program rests: a line is what a person reads there. Rows are counted as screen.Scrolled counts them.
+// capture makes session output of lines: those that scrolled off the screen, and the visible ones when the program
+// rests. Rows are counted as by screen.Scrolled.
 type capture struct {
-	echo         string   // what we have typed and the terminal shows, without blanks; not told
-	nextRow      uint64   // the first row that is not told
-	lastLines    []string // of a program that paints its screen: what was told of it last
-	pending      string   // lines to be told together
+	echo         string   // a typed text, without blanks, that the terminal echoes; not emitted
+	nextRow      uint64   // the first row that was not taken
+	lastLines    []string // the visible lines when they were last taken, of a program that paints its screen
+	pending      string   // lines to emit together
 	pendingSince time.Time
-	budget       int       // bytes that may be told
-	budgetAt     time.Time // when room was made last
-	omitted      uint64    // lines that were left out for want of it
+	budget       int // bytes that may still be emitted
+	budgetAt     time.Time
+	omitted      uint64 // lines over budget
 }
 
+// capturesLines reports whether the program's lines are captured: with Pipe, not before its driver is known.
 // capturesLines reports whether what the program writes is told line by line: not before it is known which it is.
 func (r *runner) capturesLines(now time.Time) bool {
 	if p := r.prog; p != nil && r.binding.Capture == Pipe {
@@ -53,13 +54,13 @@ func (r *runner) capturesLines(now time.Time) bool {
 	return r.binding.Capture == PTY
 }
 
-// isCapturing reports whether lines are told now, of this program.
+// isCapturing reports whether lines are captured for a session now.
 func (r *runner) isCapturing(now time.Time) bool {
 	b := r.binding
 	return b != nil && r.prog != nil && len(b.alive()) > 0 && r.capturesLines(now)
 }
 
-// captureAnswer tells what the agent answered in a turn that has ended.
+// captureAnswer emits the answer of a turn that has ended.
 func (r *runner) captureAnswer(e *wire.Event) {
 	if r.binding.Capture != Pipe || r.prog == nil || r.capturesLines(r.Now()) {
 		return
@@ -72,8 +73,8 @@ func (r *runner) captureAnswer(e *wire.Event) {
 	}
 }
 
-// emit appends output to the agent's events: the one session's that is alive, or that of all. of is the
-// event whose answer it repeats.
+// emit appends output to the agent's events, for the only session that is alive or else for all. of is the seq of the
+// event whose answer this repeats; 0: none.
 func (r *runner) emit(text string, of uint64) {
 	alive := r.binding.alive()
 	if text == "" || len(alive) == 0 {
@@ -85,7 +86,7 @@ func (r *runner) emit(text string, of uint64) {
 	}
 	events, err := session.Events(id, wire.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: text})
 	if err != nil {
-		r.Log.Error("telling output", "err", err)
+		r.Log.Error("appending output", "err", err)
 	}
 	for _, e := range events {
 		if of > 0 {
@@ -95,15 +96,15 @@ func (r *runner) emit(text string, of uint64) {
 	}
 }
 
-// expectEcho takes in that a text is typed, which the terminal will show: that is nothing that the program says.
+// expectEcho keeps a typed text that the terminal will echo out of the output.
 func (r *runner) expectEcho(text string, now time.Time) {
 	if b := r.binding; b != nil {
 		b.capture.echo, b.capture.budget, b.capture.budgetAt = driver.Solid(text), captureBudget, now
 	}
 }
 
-// captureSize is how much of what the program wrote goes to the screen before its lines are looked at: all
-// of it, or while they are told no more than the scrollback holds, should every byte be a line.
+// captureSize returns how much of the output to draw before its lines are captured: while they are, no more bytes than
+// the scrollback has lines.
 func (r *runner) captureSize(p []byte) int {
 	if r.isCapturing(r.Now()) && r.binding.capture.budget > 0 {
 		return min(len(p), scrollback)
@@ -116,7 +117,7 @@ func (r *runner) captureScrolled(now time.Time) {
 		return
 	}
 	c, s := &r.binding.capture, r.prog.screen
-	if !s.Modes().Alt && (c.budget > 0 || now.Sub(c.budgetAt) >= time.Minute) { // else it would be drawn for nothing
+	if !s.Modes().Alt && (c.budget > 0 || now.Sub(c.budgetAt) >= time.Minute) { // do not draw lines that are not emitted
 		r.addLines(c.takeLines(s, s.Scrolled()), now)
 	}
 	if c.pending != "" && now.Sub(c.pendingSince) >= captureDelay {
@@ -124,15 +125,15 @@ func (r *runner) captureScrolled(now time.Time) {
 	}
 }
 
-// captureResting tells what stands on the screen when the program rests: above the cursor, or of a program
-// that paints its screen all of it, while it waits.
+// captureResting captures the visible lines when the program rests: those above the cursor or, if the program paints
+// its screen, all of them while it waits for input.
 func (r *runner) captureResting(now time.Time) {
 	if !r.isCapturing(now) {
 		return
 	}
 	p := r.prog
 	isResting, since := !p.screen.Modes().Alt, p.outputAt
-	if !p.driver.Plain { // which may draw its cursor ten times a second
+	if !p.driver.Plain { // such a program may redraw its cursor ten times a second
 		isResting, since = p.reading.Prompt || p.reading.Dialog != nil, later(p.promptSince, p.readingSince)
 	}
 	if !isResting || r.mustWait(later(since.Add(captureRest), p.nextRead), now) {
@@ -152,19 +153,19 @@ func (r *runner) captureFinal(now time.Time) {
 	}
 }
 
-// captureStanding tells what stands above the visible row end, and how much was left out. Of a program that
-// paints its screen those lines are new which did not stand there before.
+// captureVisible captures the lines above the visible row end and says how many were omitted. If the program paints its
+// screen, lines that were visible last time are not captured again.
 func (r *runner) captureVisible(end int, now time.Time) {
 	c, s := &r.binding.capture, r.prog.screen
 	to := s.Scrolled() + uint64(end)
 	var lines []string
 	if r.prog.driver.Plain {
-		c.nextRow = min(c.nextRow, to) // cleared: what comes now is new
+		c.nextRow = min(c.nextRow, to) // the screen was cleared
 		lines = c.takeLines(s, to)
 	} else {
-		was := c.lastLines
+		before := c.lastLines
 		c.nextRow, c.lastLines = s.Scrolled(), s.Lines()
-		lines = slices.DeleteFunc(slices.Clone(c.lastLines[:end]), func(line string) bool { return line == "" || slices.Contains(was, line) })
+		lines = slices.DeleteFunc(slices.Clone(c.lastLines[:end]), func(line string) bool { return line == "" || slices.Contains(before, line) })
 	}
 	if c.omitted > 0 {
 		r.emitPending()
@@ -181,7 +182,7 @@ func (c *capture) skip(s *screen.Screen) {
 	c.nextRow, c.lastLines = s.Scrolled()+uint64(y), s.Lines()
 }
 
-// linesTo are the lines of the rows before end that were not told.
+// takeLines returns the lines from nextRow to end.
 func (c *capture) takeLines(s *screen.Screen, end uint64) (lines []string) {
 	top := s.Scrolled()
 	if first := top - uint64(s.History()); c.nextRow < first {
@@ -218,7 +219,7 @@ func (r *runner) addLines(lines []string, now time.Time) {
 	}
 }
 
-// isEcho reports whether a line is what we have typed: the first one that is not blank.
+// isEcho reports whether a line echoes the typed text: only the first line with text can.
 func (c *capture) isEcho(line string) bool {
 	if line == "" || c.echo == "" {
 		return false
@@ -228,14 +229,14 @@ func (c *capture) isEcho(line string) bool {
 	return strings.HasSuffix(driver.Solid(line), echo)
 }
 
-// emitLines tells the lines that wait, without blank ones around them.
+// emitPending emits the pending lines, without blank ones around them.
 func (r *runner) emitPending() {
 	c := &r.binding.capture
 	r.emit(strings.Trim(c.pending, "\n"), 0)
 	c.pending = ""
 }
 
-// lastWithText is the last visible row with text on it; -1: none has any.
+// lastWithText returns the last visible row with text; -1: there is none.
 func lastWithText(s *screen.Screen) int {
 	_, y := s.Size()
 	for y--; y >= 0 && s.Line(y) == ""; y-- {

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	readDelay       = 20 * time.Millisecond // of output the screen is read: a burst is read once,
-	floodReadEvery  = 3 * time.Second       // and a flood that goes on seldom: it is drawn for that
-	freeAfter       = time.Second           // the end of a flood its memory is given back
-	maxFrame        = time.Second           // a frame that is never closed counts as closed then
-	maxStart        = 30 * time.Second      // for a program that is not known by its command
-	missedEndFactor = 15                    // times Waits.Hooked at a prompt: a turn that was told of has ended
+	readDelay       = 20 * time.Millisecond // from output to reading the screen, so that a burst is read once
+	floodReadEvery  = 3 * time.Second       // during a flood, which has to be drawn to be read
+	freeAfter       = time.Second           // from a flood's end to returning its memory
+	maxFrame        = time.Second           // after which an open frame counts as closed
+	maxStart        = 30 * time.Second      // for a program that its command does not tell
+	missedEndFactor = 15                    // times Timing.HookSettle at a prompt, after which a turn has ended unreported
 )
 
 func (p *program) scheduleRead(now time.Time) {
@@ -28,7 +28,7 @@ func (p *program) scheduleRead(now time.Time) {
 	}
 }
 
-// read reads the screen now, unless it is in the middle of a frame.
+// read reads the screen, unless a frame is open.
 func (p *program) read(now time.Time, anyDriver bool) {
 	p.nextRead, p.lastRead = time.Time{}, now
 	if !p.screen.Modes().Sync {
@@ -61,7 +61,7 @@ func (p *program) read(now time.Time, anyDriver bool) {
 	}
 }
 
-// refresh takes in and reads what the program has written by now: before a key of ours, what has come meanwhile counts.
+// refresh reads what the program has written so far. Called before every key of ours.
 func (r *runner) refresh(now time.Time) {
 	if r.prog == nil {
 		return
@@ -83,7 +83,7 @@ func (p *program) look() driver.Look {
 	return look
 }
 
-// stepScreen reads the screen when that is due, and tells what has held for long enough.
+// stepScreen reads the screen when that is due, and reports what has been stable for long enough.
 func (r *runner) stepScreen(now time.Time) {
 	p := r.prog
 	if !p.nextRead.IsZero() && !now.Before(p.nextRead) {
@@ -92,7 +92,7 @@ func (r *runner) stepScreen(now time.Time) {
 	r.wakeAt(p.nextRead)
 	if !p.freeAt.IsZero() && !r.mustWait(p.freeAt, now) {
 		p.freeAt = time.Time{}
-		go debug.FreeOSMemory() // else what the flood took is kept for minutes
+		go debug.FreeOSMemory() // the runtime would keep the flood's memory for minutes
 	}
 	if p.screen.ContentLost() {
 		r.jiggle(p)
@@ -112,7 +112,7 @@ func (r *runner) stepScreen(now time.Time) {
 // jigglePause is between the two sizes of jiggle. Without it a program finds its size unchanged and does not repaint.
 const jigglePause = 60 * time.Millisecond
 
-// jiggle makes a program repaint: it takes a row away and gives it back. The same size again would be no news.
+// jiggle makes the program repaint, by taking a row away and giving it back. Setting the same size does nothing.
 func (r *runner) jiggle(p *program) {
 	p.child.Resize(r.Cols, max(1, r.Rows-1))
 	time.AfterFunc(jigglePause, func() {
@@ -120,16 +120,17 @@ func (r *runner) jiggle(p *program) {
 	})
 }
 
+// clearJunk removes from the draft what nobody typed, such as a late terminal reply.
 func (r *runner) clearJunk(now time.Time) {
 	p := r.prog
 	isJunk := p.reading.HasDraft && p.driver.Junk(p.reading.Draft)
 	if isJunk && r.mail.typing == nil && !now.Before(p.readingSince.Add(r.Timing.Idle)) && now.Sub(r.lastKey) > r.Timing.PersonQuiet {
-		p.readingSince = now // once in a while, should it not help
+		p.readingSince = now // so that it is tried again only after Timing.Idle
 		p.sendKeys(p.driver.ClearDraft(p.reading.Draft)...)
 	}
 }
 
-// noteDialog opens or closes the question when the dialog on the screen has held.
+// stepQuestion opens or closes the question when the dialog on the screen has been stable.
 func (r *runner) stepQuestion(now time.Time) {
 	p, d, asked := r.prog, r.prog.reading.Dialog, ""
 	if r.question != nil {
@@ -144,11 +145,11 @@ func (r *runner) stepQuestion(now time.Time) {
 	}
 }
 
-// noteActivity tells what the program does when that has held.
+// stepActivity reports the program's activity when it has been stable.
 func (r *runner) stepActivity(now time.Time) {
 	p, rd := r.prog, r.prog.reading
 	if r.hasMissedTurnEnd(now) {
-		p.reported = r.state.Turn().Activity // and the screen is told again
+		p.reported = r.state.Turn().Activity // so that the screen is reported again
 	}
 	if rd.Activity == reducer.Starting && p.reported == reducer.Starting && p.driver.Plain && !p.isReady {
 		if r.mustWait(p.started.Add(maxStart), now) {
@@ -158,18 +159,18 @@ func (r *runner) stepActivity(now time.Time) {
 		r.appendStateChange(reducer.Starting, reducer.Unknown, "")
 	}
 	isWorking := isWork(rd.Activity)
-	mayBeWrapper := isWorking && !p.isReady && r.isAuto && p.driver.Plain // whose program has not drawn anything yet
+	mayBeWrapper := isWorking && !p.isReady && r.isAuto && p.driver.Plain // of a program that has drawn nothing yet
 	switch {
-	case rd.Activity == reducer.Starting && p.reported == reducer.Unknown: // it has shown nothing that is known
+	case rd.Activity == reducer.Starting && p.reported == reducer.Unknown: // nothing known was shown yet
 	case rd.Activity == p.reported && rd.Detail == p.reportedDetail:
-	case rd.Dialog != nil: // what a dialog asks was told by its question
-	case r.stopping != nil: // how a program looks that is being ended is the end of no turn
+	case rd.Dialog != nil: // reported by its question
+	case r.stopping != nil: // what a program shows while it is stopped does not end its turn
 	case r.mustWait(p.readingSince.Add(r.settleTime(rd, now)), now):
 	case mayBeWrapper && r.mustWait(p.started.Add(maxStart), now):
-	case isWorking && r.mail.typing.isSubmitted(): // whether this is its turn is about to be known
+	case isWorking && r.mail.typing.isSubmitted(): // submit is about to see whether this is the text's turn
 	default:
-		// On a busy machine the runner may get to run so late that what the program has drawn since lies
-		// there unread for longer than the screen has to hold.
+		// On a busy machine the runner may be scheduled so late that newer output has waited unread for longer
+		// than the settle time.
 		since := p.readingSince
 		r.refresh(now)
 		r.wakeAt(p.nextRead)
@@ -181,8 +182,8 @@ func (r *runner) stepActivity(now time.Time) {
 	}
 }
 
-// hasLostEnd reports whether a turn that was told of goes on at a prompt at which nothing has happened for long: its end
-// was never told. Claude Code says none of a prompt that another hook has refused.
+// hasMissedTurnEnd reports whether a turn that hooks reported is still open although the program has long been idle at
+// its prompt. Claude Code does not report the end of a prompt that another hook refused.
 func (r *runner) hasMissedTurnEnd(now time.Time) bool {
 	p, turn := r.prog, r.state.Turn()
 	isContradicted := turn.Word() == reducer.WordBusy && p.reported == reducer.Idle && p.reading.Activity == reducer.Idle
@@ -206,45 +207,44 @@ func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {
 	return hold
 }
 
-// holdUnanswered is how long a screen has to look idle after a text of ours: longer than others while it
-// shows no answer.
+// unansweredSettleTime is how long the screen must look idle after a text of ours: longer while it shows no answer.
 func (r *runner) unansweredSettleTime(now time.Time, hold time.Duration) time.Duration {
 	p := r.prog
 	isUnanswered := func() bool { return !now.Before(p.readingSince.Add(hold)) && r.response() == "" }
 	if p.hasWorked {
 		if isUnanswered() {
-			hold *= 3 // between two things that it does it may show neither
+			hold *= 3 // between two steps of its work it may show neither
 		}
 		return hold
 	}
-	// What was taken a moment ago may not show yet: opencode asks for a title first, for seconds on a slow
-	// machine, and shows nothing of it.
+	// A text that was just accepted may not show yet: opencode first asks the model for a title, which takes seconds
+	// on a slow machine, and shows nothing meanwhile.
 	if hold *= 3; isUnanswered() {
 		hold *= 7
 	}
 	return hold
 }
 
-// tellActivity appends what the screen shows, unless hooks have said as much.
+// reportActivity appends what the screen shows, unless hooks have reported the same.
 func (r *runner) reportActivity(rd driver.Reading) {
 	p := r.prog
 	previous := p.reported
 	p.reported, p.reportedDetail = rd.Activity, rd.Detail
-	isBegun := isWork(rd.Activity) && !isWork(previous) && !r.turn.isOurs // by a person
+	isBegun := isWork(rd.Activity) && !isWork(previous) && !r.turn.isOurs // a person began a turn
 	if isBegun {
 		r.turn.id, r.turn.text, r.turn.startRow = "", "", p.screen.Scrolled()
 	}
 	if r.hasHooks() {
-		shown := reducer.Turn{Activity: rd.Activity}
-		if shown.Word() == r.state.Turn().Word() {
-			return // hooks have said as much
+		seen := reducer.Turn{Activity: rd.Activity}
+		if seen.Word() == r.state.Turn().Word() {
+			return
 		}
 	} else if isBegun && p.isReady && r.state.Turn().Status != reducer.TurnBusy {
 		r.appendTurnStarted("")
 	}
 	shown := rd.Activity
 	if shown == reducer.Error && rd.Prompt && !strings.HasPrefix(rd.Detail, "usage limit") {
-		shown = reducer.Idle // the last turn failed; the next may be begun
+		shown = reducer.Idle // the last turn failed; the next may begin
 	}
 	if rd.Activity == reducer.Idle || rd.Activity == reducer.Error {
 		r.endTurn(rd, previous, shown)
@@ -256,7 +256,7 @@ func isWork(a reducer.Activity) bool {
 	return a == reducer.Thinking || a == reducer.Responding || a == reducer.ToolRunning
 }
 
-// showsWork reports whether a screen shows that a text was taken: also a program that asks is at work.
+// showsWork reports whether the screen shows that a text was accepted. A program that asks something is working, too.
 func showsWork(rd driver.Reading) bool { return isWork(rd.Activity) || rd.Dialog != nil }
 
 func fingerprint(d *driver.Dialog) string {

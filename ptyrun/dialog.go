@@ -14,29 +14,31 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Question is what an agent's screen asks, as a request that somebody may answer.
+// Question is a dialog on the agent's screen, as a request that somebody may answer.
 type Question struct {
-	ID     wire.ID // of the request: that of the message to the lead as well
+	ID     wire.ID // also of the message to the lead
 	Dialog driver.Dialog
 
-	ruleOption *driver.Option // what a rule presses, once the question is in the log
-	pressed    *driver.Option // and has yet to work
-	pressedBy  string         // whoever pressed it
-	closed     chan struct{}  // when the dialog is gone
+	ruleOption *driver.Option // to press by a rule as soon as the question is in the log
+	pressed    *driver.Option // while its effect is awaited
+	pressedBy  string
+	closed     chan struct{} // closed when the dialog is gone
 }
+
+// Options returns the options as JSON; nil: there are none.
 
 // Options are the options as JSON; nil: there are none.
 func (q *Question) Options() json.RawMessage {
 	if len(q.Dialog.Options) == 0 {
 		return nil
 	}
-	data, _ := json.Marshal(q.Dialog.Options) // of strings alone
+	data, _ := json.Marshal(q.Dialog.Options) // strings: cannot fail
 	return data
 }
 
 const (
-	answerTimeout = 3 * time.Second // a dialog may take so long to go after its answer
-	ruleTimeout   = 2 * time.Second // for a rule's answer, and as long as a person may be typing; then people are asked
+	answerTimeout = 3 * time.Second // for a dialog to disappear after its answer
+	ruleTimeout   = 2 * time.Second // beyond Timing.PersonQuiet, for a rule to answer before people are asked
 	byRule        = "a rule"
 )
 
@@ -45,10 +47,10 @@ var (
 	errNoEffect     = errors.New("the dialog is still there")
 )
 
-// openQuestion makes a request of a dialog: event, rules, and if these do not answer, word to the lead.
+// openQuestion appends the question of a dialog and has a rule answer it, or else notifies the lead.
 func (r *runner) openQuestion(d driver.Dialog) {
 	if r.question != nil && r.question.pressed != nil {
-		r.closeQuestion(reducer.Thinking) // that was answered: the program has gone on to this one
+		r.closeQuestion(reducer.Thinking) // it was answered, and the program asks the next one
 	}
 	r.closeQuestion("")
 	q := &Question{ID: wire.NewID(), Dialog: d, closed: make(chan struct{})}
@@ -63,13 +65,13 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	}
 	r.appendEvent(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
 	p := r.prog
-	isTold := p.driver.Tells && d.Kind == "permission"
-	if p.reported != p.reading.Activity && !isTold { // not from one dialog to another
+	isReported := p.driver.Tells && d.Kind == "permission"
+	if p.reported != p.reading.Activity && !isReported { // not from one dialog to another
 		r.appendStateChange(p.reported, p.reading.Activity, p.reading.Detail)
 	}
 	p.reported, p.reportedDetail = p.reading.Activity, p.reading.Detail
 
-	// (Where the tool is not known for sure, not even a rule about all of them is about this.)
+	// An unknown tool matches no rule, not even one for all tools.
 	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
 		switch r.Decide(d) {
 		case Allow:
@@ -83,8 +85,8 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	}
 }
 
-// noteQuestionEvent has a rule answer whose question is in the log by now: what came of the answer must not
-// stand there before it.
+// answerLoggedQuestion has a rule answer its question now that this is in the log: the answer's events must come after
+// the question's.
 func (r *runner) answerLoggedQuestion(e *wire.Event) {
 	q := r.question
 	if q == nil || q.ruleOption == nil || e.Field("id") != string(q.ID) {
@@ -95,9 +97,9 @@ func (r *runner) answerLoggedQuestion(e *wire.Event) {
 	r.wg.Go(func() { r.answerByRule(q, ruled) })
 }
 
-// answerByRule presses what a rule says, once, and tries until it may: a person may have typed a moment ago, whose
-// keys must not mix with it. A key that shows no effect may still be read, by whatever the program asks next: it is
-// never pressed again. Then people are asked. It runs beside the loop.
+// answerByRule presses a rule's option, retrying while a person's recent keys forbid it. An option without effect is
+// never pressed again, because the program may still read its key, perhaps as the answer to the next dialog. If the rule
+// cannot answer, the lead is notified. It runs beside the loop.
 func (r *runner) answerByRule(q *Question, o driver.Option) {
 	for until := time.Now().Add(r.Timing.PersonQuiet + ruleTimeout); time.Now().Before(until); {
 		again := time.After(r.Timing.Idle)
@@ -128,11 +130,11 @@ func (r *runner) answerByRule(q *Question, o driver.Option) {
 
 func (r *runner) notifyOfQuestion(q *Question) {
 	if asked := *q; r.NotifyLead != nil {
-		r.notify("telling the lead of a question", func() error { return r.NotifyLead(r.ctx, asked) })
+		r.notify("notifying the lead of a question", func() error { return r.NotifyLead(r.ctx, asked) })
 	}
 }
 
-// notify tells people of questions and takes that back, in order.
+// notify sends or withdraws a notice, in order.
 func (r *runner) notify(what string, tell func() error) {
 	r.notifier.do(func() {
 		if err := tell(); err != nil {
@@ -148,8 +150,8 @@ func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver
 	return nil
 }
 
-// closeQuestion takes in that the dialog is gone: answered, by whomever. now is what the screen shows
-// instead, "" where nothing does.
+// closeQuestion closes the question because its dialog is gone, whoever answered it. now is what the screen shows
+// instead; "": nothing, so that no answer is reported.
 func (r *runner) closeQuestion(now reducer.Activity) {
 	q := r.question
 	if q == nil {
@@ -161,12 +163,12 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 	close(q.closed)
 	if r.WithdrawNotice != nil {
-		r.notify("taking back a question", func() error { return r.WithdrawNotice(r.ctx, q.ID) })
+		r.notify("withdrawing a question", func() error { return r.WithdrawNotice(r.ctx, q.ID) })
 	}
 }
 
-// noteFrame reads a whole frame at once while an answer is on its way. When it shows that the program goes
-// on, the answer has worked: a dialog that comes up behind it is another, also where it looks the same.
+// readFrame reads every complete frame while an answer is awaited. If one shows that the program went on, the answer
+// had its effect, and a dialog after it is a new one even if it looks the same.
 func (r *runner) readFrame(now time.Time) {
 	p := r.prog
 	p.read(now, r.isAuto)
@@ -179,20 +181,20 @@ func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
 	p := r.prog
 	switch {
 	case !p.isReady:
-		now = reducer.Starting // a question at the start belongs to no turn
+		now = reducer.Starting // a dialog at the start belongs to no turn
 	case now == reducer.Idle || now == reducer.Error:
-		// It was answered a moment ago: whether that ended the turn is known when the prompt has held.
+		// Whether the answer ended the turn is known when the prompt has been stable.
 		now = reducer.Thinking
 	}
 	turn := r.state.Turn()
-	isTold := r.hasHooks() && turn.Word() != reducer.WordBlocked
-	if isTold {
-		now = turn.Activity // hooks have said what came of it
+	isReported := r.hasHooks() && turn.Word() != reducer.WordBlocked
+	if isReported {
+		now = turn.Activity
 	}
 	previous := p.reported
 	p.reported, p.reportedDetail = now, ""
-	if isTold && p.driver.Tells && q.pressed == nil {
-		return // it was withdrawn
+	if isReported && p.driver.Tells && q.pressed == nil {
+		return // the program withdrew it
 	}
 	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)).With("id", string(q.ID))
 	if o := q.pressed; o == nil {
@@ -206,8 +208,8 @@ func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
 	}
 }
 
-// answer presses the option that choose wants of the question on the screen, and returns when that has
-// worked. It runs beside the loop.
+// answer presses the option that choose returns for the current question, and returns when the dialog is gone. It runs
+// beside the loop.
 func (r *runner) answer(by string, choose func(q *Question) (driver.Option, error)) (label string, err error) {
 	var q *Question
 	label, err = inLoop(r, func() (string, error) {
@@ -234,7 +236,7 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 func (r *runner) press(q *Question, o driver.Option, by string) error {
 	now := r.Now()
 	r.refresh(now)
-	// Its keys are those of this moment: arrows count from what is selected now.
+	// Use the keys as they are now: arrow keys count from the option that is selected.
 	dialog := r.prog.reading.Dialog
 	if dialog != nil {
 		if fresh := firstOption(dialog.Options, func(f driver.Option) bool { return f.ID == o.ID }); fresh != nil {
@@ -255,15 +257,14 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 		return errors.New("its keys are not known: nothing was pressed")
 	}
 	q.pressed, q.pressedBy = &o, by
-	r.turn.isInterrupted = r.turn.isInterrupted || o.Denies() // its turn is over with that, or goes on
+	r.turn.isInterrupted = r.turn.isInterrupted || o.Denies() // a denial may end the turn
 	r.recording.Marker("answer:" + o.Label + " by " + by)
 	r.prog.sendKeys([]byte(o.Keys))
 	return nil
 }
 
-// wantedOption is the option of a question that a request means. One that does the contrary of what is asked
-// for is a slip, and refused, and so is one that is not known to deny; but any answer to a question of the
-// program's may be given.
+// wantedOption returns the option that a request asks for. It refuses one that does the opposite of the request, and to
+// reject with one that is not known to deny; a question of kind "question" accepts any option.
 func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
 	switch {
 	case q == nil:

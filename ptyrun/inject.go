@@ -16,55 +16,57 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// How a text gets into the program. inject names the steps, and typed and failed are its two ends. It takes
-// turns with the loop, as a coroutine: at each pause the loop goes on, and resumes it after the next event.
-// So all that is used here is the loop's own state, and may have changed at each pause.
+// inject types a text into the program step by step; it ends in typingDone or typingFailed. It runs as a coroutine of
+// the loop: at each pause the loop goes on, and resumes it after the next event. So it may use the loop's state, which
+// may have changed after each pause.
 
-// typing is one text on its way in.
+// typing is a text being typed.
 type typing struct {
-	ids           []wire.ID       // of the messages to claim; none: text is there already, as the first prompt
-	claim         *mailbox.Claim  // of what of them is still to be had
-	items         []*mailbox.Item // of the claim, which the text holds
+	ids           []wire.ID       // of the messages to claim; none: text is the first prompt
+	claim         *mailbox.Claim  // of the messages that were still unread
+	items         []*mailbox.Item // the claimed messages, which the text contains
 	text          string
-	draft         string    // what of the text is to stand in the draft: all, or its last line
-	startedAt     time.Time // when the first byte was written; zero: none was
-	versionBefore uint64    // of the screen, before that
+	draft         string    // what the draft should show: the text or its last line
+	startedAt     time.Time // zero: nothing was written yet
+	versionBefore uint64    // the screen's, before the first byte
 	wroteAt       time.Time // when the last byte was written
 	isSeen        bool      // in the draft
-	isMixed       bool      // with what a person typed, who could not be held any longer
+	isMixed       bool      // with a person's keys, which were held too long
 
 	returns        int       // return keys pressed
 	pressedAt      time.Time // the last of them
-	pressedVersion uint64    // the version of the screen then
+	pressedVersion uint64    // the screen's version then
 
-	resume func() (struct{}, bool) // goes on with inject, until that pauses again
+	resume func() (struct{}, bool) // continues inject until its next pause
 	stop   func()                  // ends inject where it pauses
 	yield  func(struct{}) bool
 }
+
+// injectError says why the program did not accept a text, or may not have.
 
 // notTaken says why the program has not got a text, or nobody knows whether it has.
 type injectError struct{ outcome, reason string }
 
 func (n *injectError) Error() string { return n.reason }
 
-// The outcomes, as events tell them: a text was not seen, on the screen or to be taken; it was not
-// submitted, or stayed in the draft; the program did not read.
+// The outcomes of a failed injection, as in its event. Unverified: the text was not seen on the screen, or not seen to be
+// accepted. Failed: it was not submitted or stayed in the draft. Stuck: the program did not read it.
 const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
 
-// errNothing ends inject where there is nothing to tell, or somebody else does that.
+// errNotInjected ends inject without an event: nothing happened, or somebody else reports it.
 var errNotInjected = errors.New("nothing is typed")
 
 const (
-	maxReturns = 3  // for one text
+	maxReturns = 3  // for a text
 	maxClaimed = 64 // messages at once
 	maxPasted  = 64 << 10
 
 	retryClaim = time.Second
-	retryFirst = 5 * time.Second // a text that the program did not take
+	retryFirst = 5 * time.Second // after a text that the program did not accept; doubles up to retryLast
 	retryLast  = 5 * time.Minute
 )
 
-// isUnderWay reports whether bytes of it were written, isSubmitted whether the return key was pressed.
+// hasBegun reports whether bytes were written, isSubmitted whether the return key was pressed.
 func (t *typing) hasBegun() bool    { return t != nil && !t.startedAt.IsZero() }
 func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
 
@@ -84,7 +86,7 @@ func (r *runner) begin(t *typing) {
 	t.resume()
 }
 
-// inject types a text, submits it and sees it taken. The gates are open when it begins.
+// inject types a text, submits it and sees it accepted. The gates are open when it begins.
 func (r *runner) inject(t *typing) error {
 	for _, step := range []func(*typing) error{r.claim, r.compose, r.write, r.awaitDraft, r.awaitReturn, r.submit} {
 		if err := step(t); err != nil {
@@ -94,7 +96,7 @@ func (r *runner) inject(t *typing) error {
 	return nil
 }
 
-// pause lets the loop go on until the next event, or for a moment.
+// pause lets the loop go on until the next event, at most for a moment.
 func (r *runner) pause(t *typing) error {
 	r.wakeAt(r.Now().Add(2 * readDelay))
 	if !t.yield(struct{}{}) {
@@ -103,7 +105,7 @@ func (r *runner) pause(t *typing) error {
 	return nil
 }
 
-// until pauses until isDone, which is asked whenever the screen may have changed.
+// pauseUntil pauses until isDone, which is called whenever the screen may have changed.
 func (r *runner) pauseUntil(t *typing, isDone func(now time.Time) (bool, error)) error {
 	for {
 		now := r.Now()
@@ -117,8 +119,8 @@ func (r *runner) pauseUntil(t *typing, isDone func(now time.Time) (bool, error))
 	}
 }
 
-// abandonTyping gives up what is being typed, for something came between. A claim that is under way sees
-// the gates, and what was submitted the screen, while there is one.
+// abandonTyping gives up the text being typed. Nothing has been typed before its claim, and compose checks the gates
+// again; submit watches a submitted text as long as there is a screen.
 func (r *runner) abandonTyping(reason string) {
 	t := r.mail.typing
 	switch {
@@ -131,7 +133,7 @@ func (r *runner) abandonTyping(reason string) {
 	}
 }
 
-// claim claims the messages, so that nobody else reads them meanwhile.
+// claim claims the messages, so that nobody else reads them.
 func (r *runner) claim(t *typing) (err error) {
 	if t.ids == nil {
 		return nil
@@ -157,20 +159,20 @@ func (r *runner) claim(t *typing) (err error) {
 		return errNotInjected
 	}
 	r.mail.unqueue(ids...)
-	for _, id := range t.claim.Leased { // somebody holds it: how long, the reducer has to know
+	for _, id := range t.claim.Leased { // the reducer has to know until when
 		r.rereadMessage(id)
 	}
 	if t.items = t.claim.Items; len(t.items) == 0 {
-		return errNotInjected // read meanwhile, or handed over by a hook
+		return errNotInjected // they were read meanwhile, or a hook handed them over
 	}
 	return nil
 }
 
-// fitting is how many of the messages go in together: at least one.
+// countFitting returns how many of the messages fit into one text: at least one.
 func (r *runner) countFitting(ids []wire.ID, now time.Time) int {
 	var items []*mailbox.Item
 	for i, id := range ids {
-		if it, err := r.Box.Get(id); err == nil { // else it is gone, which the claim will see
+		if it, err := r.Box.Get(id); err == nil { // else it is gone, as the claim will find
 			items = append(items, it)
 		}
 		if len(items) > 1 && len(letterText(items, nil, r.renderer(now, items))) > maxLetter {
@@ -180,7 +182,7 @@ func (r *runner) countFitting(ids []wire.ID, now time.Time) int {
 	return len(ids)
 }
 
-// compose makes the text of the messages, if the gates are still open.
+// compose renders the messages, if the gates are still open.
 func (r *runner) compose(t *typing) error {
 	if t.claim == nil {
 		return nil
@@ -222,11 +224,10 @@ func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer
 	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items)), Runs: r.Runs}
 }
 
-// notices are atm's own words, of which others wrote a part (what a dialog asks, what became of a message),
-// and not what somebody says.
+// notices are messages that atm itself wrote, partly from what others wrote (a dialog's prompt, a message's fate).
 var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
 
-// never is why a message is not typed, and is not tried again in this run.
+// giveUp keeps the messages from being typed again in this run.
 func (r *runner) giveUp(t *typing, why string) error {
 	for _, it := range t.items {
 		r.mail.tries[it.ID] = control.MaxTries
@@ -282,7 +283,7 @@ func (r *runner) write(t *typing) error {
 	return nil
 }
 
-// awaitDraft waits until the text stands in the draft and the screen is quiet.
+// awaitDraft waits until the draft shows the text and the screen is quiet.
 func (r *runner) awaitDraft(t *typing) error {
 	p := r.prog
 	return r.pauseUntil(t, func(now time.Time) (bool, error) {
@@ -290,7 +291,7 @@ func (r *runner) awaitDraft(t *typing) error {
 			r.releaseKeys()
 		}
 		t.isSeen = p.driver.Taken(p.look(), t.draft)
-		quiet := earlier(p.outputAt.Add(r.Timing.Quiet), t.wroteAt.Add(4*r.Timing.Quiet)) // something may blink
+		quiet := earlier(p.outputAt.Add(r.Timing.Quiet), t.wroteAt.Add(4*r.Timing.Quiet)) // something may blink for ever
 		switch {
 		case t.isSeen && !now.Before(quiet):
 			return true, nil
@@ -305,8 +306,8 @@ func (r *runner) awaitDraft(t *typing) error {
 	})
 }
 
-// awaitReturn waits until the return key may be pressed: a program that is still taking in a paste swallows
-// it, and a dialog may be coming while a frame is drawn.
+// awaitReturn waits until the return key may be pressed: a program swallows it while it processes a paste, and an open
+// frame may be drawing a dialog.
 func (r *runner) awaitReturn(t *typing) error {
 	p := r.prog
 	at := t.wroteAt.Add(max(r.Timing.BeforeReturn, p.driver.SubmitDelay(len(t.text))))
@@ -321,7 +322,7 @@ func (r *runner) awaitReturn(t *typing) error {
 	})
 }
 
-// submit presses the return key until the draft is gone.
+// submit presses the return key until the program has accepted the text.
 func (r *runner) submit(t *typing) error {
 	r.turn.startRow = r.prog.screen.Scrolled()
 	r.pressReturn(t)
@@ -333,7 +334,7 @@ func (r *runner) submit(t *typing) error {
 		isInDraft := r.prog.driver.Taken(r.prog.look(), t.draft)
 		isTaken, err := r.isTaken(t, isInDraft, now)
 		if !isTaken && err == nil && isInDraft && r.mayPressAgain(t, now) {
-			// At the second look: on a busy machine a dialog may have been drawn that has not come yet.
+			// Only at the second check: on a busy machine a dialog may have been drawn whose output is not here yet.
 			if isDue {
 				r.pressReturn(t)
 			}
@@ -347,14 +348,13 @@ func (r *runner) pressReturn(t *typing) {
 	t.returns++
 	keys := driver.Submit
 	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
-		keys += driver.Submit // Python's prompt ends a block by an empty line
+		keys += driver.Submit // Python's prompt ends a block with an empty line
 	}
 	r.typeKeys([]byte(keys))
 	t.pressedAt, t.pressedVersion = r.Now(), r.prog.screen.Version()
 }
 
-// isTaken reports whether a submitted text was taken; a *notTaken says that it was not, or that nobody knows.
-// isThere: it still stands in the draft.
+// isTaken reports whether a submitted text was accepted. An *injectError says that it was not, or that nobody can know.
 func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error) {
 	p := r.prog
 	if p.driver.Accepted(p.look(), t.draft) {
@@ -367,7 +367,7 @@ func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error)
 		if d := p.reading.Dialog; d != nil && (d.Kind == "trust" || d.Kind == "unknown") {
 			return false, &injectError{outcomeUnverified, "a dialog came up, which may have had the return key"}
 		}
-		return true, nil // it was idle, and what is asked now belongs to a turn: this text's
+		return true, nil // it was idle, so the dialog belongs to this text's turn
 	}
 	wait := r.Timing.Accept
 	if r.isSilentSince(t) {
@@ -379,22 +379,22 @@ func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error)
 	case isInDraft:
 		return false, &injectError{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
 	case t.isSeen && !t.isMixed:
-		return true, nil // it stood in the draft, and is gone by our key
+		return true, nil // our return key took it out of the draft
 	}
 	return false, &injectError{outcomeUnverified, "nothing shows that it was taken"}
 }
 
-// isSilentSince reports whether the program has written nothing since the return key: it may not have read it yet.
+// isSilentSince reports whether the program has written nothing since the return key. It may not have read it yet.
 func (r *runner) isSilentSince(t *typing) bool { return r.prog.screen.Version() == t.pressedVersion }
 
-// mayPressAgain reports whether a return key seems to be lost. To a program that is silent another one could be the
-// answer to what it asks next.
+// mayPressAgain reports whether a return key seems to be lost. If the program is silent, another return key might
+// answer what it asks next.
 func (r *runner) mayPressAgain(t *typing, now time.Time) bool {
 	isEnough := t.isMixed || t.returns >= maxReturns
 	return !isEnough && !r.isSilentSince(t) && !now.Before(t.pressedAt.Add(r.Timing.RetryReturn))
 }
 
-// typed takes in that the program has the text: only now are the messages read.
+// typingDone ends an injection that the program accepted. Only now do the messages become read.
 func (r *runner) typingDone(t *typing) {
 	r.mail.typing, r.mail.failures, r.restored = nil, 0, nil
 	turn, ids, forever := r.beginTurn(t.text, r.Now()), idsOf(t.items), context.Background()
@@ -404,7 +404,7 @@ func (r *runner) typingDone(t *typing) {
 		t.claim.Turn = turn
 		r.changeClaim(func() error {
 			err := t.claim.Typed(forever)
-			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // they are appended as soon as that can be
+			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // retry only the events
 				r.appendForAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
 			}
 			return err
@@ -414,7 +414,7 @@ func (r *runner) typingDone(t *typing) {
 		r.appendForAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)
 	}
 	r.addMarkers("injected:", t)
-	r.writeRunInfo() // of what kind of program the mail went to
+	r.writeRunInfo() // it has the driver of the program that got the mail
 	r.releaseKeys()
 }
 
@@ -424,17 +424,18 @@ func (r *runner) appendForAll(e wire.Event, ids []wire.ID) {
 	}
 }
 
+// typingFailed ends an injection that the program did not accept, or may not have.
 func (r *runner) typingFailed(t *typing, outcome, reason string) {
 	m, ids, wasWritten := &r.mail, idsOf(t.items), t.hasBegun()
 	m.typing = nil
 	r.Log.Warn("typing", "outcome", outcome, "reason", reason)
-	// The lines above the draft's were submitted: they must not run again.
+	// The lines above the draft were submitted and must not run again.
 	isInPart := wasWritten && t.draft != t.text
 	if isInPart {
 		outcome = outcomeUnverified
 	}
 	r.appendForAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), ids)
-	hasEnded := r.prog == nil && wasWritten // perhaps by this text
+	hasEnded := r.prog == nil && wasWritten // perhaps because of this text
 	for _, id := range ids {
 		switch {
 		case isInPart:
@@ -448,16 +449,16 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 	if t.claim == nil {
 		r.reportError("the first prompt was not typed: " + reason)
 	} else {
-		letGo := t.claim.MaybeTyped // a program that hung may take it yet
+		settle := t.claim.MaybeTyped // a program that hung may still read it
 		if isCleared && t.returns == 0 && !isInPart {
-			letGo = t.claim.NotTyped
+			settle = t.claim.NotTyped
 		}
-		r.changeClaim(func() error { return letGo(context.Background()) })
+		r.changeClaim(func() error { return settle(context.Background()) })
 	}
 	isNotSubmitted := !t.isSubmitted() && r.prog != nil && !r.prog.driver.Plain
 	if wasWritten && (outcome == outcomeFailed || isNotSubmitted) {
-		// By all that its screen shows the program has not taken it, and nothing may happen until the next try. (It may
-		// have it all the same, after return keys or a person's: the claim is in doubt, so the message is marked.)
+		// As far as the screen shows, the program did not accept it; nothing may happen until the next try. (If return
+		// keys were pressed, by us or a person, it may have: MaybeTyped marks the message as a possible repeat.)
 		m.requeue(ids)
 		m.retryAt = r.Now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
 		m.failures++
@@ -465,18 +466,17 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 	r.releaseKeys()
 }
 
-// clearDraft takes a text that was not taken out of the draft, and reports whether it did: only what is ours is
-// cleared, never a person's text.
+// clearDraft removes the text from the draft and reports whether it did. It never removes a person's text.
 func (r *runner) clearDraft(t *typing) bool {
 	if !t.isMixed {
-		// It may come up in the draft late: there it would keep all mail out.
+		// It may appear in the draft late, where it would block all mail.
 		r.restored = &restoredDraft{text: t.draft, since: t.startedAt, silentVersion: t.versionBefore, isFailed: true}
 		if t.isSubmitted() {
 			r.restored.silentVersion = t.pressedVersion
 		}
 	}
 	p := r.prog
-	if p == nil || t.isSubmitted() && r.isSilentSince(t) { // it may ask something by the time it reads the keys
+	if p == nil || t.isSubmitted() && r.isSilentSince(t) { // it may ask something before it reads these keys
 		return false
 	}
 	if r.returnGate() != "" || !p.driver.Taken(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {

@@ -14,18 +14,18 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// mail is what is to be typed.
+// mail is the queue of messages to type, and the one being typed.
 type mail struct {
-	queue          []wire.ID       // named by the reducer to be handed over, in order
-	typing         *typing         // on its way in; nil: nothing is
-	isPrompted     bool            // the first prompt was typed, or given up
-	isPromptUndone bool            // it was typed, and undone by urgent mail, which goes before it now
-	isInterrupting bool            // into the turn, for urgent mail
-	needsReminder  bool            // an answer is: the agent is to be reminded as soon as it may be typed into
-	retryAt        time.Time       // after a failure
-	tries          map[wire.ID]int // how often a message was typed and perhaps not taken
+	queue          []wire.ID       // to deliver, as the reducer named them, in order
+	typing         *typing         // nil: nothing is being typed
+	isPrompted     bool            // the first prompt was typed or given up
+	isPromptUndone bool            // urgent mail undid its turn: it is typed again after that mail
+	isInterrupting bool            // a turn, for urgent mail
+	needsReminder  bool            // an answer is overdue: remind the agent as soon as the gate opens
+	retryAt        time.Time       // zero: no injection has just failed
+	tries          map[wire.ID]int // how often a message was typed and perhaps not accepted
 	failures       int             // in a row
-	lastFailure    wire.Event      // that typing a message in failed, until something else is told of it
+	lastFailure    wire.Event      // injection_failed, until the same message has another event
 }
 
 func (r *runner) handleEntry(e watcher.Entry) {
@@ -40,13 +40,14 @@ func (r *runner) handleEntry(e watcher.Entry) {
 		r.apply(reducer.Input{Now: now, Event: e.Event})
 		r.handleSessionEvent(e.Event)
 		r.answerLoggedQuestion(e.Event)
-		if e.Event.Kind == wire.EventInjectionFailed {
-			r.mail.lastFailure = *e.Event
-		} else if e.Event.MessageID() == r.mail.lastFailure.MessageID() {
+		id := e.Event.MessageID()
+		if id == r.mail.lastFailure.MessageID() {
 			r.mail.lastFailure = wire.Event{}
 		}
-		switch id := e.Event.MessageID(); e.Event.Kind {
-		case wire.EventAgain: // the watcher tells of a message once
+		switch e.Event.Kind {
+		case wire.EventInjectionFailed:
+			r.mail.lastFailure = *e.Event
+		case wire.EventAgain: // the watcher reports a message only once
 			r.rereadMessage(id)
 		case wire.EventWithdrawn:
 			if it, err := r.Box.Get(id); err == nil {
@@ -79,7 +80,7 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 	r.apply(reducer.Input{Now: now, Arrived: mail})
 }
 
-// readMailLeft tells the reducer of the mail that it had no room for, now that it has some.
+// readMoreMail gives the reducer the mail that it had no room for.
 func (r *runner) readMoreMail() {
 	if !r.hasMoreMail || !r.state.HasRoom() {
 		return
@@ -100,13 +101,13 @@ func (r *runner) apply(in reducer.Input) {
 		case reducer.Deliver:
 			r.mail.enqueue(e.IDs)
 		case reducer.Interrupt:
-			if r.mail.isInterrupting { // for another urgent one, and this comes with it
+			if r.mail.isInterrupting { // for another urgent message; both are typed afterwards
 				break
 			}
 			r.mail.isInterrupting = true
 			r.wg.Go(func() {
 				defer r.post(func() { r.mail.isInterrupting = false })
-				if _, err := r.interrupt(r.ctx, true); err != nil { // it waits for the turn's end, as other mail does
+				if _, err := r.interrupt(r.ctx, true); err != nil { // the message waits for the turn's end
 					r.Log.Warn("interrupting for urgent mail", "ids", e.IDs, "err", err)
 				}
 			})
@@ -116,11 +117,11 @@ func (r *runner) apply(in reducer.Input) {
 		}
 	}
 	if r.state.Turn().Word() != reducer.WordIdle {
-		r.mail.queue = nil // it will be named again
+		r.mail.queue = nil // the reducer will name it again
 	}
 }
 
-// stepMail carries on with what is being typed, or begins with what is queued.
+// stepMail continues the injection under way, or begins one.
 func (r *runner) stepMail(now time.Time) {
 	m := &r.mail
 	if m.typing != nil {
@@ -146,13 +147,13 @@ func (r *runner) stepMail(now time.Time) {
 	}
 }
 
-// isAlone reports whether a message is typed with no other: one that the program ended on would take these with it.
+// isAlone reports whether a message is typed by itself: if it made the program exit, others would be lost with it.
 func (r *runner) isAlone(id wire.ID) bool { return r.prog.driver.Plain || r.mail.tries[id] > 0 }
 
 func (m *mail) enqueue(ids []wire.ID) {
 	m.unqueue(ids...)
 	m.queue = append(m.queue, m.retriable(ids)...)
-	m.retryAt = time.Time{} // something has happened
+	m.retryAt = time.Time{} // the state has changed: try at once
 }
 
 func (m *mail) requeue(ids []wire.ID) {
@@ -164,13 +165,13 @@ func (m *mail) unqueue(ids ...wire.ID) {
 	m.queue = slices.DeleteFunc(m.queue, func(id wire.ID) bool { return slices.Contains(ids, id) })
 }
 
-// notTiredOf are those messages that were not tried too often.
+// retriable returns those messages that were not tried too often.
 func (m *mail) retriable(ids []wire.ID) []wire.ID {
 	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= control.MaxTries })
 }
 
-// changeClaim says what became of a claim, in order. What fails is tried again until the run is over,
-// beside what is claimed next: one claim that is stuck blocks no other mail.
+// changeClaim settles a claim, in order. If that fails it is retried beside later claims, so that a stuck claim blocks
+// no other mail.
 func (r *runner) changeClaim(change func() error) {
 	r.claims.do(func() {
 		if change() != nil {
@@ -186,11 +187,11 @@ func (r *runner) requestOverdueCheck() {
 	}
 }
 
-// remindEvery is how often overdue answers are looked for. Tests shorten it.
+// remindEvery is how often overdue answers are checked. Tests shorten it.
 var remindEvery = time.Minute
 
-// remind sends what is due about answers that are overdue, beside the loop: when the reducer names one, when the agent
-// may be typed into after that, and every minute, since that knows nothing of what was read before the runner began.
+// remind sends what is due about overdue answers, beside the loop: when the reducer names one, when the gate opens
+// after that, and every minute, because the reducer does not know of mail that was read before the runner started.
 func (r *runner) remind() {
 	for next := checkEvery; r.Remind != nil; next = remindEvery {
 		select {
@@ -201,9 +202,9 @@ func (r *runner) remind() {
 		}
 		isIdle, err := inLoop(r, func() (bool, error) {
 			p := r.prog
-			isShell := p != nil && p.driver.Plain // which would run the reminder
+			isShell := p != nil && p.driver.Plain // it would run the reminder
 			isOpen := p != nil && r.mail.typing == nil && r.gate(r.Now()) == control.GateOpen
-			r.mail.needsReminder = r.mail.needsReminder && !isOpen // else once it is: what was just typed may not show yet
+			r.mail.needsReminder = r.mail.needsReminder && !isOpen // so that stepMail asks again when the gate opens
 			return isOpen && !isShell, nil
 		})
 		if err != nil {
@@ -215,9 +216,8 @@ func (r *runner) remind() {
 	}
 }
 
-// takeBackUnseen makes unread what was typed last by a runner that was killed, unless the program has shown
-// since then more than that it thinks: it may have ended before its model got the text. What a shell got it runs, and
-// that may not come twice.
+// undoLastTyping makes unread what a killed runner typed last, unless the program has shown since then more than that
+// it thinks: it may have exited before its model got the text. A shell runs a text at once, so there it is not repeated.
 func undoLastTyping(ctx context.Context, box *mailbox.Box) error {
 	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
 		return nil

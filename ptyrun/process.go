@@ -14,31 +14,31 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// scrollback is how many lines above the screen are kept.
+// scrollback is how many lines above the screen are remembered.
 const scrollback = 500
 
-// program is one start of the agent's program, and what was seen of it.
+// program is one start of the agent's program and what its screen has shown.
 type program struct {
 	child   *process.Child
-	output  chan []byte // what it writes; nil: all of it was read
-	input   chan write  // to be typed
+	output  chan []byte // what it writes; nil: all has been read
+	input   chan write
 	screen  *screen.Screen
 	driver  *driver.Driver
 	started time.Time
 
-	reading        driver.Reading // of the screen
-	readingSince   time.Time      // when activity, detail and dialog became what they are
-	promptSince    time.Time      // since when it could be typed into; zero: it cannot
-	readVersion    uint64         // of the screen that was read
-	outputAt       time.Time      // when the screen was written to last
-	frameSince     time.Time      // since when a frame is being drawn; zero: none is
-	nextRead       time.Time      // when to read the screen again; zero: nothing was written
-	lastRead       time.Time      // when it was read last
-	freeAt         time.Time      // when to give back memory; zero: there was no flood
-	reported       reducer.Activity
-	reportedDetail string // told
-	hasWorked      bool   // it was at work since a text of ours was taken
-	isReady        bool   // it was idle for long enough once
+	reading        driver.Reading // what the driver last read from the screen
+	readingSince   time.Time      // when its activity, detail or dialog last changed
+	promptSince    time.Time      // zero: no prompt to type into
+	readVersion    uint64         // the screen's version when it was read
+	outputAt       time.Time      // when the program last wrote
+	frameSince     time.Time      // when an open frame began; zero: none is open
+	nextRead       time.Time      // zero: no output since the last read
+	lastRead       time.Time
+	freeAt         time.Time        // when to return memory after a flood; zero: there was none
+	reported       reducer.Activity // by the last event
+	reportedDetail string
+	hasWorked      bool // since it accepted a text of ours
+	isReady        bool // it has once been idle for FirstIdle
 }
 
 func (r *runner) startProgram() error {
@@ -59,11 +59,11 @@ func (r *runner) startProgram() error {
 		b.capture.nextRow, b.capture.lastLines = 0, nil
 	}
 	if r.finalScreen != nil {
-		// The one before left modes behind, its alternate screen for one.
+		// The previous program left modes behind, perhaps the alternate screen.
 		fresh := p.screen.Repaint(0)
 		r.recording.Output(fresh)
 		for v := range r.viewers {
-			if v.Send(fresh) != nil { // it was behind, and may have caught up while there was nothing to show
+			if v.Send(fresh) != nil { // it was behind
 				v.Repaint(fresh)
 			}
 		}
@@ -75,10 +75,10 @@ func (r *runner) startProgram() error {
 	return nil
 }
 
-// frameEnd is what a program writes behind a whole frame, if it tells frames apart.
+// frameEnd ends a synchronized frame.
 var frameEnd = []byte("\x1b[?2026l")
 
-// takeOutput takes in a piece of what the program has written, if there is one, and all that waits behind it.
+// takeOutput processes a piece of the program's output, which may be empty, and all that is queued behind it.
 func (r *runner) takeOutput(written []byte) {
 	p := r.prog
 	for range len(p.output) {
@@ -109,7 +109,7 @@ func (r *runner) takeOutput(written []byte) {
 	p.scheduleRead(r.Now())
 }
 
-// programEnded takes in that the program has exited: first what it wrote last.
+// programEnded processes the rest of the output and the program's exit.
 func (r *runner) programEnded() {
 	p := r.prog
 	if p.output != nil {
@@ -124,7 +124,7 @@ func (r *runner) programEnded() {
 	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.Accepted(p.look(), t.draft) {
 		t.stop()
-		r.typingDone(t) // what made it end, perhaps: that must not go in again and again
+		r.typingDone(t) // perhaps the text ended the program: it must not be typed again
 	}
 	r.captureFinal(now)
 	r.prog = nil
@@ -147,7 +147,7 @@ func (r *runner) programEnded() {
 }
 
 func (r *runner) setExit(p *program) {
-	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
+	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of a program that is stuck in the kernel
 	select {
 	case <-p.child.Done():
 		exit = p.child.Exit()
@@ -168,10 +168,10 @@ func (r *runner) appendExited(pid int) {
 }
 
 type restarts struct {
-	next    time.Time     // of the next start; zero: none is planned
+	next    time.Time     // zero: none is planned
 	count   int           // of all restarts
-	pause   time.Duration // the last one; zero after a program that ran for a while
-	crashes []time.Time   // the newest
+	pause   time.Duration // before the last one
+	crashes []time.Time   // within loopWithin
 }
 
 const (
@@ -181,9 +181,8 @@ const (
 	stopGrace  = 2 * time.Second
 )
 
-// plan takes in an end, and plans a start unless that makes a loop.
+// plan plans the next start. isLoop: the program has exited too often, at once counting like a crash.
 func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bool) {
-	// An end at once is as bad as a crash: it would be started for ever.
 	s.crashes = append(s.crashes, now)
 	for now.Sub(s.crashes[0]) > loopWithin {
 		s.crashes = s.crashes[1:]
@@ -197,7 +196,7 @@ func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bo
 	return len(s.crashes) >= loopAfter
 }
 
-// planRestart starts the program again after a pause, if that is wanted, unless it ends too often.
+// planRestart plans a restart after a pause, if the options ask for one and the program does not exit too often.
 func (r *runner) planRestart(now time.Time, ran time.Duration) {
 	if r.Options.Restart != Always && (r.Options.Restart != OnCrash || r.exit.Code == 0) {
 		r.isOver = true
@@ -227,17 +226,18 @@ func (r *runner) stepRestart(now time.Time) {
 
 func (e *Exit) loopDetail() string {
 	detail := fmt.Sprintf("it ended %d times within a minute", loopAfter)
-	if said := strings.TrimSpace(strings.Join(e.Tail, "\n")); said != "" {
-		detail += ": " + said[strings.LastIndexByte(said, '\n')+1:]
+	if text := strings.TrimSpace(strings.Join(e.Tail, "\n")); text != "" {
+		detail += ": " + text[strings.LastIndexByte(text, '\n')+1:]
 	}
 	return detail
 }
 
+// stopping is a stop that is under way.
 type stopping struct {
 	reason    string
-	isRestart bool          // the program is started again then
-	ended     []string      // what the agent had started, and had to be ended
-	done      chan struct{} // closed when everything has
+	isRestart bool          // the program is started again afterwards
+	ended     []string      // processes that the agent had started and that were ended
+	done      chan struct{} // closed when all processes are gone
 }
 
 func (r *runner) stop(why string) {
@@ -248,7 +248,7 @@ func (r *runner) stop(why string) {
 	r.abandonTyping("it is being stopped")
 	s := &stopping{reason: why, done: make(chan struct{})}
 	r.stopping = s
-	if r.prog == nil { // between two programs: it is off, and not about to start any more
+	if r.prog == nil { // between two programs
 		r.restarts.next, r.exit.Stopped, r.isOver = time.Time{}, true, true
 		r.appendExited(r.pid)
 		close(s.done)
@@ -256,7 +256,7 @@ func (r *runner) stop(why string) {
 	}
 	c := r.prog.child
 	r.wg.Go(func() {
-		others, _ := c.Stop(r.ctx, stopGrace) // Close tries again, and says what is left
+		others, _ := c.Stop(r.ctx, stopGrace) // Close tries again and returns the error
 		s.ended = process.Names(others)
 		close(s.done)
 	})

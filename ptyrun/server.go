@@ -12,8 +12,8 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// runner is the control.Handler of its agent. These methods run beside the loop, many at once, and each asks
-// the loop to do what it is about.
+// runner is the control.Handler of its agent. These methods run beside the loop, many at once, and have the loop do
+// their work.
 var _ control.Handler = (*runner)(nil)
 
 func (r *runner) Status(context.Context) (control.Status, error) {
@@ -24,7 +24,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
 		}
-		if r.mail.typing == nil { // else the draft is ours
+		if r.mail.typing == nil { // else the draft is not a person's
 			s.Gate = r.gate(r.Now())
 		}
 		if p := r.prog; p != nil {
@@ -74,7 +74,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 	if err := <-typed.written; err != nil || !req.Enter {
 		return done, err
 	}
-	if n := len(typed.data); n > 0 { // a return key right behind a text is swallowed by some
+	if n := len(typed.data); n > 0 { // some programs swallow a return key right behind a text
 		time.Sleep(max(r.Timing.BeforeReturn, typed.prog.driver.SubmitDelay(n)))
 	}
 	return inLoop(r, func() (control.Outcome, error) {
@@ -82,7 +82,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 			return done, errors.New("its program has ended: the return key was not pressed")
 		}
 		r.refresh(r.Now())
-		if now := fingerprint(r.prog.reading.Dialog); now != "" && now != typed.dialog { // that the text was not meant for
+		if now := fingerprint(r.prog.reading.Dialog); now != "" && now != typed.dialog { // the return key would answer it
 			return done, errors.New("a dialog came up: the return key was not pressed")
 		}
 		r.typeKeys([]byte(driver.Submit))
@@ -90,12 +90,12 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 	})
 }
 
-// requestedText is what somebody has us type.
+// requestedText is a text that a request has typed.
 type requestedText struct {
 	prog    *program
 	data    []byte
-	dialog  string     // on the screen at that moment
-	written chan error // when it was typed
+	dialog  string     // fingerprint of the dialog on the screen at that moment
+	written chan error // gets the result of writing it
 }
 
 func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) {
@@ -112,7 +112,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 			fmt.Sprintf("atm screen %[1]s shows it; atm attach %[1]s, or --raw, types all the same", r.Box.Agent()))
 	}
 	d := p.reading.Dialog
-	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer
+	isText := len(req.Text) > 1 && !req.Raw // else it may be the key of an answer
 	if d != nil && isText && !p.driver.Plain {
 		return nil, refused("it asks something that these keys would answer: nothing was typed",
 			fmt.Sprintf("atm pending says what; atm approve %[1]s OPTION, atm attach %[1]s, or --raw", r.Box.Agent()))
@@ -160,7 +160,7 @@ func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.O
 	return control.Outcome{Done: "answered", Detail: label}, err
 }
 
-// Stop returns when the run is over: what the agent started is gone then.
+// Stop returns when the loop has ended; by then what the agent started is gone.
 func (r *runner) Stop(context.Context) (control.Outcome, error) {
 	if !r.post(func() { r.stop("asked to") }) {
 		return control.Outcome{}, errOver

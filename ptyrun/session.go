@@ -13,51 +13,51 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Sessions say how the agent's interactive sessions are held, as it was laid down when the runner started.
+// Sessions say how the agent's interactive sessions work, as configured when the runner started.
 type Sessions struct {
-	Begin   bool // one is begun where none is alive
+	Begin   bool // begin one if none is alive
 	Capture Capture
-	Mute    bool // nobody talks to the agent in sessions: what people say there stays unread
+	Mute    bool // human input is not allowed: it stays unread
 	Rules   session.Rules
 }
 
-// binding binds the runner to its agent's sessions. Their files are read and changed in rounds, beside the
-// loop and one at a time. A round does what is wanted when it begins; what fails stays wanted.
+// binding binds the runner to its agent's sessions. Their files are read and changed by syncs, which run beside the
+// loop, one at a time. A sync does what is pending when it begins; what fails stays pending.
 type binding struct {
 	Sessions
 	store     *session.Store
 	startedAt time.Time
 
 	isSyncing  bool
-	syncedAt   time.Time // the last one
-	modified   time.Time // when any session had changed last before that; zero: not known. Only its round may set it
-	syncFailed bool      // the last round
+	syncedAt   time.Time // the start of the last sync
+	modified   time.Time // of the session files, when they were last read; zero: unknown. Only a sync sets it
+	syncFailed bool      // the last one
 
-	isAttached    bool // the sessions know of the agent
-	attachedLines bool // and that they get lines
-	hasGoal       bool // an event says that a goal is complete: the rules are to be applied
-	hasAbort      bool // somebody has said abort
+	isAttached    bool // the sessions' files name the agent
+	attachedLines bool // and say that their output is lines
+	hasGoal       bool // pending: a goal is complete, apply the rules
+	hasAbort      bool // pending: a person sent an abort
 
-	isKnown   bool                    // the sessions were read
-	all       []*session.Session      // as they were after the last round
-	idleAt    time.Time               // when one may end because nobody has said anything; zero: none
-	input     map[wire.ID]*humanInput // that is unread
-	endReason string                  // the session that is over, for which the agent is to be stopped
-	endBy     time.Time               // at the latest
+	isKnown   bool                    // the sessions have been read
+	all       []*session.Session      // as last read
+	idleAt    time.Time               // when the next session may time out; zero: none can
+	input     map[wire.ID]*humanInput // unread
+	endReason string                  // not "": a session is complete, stop the agent after its turn
+	endBy     time.Time               // or then
 	capture   capture
 }
 
-// humanInput is what a person said, and why that is kept from the agent; "": it is not.
+// humanInput is a message to a session, and why it must not be typed; "": it may.
 type humanInput struct {
 	*mailbox.Item
 	withheld string
 }
 
 const (
-	syncEvery     = 500 * time.Millisecond // people change a session
-	syncEveryIdle = 3 * time.Second        // somebody begins one: an idle runner need not wake often
-	resyncAfter   = 50 * time.Millisecond  // after one, where files may have changed in the same moment
-	lastTurnTime  = 30 * time.Second       // for the turn in which a goal was reached
+	syncEvery     = 500 * time.Millisecond // while a session is alive
+	syncEveryIdle = 3 * time.Second        // else, so that an idle runner seldom wakes
+	resyncAfter   = 50 * time.Millisecond  // a sync, before mail is typed
+	lastTurnTime  = 30 * time.Second       // for the turn that reached the goal to end
 )
 
 func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
@@ -70,14 +70,14 @@ func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
 	}
 }
 
-// unbindSessions lets go of the sessions: over where the agent has left by itself. Where another runner has
-// the agent by now they are that one's.
+// unbindSessions detaches the agent from its sessions; if it exited by itself they are complete. If another runner has
+// the agent by now, the sessions are that runner's.
 func (r *runner) unbindSessions(failed error) {
 	b := r.binding
 	if b == nil || !r.Hold.StillHeld() {
 		return
 	}
-	// An abort that came while the agent ended, or failed then, is carried out as well.
+	// Carry out aborts that came meanwhile or failed before.
 	if err := r.abortAll(); err != nil {
 		r.Log.Error("sessions", "err", err)
 	}
@@ -139,7 +139,7 @@ func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err err
 	return all, err
 }
 
-// startRound has what is wanted done beside the loop, and the sessions read.
+// startSync does beside the loop what is pending, and reads the sessions.
 func (r *runner) startSync(now time.Time, applyRules bool) {
 	b, agent := r.binding, r.Box.Agent()
 	b.isSyncing, b.syncedAt = true, now
@@ -196,9 +196,9 @@ func (r *runner) abortAll() error {
 	return err
 }
 
-// abort ends the sessions for which an abort is meant, and the agent with them, whoever holds the
-// sessions' lock and whether or not they can be written. It is never typed, and read when all that is done.
-// One that is older than this run, or for a session that was over before, has come too late.
+// abort aborts the sessions that an abort is for, and stops the agent even if they are locked or cannot be written. The
+// abort is never typed; it is read when all is done. It does nothing if it is older than this run or if its session was
+// already over.
 func (r *runner) abort(in session.Input) error {
 	b := r.binding
 	all, err := b.readSessions(r.Box.Agent())
@@ -211,21 +211,21 @@ func (r *runner) abort(in session.Input) error {
 		_, bad := b.store.Change(r.ctx, id, nil)
 		err = errors.Join(err, bad)
 	}
-	if err != nil { // as long as it is unread anybody who changes a session takes it in
+	if err != nil { // it stays unread, and whoever changes a session next carries it out
 		return err
 	}
 	_, err = r.Box.Read(r.ctx, mailbox.ReadOptions{IDs: []wire.ID{in.ID}}, func(batch mailbox.Batch) (int, error) { return len(batch.Items), nil })
 	return err
 }
 
-// wasEndedBy reports whether an abort has ended its session already, as a command does in one step; the runner may not
-// have heard yet that there was one.
+// wasEndedBy reports whether its sender's command has already carried out an abort. The runner may not have read the
+// session before.
 func (b *binding) wasEndedBy(abort session.Input) bool {
 	s, err := b.store.Get(abort.Session)
 	return err == nil && s.State == wire.SessionAborted && !s.UpdatedAt.Before(abort.At.Truncate(time.Millisecond))
 }
 
-// dismiss stops the agent because its session is over, and says so.
+// stopForSession stops the agent because its session is over, and tells the viewers.
 func (r *runner) stopForSession(why string) {
 	if r.stopping == nil {
 		r.notifyViewers(why)
@@ -233,8 +233,8 @@ func (r *runner) stopForSession(why string) {
 	r.stop(why)
 }
 
-// isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person types in its
-// terminal: then nobody has been idle.
+// isEngaged reports whether the agent starts, works or is about to, or a person types in its terminal. No session times
+// out meanwhile.
 func (r *runner) isEngaged() bool {
 	switch r.state.Turn().Word() {
 	case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
@@ -258,7 +258,7 @@ func (r *runner) updateSessions(all []*session.Session) {
 	b := r.binding
 	before, alive := b.alive(), aliveOf(all)
 	if b.isKnown && len(before) == 0 && len(alive) > 0 && r.prog != nil {
-		b.capture.skip(r.prog.screen) // what was written before it began is none of its output
+		b.capture.skip(r.prog.screen) // earlier output is not the session's
 	}
 	b.all, b.isKnown, b.idleAt = all, true, time.Time{}
 	for _, s := range all {
@@ -276,7 +276,7 @@ func (r *runner) updateSessions(all []*session.Session) {
 			b.endReason, b.endBy = fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy()), r.Now().Add(lastTurnTime)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(b.input)) { // as they were said
+	for _, id := range slices.Sorted(maps.Keys(b.input)) { // in the order they were sent
 		in := b.input[id]
 		was := in.withheld
 		in.withheld = b.withheld(in.Item)
@@ -290,7 +290,7 @@ func (r *runner) updateSessions(all []*session.Session) {
 	}
 }
 
-// noteInput takes in a message of human input, and reports whether the reducer is to hear of it.
+// admitsInput registers human input, and reports whether a message may go to the reducer.
 func (r *runner) admitsInput(it *mailbox.Item) bool {
 	b := r.binding
 	if b == nil || it.State != mailbox.Unread {
@@ -317,7 +317,7 @@ func (b *binding) withheld(it *mailbox.Item) string {
 	return why
 }
 
-// withheld says why messages must not be typed now, whatever held when they were queued, and which of them may.
+// withheld says why messages must not be typed although they were queued, and returns those that may be.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
 		switch b := r.binding; {
@@ -332,8 +332,8 @@ func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	return why, rest
 }
 
-// knowsSessions reports whether what is to be typed is judged by how the sessions are this moment. If not,
-// it has them read.
+// knowsSessions reports whether the sessions are read as they are now, if any of the messages is for one. If not, it
+// starts a sync.
 func (r *runner) knowsSessions(ids []wire.ID, now time.Time) bool {
 	b := r.binding
 	switch {
@@ -341,7 +341,7 @@ func (r *runner) knowsSessions(ids []wire.ID, now time.Time) bool {
 		return true
 	case b.isSyncing:
 		return false
-	case b.syncFailed, !b.mayHaveChanged(): // what cannot be read keeps nothing back
+	case b.syncFailed, !b.mayHaveChanged(): // sessions that cannot be read hold no mail back
 		return true
 	case !r.mustWait(b.syncedAt.Add(resyncAfter), now):
 		r.startSync(now, false)
