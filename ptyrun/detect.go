@@ -169,8 +169,8 @@ func (r *runner) stepActivity(now time.Time) {
 	case mayBeWrapper && r.mustWait(p.started.Add(maxStart), now):
 	case isWorking && r.mail.typing.isSubmitted(): // submit is about to see whether this is the text's turn
 	default:
-		// On a busy machine the runner may be scheduled so late that newer output has waited unread for longer
-		// than the settle time.
+		// On a busy machine the runner may be scheduled so late that newer output has waited unread for longer than the
+		// settle time.
 		since := p.readingSince
 		r.refresh(now)
 		r.wakeAt(p.nextRead)
@@ -217,8 +217,8 @@ func (r *runner) unansweredSettleTime(now time.Time, hold time.Duration) time.Du
 		}
 		return hold
 	}
-	// A text that was just accepted may not show yet: opencode first asks the model for a title, which takes seconds
-	// on a slow machine, and shows nothing meanwhile.
+	// A text that was just accepted may not show yet: opencode first asks the model for a title, which takes seconds on
+	// a slow machine, and shows nothing meanwhile.
 	if hold *= 3; isUnanswered() {
 		hold *= 7
 	}

@@ -98,8 +98,8 @@ func (r *runner) answerLoggedQuestion(e *wire.Event) {
 }
 
 // answerByRule presses a rule's option, retrying while a person's recent keys forbid it. An option without effect is
-// never pressed again, because the program may still read its key, perhaps as the answer to the next dialog. If the rule
-// cannot answer, the lead is notified. It runs beside the loop.
+// never pressed again, because the program may still read its key, perhaps as the answer to the next dialog. If the
+// rule cannot answer, the lead is notified. It runs beside the loop.
 func (r *runner) answerByRule(q *Question, o driver.Option) {
 	for until := time.Now().Add(r.Timing.PersonQuiet + ruleTimeout); time.Now().Before(until); {
 		again := time.After(r.Timing.Idle)

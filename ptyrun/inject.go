@@ -49,8 +49,8 @@ type injectError struct{ outcome, reason string }
 
 func (n *injectError) Error() string { return n.reason }
 
-// The outcomes of a failed injection, as in its event. Unverified: the text was not seen on the screen, or not seen to be
-// accepted. Failed: it was not submitted or stayed in the draft. Stuck: the program did not read it.
+// The outcomes of a failed injection, as in its event. Unverified: the text was not seen on the screen, or not seen to
+// be accepted. Failed: it was not submitted or stayed in the draft. Stuck: the program did not read it.
 const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
 
 // errNotInjected ends inject without an event: nothing happened, or somebody else reports it.

@@ -291,8 +291,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// appendEvent appends an event with those of the fields (name, value, name, …) that have a value. If that fails (a lock,
-// a full disk) it retries: a missing state change would mislead for ever.
+// appendEvent appends an event with those of the fields (name, value, name, …) that have a value. If that fails (a
+// lock, a full disk) it retries: a missing state change would mislead for ever.
 func (r *runner) appendEvent(e wire.Event, fields ...string) {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i+1] != "" {

@@ -217,7 +217,7 @@ func (r *runner) remind() {
 }
 
 // undoLastTyping makes unread what a killed runner typed last, unless the program has shown since then more than that
-// it thinks: it may have exited before its model got the text. A shell runs a text at once, so there it is not repeated.
+// it thinks: it may have exited before its model got the text. A shell has run the text, which must not be repeated.
 func undoLastTyping(ctx context.Context, box *mailbox.Box) error {
 	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
 		return nil

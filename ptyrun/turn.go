@@ -85,8 +85,8 @@ func (r *runner) appendTurnEnded(rd driver.Reading, shown reducer.Activity) {
 	}
 }
 
-// appendTurnCutOff reports the end of a turn that the program's exit cut off, for readers of turn events. It agrees with
-// what the reducer makes of exited, and comes after that; there is no turn_idle, since the program is not idle.
+// appendTurnCutOff reports the end of a turn that the program's exit cut off, for readers of turn events. It agrees
+// with what the reducer makes of exited, and comes after that; there is no turn_idle, since the program is not idle.
 func (r *runner) appendTurnCutOff(p *program) {
 	e, shown := r.turnEvent(wire.TurnCompleted, r.turn.id), r.state.Turn()
 	switch {
@@ -254,8 +254,8 @@ func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 	return cut, nil
 }
 
-// keyWouldAnswer reports whether the interrupt key would answer a question. (Cancelling the turn of an ACP agent cancels
-// the permission that it asks for; only urgent mail must not do that.)
+// keyWouldAnswer reports whether the interrupt key would answer a question. (Cancelling the turn of an ACP agent
+// cancels the permission that it asks for; only urgent mail must not do that.)
 func (r *runner) keyWouldAnswer(isUrgent bool) bool {
 	d := r.prog.reading.Dialog
 	if d == nil && r.question != nil {
@@ -309,8 +309,8 @@ func (r *runner) hasLeftover() bool {
 	return isPartOf(p.reading.Draft, d.text) || r.isTextUnread()
 }
 
-// isTextUnread reports whether the program has shown nothing since a text was typed that failed: it may be suspended and
-// read the text later. After retryLast the text counts as lost.
+// isTextUnread reports whether the program has shown nothing since a text was typed that failed: it may be suspended
+// and read the text later. After retryLast the text counts as lost.
 func (r *runner) isTextUnread() bool {
 	d, p := r.restored, r.prog
 	isSilent := d != nil && d.isFailed && !p.driver.Plain && d.silentVersion == p.screen.Version()

@@ -10,11 +10,11 @@ import (
 	"github.com/agentteammail/atm/ptyrun/acp"
 )
 
-// frontWord is the driver of an agent that speaks the Agent Client Protocol, and the first word of what is
-// run on the terminal in its place: this program, as package ptyrun/acp.
+// frontWord is the driver of an agent that speaks the Agent Client Protocol. Such an agent runs behind a front on the
+// terminal: this program with frontWord as its first argument, which is package ptyrun/acp.
 const frontWord = "acp"
 
-// frontOf is the front of a spec's agent. What it needs to know is in its second word.
+// frontCommand returns the front of a spec's agent. Its second argument is the part of the spec that the front needs.
 func frontCommand(spec runspec.Spec) []string {
 	about, _ := json.Marshal(runspec.Spec{Root: spec.Root, Team: spec.Team, Agent: spec.Agent, Run: spec.Run, Dir: spec.Dir, ACP: spec.ACP})
 	return []string{os.Args[0], frontWord, string(about)}
@@ -22,7 +22,7 @@ func frontCommand(spec runspec.Spec) []string {
 
 func runFront(version, about string, words []string) int {
 	var spec runspec.Spec
-	json.Unmarshal([]byte(about), &spec) // as frontOf wrote it
+	json.Unmarshal([]byte(about), &spec) // written by frontCommand
 	code := command.ExitFailed
 	team, err := openTeam(spec)
 	if err == nil {

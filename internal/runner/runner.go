@@ -1,5 +1,5 @@
-// Package runner is atm-runner: it runs one agent as a runspec.Spec on its stdin says, and is beside atm a
-// program of its own because it links a terminal emulator.
+// Package runner is atm-runner, which runs one agent as a runspec.Spec on its stdin says. It is a program of its own
+// because it links a terminal emulator, which would make every start of atm slower.
 package runner
 
 import (
@@ -36,7 +36,7 @@ import (
 
 const lockTimeout = 5 * time.Second
 
-// Main is the program: it returns its exit code.
+// Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	version = command.Version(version)
 	if len(words) == 1 && words[0] == "version" {
@@ -51,7 +51,7 @@ func Main(version string, words []string) int {
 		fmt.Fprintln(os.Stderr, "atm-runner: it runs an agent for atm, which starts it: atm run bob -- claude")
 		return command.ExitUsage
 	}
-	debug.SetGCPercent(30) // after a flood 28 MiB become 22; a runner rests for most of its life
+	debug.SetGCPercent(30) // measured: 22 MiB after a flood instead of 28
 	ctx, stop := output.UntilSignal(context.Background())
 	defer stop()
 	if spec.Attended {
@@ -87,8 +87,8 @@ func openTeam(spec runspec.Spec) (*teams.Team, error) {
 	return root.Team(spec.Team)
 }
 
-// run returns when the agent's program has ended for good, and with it all that it started. The end of ctx
-// ends it, which may take some seconds and is never cut short.
+// run returns when the agent's program has exited for good and everything that it started is gone. If ctx ends it stops
+// the agent, which may take some seconds.
 func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	team, err := openTeam(spec)
 	if err != nil {
@@ -100,11 +100,12 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 		return exit, err
 	}
 	defer hold.Release()
-	// Whoever stops the agent notes that first and then looks for this lock, so that one of the two sees the other.
+	// Whoever stops the agent records that first and then checks this lock, so one of the two sees the other.
 	if last, err := team.LastStop(name); err != nil || last != spec.LastStop {
 		return exit, cmp.Or(err, error(command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)))
 	}
-	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is written there, too.
+	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
+	// too.
 	if err := team.Dir().Mkdir(string(name) + "/run"); err != nil {
 		return exit, err
 	}
@@ -132,7 +133,7 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	return exit, err
 }
 
-// endLeftovers ends what a runner that was killed has left running, and says so.
+// endLeftovers ends what a killed runner left running, and says so.
 func endLeftovers(team *teams.Team, name wire.Name) error {
 	info, err := runinfo.Read(team.Dir(), name)
 	if err != nil {
@@ -152,9 +153,9 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	may := func(pid int, by string, isTyped bool) error {
 		isAgent := scope.IsAgent(pid)
 		if slices.Contains(process.Ancestors(pid), os.Getpid()) {
-			by = string(name) // what this runner started, whatever files and variables say
+			by = string(name) // started by this runner, whatever its environment and files say
 		}
-		if isTyped && by == "" && !isAgent { // any key of somebody at a terminal, as one that is attached
+		if isTyped && by == "" && !isAgent { // a person's keys, as at an attached terminal
 			return nil
 		}
 		return p.MayAnswer(name, wire.Name(by), isAgent)
@@ -169,7 +170,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 			q := policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Command: d.Command, Input: d.Input}
 			return ptyrun.Decision(p.Decide(q))
 		},
-		// Whoever answers is told of what the agent asks, and of answers that are overdue.
+		// These go to whoever answers the agent's questions.
 		NotifyLead: func(ctx context.Context, q ptyrun.Question) error {
 			d := q.Dialog
 			return team.NotifyRequest(ctx, box, teams.DialogRequest{
@@ -180,7 +181,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
 		Runs:           team.Runs,
 	}
-	if d, ok := driver.Named(spec.Driver); ok { // else by the command, until the screen shows another
+	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
 		o.Driver = d
 	}
 	if spec.Driver == frontWord {

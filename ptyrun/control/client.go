@@ -16,18 +16,18 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 )
 
-// answerLimit is for what a runner can say, or take, at once.
+// answerTimeout is for a request that the runner can answer at once, and for it to read one.
 const answerTimeout = 5 * time.Second
 
-// A Client talks to one runner, one request at a time: it is not for several goroutines. Its methods are
-// the Handler's. After an error that is no *Error it is of no more use.
+// A Client talks to one runner, one request at a time; only one goroutine may use it. Its methods are the Handler's.
+// After an error that is no *Error it cannot be used any more.
 type Client struct{ conn *connection }
 
-// Dial connects to the runner of a run directory. ErrNoRunner: nobody listens; NotAnsweringError: somebody
-// does, and is silent until ctx's deadline, or for Patience.
+// Dial connects to the runner of a run directory. The error is ErrNoRunner if nobody listens, and a NotAnsweringError
+// if the runner is silent until ctx's deadline, or without one for Patience.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	conn, err := connect(dir)
-	isTooLong := errors.Is(err, syscall.EINVAL) // a runner would have made a link to a shorter path
+	isTooLong := errors.Is(err, syscall.EINVAL) // the path is: a runner would have replaced it with a link
 	if isTooLong || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, ErrNoRunner
 	}
@@ -42,7 +42,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 	return c, nil
 }
 
-// othersRunner is the error of a socket that another user's runner has made; nil: it is this user's.
+// foreignRunnerError returns the error for a socket of another user's runner; nil: it is this user's.
 func foreignRunnerError(dir string) error {
 	info, err := os.Stat(socketPath(dir))
 	if err != nil {
@@ -60,9 +60,9 @@ func foreignRunnerError(dir string) error {
 	return &Error{Code: "refused", Message: "it runs as another user, " + name, Hint: hint}
 }
 
-// greet makes sure that a runner of this user is at the other end.
+// readGreeting checks that a runner of this user and this version is at the other end.
 func (c *Client) readGreeting(ctx context.Context) error {
-	// Root may talk to everybody's runner, and nobody is fooled by root.
+	// Root may talk to anybody's runner.
 	if !c.conn.isTrusted() && os.Geteuid() != 0 {
 		return &Error{Code: "refused", Message: "what listens there is not of this user"}
 	}
@@ -104,7 +104,7 @@ func (c *Client) Restart(ctx context.Context) (Outcome, error) {
 	return ask[Outcome](ctx, c, "restart", nil)
 }
 
-// ask sends a request and reads the answer, as long as ctx allows.
+// ask sends a request and reads the answer. ctx limits the wait.
 func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, err error) {
 	if op == "status" || op == "screen" || op == "attach" {
 		limited, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -112,44 +112,44 @@ func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, 
 		ctx = limited
 	}
 	c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
-	c.conn.Encode(map[string]any{"op": op, "with": with}) // an error shows when the answer is read
+	c.conn.Encode(map[string]any{"op": op, "with": with}) // if this fails, reading the answer fails
 	err = c.readAnswer(ctx, &result)
 	return result, err
 }
 
 func (c *Client) readAnswer(ctx context.Context, result any) error {
 	defer context.AfterFunc(ctx, func() { c.conn.SetReadDeadline(time.Unix(1, 0)) })()
-	said := answer{Result: result}
-	err := c.conn.Decode(&said)
+	reply := answer{Result: result}
+	err := c.conn.Decode(&reply)
 	switch {
-	case err == nil && said.Error == nil:
+	case err == nil && reply.Error == nil:
 		return nil
 	case err == nil:
-		return said.Error
+		return reply.Error
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &NotAnsweringError{PID: c.conn.pid}
 	}
 	return cmp.Or(ctx.Err(), ErrGone)
 }
 
-// A Terminal is what joins an agent's.
+// A Terminal is the client's side of an attachment.
 type Terminal struct {
-	In    <-chan []byte // what is typed; closed when the terminal has gone
-	Out   io.Writer     // called by two goroutines; an error ends the attachment
-	Sizes <-chan Size   // the terminal's size, whenever it changes
+	In    <-chan []byte // typed bytes; closed when the terminal is gone
+	Out   io.Writer     // two goroutines write to it; an error ends the attachment
+	Sizes <-chan Size   // the new size at each change
 }
 
 // An Ending is how an attachment ended.
 type Ending struct {
-	Detached bool   // by the key, by the context, or because the terminal has gone:
-	Gone     bool   // that is why
-	Exit     *Exit  // the child has ended
-	Reason   string // the runner's, when neither: "the runner ends"
+	Detached bool   // by the detach key, by the context or because the terminal is gone
+	Gone     bool   // the terminal is
+	Exit     *Exit  // the child exited
+	Reason   string // the runner's, if neither: "the runner ends"
 	err      error
 }
 
-// Attach joins the agent's terminal until the child ends, the detach key is typed (DetachKey), or ctx ends,
-// which detaches as well. The client is of no more use then.
+// Attach attaches a terminal until the child exits, the detach key is typed (DetachKey) or ctx ends, which detaches as
+// well. The Client cannot be used afterwards.
 func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Ending, error) {
 	defer c.Close()
 	if _, err := ask[any](ctx, c, "attach", r); err != nil {
@@ -161,14 +161,14 @@ func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Endin
 	if end.Detached {
 		c.conn.CloseWrite()
 		select {
-		case <-shown: // all that was typed has arrived
+		case <-shown: // the runner has read everything
 		case <-time.After(300 * time.Millisecond):
 		}
 	}
 	return end, end.err
 }
 
-// follow passes on what is typed and how large the terminal is.
+// sendInput sends what is typed and the terminal's size until the attachment ends.
 func (c *Client) sendInput(ctx context.Context, t Terminal, shown <-chan Ending) Ending {
 	var keys keyScanner
 	for showsKeys := false; ; {
@@ -196,7 +196,7 @@ func (c *Client) sendInput(ctx context.Context, t Terminal, shown <-chan Ending)
 			return Ending{Detached: true}
 		}
 		c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
-		c.conn.Encode(in) // where that fails the output ends
+		c.conn.Encode(in) // if this fails, the output ends
 		if detach {
 			return Ending{Detached: true}
 		}
@@ -211,7 +211,7 @@ func (c *Client) showOutput(out io.Writer) Ending {
 		}
 		if line.Gap {
 			c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
-			json.NewEncoder(c.conn.UnixConn).Encode(Input{Repaint: true}) // follow has the other one
+			json.NewEncoder(c.conn.UnixConn).Encode(Input{Repaint: true}) // sendInput uses the other Encoder
 		}
 		if line.Exit != nil || line.Detached != "" {
 			return Ending{Exit: line.Exit, Reason: line.Detached}

@@ -10,13 +10,13 @@ const (
 	maxString = 1024 // bytes of a string that are kept
 )
 
-// stringPattern is a string that programs send to their terminal (OSC, DCS, APC, PM, SOS): what an OSC says, and what
-// ends it. Only BEL (for OSC) and ESC \ do; the byte 0x9C does not, since it stands in the UTF-8 of "✳". CAN and SUB
-// break it off, and another sequence too, which is not taken out. At the text's end it is also the beginning of one.
+// stringPattern matches a string (OSC, DCS, APC, PM, SOS) and its end. BEL (of an OSC) and ESC \ end it; the byte 0x9C
+// does not, because it is part of "✳". CAN and SUB cancel it, and so does another sequence, which is not removed. At
+// the end of the text it also matches an incomplete string.
 var stringPattern = regexp.MustCompile(`\x1b(?:\]([^\a\x1b\x18\x1a]*)|[P_^X][^\x1b\x18\x1a]*|$)` +
 	`(\a|\x1b\\|[\x18\x1a]|\x1b?$|)`)
 
-// withoutStrings takes the strings out of a stream, wherever they are torn, and does what OSC strings ask.
+// withoutStrings removes the strings from a stream, wherever it is split, and carries out OSC strings.
 func (s *Screen) withoutStrings(p []byte) (out []byte) {
 	p = append(s.partialString, p...)
 	s.partialString = nil
