@@ -275,36 +275,37 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 		return driver.Option{}, errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
 	}
 	name := string(r.Box.Agent())
-	var o driver.Option
 	var labels []string
-	for _, one := range q.Dialog.Options {
-		labels = append(labels, one.ID+" "+one.Label)
-		if one.ID == req.Option && o.ID == "" {
-			o = one
+	for _, o := range q.Dialog.Options {
+		labels = append(labels, o.ID+" "+o.Label)
+	}
+	all := strings.Join(labels, ", ")
+	if req.Option == "" {
+		choose := q.Dialog.Allowing
+		if req.Deny {
+			choose = q.Dialog.Denying
 		}
+		o, isFound := choose()
+		switch {
+		case isFound:
+			return o, nil
+		case len(labels) == 0:
+			return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: "atm attach " + name}
+		case req.Deny:
+			return o, usage("none of its options says no: "+all, "attach "+name)
+		}
+		return o, usage("which one? "+all, "approve "+name+" "+q.Dialog.Options[0].ID)
 	}
-	isFound, all := o.ID != "", strings.Join(labels, ", ")
+	o := firstOption(q.Dialog.Options, func(o driver.Option) bool { return o.ID == req.Option })
 	switch {
-	case req.Option == "" && req.Deny:
-		o, isFound = q.Dialog.Denying()
-	case req.Option == "":
-		o, isFound = q.Dialog.Allowing()
-	case !isFound:
-		return o, usage("no such option; there are: "+all, "screen "+name+" shows it")
+	case o == nil:
+		return driver.Option{}, usage("no such option; there are: "+all, "screen "+name+" shows it")
 	case req.Deny && !o.Denies():
-		return o, usage(fmt.Sprintf("%q does not say no: nothing was pressed", o.ID+" "+o.Label), "approve "+name+" "+o.ID)
+		return *o, usage(fmt.Sprintf("%q does not say no: nothing was pressed", o.ID+" "+o.Label), "approve "+name+" "+o.ID)
 	case !req.Deny && o.Denies() && q.Dialog.Kind != "question":
-		return o, usage(fmt.Sprintf("%q denies it: nothing was pressed", o.ID+" "+o.Label), "reject "+name+" "+o.ID)
+		return *o, usage(fmt.Sprintf("%q denies it: nothing was pressed", o.ID+" "+o.Label), "reject "+name+" "+o.ID)
 	}
-	switch {
-	case isFound:
-		return o, nil
-	case len(labels) == 0:
-		return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: "atm attach " + name}
-	case req.Deny:
-		return o, usage("none of its options says no: "+all, "attach "+name)
-	}
-	return o, usage("which one? "+all, "approve "+name+" "+q.Dialog.Options[0].ID)
+	return *o, nil
 }
 
 func refused(message, hint string) error {

@@ -205,7 +205,11 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 	s := &r.restarts
 	if s.plan(now, ran, r.Timing.Backoff) {
 		r.exit.Loop, r.isOver = true, true
-		r.appendStateChange(reducer.Exited, reducer.Error, r.exit.loopDetail())
+		detail := fmt.Sprintf("it ended %d times within a minute", loopAfter)
+		if text := strings.TrimSpace(strings.Join(r.exit.Tail, "\n")); text != "" {
+			detail += ": " + text[strings.LastIndexByte(text, '\n')+1:]
+		}
+		r.appendStateChange(reducer.Exited, reducer.Error, detail)
 		return
 	}
 	r.appendEvent(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
@@ -222,14 +226,6 @@ func (r *runner) stepRestart(now time.Time) {
 		r.appendStateChange(reducer.Starting, reducer.Error, err.Error())
 	}
 	r.wakeAt(now)
-}
-
-func (e *Exit) loopDetail() string {
-	detail := fmt.Sprintf("it ended %d times within a minute", loopAfter)
-	if text := strings.TrimSpace(strings.Join(e.Tail, "\n")); text != "" {
-		detail += ": " + text[strings.LastIndexByte(text, '\n')+1:]
-	}
-	return detail
 }
 
 // stopping is a stop that is under way.

@@ -30,18 +30,6 @@
 // claims it, types it, presses return and sees it accepted; beginTurn reports the start of the turn. stepScreen reads
 // what the program draws and reports what has been stable; a dialog becomes a Question until it is gone. endTurn
 // reports the end of the turn with the response that the driver cuts out of the screen.
-//
-//	loop.go      the state, the loop, and how other goroutines call it
-//	process.go   the program: start, output, exit, restarts, stop
-//	mail.go      input and effects of the reducer, and the queue of messages to type
-//	gate.go      whether anything may be typed
-//	inject.go    typing a message, submitting it, seeing it accepted; letter.go: its text
-//	detect.go    reading the screen and reporting its state
-//	turn.go      turns that only the screen shows, interrupts, and drafts that an interrupt restores
-//	dialog.go    questions on the screen, and answering them
-//	session.go   the agent's sessions; capture.go: their output
-//	server.go    requests of other processes; attach.go: attached terminals
-//	io.go        goroutines that read, write, and run jobs in order
 package ptyrun
 
 import (

@@ -25,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/ptyrun/acp"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -188,4 +189,30 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		o.Front = frontCommand(spec)
 	}
 	return o
+}
+
+// frontWord is the driver of an agent that speaks the Agent Client Protocol. Such an agent runs behind a front on the
+// terminal: this program with frontWord as its first argument, which is package ptyrun/acp.
+const frontWord = "acp"
+
+// frontCommand returns the front of a spec's agent. Its second argument is the part of the spec that the front needs.
+func frontCommand(spec runspec.Spec) []string {
+	about, _ := json.Marshal(runspec.Spec{Root: spec.Root, Team: spec.Team, Agent: spec.Agent, Run: spec.Run, Dir: spec.Dir, ACP: spec.ACP})
+	return []string{os.Args[0], frontWord, string(about)}
+}
+
+func runFront(version, about string, words []string) int {
+	var spec runspec.Spec
+	json.Unmarshal([]byte(about), &spec) // written by frontCommand
+	code := command.ExitFailed
+	team, err := openTeam(spec)
+	if err == nil {
+		code, err = acp.Run(acp.Options{
+			Box: team.Box(spec.Agent), Run: spec.Run, Command: words, Dir: spec.Dir, Version: version, Session: spec.ACP,
+		})
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%v\r\n", err)
+	}
+	return code
 }

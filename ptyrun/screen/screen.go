@@ -87,26 +87,25 @@ func (s *Screen) create() {
 	e.SetScrollbackSize(s.scrollback + slack)
 	e.SetCallbacks(vt.Callbacks{
 		CursorVisibility: func(visible bool) { s.hidden = !visible },
-		AltScreen:        func(on bool) { s.setMode(1049, on) },
-		EnableMode:       func(m ansi.Mode) { s.switchMode(m, true) },
-		DisableMode:      func(m ansi.Mode) { s.switchMode(m, false) },
+		AltScreen:        func(on bool) { s.setMode(ansi.DECMode(1049), on) },
+		EnableMode:       func(m ansi.Mode) { s.setMode(m, true) },
+		DisableMode:      func(m ansi.Mode) { s.setMode(m, false) },
 	})
-	answer := func(prefix, final byte, f func(ansi.Params) string) {
-		e.RegisterCsiHandler(ansi.Command(prefix, 0, final), func(p ansi.Params) bool {
-			if a := f(p); len(s.replies)+len(a) <= maxReplies {
-				s.replies = append(s.replies, a...)
+	reply := func(query int, f func(ansi.Params) string) {
+		e.RegisterCsiHandler(query, func(p ansi.Params) bool {
+			if text := f(p); len(s.replies)+len(text) <= maxReplies {
+				s.replies = append(s.replies, text...)
 			}
 			return true
 		})
 	}
-	answer(0, 'c', func(ansi.Params) string { return "\x1b[?62;22c" })
-	answer('>', 'c', func(ansi.Params) string { return "\x1b[>1;10;0c" })
-	answer('?', 'n', func(ansi.Params) string { return "" })
-	answer(0, 'n', s.status)
-	e.RegisterCsiHandler(ansi.Command('?', '$', 'p'), func(p ansi.Params) bool {
+	reply('c', func(ansi.Params) string { return "\x1b[?62;22c" })
+	reply(ansi.Command('>', 0, 'c'), func(ansi.Params) string { return "\x1b[>1;10;0c" })
+	reply(ansi.Command('?', 0, 'n'), func(ansi.Params) string { return "" })
+	reply('n', s.status)
+	reply(ansi.Command('?', '$', 'p'), func(p ansi.Params) string {
 		n, _, _ := p.Param(0, 0)
-		s.replies = fmt.Appendf(s.replies, "\x1b[?%d;0$y", n) // mode not recognised
-		return true
+		return fmt.Sprintf("\x1b[?%d;0$y", n) // mode not recognised
 	})
 	e.RegisterCsiHandler('J', s.eraseScreen)
 	s.emulator = e
@@ -137,16 +136,9 @@ func (s *Screen) eraseScreen(p ansi.Params) bool {
 	return true
 }
 
-func (s *Screen) switchMode(m ansi.Mode, on bool) {
-	if _, private := m.(ansi.DECMode); private {
-		s.setMode(m.Mode(), on)
-	}
-}
-
-func (s *Screen) setMode(n int, on bool) {
-	delete(s.modes, n)
-	if on && len(s.modes) < 1000 {
-		s.modes[n] = true
+func (s *Screen) setMode(m ansi.Mode, on bool) {
+	if _, isPrivate := m.(ansi.DECMode); isPrivate {
+		s.modes[m.Mode()] = on
 	}
 }
 
