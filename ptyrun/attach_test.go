@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What a terminal reports by itself does not count as a person's typing, however long a text takes to go in.
+// A terminal's own reports do not count as a person's typing, however long a text takes to type.
 func TestReportIsNoPerson(t *testing.T) {
 	r := &runner{Options: Options{Now: time.Now}, prog: &program{input: make(chan write, 2)}}
 	typing := &typing{startedAt: time.Now().Add(-maxKeyHold)}
