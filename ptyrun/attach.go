@@ -116,8 +116,7 @@ func (r *runner) setFinalScreen(s *screen.Screen) {
 	}
 }
 
-// showEnd shows a viewer the agent's end, below the last screen, which is repainted if the viewer joined too late or
-// was behind. Only after the loop has ended.
+// showEnd shows a viewer the end, repainting the last screen if the viewer was late or behind. Only after the loop.
 func (r *runner) showEnd(v *control.Viewer) {
 	if _, hasJoined := r.viewers[v]; !hasJoined || v.Send(nil) == control.ErrViewerBehind {
 		v.Repaint(r.finalScreen)

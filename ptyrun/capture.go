@@ -45,7 +45,6 @@ type capture struct {
 }
 
 // capturesLines reports whether the program's lines are captured: with Pipe, not before its driver is known.
-// capturesLines reports whether what the program writes is told line by line: not before it is known which it is.
 func (r *runner) capturesLines(now time.Time) bool {
 	if p := r.prog; p != nil && r.binding.Capture == Pipe {
 		mayBeOther := r.isAuto && !p.isReady && now.Sub(p.started) < recogniseTime

@@ -14,7 +14,7 @@ const (
 	floodReadEvery  = 3 * time.Second       // during a flood, which has to be drawn to be read
 	freeAfter       = time.Second           // from a flood's end to returning its memory
 	maxFrame        = time.Second           // after which an open frame counts as closed
-	maxStart        = 30 * time.Second      // for a program that its command does not tell
+	maxStart        = 30 * time.Second      // for a program whose command does not tell its driver
 	missedEndFactor = 15                    // times Timing.HookSettle at a prompt, after which a turn has ended unreported
 )
 
@@ -169,8 +169,7 @@ func (r *runner) stepActivity(now time.Time) {
 	case mayBeWrapper && r.mustWait(p.started.Add(maxStart), now):
 	case isWorking && r.mail.typing.isSubmitted(): // submit is about to see whether this is the text's turn
 	default:
-		// On a busy machine the runner may be scheduled so late that newer output has waited unread for longer than the
-		// settle time.
+		// On a busy machine the runner may be so late that newer output has waited longer than the settle time.
 		since := p.readingSince
 		r.refresh(now)
 		r.wakeAt(p.nextRead)

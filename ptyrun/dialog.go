@@ -26,8 +26,6 @@ type Question struct {
 }
 
 // Options returns the options as JSON; nil: there are none.
-
-// Options are the options as JSON; nil: there are none.
 func (q *Question) Options() json.RawMessage {
 	if len(q.Dialog.Options) == 0 {
 		return nil

@@ -43,8 +43,6 @@ type typing struct {
 }
 
 // injectError says why the program did not accept a text, or may not have.
-
-// notTaken says why the program has not got a text, or nobody knows whether it has.
 type injectError struct{ outcome, reason string }
 
 func (n *injectError) Error() string { return n.reason }
@@ -195,7 +193,7 @@ func (r *runner) compose(t *typing) error {
 	case gate != control.GateOpen:
 		why, rest = string(gate), idsOf(t.items)
 	case why == "" && r.prog.driver.Plain && slices.Contains(notices, t.items[0].Type):
-		return r.giveUp(t, "what atm itself says is not typed into a shell, which would run it")
+		return r.giveUp(t, "a notice of atm is not typed into a shell, which would run it")
 	}
 	if why != "" {
 		r.mail.requeue(rest)
@@ -238,11 +236,11 @@ func (r *runner) giveUp(t *typing, why string) error {
 func untypable(text string, isPaste bool) string {
 	switch {
 	case text == "":
-		return "there is nothing in it to type"
+		return "it has no text to type"
 	case !isPaste && len(text) > control.MaxLine:
 		return fmt.Sprintf("%d bytes do not fit into a line of this terminal", len(text))
 	case len(text) > maxPasted:
-		return fmt.Sprintf("%d bytes are too much to type; as a file it gets there: --attach", len(text))
+		return fmt.Sprintf("%d bytes are too much to type; send them as a file: --attach", len(text))
 	}
 	return ""
 }
@@ -300,7 +298,7 @@ func (r *runner) awaitDraft(t *typing) error {
 		case p.screen.Version() == t.versionBefore:
 			return false, &injectError{outcomeUnverified, "the screen did not change"}
 		case !t.isSeen && p.reading.Draft != "" && !p.driver.Plain && !isPartOf(p.reading.Draft, t.draft):
-			return false, &injectError{outcomeUnverified, "another text stands in the draft"}
+			return false, &injectError{outcomeUnverified, "the draft shows another text"}
 		}
 		return true, nil
 	})
@@ -365,7 +363,7 @@ func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error)
 	}
 	if r.returnGate() != "" {
 		if d := p.reading.Dialog; d != nil && (d.Kind == "trust" || d.Kind == "unknown") {
-			return false, &injectError{outcomeUnverified, "a dialog came up, which may have had the return key"}
+			return false, &injectError{outcomeUnverified, "a dialog came up, which may have got the return key"}
 		}
 		return true, nil // it was idle, so the dialog belongs to this text's turn
 	}
@@ -377,7 +375,7 @@ func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error)
 	case !now.After(t.pressedAt.Add(wait)):
 		return false, nil
 	case isInDraft:
-		return false, &injectError{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
+		return false, &injectError{outcomeFailed, fmt.Sprintf("it stays in the draft after %d return keys", t.returns)}
 	case t.isSeen && !t.isMixed:
 		return true, nil // our return key took it out of the draft
 	}

@@ -211,7 +211,7 @@ func (r *runner) remind() {
 			return
 		}
 		if err := r.Remind(r.ctx, isIdle); err != nil {
-			r.Log.Error("telling of overdue answers", "err", err)
+			r.Log.Error("sending reminders of overdue answers", "err", err)
 		}
 	}
 }
@@ -228,7 +228,8 @@ func undoLastTyping(ctx context.Context, box *mailbox.Box) error {
 	})
 	for _, e := range events {
 		if e.Kind == wire.EventInjected && e.Field("as") != "pointer" {
-			err = errors.Join(err, box.MarkUndone(ctx, e.MessageID()), box.Log().Append(ctx, wire.Event{Source: "pty", Kind: wire.EventAgain}.With("id", string(e.MessageID()))))
+			again := wire.Event{Source: "pty", Kind: wire.EventAgain}.With("id", string(e.MessageID()))
+			err = errors.Join(err, box.MarkUndone(ctx, e.MessageID()), box.Log().Append(ctx, again))
 		}
 	}
 	return err

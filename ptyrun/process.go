@@ -181,7 +181,7 @@ const (
 	stopGrace  = 2 * time.Second
 )
 
-// plan plans the next start. isLoop: the program has exited too often, at once counting like a crash.
+// plan plans the next start. isLoop: the program exited too often, whether it crashed or not.
 func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bool) {
 	s.crashes = append(s.crashes, now)
 	for now.Sub(s.crashes[0]) > loopWithin {
@@ -213,7 +213,7 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 		return
 	}
 	r.appendEvent(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
-	r.notifyViewers(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), r.exit.Code, s.pause))
+	r.notifyViewers(fmt.Sprintf("%s ended with %d; it restarts in %s", r.Box.Agent(), r.exit.Code, s.pause))
 }
 
 func (r *runner) stepRestart(now time.Time) {
@@ -221,7 +221,7 @@ func (r *runner) stepRestart(now time.Time) {
 		return
 	}
 	if err := r.startProgram(); err != nil {
-		r.Log.Error("starting again", "err", err)
+		r.Log.Error("restarting", "err", err)
 		r.exit.Code, r.isOver = 127, true
 		r.appendStateChange(reducer.Starting, reducer.Error, err.Error())
 	}

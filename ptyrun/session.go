@@ -93,7 +93,7 @@ func (r *runner) unbindSessions(failed error) {
 		how = fmt.Sprintf("%s has left", name)
 	}
 	if err := b.store.Detach(r.ctx, name, isCompleted, how); err != nil {
-		r.Log.Error("letting go of sessions", "err", err)
+		r.Log.Error("detaching from sessions", "err", err)
 	}
 }
 

@@ -79,7 +79,6 @@ func (c *Client) readGreeting(ctx context.Context) error {
 	return err
 }
 
-// Close ends the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
 func (c *Client) Status(ctx context.Context) (Status, error) {
@@ -111,10 +110,15 @@ func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, 
 		defer cancel()
 		ctx = limited
 	}
-	c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
-	c.conn.Encode(map[string]any{"op": op, "with": with}) // if this fails, reading the answer fails
+	c.send(map[string]any{"op": op, "with": with})
 	err = c.readAnswer(ctx, &result)
 	return result, err
+}
+
+// send sends a line; several goroutines may call it. If it fails, reading fails as well.
+func (c *Client) send(line any) {
+	c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
+	json.NewEncoder(c.conn.UnixConn).Encode(line)
 }
 
 func (c *Client) readAnswer(ctx context.Context, result any) error {
@@ -195,8 +199,7 @@ func (c *Client) sendInput(ctx context.Context, t Terminal, shown <-chan Ending)
 		case <-ctx.Done():
 			return Ending{Detached: true}
 		}
-		c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
-		c.conn.Encode(in) // if this fails, the output ends
+		c.send(in)
 		if detach {
 			return Ending{Detached: true}
 		}
@@ -210,8 +213,7 @@ func (c *Client) showOutput(out io.Writer) Ending {
 			return Ending{err: ErrGone}
 		}
 		if line.Gap {
-			c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
-			json.NewEncoder(c.conn.UnixConn).Encode(Input{Repaint: true}) // sendInput uses the other Encoder
+			c.send(Input{Repaint: true})
 		}
 		if line.Exit != nil || line.Detached != "" {
 			return Ending{Exit: line.Exit, Reason: line.Detached}

@@ -96,8 +96,7 @@ const MaxLine = 4000
 // MaxTries is how often a message is typed that the program may have accepted before, or that has ended it.
 const MaxTries = 3
 
-// A Gate is why no mail is typed at this moment. If the reason is on the screen, it is in the driver's words; only
-// those that callers tell apart have a name here.
+// A Gate is why no mail is typed at this moment: one of these, or what the driver reads from the screen.
 type Gate string
 
 const (

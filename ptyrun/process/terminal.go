@@ -54,8 +54,7 @@ func openTerminal(size *unix.Winsize) (master, tty *os.File, err error) {
 func (c *Child) Read(p []byte) (int, error) {
 	n, err := c.master.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.unreadLeft > 0 {
-		// A slow reader gets what the kernel had buffered at the deadline, but no more of a process that goes on
-		// writing.
+		// A slow reader gets what the kernel had buffered at the deadline, but not what is written later.
 		c.master.SetReadDeadline(time.Now().Add(time.Millisecond))
 		n, err = c.master.Read(p[:min(len(p), c.unreadLeft)])
 		c.unreadLeft -= n

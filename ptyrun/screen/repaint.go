@@ -37,8 +37,7 @@ func (s *Screen) ANSI(n int) string {
 }
 
 // Repaint returns bytes that make an xterm-like terminal of this size show this screen: Reset, at most that many lines
-// of scrollback, the screen, title, cursor and modes. (Not margins and tabs: programs that use them draw whole
-// screens.)
+// of scrollback, the screen, title, cursor and modes. Programs that use margins or tabs draw whole screens.
 func (s *Screen) Repaint(scrollback int) []byte {
 	if scrollback > 0 {
 		s.draw() // else the undrawn bytes follow below

@@ -166,8 +166,7 @@ func (s *Screen) draw() {
 	s.countVersion()
 }
 
-// IsBehind reports whether the end of a flood is undrawn. Looking at the screen is then slow, and useless while the
-// flood continues.
+// IsBehind reports whether the end of a flood is undrawn. Looking at the screen then is slow.
 func (s *Screen) IsBehind() bool { return len(s.undrawn) > 0 }
 
 // countVersion increments version if a cell was drawn or anything else changed.
@@ -326,8 +325,7 @@ func (s *Screen) cell(x, y int) *uv.Cell {
 	return s.emulator.CellAt(x, y)
 }
 
-// Row returns row y, with as many cells as the screen has columns. Negative rows are in the scrollback; -1 is the
-// newest.
+// Row returns row y, one cell for each column. Negative rows are in the scrollback; -1 is the newest.
 func (s *Screen) Row(y int) []Cell {
 	row := make([]Cell, s.cols)
 	for x := range row {
@@ -374,8 +372,7 @@ func (s *Screen) Lines() []string {
 	return lines
 }
 
-// Tail returns the last n lines down to the last visible line with text, with the scrollback; fewer if there are not as
-// many.
+// Tail returns the last n lines, or all if there are fewer, from the scrollback down to the last visible text.
 func (s *Screen) Tail(n int) (lines []string) {
 	from, end := s.tail(n)
 	for y := from; y < end; y++ {
