@@ -11,8 +11,9 @@ import (
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
-const maxHold = 3 * time.Second // a person's keys are held so long at most
+const maxKeyHold = 3 * time.Second // for a person's keys while a text is being typed
 
+// Attach tells the loop what the viewer does until it leaves.
 func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *control.Viewer) error {
 	r.post(func() { r.join(v, req) })
 	for {
@@ -22,7 +23,7 @@ func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *contr
 				r.post(func() { r.viewerSent(v, in) })
 				continue
 			}
-		case <-r.over:
+		case <-r.done:
 		case <-ctx.Done():
 		}
 		if !r.post(func() { r.leave(v) }) {
@@ -32,33 +33,33 @@ func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *contr
 	}
 }
 
-// join repaints a terminal that joins; from then on it gets what the program writes.
+// join repaints a viewer that joins; from then on it gets the program's output.
 func (r *runner) join(v *control.Viewer, req control.AttachRequest) {
 	r.viewers[v] = control.Size{}
 	if !req.ReadOnly {
 		r.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
 	}
-	r.showAll(v)
+	r.repaintViewer(v)
 }
 
 func (r *runner) viewerSent(v *control.Viewer, in control.Input) {
 	r.viewerResized(v, in.Size)
 	if in.Repaint {
-		r.showAll(v)
+		r.repaintViewer(v)
 	}
 	r.passKeys(in.Bytes, len(in.Bytes) > 0 && !in.IsReport)
 }
 
-// showAll shows a terminal the whole screen: one that joins, or that was behind.
-func (r *runner) showAll(v *control.Viewer) {
+// repaintViewer shows the whole screen to a viewer that joined or was behind.
+func (r *runner) repaintViewer(v *control.Viewer) {
 	if r.prog != nil {
 		r.takeOutput(nil)
 		v.Repaint(r.prog.screen.Repaint(scrollback))
 	}
 }
 
-// leave lets a terminal go. What it made small is as large again as those that are left, or as it was
-// begun: an agent in too little room shows no prompt, and gets no mail.
+// leave removes a viewer. If the terminal had its size, it grows to the largest remaining viewer's or back to the
+// initial size: an agent with too little room shows no prompt and gets no mail.
 func (r *runner) leave(v *control.Viewer) {
 	size := r.viewers[v]
 	delete(r.viewers, v)
@@ -71,12 +72,12 @@ func (r *runner) leave(v *control.Viewer) {
 			largest = o
 		}
 	}
-	r.resize(cmp.Or(largest, r.begunSize))
+	r.resize(cmp.Or(largest, r.initialSize))
 }
 
 func (r *runner) size() control.Size { return control.Size{Cols: r.Cols, Rows: r.Rows} }
 
-// viewerResized makes the agent's terminal as large as the one that was resized last.
+// viewerResized gives the agent's terminal the size of the viewer that was resized last.
 func (r *runner) viewerResized(v *control.Viewer, size control.Size) {
 	if size.Cols > 0 && size.Rows > 0 {
 		r.viewers[v] = size
@@ -96,36 +97,35 @@ func (r *runner) resize(to control.Size) {
 	r.takeOutput(nil)
 	before := r.prog.screen.Version()
 	r.prog.screen.Resize(to.Cols, to.Rows)
-	if d := r.restored; d != nil && d.silentAt == before { // that shows nothing of the program
-		d.silentAt = r.prog.screen.Version()
+	if d := r.restored; d != nil && d.silentVersion == before { // the new version is not output of the program
+		d.silentVersion = r.prog.screen.Version()
 	}
 	r.prog.child.Resize(to.Cols, to.Rows)
-	r.prog.outputCame(r.Now())
+	r.prog.scheduleRead(r.Now())
 }
 
-// keepLastScreen keeps what a terminal is shown at the end: the screen, and a cursor below its text. A program that
-// ends by itself in the alternate screen meant to go on: its last lines are shown where that is left.
-func (r *runner) keepLastScreen(s *screen.Screen) {
-	r.last, r.below = s.Repaint(scrollback), nil
+// setFinalScreen saves what viewers are shown at the end: the screen with the cursor below its text. A program that
+// exits by itself in the alternate screen did not mean to: its last lines are shown on the main screen.
+func (r *runner) setFinalScreen(s *screen.Screen) {
+	r.finalScreen, r.finalText = s.Repaint(scrollback), nil
 	switch {
-	case s.Modes().Alt && !r.exit.Asked:
-		r.below = []byte("\x1b[m\x1b[?1049l\x1b[999;1H\r\n" + strings.Join(append(r.exit.Tail, ""), "\r\n"))
+	case s.Modes().Alt && !r.exit.Stopped:
+		r.finalText = []byte("\x1b[m\x1b[?1049l\x1b[999;1H\r\n" + strings.Join(append(r.exit.Tail, ""), "\r\n"))
 	case !s.Modes().Alt:
-		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
+		r.finalText = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
 	}
 }
 
-// showEnd tells a terminal that the agent has ended for good, below what the program showed last: all of
-// that, if the terminal joined too late or was behind. It is called when the loop has ended.
+// showEnd shows a viewer the end, repainting the last screen if the viewer was late or behind. Only after the loop.
 func (r *runner) showEnd(v *control.Viewer) {
 	if _, hasJoined := r.viewers[v]; !hasJoined || v.Send(nil) == control.ErrViewerBehind {
-		v.Repaint(r.last)
+		v.Repaint(r.finalScreen)
 	}
-	v.Send(r.below)
+	v.Send(r.finalText)
 	v.Exit(r.exit.Code, r.exit.Signal)
 }
 
-// passKeys passes keys on to the program. While a text of ours is on its way in they are held: nothing mixes.
+// passKeys types a viewer's keys. While a text of ours is being typed they are held, so that the two do not mix.
 func (r *runner) passKeys(keys []byte, isPerson bool) {
 	if r.prog == nil {
 		return
@@ -135,7 +135,7 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 		r.lastKey = now
 	}
 	r.heldKeys = append(r.heldKeys, keys...)
-	if t := r.mail.typing; !t.isUnderWay() || now.Sub(t.began) >= maxHold {
+	if t := r.mail.typing; !t.hasBegun() || now.Sub(t.startedAt) >= maxKeyHold {
 		r.releaseKeys()
 	}
 }
@@ -146,7 +146,7 @@ func (r *runner) releaseKeys() {
 	if len(keys) == 0 {
 		return
 	}
-	if t := r.mail.typing; t.isUnderWay() && !r.lastKey.Before(t.began) { // not a report of the terminal's alone
+	if t := r.mail.typing; t.hasBegun() && !r.lastKey.Before(t.startedAt) { // a person's, not only terminal reports
 		t.isMixed = true
 	}
 	r.typeKeys(keys)
@@ -155,6 +155,6 @@ func (r *runner) releaseKeys() {
 func (r *runner) typeKeys(keys []byte) {
 	if r.prog != nil {
 		r.recordInput(keys)
-		r.prog.put(keys)
+		r.prog.sendKeys(keys)
 	}
 }

@@ -10,64 +10,64 @@ import (
 )
 
 const (
-	judgeAfter = 20 * time.Millisecond // of output the screen is read: a burst is read once,
-	judgeFlood = 3 * time.Second       // and a flood that goes on seldom: it is drawn for that
-	freeAfter  = time.Second           // the end of a flood its memory is given back
-	longFrame  = time.Second           // a frame that is never closed counts as closed then
-	longStart  = 30 * time.Second      // for a program that is not known by its command
-	lostAfter  = 15                    // times Waits.Hooked at a prompt: a turn that was told of has ended
+	readDelay       = 20 * time.Millisecond // from output to reading the screen, so that a burst is read once
+	floodReadEvery  = 3 * time.Second       // during a flood, which has to be drawn to be read
+	freeAfter       = time.Second           // from a flood's end to returning its memory
+	maxFrame        = time.Second           // after which an open frame counts as closed
+	maxStart        = 30 * time.Second      // for a program whose command does not tell its driver
+	missedEndFactor = 15                    // times Timing.HookSettle at a prompt, after which a turn has ended unreported
 )
 
-func (p *program) outputCame(now time.Time) {
-	p.changed = now
+func (p *program) scheduleRead(now time.Time) {
+	p.outputAt = now
 	if p.screen.IsBehind() {
 		p.freeAt = now.Add(freeAfter)
-		p.readAt = earlier(now.Add(2*judgeAfter), later(now, p.judged.Add(judgeFlood)))
-	} else if p.readAt.IsZero() {
-		p.readAt = now.Add(judgeAfter)
+		p.nextRead = earlier(now.Add(2*readDelay), later(now, p.lastRead.Add(floodReadEvery)))
+	} else if p.nextRead.IsZero() {
+		p.nextRead = now.Add(readDelay)
 	}
 }
 
-// read reads the screen now, unless it is in the middle of a frame.
+// read reads the screen, unless a frame is open.
 func (p *program) read(now time.Time, anyDriver bool) {
-	p.readAt, p.judged = time.Time{}, now
+	p.nextRead, p.lastRead = time.Time{}, now
 	if !p.screen.Modes().Sync {
-		p.frame = time.Time{}
-	} else if p.frame.IsZero() {
-		p.frame = now
+		p.frameSince = time.Time{}
+	} else if p.frameSince.IsZero() {
+		p.frameSince = now
 	}
-	if !p.frame.IsZero() && now.Sub(p.frame) < longFrame {
-		p.readAt = now.Add(judgeAfter)
+	if !p.frameSince.IsZero() && now.Sub(p.frameSince) < maxFrame {
+		p.nextRead = now.Add(readDelay)
 		return
 	}
-	if p.version != 0 && p.version == p.screen.Version() {
+	if p.readVersion != 0 && p.readVersion == p.screen.Version() {
 		return
 	}
-	p.version = p.screen.Version()
+	p.readVersion = p.screen.Version()
 	look := p.look()
 	if anyDriver {
 		p.driver = p.driver.Recognise(look)
 	}
 	before := p.reading
 	p.reading = p.driver.Read(look, before)
-	if rd := &p.reading; rd.Activity != before.Activity || rd.Detail != before.Detail || printOf(rd.Dialog) != printOf(before.Dialog) {
-		p.since = now
+	if rd := &p.reading; rd.Activity != before.Activity || rd.Detail != before.Detail || fingerprint(rd.Dialog) != fingerprint(before.Dialog) {
+		p.readingSince = now
 	}
-	p.worked = p.worked || showsWork(p.reading)
+	p.hasWorked = p.hasWorked || showsWork(p.reading)
 	if !p.reading.Prompt {
-		p.promptAt = time.Time{}
-	} else if p.promptAt.IsZero() {
-		p.promptAt = now
+		p.promptSince = time.Time{}
+	} else if p.promptSince.IsZero() {
+		p.promptSince = now
 	}
 }
 
-// refresh takes in and reads what the program has written by now: before a key of ours, what has come meanwhile counts.
+// refresh reads what the program has written so far. Called before every key of ours.
 func (r *runner) refresh(now time.Time) {
 	if r.prog == nil {
 		return
 	}
 	r.takeOutput(nil)
-	if p := r.prog; p.version != p.screen.Version() || !p.frame.IsZero() {
+	if p := r.prog; p.readVersion != p.screen.Version() || !p.frameSince.IsZero() {
 		p.read(now, r.isAuto)
 	}
 }
@@ -83,36 +83,36 @@ func (p *program) look() driver.Look {
 	return look
 }
 
-// stepScreen reads the screen when that is due, and tells what has held for long enough.
+// stepScreen reads the screen when that is due, and reports what has been stable for long enough.
 func (r *runner) stepScreen(now time.Time) {
 	p := r.prog
-	if !p.readAt.IsZero() && !now.Before(p.readAt) {
+	if !p.nextRead.IsZero() && !now.Before(p.nextRead) {
 		p.read(now, r.isAuto)
 	}
-	r.wakeAt(p.readAt)
-	if !p.freeAt.IsZero() && !r.awaits(p.freeAt, now) {
+	r.wakeAt(p.nextRead)
+	if !p.freeAt.IsZero() && !r.mustWait(p.freeAt, now) {
 		p.freeAt = time.Time{}
-		go debug.FreeOSMemory() // else what the flood took is kept for minutes
+		go debug.FreeOSMemory() // the runtime would keep the flood's memory for minutes
 	}
-	if p.screen.Lost() {
+	if p.screen.ContentLost() {
 		r.jiggle(p)
 	}
-	if !p.isReady && !p.promptAt.IsZero() {
-		p.isReady = !r.awaits(p.promptAt.Add(r.Waits.First), now)
+	if !p.isReady && !p.promptSince.IsZero() {
+		p.isReady = !r.mustWait(p.promptSince.Add(r.Timing.FirstIdle), now)
 	}
 	switch p.reading.Activity {
 	case reducer.ToolRunning, reducer.Responding, reducer.Confirming, reducer.AwaitingInput:
 		r.turn.hasActed = true
 	}
 	r.clearJunk(now)
-	r.noteDialog(now)
-	r.noteActivity(now)
+	r.stepQuestion(now)
+	r.stepActivity(now)
 }
 
 // jigglePause is between the two sizes of jiggle. Without it a program finds its size unchanged and does not repaint.
 const jigglePause = 60 * time.Millisecond
 
-// jiggle makes a program repaint: it takes a row away and gives it back. The same size again would be no news.
+// jiggle makes the program repaint, by taking a row away and giving it back. Setting the same size does nothing.
 func (r *runner) jiggle(p *program) {
 	p.child.Resize(r.Cols, max(1, r.Rows-1))
 	time.AfterFunc(jigglePause, func() {
@@ -120,23 +120,24 @@ func (r *runner) jiggle(p *program) {
 	})
 }
 
+// clearJunk removes from the draft what nobody typed, such as a late terminal reply.
 func (r *runner) clearJunk(now time.Time) {
 	p := r.prog
 	isJunk := p.reading.HasDraft && p.driver.Junk(p.reading.Draft)
-	if isJunk && r.mail.typing == nil && !now.Before(p.since.Add(r.Waits.Idle)) && now.Sub(r.lastKey) > r.Waits.Human {
-		p.since = now // once in a while, should it not help
-		p.put(p.driver.ClearDraft(p.reading.Draft)...)
+	if isJunk && r.mail.typing == nil && !now.Before(p.readingSince.Add(r.Timing.Idle)) && now.Sub(r.lastKey) > r.Timing.PersonQuiet {
+		p.readingSince = now // so that it is tried again only after Timing.Idle
+		p.sendKeys(p.driver.ClearDraft(p.reading.Draft)...)
 	}
 }
 
-// noteDialog opens or closes the question when the dialog on the screen has held.
-func (r *runner) noteDialog(now time.Time) {
+// stepQuestion opens or closes the question when the dialog on the screen has been stable.
+func (r *runner) stepQuestion(now time.Time) {
 	p, d, asked := r.prog, r.prog.reading.Dialog, ""
 	if r.question != nil {
 		asked = r.question.Dialog.Print
 	}
 	switch {
-	case printOf(d) == asked || r.awaits(p.since.Add(r.Waits.Settle), now):
+	case fingerprint(d) == asked || r.mustWait(p.readingSince.Add(r.Timing.Settle), now):
 	case d == nil:
 		r.closeQuestion(p.reading.Activity)
 	default:
@@ -144,122 +145,120 @@ func (r *runner) noteDialog(now time.Time) {
 	}
 }
 
-// noteActivity tells what the program does when that has held.
-func (r *runner) noteActivity(now time.Time) {
+// stepActivity reports the program's activity when it has been stable.
+func (r *runner) stepActivity(now time.Time) {
 	p, rd := r.prog, r.prog.reading
-	if r.hasLostEnd(now) {
-		p.told = r.state.Turn().Activity // and the screen is told again
+	if r.hasMissedTurnEnd(now) {
+		p.reported = r.state.Turn().Activity // so that the screen is reported again
 	}
-	if rd.Activity == reducer.Starting && p.told == reducer.Starting && p.driver.Plain && !p.isReady {
-		if r.awaits(p.started.Add(longStart), now) {
+	if rd.Activity == reducer.Starting && p.reported == reducer.Starting && p.driver.Plain && !p.isReady {
+		if r.mustWait(p.started.Add(maxStart), now) {
 			return
 		}
-		p.told = reducer.Unknown
-		r.sayState(reducer.Starting, reducer.Unknown, "")
+		p.reported = reducer.Unknown
+		r.appendStateChange(reducer.Starting, reducer.Unknown, "")
 	}
 	isWorking := isWork(rd.Activity)
-	mayBeWrapper := isWorking && !p.isReady && r.isAuto && p.driver.Plain // whose program has not drawn anything yet
+	mayBeWrapper := isWorking && !p.isReady && r.isAuto && p.driver.Plain // of a program that has drawn nothing yet
 	switch {
-	case rd.Activity == reducer.Starting && p.told == reducer.Unknown: // it has shown nothing that is known
-	case rd.Activity == p.told && rd.Detail == p.detail:
-	case rd.Dialog != nil: // what a dialog asks was told by its question
-	case r.stopping != nil: // how a program looks that is being ended is the end of no turn
-	case r.awaits(p.since.Add(r.holdFor(rd, now)), now):
-	case mayBeWrapper && r.awaits(p.started.Add(longStart), now):
-	case isWorking && r.mail.typing.isSubmitted(): // whether this is its turn is about to be known
+	case rd.Activity == reducer.Starting && p.reported == reducer.Unknown: // nothing known was shown yet
+	case rd.Activity == p.reported && rd.Detail == p.reportedDetail:
+	case rd.Dialog != nil: // reported by its question
+	case r.stopping != nil: // what a program shows while it is stopped does not end its turn
+	case r.mustWait(p.readingSince.Add(r.settleTime(rd, now)), now):
+	case mayBeWrapper && r.mustWait(p.started.Add(maxStart), now):
+	case isWorking && r.mail.typing.isSubmitted(): // submit is about to see whether this is the text's turn
 	default:
-		// On a busy machine the runner may get to run so late that what the program has drawn since lies
-		// there unread for longer than the screen has to hold.
-		since := p.since
+		// On a busy machine the runner may be so late that newer output has waited longer than the settle time.
+		since := p.readingSince
 		r.refresh(now)
-		r.wakeAt(p.readAt)
-		if !p.since.Equal(since) {
+		r.wakeAt(p.nextRead)
+		if !p.readingSince.Equal(since) {
 			r.wakeAt(now)
-		} else if p.frame.IsZero() || p.readAt.IsZero() {
-			r.tellActivity(p.reading)
+		} else if p.frameSince.IsZero() || p.nextRead.IsZero() {
+			r.reportActivity(p.reading)
 		}
 	}
 }
 
-// hasLostEnd reports whether a turn that was told of goes on at a prompt at which nothing has happened for long: its end
-// was never told. Claude Code says none of a prompt that another hook has refused.
-func (r *runner) hasLostEnd(now time.Time) bool {
+// hasMissedTurnEnd reports whether a turn that hooks reported is still open although the program has long been idle at
+// its prompt. Claude Code does not report the end of a prompt that another hook refused.
+func (r *runner) hasMissedTurnEnd(now time.Time) bool {
 	p, turn := r.prog, r.state.Turn()
-	isContradicted := turn.Word() == reducer.WordBusy && p.told == reducer.Idle && p.reading.Activity == reducer.Idle
+	isContradicted := turn.Word() == reducer.WordBusy && p.reported == reducer.Idle && p.reading.Activity == reducer.Idle
 	return isContradicted && p.reading.Prompt && !r.turn.isOurs && !p.driver.Tells &&
-		!r.awaits(later(p.changed, turn.HeardAt).Add(lostAfter*r.Waits.Hooked), now)
+		!r.mustWait(later(p.outputAt, turn.HeardAt).Add(missedEndFactor*r.Timing.HookSettle), now)
 }
 
-func (r *runner) holdFor(rd driver.Reading, now time.Time) time.Duration {
-	hold := r.Waits.Settle
+func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {
+	hold := r.Timing.Settle
 	switch {
 	case rd.Activity == reducer.Unknown:
-		hold = r.Waits.Hooked
-	case rd.Activity == reducer.Idle && r.turn.isOurs && !r.prog.driver.Plain && !r.turn.isCut:
-		hold = r.holdUnanswered(now, r.Waits.Idle)
+		hold = r.Timing.HookSettle
+	case rd.Activity == reducer.Idle && r.turn.isOurs && !r.prog.driver.Plain && !r.turn.isInterrupted:
+		hold = r.unansweredSettleTime(now, r.Timing.Idle)
 	case rd.Activity == reducer.Idle:
-		hold = r.Waits.Idle
+		hold = r.Timing.Idle
 	}
 	if r.hasHooks() {
-		hold = max(hold, r.Waits.Hooked)
+		hold = max(hold, r.Timing.HookSettle)
 	}
 	return hold
 }
 
-// holdUnanswered is how long a screen has to look idle after a text of ours: longer than others while it
-// shows no answer.
-func (r *runner) holdUnanswered(now time.Time, hold time.Duration) time.Duration {
+// unansweredSettleTime is how long the screen must look idle after a text of ours: longer while it shows no answer.
+func (r *runner) unansweredSettleTime(now time.Time, hold time.Duration) time.Duration {
 	p := r.prog
-	isUnanswered := func() bool { return !now.Before(p.since.Add(hold)) && r.response() == "" }
-	if p.worked {
+	isUnanswered := func() bool { return !now.Before(p.readingSince.Add(hold)) && r.response() == "" }
+	if p.hasWorked {
 		if isUnanswered() {
-			hold *= 3 // between two things that it does it may show neither
+			hold *= 3 // between two steps of its work it may show neither
 		}
 		return hold
 	}
-	// What was taken a moment ago may not show yet: opencode asks for a title first, for seconds on a slow
-	// machine, and shows nothing of it.
+	// A text that was just accepted may not show yet: opencode first asks the model for a title, which takes seconds on
+	// a slow machine, and shows nothing meanwhile.
 	if hold *= 3; isUnanswered() {
 		hold *= 7
 	}
 	return hold
 }
 
-// tellActivity appends what the screen shows, unless hooks have said as much.
-func (r *runner) tellActivity(rd driver.Reading) {
+// reportActivity appends what the screen shows, unless hooks have reported the same.
+func (r *runner) reportActivity(rd driver.Reading) {
 	p := r.prog
-	previous := p.told
-	p.told, p.detail = rd.Activity, rd.Detail
-	isBegun := isWork(rd.Activity) && !isWork(previous) && !r.turn.isOurs // by a person
+	previous := p.reported
+	p.reported, p.reportedDetail = rd.Activity, rd.Detail
+	isBegun := isWork(rd.Activity) && !isWork(previous) && !r.turn.isOurs // a person began a turn
 	if isBegun {
-		r.turn.id, r.turn.text, r.turn.from = "", "", p.screen.Scrolled()
+		r.turn.id, r.turn.text, r.turn.startRow = "", "", p.screen.Scrolled()
 	}
 	if r.hasHooks() {
-		shown := reducer.Turn{Activity: rd.Activity}
-		if shown.Word() == r.state.Turn().Word() {
-			return // hooks have said as much
+		seen := reducer.Turn{Activity: rd.Activity}
+		if seen.Word() == r.state.Turn().Word() {
+			return
 		}
 	} else if isBegun && p.isReady && r.state.Turn().Status != reducer.TurnBusy {
-		r.sayTurnStarted("")
+		r.appendTurnStarted("")
 	}
 	shown := rd.Activity
 	if shown == reducer.Error && rd.Prompt && !strings.HasPrefix(rd.Detail, "usage limit") {
-		shown = reducer.Idle // the last turn failed; the next may be begun
+		shown = reducer.Idle // the last turn failed; the next may begin
 	}
 	if rd.Activity == reducer.Idle || rd.Activity == reducer.Error {
 		r.endTurn(rd, previous, shown)
 	}
-	r.sayState(previous, shown, rd.Detail)
+	r.appendStateChange(previous, shown, rd.Detail)
 }
 
 func isWork(a reducer.Activity) bool {
 	return a == reducer.Thinking || a == reducer.Responding || a == reducer.ToolRunning
 }
 
-// showsWork reports whether a screen shows that a text was taken: also a program that asks is at work.
+// showsWork reports whether the screen shows that a text was accepted. A program that asks something is working, too.
 func showsWork(rd driver.Reading) bool { return isWork(rd.Activity) || rd.Dialog != nil }
 
-func printOf(d *driver.Dialog) string {
+func fingerprint(d *driver.Dialog) string {
 	if d == nil {
 		return ""
 	}

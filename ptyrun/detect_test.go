@@ -21,8 +21,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// titled makes a script the program, which draws a box as Claude Code's; its title
-// alone says what it does. It awaits files whose names begin with steps.
+// titled makes the program a script that draws a box like Claude Code's; only its title shows its state. It waits for
+// files whose names begin with steps.
 func (r *rig) titled(script, steps string) *rig {
 	return r.program("claude", "sh", "-c", `STEP='`+steps+`'
 await() { until [ -e "$STEP$1" ]; do sleep 0.01; done; }
@@ -32,13 +32,13 @@ printf '\033[2J\033[H'; rule; printf '\r\n❯ \r\n'; rule; printf '\r\n  ? for s
 `+script)
 }
 
-// states are what was told of bob's state, one after the other.
+// states returns the states reported of bob, in order.
 func (r *rig) states() []string {
 	return slices.DeleteFunc(r.events(), func(s string) bool { return !strings.HasPrefix(s, "state_change") })
 }
 
-// What a program has drawn while the runner did not get to run counts before it
-// is told how the screen looked before: here that it went on, in between.
+// What the program drew while the runner was not scheduled is read before an older screen is reported: here, that it
+// worked in between.
 func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -52,8 +52,8 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	}
 	w := quick
 	w.Idle = 2 * time.Second
-	r.opt.Waits = &w
-	var clock sync.Mutex // held: the runner stands still
+	r.opt.Timing = &w
+	var clock sync.Mutex // held: the runner is stopped
 	r.opt.Now = func() time.Time {
 		clock.Lock()
 		defer clock.Unlock()
@@ -80,7 +80,7 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	}
 	time.Sleep(w.Idle)
 	clock.Unlock()
-	time.Sleep(4 * w.Settle) // in which it would be told that it works again
+	time.Sleep(4 * w.Settle) // long enough to report work again
 	last := time.Now()
 	goOn("5")
 	want := []string{`state_change new="idle"`, `state_change new="thinking"`, `state_change new="idle"`}
@@ -95,8 +95,7 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	}
 }
 
-// A program that is ended, and shows its prompt before it goes, has not come to
-// the end of its turn.
+// A program that is stopped, and shows its prompt before it exits, has not ended its turn.
 func TestStoppedTurnIsNotCompleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -125,8 +124,7 @@ title ✳; await 1; title ⠂; while :; do sleep 0.01; done`, step).run().idle()
 	}
 }
 
-// A text of ours that shows no answer yet is given longer before its turn counts
-// as over, and longest where nothing was seen of work either.
+// A turn of ours without an answer counts as over only after a longer time, and after the longest if no work was seen.
 func TestUnansweredIsHeldLonger(t *testing.T) {
 	t.Parallel()
 	const hold = time.Second
@@ -141,11 +139,11 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 	} {
 		p := &program{screen: screen.New(80, 24, scrollback), driver: claude}
 		p.screen.Write([]byte(c.screen))
-		p.since, p.worked = time.Now(), c.worked
+		p.readingSince, p.hasWorked = time.Now(), c.worked
 		r := &runner{prog: p, turn: turn{text: "do it"}}
 		last := hold
-		for range 3 { // it asks again whenever that time is over
-			last = r.holdUnanswered(p.since.Add(last), hold)
+		for range 3 { // it asks again each time that time has passed
+			last = r.unansweredSettleTime(p.readingSince.Add(last), hold)
 		}
 		if last != c.want {
 			t.Errorf("worked %v, %q: %s, not %s", c.worked, c.screen, last, c.want)
@@ -153,8 +151,7 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 	}
 }
 
-// A program is made to draw its screen again by two changes of its size, of which the last is the size that it is to
-// have by then.
+// Two changes of size make a program repaint; the last one sets the size that it should have by then.
 func TestJiggle(t *testing.T) {
 	t.Parallel()
 	c, err := process.Start(process.Command{
@@ -164,8 +161,8 @@ func TestJiggle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	r := &runner{Options: Options{Cols: 100, Rows: 30}, calls: make(chan func()), over: make(chan struct{})}
-	p := &program{child: c, output: make(chan []byte, maxUnread)}
+	r := &runner{Options: Options{Cols: 100, Rows: 30}, calls: make(chan func()), done: make(chan struct{})}
+	p := &program{child: c, output: make(chan []byte, maxPieces)}
 	go readOutput(c, p.output)
 	shown := ""
 	for end := time.Now().Add(time.Minute); !strings.HasSuffix(shown, "29 100\r\n40 90\r\n"); {
@@ -183,8 +180,7 @@ func TestJiggle(t *testing.T) {
 	}
 }
 
-// A turn whose end no hook tells, as of a prompt that another hook has refused, is over at a prompt at which nothing
-// happens any more.
+// A turn whose end no hook reports, like that of a prompt refused by another hook, ends at a prompt that stays idle.
 func TestLostEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()

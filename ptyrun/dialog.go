@@ -14,30 +14,30 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Question is what an agent's screen asks, as a request that somebody may answer.
+// Question is a dialog on the agent's screen, as a request that somebody may answer.
 type Question struct {
-	ID     wire.ID // of the request: that of the message to the lead as well
+	ID     wire.ID // also of the message to the lead
 	Dialog driver.Dialog
 
-	ruled   *driver.Option // what a rule presses, once the question is in the log
-	pressed *driver.Option // and has yet to work
-	by      string         // whoever pressed it
-	closed  chan struct{}  // when the dialog is gone
+	ruleOption *driver.Option // to press by a rule as soon as the question is in the log
+	pressed    *driver.Option // while its effect is awaited
+	pressedBy  string
+	closed     chan struct{} // closed when the dialog is gone
 }
 
-// Options are the options as JSON; nil: there are none.
+// Options returns the options as JSON; nil: there are none.
 func (q *Question) Options() json.RawMessage {
 	if len(q.Dialog.Options) == 0 {
 		return nil
 	}
-	data, _ := json.Marshal(q.Dialog.Options) // of strings alone
+	data, _ := json.Marshal(q.Dialog.Options) // strings: cannot fail
 	return data
 }
 
 const (
-	answerWorks = 3 * time.Second // a dialog may take so long to go after its answer
-	tryByRule   = 2 * time.Second // for a rule's answer, and as long as a person may be typing; then people are asked
-	byRule      = "a rule"
+	answerTimeout = 3 * time.Second // for a dialog to disappear after its answer
+	ruleTimeout   = 2 * time.Second // beyond Timing.PersonQuiet, for a rule to answer before people are asked
+	byRule        = "a rule"
 )
 
 var (
@@ -45,10 +45,10 @@ var (
 	errNoEffect     = errors.New("the dialog is still there")
 )
 
-// openQuestion makes a request of a dialog: event, rules, and if these do not answer, word to the lead.
+// openQuestion appends the question of a dialog and has a rule answer it, or else notifies the lead.
 func (r *runner) openQuestion(d driver.Dialog) {
 	if r.question != nil && r.question.pressed != nil {
-		r.closeQuestion(reducer.Thinking) // that was answered: the program has gone on to this one
+		r.closeQuestion(reducer.Thinking) // it was answered, and the program asks the next one
 	}
 	r.closeQuestion("")
 	q := &Question{ID: wire.NewID(), Dialog: d, closed: make(chan struct{})}
@@ -61,46 +61,46 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	if options := q.Options(); options != nil {
 		e = e.With("options", options)
 	}
-	r.say(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
+	r.appendEvent(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
 	p := r.prog
-	isTold := p.driver.Tells && d.Kind == "permission"
-	if p.told != p.reading.Activity && !isTold { // not from one dialog to another
-		r.sayState(p.told, p.reading.Activity, p.reading.Detail)
+	isReported := p.driver.Tells && d.Kind == "permission"
+	if p.reported != p.reading.Activity && !isReported { // not from one dialog to another
+		r.appendStateChange(p.reported, p.reading.Activity, p.reading.Detail)
 	}
-	p.told, p.detail = p.reading.Activity, p.reading.Detail
+	p.reported, p.reportedDetail = p.reading.Activity, p.reading.Detail
 
-	// (Where the tool is not known for sure, not even a rule about all of them is about this.)
+	// An unknown tool matches no rule, not even one for all tools.
 	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
 		switch r.Decide(d) {
 		case Allow:
-			q.ruled = firstOption(d.Options, driver.Option.AllowsOnce)
+			q.ruleOption = firstOption(d.Options, driver.Option.AllowsOnce)
 		case Deny:
-			q.ruled = firstOption(d.Options, driver.Option.Denies)
+			q.ruleOption = firstOption(d.Options, driver.Option.Denies)
 		}
 	}
-	if q.ruled == nil {
-		r.tellOfQuestion(q)
+	if q.ruleOption == nil {
+		r.notifyOfQuestion(q)
 	}
 }
 
-// noteQuestionEvent has a rule answer whose question is in the log by now: what came of the answer must not
-// stand there before it.
-func (r *runner) noteQuestionEvent(e *wire.Event) {
+// answerLoggedQuestion has a rule answer its question now that this is in the log: the answer's events must come after
+// the question's.
+func (r *runner) answerLoggedQuestion(e *wire.Event) {
 	q := r.question
-	if q == nil || q.ruled == nil || e.Field("id") != string(q.ID) {
+	if q == nil || q.ruleOption == nil || e.Field("id") != string(q.ID) {
 		return
 	}
-	ruled := *q.ruled
-	q.ruled = nil
+	ruled := *q.ruleOption
+	q.ruleOption = nil
 	r.wg.Go(func() { r.answerByRule(q, ruled) })
 }
 
-// answerByRule presses what a rule says, once, and tries until it may: a person may have typed a moment ago, whose
-// keys must not mix with it. A key that shows no effect may still be read, by whatever the program asks next: it is
-// never pressed again. Then people are asked. It runs beside the loop.
+// answerByRule presses a rule's option, retrying while a person's recent keys forbid it. An option without effect is
+// never pressed again, because the program may still read its key, perhaps as the answer to the next dialog. If the
+// rule cannot answer, the lead is notified. It runs beside the loop.
 func (r *runner) answerByRule(q *Question, o driver.Option) {
-	for until := time.Now().Add(r.Waits.Human + tryByRule); time.Now().Before(until); {
-		again := time.After(r.Waits.Idle)
+	for until := time.Now().Add(r.Timing.PersonQuiet + ruleTimeout); time.Now().Before(until); {
+		again := time.After(r.Timing.Idle)
 		_, err := r.answer(byRule, func(now *Question) (driver.Option, error) {
 			if now != q {
 				return o, errQuestionGone
@@ -121,18 +121,18 @@ func (r *runner) answerByRule(q *Question, o driver.Option) {
 	}
 	r.post(func() {
 		if r.question == q {
-			r.tellOfQuestion(q)
+			r.notifyOfQuestion(q)
 		}
 	})
 }
 
-func (r *runner) tellOfQuestion(q *Question) {
-	if asked := *q; r.Told != nil {
-		r.notify("telling the lead of a question", func() error { return r.Told(r.ctx, asked) })
+func (r *runner) notifyOfQuestion(q *Question) {
+	if asked := *q; r.NotifyLead != nil {
+		r.notify("notifying the lead of a question", func() error { return r.NotifyLead(r.ctx, asked) })
 	}
 }
 
-// notify tells people of questions and takes that back, in order.
+// notify sends or withdraws a notice, in order.
 func (r *runner) notify(what string, tell func() error) {
 	r.notifier.do(func() {
 		if err := tell(); err != nil {
@@ -148,8 +148,8 @@ func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver
 	return nil
 }
 
-// closeQuestion takes in that the dialog is gone: answered, by whomever. now is what the screen shows
-// instead, "" where nothing does.
+// closeQuestion closes the question because its dialog is gone, whoever answered it. now is what the screen shows
+// instead; "": nothing, so that no answer is reported.
 func (r *runner) closeQuestion(now reducer.Activity) {
 	q := r.question
 	if q == nil {
@@ -157,17 +157,17 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 	r.question = nil
 	if now != "" {
-		r.sayAnswered(q, now)
+		r.appendAnswered(q, now)
 	}
 	close(q.closed)
-	if r.Answered != nil {
-		r.notify("taking back a question", func() error { return r.Answered(r.ctx, q.ID) })
+	if r.WithdrawNotice != nil {
+		r.notify("withdrawing a question", func() error { return r.WithdrawNotice(r.ctx, q.ID) })
 	}
 }
 
-// noteFrame reads a whole frame at once while an answer is on its way. When it shows that the program goes
-// on, the answer has worked: a dialog that comes up behind it is another, also where it looks the same.
-func (r *runner) noteFrame(now time.Time) {
+// readFrame reads every complete frame while an answer is awaited. If one shows that the program went on, the answer
+// had its effect, and a dialog after it is a new one even if it looks the same.
+func (r *runner) readFrame(now time.Time) {
 	p := r.prog
 	p.read(now, r.isAuto)
 	if p.reading.Dialog == nil && (p.reading.Prompt || isWork(p.reading.Activity)) {
@@ -175,42 +175,42 @@ func (r *runner) noteFrame(now time.Time) {
 	}
 }
 
-func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
+func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
 	p := r.prog
 	switch {
 	case !p.isReady:
-		now = reducer.Starting // a question at the start belongs to no turn
+		now = reducer.Starting // a dialog at the start belongs to no turn
 	case now == reducer.Idle || now == reducer.Error:
-		// It was answered a moment ago: whether that ended the turn is known when the prompt has held.
+		// Whether the answer ended the turn is known when the prompt has been stable.
 		now = reducer.Thinking
 	}
 	turn := r.state.Turn()
-	isTold := r.hasHooks() && turn.Word() != reducer.WordBlocked
-	if isTold {
-		now = turn.Activity // hooks have said what came of it
+	isReported := r.hasHooks() && turn.Word() != reducer.WordBlocked
+	if isReported {
+		now = turn.Activity
 	}
-	previous := p.told
-	p.told, p.detail = now, ""
-	if isTold && p.driver.Tells && q.pressed == nil {
-		return // it was withdrawn
+	previous := p.reported
+	p.reported, p.reportedDetail = now, ""
+	if isReported && p.driver.Tells && q.pressed == nil {
+		return // the program withdrew it
 	}
 	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)).With("id", string(q.ID))
 	if o := q.pressed; o == nil {
-		r.say(e)
+		r.appendEvent(e)
 	} else {
 		decision := "approve"
 		if o.Denies() {
 			decision = "reject"
 		}
-		r.say(e, "answer", o.Label, "by", q.by, "option_id", o.ID, "decision", decision)
+		r.appendEvent(e, "answer", o.Label, "by", q.pressedBy, "option_id", o.ID, "decision", decision)
 	}
 }
 
-// answer presses the option that choose wants of the question on the screen, and returns when that has
-// worked. It runs beside the loop.
+// answer presses the option that choose returns for the current question, and returns when the dialog is gone. It runs
+// beside the loop.
 func (r *runner) answer(by string, choose func(q *Question) (driver.Option, error)) (label string, err error) {
 	var q *Question
-	label, err = ask(r, func() (string, error) {
+	label, err = inLoop(r, func() (string, error) {
 		q = r.question
 		o, err := choose(q)
 		if err == nil {
@@ -224,7 +224,7 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 	select {
 	case <-q.closed:
 		return label, nil
-	case <-time.After(answerWorks):
+	case <-time.After(answerTimeout):
 		r.post(func() { q.pressed = nil })
 		return "", fmt.Errorf("%w after %q was pressed", errNoEffect, label)
 	}
@@ -234,7 +234,7 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 func (r *runner) press(q *Question, o driver.Option, by string) error {
 	now := r.Now()
 	r.refresh(now)
-	// Its keys are those of this moment: arrows count from what is selected now.
+	// Use the keys as they are now: arrow keys count from the option that is selected.
 	dialog := r.prog.reading.Dialog
 	if dialog != nil {
 		if fresh := firstOption(dialog.Options, func(f driver.Option) bool { return f.ID == o.ID }); fresh != nil {
@@ -243,27 +243,26 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	}
 	sinceKey := now.Sub(r.lastKey)
 	switch {
-	case !r.prog.frame.IsZero():
+	case !r.prog.frameSince.IsZero():
 		return errors.New("it is drawing: nothing was pressed; try again")
-	case printOf(dialog) != q.Dialog.Print:
+	case fingerprint(dialog) != q.Dialog.Print:
 		return errQuestionGone
 	case q.pressed != nil:
 		return refused("it is being answered already", "")
-	case sinceKey < r.Waits.Human && by == byRule, sinceKey < r.Waits.Idle:
+	case sinceKey < r.Timing.PersonQuiet && by == byRule, sinceKey < r.Timing.Idle:
 		return errors.New("a person is typing in it: nothing was pressed")
 	case o.Keys == "":
 		return errors.New("its keys are not known: nothing was pressed")
 	}
-	q.pressed, q.by = &o, by
-	r.turn.isCut = r.turn.isCut || o.Denies() // its turn is over with that, or goes on
+	q.pressed, q.pressedBy = &o, by
+	r.turn.isInterrupted = r.turn.isInterrupted || o.Denies() // a denial may end the turn
 	r.recording.Marker("answer:" + o.Label + " by " + by)
-	r.prog.put([]byte(o.Keys))
+	r.prog.sendKeys([]byte(o.Keys))
 	return nil
 }
 
-// wantedOption is the option of a question that a request means. One that does the contrary of what is asked
-// for is a slip, and refused, and so is one that is not known to deny; but any answer to a question of the
-// program's may be given.
+// wantedOption returns the option that a request asks for. It refuses one that does the opposite of the request, and to
+// reject with one that is not known to deny; a question of kind "question" accepts any option.
 func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
 	switch {
 	case q == nil:
@@ -274,36 +273,37 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 		return driver.Option{}, errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
 	}
 	name := string(r.Box.Agent())
-	var o driver.Option
 	var labels []string
-	for _, one := range q.Dialog.Options {
-		labels = append(labels, one.ID+" "+one.Label)
-		if one.ID == req.Option && o.ID == "" {
-			o = one
+	for _, o := range q.Dialog.Options {
+		labels = append(labels, o.ID+" "+o.Label)
+	}
+	all := strings.Join(labels, ", ")
+	if req.Option == "" {
+		choose := q.Dialog.Allowing
+		if req.Deny {
+			choose = q.Dialog.Denying
 		}
+		o, isFound := choose()
+		switch {
+		case isFound:
+			return o, nil
+		case len(labels) == 0:
+			return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: "atm attach " + name}
+		case req.Deny:
+			return o, usage("none of its options says no: "+all, "attach "+name)
+		}
+		return o, usage("which one? "+all, "approve "+name+" "+q.Dialog.Options[0].ID)
 	}
-	isFound, all := o.ID != "", strings.Join(labels, ", ")
+	o := firstOption(q.Dialog.Options, func(o driver.Option) bool { return o.ID == req.Option })
 	switch {
-	case req.Option == "" && req.Deny:
-		o, isFound = q.Dialog.Denying()
-	case req.Option == "":
-		o, isFound = q.Dialog.Allowing()
-	case !isFound:
-		return o, usage("no such option; there are: "+all, "screen "+name+" shows it")
+	case o == nil:
+		return driver.Option{}, usage("no such option; there are: "+all, "screen "+name+" shows it")
 	case req.Deny && !o.Denies():
-		return o, usage(fmt.Sprintf("%q does not say no: nothing was pressed", o.ID+" "+o.Label), "approve "+name+" "+o.ID)
+		return *o, usage(fmt.Sprintf("%q does not say no: nothing was pressed", o.ID+" "+o.Label), "approve "+name+" "+o.ID)
 	case !req.Deny && o.Denies() && q.Dialog.Kind != "question":
-		return o, usage(fmt.Sprintf("%q denies it: nothing was pressed", o.ID+" "+o.Label), "reject "+name+" "+o.ID)
+		return *o, usage(fmt.Sprintf("%q denies it: nothing was pressed", o.ID+" "+o.Label), "reject "+name+" "+o.ID)
 	}
-	switch {
-	case isFound:
-		return o, nil
-	case len(labels) == 0:
-		return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: "atm attach " + name}
-	case req.Deny:
-		return o, usage("none of its options says no: "+all, "attach "+name)
-	}
-	return o, usage("which one? "+all, "approve "+name+" "+q.Dialog.Options[0].ID)
+	return *o, nil
 }
 
 func refused(message, hint string) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A dialog is told of, and nothing is typed into it; an answer presses the
-// option, and what waited is typed then.
+// A dialog is reported, and nothing is typed into it; an answer presses the option, and then the waiting message is
+// typed.
 func TestDialogIsAnswered(t *testing.T) {
 	for _, profile := range agents {
 		t.Run(profile, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestDialogIsDenied(t *testing.T) {
 			r := newRig(t).fake(testagent.Options{Profile: profile})
 			gates := quick
 			gates.Idle = time.Second
-			r.opt.Waits = &gates
+			r.opt.Timing = &gates
 			r.run().idle()
 			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
@@ -65,7 +65,7 @@ func TestDialogIsDenied(t *testing.T) {
 			}
 			denied := time.Now()
 			r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
-			// Who has asked was at it: nothing is waited for that may not show yet.
+			// A person asked for the turn, so the runner does not wait for an answer that may not show yet.
 			if took := time.Since(denied); took > 10*gates.Idle {
 				t.Errorf("the end was told %s after the answer", took)
 			}
@@ -73,7 +73,7 @@ func TestDialogIsDenied(t *testing.T) {
 	}
 }
 
-// A rule presses nothing before the question is in the log: the end of the turn would stand there first.
+// A rule presses nothing before the question is in the log, or the end of the turn might come first there.
 func TestRuleWaitsForTheLog(t *testing.T) {
 	t.Parallel()
 	r, decided := newRig(t), make(chan bool, 1)
@@ -120,11 +120,11 @@ func TestRules(t *testing.T) {
 			}
 		})
 	}
-	t.Run("asked for by hand", func(t *testing.T) { // whoever did has left
+	t.Run("asked for by hand", func(t *testing.T) { // whoever asked is gone
 		t.Parallel()
 		r, waits := newRig(t).fake(testagent.Options{}), quick
-		waits.Human = 2 * time.Second
-		r.opt.Waits, r.opt.Decide = &waits, func(driver.Dialog) Decision { return Allow }
+		waits.PersonQuiet = 2 * time.Second
+		r.opt.Timing, r.opt.Decide = &waits, func(driver.Dialog) Decision { return Allow }
 		r.run().idle()
 		if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [make test]"), Enter: true}); err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func TestRules(t *testing.T) {
 			t.Error("the lead was told")
 		}
 	})
-	t.Run("the same again", func(t *testing.T) { // each is a question of its own
+	t.Run("the same again", func(t *testing.T) { // each is a separate question
 		t.Parallel()
 		const n = 6
 		r := newRig(t).fake(testagent.Options{})
@@ -143,8 +143,8 @@ func TestRules(t *testing.T) {
 		r.send(strings.Repeat("CONFIRM [make test]\n", n))
 		began := time.Now()
 		r.wait("the answers", func() bool { return len(r.fakes(testagent.Answered)) == n })
-		// Taken for the first one still, each would cost that much.
-		if took := time.Since(began); took > (n-2)*answerWorks {
+		// If it were taken for the first one, each would cost that much.
+		if took := time.Since(began); took > (n-2)*answerTimeout {
 			t.Errorf("%d answers took %s", n, took)
 		}
 		if len(r.questions()) > 0 || len(r.fakes(testagent.DialogKey)) > 0 {
@@ -165,8 +165,8 @@ func TestRules(t *testing.T) {
 	})
 }
 
-// A rule's key is pressed once, whatever becomes of it: a program that hangs may read a second one as the answer to
-// what it asks next. Then people are asked.
+// A rule's key is pressed once, whatever its effect: a program that hangs may read a second one as the answer to its
+// next question. Then people are asked.
 func TestRulePressesOnce(t *testing.T) {
 	t.Parallel()
 	screen, err := filepath.Abs("../testdata/screens/claude-confirming.bin")
@@ -177,10 +177,10 @@ func TestRulePressesOnce(t *testing.T) {
 	keys := filepath.Join(r.opt.Dir, "keys")
 	r.program("claude", "sh", "-c", `stty raw -echo; cat "$1"; exec cat >"$2"`, "sh", screen, keys)
 	gates := quick
-	gates.Human = 3 * time.Second // as long as a key would be pressed again
-	r.opt.Waits, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+	gates.PersonQuiet = 3 * time.Second // as long as a key might be pressed again
+	r.opt.Timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
 	r.run()
-	r.within(answerWorks+20*time.Second, "the question", func() bool { return len(r.questions()) == 1 })
+	r.within(answerTimeout+20*time.Second, "the question", func() bool { return len(r.questions()) == 1 })
 	time.Sleep(2 * quick.Idle)
 	pressed, err := os.ReadFile(keys)
 	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "1" {
@@ -188,13 +188,13 @@ func TestRulePressesOnce(t *testing.T) {
 	}
 }
 
-// Urgent mail interrupts nobody who types: the key would end the turn, and their draft keep the mail out.
+// Urgent mail does not interrupt while a person types: the key would end the turn, and the draft would block the mail.
 func TestUrgentWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
 	gates := quick
-	gates.Human = 3 * time.Second // longer than a busy machine stands still between two keys
-	r.opt.Waits = &gates
+	gates.PersonQuiet = 3 * time.Second // longer than a busy machine pauses between two keys
+	r.opt.Timing = &gates
 	r.think("THINK 60s")
 	c := r.client()
 	var id wire.ID
@@ -206,7 +206,7 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 		if typed = time.Now(); i == 2 {
 			id = r.send("stop that", urgent)
 		}
-		time.Sleep(gates.Human / 30)
+		time.Sleep(gates.PersonQuiet / 30)
 	}
 	r.wait("the urgent one to be read", r.read(id))
 	es, _ := testagent.ReadLog(r.log)
@@ -221,8 +221,8 @@ func TestTrustIsNotAnswered(t *testing.T) {
 		t.Run(o.Profile, func(t *testing.T) {
 			t.Parallel()
 			r, gates := newRig(t).fake(o), quick
-			gates.First = 5 * time.Second // the dialog may be late
-			r.opt.Waits, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+			gates.FirstIdle = 5 * time.Second // the dialog may be late
+			r.opt.Timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
 			r.run()
 			id := r.send("hello")
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
@@ -239,7 +239,7 @@ func TestTrustIsNotAnswered(t *testing.T) {
 	}
 }
 
-// A dialog that becomes another one is not answered by the answer to the first.
+// An answer to a dialog does not answer the one that replaced it.
 func TestOtherDialog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{DialogChange: 3 * time.Second}).run().idle()
@@ -255,7 +255,7 @@ func TestOtherDialog(t *testing.T) {
 	}
 }
 
-// A dialog that goes away by itself is closed.
+// A question is closed when its dialog disappears by itself.
 func TestDialogVanishes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{DialogVanish: 3 * time.Second}).run().idle()
@@ -273,7 +273,7 @@ func TestDialogVanishes(t *testing.T) {
 	}
 }
 
-// An interrupt is no answer.
+// An interrupt does not answer a dialog.
 func TestInterruptInDialog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
@@ -290,7 +290,7 @@ func TestInterruptInDialog(t *testing.T) {
 	}
 }
 
-// Who answered a dialog is told also where the next one comes up right behind it.
+// The event says who answered a dialog even if the next one follows at once.
 func TestAnswerBeforeTheNextDialog(t *testing.T) {
 	t.Parallel()
 	const script = `ask() { printf '\033[2J\033[H%0100d\n Bash command\n\n   touch '$1'\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel\n' 0 | sed 's/0\{50\}/──────────────────────────────────────────────────/g'; }
@@ -301,7 +301,7 @@ stty raw -echo opost; ask a.txt; head -c 1 >/dev/null; ask b.txt; sleep 60`
 		t.Fatal(err)
 	}
 	r.wait("the next", func() bool { return len(r.questions()) == 2 })
-	r.wait("who answered", func() bool { // the log is written behind the screen
+	r.wait("who answered", func() bool { // the log is written after the screen
 		all, err := r.bob.Log().Newest(1 << 20)
 		return err == nil && slices.ContainsFunc(all, func(e wire.Event) bool {
 			return e.Field("id") == string(r.questions()[0].ID) && e.Field("by") == "alice"

@@ -7,7 +7,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// gate says why nothing may be typed now. Where that passes without anything happening, the loop wakes then.
+// gate says why nothing may be typed now. If the reason passes with time alone, step is called again then.
 func (r *runner) gate(now time.Time) control.Gate {
 	p := r.prog
 	switch {
@@ -17,31 +17,31 @@ func (r *runner) gate(now time.Time) control.Gate {
 		return control.GateStopping
 	case r.question != nil || p.reading.Dialog != nil:
 		return control.GateDialog
-	case !p.frame.IsZero():
+	case !p.frameSince.IsZero():
 		return control.GateDrawing
 	case !p.reading.Prompt && p.reading.Why == "":
 		return control.GateNoPrompt
 	case !p.reading.Prompt:
 		return control.Gate(p.reading.Why)
 	case r.state.Turn().Word() != reducer.WordIdle:
-		return control.GateBusy // hooks say so, or what the screen showed is not told yet
-	case r.isUnread():
-		return control.GateUnread // else what is typed now is read behind it
+		return control.GateBusy // hooks say so, or what the screen showed is not in the log yet
+	case r.isTextUnread():
+		return control.GateUnread // the program would read a new text behind the old one
 	}
-	hold := r.Waits.Idle
+	hold := r.Timing.Idle
 	if !p.isReady {
-		hold = r.Waits.First
+		hold = r.Timing.FirstIdle
 	}
 	switch {
-	case r.awaits(r.lastKey.Add(r.Waits.Human), now):
+	case r.mustWait(r.lastKey.Add(r.Timing.PersonQuiet), now):
 		return control.GateTyping
-	case r.awaits(p.promptAt.Add(hold), now):
+	case r.mustWait(p.promptSince.Add(hold), now):
 		return control.GateSettling
 	}
 	return control.GateOpen
 }
 
-// returnGate says why the return key may not be pressed behind a text of ours, "" when it may.
+// returnGate says why the return key may not be pressed after a text of ours; "": it may.
 func (r *runner) returnGate() string {
 	p := r.prog
 	switch {

@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// lock holds one of bob's locks, as another process would, until let go.
+// lock holds one of bob's locks, like another process, until it is released.
 func (r *rig) lock(name string) (release func()) {
 	r.t.Helper()
 	return r.lockFile("bob." + name)
@@ -50,8 +50,7 @@ func (r *rig) noClaim() {
 	})
 }
 
-// A claim that is got while the run ends is let go of: its message was not
-// typed, and is no repeat.
+// A claim obtained while the run ends is released: its message was not typed, and is no repeat.
 func TestStopDuringClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
@@ -61,7 +60,7 @@ func TestStopDuringClaim(t *testing.T) {
 		s, err := r.status()
 		return err == nil && s.Gate == ""
 	})
-	time.Sleep(50 * time.Millisecond) // now it is wanted
+	time.Sleep(50 * time.Millisecond) // now the claim is wanted
 	r.stop()
 	time.AfterFunc(400*time.Millisecond, release)
 	<-r.done
@@ -71,8 +70,7 @@ func TestStopDuringClaim(t *testing.T) {
 	r.noClaim()
 }
 
-// What was typed and could not be marked for a lock is marked later, and not
-// typed again.
+// A typed message that a lock kept from being marked read is marked later, and not typed again.
 func TestMarkingIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
@@ -82,7 +80,7 @@ func TestMarkingIsTriedAgain(t *testing.T) {
 	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
 	release := r.lock("reader")
 	r.wait("the submit", func() bool { return len(r.fakes(testagent.Submitted)) > 0 })
-	time.Sleep(400 * time.Millisecond) // some tries are in vain
+	time.Sleep(400 * time.Millisecond) // long enough for some failed tries
 	release()
 	r.wait("the message to be read", r.read(id))
 	r.wait("the event", r.has("injected"))
@@ -92,8 +90,7 @@ func TestMarkingIsTriedAgain(t *testing.T) {
 	r.noClaim()
 }
 
-// What a runner that died had in hand is in nobody's, also while the next may
-// not type.
+// The claims of a dead runner are released, even while the next runner may not type.
 func TestDeadClaimIsInNobodysHands(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{Junk: "a half-typed line"})
@@ -113,8 +110,8 @@ func TestDeadClaimIsInNobodysHands(t *testing.T) {
 	}
 }
 
-// A program that was slow when the text was given up shows it later: then it is
-// taken out of the draft, and goes in again as a possible repeat.
+// A slow program shows a text after it was given up: it is cleared from the draft, and typed again as a possible
+// repeat.
 func TestLateDraftIsCleared(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{Deaf: 400, DeafFor: 6 * time.Second})
@@ -134,7 +131,7 @@ func TestLateDraftIsCleared(t *testing.T) {
 	}
 }
 
-// A message that ends the agent is taken: it does not end the next as well.
+// A message that ends the agent counts as read: it does not end the next one.
 func TestMessageThatEndsIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
@@ -145,15 +142,14 @@ func TestMessageThatEndsIt(t *testing.T) {
 	r.wait("the message to be read", r.read(id))
 }
 
-// A message that ends the agent before its return key is tried some times, and
-// then stays where it is: the agent does not crash for ever, and the next message
-// goes in.
+// A message that ends the agent before its return key is tried a few times, and then stays unread: the agent does not
+// crash for ever, and the next message is typed.
 func TestPasteThatEndsIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	gates := quick
 	gates.Render = 300 * time.Millisecond
-	r.opt.Waits, r.opt.Restart = &gates, OnCrash
+	r.opt.Timing, r.opt.Restart = &gates, OnCrash
 	got := filepath.Join(r.opt.Dir, "got")
 	r.program("plain", "bash", "--norc", "-c", `printf '\033[?2004h$ '; stty -echo -icanon
 while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; done`).run()
@@ -174,19 +170,19 @@ while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; do
 	}
 }
 
-// A rule's answer is not pressed while a person types, and is when they pause.
+// A rule's answer waits until a person stops typing.
 func TestRuleGivesWayToAPerson(t *testing.T) {
 	t.Parallel()
 	gates := quick
 	gates.Idle = time.Second
 	r := newRig(t).fake(testagent.Options{Profile: "claude"})
-	r.opt.Waits = &gates
+	r.opt.Timing = &gates
 	r.opt.Decide = func(driver.Dialog) Decision { return Allow }
 	r.run().idle()
 	r.send("THINK 400ms CONFIRM [make test]")
 	r.wait("the submit", func() bool { return len(r.fakes(testagent.Submitted)) > 0 })
 	c := r.client()
-	var typed time.Time // the last key was not before
+	var typed time.Time // the last key was not pressed before
 	r.wait("the dialog", func() bool {
 		if len(r.fakes(testagent.DialogShown)) > 0 {
 			return true
@@ -211,14 +207,13 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 	}
 }
 
-// A return key that was meant for a draft does not answer a dialog that came up
-// meanwhile.
+// A return key for a draft does not answer a dialog that came up meanwhile.
 func TestTypedReturnIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	gates := quick
-	gates.Return = 3 * time.Second
+	gates.BeforeReturn = 3 * time.Second
 	r := newRig(t).fake(testagent.Options{TrustLate: 1500 * time.Millisecond})
-	r.opt.Waits = &gates
+	r.opt.Timing = &gates
 	r.run().idle()
 	c := r.client()
 	r.wait("almost the dialog", func() bool {
@@ -226,7 +221,7 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 		return err == nil && es.Has(testagent.Ready) && time.Since(es.Of(testagent.Ready)[0].At) > 900*time.Millisecond
 	})
 	_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("hello"), Enter: true})
-	isBefore := err != nil && strings.Contains(err.Error(), "nothing was typed") // as on a slow machine
+	isBefore := err != nil && strings.Contains(err.Error(), "nothing was typed") // on a slow machine
 	if !isBefore && (err == nil || !strings.Contains(err.Error(), "dialog")) {
 		t.Errorf("typed: %v", err)
 	}
@@ -235,7 +230,7 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 	}
 }
 
-// Mail for which the reducer had no room is told of when it has some.
+// Mail for which the reducer had no room reaches it when there is room.
 func TestMoreMailThanIsHeld(t *testing.T) {
 	t.Parallel()
 	rg := newRig(t)
@@ -252,9 +247,9 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 
 	now := time.Now()
 	for _, id := range ids {
-		r.messageChanged(id)
+		r.rereadMessage(id)
 	}
-	if !r.mailLeft || r.state.HasRoom() {
+	if !r.hasMoreMail || r.state.HasRoom() {
 		t.Fatal("there is room")
 	}
 	for _, id := range ids[:100] {
@@ -263,8 +258,8 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		}
 		r.apply(reducer.Input{Now: now, Settled: id})
 	}
-	r.readMailLeft()
-	for i := range 97 { // those that had no room are in
+	r.readMoreMail()
+	for i := range 97 { // the messages that had no room were typed
 		if !r.state.HasRoom() {
 			t.Fatalf("after %d", i)
 		}
@@ -296,14 +291,13 @@ func TestNothingIsTypedUnsaid(t *testing.T) {
 	}
 }
 
-// What was taken while events could not be appended is read at once, and said
-// later.
+// A message accepted while events cannot be appended is read at once, and the event follows later.
 func TestTakenIsSaidLater(t *testing.T) {
 	t.Parallel()
 	gates := quick
-	gates.Return = 2 * time.Second
+	gates.BeforeReturn = 2 * time.Second
 	r := newRig(t).fake(testagent.Options{})
-	r.opt.Waits = &gates
+	r.opt.Timing = &gates
 	r.store.LockTimeout = 50 * time.Millisecond
 	r.run().idle()
 	id := r.send("hello")
@@ -320,8 +314,7 @@ func TestTakenIsSaidLater(t *testing.T) {
 	}
 }
 
-// A stop between a text and its return key leaves the message unread, and a
-// restart there has it typed into the next.
+// A stop between a text and its return key leaves the message unread, and a restart types it into the next program.
 func TestStopBehindThePaste(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
@@ -352,14 +345,14 @@ func TestRestartBehindThePaste(t *testing.T) {
 	r.noClaim()
 }
 
-// box draws Claude Code's box, under a title, and takes a paste into it.
+// box draws Claude Code's box under a title, and accepts a paste.
 const box = `bar=$(printf '─%.0s' {1..100})
 show() { printf '\033]0;%s\007\033[2J\033[H%s\n%s\n%s\033[2;3H' "$1" "$bar" "$2" "$bar"; }
 paste() { until read -rd '~' text && [[ $text == *201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
 stty raw -echo opost; show '✳' '❯ '; printf '\033[?2004h'
 `
 
-// One on which the program ends does not keep out those that were typed with it.
+// A message that ends the program does not block those that were typed with it.
 func TestOneThatEndsIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("claude", "bash", "-c", box+`while paste; do head -c 1 >/dev/null
@@ -373,7 +366,7 @@ func TestOneThatEndsIt(t *testing.T) {
 	}
 }
 
-// What a stopped program was typed it reads when it goes on: until it shows that, nothing is typed behind it.
+// A suspended program reads a text when it resumes: until it shows that, nothing else is typed.
 func TestStoppedProgram(t *testing.T) {
 	t.Parallel()
 	for _, profile := range agents {
@@ -400,7 +393,7 @@ func TestStoppedProgram(t *testing.T) {
 	}
 }
 
-// A program that ends while its mail is claimed is started again, and gets it.
+// A program that exits while its mail is being claimed is restarted, and gets it.
 func TestEndDuringClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
@@ -412,7 +405,7 @@ func TestEndDuringClaim(t *testing.T) {
 	}
 	release := r.lock("reader")
 	id := r.send("hello")
-	time.Sleep(50 * time.Millisecond) // now it is wanted
+	time.Sleep(50 * time.Millisecond) // now the claim is wanted
 	syscall.Kill(s.ChildPID, syscall.SIGKILL)
 	r.wait("the end", r.has("exited"))
 	release()

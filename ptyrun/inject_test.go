@@ -10,8 +10,7 @@ import (
 
 var agents = []string{"claude", "codex", "gemini", "opencode"}
 
-// What mail starts is a turn with an id, from its start to the idle that follows, and
-// every change of state says what was before.
+// Mail starts a turn with an id, from its start until idle, and every state change names the previous state.
 func TestTurnHasItsID(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
@@ -53,8 +52,7 @@ func TestTurnHasItsID(t *testing.T) {
 	}
 }
 
-// Several lines reach a program without bracketed paste as lines, and a block of Python's
-// is ended.
+// Without bracketed paste a program gets several lines as lines, and a block at Python's prompt is ended.
 func TestLinesArriveAsLines(t *testing.T) {
 	for program, c := range map[string]struct {
 		argv              []string

@@ -10,7 +10,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/process"
 )
 
-// worker runs jobs one after the other, apart from the loop: they wait for locks and disks.
+// worker runs jobs in order, beside the loop, because they wait for locks and disks.
 type worker struct {
 	lock sync.Mutex
 	last chan struct{} // closed when the last job is done
@@ -30,19 +30,19 @@ func (w *worker) do(job func()) {
 	}()
 }
 
-// wait waits for all jobs. No other may come.
+// wait waits for all jobs. Call do no more.
 func (w *worker) wait() {
 	if w.last != nil {
 		<-w.last
 	}
 }
 
-// retry tries something until it succeeds. Once the run is over it tries no second time.
+// retry calls try until it succeeds. When the loop has ended it calls it once.
 func (r *runner) retry(what string, try func() error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		isLast := false
 		select {
-		case <-r.over:
+		case <-r.done:
 			isLast = true
 		default:
 		}
@@ -55,16 +55,16 @@ func (r *runner) retry(what string, try func() error) {
 		}
 		select {
 		case <-time.After(pause):
-		case <-r.over:
+		case <-r.done:
 		}
 	}
 }
 
-// maxUnread is how many pieces of output may wait for the loop.
-const maxUnread = 128
+// maxPieces is how many pieces of output may be queued for the loop.
+const maxPieces = 128
 
-// readOutput hands over what the program writes, and then closes the channel. When that is full the program waits, as
-// for a slow terminal.
+// readOutput sends what the program writes, and closes the channel at the end. While the channel is full the program
+// blocks, as on a slow terminal.
 func readOutput(c *process.Child, output chan<- []byte) {
 	defer close(output)
 	buf := make([]byte, 32<<10)
@@ -77,30 +77,30 @@ func readOutput(c *process.Child, output chan<- []byte) {
 	}
 }
 
-// write is something to be typed. done hears how much was.
+// write is something to type. done gets the number of bytes written.
 type write struct {
 	data []byte
 	done func(n int, err error)
 }
 
 const (
-	maxWrites = 2048            // wait for a program that does not read
-	writeWait = 2 * time.Second // for it to read
+	maxWrites    = 2048 // queued for a program that does not read
+	writeTimeout = 2 * time.Second
 )
 
-// suspendKey is Ctrl-Z, also as a sequence by the kitty protocol or xterm's modifyOtherKeys.
+// suspendKey is Ctrl-Z, also as a sequence of the kitty protocol or xterm's modifyOtherKeys.
 var suspendKey = regexp.MustCompile(`\x1a|\x1b\[122[:\d]*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;122~`)
 
-// wakes are when a program is woken after that key: it may take a while to suspend itself, and one that is awake hears
-// nothing of it.
-var wakes = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}
+// wakeDelays are when a program is woken after Ctrl-Z: it may take a while to suspend itself, and waking a running
+// program does nothing.
+var wakeDelays = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}
 
-// writeInput types into the program, in order, apart from the loop: a program that does not read blocks nobody else.
+// writeInput types into the program, in order, beside the loop, because a program that does not read would block it.
 func writeInput(c *process.Child, writes <-chan write) {
 	for w := range writes {
-		n, err := c.Write(w.data, writeWait)
+		n, err := c.Write(w.data, writeTimeout)
 		if suspendKey.Match(w.data) {
-			for _, after := range wakes {
+			for _, after := range wakeDelays {
 				time.AfterFunc(after, c.Wake)
 			}
 		}
@@ -110,8 +110,8 @@ func writeInput(c *process.Child, writes <-chan write) {
 	}
 }
 
-// put types keys. What a program leaves unread for too long is lost, as on any terminal.
-func (p *program) put(keys ...[]byte) {
+// sendKeys types keys. Keys that the program does not read in time are lost, as on any terminal.
+func (p *program) sendKeys(keys ...[]byte) {
 	for _, k := range keys {
 		p.send(write{data: bytes.Clone(k)})
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const maxTyped = 8 << 10
+const maxLetter = 8 << 10
 
 func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
 	var b strings.Builder
 	for i, f := range mailbox.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
-		b.WriteString(letterOf(items[i].Message, f, l))
+		b.WriteString(oneLetter(items[i].Message, f, l))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// letterOf is a message under a line of ours. That begins with what no program takes for a command, and
-// every line of the body is indented: no body can start one, or pass for such a line.
-func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
+// oneLetter renders a message under a header line of ours. The header begins with a character that no program takes for
+// a command, and the body is indented, so that no line of it can be taken for a command or a header.
+func oneLetter(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
 	switch {
@@ -37,7 +37,7 @@ func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 		fmt.Fprintf(&b, " answer: atm reply %s \"…\"", l.Short(m.ID))
 	}
 	b.WriteByte('\n')
-	body, left := l.Body(inWords(m), maxTyped-b.Len()-120, 0)
+	body, left := l.Body(bodyToType(m), maxLetter-b.Len()-120, 0)
 	b.Write(body)
 	if left > 0 {
 		fmt.Fprintf(&b, "… %s more: atm show %s --raw\n", letter.Size(int64(left)), l.Short(m.ID))
@@ -45,9 +45,9 @@ func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	return b.String()
 }
 
-// inWords is a message's body as it can be typed, and of what people say about a draft a sentence: "approve draft
-// 6f1c…" would read as if the agent were to do so.
-func inWords(m *wire.Message) string {
+// bodyToType returns a message's body, and for a session's verdict on a draft a sentence: "approve draft 6f1c…" would
+// read as if the agent were to approve it.
+func bodyToType(m *wire.Message) string {
 	in, _ := session.InputOf(m)
 	what := "Your draft " + string(in.DraftID)
 	if in.ArtifactURI != nil {
@@ -74,8 +74,8 @@ func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 	return fmt.Sprintf("[atm: %s from %s] run: atm read", letter.Many(len(items), "new message"), strings.Join(from, ", "))
 }
 
-// Clean makes a text fit to be typed: newline and tab stay, a carriage return becomes a newline, all other control
-// characters and C1 go, what is no UTF-8 becomes U+FFFD. So no text can end a paste, press a key or send an escape.
+// Clean makes a text safe to type: tabs and newlines stay, CR becomes a newline, all other control characters are
+// removed, and invalid UTF-8 becomes U+FFFD. So no text can end a paste, press a key or send an escape sequence.
 func Clean(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
@@ -92,9 +92,8 @@ func Clean(s string) string {
 // The marks of a bracketed paste.
 const pasteOn, pasteOff = "\x1b[200~", "\x1b[201~"
 
-// keysOf are the bytes that put a clean text into a draft. Without bracketed paste every newline submits a
-// line. A plain program is to get them so, as a shell does from a file, and its last line stays in the
-// draft; for an agent the text becomes one line.
+// keysOf returns the bytes that put a clean text into the draft. Without bracketed paste every newline submits a line:
+// a plain program gets the lines like a shell from a file, the last one staying in the draft; an agent gets one line.
 func keysOf(text string, isPaste, isPlain bool) string {
 	switch {
 	case isPaste:

@@ -21,8 +21,7 @@ func descriptors() int {
 	return len(names)
 }
 
-// zombies are this process's children that have ended and were not reaped,
-// where the system shows that in files.
+// zombies returns this process's unreaped children, on systems with /proc.
 func zombies() (n int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, f := range stats {
@@ -35,9 +34,8 @@ func zombies() (n int) {
 	return n
 }
 
-// One run after the other, of programs that end, are stopped, crash, leave
-// something behind, with and without terminals attached: no goroutine, no
-// descriptor and no zombie stays.
+// Run after run of programs that exit, are stopped, crash or leave processes, with and without viewers, leaves no
+// goroutine, file descriptor or zombie.
 func TestManyRunsLeakNothing(t *testing.T) {
 	r := newRig(t)
 	life := func(i int) {
@@ -54,7 +52,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		o.Env = append(os.Environ(), "ATM_RUN="+o.Run, "TERM=xterm-256color")
 		if i%5 == 3 {
 			o.Restart = OnCrash
-			o.Waits = &Waits{Backoff: time.Millisecond, Settle: time.Second}
+			o.Timing = &Timing{Backoff: time.Millisecond, Settle: time.Second}
 		}
 		if i%3 == 0 {
 			o.Sessions = &Sessions{Begin: true, Capture: PTY}
@@ -91,7 +89,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		cancel()
 		<-over
 	}
-	life(0) // opens what stays open, such as the poller
+	life(0) // opens what stays open, like the poller
 	fds, routines := descriptors(), runtime.NumGoroutine()
 	for i := range 50 {
 		life(i)
@@ -108,8 +106,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 	}
 }
 
-// A flood neither blocks nor grows the runner, and its last lines are right.
-// ATM_FLOOD says how many megabytes.
+// A flood neither blocks nor grows the runner, and its last lines are right. ATM_FLOOD sets the megabytes.
 func TestFlood(t *testing.T) {
 	megabytes := 20
 	if s := os.Getenv("ATM_FLOOD"); s != "" {

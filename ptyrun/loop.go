@@ -20,63 +20,64 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// runner is all state of a run. The loop alone touches it; others post.
+// runner is the state of a run. Only the loop touches it; other goroutines post.
 type runner struct {
 	Options
 	ctx    context.Context
-	isAuto bool // another driver may be chosen by what the screen shows
+	isAuto bool // the screen may choose another driver
 	wg     sync.WaitGroup
 
-	wake  time.Time     // when step wants to be called again
-	calls chan func()   // for the loop; unbuffered, so that none is left when it ends
-	over  chan struct{} // closed when the loop has ended
+	nextStep time.Time     // when step wants to be called again
+	calls    chan func()   // for the loop to call; unbuffered, so that none is left over when it ends
+	done     chan struct{} // closed when the loop has ended
 
 	dir       *durable.Root // run/
 	recording *record.Writer
 	events    worker // appends events
-	claims    worker // claims messages and says what became of them
-	notifier  worker // tells people of questions, and takes that back
+	claims    worker // claims messages and settles the claims
+	notifier  worker // sends questions to people, and withdraws them
 
 	state    reducer.State
 	prog     *program // nil between two programs
-	pid      int      // of the program, or of the last one
+	pid      int      // of the current or the last program
 	restarts restarts
 	stopping *stopping
 	exit     Exit
-	ended    bool
+	isOver   bool
 
 	mail     mail
 	turn     turn
-	restored *restoredDraft // a text whose turn was interrupted
+	restored *restoredDraft // nil: none is expected
 	question *Question      // on the screen
-	binding  *binding       // to the agent's sessions; nil: to none
+	binding  *binding       // nil: the runner ignores sessions
 
-	viewers     map[*control.Viewer]control.Size // attached terminals; of no size: it is not told, or of no account
-	lastKey     time.Time                        // of a person
-	heldKeys    []byte                           // a person's, while a text of ours is on its way in
-	last, below []byte                           // for terminals, when the agent has ended
-	begunSize   control.Size
+	viewers     map[*control.Viewer]control.Size // attached terminals; zero size: read-only or unknown
+	lastKey     time.Time                        // a person's
+	heldKeys    []byte                           // keys held back while a text is being typed
+	initialSize control.Size
 
-	mailLeft bool          // more mail is unread than the reducer holds
-	overdue  chan struct{} // answers that are overdue are to be looked for
+	finalScreen, finalText []byte // shown to viewers when the agent has ended
+
+	hasMoreMail  bool          // there is unread mail that the reducer had no room for
+	overdueCheck chan struct{} // requests a check for overdue answers
 }
 
-// Run runs the agent until its program has ended for good, or ctx has, or somebody stopped it. The caller
-// holds the runner lock.
+// Run runs the agent until its program has exited for good, ctx ends or somebody stops it. The caller holds the runner
+// lock.
 //
-// On Linux the process becomes, for its life, the parent of orphaned descendants. A child in a session of its own
-// that was not started by package process may be reaped before its Wait.
+// On Linux this process becomes, for its life, the parent of orphaned descendants. A child in a session of its own that
+// package process did not start may be reaped before its Wait.
 func Run(ctx context.Context, o Options) (Exit, error) {
 	if o.Box == nil || o.Hold == nil || o.Run == "" || len(o.Command) == 0 || o.Cols <= 0 || o.Rows <= 0 {
 		return Exit{}, errors.New("run an agent: Box, Hold, Run, Command, Cols and Rows are needed")
 	}
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
-		calls: make(chan func()), over: make(chan struct{}), overdue: make(chan struct{}, 1),
+		calls: make(chan func()), done: make(chan struct{}), overdueCheck: make(chan struct{}, 1),
 		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
-	r.begunSize = r.size()
+	r.initialSize = r.size()
 	team, name := o.Box.Store().Dir(), string(o.Box.Agent())+"/run"
 	err := team.Mkdir(name)
 	if err != nil {
@@ -96,13 +97,13 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.recording, err = record.Create(record.Options{
 		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: o.Cols, Rows: o.Rows,
 		Command: strings.Join(o.Command, " "), Title: string(o.Box.Agent()), Repaint: r.repaint,
-		Failed: func(err error) { r.sayError("the recording has stopped: " + err.Error()) },
+		Failed: func(err error) { r.reportError("the recording has stopped: " + err.Error()) },
 	})
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close())
 	}
-	if err := takeBackUnseen(ctx, o.Box); err != nil {
-		r.Log.Error("what the last runner had typed when it was killed", "err", err)
+	if err := undoLastTyping(ctx, o.Box); err != nil {
+		r.Log.Error("undoing what the last runner typed when it was killed", "err", err)
 	}
 	inbox, err := watcher.Open(ctx, []*mailbox.Box{o.Box}, watcher.Options{
 		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{o.Box.Address(): o.State.Seq},
@@ -110,14 +111,14 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
 	}
-	r.writeRunInfo() // before the program runs: if the runner is killed from here on, what it starts is found
+	r.writeRunInfo() // before the program starts, so that its processes are found if this runner is killed
 	r.binding = newBinding(o.Sessions, o.Box, r.Now())
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, r) })
 	r.wg.Go(func() {
 		for {
 			e, err := inbox.Next(serving)
-			if err != nil || !r.post(func() { r.heard(e) }) {
+			if err != nil || !r.post(func() { r.handleEntry(e) }) {
 				return
 			}
 		}
@@ -128,7 +129,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if t := r.mail.typing; t != nil {
 		t.stop()
 	}
-	close(r.over)
+	close(r.done)
 	stop()
 	err = errors.Join(err, inbox.Close(), server.Close())
 	if err := r.recording.Close(); err != nil {
@@ -152,12 +153,12 @@ func (r *runner) writeRunInfo() {
 	}
 }
 
-// post has the loop call f, unless it has ended.
+// post makes the loop call f. It returns false if the loop has ended.
 func (r *runner) post(f func()) bool {
 	select {
 	case r.calls <- f:
 		return true
-	case <-r.over:
+	case <-r.done:
 		return false
 	}
 }
@@ -168,8 +169,8 @@ var (
 	errBeingTyped = errors.New("a message is being typed in; try again in a moment")
 )
 
-// ask has the loop call f, and waits until it has.
-func ask[T any](r *runner, f func() (T, error)) (out T, err error) {
+// inLoop makes the loop call f and returns its results.
+func inLoop[T any](r *runner, f func() (T, error)) (out T, err error) {
 	done := make(chan struct{})
 	if !r.post(func() { out, err = f(); close(done) }) {
 		return out, errOver
@@ -178,15 +179,15 @@ func ask[T any](r *runner, f func() (T, error)) (out T, err error) {
 	return out, err
 }
 
-// await waits for what holds in the runner's loop.
-func (r *runner) await(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
+// poll asks the loop every readDelay whether a condition holds. It returns false after within.
+func (r *runner) poll(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
 	for until := time.Now().Add(within); time.Now().Before(until); {
-		done, err := ask(r, func() (bool, error) { return holds(), nil })
+		done, err := inLoop(r, func() (bool, error) { return holds(), nil })
 		if err != nil || done {
 			return done, err
 		}
 		select {
-		case <-time.After(judgeAfter):
+		case <-time.After(readDelay):
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
@@ -194,27 +195,26 @@ func (r *runner) await(ctx context.Context, within time.Duration, holds func() b
 	return false, nil
 }
 
-// checkEvery is how often is looked whether the runner lock is still ours, and there is room for mail.
+// checkEvery is how often the loop checks that it still has the runner lock, and whether there is room for more mail.
 const checkEvery = 3 * time.Second
 
-// loop owns everything until the end.
 func (r *runner) loop(quit <-chan struct{}) (failed error) {
-	if err := r.start(); err != nil {
-		r.sayState(reducer.Starting, reducer.Error, err.Error())
+	if err := r.startProgram(); err != nil {
+		r.appendStateChange(reducer.Starting, reducer.Error, err.Error())
 		return err
 	}
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
-	for !r.ended {
+	for !r.isOver {
 		now := r.Now()
-		r.wake = now.Add(time.Hour)
+		r.nextStep = now.Add(time.Hour)
 		r.step(now)
 		var output <-chan []byte
 		var ended <-chan struct{}
 		if p := r.prog; p != nil {
 			ended = p.child.Done()
 			if r.stopping != nil {
-				ended = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
+				ended = r.stopping.done // even if the program is stuck in the kernel and cannot be killed
 			}
 			output = p.output
 		}
@@ -228,14 +228,14 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 			r.programEnded()
 		case f := <-r.calls:
 			f()
-		case <-time.After(r.wake.Sub(r.Now())):
+		case <-time.After(r.nextStep.Sub(r.Now())):
 		case <-check.C:
 			if !r.Hold.StillHeld() && failed == nil {
 				failed = ErrTakenOver
-				r.sayError(failed.Error())
+				r.reportError(failed.Error())
 				r.stop(failed.Error())
 			}
-			r.readMailLeft()
+			r.readMoreMail()
 		case <-quit:
 			quit = nil
 			r.stop("interrupted")
@@ -261,22 +261,22 @@ func (r *runner) step(now time.Time) {
 	r.stepMail(now)
 }
 
-// wakeAt has step called again at some time; zero is never.
+// wakeAt makes the loop call step at that time at the latest. Zero is never.
 func (r *runner) wakeAt(at time.Time) {
-	if !at.IsZero() && at.Before(r.wake) {
-		r.wake = at
+	if !at.IsZero() && at.Before(r.nextStep) {
+		r.nextStep = at
 	}
 }
 
-// awaits reports whether a time is yet to come, and has step called again then.
-func (r *runner) awaits(at, now time.Time) bool {
+// mustWait reports whether a time is in the future. If it is, step is called again then.
+func (r *runner) mustWait(at, now time.Time) bool {
 	if now.Before(at) {
 		r.wakeAt(at)
 	}
 	return now.Before(at)
 }
 
-// earlier is the first of two times; zero is never.
+// earlier returns the earlier of two times. Zero is never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -291,9 +291,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// say appends an event of ours, with those of the fields (name, value, name, …) that say something. What cannot be
-// appended (a lock, a full disk) is tried again: a state that was not told is a lie that stays.
-func (r *runner) say(e wire.Event, fields ...string) {
+// appendEvent appends an event with those of the fields (name, value, name, …) that have a value. If that fails (a
+// lock, a full disk) it retries: a missing state change would mislead for ever.
+func (r *runner) appendEvent(e wire.Event, fields ...string) {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i+1] != "" {
 			e = e.With(fields[i], fields[i+1])
@@ -305,32 +305,32 @@ func (r *runner) say(e wire.Event, fields ...string) {
 	})
 }
 
-func (r *runner) sayState(previous, now reducer.Activity, detail string) {
-	r.say(wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)), "detail", detail)
+func (r *runner) appendStateChange(previous, now reducer.Activity, detail string) {
+	r.appendEvent(wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)), "detail", detail)
 }
 
-// tell shows the attached terminals a line of ours.
-func (r *runner) tell(line string) {
+// notifyViewers shows a line of atm's own on the attached terminals.
+func (r *runner) notifyViewers(line string) {
 	r.recording.Marker(line)
 	for v := range r.viewers {
 		v.Send([]byte("\r\n[atm: " + line + "]\r\n"))
 	}
 }
 
-// sayError says what went wrong that no message is about: in the log, as an event and on attached terminals.
-func (r *runner) sayError(what string) {
+// reportError reports an error that concerns no message: in the log, as an event and on the attached terminals.
+func (r *runner) reportError(what string) {
 	r.Log.Error(what)
-	r.say(wire.Event{Kind: "stream_error"}.With("error_summary", what))
-	r.tell(what)
+	r.appendEvent(wire.Event{Kind: "stream_error"}.With("error_summary", what))
+	r.notifyViewers(what)
 }
 
 func (r *runner) recordInput(p []byte) {
-	if r.Input {
+	if r.RecordInput {
 		r.recording.Input(p)
 	}
 }
 
-// repaint is what a new file of the recording begins with.
+// repaint returns what a new file of the recording begins with.
 func (r *runner) repaint() []byte {
 	if r.prog == nil {
 		return nil

@@ -14,43 +14,44 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// mail is what is to be typed.
+// mail is the queue of messages to type, and the one being typed.
 type mail struct {
-	queue      []wire.ID       // named by the reducer to be handed over, in order
-	typing     *typing         // on its way in; nil: nothing is
-	isPrompted bool            // the first prompt was typed, or given up
-	isUndone   bool            // it was typed, and undone by urgent mail, which goes before it now
-	isBreaking bool            // into the turn, for urgent mail
-	isOverdue  bool            // an answer is: the agent is to be reminded as soon as it may be typed into
-	retryAt    time.Time       // after a failure
-	tries      map[wire.ID]int // how often a message was typed and perhaps not taken
-	failures   int             // in a row
-	untyped    wire.Event      // that typing a message in failed, until something else is told of it
+	queue          []wire.ID       // to deliver, as the reducer named them, in order
+	typing         *typing         // nil: nothing is being typed
+	isPrompted     bool            // the first prompt was typed or given up
+	isPromptUndone bool            // urgent mail undid its turn: it is typed again after that mail
+	isInterrupting bool            // a turn, for urgent mail
+	needsReminder  bool            // an answer is overdue: remind the agent as soon as the gate opens
+	retryAt        time.Time       // zero: no injection has just failed
+	tries          map[wire.ID]int // how often a message was typed and perhaps not accepted
+	failures       int             // in a row
+	lastFailure    wire.Event      // injection_failed, until the same message has another event
 }
 
-func (r *runner) heard(e watcher.Entry) {
+func (r *runner) handleEntry(e watcher.Entry) {
 	now := r.Now()
 	switch {
 	case e.Message != nil:
 		if old := e.Message.Supersedes; old != "" {
-			r.messageChanged(old)
+			r.rereadMessage(old)
 		}
 		r.messageArrived(e.Message, now)
 	case e.Event != nil:
 		r.apply(reducer.Input{Now: now, Event: e.Event})
-		r.noteSessionEvent(e.Event)
-		r.noteQuestionEvent(e.Event)
-		if e.Event.Kind == wire.EventInjectionFailed {
-			r.mail.untyped = *e.Event
-		} else if e.Event.MessageID() == r.mail.untyped.MessageID() {
-			r.mail.untyped = wire.Event{}
+		r.handleSessionEvent(e.Event)
+		r.answerLoggedQuestion(e.Event)
+		id := e.Event.MessageID()
+		if id == r.mail.lastFailure.MessageID() {
+			r.mail.lastFailure = wire.Event{}
 		}
-		switch id := e.Event.MessageID(); e.Event.Kind {
-		case wire.EventAgain: // the watcher tells of a message once
-			r.messageChanged(id)
+		switch e.Event.Kind {
+		case wire.EventInjectionFailed:
+			r.mail.lastFailure = *e.Event
+		case wire.EventAgain: // the watcher reports a message only once
+			r.rereadMessage(id)
 		case wire.EventWithdrawn:
 			if it, err := r.Box.Get(id); err == nil {
-				r.messageChanged(it.Supersedes)
+				r.rereadMessage(it.Supersedes)
 			}
 		}
 	case e.Err != nil:
@@ -58,7 +59,7 @@ func (r *runner) heard(e watcher.Entry) {
 	}
 }
 
-func (r *runner) messageChanged(id wire.ID) {
+func (r *runner) rereadMessage(id wire.ID) {
 	if it, err := r.Box.Get(id); err == nil {
 		r.messageArrived(it, r.Now())
 	}
@@ -69,26 +70,26 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 		ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt,
 		Read: it.State != mailbox.Unread, Never: it.SupersededBy != "",
 	}
-	if !r.noteInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
+	if !r.admitsInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
 		return
 	}
 	if it.Lease != nil && it.Lease.Until.After(now) {
 		mail.Held = it.Lease.Until
 	}
-	r.mailLeft = r.mailLeft || !r.state.HasRoom()
+	r.hasMoreMail = r.hasMoreMail || !r.state.HasRoom()
 	r.apply(reducer.Input{Now: now, Arrived: mail})
 }
 
-// readMailLeft tells the reducer of the mail that it had no room for, now that it has some.
-func (r *runner) readMailLeft() {
-	if !r.mailLeft || !r.state.HasRoom() {
+// readMoreMail gives the reducer the mail that it had no room for.
+func (r *runner) readMoreMail() {
+	if !r.hasMoreMail || !r.state.HasRoom() {
 		return
 	}
 	ids, err := r.Box.UnreadIDs()
-	r.mailLeft = err != nil
+	r.hasMoreMail = err != nil
 	for _, id := range ids {
-		r.messageChanged(id)
-		if r.mailLeft {
+		r.rereadMessage(id)
+		if r.hasMoreMail {
 			return
 		}
 	}
@@ -100,40 +101,40 @@ func (r *runner) apply(in reducer.Input) {
 		case reducer.Deliver:
 			r.mail.enqueue(e.IDs)
 		case reducer.Interrupt:
-			if r.mail.isBreaking { // for another urgent one, and this comes with it
+			if r.mail.isInterrupting { // for another urgent message; both are typed afterwards
 				break
 			}
-			r.mail.isBreaking = true
+			r.mail.isInterrupting = true
 			r.wg.Go(func() {
-				defer r.post(func() { r.mail.isBreaking = false })
-				if _, err := r.interrupt(r.ctx, true); err != nil { // it waits for the turn's end, as other mail does
+				defer r.post(func() { r.mail.isInterrupting = false })
+				if _, err := r.interrupt(r.ctx, true); err != nil { // the message waits for the turn's end
 					r.Log.Warn("interrupting for urgent mail", "ids", e.IDs, "err", err)
 				}
 			})
 		case reducer.Overdue:
-			r.mail.isOverdue = true
-			r.lookForOverdue()
+			r.mail.needsReminder = true
+			r.requestOverdueCheck()
 		}
 	}
 	if r.state.Turn().Word() != reducer.WordIdle {
-		r.mail.queue = nil // it will be named again
+		r.mail.queue = nil // the reducer will name it again
 	}
 }
 
-// stepMail carries on with what is being typed, or begins with what is queued.
+// stepMail continues the injection under way, or begins one.
 func (r *runner) stepMail(now time.Time) {
 	m := &r.mail
 	if m.typing != nil {
 		m.typing.resume()
 		return
 	}
-	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off && !(m.isUndone && len(m.queue) > 0)
+	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off && !(m.isPromptUndone && len(m.queue) > 0)
 	switch {
 	case !isFirst && len(m.queue) == 0:
-		if m.isOverdue && r.gate(now) == control.GateOpen {
-			r.lookForOverdue()
+		if m.needsReminder && r.gate(now) == control.GateOpen {
+			r.requestOverdueCheck()
 		}
-	case r.awaits(m.retryAt, now) || r.gate(now) != control.GateOpen:
+	case r.mustWait(m.retryAt, now) || r.gate(now) != control.GateOpen:
 	case isFirst:
 		m.isPrompted = true
 		r.begin(&typing{text: r.Prompt})
@@ -146,31 +147,31 @@ func (r *runner) stepMail(now time.Time) {
 	}
 }
 
-// isAlone reports whether a message is typed with no other: one that the program ended on would take these with it.
+// isAlone reports whether a message is typed by itself: if it made the program exit, others would be lost with it.
 func (r *runner) isAlone(id wire.ID) bool { return r.prog.driver.Plain || r.mail.tries[id] > 0 }
 
 func (m *mail) enqueue(ids []wire.ID) {
 	m.unqueue(ids...)
-	m.queue = append(m.queue, m.notTiredOf(ids)...)
-	m.retryAt = time.Time{} // something has happened
+	m.queue = append(m.queue, m.retriable(ids)...)
+	m.retryAt = time.Time{} // the state has changed: try at once
 }
 
 func (m *mail) requeue(ids []wire.ID) {
 	m.unqueue(ids...)
-	m.queue = append(m.notTiredOf(ids), m.queue...)
+	m.queue = append(m.retriable(ids), m.queue...)
 }
 
 func (m *mail) unqueue(ids ...wire.ID) {
 	m.queue = slices.DeleteFunc(m.queue, func(id wire.ID) bool { return slices.Contains(ids, id) })
 }
 
-// notTiredOf are those messages that were not tried too often.
-func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
+// retriable returns those messages that were not tried too often.
+func (m *mail) retriable(ids []wire.ID) []wire.ID {
 	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= control.MaxTries })
 }
 
-// changeClaim says what became of a claim, in order. What fails is tried again until the run is over,
-// beside what is claimed next: one claim that is stuck blocks no other mail.
+// changeClaim settles a claim, in order. If that fails it is retried beside later claims, so that a stuck claim blocks
+// no other mail.
 func (r *runner) changeClaim(change func() error) {
 	r.claims.do(func() {
 		if change() != nil {
@@ -179,46 +180,45 @@ func (r *runner) changeClaim(change func() error) {
 	})
 }
 
-func (r *runner) lookForOverdue() {
+func (r *runner) requestOverdueCheck() {
 	select {
-	case r.overdue <- struct{}{}:
+	case r.overdueCheck <- struct{}{}:
 	default:
 	}
 }
 
-// remindEvery is how often overdue answers are looked for. Tests shorten it.
+// remindEvery is how often overdue answers are checked. Tests shorten it.
 var remindEvery = time.Minute
 
-// remind sends what is due about answers that are overdue, beside the loop: when the reducer names one, when the agent
-// may be typed into after that, and every minute, since that knows nothing of what was read before the runner began.
+// remind sends what is due about overdue answers, beside the loop: when the reducer names one, when the gate opens
+// after that, and every minute, because the reducer does not know of mail that was read before the runner started.
 func (r *runner) remind() {
-	for next := checkEvery; r.Overdue != nil; next = remindEvery {
+	for next := checkEvery; r.Remind != nil; next = remindEvery {
 		select {
-		case <-r.overdue:
+		case <-r.overdueCheck:
 		case <-time.After(next):
-		case <-r.over:
+		case <-r.done:
 			return
 		}
-		isIdle, err := ask(r, func() (bool, error) {
+		isIdle, err := inLoop(r, func() (bool, error) {
 			p := r.prog
-			isShell := p != nil && p.driver.Plain // which would run the reminder
+			isShell := p != nil && p.driver.Plain // it would run the reminder
 			isOpen := p != nil && r.mail.typing == nil && r.gate(r.Now()) == control.GateOpen
-			r.mail.isOverdue = r.mail.isOverdue && !isOpen // else once it is: what was just typed may not show yet
+			r.mail.needsReminder = r.mail.needsReminder && !isOpen // so that stepMail asks again when the gate opens
 			return isOpen && !isShell, nil
 		})
 		if err != nil {
 			return
 		}
-		if err := r.Overdue(r.ctx, isIdle); err != nil {
-			r.Log.Error("telling of overdue answers", "err", err)
+		if err := r.Remind(r.ctx, isIdle); err != nil {
+			r.Log.Error("sending reminders of overdue answers", "err", err)
 		}
 	}
 }
 
-// takeBackUnseen makes unread what was typed last by a runner that was killed, unless the program has shown
-// since then more than that it thinks: it may have ended before its model got the text. What a shell got it runs, and
-// that may not come twice.
-func takeBackUnseen(ctx context.Context, box *mailbox.Box) error {
+// undoLastTyping makes unread what a killed runner typed last, unless the program has shown since then more than that
+// it thinks: it may have exited before its model got the text. A shell has run the text, which must not be repeated.
+func undoLastTyping(ctx context.Context, box *mailbox.Box) error {
 	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
 		return nil
 	}
@@ -228,7 +228,8 @@ func takeBackUnseen(ctx context.Context, box *mailbox.Box) error {
 	})
 	for _, e := range events {
 		if e.Kind == wire.EventInjected && e.Field("as") != "pointer" {
-			err = errors.Join(err, box.MarkUndone(ctx, e.MessageID()), box.Log().Append(ctx, wire.Event{Source: "pty", Kind: wire.EventAgain}.With("id", string(e.MessageID()))))
+			again := wire.Event{Source: "pty", Kind: wire.EventAgain}.With("id", string(e.MessageID()))
+			err = errors.Join(err, box.MarkUndone(ctx, e.MessageID()), box.Log().Append(ctx, again))
 		}
 	}
 	return err

@@ -10,8 +10,8 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 )
 
-// What a colleague holds under a lease is not typed, also by a runner that begins
-// meanwhile; given back, or when the lease has run out without a word, it is.
+// A message leased by a colleague is not typed, not even by a runner that starts meanwhile; it is when the lease is
+// released or expires.
 func TestLeasedIsNotTyped(t *testing.T) {
 	t.Parallel()
 	for name, lease := range map[string]time.Duration{"given back": time.Hour, "run out": 1500 * time.Millisecond} {
@@ -48,13 +48,12 @@ func TestLeasedIsNotTyped(t *testing.T) {
 
 func init() { remindEvery = checkEvery / 2 }
 
-// Overdue answers are looked for again and again, and the agent counts as idle
-// only while it could be typed into.
+// Overdue answers are checked again and again, and the agent counts as idle only while the gate is open.
 func TestOverdueIsLookedFor(t *testing.T) {
 	t.Parallel()
 	var idle, busy atomic.Int64
 	r := newRig(t).fake(testagent.Options{})
-	r.opt.Overdue = func(_ context.Context, between bool) error {
+	r.opt.Remind = func(_ context.Context, between bool) error {
 		if between {
 			idle.Add(1)
 		} else {

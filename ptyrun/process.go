@@ -14,35 +14,35 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// scrollback is how many lines above the screen are kept.
+// scrollback is how many lines above the screen are remembered.
 const scrollback = 500
 
-// program is one start of the agent's program, and what was seen of it.
+// program is one start of the agent's program and what its screen has shown.
 type program struct {
 	child   *process.Child
-	output  chan []byte // what it writes; nil: all of it was read
-	input   chan write  // to be typed
+	output  chan []byte // what it writes; nil: all has been read
+	input   chan write
 	screen  *screen.Screen
 	driver  *driver.Driver
 	started time.Time
 
-	reading  driver.Reading // of the screen
-	since    time.Time      // when activity, detail and dialog became what they are
-	promptAt time.Time      // since when it could be typed into; zero: it cannot
-	version  uint64         // of the screen that was read
-	changed  time.Time      // when the screen was written to last
-	frame    time.Time      // since when a frame is being drawn; zero: none is
-	readAt   time.Time      // when to read the screen again; zero: nothing was written
-	judged   time.Time      // when it was read last
-	freeAt   time.Time      // when to give back memory; zero: there was no flood
-	told     reducer.Activity
-	detail   string // told
-	worked   bool   // it was at work since a text of ours was taken
-	isReady  bool   // it was idle for long enough once
+	reading        driver.Reading // what the driver last read from the screen
+	readingSince   time.Time      // when its activity, detail or dialog last changed
+	promptSince    time.Time      // zero: no prompt to type into
+	readVersion    uint64         // the screen's version when it was read
+	outputAt       time.Time      // when the program last wrote
+	frameSince     time.Time      // when an open frame began; zero: none is open
+	nextRead       time.Time      // zero: no output since the last read
+	lastRead       time.Time
+	freeAt         time.Time        // when to return memory after a flood; zero: there was none
+	reported       reducer.Activity // by the last event
+	reportedDetail string
+	hasWorked      bool // since it accepted a text of ours
+	isReady        bool // it has once been idle for FirstIdle
 }
 
-func (r *runner) start() error {
-	r.restarts.at = time.Time{}
+func (r *runner) startProgram() error {
+	r.restarts.next = time.Time{}
 	argv := slices.Concat(r.Front, r.Command)
 	c, err := process.Start(process.Command{Argv: argv, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
@@ -50,35 +50,35 @@ func (r *runner) start() error {
 	}
 	now := r.Now()
 	p := &program{
-		child: c, output: make(chan []byte, maxUnread), input: make(chan write, maxWrites),
-		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, since: now, changed: now,
-		told: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
+		child: c, output: make(chan []byte, maxPieces), input: make(chan write, maxWrites),
+		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, readingSince: now, outputAt: now,
+		reported: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
 	}
 	r.prog, r.pid = p, c.PID()
 	if b := r.binding; b != nil {
-		b.capture.row, b.capture.shown = 0, nil
+		b.capture.nextRow, b.capture.lastLines = 0, nil
 	}
-	if r.last != nil {
-		// The one before left modes behind, its alternate screen for one.
+	if r.finalScreen != nil {
+		// The previous program left modes behind, perhaps the alternate screen.
 		fresh := p.screen.Repaint(0)
 		r.recording.Output(fresh)
 		for v := range r.viewers {
-			if v.Send(fresh) != nil { // it was behind, and may have caught up while there was nothing to show
+			if v.Send(fresh) != nil { // it was behind
 				v.Repaint(fresh)
 			}
 		}
 	}
 	r.wg.Go(func() { readOutput(c, p.output) })
 	r.wg.Go(func() { writeInput(c, p.input) })
-	r.say(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
+	r.appendEvent(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
 	r.writeRunInfo()
 	return nil
 }
 
-// frameEnd is what a program writes behind a whole frame, if it tells frames apart.
+// frameEnd ends a synchronized frame.
 var frameEnd = []byte("\x1b[?2026l")
 
-// takeOutput takes in a piece of what the program has written, if there is one, and all that waits behind it.
+// takeOutput processes a piece of the program's output, which may be empty, and all that is queued behind it.
 func (r *runner) takeOutput(written []byte) {
 	p := r.prog
 	for range len(p.output) {
@@ -97,19 +97,19 @@ func (r *runner) takeOutput(written []byte) {
 		r.captureScrolled(r.Now())
 		rest = rest[n:]
 		if isFrame {
-			r.noteFrame(r.Now())
+			r.readFrame(r.Now())
 		}
 	}
 	if replies := p.screen.Replies(); len(replies) > 0 {
-		p.put(replies)
+		p.sendKeys(replies)
 	}
 	for v := range r.viewers {
 		v.Send(written)
 	}
-	p.outputCame(r.Now())
+	p.scheduleRead(r.Now())
 }
 
-// programEnded takes in that the program has exited: first what it wrote last.
+// programEnded processes the rest of the output and the program's exit.
 func (r *runner) programEnded() {
 	p := r.prog
 	if p.output != nil {
@@ -118,60 +118,60 @@ func (r *runner) programEnded() {
 		}
 	}
 	now := r.Now()
-	r.noteExit(p)
+	r.setExit(p)
 	if err := p.child.Close(); err != nil {
 		r.Log.Error("ending what the program started", "err", err)
 	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.Accepted(p.look(), t.draft) {
 		t.stop()
-		r.typed(t) // what made it end, perhaps: that must not go in again and again
+		r.typingDone(t) // perhaps the text ended the program: it must not be typed again
 	}
-	r.captureLast(now)
+	r.captureFinal(now)
 	r.prog = nil
 	close(p.input)
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
-	r.keepLastScreen(p.screen)
+	r.setFinalScreen(p.screen)
 	r.recording.Exit(r.exit.Code)
-	r.sayExited(p.child.PID())
-	r.sayTurnCutOff(p)
-	r.turn, r.restored = turn{answer: r.turn.answer}, nil
+	r.appendExited(p.child.PID())
+	r.appendTurnCutOff(p)
+	r.turn, r.restored = turn{lastAnswer: r.turn.lastAnswer}, nil
 	switch {
 	case r.stopping != nil && r.stopping.isRestart:
-		r.stopping, r.restarts.at = nil, now
+		r.stopping, r.restarts.next = nil, now
 	case r.stopping != nil:
-		r.ended = true
+		r.isOver = true
 	default:
 		r.planRestart(now, now.Sub(p.started))
 	}
 }
 
-func (r *runner) noteExit(p *program) {
-	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
+func (r *runner) setExit(p *program) {
+	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of a program that is stuck in the kernel
 	select {
 	case <-p.child.Done():
 		exit = p.child.Exit()
 	default:
 	}
-	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Asked: r.stopping != nil, Tail: p.screen.Tail(10)}
+	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Stopped: r.stopping != nil, Tail: p.screen.Tail(10)}
 	if r.stopping != nil {
 		r.exit.Ended = r.stopping.ended
 	}
 }
 
-func (r *runner) sayExited(pid int) {
+func (r *runner) appendExited(pid int) {
 	why := ""
 	if r.stopping != nil {
-		why = r.stopping.why
+		why = r.stopping.reason
 	}
-	r.say(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
+	r.appendEvent(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
 }
 
 type restarts struct {
-	at      time.Time     // of the next start; zero: none is planned
+	next    time.Time     // zero: none is planned
 	count   int           // of all restarts
-	pause   time.Duration // the last one; zero after a program that ran for a while
-	crashes []time.Time   // the newest
+	pause   time.Duration // before the last one
+	crashes []time.Time   // within loopWithin
 }
 
 const (
@@ -181,9 +181,8 @@ const (
 	stopGrace  = 2 * time.Second
 )
 
-// plan takes in an end, and plans a start unless that makes a loop.
+// plan plans the next start. isLoop: the program exited too often, whether it crashed or not.
 func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bool) {
-	// An end at once is as bad as a crash: it would be started for ever.
 	s.crashes = append(s.crashes, now)
 	for now.Sub(s.crashes[0]) > loopWithin {
 		s.crashes = s.crashes[1:]
@@ -193,51 +192,48 @@ func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bo
 	}
 	s.pause = min(max(2*s.pause, firstPause), maxPause)
 	s.count++
-	s.at = now.Add(s.pause)
+	s.next = now.Add(s.pause)
 	return len(s.crashes) >= loopAfter
 }
 
-// planRestart starts the program again after a pause, if that is wanted, unless it ends too often.
+// planRestart plans a restart after a pause, if the options ask for one and the program does not exit too often.
 func (r *runner) planRestart(now time.Time, ran time.Duration) {
 	if r.Options.Restart != Always && (r.Options.Restart != OnCrash || r.exit.Code == 0) {
-		r.ended = true
+		r.isOver = true
 		return
 	}
 	s := &r.restarts
-	if s.plan(now, ran, r.Waits.Backoff) {
-		r.exit.Loop, r.ended = true, true
-		r.sayState(reducer.Exited, reducer.Error, r.exit.loopDetail())
+	if s.plan(now, ran, r.Timing.Backoff) {
+		r.exit.Loop, r.isOver = true, true
+		detail := fmt.Sprintf("it ended %d times within a minute", loopAfter)
+		if text := strings.TrimSpace(strings.Join(r.exit.Tail, "\n")); text != "" {
+			detail += ": " + text[strings.LastIndexByte(text, '\n')+1:]
+		}
+		r.appendStateChange(reducer.Exited, reducer.Error, detail)
 		return
 	}
-	r.say(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
-	r.tell(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), r.exit.Code, s.pause))
+	r.appendEvent(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
+	r.notifyViewers(fmt.Sprintf("%s ended with %d; it restarts in %s", r.Box.Agent(), r.exit.Code, s.pause))
 }
 
 func (r *runner) stepRestart(now time.Time) {
-	if r.restarts.at.IsZero() || r.awaits(r.restarts.at, now) {
+	if r.restarts.next.IsZero() || r.mustWait(r.restarts.next, now) {
 		return
 	}
-	if err := r.start(); err != nil {
-		r.Log.Error("starting again", "err", err)
-		r.exit.Code, r.ended = 127, true
-		r.sayState(reducer.Starting, reducer.Error, err.Error())
+	if err := r.startProgram(); err != nil {
+		r.Log.Error("restarting", "err", err)
+		r.exit.Code, r.isOver = 127, true
+		r.appendStateChange(reducer.Starting, reducer.Error, err.Error())
 	}
 	r.wakeAt(now)
 }
 
-func (e *Exit) loopDetail() string {
-	detail := fmt.Sprintf("it ended %d times within a minute", loopAfter)
-	if said := strings.TrimSpace(strings.Join(e.Tail, "\n")); said != "" {
-		detail += ": " + said[strings.LastIndexByte(said, '\n')+1:]
-	}
-	return detail
-}
-
+// stopping is a stop that is under way.
 type stopping struct {
-	why       string
-	isRestart bool          // the program is started again then
-	ended     []string      // what the agent had started, and had to be ended
-	done      chan struct{} // closed when everything has
+	reason    string
+	isRestart bool          // the program is started again afterwards
+	ended     []string      // processes that the agent had started and that were ended
+	done      chan struct{} // closed when all processes are gone
 }
 
 func (r *runner) stop(why string) {
@@ -246,17 +242,17 @@ func (r *runner) stop(why string) {
 		return
 	}
 	r.abandonTyping("it is being stopped")
-	s := &stopping{why: why, done: make(chan struct{})}
+	s := &stopping{reason: why, done: make(chan struct{})}
 	r.stopping = s
-	if r.prog == nil { // between two programs: it is off, and not about to start any more
-		r.restarts.at, r.exit.Asked, r.ended = time.Time{}, true, true
-		r.sayExited(r.pid)
+	if r.prog == nil { // between two programs
+		r.restarts.next, r.exit.Stopped, r.isOver = time.Time{}, true, true
+		r.appendExited(r.pid)
 		close(s.done)
 		return
 	}
 	c := r.prog.child
 	r.wg.Go(func() {
-		others, _ := c.Stop(r.ctx, stopGrace) // Close tries again, and says what is left
+		others, _ := c.Stop(r.ctx, stopGrace) // Close tries again and returns the error
 		s.ended = process.Names(others)
 		close(s.done)
 	})

@@ -24,7 +24,7 @@ func (r *rig) shows(text string) func() bool {
 	return func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), text) }
 }
 
-// Python's prompt takes mail as a shell does.
+// Python's prompt gets mail like a shell.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	needs(t, "python3")
@@ -36,7 +36,7 @@ func TestPython(t *testing.T) {
 	r.wait("the sleep", r.shows("slept 1"))
 }
 
-// A pager or an editor in a shell is no prompt: mail waits until it is left.
+// A pager or editor in a shell is no prompt: mail waits until it exits.
 func TestFullScreenPrograms(t *testing.T) {
 	for name, c := range map[string]struct{ start, seen, leave string }{
 		"vi":   {"vi -u NONE made-up-name", "made-up-name", "\x1b:q!\r"},
@@ -63,7 +63,7 @@ func TestFullScreenPrograms(t *testing.T) {
 	}
 }
 
-// A command that runs for a while is busy, however quiet it is.
+// A running command is busy, however quiet it is.
 func TestQuietCommand(t *testing.T) {
 	t.Parallel()
 	needs(t, "mkfifo")
@@ -86,7 +86,7 @@ func TestQuietCommand(t *testing.T) {
 	}
 }
 
-// A question of a command's (read x) is nobody's prompt.
+// A command's own question (read x) is no prompt.
 func TestCommandAsks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")

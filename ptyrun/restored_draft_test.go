@@ -14,12 +14,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// thinking has a turn of ours under way that has not been answered yet.
+// thinking reports whether a turn of ours is under way without an answer.
 func thinking(t *testing.T, o testagent.Options, body string) *rig {
 	return newRig(t).fake(o).think(body)
 }
 
-// think runs the fake agent, and has it at work on a message.
+// think runs the fake agent and has it work on a message.
 func (r *rig) think(body string) *rig {
 	r.run().idle()
 	r.wait("the first to be read", r.read(r.send(body)))
@@ -29,8 +29,8 @@ func (r *rig) think(body string) *rig {
 	return r
 }
 
-// A prompt that is put back into the box by an interrupt keeps no mail out, and
-// is not lost: the agent gets it again behind the urgent one.
+// A prompt that an interrupt restores to the draft blocks no mail and is not lost: the agent gets it again after the
+// urgent one.
 func TestUrgentUndoes(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ profile, body string }{
@@ -51,13 +51,13 @@ func TestUrgentUndoes(t *testing.T) {
 	}
 }
 
-// It lies unread before the key that interrupts: a runner that is killed then loses nothing.
+// It is unread before the interrupt key, so a runner killed then loses nothing.
 func TestUrgentUndoesInTime(t *testing.T) {
 	t.Parallel()
 	r := thinking(t, testagent.Options{}, "THINK 60s")
 	r.send("stop that", urgent)
 	r.wait("the interrupt", func() bool { return len(r.fakes(testagent.Interrupted)) > 0 })
-	r.wait("the event", r.has(wire.EventAgain)) // which is told when it lies there
+	r.wait("the event", r.has(wire.EventAgain)) // appended after it became unread
 	all, _ := r.bob.Log().Newest(1 << 20)
 	again := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.EventAgain })]
 	es, _ := testagent.ReadLog(r.log)
@@ -66,7 +66,7 @@ func TestUrgentUndoesInTime(t *testing.T) {
 	}
 }
 
-// What a person interrupts is not typed again, and keeps no mail out either.
+// A text whose turn a person interrupts is not typed again, and blocks no mail.
 func TestInterruptUndoes(t *testing.T) {
 	t.Parallel()
 	r := thinking(t, testagent.Options{}, "THINK 60s")
@@ -79,7 +79,7 @@ func TestInterruptUndoes(t *testing.T) {
 	}
 }
 
-// What was put back and touched by a person since is theirs.
+// A restored draft that a person has edited is theirs.
 func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 	t.Parallel()
 	r := thinking(t, testagent.Options{}, "THINK 60s")
@@ -92,14 +92,14 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.send("hello")
-	time.Sleep(quick.Human + 5*quick.Idle) // in which it would be typed
+	time.Sleep(quick.PersonQuiet + 5*quick.Idle) // long enough to type it
 	if s := strings.Join(r.screen(), "\n"); !r.unread(id) || !strings.Contains(s, "but not so long") {
 		t.Errorf("a person's draft was touched:\n%s", s)
 	}
 }
 
-// What a runner had typed when it was killed comes again if the program may have ended before its model
-// got it, and says so. What went into a shell does not.
+// The last text of a killed runner is typed again, marked as a repeat, if the program may have exited before its model
+// got it. A shell does not get it again.
 func TestTypedWhenKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -137,7 +137,7 @@ func TestTypedWhenKilled(t *testing.T) {
 	}
 }
 
-// What a person has added to a text of ours is not cleared with it.
+// A person's addition to a text of ours is not cleared.
 func TestIsPartOf(t *testing.T) {
 	const text = "[atm 9f3a1c from alice, now]\n  rebase on main"
 	for draft, want := range map[string]bool{

@@ -24,24 +24,24 @@ import (
 func TestMain(m *testing.M) {
 	testagent.Reexec()
 	liveOn()
-	flag.Set("test.parallel", "4") // but for floods, which run alone, they wait for the most part
+	flag.Set("test.parallel", "4") // tests mostly wait, except floods, which run alone
 	os.Exit(m.Run())
 }
 
-// quick are the waits of a program that is known to draw at once.
-var quick = Waits{
-	First: 150 * time.Millisecond, Idle: 100 * time.Millisecond, Human: 400 * time.Millisecond,
-	Render: 2 * time.Second, Quiet: 40 * time.Millisecond, Return: 60 * time.Millisecond,
-	Taken: 3 * time.Second, Again: 300 * time.Millisecond,
-	Settle: 60 * time.Millisecond, Hooked: 500 * time.Millisecond, Backoff: 30 * time.Millisecond,
+// quick is the timing for a program that draws at once.
+var quick = Timing{
+	FirstIdle: 150 * time.Millisecond, Idle: 100 * time.Millisecond, PersonQuiet: 400 * time.Millisecond,
+	Render: 2 * time.Second, Quiet: 40 * time.Millisecond, BeforeReturn: 60 * time.Millisecond,
+	Accept: 3 * time.Second, RetryReturn: 300 * time.Millisecond,
+	Settle: 60 * time.Millisecond, HookSettle: 500 * time.Millisecond, Backoff: 30 * time.Millisecond,
 }
 
-// rig is a team of alice, who writes, bob, who is run, and carol, the lead.
+// rig is a team: alice writes, bob is run, carol leads.
 type rig struct {
 	t     *testing.T
 	store *mailbox.Store
 	bob   *mailbox.Box
-	log   string // of the fake agent
+	log   string // the fake agent's
 	opt   Options
 	hold  *mailbox.Runner
 
@@ -55,7 +55,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	// (A socket's path is short, and a test's directory may not be.)
+	// A socket's path must be short, and a test's directory may be long.
 	path, err := os.MkdirTemp("", "atm-run-")
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +77,8 @@ func newRig(t *testing.T) *rig {
 	}
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.opt = Options{
-		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, Waits: &quick,
-		Told: func(_ context.Context, q Question) error {
+		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, Timing: &quick,
+		NotifyLead: func(_ context.Context, q Question) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.asked = append(r.asked, q)
@@ -91,7 +91,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// fake makes the fake agent the program.
+// fake runs the fake agent.
 func (r *rig) fake(o testagent.Options) *rig {
 	r.t.Helper()
 	o.Log = r.log
@@ -107,14 +107,14 @@ func (r *rig) fake(o testagent.Options) *rig {
 	return r
 }
 
-// program makes a real program the program.
+// program runs a real program.
 func (r *rig) program(d string, argv ...string) *rig {
 	r.opt.Command, r.opt.Env = argv, os.Environ()
 	r.opt.Driver, _ = driver.Named(d)
 	return r
 }
 
-// run runs it, until the test ends or stops it.
+// run starts the runner, until the test ends or stops it.
 func (r *rig) run() *rig {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -146,10 +146,10 @@ func (r *rig) run() *rig {
 	return r
 }
 
-// wait waits for something to be so.
+// wait waits until a condition holds.
 func (r *rig) wait(what string, so func() bool) {
 	r.t.Helper()
-	r.within(3*time.Minute, what, so) // so long only where it fails, or for a flood on a busy machine
+	r.within(3*time.Minute, what, so) // needed only for a failure, or a flood on a busy machine
 }
 
 func (r *rig) within(d time.Duration, what string, so func() bool) {
@@ -185,7 +185,7 @@ func (r *rig) client() *control.Client {
 	}
 }
 
-// status asks the runner, which serves so many clients at once and no more.
+// status asks the runner, which serves a limited number of clients at once.
 func (r *rig) status() (control.Status, error) {
 	c := r.client()
 	defer c.Close()
@@ -221,7 +221,7 @@ func (r *rig) send(body string, with ...func(*wire.Message)) wire.ID {
 
 func urgent(m *wire.Message) { m.Priority = "urgent" }
 
-// events are bob's events, in short.
+// events returns bob's events in short form.
 func (r *rig) events() (out []string) {
 	all, _ := r.bob.Log().Newest(1 << 20)
 	for i := range all {
@@ -257,7 +257,7 @@ func (r *rig) unread(id wire.ID) bool {
 	return err == nil && it.State == mailbox.Unread
 }
 
-// fakes are the entries of the fake agent's log of one kind.
+// fakes returns the entries of one kind in the fake agent's log.
 func (r *rig) fakes(event string) []string {
 	es, err := testagent.ReadLog(r.log)
 	if err != nil {
@@ -266,7 +266,7 @@ func (r *rig) fakes(event string) []string {
 	return es.Texts(event)
 }
 
-// idle waits until bob waits at the prompt.
+// idle waits until bob is at his prompt.
 func (r *rig) idle() *rig {
 	r.t.Helper()
 	r.wait("the prompt", r.has(`state_change new="idle"`))

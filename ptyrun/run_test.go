@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What it cannot do without is asked for at once.
+// Run returns an error if a required option is missing.
 func TestRunNeeds(t *testing.T) {
 	o := newRig(t).program("plain", "true").opt // without Hold
 	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "Hold") {
@@ -28,7 +28,7 @@ func TestRunNeeds(t *testing.T) {
 	}
 }
 
-// Of an answer that is longer than the scrollback the end is told.
+// The end of an answer that is longer than the scrollback is reported.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("plain", "bash", "--norc", "--noprofile").run().idle()
@@ -45,7 +45,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// The end of the program is the end of the run, with its code, and of its turn, which is not idle then.
+// The program's exit ends the run, with its code, and its turn, without turn_idle.
 func TestExit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
@@ -54,14 +54,14 @@ func TestExit(t *testing.T) {
 	if r.err != nil || r.exit.Code != 7 {
 		t.Errorf("%+v, %v", r.exit, r.err)
 	}
-	// Its claim notes beside the loop that the text was in.
+	// Its claim is settled beside the loop.
 	events := slices.DeleteFunc(r.events(), func(e string) bool { return e == "injected" })
 	if got := events[len(events)-2:]; !slices.Equal(got, []string{"exited code=7", `turn_completed status="failed"`}) {
 		t.Errorf("the last events are %q", got)
 	}
 }
 
-// What crashes is started again, with a pause, and mail goes on.
+// A program that crashes is restarted after a pause, and mail continues.
 func TestRestartOnCrash(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
@@ -70,14 +70,14 @@ func TestRestartOnCrash(t *testing.T) {
 	r.send("CRASH KILL")
 	r.wait("the restart", r.has("restarting attempt=1"))
 	r.wait("the next to be read", r.read(r.send("hello")))
-	r.send("EXIT 0") // no crash
+	r.send("EXIT 0") // not a crash
 	<-r.done
 	if r.exit.Code != 0 || r.exit.Loop {
 		t.Errorf("%+v", r.exit)
 	}
 }
 
-// Five crashes within a minute end it, and that is said.
+// Five crashes within a minute end it, and an event says so.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("plain", "sh", "-c", "echo no such config; exit 3")
@@ -110,12 +110,12 @@ func TestStop(t *testing.T) {
 	if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
 	}
-	if !r.exit.Asked || len(out.Ended) == 0 {
+	if !r.exit.Stopped || len(out.Ended) == 0 {
 		t.Errorf("%+v, ended %q", r.exit, out.Ended)
 	}
 }
 
-// A stop names what it had to end, and not what a restart had.
+// A stop names the processes that it ended, not those that a restart ended.
 func TestStopAfterRestart(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("setsid"); err != nil {
@@ -149,8 +149,7 @@ func TestStopDuringRestart(t *testing.T) {
 	}
 }
 
-// What a runner was typing when it was killed is typed again, as a possible
-// repeat.
+// What a killed runner was typing is typed again, as a possible repeat.
 func TestClaimOfADeadRunner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
@@ -170,11 +169,11 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	}
 }
 
-// screen that an attached terminal shows, and what it types.
+// terminal is an attached terminal.
 type terminal struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
-	slow chan struct{} // it takes nothing in until this is closed
+	slow chan struct{} // it reads nothing until this is closed
 }
 
 func (s *terminal) Write(p []byte) (int, error) {
@@ -192,7 +191,7 @@ func (s *terminal) String() string {
 	return s.buf.String()
 }
 
-// attach joins a terminal, and returns its keys.
+// attach attaches a terminal, and returns the channel for its keys.
 func (r *rig) attach() chan<- []byte {
 	r.t.Helper()
 	keys, out, c := make(chan []byte), &terminal{}, r.client()
@@ -203,7 +202,7 @@ func (r *rig) attach() chan<- []byte {
 	return keys
 }
 
-// A person's half-typed line keeps mail away, and is never sent by us.
+// A person's half-typed line blocks mail, and is never submitted by us.
 func TestPersonTypes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
@@ -223,14 +222,13 @@ func TestPersonTypes(t *testing.T) {
 	}
 }
 
-// A small terminal that leaves does not leave the agent small: without room for
-// its prompt it would get no mail.
+// When a small viewer leaves, the agent's terminal grows again: without room for its prompt it would get no mail.
 func TestSmallTerminalLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
 	size := func() string {
 		c := r.client()
-		defer c.Close() // asked often: a runner serves so many at once and no more
+		defer c.Close() // a runner serves a limited number of clients at once
 		s, err := c.Screen(t.Context(), control.ScreenRequest{})
 		if err != nil {
 			t.Fatal(err)
@@ -256,7 +254,7 @@ func TestSmallTerminalLeaves(t *testing.T) {
 	r.wait("a message to be read", r.read(r.send("hello")))
 }
 
-// A terminal that cannot take in what the agent writes stays, and shows the end.
+// A viewer that is too slow for the agent's output stays, and shows the end.
 func TestSlowTerminal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("plain", "bash", "--norc", "--noprofile").run().idle()
@@ -277,8 +275,7 @@ func TestSlowTerminal(t *testing.T) {
 	}
 }
 
-// A terminal that was behind when the program ended, and has caught up before the
-// next one began, shows that one.
+// A viewer that was behind when the program exited, and caught up before the next one started, shows the next one.
 func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 	for name, early := range map[string]bool{"caught up between them": true, "caught up after that": false} {
 		t.Run(name, func(t *testing.T) {
@@ -286,7 +283,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			r := newRig(t)
 			w := quick
 			w.Backoff = time.Second
-			r.opt.Waits, r.opt.Restart = &w, OnCrash
+			r.opt.Timing, r.opt.Restart = &w, OnCrash
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
 				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes much | head -c 9000000; exit 1").run()
@@ -303,7 +300,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			r.wait("the end of the first", r.has("restarting"))
 			if early {
 				close(slow.slow)
-				time.Sleep(w.Backoff / 2) // in which it takes in all that there is
+				time.Sleep(w.Backoff / 2) // long enough to read everything
 			}
 			r.wait("the second", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "the second") })
 			if !early {
@@ -314,13 +311,13 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 	}
 }
 
-// Stopped in its pause before a restart it is off, and not about to start for ever.
+// Stopped in the pause before a restart, the agent is off, not starting for ever.
 func TestStopBetweenTwoPrograms(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("plain", "sh", "-c", "exit 3")
 	w := quick
 	w.Backoff = time.Minute
-	r.opt.Waits, r.opt.Restart = &w, OnCrash
+	r.opt.Timing, r.opt.Restart = &w, OnCrash
 	r.run()
 	r.wait("the pause", r.has("restarting"))
 	if out, err := r.client().Stop(t.Context()); err != nil || out.Done != "stopped" {
@@ -340,14 +337,14 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	}
 }
 
-// The pauses grow up to a limit, however often it crashes.
+// The pauses grow up to a limit, however often the program crashes.
 func TestPauseBeforeRestart(t *testing.T) {
 	s, first := restarts{}, 500*time.Millisecond
 	now := time.Now()
 	want := first
 	for n := range 200 {
 		now = now.Add(30 * time.Second)
-		if s.plan(now, 30*time.Second, first) || s.pause != want || !s.at.Equal(now.Add(want)) {
+		if s.plan(now, 30*time.Second, first) || s.pause != want || !s.next.Equal(now.Add(want)) {
 			t.Fatalf("crash %d: %s, not %s", n, s.pause, want)
 		}
 		want = min(2*want, maxPause)

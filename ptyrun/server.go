@@ -12,19 +12,19 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// runner is the control.Handler of its agent. These methods run beside the loop, many at once, and each asks
-// the loop to do what it is about.
+// runner is the control.Handler of its agent. These methods run beside the loop, many at once, and have the loop do
+// their work.
 var _ control.Handler = (*runner)(nil)
 
 func (r *runner) Status(context.Context) (control.Status, error) {
-	return ask(r, func() (control.Status, error) {
+	return inLoop(r, func() (control.Status, error) {
 		s := control.Status{
-			Viewers: len(r.viewers), State: string(reducer.Starting), Untyped: r.mail.untyped.Field("reason"),
+			Viewers: len(r.viewers), State: string(reducer.Starting), Untyped: r.mail.lastFailure.Field("reason"),
 		}
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
 		}
-		if r.mail.typing == nil { // else the draft is ours
+		if r.mail.typing == nil { // else the draft is not a person's
 			s.Gate = r.gate(r.Now())
 		}
 		if p := r.prog; p != nil {
@@ -40,7 +40,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 }
 
 func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.Screen, error) {
-	return ask(r, func() (control.Screen, error) {
+	return inLoop(r, func() (control.Screen, error) {
 		p := r.prog
 		if p == nil {
 			return control.Screen{Cols: r.Cols, Rows: r.Rows, Lines: r.exit.Tail, State: string(reducer.Exited)}, nil
@@ -63,7 +63,7 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 }
 
 func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.Outcome, err error) {
-	typed, err := ask(r, func() (*requestedText, error) { return r.typeRequested(req) })
+	typed, err := inLoop(r, func() (*requestedText, error) { return r.typeRequested(req) })
 	if err != nil {
 		return done, err
 	}
@@ -74,15 +74,15 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 	if err := <-typed.written; err != nil || !req.Enter {
 		return done, err
 	}
-	if n := len(typed.data); n > 0 { // a return key right behind a text is swallowed by some
-		time.Sleep(max(r.Waits.Return, typed.prog.driver.SubmitDelay(n)))
+	if n := len(typed.data); n > 0 { // some programs swallow a return key right behind a text
+		time.Sleep(max(r.Timing.BeforeReturn, typed.prog.driver.SubmitDelay(n)))
 	}
-	return ask(r, func() (control.Outcome, error) {
+	return inLoop(r, func() (control.Outcome, error) {
 		if r.prog != typed.prog {
 			return done, errors.New("its program has ended: the return key was not pressed")
 		}
 		r.refresh(r.Now())
-		if now := printOf(r.prog.reading.Dialog); now != "" && now != typed.dialog { // that the text was not meant for
+		if now := fingerprint(r.prog.reading.Dialog); now != "" && now != typed.dialog { // the return key would answer it
 			return done, errors.New("a dialog came up: the return key was not pressed")
 		}
 		r.typeKeys([]byte(driver.Submit))
@@ -90,12 +90,12 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 	})
 }
 
-// requestedText is what somebody has us type.
+// requestedText is a text that a request has typed.
 type requestedText struct {
 	prog    *program
 	data    []byte
-	dialog  string     // on the screen at that moment
-	written chan error // when it was typed
+	dialog  string     // fingerprint of the dialog on the screen at that moment
+	written chan error // gets the result of writing it
 }
 
 func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) {
@@ -103,7 +103,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	switch {
 	case p == nil:
 		return nil, errNotRunning
-	case r.mail.typing.isUnderWay():
+	case r.mail.typing.hasBegun():
 		return nil, errBeingTyped
 	}
 	r.refresh(r.Now())
@@ -112,7 +112,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 			fmt.Sprintf("atm screen %[1]s shows it; atm attach %[1]s, or --raw, types all the same", r.Box.Agent()))
 	}
 	d := p.reading.Dialog
-	isText := len(req.Text) > 1 && !req.Raw // else the key of an answer
+	isText := len(req.Text) > 1 && !req.Raw // else it may be the key of an answer
 	if d != nil && isText && !p.driver.Plain {
 		return nil, refused("it asks something that these keys would answer: nothing was typed",
 			fmt.Sprintf("atm pending says what; atm approve %[1]s OPTION, atm attach %[1]s, or --raw", r.Box.Agent()))
@@ -122,7 +122,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 			return nil, err
 		}
 	}
-	t := &requestedText{prog: p, data: req.Text, dialog: printOf(d), written: make(chan error, 1)}
+	t := &requestedText{prog: p, data: req.Text, dialog: fingerprint(d), written: make(chan error, 1)}
 	if !req.Raw {
 		isPaste := p.screen.Modes().Paste && len(req.Text) > 0
 		t.data = []byte(keysOf(Clean(string(req.Text)), isPaste, p.driver.Plain))
@@ -143,10 +143,10 @@ func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
 }
 
 func (r *runner) mayAnswer(pid int, by string, isTyped bool) error {
-	if r.May == nil {
+	if r.Authorize == nil {
 		return nil
 	}
-	if err := r.May(pid, by, isTyped); err != nil {
+	if err := r.Authorize(pid, by, isTyped); err != nil {
 		return refused(err.Error(), "")
 	}
 	return nil
@@ -160,23 +160,23 @@ func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.O
 	return control.Outcome{Done: "answered", Detail: label}, err
 }
 
-// Stop returns when the run is over: what the agent started is gone then.
+// Stop returns when the loop has ended; by then what the agent started is gone.
 func (r *runner) Stop(context.Context) (control.Outcome, error) {
 	if !r.post(func() { r.stop("asked to") }) {
 		return control.Outcome{}, errOver
 	}
-	<-r.over
+	<-r.done
 	e := r.exit
 	return control.Outcome{Done: "stopped", Detail: cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code)), Ended: e.Ended}, nil
 }
 
 func (r *runner) Restart(context.Context) (control.Outcome, error) {
-	return ask(r, func() (control.Outcome, error) {
+	return inLoop(r, func() (control.Outcome, error) {
 		if r.stopping != nil {
 			return control.Outcome{}, errors.New(string(control.GateStopping))
 		}
 		if r.prog == nil {
-			r.restarts.at = r.Now()
+			r.restarts.next = r.Now()
 			return control.Outcome{Done: "restarted"}, nil
 		}
 		r.stop("asked to restart")

@@ -13,51 +13,51 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Sessions say how the agent's interactive sessions are held, as it was laid down when the runner started.
+// Sessions say how the agent's interactive sessions work, as configured when the runner started.
 type Sessions struct {
-	Begin   bool // one is begun where none is alive
+	Begin   bool // begin one if none is alive
 	Capture Capture
-	Mute    bool // nobody talks to the agent in sessions: what people say there stays unread
+	Mute    bool // human input is not allowed: it stays unread
 	Rules   session.Rules
 }
 
-// binding binds the runner to its agent's sessions. Their files are read and changed in rounds, beside the
-// loop and one at a time. A round does what is wanted when it begins; what fails stays wanted.
+// binding binds the runner to its agent's sessions. Their files are read and changed by syncs, which run beside the
+// loop, one at a time. A sync does what is pending when it begins; what fails stays pending.
 type binding struct {
 	Sessions
-	store *session.Store
-	began time.Time
+	store     *session.Store
+	startedAt time.Time
 
-	inRound   bool
-	roundAt   time.Time // the last one
-	modified  time.Time // when any session had changed last before that; zero: not known. Only its round may set it
-	hasFailed bool      // the last round
+	isSyncing  bool
+	syncedAt   time.Time // the start of the last sync
+	modified   time.Time // of the session files, when they were last read; zero: unknown. Only a sync sets it
+	syncFailed bool      // the last one
 
-	isAttached bool // the sessions know of the agent
-	hasLines   bool // and that they get lines
-	hasGoal    bool // an event says that a goal is complete: the rules are to be applied
-	hasAbort   bool // somebody has said abort
+	isAttached    bool // the sessions' files name the agent
+	attachedLines bool // and say that their output is lines
+	hasGoal       bool // pending: a goal is complete, apply the rules
+	hasAbort      bool // pending: a person sent an abort
 
-	isKnown bool                    // the sessions were read
-	all     []*session.Session      // as they were after the last round
-	idleAt  time.Time               // when one may end because nobody has said anything; zero: none
-	input   map[wire.ID]*humanInput // that is unread
-	over    string                  // the session that is over, for which the agent is to be stopped
-	overBy  time.Time               // at the latest
-	capture capture
+	isKnown   bool                    // the sessions have been read
+	all       []*session.Session      // as last read
+	idleAt    time.Time               // when the next session may time out; zero: none can
+	input     map[wire.ID]*humanInput // unread
+	endReason string                  // not "": a session is complete, stop the agent after its turn
+	endBy     time.Time               // or then
+	capture   capture
 }
 
-// humanInput is what a person said, and why that is kept from the agent; "": it is not.
+// humanInput is a message to a session, and why it must not be typed; "": it may.
 type humanInput struct {
 	*mailbox.Item
-	why string
+	withheld string
 }
 
 const (
-	roundEvery     = 500 * time.Millisecond // people change a session
-	roundEveryNone = 3 * time.Second        // somebody begins one: an idle runner need not wake often
-	roundAgain     = 50 * time.Millisecond  // after one, where files may have changed in the same moment
-	lastTurn       = 30 * time.Second       // for the turn in which a goal was reached
+	syncEvery     = 500 * time.Millisecond // while a session is alive
+	syncEveryIdle = 3 * time.Second        // else, so that an idle runner seldom wakes
+	resyncAfter   = 50 * time.Millisecond  // a sync, before mail is typed
+	lastTurnTime  = 30 * time.Second       // for the turn that reached the goal to end
 )
 
 func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
@@ -65,35 +65,35 @@ func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
 		return nil
 	}
 	return &binding{
-		Sessions: *o, store: &session.Store{Mail: box.Store()}, began: now,
-		input: map[wire.ID]*humanInput{}, capture: capture{room: maxRoom, filled: now},
+		Sessions: *o, store: &session.Store{Mail: box.Store()}, startedAt: now,
+		input: map[wire.ID]*humanInput{}, capture: capture{budget: captureBudget, budgetAt: now},
 	}
 }
 
-// unbindSessions lets go of the sessions: over where the agent has left by itself. Where another runner has
-// the agent by now they are that one's.
+// unbindSessions detaches the agent from its sessions; if it exited by itself they are complete. If another runner has
+// the agent by now, the sessions are that runner's.
 func (r *runner) unbindSessions(failed error) {
 	b := r.binding
 	if b == nil || !r.Hold.StillHeld() {
 		return
 	}
-	// An abort that came while the agent ended, or failed then, is carried out as well.
+	// Carry out aborts that came meanwhile or failed before.
 	if err := r.abortAll(); err != nil {
 		r.Log.Error("sessions", "err", err)
 	}
 	name, e := r.Box.Agent(), r.exit
-	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
+	isCompleted := failed == nil && !e.Stopped && !e.Loop && e.Code == 0 && e.Signal == ""
 	how := fmt.Sprintf("%s ended with %d", name, e.Code)
 	switch {
 	case failed != nil:
 		how = fmt.Sprintf("the runner of %s ended: %v", name, failed)
-	case e.Asked:
+	case e.Stopped:
 		how = fmt.Sprintf("%s was stopped", name)
 	case isCompleted:
 		how = fmt.Sprintf("%s has left", name)
 	}
 	if err := b.store.Detach(r.ctx, name, isCompleted, how); err != nil {
-		r.Log.Error("letting go of sessions", "err", err)
+		r.Log.Error("detaching from sessions", "err", err)
 	}
 }
 
@@ -102,27 +102,27 @@ func (r *runner) stepSessions(now time.Time) {
 	if b == nil {
 		return
 	}
-	if b.over != "" && r.stopping == nil {
+	if b.endReason != "" && r.stopping == nil {
 		isWorking := r.prog != nil && r.state.Turn().Word() == reducer.WordBusy
-		if !isWorking || !r.awaits(b.overBy, now) {
-			r.dismiss(b.over)
+		if !isWorking || !r.mustWait(b.endBy, now) {
+			r.stopForSession(b.endReason)
 		}
 	}
 	r.captureResting(now)
-	isIdle := !b.idleAt.IsZero() && !r.awaits(b.idleAt, now) && !r.isEngaged()
-	every := roundEvery
+	isIdle := !b.idleAt.IsZero() && !r.mustWait(b.idleAt, now) && !r.isEngaged()
+	every := syncEvery
 	if len(b.alive()) == 0 && !b.hasAbort {
-		every = roundEveryNone
+		every = syncEveryIdle
 	}
-	if b.inRound || r.awaits(b.roundAt.Add(every), now) {
+	if b.isSyncing || r.mustWait(b.syncedAt.Add(every), now) {
 		return
 	}
-	isAttached := b.isAttached && b.hasLines == r.capturesLines(now)
+	isAttached := b.isAttached && b.attachedLines == r.capturesLines(now)
 	if !isAttached || b.hasGoal || b.hasAbort || isIdle || b.mayHaveChanged() {
-		r.startRound(now, b.hasGoal || isIdle)
+		r.startSync(now, b.hasGoal || isIdle)
 		return
 	}
-	b.roundAt = now
+	b.syncedAt = now
 	r.wakeAt(now.Add(every))
 }
 
@@ -139,14 +139,14 @@ func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err err
 	return all, err
 }
 
-// startRound has what is wanted done beside the loop, and the sessions read.
-func (r *runner) startRound(now time.Time, applyRules bool) {
+// startSync does beside the loop what is pending, and reads the sessions.
+func (r *runner) startSync(now time.Time, applyRules bool) {
 	b, agent := r.binding, r.Box.Agent()
-	b.inRound, b.roundAt = true, now
+	b.isSyncing, b.syncedAt = true, now
 	hadGoal, hadAbort := b.hasGoal, b.hasAbort
 	b.hasGoal, b.hasAbort = false, false
 	attach := session.AttachOptions{Begin: b.Begin && !b.isAttached, Lines: r.capturesLines(now), Rules: b.Rules}
-	isAttached := b.isAttached && b.hasLines == attach.Lines
+	isAttached := b.isAttached && b.attachedLines == attach.Lines
 	var ruled []wire.UUID
 	if applyRules {
 		ruled = b.alive()
@@ -166,18 +166,18 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 		}
 		all, bad := b.readSessions(agent)
 		r.post(func() {
-			b.inRound = false
+			b.isSyncing = false
 			b.hasAbort = b.hasAbort || aborted != nil
 			b.hasGoal = b.hasGoal || hadGoal && applied != nil
 			if attached == nil {
-				b.isAttached, b.hasLines = true, attach.Lines
+				b.isAttached, b.attachedLines = true, attach.Lines
 			}
 			err := errors.Join(aborted, attached, applied, bad)
-			b.hasFailed = err != nil
+			b.syncFailed = err != nil
 			if err != nil {
 				r.Log.Error("sessions", "err", err)
 			}
-			r.noteSessions(all)
+			r.updateSessions(all)
 		})
 	})
 }
@@ -196,45 +196,45 @@ func (r *runner) abortAll() error {
 	return err
 }
 
-// abort ends the sessions for which an abort is meant, and the agent with them, whoever holds the
-// sessions' lock and whether or not they can be written. It is never typed, and read when all that is done.
-// One that is older than this run, or for a session that was over before, has come too late.
+// abort aborts the sessions that an abort is for, and stops the agent even if they are locked or cannot be written. The
+// abort is never typed; it is read when all is done. It does nothing if it is older than this run or if its session was
+// already over.
 func (r *runner) abort(in session.Input) error {
 	b := r.binding
 	all, err := b.readSessions(r.Box.Agent())
 	ids := slices.DeleteFunc(aliveOf(all), func(id wire.UUID) bool { return !in.For(id) })
 	isMeant := in.Session == "" || len(ids) > 0 || b.wasEndedBy(in)
-	if isMeant && !in.ID.Time().Before(b.began.Truncate(time.Millisecond)) {
-		r.post(func() { r.dismiss("aborted by " + string(in.From.Agent)) })
+	if isMeant && !in.ID.Time().Before(b.startedAt.Truncate(time.Millisecond)) {
+		r.post(func() { r.stopForSession("aborted by " + string(in.From.Agent)) })
 	}
 	for _, id := range ids {
 		_, bad := b.store.Change(r.ctx, id, nil)
 		err = errors.Join(err, bad)
 	}
-	if err != nil { // as long as it is unread anybody who changes a session takes it in
+	if err != nil { // it stays unread, and whoever changes a session next carries it out
 		return err
 	}
 	_, err = r.Box.Read(r.ctx, mailbox.ReadOptions{IDs: []wire.ID{in.ID}}, func(batch mailbox.Batch) (int, error) { return len(batch.Items), nil })
 	return err
 }
 
-// wasEndedBy reports whether an abort has ended its session already, as a command does in one step; the runner may not
-// have heard yet that there was one.
+// wasEndedBy reports whether its sender's command has already carried out an abort. The runner may not have read the
+// session before.
 func (b *binding) wasEndedBy(abort session.Input) bool {
 	s, err := b.store.Get(abort.Session)
 	return err == nil && s.State == wire.SessionAborted && !s.UpdatedAt.Before(abort.At.Truncate(time.Millisecond))
 }
 
-// dismiss stops the agent because its session is over, and says so.
-func (r *runner) dismiss(why string) {
+// stopForSession stops the agent because its session is over, and tells the viewers.
+func (r *runner) stopForSession(why string) {
 	if r.stopping == nil {
-		r.tell(why)
+		r.notifyViewers(why)
 	}
 	r.stop(why)
 }
 
-// isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person types in its
-// terminal: then nobody has been idle.
+// isEngaged reports whether the agent starts, works or is about to, or a person types in its terminal. No session times
+// out meanwhile.
 func (r *runner) isEngaged() bool {
 	switch r.state.Turn().Word() {
 	case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
@@ -254,11 +254,11 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 	return ids
 }
 
-func (r *runner) noteSessions(all []*session.Session) {
+func (r *runner) updateSessions(all []*session.Session) {
 	b := r.binding
 	before, alive := b.alive(), aliveOf(all)
 	if b.isKnown && len(before) == 0 && len(alive) > 0 && r.prog != nil {
-		b.capture.skip(r.prog.screen) // what was written before it began is none of its output
+		b.capture.skip(r.prog.screen) // earlier output is not the session's
 	}
 	b.all, b.isKnown, b.idleAt = all, true, time.Time{}
 	for _, s := range all {
@@ -270,28 +270,28 @@ func (r *runner) noteSessions(all []*session.Session) {
 		}
 		name := wire.ID(s.SessionID).Short(6)
 		if s.State == wire.SessionAborted {
-			r.dismiss("session " + name + " was aborted")
+			r.stopForSession("session " + name + " was aborted")
 		}
 		if s.State == wire.SessionCompleted && s.EndedBy() != "" && len(alive) == 0 {
-			b.over, b.overBy = fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy()), r.Now().Add(lastTurn)
+			b.endReason, b.endBy = fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy()), r.Now().Add(lastTurnTime)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(b.input)) { // as they were said
+	for _, id := range slices.Sorted(maps.Keys(b.input)) { // in the order they were sent
 		in := b.input[id]
-		was := in.why
-		in.why = b.withheld(in.Item)
+		was := in.withheld
+		in.withheld = b.withheld(in.Item)
 		switch {
-		case was == "" && in.why != "":
+		case was == "" && in.withheld != "":
 			r.mail.unqueue(id)
 			r.apply(reducer.Input{Now: r.Now(), Settled: id})
-		case was != "" && in.why == "":
+		case was != "" && in.withheld == "":
 			r.messageArrived(in.Item, r.Now())
 		}
 	}
 }
 
-// noteInput takes in a message of human input, and reports whether the reducer is to hear of it.
-func (r *runner) noteInput(it *mailbox.Item) bool {
+// admitsInput registers human input, and reports whether a message may go to the reducer.
+func (r *runner) admitsInput(it *mailbox.Item) bool {
 	b := r.binding
 	if b == nil || it.State != mailbox.Unread {
 		return true
@@ -317,12 +317,12 @@ func (b *binding) withheld(it *mailbox.Item) string {
 	return why
 }
 
-// withheld says why messages must not be typed now, whatever held when they were queued, and which of them may.
+// withheld says why messages must not be typed although they were queued, and returns those that may be.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
 		switch b := r.binding; {
-		case b != nil && b.input[it.ID] != nil && b.input[it.ID].why != "":
-			why = b.input[it.ID].why
+		case b != nil && b.input[it.ID] != nil && b.input[it.ID].withheld != "":
+			why = b.input[it.ID].withheld
 		case !r.state.MayHandOver(it.ID, r.Now()):
 			why = "it has expired, or another message replaces it"
 		default:
@@ -332,24 +332,24 @@ func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	return why, rest
 }
 
-// knowsSessions reports whether what is to be typed is judged by how the sessions are this moment. If not,
-// it has them read.
+// knowsSessions reports whether the sessions are read as they are now, if any of the messages is for one. If not, it
+// starts a sync.
 func (r *runner) knowsSessions(ids []wire.ID, now time.Time) bool {
 	b := r.binding
 	switch {
 	case b == nil || !slices.ContainsFunc(ids, func(id wire.ID) bool { return b.input[id] != nil }):
 		return true
-	case b.inRound:
+	case b.isSyncing:
 		return false
-	case b.hasFailed, !b.mayHaveChanged(): // what cannot be read keeps nothing back
+	case b.syncFailed, !b.mayHaveChanged(): // sessions that cannot be read hold no mail back
 		return true
-	case !r.awaits(b.roundAt.Add(roundAgain), now):
-		r.startRound(now, false)
+	case !r.mustWait(b.syncedAt.Add(resyncAfter), now):
+		r.startSync(now, false)
 	}
 	return false
 }
 
-func (r *runner) noteSessionEvent(e *wire.Event) {
+func (r *runner) handleSessionEvent(e *wire.Event) {
 	b := r.binding
 	if b == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// hurried gives up a lock soon, and counts what has failed for it.
+// hurried gives up on locks soon, and counts the failures.
 func (r *rig) hurried() (failures func() int) {
 	said := &terminal{}
 	r.opt.Log = slog.New(slog.NewTextHandler(said, nil))
@@ -23,19 +23,18 @@ func (r *rig) hurried() (failures func() int) {
 	return func() int { return strings.Count(said.String(), "msg=sessions") }
 }
 
-// known waits until the runner knows of its session.
+// known waits until the runner knows its session.
 func (r *rig) known() wire.UUID {
 	r.t.Helper()
-	id := r.begun().its().SessionID
+	id := r.awaitSession().onlySession().SessionID
 	r.wait("what was said to be read", r.read(r.say(id, text("hello"))))
 	return id
 }
 
-// Who aborts does not wait for a lock that another holds, and what cannot be
-// noted at once is noted by whoever looks.
+// An abort does not wait for another process's lock; what cannot be written at once is written by the next reader.
 func TestAbortOfLockedSessions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
 	r.hurried()
 	r.run().idle()
 	id := r.known()
@@ -47,16 +46,15 @@ func TestAbortOfLockedSessions(t *testing.T) {
 		t.Fatal("the agent runs on")
 	}
 	release()
-	if s := r.its(); s.State != wire.SessionAborted || !r.exit.Asked {
+	if s := r.onlySession(); s.State != wire.SessionAborted || !r.exit.Stopped {
 		t.Errorf("it is %s, %+v", s.State, r.exit)
 	}
 }
 
-// An abort from before the run, of a session that is alive, is tried again and
-// read at last.
+// An abort from before the run, of a session that is alive, is retried and finally read.
 func TestEarlyAbortOfLockedSessions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
 	failures := r.hurried()
 	abort := r.say(r.open(), wire.HumanInput{Kind: "abort"})
 	release := r.lockFile("team")
@@ -67,15 +65,15 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 	}
 	release()
 	<-r.done
-	if s := r.its(); s.State != wire.SessionAborted || r.unread(abort) {
+	if s := r.onlySession(); s.State != wire.SessionAborted || r.unread(abort) {
 		t.Errorf("it is %s; the abort is unread: %v", s.State, r.unread(abort))
 	}
 }
 
-// A goal is not forgotten because another holds the lock when it is reached.
+// A goal is not lost because another process holds the lock when it is reached.
 func TestGoalOfLockedSessions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
 	failures := r.hurried()
 	r.run().idle().known()
 	release := r.lockFile("team")
@@ -93,23 +91,22 @@ func TestGoalOfLockedSessions(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("it goes on")
 	}
-	if s := r.its(); s.EndedBy() != "goal_complete" {
+	if s := r.onlySession(); s.EndedBy() != "goal_complete" {
 		t.Errorf("%s by %q", s.State, s.EndedBy())
 	}
 }
 
-// A person who types in the agent's terminal is not idle, whatever the session's
-// file says.
+// A session does not time out while a person types in the agent's terminal.
 func TestSessionIsNotIdleWhileSomebodyTypes(t *testing.T) {
 	t.Parallel()
 	const idle = 3 * time.Second
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{WhenIdle: idle}})
-	r.run().idle().begun()
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{WhenIdle: idle}})
+	r.run().idle().awaitSession()
 	keys := r.attach()
 	last := time.Now()
 	for typed := 0; typed < 6; typed++ {
 		select {
-		case <-r.done: // only where this machine was too slow to type
+		case <-r.done: // only if this machine was too slow to type
 			if d := time.Since(last); d < idle && typed > 0 {
 				t.Fatalf("the agent was stopped %s after a key", d)
 			}
@@ -120,13 +117,12 @@ func TestSessionIsNotIdleWhileSomebodyTypes(t *testing.T) {
 		}
 	}
 	<-r.done
-	if s := r.its(); s.EndedBy() != "idle_timeout: 3s" {
+	if s := r.onlySession(); s.EndedBy() != "idle_timeout: 3s" {
 		t.Errorf("%s by %q", s.State, s.EndedBy())
 	}
 }
 
-// Where another runner has taken over the sessions are that one's, also if it was
-// not noticed before the end.
+// If another runner has taken over, the sessions are that runner's, even if this one noticed only at its end.
 func TestSessionOfAnotherRunner(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*rig){
@@ -136,8 +132,8 @@ func TestSessionOfAnotherRunner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
-			r.run().idle().begun()
+			r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
+			r.run().idle().awaitSession()
 			if err := os.Remove(filepath.Join(r.opt.Dir, ".locks", "bob.runner")); err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +144,7 @@ func TestSessionOfAnotherRunner(t *testing.T) {
 			defer hold.Release()
 			end(r)
 			<-r.done
-			if s := r.its(); s.State != wire.SessionActive {
+			if s := r.onlySession(); s.State != wire.SessionActive {
 				t.Errorf("it is %s", s.State)
 			}
 		})

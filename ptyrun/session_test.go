@@ -18,8 +18,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// sits gives the rig's runner a part in sessions.
-func (r *rig) sits(o Sessions) *rig {
+// withSessions makes the rig's runner take part in sessions.
+func (r *rig) withSessions(o Sessions) *rig {
 	if o.Capture == "" {
 		o.Capture = Pipe
 	}
@@ -29,7 +29,7 @@ func (r *rig) sits(o Sessions) *rig {
 
 func (r *rig) sessions() *session.Store { return &session.Store{Mail: r.store} }
 
-// open begins a session, as a person does.
+// open begins a session like a person.
 func (r *rig) open() wire.UUID {
 	r.t.Helper()
 	s, err := r.sessions().New(r.t.Context(), session.Options{Agent: "bob"})
@@ -39,8 +39,8 @@ func (r *rig) open() wire.UUID {
 	return s.SessionID
 }
 
-// its is the only session there is.
-func (r *rig) its() *session.Session {
+// onlySession returns the only session.
+func (r *rig) onlySession() *session.Session {
 	r.t.Helper()
 	list, bad, err := r.sessions().List()
 	if len(list) != 1 || len(bad) > 0 || err != nil {
@@ -52,8 +52,8 @@ func (r *rig) its() *session.Session {
 	return list[0]
 }
 
-// begun waits until the runner has begun a session.
-func (r *rig) begun() *rig {
+// awaitSession waits until the runner has begun a session.
+func (r *rig) awaitSession() *rig {
 	r.t.Helper()
 	r.wait("a session", func() bool {
 		list, _, err := r.sessions().List()
@@ -62,7 +62,7 @@ func (r *rig) begun() *rig {
 	return r
 }
 
-// move takes a session to another state, as a person does.
+// move changes a session's state like a person.
 func (r *rig) move(id wire.UUID, to wire.InteractiveSessionState) {
 	r.t.Helper()
 	_, err := r.sessions().Change(r.t.Context(), id, func(s *session.Session) error { return s.Move(to, "by alice", time.Now()) })
@@ -71,7 +71,7 @@ func (r *rig) move(id wire.UUID, to wire.InteractiveSessionState) {
 	}
 }
 
-// say says something to bob in a session; "" is in any.
+// say sends bob input in a session; "": in any.
 func (r *rig) say(id wire.UUID, in wire.HumanInput) wire.ID {
 	r.t.Helper()
 	m, err := session.Message(id, in)
@@ -85,7 +85,7 @@ func (r *rig) say(id wire.UUID, in wire.HumanInput) wire.ID {
 
 func text(s string) wire.HumanInput { return wire.HumanInput{Kind: "message", Text: s} }
 
-// outputs are the events of output, one after the other.
+// outputs returns the output events in order.
 func (r *rig) outputs() (out []string) {
 	all, _ := r.bob.Log().Newest(1 << 20)
 	for i := range all {
@@ -96,7 +96,7 @@ func (r *rig) outputs() (out []string) {
 	return out
 }
 
-// log is what a session's log says, without the times.
+// log returns a session's log without the times.
 func log(s *session.Session) (out []string) {
 	for _, m := range s.Messages {
 		out = append(out, m.Sender+": "+m.Content)
@@ -104,11 +104,11 @@ func log(s *session.Session) (out []string) {
 	return out
 }
 
-// While a session is paused nothing that people say is typed; all else is. When
-// it goes on what waited goes in, in order.
+// While a session is paused its human input is not typed, but other mail is. When it resumes, the input is typed in
+// order.
 func TestPausedSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
 	id := r.open()
 	r.run().idle()
 	r.move(id, wire.SessionPaused)
@@ -127,11 +127,10 @@ func TestPausedSession(t *testing.T) {
 	}
 }
 
-// What was queued behind a turn is held as well when the session is paused
-// before that is over.
+// Input queued behind a turn is also held when the session is paused before the turn ends.
 func TestPausedBehindATurn(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
 	id := r.open()
 	r.run().idle()
 	r.wait("the turn", r.read(r.send("THINK 60s")))
@@ -149,10 +148,10 @@ func TestPausedBehindATurn(t *testing.T) {
 	r.wait("what was said", r.read(said))
 }
 
-// Where nobody talks to agents what was said or dropped stays unread.
+// If human input is not allowed it stays unread, sent or dropped.
 func TestMuteSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Mute: true})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Mute: true})
 	id := r.open()
 	r.run().idle()
 	said := r.say(id, text("not for its ears"))
@@ -170,8 +169,7 @@ func TestMuteSession(t *testing.T) {
 	}
 }
 
-// An abort, however it comes, ends the session and the agent with all that it
-// started, and is never typed.
+// An abort, however it is sent, ends the session and the agent with everything that it started, and is never typed.
 func TestAbortedSession(t *testing.T) {
 	t.Parallel()
 	for name, abort := range map[string]func(r *rig, id wire.UUID){
@@ -189,17 +187,17 @@ func TestAbortedSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(testagent.Options{}).sits(Sessions{})
+			r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
 			id := r.open()
 			r.run().idle()
 			r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 60s")))
 			r.wait("the orphan's start", func() bool { return len(r.fakes(testagent.Orphaned)) > 0 })
 			abort(r, id)
 			<-r.done
-			if r.err != nil || !r.exit.Asked {
+			if r.err != nil || !r.exit.Stopped {
 				t.Errorf("%+v, %v", r.exit, r.err)
 			}
-			if s := r.its(); s.State != wire.SessionAborted {
+			if s := r.onlySession(); s.State != wire.SessionAborted {
 				t.Errorf("it is %s", s.State)
 			}
 			if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
@@ -215,29 +213,28 @@ func TestAbortedSession(t *testing.T) {
 	}
 }
 
-// An abort from before the run ends nothing that began after it, and is read.
+// An abort from before the run ends nothing that began later, and is read.
 func TestLateAbort(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
 	old := r.say("", wire.HumanInput{Kind: "abort"})
-	r.run().idle().begun()
+	r.run().idle().awaitSession()
 	r.wait("the abort to be read", r.read(old))
 	r.wait("mail to be read", r.read(r.send("hello")))
-	if s := r.its(); s.State != wire.SessionActive {
+	if s := r.onlySession(); s.State != wire.SessionActive {
 		t.Errorf("it is %s", s.State)
 	}
 }
 
-// A session ends when nobody has said anything for long enough, and not before;
-// with it the agent.
+// A session and its agent end when nobody has said anything for long enough, and not before.
 func TestSessionIdles(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{WhenIdle: 3 * time.Second}})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{WhenIdle: 3 * time.Second}})
 	r.run().idle()
 	r.wait("a turn that is longer", r.read(r.send("THINK 4s")))
 	<-r.done
-	s := r.its()
-	if r.err != nil || !r.exit.Asked || s.State != wire.SessionCompleted || s.EndedBy() != "idle_timeout: 3s" {
+	s := r.onlySession()
+	if r.err != nil || !r.exit.Stopped || s.State != wire.SessionCompleted || s.EndedBy() != "idle_timeout: 3s" {
 		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.EndedBy())
 	}
 	if !slices.ContainsFunc(r.events(), func(s string) bool { return strings.HasPrefix(s, `turn_completed status="completed"`) }) {
@@ -248,8 +245,8 @@ func TestSessionIdles(t *testing.T) {
 // A session that has reached its goal ends, and the agent when its turn is over.
 func TestSessionReachesItsGoal(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
-	r.run().idle().begun()
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
+	r.run().idle().awaitSession()
 	r.wait("a turn", r.read(r.send("THINK 1s")))
 	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
 	if err != nil {
@@ -259,7 +256,7 @@ func TestSessionReachesItsGoal(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-r.done
-	if s := r.its(); s.State != wire.SessionCompleted || s.EndedBy() != "goal_complete" {
+	if s := r.onlySession(); s.State != wire.SessionCompleted || s.EndedBy() != "goal_complete" {
 		t.Errorf("%s by %q", s.State, s.EndedBy())
 	}
 	if !r.has(`turn_completed status="completed"`)() {
@@ -267,12 +264,11 @@ func TestSessionReachesItsGoal(t *testing.T) {
 	}
 }
 
-// What somebody else finds to be at its end stops the agent as well; what a
-// person completes does not.
+// A session that another process ends by the rules stops the agent, too; one that a person completes does not.
 func TestSessionEndedByOthers(t *testing.T) {
 	t.Parallel()
 	rules := session.Rules{WhenIdle: time.Hour}
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Rules: rules})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Rules: rules})
 	id := r.open()
 	r.run().idle()
 	r.move(id, wire.SessionCompleted)
@@ -285,13 +281,12 @@ func TestSessionEndedByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-r.done
-	if !r.exit.Asked {
+	if !r.exit.Stopped {
 		t.Errorf("%+v", r.exit)
 	}
 }
 
-// A session that the runner begins is over when the agent leaves by itself, and
-// rests otherwise; the next runner goes on with it.
+// A session begun by the runner completes when the agent exits by itself; otherwise it stays alive for the next runner.
 func TestSessionOfARun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -304,16 +299,16 @@ func TestSessionOfARun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
-			r.run().idle().begun()
-			first := r.its()
+			r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
+			r.run().idle().awaitSession()
+			first := r.onlySession()
 			if first.State != wire.SessionActive || first.ChannelID != "cli:tty0" || !first.OwnedByRunner() {
 				t.Fatalf("%+v", first.InteractiveSession)
 			}
 			c.end(r)
 			<-r.done
 			r.hold.Release()
-			if s := r.its(); s.State != c.want || s.AutoPaused() != (c.want == wire.SessionPaused) {
+			if s := r.onlySession(); s.State != c.want || s.AutoPaused() != (c.want == wire.SessionPaused) {
 				t.Fatalf("it is %s", s.State)
 			}
 			if c.want != wire.SessionPaused {
@@ -321,40 +316,39 @@ func TestSessionOfARun(t *testing.T) {
 			}
 			r.done = make(chan struct{})
 			r.run()
-			r.wait("the session to go on", func() bool { return r.its().State == wire.SessionActive })
-			if s := r.its(); s.SessionID != first.SessionID || s.AutoPaused() {
+			r.wait("the session to go on", func() bool { return r.onlySession().State == wire.SessionActive })
+			if s := r.onlySession(); s.SessionID != first.SessionID || s.AutoPaused() {
 				t.Errorf("%+v", s.InteractiveSession)
 			}
 		})
 	}
 }
 
-// One that a person has paused stays so. One that a person began is not over when
-// the agent leaves: it rests until the next run.
+// A session that a person paused stays paused. One that a person began does not end with the agent: it waits for the
+// next run.
 func TestSessionOfAPerson(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
 	id := r.open()
 	r.move(id, wire.SessionPaused)
 	r.run().idle()
 	r.wait("mail to be read", r.read(r.send("hello")))
-	if s := r.its(); s.State != wire.SessionPaused {
+	if s := r.onlySession(); s.State != wire.SessionPaused {
 		t.Errorf("it is %s", s.State)
 	}
 	r.move(id, wire.SessionActive)
 	r.send("EXIT 0")
 	<-r.done
-	if s := r.its(); s.State != wire.SessionPaused || !s.AutoPaused() {
+	if s := r.onlySession(); s.State != wire.SessionPaused || !s.AutoPaused() {
 		t.Errorf("it is %s", s.State)
 	}
 }
 
-// Of a program that is known its answers are output, once; the log has each
-// once as well.
+// The answers of a known program are output, once each, and once each in the log.
 func TestAnswersAreOutput(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
-	r.run().idle().begun()
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
+	r.run().idle().awaitSession()
 	r.wait("the turn", r.read(r.send("hello 世界 ECHO")))
 	r.wait("the answer", func() bool { return len(r.outputs()) > 0 })
 	r.wait("the next", r.read(r.send("again")))
@@ -363,15 +357,15 @@ func TestAnswersAreOutput(t *testing.T) {
 	if len(got) != 2 || !strings.Contains(got[0], "世界") || got[1] != "Pong from the fake model." {
 		t.Errorf("%q", got)
 	}
-	said := log(r.its())
+	said := log(r.onlySession())
 	want := []string{"agent: " + got[0], "agent: " + got[1]}
 	if !slices.Equal(said, want) {
 		t.Errorf("log %q", said)
 	}
 }
 
-// Of a program that is not known its lines are: as they stood on the screen in the end,
-// without escape sequences, torn characters and what we typed.
+// The lines of an unknown program are output, as they were finally on the screen, without escape sequences, torn
+// characters and what we typed.
 func TestLinesAreOutput(t *testing.T) {
 	t.Parallel()
 	script := `
@@ -383,7 +377,7 @@ printf 'no newline'
 sleep .5
 printf ' yet\n'
 while read line; do echo "got $line"; done`
-	r := newRig(t).program("plain", "sh", "-c", script).sits(Sessions{Begin: true})
+	r := newRig(t).program("plain", "sh", "-c", script).withSessions(Sessions{Begin: true})
 	r.run()
 	r.wait("the last line", func() bool { return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "no newline yet") })
 	want := "plain\nred 世界\n3%\n" + strings.Repeat("0", 100) + "\n" + fmt.Sprintf("%050d", 7) + "\ncafé �\nno newline yet"
@@ -392,20 +386,20 @@ while read line; do echo "got $line"; done`
 	}
 	r.stop()
 	<-r.done
-	if got := strings.Join(log(r.its()), "\n"); strings.Count(got, "no newline yet") != 1 {
+	if got := strings.Join(log(r.onlySession()), "\n"); strings.Count(got, "no newline yet") != 1 {
 		t.Errorf("log %q", got)
 	}
 }
 
-// A flood becomes little, which says how much was left out and how it ended.
+// A flood becomes little output, which says how many lines were omitted and how it ended.
 func TestFloodIsCut(t *testing.T) {
-	r := newRig(t).program("plain", "sh", "-c", "yes line | head -c 400000; echo; echo the end; sleep 60").sits(Sessions{Begin: true, Capture: PTY})
+	r := newRig(t).program("plain", "sh", "-c", "yes line | head -c 400000; echo; echo the end; sleep 60").withSessions(Sessions{Begin: true, Capture: PTY})
 	r.run()
 	r.wait("the end", func() bool {
 		return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "the end")
 	})
 	all := strings.Join(r.outputs(), "\n")
-	if len(all) > maxRoom+16<<10 || !strings.Contains(all, "lines left out: asciinema play") {
+	if len(all) > captureBudget+16<<10 || !strings.Contains(all, "lines left out: asciinema play") {
 		t.Errorf("%d bytes; %.300q", len(all), all[max(0, len(all)-300):])
 	}
 	for _, o := range r.outputs() {
@@ -415,9 +409,9 @@ func TestFloodIsCut(t *testing.T) {
 	}
 }
 
-// As much as is told is told from its beginning, also where it comes at once.
+// Output within the budget is emitted from its beginning, even if it comes at once.
 func TestBurstIsWhole(t *testing.T) {
-	r := newRig(t).program("plain", "sh", "-c", "echo ready; read line; seq 9000; sleep 60").sits(Sessions{Begin: true})
+	r := newRig(t).program("plain", "sh", "-c", "echo ready; read line; seq 9000; sleep 60").withSessions(Sessions{Begin: true})
 	r.run()
 	r.wait("the first line", func() bool { return len(r.outputs()) > 0 })
 	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("go"), Enter: true}); err != nil {
@@ -436,30 +430,30 @@ func TestBurstIsWhole(t *testing.T) {
 	}
 }
 
-// Kept in the recording alone.
+// With Log only the recording has the output.
 func TestOutputIsLogged(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Capture: Log})
-	r.run().idle().begun()
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Capture: Log})
+	r.run().idle().awaitSession()
 	r.wait("the turn", r.read(r.send("hello")))
 	r.wait("the answer", r.has("turn_completed"))
 	r.wait("the next", r.read(r.send("more")))
 	if got := r.outputs(); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
-	if got := log(r.its()); len(got) == 0 || got[0] != "agent: Pong from the fake model." {
+	if got := log(r.onlySession()); len(got) == 0 || got[0] != "agent: Pong from the fake model." {
 		t.Errorf("log %q", got)
 	}
 }
 
-// What was written before a session began is none of its output.
+// Output from before a session is not the session's.
 func TestOutputOfALateSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).program("plain", "sh", "-c", "echo before; while read line; do echo after; done").sits(Sessions{})
+	r := newRig(t).program("plain", "sh", "-c", "echo before; while read line; do echo after; done").withSessions(Sessions{})
 	r.run()
 	r.wait("the line", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "before") })
 	id := r.open()
-	// Until the runner has seen it.
+	// Wait until the runner has seen it.
 	c := r.client()
 	r.wait("a line of output", func() bool {
 		if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("x"), Enter: true}); err != nil {
@@ -472,11 +466,10 @@ func TestOutputOfALateSession(t *testing.T) {
 	}
 }
 
-// Sessions that cannot be read keep nothing back, and are taken up when they
-// can.
+// Sessions that cannot be read hold no mail back, and are used as soon as they can be read.
 func TestSessionsInTheWay(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
 	path := filepath.Join(r.store.Dir().Path(), ".sessions")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -486,5 +479,5 @@ func TestSessionsInTheWay(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	r.begun()
+	r.awaitSession()
 }

@@ -31,7 +31,7 @@ import (
 // lifeEnv makes this test binary a runner: a life, as JSON.
 const lifeEnv = "PTYRUN_TEST_LIFE"
 
-// life is one runner of bob's, as a process that can be killed.
+// life is a runner of bob's as a process that can be killed.
 type life struct {
 	Team    string // its directory
 	Run     string
@@ -39,15 +39,13 @@ type life struct {
 	Restart Restart
 }
 
-// lived is what a runner process prints at its end, and what the one before had
-// left.
+// lived is what a runner process prints at its end, with the previous runner's leftovers.
 type lived struct {
 	Left []string `json:",omitempty"`
 	Exit *Exit    `json:",omitempty"`
 }
 
-// liveOn is for TestMain: a process that is to be a runner becomes one, and does
-// what atm run does.
+// liveOn is for TestMain: if this process should be a runner it becomes one, and does what atm run does.
 func liveOn() {
 	conf := os.Getenv(lifeEnv)
 	if conf == "" {
@@ -66,7 +64,7 @@ func liveOn() {
 	os.Exit(0)
 }
 
-// leftovers is what a runner that was killed has left running.
+// leftovers returns what a killed runner left running.
 func leftovers(box *mailbox.Box) ([]process.Info, error) {
 	info, err := runinfo.Read(box.Store().Dir(), box.Agent())
 	if err != nil {
@@ -112,7 +110,7 @@ func (l *life) live() error {
 	o := Options{
 		Box: s.Box("bob"), Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
 		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
-		Inject: Body, Restart: l.Restart, Waits: &quick, Hold: hold,
+		Inject: Body, Restart: l.Restart, Timing: &quick, Hold: hold,
 		Decide: func(driver.Dialog) Decision { return Allow },
 	}
 	o.State.Seq = seq
@@ -123,7 +121,7 @@ func (l *life) live() error {
 	return err
 }
 
-// process is a life that has begun.
+// process is a running life.
 type runnerProcess struct {
 	*exec.Cmd
 	run string
@@ -175,7 +173,7 @@ func (p *runnerProcess) kill() {
 	p.Wait()
 }
 
-// stressFor is how long a stress lasts: ATM_STRESS, or d.
+// stressFor returns how long a stress test lasts: ATM_STRESS, or d.
 func stressFor(t *testing.T, d time.Duration) time.Duration {
 	if s := os.Getenv("ATM_STRESS"); s != "" {
 		var err error
@@ -186,10 +184,9 @@ func stressFor(t *testing.T, d time.Duration) time.Duration {
 	return d
 }
 
-// A runner is killed again and again, now at any moment, now between a text and
-// its return key, now right behind that, while mail comes in. Every message is submitted, or unread;
-// what is submitted once more says so; nothing runs into another, into a dialog
-// or a turn; within a life the order is kept; and nothing is left.
+// A runner is killed again and again while mail comes in: at any moment, between a text and its return key, or right
+// after that. Every message is submitted or unread; a repeat says so; no text runs into another, a dialog or a turn;
+// each life keeps the order; and no process is left.
 func TestStressKills(t *testing.T) {
 	d := stressFor(t, 5*time.Second)
 	r := newRig(t)
@@ -244,7 +241,7 @@ func TestStressKills(t *testing.T) {
 	last := r.live(life{Restart: OnCrash})
 	runs = append(runs, last.run)
 	for until := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		// It has begun, and so taken back what the one before had typed last.
+		// It has started, and so has undone the previous runner's last text.
 		info, _ := runinfo.Read(r.store.Dir(), "bob")
 		if ids, err := r.bob.UnreadIDs(); err == nil && len(ids) == 0 && info.Run == last.run {
 			break
@@ -277,8 +274,7 @@ func TestStressKills(t *testing.T) {
 
 func tailOf(lines []string, n int) []string { return lines[max(0, len(lines)-n):] }
 
-// last waits until a text stands in the draft (Typed), or was submitted, as the
-// last thing that the agent did with one.
+// last waits until the agent's last text is in the draft (Typed) or was submitted.
 func (r *rig) last(event string, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(r.t.Context(), d)
 	defer cancel()
@@ -299,7 +295,7 @@ var (
 	repeat = "may be a repeat"
 )
 
-// judge reads what the agents of all lives saw.
+// judge checks what the agents of all lives saw.
 func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) {
 	t.Helper()
 	es, err := testagent.ReadLog(r.log)
@@ -360,8 +356,7 @@ func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) 
 	return submits, again
 }
 
-// What an agent had left in a session of its own when its runner was killed is
-// named and ended by the next.
+// What an agent left in a session of its own when its runner was killed is named and ended by the next runner.
 func TestStressLeftovers(t *testing.T) {
 	r := newRig(t)
 	first := r.live(life{Fake: testagent.Options{Trap: "HUP,TERM"}})
@@ -373,7 +368,7 @@ func TestStressLeftovers(t *testing.T) {
 	}
 	first.kill()
 	left, err := leftovers(r.bob)
-	if err != nil || len(left) != 2 { // the agent ignores the hangup, too
+	if err != nil || len(left) != 2 { // the agent ignores SIGHUP, too
 		t.Fatalf("left %v, %v", left, err)
 	}
 	second := r.live(life{})

@@ -13,85 +13,84 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// turn is the turn as far as only the screen tells of it.
+// turn is what the runner itself knows of the current turn.
 type turn struct {
-	id       string    // ours; "" while the program's hooks tell
-	text     string    // with which it began, where that was ours
-	ids      []wire.ID // of the messages in that; none: it was the first prompt
-	from     uint64    // how far the screen had scrolled
-	isOurs   bool      // a text of ours began it, and its end has not been told
-	isCut    bool      // we have interrupted it
-	hasActed bool      // it has shown more than that it thinks
-	answer   string    // told last
+	id            string    // the runner's own; "" if hooks report the turn
+	text          string    // that began it; "" if a person's did
+	ids           []wire.ID // of the messages in text; none: it was the first prompt
+	startRow      uint64    // rows that had scrolled when it began
+	isOurs        bool      // text began it, and its end has not been reported
+	isInterrupted bool      // by us
+	hasActed      bool      // it has shown more than thinking
+	lastAnswer    string    // the last one reported; kept from turn to turn
 }
 
-// hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin when its first
-// session does, not with the program.)
+// hasHooks reports whether the program's own hooks report its turns. (opencode's start with its first session.)
 func (r *runner) hasHooks() bool {
 	return r.state.Run != nil && (r.state.Run.Sessions > 0 || r.state.Turn().HasSessionStart)
 }
 
-// beginTurn takes in that a text of ours was taken, and is the turn's id where it is known.
+// beginTurn reports a turn that begins with a text of ours, and returns its id if that is known.
 func (r *runner) beginTurn(text string, now time.Time) (id string) {
-	p, previous := r.prog, r.prog.told
-	p.told, p.detail, p.since, p.worked = reducer.Thinking, "", now, showsWork(p.reading)
+	p, previous := r.prog, r.prog.reported
+	p.reported, p.reportedDetail, p.readingSince, p.hasWorked = reducer.Thinking, "", now, showsWork(p.reading)
 	if p.reading.Prompt {
-		p.promptAt = now
+		p.promptSince = now
 	}
 	r.turn.id, r.turn.isOurs, r.turn.text, r.turn.hasActed = "", true, text, false
 	if !r.hasHooks() {
-		r.sayTurnStarted(text)
-		r.sayState(previous, reducer.Thinking, "")
-	} else if turn := r.state.Turn(); turn.Status == reducer.TurnBusy { // Codex shows a message before its hook has named the turn
+		r.appendTurnStarted(text)
+		r.appendStateChange(previous, reducer.Thinking, "")
+	} else if turn := r.state.Turn(); turn.Status == reducer.TurnBusy { // Codex accepts a text before its hook names the turn
 		return turn.ID
 	}
 	return r.turn.id
 }
 
-func (r *runner) sayTurnStarted(prompt string) {
+func (r *runner) appendTurnStarted(prompt string) {
 	r.turn.id = string(wire.NewID())
-	r.say(r.turnEvent(wire.TurnStarted, r.turn.id), "prompt", wire.Clip(prompt, maxResponse))
+	r.appendEvent(r.turnEvent(wire.TurnStarted, r.turn.id), "prompt", wire.Clip(prompt, maxResponse))
 }
 
-// turnEvent is an event about a turn that only the screen tells of. Its thread is the run.
+// turnEvent returns an event of a turn that only the screen shows. Its thread is the run.
 func (r *runner) turnEvent(kind, turn string) wire.Event {
 	return wire.Event{Kind: kind, TurnID: turn}.With("transport", "pty").With("thread_id", r.Run)
 }
 
-// endTurn says that the turn is over, where only the screen tells, with what was answered in it.
+// endTurn reports the end of a turn that only the screen shows, with its answer.
 func (r *runner) endTurn(rd driver.Reading, previous, shown reducer.Activity) {
 	p, t := r.prog, &r.turn
 	isTurn := t.isOurs || t.id != "" || r.state.Turn().Status == reducer.TurnBusy
 	if isTurn && !r.hasHooks() && previous != reducer.Starting && p.isReady {
-		r.sayTurnEnded(rd, shown)
+		r.appendTurnEnded(rd, shown)
 	}
-	t.id, t.isOurs, t.isCut, p.worked = "", false, false, false
+	t.id, t.isOurs, t.isInterrupted, p.hasWorked = "", false, false, false
 }
 
-func (r *runner) sayTurnEnded(rd driver.Reading, shown reducer.Activity) {
+func (r *runner) appendTurnEnded(rd driver.Reading, shown reducer.Activity) {
 	t, id, text := &r.turn, cmp.Or(r.turn.id, r.state.Turn().ID), r.response()
 	status, failure := reducer.Completed, ""
 	switch {
-	case t.isCut && text == t.answer: // of the turn before
+	case t.isInterrupted && text == t.lastAnswer: // the previous turn's
 		status, text = reducer.Interrupted, ""
-	case t.isCut:
+	case t.isInterrupted:
 		status = reducer.Interrupted
 	case rd.Activity == reducer.Error:
 		status, failure = reducer.Failed, rd.Detail
 	}
-	t.answer = cmp.Or(text, t.answer)
-	r.say(r.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
+	t.lastAnswer = cmp.Or(text, t.lastAnswer)
+	r.appendEvent(r.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
 	if shown == reducer.Idle {
-		r.say(r.turnEvent(wire.TurnIdle, id))
+		r.appendEvent(r.turnEvent(wire.TurnIdle, id))
 	}
 }
 
-// sayTurnCutOff says that the open turn is over with its program, for those who follow turns alone. It says what the
-// reducer makes of exited, and comes behind that, without a turn_idle: nobody is to take the program for idle.
-func (r *runner) sayTurnCutOff(p *program) {
+// appendTurnCutOff reports the end of a turn that the program's exit cut off, for readers of turn events. It agrees
+// with what the reducer makes of exited, and comes after that; there is no turn_idle, since the program is not idle.
+func (r *runner) appendTurnCutOff(p *program) {
 	e, shown := r.turnEvent(wire.TurnCompleted, r.turn.id), r.state.Turn()
 	switch {
-	case p.driver.Tells && r.stopping != nil && shown.IsOpen(): // it tells of every other end
+	case p.driver.Tells && r.stopping != nil && shown.IsOpen(): // it reports every other end itself
 		e.TurnID, e.Session = shown.ID, shown.Session
 		e = e.With("transport", shown.Transport).With("thread_id", shown.Thread)
 	case r.turn.id == "" || r.hasHooks():
@@ -101,7 +100,7 @@ func (r *runner) sayTurnCutOff(p *program) {
 	if r.stopping != nil || r.exit.Code == 0 {
 		status = reducer.Interrupted
 	}
-	r.say(e.With("status", status))
+	r.appendEvent(e.With("status", status))
 }
 
 const maxResponse = 64 << 10
@@ -109,27 +108,27 @@ const maxResponse = 64 << 10
 func (r *runner) response() string {
 	p := r.prog
 	_, rows := p.screen.Size()
-	scrolled := p.screen.Scrolled() - min(r.turn.from, p.screen.Scrolled())
+	scrolled := p.screen.Scrolled() - min(r.turn.startRow, p.screen.Scrolled())
 	lines := p.screen.Tail(rows + int(min(scrolled, scrollback)))
 	return driver.ClipResponse(p.driver.Response(lines, r.turn.text, scrolled > scrollback), maxResponse)
 }
 
-// takeBackTurn makes what the turn was begun with unread again: it comes once more, behind the urgent mail
-// for which the turn is undone. It runs beside the loop.
-func (r *runner) takeBackTurn(ctx context.Context) error {
-	done, err := ask(r, func() (<-chan error, error) {
+// undoTurn makes the messages that began the turn unread: they are typed again after the urgent mail that interrupts
+// it. It runs beside the loop.
+func (r *runner) undoTurn(ctx context.Context) error {
+	done, err := inLoop(r, func() (<-chan error, error) {
 		ids, done := r.turn.ids, make(chan error, 1)
 		if len(ids) == 0 {
-			r.mail.isPrompted, r.mail.isUndone = false, true
+			r.mail.isPrompted, r.mail.isPromptUndone = false, true
 		}
-		r.claims.do(func() { // behind what marks them as read
+		r.claims.do(func() { // after the job that marks them as read
 			var errs []error
 			for _, id := range ids {
 				if r.Inject != Pointer {
 					errs = append(errs, r.Box.MarkUndone(ctx, id))
 				}
 			}
-			r.post(func() { r.sayAll(wire.Event{Kind: wire.EventAgain}, ids) })
+			r.post(func() { r.appendForAll(wire.Event{Kind: wire.EventAgain}, ids) })
 			done <- errors.Join(errs...)
 		})
 		return done, nil
@@ -141,21 +140,20 @@ func (r *runner) takeBackTurn(ctx context.Context) error {
 }
 
 const (
-	beginShows = 5 * time.Second // a turn that was begun may take so long to show
-	endShows   = 5 * time.Second // and one that was interrupted
-
-	personTypes = 10 * time.Minute // so long urgent mail waits for a person's draft to go
+	turnBeginTimeout = 5 * time.Second  // for a turn to show that it has begun
+	turnEndTimeout   = 5 * time.Second  // for an interrupted turn to end
+	personTimeout    = 10 * time.Minute // for urgent mail to wait for a person's draft
 )
 
-// interrupt ends the turn by the driver's own keys, and returns when it is told that it is over. Where the
-// program asks something nothing is pressed: the key would be an answer. It runs beside the loop.
+// interrupt presses the driver's interrupt keys, and returns when the turn has been reported to be over. If the program
+// asks something nothing is pressed, because the key would answer it. It runs beside the loop.
 func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome, error) {
-	// Before a turn that has just begun shows the key would do nothing; who asks may have seen it in the log.
+	// The key does nothing before a turn shows that it has begun; the caller may know of that turn from the log.
 	logged, err := r.Box.Log().LastSeq()
 	if err != nil {
 		return control.Outcome{}, err
 	}
-	_, err = r.await(ctx, beginShows, func() bool {
+	_, err = r.poll(ctx, turnBeginTimeout, func() bool {
 		isBusy := r.turn.isOurs || r.state.Seq < logged || r.state.Turn().Word() == reducer.WordBusy
 		return r.prog == nil || r.prog.reading.Activity != reducer.Idle || !isBusy
 	})
@@ -167,22 +165,22 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 			return control.Outcome{Done: "idle", Detail: "a person typed until its turn was over"}, err
 		}
 	}
-	cut, err := ask(r, func() (*interruption, error) { return r.beginInterruption(isUrgent) })
+	cut, err := inLoop(r, func() (*interruption, error) { return r.beginInterruption(isUrgent) })
 	if err != nil {
 		return control.Outcome{}, err
 	}
 	if cut == nil {
 		return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
 	}
-	out := control.Outcome{Done: "interrupted", Detail: string(cut.was)}
-	if cut.isUndone { // before any key: killed from here on, they lie unread
-		if err := r.takeBackTurn(ctx); err != nil {
+	out := control.Outcome{Done: "interrupted", Detail: string(cut.activity)}
+	if cut.isUndone { // before any key, so that they are unread if this runner is killed
+		if err := r.undoTurn(ctx); err != nil {
 			return out, err
 		}
 	}
 	r.pressInterrupt(cut.prog, isUrgent)
-	isOver, err := r.await(ctx, endShows, func() bool {
-		return r.prog == nil || !isWork(r.prog.told) && r.question == nil || r.state.Turn().ID != cut.turn
+	isOver, err := r.poll(ctx, turnEndTimeout, func() bool {
+		return r.prog == nil || !isWork(r.prog.reported) && r.question == nil || r.state.Turn().ID != cut.turn
 	})
 	if err == nil && !isOver {
 		err = errors.New("it was asked to stop, and goes on")
@@ -190,7 +188,7 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 	return out, err
 }
 
-// pressInterrupt presses the keys that end a turn, as long as the program does not ask something by then.
+// pressInterrupt presses the keys that end a turn, unless the program asks something by then.
 func (r *runner) pressInterrupt(p *program, isUrgent bool) {
 	for i, key := range p.driver.InterruptKeys() {
 		if i > 0 {
@@ -198,23 +196,23 @@ func (r *runner) pressInterrupt(p *program, isUrgent bool) {
 		}
 		r.post(func() {
 			r.refresh(r.Now())
-			if r.prog == p && !r.keyAnswers(isUrgent) {
-				p.put(key)
+			if r.prog == p && !r.keyWouldAnswer(isUrgent) {
+				p.sendKeys(key)
 			}
 		})
 	}
 }
 
-// awaitPerson returns when nobody types, and what a person has typed is gone from the box: it would keep out the urgent
-// mail for which the turn is broken off. False: the turn was over before.
+// awaitPerson waits until nobody types and no draft of a person is left, which would block the urgent mail. It returns
+// false if the turn ended first.
 func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
 	hasWaited := false
-	_, err = r.await(ctx, personTypes, func() bool {
+	_, err = r.poll(ctx, personTimeout, func() bool {
 		now := r.Now()
 		r.refresh(now)
 		p := r.prog
 		hasDraft := p != nil && p.reading.Draft != "" && !r.lastKey.IsZero()
-		if isFree = p == nil || !hasDraft && !r.awaits(r.lastKey.Add(r.Waits.Human), now); isFree {
+		if isFree = p == nil || !hasDraft && !r.mustWait(r.lastKey.Add(r.Timing.PersonQuiet), now); isFree {
 			return true
 		}
 		isOver := hasWaited && !isWork(p.reading.Activity)
@@ -224,15 +222,15 @@ func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
 	return isFree, err
 }
 
-// interruption is of what a program was doing.
+// interruption is what an interrupt ends.
 type interruption struct {
 	prog     *program
 	turn     string
-	was      reducer.Activity
-	isUndone bool // the program forgets the turn
+	activity reducer.Activity
+	isUndone bool // the turn: its messages are unread again
 }
 
-// beginInterruption looks whether the key may be pressed. Nil: there is nothing to interrupt.
+// beginInterruption checks that the key may be pressed. Nil: there is nothing to interrupt.
 func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 	r.refresh(r.Now())
 	p := r.prog
@@ -241,24 +239,24 @@ func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 		return nil, errNotRunning
 	case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:
 		return nil, nil
-	case r.keyAnswers(isUrgent):
+	case r.keyWouldAnswer(isUrgent):
 		return nil, refused("it asks something, which the key would answer: nothing was pressed",
 			"atm pending says what; atm reject "+string(r.Box.Agent()))
-	case t.isUnderWay() && !t.isSubmitted():
+	case t.hasBegun() && !t.isSubmitted():
 		return nil, errBeingTyped
 	}
-	cut := &interruption{prog: p, turn: r.state.Turn().ID, was: p.reading.Activity}
-	r.turn.isCut = isWork(cut.was)
-	if r.turn.isCut && r.turn.isOurs {
-		r.restored = &restoredDraft{text: r.turn.text, at: r.Now()}
+	cut := &interruption{prog: p, turn: r.state.Turn().ID, activity: p.reading.Activity}
+	r.turn.isInterrupted = isWork(cut.activity)
+	if r.turn.isInterrupted && r.turn.isOurs {
+		r.restored = &restoredDraft{text: r.turn.text, since: r.Now()}
 		cut.isUndone = isUrgent && p.driver.Undoes && !r.turn.hasActed && r.response() == ""
 	}
 	return cut, nil
 }
 
-// keyAnswers reports whether something is asked that the key which interrupts would answer. An ACP agent's turn is
-// cancelled together with the permission that it asks for, which urgent mail does not do.
-func (r *runner) keyAnswers(isUrgent bool) bool {
+// keyWouldAnswer reports whether the interrupt key would answer a question. (Cancelling the turn of an ACP agent
+// cancels the permission that it asks for; only urgent mail must not do that.)
+func (r *runner) keyWouldAnswer(isUrgent bool) bool {
 	d := r.prog.reading.Dialog
 	if d == nil && r.question != nil {
 		d = &r.question.Dialog
@@ -267,21 +265,21 @@ func (r *runner) keyAnswers(isUrgent bool) bool {
 	return d != nil && !(isCancelled && d.Kind == "permission")
 }
 
-// restoredDraft is a text of ours that may come up in the draft again. Claude Code puts the prompt of a turn
-// that is interrupted before its first word back into its box, where it would keep all mail out.
+// restoredDraft is a text of ours that may appear in the draft again, where it would block all mail: Claude Code puts
+// the prompt back if its turn is interrupted before the first output. A text that failed may appear there late.
 type restoredDraft struct {
-	text      string
-	at        time.Time // of the interrupt
-	clearedAt time.Time // when it was last taken out of the box
-	clears    int
-	silentAt  uint64 // the version of a screen that shows nothing of our last key: its program may ask by the time it reads
-	isFailed  bool   // typing it in has failed: it began no turn
+	text          string
+	since         time.Time // of the interrupt, or when typing began
+	clearedAt     time.Time // when it was last removed from the draft
+	clears        int
+	silentVersion uint64 // the screen's at our last key: while it is unchanged, the program may not have read that
+	isFailed      bool   // typing it failed: it began no turn
 }
 
-// maxClears bounds how often a box is cleared: a long text comes in sight part by part.
+// maxClears limits how often a draft is cleared: a long text becomes visible part by part.
 const maxClears = 50
 
-// stepRestored clears the box of a text of ours that was put back. What a person has touched since is theirs.
+// stepRestored clears the draft of a restored text. What a person has typed since is left alone.
 func (r *runner) stepRestored(now time.Time) {
 	d, p := r.restored, r.prog
 	if d == nil || r.mail.typing != nil {
@@ -289,37 +287,37 @@ func (r *runner) stepRestored(now time.Time) {
 	}
 	rd := p.reading
 	switch {
-	case r.lastKey.After(d.at) || d.clears == maxClears:
+	case r.lastKey.After(d.since) || d.clears == maxClears:
 		r.restored = nil
 	case rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !isPartOf(rd.Draft, d.text):
-	case d.silentAt == p.screen.Version():
-	case r.awaits(later(p.changed.Add(r.Waits.Quiet), d.clearedAt.Add(r.Waits.Idle)), now):
+	case d.silentVersion == p.screen.Version():
+	case r.mustWait(later(p.outputAt.Add(r.Timing.Quiet), d.clearedAt.Add(r.Timing.Idle)), now):
 	default:
-		p.put(p.driver.ClearDraft(rd.Draft)...)
+		p.sendKeys(p.driver.ClearDraft(rd.Draft)...)
 		d.clearedAt = now
 		d.clears++
-		r.wakeAt(now.Add(r.Waits.Idle))
+		r.wakeAt(now.Add(r.Timing.Idle))
 	}
 }
 
-// hasLeftover reports whether a text that was not taken stands in the box, or is about to when the program reads it.
+// hasLeftover reports whether a text that failed is in the draft, or will be when the program reads it.
 func (r *runner) hasLeftover() bool {
 	d, p := r.restored, r.prog
 	if d == nil || !d.isFailed {
 		return false
 	}
-	return isPartOf(p.reading.Draft, d.text) || r.isUnread()
+	return isPartOf(p.reading.Draft, d.text) || r.isTextUnread()
 }
 
-// isUnread reports whether the program has shown nothing since a text was typed that was not taken: it may be stopped,
-// and read it later. After a while it has swallowed the text.
-func (r *runner) isUnread() bool {
+// isTextUnread reports whether the program has shown nothing since a text was typed that failed: it may be suspended
+// and read the text later. After retryLast the text counts as lost.
+func (r *runner) isTextUnread() bool {
 	d, p := r.restored, r.prog
-	isSilent := d != nil && d.isFailed && !p.driver.Plain && d.silentAt == p.screen.Version()
-	return isSilent && r.awaits(d.at.Add(retryLast), r.Now())
+	isSilent := d != nil && d.isFailed && !p.driver.Plain && d.silentVersion == p.screen.Version()
+	return isSilent && r.mustWait(d.since.Add(retryLast), r.Now())
 }
 
-// isPartOf reports whether a draft is a text, or what of it is in sight, or stands for it, and nothing more.
+// isPartOf reports whether a draft shows nothing but a text, a visible part of it, or its placeholder.
 func isPartOf(draft, text string) bool {
 	d := driver.Solid(draft)
 	return d != "" && strings.Contains(driver.Solid(text), d) || strings.HasPrefix(draft, "[Pasted ") && strings.HasSuffix(draft, "]")

@@ -1,5 +1,5 @@
-// Package runner is atm-runner: it runs one agent as a runspec.Spec on its stdin says, and is beside atm a
-// program of its own because it links a terminal emulator.
+// Package runner is atm-runner, which runs one agent as a runspec.Spec on its stdin says. It is a program of its own
+// because it links a terminal emulator, which would make every start of atm slower.
 package runner
 
 import (
@@ -25,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/ptyrun/acp"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -36,7 +37,7 @@ import (
 
 const lockTimeout = 5 * time.Second
 
-// Main is the program: it returns its exit code.
+// Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	version = command.Version(version)
 	if len(words) == 1 && words[0] == "version" {
@@ -51,7 +52,7 @@ func Main(version string, words []string) int {
 		fmt.Fprintln(os.Stderr, "atm-runner: it runs an agent for atm, which starts it: atm run bob -- claude")
 		return command.ExitUsage
 	}
-	debug.SetGCPercent(30) // after a flood 28 MiB become 22; a runner rests for most of its life
+	debug.SetGCPercent(30) // measured: 22 MiB after a flood instead of 28
 	ctx, stop := output.UntilSignal(context.Background())
 	defer stop()
 	if spec.Attended {
@@ -87,8 +88,8 @@ func openTeam(spec runspec.Spec) (*teams.Team, error) {
 	return root.Team(spec.Team)
 }
 
-// run returns when the agent's program has ended for good, and with it all that it started. The end of ctx
-// ends it, which may take some seconds and is never cut short.
+// run returns when the agent's program has exited for good and everything that it started is gone. If ctx ends it stops
+// the agent, which may take some seconds.
 func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	team, err := openTeam(spec)
 	if err != nil {
@@ -100,11 +101,12 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 		return exit, err
 	}
 	defer hold.Release()
-	// Whoever stops the agent notes that first and then looks for this lock, so that one of the two sees the other.
+	// Whoever stops the agent records that first and then checks this lock, so one of the two sees the other.
 	if last, err := team.LastStop(name); err != nil || last != spec.LastStop {
 		return exit, cmp.Or(err, error(command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)))
 	}
-	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is written there, too.
+	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
+	// too.
 	if err := team.Dir().Mkdir(string(name) + "/run"); err != nil {
 		return exit, err
 	}
@@ -132,7 +134,7 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	return exit, err
 }
 
-// endLeftovers ends what a runner that was killed has left running, and says so.
+// endLeftovers ends what a killed runner left running, and says so.
 func endLeftovers(team *teams.Team, name wire.Name) error {
 	info, err := runinfo.Read(team.Dir(), name)
 	if err != nil {
@@ -152,9 +154,9 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	may := func(pid int, by string, isTyped bool) error {
 		isAgent := scope.IsAgent(pid)
 		if slices.Contains(process.Ancestors(pid), os.Getpid()) {
-			by = string(name) // what this runner started, whatever files and variables say
+			by = string(name) // started by this runner, whatever its environment and files say
 		}
-		if isTyped && by == "" && !isAgent { // any key of somebody at a terminal, as one that is attached
+		if isTyped && by == "" && !isAgent { // a person's keys, as at an attached terminal
 			return nil
 		}
 		return p.MayAnswer(name, wire.Name(by), isAgent)
@@ -162,29 +164,55 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	o := ptyrun.Options{
 		Box: box, Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
-		Cols: spec.Cols, Rows: spec.Rows, Input: spec.RecordInput, Prompt: spec.Prompt,
-		Sessions: &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
-		May:      may,
+		Cols: spec.Cols, Rows: spec.Rows, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
+		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
+		Authorize: may,
 		Decide: func(d driver.Dialog) ptyrun.Decision {
 			q := policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Command: d.Command, Input: d.Input}
 			return ptyrun.Decision(p.Decide(q))
 		},
-		// Whoever answers is told of what the agent asks, and of answers that are overdue.
-		Told: func(ctx context.Context, q ptyrun.Question) error {
+		// These go to whoever answers the agent's questions.
+		NotifyLead: func(ctx context.Context, q ptyrun.Question) error {
 			d := q.Dialog
 			return team.NotifyRequest(ctx, box, teams.DialogRequest{
 				ID: q.ID, Kind: d.Kind, Prompt: d.Prompt, Tool: d.Tool, Input: d.Input, Options: q.Options(),
 			}, origin)
 		},
-		Answered: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
-		Overdue:  func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
-		Runs:     team.Runs,
+		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
+		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
+		Runs:           team.Runs,
 	}
-	if d, ok := driver.Named(spec.Driver); ok { // else by the command, until the screen shows another
+	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
 		o.Driver = d
 	}
 	if spec.Driver == frontWord {
-		o.Front = frontOf(spec)
+		o.Front = frontCommand(spec)
 	}
 	return o
+}
+
+// frontWord is the driver of an agent that speaks the Agent Client Protocol. Such an agent runs behind a front on the
+// terminal: this program with frontWord as its first argument, which is package ptyrun/acp.
+const frontWord = "acp"
+
+// frontCommand returns the front of a spec's agent. Its second argument is the part of the spec that the front needs.
+func frontCommand(spec runspec.Spec) []string {
+	about, _ := json.Marshal(runspec.Spec{Root: spec.Root, Team: spec.Team, Agent: spec.Agent, Run: spec.Run, Dir: spec.Dir, ACP: spec.ACP})
+	return []string{os.Args[0], frontWord, string(about)}
+}
+
+func runFront(version, about string, words []string) int {
+	var spec runspec.Spec
+	json.Unmarshal([]byte(about), &spec) // written by frontCommand
+	code := command.ExitFailed
+	team, err := openTeam(spec)
+	if err == nil {
+		code, err = acp.Run(acp.Options{
+			Box: team.Box(spec.Agent), Run: spec.Run, Command: words, Dir: spec.Dir, Version: version, Session: spec.ACP,
+		})
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%v\r\n", err)
+	}
+	return code
 }

@@ -1,6 +1,6 @@
-// Package runspec is what atm and atm-runner say to each other. atm writes a Spec to the runner's stdin;
-// the runner writes a Report to its stdout when the agent has ended. It is no part of package runner, which
-// links the terminal emulator.
+// Package runspec is the protocol between atm and atm-runner. atm writes a Spec to the runner's stdin; the runner
+// writes a Report to its stdout when the agent has ended. It is not part of package runner, which links the terminal
+// emulator.
 package runspec
 
 import (
@@ -10,14 +10,14 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Spec is what is to be run, and how.
+// A Spec says what to run, and how.
 type Spec struct {
 	Root  string    `json:"root"`
 	Team  wire.Name `json:"team"`
 	Agent wire.Name `json:"agent"`
 
-	LastStop string        `json:"last_stop"`          // the agent's last stop when this start was asked for
-	Attended bool          `json:"attended,omitempty"` // the end of stdin ends the agent
+	LastStop string        `json:"last_stop"`          // the agent's last stop when atm asked for this start
+	Attended bool          `json:"attended,omitempty"` // stop the agent at the end of stdin
 	Policy   policy.Policy `json:"policy"`
 
 	Run         string         `json:"run"`
@@ -31,16 +31,16 @@ type Spec struct {
 	Rows        int            `json:"rows"`
 	Prompt      string         `json:"prompt,omitempty"`
 	RecordInput bool           `json:"record_input,omitempty"`
-	ACP         map[string]any `json:"acp,omitempty"`     // what its session is begun with: acp.SessionNewParams
-	Session     bool           `json:"session,omitempty"` // one is begun where none is alive
+	ACP         map[string]any `json:"acp,omitempty"`     // for the agent's session: acp.SessionNewParams
+	Session     bool           `json:"session,omitempty"` // begin one if none is alive
 	Capture     string         `json:"capture"`
 	Rules       session.Rules  `json:"rules"` // when sessions end
 }
 
-// A Report is how the program ended for good, or why it was not run.
+// A Report says how the program exited for good, or why it was not run.
 type Report struct {
-	Code  int            `json:"code"`           // the program's; with an error that one's
-	Loop  bool           `json:"loop,omitempty"` // it ended again and again
-	Tail  []string       `json:"tail,omitempty"` // its screen's last lines
+	Code  int            `json:"code"`           // the program's exit code, or the error's
+	Loop  bool           `json:"loop,omitempty"` // it exited too often
+	Tail  []string       `json:"tail,omitempty"` // the last lines of its screen
 	Error *command.Error `json:"error,omitempty"`
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// window is a terminal of a test's.
+// window is a test's terminal.
 type window struct {
 	in    chan []byte
 	sizes chan Size
 	mu    sync.Mutex
 	seen  bytes.Buffer
 	conn  *connection
-	stuck chan struct{} // it shows nothing until this is closed; nil: it shows
+	stuck chan struct{} // it shows nothing until this is closed
 }
 
 func newWindow() *window { return &window{in: make(chan []byte), sizes: make(chan Size)} }
@@ -46,7 +46,7 @@ func (w *window) shows(t *testing.T, want string) {
 	eventually(t, "it does not show "+want, func() bool { return strings.HasSuffix(w.String(), want) })
 }
 
-// join attaches; what comes of it arrives on the channel.
+// join attaches; the channel gets the result.
 func (w *window) join(t *testing.T, ctx context.Context, dir string, readOnly bool) <-chan Ending {
 	t.Helper()
 	c, out := dial(t, dir), make(chan Ending, 1)
@@ -59,8 +59,7 @@ func (w *window) join(t *testing.T, ctx context.Context, dir string, readOnly bo
 	return out
 }
 
-// room is a runner that shows every viewer what any of them types, and a screen to the
-// one that asks for it.
+// room is a runner that shows all viewers what any of them types, and repaints on request.
 type room struct {
 	fake
 	mu      sync.Mutex
@@ -119,7 +118,7 @@ func (r *room) took(v *Viewer, in Input) {
 	}
 }
 
-// Several look and type; one detaches, one only looks, one sees the end.
+// Several viewers: one types and detaches, one is read-only, one sees the exit.
 func TestAttach(t *testing.T) {
 	r, dir := newRoom(), t.TempDir()
 	start(t, dir, r)
@@ -161,7 +160,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// The keys are shown until the next one, which has the screen painted again.
+// The help line stays until the next key, which asks for a repaint.
 func TestShowsKeys(t *testing.T) {
 	dir, w := t.TempDir(), newWindow()
 	start(t, dir, newRoom())
@@ -173,8 +172,8 @@ func TestShowsKeys(t *testing.T) {
 	w.shows(t, "\x18SCREENx")
 }
 
-// The context detaches as the key does; the server's end, an error of the Handler's and
-// one of the terminal's end an attachment.
+// The end of the context detaches like the key; the server's end, a Handler's error and a terminal's error end an
+// attachment.
 func TestAttachEnds(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir, newRoom())
@@ -207,8 +206,7 @@ type brokenTerminal struct{ err error }
 
 func (b brokenTerminal) Write([]byte) (int, error) { return 0, b.err }
 
-// For a viewer that is too slow output is left out; it asks for the screen when it can
-// show it. Nobody else waits for it.
+// Output for a slow viewer is dropped, and the viewer asks for a repaint. Nobody else waits for it.
 func TestSlowViewer(t *testing.T) {
 	dir, behind, asked := t.TempDir(), make(chan struct{}), make(chan struct{})
 	start(t, dir, &fake{attach: func(ctx context.Context, _ AttachRequest, v *Viewer) error {
@@ -240,7 +238,7 @@ func TestSlowViewer(t *testing.T) {
 		t.Error("it asked though it shows nothing")
 	case <-time.After(50 * time.Millisecond):
 	}
-	w.conn.SetWriteDeadline(time.Unix(1, 0)) // nobody has typed for long
+	w.conn.SetWriteDeadline(time.Unix(1, 0)) // the last key was long ago
 	close(w.stuck)
 	w.shows(t, "\x18the screen, and more")
 	if strings.Contains(w.String(), "lost") {
@@ -252,9 +250,8 @@ func TestSlowViewer(t *testing.T) {
 	}
 }
 
-// What a person types is told from what a terminal says, in whatever pieces it
-// comes; and a key that looks like the beginning of an answer swallows none of
-// those behind it.
+// Typed keys are told from a terminal's reports and replies, in whatever pieces they come; a key that looks like the
+// beginning of a reply does not swallow the keys after it.
 func TestWhoTyped(t *testing.T) {
 	now := time.Now()
 	type piece struct {
@@ -296,27 +293,27 @@ func TestWhoTyped(t *testing.T) {
 func TestDetachKey(t *testing.T) {
 	for _, test := range []struct {
 		in   []string
-		want string // "!": the viewer leaves, "?": the keys are shown
+		want string // "!": the viewer detaches, "?": the help line is shown
 	}{
 		{[]string{"ls\r"}, "ls\r"},
 		{[]string{"\x1cd rest"}, "!"},
 		{[]string{"a\x1c", "d"}, "a!"},
-		{[]string{"\x1c", "x"}, "\x1cx"}, // another key goes with it
+		{[]string{"\x1c", "x"}, "\x1cx"}, // another key is sent with it
 		{[]string{"\x1c\x1c", "d"}, "\x1c!"},
 		{[]string{"\x1c", "\x1b[A"}, "\x1c\x1b[A"},
 		{[]string{"\x1c?", "d"}, "?d"},
 		{[]string{"\x1b", "d"}, "\x1bd"},
 		{[]string{"ü\xff"}, "ü\xff"},
 		{[]string{"\x1b[200~\x1cd\x1b[201~x"}, "\x1b[200~\x1cd\x1b[201~x"}, // a paste
-		// Reports between the keys are none.
+		// Reports between the keys are not keys.
 		{[]string{"\x1c", "\x1b[I", "\x1b[<0;3;4M", "\x1b[M d!", "\x1b[?62;22c", "\x1b]11;rgb:0/0/0\x1b\\", "d"}, "\x1b[I\x1b[<0;3;4M\x1b[M d!!"},
-		// As kitty writes them: with releases, Num Lock, alternate keys, every key.
+		// From kitty: with releases, Num Lock, alternate keys, all keys as sequences.
 		{[]string{"\x1b[92;5u", "\x1b[92;5:3u", "d"}, "\x1b[92;5:3u!"},
 		{[]string{"\x1b[92;133:1u", "\x1b[100;129u"}, "!"},
 		{[]string{"\x1b[57442;5u\x1b[92::92;5u\x1b[57442;1:3u\x1b[100;1:1u"}, "\x1b[57442;5u\x1b[57442;1:3u!"},
 		{[]string{"\x1b[92;5u", "\x1b[57441;2u", "\x1b[47:63;2u"}, "\x1b[57441;2u?"},
 		{[]string{"\x1b[92;5u", "\x1b[100;5u"}, "\x1b[92;5u\x1b[100;5u"}, // Ctrl-d
-		// As xterm's modifyOtherKeys.
+		// From xterm's modifyOtherKeys.
 		{[]string{"\x1b[27;5;92~", "d"}, "!"},
 	} {
 		var k keyScanner

@@ -16,34 +16,34 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 )
 
-// answerLimit is for what a runner can say, or take, at once.
-const answerLimit = 5 * time.Second
+// answerTimeout is for a request that the runner can answer at once, and for it to read one.
+const answerTimeout = 5 * time.Second
 
-// A Client talks to one runner, one request at a time: it is not for several goroutines. Its methods are
-// the Handler's. After an error that is no *Error it is of no more use.
+// A Client talks to one runner, one request at a time; only one goroutine may use it. Its methods are the Handler's.
+// After an error that is no *Error it cannot be used any more.
 type Client struct{ conn *connection }
 
-// Dial connects to the runner of a run directory. ErrNoRunner: nobody listens; NotAnsweringError: somebody
-// does, and is silent until ctx's deadline, or for Patience.
+// Dial connects to the runner of a run directory. The error is ErrNoRunner if nobody listens, and a NotAnsweringError
+// if the runner is silent until ctx's deadline, or without one for Patience.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	conn, err := connect(dir)
-	isTooLong := errors.Is(err, syscall.EINVAL) // a runner would have made a link to a shorter path
+	isTooLong := errors.Is(err, syscall.EINVAL) // the path is: a runner would have replaced it with a link
 	if isTooLong || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, ErrNoRunner
 	}
 	if err != nil {
-		return nil, cmp.Or(othersRunner(dir), err)
+		return nil, cmp.Or(foreignRunnerError(dir), err)
 	}
 	c := &Client{newConnection(conn)}
-	if err := c.greet(ctx); err != nil {
+	if err := c.readGreeting(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// othersRunner is the error of a socket that another user's runner has made; nil: it is this user's.
-func othersRunner(dir string) error {
+// foreignRunnerError returns the error for a socket of another user's runner; nil: it is this user's.
+func foreignRunnerError(dir string) error {
 	info, err := os.Stat(socketPath(dir))
 	if err != nil {
 		return nil
@@ -60,9 +60,9 @@ func othersRunner(dir string) error {
 	return &Error{Code: "refused", Message: "it runs as another user, " + name, Hint: hint}
 }
 
-// greet makes sure that a runner of this user is at the other end.
-func (c *Client) greet(ctx context.Context) error {
-	// Root may talk to everybody's runner, and nobody is fooled by root.
+// readGreeting checks that a runner of this user and this version is at the other end.
+func (c *Client) readGreeting(ctx context.Context) error {
+	// Root may talk to anybody's runner.
 	if !c.conn.isTrusted() && os.Geteuid() != 0 {
 		return &Error{Code: "refused", Message: "what listens there is not of this user"}
 	}
@@ -72,14 +72,13 @@ func (c *Client) greet(ctx context.Context) error {
 		ctx = patient
 	}
 	var spoken int
-	err := c.answer(ctx, &spoken)
+	err := c.readAnswer(ctx, &spoken)
 	if err == nil && spoken != version {
 		err = &Error{Code: "failed", Message: "the runner is of another version of atm", Hint: "use the one that started it"}
 	}
 	return err
 }
 
-// Close ends the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
 func (c *Client) Status(ctx context.Context) (Status, error) {
@@ -104,78 +103,83 @@ func (c *Client) Restart(ctx context.Context) (Outcome, error) {
 	return ask[Outcome](ctx, c, "restart", nil)
 }
 
-// ask sends a request and reads the answer, as long as ctx allows.
+// ask sends a request and reads the answer. ctx limits the wait.
 func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, err error) {
 	if op == "status" || op == "screen" || op == "attach" {
-		limited, cancel := context.WithTimeout(ctx, answerLimit)
+		limited, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
 		ctx = limited
 	}
-	c.conn.SetWriteDeadline(time.Now().Add(answerLimit))
-	c.conn.Encode(map[string]any{"op": op, "with": with}) // an error shows when the answer is read
-	err = c.answer(ctx, &result)
+	c.send(map[string]any{"op": op, "with": with})
+	err = c.readAnswer(ctx, &result)
 	return result, err
 }
 
-func (c *Client) answer(ctx context.Context, result any) error {
+// send sends a line; several goroutines may call it. If it fails, reading fails as well.
+func (c *Client) send(line any) {
+	c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
+	json.NewEncoder(c.conn.UnixConn).Encode(line)
+}
+
+func (c *Client) readAnswer(ctx context.Context, result any) error {
 	defer context.AfterFunc(ctx, func() { c.conn.SetReadDeadline(time.Unix(1, 0)) })()
-	said := answer{Result: result}
-	err := c.conn.Decode(&said)
+	reply := answer{Result: result}
+	err := c.conn.Decode(&reply)
 	switch {
-	case err == nil && said.Error == nil:
+	case err == nil && reply.Error == nil:
 		return nil
 	case err == nil:
-		return said.Error
+		return reply.Error
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &NotAnsweringError{PID: c.conn.pid}
 	}
 	return cmp.Or(ctx.Err(), ErrGone)
 }
 
-// A Terminal is what joins an agent's.
+// A Terminal is the client's side of an attachment.
 type Terminal struct {
-	In    <-chan []byte // what is typed; closed when the terminal has gone
-	Out   io.Writer     // called by two goroutines; an error ends the attachment
-	Sizes <-chan Size   // the terminal's size, whenever it changes
+	In    <-chan []byte // typed bytes; closed when the terminal is gone
+	Out   io.Writer     // two goroutines write to it; an error ends the attachment
+	Sizes <-chan Size   // the new size at each change
 }
 
 // An Ending is how an attachment ended.
 type Ending struct {
-	Detached bool   // by the key, by the context, or because the terminal has gone:
-	Gone     bool   // that is why
-	Exit     *Exit  // the child has ended
-	Reason   string // the runner's, when neither: "the runner ends"
+	Detached bool   // by the detach key, by the context or because the terminal is gone
+	Gone     bool   // the terminal is
+	Exit     *Exit  // the child exited
+	Reason   string // the runner's, if neither: "the runner ends"
 	err      error
 }
 
-// Attach joins the agent's terminal until the child ends, the detach key is typed (DetachKey), or ctx ends,
-// which detaches as well. The client is of no more use then.
+// Attach attaches a terminal until the child exits, the detach key is typed (DetachKey) or ctx ends, which detaches as
+// well. The Client cannot be used afterwards.
 func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Ending, error) {
 	defer c.Close()
 	if _, err := ask[any](ctx, c, "attach", r); err != nil {
 		return Ending{}, err
 	}
 	shown := make(chan Ending, 1)
-	go func() { shown <- c.show(t.Out) }()
-	end := c.follow(ctx, t, shown)
+	go func() { shown <- c.showOutput(t.Out) }()
+	end := c.sendInput(ctx, t, shown)
 	if end.Detached {
 		c.conn.CloseWrite()
 		select {
-		case <-shown: // all that was typed has arrived
+		case <-shown: // the runner has read everything
 		case <-time.After(300 * time.Millisecond):
 		}
 	}
 	return end, end.err
 }
 
-// follow passes on what is typed and how large the terminal is.
-func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) Ending {
+// sendInput sends what is typed and the terminal's size until the attachment ends.
+func (c *Client) sendInput(ctx context.Context, t Terminal, shown <-chan Ending) Ending {
 	var keys keyScanner
 	for showsKeys := false; ; {
 		in, detach := Input{}, false
 		var isLate <-chan time.Time
-		if len(keys.torn) > 0 {
-			isLate = time.After(time.Until(keys.until))
+		if len(keys.partial) > 0 {
+			isLate = time.After(time.Until(keys.partialUntil))
 		}
 		select {
 		case p, ok := <-t.In:
@@ -195,23 +199,21 @@ func (c *Client) follow(ctx context.Context, t Terminal, shown <-chan Ending) En
 		case <-ctx.Done():
 			return Ending{Detached: true}
 		}
-		c.conn.SetWriteDeadline(time.Now().Add(answerLimit))
-		c.conn.Encode(in) // where that fails the output ends
+		c.send(in)
 		if detach {
 			return Ending{Detached: true}
 		}
 	}
 }
 
-func (c *Client) show(out io.Writer) Ending {
+func (c *Client) showOutput(out io.Writer) Ending {
 	for {
 		var line output
 		if c.conn.Decode(&line) != nil {
 			return Ending{err: ErrGone}
 		}
 		if line.Gap {
-			c.conn.SetWriteDeadline(time.Now().Add(answerLimit))
-			json.NewEncoder(c.conn.UnixConn).Encode(Input{Repaint: true}) // follow has the other one
+			c.send(Input{Repaint: true})
 		}
 		if line.Exit != nil || line.Detached != "" {
 			return Ending{Exit: line.Exit, Reason: line.Detached}

@@ -1,20 +1,19 @@
-// Package control is how other processes reach an agent's runner: a Unix socket in the agent's run
-// directory, both ends of it.
+// Package control has both ends of the Unix socket through which other processes reach an agent's runner.
 //
-//	<agent>/run/control.sock   0600, there while the runner runs
+//	<agent>/run/control.sock   0600, exists while the runner runs
 //
-// A path that is too long for a socket is a symbolic link to one below $XDG_RUNTIME_DIR or the directory for temporary
-// files. Each end asks the kernel who the other is, and deals only with its own user and root.
+// If this path is too long for a socket, it is a symbolic link to a socket below $XDG_RUNTIME_DIR or the temporary
+// directory. Each end asks the kernel whose process the other end is, and accepts only its own user and root.
 //
-// On the wire are lines of JSON: first the server's version, then requests and answers.
+// The protocol is lines of JSON: first the server's version, then requests and answers.
 //
 //	{"ok":true,"result":2}
 //	{"op":"screen","with":{"last":50}}
 //	{"ok":true,"result":{"lines":[…],…}}   or   {"error":{"code":"refused","message":"…"}}
 //
-// After the answer to "attach" bytes go as base64, until exit or detached comes from the server or the
-// client closes its sending half. The runner waits for no viewer: output for one that is too slow is left
-// out, and after the gap it asks to be repainted.
+// After the answer to "attach" the lines carry bytes in base64, until the server sends exit or detached or the client
+// closes its sending half. The runner never waits for a viewer: output for a slow one is dropped, and after the gap the
+// viewer asks for a repaint.
 //
 //	from the server   {"out":"…"}  {"gap":true}  {"exit":{"code":0}}  {"detached":"why"}
 //	from the client   {"in":"…"}  {"in":"…","report":true}  {"size":{"cols":80,"rows":24}}  {"repaint":true}
@@ -27,24 +26,24 @@ import (
 )
 
 const (
-	SocketName = "control.sock"         // of the socket in a run directory
-	Patience   = 500 * time.Millisecond // of Dial; only a runner that is stopped takes longer to greet
+	SocketName = "control.sock"
+	Patience   = 500 * time.Millisecond // for Dial; only a suspended runner takes longer to greet
 )
 
 var (
-	ErrNoRunner     = errors.New("no runner")                  // nobody listens there
-	ErrNotAnswering = errors.New("the runner does not answer") // a NotAnsweringError wraps it
+	ErrNoRunner     = errors.New("no runner")
+	ErrNotAnswering = errors.New("the runner does not answer") // wrapped by NotAnsweringError
 	ErrGone         = errors.New("the runner ended before it answered")
 )
 
-// A NotAnsweringError says which process listens and does not answer; 0: not known.
+// NotAnsweringError names the process that listens but does not answer; 0: unknown.
 type NotAnsweringError struct{ PID int }
 
 func (e *NotAnsweringError) Error() string { return ErrNotAnswering.Error() }
 func (e *NotAnsweringError) Unwrap() error { return ErrNotAnswering }
 
-// An Error is what the runner answered instead of doing it. Codes are those of the command line: failed,
-// usage, ambiguous, not_found, timeout, locked, refused.
+// Error is a runner's answer to a request that it did not carry out. Its codes are the command line's: failed, usage,
+// ambiguous, not_found, timeout, locked, refused.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -53,28 +52,26 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Handler is the runner, called by several goroutines at once. A context ends when the server closes; a
-// method returns soon after that, and its answer is still sent.
+// Handler is the runner. Several goroutines call it at once. The context ends when the server closes; a method then
+// returns soon, and its answer is still sent.
 type Handler interface {
-	// Status is the state at this moment.
 	Status(ctx context.Context) (Status, error)
-	// Screen is the screen at this moment. While no program runs it has the last lines of the one before.
+	// Screen returns the screen. Between two programs it has the last lines of the first.
 	Screen(ctx context.Context, r ScreenRequest) (Screen, error)
-	// Type types a text as a person does, and returns when the program's terminal has taken it; with Enter, when
-	// the key has been pressed.
+	// Type types a text like a person, and returns when the terminal has it; with Enter, when the key was pressed.
 	Type(ctx context.Context, r TypeRequest) (Outcome, error)
-	// Interrupt ends the turn, and returns when it is over ("interrupted"). A turn that goes on is an error. Of an idle
-	// agent it presses nothing, which is none ("idle").
+	// Interrupt ends the turn and returns when it is over ("interrupted"), or an error if it goes on. If the agent is
+	// idle nothing is pressed ("idle").
 	Interrupt(ctx context.Context) (Outcome, error)
-	// Answer presses an option of the dialog on the screen, and returns when that is gone.
+	// Answer presses an option of the dialog on the screen, and returns when the dialog is gone.
 	Answer(ctx context.Context, r AnswerRequest) (Outcome, error)
-	// Stop ends the agent, all that it started, and the runner, and returns when they are gone.
+	// Stop ends the agent, everything that it started, and the runner. It returns when the agent's processes are gone.
 	Stop(ctx context.Context) (Outcome, error)
-	// Restart ends the program, to start it again. It returns before that ("restarting"); while no program runs,
-	// the next one begins without its pause ("restarted").
+	// Restart asks the program to end, to start it again, and returns at once ("restarting"). Between two programs the
+	// next one starts without a pause ("restarted").
 	Restart(ctx context.Context) (Outcome, error)
-	// Attach serves a viewer until its Input is closed, the context ends or the child has ended, in which
-	// case it calls Exit. The viewer is told its error.
+	// Attach serves a viewer until its Input is closed, the context ends or the child has exited; then it calls Exit.
+	// The viewer is sent its error.
 	Attach(ctx context.Context, r AttachRequest, v *Viewer) error
 }
 
@@ -88,24 +85,22 @@ type Status struct {
 	Ready       bool      `json:"ready"`
 	Viewers     int       `json:"viewers"`
 	Gate        Gate      `json:"gate,omitempty"`
-	ByLine      bool      `json:"by_line,omitempty"`      // each line of a text is submitted by itself
-	Untyped     string    `json:"untyped,omitempty"`      // why a message that waits could not be typed in
+	ByLine      bool      `json:"by_line,omitempty"`      // every line of a text is submitted by itself
+	Untyped     string    `json:"untyped,omitempty"`      // why a waiting message could not be typed
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 }
 
-// MaxLine is how many bytes are typed without bracketed paste: a terminal line that is edited by the kernel keeps 4095,
-// and loses the rest.
+// MaxLine is how many bytes are typed without bracketed paste: the kernel's line editing keeps 4095 and drops the rest.
 const MaxLine = 4000
 
-// MaxTries is how many times a message is typed that the program may have had, or that has ended it.
+// MaxTries is how often a message is typed that the program may have accepted before, or that has ended it.
 const MaxTries = 3
 
-// A Gate says why mail is not typed in at this moment. Where the screen is the reason it is the driver's
-// word, of which only those that others tell apart are named here.
+// A Gate is why no mail is typed at this moment: one of these, or what the driver reads from the screen.
 type Gate string
 
 const (
-	GateOpen     Gate = "" // it is typed in
+	GateOpen     Gate = "" // mail is typed
 	GateOff      Gate = "its program does not run"
 	GateStopping Gate = "it is being stopped"
 	GateDialog   Gate = "dialog"
@@ -118,10 +113,10 @@ const (
 	GateUnread   Gate = "it shows nothing of what was typed last"
 )
 
-// ScreenRequest asks for what is on the screen.
+// ScreenRequest asks for the screen.
 type ScreenRequest struct {
 	ANSI bool `json:"ansi,omitempty"` // with colours, in Screen.ANSI
-	Last int  `json:"last,omitempty"` // so many lines, in ANSI too, reaching into the scrollback; 0: the screen
+	Last int  `json:"last,omitempty"` // this many last lines, from the scrollback too; 0: the visible ones
 }
 
 // Screen is what an agent's terminal shows.
@@ -137,32 +132,32 @@ type Screen struct {
 	Detail  string   `json:"detail,omitempty"`
 }
 
-// TypeRequest asks to type. A text of more than one key is refused where a permission or trust is asked for.
+// TypeRequest asks to type. A text of more than one key is refused while a dialog asks for permission or trust.
 type TypeRequest struct {
 	Text  []byte `json:"text,omitempty"`
 	Raw   bool   `json:"raw,omitempty"`   // as it is: no paste marks, nothing removed
-	Enter bool   `json:"enter,omitempty"` // and then the key that submits
+	Enter bool   `json:"enter,omitempty"` // then press the key that submits
 	By    string `json:"by,omitempty"`    // the name of whoever types
-	PID   int    `json:"-"`               // as in AnswerRequest
+	PID   int    `json:"-"`               // the client's process, set by the server; 0: unknown
 }
 
-// AnswerRequest asks to answer what the agent's screen asks.
+// AnswerRequest asks to answer the dialog on the agent's screen.
 type AnswerRequest struct {
-	ID     string `json:"id,omitempty"`     // of the question; empty: the only one
-	Option string `json:"option,omitempty"` // its id; empty: the one that allows, or with Deny denies
+	ID     string `json:"id,omitempty"`     // of the question; "": the open one
+	Option string `json:"option,omitempty"` // its id; "": the option that allows, or with Deny the one that denies
 	Deny   bool   `json:"deny,omitempty"`
 	By     string `json:"by,omitempty"` // the name of whoever answers
-	PID    int    `json:"-"`            // the process that asks; 0 where the system does not tell
+	PID    int    `json:"-"`            // the client's process, set by the server; 0: unknown
 }
 
-// AttachRequest asks to join a terminal, from one of that size.
+// AttachRequest asks to attach a terminal of this size.
 type AttachRequest struct {
 	Cols     int  `json:"cols"`
 	Rows     int  `json:"rows"`
-	ReadOnly bool `json:"read_only,omitempty"` // nothing that this viewer sends is typed
+	ReadOnly bool `json:"read_only,omitempty"` // type nothing that this viewer sends
 }
 
-// Outcome says what came of a request.
+// Outcome is the result of a request.
 type Outcome struct {
 	Done   string   `json:"done"` // "interrupted", "stopped", …
 	Detail string   `json:"detail,omitempty"`
@@ -175,8 +170,8 @@ type Size struct {
 	Rows int `json:"rows"`
 }
 
-// Exit is how the child ended.
+// Exit is how the child exited.
 type Exit struct {
-	Code   int    `json:"code"` // 128+n where signal n ended it
+	Code   int    `json:"code"` // 128+n for signal n
 	Signal string `json:"signal,omitempty"`
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	version   = 2               // of what is on the wire
-	lastLimit = 2 * time.Second // for a viewer to read the last of the output
+	version      = 2               // of the protocol
+	closeTimeout = 2 * time.Second // for a viewer to read the rest of the output
 )
 
 type request struct {
@@ -32,7 +32,7 @@ type answer struct {
 	Error  *Error `json:"error,omitempty"`
 }
 
-// A connection carries lines of JSON both ways.
+// A connection carries lines of JSON in both directions.
 type connection struct {
 	*net.UnixConn
 	*json.Encoder
@@ -59,11 +59,11 @@ type Server struct {
 	listener *net.UnixListener
 }
 
-// Listen makes the socket in a run directory, in place of a dead runner's: the caller holds the runner's lock.
+// Listen makes the socket in a run directory, replacing a dead runner's. The caller holds the runner lock.
 func Listen(dir string) (*Server, error) {
 	removeSocket(dir)
 	path := filepath.Join(dir, SocketName)
-	if len(path) > 100 { // not every system takes more
+	if len(path) > 100 { // some systems take no more
 		short, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "atm-")
 		if err != nil {
 			return nil, fmt.Errorf("the path of %s is too long for a socket: %w", path, err)
@@ -92,7 +92,7 @@ func connect(dir string) (*net.UnixConn, error) {
 	return net.DialUnix("unix", nil, &net.UnixAddr{Name: socketPath(dir), Net: "unix"})
 }
 
-// removeSocket removes the socket, and where it lies elsewhere its directory and the link.
+// removeSocket removes the socket, and if it is elsewhere its directory and the link.
 func removeSocket(dir string) {
 	path, link := socketPath(dir), filepath.Join(dir, SocketName)
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
@@ -104,8 +104,8 @@ func removeSocket(dir string) {
 	}
 }
 
-// Serve answers clients until ctx ends or Close is called, and then waits for its goroutines: one a client,
-// three for a viewer.
+// Serve answers clients until ctx ends or Close is called, and then waits for its goroutines: one for each client,
+// three for each viewer.
 func (s *Server) Serve(ctx context.Context, h Handler) error {
 	var clients sync.WaitGroup
 	defer clients.Wait()
@@ -118,7 +118,7 @@ func (s *Server) Serve(ctx context.Context, h Handler) error {
 			return nil
 		}
 		if err != nil {
-			time.Sleep(50 * time.Millisecond) // out of descriptors: that passes
+			time.Sleep(50 * time.Millisecond) // temporarily out of file descriptors
 			continue
 		}
 		clients.Go(func() { serve(ctx, conn, h) })
@@ -130,7 +130,7 @@ func (s *Server) Close() error {
 	err := s.listener.Close()
 	removeSocket(s.dir)
 	if errors.Is(err, net.ErrClosed) {
-		return nil // the end of Serve's context did that
+		return nil // closed when Serve's context ended
 	}
 	return err
 }
@@ -139,15 +139,15 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	c := newConnection(conn)
 	defer c.Close()
 	if !c.isTrusted() {
-		c.Encode(answerOf(nil, &Error{Code: "refused", Message: "this runner is another user's"}))
+		c.Encode(newAnswer(nil, &Error{Code: "refused", Message: "this runner is another user's"}))
 		return
 	}
-	// The end of ctx ends the wait for a request, and for a client that reads no answer.
+	// When ctx ends, stop waiting for requests, and for a client that does not read its answer.
 	defer context.AfterFunc(ctx, func() {
 		c.SetReadDeadline(time.Unix(1, 0))
-		c.SetWriteDeadline(time.Now().Add(lastLimit))
+		c.SetWriteDeadline(time.Now().Add(closeTimeout))
 	})()
-	err := c.Encode(answerOf(version, nil))
+	err := c.Encode(newAnswer(version, nil))
 	for err == nil {
 		r := request{With: json.RawMessage("null")}
 		if c.Decode(&r) != nil || ctx.Err() != nil {
@@ -157,11 +157,11 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 			c.attach(ctx, h, r)
 			return
 		}
-		err = c.Encode(answerOf(c.handle(ctx, h, r)))
+		err = c.Encode(newAnswer(c.handle(ctx, h, r)))
 	}
 }
 
-// handle calls the Handler for anything but attach.
+// handle calls the Handler for any operation but attach.
 func (c *connection) handle(ctx context.Context, h Handler, r request) (any, error) {
 	switch r.Op {
 	case "status":
@@ -201,11 +201,11 @@ func handleWith[R, A any](ctx context.Context, r request, method func(context.Co
 func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	var with AttachRequest
 	err := json.Unmarshal(r.With, &with)
-	if c.Encode(answerOf(nil, err)) != nil || err != nil {
+	if c.Encode(newAnswer(nil, err)) != nil || err != nil {
 		return
 	}
-	viewing, cancel := context.WithCancel(ctx) // ctx itself ends first when the runner ends, which is looked at below
-	v := &Viewer{input: make(chan Input, 16), lines: make(chan output, maxWaiting)}
+	viewing, cancel := context.WithCancel(ctx) // cancelled below, after the last output
+	v := &Viewer{input: make(chan Input, 16), lines: make(chan output, maxQueued)}
 	var reading, writing sync.WaitGroup
 	reading.Go(func() { v.read(viewing, c, with.ReadOnly) })
 	writing.Go(func() { v.write(c) })
@@ -217,7 +217,7 @@ func (c *connection) attach(ctx context.Context, h Handler, r request) {
 		last.Detached = err.Error()
 	}
 	close(v.lines)
-	c.SetWriteDeadline(time.Now().Add(lastLimit))
+	c.SetWriteDeadline(time.Now().Add(closeTimeout))
 	writing.Wait()
 	c.Encode(last)
 	cancel()
@@ -225,13 +225,13 @@ func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	reading.Wait()
 }
 
-func answerOf(result any, err error) answer {
+func newAnswer(result any, err error) answer {
 	if err == nil {
 		return answer{OK: true, Result: result}
 	}
-	said, ok := errors.AsType[*Error](err)
+	failure, ok := errors.AsType[*Error](err)
 	if !ok {
-		said = &Error{Code: "failed", Message: err.Error()}
+		failure = &Error{Code: "failed", Message: err.Error()}
 	}
-	return answer{Error: said}
+	return answer{Error: failure}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fake is a runner; a function that is missing says what it was asked for.
+// fake is a runner; a missing function returns the request's name.
 type fake struct {
 	interrupt func(ctx context.Context) (Outcome, error)
 	stop      func(ctx context.Context) (Outcome, error)
@@ -58,8 +58,7 @@ func (f *fake) Attach(ctx context.Context, r AttachRequest, v *Viewer) error {
 	return f.attach(ctx, r, v)
 }
 
-// start serves in a directory until the test ends, and sees to it that nothing of the
-// server is left then.
+// start serves in a directory until the test ends, and checks that the server leaves nothing behind.
 func start(t *testing.T, dir string, h Handler) *Server {
 	t.Helper()
 	s, err := Listen(dir)
@@ -101,7 +100,7 @@ func eventually(t *testing.T, otherwise string, so func() bool) {
 	}
 }
 
-// dial is a client that ends with the test.
+// dial returns a client that is closed when the test ends.
 func dial(t *testing.T, dir string) *Client {
 	t.Helper()
 	c, err := Dial(t.Context(), dir)
@@ -112,7 +111,7 @@ func dial(t *testing.T, dir string) *Client {
 	return c
 }
 
-// Every operation goes there and back, several on one connection.
+// Every operation gets its answer, several on one connection.
 func TestOperations(t *testing.T) {
 	dir := t.TempDir()
 	start(t, dir, &fake{})
@@ -142,7 +141,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// The runner's errors arrive with code and hint, and the client goes on.
+// The runner's errors arrive with code and hint, and the client can be used further.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	var give error
@@ -178,7 +177,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A socket that nobody listens on is replaced, one that somebody listens on is not.
+// A dead runner's socket is replaced.
 func TestNoRunner(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Join(dir, "none")} {
@@ -203,7 +202,7 @@ func TestNoRunner(t *testing.T) {
 	dial(t, dir)
 }
 
-// A path that is too long for a socket is a link to a short one; nothing of it is left.
+// A path that is too long for a socket becomes a link to a short one, and both are removed.
 func TestLongPath(t *testing.T) {
 	runtimeDir := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtimeDir)
@@ -221,7 +220,7 @@ func TestLongPath(t *testing.T) {
 			t.Error(left, err)
 		}
 	}
-	// What the link leads to is no socket: it stays.
+	// A link's target that is not a socket is not removed.
 	file := filepath.Join(runtimeDir, "file")
 	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, filepath.Join(dir, SocketName))); err != nil {
 		t.Fatal(err)
@@ -232,7 +231,7 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// One that has stopped is told from one that is not there, and soon.
+// A suspended runner is told from a missing one, and soon.
 func TestNotAnswering(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Listen(dir)
@@ -256,8 +255,7 @@ func TestNotAnswering(t *testing.T) {
 	}
 }
 
-// A busy runner greets, serves others, and answers when it is done; also what the end
-// of the server has interrupted.
+// A busy runner greets, serves other clients, and answers when it is done, even if the server's end interrupted it.
 func TestBusy(t *testing.T) {
 	dir, begun := t.TempDir(), make(chan struct{})
 	s := start(t, dir, &fake{stop: func(ctx context.Context) (Outcome, error) {
@@ -286,7 +284,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// Only this user's processes and root's are dealt with.
+// Only this user's and root's processes are served.
 func TestOtherUsers(t *testing.T) {
 	me := fmt.Sprint(os.Geteuid())
 	for uid, want := range map[string]bool{me: true, "0": true, "": false, me + "1": false} {
@@ -297,7 +295,7 @@ func TestOtherUsers(t *testing.T) {
 	dir := t.TempDir()
 	os.WriteFile(filepath.Join(dir, SocketName), nil, 0o600)
 	isGiven := os.Chown(filepath.Join(dir, SocketName), 54321, -1) == nil
-	if err := othersRunner(dir); isGiven != (err != nil && strings.Contains(err.Error(), "54321")) {
+	if err := foreignRunnerError(dir); isGiven != (err != nil && strings.Contains(err.Error(), "54321")) {
 		t.Errorf("a socket of user 54321: %v", err)
 	}
 }

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	maxWaiting = 256      // lines of output that wait for a viewer
-	maxPiece   = 32 << 10 // bytes of output in a line
+	maxQueued = 256      // lines of output for a viewer
+	maxPiece  = 32 << 10 // bytes of output in a line
 )
 
-// ErrViewerBehind: the viewer gets nothing more until a Repaint.
+// ErrViewerBehind means that the viewer gets nothing until it is repainted.
 var ErrViewerBehind = errors.New("the viewer is behind")
 
-// Input is what a viewer did.
+// Input is what a viewer sent.
 type Input struct {
-	Bytes    []byte `json:"in,omitempty"`     // typed, or a report of the terminal's; the receiver's to keep
-	IsReport bool   `json:"report,omitempty"` // nobody typed it: the terminal tells of focus or the mouse
+	Bytes    []byte `json:"in,omitempty"`     // the receiver may keep them
+	IsReport bool   `json:"report,omitempty"` // Bytes are the terminal's reports of focus or the mouse; nobody typed
 	Size     Size   `json:"size,omitzero"`
-	Repaint  bool   `json:"repaint,omitempty"` // it asks for a Repaint, for one after it was behind
+	Repaint  bool   `json:"repaint,omitempty"` // it wants a Repaint, for instance after a gap
 }
 
 type output struct {
@@ -31,40 +31,40 @@ type output struct {
 	Detached string `json:"detached,omitempty"`
 }
 
-// A Viewer is a terminal that has joined. Its methods do not block. They may be called by several
-// goroutines, one at a time, until the Handler's Attach returns.
+// A Viewer is an attached terminal. Its methods do not block. Several goroutines may call them, one at a time, until
+// the Handler's Attach returns.
 type Viewer struct {
-	input  chan Input
-	lines  chan output
-	behind bool
-	gap    atomic.Bool // the viewer is to be told that it is behind
-	exit   *Exit
+	input    chan Input
+	lines    chan output
+	isBehind bool
+	isGapDue atomic.Bool // the viewer must be told about dropped output
+	exit     *Exit
 }
 
-// Input gives what the viewer does, and is closed when it has left.
+// Input returns what the viewer sends. It is closed when the viewer has left.
 func (v *Viewer) Input() <-chan Input { return v.input }
 
-// Send queues a copy of output. A viewer for which too much waits is behind: this and every further call
-// returns ErrViewerBehind until a Repaint, for which it will ask.
+// Send queues a copy of output. If the queue is full the viewer is behind: this and every later call returns
+// ErrViewerBehind until a Repaint, which the viewer will ask for.
 func (v *Viewer) Send(p []byte) error {
 	for piece := range slices.Chunk(p, maxPiece) {
-		if v.behind {
+		if v.isBehind {
 			break
 		}
 		select {
 		case v.lines <- output{Out: bytes.Clone(piece)}:
 		default:
-			v.behind = true
-			v.gap.Store(true)
+			v.isBehind = true
+			v.isGapDue.Store(true)
 		}
 	}
-	if v.behind {
+	if v.isBehind {
 		return ErrViewerBehind
 	}
 	return nil
 }
 
-// Repaint sends what makes a terminal show the screen, in place of all that waits.
+// Repaint sends bytes that repaint the terminal, instead of all queued output.
 func (v *Viewer) Repaint(p []byte) {
 	for range len(v.lines) {
 		select {
@@ -72,24 +72,24 @@ func (v *Viewer) Repaint(p []byte) {
 		default:
 		}
 	}
-	v.behind = false
-	v.Send(slices.Concat([]byte("\x18"), p)) // what was left out may be the end of a sequence
+	v.isBehind = false
+	v.Send(slices.Concat([]byte("\x18"), p)) // CAN ends a sequence whose rest was dropped
 }
 
-// Exit says that the child has ended, after all output.
+// Exit records that the child has exited. The viewer is told after all output.
 func (v *Viewer) Exit(code int, signal string) { v.exit = &Exit{Code: code, Signal: signal} }
 
-// write sends the output. Where that fails the viewer has gone, and the input ends.
+// write sends the output. If that fails the viewer has left, and its input ends.
 func (v *Viewer) write(c *connection) {
 	for line := range v.lines {
 		c.Encode(line)
-		if len(v.lines) == 0 && v.gap.Swap(false) {
+		if len(v.lines) == 0 && v.isGapDue.Swap(false) {
 			c.Encode(output{Gap: true})
 		}
 	}
 }
 
-// read hands over what the viewer does, and closes the input when it has left.
+// read receives the viewer's input, and closes the channel when the viewer has left.
 func (v *Viewer) read(ctx context.Context, c *connection, readOnly bool) {
 	defer close(v.input)
 	for {

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An orphan that ends while the program runs is reaped then, and other code's
-// children are left to it.
+// An orphan that exits while the program runs is reaped, and other code's children are not.
 func TestAdoptedAreReaped(t *testing.T) {
 	other := exec.Command("sh", "-c", "exit 9")
 	if err := other.Start(); err != nil {
@@ -39,7 +38,7 @@ func TestIdleCostsNothing(t *testing.T) {
 		}
 		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 	}
-	// (This process has other things to do at times; who polls would do it all the time.)
+	// This process has other things to do now and then; polling would show all the time.
 	eventually(t, func() bool {
 		before := used()
 		time.Sleep(300 * time.Millisecond)
@@ -68,13 +67,13 @@ func TestLookAtOddNames(t *testing.T) {
 	}
 }
 
-// The program gets its terminal and nothing else of ours.
+// The program inherits its terminal and no other file of ours.
 func TestNoDescriptorIsInherited(t *testing.T) {
 	shell(t, "exec sleep 1000") // another terminal is open
 	s := shell(t, "ls -l /proc/self/fd")
 	s.ends(Exit{})
 	<-s.eof
-	if n := strings.Count(s.text(), " -> "); n != 4 { // and the directory itself
+	if n := strings.Count(s.text(), " -> "); n != 4 { // with the directory itself
 		t.Errorf("it has %s", s.text())
 	}
 }

@@ -1,19 +1,18 @@
-// Package process runs a program on a pseudo-terminal of its own and ends it with everything that it started.
+// Package process runs a program on a PTY and ends it together with everything that it started.
 //
-// The program leads a session whose terminal is the PTY. What may be relied on:
+// The program leads a session whose terminal is the PTY. What you may rely on:
 //
-//   - Read gets what the program had written when it ended, then io.EOF, at most 250 ms later even if a grandchild that
-//     ignores the hangup holds the terminal.
-//   - Write never blocks longer than it was told to.
-//   - A process is known by its number and its start time, so that no signal
-//     goes to another one that was given the number of a dead one.
-//   - After Stop or Close nothing that the program started is left: not what ignores signals, is stopped, changed its
-//     session or was forked twice. Three things tell what belongs to it: the session, the descent (a process that loses
-//     its parent becomes our child, see Subreaper), and the mark ATM_RUN in the environment.
+//   - Read returns everything that the program had written when it exited, then io.EOF, at most 250 ms later even if a
+//     grandchild that ignores SIGHUP keeps the terminal open.
+//   - Write never blocks longer than its timeout.
+//   - A process is identified by its PID and start time, so that no signal reaches another process with a reused PID.
+//   - After Stop or Close nothing that the program started is left, even if it ignores signals, is suspended, changed
+//     its session or was forked twice. It is found by its session, by descent (orphans become our children, see
+//     Subreaper), or by ATM_RUN in its environment.
 //   - Nothing polls while the program runs.
 //
-// On macOS, where there is no subreaper, a process that has left the session and lost its parent may not be
-// found. On other systems nothing can be started.
+// On macOS, which has no subreaper, a process that left the session and lost its parent may not be found. Other systems
+// cannot start programs.
 package process
 
 import (
@@ -21,38 +20,36 @@ import (
 	"fmt"
 )
 
-// ErrNoProgram is wrapped by the error for a name that no directory of the PATH has.
+// ErrNoProgram means that no directory of the PATH has the program.
 var ErrNoProgram = errors.New("no such program on PATH")
 
 // Command says what to run.
 type Command struct {
 	Argv []string // the program, looked up in Env's PATH, and its arguments
-	Dir  string   // where to run it; "": here
+	Dir  string   // "": the current directory
 
-	// Env is its environment; nil: ours. A value of ATM_RUN in it marks the run: Stop ends every process
-	// that carries it.
+	// Env is its environment; nil: ours. ATM_RUN marks the run: Stop ends every process with the same value.
 	Env []string
 
 	Cols, Rows int // the terminal's size
 }
 
-// Exit says how the program ended.
+// Exit is how the program exited.
 type Exit struct {
-	Code   int    // its exit code, 128+n for signal n
-	Signal string // the signal's name, as in SIGKILL; "" if it was none
+	Code   int    // 128+n for signal n
+	Signal string // the signal's name, like SIGKILL; "": none
 }
 
-// Info is a process that runs, or ran: the number alone may belong to another process by now, number and
-// start together do not.
+// Info is a process that runs, or ran. PID and Start together are unique; the PID alone may be reused.
 type Info struct {
 	PID   int
-	Name  string // as the kernel shows it, at most 15 bytes on Linux
-	Start uint64 // on Linux ticks since boot, on macOS microseconds since 1970
+	Name  string // the kernel's, on Linux at most 15 bytes
+	Start uint64 // on Linux in ticks since boot, on macOS in microseconds since 1970
 }
 
 func (i Info) String() string { return fmt.Sprintf("%s (%d)", i.Name, i.PID) }
 
-// Names are processes as people are told of them.
+// Names returns the processes as texts for people.
 func Names(processes []Info) (names []string) {
 	for _, p := range processes {
 		names = append(names, p.String())

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// session is a program with somebody who reads what it shows.
+// session is a program with a reader of its output.
 type session struct {
 	*Child
 	t *testing.T
@@ -156,8 +156,7 @@ func TestEverythingShownIsRead(t *testing.T) {
 	}
 }
 
-// A reader that comes long after the program's end, later than the grace, still
-// gets what the kernel holds.
+// A reader that comes long after the program's exit still gets what the kernel has buffered.
 func TestSlowReader(t *testing.T) {
 	c, err := Start(Command{Argv: []string{"sh", "-c", "seq 500; echo the end"}, Cols: 80, Rows: 24})
 	if err != nil {
@@ -172,8 +171,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// A grandchild that ignores the hangup keeps the terminal open: reading ends
-// 250 ms after the program nevertheless, even if it writes on and on.
+// A grandchild that ignores SIGHUP keeps the terminal open: reading ends 250 ms after the exit all the same, even if
+// the grandchild goes on writing.
 func TestGrandchildHoldsTerminal(t *testing.T) {
 	for name, script := range map[string]string{
 		"silent": `trap '' HUP; sleep 1000 & echo started; exit 0`,
@@ -244,8 +243,8 @@ func TestPieces(t *testing.T) {
 	} {
 		rest := text
 		for rest != "" {
-			n := piece([]byte(rest))
-			if n < 1 || n > pieceSize {
+			n := chunkSize([]byte(rest))
+			if n < 1 || n > maxChunk {
 				t.Fatalf("%s: a piece of %d bytes", name, n)
 			}
 			if one := rest[:n]; name != "binary" && !wholeRunes(one) {
@@ -261,8 +260,8 @@ func TestPieces(t *testing.T) {
 
 func wholeRunes(s string) bool { return strings.ToValidUTF8(s, "") == s }
 
-// showWindow is a program that tells its terminal's size each time it is told of
-// a new one. A shell would do, had it not a way to miss a signal before it reads.
+// showWindow is a program that prints its terminal's size after every SIGWINCH. (A shell may miss a signal before it
+// reads.)
 func showWindow() {
 	told := make(chan os.Signal, 100)
 	signal.Notify(told, syscall.SIGWINCH)
@@ -363,7 +362,7 @@ func TestDirectoryAndEnvironment(t *testing.T) {
 	}
 }
 
-// What our parent ignores the program does not.
+// The program does not inherit that our parent ignores a signal.
 func TestIgnoredSignalsAreNotInherited(t *testing.T) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Reset(syscall.SIGHUP, syscall.SIGINT)

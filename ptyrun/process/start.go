@@ -18,34 +18,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Child is a program on a terminal of its own. Its methods may be called from several goroutines; Read is
-// for one of them, and so is Write.
+// Child is a program on a PTY. Its methods may be called concurrently, but only one goroutine may Read, and one Write.
 type Child struct {
 	cmd   *exec.Cmd
 	pid   int
 	start uint64 // see Info
-	mark  string // its value of ATM_RUN
+	mark  string // its ATM_RUN
 
-	master *os.File // in non-blocking mode: its Fd must not be called
+	master *os.File // non-blocking; never call its Fd
 
 	done chan struct{}
 	exit Exit // written before done is closed
 
-	drained   chan struct{} // closed when Read has returned io.EOF
-	drainOnce sync.Once
-	unread    int // how many bytes may still be read after readGrace: more than the kernel keeps
+	drained    chan struct{} // closed when Read has returned io.EOF
+	drainOnce  sync.Once
+	unreadLeft int // bytes that may still be read after readGrace: more than the kernel buffers
 
 	stopping sync.Mutex
 }
 
-// running are the programs that were started here and are not closed yet, by number. It is locked while one
-// is started, so that none is taken for an adopted process before it is entered.
+// running has the started programs that are not closed yet, by PID. It is locked during a start, so that the new child
+// is not taken for an adopted process.
 var (
 	runningLock sync.Mutex
 	running     = make(map[int]*Child)
 )
 
-// Start runs a command. The caller must Read until io.EOF, or the program stands still when the terminal is
+// Start runs a command. The caller must Read until io.EOF, because the program blocks when the terminal's buffer is
 // full, and Close at the end.
 func Start(c Command) (_ *Child, err error) {
 	if len(c.Argv) == 0 {
@@ -60,7 +59,7 @@ func Start(c Command) (_ *Child, err error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	path, err := lookUp(c.Argv[0], value(env, "PATH"))
+	path, err := lookUp(c.Argv[0], envValue(env, "PATH"))
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +81,11 @@ func Start(c Command) (_ *Child, err error) {
 			Stdin: tty, Stdout: tty, Stderr: tty,
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: true},
 		},
-		mark:    value(env, "ATM_RUN"),
-		master:  master,
-		done:    make(chan struct{}),
-		drained: make(chan struct{}),
-		unread:  64 << 10,
+		mark:       envValue(env, "ATM_RUN"),
+		master:     master,
+		done:       make(chan struct{}),
+		drained:    make(chan struct{}),
+		unreadLeft: 64 << 10,
 	}
 	runningLock.Lock()
 	defer runningLock.Unlock()
@@ -104,8 +103,8 @@ func Start(c Command) (_ *Child, err error) {
 	return child, nil
 }
 
-// catchIgnoredSignals catches and drops signals that are ignored here. A program would inherit that they are ignored:
-// one whose runner was started by nohup, or by a script with &, could not be hung up or interrupted.
+// catchIgnoredSignals catches and drops the signals that this process ignores. Programs inherit that a signal is
+// ignored: under a runner started by nohup, or by a script with &, they could not be hung up or interrupted.
 func catchIgnoredSignals() {
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP} {
 		if signal.Ignored(sig) {
@@ -115,7 +114,7 @@ func catchIgnoredSignals() {
 }
 
 func (c *Child) wait() {
-	c.cmd.Wait() // its state says more than the error
+	c.cmd.Wait() // the state has all that the error says
 	c.exit = Exit{Code: c.cmd.ProcessState.ExitCode()}
 	if status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		c.exit = Exit{Code: 128 + int(status.Signal()), Signal: unix.SignalName(status.Signal())}
@@ -125,8 +124,8 @@ func (c *Child) wait() {
 	close(c.done)
 }
 
-// lookUp finds a program on a PATH, of which a relative entry counts for nothing. A name with a slash is left
-// to the kernel, which resolves it in the program's directory.
+// lookUp finds a program in the absolute directories of a PATH. The kernel resolves a name with a slash in the
+// program's directory.
 func lookUp(name, path string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -139,8 +138,8 @@ func lookUp(name, path string) (string, error) {
 	return "", ErrNoProgram
 }
 
-// value is that of a variable in an environment; the last one counts.
-func value(env []string, name string) (value string) {
+// envValue returns a variable's value in an environment; the last one counts.
+func envValue(env []string, name string) (value string) {
 	for _, pair := range env {
 		if v, ok := strings.CutPrefix(pair, name+"="); ok {
 			value = v
@@ -149,13 +148,13 @@ func value(env []string, name string) (value string) {
 	return value
 }
 
-// PID is the program's process, which also names its session and group.
+// PID is also the program's session and process group.
 func (c *Child) PID() int { return c.pid }
 
-// Done is closed when the program has ended.
+// Done is closed when the program has exited.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-// Exit is how it ended. Only after Done.
+// Exit returns how it exited. Only after Done.
 func (c *Child) Exit() Exit { return c.exit }
 
 func (c *Child) hasEnded() bool {

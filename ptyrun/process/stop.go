@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	closeGrace   = 250 * time.Millisecond // Close's
-	maxLastGrace = time.Second            // for what is left when the program has ended or its terminal is gone
+	closeGrace   = 250 * time.Millisecond
+	maxLastGrace = time.Second // for what is left when the program has exited or its terminal is closed
 )
 
-// Stop ends the program and everything that it started, and returns when they are gone. In this order:
-// SIGTERM to the foreground group and the program's own, SIGCONT so that stopped processes get it, and
-// grace; the terminal is closed, which sends SIGHUP, everything else gets SIGTERM and SIGCONT, and up to a
-// second of grace; SIGKILL until nothing is left. The end of ctx ends all grace.
+// Stop ends the program and everything that it started, and returns when they are gone. It sends SIGTERM to the
+// foreground group and the program's own, and SIGCONT so that suspended processes get it; after grace it closes the
+// terminal, which sends SIGHUP, and sends everything else SIGTERM and SIGCONT; after up to another second it sends
+// SIGKILL until nothing is left. When ctx ends there is no more grace.
 //
-// It returns what the program had started that did not end with it. An error names what did not even end
-// when it was killed: stuck in the kernel, or another user's.
+// It returns the processes that had not ended with the program. An error names those that survived SIGKILL: stuck in
+// the kernel, or another user's.
 func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, err error) {
 	c.stopping.Lock()
 	defer c.stopping.Unlock()
@@ -41,12 +41,12 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 	if !c.hasEnded() {
 		c.master.Close()
 	}
-	ended, err := endAll(ctx, min(grace, maxLastGrace), c.pid, c.tree)
+	ended, err := endAll(ctx, min(grace, maxLastGrace), c.pid, c.findTree)
 	others = slices.DeleteFunc(ended, func(p Info) bool { return p.PID == c.pid })
 	c.awaitEnd(context.Background(), killWait)
 	if c.hasEnded() {
 		select {
-		case <-c.drained: // the reader has the rest
+		case <-c.drained:
 		case <-time.After(2 * readGrace):
 		}
 		c.master.Close()
@@ -58,7 +58,7 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 	return others, err
 }
 
-// Close stops with little grace. It waits for a Stop that is under way.
+// Close stops with little grace. It waits for a Stop under way.
 func (c *Child) Close() error {
 	if _, err := c.Stop(context.Background(), closeGrace); err != nil {
 		return fmt.Errorf("end what %s started: %w", c.cmd.Args[0], err)
@@ -75,21 +75,21 @@ func (c *Child) awaitEnd(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tree is what runs of this program and of what it started. A zombie runs no more.
-func (c *Child) tree() ([]entry, error) {
+// findTree finds the running processes of this program's tree. Zombies do not count.
+func (c *Child) findTree() ([]entry, error) {
 	all, err := readTable()
 	if err != nil {
-		c.cmd.Process.Kill() // at least that
+		c.cmd.Process.Kill() // at least end the program
 		return nil, err
 	}
 	runningLock.Lock()
 	defer runningLock.Unlock()
-	spared := slices.AppendSeq(spared(), maps.Keys(running))
+	spared := slices.AppendSeq(protected(), maps.Keys(running))
 	isReused := slices.ContainsFunc(all, func(e entry) bool { return e.PID == c.pid && e.Start != c.start })
 	ours := map[int]bool{c.pid: !isReused}
 	for _, e := range all {
-		// With several programs an adopted process could be any one's: then the mark decides.
-		isOurs := e.sid == c.pid && !isReused || len(running) == 1 && isAdopted(e) || c.mark != "" && carries(e.PID, c.mark)
+		// If several programs run, an adopted process may belong to any of them: then only the mark counts.
+		isOurs := e.sid == c.pid && !isReused || len(running) == 1 && isAdopted(e) || c.mark != "" && hasMark(e.PID, c.mark)
 		if isOurs && !slices.Contains(spared, e.PID) {
 			ours[e.PID] = true
 		}
@@ -105,8 +105,8 @@ func (c *Child) tree() ([]entry, error) {
 	return slices.DeleteFunc(all, func(e entry) bool { return !ours[e.PID] || e.zombie }), nil
 }
 
-// isAdopted says whether a process became our child when it lost its parent: it is in another session then.
-// What was started here is for the caller to exclude.
+// isAdopted reports whether a process became our child when it lost its parent: then it is in another session. The
+// caller excludes the programs started here.
 func isAdopted(e entry) bool {
 	session, err := unix.Getsid(0)
 	return err == nil && e.ppid == os.Getpid() && e.sid != session

@@ -16,13 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A nap is an argument for sleep that no other test uses, by which the process
-// table can be searched.
+// A nap is an argument of sleep that no other test uses, to be found in the process table.
 var naps atomic.Int64
 
 func nap() string { return fmt.Sprintf("1000.%d%04d", os.Getpid(), naps.Add(1)) }
 
-// nappers counts the processes that were given the nap.
+// nappers counts the processes with that nap.
 func nappers(t *testing.T, nap string) (n int) {
 	for line := range strings.Lines(ps(t, "args=")) {
 		if strings.Contains(line, nap) {
@@ -32,7 +31,7 @@ func nappers(t *testing.T, nap string) (n int) {
 	return n
 }
 
-// zombies counts our children that nobody reaped.
+// zombies counts our unreaped children.
 func zombies(t *testing.T) (n int) {
 	for line := range strings.Lines(ps(t, "ppid=,stat=")) {
 		f := strings.Fields(line)
@@ -52,13 +51,13 @@ func ps(t *testing.T, columns string) string {
 	return string(out)
 }
 
-// What Stop must end, by what a program may do to keep it. NAP stands for a nap;
-// each script has to have as many nappers as it says before it is stopped.
+// What Stop must end, by how a program may keep it alive. NAP stands for a nap; each script must have its number of
+// nappers before it is stopped.
 var keepers = []struct {
 	name    string
 	script  string
 	nappers int
-	grace   time.Duration // as long as a busy machine needs where one should do, short where it will be waited out
+	grace   time.Duration // long where the process ends in time even on a busy machine, short where all of it passes
 }{
 	{"a plain program", `exec sleep NAP`, 1, 5 * time.Second},
 	{"a job in the background", `sleep NAP & exec sleep NAP`, 2, 5 * time.Second},
@@ -104,8 +103,8 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
-// A daemon as Python libraries make them: two forks, a session, no terminal, its
-// environment cleared, every signal ignored that can be.
+// A daemon like those of Python libraries: two forks, a session, no terminal, an empty environment, all signals
+// ignored.
 func TestStopEndsADaemon(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -138,7 +137,7 @@ time.sleep(1000)
 	}
 }
 
-// What forks faster than the process table is read is caught by its group.
+// A program that forks faster than the process table is read is killed by its group.
 func TestStopEndsWhatKeepsForking(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -187,7 +186,7 @@ func TestStopIsCancelled(t *testing.T) {
 	}
 }
 
-// What stays when the program ends by itself is ended by Close.
+// Close ends what is left when the program exits by itself.
 func TestCloseEndsSurvivors(t *testing.T) {
 	nap := nap()
 	s := shell(t, `trap '' HUP; nohup sleep `+nap+` >/dev/null 2>&1 & exit 0`)
@@ -227,8 +226,7 @@ func TestStopSparesOthers(t *testing.T) {
 
 func TestLeftovers(t *testing.T) {
 	nap, run := nap(), newMark(t)
-	// As after a runner's death: nobody's children, with the mark in their
-	// environment, one of them deaf and one stopped.
+	// As after a runner's death: orphans with the mark in their environment, one ignoring signals and one suspended.
 	cmd := exec.Command("sh", "-c", strings.ReplaceAll(`
 		setsid sleep NAP & setsid sh -c 'trap "" TERM; sleep NAP; sleep NAP' &
 		setsid sh -c 'kill -STOP $$; sleep NAP' & :`, "NAP", nap))
@@ -238,7 +236,7 @@ func TestLeftovers(t *testing.T) {
 	}
 	var ps []Info
 	var err error
-	eventually(t, func() bool { // one that has just forked has its parent's name
+	eventually(t, func() bool { // right after the fork it has its parent's name
 		ps, err = Leftovers(run)
 		names := fmt.Sprint(ps)
 		return nappers(t, nap) == 4 && strings.Count(names, "sleep") == 2 && strings.Count(names, "setsid") == 0
@@ -258,7 +256,7 @@ func TestLeftovers(t *testing.T) {
 		t.Errorf("left over of no run: %v, %v", left, err)
 	}
 
-	// Whoever has the number now but began at another time is somebody else.
+	// A process with this PID that started at another time is another process.
 	var moved []entry
 	for _, p := range ps {
 		p.Start++
@@ -277,7 +275,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// A stopped process hears SIGTERM: it is woken for it.
+// A suspended process gets SIGTERM, because it is resumed.
 func TestEndWakesTheStopped(t *testing.T) {
 	run, said := newMark(t), t.TempDir()+"/said"
 	cmd := exec.Command("sh", "-c", `trap 'echo goodbye >"$0"; exit' TERM; kill -STOP $$; sleep 1000`, said)

@@ -10,7 +10,7 @@ import (
 
 const getTermios, setTermios = unix.TIOCGETA, unix.TIOCSETA
 
-// closeFilesOnExec has nothing to do: what is opened here is O_CLOEXEC.
+// closeFilesOnExec does nothing: the files opened here are O_CLOEXEC.
 func closeFilesOnExec() {}
 
 func readTable() ([]entry, error) {
@@ -47,8 +47,8 @@ func entryOf(k *unix.KinfoProc) entry {
 	}
 }
 
-// environment is lines that NUL ends. kern.procargs2 is the count of arguments, the program's path, NULs,
-// the arguments, the environment.
+// environment returns lines that end with NUL. kern.procargs2 has the number of arguments, the program's path, NULs,
+// the arguments, and the environment.
 func environment(pid int) string {
 	text, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(text) < 4 {
@@ -62,7 +62,7 @@ func environment(pid int) string {
 	return lines
 }
 
-// Subreaper does nothing here: orphans go to launchd, which reaps them. They are found by their session and their mark.
+// Subreaper does nothing: launchd adopts and reaps orphans, which are found by their session and mark.
 func Subreaper() error { return nil }
 
 func reapAdopted() {}

@@ -14,11 +14,11 @@ import (
 
 const getTermios, setTermios = unix.TCGETS, unix.TCSETS
 
-// closeFilesOnExec keeps what is open here from the next program, also files that we inherited, such as a
-// pipe whose reader would wait. Linux before 5.11 cannot.
+// closeFilesOnExec keeps our open files from the next program, also inherited ones, such as a pipe whose reader would
+// wait for ever. Linux before 5.11 cannot.
 func closeFilesOnExec() { unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC) }
 
-// readTable reads the process table. Processes that end meanwhile are left out.
+// readTable reads the process table. It leaves out processes that end meanwhile.
 func readTable() ([]entry, error) {
 	dir, err := os.ReadDir("/proc")
 	if err != nil {
@@ -37,10 +37,10 @@ func readTable() ([]entry, error) {
 	return all, nil
 }
 
-// readEntry reads one process's line: see proc_pid_stat(5).
+// readEntry reads a process's entry: see proc_pid_stat(5).
 func readEntry(pid int) (entry, bool) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// The name may hold blanks and parentheses of its own.
+	// The name may contain blanks and parentheses.
 	open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	f := strings.Fields(string(text[shut+1:]))
 	if open < 0 || len(f) < 20 {
@@ -54,7 +54,7 @@ func readEntry(pid int) (entry, bool) {
 	return e, true
 }
 
-// environment is lines that NUL ends.
+// environment returns lines that end with NUL.
 func environment(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return string(text)
@@ -62,8 +62,8 @@ func environment(pid int) string {
 
 var reaper sync.Once
 
-// Subreaper makes this process, for its life, the parent of every descendant that loses its own, and reaps those when
-// they end. Call it before the first Start. A child in a session of its own must be started with Start: see isAdopted.
+// Subreaper makes this process, for its life, the parent of every orphaned descendant, and reaps those. Call it before
+// the first Start. A child in a session of its own must be started with Start: see isAdopted.
 func Subreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphaned descendants: %w", err)
@@ -80,8 +80,8 @@ func Subreaper() error {
 	return nil
 }
 
-// reapAdopted reaps the adopted processes that have ended, by number: a wait for any child would take other
-// code's children.
+// reapAdopted reaps the adopted processes that have ended, by PID: waiting for any child would steal the exit status of
+// other code's children.
 func reapAdopted() {
 	runningLock.Lock()
 	defer runningLock.Unlock()

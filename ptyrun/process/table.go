@@ -21,18 +21,18 @@ type entry struct {
 	zombie          bool
 }
 
-// runs says whether the process still runs, and not another one of its number.
-func (e entry) runs() bool {
+// isRunning reports whether the process still runs. Another process with its PID does not count.
+func (e entry) isRunning() bool {
 	now, ok := readEntry(e.PID)
 	return ok && now.Start == e.Start && !now.zombie
 }
 
-// signalAll sends signals to processes. SIGTERM waits for a stopped process to be woken by SIGCONT. Between the look at
-// a process and its signal is a gap of microseconds, in which its number is not given to another.
+// signalAll sends signals to processes. SIGTERM reaches a suspended process only with SIGCONT. The microseconds between
+// check and signal are too short for the kernel to reuse a PID.
 func signalAll(entries []entry, signals ...unix.Signal) {
 	for _, e := range entries {
 		for _, sig := range signals {
-			if e.runs() {
+			if e.isRunning() {
 				unix.Kill(e.PID, sig)
 			}
 		}
@@ -42,12 +42,12 @@ func signalAll(entries []entry, signals ...unix.Signal) {
 func awaitAll(ctx context.Context, entries []entry, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	for ctx.Err() == nil && slices.ContainsFunc(entries, entry.runs) {
+	for ctx.Err() == nil && slices.ContainsFunc(entries, entry.isRunning) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// infos is what callers may know of processes, oldest first.
+// infos returns the processes' Infos, oldest first.
 func infos(entries []entry) (list []Info) {
 	for _, e := range entries {
 		list = append(list, e.Info)
@@ -56,7 +56,7 @@ func infos(entries []entry) (list []Info) {
 	return list
 }
 
-// Ancestors are a process and those that started it, the nearest first, as far as they can be seen.
+// Ancestors returns a process and its ancestors, the nearest first, as far as they are visible.
 func Ancestors(pid int) (pids []int) {
 	for pid > 1 && len(pids) < 64 {
 		pids = append(pids, pid)
@@ -66,22 +66,20 @@ func Ancestors(pid int) (pids []int) {
 	return pids
 }
 
-// spared are this process and those above it, which are never ended.
-func spared() []int { return append(Ancestors(os.Getpid()), 1) }
+// protected returns this process and its ancestors, which are never ended.
+func protected() []int { return append(Ancestors(os.Getpid()), 1) }
 
-// Environment is the environment of a process. That of another user's is empty, and that of one which keeps its memory
-// to itself, as ssh-agent does.
+// Environment returns a process's environment. It is empty for another user's process and for one that protects its
+// memory, like ssh-agent.
 func Environment(pid int) []string { return strings.Split(environment(pid), "\x00") }
 
-func carries(pid int, mark string) bool { return slices.Contains(Environment(pid), "ATM_RUN="+mark) }
+func hasMark(pid int, mark string) bool { return slices.Contains(Environment(pid), "ATM_RUN="+mark) }
 
-// killWait is how long a killed process may take to be gone. One that sleeps in the kernel on a dead disk takes
-// for ever.
+// killWait is how long a killed process may take to disappear. One that waits for a dead disk never does.
 const killWait = 5 * time.Second
 
-// endAll ends what find finds, and returns that: first with SIGTERM and then with SIGKILL, again and again,
-// because a process may fork before it dies. Those of group are killed at once, so that one that keeps forking
-// there forks no more; 0: there is none.
+// endAll ends the processes that find finds, and returns them. It sends SIGTERM once and then SIGKILL until find finds
+// none, because a process may fork before it dies. A group (0: none) is killed at once, so that it cannot go on forking.
 func endAll(ctx context.Context, grace time.Duration, group int, find func() ([]entry, error)) (found []Info, err error) {
 	isPolite := grace > 0
 	for until := time.Now().Add(grace + killWait); ; isPolite = false {
@@ -112,26 +110,25 @@ func endAll(ctx context.Context, grace time.Duration, group int, find func() ([]
 	}
 }
 
-// Leftovers finds the running processes that carry the mark of a run, oldest first: what a runner that was
-// killed could not end. This process and those above it are not among them.
+// Leftovers returns the running processes that carry a run's mark, oldest first: those of a runner that was killed.
+// This process and its ancestors are not among them.
 func Leftovers(mark string) ([]Info, error) {
 	left, err := leftovers(mark)
 	return infos(left), err
 }
 
-// EndLeftovers ends the processes that Leftovers finds, and names them: SIGTERM, which wakes the stopped ones too, and
-// after grace SIGKILL.
+// EndLeftovers ends what Leftovers finds, and returns it: with SIGTERM and SIGCONT, and after grace with SIGKILL.
 func EndLeftovers(mark string, grace time.Duration) (ended []Info, err error) {
 	return endAll(context.Background(), grace, 0, func() ([]entry, error) { return leftovers(mark) })
 }
 
 func leftovers(mark string) ([]entry, error) {
 	if mark == "" {
-		return nil, nil // of no run
+		return nil, nil
 	}
 	all, err := readTable()
-	above := spared()
+	above := protected()
 	return slices.DeleteFunc(all, func(e entry) bool {
-		return slices.Contains(above, e.PID) || e.zombie || !carries(e.PID, mark)
+		return slices.Contains(above, e.PID) || e.zombie || !hasMark(e.PID, mark)
 	}), err
 }

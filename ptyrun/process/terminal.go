@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	// readGrace is how long reads go on after the program's end, in case another process keeps the terminal open.
+	// readGrace is how long reads continue after the program's exit if another process keeps the terminal open.
 	readGrace = 250 * time.Millisecond
 
-	// pieceSize is what is written to the terminal at once. A program in canonical mode loses what goes
-	// over 4095 bytes, and one that does not read takes about 11 KiB before the kernel makes us wait: small
-	// pieces lose less of either.
-	pieceSize = 1024
+	// maxChunk is how much is written at once. Canonical mode loses what is over 4095 bytes, and the kernel takes about
+	// 11 KiB for a program that does not read before it blocks us: with small chunks less is lost.
+	maxChunk = 1024
 )
 
-// openTerminal opens a PTY. creack/pty puts the master into blocking mode, where deadlines do nothing and
-// Close does not end a blocked Read or Write: so a duplicate is used, in non-blocking mode.
+// openTerminal opens a PTY. creack/pty puts the master into blocking mode, in which deadlines have no effect and Close
+// does not end a blocked Read or Write, so it returns a non-blocking duplicate.
 func openTerminal(size *unix.Winsize) (master, tty *os.File, err error) {
 	first, tty, err := pty.Open()
 	if err != nil {
@@ -43,7 +42,7 @@ func openTerminal(size *unix.Winsize) (master, tty *os.File, err error) {
 		tty.Close()
 		return nil, nil, err
 	}
-	// So that the kernel's line editing erases characters, not bytes, if it can.
+	// Let the kernel's line editing erase characters instead of bytes, if it can.
 	if t, err := unix.IoctlGetTermios(int(tty.Fd()), getTermios); err == nil {
 		t.Iflag |= unix.IUTF8
 		unix.IoctlSetTermios(int(tty.Fd()), setTermios, t)
@@ -51,15 +50,14 @@ func openTerminal(size *unix.Winsize) (master, tty *os.File, err error) {
 	return os.NewFile(uintptr(fd), first.Name()), tty, nil
 }
 
-// Read reads what the program shows. The end is io.EOF, whatever the system calls it.
+// Read reads the program's output. Its end is io.EOF, whatever the system returns.
 func (c *Child) Read(p []byte) (int, error) {
 	n, err := c.master.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.unread > 0 {
-		// A slow reader gets what the kernel held at the deadline. A process that writes on without end
-		// gets no further than that.
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.unreadLeft > 0 {
+		// A slow reader gets what the kernel had buffered at the deadline, but not what is written later.
 		c.master.SetReadDeadline(time.Now().Add(time.Millisecond))
-		n, err = c.master.Read(p[:min(len(p), c.unread)])
-		c.unread -= n
+		n, err = c.master.Read(p[:min(len(p), c.unreadLeft)])
+		c.unreadLeft -= n
 	}
 	if n > 0 || err == nil {
 		return n, nil
@@ -71,18 +69,18 @@ func (c *Child) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Write types p. If the program does not read, it returns os.ErrDeadlineExceeded after d, with the number
-// of bytes that the terminal has taken by then.
+// Write types p. If the program does not read, Write returns os.ErrDeadlineExceeded after d, with the number of bytes
+// that the terminal has taken.
 func (c *Child) Write(p []byte, d time.Duration) (written int, err error) {
 	until := time.Now().Add(d)
 	for written < len(p) && err == nil {
-		// Asked before each piece: a terminal that no process has open takes everything.
+		// Checked before each chunk: a terminal that no process has open takes everything.
 		if c.hasEnded() || c.master.SetWriteDeadline(until) != nil {
 			err = os.ErrProcessDone
 			break
 		}
 		n := 0
-		n, err = c.master.Write(p[written : written+piece(p[written:])])
+		n, err = c.master.Write(p[written : written+chunkSize(p[written:])])
 		written += n
 		if err != nil && (c.hasEnded() || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			err = os.ErrProcessDone
@@ -94,16 +92,16 @@ func (c *Child) Write(p []byte, d time.Duration) (written int, err error) {
 	return written, err
 }
 
-// piece is how much of p to write at once: not more than pieceSize, and neither a rune nor an escape sequence torn.
-func piece(p []byte) int {
-	if len(p) <= pieceSize {
+// chunkSize returns how much of p to write at once: at most maxChunk, without tearing a rune or an escape sequence.
+func chunkSize(p []byte) int {
+	if len(p) <= maxChunk {
 		return len(p)
 	}
-	n := pieceSize
-	for n > pieceSize-utf8.UTFMax && !utf8.RuneStart(p[n]) {
+	n := maxChunk
+	for n > maxChunk-utf8.UTFMax && !utf8.RuneStart(p[n]) {
 		n--
 	}
-	const mark = 16 // longer than a sequence that is typed, such as the marks of a paste
+	const mark = 16 // longer than any typed sequence, such as a paste mark
 	if esc := bytes.LastIndexByte(p[n-mark:n], 0x1b); esc >= 0 {
 		n += esc - mark
 	}
@@ -117,7 +115,7 @@ func winsize(cols, rows int) (unix.Winsize, error) {
 	return unix.Winsize{Col: uint16(cols), Row: uint16(rows)}, nil
 }
 
-// Resize tells the program its terminal's new size.
+// Resize sets the terminal's size.
 func (c *Child) Resize(cols, rows int) error {
 	size, err := winsize(cols, rows)
 	if err != nil {
@@ -126,7 +124,7 @@ func (c *Child) Resize(cols, rows int) error {
 	return c.control(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })
 }
 
-// control calls the kernel with the master's number. Fd would put the master into blocking mode.
+// control makes a system call on the master. Fd would put it into blocking mode.
 func (c *Child) control(call func(fd int) error) error {
 	raw, err := c.master.SyscallConn()
 	if err == nil {
@@ -136,7 +134,7 @@ func (c *Child) control(call func(fd int) error) error {
 	return err
 }
 
-// HidesLines reports whether the terminal takes whole lines and does not show them, as for a password.
+// HidesLines reports whether the terminal reads lines without echo, as for a password.
 func (c *Child) HidesLines() (hides bool) {
 	c.control(func(fd int) error {
 		t, err := unix.IoctlGetTermios(fd, getTermios)
@@ -146,16 +144,15 @@ func (c *Child) HidesLines() (hides bool) {
 	return hides
 }
 
-// Wake wakes the program if it has the terminal itself: without a shell above it nobody else does, once it has
-// suspended itself. (Claude Code waits for that even where the kernel has refused to stop it.)
+// Wake resumes the program if it is in the foreground: there is no shell above it to do that when it suspends itself.
+// (Claude Code waits for SIGCONT even if the kernel refused to stop it.)
 func (c *Child) Wake() {
 	if group, _ := c.Foreground(); group == c.PID() {
 		unix.Kill(-group, unix.SIGCONT)
 	}
 }
 
-// Foreground is the process group that the terminal's keys go to, and the name of its first process. It is
-// 0 when the program has ended.
+// Foreground returns the terminal's foreground process group and the name of its leader; 0 if the program has exited.
 func (c *Child) Foreground() (pgid int, name string) {
 	if c.hasEnded() {
 		return 0, ""

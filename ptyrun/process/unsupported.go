@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Child is a program on a terminal of its own, which this system does not have.
+// Child cannot be started on this system.
 type Child struct{}
 
 var errUnsupported = fmt.Errorf("agents run on Linux, on macOS, and in WSL: %w", errors.ErrUnsupported)

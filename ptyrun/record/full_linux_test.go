@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A disk that is really full, in the middle of a line, and then is not.
+// A disk that is really full in the middle of a line, and then has room again.
 func TestFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("none", disk, "tmpfs", 0, "size=256k"); err != nil {

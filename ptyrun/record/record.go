@@ -1,22 +1,19 @@
-// Package record writes what an agent's terminal shows into asciicast v3 files, which asciinema plays.
+// Package record records an agent's terminal in asciicast v3 files, which asciinema plays.
 //
-// A recording is screen.cast and the files before it, screen.1.cast to screen.5.cast. Each can be played by itself:
+// A recording is screen.cast and the older files screen.1.cast to screen.5.cast. Each can be played by itself:
 //
 //	{"version":3,"term":{"cols":120,"rows":30,"type":"xterm-256color"},"timestamp":1700000000}
 //	[0.512,"o","hello\r\n"]
 //
-// The first line is the header. Each other line is an event: the seconds since the event before it, a code
-// and a text. "o" was shown, "i" was typed, "r" is the terminal's new size as COLSxROWS, "m" is a marker,
-// "x" is the program's exit code.
+// The first line is the header. Every other line is an event: the seconds since the previous event, a code and a text.
+// The codes are "o" output, "i" input, "r" the new size as COLSxROWS, "m" a marker, "x" the program's exit code.
 //
-// What may be relied on:
+// What you may rely on:
 //
-//   - Intervals add up: what rounding to milliseconds takes from one is given to the next.
-//   - Text is UTF-8. A rune whose bytes come in two pieces is recorded whole with the
-//     second; bytes that are no UTF-8 become U+FFFD.
-//   - A file ends with a whole event. A new one, and what follows a gap, begins with what repaints the screen.
-//   - Where the disk is full, events are left out; Err and Failed say why, and a marker stands
-//     where events are missing.
+//   - Intervals add up: what rounding to milliseconds takes from one is added to the next.
+//   - Text is UTF-8. A rune in two pieces is recorded with the second; invalid bytes become U+FFFD.
+//   - A file ends with a whole event. A new file, and what follows a gap, begins with a repaint of the screen.
+//   - When the disk is full, events are dropped; Err and Failed say why, and a marker shows where events are missing.
 package record
 
 import (
@@ -38,43 +35,43 @@ import (
 )
 
 const (
-	keptFiles  = 5 // beside the newest
+	keptFiles  = 5 // older ones
 	retryAfter = 5 * time.Second
 )
 
-// Options say what to record, and where.
+// Options say what to record and where.
 type Options struct {
-	Path       string // of the newest file; an older recording there is rotated away
+	Path       string // of the newest file; a recording that exists there is rotated
 	Cols, Rows int
 	Command    string
 	Title      string
-	MaxSize    int64 // of a file in bytes, at which the next is begun; 0: 10 MB
+	MaxSize    int64 // bytes, after which the next file is begun; 0: 10 MB
 
-	// Repaint returns what makes a terminal show the screen as it is after everything that was given to
-	// Output before. Output calls it. Nil: nothing is repainted.
+	// Repaint returns what repaints the screen as it is after all previous Output; it is called by Output. Nil: nothing
+	// is repainted.
 	Repaint func() []byte
 
-	// Failed is told, once each time, why recording has stopped. Nil: nobody is told.
+	// Failed is called once, with the reason, each time the recording stops. May be nil.
 	Failed func(error)
 
 	Now func() time.Time // nil: time.Now
 }
 
-// A Writer records, for one goroutine. Each event is in the file when the method returns.
+// A Writer records, for one goroutine. When a method returns, its event is in the file.
 type Writer struct {
-	options Options
-	started time.Time
-	last    int64 // when the last event was, in milliseconds since the start
+	options   Options
+	started   time.Time
+	lastEvent int64 // in milliseconds since started
 
-	cols, rows    int
-	isMidSequence bool   // the last output ended inside an escape sequence
-	shown, typed  []byte // the beginning of a rune whose rest has not come
+	cols, rows                  int
+	isMidSequence               bool   // the last output ended inside an escape sequence
+	partialOutput, partialInput []byte // incomplete runes
 
 	file    *os.File
 	size    int64     // of the file, which ends with a whole line
-	isGap   bool      // events are left out until the next repaint
-	failed  error     // why something is missing, until the recording goes on
-	retryAt time.Time // where writing has failed
+	isGap   bool      // events are dropped until the next repaint
+	failed  error     // why events are missing; nil once the recording continues
+	retryAt time.Time // after a gap began
 }
 
 type event struct {
@@ -82,44 +79,44 @@ type event struct {
 	text []byte
 }
 
-// The codes of events.
+// Codes of events.
 const output, input, resize, marker, exit = "o", "i", "r", "m", "x"
 
-// Create begins a recording, and rotates away what is at its path.
+// Create begins a recording, and rotates one that exists at its path.
 func Create(o Options) (*Writer, error) {
 	o.MaxSize = cmp.Or(o.MaxSize, 10<<20)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	w := &Writer{options: o, started: o.Now(), cols: o.Cols, rows: o.Rows}
-	if err := w.next(); err != nil {
+	if err := w.startFile(); err != nil {
 		return nil, fmt.Errorf("record to %s: %w", o.Path, err)
 	}
 	return w, nil
 }
 
-// Output records what the program showed. It is called before the screen takes that in: see Repaint.
+// Output records the program's output. Call it before the screen gets that: see Options.Repaint.
 func (w *Writer) Output(p []byte) {
 	isFull := w.size >= w.options.MaxSize
 	mayGoOn := w.isGap && !w.options.Now().Before(w.retryAt)
-	if !w.isMidSequence && (mayGoOn || isFull && !w.isGap) { // a file does not begin with the rest of a sequence
+	if !w.isMidSequence && (mayGoOn || isFull && !w.isGap) { // no file begins with the rest of a sequence
 		w.repaint(isFull)
 	}
 	w.isMidSequence = tornSequence.Match(p[max(0, len(p)-256):])
-	w.addText(output, &w.shown, p)
+	w.addText(output, &w.partialOutput, p)
 }
 
-// repaint begins the next file where this one is full, and goes on after a gap.
+// repaint begins the next file if this one is full, and ends a gap.
 func (w *Writer) repaint(isFull bool) {
 	if isFull {
-		if err := w.next(); err != nil {
+		if err := w.startFile(); err != nil {
 			w.fail(err)
 			return
 		}
 	}
 	var events []event
 	if w.isGap {
-		w.isGap, w.shown, w.typed = false, nil, nil
+		w.isGap, w.partialOutput, w.partialInput = false, nil, nil
 		events = []event{{marker, fmt.Appendf(nil, "recording was interrupted: %v", w.failed)}, {resize, w.sizeText()}}
 	}
 	if w.options.Repaint != nil {
@@ -128,8 +125,8 @@ func (w *Writer) repaint(isFull bool) {
 	w.add(events...)
 }
 
-// Input records what was typed.
-func (w *Writer) Input(p []byte) { w.addText(input, &w.typed, p) }
+// Input records typed bytes.
+func (w *Writer) Input(p []byte) { w.addText(input, &w.partialInput, p) }
 
 // Resize records the terminal's new size.
 func (w *Writer) Resize(cols, rows int) {
@@ -139,13 +136,13 @@ func (w *Writer) Resize(cols, rows int) {
 
 func (w *Writer) sizeText() []byte { return fmt.Appendf(nil, "%dx%d", w.cols, w.rows) }
 
-// Marker records a note, which players show or skip.
+// Marker records a label, which players show or skip.
 func (w *Writer) Marker(label string) { w.add(event{marker, []byte(label)}) }
 
 // Exit records the program's exit code.
 func (w *Writer) Exit(code int) { w.add(event{exit, []byte(strconv.Itoa(code))}) }
 
-// Err is why nothing is recorded at this moment, nil where all is well.
+// Err says why nothing is recorded now; nil: it is.
 func (w *Writer) Err() error { return w.failed }
 
 // Close ends the recording.
@@ -156,16 +153,16 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// addText adds output or input. torn is the beginning of a rune before it, and then the one at its end.
-func (w *Writer) addText(code string, torn *[]byte, p []byte) {
-	whole, rest := splitRune(append(*torn, p...))
-	*torn = rest
+// addText adds output or input. partial is the incomplete rune before it, and is set to the one at its end.
+func (w *Writer) addText(code string, partial *[]byte, p []byte) {
+	whole, rest := splitRune(append(*partial, p...))
+	*partial = rest
 	if len(whole) > 0 {
 		w.add(event{code, whole})
 	}
 }
 
-// add writes events of this moment: all of them, or none where that fails.
+// add writes events that happen now, all of them or none.
 func (w *Writer) add(events ...event) {
 	if w.isGap {
 		return
@@ -174,8 +171,8 @@ func (w *Writer) add(events ...event) {
 	if w.size == 0 {
 		lines = w.header()
 	}
-	now := max(w.last, w.elapsed())
-	pause := now - w.last
+	now := max(w.lastEvent, w.elapsed())
+	pause := now - w.lastEvent
 	for _, e := range events {
 		lines = fmt.Appendf(lines, "[%d.%03d,%q,%s]\n", pause/1000, pause%1000, e.code, quote(string(e.text)))
 		pause = 0
@@ -187,35 +184,35 @@ func (w *Writer) add(events ...event) {
 		return
 	}
 	w.size += int64(n)
-	w.last, w.failed = now, nil
+	w.lastEvent, w.failed = now, nil
 }
 
 func (w *Writer) elapsed() int64 { return w.options.Now().Sub(w.started).Milliseconds() }
 
 func (w *Writer) fail(err error) {
-	for errors.Unwrap(err) != nil { // without the path, with which the recording's user tells it
+	for errors.Unwrap(err) != nil { // drop the path, which the caller names
 		err = errors.Unwrap(err)
 	}
-	isNews := w.failed == nil
+	isNew := w.failed == nil
 	w.failed, w.isGap, w.retryAt = err, true, w.options.Now().Add(retryAfter)
-	if isNews && w.options.Failed != nil {
+	if isNew && w.options.Failed != nil {
 		w.options.Failed(err)
 	}
 }
 
 func (w *Writer) header() []byte {
-	began := w.started.Add(time.Duration(w.last) * time.Millisecond).Unix()
+	began := w.started.Add(time.Duration(w.lastEvent) * time.Millisecond).Unix()
 	return fmt.Appendf(nil, `{"version":3,"term":{"cols":%d,"rows":%d,"type":"xterm-256color"},"timestamp":%d,"command":%s,"title":%s}`+"\n",
 		w.cols, w.rows, began, quote(w.options.Command), quote(w.options.Title))
 }
 
 func quote(s string) []byte {
-	text, _ := json.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // of a string: never an error
+	text, _ := json.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // a string: cannot fail
 	return text
 }
 
-// next rotates the files and begins a new one, now. On an error the old one goes on.
-func (w *Writer) next() error {
+// startFile rotates the files and begins a new one. On an error the old one is kept in use.
+func (w *Writer) startFile() error {
 	if err := rotate(w.options.Path); err != nil {
 		return err
 	}
@@ -228,15 +225,15 @@ func (w *Writer) next() error {
 	if err != nil {
 		return err
 	}
-	w.file.Close() // at first there is none
-	w.file, w.size, w.last = fresh, 0, max(w.last, w.elapsed())
+	w.file.Close() // nil for the first file
+	w.file, w.size, w.lastEvent = fresh, 0, max(w.lastEvent, w.elapsed())
 	return nil
 }
 
-// rotate moves each file of a recording one number up; the oldest is overwritten.
+// rotate increments the number of each file of a recording, replacing the oldest.
 func rotate(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil // or each try on a full disk would move all of them
+		return nil // or every retry on a full disk would rotate
 	}
 	for n := keptFiles; n > 0; n-- {
 		from := numbered(path, n-1)
@@ -247,7 +244,7 @@ func rotate(path string) error {
 	return nil
 }
 
-// numbered is the path of a rotated file, screen.1.cast; 0 is the newest, screen.cast.
+// numbered returns the path of a rotated file like screen.1.cast; 0: screen.cast itself.
 func numbered(path string, n int) string {
 	if n == 0 {
 		return path
@@ -256,7 +253,7 @@ func numbered(path string, n int) string {
 	return strings.TrimSuffix(path, ext) + "." + strconv.Itoa(n) + ext
 }
 
-// splitRune cuts off the beginning of a rune at the end of p.
+// splitRune splits off an incomplete rune at the end of p.
 func splitRune(p []byte) (whole, rest []byte) {
 	for n := 1; n <= min(utf8.UTFMax-1, len(p)); n++ {
 		last := p[len(p)-n:]
@@ -267,6 +264,6 @@ func splitRune(p []byte) (whole, rest []byte) {
 	return p, nil
 }
 
-// tornSequence is the beginning of an escape sequence whose end has not come. (x/ansi would take one for
-// ended in the middle of "✳", with which Claude Code begins its titles.)
+// tornSequence matches an incomplete escape sequence at the end. (x/ansi would end one in the middle of "✳", with which
+// Claude Code's titles begin.)
 var tornSequence = regexp.MustCompile(`\x1b(?:\[[ -?]*|[]PX^_][^\a\x1b]*\x1b?)?$`)

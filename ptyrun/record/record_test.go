@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A clock is a time that goes on when it is told to.
+// A clock is a time that the test advances.
 type clock struct{ now time.Time }
 
 func newClock() *clock { return &clock{now: time.Unix(1700000000, 0)} }
@@ -51,7 +51,7 @@ func until(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// read checks a file against the format and returns its events, a line each.
+// read checks a file against the format and returns its events, one a line.
 func read(t testing.TB, path string) (events []string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -118,7 +118,7 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// What rounding takes from an interval the next one gets.
+// What rounding takes from an interval is added to the next.
 func TestIntervalsAddUp(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -139,8 +139,7 @@ func TestIntervalsAddUp(t *testing.T) {
 	}
 }
 
-// Every file begins with the screen as it was, not in the middle of an escape sequence,
-// and five are kept.
+// Every file begins with a repaint, not in the middle of an escape sequence, and five are kept.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	shown := ""
@@ -169,8 +168,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// While nothing can be written, events are left out and the reason is told once. When it
-// can be again, the recording goes on in the same file.
+// While nothing can be written, events are dropped and the reason is reported once. Later the recording continues in
+// the same file.
 func TestFailedWrite(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -188,7 +187,7 @@ func TestFailedWrite(t *testing.T) {
 		t.Error("it was written")
 	}
 	c.pass(retryAfter)
-	w.Output([]byte("lost too")) // tries in vain
+	w.Output([]byte("lost too")) // a failed try
 	w.file = good
 	w.Output([]byte("lost as well"))
 	c.pass(time.Minute - 2*time.Second - retryAfter)
@@ -204,7 +203,7 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
-// A directory that has gone away fails a rotation; it is made when it is back.
+// A rotation fails while the directory is missing, and happens when it is back.
 func TestFailedRotation(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")

@@ -1,6 +1,6 @@
-// Package runinfo is run.json in an agent's run directory, where a runner writes what it runs. By it the
-// next runner finds what one that was killed has left, and others learn whose process it is and how it
-// brings mail. It is no evidence of life: the lock is.
+// Package runinfo reads and writes run.json in an agent's run directory, which says what the runner runs. The next
+// runner uses it to find what a killed one left running; others, to tell whose a process is and how mail reaches the
+// agent. It is no evidence that the runner runs; only the runner lock is.
 package runinfo
 
 import (
@@ -19,18 +19,18 @@ const (
 	maxSize = 1 << 20
 )
 
-// Info is what the file says, as JSON.
+// Info is the content of the file.
 type Info struct {
 	Run     string    `json:"run"`
 	Runner  int       `json:"runner"`
-	PID     int       `json:"pid,omitempty"` // of the program
+	PID     int       `json:"pid,omitempty"` // the program's
 	Started time.Time `json:"started"`
 	Command []string  `json:"command"`
 	Inject  string    `json:"inject,omitempty"`
-	Driver  string    `json:"driver,omitempty"` // of the program, as far as it is known
+	Driver  string    `json:"driver,omitempty"` // the program's, as far as known
 }
 
-// Read reads an agent's file below its team's directory. Where there is none that a runner wrote the Info is zero.
+// Read reads an agent's file below its team's directory. If there is no valid file, Info is zero.
 func Read(team *durable.Root, agent wire.Name) (info Info, err error) {
 	data, err := team.ReadFile(string(agent)+"/run/"+File, maxSize)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,13 +51,13 @@ func (i Info) Write(dir *durable.Root) error {
 	return dir.Replace(File, append(data, '\n'), false)
 }
 
-// Leftovers are the processes of the run that still run. Call it while no runner does.
+// Leftovers returns the run's processes. Call it while no runner runs.
 func (i Info) Leftovers() ([]process.Info, error) { return process.Leftovers(i.Run) }
 
-// grace is how long what is left may take to end by itself.
+// grace is how long leftovers may take to end after SIGTERM.
 const grace = 2 * time.Second
 
-// EndLeftovers ends the processes of the run that still run, and names them. The caller holds the runner's lock.
+// EndLeftovers ends the run's processes and returns their names. The caller holds the runner lock.
 func (i Info) EndLeftovers() (ended []string, err error) {
 	found, err := process.EndLeftovers(i.Run, grace)
 	return process.Names(found), err

@@ -7,20 +7,19 @@ import (
 )
 
 const (
-	flood      = 8 << 10   // bytes, from which on text may wait to be drawn
-	maxUndrawn = 512 << 10 // that may wait
+	floodSize  = 8 << 10   // undrawn bytes from which on drawing may wait
+	maxUndrawn = 512 << 10 // bytes that may wait
 )
 
-// isFlood takes lines off the front of what is not drawn that those behind them push out of the scrollback,
-// and reports whether the rest may wait for more: there is nothing in it but text and styles. The emulator
-// draws 2 MB/s; a program that prints 200 MB would wait for it for minutes.
+// isFlood drops undrawn lines that the lines after them will scroll out of the scrollback, and reports whether the rest
+// may wait for more: whether it is only text and styles. The emulator draws 2 MB/s: 200 MB would take it minutes.
 func (s *Screen) isFlood() bool {
 	p := s.undrawn
-	if len(p) < flood || len(s.begun) > 0 {
+	if len(p) < floodSize || len(s.partialString) > 0 {
 		return false
 	}
 	end := len(p)
-	for n := s.keep + s.rows + 1; n > 0 && end >= 0; n-- {
+	for n := s.scrollback + s.rows + 1; n > 0 && end >= 0; n-- {
 		end = bytes.LastIndexByte(p[:end], '\n')
 	}
 	skipped, rest := p[:end+1], p[end+1:]
@@ -30,15 +29,15 @@ func (s *Screen) isFlood() bool {
 	}
 	if len(skipped) > 0 {
 		s.scrolled += uint64(bytes.Count(skipped, []byte("\n")))
-		s.torn = nil
+		s.partialRune = nil
 		s.feed(append(styles, '\r'))
 		s.undrawn = append(p[:0], rest...)
 	}
 	return len(s.undrawn) < maxUndrawn
 }
 
-// stylesOf are the styles of lines that still count at their end; false: there is more in them than text
-// and styles. A last sequence that has not ended is none yet.
+// stylesOf returns the styles that still apply at the end of lines; false: there is more in them than text and styles.
+// An incomplete sequence at the end is ignored.
 func stylesOf(lines []byte) (styles []byte, ok bool) {
 	for i := 0; i < len(lines); i++ {
 		switch b := lines[i]; {
@@ -55,7 +54,7 @@ func stylesOf(lines []byte) (styles []byte, ok bool) {
 					styles = nil
 				}
 				styles = append(styles, sequence...)
-			case isCSI && string(final) == "K": // of grep and compilers, behind each style
+			case isCSI && string(final) == "K": // grep and compilers send it after each style
 			default:
 				return nil, false
 			}

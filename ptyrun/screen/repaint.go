@@ -8,18 +8,18 @@ import (
 	uv "github.com/charmbracelet/ultraviolet"
 )
 
-// Reset are the bytes that bring an xterm-like terminal back to an ordinary state: main screen, modes off,
-// default style. Text and title stay. A viewer that leaves needs them.
+// Reset brings an xterm-like terminal back to its normal state: main screen, modes off, default style. Text and title
+// stay. Send it to a viewer that leaves.
 const Reset = "\x1b7\x1b[?1049l\x1b[!p\x1b[?7h\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?5l" +
 	"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?1007l" +
 	"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2031l\x1b[=0u\x1b[>4;0m\x1b[0 q\x1b(B\x0f\x1b[m" +
 	"\x1b7\x1b[?6l\x1b[r\x1b8\x1b[?25h"
 
-// carried are the modes that a viewer's terminal has to be in as well: cursor keys, mouse and its
-// encodings, focus, paste, colour scheme.
-var carried = []int{1, 9, 1000, 1002, 1003, 1005, 1006, 1015, 1016, 1007, 1004, 2004, 2031}
+// restoredModes are the modes that Repaint sets in a viewer's terminal: cursor keys, mouse and its encodings, focus,
+// paste, colour scheme.
+var restoredModes = []int{1, 9, 1000, 1002, 1003, 1005, 1006, 1015, 1016, 1007, 1004, 2004, 2031}
 
-// ANSI is the screen as text with SGR sequences, a line a row; of the last n lines as Tail, unless n is 0.
+// ANSI returns the screen as lines with SGR sequences; if n is not 0, the lines of Tail(n).
 func (s *Screen) ANSI(n int) string {
 	from, end := 0, s.rows
 	if n > 0 {
@@ -36,16 +36,15 @@ func (s *Screen) ANSI(n int) string {
 	return text.String()
 }
 
-// Repaint are the bytes that make an xterm-like terminal of this size show this screen: Reset, at most that
-// many lines of scrollback, the screen, title, cursor and modes. (Margins and tabs are not carried over:
-// programs that use them draw whole screens.)
+// Repaint returns bytes that make an xterm-like terminal of this size show this screen: Reset, at most that many lines
+// of scrollback, the screen, title, cursor and modes. Programs that use margins or tabs draw whole screens.
 func (s *Screen) Repaint(scrollback int) []byte {
 	if scrollback > 0 {
-		s.draw() // else it follows the screen as it is
+		s.draw() // else the undrawn bytes follow below
 	}
-	b := []byte(Reset + "\x1b[?25l\x1b[?7l\x1b[H\x1b[2J") // some wrap at once after a full row
+	b := []byte(Reset + "\x1b[?25l\x1b[?7l\x1b[H\x1b[2J") // no auto-wrap: some terminals wrap at once after a full row
 	lines := s.emulator.Scrollback()
-	for i := max(0, lines.Len()-min(scrollback, s.keep)); i < lines.Len(); i++ {
+	for i := max(0, lines.Len()-min(scrollback, s.scrollback)); i < lines.Len(); i++ {
 		b = append(append(b, lines.Line(i).Render()...), "\x1b[m\r\n"...)
 	}
 	if s.Modes().Alt {
@@ -54,7 +53,7 @@ func (s *Screen) Repaint(scrollback int) []byte {
 	b = append(b, strings.ReplaceAll(s.emulator.Render(), "\n", "\x1b[m\r\n")...)
 	x, y := s.cursor()
 	b = fmt.Appendf(b, "\x1b[m\x1b[?7h\x1b]2;%s\x1b\\\x1b[%d;%dH", s.title, y+1, x+1)
-	for _, mode := range carried {
+	for _, mode := range restoredModes {
 		if s.modes[mode] {
 			b = fmt.Appendf(b, "\x1b[?%dh", mode)
 		}

@@ -1,18 +1,15 @@
-// Package screen is a terminal without a window: bytes in; text, styles, title, modes and answers out. It
-// is charmbracelet/x/vt behind a small type, and the only package that imports it.
+// Package screen is a terminal without a window: bytes go in; text, styles, title, modes and replies come out. It wraps
+// charmbracelet/x/vt, and is the only package that imports it.
 //
-// What it does beside the emulator:
+// What it adds to the emulator:
 //
-//   - Strings that programs send to their terminal (titles, clipboards, …) never
-//     reach the emulator, which would end them at the byte 0x9C in the middle of "✳".
-//   - Bytes that are no UTF-8 become U+FFFD; the emulator would swallow what follows.
-//   - A panic of the emulator ends nothing: it is made anew, and Lost says that the
-//     program has to draw its screen again.
-//   - Lines of a flood that later lines push out of the scrollback are not drawn, and the others when somebody looks.
-//   - It never blocks: queries are answered into Replies.
+//   - Strings (titles, clipboards, …) are removed first: the emulator would end them at the byte 0x9C inside "✳".
+//   - Invalid UTF-8 becomes U+FFFD; the emulator would swallow the byte after it.
+//   - After a panic the emulator is replaced, and ContentLost says that the program must repaint.
+//   - Lines of a flood that would scroll out of the scrollback are not drawn, the others only when somebody looks.
+//   - It never blocks: the answers to queries are in Replies.
 //
-// The result does not depend on how the bytes were split over calls of Write. A Screen has one owner; it is
-// not for concurrent use. It does no I/O.
+// How the bytes are split over calls of Write does not matter. A Screen is not for concurrent use and does no I/O.
 package screen
 
 import (
@@ -30,92 +27,91 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// Cell is one place of the grid. Its colours are those of x/ansi, or nil for the default.
+// Cell is one cell of the grid. Its colours are those of x/ansi; nil: the default.
 type Cell struct {
-	Text         string // one grapheme cluster; "" for a place that nothing was written to
-	Width        int    // 1; 2: the next cell is its second half; 0: the second half
+	Text         string // one grapheme cluster; "": nothing was written there
+	Width        int    // 1 or 2; 0: the second half of the cell before
 	Fg, Bg       color.Color
 	Dim, Inverse bool
 }
 
-// Modes is what programs switch and others ask for.
+// Modes are the terminal modes that callers need.
 type Modes struct {
-	Paste bool // 2004: pasted text is bracketed
-	Alt   bool // the alternate screen is shown
-	Sync  bool // 2026: a frame is being drawn
+	Paste bool // 2004: bracketed paste
+	Alt   bool // 1049: the alternate screen
+	Sync  bool // 2026: a synchronized frame is open
 
 	AppCursor    bool // 1: arrow keys send ESC O
 	CursorHidden bool // 25 off
 }
 
-// Screen is the terminal. Make one with New.
+// Screen is the terminal. Create it with New.
 type Screen struct {
-	emulator   *vt.Emulator
-	cols, rows int
-	keep       int // lines of scrollback
-	title      string
-	modes      map[int]bool // DEC private modes that are on
-	hidden     bool         // the cursor
-	replies    []byte
-	version    uint64
-	shown      [4]any // when version was counted: all but the cells
-	scrolled   uint64
-	lost       bool
-	begun      []byte // a string whose end has not come, or its ESC
-	torn       []byte // the beginning of a rune
-	undrawn    []byte // the end of a flood: text and styles, which later lines may push out
+	emulator      *vt.Emulator
+	cols, rows    int
+	scrollback    int // lines
+	title         string
+	modes         map[int]bool // the DEC private modes that are set
+	hidden        bool         // the cursor
+	replies       []byte
+	version       uint64
+	counted       [4]any // everything but the cells when version last changed
+	scrolled      uint64
+	contentLost   bool
+	partialString []byte // an incomplete string, or just its ESC
+	partialRune   []byte
+	undrawn       []byte // the end of a flood, text and styles that may scroll out
 }
 
-// slack is how many lines the emulator may keep beyond those that are wanted: what has scrolled can only be
-// counted by what it keeps, so a piece that is fed at once holds fewer lines.
+// slack is how many lines more than wanted the emulator keeps. Scrolled lines can only be counted while it keeps them,
+// so a piece that is written to it must have fewer.
 const (
 	slack = 256
 	piece = slack - 1
 )
 
-const maxReplies = 4096 // bytes that nobody asked for yet
+const maxReplies = 4096 // bytes
 
-// New is a blank screen that keeps that many lines of scrollback. Sizes below one count as one.
+// New returns a blank screen with that many lines of scrollback. Sizes below one count as one.
 func New(cols, rows, scrollback int) *Screen {
-	s := &Screen{cols: max(cols, 1), rows: max(rows, 1), keep: max(scrollback, 1), modes: map[int]bool{}}
+	s := &Screen{cols: max(cols, 1), rows: max(rows, 1), scrollback: max(scrollback, 1), modes: map[int]bool{}}
 	s.create()
 	return s
 }
 
-// create makes the emulator, and answers for it what programs ask.
+// create makes the emulator, and handles the queries of programs.
 func (s *Screen) create() {
 	e := vt.NewEmulator(s.cols, s.rows)
-	// Nobody reads its own answers, and an open pipe would block it.
+	// Nobody reads the emulator's own replies, and its open pipe would block.
 	e.InputPipe().(io.Closer).Close()
-	e.SetScrollbackSize(s.keep + slack)
+	e.SetScrollbackSize(s.scrollback + slack)
 	e.SetCallbacks(vt.Callbacks{
 		CursorVisibility: func(visible bool) { s.hidden = !visible },
-		AltScreen:        func(on bool) { s.setMode(1049, on) },
-		EnableMode:       func(m ansi.Mode) { s.switchMode(m, true) },
-		DisableMode:      func(m ansi.Mode) { s.switchMode(m, false) },
+		AltScreen:        func(on bool) { s.setMode(ansi.DECMode(1049), on) },
+		EnableMode:       func(m ansi.Mode) { s.setMode(m, true) },
+		DisableMode:      func(m ansi.Mode) { s.setMode(m, false) },
 	})
-	answer := func(prefix, final byte, f func(ansi.Params) string) {
-		e.RegisterCsiHandler(ansi.Command(prefix, 0, final), func(p ansi.Params) bool {
-			if a := f(p); len(s.replies)+len(a) <= maxReplies {
-				s.replies = append(s.replies, a...)
+	reply := func(query int, f func(ansi.Params) string) {
+		e.RegisterCsiHandler(query, func(p ansi.Params) bool {
+			if text := f(p); len(s.replies)+len(text) <= maxReplies {
+				s.replies = append(s.replies, text...)
 			}
 			return true
 		})
 	}
-	answer(0, 'c', func(ansi.Params) string { return "\x1b[?62;22c" })
-	answer('>', 'c', func(ansi.Params) string { return "\x1b[>1;10;0c" })
-	answer('?', 'n', func(ansi.Params) string { return "" })
-	answer(0, 'n', s.status)
-	e.RegisterCsiHandler(ansi.Command('?', '$', 'p'), func(p ansi.Params) bool {
+	reply('c', func(ansi.Params) string { return "\x1b[?62;22c" })
+	reply(ansi.Command('>', 0, 'c'), func(ansi.Params) string { return "\x1b[>1;10;0c" })
+	reply(ansi.Command('?', 0, 'n'), func(ansi.Params) string { return "" })
+	reply('n', s.status)
+	reply(ansi.Command('?', '$', 'p'), func(p ansi.Params) string {
 		n, _, _ := p.Param(0, 0)
-		s.replies = fmt.Appendf(s.replies, "\x1b[?%d;0$y", n) // not known: nobody insists
-		return true
+		return fmt.Sprintf("\x1b[?%d;0$y", n) // mode not recognised
 	})
 	e.RegisterCsiHandler('J', s.eraseScreen)
 	s.emulator = e
 }
 
-// status answers a device status report.
+// status replies to a device status report.
 func (s *Screen) status(p ansi.Params) string {
 	switch n, _, _ := p.Param(0, 0); n {
 	case 5:
@@ -127,7 +123,7 @@ func (s *Screen) status(p ansi.Params) string {
 	return ""
 }
 
-// eraseScreen is CSI 2 J. The emulator's own would move the screen into the scrollback, where nothing has scrolled.
+// eraseScreen handles CSI 2 J: the emulator would scroll the screen into the scrollback.
 func (s *Screen) eraseScreen(p ansi.Params) bool {
 	if n, _, _ := p.Param(0, 0); n != 2 {
 		return false
@@ -140,20 +136,13 @@ func (s *Screen) eraseScreen(p ansi.Params) bool {
 	return true
 }
 
-func (s *Screen) switchMode(m ansi.Mode, on bool) {
-	if _, private := m.(ansi.DECMode); private {
-		s.setMode(m.Mode(), on)
+func (s *Screen) setMode(m ansi.Mode, on bool) {
+	if _, isPrivate := m.(ansi.DECMode); isPrivate {
+		s.modes[m.Mode()] = on
 	}
 }
 
-func (s *Screen) setMode(n int, on bool) {
-	delete(s.modes, n)
-	if on && len(s.modes) < 1000 {
-		s.modes[n] = true
-	}
-}
-
-// Write takes what a program wrote to its terminal, in pieces of any size. It never fails.
+// Write draws a program's output. It never fails.
 func (s *Screen) Write(p []byte) (int, error) {
 	for next := range slices.Chunk(p, maxUndrawn/4) {
 		s.undrawn = append(s.undrawn, next...)
@@ -164,7 +153,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// draw draws what is not drawn yet. Whatever looks at the cells calls it first.
+// draw draws what is undrawn. Call it before looking at cells.
 func (s *Screen) draw() {
 	if len(s.undrawn) == 0 {
 		return
@@ -177,26 +166,24 @@ func (s *Screen) draw() {
 	s.countVersion()
 }
 
-// IsBehind reports whether the end of a flood is not drawn yet. To look at the screen then is slow, and in
-// vain if the flood goes on.
+// IsBehind reports whether the end of a flood is undrawn. Looking at the screen then is slow.
 func (s *Screen) IsBehind() bool { return len(s.undrawn) > 0 }
 
-// countVersion counts a version if a cell was drawn anew, or anything else is not as it was.
+// countVersion increments version if a cell was drawn or anything else changed.
 func (s *Screen) countVersion() {
 	lines := s.emulator.Touched()
 	isTouched := slices.ContainsFunc(lines, func(line *uv.LineData) bool { return line != nil })
 	clear(lines)
 	shown := [4]any{s.emulator.CursorPosition(), s.title, s.Modes(), s.scrolled}
-	if isTouched || shown != s.shown {
-		s.shown = shown
+	if isTouched || shown != s.counted {
+		s.counted = shown
 		s.version++
 	}
 }
 
-// wholeRunes holds back the beginning of a rune until its rest comes, and replaces what is none: the
-// emulator would swallow the byte behind it.
+// wholeRunes keeps back an incomplete rune until its rest comes, and replaces invalid bytes.
 func (s *Screen) wholeRunes(p []byte) []byte {
-	p = append(s.torn, p...)
+	p = append(s.partialRune, p...)
 	end := len(p)
 	for i := end - 1; i >= max(end-utf8.UTFMax, 0); i-- {
 		if utf8.RuneStart(p[i]) {
@@ -206,7 +193,7 @@ func (s *Screen) wholeRunes(p []byte) []byte {
 			break
 		}
 	}
-	s.torn = bytes.Clone(p[end:])
+	s.partialRune = bytes.Clone(p[end:])
 	return bytes.ToValidUTF8(p[:end], []byte("\ufffd"))
 }
 
@@ -216,20 +203,19 @@ func (s *Screen) feed(p []byte) {
 	s.emulator.Write(p)
 	lines := s.emulator.Scrollback().Lines()
 	s.scrolled += uint64(max(len(lines)-before, 0))
-	if over := len(lines) - s.keep; over > 0 {
-		clear(lines[:over]) // they stay in memory else
-		s.emulator.SetScrollbackSize(s.keep)
-		s.emulator.SetScrollbackSize(s.keep + slack)
+	if over := len(lines) - s.scrollback; over > 0 {
+		clear(lines[:over]) // so that they can be freed
+		s.emulator.SetScrollbackSize(s.scrollback)
+		s.emulator.SetScrollbackSize(s.scrollback + slack)
 	}
 }
 
-// recover begins again with a blank screen where the emulator has panicked, as it may after the screen was
-// made smaller.
+// recover replaces an emulator that panicked, as it may after the screen became smaller.
 func (s *Screen) recover() {
 	if recover() == nil {
 		return
 	}
-	s.lost = true
+	s.contentLost = true
 	s.version++
 	alt := s.Modes().Alt
 	s.create()
@@ -238,15 +224,15 @@ func (s *Screen) recover() {
 	}
 }
 
-// Lost reports, once, that what was shown is lost: the program has to be made to draw its screen again.
-func (s *Screen) Lost() bool {
-	lost := s.lost
-	s.lost = false
+// ContentLost reports, once, that a panic lost the content and the program must repaint.
+func (s *Screen) ContentLost() bool {
+	lost := s.contentLost
+	s.contentLost = false
 	return lost
 }
 
-// command is what an OSC string asks of the terminal.
-func (s *Screen) command(text, end string) {
+// runOSC carries out an OSC string.
+func (s *Screen) runOSC(text, end string) {
 	number, rest, _ := strings.Cut(text, ";")
 	switch number {
 	case "0", "2":
@@ -264,8 +250,8 @@ func (s *Screen) command(text, end string) {
 	}
 }
 
-// Resize makes the screen cols × rows. The text is not reflowed. On the main screen lines leave at the top so that the
-// cursor's line stays, as in other terminals.
+// Resize sets the size. Text is not reflowed. On the main screen lines scroll out at the top to keep the cursor's line,
+// as in other terminals.
 func (s *Screen) Resize(cols, rows int) {
 	s.draw()
 	x, y := s.cursor()
@@ -278,13 +264,13 @@ func (s *Screen) Resize(cols, rows int) {
 	s.emulator.Resize(s.cols, s.rows)
 }
 
-// Size is the size in cells.
+// Size returns the size in cells.
 func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
 
-// Title is the window's title, without control characters.
+// Title returns the window title, without control characters.
 func (s *Screen) Title() string { return s.title }
 
-// Cursor is the cursor's place, from 0.
+// Cursor returns the cursor's position, from 0.
 func (s *Screen) Cursor() (x, y int) {
 	s.draw()
 	return s.cursor()
@@ -295,19 +281,19 @@ func (s *Screen) cursor() (x, y int) {
 	return min(at.X, s.cols-1), min(at.Y, s.rows-1)
 }
 
-// Version grows when cells are drawn, and with cursor, title and modes.
+// Version increases when cells are drawn or the cursor, the title or a mode changes.
 func (s *Screen) Version() uint64 {
 	s.draw()
 	return s.version
 }
 
-// Scrolled is how many lines ever left the main screen at the top.
+// Scrolled returns how many lines have scrolled off the top of the main screen.
 func (s *Screen) Scrolled() uint64 {
 	s.draw()
 	return s.scrolled
 }
 
-// Modes are the modes now.
+// Modes returns the current modes.
 func (s *Screen) Modes() Modes {
 	return Modes{
 		Paste: s.modes[2004], Alt: s.modes[1049], Sync: s.modes[2026],
@@ -315,20 +301,20 @@ func (s *Screen) Modes() Modes {
 	}
 }
 
-// Replies are the answers to queries since the last call, to be written to the program as if typed; nil: none.
+// Replies returns the replies to queries since the last call, to be written to the program; nil: none.
 func (s *Screen) Replies() []byte {
 	r := s.replies
 	s.replies = nil
 	return r
 }
 
-// History is how many lines of the scrollback are kept; none of the alternate screen.
+// History returns how many lines are in the scrollback; the alternate screen has none.
 func (s *Screen) History() int {
 	if s.Modes().Alt {
 		return 0
 	}
 	s.draw()
-	return min(s.emulator.ScrollbackLen(), s.keep)
+	return min(s.emulator.ScrollbackLen(), s.scrollback)
 }
 
 func (s *Screen) cell(x, y int) *uv.Cell {
@@ -339,8 +325,7 @@ func (s *Screen) cell(x, y int) *uv.Cell {
 	return s.emulator.CellAt(x, y)
 }
 
-// Row is the row y, always as many cells as the screen has columns. Rows below 0 are those of the
-// scrollback; -1 is the newest.
+// Row returns row y, one cell for each column. Negative rows are in the scrollback; -1 is the newest.
 func (s *Screen) Row(y int) []Cell {
 	row := make([]Cell, s.cols)
 	for x := range row {
@@ -366,7 +351,7 @@ func cellOf(c *uv.Cell) Cell {
 	return cell
 }
 
-// Line is the text of the row y, without the spaces at its end.
+// Line returns the text of row y, without trailing spaces.
 func (s *Screen) Line(y int) string {
 	var b strings.Builder
 	for _, c := range s.Row(y) {
@@ -378,7 +363,7 @@ func (s *Screen) Line(y int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Lines are the texts of all visible rows.
+// Lines returns the texts of all visible rows.
 func (s *Screen) Lines() []string {
 	lines := make([]string, s.rows)
 	for y := range lines {
@@ -387,8 +372,7 @@ func (s *Screen) Lines() []string {
 	return lines
 }
 
-// Tail is the last n lines up to the last visible one with text on it, reaching into the scrollback; fewer
-// if there are no more.
+// Tail returns the last n lines, or all if there are fewer, from the scrollback down to the last visible text.
 func (s *Screen) Tail(n int) (lines []string) {
 	from, end := s.tail(n)
 	for y := from; y < end; y++ {

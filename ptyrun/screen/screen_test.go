@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// captures are what real programs wrote on a terminal of 100x30, by name.
+// captures returns what real programs wrote to a terminal of 100x30, by name.
 func captures(t testing.TB) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("../../testdata/screens/*.bin")
@@ -60,7 +60,7 @@ func same(t *testing.T, what string, want, got any) {
 	}
 }
 
-// written writes data in pieces of the sizes that next gives.
+// written writes data in pieces of the sizes that next returns.
 func written(data []byte, next func() int) *Screen {
 	s := New(100, 30, 500)
 	for len(data) > 0 {
@@ -71,7 +71,7 @@ func written(data []byte, next func() int) *Screen {
 	return s
 }
 
-// Screens of real agents come out as they were, however the bytes are torn.
+// Screens of real agents are reproduced, however the bytes are split.
 func TestCaptures(t *testing.T) {
 	t.Parallel()
 	for name, data := range captures(t) {
@@ -90,7 +90,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// Who joins later sees what is shown.
+// A viewer that joins later sees the same screen.
 func TestRepaint(t *testing.T) {
 	t.Parallel()
 	feeds := captures(t)
@@ -136,8 +136,8 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// The end of a flood is what the whole of it would have left, in whatever pieces it comes, and what is
-// repainted before it is drawn shows it as well.
+// The end of a flood looks as if all of it had been drawn, in whatever pieces it comes, and so does a repaint before it
+// is drawn.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	var flood bytes.Buffer
@@ -163,7 +163,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// Of a screen that gets lower the line of the cursor stays, and the first ones can be scrolled back to.
+// When a screen gets lower the cursor's line stays, and the first lines are in the scrollback.
 func TestLower(t *testing.T) {
 	s := New(10, 5, 10)
 	s.Write([]byte("1\r\n2\r\n3\r\n4 abc"))
@@ -174,7 +174,7 @@ func TestLower(t *testing.T) {
 	}
 }
 
-// A panic of the emulator blanks the screen, and is told once.
+// A panic of the emulator blanks the screen, and is reported once.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	s := New(20, 5, 10)
@@ -183,7 +183,7 @@ func TestLost(t *testing.T) {
 		defer s.recover()
 		panic("index out of range")
 	}()
-	if !s.Lost() || s.Lost() {
+	if !s.ContentLost() || s.ContentLost() {
 		t.Error("not told once")
 	}
 	if m := s.Modes(); !m.Alt || !m.Paste {
@@ -193,8 +193,7 @@ func TestLost(t *testing.T) {
 	same(t, "line", "again", s.Line(0))
 }
 
-// Nothing that a program writes or resizes blocks, panics, or makes cells that
-// are not whole.
+// Nothing that a program writes, and no resize, blocks, panics, or makes incomplete cells.
 func FuzzWrite(f *testing.F) {
 	for i, seed := range []string{
 		"hello\r\nworld", "\x1b[31;1mred\x1b[0m", "端末e\u0301👩‍🔬🇩🇪✳️", "\xe2\x9c\x1b[\xffm", "\x1b[2;3r\x1b[?6h\x1b[99S\x1b[T\x1bM\x1bD",
