@@ -216,7 +216,7 @@ func FuzzDropped(f *testing.F) {
 		}
 		drop(t, bob, where, name, string(content))
 		settleDrops(t, bob)
-		if !(inNew && isMessageFile(name)) && (isPassedOver(name) || len(content) == 0) {
+		if !(inNew && isMessageFile(name)) && (isIgnored(name) || len(content) == 0) {
 			if got, err := os.ReadFile(at); err != nil || !bytes.Equal(got, content) {
 				t.Fatalf("passed over, and it is %q: %v", got, err)
 			}
@@ -418,9 +418,9 @@ func TestDropWhileALockIsHeld(t *testing.T) {
 
 // A look takes in for a while, and the next one goes on.
 func TestDropInParts(t *testing.T) {
-	old := takeInFor
-	takeInFor = 0
-	t.Cleanup(func() { takeInFor = old })
+	old := ingestTime
+	ingestTime = 0
+	t.Cleanup(func() { ingestTime = old })
 	bob := newBob(t)
 	needLeases(t, bob)
 	for i := range 3 {

@@ -91,7 +91,7 @@ func TestLeaseShowsFirst(t *testing.T) {
 			if leaseFor(t, bob, "dave", time.Minute) != nil || len(read(t, bob)) > 0 {
 				t.Error("taken while it was shown")
 			}
-			if got, err := bob.Get(it.ID); err != nil || time.Until(got.Lease.Until) > answerGoes {
+			if got, err := bob.Get(it.ID); err != nil || time.Until(got.Lease.Until) > answerTime {
 				t.Error("held for longer than it is shown: ", got, err)
 			}
 			return received, err
