@@ -95,7 +95,7 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 		}
 		isOver := isHeld(err) || ctx.Err() != nil || time.Now().After(end)
 		if left := len(files) - i - 1; isOver && left > 0 {
-			t.wait(left, cmp.Or(err, errors.New("the next look goes on")))
+			t.wait(left, cmp.Or(err, errors.New("the next command continues")))
 			break
 		}
 	}
@@ -134,10 +134,24 @@ func (b *Box) restoreDeadLetters(ctx context.Context) {
 // drops lists the dropped files, oldest first, and those whose ingestion was interrupted.
 func (b *Box) drops() (dropped, interrupted []string, err error) {
 	written := map[string]time.Time{}
-	isOurs := func(name string) bool { return slices.Contains(inboxDirs, name) }
-	err = cmp.Or(b.addDropped("inbox", isOurs, written), b.addDropped("inbox/new", isMessageFile, written))
-	if err != nil {
-		return nil, nil, err
+	for _, dir := range []string{"inbox", "inbox/new"} {
+		names, err := b.store.root.Names(b.in(dir))
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, name := range names {
+			isOurs := slices.Contains(inboxDirs, name)
+			if dir == "inbox/new" {
+				isOurs = isMessageFile(name)
+			}
+			if isOurs || isIgnored(name) {
+				continue
+			}
+			info, err := b.store.root.Lstat(b.in(dir, name))
+			if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+				written[b.in(dir, name)] = info.ModTime()
+			}
+		}
 	}
 	dropped = slices.SortedFunc(maps.Keys(written), func(a, b string) int {
 		return cmp.Or(written[a].Compare(written[b]), strings.Compare(a, b))
@@ -149,20 +163,6 @@ func (b *Box) drops() (dropped, interrupted []string, err error) {
 		}
 	}
 	return dropped, interrupted, err
-}
-
-// addDropped adds the files of a directory that can be ingested, with the time when each was written.
-func (b *Box) addDropped(dir string, isOurs func(name string) bool, written map[string]time.Time) error {
-	names, err := b.store.root.Names(b.in(dir))
-	for _, name := range names {
-		if isOurs(name) || isIgnored(name) {
-			continue
-		}
-		if info, err := b.store.root.Lstat(b.in(dir, name)); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-			written[b.in(dir, name)] = info.ModTime()
-		}
-	}
-	return err
 }
 
 // inboxDirs are the directories of an inbox. A file with such a name is not a dropped one.

@@ -15,16 +15,24 @@ import (
 
 // Get finds a message by its full id in the mailbox or its archive, without listing a directory, or returns
 // ErrNotFound.
-func (b *Box) Get(id wire.ID) (it *Item, err error) {
-	err = b.find(id, func(p place) (err error) {
-		if it, err = b.open(p, id, nil); err == nil && p.state == Unread {
-			b.addLease(it, b.claims())
-		}
+func (b *Box) Get(id wire.ID) (*Item, error) {
+	it, err := b.openAnywhere(id)
+	if err != nil {
+		return nil, err
+	}
+	if it.State == Unread {
+		b.addLease(it, b.claims())
+	}
+	b.setSuperseded(it, b.replacements())
+	return it, nil
+}
+
+// openAnywhere is Get without the lease and what supersedes the message.
+func (b *Box) openAnywhere(id wire.ID) (it *Item, err error) {
+	err = b.find(id, func(p place) error {
+		it, err = b.open(p, id, nil)
 		return err
 	})
-	if err == nil {
-		b.setSuperseded(it, b.replacements())
-	}
 	return it, err
 }
 

@@ -258,7 +258,7 @@ func (b *Box) mkdir(dir string) error {
 		}
 	}
 	if errors.Is(err, durable.ErrNotDirectory) && isDay(path.Base(dir)) && root.IsDir(above) == nil {
-		if err = b.setAside(dir, path.Base(dir), "it lay where the messages of a day belong"); err == nil {
+		if err = b.setAside(dir, path.Base(dir), "it had the name of a directory for a day's messages"); err == nil {
 			err = root.Mkdir(dir)
 		}
 	}

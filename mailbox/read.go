@@ -175,19 +175,20 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 // LastBatch returns the messages that the last Read marked, oldest first, but for those that are gone or cannot be
 // read.
 func (b *Box) LastBatch() (items []*Item, err error) {
-	batch := ""
-	events, err := b.Log().Tail(func(e *wire.Event) bool {
+	batch, ids := "", []wire.ID(nil)
+	_, err = b.Log().Tail(func(e *wire.Event) bool {
 		if e.Kind != wire.EventRead {
 			return false
 		}
 		batch = cmp.Or(batch, e.Field("batch"))
-		return e.Field("batch") != batch // an earlier one: this batch is whole
-	})
-	for _, e := range events {
-		if e.Kind != wire.EventRead || e.Field("batch") != batch {
-			continue
+		isEarlier := e.Field("batch") != batch
+		if !isEarlier {
+			ids = append(ids, e.MessageID())
 		}
-		it, err := b.Get(e.MessageID())
+		return isEarlier
+	})
+	for _, id := range slices.Backward(ids) {
+		it, err := b.Get(id)
 		_, isBad := errors.AsType[*BadError](err)
 		if err == nil {
 			items = append(items, it)

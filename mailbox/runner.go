@@ -138,6 +138,7 @@ func (c *Claim) Typed(ctx context.Context) error {
 				return false
 			}
 			delete(all, id)
+			c.runner.typing.CompareAndDelete(id, c)
 			// Logged before the claim is gone from the file, so that whoever misses the claim finds the event.
 			injected := event("pty", wire.EventInjected, id)
 			injected.TurnID = c.Turn

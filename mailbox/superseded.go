@@ -77,24 +77,17 @@ func (b *Box) replacements() replacements {
 // setSuperseded sets SupersededBy of an item, and clears its Supersedes if that names another sender's message.
 func (b *Box) setSuperseded(it *Item, all replacements) {
 	for _, id := range all[it.ID] {
-		b.find(id, func(p place) error {
-			by, err := b.open(p, id, nil)
-			if err == nil && by.From == it.From && by.Supersedes == it.ID && p.state != Withdrawn {
-				it.SupersededBy = cmp.Or(it.SupersededBy, id)
-			}
-			return err
-		})
+		by, err := b.openAnywhere(id)
+		if err == nil && by.From == it.From && by.Supersedes == it.ID && by.State != Withdrawn {
+			it.SupersededBy = cmp.Or(it.SupersededBy, id)
+		}
 	}
 	if it.Supersedes == "" {
 		return
 	}
-	b.find(it.Supersedes, func(p place) error {
-		old, err := b.open(p, it.Supersedes, nil)
-		if err == nil && old.From != it.From {
-			it.Supersedes = ""
-		}
-		return err
-	})
+	if old, err := b.openAnywhere(it.Supersedes); err == nil && old.From != it.From {
+		it.Supersedes = ""
+	}
 }
 
 // Flags returns, for each item that is shown, what replaces it and how many newer messages of the same sender are
