@@ -19,7 +19,7 @@ type GCOptions struct {
 	DryRun   bool      // only count
 }
 
-// Moved counts what gc, backup and restore have moved.
+// Moved counts the messages and events that gc, backup and restore have moved.
 type Moved struct {
 	Messages int   `json:"messages"`
 	Events   int   `json:"events,omitempty"`

@@ -26,10 +26,10 @@ import (
 type claim struct {
 	Owner   string    `json:"owner"` // runner:<run>, session:<id> or lease:<agent>
 	At      time.Time `json:"at"`
-	Until   time.Time `json:"until,omitzero"`    // absent for a runner's: live while the runner lock is held
+	Until   time.Time `json:"until,omitzero"`    // absent in a runner's claim, live while the runner lock is held
 	Times   int       `json:"times"`             // how often the message was handed out, this claim included
-	Call    string    `json:"call,omitempty"`    // of a session's: the hook call that made it
-	Offered bool      `json:"offered,omitempty"` // of a session's: the hook has answered
+	Call    string    `json:"call,omitempty"`    // in a session's claim: the hook call that made it
+	Offered bool      `json:"offered,omitempty"` // in a session's claim: the hook has answered
 }
 
 // Owners of claims begin with one of these.
@@ -95,16 +95,16 @@ type claimGroup struct {
 
 // claim adds a claim of each item to all, and counts how often the message was handed out.
 func (b *Box) claim(all claims, items []*Item, c claim) claimGroup {
-	made := claimGroup{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
+	group := claimGroup{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
 	for _, it := range items {
 		c.Times = all[it.ID].Times + 1
 		all[it.ID] = c
-		made.left = append(made.left, it.ID)
+		group.left = append(group.left, it.ID)
 		if c.Times > 1 {
-			made.Repeat[it.ID] = true
+			group.Repeat[it.ID] = true
 		}
 	}
-	return made
+	return group
 }
 
 // update replaces each claim of the group by change's result, unless the claim has changed meanwhile.
@@ -200,10 +200,6 @@ func (b *Box) changeClaims(change func(claims) error) error {
 	case len(all) == 0:
 		return b.store.root.Remove(b.claimsFile())
 	}
-	return b.writeClaims(all)
-}
-
-func (b *Box) writeClaims(all claims) error {
 	var stored []storedClaim
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		stored = append(stored, storedClaim{all[id], []wire.ID{id}})

@@ -83,7 +83,7 @@ func (b *Box) parseDroppedJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire
 		m.SetMeta("type", wire.Quote(wire.TypePermissionReply))
 	}
 	m = b.complete(m, info, id)
-	if whole, err := m.MarshalJSON(); err == nil && len(whole) >= wire.MaxFile { // a line feed follows
+	if whole, err := m.MarshalJSON(); err == nil && len(whole) >= wire.MaxFile { // the file ends with a line feed too
 		return nil, nil, nil
 	}
 	return m, nil, Check(m)

@@ -13,7 +13,7 @@ import (
 const (
 	sessionClaim = 10 * time.Minute // how long a session's claim is live without a later call
 	answerTime   = 10 * time.Second // how long it may take to write an answer
-	sameMoment   = 2 * time.Second  // how far apart the calls of a hook are that is installed twice
+	sameMoment   = 2 * time.Second  // how far apart the two calls of a hook that is installed twice may be
 )
 
 // maxHandovers is how often a message is handed to sessions in vain before only Read shows it.
@@ -27,7 +27,7 @@ const maxHandovers = 2
 type HookCall struct {
 	Session string // the program's session; calls of other sessions prove nothing about this one
 	Name    string // identifies the call in its session; a hook that is installed twice makes two calls of one name
-	Loose   bool   // later calls may have the same Name: only calls at the same moment are one call
+	Loose   bool   // a later call may have the same Name, so only calls at the same moment count as one
 	Shows   bool   // the call proves that the session received the earlier answers
 	Begins  bool   // the program has restarted: earlier answers may be lost
 	Ends    bool   // the session ends, which proves nothing

@@ -34,14 +34,14 @@ func readEvent(id, batch wire.ID) wire.Event {
 
 // choosePlace returns the place to which a message is to be moved, which may be the present one, and the events that
 // log the move.
-type choosePlace func(at place, c claim) (to place, events []wire.Event, err error)
+type choosePlace func(from place, c claim) (to place, events []wire.Event, err error)
 
 // moveTo moves a message to the place that choose returns, under the reader lock, and logs the events if it moved. It
 // returns ErrNotFound if there is no such message.
 func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error {
 	var logged []wire.Event
 	err := b.locked(ctx, "reader", func() error {
-		at, isThere, err := b.locate(id)
+		from, isThere, err := b.locate(id)
 		if err == nil && !isThere {
 			err = notFound(id)
 		}
@@ -49,12 +49,12 @@ func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error 
 		if err := cmp.Or(err, e); err != nil {
 			return err
 		}
-		to, events, err := choose(at, all[id])
-		if err != nil || to == at {
+		to, events, err := choose(from, all[id])
+		if err != nil || to == from {
 			return err
 		}
 		logged = events
-		return b.move(id, at, to)
+		return b.move(id, from, to)
 	})
 	if err != nil {
 		return err
@@ -65,13 +65,13 @@ func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error 
 // MarkRead marks a message as read because its owner replies to it. Nothing happens unless it is unread and not leased
 // to somebody else.
 func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
-	err := b.moveTo(ctx, id, func(at place, c claim) (place, []wire.Event, error) {
-		if at.state != Unread || b.checkLeaseholder(c, id, b.Address()) != nil {
-			return at, nil, nil
+	err := b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
+		if from.state != Unread || b.checkLeaseholder(c, id, b.Address()) != nil {
+			return from, nil, nil
 		}
-		it, err := b.open(at, id, nil)
+		it, err := b.open(from, id, nil)
 		if err != nil {
-			return at, nil, err
+			return from, nil, err
 		}
 		return b.afterRead(it.Message), []wire.Event{readEvent(id, wire.NewID())}, nil
 	})
@@ -85,22 +85,22 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 // before, unless the sender has no mailbox here (delivered false). by is the mailbox's owner or the member who leased
 // the message. Errors: *LeasedError if somebody else has leased it, ErrWithdrawn if nothing is owed any more.
 func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delivered bool) error {
-	return b.moveTo(ctx, id, func(at place, c claim) (to place, events []wire.Event, err error) {
+	return b.moveTo(ctx, id, func(from place, c claim) (to place, events []wire.Event, err error) {
 		isMine := by == b.Address()
 		switch {
-		case at.state == Unread:
+		case from.state == Unread:
 			if err := b.checkLeaseholder(c, id, by); err != nil {
-				return at, nil, err
+				return from, nil, err
 			}
 			if isMine {
 				events = append(events, readEvent(id, wire.NewID()))
 			}
-		case at.state == Withdrawn:
-			return at, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)
-		case at.state != Owed:
-			return at, nil, nil
+		case from.state == Withdrawn:
+			return from, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)
+		case from.state != Owed:
+			return from, nil, nil
 		case !isMine:
-			return at, nil, notHeld(id)
+			return from, nil, notHeld(id)
 		}
 		acked := event("cli", wire.EventAcked, id)
 		if !isMine {
@@ -126,12 +126,12 @@ func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
 
 func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 	return b.locked(ctx, "inbox", func() error {
-		return b.moveTo(ctx, id, func(at place, _ claim) (place, []wire.Event, error) {
-			switch at.state {
+		return b.moveTo(ctx, id, func(from place, _ claim) (place, []wire.Event, error) {
+			switch from.state {
 			case Unread:
-				return at, nil, nil
+				return from, nil, nil
 			case Withdrawn:
-				return at, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
+				return from, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
 			}
 			// Otherwise a claim from before it was read would be live again.
 			return b.unread(), nil, b.changeClaims(func(all claims) error { all[id] = c; return nil })
@@ -144,18 +144,18 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 // session counts as Owed, and so does one that a bridge is sending from an outbox, which stays. Errors: *LeasedError
 // while it is leased, ErrBeingTyped while a runner types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isNotified bool) (state State, err error) {
-	err = b.moveTo(ctx, id, func(at place, c claim) (place, []wire.Event, error) {
-		if state = at.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
+	err = b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
+		if state = from.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
 			if c.isRunner() {
-				return at, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
+				return from, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			}
 			if c.isLease() {
-				return at, nil, &LeasedError{id, b.leaseOf(c)}
+				return from, nil, &LeasedError{id, b.leaseOf(c)}
 			}
 			state = Owed
 		}
 		if state != Unread && (state != Owed || !isNotified || b.host != "") {
-			return at, nil, nil
+			return from, nil, nil
 		}
 		return b.withdrawn(), []wire.Event{event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil
 	})

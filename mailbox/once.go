@@ -38,11 +38,6 @@ func CheckKeyName(name string) error {
 	return nil
 }
 
-func (key *IdempotencyKey) file() string {
-	sum := sha256.Sum256([]byte(key.Name + "\x00" + string(key.Re) + "\x00" + strings.Join(key.To, ",")))
-	return fmt.Sprintf("%x.json", sum)
-}
-
 // Once sets the key's ID: the first call with the same Name, Re and To stores a new id durably, later ones get that id
 // and isKnown. Concurrent callers all get the same.
 func (b *Box) Once(key *IdempotencyKey) (isKnown bool, err error) {
@@ -53,7 +48,8 @@ func (b *Box) Once(key *IdempotencyKey) (isKnown bool, err error) {
 	if err := b.mkdir(dir); err != nil {
 		return false, err
 	}
-	file := dir + "/" + key.file()
+	hash := sha256.Sum256([]byte(key.Name + "\x00" + string(key.Re) + "\x00" + strings.Join(key.To, ",")))
+	file := fmt.Sprintf("%s/%x.json", dir, hash)
 	stored := *key
 	stored.ID = wire.NewID()
 	data, _ := json.Marshal(stored) // which cannot fail for strings

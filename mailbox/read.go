@@ -85,7 +85,7 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
 	if batch.Unmarked != nil {
-		received = 0 // show has said so
+		received = 0 // show has reported Unmarked
 	}
 	var claimed claims // by others, while the lock was released
 	if !timer.Stop() && received > 0 {

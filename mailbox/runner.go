@@ -83,8 +83,8 @@ func (r *Runner) updateClaims(ctx context.Context, change func(claims) error) er
 // them, until Typed moves them or NotTyped or MaybeTyped releases them. The messages of a dead runner are claimed again
 // as possible repeats.
 //
-// The methods wait for the reader lock until their context is done, so a runner that is shutting down passes a fresh
-// context. A method that failed may be called again. A Claim is not for concurrent use.
+// The methods stop waiting for the reader lock when their context ends, so a runner that shuts down passes a fresh one.
+// A method that failed may be called again. A Claim is not for concurrent use.
 type Claim struct {
 	Items  []*Item   // in the requested order
 	Leased []wire.ID // skipped because they are leased

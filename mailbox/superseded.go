@@ -47,8 +47,8 @@ func (b *Box) noteSuperseded(m *wire.Message) error {
 // withdrawn, archived or never delivered. The caller holds the reader lock.
 func (b *Box) removeSupersededMarks(limit string) {
 	for old, ids := range b.replacements() {
-		at, isThere, err := b.locate(old)
-		isInInbox := isThere && slices.Contains([]place{b.unread(), b.owed(), b.done(old)}, at)
+		p, isThere, err := b.locate(old)
+		isInInbox := isThere && slices.Contains([]place{b.unread(), b.owed(), b.done(old)}, p)
 		if err != nil || isInInbox || old.Day() >= limit {
 			continue
 		}

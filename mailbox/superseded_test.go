@@ -63,7 +63,7 @@ func TestGCForgetsWhatWasSuperseded(t *testing.T) {
 	}
 }
 
-// Somebody else's message is not superseded.
+// Another sender's message is not superseded.
 func TestSupersedesOfAnother(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)

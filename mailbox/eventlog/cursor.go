@@ -26,14 +26,14 @@ type Cursor struct {
 	crc         uint32 // of the line of the last event
 	withArchive bool   // begin with the archived segments
 
-	file  *os.File // the open segment; nil: open the one after first
-	first uint64   // the first number of the segment
-	final bool     // the segment does not change any more, since a newer one exists
+	file    *os.File // the open segment; nil: open the one after first
+	first   uint64   // the first number of the segment
+	isFinal bool     // the segment does not change any more, since a newer one exists
 
 	// The bytes after the last event may be cut off and written anew. So they are all read again, in one read, until
 	// there is an event among them.
-	after    int64  // offset of the end of the last event
-	seen     int64  // offset up to which lines were examined
+	eventEnd int64  // offset of the end of the last event
+	examined int64  // offset up to which lines were examined
 	lines    []byte // whole lines at that offset
 	isReread bool   // these lines were read again because of a gap
 	buf      []byte
@@ -54,7 +54,7 @@ func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 	found, err := false, c.openNext()
 	if err == nil {
 		found, err = readBackward(c.file, func(line []byte, offset int64) bool {
-			c.after = offset + int64(len(line))
+			c.eventEnd = offset + int64(len(line))
 			return number(line) == s.Seq && crc32.ChecksumIEEE(line[:len(line)-1]) == s.CRC
 		})
 	}
@@ -62,7 +62,7 @@ func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 		c.Close()
 		return nil, false
 	}
-	c.next, c.crc, c.seen = s.Seq+1, s.CRC, c.after
+	c.next, c.crc, c.examined = s.Seq+1, s.CRC, c.eventEnd
 	return c, true
 }
 
@@ -93,9 +93,9 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 			}
 		}
 		line, rest, _ := bytes.Cut(c.lines, []byte{'\n'})
-		begin := c.seen
-		c.lines, c.seen = rest, begin+int64(len(line))+1
-		// Earlier events are skipped without decoding, except the last line of each read: after comes from it.
+		begin := c.examined
+		c.lines, c.examined = rest, begin+int64(len(line))+1
+		// Earlier events are skipped without decoding, except the last line of each read, which sets eventEnd.
 		if n := number(line); 0 < n && n < c.next && len(rest) > 0 {
 			continue
 		}
@@ -105,10 +105,10 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 		}
 		if e.Seq > c.next && !c.isReread {
 			// A torn line may have been replaced while it was read, so read it once more.
-			c.lines, c.seen, c.isReread = nil, c.after, true
+			c.lines, c.examined, c.isReread = nil, c.eventEnd, true
 			continue
 		}
-		c.after = c.seen
+		c.eventEnd = c.examined
 		if e.Seq < c.next {
 			continue
 		}
@@ -132,7 +132,7 @@ func (c *Cursor) read() error {
 		if err := c.readLines(); err != nil || len(c.lines) > 0 {
 			return err
 		}
-		if c.final { // and it was read to its end after that was known
+		if c.isFinal { // and it was read to its end after that was known
 			c.Close()
 			continue
 		}
@@ -140,7 +140,7 @@ func (c *Cursor) read() error {
 		if err != nil {
 			return err
 		}
-		if c.final = len(segs) > 0 && segs[len(segs)-1] > c.first; !c.final {
+		if c.isFinal = len(segs) > 0 && segs[len(segs)-1] > c.first; !c.isFinal {
 			return io.EOF
 		}
 	}
@@ -152,17 +152,17 @@ func (c *Cursor) readLines() error {
 		if len(c.buf) < size {
 			c.buf = make([]byte, size)
 		}
-		n, err := c.file.ReadAt(c.buf[:size], c.after)
+		n, err := c.file.ReadAt(c.buf[:size], c.eventEnd)
 		if err != nil && err != io.EOF {
 			return err
 		}
 		c.lines = c.buf[:bytes.LastIndexByte(c.buf[:n], '\n')+1]
-		if c.after+int64(len(c.lines)) > c.seen {
-			c.seen = c.after
+		if c.eventEnd+int64(len(c.lines)) > c.examined {
+			c.examined = c.eventEnd
 			return nil
 		}
 		if n < size {
-			c.lines, c.seen = nil, c.after
+			c.lines, c.examined = nil, c.eventEnd
 			return nil
 		}
 	}
@@ -191,7 +191,7 @@ func (c *Cursor) openNext() error {
 			continue // archived since it was listed
 		}
 		if err == nil {
-			c.file, c.first, c.final, c.after, c.seen, c.lines, c.isReread = f, next, false, 0, 0, nil, false
+			c.file, c.first, c.isFinal, c.eventEnd, c.examined, c.lines, c.isReread = f, next, false, 0, 0, nil, false
 		}
 		return err
 	}

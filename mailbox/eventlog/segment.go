@@ -74,22 +74,22 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 	if err != nil {
 		return false, err
 	}
-	at, lines := info.Size(), []byte(nil) // bytes that f has not got yet, and their offset
-	for size := int64(4 << 10); at > 0; size = min(2*size, 128<<10) {
-		more := int(min(size, at))
-		at -= int64(more)
+	begin, lines := info.Size(), []byte(nil) // where the lines begin that f has not got yet
+	for size := int64(4 << 10); begin > 0; size = min(2*size, 128<<10) {
+		more := int(min(size, begin))
+		begin -= int64(more)
 		lines = slices.Grow(lines, more)[:more+len(lines)]
 		copy(lines[more:], lines)
-		n, err := file.ReadAt(lines[:more], at)
+		n, err := file.ReadAt(lines[:more], begin)
 		if err != nil && err != io.EOF { // a torn line may have been cut off meanwhile
 			return false, err
 		}
 		lines = slices.Delete(lines, n, more)
 		lines = lines[:bytes.LastIndexByte(lines, '\n')+1]
-		end := at + int64(len(lines))
+		end := begin + int64(len(lines))
 		// SplitAfter is five times as fast as LastIndexByte for each line.
 		for i, line := range slices.Backward(bytes.SplitAfter(lines, []byte{'\n'})) {
-			if end -= int64(len(line)); i == 0 && at > 0 {
+			if end -= int64(len(line)); i == 0 && begin > 0 {
 				lines = lines[:len(line)] // the next read has its beginning
 			} else if len(line) > 0 && f(line, end) {
 				return true, nil
