@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// readOn puts so many read messages into the day that lies so many days back.
+// readOn puts n done messages into the day that many days ago.
 func readOn(t testing.TB, b *Box, days, n int) (ids []wire.ID) {
 	t.Helper()
 	for range n {
@@ -23,7 +23,7 @@ func readOn(t testing.TB, b *Box, days, n int) (ids []wire.ID) {
 	return ids
 }
 
-// writeOld writes a file that nobody has touched for 37 hours.
+// writeOld writes a file that is 37 hours old.
 func writeOld(t testing.TB, path string) {
 	t.Helper()
 	write(t, path, "x")
@@ -33,8 +33,8 @@ func writeOld(t testing.TB, path string) {
 	}
 }
 
-// What was being written and is older than 36 hours goes, wherever a kill left it; mail
-// that is being taken in, and what is somebody else's, stay.
+// Temp files older than 36 hours are removed wherever a kill left them. Mail that is being ingested and files of other
+// programs stay.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -79,7 +79,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A day that somebody moves away meanwhile ends nothing: the others go, and what is stale.
+// If another process moves a day away meanwhile, GC still moves the others and removes stale files.
 func TestGCOfADayThatVanishes(t *testing.T) {
 	t.Parallel()
 	var bob *Box
@@ -103,7 +103,7 @@ func TestGCOfADayThatVanishes(t *testing.T) {
 	}
 }
 
-// Who makes a directory in an agent that is retired at this moment makes it there, and no new agent.
+// A directory made in an agent that is being retired goes with it, and makes no new agent.
 func TestRetiredWhileADirectoryIsMade(t *testing.T) {
 	t.Parallel()
 	var s *Store
@@ -126,14 +126,14 @@ func TestRetiredWhileADirectoryIsMade(t *testing.T) {
 	}
 }
 
-// A member who is retired while somebody reads keeps the mail that could not be marked.
+// If a member is retired during a read, the mail that could not be marked stays in its mailbox.
 func TestRetiredWhileRead(t *testing.T) {
 	shortShow(t)
 	s := newStore(t, "bob")
 	bob := s.Box("bob")
 	id := deliverN(t, bob, 1)[0]
 	b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
-		_, err := s.Retire(ctx, "bob") // once the lock was let go
+		_, err := s.Retire(ctx, "bob") // once the lock is released
 		return len(b.Items), err
 	})
 	if err != nil || len(b.Items) != 1 || !errors.Is(b.Unmarked, ErrNoAgent) {
@@ -145,8 +145,7 @@ func TestRetiredWhileRead(t *testing.T) {
 	takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
 }
 
-// What a backup lists it can read, though it moves meanwhile, and put back where it was,
-// once.
+// A backup can read every message that it lists, even if that moves meanwhile, and restore it where it was, once.
 func TestListCopyPut(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, "bob", "carol")
