@@ -53,15 +53,15 @@ func TestSweep(t *testing.T) {
 		writeOld(t, bob.store.root.Join(name))
 		stay = append(stay, name)
 	}
-	if h, err := bob.Examine(false); err != nil || len(h.Stale) != len(stale) || h.Begun != 1 {
+	if h, err := bob.Examine(false); err != nil || len(h.Stale) != len(stale) || h.Interrupted != 1 {
 		t.Error(h, err)
 	}
 	l, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, err := bob.Examine(false); err != nil || h.Begun != 0 {
-		t.Error("what is being taken in counts as left: ", h.Begun, err)
+	if h, err := bob.Examine(false); err != nil || h.Interrupted != 0 {
+		t.Error("what is being taken in counts as left: ", h.Interrupted, err)
 	}
 	l.Unlock()
 	there := func(names []string) (n int) {
@@ -136,7 +136,7 @@ func TestRetiredWhileRead(t *testing.T) {
 		_, err := s.Retire(ctx, "bob") // once the lock is released
 		return len(b.Items), err
 	})
-	if err != nil || len(b.Items) != 1 || !errors.Is(b.Unmarked, ErrNoAgent) {
+	if err != nil || len(b.Items) != 1 || !errors.Is(b.MarkErr, ErrNoAgent) {
 		t.Error(b, err)
 	}
 	if err := s.Restore(ctx, "bob"); err != nil {
@@ -174,13 +174,13 @@ func TestListCopyPut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range list {
-		where, data, err := bob.Copy(id)
+		where, data, err := bob.ReadRaw(id)
 		if archived := "inbox/done/" + id.Day() + "/" + fileOf(id); err != nil || where != archived && want[id] != Withdrawn {
 			t.Error(where, err)
 			continue
 		}
 		for _, first := range []bool{true, false} {
-			if put, err := carol.Put(ctx, dirs[want[id]], data); err != nil || put != first {
+			if put, err := carol.RestoreMessage(ctx, dirs[want[id]], data); err != nil || put != first {
 				t.Errorf("put %v, want %v: %v", put, first, err)
 			}
 		}
@@ -190,13 +190,13 @@ func TestListCopyPut(t *testing.T) {
 		}
 	}
 	takeCensus(t, carol).sound(t)
-	if _, _, err := bob.Copy(past); !errors.Is(err, ErrNotFound) {
+	if _, _, err := bob.ReadRaw(past); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := carol.Put(ctx, "bad", encoded(t, message("x"))); err == nil {
+	if _, err := carol.RestoreMessage(ctx, "bad", encoded(t, message("x"))); err == nil {
 		t.Error("put back as bad")
 	}
-	if _, err := carol.Put(ctx, "new", []byte("{")); err == nil {
+	if _, err := carol.RestoreMessage(ctx, "new", []byte("{")); err == nil {
 		t.Error("a torn message was put back")
 	}
 }

@@ -22,9 +22,9 @@ func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
 	return all, err
 }
 
-// Copy reads a message's file wherever it is by now. where is its path below the agent's directory; for an archived
+// ReadRaw reads a message's file wherever it is by now. where is its path below the agent's directory; for an archived
 // message the path before it was archived, as in inbox/done/2026-01-02/<id>.json.
-func (b *Box) Copy(id wire.ID) (where string, data []byte, err error) {
+func (b *Box) ReadRaw(id wire.ID) (where string, data []byte, err error) {
 	err = b.find(id, func(p place) (err error) {
 		if data, err = b.store.root.ReadFile(p.file(id), wire.MaxFile); absent(err) {
 			return notFound(id)
@@ -38,9 +38,9 @@ func (b *Box) Copy(id wire.ID) (where string, data []byte, err error) {
 	return where, data, err
 }
 
-// Put restores a message from a backup durably to a directory of the inbox, and reports true, unless the mailbox has a
+// RestoreMessage restores a message from a backup durably to a directory of the inbox, and reports true, unless the mailbox has a
 // message with its id.
-func (b *Box) Put(ctx context.Context, dir string, data []byte) (isRestored bool, err error) {
+func (b *Box) RestoreMessage(ctx context.Context, dir string, data []byte) (isRestored bool, err error) {
 	m, err := wire.Decode(data)
 	if err != nil {
 		return false, err

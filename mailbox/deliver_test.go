@@ -39,7 +39,7 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 		err    error
 	}{{false, syscall.EDQUOT}, {false, ErrNoAgent}, {true, nil}, {false, syscall.EIO}, {true, syscall.EIO}, {true, nil}}
 	for i, o := range p.Outcomes {
-		if o.Box != p.To[i] || o.Stored != want[i].stored || o.Known || !errors.Is(o.Err, want[i].err) || o.Err != nil && want[i].err == nil {
+		if o.Box != p.To[i] || o.Stored != want[i].stored || o.AlreadyStored || !errors.Is(o.Err, want[i].err) || o.Err != nil && want[i].err == nil {
 			t.Errorf("%s: %+v", p.To[i].Agent(), o)
 		}
 		if there := o.Box.Exists() && takeCensus(t, o.Box).place(m.ID) == "new"; there != o.Stored {
@@ -134,10 +134,10 @@ func TestDeliverAgainOverATornFile(t *testing.T) {
 		if err := errors.Join(os.Truncate(file, 60), os.Chtimes(file, before, before)); err != nil {
 			t.Fatal(err)
 		}
-		if o := post(bob, m, true); o.Err != nil || o.Known {
+		if o := post(bob, m, true); o.Err != nil || o.AlreadyStored {
 			t.Errorf("torn in %s: %+v", where, o)
 		}
-		if o := post(bob, m, true); o.Err != nil || !o.Known {
+		if o := post(bob, m, true); o.Err != nil || !o.AlreadyStored {
 			t.Errorf("torn in %s, once more: %+v", where, o)
 		}
 		bad, _ := bob.BadFiles()

@@ -16,19 +16,19 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// TakenIn is the result of TakeIn.
-type TakenIn struct {
-	Bad     int   // files moved to bad
-	Waiting int   // files that are not ingested yet: look again in a second
-	Why     error // why the last of them waits
+// Ingested is the result of Ingest.
+type Ingested struct {
+	Bad        int   // files moved to bad
+	Waiting    int   // files that are not ingested yet: look again in a second
+	WaitReason error // why the last of them waits
 }
 
-func (t *TakenIn) wait(n int, why error) { t.Waiting, t.Why = t.Waiting+n, why }
+func (t *Ingested) wait(n int, why error) { t.Waiting, t.WaitReason = t.Waiting+n, why }
 
-// ingestLockTimeout is how long TakeIn waits for a lock: a delivery holds one for an instant.
+// ingestLockTimeout is how long Ingest waits for a lock: a delivery holds one for an instant.
 const ingestLockTimeout = 20 * time.Millisecond
 
-// ingestTime is how long one call of TakeIn goes on. Tests shorten it.
+// ingestTime is how long one call of Ingest goes on. Tests shorten it.
 var ingestTime = 2 * time.Second
 
 // isIgnored reports whether a name is hidden, or one that editors, browsers and copiers give to unfinished files.
@@ -49,14 +49,14 @@ func parseIngestFile(file string) (id wire.ID, original string, ok bool) {
 	return wire.ID(before), original, isDrop && wire.IsID(before)
 }
 
-// TakeIn ingests the files that were dropped into the mailbox by hand: files in inbox/ and, under foreign names, in
+// Ingest ingests the files that were dropped into the mailbox by hand: files in inbox/ and, under foreign names, in
 // inbox/new/. Each becomes a message, an event, or a file in bad with the reason. Each is ingested exactly once, even
 // after a kill at any point, because it is renamed to the id that it will have before it is read.
 //
 // A file that a process has open for writing waits. So does the rest after two seconds or at a lock that is held, also
 // by another process that ingests.
-func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
-	if err := b.Present(); err != nil || b.host != "" || !wire.IsName(string(b.agent)) { // a retired mailbox is read-only
+func (b *Box) Ingest(ctx context.Context) (t Ingested, err error) {
+	if err := b.CheckPresent(); err != nil || b.host != "" || !wire.IsName(string(b.agent)) { // a retired mailbox is read-only
 		return t, err
 	}
 	impatient := *b.store
@@ -67,7 +67,7 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if err != nil || len(dropped)+len(interrupted) == 0 {
 		return t, err
 	}
-	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.Present)
+	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.CheckPresent)
 	if isHeld(err) || isUnwritable(err) {
 		t.wait(len(dropped)+len(interrupted), err)
 		return t, nil
@@ -182,7 +182,7 @@ func beingWritten(f *os.File) (writing, certain bool) {
 
 // ingest ingests one dropped file that no process is writing: it renames the file to the id that it will have, and then
 // reads and publishes it. An interrupted file was renamed before. An error says why the file waits.
-func (b *Box) ingest(ctx context.Context, file string, t *TakenIn) error {
+func (b *Box) ingest(ctx context.Context, file string, t *Ingested) error {
 	root, tmp := b.store.root, b.in("inbox/tmp")
 	if path.Dir(file) == tmp {
 		return b.finishIngest(ctx, file, false, t)
@@ -219,7 +219,7 @@ func (b *Box) ingest(ctx context.Context, file string, t *TakenIn) error {
 // finishIngest publishes a file under the id in its name, and then removes the original, or keeps it in the archive if
 // a process may still be writing it (not certain). After a kill another process may repeat any step. An error says why
 // the file waits.
-func (b *Box) finishIngest(ctx context.Context, file string, certain bool, t *TakenIn) error {
+func (b *Box) finishIngest(ctx context.Context, file string, certain bool, t *Ingested) error {
 	root := b.store.root
 	id, name, _ := parseIngestFile(file)
 	f, err := root.Open(file)
@@ -276,7 +276,7 @@ func (b *Box) publishDropped(ctx context.Context, f *os.File, id wire.ID, name s
 func (b *Box) deliverDropped(ctx context.Context, m *wire.Message, ours wire.ID) (isKnown bool, err error) {
 	p := &Post{Message: m, To: []*Box{b}, Given: true}
 	Deliver(ctx, p)
-	if o := p.Outcomes[0]; o.Err != nil || !o.Known || m.ID == ours {
+	if o := p.Outcomes[0]; o.Err != nil || !o.AlreadyStored || m.ID == ours {
 		return false, o.Err
 	}
 	it, err := b.Get(m.ID)

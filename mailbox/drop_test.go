@@ -406,7 +406,7 @@ func TestDropWhileALockIsHeld(t *testing.T) {
 	began := time.Now()
 	taken := takeIn(t, bob)
 	if took := time.Since(began); took > DefaultLockTimeout/2 || taken.Waiting != 20 {
-		t.Errorf("%d wait, after %v: %v", taken.Waiting, took, taken.Why)
+		t.Errorf("%d wait, after %v: %v", taken.Waiting, took, taken.WaitReason)
 	}
 	unlock()
 	if settleDrops(t, bob); len(read(t, bob)) != 20 {
@@ -425,8 +425,8 @@ func TestDropInParts(t *testing.T) {
 		drop(t, bob, "inbox", fmt.Sprint(i), "text")
 	}
 	for want := 2; want >= 0; want-- {
-		if taken := takeIn(t, bob); taken.Waiting != want || (taken.Why == nil) != (want == 0) {
-			t.Errorf("%d wait, not %d: %v", taken.Waiting, want, taken.Why)
+		if taken := takeIn(t, bob); taken.Waiting != want || (taken.WaitReason == nil) != (want == 0) {
+			t.Errorf("%d wait, not %d: %v", taken.Waiting, want, taken.WaitReason)
 		}
 	}
 }

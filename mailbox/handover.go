@@ -25,14 +25,14 @@ const maxHandovers = 2
 // unread, claimed by the session, until a later call shows that the session went on. If none comes, the message is
 // handed over once more, marked as a repeat; after that only Read shows it.
 type HookCall struct {
-	Session string // the program's session; calls of other sessions prove nothing about this one
-	Name    string // identifies the call in its session; a hook that is installed twice makes two calls of one name
-	Loose   bool   // a later call may have the same Name, so only calls at the same moment count as one
-	Shows   bool   // the call proves that the session received the earlier answers
-	Begins  bool   // the program has restarted: earlier answers may be lost
-	Ends    bool   // the session ends, which proves nothing
-	Want    bool   // the answer can carry mail
-	Now     time.Time
+	Session       string // the program's session; calls of other sessions prove nothing about this one
+	Name          string // identifies the call in its session; a hook that is installed twice makes two calls of one name
+	IsAmbiguous   bool   // a later call may have the same Name, so only calls at the same moment count as one
+	ProvesReceipt bool   // the call proves that the session received the earlier answers
+	IsNewProgram  bool   // the program has restarted: earlier answers may be lost
+	EndsSession   bool   // the session ends, which proves nothing
+	CanCarryMail  bool   // the answer can carry mail
+	Now           time.Time
 }
 
 func (call *HookCall) owner() string { return ownerSession + call.Session }
@@ -40,13 +40,13 @@ func (call *HookCall) owner() string { return ownerSession + call.Session }
 // hasMade reports whether this call made the claim.
 func (call *HookCall) hasMade(c claim) bool {
 	return c.Owner == call.owner() && c.Call == call.Name && c.Call != "" &&
-		(!call.Loose || call.Now.Sub(c.At).Abs() < sameMoment)
+		(!call.IsAmbiguous || call.Now.Sub(c.At).Abs() < sameMoment)
 }
 
 // Handover is the mail for one hook call. The caller calls Sent or NotSent after it.
 type Handover struct {
 	Batch                 // without Items there is no mail
-	Left     int          // unread messages that were handed over too often in vain
+	GivenUp  int          // unread messages that were handed over too often in vain
 	Repeated bool         // the same hook, installed twice, has just handed mail over: the program goes on
 	Received []wire.Event // message_read of messages that this call proves received, for the caller to append
 
@@ -61,9 +61,9 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	call.Now = call.Now.UTC().Round(0)
 	h := &Handover{call: call}
 	var unread []wire.ID
-	err := b.Present()
-	if err == nil && call.Want {
-		b.TakeIn(ctx) // what cannot be ingested now stays where it is
+	err := b.CheckPresent()
+	if err == nil && call.CanCarryMail {
+		b.Ingest(ctx) // what cannot be ingested now stays where it is
 		unread, err = b.UnreadIDs()
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	var errs error
 	err = b.updateClaims(ctx, func(all claims) error {
 		errs = h.settleEarlier(b, all)
-		if call.Want {
+		if call.CanCarryMail {
 			errs = errors.Join(errs, h.claimNew(b, all, opt))
 		}
 		return nil
@@ -96,10 +96,10 @@ func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 		switch {
 		case c.Owner != h.call.owner() || h.call.hasMade(c):
 			continue
-		case h.call.Begins || h.call.Ends:
+		case h.call.IsNewProgram || h.call.EndsSession:
 			all[id] = c.endedAt(h.call.Now)
 			continue
-		case !h.call.Shows || !c.Offered:
+		case !h.call.ProvesReceipt || !c.Offered:
 			continue
 		}
 		moveErr := b.markRead(id)
@@ -126,7 +126,7 @@ func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) error {
 			h.Repeated = h.Repeated || h.call.hasMade(c)
 		} else if !c.isLease() && c.Times >= maxHandovers {
 			skipped[id] = c
-			h.Left++
+			h.GivenUp++
 		}
 	}
 	var err error

@@ -16,7 +16,7 @@ import (
 // handOver makes a call of a session's hook that can carry mail, at a given time.
 func handOver(t testing.TB, b *Box, session, name string, now time.Time) *Handover {
 	t.Helper()
-	return calls(t, b, HookCall{Session: session, Name: name, Shows: true, Want: true, Now: now})
+	return calls(t, b, HookCall{Session: session, Name: name, ProvesReceipt: true, CanCarryMail: true, Now: now})
 }
 
 func calls(t testing.TB, b *Box, call HookCall) *Handover {
@@ -77,10 +77,10 @@ func TestHandOver(t *testing.T) {
 	}
 	// Calls of another session, the same call again and the session's end prove nothing.
 	for _, call := range []HookCall{
-		{Session: "s2", Name: "other", Shows: true, Want: true, Now: now},
+		{Session: "s2", Name: "other", ProvesReceipt: true, CanCarryMail: true, Now: now},
 		{Session: "s1", Name: "2", Now: now},
-		{Session: "s1", Name: "prompt 1", Shows: true, Want: true, Now: now},
-		{Session: "s2", Name: "end", Ends: true, Now: now},
+		{Session: "s1", Name: "prompt 1", ProvesReceipt: true, CanCarryMail: true, Now: now},
+		{Session: "s2", Name: "end", EndsSession: true, Now: now},
 	} {
 		if h := handed(t, calls(t, bob, call), false); len(h.Received) > 0 {
 			t.Error(call, h)
@@ -104,7 +104,7 @@ func TestSameCallTwice(t *testing.T) {
 	for _, loose := range []bool{false, true} {
 		bob := newBob(t)
 		list := deliverN(t, bob, 1)
-		call := HookCall{Session: "s1", Name: "stop", Loose: loose, Shows: true, Want: true, Now: time.Now()}
+		call := HookCall{Session: "s1", Name: "stop", IsAmbiguous: loose, ProvesReceipt: true, CanCarryMail: true, Now: time.Now()}
 		first, second := handed(t, calls(t, bob, call), false, list...), handed(t, calls(t, bob, call), false)
 		if first.Repeated || !second.Repeated || len(second.Received) > 0 {
 			t.Error("the second does not know of the first")
@@ -130,8 +130,8 @@ func TestHandedOverInVain(t *testing.T) {
 		}
 	}
 	for about, lapse := range map[string]func(*testing.T, *Box, string, time.Time) time.Time{
-		"the session's end": ends(HookCall{Ends: true}),
-		"it begins anew":    ends(HookCall{Begins: true}),
+		"the session's end": ends(HookCall{EndsSession: true}),
+		"it begins anew":    ends(HookCall{IsNewProgram: true}),
 		"ten minutes": func(t *testing.T, bob *Box, session string, now time.Time) time.Time {
 			handed(t, handOver(t, bob, "other", "look", now.Add(9*time.Minute)), false)
 			return now.Add(11 * time.Minute)
@@ -150,16 +150,16 @@ func TestHandedOverInVain(t *testing.T) {
 			}
 			now = lapse(t, bob, "s2", now)
 			h = sent(t, handed(t, handOver(t, bob, "s3", "3", now), true, list[1]))
-			if h.Left != 1 {
-				t.Errorf("%d are left", h.Left)
+			if h.GivenUp != 1 {
+				t.Errorf("%d are left", h.GivenUp)
 			}
 			now = lapse(t, bob, "s3", now)
-			if h = handed(t, handOver(t, bob, "s4", "4", now), false); h.Left != 2 {
-				t.Errorf("%d are left", h.Left)
+			if h = handed(t, handOver(t, bob, "s4", "4", now), false); h.GivenUp != 2 {
+				t.Errorf("%d are left", h.GivenUp)
 			}
 			equal(t, "read", read(t, bob), list...) // nothing is lost
-			if h = handed(t, handOver(t, bob, "s5", "5", now), false); h.Left != 0 {
-				t.Error(h.Left)
+			if h = handed(t, handOver(t, bob, "s5", "5", now), false); h.GivenUp != 0 {
+				t.Error(h.GivenUp)
 			}
 		})
 	}

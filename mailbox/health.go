@@ -15,10 +15,10 @@ import (
 
 // Health is what doctor is to report about a mailbox. Paths are below the agent's directory.
 type Health struct {
-	Files map[string][]string // files that something is wrong with, by doctor's code for it
-	Stale []string            // temp files older than TempAge
-	Begun int                 // dropped files whose ingestion was interrupted
-	Bad   int                 // files in bad
+	Files       map[string][]string // files that something is wrong with, by doctor's code for it
+	Stale       []string            // temp files older than TempAge
+	Interrupted int                 // dropped files whose ingestion was interrupted
+	Bad         int                 // files in bad
 
 	EventGaps []eventlog.Gap // missing events, but for those in the archive
 	EventsErr error          // why the log cannot be read to its end
@@ -31,7 +31,7 @@ func (h *Health) add(code, file string) { h.Files[code] = append(h.Files[code], 
 // kept it from checking everything.
 func (b *Box) Examine(fix bool) (h Health, err error) {
 	h.Files = map[string][]string{}
-	if err = b.Present(); errors.Is(err, ErrNoAgent) {
+	if err = b.CheckPresent(); errors.Is(err, ErrNoAgent) {
 		return h, err
 	}
 	h.Stale = b.stale()
@@ -46,7 +46,7 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 			return isIngesting || !slices.Contains(still, file)
 		})
 	}
-	h.Begun = len(interrupted)
+	h.Interrupted = len(interrupted)
 	h.examineFiles(b)
 	h.examineDirs(b)
 	bad, err3 := b.badNames()

@@ -204,12 +204,12 @@ func (p *process) read() {
 		isUnderLock = time.Since(began) < showUnderLock/2
 		return n, nil
 	})
-	if !p.failed(b, errors.Join(err, batch.Unmarked)) && isUnderLock {
+	if !p.failed(b, errors.Join(err, batch.MarkErr)) && isUnderLock {
 		for _, it := range batch.Items[:n] {
 			p.say("read %s %s", b.agent, it.ID)
 		}
 	}
-	p.failed(b, batch.Unlogged)
+	p.failed(b, batch.LogErr)
 }
 
 // drop drops text, messages, events and large files, moved into the inbox or written in it piece by piece.

@@ -53,7 +53,7 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, curre
 	if err := checkLease(d); err != nil {
 		return nil, err
 	}
-	b.TakeIn(ctx)
+	b.Ingest(ctx)
 	var batch Batch
 	var group claimGroup
 	lease := Lease{By: by}
@@ -102,11 +102,11 @@ func (b *Box) leaseOf(c claim) Lease {
 // addLease sets the Lease and Times of an unread message.
 func (b *Box) addLease(it *Item, all claims) {
 	c := all[it.ID]
-	it.Times = c.Times
+	it.TimesHandedOut = c.Times
 	if c.isLiveLease(time.Now()) {
 		lease := b.leaseOf(c)
 		it.Lease = &lease
-		it.Times-- // the live lease does not count
+		it.TimesHandedOut-- // the live lease does not count
 	}
 }
 

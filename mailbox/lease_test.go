@@ -61,7 +61,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	ranOut(t, bob)
 	other := wire.Address{Agent: "carol", Team: "other"}
 	it, err := bob.Lease(ctx, other, time.Minute, false, received)
-	if err != nil || it == nil || it.Times != 1 {
+	if err != nil || it == nil || it.TimesHandedOut != 1 {
 		t.Fatal(it, err)
 	}
 	var leased *LeasedError
@@ -100,7 +100,7 @@ func TestLeaseShowsFirst(t *testing.T) {
 	if it, err := bob.Lease(ctx, carol, time.Hour, false, show(false, broken)); it != nil || err != broken {
 		t.Error(it, err)
 	}
-	if it, err := bob.Get(id); err != nil || it.Lease != nil || it.Times != 0 {
+	if it, err := bob.Get(id); err != nil || it.Lease != nil || it.TimesHandedOut != 0 {
 		t.Error(it, err)
 	}
 	if it, err := bob.Lease(ctx, carol, time.Hour, false, show(true, broken)); it == nil || !errors.Is(err, broken) || time.Until(leaseOf(t, bob, id).Until) < time.Minute {

@@ -45,7 +45,7 @@ func (b *Box) find(id wire.ID, f func(place) error) error {
 			}
 		}
 	}
-	return cmp.Or(b.Present(), notFound(id))
+	return cmp.Or(b.CheckPresent(), notFound(id))
 }
 
 func notFound(id wire.ID) error { return fmt.Errorf("%s: %w", id, ErrNotFound) }
@@ -100,10 +100,10 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
-	Newest bool                  // list days and messages of each part newest first
-	Limit  int                   // open at most this many messages (0: all) and count the rest; not with Keep
-	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
-	Taken  *TakenIn              // if set, Walk stores here what it ingested
+	Newest   bool                  // list days and messages of each part newest first
+	Limit    int                   // open at most this many messages (0: all) and count the rest; not with Keep
+	Keep     func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
+	Ingested *Ingested             // if set, Walk stores here what it ingested
 
 	// Since skips days of done, archive and sent whose directory has not changed since then. It relies on neither ids
 	// nor senders' clocks. The other days still have older messages.
@@ -152,13 +152,13 @@ func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
 // f returns false. With Unread it ingests dropped files first. more counts the messages beyond the limit, bad the files
 // that are not messages. An unreadable part does not hide others; its error is returned at the end.
 func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad int, err error) {
-	if err := b.Present(); err != nil {
+	if err := b.CheckPresent(); err != nil {
 		return 0, 0, err
 	}
 	if rg.Unread {
-		ingested, _ := b.TakeIn(ctx)
-		if rg.Taken != nil {
-			*rg.Taken = ingested
+		ingested, _ := b.Ingest(ctx)
+		if rg.Ingested != nil {
+			*rg.Ingested = ingested
 		}
 	}
 	shown := 0
@@ -184,7 +184,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 // IDs lists the messages of a range in the order of Walk, without opening or ingesting anything. It lists no further
 // day once it has reached the limit.
 func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
-	if err := b.Present(); err != nil {
+	if err := b.CheckPresent(); err != nil {
 		return nil, err
 	}
 	err = b.listPlaces(rg, func(_ place, some []wire.ID) bool {
@@ -229,7 +229,7 @@ type Counts struct{ Unread, Leased, Owed, Bad int }
 
 // Count ingests dropped files and counts messages without opening them. With an error it returns what it could count.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
-	b.TakeIn(ctx) // what cannot be ingested now stays where it is
+	b.Ingest(ctx) // what cannot be ingested now stays where it is
 	unread, err := b.UnreadIDs()
 	claims, now := b.claims(), time.Now()
 	for _, id := range unread {

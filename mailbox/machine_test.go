@@ -98,7 +98,7 @@ func (m *machine) Deliver(t *rapid.T) {
 			return
 		}
 		known := m.place[id] != ""
-		if o.Err != nil || !o.Stored || o.Known != known {
+		if o.Err != nil || !o.Stored || o.AlreadyStored != known {
 			t.Fatalf("%s, which was in %q: %+v", id, m.place[id], o)
 		}
 		if !known {
@@ -124,7 +124,7 @@ func (m *machine) Read(t *rapid.T) {
 	if m.gone(t, err) {
 		return
 	}
-	if err := errors.Join(err, batch.Unmarked, batch.Unlogged); err != nil {
+	if err := errors.Join(err, batch.MarkErr, batch.LogErr); err != nil {
 		t.Fatal(err)
 	}
 	if got := idsOf(batch.Items); !slices.Equal(got, want) || batch.More != unread-len(got) {
@@ -249,7 +249,7 @@ func (m *machine) Lease(t *rapid.T) {
 		return
 	}
 	free := m.free()
-	if want := show && len(free) > 0; err != nil || want != (it != nil) || want && (it.ID != free[0] || lease.By != addr(by) || it.Times != m.times[it.ID]) {
+	if want := show && len(free) > 0; err != nil || want != (it != nil) || want && (it.ID != free[0] || lease.By != addr(by) || it.TimesHandedOut != m.times[it.ID]) {
 		t.Fatalf("%+v, %v, want one of %v: %v", it, lease, free, err)
 	}
 	if it != nil {
@@ -404,8 +404,8 @@ func (m *machine) Check(t *rapid.T) {
 	}
 	for _, id := range m.in("new") {
 		it, err := m.bob.Get(id)
-		if by := m.held[id]; err != nil || (by == "") != (it.Lease == nil) || by != "" && it.Lease.By != addr(by) || it.Times != m.times[id]-count(by != "") {
-			t.Fatalf("%s is held by %+v, given out %d times; want %q, %d: %v", id, it.Lease, it.Times, by, m.times[id], err)
+		if by := m.held[id]; err != nil || (by == "") != (it.Lease == nil) || by != "" && it.Lease.By != addr(by) || it.TimesHandedOut != m.times[id]-count(by != "") {
+			t.Fatalf("%s is held by %+v, given out %d times; want %q, %d: %v", id, it.Lease, it.TimesHandedOut, by, m.times[id], err)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (s *Store) Agents() (agents []wire.Name, err error) {
 // damaged or not accessible still counts: opening the mailbox reports the error.
 func (s *Store) IsAgent(name wire.Name) bool {
 	isFile := errors.Is(s.root.IsDir(string(name)), durable.ErrNotDirectory)
-	return wire.IsName(string(name)) && !isFile && !errors.Is(s.Box(name).Present(), ErrNoAgent)
+	return wire.IsName(string(name)) && !isFile && !errors.Is(s.Box(name).CheckPresent(), ErrNoAgent)
 }
 
 // Create makes a mailbox, or returns ErrExists. It is built under a dot name and renamed into place, so a half-made
@@ -126,7 +126,7 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 		return err
 	}
 	defer unlock()
-	switch err := s.Box(agent).Present(); {
+	switch err := s.Box(agent).CheckPresent(); {
 	case err == nil:
 		return fmt.Errorf("%s: %w", agent, ErrExists)
 	case !errors.Is(err, ErrNoAgent):
@@ -188,11 +188,11 @@ func (b *Box) Path() string { return b.store.root.Join(b.in()) }
 func (b *Box) Store() *Store { return b.store }
 
 // Exists reports whether Present returns nil.
-func (b *Box) Exists() bool { return b.Present() == nil }
+func (b *Box) Exists() bool { return b.CheckPresent() == nil }
 
-// Present returns nil if the mailbox exists, ErrNoAgent if it does not, and another error if that is not known. No part
+// CheckPresent returns nil if the mailbox exists, ErrNoAgent if it does not, and another error if that is not known. No part
 // of its path may be a link. An outbox is always present: its first delivery makes it.
-func (b *Box) Present() error {
+func (b *Box) CheckPresent() error {
 	if b.host != "" {
 		return nil
 	}
@@ -226,9 +226,9 @@ func (b *Box) lockName(lock string) string { return strings.ReplaceAll(b.in(), "
 
 // lock takes one of the mailbox's locks, if the mailbox exists.
 func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) {
-	unlock, err = b.store.lock(ctx, b.lockName(lock), lockfile.Exclusive, b.Present)
+	unlock, err = b.store.lock(ctx, b.lockName(lock), lockfile.Exclusive, b.CheckPresent)
 	if err == nil {
-		if err = b.Present(); err != nil {
+		if err = b.CheckPresent(); err != nil {
 			unlock()
 		}
 	}
@@ -248,7 +248,7 @@ func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
 // retired. A file named like a day, where that day's directory belongs, is moved to bad.
 func (b *Box) mkdir(dir string) error {
 	if dir == b.in() {
-		return cmp.Or(b.Present(), b.noAgent())
+		return cmp.Or(b.CheckPresent(), b.noAgent())
 	}
 	root, above := b.store.root, path.Dir(dir)
 	err := root.Mkdir(dir)
@@ -268,7 +268,7 @@ func (b *Box) mkdir(dir string) error {
 // Log returns the agent's event log.
 func (b *Box) Log() *eventlog.Log {
 	lock := func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") }
-	return &eventlog.Log{Root: b.store.root, Owner: b.Address(), Lock: lock, Present: b.Present}
+	return &eventlog.Log{Root: b.store.root, Owner: b.Address(), Lock: lock, Present: b.CheckPresent}
 }
 
 // logEvents appends events about messages to the agent's log; an outbox has none. The moves they describe are done, so

@@ -151,16 +151,16 @@ func drop(t tb, b *Box, where, name, content string) {
 	}
 }
 
-func takeIn(t tb, b *Box) TakenIn {
+func takeIn(t tb, b *Box) Ingested {
 	t.Helper()
-	taken, err := b.TakeIn(ctx)
+	taken, err := b.Ingest(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return taken
 }
 
-// settleDrops calls TakeIn until no file waits: without leases a file waits until it is a second old.
+// settleDrops calls Ingest until no file waits: without leases a file waits until it is a second old.
 func settleDrops(t testing.TB, b *Box) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); takeIn(t, b).Waiting > 0; time.Sleep(20 * time.Millisecond) {
@@ -191,8 +191,8 @@ func receiveAll(b Batch) (int, error) { return len(b.Items), nil }
 func read(t tb, b *Box) []wire.ID {
 	t.Helper()
 	batch, err := b.Read(ctx, ReadOptions{}, receiveAll)
-	if err != nil || batch.Unmarked != nil || batch.Unlogged != nil {
-		t.Fatal(err, batch.Unmarked, batch.Unlogged)
+	if err != nil || batch.MarkErr != nil || batch.LogErr != nil {
+		t.Fatal(err, batch.MarkErr, batch.LogErr)
 	}
 	return idsOf(batch.Items)
 }

@@ -66,10 +66,10 @@ func (b *Box) locate(id wire.ID) (p place, ok bool, err error) {
 type Item struct {
 	*wire.Message
 	State State
-	Where string // its directory
+	Dir   string // its directory
 
-	Lease *Lease // the live lease of an unread message, or nil
-	Times int    // how often an unread message was handed out before, without being finished
+	Lease          *Lease // the live lease of an unread message, or nil
+	TimesHandedOut int    // how often an unread message was handed out before, without being finished
 
 	SupersededBy wire.ID // the message that replaces it: from the same sender, and not withdrawn
 
@@ -118,7 +118,7 @@ func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, erro
 	if p.state == Unread { // a message that another program put into new has no mark yet
 		b.noteSuperseded(m)
 	}
-	return &Item{Message: m, State: p.state, Where: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id)}, nil
+	return &Item{Message: m, State: p.state, Dir: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id)}, nil
 }
 
 // move renames a message from one place to the next, or to bad as a duplicate if the name is taken there. It returns

@@ -42,7 +42,7 @@ func CheckKeyName(name string) error {
 // and isKnown. Concurrent callers all get the same.
 func (b *Box) Once(key *IdempotencyKey) (isKnown bool, err error) {
 	root, dir := b.store.root, b.in("sent/once")
-	if err := cmp.Or(CheckKeyName(key.Name), b.Present()); err != nil {
+	if err := cmp.Or(CheckKeyName(key.Name), b.CheckPresent()); err != nil {
 		return false, err
 	}
 	if err := b.mkdir(dir); err != nil {

@@ -25,7 +25,7 @@ func TestOutbox(t *testing.T) {
 		p := &Post{Message: m, To: []*Box{bob, carol}}
 		Deliver(context.Background(), p)
 		for i, o := range p.Outcomes {
-			if o.Err != nil || o.Known || !o.Stored || o.Box.Address() != m.To[i] {
+			if o.Err != nil || o.AlreadyStored || !o.Stored || o.Box.Address() != m.To[i] {
 				t.Fatalf("delivered to %s: %+v", m.To[i], o)
 			}
 		}

@@ -34,15 +34,15 @@ type Batch struct {
 	SetAside int     // files that are not messages, moved to bad just now
 
 	Unreadable []error // why files that may be messages could not be read; they are skipped
-	Unmarked   error   // why messages that were shown are still unread, as on a read-only or full disk
-	Unlogged   error   // why the event could not be logged
+	MarkErr    error   // why messages that were shown are still unread, as on a read-only or full disk
+	LogErr     error   // why the event could not be logged
 }
 
 // Peek selects messages as Read does, but moves none. Dropped files are ingested first. A message requested by id is
 // shown even if it is claimed.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
-	b.TakeIn(ctx)
-	if err := b.Present(); err != nil {
+	b.Ingest(ctx)
+	if err := b.CheckPresent(); err != nil {
 		return Batch{}, err
 	}
 	var claimed claims
@@ -58,15 +58,15 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 //
 // Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
 //
-// On a read-only disk the messages are shown but not marked, and Unmarked says why.
+// On a read-only disk the messages are shown but not marked, and MarkErr says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
-	ingested, _ := b.TakeIn(ctx) // what cannot be ingested now stays where it is
+	ingested, _ := b.Ingest(ctx) // what cannot be ingested now stays where it is
 	unlock, err := b.lock(ctx, "reader")
 	if isUnwritable(err) {
 		batch, e := b.Peek(ctx, opt)
 		if e == nil {
 			if len(batch.Items) > 0 {
-				batch.Unmarked = err
+				batch.MarkErr = err
 			}
 			_, e = show(batch)
 		}
@@ -80,18 +80,18 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		return batch, err
 	}
 	batch.SetAside += ingested.Bad
-	batch.Unmarked = b.checkMovable(batch.Items)
+	batch.MarkErr = b.checkMovable(batch.Items)
 
 	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
-	if batch.Unmarked != nil {
-		received = 0 // show has reported Unmarked
+	if batch.MarkErr != nil {
+		received = 0 // show has reported MarkErr
 	}
 	var claimed claims // by others, while the lock was released
 	if !timer.Stop() && received > 0 {
 		if unlock, err = b.lock(ctx, "reader"); err != nil {
 			unlock = func() {}
-			batch.Unmarked = err
+			batch.MarkErr = err
 			return batch, showErr
 		}
 		claimed = b.hiddenFromReaders()
@@ -106,11 +106,11 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		if err == nil {
 			events = append(events, readEvent(it.ID, batchID))
 		} else if !errors.Is(err, ErrNotFound) {
-			batch.Unmarked = err
+			batch.MarkErr = err
 		}
 	}
 	unlock()
-	batch.Unlogged = b.logEvents(ctx, events...)
+	batch.LogErr = b.logEvents(ctx, events...)
 	return batch, showErr
 }
 

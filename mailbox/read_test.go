@@ -68,7 +68,7 @@ func TestReadWithASlowOutput(t *testing.T) {
 		}
 		return 3, nil
 	})
-	if err != nil || b.Unmarked != nil || len(b.Items) != 4 {
+	if err != nil || b.MarkErr != nil || len(b.Items) != 4 {
 		t.Error(b, err)
 	}
 	takeCensus(t, bob).is(t, map[wire.ID]string{list[0]: "done", list[1]: "new", list[2]: "done", list[3]: "new"})
@@ -82,7 +82,7 @@ func TestReadIsInterrupted(t *testing.T) {
 	list := deliverN(t, bob, 1)
 	ctx, interrupt := context.WithCancel(ctx)
 	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { interrupt(); return 1, nil })
-	if err != nil || b.Unmarked != nil || b.Unlogged != nil {
+	if err != nil || b.MarkErr != nil || b.LogErr != nil {
 		t.Error(b, err)
 	}
 	equal(t, "events", logged(t, bob), "message_read "+string(list[0]))
@@ -98,7 +98,7 @@ func TestReadOnAReadOnlyDisk(t *testing.T) {
 		return nil
 	}, "bob").Box("bob")
 	for n := range 2 {
-		if b, err := bob.Read(ctx, ReadOptions{}, receiveAll); err != nil || len(b.Items) != n || (b.Unmarked != nil) != (n > 0) {
+		if b, err := bob.Read(ctx, ReadOptions{}, receiveAll); err != nil || len(b.Items) != n || (b.MarkErr != nil) != (n > 0) {
 			t.Error(b, err)
 		}
 		deliver(t, bob, message("x"))

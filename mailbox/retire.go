@@ -29,12 +29,12 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 		return "", err
 	}
 	defer runner.Unlock()
-	unlock, err := b.lockAll(ctx, b.Present)
+	unlock, err := b.lockAll(ctx, b.CheckPresent)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if err := cmp.Or(b.Present(), s.root.MkdirAll(retiredDir)); err != nil {
+	if err := cmp.Or(b.CheckPresent(), s.root.MkdirAll(retiredDir)); err != nil {
 		return "", err
 	}
 	as := path.Join(retiredDir, string(agent)+"."+time.Now().UTC().Format(retiredStamp))

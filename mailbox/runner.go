@@ -38,7 +38,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 		return nil, err
 	}
 	// The lock file outlives the agent, which may have been retired meanwhile.
-	if err := b.Present(); err != nil {
+	if err := b.CheckPresent(); err != nil {
 		l.Unlock()
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 
 // lockRunner takes the runner lock, or returns ErrRunning with its holder.
 func (b *Box) lockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, error) {
-	l, err := b.store.locks.Lock(ctx, string(b.agent)+".runner", m, probeTime, b.Present)
+	l, err := b.store.locks.Lock(ctx, string(b.agent)+".runner", m, probeTime, b.CheckPresent)
 	if held, ok := errors.AsType[*lockfile.HeldError](err); ok {
 		err = fmt.Errorf("%s %w: %v", b.Address(), ErrRunning, held)
 	}

@@ -147,7 +147,7 @@ func (r *run) read() error {
 		}
 		return len(b.Items), nil
 	})
-	return errors.Join(err, b.Unmarked, b.Unlogged)
+	return errors.Join(err, b.MarkErr, b.LogErr)
 }
 
 // types claims and types bob's mail, as a runner does.
@@ -171,7 +171,7 @@ func (r *run) types() error {
 func (r *run) handsOver() (err error) {
 	for range 2 {
 		r.calls++
-		call := HookCall{Session: "s1", Name: strconv.Itoa(r.calls), Shows: true, Want: true, Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
+		call := HookCall{Session: "s1", Name: strconv.Itoa(r.calls), ProvesReceipt: true, CanCarryMail: true, Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
 		h, e := r.bob.HandOver(ctx, call, ReadOptions{})
 		if e != nil {
 			return errors.Join(e, h.NotSent(ctx))
@@ -256,7 +256,7 @@ func dropScene(name, content string, messages, events, bad int) scene {
 	return scene{
 		setup: func(r *run) { drop(r.t, r.bob, "inbox", name, content) },
 		act: func(r *run) error {
-			_, err := r.bob.TakeIn(ctx)
+			_, err := r.bob.Ingest(ctx)
 			return err
 		},
 		after: func(r *run) {
@@ -348,7 +348,7 @@ var scenes = map[string]scene{
 	"put back what was set aside": moveScene(false, "", "new", func(r *run) error {
 		from, to := filepath.Join(r.bob.Path(), "inbox/new"), filepath.Join(r.bob.Path(), "inbox/aside")
 		return errors.Join(os.Mkdir(to, 0o700), os.Rename(filepath.Join(from, fileOf(r.ids[0])), filepath.Join(to, fileOf(r.ids[0]))))
-	}, func(r *run) error { _, err := r.bob.TakeIn(ctx); return err }),
+	}, func(r *run) error { _, err := r.bob.Ingest(ctx); return err }),
 	"lease": {
 		setup: func(r *run) { r.has(2, false) },
 		act:   func(r *run) error { return r.lease("carol") },
