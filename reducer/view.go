@@ -1,7 +1,6 @@
 package reducer
 
 import (
-	"strings"
 	"time"
 )
 
@@ -100,5 +99,8 @@ func (l *Last) problem() string {
 	if l == nil || l.Status == Completed || l.WasStopped {
 		return ""
 	}
-	return strings.TrimSuffix("last turn "+l.Status+": "+l.Error, ": ")
+	if l.Error == "" {
+		return "last turn " + l.Status
+	}
+	return "last turn " + l.Status + ": " + l.Error
 }

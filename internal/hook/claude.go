@@ -73,7 +73,15 @@ func (c *call) handleEvent() {
 		}
 	case "PostToolBatch":
 		c.replyAs = asContext
-		c.identify(c.Session, c.kind, c.turn, c.hash(string(in.Get("tool_calls"))))
+		var ids []string
+		var calls []struct {
+			ID string `json:"tool_use_id"`
+		}
+		json.Unmarshal(in.Get("tool_calls"), &calls)
+		for _, call := range calls {
+			ids = append(ids, call.ID)
+		}
+		c.identify(c.Session, c.kind, c.turn, c.hash(ids...))
 	case "PermissionRequest":
 		c.askPermission(in.Text("tool_name"), cmp.Or(describe(in.Get("tool_input")), string(in.Get("tool_input"))))
 	case "PermissionDenied":

@@ -191,7 +191,7 @@ func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (li
 		events[i] = e
 		line := e.Append(nil)
 		if len(line) >= maxLine {
-			return nil, fmt.Errorf("%w: it takes %d bytes, the most is %d", ErrNoEvent, len(line)+1, maxLine)
+			return nil, fmt.Errorf("%w: it takes %d bytes, the limit is %d", ErrNoEvent, len(line)+1, maxLine)
 		}
 		// The next append would cut off a line that cannot be read back.
 		back, err := wire.DecodeEvent(line)

@@ -110,6 +110,8 @@ func distrust(info fs.FileInfo, uid int, group bool) string {
 	switch {
 	case uid < 0:
 		return ""
+	case owner == nil:
+		return "owned by nobody known"
 	case *owner != uid:
 		return fmt.Sprintf("owned by uid %d", *owner)
 	case perm&0o002 != 0:

@@ -135,11 +135,10 @@ var unreadCommand = &cli.Command{
 			}
 			return line, err
 		})
-		l := newListing(items, s.Me)
 		if err != nil {
-			return printPartial(c, map[string]any{"messages": l.Messages}, lines, err)
+			return printPartial(c, map[string]any{"messages": newListing(items, nil).Messages}, lines, err)
 		}
-		return command.PrintAs(c, l, lines)
+		return command.PrintAs(c, newListing(items, s.Me), lines)
 	}),
 }
 
