@@ -41,7 +41,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	}
 	if hasNone {
 		a.WasAcked = it.State == mailbox.Done
-		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, and is not told", m.From))
+		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, so no ack was sent", m.From))
 	} else {
 		isSent, err := a.deliver(ctx, sender, box, it, &wire.Message{
 			ID: wire.AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID,
@@ -67,7 +67,7 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) {
 		a.WasAcked = true
 		if ack.Body != "" {
-			a.Notes = append(a.Notes, fmt.Sprintf("it was answered before, and your text is not sent: atm reply %s \"…\"", it.ID.Short(6)))
+			a.Notes = append(a.Notes, fmt.Sprintf("already answered; your text was not sent: atm reply %s \"…\"", it.ID.Short(6)))
 		}
 		return false, nil
 	}
@@ -76,7 +76,7 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 	out := a.Post.Outcomes[0]
 	a.WasAcked = out.AlreadyStored
 	if out.AlreadyStored && before != nil && ack.Body != "" && before.Body != ack.Body {
-		const note = "it was acknowledged before with another text, which stays: atm reply %s \"…\""
+		const note = "already acknowledged with another text; yours was not sent: atm reply %s \"…\""
 		a.Notes = append(a.Notes, fmt.Sprintf(note, it.ID.Short(6)))
 	}
 	return true, out.Err
@@ -152,7 +152,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 }
 
 // ErrNotShared says that only the owner may read an inbox.
-var ErrNotShared = errors.New("is not shared: nobody takes from it")
+var ErrNotShared = errors.New("is not shared: only its owner may read it")
 
 // CheckMayTake returns an error unless the inbox is a shared one of the member's own team.
 func CheckMayTake(box *mailbox.Box, by wire.Address) error {

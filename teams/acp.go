@@ -24,7 +24,7 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	ts := foldTurns(events)
 	turn := ts.state.Turn()
 	if turn.Session == "" {
-		return nil, fmt.Errorf("no session of %s is known: %w", name, session.ErrNotFound)
+		return nil, fmt.Errorf("the session of %s is unknown: %w", name, session.ErrNotFound)
 	}
 	record, recordSeq, turnCount := foldACPRecord(events, turn.Session)
 	hasEnded := false

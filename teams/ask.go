@@ -42,7 +42,7 @@ type Observer struct {
 func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Response, error) {
 	a := &Response{ID: o.Message.ID}
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
-		return a, errors.New("a question is for one other member")
+		return a, errors.New("ask exactly one other member")
 	}
 	q := &question{Response: a, observer: observer, thread: o.Message.ThreadID(), me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
 	it, err := q.box.Get(a.ID)
@@ -145,7 +145,7 @@ func (q *question) wait(ctx context.Context) error {
 		}
 		if isSettled {
 			if running, err := q.box.Store().Running(q.box.Agent()); err == nil && !running {
-				return fmt.Errorf("%s ended with %d before it answered", q.box.Agent(), q.exitCode)
+				return fmt.Errorf("%s exited with %d before it answered", q.box.Agent(), q.exitCode)
 			}
 			q.exitedAt, since = time.Time{}, time.Time{}
 		}
@@ -160,7 +160,7 @@ func (q *question) finish(turn *Turn) error {
 	q.Status = cmp.Or(turn.Status, reducer.Completed)
 	q.Text, q.Took = turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
 	if q.Status != reducer.Completed && q.Text == "" {
-		return fmt.Errorf("the turn of %s was %s, without an answer", q.box.Agent(), q.Status)
+		return fmt.Errorf("the turn of %s ended without an answer: %s", q.box.Agent(), q.Status)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (q *question) next(ctx context.Context, since time.Time) error {
 	entry, err := q.watcher.Next(waitCtx)
 	if err != nil && waitCtx.Err() != nil {
 		if q.team.LostRunner(q.box.Agent(), q.turns.Delivery(q.ID)) {
-			return fmt.Errorf("the runner of %s was killed before an answer came", q.box.Agent())
+			return fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
 		}
 		return ctx.Err()
 	}

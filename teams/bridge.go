@@ -101,7 +101,7 @@ func (t *Team) SaveRows(r Rows) error {
 		return nil
 	}
 	if err == nil && r.At.Before(old.At) {
-		return fmt.Errorf("older than what %s has told before; if its clock was ahead then, remove %s", r.Host, t.Dir().Join(file))
+		return fmt.Errorf("older than the rows that %s sent before; if its clock was ahead then, remove %s", r.Host, t.Dir().Join(file))
 	}
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -142,7 +142,7 @@ func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
 		err = json.Unmarshal(data, &r)
 	}
 	if err == nil && r.Host != host {
-		err = fmt.Errorf("they are of host %q", r.Host)
+		err = fmt.Errorf("they are from host %q", r.Host)
 	}
 	for _, m := range r.Members {
 		_, bad := wire.ParseName(string(m.Name))
@@ -213,7 +213,7 @@ func (t *Team) Remote(name, host wire.Name) (Member, error) {
 // EvidenceAge says how old the evidence about a member of another host is.
 func (m *Member) EvidenceAge(now time.Time) string {
 	if m.SeenAt == nil {
-		return "no news of " + string(m.Host) + " yet"
+		return "no news from " + string(m.Host) + " yet"
 	}
 	return strings.TrimSuffix("seen "+letter.Age(now, *m.SeenAt)+", clock "+m.Clock, ", clock ")
 }

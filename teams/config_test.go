@@ -72,7 +72,7 @@ func TestConfig(t *testing.T) {
 	if !errors.As(err, &wrong) || len(wrong.Mistakes) != 2 || c.Lead != "alice" || c.Members["bob"].Role != "coder" {
 		t.Fatal(c, err)
 	}
-	if want := path + `: line 4: there is no key "comand" in members.bob; did you mean "command"?, and 1 more`; wrong.Error() != want {
+	if want := path + `: line 4: unknown key "comand" in members.bob; did you mean "command"?, and 1 more`; wrong.Error() != want {
 		t.Error(wrong)
 	}
 }

@@ -28,7 +28,7 @@ func (m *Member) holdReason() string {
 	why, isSlow := m.gateReason(), m.runner.ChildPID != 0 && time.Since(m.runner.Started) > slowStart
 	switch {
 	case m.Inject == "off":
-		return "nothing is typed in (inject is off)"
+		return "atm types nothing in (inject is off)"
 	case m.State == reducer.WordIdle && why == "" && m.runner.Untyped != "":
 		return "typing it in failed: " + m.runner.Untyped
 	case m.State == reducer.WordIdle, (m.State == reducer.WordStarting || m.State == reducer.WordUnknown) && isSlow:
@@ -43,11 +43,11 @@ func (m *Member) gateReason() string {
 	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
 		return ""
 	case control.GateTyping:
-		return "a person types"
+		return "a person is typing"
 	case control.GateDialog:
 		return "a dialog is open"
 	case control.GateDraft:
-		return "a line is begun at its prompt"
+		return "its prompt has a half-written line"
 	case control.GateUnread:
 		return string(control.GateUnread)
 	}
@@ -104,7 +104,7 @@ func (m *Member) Forecast(urgent bool) string {
 		lastRead = "last read " + letter.Age(now, *m.ReadAt)
 	}
 	if m.Inject == "pointer" {
-		typed = "told of it"
+		typed = "notified"
 	}
 	switch {
 	case m.State == reducer.WordPerson:
@@ -114,7 +114,7 @@ func (m *Member) Forecast(urgent bool) string {
 	case m.IsSilent():
 		return state + ", but its runner does not answer"
 	case m.Running && m.Inject == "off":
-		return state + "; nothing is typed in"
+		return state + "; not typed in"
 	case m.State == reducer.WordBlocked:
 		return "blocked: " + m.StateDetail()
 	case m.Running && m.State == reducer.WordIdle && m.gateReason() != "":
@@ -142,7 +142,7 @@ func (m *Member) TypingWarning(text string) string {
 	case len(text) > control.MaxLine:
 		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(text))
 	case strings.Contains(strings.TrimSpace(text), "\n"):
-		return "idle: typed in now, each line is submitted by itself"
+		return "idle: typed in now, each line submitted separately"
 	}
 	return ""
 }
@@ -159,7 +159,7 @@ func (t *Team) unreadGate(name wire.Name, it *mailbox.Item, d *Delivery) string 
 	}
 	why := m.unreadGate(it, d, t.RunCommand(name))
 	if isShared, _ := t.Box(name).Shared(); isShared {
-		why = "whoever asks first gets it: atm take " + string(name)
+		why = "whoever takes it first gets it: atm take " + string(name)
 	}
 	return strings.TrimPrefix(lease+"; unread; "+cmp.Or(t.HoldReason(it.Message, name), why), "; ")
 }
@@ -171,37 +171,38 @@ func (t *Team) turnGate(name wire.Name) string {
 		return ""
 	}
 	return m.firstShut(append(m.questionGates(),
-		gate{m.State == reducer.WordOff, "NAME is offSINCE: AGAIN"},
-		gate{m.State == reducer.WordBusy, "NAME is busySINCE: atm wait --idle NAME"},
+		gate{m.State == reducer.WordOff, "NAME HAS-BEEN offSINCE: AGAIN"},
+		gate{m.State == reducer.WordBusy, "NAME HAS-BEEN busySINCE: atm wait --idle NAME"},
 	), t.RunCommand(name))
 }
 
-// gate is a possible reason why a message waits. firstShut replaces NAME, SINCE, STATE, ABOUT and AGAIN, the command
-// that runs the member again.
+// gate is a possible reason why a message waits. firstShut replaces NAME, HAS-BEEN and SINCE ("has been" and " for 3m", or
+// "is" and "" without a time), STATE, ABOUT, and AGAIN, the command that runs the member again.
 type gate struct {
 	isShut bool
 	why    string
 }
 
 func (m *Member) firstShut(gates []gate, again string) string {
-	i, since := slices.IndexFunc(gates, func(g gate) bool { return g.isShut }), ""
+	i, hasBeen, since := slices.IndexFunc(gates, func(g gate) bool { return g.isShut }), "is", ""
 	if m.Since != nil {
-		since = " since " + letter.Span(time.Since(*m.Since))
+		hasBeen, since = "has been", " for "+letter.Span(time.Since(*m.Since))
 	}
 	if i < 0 {
 		return ""
 	}
-	return strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.StateDetail(),
-		"AGAIN", again).Replace(gates[i].why)
+	state := strings.Replace(string(m.State), "error", "in error", 1)
+	return strings.NewReplacer("NAME", string(m.Name), "HAS-BEEN", hasBeen, "SINCE", since, "STATE", state,
+		"ABOUT", m.StateDetail(), "AGAIN", again).Replace(gates[i].why)
 }
 
 // questionGates are shut while the member itself waits for an answer.
 func (m *Member) questionGates() []gate {
 	return []gate{
-		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "NAME asks whether a directory is trusted, which only a person at its terminal answersSINCE: atm attach NAME"},
-		{m.State == reducer.WordBlocked && m.Running, "NAME waits for an answer itself (ABOUT)SINCE: atm pending, then atm approve NAME, or atm attach NAME"},
-		{m.State == reducer.WordBlocked, "NAME waits for an answer itself (ABOUT)SINCE: atm status NAME"},
-		{m.runner.Gate == control.GateDialog, "NAME waits for an answer itself (a dialog): atm pending, then atm approve NAME, or atm attach NAME"},
+		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "NAME HAS-BEEN askingSINCE whether to trust a directory, which only a person at its terminal may answer: atm attach NAME"},
+		{m.State == reducer.WordBlocked && m.Running, "NAME HAS-BEEN waiting for an answerSINCE (ABOUT): atm pending, then atm approve NAME, or atm attach NAME"},
+		{m.State == reducer.WordBlocked, "NAME HAS-BEEN waiting for an answerSINCE (ABOUT): atm status NAME"},
+		{m.runner.Gate == control.GateDialog, "NAME is waiting for an answer (a dialog): atm pending, then atm approve NAME, or atm attach NAME"},
 	}
 }
 
@@ -210,26 +211,26 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Clip(letter.Escape(d.FailedWhy), 80) + ")"
 	isDraft := m.runner.Gate == control.GateDraft || m.runner.Gate == "" && d.FailedWhy == string(control.GateDraft)
 	return m.firstShut(slices.Concat([]gate{
-		{m.State == reducer.WordPerson, "NAME is a person, who reads it when they look"},
-		{m.Inject == "off", "nothing is typed into NAME (inject is off), who reads it with atm read"},
-		{m.IsSilent(), "the runner of NAME does not answer, and types nothing in: atm doctor"},
-		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", and is never typed in: NAME reads it with atm read"},
-		{it.Expired(now), "it has expired, and is never typed in: NAME reads it with atm read"},
+		{m.State == reducer.WordPerson, "NAME is a person: it waits until they read it"},
+		{m.Inject == "off", "atm types nothing into NAME (inject is off): it must run atm read"},
+		{m.IsSilent(), "the runner of NAME does not answer and types nothing in: atm doctor"},
+		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", so it is never typed in: NAME gets it with atm read"},
+		{it.Expired(now), "it has expired, so it is never typed in: NAME gets it with atm read"},
 	}, m.questionGates(), []gate{
-		{isDraft, "somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it"},
+		{isDraft, "the prompt of NAME has a half-written line, which atm does not type over: atm attach NAME, and send or clear it"},
 		{m.runner.Gate == control.GateUnread, "NAME " + strings.TrimPrefix(string(control.GateUnread), "it ") +
-			", and nothing is typed for some minutes until it does: atm attach NAME, and press a key"},
-		{m.runner.Gate == control.GateTyping, "a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME"},
-		{m.State == reducer.WordBusy && m.Running || m.runner.Gate == control.GateBusy, "NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME"},
-		{d.isOnlyAnnounced && m.Running, "NAME was told of it, and has not called atm read yet: atm screen NAME"},
-		{m.State == reducer.WordOff, "NAME is offSINCE, and gets it when it runs again: AGAIN"},
-		{m.State == reducer.WordError && !m.Running, "NAME is in error (ABOUT)SINCE, and gets it when it runs again: AGAIN"},
-		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": NAME reads it with atm read, or atm withdraw " + it.ID.Short(6)},
-		{d.Failed.Exists(), "typing it in failed " + failed + "; NAME may read it with atm read: atm screen NAME"},
-		{d.Announced.Exists(), "it was handed to NAME, and counts as read when its hooks are next called: atm status NAME"},
-		{m.Running, "NAME is STATESINCE, and has not taken it yet: atm screen NAME"},
-		{m.State == reducer.WordBusy && m.hasHooks(), "NAME is busySINCE, and gets it at its next tool call or turn: atm wait --idle NAME"},
+			", so atm types nothing for some minutes until it does: atm attach NAME, and press a key"},
+		{m.runner.Gate == control.GateTyping, "a person is typing into NAME; the mail follows when they pause: atm wait --busy NAME"},
+		{m.State == reducer.WordBusy && m.Running || m.runner.Gate == control.GateBusy, "NAME HAS-BEEN busySINCE and gets it when idle: atm wait --idle NAME"},
+		{d.isOnlyAnnounced && m.Running, "NAME was notified of it, but has not run atm read yet: atm screen NAME"},
+		{m.State == reducer.WordOff, "NAME HAS-BEEN offSINCE and gets it when it runs again: AGAIN"},
+		{m.State == reducer.WordError && !m.Running, "NAME HAS-BEEN in errorSINCE (ABOUT) and gets it when it runs again: AGAIN"},
+		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": NAME gets it with atm read, or atm withdraw " + it.ID.Short(6)},
+		{d.Failed.Exists(), "typing it in failed " + failed + "; NAME can still get it with atm read: atm screen NAME"},
+		{d.Announced.Exists(), "it was handed to NAME and counts as read when its hooks next run: atm status NAME"},
+		{m.Running, "NAME HAS-BEEN STATESINCE and has not received it yet: atm screen NAME"},
+		{m.State == reducer.WordBusy && m.hasHooks(), "NAME HAS-BEEN busySINCE and gets it at its next tool call or turn: atm wait --idle NAME"},
 		{m.hasHooks(), "NAME gets it when its next turn begins: atm wait --busy NAME"},
-		{true, "no runner brings mail to NAME, who reads it with atm read"},
+		{true, "no runner brings mail to NAME: it must run atm read"},
 	}), again)
 }

@@ -153,7 +153,7 @@ func (t *Team) AnswerDraft(ctx context.Context, q policy.Question, in SessionInp
 		a, err := t.draftAnswer(ctx, q)
 		if err == nil && a != nil {
 			verdict := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
-			err = fmt.Errorf("draft %s is %s %w, by %s", q.ID, verdict, ErrAnswered, cmp.Or(string(a.From.Agent), "somebody"))
+			err = fmt.Errorf("draft %s was %w %s by %s", q.ID, ErrAnswered, verdict, cmp.Or(string(a.From.Agent), "somebody"))
 		}
 		return err
 	}

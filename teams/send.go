@@ -32,7 +32,7 @@ type Failed struct {
 }
 
 // ErrTooManyHops refuses a reply in a chain of MaxHops replies within an hour.
-var ErrTooManyHops = errors.New("to an answer within an hour")
+var ErrTooManyHops = errors.New("in a chain of replies within an hour")
 
 // Prepare completes a message and finds its recipients' mailboxes. It adds unknown recipients to Failed, without an
 // error.
@@ -51,7 +51,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 			m.Hop = p.NextHop()
 		}
 		if m.Hop >= wire.MaxHops && time.Since(chainBegan(o)) < time.Hour {
-			return fmt.Errorf("this would be answer %d %w", m.Hop, ErrTooManyHops)
+			return fmt.Errorf("this would be reply %d %w", m.Hop, ErrTooManyHops)
 		}
 	}
 	for _, a := range unique(o.To) {
@@ -61,7 +61,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 			if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, mailbox.ErrNoAgent) {
 				err = unknown // but unreadable rows do not prevent sending
 			} else if a.Team != m.From.Team {
-				err = fmt.Errorf("%s: another host's members are reached from their own team", a)
+				err = fmt.Errorf("%s: only its own team can send to a member on another host", a)
 			}
 		}
 		if err != nil {
@@ -115,7 +115,7 @@ func (o *Outgoing) SetIdempotencyKey(name string) error {
 		key.Re = o.Parent.ID
 	}
 	if _, err := o.From.Once(key); err != nil {
-		return fmt.Errorf("note that %q is sent once: %w", name, err)
+		return fmt.Errorf("record the key %q: %w", name, err)
 	}
 	o.Message.ID, o.Post.Given = key.ID, true
 	return nil
@@ -139,9 +139,9 @@ func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
 // DescribeUnmarked describes an error of Deliver: the message was sent, but its parent is not marked as answered.
 func DescribeUnmarked(err error) string {
 	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased || errors.Is(err, mailbox.ErrNotHeld) {
-		return fmt.Sprintf("sent, but it is no ack: %v", err)
+		return fmt.Sprintf("sent, but it does not count as an ack: %v", err)
 	}
-	return fmt.Sprintf("sent; the message answered: %v", err)
+	return fmt.Sprintf("sent, but the message you answered is not marked: %v", err)
 }
 
 // Send prepares and delivers a message. It sends nothing if a recipient is unknown, and returns the errors of all

@@ -23,7 +23,7 @@ func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} 
 func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 	c, err := t.Config()
 	if on := c.SessionOf(agent).Enabled; err == nil && on != nil && !*on {
-		err = fmt.Errorf("no session is begun: %w enabled = false", ErrForbidden)
+		err = fmt.Errorf("sessions are off: %w enabled = false", ErrForbidden)
 	}
 	return err
 }
@@ -32,7 +32,7 @@ func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 func (t *Team) checkHumanInput(agent wire.Name) error {
 	c, err := t.Config()
 	if err == nil && !c.SessionOf(agent).AllowHumanInput {
-		err = fmt.Errorf("nothing is said to agents in sessions: %w allow_human_input = false", ErrForbidden)
+		err = fmt.Errorf("agents accept no input in sessions: %w allow_human_input = false", ErrForbidden)
 	}
 	return err
 }
@@ -48,10 +48,10 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 	list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
 	why, paused := session.WithholdReason(m, list, muted)
 	if paused != "" {
-		return fmt.Sprintf("%s, and what is said in it waits: atm session resume %s", why, wire.ID(paused).Short(6))
+		return fmt.Sprintf("%s, so its input waits: atm session resume %s", why, wire.ID(paused).Short(6))
 	}
 	if why != "" {
-		why = fmt.Sprintf("%s (%s); %s gets it by atm read alone", why, because, agent)
+		why = fmt.Sprintf("%s (%s); %s gets it only with atm read", why, because, agent)
 	}
 	return why
 }
@@ -66,7 +66,7 @@ func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 	}
 	c, err := t.Config()
 	if err != nil {
-		return true, fmt.Sprintf("it is not known whether team.toml allows it: %v", err)
+		return true, fmt.Sprintf("atm cannot tell whether team.toml allows it: %v", err)
 	}
 	return !c.SessionOf(agent).AllowHumanInput, setting
 }
@@ -121,7 +121,7 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 			err = trial.Transition(wire.SessionAborted, time.Now())
 		} else if err = t.checkHumanInput(agent); err == nil && !s.State.Alive() {
 			short := wire.ID(s.SessionID).Short(6)
-			err = &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", short, s.State)}
+			err = &wire.SessionError{Reason: fmt.Sprintf("session %s is %s and accepts no more input", short, s.State)}
 		}
 		if err == nil && in.check != nil {
 			err = in.check()

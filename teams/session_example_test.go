@@ -50,7 +50,7 @@ func ExampleTeam_SendInput() {
 	// Output:
 	// draft Auth (2 artifacts) <nil>
 	// <nil>
-	// draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab is rejected already, by me
+	// draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab was already rejected by me
 	// Reject draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab: No tests. <nil>
 	// aborted <nil>
 	// Abort session <nil>
@@ -83,7 +83,7 @@ auto_exit_on = "goal_complete"
 	s, err = team.RefreshSession(ctx, s)
 	fmt.Println(s.State, s.EndedBy(), err)
 	// Output:
-	// nothing is said to agents in sessions: team.toml says [session] allow_human_input = false
+	// agents accept no input in sessions: team.toml says [session] allow_human_input = false
 	// completed goal_complete <nil>
 }
 

@@ -80,7 +80,7 @@ var ErrNoTeam = errors.New("no such team")
 // LocksError says that a directory has mailboxes but no .locks, without which it is no team.
 type LocksError struct{ Path string }
 
-func (e *LocksError) Error() string { return "a team has lost its directory " + e.Path }
+func (e *LocksError) Error() string { return "a team is missing its directory " + e.Path }
 
 // Teams lists the root's teams by name. With an error for those that cannot be opened it lists the others.
 func (r *Root) Teams() (teams []wire.Name, err error) {
@@ -144,9 +144,9 @@ func (r *Root) CheckPaths() error {
 		}
 		current, err := os.Stat(t.Dir().Path())
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("team %q in %s: %w any more", name, r.Path, ErrNoTeam)
+			return fmt.Errorf("team %q in %s is gone: %w", name, r.Path, ErrNoTeam)
 		} else if err == nil && !os.SameFile(opened, current) {
-			return fmt.Errorf("team %q in %s was replaced by another directory: begin again", name, r.Path)
+			return fmt.Errorf("team %q in %s was replaced by another directory: start again", name, r.Path)
 		}
 	}
 	return nil
@@ -169,7 +169,7 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	}
 	t, err := r.Team(name) // ours, or that of a quicker process
 	if errors.Is(err, ErrNoTeam) && errors.Is(moveErr, fs.ErrExist) {
-		return nil, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
+		return nil, fmt.Errorf("%s: the directory %q is not a team", r.Path, name)
 	}
 	if err != nil {
 		return nil, cmp.Or(moveErr, err)
@@ -244,7 +244,7 @@ type UnknownHostError struct {
 }
 
 func (e *UnknownHostError) Error() string {
-	return fmt.Sprintf("no key of a host %q is trusted here", e.Host)
+	return fmt.Sprintf("no key for host %q is trusted here", e.Host)
 }
 func (e *UnknownHostError) Is(target error) bool { return target == mailbox.ErrNoAgent }
 

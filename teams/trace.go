@@ -51,10 +51,10 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 	case err == nil:
 		t.fill(r, m, d, box)
 	case unknown != nil && unknown.Retired:
-		const gate = "no mailbox of %s here; a retired one keeps its mail: atm team restore %s --team %s"
+		const gate = "%s is retired; its mail is kept: atm team restore %s --team %s"
 		t.Gate = fmt.Sprintf(gate, a, a.Agent, a.Team)
 	case unknown != nil || errors.Is(err, ErrNoTeam):
-		t.Gate = fmt.Sprintf("no mailbox of %s here: atm team", a)
+		t.Gate = fmt.Sprintf("%s has no mailbox here: atm team", a)
 	default:
 		t.Gate = fmt.Sprintf("the mailbox of %s cannot be read: atm doctor", a)
 	}
@@ -99,7 +99,7 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox
 	t.State = it.State
 	t.set("stored", m.SentAt, "", "%s", it.Dir)
 	if !t.Reached("read") && hasRead(it) {
-		t.set("read", time.Time{}, "", "it lies in %s", it.Dir)
+		t.set("read", time.Time{}, "", "it is in %s", it.Dir)
 	}
 	team, _ := r.Team(box.Address().Team)
 	if t.Reached("acked") || t.Reached("replied") { // it need not be read for that: an answer may be a dropped file
@@ -156,7 +156,7 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	switch {
 	case err == nil && t.State == mailbox.Withdrawn:
 	case err == nil && team.IsBridged():
-		t.Gate = "the bridge runs, and the server has not taken it yet"
+		t.Gate = "the bridge runs, but the server has not accepted it yet"
 	case err == nil:
 		t.Gate = "the bridge is off: it goes out when `atm bridge` runs"
 	case t.Reached("acked") || t.Reached("replied") || t.Reached("read") && !m.RequiresAck:
@@ -167,11 +167,11 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 		t.State = mailbox.Unread
 	case m.From.Host != "": // its own host knows more
 	case notice != nil:
-		t.Gate = fmt.Sprintf("it came back: atm show %s", notice.ID.Short(6))
+		t.Gate = fmt.Sprintf("it was returned: atm show %s", notice.ID.Short(6))
 	case errors.Is(err, mailbox.ErrNotFound):
-		t.Gate = fmt.Sprintf("it has left; host %s has told nothing of it yet", a.Host)
+		t.Gate = fmt.Sprintf("it was sent; host %s has reported nothing yet", a.Host)
 	default:
-		t.Gate = fmt.Sprintf("whether it has left is not known: %v", err)
+		t.Gate = fmt.Sprintf("atm cannot tell whether it was sent: %v", err)
 	}
 }
 

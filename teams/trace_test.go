@@ -30,8 +30,8 @@ func TestTraceToMissing(t *testing.T) {
 		replied bool
 		gate    string
 	}{
-		toBob:   {true, "no mailbox of bob@main here; a retired one keeps its mail: atm team restore bob --team main"},
-		toCarol: {false, "no mailbox of carol@main here: atm team"},
+		toBob:   {true, "bob@main is retired; its mail is kept: atm team restore bob --team main"},
+		toCarol: {false, "carol@main has no mailbox here: atm team"},
 	} {
 		got := r.Trace(t.Context(), m, m.To[0])
 		if got.Gate != want.gate || got.Reached("replied") != want.replied || got.Reached("stored") {

@@ -115,7 +115,7 @@ func TestQuestions(t *testing.T) {
 			t.Error(word, q)
 		}
 	}
-	if _, err := policy.Find(append(list, list[0]), "bob"); err == nil || err.Error() != `"bob" means 2 open questions` {
+	if _, err := policy.Find(append(list, list[0]), "bob"); err == nil || err.Error() != `"bob" matches 2 open questions` {
 		t.Error(err)
 	}
 }

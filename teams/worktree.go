@@ -38,7 +38,7 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 	}
 	dir = filepath.Join(top, rel)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", "", fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there", rel, top)
+		return "", "", fmt.Errorf("%s is not in its worktree %s, which has only committed files", rel, top)
 	}
 	return dir, done, nil
 }
@@ -61,7 +61,7 @@ func (t *Team) CheckDirectory(name wire.Name, m config.Member) (key string, err 
 		return "worktree", err
 	}
 	if info, e := os.Stat(t.WorkDir(m.Cwd)); e != nil || !info.IsDir() {
-		err = fmt.Errorf("cwd of %s: %s is not there", name, t.WorkDir(m.Cwd))
+		err = fmt.Errorf("cwd of %s: there is no directory %s", name, t.WorkDir(m.Cwd))
 	}
 	return "cwd", err
 }
@@ -69,11 +69,11 @@ func (t *Team) CheckDirectory(name wire.Name, m config.Member) (key string, err 
 func (t *Team) repositoryOf(cwd string) (c git.Checkout, rel string, err error) {
 	dir, err := filepath.EvalSymlinks(t.WorkDir(cwd))
 	if err != nil {
-		return c, "", fmt.Errorf("its directory %s is not there", t.WorkDir(cwd))
+		return c, "", fmt.Errorf("there is no directory %s", t.WorkDir(cwd))
 	}
 	c, ok := git.Nearest(dir)
 	if !ok || !c.HasRepository() {
-		return c, "", fmt.Errorf("%s is in no git repository", dir)
+		return c, "", fmt.Errorf("%s is not in a git repository", dir)
 	}
 	rel, err = filepath.Rel(c.Top, dir)
 	return c, rel, err

@@ -107,14 +107,14 @@ func TestWorktreeRefused(t *testing.T) {
 	top := filepath.Join(repo, ".atm", "main", ".worktrees", "bob")
 	must(t, os.MkdirAll(top, 0o700))
 	must(t, os.WriteFile(filepath.Join(top, "a"), nil, 0o600))
-	for cwd, why := range map[string]string{".": "already exists", "gone": "is not there", "/": "is in no git repository"} {
+	for cwd, why := range map[string]string{".": "already exists", "gone": "there is no directory", "/": "is not in a git repository"} {
 		if _, _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", cwd); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", cwd, err)
 		}
 	}
 	must(t, os.Remove(filepath.Join(top, "a")))
 	_, done, err := team.Worktree(t.Context(), gitEnviron(t), "bob", ".")
-	if err != nil || !strings.Contains(done, "on branch atm/bob, which was there") {
+	if err != nil || !strings.Contains(done, "on branch atm/bob, which already existed") {
 		t.Error(done, err)
 	}
 }

@@ -47,10 +47,10 @@ func TestAnswers(t *testing.T) {
 		env, args  string
 		asks, says string
 	}{
-		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob", "", "nobody answers for themselves"},
-		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob --as alice", "", "nobody answers for themselves"},
+		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob", "", "nobody may answer their own question"},
+		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob --as alice", "", "nobody may answer their own question"},
 		{5, "ATM_AGENT=alice ATM_RUN=made-up", "approve bob --as alice", "", "it answers for nobody"},
-		{5, "CLAUDECODE=1", "approve bob --as me", "", "of agents only the lead answers, who is alice"},
+		{5, "CLAUDECODE=1", "approve bob --as me", "", "of the agents only the lead may answer: alice"},
 		{5, "", "approve bob --as bob", "", "only its own processes act as bob"},
 		{2, "", "approve bob", "", "who are you?"},
 		{0, "", "approve bob --as me", ` option="" deny=false by=me`, "bob: answered (Yes)\n"},
@@ -141,19 +141,19 @@ func TestPendingOfSeveral(t *testing.T) {
 	}
 	s.asks(0, "approve bob YES --as me", answer+` option="1" deny=false by=me`, "bob: answered")
 	s.asks(0, "reject bob no --as me", answer+` option="3" deny=true by=me`, "bob: answered")
-	s.asks(2, "approve bob y --as me", "", `"y" is not one option; there are: 1 Yes, 2 Yes, and do not ask again, 3 No`)
-	s.asks(2, "approve bob 4 --as me", "", `"4" is not one option; there are: 1 Yes`)
-	s.asks(5, "approve carol --as me", "", "carol runs under no runner, only its own terminal can answer")
-	s.asks(5, "reject carol --reason later --as me", "", "carol runs under no runner, only its own terminal can answer")
-	s.asks(2, "approve dave --as me", "", `"dave" means 2 open questions`)
+	s.asks(2, "approve bob y --as me", "", `"y" is not one of the options: 1 Yes, 2 Yes, and do not ask again, 3 No`)
+	s.asks(2, "approve bob 4 --as me", "", `"4" is not one of the options: 1 Yes`)
+	s.asks(5, "approve carol --as me", "", "carol has no runner, so only its own terminal can answer")
+	s.asks(5, "reject carol --reason later --as me", "", "carol has no runner, so only its own terminal can answer")
+	s.asks(2, "approve dave --as me", "", `"dave" matches 2 open questions`)
 	s.asks(3, "approve alice --as me", "", "alice: no open question")
 	s.asks(0, "approve "+draft+" --as me", "", "dave: approved draft")
 	s.asks(3, "approve "+draft+" --as me", "", "") // it has its answer, and asks nothing any more
-	s.asks(5, "approve dave --as me", "", "dave runs under no runner")
+	s.asks(5, "approve dave --as me", "", "dave has no runner")
 
 	// With a draft beside a permission, the name is ambiguous and an id is not.
 	happens(t, store, "bob", "pty", "draft_ready", "draft_id="+other, "summary=the tests", "artifact_count=1")
-	s.asks(2, "approve bob --as me", "", `"bob" means 2 open questions`)
+	s.asks(2, "approve bob --as me", "", `"bob" matches 2 open questions`)
 	s.atm(0, "reject", other, "--reason", "too few", "--as", "me")
 	s.atm(0, "approve", "bob", "--as", "me")
 	s.heard()
@@ -176,17 +176,17 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	s.atm(0, "send", "bob", "hello", "--as", "alice", "--id", id)
 	trace := "trace " + id + " --as alice"
 	for _, c := range []struct{ event, gate, want string }{
-		{"state_change new=idle", "", "bob is idle since 0s, and has not taken it yet"},
-		{"", "draft", "somebody has begun to write in the prompt of bob, and nothing is typed over that: atm attach bob"},
+		{"state_change new=idle", "", "bob has been idle for 0s and has not received it yet"},
+		{"", "draft", "the prompt of bob has a half-written line, which atm does not type over: atm attach bob, and send or clear it"},
 		{"", "a person types", "a person is typing into bob"},
-		{"", "bang mode", "bob is idle since 0s, and has not taken it yet: atm screen bob"},
-		{"state_change new=thinking", "busy", "bob is busy since 0s, and gets it when it is idle: atm wait --as alice --idle bob"},
-		{"confirm_required tool=Bash", "dialog", "bob waits for an answer itself (wants to use Bash) since 0s: atm pending, then atm approve --as alice bob, or atm attach bob"},
-		{"state_change new=idle", "dialog", "bob waits for an answer itself (a dialog): atm pending"},
-		{"state_change new=starting", "", "bob is starting since 0s, and has not taken it yet: atm screen bob"},
-		{"state_change new=error detail=limit", "", "bob is error since 0s, and has not taken it yet: atm screen bob"},
-		{"state_change new=idle", "", "bob is idle"},
-		{"injection_failed id=" + id + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf); bob may read it with atm read: atm screen bob"},
+		{"", "bang mode", "bob has been idle for 0s and has not received it yet: atm screen bob"},
+		{"state_change new=thinking", "busy", "bob has been busy for 0s and gets it when idle: atm wait --as alice --idle bob"},
+		{"confirm_required tool=Bash", "dialog", "bob has been waiting for an answer for 0s (wants to use Bash): atm pending, then atm approve --as alice bob, or atm attach bob"},
+		{"state_change new=idle", "dialog", "bob is waiting for an answer (a dialog): atm pending"},
+		{"state_change new=starting", "", "bob has been starting for 0s and has not received it yet: atm screen bob"},
+		{"state_change new=error detail=limit", "", "bob has been in error for 0s and has not received it yet: atm screen bob"},
+		{"state_change new=idle", "", "bob has been idle"},
+		{"injection_failed id=" + id + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf); bob can still get it with atm read: atm screen bob"},
 	} {
 		if words := strings.Fields(c.event); len(words) > 0 {
 			happens(t, store, "bob", "pty", words[0], words[1:]...)
@@ -198,11 +198,11 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	happens(t, store, "bob", "pty", "turn_started", "turn_id=t1")
 	happens(t, store, "bob", "pty", "confirm_required", "tool=Bash")
 	s.asks(0, trace, "", "  turn_started")
-	s.asks(0, trace, "", "bob waits for an answer itself (wants to use Bash) since 0s")
+	s.asks(0, trace, "", "bob has been waiting for an answer for 0s (wants to use Bash)")
 	happens(t, store, "bob", "pty", "state_change", "new=idle")
 	for inject, want := range map[string][2]string{
-		"off":     {"nothing is typed into bob (inject is off), who reads it with atm read", "(idle; nothing is typed in)"},
-		"pointer": {"", "(idle: told of it now)"},
+		"off":     {"atm types nothing into bob (inject is off): it must run atm read", "(idle; not typed in)"},
+		"pointer": {"", "(idle: notified now)"},
 		"body":    {"", "(idle: typed in now)"},
 	} {
 		s.write(`{"run":"r1","inject":"`+inject+`"}`, "bob", "run", "run.json")

@@ -370,7 +370,7 @@ func TestPendingInColumns(t *testing.T) {
 		s.env = append(s.env, mode)
 		w := s.open(false, "pending")
 		w.ends(0)
-		w.shows("世界?\r\n    bob runs under no runner")
+		w.shows("世界?\r\n    bob has no runner")
 		plain := ansi.Strip(w.String())
 		if isColoured := plain != w.String(); isColoured != (mode == "TERM=xterm") {
 			t.Errorf("%s: %q", mode, w.String())

@@ -32,7 +32,7 @@ func TestCookbookFails(t *testing.T) {
 	}{
 		{
 			about: "an agent whose turns fail", recipe: "pair.sh", files: map[string]string{"broken": "alice\n"},
-			code: 1, says: `the turn of alice was failed, without an answer`, afterwards: "approved in round 2",
+			code: 1, says: `the turn of alice ended without an answer: failed`, afterwards: "approved in round 2",
 		},
 		{
 			about: "a reviewer who is never content", recipe: "pair.sh", files: map[string]string{"strict": ""},
@@ -62,7 +62,7 @@ func TestCookbookFails(t *testing.T) {
 				for ctx.Err() == nil && k.command("atm", "reject", "bob", "--as", "me").Run() != nil {
 				}
 			},
-			code: 1, says: `the turn of bob was interrupted, without an answer`, again: -1,
+			code: 1, says: `the turn of bob ended without an answer: interrupted`, again: -1,
 		},
 		{
 			about: "a night that is too short", recipe: "nightly.sh", files: map[string]string{"slow": "60"}, args: []string{"monday", "jobs.txt", "3"},

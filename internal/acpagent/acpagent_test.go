@@ -357,7 +357,7 @@ func TestAnsweredElsewhere(t *testing.T) {
 			if isMine {
 				r.until("the question", e.isAsked)
 			} else {
-				e.shows(&e.agent, "bob wants to run: touch made.txt\n(what bob asks is not yours to answer: approvers are lead; ")
+				e.shows(&e.agent, "bob wants to run: touch made.txt\n(the question of bob is not yours to answer: only approvers may answer: lead; ")
 			}
 			r.atm("approve", "bob", "--as", "lead")
 			if got := <-done; got != "end_turn" || e.isAsked() != isMine {

@@ -114,7 +114,7 @@ func TestForgedRows(t *testing.T) {
 	torn.Content = []byte(`{"host":1}`)
 	for why, data := range map[string][]byte{
 		"not signed by the trusted key":  e.Sign(ours),
-		"older than what build has told": old.Sign(theirs),
+		"older than the rows that build": old.Sign(theirs),
 		"and team other":                 other.Sign(theirs),
 		"it is mail":                     mail.Sign(theirs),
 		"cannot unmarshal":               torn.Sign(theirs),
@@ -176,7 +176,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	check("without approvers", 1, "team.toml names none")
 	must(t, os.WriteFile(build.Team.Dir().Join("team.toml"), []byte(`approvers = ["carol", "bob@laptop"]`), 0o600))
 	answer(nil)
-	check("another is named", 1, "approvers are carol, bob@laptop")
+	check("another is named", 1, "only approvers may answer: carol, bob@laptop")
 	must(t, os.WriteFile(build.Team.Dir().Join("team.toml"), []byte(`approvers = ["carol", "alice@laptop"]`), 0o600))
 	answer(func(r *teams.PermissionReply) { r.Question = "tc-2" })
 	check("another question", 1, "not open any more")
@@ -187,7 +187,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	answer(func(r *teams.PermissionReply) { r.Option = "No" })
 	check("a yes that says no", 1, `"no" denies it`)
 	answer(func(r *teams.PermissionReply) { r.Option = "perhaps" })
-	check("what is no option", 1, "is not one option")
+	check("what is no option", 1, "is not one of the options")
 	id := answer(nil)
 	file := laptop.Team.Dir().Join(".bridge/build/new/" + string(id) + ".json")
 	data, err := os.ReadFile(file)

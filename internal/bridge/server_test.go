@@ -339,7 +339,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 	sent, err := laptop.Team.Box("alice").Sent(id)
 	must(t, err)
-	if trace := laptop.Root.Trace(t.Context(), sent, zed); trace.Gate != "it came back: atm show "+got[0].ID.Short(6) {
+	if trace := laptop.Root.Trace(t.Context(), sent, zed); trace.Gate != "it was returned: atm show "+got[0].ID.Short(6) {
 		t.Errorf("%+v", trace)
 	}
 }

@@ -29,9 +29,9 @@ type Dir string
 
 // Errors that callers check for.
 var (
-	ErrNoKey    = errors.New("there is none")
-	ErrOtherKey = errors.New("another key is there already")
-	ErrOwn      = errors.New("it is a name of this machine itself")
+	ErrNoKey    = errors.New("does not exist")
+	ErrOtherKey = errors.New("there is already another key")
+	ErrOwn      = errors.New("it is this machine's own name")
 )
 
 // ParseHost checks a host's name: the grammar of agent names, without the directories that .bridge has beside hosts.
@@ -122,7 +122,7 @@ func (d Dir) read(sub string, host wire.Name) ([]byte, error) {
 	case d == "" || errors.Is(err, fs.ErrNotExist):
 		err = ErrNoKey
 	case err == nil && bad != nil:
-		err = errors.New("it is damaged") // bad would quote the secret
+		err = errors.New("damaged") // bad would quote the secret
 	}
 	if err != nil {
 		return nil, fmt.Errorf("key %s: %w", file, err)

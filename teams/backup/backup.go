@@ -72,7 +72,7 @@ func (w *writer) reportMissing(what string, err error) bool {
 	if err == nil || errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile: the archive has it
 		return err != nil
 	}
-	err = fmt.Errorf("not all of %s is in the backup: %w", what, err)
+	err = fmt.Errorf("the backup lacks a part of %s: %w", what, err)
 	if !slices.ContainsFunc(w.missing, func(e error) bool { return e.Error() == err.Error() }) {
 		w.missing = append(w.missing, err)
 	}

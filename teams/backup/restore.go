@@ -60,7 +60,7 @@ func Check(from io.ReadSeeker) error {
 		_, err = from.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return fmt.Errorf("a damaged backup, or a part of one: %w", err)
+		return fmt.Errorf("the backup is damaged or cut off: %w", err)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func Check(from io.ReadSeeker) error {
 func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 	h, err := files.Next()
 	if err != nil || h.Name != rootdir.FormatFile {
-		return false, fmt.Errorf("not a backup of atm: it does not begin with %s", rootdir.FormatFile)
+		return false, fmt.Errorf("not an atm backup: it does not begin with %s", rootdir.FormatFile)
 	}
 	format, err := io.ReadAll(io.LimitReader(files, 64))
 	isRaised = strings.TrimSpace(string(format)) == "2"
@@ -96,7 +96,7 @@ func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, e
 			return r.total, nil
 		}
 		if err != nil {
-			return r.total, fmt.Errorf("not a backup of atm, or a damaged one: %w", err)
+			return r.total, fmt.Errorf("the backup is damaged: %w", err)
 		}
 		if err := errors.Join(ctx.Err(), r.restoreEntry(h)); err != nil {
 			return r.total, fmt.Errorf("restore %s: %w", letter.Escape(h.Name), err)

@@ -51,14 +51,14 @@ func (k *checker) check() {
 		after := "members." + string(name) + ".after"
 		k.checkNames(after, m.After...)
 		if slices.Contains(c.StartOrder(m.After), name) {
-			k.add(after, "after goes round in a circle: %s waits for itself", name)
+			k.add(after, "after has a cycle: %s waits for itself", name)
 		}
 	}
 	if _, err := hostkey.ParseHost(string(c.Bridge.Host)); c.Bridge.Host != "" && err != nil {
 		k.add("bridge.host", "host: %v", err)
 	}
 	if c.Bridge.Replicas < 0 || c.Bridge.Replicas > 5 {
-		k.add("bridge.replicas", "replicas is %d, and can only be from 1 to 5", c.Bridge.Replicas)
+		k.add("bridge.replicas", "replicas is %d, not from 1 to 5", c.Bridge.Replicas)
 	}
 	for i, r := range c.Rules {
 		k.checkRule(fmt.Sprintf("rules.%d", i), r)
@@ -81,17 +81,17 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 	}
 	for v := range m.Env {
 		if slices.Contains(reservedEnv, v) || v == "" || strings.ContainsAny(v, "=\x00") {
-			k.add(path+".env", "env: %q is set by atm itself, or cannot be the name of a variable", v)
+			k.add(path+".env", "env: %q is set by atm itself or is not a variable name", v)
 		}
 	}
 	if m.Person && (m.Command != nil || m.Worktree) {
-		k.add(path, "%s is a person: people get no command and no worktree", name)
+		k.add(path, "%s is a person: people have no command and no worktree", name)
 	}
 }
 
 func (k *checker) checkRule(path string, r policy.Rule) {
 	if r.Role != "" && r.Agent != "" {
-		k.add(path, "a rule is for a role or for an agent, not for both")
+		k.add(path, "a rule names a role or an agent, not both")
 	}
 	if r.Tool == "" || r.Decision == "" {
 		k.add(path, "a rule needs a tool (\"*\" is every tool) and a decision: allow, deny or ask")
@@ -114,7 +114,7 @@ func (k *checker) checkSession(path string, s *Session) {
 
 func (k *checker) checkWord(path, value string, known ...string) {
 	if value != "" && !slices.Contains(known, value) {
-		k.add(path, "%s is %q, and can only be %s", lastKey(path), value, strings.Join(known, ", "))
+		k.add(path, "%s is %q, not one of %s", lastKey(path), value, strings.Join(known, ", "))
 	}
 }
 
@@ -123,7 +123,7 @@ func (k *checker) checkNames(path string, names ...wire.Name) {
 		name, host, _ := strings.Cut(string(n), "@")
 		isRemote := path == "approvers" && wire.IsName(name) && wire.IsName(host)
 		if n != "" && !k.isMember(n) && !isRemote {
-			k.add(path, "%s names %q, and there is no such member", lastKey(path), n)
+			k.add(path, "%s names %q, which is not a member", lastKey(path), n)
 		}
 	}
 }

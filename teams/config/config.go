@@ -104,7 +104,7 @@ func (s *Session) exitRules() (r session.Rules, err error) {
 	case isIdle && bad == nil && d > 0:
 		r.WhenIdle = d
 	case s.AutoExitOn != "":
-		err = fmt.Errorf(`%q, and can only be "idle_timeout: 300s" or "goal_complete"`, s.AutoExitOn)
+		err = fmt.Errorf(`%q, not "idle_timeout: 300s" or "goal_complete"`, s.AutoExitOn)
 	}
 	return r, err
 }
@@ -170,7 +170,7 @@ func (c *Config) Start(ctx context.Context, order []wire.Name, start func(contex
 		started[n] = sync.OnceValue(func() error {
 			for _, a := range c.Members[n].After {
 				if wait := before[a]; wait != nil && wait() != nil {
-					return fmt.Errorf("not started: %s, which it comes after, is not ready", a)
+					return fmt.Errorf("not started: it waits for %s, which is not ready", a)
 				}
 			}
 			return start(ctx, n)
@@ -194,7 +194,7 @@ func (c *Config) Start(ctx context.Context, order []wire.Name, start func(contex
 func ParseSize(s string) (cols, rows int, err error) {
 	fmt.Sscanf(s, "%dx%d", &cols, &rows)
 	if s != fmt.Sprintf("%dx%d", cols, rows) || min(cols, rows) < 2 || max(cols, rows) > 1000 {
-		return 0, 0, fmt.Errorf("%q is no size of a terminal: columns x rows, each from 2 to 1000, such as \"120x30\"", s)
+		return 0, 0, fmt.Errorf("%q is not a terminal size: columns x rows, each from 2 to 1000, such as \"120x30\"", s)
 	}
 	return cols, rows, nil
 }

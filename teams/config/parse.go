@@ -82,7 +82,7 @@ func (k *checker) decode(path string, value any, into reflect.Value) {
 	case into.Kind() == reflect.TypeOf(value).Kind() && reflect.TypeOf(value).ConvertibleTo(into.Type()):
 		into.Set(reflect.ValueOf(value).Convert(into.Type()))
 	default:
-		k.add(path, "%s is %s, not %s", path, typeName(into.Type()), kindNames[reflect.TypeOf(value).Kind()])
+		k.add(path, "%s must be %s, not %s", path, typeName(into.Type()), kindNames[reflect.TypeOf(value).Kind()])
 	}
 }
 
@@ -111,7 +111,7 @@ func typeName(t reflect.Type) string {
 func (k *checker) checkKeys(path string, table map[string]any, known []string) {
 	where := "in " + path
 	if path == "" {
-		where = "here"
+		where = "at the top level"
 	} else if strings.HasPrefix(path, "rules.") {
 		where = "in rules" // without the rule's index
 	}
@@ -119,7 +119,7 @@ func (k *checker) checkKeys(path string, table map[string]any, known []string) {
 		if slices.Contains(known, key) {
 			continue
 		}
-		text := fmt.Sprintf("there is no key %q %s", key, where)
+		text := fmt.Sprintf("unknown key %q %s", key, where)
 		distance := func(known string) int { return smetrics.WagnerFischer(key, known, 1, 1, 1) }
 		nearest := slices.MinFunc(known, func(a, b string) int { return distance(a) - distance(b) })
 		if distance(nearest) <= (len(key)+1)/3 {

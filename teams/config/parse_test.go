@@ -124,36 +124,36 @@ func TestMistakes(t *testing.T) {
 		{"nothing", "", nil},
 		{"comments", "# x\n\n  # y", nil},
 		{"unknown keys", "leed = \"a\"\n[member.bob]\nx = 1\n[members.bob]\ncomand = [\"x\"]\n[[rules]]\ntol = \"x\"\n[session]\nx = 1", []string{
-			`1: there is no key "leed" here`, `2: there is no key "member" here`, `5: there is no key "comand" in members.bob`,
-			`6: a rule needs a tool`, `7: there is no key "tol" in rules`, `9: there is no key "x" in session`,
+			`1: unknown key "leed" at the top level`, `2: unknown key "member" at the top level`, `5: unknown key "comand" in members.bob`,
+			`6: a rule needs a tool`, `7: unknown key "tol" in rules`, `9: unknown key "x" in session`,
 		}},
 		{"a wrong type", "leed = 1\n[members.bob]\nperson = \"yes\"\nsize = 120", []string{
-			`1: there is no key "leed" here`, "3: members.bob.person is true or false", "4: members.bob.size is a string in quotes",
+			`1: unknown key "leed" at the top level`, "3: members.bob.person must be true or false", "4: members.bob.size must be a string in quotes",
 		}},
 		{"every wrong type", "approvers = \"me\"\nrules = 1\n[members.bob]\nafter = [\n \"alice\",\n 1]\nenv = { A = 1 }\n[[session]]\nenabled = 1\n[members.alice]\nrole = 1\n[members]\ncarl = 1", []string{
-			"1: approvers is a list of strings", "2: rules is a list of tables", "6: members.bob.after",
-			"7: members.bob.env.A is a string", "8: session is a table", "11: members.alice.role", "13: members.carl is a table",
+			"1: approvers must be a list of strings", "2: rules must be a list of tables", "6: members.bob.after",
+			"7: members.bob.env.A must be a string", "8: session must be a table", "11: members.alice.role", "13: members.carl must be a table",
 		}},
 		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"", []string{
 			"2: command is empty", `3: env: "`, `3: env: "`,
-			`4: driver is "claud", and can only be auto, claude`, `5: restart is "Always", and`, `6: size: "120" is no size`,
+			`4: driver is "claud", not one of auto, claude`, `5: restart is "Always", not`, `6: size: "120" is not a terminal size`,
 		}},
-		{"a mark before it", "\ufeffleed = 1", []string{`1: there is no key "leed" here`}},
+		{"a mark before it", "\ufeffleed = 1", []string{`1: unknown key "leed" at the top level`}},
 		{"who there is not", "lead = \"alise\"\napprovers = [\"me\", \"alice\", \"me@laptop\"]\n[members.alice]\nafter = [\"bob\"]\n[[rules]]\nagent = \"carl\"\ntool = \"*\"\ndecision = \"ask\"", []string{
 			`1: lead names "alise"`, `2: approvers names "me"`, `4: after names "bob"`, `6: agent names "carl"`,
 		}},
 		{"no names", "lead = \"A\"\n[members.\"b c\"]\n[members.all]\n", []string{"1: lead names ", "2: members: ", "3: members: "}},
 		{"a person with a command", "[members.me]\nperson = true\ncommand = [\"x\"]", []string{"1: me is a person"}},
 		{"rules", "[[rules]]\n[[rules]]\ntool = \"Bash(git\"\ndecision = \"alow\"\n[[rules]]\ntool = \"Bash(git:*)\"\n[[rules]]\nrole = \"coder\"\nagent = \"bob\"\ntool = \"(x)\"\ndecision = \"ask\"\n[members.bob]", []string{
-			"1: a rule needs a tool", `3: tool: "Bash(git": a pattern stands in parentheses`, `4: decision is "alow", and can only be allow, deny, ask`,
-			"5: a rule needs a tool", "7: a rule is for a role or for an agent", `10: tool: "(x)" names no tool`,
+			"1: a rule needs a tool", `3: tool: "Bash(git": the pattern goes in parentheses`, `4: decision is "alow", not one of allow, deny, ask`,
+			"5: a rule needs a tool", "7: a rule names a role or an agent", `10: tool: "(x)" names no tool`,
 		}},
 		{"a section of a member's own", "[members.bob.session]\nenabled = false\nx = 1\noutput_capture = \"tty\"", []string{
-			`3: there is no key "x" in members.bob.session`, `4: output_capture is "tty"`,
+			`3: unknown key "x" in members.bob.session`, `4: output_capture is "tty"`,
 		}},
-		{"rules in one line", "rules = [{ tool = \"*\", decision = \"ask\" }, { tol = 1 }]", []string{"1: a rule needs a tool", `1: there is no key "tol"`}},
+		{"rules in one line", "rules = [{ tool = \"*\", decision = \"ask\" }, { tol = 1 }]", []string{"1: a rule needs a tool", `1: unknown key "tol"`}},
 		{"round in a circle", "[members.a]\nafter = [\"c\"]\n[members.b]\nafter = [\"a\"]\n[members.c]\nafter = [\"b\"]\n[members.d]\nafter = [\"d\"]", []string{
-			"2: after goes round in a circle: a waits for itself", "4: after goes round", "6: after goes round", "8: after goes round in a circle: d waits for itself",
+			"2: after has a cycle: a waits for itself", "4: after has a cycle", "6: after has a cycle", "8: after has a cycle: d waits for itself",
 		}},
 		{"session", "[session]\noutput_capture = \"tty\"\nauto_exit_on = \"idle_timeout: 5\"\nresume_cmd = \"claude '\"", []string{
 			`2: output_capture is "tty"`, `3: auto_exit_on is "idle_timeout: 5"`, "4: resume_cmd:",

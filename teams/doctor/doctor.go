@@ -102,7 +102,7 @@ func (d *doctor) checkStale(where string, stale []string) {
 		fix, outcome = "", ", removed"
 	}
 	if len(stale) > 0 {
-		d.add("tmp.stale", "info", fix, "%s: %s unfinished for 36 h%s", where, letter.Many(len(stale), "file"), outcome)
+		d.add("tmp.stale", "info", fix, "%s: %s left unfinished for 36 h%s", where, letter.Many(len(stale), "file"), outcome)
 	}
 }
 
@@ -145,18 +145,18 @@ func (d *doctor) checkRoot() {
 	d.add("root", "ok", "", "root %s (%s)", d.root.Path, d.root.Source)
 	if why := rootdir.DistrustReason(d.root.Path, d.place.UID, false); why != "" {
 		path := policy.Quote(d.root.Path)
-		d.add("root.shared", "warning", "chmod go-w "+path+" "+path+"/*/", "the root is not yours alone: %s", why)
+		d.add("root.shared", "warning", "chmod go-w "+path+" "+path+"/*/", "the root is open to others: %s", why)
 	}
 	if !d.root.Accepted {
 		d.add("root.unaccepted", "warning", "atm init --root "+policy.Quote(d.root.Path),
-			"nobody here made or accepted this root: nothing is started or handed over from it")
+			"you neither made nor accepted this root: atm starts no agent and hands over no mail from it")
 	}
 	names, _ := d.root.Dir().Names(".")
 	for _, n := range names {
 		info, err := d.root.Dir().Lstat(n)
 		if err == nil && info.Mode().IsRegular() && n != rootdir.FormatFile && !strings.HasPrefix(n, ".") {
 			d.add("drop.misplaced", "warning", moveAway(d.root.Dir().Join(n), nil),
-				"%s in the root lies where nobody looks for mail", n)
+				"%s in the root: nobody looks for mail there", n)
 		}
 	}
 }
@@ -165,19 +165,19 @@ func (d *doctor) checkFileSystem() {
 	path := policy.Quote(d.root.Path)
 	if d.disk.remoteKind != "" {
 		d.add("fs.remote", "warning", "atm backup root.tar",
-			"the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remoteKind)
+			"the root is on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remoteKind)
 	}
 	if d.disk.isReadOnly {
 		d.add("disk.read_only", "error", "df "+path,
-			"the file system of %s is read-only: mail can be looked at, not sent or marked", d.root.Path)
+			"the file system of %s is read-only: you can look at mail, but not send or mark it", d.root.Path)
 	}
 	if free := d.disk.free; free != nil && *free < lowDisk {
 		d.add("disk.low", "warning", "df -h "+path,
-			"%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(*free)))
+			"%s of disk space left: atm archives old mail, but never deletes it", letter.Size(int64(*free)))
 	}
 	if d.disk.isOutOfInodes {
 		d.add("disk.low", "warning", "df -i "+path,
-			"no inode is free in the file system of %s: nothing can be sent", d.root.Path)
+			"the file system of %s has no free inode: nothing can be sent", d.root.Path)
 	}
 }
 
@@ -192,13 +192,13 @@ func (d *doctor) checkAgents(t *teams.Team) {
 			d.add("team.not_a_directory", "error", fix, "%s in team %s is not a directory", n, t.Name)
 		case err != nil || isIgnored:
 		case info.Mode().IsRegular():
-			d.add("drop.misplaced", "warning", fix, "%s in team %s lies where nobody looks for mail", n, t.Name)
+			d.add("drop.misplaced", "warning", fix, "%s in team %s: nobody looks for mail there", n, t.Name)
 		case !wire.IsName(n):
-			d.add("agent.broken", "warning", fix, "%s in team %s is no name of an agent", n, t.Name)
+			d.add("agent.broken", "warning", fix, "%s in team %s is not a valid agent name", n, t.Name)
 		case !info.IsDir():
-			d.add("agent.link", "error", fix, "%s in team %s is a symbolic link: links are not followed", n, t.Name)
+			d.add("agent.link", "error", fix, "%s in team %s is a symbolic link, which atm does not follow", n, t.Name)
 		case errors.Is(t.Box(wire.Name(n)).CheckPresent(), mailbox.ErrNoAgent):
-			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
+			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s is not an agent: it has no inbox/new", n, t.Name)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (d *doctor) checkConfig(t *teams.Team) {
 		program := c.Members[n].Command[0]
 		if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) && c.Members[n].Env["PATH"] == "" {
 			d.add("command.missing", "info", edit,
-				"team %s: team.toml: %s runs %s, and no such program is on PATH", t.Name, n, program)
+				"team %s: team.toml: %s runs %s, which is not on PATH", t.Name, n, program)
 		}
 	}
 	if exists, _ := t.Dir().Exists(config.File); exists && err == nil && len(mistakes) == 0 {
@@ -270,7 +270,7 @@ func (d *doctor) checkBridge(t *teams.Team) {
 	if slices.Contains(hosts, t.Name) {
 		key := filepath.Join(string(d.root.Keys), "trusted", string(t.Name))
 		d.add("bridge.clash", "warning", "ls -l "+policy.Quote(key),
-			"%s is a team here and a host: NAME@%s means a member on that host", t.Name, t.Name)
+			"%s is both a team here and a host: NAME@%s means a member on that host", t.Name, t.Name)
 	}
 	for _, b := range boxes {
 		ids, err := b.Outgoing()
@@ -278,9 +278,9 @@ func (d *doctor) checkBridge(t *teams.Team) {
 		host, waiting := b.Address().Host, letter.Many(len(ids), "message")
 		if isTrusted := slices.Contains(hosts, host); len(ids) > 0 && !isTrusted {
 			d.add("bridge.untrusted", "warning", "atm bridge trust "+string(host)+" KEY",
-				"team %s: %s for host %s, whose key is not trusted here", t.Name, waiting, host)
+				"team %s: %s waiting for host %s, whose key is not trusted here", t.Name, waiting, host)
 		} else if len(ids) > 0 && !t.IsBridged() {
-			d.add("bridge.off", "warning", "atm bridge", "team %s: %s for host %s, and no bridge runs", t.Name, waiting, host)
+			d.add("bridge.off", "warning", "atm bridge", "team %s: %s waiting for host %s, but no bridge runs", t.Name, waiting, host)
 		}
 	}
 	reasons, err := t.RejectReasons()
@@ -290,7 +290,7 @@ func (d *doctor) checkBridge(t *teams.Team) {
 		if wire.IsName(host) && !slices.Contains(hosts, wire.Name(host)) {
 			fix = "atm bridge trust " + host + " KEY; " + fix
 		}
-		d.add("bridge.bad", "warning", fix, "team %s: not accepted: %s: %s",
+		d.add("bridge.bad", "warning", fix, "team %s: the bridge rejected %s: %s",
 			t.Name, t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
 	}
 	d.addUnreadable("bridge.unreadable", prefix(t), t.Dir().Join(mailbox.BridgeDir), errors.Join(append(errs, err)...))

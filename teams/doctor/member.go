@@ -48,13 +48,13 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	}
 	// %s is the file's path in fix, its name in message.
 	for _, problem := range []struct{ code, severity, fix, message string }{
-		{"drop.not_a_file", "warning", "mv %s .", "%s is no regular file and is never opened"},
-		{"drop.empty", "info", "ls -l %s", "%s is empty and waits for content"},
+		{"drop.not_a_file", "warning", "mv %s .", "%s is not a regular file, so atm never opens it"},
+		{"drop.empty", "info", "ls -l %s", "%s is empty: atm waits until it has content"},
 		{"drop.unreadable", "warning", "chmod u+r %s", "%s cannot be read"},
-		{"drop.misplaced", "warning", "mv %s " + policy.Quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail"},
-		{"message.torn", "warning", "mv %s .", "%s cannot be read as a message"},
-		{"inbox.not_writable", "error", "chmod u+rwx %s", "this user cannot write in %s"},
-		{"events.odd", "error", "mv %s .", "%s is no part of the log"},
+		{"drop.misplaced", "warning", "mv %s " + policy.Quote(b.Path()+"/inbox/"), "%s: nobody looks for mail there"},
+		{"message.torn", "warning", "mv %s .", "%s is not a valid message"},
+		{"inbox.not_writable", "error", "chmod u+rwx %s", "you cannot write to %s"},
+		{"events.odd", "error", "mv %s .", "%s is not part of the log"},
 		{"agent.not_a_directory", "error", "mv %s ." + addAgain, "%s is not a directory"},
 		{"mode.open", "warning", "chmod 700 %s", "%s is open to everybody"},
 	} {
@@ -65,23 +65,23 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	}
 	if h.Interrupted > 0 {
 		d.add("drop.unfinished", "warning", "atm doctor --fix",
-			"%s: %s dropped, and taken in by half; the next look carries on", b.Address(), letter.Many(h.Interrupted, "file"))
+			"%s: atm was interrupted while taking in %s; the next look finishes that", b.Address(), letter.Many(h.Interrupted, "dropped file"))
 	}
 	if h.Bad > 0 {
 		d.add("bad.files", "warning", "atm ls "+string(b.Agent())+" --bad",
-			"%s: %s in inbox/bad could not be understood", b.Address(), letter.Many(h.Bad, "file"))
+			"%s: inbox/bad has %s that atm could not read", b.Address(), letter.Many(h.Bad, "file"))
 	}
 	d.checkStale(b.Address().String(), h.Stale)
 	events := b.Path() + "/events"
-	d.addUnreadable("events.unreadable", b.Address().String()+": the log cannot be read to its end: ", events, h.EventsErr)
+	d.addUnreadable("events.unreadable", b.Address().String()+": a part of the event log cannot be read: ", events, h.EventsErr)
 	if n := len(h.EventGaps); n > 0 {
 		d.add("events.gap", "warning", "ls -l "+policy.Quote(events),
-			"%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts",
-			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, n)
+			"%s: events %d to %d are missing or damaged (%s); all others still count",
+			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, letter.Many(n, "gap"))
 	}
 	if h.BadClaims != nil {
 		d.add("claims.bad", "error", moveAway(b.Path()+"/run/claims.json", h.BadClaims),
-			"%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
+			"%s: run/claims.json is unusable, so mail that is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
 	}
 }
 
@@ -92,7 +92,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 	if running, err := t.Running(name); err != nil || !running {
 		info, _ := runinfo.Read(t.Dir(), name)
 		if left, _ := info.Leftovers(); err == nil && len(left) > 0 {
-			d.add("runner.gone", "warning", "atm stop "+string(name), "%s: its runner is gone, and %s still runs", b.Address(), left[0])
+			d.add("runner.gone", "warning", "atm stop "+string(name), "%s: its runner is gone, but %s still runs", b.Address(), left[0])
 		}
 		return
 	}
@@ -102,14 +102,14 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 		c.Close()
 		if status.NotRecorded != "" {
 			d.add("runner.recording", "warning", "df -h "+policy.Quote(t.Dir().Path()),
-				"%s: what its terminal shows is not recorded: %s", b.Address(), status.NotRecorded)
+				"%s: its terminal is not being recorded: %s", b.Address(), status.NotRecorded)
 		}
 	} else if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID == 0 {
 		d.add("runner.silent", "error", "lsof "+policy.Quote(filepath.Join(t.Dir().Path(), ".locks", string(name)+".runner")),
-			"%s: some process holds its runner's lock, and no runner answers", b.Address())
+			"%s: some process holds its runner's lock, but no runner answers", b.Address())
 	} else if ok {
 		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID),
-			"%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
+			"%s: its runner, process %d, does not answer; unless it is suspended, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
 	}
 	if t.HasOtherRules(name) {
 		again := t.RunCommand(name)
@@ -117,7 +117,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 			again = "atm up " + string(name)
 		}
 		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, again),
-			"%s: the rules of team.toml have changed since its runner was started, and count from its next start", b.Address())
+			"%s: the rules of team.toml have changed since its runner started; they apply from its next start", b.Address())
 	}
 }
 
@@ -136,7 +136,7 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
 	if err != nil || m.Running || m.Kind == "person" || t.HasHooks(m.Name) {
 		return
 	}
-	since, lastRead := unread[0].Time(), "it has never read any"
+	since, lastRead := unread[0].Time(), "it has never read mail"
 	if m.ReadAt != nil {
 		if m.ReadAt.After(since) || time.Since(since) < maxUnheard {
 			return
@@ -144,7 +144,7 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
 		lastRead = "it last read " + letter.Age(time.Now(), *m.ReadAt)
 	}
 	d.add("message.unheard", "info", t.RunCommand(m.Name),
-		"%s: %d unread, the oldest %s, and nothing brings them to it: no runner, no hooks, and %s; run it, or atm read --as %s",
+		"%s: %d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or atm read --as %s",
 		b.Address(), len(unread), letter.Age(time.Now(), since), lastRead, m.Name)
 }
 
@@ -158,7 +158,7 @@ func (d *doctor) checkOtherRoots(b *mailbox.Box) {
 		}
 		if unread, _ := box.UnreadIDs(); len(unread) > 0 {
 			d.add("message.other_root", "warning", fmt.Sprintf("atm read --as %s --root %s", b.Agent(), policy.Quote(other.Path)),
-				"%s: %d unread for that name in another root, %s", b.Address(), len(unread), other.Path)
+				"%s: %d unread for this name in another root, %s", b.Address(), len(unread), other.Path)
 		}
 	}
 }
@@ -181,8 +181,8 @@ func (d *doctor) rebuildSent(t *teams.Team, boxes []*mailbox.Box) {
 			return d.ctx.Err() == nil
 		})
 	}
-	d.addUnreadable("sent.not_rebuilt", prefix(t)+"the index of sent mail is not whole: ", t.Dir().Path(), firstErr)
+	d.addUnreadable("sent.not_rebuilt", prefix(t)+"the index of sent mail is incomplete: ", t.Dir().Path(), firstErr)
 	if added > 0 {
-		d.add("sent.rebuilt", "ok", "", "team %s: %d messages noted again in their senders' index", t.Name, added)
+		d.add("sent.rebuilt", "ok", "", "team %s: added %s to their senders' index of sent mail", t.Name, letter.Many(added, "message"))
 	}
 }

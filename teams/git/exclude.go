@@ -49,7 +49,7 @@ func addLine(common, line string) error {
 	dir.Mkdir("info", 0o777)
 	const name = "info/exclude"
 	if info, err := dir.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return errors.New("it is no regular file, and was left alone")
+		return errors.New("it is not a regular file and was left alone")
 	}
 	data, err := dir.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -24,7 +24,7 @@ func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch
 	}
 	done = fmt.Sprintf("made its worktree %s on branch %s", path, branch)
 	if run(ctx, environ, c.Top, "show-ref", "--verify", "--quiet", "refs/heads/"+branch) == nil {
-		return done + ", which was there", run(ctx, environ, c.Top, "worktree", "add", "--", path, branch)
+		return done + ", which already existed", run(ctx, environ, c.Top, "worktree", "add", "--", path, branch)
 	}
 	return done, run(ctx, environ, c.Top, "worktree", "add", "--no-track", "-b", branch, "--", path, "HEAD")
 }
@@ -38,7 +38,7 @@ func run(ctx context.Context, environ []string, dir string, args ...string) erro
 	cmd.WaitDelay = 5 * time.Second
 	output, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, exec.ErrDot) {
-		return errors.New("git is not installed, or not on the PATH")
+		return errors.New("git is not installed or not on PATH")
 	}
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("git %s: %w: %s", args[0], err, bytes.ReplaceAll(bytes.TrimSpace(output), []byte("\n"), []byte(" ")))

@@ -57,23 +57,23 @@ func (p Policy) CheckAnswerer(asker, answerer wire.Name, inAgent bool) error {
 	isLead, why := answerer == p.Lead, ""
 	switch {
 	case answerer == "":
-		why = "it is not known who answers"
+		why = "atm does not know who you are"
 	case asker == answerer:
-		why = "nobody answers for themselves"
+		why = "nobody may answer their own question"
 	case inAgent && !isLead && p.Lead != "":
-		why = "of agents only the lead answers, who is " + string(p.Lead)
+		why = "of the agents only the lead may answer: " + string(p.Lead)
 	case inAgent && !isLead:
-		why = "of agents only the lead answers, and team.toml names none"
+		why = "of the agents only the lead may answer, and team.toml names none"
 	case p.Approvers == nil && strings.Contains(string(answerer), "@"):
-		why = "of other hosts only approvers answer, and team.toml names none"
+		why = "from other hosts only approvers may answer, and team.toml names none"
 	case p.Approvers != nil && !slices.Contains(p.Approvers, answerer):
-		why = "approvers are " + join(p.Approvers)
+		why = "only approvers may answer: " + join(p.Approvers)
 	case p.Approvers == nil && !isLead && len(p.People) > 0 && !slices.Contains(p.People, answerer):
-		why = "people and the lead answer (" + join(append(slices.Clone(p.People), p.Lead)) + ")"
+		why = "only people and the lead may answer: " + join(append(slices.Clone(p.People), p.Lead))
 	default:
 		return nil
 	}
-	return fmt.Errorf("what %s asks is %w: %s", asker, ErrNotYours, why)
+	return fmt.Errorf("the question of %s is %w: %s", asker, ErrNotYours, why)
 }
 
 // join lists names, without the empty one of a missing lead.

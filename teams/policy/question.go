@@ -102,7 +102,7 @@ func (q *Question) Choose(word string) (string, error) {
 	if len(matching) == 1 {
 		return matching[0], nil
 	}
-	return "", fmt.Errorf("%q is not one option; there are: %s", word, strings.Join(all, ", "))
+	return "", fmt.Errorf("%q is not one of the options: %s", word, strings.Join(all, ", "))
 }
 
 // OnlyAtTerminal returns why the question can be answered only at the agent's terminal, and a command that helps; "" if
@@ -117,9 +117,9 @@ func (q *Question) OnlyAtTerminal() (why, hint string) {
 	case q.Kind == KindDraft || q.ByWire && q.ID != "":
 		return "", ""
 	case !q.Running:
-		return "runs under no runner, only its own terminal can answer", where + "next time atm run " + name
+		return "has no runner, so only its own terminal can answer", where + "next time atm run " + name
 	case q.ID == "" || q.Dialog == DialogTrust:
-		return "asks what only a person at its terminal can answer", where + "atm attach " + name
+		return "asks something that only a person at its terminal can answer", where + "atm attach " + name
 	}
 	return "", ""
 }
@@ -154,7 +154,7 @@ type ManyQuestionsError struct {
 }
 
 func (e *ManyQuestionsError) Error() string {
-	return fmt.Sprintf("%q means %d open questions", e.Word, len(e.Questions))
+	return fmt.Sprintf("%q matches %d open questions", e.Word, len(e.Questions))
 }
 
 // Find returns the question that a word matches: the only one of the member with that name, else the one with that id

@@ -102,11 +102,11 @@ func CheckTool(tool string) error {
 	case strings.TrimSpace(name) == "" || name != strings.TrimSpace(name):
 		return fmt.Errorf("%q names no tool", tool)
 	case strings.Contains(name, ")") || hasPattern && !strings.HasSuffix(tool, ")"):
-		return fmt.Errorf("%q: a pattern stands in parentheses behind the name, as in \"Bash(git *)\"", tool)
+		return fmt.Errorf("%q: the pattern goes in parentheses after the name, as in \"Bash(git *)\"", tool)
 	case hasPattern && strings.TrimSpace(pattern) == "":
-		return errors.New("the pattern is empty; leave the parentheses out to match everything that the tool does")
+		return errors.New("the pattern is empty; leave out the parentheses to match every use of the tool")
 	case strings.HasSuffix(pattern, ":*"):
-		return fmt.Errorf("%q: here a * stands for anything, also within a word: \"%s(%s *)\"", tool, name, strings.TrimSuffix(pattern, ":*"))
+		return fmt.Errorf("%q: * matches anything, also within a word: \"%s(%s *)\"", tool, name, strings.TrimSuffix(pattern, ":*"))
 	}
 	return nil
 }

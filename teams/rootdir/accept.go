@@ -51,7 +51,7 @@ func Accept(p Place, root string) error {
 		err = durable.WritePrivate(file, append(data, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("note %s as yours: %w", root, err)
+		return fmt.Errorf("record %s as yours: %w", root, err)
 	}
 	return nil
 }
@@ -79,11 +79,11 @@ func Accepted(p Place, root string) bool {
 // group, write permission for the group is a reason too; an accepted root may have it. A uid below 0 skips these checks.
 func DistrustReason(root string, uid int, group bool) string {
 	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return "it is a symbolic link, and those count only when named"
+		return "it is a symbolic link, which counts only if you name it"
 	}
 	info, err := os.Stat(root)
 	if err != nil {
-		return "it cannot be looked at: " + err.Error()
+		return "it cannot be examined: " + err.Error()
 	}
 	if why := distrust(info, uid, group); why != "" {
 		return why
@@ -117,7 +117,7 @@ func distrust(info fs.FileInfo, uid int, group bool) string {
 	case perm&0o002 != 0:
 		return "writable by everybody"
 	case group && perm&0o020 != 0:
-		return "writable by its group, and not accepted yet"
+		return "writable by its group and not accepted yet"
 	}
 	return ""
 }

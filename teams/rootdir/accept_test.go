@@ -184,7 +184,7 @@ func TestAcceptUnwritable(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm", "file state x")
 	p := Place{State: filepath.Join(top, "state", "atm"), UID: os.Getuid()}
 	err := Accept(p, filepath.Join(top, "a", ".atm"))
-	if err == nil || !strings.HasPrefix(err.Error(), "note ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "record ") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -236,7 +236,7 @@ func TestAcceptedGroup(t *testing.T) {
 	if why := DistrustReason(root, -1, false); why != "" {
 		t.Errorf("without uids Distrust says %q", why)
 	}
-	if why := DistrustReason(filepath.Join(top, "gone"), p.UID, false); !strings.HasPrefix(why, "it cannot be looked at: ") {
+	if why := DistrustReason(filepath.Join(top, "gone"), p.UID, false); !strings.HasPrefix(why, "it cannot be examined: ") {
 		t.Errorf("Distrust says %q", why)
 	}
 }

@@ -57,8 +57,8 @@ type Found struct {
 var (
 	ErrNoRoot    = errors.New("no root found")
 	ErrNotRoot   = errors.New("no root at") // the named directory is none
-	ErrUntrusted = errors.New("is not to be trusted")
-	ErrFormat    = errors.New("and this atm knows 1 and 2")
+	ErrUntrusted = errors.New("is not trusted")
+	ErrFormat    = errors.New("but this atm knows only 1 and 2")
 )
 
 // hasFormat reports whether dir has a file FORMAT. ErrFormat if it contains neither 1 nor 2.
@@ -96,7 +96,7 @@ func Find(p Place) (f Found, skipped []string, err error) {
 	if _, missing := os.Stat(path); isAbsent(missing) {
 		err = notRoot(path, source, "it does not exist")
 	} else if err == nil && !ok {
-		err = notRoot(path, source, "it has no file FORMAT")
+		err = notRoot(path, source, "it has no FORMAT file")
 	}
 	return Found{Path: path, Source: source, Accepted: true}, nil, err
 }
@@ -110,7 +110,7 @@ func notRoot(path, source, why string) error {
 func (p Place) named() (dir, path, source string, err error) {
 	if p.Dir != "" {
 		if dir, err = filepath.EvalSymlinks(p.Dir); err != nil {
-			return "", "", "", fmt.Errorf("look at the working directory: %w", err)
+			return "", "", "", fmt.Errorf("find the working directory: %w", err)
 		}
 	}
 	name, source := p.Flag, FromFlag
@@ -122,7 +122,7 @@ func (p Place) named() (dir, path, source string, err error) {
 	}
 	if !filepath.IsAbs(name) {
 		if dir == "" {
-			return "", "", source, fmt.Errorf("%s is relative, and there is no working directory", name)
+			return "", "", source, fmt.Errorf("%s is relative, but there is no working directory", name)
 		}
 		name = dir + string(filepath.Separator) + name // not filepath.Join, which removes ".." before links are resolved
 	}
@@ -135,7 +135,7 @@ func (p Place) named() (dir, path, source string, err error) {
 		return dir, filepath.Join(parent, base), source, nil
 	}
 	if info, e := os.Stat(path); e == nil && !info.IsDir() {
-		err = notRoot(path, source, "it is no directory")
+		err = notRoot(path, source, "it is not a directory")
 	}
 	return dir, path, source, err
 }
@@ -187,7 +187,7 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		}
 		why := DistrustReason(f.Path, p.UID, !f.Accepted && !forInit)
 		if why == "" && err == nil && !isRoot {
-			why = "it has no file FORMAT, so it is no root"
+			why = "it has no FORMAT file, so it is not a root"
 		}
 		if why == "" {
 			return f, skipped, err
@@ -197,7 +197,7 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 	if dir == "" {
 		return Found{}, skipped, ErrNoRoot
 	}
-	return Found{}, skipped, fmt.Errorf("%w from %s upwards", ErrNoRoot, dir)
+	return Found{}, skipped, fmt.Errorf("%w in %s or above", ErrNoRoot, dir)
 }
 
 // InitDir returns where `atm init` makes or finds the root, and in words why there: where it is named; with here in the
@@ -226,7 +226,7 @@ func InitDir(p Place, here bool) (dir, why string, err error) {
 		if c, ok := git.Nearest(wd); ok && c.Main != "" {
 			top, why = c.Main, "at the top of the main worktree"
 		} else if ok {
-			top, why = c.Top, "at the top of this worktree: no main worktree is to be found"
+			top, why = c.Top, "at the top of this worktree: no main worktree was found"
 		}
 	}
 	dir = filepath.Join(top, rootName)
@@ -240,7 +240,7 @@ func (p Place) mayMake(dir string) error {
 		return nil
 	}
 	if err != nil || !info.IsDir() {
-		return fmt.Errorf("make a root: %s is no directory", dir)
+		return fmt.Errorf("make a root: %s is not a directory", dir)
 	}
 	if why := DistrustReason(dir, p.UID, false); why != "" {
 		return fmt.Errorf("%s %w: %s", dir, ErrUntrusted, why)
