@@ -185,7 +185,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	answer(func(r *teams.PermissionReply) { r.Decision, r.Option = "reject", "yes" })
 	check("a no that says yes", 1, `"yes" does not say no`)
 	answer(func(r *teams.PermissionReply) { r.Option = "No" })
-	check("a yes that says no", 1, `"no" denies it`)
+	check("a yes that says no", 1, `"no" rejects it`)
 	answer(func(r *teams.PermissionReply) { r.Option = "perhaps" })
 	check("what is no option", 1, "is not one option")
 	id := answer(nil)
