@@ -183,7 +183,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	answer(func(r *teams.PermissionReply) { r.Since = asked.Add(-time.Second) })
 	check("the same id, asked before", 1, "not open any more")
 	answer(func(r *teams.PermissionReply) { r.Decision, r.Option = "reject", "yes" })
-	check("a no that says yes", 1, `"yes" does not say no`)
+	check("a no that says yes", 1, `"yes" does not reject it`)
 	answer(func(r *teams.PermissionReply) { r.Option = "No" })
 	check("a yes that says no", 1, `"no" rejects it`)
 	answer(func(r *teams.PermissionReply) { r.Option = "perhaps" })
