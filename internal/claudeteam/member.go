@@ -151,10 +151,10 @@ func (s *Sync) nameThere(a wire.Address) string {
 	if slices.Contains([]wire.Name{"team-lead", "user", "system"}, a.Agent) {
 		a.Agent += ourSuffix
 	}
-	if a.Team != s.Team.Name || a.Host != "" {
-		return a.String()
-	}
 	name := string(a.Agent)
+	if a.Team != s.Team.Name || a.Host != "" {
+		name = a.String()
+	}
 	for sharesInbox(member{name: name}, s.theirs) {
 		name += ourSuffix
 	}

@@ -31,6 +31,7 @@ const (
 // Entry is a line of the log.
 type Entry struct {
 	At     time.Time `json:"at"`
+	PID    int       `json:"pid"`
 	Event  string    `json:"event"`
 	Kind   string    `json:"kind,omitempty"`
 	Option string    `json:"option,omitempty"`
@@ -54,7 +55,7 @@ func (j journal) add(e Entry) {
 	if j.file == nil {
 		return
 	}
-	e.At = time.Now()
+	e.At, e.PID = time.Now(), os.Getpid()
 	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = j.file.Write(append(line, '\n'))

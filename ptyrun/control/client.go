@@ -24,7 +24,7 @@ const answerTimeout = 5 * time.Second
 type Client struct{ conn *connection }
 
 // Dial connects to the runner of a run directory. The error is ErrNoRunner if nobody listens, and a NotAnsweringError
-// if the runner is silent until ctx's deadline, or without one for Patience.
+// if the runner is silent until ctx's deadline, or without one for DialTimeout.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	conn, err := connect(dir)
 	isTooLong := errors.Is(err, syscall.EINVAL) // the path is: a runner would have replaced it with a link
@@ -67,7 +67,7 @@ func (c *Client) readGreeting(ctx context.Context) error {
 		return &Error{Code: "refused", Message: "what listens there is not of this user"}
 	}
 	if _, limited := ctx.Deadline(); !limited {
-		patient, cancel := context.WithTimeout(ctx, Patience)
+		patient, cancel := context.WithTimeout(ctx, DialTimeout)
 		defer cancel()
 		ctx = patient
 	}
@@ -115,10 +115,13 @@ func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, 
 	return result, err
 }
 
-// send sends a line; several goroutines may call it. If it fails, reading fails as well.
+// send sends a line; several goroutines may call it. If it fails, the connection is closed, so that reading fails too and
+// no later line follows a lost one.
 func (c *Client) send(line any) {
 	c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
-	json.NewEncoder(c.conn.UnixConn).Encode(line)
+	if json.NewEncoder(c.conn.UnixConn).Encode(line) != nil {
+		c.conn.Close()
+	}
 }
 
 func (c *Client) readAnswer(ctx context.Context, result any) error {
@@ -145,11 +148,11 @@ type Terminal struct {
 
 // An Ending is how an attachment ended.
 type Ending struct {
-	Detached bool   // by the detach key, by the context or because the terminal is gone
-	Gone     bool   // the terminal is
-	Exit     *Exit  // the child exited
-	Reason   string // the runner's, if neither: "the runner ends"
-	err      error
+	Detached     bool   // by the detach key, by the context or because the terminal is gone
+	TerminalGone bool   // the terminal is
+	Exit         *Exit  // the child exited
+	Reason       string // the runner's, if neither: "the runner ends"
+	err          error
 }
 
 // Attach attaches a terminal until the child exits, the detach key is typed (DetachKey) or ctx ends, which detaches as
@@ -184,7 +187,7 @@ func (c *Client) sendInput(ctx context.Context, t Terminal, shown <-chan Ending)
 		select {
 		case p, ok := <-t.In:
 			if !ok {
-				return Ending{Detached: true, Gone: true}
+				return Ending{Detached: true, TerminalGone: true}
 			}
 			repaint := showsKeys
 			in, showsKeys, detach = keys.scan(p, time.Now())

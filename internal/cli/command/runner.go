@@ -86,7 +86,7 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 			WithHint("if it was suspended: kill -CONT %d; atm stop %s ends it", silent.PID, name)
 	}
 	if errors.Is(err, control.ErrNoRunner) {
-		return Failed("%s is not running", name).WithHint("%s", s.Team.RunAgain(name))
+		return Failed("%s is not running", name).WithHint("%s", s.Team.RunCommand(name))
 	}
 	return err
 }
