@@ -47,11 +47,11 @@ func TestAnswers(t *testing.T) {
 		env, args  string
 		asks, says string
 	}{
-		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob", "", "nobody may answer their own question"},
-		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob --as alice", "", "nobody may answer their own question"},
-		{5, "ATM_AGENT=alice ATM_RUN=made-up", "approve bob --as alice", "", "it answers for nobody"},
-		{5, "CLAUDECODE=1", "approve bob --as me", "", "of the agents only the lead may answer: alice"},
-		{5, "", "approve bob --as bob", "", "only its own processes act as bob"},
+		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob", "", "nobody answers for themselves"},
+		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob --as alice", "", "nobody answers for themselves"},
+		{5, "ATM_AGENT=alice ATM_RUN=made-up", "approve bob --as alice", "", "it may not answer for anybody"},
+		{5, "CLAUDECODE=1", "approve bob --as me", "", "of agents only the lead answers, who is alice"},
+		{5, "", "approve bob --as bob", "", "only its own processes may act as bob"},
 		{2, "", "approve bob", "", "who are you?"},
 		{0, "", "approve bob --as me", ` option="" deny=false by=me`, "bob: answered (Yes)\n"},
 		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", ` option="2" deny=false by=alice`, "bob: answered (Yes)\n"},

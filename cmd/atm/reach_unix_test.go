@@ -63,7 +63,7 @@ func TestNoRunner(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	for _, verb := range []string{"screen", "interrupt", "restart"} {
-		if got := s.atm(1, verb, "bob"); got != "atm: bob does not run\natm: hint: atm run bob -- CMD\n" {
+		if got := s.atm(1, verb, "bob"); got != "atm: bob is not running\natm: hint: atm run bob -- CMD\n" {
 			t.Errorf("%s: %q", verb, got)
 		}
 	}

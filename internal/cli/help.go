@@ -14,7 +14,7 @@ import (
 var mainHelp string
 
 var helpCommand = &cli.Command{
-	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|all] [SUB]", Usage: "what a command does; all: a line each",
+	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|all] [SUB]", Usage: "explain a command; all: a line for each",
 	UsageText: "atm help send\natm help all", Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Hidden: true}},
 	Action: func(c *cli.Context) error {
 		if c.Args().First() == "all" || c.Bool("all") {
@@ -37,7 +37,7 @@ var helpCommand = &cli.Command{
 }
 
 var versionCommand = &cli.Command{
-	Name: "version", Usage: "prints the version", UsageText: "atm version",
+	Name: "version", Usage: "print the version", UsageText: "atm version",
 	Action: func(c *cli.Context) error {
 		return command.PrintAs(c, map[string]string{"version": c.App.Version}, "atm "+c.App.Version)
 	},

@@ -48,7 +48,7 @@ func home(c *cli.Context) error {
 	o := overview{Root: s.Root.Path, Team: s.Team.Name}
 	where := fmt.Sprintf("in team %s (%s)", s.Team.Name, letter.Escape(s.Root.Path))
 	if missing != nil {
-		fmt.Fprintf(&b, "no name given, %s\n\n%s\n%s; atm primer and atm help say how it works\n", where, missing.Message, missing.Hint)
+		fmt.Fprintf(&b, "no name given, %s\n\n%s\n%s; atm primer and atm help explain the rest\n", where, missing.Message, missing.Hint)
 	} else {
 		fmt.Fprintf(&b, "%s, %s\n\n", s.Me.Agent(), where)
 		if err := o.addMail(c, s, &b); err != nil {

@@ -274,7 +274,7 @@ func TestQuestion(t *testing.T) {
 	team.until(r, "it is off", func(s *Snapshot) bool { return s.Members[0].State == reducer.WordOff })
 	problem := team.until(r, "that the screen has ended", func(*Snapshot) bool {
 		screen := r.Screen(ctx, "bob")
-		return screen != nil && strings.Contains(screen.Problem, "bob does not run: atm --root ") && strings.Contains(screen.Problem, " run bob -- ")
+		return screen != nil && strings.Contains(screen.Problem, "bob is not running: atm --root ") && strings.Contains(screen.Problem, " run bob -- ")
 	}).Screens["bob"]
 	for range 5 { // however often it is called, it retries only after a while
 		if r.Screen(ctx, "bob") != problem {

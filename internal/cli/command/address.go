@@ -88,7 +88,7 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 		to = append(to, a)
 	}
 	if len(to) == 0 {
-		return nil, Usage("there is nobody but you in team %q", s.Team.Name).WithHint("atm team add NAME")
+		return nil, Usage("you are the only member of team %q", s.Team.Name).WithHint("atm team add NAME")
 	}
 	return to, nil
 }
@@ -139,7 +139,7 @@ func (s *Scope) Member(word string) (*mailbox.Box, error) {
 	if a.Host != "" {
 		who := s.Renderer().Who(a)
 		return nil, Refused("%s is on another machine", who).
-			WithHint("there: %s %s; mail goes there: atm send %s \"…\"", s.c.Command.HelpName, a.Agent, who)
+			WithHint("on that machine: %s %s; to write: atm send %s \"…\"", s.c.Command.HelpName, a.Agent, who)
 	}
 	return s.Root.Mailbox(a)
 }

@@ -54,7 +54,7 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 		return o, err
 	}
 	if isDraft := q.Kind == policy.KindDraft; isDraft && a.Option != "" || !isDraft && a.Artifact != "" {
-		return o, Usage("a draft has parts and no options, all else options and no --artifact").WithHint("leave it out")
+		return o, Usage("an option answers a question, --artifact a draft").WithHint("atm pending shows which it is")
 	}
 	if q.Host != "" {
 		return s.answerRemote(ctx, q, a)
@@ -84,7 +84,7 @@ func (s *Scope) answerRemote(ctx context.Context, q policy.Question, a Answer) (
 	id, err := s.sendAnswer(ctx, to, q, a)
 	o = control.Outcome{Done: "sent " + id.Short(6), Detail: string(q.Host) + " decides whether it counts"}
 	if !s.Team.IsBridged() {
-		o.Detail += "; bridge is off: goes out when it runs"
+		o.Detail += "; leaves when atm bridge runs"
 	}
 	return o, err
 }
@@ -207,7 +207,7 @@ func (a *Answer) onWire(q policy.Question) (line []byte, detail string, err erro
 	if option != "" {
 		answer = map[string]string{"outcome": "selected", "option_id": option}
 	} else if !a.IsDeny {
-		return nil, "", Usage("which one? none of its options says yes").WithHint("atm pending lists the options")
+		return nil, "", Usage("which one? no option says yes").WithHint("atm pending lists the options")
 	}
 	line, _ = json.Marshal(answer)
 	line, err = wire.Canonical("acp.RequestPermissionResult", line)
@@ -238,7 +238,7 @@ func (a *Answer) findOption(q policy.Question) (err error) {
 	}
 	if a.Option, err = q.Choose(a.Option); err != nil {
 		return Usage("%s", letter.Escape(err.Error())).
-			WithHint("atm pending lists the options; a reason: atm reject %s --reason \"…\"", q.Agent)
+			WithHint("atm pending lists the options; to give a reason: atm reject %s --reason \"…\"", q.Agent)
 	}
 	return nil
 }
@@ -251,9 +251,9 @@ func (a *Answer) chooseOption(q policy.Question) error {
 	}
 	denies := slices.ContainsFunc(q.Options, func(o policy.Option) bool { return o.ID == a.Option && o.Denies() })
 	if denies && !a.IsDeny {
-		return Usage("%q denies it", a.Option).WithHint("atm reject %s %q", q.Agent, a.Option)
+		return Usage("%q rejects it", a.Option).WithHint("atm reject %s %q", q.Agent, a.Option)
 	} else if a.IsDeny && !denies {
-		return Usage("%q does not say no", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
+		return Usage("%q does not reject it", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
 	}
 	return nil
 }

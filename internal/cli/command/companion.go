@@ -17,19 +17,19 @@ import (
 // CompanionFlags are the flags of the verbs that are programs of their own.
 var CompanionFlags = map[string][]cli.Flag{
 	"bridge": {
-		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several with commas between (team.toml: nats)"},
-		&cli.StringFlag{Name: "creds", Usage: "a `FILE` of credentials for it (team.toml: creds)"},
+		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several separated by commas (team.toml: nats)"},
+		&cli.StringFlag{Name: "creds", Usage: "`FILE` with its credentials (team.toml: creds)"},
 		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (default: host in team.toml, else its only key)"},
-		&cli.BoolFlag{Name: "once", Usage: "send and fetch once, and end"},
+		&cli.BoolFlag{Name: "once", Usage: "send and fetch once, then exit"},
 	},
 	"web": {
-		&cli.StringFlag{Name: "listen", Usage: "at `HOST:PORT` (default 127.0.0.1:0, any free one)"},
-		&cli.BoolFlag{Name: "no-open", Usage: "open no browser"},
-		&cli.BoolFlag{Name: "token", Usage: "print a new address of the running server"},
-		&cli.StringFlag{Name: "export", Usage: "write the pages into `DIR`, as files"},
-		&cli.BoolFlag{Name: "allow-remote", Usage: "let other machines in; needs both:"},
-		&cli.StringFlag{Name: "tls-cert", Usage: "its certificate in `FILE`"},
-		&cli.StringFlag{Name: "tls-key", Usage: "its private key in `FILE`"},
+		&cli.StringFlag{Name: "listen", Usage: "serve at `HOST:PORT` (default 127.0.0.1:0: any free port)"},
+		&cli.BoolFlag{Name: "no-open", Usage: "do not open a browser"},
+		&cli.BoolFlag{Name: "token", Usage: "print a new address for the running server"},
+		&cli.StringFlag{Name: "export", Usage: "write the pages to `DIR` as files"},
+		&cli.BoolFlag{Name: "allow-remote", Usage: "let other machines in; needs --tls-cert and --tls-key"},
+		&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the TLS certificate"},
+		&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with its private key"},
 	},
 }
 
@@ -56,7 +56,7 @@ func FindCompanion(c *cli.Context, name, purpose string) (path string, err error
 		return "", Failed("%s version: %w", path, err).WithHint(installHint)
 	}
 	if version := strings.TrimSpace(string(out)); version != name+" "+c.App.Version {
-		return "", Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "unknown")).
+		return "", Failed("%s does not match atm %s: %s", path, c.App.Version, cmp.Or(version, "unknown")).
 			WithHint(installHint)
 	}
 	return path, nil
@@ -67,7 +67,7 @@ func NoCompanion(name, purpose string) *Error {
 	return Failed("%s, %s, is neither beside atm nor on PATH", name, purpose).WithHint(installHint)
 }
 
-const installHint = "make install in its source, or go install github.com/agentteammail/atm/cmd/...@latest"
+const installHint = "make install in the atm source, or go install github.com/agentteammail/atm/cmd/...@latest"
 
 // Version returns the version that the linker set or, after `go install`, the module's.
 func Version(linked string) string {

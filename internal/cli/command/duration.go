@@ -31,7 +31,7 @@ func DurationFlag(name string, value time.Duration, usage string, aliases ...str
 
 // TimeoutFlag is the --timeout of a verb that waits.
 func TimeoutFlag() cli.Flag {
-	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s); 0: for ever", "for")
+	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s; 0: forever)", "for")
 }
 
 // Duration returns the value of a DurationFlag, or its default.
@@ -41,7 +41,7 @@ func Duration(c *cli.Context, name string) time.Duration {
 
 var (
 	errDuration = errors.New("not a duration such as 30s, 2h, 7d or 1d12h")
-	errNoUnit   = errors.New("without a unit")
+	errNoUnit   = errors.New("needs a unit")
 )
 
 // ParseSince parses a time: a duration before now, a day, or RFC 3339.
@@ -54,7 +54,7 @@ func ParseSince(s string) (time.Time, error) {
 	}
 	d, err := ParseDuration(s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is not a time: 2h, 7d, 2026-05-01 or 2026-05-01T12:00:00Z", s)
+		return time.Time{}, fmt.Errorf("%q is not a time such as 2h, 7d, 2026-05-01 or 2026-05-01T12:00:00Z", s)
 	}
 	return time.Now().Add(-d), nil
 }

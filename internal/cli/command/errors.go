@@ -113,33 +113,33 @@ var known = []struct {
 	make    func(format string, args ...any) *Error
 	hint    string
 }{
-	{isStdoutError, Failed, "only the output failed: mail that was not shown stays unread, all else is done"},
+	{isStdoutError, Failed, "only the output failed: mail not shown stays unread, everything else was done"},
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Refused, "atm trace ID says who has it"},
-	{is(rootdir.ErrFormat), Refused, "a larger number: upgrade atm; else echo 1 into that file, 2 where atm bridge was set up"},
-	{is(rootdir.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
-	{is(teams.ErrTooManyHops), Refused, "end the turn without an answer, or begin anew: atm send"},
-	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
-	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
-	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; another machine: atm bridge trust HOST KEY"},
-	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked; of a message: atm ack, or atm reply"},
-	{is(teams.ErrAnswered), NotFound, "atm pending lists what is asked"},
-	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
-	{is(teams.ErrNotShared), Refused, "atm read; atm team add NAME --shared makes an inbox to take from"},
+	{is(rootdir.ErrFormat), Refused, "for a larger number, upgrade atm; else write 1 into that file, or 2 if atm bridge was set up"},
+	{is(rootdir.ErrUntrusted), Refused, "to accept it, name it: --root DIR"},
+	{is(teams.ErrTooManyHops), Refused, "end the turn without answering, or start a new thread: atm send"},
+	{isA[*mailbox.ContentError], Usage, "send it as a file: --attach FILE"},
+	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), NotFound, "atm init alice bob at the top of your project; for a root elsewhere: --root DIR"},
+	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
+	{is(policy.ErrNoQuestion), NotFound, "atm pending lists the open questions; for a message: atm ack or atm reply"},
+	{is(teams.ErrAnswered), NotFound, "atm pending lists the open questions"},
+	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who may answer"},
+	{is(teams.ErrNotShared), Refused, "atm read reads it; atm team add NAME --shared makes a shared inbox"},
 	{is(session.ErrNotFound), NotFound, "atm session ls --all lists them"},
-	{is(teams.ErrForbidden), Refused, "team.toml is for a person to change"},
+	{is(teams.ErrForbidden), Refused, "only a person may change team.toml"},
 	{is(mailbox.ErrNotFound), NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
-	{is(mailbox.ErrKeyDamaged), Failed, "atm ls --sent shows whether it was sent; without that file it is sent anew"},
+	{is(mailbox.ErrKeyDamaged), Failed, "atm ls --sent shows whether it was sent; to send it again, delete that file"},
 	{is(mailbox.ErrDamaged), Failed, "ask for it again: atm reply ID \"…\""},
 	{is(mailbox.ErrNoContent), NotFound, "ask for it again: atm reply ID \"…\""},
 	{is(mailbox.ErrNoAgent), NotFound, "atm team lists the members"},
 	{is(mailbox.ErrUnreadable), Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
-	{is(mailbox.ErrRunning), Refused, "stop it first: atm stop NAME; atm status NAME says which process it is"},
-	{is(mailbox.ErrBeingTyped), Refused, "again in a moment; once it is read, atm withdraw sends a notice"},
+	{is(mailbox.ErrRunning), Refused, "stop it first: atm stop NAME; atm status NAME shows its process"},
+	{is(mailbox.ErrBeingTyped), Refused, "try again in a moment; once it is read, atm withdraw sends a notice"},
 	{is(mailbox.ErrNotHeld), Refused, "atm trace ID says who has it"},
-	{is(mailbox.ErrWithdrawn), Refused, "atm show ID shows it again"},
-	{is(mailbox.ErrExists), Refused, "atm team lists the members; atm team retire NAME makes room"},
+	{is(mailbox.ErrWithdrawn), Refused, "atm show ID still shows it"},
+	{is(mailbox.ErrExists), Refused, "atm team lists the members; atm team retire NAME frees the name"},
 	{is(syscall.ENOSPC), Failed, "free some space, and try again; nothing was lost"},
 	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), Failed, "atm doctor"},
 	{is(fs.ErrPermission), Refused, "atm doctor"},
@@ -179,13 +179,13 @@ func explain(c *cli.Context, err error) *Error {
 		return unknownAgent(e)
 	}
 	if e, ok := errors.AsType[*teams.UnknownHostError](err); ok {
-		const hint = "atm bridge trust %s KEY; there `atm bridge keygen` prints that line"
+		const hint = "atm bridge trust %s KEY; `atm bridge keygen` on that machine prints this line"
 		hosts := Strings(e.Hosts)
 		return NotFound("%s", err).WithHint(hint, e.Host).withNearest(string(e.Host), hosts).WithCandidates(hosts...)
 	}
 	if e, ok := errors.AsType[*teams.AmbiguousError](err); ok {
 		short := Shorts(e.Candidates)
-		return Ambiguous("%s", err).WithHint("more digits: %s", short).WithCandidates(strings.Fields(short)...)
+		return Ambiguous("%s", err).WithHint("type more digits: %s", short).WithCandidates(strings.Fields(short)...)
 	}
 	if e, ok := errors.AsType[*session.AmbiguousError](err); ok {
 		return Ambiguous("%s", err).WithHint("one of these: %s", Join(e.IDs)).WithCandidates(Strings(e.IDs)...)
@@ -195,9 +195,9 @@ func explain(c *cli.Context, err error) *Error {
 	}
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
 		if e.Given {
-			return Failed("%s", err).WithHint("the same command again: it stays one message")
+			return Failed("%s", err).WithHint("run the same command again: it stays one message")
 		}
-		return Failed("%s", err).WithHint("it was sent, and not to be sent again: atm show %s", e.ID)
+		return Failed("%s", err).WithHint("it was sent, do not send it again: atm show %s", e.ID)
 	}
 	for _, k := range known {
 		if !k.matches(err) {
@@ -223,7 +223,7 @@ func permissionHint(err error, hint string) string {
 	if !InAgent() && os.Getenv("ATM_AGENT") == "" {
 		return hint
 	}
-	return "a sandbox may forbid it: let it read and write the root, as `atm where` says; else: " + hint
+	return "a sandbox may forbid it: let it read and write the root, which `atm where` shows; otherwise: " + hint
 }
 
 // lookAt returns a command that shows who owns a path, or the nearest directory above it that is accessible.
@@ -231,7 +231,7 @@ func lookAt(path string) string {
 	for _, err := os.Lstat(path); err != nil && path != filepath.Dir(path); _, err = os.Lstat(path) {
 		path = filepath.Dir(path)
 	}
-	return "ls -ld " + policy.Quote(path) + " shows whose it is"
+	return "ls -ld " + policy.Quote(path) + " shows who owns it"
 }
 
 // Explain is Explain for a program that shows errors itself.

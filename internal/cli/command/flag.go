@@ -168,7 +168,7 @@ func (l *Line) checkFlag(f *typedFlag) error {
 		return Usage("%s needs a value", f.typed)
 	}
 	if !f.hasValue && (f.next == "true" || f.next == "false") {
-		return Usage("%s takes no value: what is %q?", f.typed, f.next).WithHint("leave it out; a text goes behind --")
+		return Usage("%s takes no value: what is %q?", f.typed, f.next).WithHint("leave it out, or put text after --")
 	}
 	isText := slices.Contains([]string{"message", "text", "file"}, f.name())
 	isSame := func(earlier string) bool { return strings.HasPrefix(earlier, "--"+f.name()+"=") }
@@ -219,7 +219,7 @@ func FlagUsage(f cli.Flag) (typed, usage string) {
 func CountFlag(name string, value int, usage, ifZero string, also ...string) cli.Flag {
 	return &cli.IntFlag{Name: name, Aliases: also, Value: value, Usage: usage, Action: func(_ *cli.Context, n int) error {
 		if n < 0 {
-			return Usage("--%s %d: it may not be negative", name, n).WithHint("--%s 0: %s", name, ifZero)
+			return Usage("--%s %d: must not be negative", name, n).WithHint("--%s 0: %s", name, ifZero)
 		}
 		return nil
 	}}

@@ -71,8 +71,8 @@ func NotPiped() error {
 	if n == 0 {
 		return nil
 	}
-	return Usage("a text and %d bytes on stdin: which of them is meant?", n).
-		WithHint("leave the text out to send stdin, or put </dev/null behind the command to send the text")
+	return Usage("a text and %d bytes on stdin: only one can be sent", n).
+		WithHint("leave the text out to send stdin, or add </dev/null to send the text")
 }
 
 // HasText reports whether f is a file, a pipe or a socket.
@@ -99,7 +99,7 @@ func CheckText(s string) error {
 	fault := ""
 	switch {
 	case strings.TrimSpace(s) == "":
-		return Usage("the text is empty").WithHint("put the text behind the command, or pipe it in")
+		return Usage("the text is empty").WithHint("put the text after the command, or pipe it in")
 	case len(s) > maxText:
 		fault = "is over 1 MiB"
 	case !utf8.ValidString(s):
@@ -109,7 +109,7 @@ func CheckText(s string) error {
 	default:
 		return nil
 	}
-	return Usage("the text %s", fault).WithHint("any bytes can go as a file: --attach FILE")
+	return Usage("the text %s", fault).WithHint("send it as a file: --attach FILE")
 }
 
 // EachLine calls f with each line that is not blank, and its number, until f returns an error. For a line that is
@@ -126,7 +126,7 @@ func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 		}
 		line, err = bytes.TrimRight(line, "\r\n"), nil
 		if len(line) > wire.MaxFile {
-			err = Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("what is large can go as a file: atm send NAME --attach FILE")
+			err = Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("send it as a file: atm send NAME --attach FILE")
 		} else if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}

@@ -101,7 +101,7 @@ func (l *Line) sortWords(words []string) (first error) {
 		word, count := words[0], len(l.Words)+len(l.flagged)
 		switch {
 		case word == "--" && count < commandAt: // run --as bob -- claude
-			nameless := Usage("%s needs %s in front of --", l.Command.HelpName, l.ArgNames[0])
+			nameless := Usage("%s needs %s before --", l.Command.HelpName, l.ArgNames[0])
 			return cmp.Or(first, error(nameless.WithHint("%s", example(l.Command))))
 		case word == "--":
 			l.Words = append(l.Words, words[1:]...)
@@ -159,7 +159,7 @@ func (l *Line) checkWords() error {
 		return nil
 	}
 	word := l.Words[len(l.ArgNames)]
-	e := Usage("%q is one argument too many for %s", clipped(word), Synopsis(c))
+	e := Usage("unexpected argument %q for %s", clipped(word), Synopsis(c))
 	if len(c.VisibleCommands()) > 0 {
 		e = Usage("unknown command \"%s %s\"", c.Name, clipped(word))
 	}

@@ -80,7 +80,7 @@ func parseQuery(words []string) (q teams.Query, err error) {
 	}
 	for _, in := range q.In {
 		if in != "new" && in != "cur" && in != "done" {
-			return q, fmt.Errorf("in:%s: new, cur or done", in)
+			return q, fmt.Errorf("in:%s: must be new, cur or done", in)
 		}
 	}
 	return q, nil
@@ -187,7 +187,7 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 		lines = slices.Concat(lines, []string{line}, marked(agent, "  > ", t.Prompt),
 			marked(agent, "  * ", strings.Join(tools, "\n")), marked(agent, "  < ", t.Response), marked(agent, "  ! ", t.Error))
 	}
-	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known; its mail: atm ls %[1]s --all", agent))
+	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no known turns of %s; its mail: atm ls %[1]s --all", agent))
 }
 
 const maxLines = 12

@@ -28,7 +28,7 @@ func (s *Scope) MayWrite() error {
 			return nil
 		}
 	}
-	return Refused("%s is running: only its own processes act as %s", name, name).
+	return Refused("%s is running: only its own processes may act as %s", name, name).
 		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
 }
 
@@ -79,7 +79,7 @@ func (s *Scope) MayBridge() error {
 func (s *Scope) MayAnswer(q policy.Question) error {
 	who, isInAgent := s.Actor()
 	if who == "" {
-		return Refused("this process belongs to a run that is over, or of another team: it answers for nobody").
+		return Refused("this process belongs to a run that has ended or to another team: it may not answer for anybody").
 			WithHint("ask a person")
 	}
 	return s.mayAnswerAs(who, isInAgent, q)
@@ -88,12 +88,12 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 // mayAnswerAs is MayAnswer for a given name, also of another host. A question from another host is judged there.
 func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
 	if !s.Root.Accepted {
-		return Refused("nothing is answered in %s: nobody here made or accepted it", s.Root.Path).
+		return Refused("answer: nobody here made or accepted %s; it may have come with a clone", s.Root.Path).
 			WithHint("if it is yours: atm init")
 	}
 	var err error
 	if q.Host != "" && isInAgent {
-		err = Refused("%s is on another host, where agents answer nothing", q.Agent).WithHint("ask a person")
+		err = Refused("%s is on another host: only a person may answer it from here", q.Agent).WithHint("ask a person")
 	} else if q.Host == "" {
 		var p policy.Policy
 		if p, err = s.Team.PolicyFor(q.Agent); err == nil {

@@ -83,10 +83,10 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 	}
 	if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {
 		return Failed("the runner of %s, process %d, does not answer", name, silent.PID).
-			WithHint("kill -CONT %d, if it was stopped; atm stop %s ends it", silent.PID, name)
+			WithHint("if it was suspended: kill -CONT %d; atm stop %s ends it", silent.PID, name)
 	}
 	if errors.Is(err, control.ErrNoRunner) {
-		return Failed("%s does not run", name).WithHint("%s", s.Team.RunCommand(name))
+		return Failed("%s is not running", name).WithHint("%s", s.Team.RunCommand(name))
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 	if errors.Is(err, rootdir.ErrNotRoot) {
 		place.Flag, place.Env, place.Dir = "", "", found.Path
 		if near, _, noneErr := rootdir.Find(place); noneErr == nil && near.Source != rootdir.FromHome {
-			return nil, NotFound("%w", err).WithHint("the root there is --root %s", policy.Quote(near.Path))
+			return nil, NotFound("%w", err).WithHint("to use the root there: --root %s", policy.Quote(near.Path))
 		}
 	}
 	if err == nil && !found.Accepted && CallingProgram(c) == "mcp" { // a model reads the answers, as it does a hook's
@@ -152,7 +152,7 @@ func (s *Scope) findMe() error {
 	if name == "" {
 		hint := "put --as NAME on the command; do not take a name that is not yours"
 		if via := CallingProgram(s.c); via != "" {
-			hint = "whoever set this up says who you are: atm " + via + " --as NAME, or ATM_AGENT in its environment"
+			hint = "the person who set this up names you: atm " + via + " --as NAME, or ATM_AGENT in its environment"
 		}
 		return Usage("who are you? %s", listed(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)
 	}
@@ -161,7 +161,7 @@ func (s *Scope) findMe() error {
 		return s.addressError(name, err)
 	}
 	if a.Team != s.Team.Name || a.Host != "" {
-		return Usage("%s says %s, the command team %q", source, a, s.Team.Name).WithHint("leave one out")
+		return Usage("%s says %s, but the command is for team %q", source, a, s.Team.Name).WithHint("leave one out")
 	}
 	s.Me, err = s.Team.Member(a.Agent)
 	s.MeSource = source
@@ -200,7 +200,7 @@ func (s *Scope) teamName() (wire.Name, error) {
 	case len(all) == 0:
 		return "", NotFound("no team in %s", s.Root.Path).WithHint("atm init alice bob")
 	case len(all) > 1:
-		return "", Usage("which team? there are %s", Join(all)).
+		return "", Usage("which team? teams: %s", Join(all)).
 			WithHint("put --team NAME on the command, or set ATM_TEAM").WithCandidates(Strings(all)...)
 	}
 	s.TeamSource = "the only team"

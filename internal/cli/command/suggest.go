@@ -70,7 +70,7 @@ func (e *Error) suggest(app *cli.App, c *cli.Command, typed string) *Error {
 			hint = "did you mean " + known[near] + "?"
 		}
 	} else if hint == "" && isFlag && strings.Contains(c.ArgsUsage, "TEXT") {
-		hint = "text that begins with - goes behind --"
+		hint = "text that begins with - goes after --"
 	}
 	return e.WithHint("%s", strings.Trim(strings.ReplaceAll(hint+"; "+overview, "?;", "?"), "; "))
 }
@@ -96,7 +96,7 @@ func knownVerbs(c *cli.Command) (known map[string]string, overview string) {
 		}
 	}
 	if c.Name == "" {
-		return known, "the commands: " + strings.Join(shown, " ")
+		return known, "commands: " + strings.Join(shown, " ")
 	} else if len(shown) == 0 {
 		return known, example(c)
 	}

@@ -181,10 +181,10 @@ func enterScreen(quit func(error)) (leave func()) {
 }
 
 func repaint(lines []string) error {
-	foot := "q leaves"
+	foot := "q quits"
 	width, height, err := term.GetSize(int(os.Stdout.Fd()))
 	if room := max(height-2, 1); err == nil && height > 0 && len(lines) > room {
-		foot = fmt.Sprintf("%d lines more; q leaves", len(lines)-room)
+		foot = fmt.Sprintf("%d more lines; q quits", len(lines)-room)
 		lines = lines[:room]
 	}
 	lines = append(slices.Clone(lines), "", foot)

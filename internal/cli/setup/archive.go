@@ -24,11 +24,11 @@ import (
 var gcCommand = &cli.Command{
 	Name: "gc", Usage: "move old finished messages and events to the archive",
 	UsageText:   "atm gc --dry-run\natm gc --keep 7d",
-	Description: "Never unread, never owed; nothing is deleted. Whole days only.",
+	Description: "Leaves unread and owed mail alone, and deletes nothing. Works in whole days.",
 	Flags: []cli.Flag{
-		command.DurationFlag("keep", 30*24*time.Hour, "keep what is younger than `D` (default 30d)", "older-than"),
-		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of an inbox (default 100)"},
-		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
+		command.DurationFlag("keep", 30*24*time.Hour, "keep what is newer than `D` (default 30d)", "older-than"),
+		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of each inbox (default 100)"},
+		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only count; the totals are the same"},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
 		ctx, stop := command.Interruptible(c.Context)
@@ -42,7 +42,7 @@ var gcCommand = &cli.Command{
 		if failed != nil && c.Bool("json") {
 			return failed
 		}
-		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
+		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s to the archive; %d stay",
 			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
 		return cmp.Or(ctx.Err(), err, failed)
 	}),
@@ -70,14 +70,14 @@ func collectGarbage(ctx context.Context, t *teams.Team, options mailbox.GCOption
 }
 
 var backupCommand = &cli.Command{
-	Name: "backup", Aliases: []string{"export"}, ArgsUsage: "FILE", Usage: "the whole root in one file",
+	Name: "backup", Aliases: []string{"export"}, ArgsUsage: "FILE", Usage: "save the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
-	Description: "May be taken while others send. Never replaces a file.",
+	Description: "Safe while others send. Never replaces a file.",
 	Action:      command.With(command.OpenRoot, runBackup),
 }
 
 var restoreCommand = &cli.Command{
-	Name: "restore", ArgsUsage: "FILE", Usage: "bring back what a backup holds",
+	Name: "restore", ArgsUsage: "FILE", Usage: "bring back the contents of a backup",
 	UsageText: "atm restore atm-2026-05-01.tar\natm restore atm-2026-05-01.tar --root NEWDIR",
 	Action:    restore,
 }
@@ -100,12 +100,12 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	if err := os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
-		return command.Refused("%s is there already", path).WithHint("use another name")
+		return command.Refused("%s already exists", path).WithHint("use another name")
 	} else if err != nil {
 		return err
 	}
 	if moved.Skipped > 0 {
-		command.Warn(c, "skipped %s: in the wrong directory for the id, or not a regular file", letter.Many(moved.Skipped, "message"))
+		command.Warn(c, "skipped %s: not a regular file, or in the wrong directory for its id", letter.Many(moved.Skipped, "message"))
 	}
 	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
 	return cmp.Or(err, command.PrintError(c, missing))
@@ -114,12 +114,12 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 func restore(c *cli.Context) error {
 	f, err := os.Open(c.Args().First())
 	if err != nil {
-		return command.Usage("%v", err).WithHint("atm restore FILE, as atm backup wrote it; a member: atm team restore NAME")
+		return command.Usage("%v", err).WithHint("atm restore FILE takes a file of atm backup; for a member: atm team restore NAME")
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // a pipe can be read only once
 		if err := backup.Check(f); err != nil {
-			return command.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE, as atm backup wrote it; nothing was restored")
+			return command.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
 		}
 	}
 	if place := command.Place(c); place.Flag != "" || place.Env != "" {
@@ -129,7 +129,7 @@ func restore(c *cli.Context) error {
 	}
 	s, err := command.OpenRoot(c)
 	if errors.Is(err, rootdir.ErrNoRoot) {
-		return command.NotFound("%w", err).WithHint("into a new one: atm restore %s --root .atm", policy.Quote(f.Name()))
+		return command.NotFound("%w", err).WithHint("to restore into a new root: atm restore %s --root .atm", policy.Quote(f.Name()))
 	}
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func restore(c *cli.Context) error {
 	for _, b := range moved.SameNameAsRetired {
 		warnRetired(c, b)
 	}
-	text := fmt.Sprintf("restored %s, %s; %d there already", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
+	text := fmt.Sprintf("restored %s, %s; %d already there", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
 	if moved.Bad > 0 {
 		text += fmt.Sprintf("; %d bad: atm ls NAME --bad", moved.Bad)
 	}

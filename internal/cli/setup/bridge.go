@@ -16,23 +16,23 @@ import (
 
 // BridgeCommands are the subs of bridge, which is itself a program of its own.
 var BridgeCommands = []*cli.Command{{
-	Name: "keygen", Usage: "make this machine's key; says what to type on the others",
+	Name: "keygen", Usage: "make this machine's key, and print what to type on the others",
 	UsageText: "atm bridge keygen --host laptop",
-	Description: "Again: says it again. An atm from before there were other machines refuses the root from then on.\n" +
+	Description: "Run again, it prints the same. From then on, an atm too old for bridges refuses the root.\n" +
 		"The key is in your configuration directory, never in the root.",
-	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "this machine's `NAME`, as of an agent (default: host in team.toml)"}},
+	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "this machine's `NAME`, spelled like an agent's (default: host in team.toml)"}},
 	Action: command.With(openBridge, keygen),
 }, {
-	Name: "trust", ArgsUsage: "HOST KEY", Usage: "trust a machine's key: its mail comes, and mail goes there",
-	UsageText: "atm bridge trust build KEY      as atm bridge keygen there says\natm bridge trust build KEY --replace",
-	Flags:     []cli.Flag{&cli.BoolFlag{Name: "replace", Usage: "the machine has a new key"}},
+	Name: "trust", ArgsUsage: "HOST KEY", Usage: "trust a machine's key, and exchange mail with it",
+	UsageText: "atm bridge trust build KEY      the line that atm bridge keygen prints there\natm bridge trust build KEY --replace",
+	Flags:     []cli.Flag{&cli.BoolFlag{Name: "replace", Usage: "accept a new key for the machine"}},
 	Action:    command.With(openBridge, trust),
 }, {
-	Name: "retry", Usage: "try again what the bridge did not accept", UsageText: "atm bridge retry",
-	Description: "They are in the team's .bridge/bad with the reasons; atm doctor names them.",
+	Name: "retry", Usage: "retry what the bridge did not accept", UsageText: "atm bridge retry",
+	Description: "Rejected messages are in the team's .bridge/bad, with the reasons; atm doctor lists them.",
 	Action: command.With(openBridge, func(c *cli.Context, s *command.Scope) error {
 		n, err := s.Team.RetryRejected()
-		text := letter.Many(n, "envelope") + " to be tried again when the bridge runs"
+		text := letter.Many(n, "envelope") + " will be retried when the bridge runs"
 		return command.PrintUnlessError(c, err, map[string]any{"retried": n}, text)
 	}),
 }}
@@ -55,19 +55,19 @@ func keygen(c *cli.Context, s *command.Scope) error {
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return command.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
 	}
-	status := "made the key of host " + string(host)
+	status := "made a key for host " + string(host)
 	public, err := s.Root.Keys.Generate(host)
 	if errors.Is(err, hostkey.ErrOtherKey) {
 		var private ed25519.PrivateKey
 		if private, err = s.Root.Keys.Private(host); err == nil {
-			public, status = private.Public().(ed25519.PublicKey), "host "+string(host)+" has its key"
+			public, status = private.Public().(ed25519.PublicKey), "host "+string(host)+" already has a key"
 		}
 	}
 	if err == nil {
 		err = s.Root.RaiseFormat()
 	}
 	key := hostkey.EncodeKey(public)
-	return command.PrintUnlessError(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", status, host, key))
+	return command.PrintUnlessError(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; run on each other machine:\natm bridge trust %s %s", status, host, key))
 }
 
 func trust(c *cli.Context, s *command.Scope) error {
@@ -81,7 +81,7 @@ func trust(c *cli.Context, s *command.Scope) error {
 		return command.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
 	}
 	if errors.Is(err, hostkey.ErrOwn) {
-		return command.Refused("%w", err).WithHint("give that machine another name: atm bridge keygen --host NAME, there")
+		return command.Refused("%w", err).WithHint("give that machine another name: there, atm bridge keygen --host NAME")
 	}
 	if err == nil {
 		err = s.Root.RaiseFormat()

@@ -24,23 +24,23 @@ import (
 var installCommand = &cli.Command{
 	Name: "install", ArgsUsage: "[TOOL]", Usage: "hooks for a coding agent, and permission to run atm",
 	UsageText: "atm install claude\natm install codex --local --as bob\natm install gemini --mcp --dry-run",
-	Description: "TOOL: claude, codex, gemini, opencode. Writes your own configuration of it, never a file\n" +
-		"that a repository tracks; keeps what is there, and prints what it changed. Agents may then\n" +
-		"read and send without being asked about it (for opencode it prints what to allow), and not\n" +
-		"run, type, approve or stop.\n" +
-		"--local with --as NAME: who the agent is here.",
+	Description: "TOOL: claude, codex, gemini, opencode. Writes your own configuration of the tool, never a\n" +
+		"file that a repository tracks; keeps what is there, and prints what it changed. The agent may then\n" +
+		"read and send without asking you (for opencode it prints what to allow), but not run, type, approve\n" +
+		"or stop.\n" +
+		"--local --as NAME also names the agent in this worktree.",
 	Flags: installFlags, Action: install,
 }
 
 var uninstallCommand = &cli.Command{
-	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "remove from a coding agent's configuration what install added",
+	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "remove what atm install added to a coding agent's configuration",
 	UsageText:   "atm uninstall claude\natm uninstall codex --local",
-	Description: "The files get back what was in them; your own changes since then are kept.",
+	Description: "Restores what was in the files before, and keeps your own changes since then.",
 	Flags:       installFlags, Action: install,
 }
 
 var installFlags = []cli.Flag{
-	&cli.BoolFlag{Name: "local", Usage: "this worktree's own file, which git does not see"},
+	&cli.BoolFlag{Name: "local", Usage: "use this worktree's own file, which git ignores"},
 	&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"},
 	&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
 }
@@ -73,7 +73,7 @@ func install(c *cli.Context) error {
 	}
 	do, nothing := installer.Install, "nothing to change"
 	if c.Command.Name == "uninstall" {
-		do, nothing = installer.Uninstall, "nothing of atm is there"
+		do, nothing = installer.Uninstall, "nothing to remove"
 	}
 	report, err := do(r)
 	if err != nil {
@@ -87,7 +87,7 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
 	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
 	if !slices.Contains(agentconfig.Tools, tool) {
-		e := command.Usage("which tool? there are %s", command.Join(agentconfig.Tools)).
+		e := command.Usage("which tool? one of %s", command.Join(agentconfig.Tools)).
 			WithHint("%s claude", c.Command.HelpName)
 		if near, ok := command.Nearest(tool, agentconfig.Tools); ok {
 			e.WithHint("did you mean %s?", near).WithCandidates(near)
@@ -98,7 +98,7 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 		return r, nil
 	}
 	if !r.Local {
-		return r, command.Usage("who an agent is belongs to one worktree, not to all that you do with %s", tool).
+		return r, command.Usage("--as names the agent of one worktree, so it needs --local").
 			WithHint("%s %s --local --as %s", c.Command.HelpName, tool, letter.Escape(r.Agent))
 	}
 	_, err := wire.ParseName(r.Agent)
@@ -146,11 +146,11 @@ func newInstaller(c *cli.Context) agentconfig.Installer {
 
 func explainInstall(err error) error {
 	if errors.Is(err, agentconfig.ErrTracked) {
-		return command.Failed("%w", err).WithHint("atm install writes no file that others share: try it with --local, or without")
+		return command.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
 	}
 	if _, isPath := errors.AsType[*fs.PathError](err); isPath {
 		return err
 	}
 	words := strings.ReplaceAll(strings.Join(os.Args[1:], " "), " --dry-run", "")
-	return command.Failed("%w", err).WithHint("mend it, then try again: atm %s --dry-run", letter.Escape(words))
+	return command.Failed("%w", err).WithHint("fix it, then try again: atm %s --dry-run", letter.Escape(words))
 }

@@ -38,18 +38,18 @@ func Commands() []*cli.Command {
 var initCommand = &cli.Command{
 	Name: "init", Aliases: []string{"register", "add-agent"}, ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
 	UsageText: "atm init alice bob me\natm init --toml alice bob me\natm init --here carol",
-	Description: "In a git repository: at the top of the main worktree, and into the repository's own\n" +
-		"exclude file. Where a root is found above, it adds to that one.\n" +
-		"Again: adds what is missing, and accepts a root that came with a clone.",
+	Description: "In a git repository the root is made at the top of the main worktree, and git ignores it.\n" +
+		"If a directory above has a root, init adds to that one.\n" +
+		"Run again, it adds what is missing, and accepts a root that came with a clone.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "here", Usage: "a new root in this directory"},
+		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
 		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
 	},
 	Action: initRoot,
 }
 
 var whereCommand = &cli.Command{
-	Name: "where", Aliases: []string{"whoami", "pwd", "env"}, Usage: "root, team and agent in force, and the source of each",
+	Name: "where", Aliases: []string{"whoami", "pwd", "env"}, Usage: "show the root, team and agent in force, and the source of each",
 	UsageText: "atm where",
 	Action:    where,
 }
@@ -86,7 +86,7 @@ func (m *madeRoot) text() string {
 	if m.TomlMade {
 		text, next = text+"\nwrote "+toml, "read it, then atm doctor, atm up"
 	} else if m.Toml != "" {
-		text, next = text+"\n"+toml+" was there, and stays as it is", "atm up"
+		text, next = text+"\n"+toml+" exists, and was not changed", "atm up"
 	} else if len(m.Members) > 1 {
 		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", m.Members[1], m.Members[0])
 	}
@@ -118,7 +118,7 @@ func initRoot(c *cli.Context) error {
 	// Exclusive: two processes must not both add the line.
 	err = s.Team.Sessions().Exclusive(c.Context, func() error { return git.Exclude(m.Root) })
 	if err != nil {
-		command.Warn(c, "the root could not be excluded from the repository: %v", err)
+		command.Warn(c, "exclude the root from the repository: %v", err)
 	}
 	if m.Members, err = s.Team.Agents(); err != nil {
 		return err
@@ -156,7 +156,7 @@ func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
 		return m, err
 	}
 	if err := rootdir.Accept(place, m.Root); err != nil {
-		command.Warn(c, "%v; it counts as yours where it is named: ATM_ROOT=%s", err, policy.Quote(m.Root))
+		command.Warn(c, "%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(m.Root))
 	}
 	return m, nil
 }
@@ -168,7 +168,7 @@ func parseNames(words []string) (names []wire.Name, err error) {
 			n, err := wire.ParseName(part)
 			if err != nil {
 				return nil, command.Usage("%v", err).
-					WithHint("a name is of small letters, digits and dashes, such as alice or reviewer-2")
+					WithHint("a name has lower-case letters, digits and dashes, such as alice or reviewer-2")
 			}
 			names = append(names, n)
 		}
@@ -237,11 +237,11 @@ func primerText(s *command.Scope, hasHooks bool) (string, error) {
 }
 
 var doctorCommand = &cli.Command{
-	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health"}, Usage: "check everything, and name the command that mends it",
+	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health"}, Usage: "check everything, and name the command that fixes it",
 	UsageText:   "atm doctor\natm doctor --fix",
-	Description: "Root, team.toml line by line, locks, disk, stray files, runners, hooks. Exit 1 when something\nis wrong.",
+	Description: "Checks the root, team.toml line by line, locks, disk, stray files, runners and hooks.\nExits 1 if something is wrong.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "mend what can be mended without loss"},
+		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "fix what can be fixed without loss"},
 	},
 	Action: command.With(command.OpenRoot, runDoctor),
 }

@@ -18,11 +18,11 @@ import (
 )
 
 var statusCommand = &cli.Command{
-	Name: "status", Aliases: []string{"describe", "whois"}, ArgsUsage: "[AGENT]", Usage: "one agent in full, and the evidence",
+	Name: "status", Aliases: []string{"describe", "whois"}, ArgsUsage: "[AGENT]", Usage: "show one agent in full, with the evidence",
 	UsageText: "atm status bob\natm status bob --json\natm status --all --as-wire missiond",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "as-wire", Usage: "as the PTY manager `missiond` writes it"},
-		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "every member, one a line"},
+		&cli.StringFlag{Name: "as-wire", Usage: "in the format of the PTY manager `missiond`"},
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "every member, one per line"},
 	},
 	Action: command.With(command.OpenTeam, status),
 }
@@ -30,7 +30,7 @@ var statusCommand = &cli.Command{
 func status(c *cli.Context, s *command.Scope) error {
 	if v := c.String("as-wire"); c.IsSet("as-wire") && v != "missiond" {
 		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
-			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
+			WithHint("atm status --as-wire missiond; for events: atm events --as-wire daemon")
 	}
 	a, _ := s.Address(c.Args().First())
 	if c.Bool("all") && a.Host == "" {

@@ -23,16 +23,16 @@ var teamCommand = &cli.Command{
 	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who", "ps"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: "atm team\natm team --watch\natm team add carol",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint; q leaves"},
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint until you press q"},
 		&cli.BoolFlag{Name: "all", Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, team),
 	Subcommands: []*cli.Command{
-		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "all teams of the root", UsageText: "atm team ls", Action: command.With(command.OpenRoot, teamLs)},
+		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "list the teams of the root", UsageText: "atm team ls", Action: command.With(command.OpenRoot, teamLs)},
 		{
 			Name: "add", ArgsUsage: "NAME…", Usage: "add members",
 			UsageText: "atm team add carol\natm team add jobs --shared",
-			Flags:     []cli.Flag{&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "others may take from the inbox: atm take"}},
+			Flags:     []cli.Flag{&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "let others take from the inbox with atm take"}},
 			Action:    command.With(command.OpenTeam, teamAdd),
 		},
 		{
@@ -73,7 +73,7 @@ func team(c *cli.Context, s *command.Scope) error {
 
 func warnConfig(c *cli.Context, s *command.Scope) {
 	if _, err := s.Team.Config(); err != nil {
-		command.Warn(c, "%v: who is a person is not known", err)
+		command.Warn(c, "%v: atm cannot tell who is a person", err)
 	}
 }
 
@@ -157,7 +157,7 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 	}
 	text := fmt.Sprintf("added %s to team %s", command.Join(added), s.Team.Name)
 	if len(added) == 0 {
-		text = command.Join(names) + ": there already"
+		text = command.Join(names) + ": already in team " + string(s.Team.Name)
 	}
 	isShared := c.Bool("shared")
 	if isShared {
@@ -216,7 +216,7 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	}
 	err = s.Team.Restore(c.Context, dir)
 	if errors.Is(err, mailbox.ErrExists) {
-		return command.Refused("%w", err).WithHint("atm team lists the members; atm team retire %s makes room", name)
+		return command.Refused("%w", err).WithHint("atm team lists the members; atm team retire %s frees the name", name)
 	}
 	return command.PrintUnlessError(c, err, map[string]any{"agent": name}, string(name)+" is back")
 }
