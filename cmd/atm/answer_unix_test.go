@@ -178,7 +178,7 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	for _, c := range []struct{ event, gate, want string }{
 		{"state_change new=idle", "", "bob is idle since 0s, and has not taken it yet"},
 		{"", "draft", "somebody has begun to write in the prompt of bob, and nothing is typed over that: atm attach bob"},
-		{"", "a person types", "a person is typing into bob"},
+		{"", "a person is typing", "a person is typing into bob"},
 		{"", "bang mode", "bob is idle since 0s, and has not taken it yet: atm screen bob"},
 		{"state_change new=thinking", "busy", "bob is busy since 0s, and gets it when it is idle: atm wait --as alice --idle bob"},
 		{"confirm_required tool=Bash", "dialog", "bob waits for an answer itself (wants to use Bash) since 0s: atm pending, then atm approve --as alice bob, or atm attach bob"},
