@@ -12,14 +12,14 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// GCOptions say what is old.
+// GCOptions say which messages GC archives.
 type GCOptions struct {
-	Before   time.Time // days that ended before this moment
-	KeepLast int       // the newest done messages that stay whatever their age
-	DryRun   bool
+	Before   time.Time // only days that ended before it
+	KeepLast int       // keep at least this many of the newest done messages
+	DryRun   bool      // only count
 }
 
-// Moved is what gc, backup and restore count.
+// Moved counts the messages and events that gc, backup and restore have moved.
 type Moved struct {
 	Messages int   `json:"messages"`
 	Events   int   `json:"events,omitempty"`
@@ -34,33 +34,33 @@ func (m *Moved) Add(o Moved) {
 	m.Skipped += o.Skipped
 }
 
-// GC moves days of finished messages to the archive, whole: those that ended before a moment and hold none of the
-// newest KeepLast. Nothing that is unread or owed is touched, nothing is deleted but the leftovers of killed writers,
-// and what says of old messages that are not in the inbox that they are superseded. A dry run counts the same.
+// GC moves whole days of done messages to the archive, but for those with some of the newest KeepLast. It never touches
+// unread or owed messages. It deletes only leftovers of killed writers, and superseded marks of old messages that have
+// left the inbox.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	err = b.locked(ctx, "reader", func() error {
 		days, err := b.days(b.allDone(), time.Time{})
 		limit := opt.Before.UTC().Format(time.DateOnly)
 		for _, day := range slices.Backward(days) {
 			ids, e := b.list(day)
-			// The days from the newest on are kept until there are enough.
+			// From the newest day backwards, days are kept until there are KeepLast messages.
 			if e != nil || total.Skipped < opt.KeepLast || path.Base(day.dir) >= limit {
 				total.Skipped += len(ids)
 			} else if e = ctx.Err(); e == nil {
 				e = b.archiveDay(day, ids, opt.DryRun, &total)
 			}
-			err = errors.Join(err, e) // a day that cannot be moved keeps no other
+			err = errors.Join(err, e)
 		}
 		if err == nil && !opt.DryRun {
-			b.stale(true)
-			b.forgetSuperseded(limit)
+			b.removeStale(b.stale())
+			b.removeSupersededMarks(limit)
 		}
 		return err
 	})
 	return total, err
 }
 
-// archiveDay moves a day: by one rename, or message by message where the day is in the archive already.
+// archiveDay moves a day by one rename, or message by message if the day is in the archive already.
 func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) error {
 	root, to := b.store.root, b.archive().day(path.Base(from.dir))
 	var m Moved
@@ -78,7 +78,7 @@ func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) erro
 	}
 	err := root.Move(from.dir, to.dir)
 	if absent(err) {
-		return nil // somebody moved it away
+		return nil
 	}
 	if errors.Is(err, fs.ErrExist) {
 		err = nil
@@ -87,7 +87,7 @@ func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) erro
 				err = errors.Join(err, e)
 			}
 		}
-		root.Remove(from.dir) // stays if anything foreign is in it
+		root.Remove(from.dir) // which fails if other files are in it
 	}
 	if err == nil {
 		total.Add(m)
@@ -95,12 +95,11 @@ func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) erro
 	return err
 }
 
-// TempAge is how old what a killed writer left must be before it is removed.
+// TempAge is the age from which a temp file counts as left by a killed writer.
 const TempAge = 36 * time.Hour
 
-// stale lists what was being written and has not been touched for 36 hours: the leftovers of killed
-// writers. With remove they go. Dropped files that are being taken in are mail, and never stale.
-func (b *Box) stale(remove bool) (stale []string) {
+// stale lists the temp files that killed writers left. Dropped files that are being ingested are mail, and never stale.
+func (b *Box) stale() (stale []string) {
 	root, before := b.store.root, time.Now().Add(-TempAge)
 	dirs := []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once")}
 	days, _ := b.days(b.allSent(), time.Time{})
@@ -118,10 +117,11 @@ func (b *Box) stale(remove bool) (stale []string) {
 			stale = append(stale, b.in("inbox/tmp", name))
 		}
 	}
-	if remove {
-		for _, file := range stale {
-			root.Remove(file)
-		}
-	}
 	return stale
+}
+
+func (b *Box) removeStale(stale []string) {
+	for _, file := range stale {
+		b.store.root.Remove(file)
+	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// readOn puts so many read messages into the day that lies so many days back.
+// readOn puts n done messages into the day that many days ago.
 func readOn(t testing.TB, b *Box, days, n int) (ids []wire.ID) {
 	t.Helper()
 	for range n {
@@ -23,7 +23,7 @@ func readOn(t testing.TB, b *Box, days, n int) (ids []wire.ID) {
 	return ids
 }
 
-// writeOld writes a file that nobody has touched for 37 hours.
+// writeOld writes a file that is 37 hours old.
 func writeOld(t testing.TB, path string) {
 	t.Helper()
 	write(t, path, "x")
@@ -33,8 +33,8 @@ func writeOld(t testing.TB, path string) {
 	}
 }
 
-// What was being written and is older than 36 hours goes, wherever a kill left it; mail
-// that is being taken in, and what is somebody else's, stay.
+// Temp files older than 36 hours are removed wherever a kill left them. Mail that is being ingested and files of other
+// programs stay.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -53,15 +53,15 @@ func TestSweep(t *testing.T) {
 		writeOld(t, bob.store.root.Join(name))
 		stay = append(stay, name)
 	}
-	if h, err := bob.Examine(false); err != nil || len(h.Stale) != len(stale) || h.Begun != 1 {
+	if h, err := bob.Examine(false); err != nil || len(h.Stale) != len(stale) || h.Interrupted != 1 {
 		t.Error(h, err)
 	}
 	l, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, err := bob.Examine(false); err != nil || h.Begun != 0 {
-		t.Error("what is being taken in counts as left: ", h.Begun, err)
+	if h, err := bob.Examine(false); err != nil || h.Interrupted != 0 {
+		t.Error("what is being taken in counts as left: ", h.Interrupted, err)
 	}
 	l.Unlock()
 	there := func(names []string) (n int) {
@@ -79,7 +79,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A day that somebody moves away meanwhile ends nothing: the others go, and what is stale.
+// If another process moves a day away meanwhile, GC still moves the others and removes stale files.
 func TestGCOfADayThatVanishes(t *testing.T) {
 	t.Parallel()
 	var bob *Box
@@ -103,7 +103,7 @@ func TestGCOfADayThatVanishes(t *testing.T) {
 	}
 }
 
-// Who makes a directory in an agent that is retired at this moment makes it there, and no new agent.
+// A directory made in an agent that is being retired goes with it, and makes no new agent.
 func TestRetiredWhileADirectoryIsMade(t *testing.T) {
 	t.Parallel()
 	var s *Store
@@ -126,17 +126,17 @@ func TestRetiredWhileADirectoryIsMade(t *testing.T) {
 	}
 }
 
-// A member who is retired while somebody reads keeps the mail that could not be marked.
+// If a member is retired during a read, the mail that could not be marked stays in its mailbox.
 func TestRetiredWhileRead(t *testing.T) {
 	shortShow(t)
 	s := newStore(t, "bob")
 	bob := s.Box("bob")
 	id := deliverN(t, bob, 1)[0]
 	b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
-		_, err := s.Retire(ctx, "bob") // once the lock was let go
+		_, err := s.Retire(ctx, "bob") // once the lock is released
 		return len(b.Items), err
 	})
-	if err != nil || len(b.Items) != 1 || !errors.Is(b.Unmarked, ErrNoAgent) {
+	if err != nil || len(b.Items) != 1 || !errors.Is(b.MarkErr, ErrNoAgent) {
 		t.Error(b, err)
 	}
 	if err := s.Restore(ctx, "bob"); err != nil {
@@ -145,8 +145,7 @@ func TestRetiredWhileRead(t *testing.T) {
 	takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
 }
 
-// What a backup lists it can read, though it moves meanwhile, and put back where it was,
-// once.
+// A backup can read every message that it lists, even if that moves meanwhile, and restore it where it was, once.
 func TestListCopyPut(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, "bob", "carol")
@@ -175,13 +174,13 @@ func TestListCopyPut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range list {
-		where, data, err := bob.Copy(id)
+		where, data, err := bob.ReadRaw(id)
 		if archived := "inbox/done/" + id.Day() + "/" + fileOf(id); err != nil || where != archived && want[id] != Withdrawn {
 			t.Error(where, err)
 			continue
 		}
 		for _, first := range []bool{true, false} {
-			if put, err := carol.Put(ctx, dirs[want[id]], data); err != nil || put != first {
+			if put, err := carol.RestoreMessage(ctx, dirs[want[id]], data); err != nil || put != first {
 				t.Errorf("put %v, want %v: %v", put, first, err)
 			}
 		}
@@ -191,13 +190,13 @@ func TestListCopyPut(t *testing.T) {
 		}
 	}
 	takeCensus(t, carol).sound(t)
-	if _, _, err := bob.Copy(past); !errors.Is(err, ErrNotFound) {
+	if _, _, err := bob.ReadRaw(past); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := carol.Put(ctx, "bad", encoded(t, message("x"))); err == nil {
+	if _, err := carol.RestoreMessage(ctx, "bad", encoded(t, message("x"))); err == nil {
 		t.Error("put back as bad")
 	}
-	if _, err := carol.Put(ctx, "new", []byte("{")); err == nil {
+	if _, err := carol.RestoreMessage(ctx, "new", []byte("{")); err == nil {
 		t.Error("a torn message was put back")
 	}
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// FilesDir holds the content of attachments, each under the name of its SHA-256.
+// FilesDir holds the content of attachments in files named by their SHA-256.
 const FilesDir = ".files"
 
-// What can be wrong with the content of an attachment.
+// Errors of Attachment.
 var (
 	ErrNoContent = errors.New("its content is not here") // in .files
 	ErrDamaged   = errors.New("its content is damaged")
 )
 
-// Attach stores content in the store's .files, durably, and describes it.
+// Attach stores content durably in .files and describes it.
 func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) {
 	a := wire.Attachment{Name: name, MediaType: "application/octet-stream"}
 	if err := s.root.MkdirAll(FilesDir); err != nil {
@@ -31,7 +31,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	}
 	temp := FilesDir + "/." + string(wire.NewID()) + ".tmp"
 	hash, in := sha256.New(), bufio.NewReader(content)
-	if head, _ := in.Peek(512); isText(head) { // an error comes again
+	if head, _ := in.Peek(512); isText(head) { // the copy below returns the error again
 		a.MediaType = "text/plain; charset=utf-8"
 	}
 	if err := s.root.CreateFrom(temp, io.TeeReader(in, hash)); err != nil {
@@ -45,14 +45,14 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	a.Size = info.Size()
 	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
 	stored := FilesDir + "/" + a.SHA256
-	// No lock is needed, and no look at what is there: it is replaced by the same content, whole.
+	// No lock is needed: a file of this name is replaced by the same content.
 	if err := s.root.MoveOver(temp, stored); err != nil {
 		return a, err
 	}
 	return a, errors.Join(s.root.Sync(FilesDir), s.root.Sync("."))
 }
 
-// isText reports whether a file that begins so is text: UTF-8 without a NUL. A rune may be cut at the end.
+// isText reports whether the first bytes of a file are UTF-8 without a NUL. The last rune may be cut.
 func isText(head []byte) bool {
 	for cut := 1; cut < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); cut++ {
 		head = head[:len(head)-1]
@@ -60,7 +60,7 @@ func isText(head []byte) bool {
 	return utf8.Valid(head) && bytes.IndexByte(head, 0) < 0
 }
 
-// Attachment opens the content of an attachment after checking its size and hash.
+// Attachment opens the content of an attachment after it has checked size and hash.
 func (s *Store) Attachment(a wire.Attachment) (*os.File, error) {
 	if !wire.IsSHA256(a.SHA256) {
 		return nil, fmt.Errorf("attachment %q: no hash", a.Name)

@@ -9,11 +9,11 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// maxName is what is kept of a foreign file's name, in bytes: room for an id, .reason and what
-// durable.Root.Replace adds while it writes, within the 255 that file systems allow.
+// maxName is the length in bytes to which a foreign file's name is cut. It leaves room for an id, .reason and the
+// temporary name that durable.Root.Replace makes of it, within the 255 bytes that file systems allow.
 const maxName = 160
 
-// cutName shortens a name, and leaves its .json, which says how the file is understood.
+// cutName shortens a name, but keeps .json, which says how the file is parsed.
 func cutName(name string) string {
 	if len(name) <= maxName {
 		return name
@@ -27,13 +27,13 @@ func cutName(name string) string {
 
 func isJSON(name string) bool { return strings.EqualFold(path.Ext(name), ".json") }
 
-// setAsideBad moves a file that lies under a message's name in a place, and is no message, to bad, and
-// reports whether it did. A file that somebody is still writing is left alone.
+// setAsideBad moves a file that has a message's name but is not a message to bad, and reports whether it did. It does
+// not move a file that is still being written.
 func (b *Box) setAsideBad(p place, bad *BadError) bool {
 	file := p.dir + "/" + bad.Name
 	if f, err := b.store.root.Open(file); err == nil {
 		writing, _ := beingWritten(f)
-		f.Close() // which also lets go of a lease
+		f.Close() // which also ends a lease
 		if writing {
 			return false
 		}
@@ -41,7 +41,7 @@ func (b *Box) setAsideBad(p place, bad *BadError) bool {
 	return b.setAside(file, bad.Name, bad.Reason) == nil
 }
 
-// setAside moves an entry to bad, under a name, with the reason beside it.
+// setAside moves a file or directory to bad, and writes the reason beside it. as is the name it gets there, if free.
 func (b *Box) setAside(file, as, reason string) error {
 	root, dir := b.store.root, b.in("inbox/bad")
 	if err := b.mkdir(dir); err != nil {
@@ -60,13 +60,13 @@ func (b *Box) setAside(file, as, reason string) error {
 		err = root.Move(file, dir+"/"+as)
 	}
 	if err == nil {
-		// The reason is for people; the file is safe without it.
+		// The reason is for people, so an error does not matter.
 		root.Replace(dir+"/"+as+".reason", []byte(reason+"\n"), false)
 	}
 	return err
 }
 
-// BadFile is a file that was set aside.
+// BadFile is a file in bad.
 type BadFile struct {
 	Name, Reason string
 	Size         int64
@@ -82,7 +82,7 @@ func (b *Box) badNames() (bad []string, err error) {
 	return bad, err
 }
 
-// BadFiles lists what was set aside.
+// BadFiles lists the files in bad.
 func (b *Box) BadFiles() (out []BadFile, err error) {
 	names, err := b.badNames()
 	for _, name := range names {
@@ -91,8 +91,8 @@ func (b *Box) BadFiles() (out []BadFile, err error) {
 		if info, err := b.store.root.Lstat(file); err == nil {
 			f.Size = info.Size()
 		}
-		if why, err := b.store.root.ReadFile(file+".reason", 4096); err == nil {
-			f.Reason = strings.TrimSpace(string(why))
+		if reason, err := b.store.root.ReadFile(file+".reason", 4096); err == nil {
+			f.Reason = strings.TrimSpace(string(reason))
 		}
 		out = append(out, f)
 	}

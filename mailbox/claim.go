@@ -14,100 +14,101 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A claim says that somebody is handling an unread message: a runner types it, a hook has handed it to a session of the
-// agent's program, or a member took it under a lease. While a claim is live, others pass the message over. One that is
-// over stays until the message has left new, to say how often it was given out.
+// A claim says who is handling an unread message: a runner that types it, a session of the agent's program that a hook
+// handed it to, or a member who leased it. While a claim is live, others skip the message. An expired claim is kept
+// until the message leaves new, because it counts how often the message was handed out.
 //
-// Claims are advice. A file that is gone, is none, or is closed to us counts as none: its messages are
-// unread, and are shown once more. Where reading it fails in another way, as with too many open files,
-// nothing is changed, since that would end the claims of others.
+// Claims are only advice. If the file is missing, damaged or not accessible, there are no claims, and messages are
+// shown once more. If reading it fails in another way, as with too many open files, nothing is written: that would end
+// live claims.
 //
 //	run/claims.json    a list of {"owner","ids","at","until"?,"times",…}
 type claim struct {
 	Owner   string    `json:"owner"` // runner:<run>, session:<id> or lease:<agent>
 	At      time.Time `json:"at"`
-	Until   time.Time `json:"until,omitzero"`    // absent: a runner's, live while the runner lock is held
-	Times   int       `json:"times"`             // the message was given out, this time included
-	Call    string    `json:"call,omitempty"`    // a session's: which call of its hook
-	Offered bool      `json:"offered,omitempty"` // a session's: the hook's answer is out
+	Until   time.Time `json:"until,omitzero"`    // absent in a runner's claim, live while the runner lock is held
+	Times   int       `json:"times"`             // how often the message was handed out, this claim included
+	Call    string    `json:"call,omitempty"`    // in a session's claim: the hook call that made it
+	Offered bool      `json:"offered,omitempty"` // in a session's claim: the hook has answered
 }
 
-// The owners of claims.
+// Owners of claims begin with one of these.
 const (
 	ownerRunner  = "runner:"
 	ownerSession = "session:"
 	ownerLease   = "lease:"
 )
 
-func (c claim) isRunner() bool               { return strings.HasPrefix(c.Owner, ownerRunner) }
-func (c claim) isLease() bool                { return strings.HasPrefix(c.Owner, ownerLease) }
-func (c claim) isLeaseAt(now time.Time) bool { return c.isLease() && c.isLive(now, false) }
+func (c claim) isRunner() bool                 { return strings.HasPrefix(c.Owner, ownerRunner) }
+func (c claim) isLease() bool                  { return strings.HasPrefix(c.Owner, ownerLease) }
+func (c claim) isLiveLease(now time.Time) bool { return c.isLease() && c.isLive(now, false) }
 
-// isLive reports whether the claim counts. One from the future is of a clock that was set back since.
-func (c claim) isLive(now time.Time, running bool) bool {
+// isLive reports whether the claim counts. A claim from the future does not: the clock was set back since.
+func (c claim) isLive(now time.Time, isRunning bool) bool {
 	if c.isRunner() && c.Until.IsZero() {
-		return running
+		return isRunning
 	}
 	return now.Before(c.Until) && !c.At.After(now.Add(time.Minute)) && !c.Until.After(now.Add(MaxLease+time.Minute))
 }
 
-// endedAt is the claim of an owner who may have received the message, and handles it no longer.
+// endedAt returns the claim as expired: its owner may have received the message.
 func (c claim) endedAt(now time.Time) claim {
 	c.Until, c.Offered = now, false
 	return c
 }
 
+// claimNow returns the time in a form that compares equal after a round trip through JSON.
 func claimNow() time.Time { return time.Now().UTC().Round(0) }
 
-// claims are those of a mailbox, by message.
+// claims holds the claims of a mailbox by message.
 type claims map[wire.ID]claim
 
-func (all claims) live(now time.Time, running bool) claims {
+func (all claims) live(now time.Time, isRunning bool) claims {
 	live := maps.Clone(all)
-	maps.DeleteFunc(live, func(_ wire.ID, c claim) bool { return !c.isLive(now, running) })
+	maps.DeleteFunc(live, func(_ wire.ID, c claim) bool { return !c.isLive(now, isRunning) })
 	return live
 }
 
-// keptFromReaders are the claims that keep messages from who reads: a runner's and the leases.
-func (b *Box) keptFromReaders() claims {
-	kept := b.claims().live(time.Now(), b.running())
-	maps.DeleteFunc(kept, func(_ wire.ID, c claim) bool { return !c.isRunner() && !c.isLease() })
-	return kept
+// hiddenFromReaders returns the live claims of messages that readers skip: a runner's, and leases.
+func (b *Box) hiddenFromReaders() claims {
+	hidden := b.claims().live(time.Now(), b.isRunning())
+	maps.DeleteFunc(hidden, func(_ wire.ID, c claim) bool { return !c.isRunner() && !c.isLease() })
+	return hidden
 }
 
-// running reports whether the agent's runner lock is held. Where that cannot be told the runner counts as
-// running: what it types is passed over.
-func (b *Box) running() bool {
+// isRunning reports whether the agent's runner lock is held, also if that is not known: readers then skip what a runner
+// may be typing.
+func (b *Box) isRunning() bool {
 	running, err := b.store.Running(b.agent)
 	return running || err != nil
 }
 
-// claimed are messages that somebody claimed together.
-type claimed struct {
-	Repeat map[wire.ID]bool // those that were given out before: they may have been received
+// claimGroup is a group of messages that were claimed together.
+type claimGroup struct {
+	Repeat map[wire.ID]bool // messages that were handed out before, and may have been received
 
 	box    *Box
-	left   []wire.ID // those that are not known to be moved
-	claim  claim     // that each has, but for Times
-	before claims    // what was claimed then
+	left   []wire.ID // messages that are not known to have moved
+	claim  claim     // the claim of each message, but for Times
+	before claims    // all claims before
 }
 
-// claim claims messages for an owner, each once more than before.
-func (b *Box) claim(all claims, items []*Item, c claim) claimed {
-	made := claimed{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
+// claim adds a claim of each item to all, and counts how often the message was handed out.
+func (b *Box) claim(all claims, items []*Item, c claim) claimGroup {
+	group := claimGroup{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
 	for _, it := range items {
 		c.Times = all[it.ID].Times + 1
 		all[it.ID] = c
-		made.left = append(made.left, it.ID)
+		group.left = append(group.left, it.ID)
 		if c.Times > 1 {
-			made.Repeat[it.ID] = true
+			group.Repeat[it.ID] = true
 		}
 	}
-	return made
+	return group
 }
 
-// update changes those of the claims that are still these: each becomes what f says.
-func (c *claimed) update(ctx context.Context, f func(wire.ID, claim) claim) error {
+// update replaces each claim of the group by change's result, unless the claim has changed meanwhile.
+func (c *claimGroup) update(ctx context.Context, change func(wire.ID, claim) claim) error {
 	if len(c.left) == 0 {
 		return nil
 	}
@@ -115,17 +116,17 @@ func (c *claimed) update(ctx context.Context, f func(wire.ID, claim) claim) erro
 		for _, id := range c.left {
 			now, mine := all[id], c.claim
 			if mine.Times = now.Times; now == mine {
-				all[id] = f(id, now)
+				all[id] = change(id, now)
 			}
 		}
 		return nil
 	})
 }
 
-// notReceived is what becomes of a claim whose owner did not receive the message.
-func (c *claimed) notReceived(id wire.ID, _ claim) claim { return c.before[id] }
+// restoreBefore undoes a claim whose owner did not receive the message; it is for update.
+func (c *claimGroup) restoreBefore(id wire.ID, _ claim) claim { return c.before[id] }
 
-// storedClaim is a claim as the file has it, where it may be of several messages.
+// storedClaim is an entry of the file, which may be for several messages.
 type storedClaim struct {
 	claim
 	IDs []wire.ID `json:"ids"`
@@ -138,7 +139,7 @@ func (b *Box) claims() claims {
 	return all
 }
 
-// readClaims is claims, with the reason why the file counts for nothing.
+// readClaims returns the claims, and an error if the file is ignored.
 func (b *Box) readClaims() (claims, error) {
 	all := claims{}
 	data, err := b.store.root.ReadFile(b.claimsFile(), 8<<20)
@@ -162,7 +163,7 @@ func (b *Box) readClaims() (claims, error) {
 	return all, nil
 }
 
-// claimsToChange is claims for who changes something by them.
+// claimsToChange reads the claims for an update; unlike claims it reports I/O errors.
 func (b *Box) claimsToChange() (claims, error) {
 	all, err := b.readClaims()
 	var errno syscall.Errno
@@ -172,13 +173,13 @@ func (b *Box) claimsToChange() (claims, error) {
 	return all, nil
 }
 
-// updateClaims changes what is claimed, in the one place where that happens, under the reader's lock.
-// Claims of messages that are no longer unread go.
+// updateClaims changes the claims under the reader lock.
 func (b *Box) updateClaims(ctx context.Context, change func(claims) error) error {
 	return b.locked(ctx, "reader", func() error { return b.changeClaims(change) })
 }
 
-// changeClaims is updateClaims for who holds the lock.
+// changeClaims changes the claims and drops those of messages that are no longer unread. The caller holds the reader
+// lock.
 func (b *Box) changeClaims(change func(claims) error) error {
 	all, err := b.claimsToChange()
 	if err != nil {
@@ -186,8 +187,8 @@ func (b *Box) changeClaims(change func(claims) error) error {
 	}
 	before := maps.Clone(all)
 	maps.DeleteFunc(all, func(id wire.ID, _ claim) bool {
-		unread, err := b.has(b.unread(), id)
-		return err == nil && !unread
+		isUnread, err := b.has(b.unread(), id)
+		return err == nil && !isUnread
 	})
 	if err := change(all); err != nil {
 		return err
@@ -199,10 +200,6 @@ func (b *Box) changeClaims(change func(claims) error) error {
 	case len(all) == 0:
 		return b.store.root.Remove(b.claimsFile())
 	}
-	return b.writeClaims(all)
-}
-
-func (b *Box) writeClaims(all claims) error {
 	var stored []storedClaim
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		stored = append(stored, storedClaim{all[id], []wire.ID{id}})

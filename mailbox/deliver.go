@@ -20,20 +20,20 @@ import (
 
 // Post is a message on its way to one or more mailboxes. Its ID and From must be set.
 type Post struct {
-	Message  *wire.Message
-	To       []*Box
-	Given    bool      // the ID may have been used before: a readable message of that ID counts as delivered
-	Sender   *Box      // whose index of sent mail gets the message; nil: none
-	Outcomes []Outcome // one for each recipient, set by Deliver
-	NotNoted error     // why the message is not in Sender's index, set by Deliver; doctor can rebuild the index
+	Message      *wire.Message
+	To           []*Box
+	Given        bool      // the ID may have been used before: a readable message of that ID counts as delivered
+	Sender       *Box      // whose index of sent mail gets the message; nil: none
+	Outcomes     []Outcome // one for each recipient, set by Deliver
+	SentIndexErr error     // why the message is not in Sender's index, set by Deliver; doctor can rebuild the index
 }
 
 // Outcome is the result of a post for one recipient.
 type Outcome struct {
-	Box    *Box
-	Stored bool // the message is in the mailbox, whatever Err says
-	Known  bool // it was in the mailbox before
-	Err    error
+	Box           *Box
+	Stored        bool // the message is in the mailbox, whatever Err says
+	AlreadyStored bool // it was in the mailbox before
+	Err           error
 
 	// Used by Deliver.
 	post *Post
@@ -100,7 +100,7 @@ func (t *target) open() error {
 	case absent(err):
 		return b.noAgent() // even if it is back by now
 	case err != nil:
-		return cmp.Or(b.Present(), err)
+		return cmp.Or(b.CheckPresent(), err)
 	}
 	if err := t.inbox.Mkdir("tmp"); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (t *target) checkCurrent() error {
 	err = cmp.Or(err, e, root.IsDir(t.box.in()), t.inbox.IsDir("new"))
 	isOther := err == nil && !os.SameFile(opened, now)
 	if isOther || absent(err) {
-		return cmp.Or(t.box.Present(), t.box.noAgent())
+		return cmp.Or(t.box.CheckPresent(), t.box.noAgent())
 	}
 	return err
 }
@@ -170,13 +170,13 @@ func (p *Post) noteSent() {
 		return
 	}
 	sent := *p.Message
-	if o := p.Outcomes[at]; o.Known {
+	if o := p.Outcomes[at]; o.AlreadyStored {
 		if it, err := o.Box.Get(sent.ID); err == nil { // the text of the first delivery counts
 			sent = *it.Message
 		}
 	}
 	sent.To = p.Message.To
-	_, p.NotNoted = p.Sender.NoteSent(&sent)
+	_, p.SentIndexErr = p.Sender.NoteSent(&sent)
 }
 
 // write writes and syncs the message in the inbox's tmp.
@@ -205,10 +205,10 @@ func (o *Outcome) publish(ctx context.Context) {
 		o.Err = err
 		return
 	}
-	o.Stored, o.Known = true, isThere
+	o.Stored, o.AlreadyStored = true, isThere
 	isSamePost := func(other *Outcome) bool { return other.post == o.post }
 	if i := slices.IndexFunc(o.to.stored, isSamePost); i >= 0 && o.Box.host != "" {
-		o.Known = o.to.stored[i].Known // the members of a host share an outbox
+		o.AlreadyStored = o.to.stored[i].AlreadyStored // the members of a host share an outbox
 	}
 	o.to.stored = append(o.to.stored, o)
 }
@@ -221,7 +221,7 @@ func (o *Outcome) moveToNew(ctx context.Context) (isThere bool, err error) {
 	if o.post.Given {
 		mode = lockfile.Exclusive
 	}
-	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, b.Present)
+	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, b.CheckPresent)
 	if err != nil {
 		return false, err
 	}

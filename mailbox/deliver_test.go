@@ -14,7 +14,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// One recipient's failure is that one's alone.
+// A failure at one recipient does not affect the others.
 func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, scratch(t), func(op, name string) error {
@@ -39,7 +39,7 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 		err    error
 	}{{false, syscall.EDQUOT}, {false, ErrNoAgent}, {true, nil}, {false, syscall.EIO}, {true, syscall.EIO}, {true, nil}}
 	for i, o := range p.Outcomes {
-		if o.Box != p.To[i] || o.Stored != want[i].stored || o.Known || !errors.Is(o.Err, want[i].err) || o.Err != nil && want[i].err == nil {
+		if o.Box != p.To[i] || o.Stored != want[i].stored || o.AlreadyStored || !errors.Is(o.Err, want[i].err) || o.Err != nil && want[i].err == nil {
 			t.Errorf("%s: %+v", p.To[i].Agent(), o)
 		}
 		if there := o.Box.Exists() && takeCensus(t, o.Box).place(m.ID) == "new"; there != o.Stored {
@@ -55,7 +55,7 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 	}
 }
 
-// Why a mailbox that is there cannot be written to is said, not that it is absent.
+// If a mailbox exists but cannot be written to, the error says why, not that it is absent.
 func TestDeliverSaysTheCause(t *testing.T) {
 	t.Parallel()
 	bob := openStore(t, scratch(t), func(op, name string) error {
@@ -70,8 +70,8 @@ func TestDeliverSaysTheCause(t *testing.T) {
 	}
 }
 
-// A message is synced before it is renamed, and its directory after; a batch syncs each
-// directory once, shows in its order, and what is wrong with one post is its own.
+// A message is synced before it is renamed, and its directory after. A batch syncs each directory once and keeps its
+// order, and an error of one post does not affect the others.
 func TestDeliverBatch(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -116,7 +116,7 @@ func TestDeliverBatch(t *testing.T) {
 	equal(t, "read", read(t, bob)[1:], want...)
 }
 
-// A file that was torn is no message: delivering again with the same id sets it aside, wherever it lies.
+// A torn file is not a message: delivering again with the same id moves it to bad, wherever it is.
 func TestDeliverAgainOverATornFile(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"new", "cur", "done"} {
@@ -134,10 +134,10 @@ func TestDeliverAgainOverATornFile(t *testing.T) {
 		if err := errors.Join(os.Truncate(file, 60), os.Chtimes(file, before, before)); err != nil {
 			t.Fatal(err)
 		}
-		if o := post(bob, m, true); o.Err != nil || o.Known {
+		if o := post(bob, m, true); o.Err != nil || o.AlreadyStored {
 			t.Errorf("torn in %s: %+v", where, o)
 		}
-		if o := post(bob, m, true); o.Err != nil || !o.Known {
+		if o := post(bob, m, true); o.Err != nil || !o.AlreadyStored {
 			t.Errorf("torn in %s, once more: %+v", where, o)
 		}
 		bad, _ := bob.BadFiles()

@@ -77,7 +77,7 @@ func TestDrop(t *testing.T) {
 		{about: "a message with a BOM", name: "m.json", content: "\ufeff{\"body\":\"x\"}", message: text("x")},
 		{about: "a message with fields", name: "m.JSON", content: `{"from":"alice","to":"bob","subject":"s","requires_ack":true,"x":{"n":1e400},"origin":{"via":"cli","uid":7,"y":1}}`,
 			message: func(m *wire.Message) bool {
-				data, err := m.Encode() // where it came from is said by us
+				data, err := m.Encode() // TakeIn sets the origin
 				return err == nil && m.From == addr("alice") && m.RequiresAck && m.Origin.Via == "drop" && *m.Origin.UID == os.Getuid() &&
 					strings.Contains(string(data), `"y":1`) && strings.Contains(string(data), `"x":{"n":1e400}`)
 			}},
@@ -143,7 +143,7 @@ func TestDrop(t *testing.T) {
 			t.Run(c.about+" in "+where, func(t *testing.T) {
 				bob := newBob(t)
 				drop(t, bob, where, c.name, c.content)
-				drop(t, bob, "inbox", "another", "a good one") // nothing hides it
+				drop(t, bob, "inbox", "another", "a good one") // must not be hidden by the first
 				settleDrops(t, bob)
 				got := takeCensus(t, bob)
 				got.sound(t)
@@ -181,9 +181,8 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// FuzzDropped: a file of any name and content that is dropped is exactly one message,
-// one event, one bad file, or still there since such names are passed over; and what it
-// said is not lost.
+// FuzzDropped: a dropped file of any name and content becomes exactly one message, event or bad file, or is still there
+// because its name is ignored, and its content is not lost.
 func FuzzDropped(f *testing.F) {
 	for _, s := range []struct{ name, content string }{
 		{"note", "hello\n"}, {"m.json", `{"body":"x"}`}, {"m.json", `{"id":"` + string(past) + `","body":"x","theirs":1e400}`},
@@ -216,7 +215,7 @@ func FuzzDropped(f *testing.F) {
 		}
 		drop(t, bob, where, name, string(content))
 		settleDrops(t, bob)
-		if !(inNew && isMessageFile(name)) && (isPassedOver(name) || len(content) == 0) {
+		if !(inNew && isMessageFile(name)) && (isIgnored(name) || len(content) == 0) {
 			if got, err := os.ReadFile(at); err != nil || !bytes.Equal(got, content) {
 				t.Fatalf("passed over, and it is %q: %v", got, err)
 			}
@@ -241,7 +240,7 @@ func FuzzDropped(f *testing.F) {
 			}
 		}
 		text := bytes.TrimPrefix(content, []byte("\ufeff"))
-		for _, e := range events { // a line of another log is taken over, not kept under wire
+		for _, e := range events { // a line of another log is appended as it is, not under wire
 			if e.Wire != nil && compacted(text) != string(e.Wire) {
 				t.Fatalf("the event has %q of %q", e.Wire, content)
 			}
@@ -257,8 +256,7 @@ func FuzzDropped(f *testing.F) {
 	})
 }
 
-// says reports whether a message holds what was dropped: as its body, as an attachment,
-// or in its fields.
+// says reports whether a message has the dropped content: as its body, as an attachment, or in its fields.
 func says(t testing.TB, s *Store, m *wire.Message, content, text []byte) bool {
 	if m.Body == string(content) {
 		return true
@@ -280,7 +278,7 @@ func says(t testing.TB, s *Store, m *wire.Message, content, text []byte) bool {
 	if err != nil || e != nil {
 		return false
 	}
-	for _, f := range before { // of our own fields wire's tests say how they are written again
+	for _, f := range before { // package wire tests how our own fields are written
 		switch f.Name {
 		case "body", "subject":
 			if before.Text(f.Name) != after.Text(f.Name) {
@@ -303,8 +301,8 @@ func compacted(b []byte) string {
 	return out.String()
 }
 
-// Links, sockets, FIFOs and directories stay, unopened; nothing behind a link is read.
-// Under a message's name in new they are set aside, unopened.
+// Links, sockets, FIFOs and directories stay and are not opened; no link is followed. Under a message's name in new
+// they are moved to bad unopened.
 func TestDropOfNoFiles(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -317,7 +315,7 @@ func TestDropOfNoFiles(t *testing.T) {
 			"link.json": func(p string) error { return os.Symlink(filepath.Dir(secret), p) },
 			"dangling":  func(p string) error { return os.Symlink("nowhere", p) },
 			"directory": func(p string) error { return os.Mkdir(p, 0o700) },
-			"fifo":      func(p string) error { return syscall.Mkfifo(p, 0o600) }, // to open it would wait for ever
+			"fifo":      func(p string) error { return syscall.Mkfifo(p, 0o600) }, // opening it would wait for ever
 		} {
 			if err := make(filepath.Join(bob.Path(), "inbox", where+name)); err != nil {
 				t.Skip(name, " not here: ", err)
@@ -354,8 +352,8 @@ func TestDropOfNoFiles(t *testing.T) {
 	equal(t, "the doctor is told of", notFiles, want...)
 }
 
-// A file that a process has open for writing is left alone, however long, and taken in
-// once it is closed; in new under a message's name too.
+// A file that a process has open for writing stays as long as it is open, and is then ingested; also one in new under a
+// message's name.
 func TestDropBeingWritten(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -364,7 +362,7 @@ func TestDropBeingWritten(t *testing.T) {
 	var ends []func()
 	for _, f := range files {
 		ends = append(ends, writer(t, filepath.Join(bob.Path(), f)))
-		// Also when it has not changed for longer than a file must that gets no lease.
+		// It also stays if it has not changed for the second that counts where there are no leases.
 		long := time.Now().Add(-time.Minute)
 		os.Chtimes(filepath.Join(bob.Path(), f), long, long)
 	}
@@ -394,7 +392,7 @@ func TestDropBeingWritten(t *testing.T) {
 	}
 }
 
-// A look does not wait for a lock that somebody holds, however many files were dropped.
+// TakeIn does not wait for a lock that another process holds, however many files were dropped.
 func TestDropWhileALockIsHeld(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -408,7 +406,7 @@ func TestDropWhileALockIsHeld(t *testing.T) {
 	began := time.Now()
 	taken := takeIn(t, bob)
 	if took := time.Since(began); took > DefaultLockTimeout/2 || taken.Waiting != 20 {
-		t.Errorf("%d wait, after %v: %v", taken.Waiting, took, taken.Why)
+		t.Errorf("%d wait, after %v: %v", taken.Waiting, took, taken.WaitReason)
 	}
 	unlock()
 	if settleDrops(t, bob); len(read(t, bob)) != 20 {
@@ -416,24 +414,24 @@ func TestDropWhileALockIsHeld(t *testing.T) {
 	}
 }
 
-// A look takes in for a while, and the next one goes on.
+// TakeIn stops after a while, and the next call continues.
 func TestDropInParts(t *testing.T) {
-	old := takeInFor
-	takeInFor = 0
-	t.Cleanup(func() { takeInFor = old })
+	old := ingestTime
+	ingestTime = 0
+	t.Cleanup(func() { ingestTime = old })
 	bob := newBob(t)
 	needLeases(t, bob)
 	for i := range 3 {
 		drop(t, bob, "inbox", fmt.Sprint(i), "text")
 	}
 	for want := 2; want >= 0; want-- {
-		if taken := takeIn(t, bob); taken.Waiting != want || (taken.Why == nil) != (want == 0) {
-			t.Errorf("%d wait, not %d: %v", taken.Waiting, want, taken.Why)
+		if taken := takeIn(t, bob); taken.Waiting != want || (taken.WaitReason == nil) != (want == 0) {
+			t.Errorf("%d wait, not %d: %v", taken.Waiting, want, taken.WaitReason)
 		}
 	}
 }
 
-// What is dropped with the id of another message gets one of ours; what the message says already is no second one.
+// A dropped message with the id of another one gets a new id; one that was delivered already makes no second message.
 func TestDropWithATakenID(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -452,7 +450,7 @@ func TestDropWithATakenID(t *testing.T) {
 	}
 }
 
-// needLeases skips the test where a file that nobody writes gets no lease.
+// needLeases skips the test if a file that is not being written gets no lease.
 func needLeases(t *testing.T, b *Box) {
 	t.Helper()
 	path := b.store.root.Join(".lease")
@@ -467,8 +465,7 @@ func needLeases(t *testing.T, b *Box) {
 	}
 }
 
-// writer starts a process that has a file open for writing until end is called, and
-// then writes the rest.
+// writer starts a process that has a file open for writing until end is called, and then writes the rest.
 func writer(t *testing.T, path string) (end func()) {
 	t.Helper()
 	sh := exec.Command("sh", "-c", `exec 3>>"$1" && printf begun >&3 && echo && read line; printf " and ended" >&3`, "sh", path)
@@ -483,9 +480,8 @@ func writer(t *testing.T, path string) (end func()) {
 	return func() { in.Close(); sh.Wait() }
 }
 
-// The order of what is done to take a file in: it is renamed while nobody can begin to
-// write it, and that rename survives a power cut before the message is there. Else it
-// would be two messages after one.
+// A dropped file is renamed while no process can begin to write it, and the rename is synced before the message is
+// published. Otherwise one file could become two messages.
 func TestDropIsSyncedBeforeItIsPublished(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ where, begun string }{{where: "inbox"}, {where: "inbox/new"}, {where: "inbox", begun: "note"}} {
@@ -510,7 +506,7 @@ func TestDropIsSyncedBeforeItIsPublished(t *testing.T) {
 		}, "bob")
 		bob = s.Box("bob")
 		needLeases(t, bob)
-		if c.begun != "" { // by one who was killed before it was synced
+		if c.begun != "" { // by a process that was killed before it synced
 			write(t, begunFile(bob, wire.NewID(), c.begun), "hello")
 		} else {
 			drop(t, bob, c.where, "note", "hello")
@@ -530,13 +526,12 @@ func TestDropIsSyncedBeforeItIsPublished(t *testing.T) {
 	}
 }
 
-// begunFile is where a dropped file lies that somebody began to take in.
+// begunFile returns the path of a dropped file whose ingestion was interrupted.
 func begunFile(b *Box, id wire.ID, name string) string {
 	return filepath.Join(b.Path(), "inbox/tmp", string(id)+"."+name+".drop")
 }
 
-// A file that changes between its reading and the end of its taking in is delivered as
-// it was read, and kept as it is now.
+// A file that changes while it is ingested is delivered as it was read, and kept in bad as it is now.
 func TestDropThatChanges(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"note", "note.reason"} {

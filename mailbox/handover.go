@@ -10,64 +10,60 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// How long a session's claim is live without a sign from it, how long an answer may be on its way out,
-// and how far apart the calls are of hooks that are installed twice.
 const (
-	sessionClaim = 10 * time.Minute
-	answerGoes   = 10 * time.Second
-	sameMoment   = 2 * time.Second
+	sessionClaim = 10 * time.Minute // how long a session's claim is live without a later call
+	answerTime   = 10 * time.Second // how long it may take to write an answer
+	sameMoment   = 2 * time.Second  // how far apart the two calls of a hook that is installed twice may be
 )
 
-// maxHandovers is how often a message is handed to sessions in vain before it is left for who reads.
+// maxHandovers is how often a message is handed to sessions in vain before only Read shows it.
 const maxHandovers = 2
 
-// HookCall is one call of a hook of the agent's program, as far as mail goes.
+// HookCall describes one call of a hook of the agent's program.
 //
-// What a hook answers may be lost: its program was killed, or gave up waiting. So a message that goes out with an
-// answer stays unread, under a claim of the session, until a later call shows that the session went on. When none
-// comes, the message is handed over once more, and that is said; after that it is left for who reads.
+// A hook's answer may be lost, as when its program is killed or gives up waiting. So a message in an answer stays
+// unread, claimed by the session, until a later call shows that the session went on. If none comes, the message is
+// handed over once more, marked as a repeat; after that only Read shows it.
 type HookCall struct {
-	Session string // the program's session; calls of another are no sign from it
-	Name    string // tells it from the session's others: of one name are calls of hooks installed twice
-	Loose   bool   // a later call may bear the name as well: only calls of one moment are one
-	Shows   bool   // the session is beyond what was handed over before
-	Begins  bool   // the program began anew: what its answers had is gone
-	Ends    bool   // the session ends, which shows nothing
-	Want    bool   // mail can go out with the answer
-	Now     time.Time
+	Session       string // the program's session; calls of other sessions prove nothing about this one
+	Name          string // identifies the call in its session; a hook that is installed twice makes two calls of one name
+	IsAmbiguous   bool   // a later call may have the same Name, so only calls at the same moment count as one
+	ProvesReceipt bool   // the call proves that the session received the earlier answers
+	IsNewProgram  bool   // the program has restarted: earlier answers may be lost
+	EndsSession   bool   // the session ends, which proves nothing
+	CanCarryMail  bool   // the answer can carry mail
+	Now           time.Time
 }
 
 func (call *HookCall) owner() string { return ownerSession + call.Session }
 
-// made reports whether a claim was made by this very call.
-func (call *HookCall) made(c claim) bool {
+// hasMade reports whether this call made the claim.
+func (call *HookCall) hasMade(c claim) bool {
 	return c.Owner == call.owner() && c.Call == call.Name && c.Call != "" &&
-		(!call.Loose || call.Now.Sub(c.At).Abs() < sameMoment)
+		(!call.IsAmbiguous || call.Now.Sub(c.At).Abs() < sameMoment)
 }
 
-// Handover is what one call of a hook hands over. Sent or NotSent follows.
+// Handover is the mail for one hook call. The caller calls Sent or NotSent after it.
 type Handover struct {
-	Batch                 // no Items: nothing
-	Left     int          // handed over too often in vain, and unread
-	Repeated bool         // the same call, made at the same time, has handed mail over: the program goes on
-	Received []wire.Event // message_read of what this call showed to be received, for the caller to append
+	Batch                 // without Items there is no mail
+	GivenUp  int          // unread messages that were handed over too often in vain
+	Repeated bool         // the same hook, installed twice, has just handed mail over: the program goes on
+	Received []wire.Event // message_read of messages that this call proves received, for the caller to append
 
 	call HookCall
-	claimed
+	claimGroup
 }
 
-// HandOver takes in what a call of a hook says about mail: what it shows to be received is moved; what is
-// unread and unclaimed is chosen, as Read does, and claimed for the session. The Handover is never nil;
-// with an error it holds what was done before it.
-//
-// A call that has nothing to do takes no lock.
+// HandOver moves the messages that the call proves received, and then selects unread, unclaimed messages as Read does
+// and claims them for the session. The Handover is never nil; with an error it holds what was done before. Without mail
+// or claims of the session no lock is taken.
 func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Handover, error) {
 	call.Now = call.Now.UTC().Round(0)
 	h := &Handover{call: call}
 	var unread []wire.ID
-	err := b.Present()
-	if err == nil && call.Want {
-		b.TakeIn(ctx) // what cannot be taken in now stays where it is
+	err := b.CheckPresent()
+	if err == nil && call.CanCarryMail {
+		b.Ingest(ctx) // what cannot be ingested now stays where it is
 		unread, err = b.UnreadIDs()
 	}
 	if err != nil {
@@ -80,41 +76,41 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	var errs error
 	err = b.updateClaims(ctx, func(all claims) error {
 		errs = h.settleEarlier(b, all)
-		if call.Want {
+		if call.CanCarryMail {
 			errs = errors.Join(errs, h.claimNew(b, all, opt))
 		}
 		return nil
 	})
-	if err != nil { // nothing is claimed, so nothing may go out
-		h.Batch, h.claimed = Batch{More: h.More + len(h.Items)}, claimed{}
+	if err != nil { // nothing is claimed, so nothing may be answered
+		h.Batch, h.claimGroup = Batch{More: h.More + len(h.Items)}, claimGroup{}
 	}
 	return h, errors.Join(errs, err)
 }
 
-// settleEarlier carries out what this call says about the claims of its session: those that it ends without a sign
-// are over, and what it shows to be received is moved. An answer that is not known to be out cannot have
-// been. What cannot be read just now keeps nothing else from going out.
+// settleEarlier settles the session's claims from earlier calls. If the program restarts or the session ends they
+// expire; if the call proves their messages received, these are moved, unless the answer was never written. A message
+// that cannot be moved does not hold up the others.
 func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 	batch := wire.NewID()
 	for id, c := range all {
 		switch {
-		case c.Owner != h.call.owner() || h.call.made(c):
+		case c.Owner != h.call.owner() || h.call.hasMade(c):
 			continue
-		case h.call.Begins || h.call.Ends:
+		case h.call.IsNewProgram || h.call.EndsSession:
 			all[id] = c.endedAt(h.call.Now)
 			continue
-		case !h.call.Shows || !c.Offered:
+		case !h.call.ProvesReceipt || !c.Offered:
 			continue
 		}
-		moved := b.markRead(id)
-		bad, isBad := errors.AsType[*BadError](moved)
+		moveErr := b.markRead(id)
+		bad, isBad := errors.AsType[*BadError](moveErr)
 		switch {
-		case moved == nil:
+		case moveErr == nil:
 			h.Received = append(h.Received, h.event(wire.EventRead, id).With("batch", string(batch)))
 		case isBad && bad.Unreadable != nil:
 			continue
-		case !isBad && !errors.Is(moved, ErrNotFound):
-			err = moved
+		case !isBad && !errors.Is(moveErr, ErrNotFound):
+			err = moveErr
 			continue
 		}
 		delete(all, id)
@@ -122,29 +118,28 @@ func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 	return err
 }
 
-// claimNew chooses what goes out with this call's answer, and claims it.
+// claimNew selects the messages for this call's answer, and claims them.
 func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) error {
-	held := all.live(h.call.Now, b.running())
+	skipped := all.live(h.call.Now, b.isRunning())
 	for id, c := range all {
-		if _, isHeld := held[id]; isHeld {
-			h.Repeated = h.Repeated || h.call.made(c)
+		if _, isLive := skipped[id]; isLive {
+			h.Repeated = h.Repeated || h.call.hasMade(c)
 		} else if !c.isLease() && c.Times >= maxHandovers {
-			held[id] = c
-			h.Left++
+			skipped[id] = c
+			h.GivenUp++
 		}
 	}
 	var err error
 	opt.countsAll = true // an agent waits for its hook
-	if h.Batch, err = b.choose(opt, held, true); err != nil {
+	if h.Batch, err = b.choose(opt, skipped, true); err != nil {
 		return err
 	}
-	mine := claim{Owner: h.call.owner(), Call: h.call.Name, At: h.call.Now, Until: h.call.Now.Add(answerGoes)}
-	h.claimed = b.claim(all, h.Items, mine)
+	mine := claim{Owner: h.call.owner(), Call: h.call.Name, At: h.call.Now, Until: h.call.Now.Add(answerTime)}
+	h.claimGroup = b.claim(all, h.Items, mine)
 	return nil
 }
 
-// Sent says that the answer is out: from now on the claim waits for a sign. The events say to whom what
-// was handed, for the caller to append.
+// Sent records that the answer was written: the claims now wait for a later call. The caller appends the events.
 func (h *Handover) Sent(ctx context.Context) (announced []wire.Event, err error) {
 	for _, it := range h.Items {
 		announced = append(announced, h.event(wire.EventAnnounced, it.ID))
@@ -155,8 +150,8 @@ func (h *Handover) Sent(ctx context.Context) (announced []wire.Event, err error)
 	})
 }
 
-// NotSent says that nothing went out: the messages are in nobody's hands.
-func (h *Handover) NotSent(ctx context.Context) error { return h.update(ctx, h.notReceived) }
+// NotSent releases the messages because no answer was written.
+func (h *Handover) NotSent(ctx context.Context) error { return h.update(ctx, h.restoreBefore) }
 
 func (h *Handover) event(kind string, id wire.ID) wire.Event {
 	e := event("hook", kind, id)

@@ -13,10 +13,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// handOver makes a call of a session's hook that takes mail, at a moment.
+// handOver makes a call of a session's hook that can carry mail, at a given time.
 func handOver(t testing.TB, b *Box, session, name string, now time.Time) *Handover {
 	t.Helper()
-	return calls(t, b, HookCall{Session: session, Name: name, Shows: true, Want: true, Now: now})
+	return calls(t, b, HookCall{Session: session, Name: name, ProvesReceipt: true, CanCarryMail: true, Now: now})
 }
 
 func calls(t testing.TB, b *Box, call HookCall) *Handover {
@@ -28,7 +28,7 @@ func calls(t testing.TB, b *Box, call HookCall) *Handover {
 	return h
 }
 
-// sent lets the answer go out.
+// sent records that the answer was written.
 func sent(t testing.TB, h *Handover) *Handover {
 	t.Helper()
 	announced, err := h.Sent(ctx)
@@ -49,8 +49,7 @@ func handed(t testing.TB, h *Handover, repeat bool, ids ...wire.ID) *Handover {
 	return h
 }
 
-// What a hook hands over stays unread, and is no other hook's, until the session's next
-// call; whoever reads gets it.
+// A message that a hook hands over stays unread until the session's next call. Other hooks skip it; a reader gets it.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -76,19 +75,18 @@ func TestHandOver(t *testing.T) {
 	if err := json.Unmarshal(data, &file); err != nil || len(file) != 3 || !slices.Equal(file[0].IDs, list[:1]) || !file[0].At.Equal(now) || file[0].Owner != "session:s1" || file[0].Times != 1 || !file[0].Offered {
 		t.Errorf("%s: %v", data, err)
 	}
-	// Calls of another session, of which nothing follows, and the same call again show
-	// nothing; nor does the session's end.
+	// Calls of another session, the same call again and the session's end prove nothing.
 	for _, call := range []HookCall{
-		{Session: "s2", Name: "other", Shows: true, Want: true, Now: now},
+		{Session: "s2", Name: "other", ProvesReceipt: true, CanCarryMail: true, Now: now},
 		{Session: "s1", Name: "2", Now: now},
-		{Session: "s1", Name: "prompt 1", Shows: true, Want: true, Now: now},
-		{Session: "s2", Name: "end", Ends: true, Now: now},
+		{Session: "s1", Name: "prompt 1", ProvesReceipt: true, CanCarryMail: true, Now: now},
+		{Session: "s2", Name: "end", EndsSession: true, Now: now},
 	} {
 		if h := handed(t, calls(t, bob, call), false); len(h.Received) > 0 {
 			t.Error(call, h)
 		}
 	}
-	// Not even after a long time is it another's to hand over: the session lives.
+	// Even after a long time no other session gets it: this one is alive.
 	h := handed(t, handOver(t, bob, "s1", "tool 1", now.Add(time.Hour)), false)
 	if len(h.Received) != 3 || h.Received[0].Field("batch") == "" || h.Received[0].Field("batch") != h.Received[2].Field("batch") ||
 		h.Received[0].Kind != wire.EventRead || h.Received[0].Session != "s1" || h.Received[0].Source != "hook" {
@@ -100,14 +98,13 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// The same call made twice, as by hooks that are installed twice, hands each message
-// over once, and shows nothing.
+// A hook that is installed twice hands each message over once, and its second call proves nothing.
 func TestSameCallTwice(t *testing.T) {
 	t.Parallel()
 	for _, loose := range []bool{false, true} {
 		bob := newBob(t)
 		list := deliverN(t, bob, 1)
-		call := HookCall{Session: "s1", Name: "stop", Loose: loose, Shows: true, Want: true, Now: time.Now()}
+		call := HookCall{Session: "s1", Name: "stop", IsAmbiguous: loose, ProvesReceipt: true, CanCarryMail: true, Now: time.Now()}
 		first, second := handed(t, calls(t, bob, call), false, list...), handed(t, calls(t, bob, call), false)
 		if first.Repeated || !second.Repeated || len(second.Received) > 0 {
 			t.Error("the second does not know of the first")
@@ -120,8 +117,7 @@ func TestSameCallTwice(t *testing.T) {
 	}
 }
 
-// Handed over once more when nothing showed that it was received, and then left for who
-// reads.
+// A message is handed over once more if nothing proves that it was received, and then only Read shows it.
 func TestHandedOverInVain(t *testing.T) {
 	t.Parallel()
 	ends := func(call HookCall) func(*testing.T, *Box, string, time.Time) time.Time {
@@ -134,8 +130,8 @@ func TestHandedOverInVain(t *testing.T) {
 		}
 	}
 	for about, lapse := range map[string]func(*testing.T, *Box, string, time.Time) time.Time{
-		"the session's end": ends(HookCall{Ends: true}),
-		"it begins anew":    ends(HookCall{Begins: true}),
+		"the session's end": ends(HookCall{EndsSession: true}),
+		"it begins anew":    ends(HookCall{IsNewProgram: true}),
 		"ten minutes": func(t *testing.T, bob *Box, session string, now time.Time) time.Time {
 			handed(t, handOver(t, bob, "other", "look", now.Add(9*time.Minute)), false)
 			return now.Add(11 * time.Minute)
@@ -154,23 +150,23 @@ func TestHandedOverInVain(t *testing.T) {
 			}
 			now = lapse(t, bob, "s2", now)
 			h = sent(t, handed(t, handOver(t, bob, "s3", "3", now), true, list[1]))
-			if h.Left != 1 {
-				t.Errorf("%d are left", h.Left)
+			if h.GivenUp != 1 {
+				t.Errorf("%d are left", h.GivenUp)
 			}
 			now = lapse(t, bob, "s3", now)
-			if h = handed(t, handOver(t, bob, "s4", "4", now), false); h.Left != 2 {
-				t.Errorf("%d are left", h.Left)
+			if h = handed(t, handOver(t, bob, "s4", "4", now), false); h.GivenUp != 2 {
+				t.Errorf("%d are left", h.GivenUp)
 			}
 			equal(t, "read", read(t, bob), list...) // nothing is lost
-			if h = handed(t, handOver(t, bob, "s5", "5", now), false); h.Left != 0 {
-				t.Error(h.Left)
+			if h = handed(t, handOver(t, bob, "s5", "5", now), false); h.GivenUp != 0 {
+				t.Error(h.GivenUp)
 			}
 		})
 	}
 }
 
-// Whatever lies in the place of the claims, or cannot be read there, counts as none:
-// what it said is shown once more, the doctor says so, and claiming goes on.
+// If the claims file is damaged or cannot be read there are no claims: messages are shown once more, doctor reports the
+// file, and claiming goes on.
 func TestBrokenClaims(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -202,7 +198,7 @@ func TestBrokenClaims(t *testing.T) {
 				t.Errorf("%s: the doctor is not told: %v", text, err)
 			}
 		}
-		if text != "run is a file" { // nothing can be claimed there, and everything read
+		if text != "run is a file" { // nothing can be claimed, but everything can be read
 			handed(t, handOver(t, bob, "s1", "1", time.Now()), false, list...).NotSent(ctx)
 		}
 		equal(t, fmt.Sprintf("%.40s: read", text), read(t, bob), list...)

@@ -13,35 +13,40 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Health is what a look at a mailbox finds, for the doctor. Paths are below the agent's directory.
+// Health is what doctor is to report about a mailbox. Paths are below the agent's directory.
 type Health struct {
-	Files map[string][]string // by the doctor's code for what is wrong with them
-	Stale []string            // unfinished files, older than 36 h
-	Begun int                 // dropped files whose taking in was cut off
-	Bad   int
+	Files       map[string][]string // files that something is wrong with, by doctor's code for it
+	Stale       []string            // temp files older than TempAge
+	Interrupted int                 // dropped files whose ingestion was interrupted
+	Bad         int                 // files in bad
 
-	EventGaps []eventlog.Gap // events that are missing, but for those in the archive
+	EventGaps []eventlog.Gap // missing events, but for those in the archive
 	EventsErr error          // why the log cannot be read to its end
-	BadClaims error          // why run/claims.json counts for nothing
+	BadClaims error          // why run/claims.json is ignored
 }
 
 func (h *Health) add(code, file string) { h.Files[code] = append(h.Files[code], file) }
 
-// Examine looks at a mailbox and changes nothing; with fix it removes what is stale. The error is for what
-// nothing else here is the reason of.
+// Examine checks a mailbox. It changes nothing, except that with fix it removes stale temp files. The error is what
+// kept it from checking everything.
 func (b *Box) Examine(fix bool) (h Health, err error) {
 	h.Files = map[string][]string{}
-	if err = b.Present(); errors.Is(err, ErrNoAgent) {
+	if err = b.CheckPresent(); errors.Is(err, ErrNoAgent) {
 		return h, err
 	}
-	h.Stale = b.stale(fix)
-	_, begun, err2 := b.drops()
-	if len(begun) > 0 { // what is taken in at this moment was not left
-		isTakingIn, _ := b.store.locks.Held(b.lockName("drops"))
-		_, still, _ := b.drops()
-		begun = slices.DeleteFunc(begun, func(name string) bool { return isTakingIn || !slices.Contains(still, name) })
+	h.Stale = b.stale()
+	if fix {
+		b.removeStale(h.Stale)
 	}
-	h.Begun = len(begun)
+	_, interrupted, err2 := b.drops()
+	if len(interrupted) > 0 { // unless a process is ingesting them right now
+		isIngesting, _ := b.store.locks.Held(b.lockName("drops"))
+		_, still, _ := b.drops()
+		interrupted = slices.DeleteFunc(interrupted, func(file string) bool {
+			return isIngesting || !slices.Contains(still, file)
+		})
+	}
+	h.Interrupted = len(interrupted)
 	h.examineFiles(b)
 	h.examineDirs(b)
 	bad, err3 := b.badNames()
@@ -55,7 +60,7 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	return h, cmp.Or(err, err2, err3, err4)
 }
 
-// examineMessages looks at the newest 500 files under a message's name.
+// examineMessages checks the newest 500 files that have a message's name.
 func (h *Health) examineMessages(b *Box) error {
 	left := 500
 	return b.listPlaces(Range{Unread: true, Owed: true, Done: true, Newest: true}, func(p place, ids []wire.ID) bool {
@@ -66,7 +71,7 @@ func (h *Health) examineMessages(b *Box) error {
 			name := strings.TrimPrefix(p.file(id), b.in()+"/")
 			if bad, isBad := errors.AsType[*BadError](err); isBad && bad.Unreadable == nil {
 				h.add("message.torn", name)
-			} else if isBad && p.state != Unread { // which oddity looks at
+			} else if isBad && p.state != Unread { // fileProblem checks unread ones
 				h.add("drop.unreadable", name)
 			}
 		}
@@ -89,7 +94,7 @@ func (h *Health) examineDirs(b *Box) {
 	}
 }
 
-// examineFiles looks at what lies in the mailbox by hand: drops, and files in a place where none is looked for.
+// examineFiles checks the files that people put into the mailbox, also where nobody looks for dropped files.
 func (h *Health) examineFiles(b *Box) {
 	for _, dir := range []string{
 		"", "inbox", "inbox/new", "inbox/tmp", "inbox/cur", "inbox/withdrawn", "inbox/done", "sent", "../" + b.archived("done"),
@@ -97,18 +102,18 @@ func (h *Health) examineFiles(b *Box) {
 		names, _ := b.store.root.Names(b.in(dir))
 		for _, name := range names {
 			info, err := b.store.root.Lstat(b.in(dir, name))
-			if err != nil || isPassedOver(name) {
+			if err != nil || isIgnored(name) {
 				continue
 			}
-			if code := b.oddity(dir, info); code != "" {
+			if code := b.fileProblem(dir, info); code != "" {
 				h.add(code, path.Join(dir, name))
 			}
 		}
 	}
 }
 
-// oddity is the doctor's code for what is wrong with an entry; "": nothing.
-func (b *Box) oddity(dir string, info fs.FileInfo) string {
+// fileProblem returns doctor's code for what is wrong with an entry of a directory, or "".
+func (b *Box) fileProblem(dir string, info fs.FileInfo) string {
 	name, isDropDir := info.Name(), dir == "inbox" || dir == "inbox/new"
 	id, _, _ := strings.Cut(name, ".")
 	switch {
@@ -120,7 +125,7 @@ func (b *Box) oddity(dir string, info fs.FileInfo) string {
 		return ""
 	case !isDropDir:
 		return "drop.misplaced"
-	case info.IsDir() && slices.Contains([]string{"aside", "leases", "dated"}, name): // the first generation's
+	case info.IsDir() && slices.Contains([]string{"aside", "leases", "dated"}, name): // from the first generation
 		return ""
 	case !info.Mode().IsRegular():
 		return "drop.not_a_file"

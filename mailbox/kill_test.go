@@ -26,8 +26,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The test binary, executed again with ATM_TEST_ROLE set, is a process that does one thing to a team's
-// mailboxes, again and again, until it is killed. It says on its output what it was told is done.
+// With ATM_TEST_ROLE set the test binary is a process that does one thing to a team's mailboxes again and again until
+// it is killed. It prints everything that was reported to it as done.
 func TestMain(m *testing.M) {
 	role := os.Getenv("ATM_TEST_ROLE")
 	if role == "" {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	p.say("begin")
 	for {
 		roles[role]()
-		p.pause(4) // readers shall keep up
+		p.pause(4) // so that readers keep up
 	}
 }
 
@@ -58,7 +58,7 @@ type process struct {
 func start(t testing.TB, role, path string, env ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	c := exec.Command(os.Args[0], path)
-	// The race detector would wait a second at each process's end.
+	// Without it the race detector waits a second at the end of each process.
 	c.Env = append(append(os.Environ(), "ATM_TEST_ROLE="+role, "GORACE=atexit_sleep_ms=0"), env...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
@@ -73,11 +73,10 @@ func start(t testing.TB, role, path string, env ...string) (*exec.Cmd, *bufio.Sc
 	return c, s
 }
 
-// say prints one line, whole, even if the process is killed right after.
+// say prints one whole line, even if the process is killed right after.
 func (p *process) say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }
 
-// failed says what went wrong, unless it is what must be expected among processes that are killed and mailboxes
-// that are retired.
+// failed prints an error, unless killed processes and retired mailboxes explain it.
 func (p *process) failed(b *Box, err error) bool {
 	var held *lockfile.HeldError
 	isGone := b.agent == "dave" && (errors.Is(err, ErrNoAgent) || errors.Is(err, ErrNotFound))
@@ -87,19 +86,19 @@ func (p *process) failed(b *Box, err error) bool {
 	return err != nil
 }
 
-// pause waits for up to so many milliseconds.
+// pause waits for up to n milliseconds.
 func (p *process) pause(ms int) { time.Sleep(time.Duration(p.r.IntN(1000*ms)) * time.Microsecond) }
 
-// oneIn is true once in so many times.
+// oneIn is true once in n times.
 func (p *process) oneIn(n int) bool { return p.r.IntN(n) == 0 }
 
-// box is one of the mailboxes of a run: in bob's nothing goes back to unread, in carol's it does, and dave's is
-// retired and restored all the time.
+// box returns one of the mailboxes of a run. In bob's no message becomes unread again, in carol's some do, and dave's
+// is retired and restored all the time.
 func (p *process) box() *Box { return p.store.Box([]wire.Name{"bob", "carol", "dave"}[p.r.IntN(3)]) }
 
 func sum(b []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(b)) }
 
-// text is a body whose length differs much.
+// text returns a body of very different lengths.
 func text(r *rand.Rand) string {
 	n := 10 + r.IntN(2000)
 	if r.IntN(20) == 0 {
@@ -112,13 +111,13 @@ func text(r *rand.Rand) string {
 	return string(b)
 }
 
-// sealed is a message that says itself whether it is whole.
+// sealed returns a message with a checksum of its own.
 func sealed(id wire.ID, body string, ack bool) *wire.Message {
 	return &wire.Message{ID: id, From: addr("alice"), Subject: sum([]byte(body)), Body: body, RequiresAck: ack, SentAt: id.Time()}
 }
 
-// isWhole reports whether a sealed message, or one made of a dropped file whose name has its checksum, is as it
-// was written.
+// isWhole reports whether a sealed message, or one from a dropped file with a checksum in its name, is as it was
+// written.
 func isWhole(s *Store, m *wire.Message) bool {
 	content := []byte(m.Body)
 	if len(m.Attachments) == 1 {
@@ -132,8 +131,8 @@ func isWhole(s *Store, m *wire.Message) bool {
 	return sum(content) == m.Subject[strings.LastIndex(m.Subject, "-")+1:]
 }
 
-// given is a message that every process makes alike in the same 20 ms: many send it at the same time, and again
-// later. Its id is of a day in the past.
+// given returns a message that every process makes alike in the same 20 ms, so that many send it at once, and again
+// later. Its id is from a past day.
 func (p *process) given() *wire.Message {
 	n := time.Now().UnixMilli() / 20
 	if p.oneIn(4) {
@@ -144,7 +143,7 @@ func (p *process) given() *wire.Message {
 	return sealed(wire.Derive(fmt.Sprint("kill ", n), wire.ID(base), wire.Address{}), text(rand.New(rand.NewPCG(uint64(n), 7))), n%3 == 0)
 }
 
-// send sends several to several at once, half of them with ids that others send as well.
+// send sends several messages to several mailboxes at once, half of them with ids that other processes send too.
 func (p *process) send() {
 	var posts []*Post
 	for range 1 + p.r.IntN(4) {
@@ -170,8 +169,8 @@ func (p *process) send() {
 	}
 }
 
-// read reads as `atm read` does, one in ten times with an output that takes longer than the lock is held. While
-// it shows, under the lock, it holds a record lock on another file, which tells whether somebody else does too.
+// read reads as `atm read` does, one in ten times with an output that takes longer than the lock is held. While it
+// shows under the lock it holds a record lock on another file, which proves that no other reader does.
 func (p *process) read() {
 	b, isSlow := p.box(), p.oneIn(10)
 	if showUnderLock = 2 * time.Second; isSlow {
@@ -205,15 +204,15 @@ func (p *process) read() {
 		isUnderLock = time.Since(began) < showUnderLock/2
 		return n, nil
 	})
-	if !p.failed(b, errors.Join(err, batch.Unmarked)) && isUnderLock {
+	if !p.failed(b, errors.Join(err, batch.MarkErr)) && isUnderLock {
 		for _, it := range batch.Items[:n] {
 			p.say("read %s %s", b.agent, it.ID)
 		}
 	}
-	p.failed(b, batch.Unlogged)
+	p.failed(b, batch.LogErr)
 }
 
-// drop drops files: text, messages, events, large ones; moved into the inbox, or written in it piece by piece.
+// drop drops text, messages, events and large files, moved into the inbox or written in it piece by piece.
 func (p *process) drop() {
 	b := p.store.Box([]wire.Name{"bob", "carol"}[p.r.IntN(2)])
 	unique := fmt.Sprintf("%d.%d", os.Getpid(), time.Now().UnixNano())
@@ -302,10 +301,10 @@ func (p *process) append() {
 	}
 }
 
-// said is what the processes of a run said: how often each line.
+// said counts the lines that the processes of a run printed.
 type said map[string]int
 
-// each calls f with the agent and the rest of every line that begins with word, and with how often it was said.
+// each calls f with the agent and the rest of every line that begins with word, and with its count.
 func (a said) each(word string, f func(agent wire.Name, rest string, n int)) {
 	for line, n := range a {
 		if w := strings.SplitN(line, " ", 3); w[0] == word && len(w) == 3 {
@@ -314,8 +313,8 @@ func (a said) each(word string, f func(agent wire.Name, rest string, n int)) {
 	}
 }
 
-// killAll keeps so many processes of each role alive and kills them at random moments, until the time is over
-// and everything wanted was said (ten times as long at most). It returns what they said.
+// killAll keeps the given number of processes of each role alive and kills them at random, until the time is over and
+// all wanted lines were printed (ten times as long at most). It returns what they printed.
 func killAll(t *testing.T, s *Store, lasting time.Duration, roles map[string]int, wanted ...string) said {
 	t.Helper()
 	if d, err := time.ParseDuration(os.Getenv("ATM_STRESS")); err == nil {
@@ -335,7 +334,7 @@ func killAll(t *testing.T, s *Store, lasting time.Duration, roles map[string]int
 		for out.Scan() {
 			word, _, _ := strings.Cut(out.Text(), " ")
 			switch word {
-			case "begin": // however long it took to come so far
+			case "begin": // however long the start took
 				time.AfterFunc(time.Duration(10+rand.IntN(500))*time.Millisecond, func() { c.Process.Kill() })
 			case "error", "torn", "two":
 				t.Error(out.Text())
@@ -377,7 +376,7 @@ func TestKilled(t *testing.T) {
 	if err := s.Restore(ctx, "dave"); err != nil && !errors.Is(err, ErrExists) {
 		t.Fatal(err)
 	}
-	names, events, reads := map[string]int{}, map[string]int{}, map[string]int{} // each of an agent
+	names, events, reads := map[string]int{}, map[string]int{}, map[string]int{} // by agent
 	all := map[wire.Name]census{}
 	for _, agent := range []wire.Name{"bob", "carol", "dave"} {
 		b := s.Box(agent)
@@ -391,7 +390,7 @@ func TestKilled(t *testing.T) {
 				names[string(agent)+" "+m.Subject]++
 				acked = a[fmt.Sprintf("drop %s %s", agent, m.Subject)] > 0
 			}
-			// (A dropper that was killed while it wrote left a part.)
+			// (A process that was killed while it wrote a file leaves a part.)
 			if (acked || m.Origin == nil) && !isWhole(s, m) {
 				t.Errorf("torn: %s of %s", id, agent)
 			}
@@ -437,7 +436,7 @@ func TestKilled(t *testing.T) {
 			}
 		}
 	}
-	// A message is read once, and once more for each time it was put back.
+	// A message is read once, and once more each time it was put back.
 	back := map[string]int{}
 	a.each("unread", func(agent wire.Name, id string, n int) { back[string(agent)+" "+id] = n })
 	a.each("read", func(agent wire.Name, id string, n int) {

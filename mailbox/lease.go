@@ -14,8 +14,8 @@ import (
 // MaxLease is the longest lease.
 const MaxLease = 24 * time.Hour
 
-// ErrNotHeld says that a message is not held by who wants to finish, renew or give it back: it was never
-// taken, or the lease ran out and it went another way.
+// ErrNotHeld says that a member wants to finish, renew or give back a message that it has not leased, or whose lease
+// ran out.
 var ErrNotHeld = errors.New("is not yours: nobody took it, or the lease ran out")
 
 func checkLease(d time.Duration) error {
@@ -27,13 +27,13 @@ func checkLease(d time.Duration) error {
 
 func notHeld(id wire.ID) error { return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld) }
 
-// Lease is who holds an unread message, and until when.
+// Lease says who has an unread message under a lease, and until when.
 type Lease struct {
 	By    wire.Address
 	Until time.Time
 }
 
-// LeasedError says that somebody else holds a message under a lease.
+// LeasedError says that somebody else has leased a message.
 type LeasedError struct {
 	ID wire.ID
 	Lease
@@ -43,26 +43,25 @@ func (e *LeasedError) Error() string {
 	return fmt.Sprintf("message %s was taken by %s until %s", e.ID.Short(6), e.By, letter.Stamp(e.Until))
 }
 
-// Lease takes the oldest unread message that nobody has claimed, for so long; more than MaxLease, or nothing, is an
-// error. The message stays in new, where everybody who reads or takes passes it over until the lease ends: by
-// MarkAcked, by EndLease, or by running out. A nil Item: there is none. With current it is neither expired nor
-// superseded.
+// Lease leases the oldest unread message that nobody has claimed, or returns a nil Item if there is none. With current
+// it skips expired and superseded messages. The message stays in new, where readers and other leases skip it until
+// MarkAcked, EndLease or the end of d, which is at most MaxLease.
 //
-// The message is shown before it is held for the whole time: show reports whether it was received; a
-// taker who was killed showing it holds it for ten seconds.
+// show reports whether the member received the message. While it runs the lease is only ten seconds long, in case it is
+// killed; then the lease gets its full length.
 func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, current bool, show func(*Item, Lease) (received bool, err error)) (*Item, error) {
 	if err := checkLease(d); err != nil {
 		return nil, err
 	}
-	b.TakeIn(ctx)
+	b.Ingest(ctx)
 	var batch Batch
-	var taken claimed
+	var group claimGroup
 	lease := Lease{By: by}
 	err := b.updateClaims(ctx, func(all claims) (err error) {
-		now := claimNow() // waiting for the lock takes nothing off the lease
+		now := claimNow() // after the wait for the lock
 		lease.Until = now.Add(d)
-		batch, err = b.choose(ReadOptions{Limit: 1, Current: current}, all.live(now, b.running()), true)
-		taken = b.claim(all, batch.Items, claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerGoes))})
+		batch, err = b.choose(ReadOptions{Limit: 1, Current: current}, all.live(now, b.isRunning()), true)
+		group = b.claim(all, batch.Items, claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerTime))})
 		return err
 	})
 	if err != nil || len(batch.Items) == 0 {
@@ -70,14 +69,13 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, curre
 	}
 	it := batch.Items[0]
 	received, showErr := show(it, lease)
-	// What was shown counts, whoever gave up meanwhile.
-	ctx = context.WithoutCancel(ctx)
+	ctx = context.WithoutCancel(ctx) // the message was shown
 	if !received {
-		taken.update(ctx, taken.notReceived)
+		group.update(ctx, group.restoreBefore)
 		return nil, showErr
 	}
 	isMine := false
-	err = taken.update(ctx, func(_ wire.ID, c claim) claim {
+	err = group.update(ctx, func(_ wire.ID, c claim) claim {
 		isMine, c.Until = true, lease.Until
 		return c
 	})
@@ -87,7 +85,7 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, curre
 	return it, errors.Join(showErr, err)
 }
 
-// leaseOwner is the owner of somebody's leases; members of other teams have their team with them.
+// leaseOwner returns the owner of a member's claims, with the team if that is another one.
 func (b *Box) leaseOwner(by wire.Address) string {
 	if by.Team == b.store.Team {
 		return ownerLease + string(by.Agent)
@@ -95,24 +93,24 @@ func (b *Box) leaseOwner(by wire.Address) string {
 	return ownerLease + by.String()
 }
 
-// leaseOf is the lease that a claim is; nobody's once it was given back.
+// leaseOf returns the lease of a claim. By is zero once the message was given back.
 func (b *Box) leaseOf(c claim) Lease {
 	by, _ := wire.ParseAddress(c.Owner[len(ownerLease):], b.store.Team)
 	return Lease{By: by, Until: c.Until}
 }
 
-// addLease says of an unread message who holds it, and how often it was given out.
+// addLease sets the Lease and Times of an unread message.
 func (b *Box) addLease(it *Item, all claims) {
 	c := all[it.ID]
-	it.Times = c.Times
-	if c.isLeaseAt(time.Now()) {
+	it.TimesHandedOut = c.Times
+	if c.isLiveLease(time.Now()) {
 		lease := b.leaseOf(c)
 		it.Lease = &lease
-		it.Times-- // the present one is not over
+		it.TimesHandedOut-- // the live lease does not count
 	}
 }
 
-// LastLease tells who holds an unread message, or held it last.
+// LastLease returns the live or last lease of an unread message.
 func (b *Box) LastLease(id wire.ID) (last Lease, ok bool, err error) {
 	all, err := b.claimsToChange()
 	if c := all[id]; c.isLease() {
@@ -123,21 +121,21 @@ func (b *Box) LastLease(id wire.ID) (last Lease, ok bool, err error) {
 	return last, ok, err
 }
 
-// leasedTo is nil when a message with this claim, if any, is by's to move: nobody else holds it and it is
-// by's own, or by holds it, or held it last. Else *LeasedError or ErrNotHeld.
-func (b *Box) leasedTo(c claim, id wire.ID, by wire.Address) error {
-	isTaken := c.isLeaseAt(time.Now())
-	if c.Owner == b.leaseOwner(by) || !isTaken && by == b.Address() {
+// checkLeaseholder returns nil if by may move the message with this claim: by had the last lease, or by owns the
+// mailbox and the message is not leased. Otherwise it returns a *LeasedError or ErrNotHeld.
+func (b *Box) checkLeaseholder(c claim, id wire.ID, by wire.Address) error {
+	isLeased := c.isLiveLease(time.Now())
+	switch {
+	case c.Owner == b.leaseOwner(by), !isLeased && by == b.Address():
 		return nil
-	}
-	if isTaken {
+	case isLeased:
 		return &LeasedError{id, b.leaseOf(c)}
 	}
 	return notHeld(id)
 }
 
-// RenewLease has a lease run for that long from now on, and never makes it shorter. One that ran out and
-// that nobody took over is renewed as well. More than MaxLease, or nothing, is an error.
+// RenewLease extends a lease to d from now, at most MaxLease, and never shortens it. An expired lease is renewed too,
+// unless somebody else has leased the message.
 func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d time.Duration) (until time.Time, err error) {
 	if err := checkLease(d); err != nil {
 		return until, err
@@ -151,21 +149,20 @@ func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d tim
 	return until, err
 }
 
-// EndLease gives a message back: nobody holds it any more. It says so among the events
-// (message_returned), for a runner that waits for the message.
+// EndLease gives a message back before the lease ends, and logs message_returned for a runner that waits for it.
 func (b *Box) EndLease(ctx context.Context, id wire.ID, by wire.Address) error {
 	err := b.changeLease(ctx, id, by, func(c *claim) { c.Owner, c.Until = ownerLease, claimNow() })
 	if err != nil {
 		return err
 	}
-	return b.note(ctx, event("cli", wire.EventReturned, id).With("by", by.String()))
+	return b.logEvents(ctx, event("cli", wire.EventReturned, id).With("by", by.String()))
 }
 
 func (b *Box) changeLease(ctx context.Context, id wire.ID, by wire.Address, change func(*claim)) error {
 	return b.updateClaims(ctx, func(all claims) error {
 		c := all[id]
 		if c.Owner != b.leaseOwner(by) {
-			return cmp.Or(b.leasedTo(c, id, by), notHeld(id))
+			return cmp.Or(b.checkLeaseholder(c, id, by), notHeld(id))
 		}
 		change(&c)
 		all[id] = c
@@ -173,10 +170,8 @@ func (b *Box) changeLease(ctx context.Context, id wire.ID, by wire.Address, chan
 	})
 }
 
-// Shared reports whether other members may take from this inbox.
+// Shared reports whether other members may lease messages of this inbox.
 func (b *Box) Shared() (bool, error) { return b.store.root.Exists(b.in("shared")) }
 
-// Share lets other members take from this inbox.
-func (b *Box) Share() error {
-	return b.store.root.Replace(b.in("shared"), nil, true)
-}
+// Share lets other members lease messages of this inbox.
+func (b *Box) Share() error { return b.store.root.Replace(b.in("shared"), nil, true) }

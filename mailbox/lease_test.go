@@ -10,7 +10,7 @@ import (
 
 func received(*Item, Lease) (bool, error) { return true, nil }
 
-// leaseFor has somebody take a message for so long; nil: there is none.
+// leaseFor leases a message for a member, or returns nil if there is none.
 func leaseFor(t testing.TB, b *Box, by wire.Name, d time.Duration) *Item {
 	t.Helper()
 	it, err := b.Lease(ctx, addr(by), d, false, received)
@@ -20,7 +20,7 @@ func leaseFor(t testing.TB, b *Box, by wire.Name, d time.Duration) *Item {
 	return it
 }
 
-// ranOut ends all leases as if their time had come.
+// ranOut makes all leases expire.
 func ranOut(t testing.TB, b *Box) {
 	t.Helper()
 	err := b.changeClaims(func(all claims) error {
@@ -35,8 +35,8 @@ func ranOut(t testing.TB, b *Box) {
 	}
 }
 
-// A lease that ran out is still its last holder's until somebody takes over; a member of
-// another team is not the member of this one.
+// The last member with a lease may still use it after it ran out, until somebody else leases the message. A member of
+// another team is not this team's member of the same name.
 func TestLeaseRunsOut(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -61,7 +61,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	ranOut(t, bob)
 	other := wire.Address{Agent: "carol", Team: "other"}
 	it, err := bob.Lease(ctx, other, time.Minute, false, received)
-	if err != nil || it == nil || it.Times != 1 {
+	if err != nil || it == nil || it.TimesHandedOut != 1 {
 		t.Fatal(it, err)
 	}
 	var leased *LeasedError
@@ -73,13 +73,13 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 	ranOut(t, bob)
 	equal(t, "read", read(t, bob), id)
-	if err := bob.MarkAcked(ctx, id, other, true); err != nil { // done: nothing
+	if err := bob.MarkAcked(ctx, id, other, true); err != nil { // done already
 		t.Error(err)
 	}
 }
 
-// Who takes, and has not received it, does not hold it, and it does not count; nor, ten
-// seconds later, does who was killed while it was shown.
+// A lease of a message that was not received ends and does not count. It also ends ten seconds after a member was
+// killed while the message was shown.
 func TestLeaseShowsFirst(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -91,7 +91,7 @@ func TestLeaseShowsFirst(t *testing.T) {
 			if leaseFor(t, bob, "dave", time.Minute) != nil || len(read(t, bob)) > 0 {
 				t.Error("taken while it was shown")
 			}
-			if got, err := bob.Get(it.ID); err != nil || time.Until(got.Lease.Until) > answerGoes {
+			if got, err := bob.Get(it.ID); err != nil || time.Until(got.Lease.Until) > answerTime {
 				t.Error("held for longer than it is shown: ", got, err)
 			}
 			return received, err
@@ -100,13 +100,13 @@ func TestLeaseShowsFirst(t *testing.T) {
 	if it, err := bob.Lease(ctx, carol, time.Hour, false, show(false, broken)); it != nil || err != broken {
 		t.Error(it, err)
 	}
-	if it, err := bob.Get(id); err != nil || it.Lease != nil || it.Times != 0 {
+	if it, err := bob.Get(id); err != nil || it.Lease != nil || it.TimesHandedOut != 0 {
 		t.Error(it, err)
 	}
 	if it, err := bob.Lease(ctx, carol, time.Hour, false, show(true, broken)); it == nil || !errors.Is(err, broken) || time.Until(leaseOf(t, bob, id).Until) < time.Minute {
 		t.Error(it, err)
 	}
-	// Shown for so long that another took it.
+	// It is shown for so long that somebody else leases it.
 	ranOut(t, bob)
 	it, err := bob.Lease(ctx, carol, time.Hour, false, func(*Item, Lease) (bool, error) {
 		ranOut(t, bob)
@@ -118,7 +118,7 @@ func TestLeaseShowsFirst(t *testing.T) {
 	}
 }
 
-// leaseOf tells who holds a message, or held it last.
+// leaseOf returns who has leased a message, or did so last.
 func leaseOf(t tb, b *Box, id wire.ID) Lease {
 	t.Helper()
 	l, _, err := b.LastLease(id)

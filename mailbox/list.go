@@ -13,37 +13,45 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Get finds a message by its full id, wherever in the mailbox or its archive it lies, without a listing.
-// ErrNotFound when it is nowhere.
-func (b *Box) Get(id wire.ID) (it *Item, err error) {
-	err = b.find(id, func(p place) (err error) {
-		if it, err = b.open(p, id, nil); err == nil && p.state == Unread {
-			b.addLease(it, b.claims())
-		}
+// Get finds a message by its full id in the mailbox or its archive, without listing a directory, or returns
+// ErrNotFound.
+func (b *Box) Get(id wire.ID) (*Item, error) {
+	it, err := b.openAnywhere(id)
+	if err != nil {
+		return nil, err
+	}
+	if it.State == Unread {
+		b.addLease(it, b.claims())
+	}
+	b.setSuperseded(it, b.replacements())
+	return it, nil
+}
+
+// openAnywhere is Get without the lease and what supersedes the message.
+func (b *Box) openAnywhere(id wire.ID) (it *Item, err error) {
+	err = b.find(id, func(p place) error {
+		it, err = b.open(p, id, nil)
 		return err
 	})
-	if err == nil {
-		b.addNewer(it, b.newer())
-	}
 	return it, err
 }
 
-// find calls f with the places where a message may lie, until it is there.
+// find calls f with the places where a message may be, until f returns something other than ErrNotFound.
 func (b *Box) find(id wire.ID, f func(place) error) error {
-	for range 2 { // it may be put back while we look further on
+	for range 2 { // the message may be put back into a place that was searched
 		for _, p := range b.places(id) {
 			if err := f(p); !errors.Is(err, ErrNotFound) {
 				return err
 			}
 		}
 	}
-	return cmp.Or(b.Present(), notFound(id))
+	return cmp.Or(b.CheckPresent(), notFound(id))
 }
 
 func notFound(id wire.ID) error { return fmt.Errorf("%s: %w", id, ErrNotFound) }
 
-// Sent finds a message in the index of what the agent sent. The index is not synced: what a power cut has
-// torn there is not in it.
+// Sent finds a message in the index of what the agent sent. The index is not synced: an entry that a power cut has torn
+// is not found.
 func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 	it, err := b.open(b.sent(id), id, nil)
 	if bad, ok := errors.AsType[*BadError](err); ok && bad.Unreadable == nil {
@@ -55,16 +63,15 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 	return it.Message, nil
 }
 
-// HasAcked reports whether the mailbox's owner has sent the ack of a message, as far as the index of what
-// was sent knows: it was put back with MarkUnread.
+// HasAcked reports whether the index of sent messages has the owner's ack of a message.
 func (b *Box) HasAcked(id wire.ID) bool {
 	ack := wire.AckID(id, b.Address())
 	there, err := b.has(b.sent(ack), ack)
 	return there && err == nil
 }
 
-// Match returns the ids that a fragment fits in the first place that has any: new and cur, then done from
-// the newest day, then what was withdrawn, archived and sent. A full id is looked up without a listing.
+// Match returns the ids that a fragment matches, in the first place that has any: new and cur, then done from the
+// newest day, then withdrawn, archive and sent. A full id is looked up without listing a directory.
 func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 	if id, ok := f.ID(); ok {
 		_, there, err := b.locate(id)
@@ -83,31 +90,31 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 		return len(found) == 0 || p.state == Unread
 	})
 	if len(found) > 0 {
-		err = nil // a place that cannot be read does not hide it
+		err = nil // an unreadable place does not hide a match
 	}
 	slices.Sort(found)
 	return found, err
 }
 
-// Range says which part of a mailbox is walked.
+// Range selects parts of a mailbox.
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
-	Newest bool                  // walks from the newest day and message of each part back
-	Limit  int                   // opens so many messages (0: all) and counts the rest by name; not with Keep
-	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
-	Taken  *TakenIn              // if set: what became of dropped files, which are taken in before unread mail is listed
+	Newest   bool                  // list days and messages of each part newest first
+	Limit    int                   // open at most this many messages (0: all) and count the rest; not with Keep
+	Keep     func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
+	Ingested *Ingested             // if set, Walk stores here what it ingested
 
-	// Since leaves out days of done, archive and sent into which nothing came after it, by the time of the
-	// directory: ids and senders' clocks are not asked. Older messages are still among those of other days.
+	// Since skips days of done, archive and sent whose directory has not changed since then. It relies on neither ids
+	// nor senders' clocks. The other days still have older messages.
 	Since time.Time
 }
 
-// everywhere is all of a mailbox, but for the index of what its owner sent.
+// everywhere is the whole mailbox without the index of sent messages.
 var everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
 
-// listPlaces calls f with the places of a range, in the order in which messages move, and with the messages that lie
-// there, until it returns false. A place that cannot be read hides no other.
+// listPlaces calls f with each place of a range and its messages, in the order in which messages move, until f returns
+// false. Errors are returned at the end, so that an unreadable place does not hide others.
 func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
 	for _, part := range []struct {
 		isWanted, hasDays bool
@@ -141,18 +148,17 @@ func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
 	return errs
 }
 
-// Walk calls f with the messages of a range, by parts in the order in which messages move, each oldest first, until
-// f returns false. more is how many messages lie beyond the limit (by name). Bad files are passed over and counted,
-// and a part that cannot be read hides no other: the error is returned at the end. What was dropped is taken in first
-// when unread messages are asked for.
+// Walk calls f with the messages of a range, part by part in the order in which messages move, each oldest first, until
+// f returns false. With Unread it ingests dropped files first. more counts the messages beyond the limit, bad the files
+// that are not messages. An unreadable part does not hide others; its error is returned at the end.
 func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad int, err error) {
-	if err := b.Present(); err != nil {
+	if err := b.CheckPresent(); err != nil {
 		return 0, 0, err
 	}
 	if rg.Unread {
-		taken, _ := b.TakeIn(ctx)
-		if rg.Taken != nil {
-			*rg.Taken = taken
+		ingested, _ := b.Ingest(ctx)
+		if rg.Ingested != nil {
+			*rg.Ingested = ingested
 		}
 	}
 	shown := 0
@@ -175,10 +181,10 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 	return more, bad, cmp.Or(err, listErr)
 }
 
-// IDs lists the messages of a range by name, in the order of Walk: nothing is opened or taken in. With a
-// limit no further day is listed once there are so many.
+// IDs lists the messages of a range in the order of Walk, without opening or ingesting anything. It lists no further
+// day once it has reached the limit.
 func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
-	if err := b.Present(); err != nil {
+	if err := b.CheckPresent(); err != nil {
 		return nil, err
 	}
 	err = b.listPlaces(rg, func(_ place, some []wire.ID) bool {
@@ -188,29 +194,28 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 	return ids, err
 }
 
-// openEach opens messages of a place, those that keep accepts (nil: all), and gives each with its number. What has
-// moved on is passed over, and what is bad goes to isBad; any other error ends it, and is in failed.
-func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad func(*BadError), failed *error,
-) iter.Seq2[int, *Item] {
+// openEach yields the messages of a place that keep accepts (nil: all), each with its index in ids. It skips messages
+// that have moved on, calls bad for a *BadError, and stops at any other error, which it stores in failed.
+func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(*BadError), failed *error) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
 		var claimed claims
 		if p.state == Unread {
 			claimed = b.claims()
 		}
-		newer := b.newer()
+		replaced := b.replacements()
 		for i, id := range ids {
 			it, err := b.open(p, id, keep)
-			bad, isOneBad := errors.AsType[*BadError](err)
+			badErr, isBad := errors.AsType[*BadError](err)
 			switch {
-			case isOneBad:
-				isBad(bad)
+			case isBad:
+				bad(badErr)
 			case errors.Is(err, ErrNotFound):
 			case err != nil:
 				*failed = err
 				return
 			default:
 				b.addLease(it, claimed)
-				b.addNewer(it, newer)
+				b.setSuperseded(it, replaced)
 				if !yield(i, it) {
 					return
 				}
@@ -219,17 +224,16 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad fun
 	}
 }
 
-// Counts are the numbers of messages that wait in a mailbox. Unread are those that nobody has taken under
-// a lease; Leased are those that somebody has.
+// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones.
 type Counts struct{ Unread, Leased, Owed, Bad int }
 
-// Count takes in what was dropped and counts by names alone, with an error what it can.
+// Count ingests dropped files and counts messages without opening them. With an error it returns what it could count.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
-	b.TakeIn(ctx) // what cannot be taken in now stays where it is
+	b.Ingest(ctx) // what cannot be ingested now stays where it is
 	unread, err := b.UnreadIDs()
 	claims, now := b.claims(), time.Now()
 	for _, id := range unread {
-		if claims[id].isLeaseAt(now) {
+		if claims[id].isLiveLease(now) {
 			c.Leased++
 		}
 	}
@@ -239,17 +243,17 @@ func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 	return c, cmp.Or(err, err2, err3)
 }
 
-// UnreadIDs lists the unread messages by name, oldest first. Nothing is taken in.
+// UnreadIDs lists the unread messages, oldest first, without ingesting dropped files.
 func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.IDs(Range{Unread: true}) }
 
-// OwedIDs lists what waits for an acknowledgement, oldest first.
+// OwedIDs lists the messages that wait for an acknowledgement, oldest first.
 func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
 
-// dueFor is how long after a day's last message the day is searched for overdue answers.
+// dueFor is how long a day of done messages is searched for overdue answers after its last change.
 const dueFor = 14 * 24 * time.Hour
 
-// Due lists the messages whose answer was expected before a moment: unread, owed, and read since. What
-// has expired or was superseded is left out; some may have their answer.
+// Due lists the unread, owed and recently read messages whose answer was expected before then, but for expired and
+// superseded ones. Some may have been answered.
 func (b *Box) Due(ctx context.Context, before time.Time) (due []*Item, err error) {
 	rg := Range{Unread: true, Owed: true, Done: true, Since: before.Add(-dueFor), Keep: func(raw []byte) bool {
 		return bytes.Contains(raw, []byte(`"due_at"`))

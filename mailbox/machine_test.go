@@ -15,20 +15,19 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// machine is a mailbox beside a model of it: where each message is, who holds it, and
-// what the event log says.
+// machine is a mailbox and a model of it: where each message is, who has leased it, and what the event log has.
 type machine struct {
 	s     *Store
 	bob   *Box
-	home  string // where the mailbox lies: elsewhere while it is retired
+	home  string // the mailbox's directory, which changes while it is retired
 	place map[wire.ID]string
 	ack   map[wire.ID]bool
 	body  map[wire.ID]string    // as it was delivered first
-	held  map[wire.ID]wire.Name // under a lease, until it is ended
-	times map[wire.ID]int       // how often it was given out
+	held  map[wire.ID]wire.Name // who has leased it
+	times map[wire.ID]int       // how often it was leased
 	log   []string              // "kind id"
 	pool  []wire.ID
-	n     int // of drops and events
+	n     int // drops and events
 	kept  int // originals of drops in the archive
 }
 
@@ -45,12 +44,12 @@ func (m *machine) in(places ...string) (ids []wire.ID) {
 	return ids
 }
 
-// free are the unread messages that nobody holds.
+// free returns the unread messages that are not leased.
 func (m *machine) free() []wire.ID {
 	return slices.DeleteFunc(m.in("new"), func(id wire.ID) bool { return m.held[id] != "" })
 }
 
-// some is one of the messages, or one that is nowhere.
+// some returns one of the messages, or one that does not exist.
 func (m *machine) some(t *rapid.T) wire.ID {
 	return rapid.SampledFrom(append(m.in("new", "cur", "done", "withdrawn", "archive"), past)).Draw(t, "message")
 }
@@ -59,7 +58,7 @@ func (m *machine) who(t *rapid.T) wire.Name {
 	return rapid.SampledFrom([]wire.Name{"bob", "carol", "dave"}).Draw(t, "who")
 }
 
-// moves notes that a message went to a place: it is in nobody's hands any more.
+// moves records that a message moved, which ends its lease.
 func (m *machine) moves(id wire.ID, to string, log ...string) {
 	m.place[id] = to
 	delete(m.held, id)
@@ -77,7 +76,7 @@ func (m *machine) reads(id wire.ID) {
 	}
 }
 
-// gone checks the error of an operation on a mailbox that may be retired.
+// gone checks the error of an operation if the mailbox is retired.
 func (m *machine) gone(t *rapid.T, err error) bool {
 	if m.retired() != errors.Is(err, ErrNoAgent) {
 		t.Fatalf("retired: %v, and the error is %v", m.retired(), err)
@@ -99,7 +98,7 @@ func (m *machine) Deliver(t *rapid.T) {
 			return
 		}
 		known := m.place[id] != ""
-		if o.Err != nil || !o.Stored || o.Known != known {
+		if o.Err != nil || !o.Stored || o.AlreadyStored != known {
 			t.Fatalf("%s, which was in %q: %+v", id, m.place[id], o)
 		}
 		if !known {
@@ -125,7 +124,7 @@ func (m *machine) Read(t *rapid.T) {
 	if m.gone(t, err) {
 		return
 	}
-	if err := errors.Join(err, batch.Unmarked, batch.Unlogged); err != nil {
+	if err := errors.Join(err, batch.MarkErr, batch.LogErr); err != nil {
 		t.Fatal(err)
 	}
 	if got := idsOf(batch.Items); !slices.Equal(got, want) || batch.More != unread-len(got) {
@@ -150,7 +149,7 @@ func (m *machine) MarkRead(t *rapid.T) {
 	}
 }
 
-// refused checks the error of one who does not hold a message.
+// refused checks the error for a member who has not leased a message.
 func (m *machine) refused(t *rapid.T, id wire.ID, err error) {
 	var leased *LeasedError
 	if m.held[id] != "" && m.place[id] == "new" {
@@ -250,7 +249,7 @@ func (m *machine) Lease(t *rapid.T) {
 		return
 	}
 	free := m.free()
-	if want := show && len(free) > 0; err != nil || want != (it != nil) || want && (it.ID != free[0] || lease.By != addr(by) || it.Times != m.times[it.ID]) {
+	if want := show && len(free) > 0; err != nil || want != (it != nil) || want && (it.ID != free[0] || lease.By != addr(by) || it.TimesHandedOut != m.times[it.ID]) {
 		t.Fatalf("%+v, %v, want one of %v: %v", it, lease, free, err)
 	}
 	if it != nil {
@@ -281,7 +280,7 @@ func (m *machine) EndLease(t *rapid.T) {
 	}
 }
 
-// GC moves whole days that hold none of the newest messages.
+// GC moves whole days that have none of the newest messages.
 func (m *machine) GC(t *rapid.T) {
 	opt := GCOptions{Before: time.Now().AddDate(0, 0, rapid.IntRange(-3, 1).Draw(t, "days")), KeepLast: rapid.IntRange(0, 3).Draw(t, "keep"), DryRun: true}
 	would, err := m.bob.GC(ctx, opt)
@@ -330,7 +329,7 @@ func (m *machine) Restore(t *rapid.T) {
 	m.home = m.bob.Path()
 }
 
-// Drop drops a file and has it taken in, by looking or on purpose.
+// Drop drops a file that some operation ingests.
 func (m *machine) Drop(t *rapid.T) {
 	if m.retired() {
 		t.Skip("nowhere to drop it")
@@ -405,14 +404,14 @@ func (m *machine) Check(t *rapid.T) {
 	}
 	for _, id := range m.in("new") {
 		it, err := m.bob.Get(id)
-		if by := m.held[id]; err != nil || (by == "") != (it.Lease == nil) || by != "" && it.Lease.By != addr(by) || it.Times != m.times[id]-count(by != "") {
-			t.Fatalf("%s is held by %+v, given out %d times; want %q, %d: %v", id, it.Lease, it.Times, by, m.times[id], err)
+		if by := m.held[id]; err != nil || (by == "") != (it.Lease == nil) || by != "" && it.Lease.By != addr(by) || it.TimesHandedOut != m.times[id]-count(by != "") {
+			t.Fatalf("%s is held by %+v, given out %d times; want %q, %d: %v", id, it.Lease, it.TimesHandedOut, by, m.times[id], err)
 		}
 	}
 }
 
-// Whatever is done to a mailbox, in whatever order, every message is where it should be,
-// in one pair of hands at most, and the event log has no gap.
+// Whatever is done to a mailbox, in whatever order, every message is where it should be and leased at most once, and
+// the event log has no gap.
 func TestMachine(t *testing.T) {
 	top := scratch(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,40 +1,41 @@
-// Package mailbox keeps messages as files, one mailbox an agent.
+// Package mailbox keeps messages as files, one mailbox per agent.
 //
-// Anybody may deliver to a mailbox at any time; a delivery is whole or absent, and once reported it
-// survives a power cut. A message is never edited: its file is written once and then only renamed, and
-// nothing here ever deletes one that is unread. The directory is the state:
+// Anybody may deliver to a mailbox at any time. A delivery is whole or absent, and once reported it survives a power
+// cut. A message file is written once and then only renamed, and an unread message is never deleted. The directory is
+// the state:
 //
 //	<agent>/inbox/          drop any file here by hand
-//	    tmp/                being written, or being taken in
+//	    tmp/                being written or ingested
 //	    new/<id>.json       delivered, unread
 //	    cur/<id>.json       read, an acknowledgement still owed
 //	    done/<day>/<id>.json
 //	    withdrawn/<id>.json
 //	    superseded/         which message replaces which
-//	    bad/                what could not be understood, with <name>.reason
+//	    bad/                files that are not messages, each with <name>.reason
 //	<agent>/sent/<day>/     what the agent sent: an index, not synced
-//	<agent>/sent/once/      the ids of what it sent under names of its own
+//	<agent>/sent/once/      idempotency keys
 //	<agent>/events/         see package eventlog
-//	<agent>/run/claims.json unread messages that somebody is handling
-//	<agent>/shared          there: other members may take from this inbox
+//	<agent>/run/claims.json unread messages that a runner, a session or a lease claims
+//	<agent>/shared          marks an inbox from which other members may lease messages
 //
-// # What may be relied on
+// # Guarantees
 //
-// Publishing and moving never replace. A message is in one of new, cur, done and withdrawn (or the archive),
-// and moves in that order; only MarkUnread moves back, under a lock that excludes those who look for an id.
-// So whoever looks in this order finds a message that is there, and of two copies the first counts.
+// Publishing and moving never replace a file. A message is in new, cur, done, withdrawn or the archive, and moves in
+// that order. Only MarkUnread moves it back, under a lock that keeps out deliveries which look for an id. So a lookup
+// in this order finds every message, and of two copies the first counts.
 //
-// Reading shows first and moves after, and moves only what the reader has received: a reader that is
-// killed at any instant sees a message again, never loses one.
+// Read shows messages first, and then moves those that its reader received. A reader that is killed sees a message
+// again; it never loses one.
 //
-// Ids order a display. Nothing here decides by them what is new.
+// Ids only order a display. They never decide what is new.
 //
 // # Locks
 //
-// All are flocks on files under the team's .locks. Only runner is held while waiting for more than the file system and,
-// at most two seconds, the output of Read. Their order: runner, team, drops, inbox, reader, events; never those of two
-// agents at once. Looking takes none. What was looked at before a lock does not count: things are reached by their path
-// below the team's directory, and the inbox that a delivery has opened is compared with the one at its path.
+// All locks are flocks on files under the team's .locks, taken in this order: runner, team, drops, inbox, reader,
+// events; never locks of two agents at once. Only runner is held while waiting for more than the file system and, for
+// at most two seconds, the output of Read. Looking takes no lock. A look before a lock does not count after it: files
+// are reached by their path below the team's directory, and a delivery checks that the inbox it opened is still the one
+// at its path.
 package mailbox
 
 import (
@@ -64,15 +65,15 @@ var (
 	ErrWithdrawn  = errors.New("was withdrawn by its sender")
 )
 
-// UnloggedError says that something was done and could not be noted among the events.
+// UnloggedError says that the operation was done but could not be logged as an event.
 type UnloggedError struct{ error }
 
 func (e *UnloggedError) Unwrap() error { return e.error }
 
-// DefaultLockTimeout is how long a store waits for a lock unless told.
+// DefaultLockTimeout is how long a store waits for a lock unless its LockTimeout is set.
 const DefaultLockTimeout = 5 * time.Second
 
-// Store is a directory of mailboxes: what a team is on disk, as far as mail goes.
+// Store holds the mailboxes of a team.
 type Store struct {
 	Team        wire.Name
 	LockTimeout time.Duration // 0: DefaultLockTimeout
@@ -81,19 +82,19 @@ type Store struct {
 	locks lockfile.Dir
 }
 
-// NewStore is the mailboxes in a team's directory, which the store closes with itself. The team's name
-// goes into addresses only.
+// NewStore returns the store in a team's directory, and closes root when it is closed. The team's name is used only in
+// addresses.
 func NewStore(root *durable.Root, team wire.Name) *Store {
 	return &Store{Team: team, root: root, locks: lockfile.In(root)}
 }
 
-// Close lets go of the directory.
+// Close closes the team's directory.
 func (s *Store) Close() error { return s.root.Close() }
 
 func (s *Store) Dir() *durable.Root  { return s.root }
 func (s *Store) Locks() lockfile.Dir { return s.locks }
 
-// Box is the mailbox of an agent, who need not exist: the first operation that needs it returns ErrNoAgent.
+// Box returns the mailbox of an agent. If there is no such agent, the operations on it return ErrNoAgent.
 func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} }
 
 // Agents lists the agents, sorted.
@@ -107,15 +108,15 @@ func (s *Store) Agents() (agents []wire.Name, err error) {
 	return agents, err
 }
 
-// IsAgent reports whether there is an agent of that name: a directory here that holds inbox/new. One whose
-// inbox is damaged, or cannot be looked at, is an agent: who looks into the mailbox gets the error.
+// IsAgent reports whether there is an agent of that name: a directory that holds inbox/new. An agent whose inbox is
+// damaged or not accessible still counts: opening the mailbox reports the error.
 func (s *Store) IsAgent(name wire.Name) bool {
 	isFile := errors.Is(s.root.IsDir(string(name)), durable.ErrNotDirectory)
-	return wire.IsName(string(name)) && !isFile && !errors.Is(s.Box(name).Present(), ErrNoAgent)
+	return wire.IsName(string(name)) && !isFile && !errors.Is(s.Box(name).CheckPresent(), ErrNoAgent)
 }
 
-// Create makes a mailbox. It is built under a dot name and renamed into place: half-made ones are none.
-// ErrExists when there is one.
+// Create makes a mailbox, or returns ErrExists. It is built under a dot name and renamed into place, so a half-made
+// mailbox is never visible.
 func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 	if _, err := wire.ParseName(string(agent)); err != nil {
 		return err
@@ -125,13 +126,13 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 		return err
 	}
 	defer unlock()
-	switch err := s.Box(agent).Present(); {
+	switch err := s.Box(agent).CheckPresent(); {
 	case err == nil:
 		return fmt.Errorf("%s: %w", agent, ErrExists)
 	case !errors.Is(err, ErrNoAgent):
 		return err
 	}
-	// What is there without an inbox/new is completed where it is, new last.
+	// A directory without inbox/new is completed where it is, new last.
 	isBroken, err := s.root.Exists(string(agent))
 	if err != nil {
 		return err
@@ -145,7 +146,7 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 			return err
 		}
 	}
-	// A power cut must not leave the name without what is behind it.
+	// After a power cut the name must not be there without its directories.
 	err = errors.Join(s.root.Sync(name+"/inbox"), s.root.Sync(name))
 	if err == nil && !isBroken {
 		err = s.root.Move(name, string(agent))
@@ -153,8 +154,7 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 	return cmp.Or(err, s.root.Sync("."))
 }
 
-// Running reports whether a runner holds the agent's runner lock: the proof of life. The lock is probed
-// and let go at once.
+// Running reports whether a runner holds the agent's runner lock, which proves that the runner is alive.
 func (s *Store) Running(agent wire.Name) (bool, error) {
 	return s.locks.Held(string(agent) + ".runner")
 }
@@ -167,32 +167,32 @@ func (s *Store) lock(ctx context.Context, name string, m lockfile.Mode, seen fun
 	return func() { l.Unlock() }, nil
 }
 
-// Box is one agent's mailbox, or the outbox for an agent on another machine.
+// Box is one agent's mailbox, or the outbox for a host.
 type Box struct {
 	store *Store
 	agent wire.Name
-	host  wire.Name // of an outbox; "": the agent is here
+	host  wire.Name // set for an outbox
 }
 
-// Agent is the name of the mailbox's owner.
+// Agent returns the name of the mailbox's owner.
 func (b *Box) Agent() wire.Name { return b.agent }
 
-// Address is the owner's full address.
+// Address returns the owner's full address.
 func (b *Box) Address() wire.Address {
 	return wire.Address{Agent: b.agent, Team: b.store.Team, Host: b.host}
 }
 
-// Path is the directory of the mailbox: for watching it, and for messages to people.
+// Path returns the mailbox's directory, for watchers and for messages to people.
 func (b *Box) Path() string { return b.store.root.Join(b.in()) }
 
 func (b *Box) Store() *Store { return b.store }
 
-// Exists reports whether the mailbox is there: a directory with inbox/new.
-func (b *Box) Exists() bool { return b.Present() == nil }
+// Exists reports whether Present returns nil.
+func (b *Box) Exists() bool { return b.CheckPresent() == nil }
 
-// Present is nil when the mailbox is there, ErrNoAgent when it is not, and another error when that cannot
-// be said. No part of its path may be a link. An outbox is made by its first delivery.
-func (b *Box) Present() error {
+// CheckPresent returns nil if the mailbox exists, ErrNoAgent if it does not, and another error if that is not known. No part
+// of its path may be a link. An outbox is always present: its first delivery makes it.
+func (b *Box) CheckPresent() error {
 	if b.host != "" {
 		return nil
 	}
@@ -210,9 +210,9 @@ func (b *Box) Present() error {
 
 func (b *Box) noAgent() error { return fmt.Errorf("%s: %w", b.Address(), ErrNoAgent) }
 
-// in is the path, below the team's directory, of something in the mailbox.
+// in returns the path of something in the mailbox, below the team's directory.
 func (b *Box) in(elem ...string) string {
-	if b.host != "" { // the inbox of an outbox is all there is of it
+	if b.host != "" { // an outbox is only an inbox
 		below := strings.TrimPrefix(path.Join(elem...), "inbox")
 		return path.Join(BridgeDir, string(b.host), below)
 	}
@@ -221,14 +221,14 @@ func (b *Box) in(elem ...string) string {
 
 func (b *Box) archived(elem ...string) string { return path.Join(".archive", b.in(elem...)) }
 
-// lockName is the name of one of the mailbox's locks: bob.inbox, of an outbox .bridge.build.inbox.
+// lockName returns the name of one of the mailbox's locks: bob.inbox, or .bridge.build.inbox for an outbox.
 func (b *Box) lockName(lock string) string { return strings.ReplaceAll(b.in(), "/", ".") + "." + lock }
 
-// lock gets one of the mailbox's locks, if the mailbox is there.
+// lock takes one of the mailbox's locks, if the mailbox exists.
 func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) {
-	unlock, err = b.store.lock(ctx, b.lockName(lock), lockfile.Exclusive, b.Present)
+	unlock, err = b.store.lock(ctx, b.lockName(lock), lockfile.Exclusive, b.CheckPresent)
 	if err == nil {
-		if err = b.Present(); err != nil {
+		if err = b.CheckPresent(); err != nil {
 			unlock()
 		}
 	}
@@ -244,11 +244,11 @@ func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
 	return f()
 }
 
-// mkdir makes a directory of the mailbox, never the mailbox itself, which may have been retired. Something else that
-// lies where a day of messages belongs is moved to bad.
+// mkdir makes a directory in the mailbox and its missing parents, but never the mailbox itself, which may have been
+// retired. A file named like a day, where that day's directory belongs, is moved to bad.
 func (b *Box) mkdir(dir string) error {
 	if dir == b.in() {
-		return cmp.Or(b.Present(), b.noAgent())
+		return cmp.Or(b.CheckPresent(), b.noAgent())
 	}
 	root, above := b.store.root, path.Dir(dir)
 	err := root.Mkdir(dir)
@@ -258,22 +258,22 @@ func (b *Box) mkdir(dir string) error {
 		}
 	}
 	if errors.Is(err, durable.ErrNotDirectory) && isDay(path.Base(dir)) && root.IsDir(above) == nil {
-		if err = b.setAside(dir, path.Base(dir), "it lay where the messages of a day belong"); err == nil {
+		if err = b.setAside(dir, path.Base(dir), "it had the name of a directory for a day's messages"); err == nil {
 			err = root.Mkdir(dir)
 		}
 	}
 	return err
 }
 
-// Log is the agent's event log.
+// Log returns the agent's event log.
 func (b *Box) Log() *eventlog.Log {
 	lock := func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") }
-	return &eventlog.Log{Root: b.store.root, Owner: b.Address(), Lock: lock, Present: b.Present}
+	return &eventlog.Log{Root: b.store.root, Owner: b.Address(), Lock: lock, Present: b.CheckPresent}
 }
 
-// note appends events about messages to the agent's log, which an outbox has not. What they tell of is done: they are
-// appended though the caller has been interrupted meanwhile, and a failure is an *UnloggedError.
-func (b *Box) note(ctx context.Context, events ...wire.Event) error {
+// logEvents appends events about messages to the agent's log; an outbox has none. The moves they describe are done, so
+// a cancelled context does not stop it, and a failure is an *UnloggedError.
+func (b *Box) logEvents(ctx context.Context, events ...wire.Event) error {
 	if b.host != "" {
 		return nil
 	}
@@ -287,8 +287,7 @@ func event(source, kind string, id wire.ID) wire.Event {
 	return wire.Event{Kind: kind, Source: source}.With("id", string(id))
 }
 
-// absent reports whether an error says that a file, or a directory above it, is not there: a stray file
-// in place of a directory holds no messages.
+// absent reports whether an error says that a file does not exist, also because a parent is not a directory.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -19,10 +19,10 @@ import (
 
 var ctx = context.Background()
 
-// past is an id of the past.
+// past is an id from a past day.
 const past = wire.ID("01900000-0000-7000-8000-0000000000aa")
 
-// tb is what tests and rapid's property tests have in common.
+// tb is the common part of testing.T and rapid.T.
 type tb interface {
 	Helper()
 	Error(...any)
@@ -30,8 +30,7 @@ type tb interface {
 	Fatal(...any)
 }
 
-// scratch is a directory for tests that make thousands of files: in memory where the
-// system has such a place.
+// scratch returns a directory for tests that make thousands of files, in memory if possible.
 func scratch(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "atm-test-")
@@ -42,7 +41,7 @@ func scratch(t testing.TB) string {
 	return dir
 }
 
-// newStore is a team in a directory of its own, with some agents.
+// newStore makes a team with some agents in a directory of its own.
 func newStore(t testing.TB, agents ...wire.Name) *Store {
 	t.Helper()
 	return openStore(t, scratch(t), nil, agents...)
@@ -127,7 +126,7 @@ func deliverN(t tb, b *Box, n int) (ids []wire.ID) {
 	return ids
 }
 
-// put writes a message's file where it shall lie, without waiting for a disk.
+// put writes a message's file without waiting for a disk.
 func put(t tb, b *Box, where string, m *wire.Message) {
 	t.Helper()
 	write(t, filepath.Join(b.Path(), where, fileOf(m.ID)), string(encoded(t, m)))
@@ -152,17 +151,16 @@ func drop(t tb, b *Box, where, name, content string) {
 	}
 }
 
-func takeIn(t tb, b *Box) TakenIn {
+func takeIn(t tb, b *Box) Ingested {
 	t.Helper()
-	taken, err := b.TakeIn(ctx)
+	taken, err := b.Ingest(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return taken
 }
 
-// settleDrops takes in until nothing waits any more: where there are no leases, a file
-// is left alone until it is a second old.
+// settleDrops calls Ingest until no file waits: without leases a file waits until it is a second old.
 func settleDrops(t testing.TB, b *Box) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); takeIn(t, b).Waiting > 0; time.Sleep(20 * time.Millisecond) {
@@ -172,7 +170,7 @@ func settleDrops(t testing.TB, b *Box) {
 	}
 }
 
-// moveTo moves an unread message on, as far as a place.
+// moveTo moves an unread message to a later place.
 func moveTo(b *Box, id wire.ID, place string) (err error) {
 	switch place {
 	case "cur", "done", "archive":
@@ -189,12 +187,12 @@ func moveTo(b *Box, id wire.ID, place string) (err error) {
 
 func receiveAll(b Batch) (int, error) { return len(b.Items), nil }
 
-// read reads all that is unread, and returns it.
+// read reads all unread messages.
 func read(t tb, b *Box) []wire.ID {
 	t.Helper()
 	batch, err := b.Read(ctx, ReadOptions{}, receiveAll)
-	if err != nil || batch.Unmarked != nil || batch.Unlogged != nil {
-		t.Fatal(err, batch.Unmarked, batch.Unlogged)
+	if err != nil || batch.MarkErr != nil || batch.LogErr != nil {
+		t.Fatal(err, batch.MarkErr, batch.LogErr)
 	}
 	return idsOf(batch.Items)
 }
@@ -224,22 +222,21 @@ func count(b bool) int {
 	return 0
 }
 
-// daysAgo is an id whose time lies so many days back.
+// daysAgo returns an id that is so many days old.
 func daysAgo(days int) wire.ID {
 	now := wire.NewID()
 	hex := fmt.Sprintf("%012x", now.Time().AddDate(0, 0, -days).UnixMilli())
 	return wire.ID(hex[:8]+"-"+hex[8:]) + now[13:]
 }
 
-// census is where everything lies in a mailbox, looked at from outside, with nothing
-// of the package but the decoder.
+// census says where everything in a mailbox is. It uses nothing of the package but the decoder.
 type census struct {
-	places map[wire.ID][]string // the directories that each message lies in
+	places map[wire.ID][]string // the directories of each message
 	texts  map[wire.ID]*wire.Message
-	torn   []string // under a message's name, and no such message
+	torn   []string // files that have a message's name but are not that message
 	bad    []string // without the reasons
 	tmp    []string
-	inbox  []string // files that lie in the inbox itself
+	inbox  []string // files in the inbox itself
 	drops  []string // originals kept in the archive
 }
 
@@ -248,7 +245,7 @@ func takeCensus(t tb, b *Box) census {
 	return censusAt(t, b, b.Path())
 }
 
-// censusAt is takeCensus of a mailbox that lies elsewhere: retired.
+// censusAt is takeCensus of a mailbox in another directory, as a retired one.
 func censusAt(t tb, b *Box, home string) census {
 	t.Helper()
 	archive := b.store.root.Join(b.archived())
@@ -293,7 +290,7 @@ func filesIn(t tb, dir string) (names []string) {
 	return names
 }
 
-// sound fails the test if a message is torn or lies in two places.
+// sound fails the test if a message is torn or in two places.
 func (c census) sound(t tb) {
 	t.Helper()
 	for _, path := range c.torn {
@@ -306,7 +303,7 @@ func (c census) sound(t tb) {
 	}
 }
 
-// place is where a message lies: new, cur, done, withdrawn, archive; "" is nowhere.
+// place returns where a message is: new, cur, done, withdrawn, archive; "" is nowhere.
 func (c census) place(id wire.ID) string {
 	if len(c.places[id]) == 0 {
 		return ""
@@ -320,7 +317,7 @@ func (c census) place(id wire.ID) string {
 	return kind
 }
 
-// ids are the messages that are somewhere, sorted.
+// ids returns all messages, sorted.
 func (c census) ids() (ids []wire.ID) {
 	for id := range c.places {
 		ids = append(ids, id)
@@ -329,7 +326,7 @@ func (c census) ids() (ids []wire.ID) {
 	return ids
 }
 
-// is fails the test unless each message lies in the place named.
+// is fails the test unless each message is in the given place.
 func (c census) is(t tb, want map[wire.ID]string) {
 	t.Helper()
 	c.sound(t)
@@ -359,7 +356,7 @@ func eventsOf(t tb, b *Box) (events []wire.Event) {
 	}
 }
 
-// logged are the events of a mailbox, as kind and message.
+// logged returns the events of a mailbox as kind and message.
 func logged(t tb, b *Box) (out []string) {
 	t.Helper()
 	for _, e := range eventsOf(t, b) {

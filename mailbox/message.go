@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -13,10 +12,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// State of a message at one recipient.
+// State is the state of a message at one recipient.
 type State string
 
-// The states. Done messages may lie in the archive.
+// The states. A done message may be in the archive.
 const (
 	Unread    State = "unread"
 	Owed      State = "owed"
@@ -24,7 +23,7 @@ const (
 	Withdrawn State = "withdrawn"
 )
 
-// place is a directory in which messages lie in one state.
+// place is a directory of messages in one state.
 type place struct {
 	state State
 	dir   string // below the team's directory
@@ -34,7 +33,7 @@ func (b *Box) unread() place    { return place{Unread, b.in("inbox/new")} }
 func (b *Box) owed() place      { return place{Owed, b.in("inbox/cur")} }
 func (b *Box) withdrawn() place { return place{Withdrawn, b.in("inbox/withdrawn")} }
 
-// The places of days: finished messages, those in the archive, and the index of what the owner sent.
+// These places hold a directory per day: finished messages, archived ones, and the index of sent ones.
 func (b *Box) allDone() place { return place{Done, b.in("inbox/done")} }
 func (b *Box) archive() place { return place{Done, b.archived("done")} }
 func (b *Box) allSent() place { return place{"", b.in("sent")} }
@@ -43,7 +42,7 @@ func (p place) day(day string) place { return place{p.state, p.dir + "/" + day} 
 func (b *Box) done(id wire.ID) place { return b.allDone().day(id.Day()) }
 func (b *Box) sent(id wire.ID) place { return b.allSent().day(id.Day()) }
 
-// places are where a message may lie, in the order in which it moves.
+// places returns where a message may be, in the order in which it moves.
 func (b *Box) places(id wire.ID) []place {
 	return []place{b.unread(), b.owed(), b.done(id), b.withdrawn(), b.archive().day(id.Day())}
 }
@@ -53,7 +52,7 @@ func (p place) file(id wire.ID) string { return p.dir + "/" + fileOf(id) }
 
 func (b *Box) has(p place, id wire.ID) (bool, error) { return b.store.root.Exists(p.file(id)) }
 
-// locate says where the message with this full id lies, without a listing.
+// locate finds the place of the message with this full id, without listing a directory.
 func (b *Box) locate(id wire.ID) (p place, ok bool, err error) {
 	for _, p := range b.places(id) {
 		if there, err := b.has(p, id); there || err != nil {
@@ -63,25 +62,22 @@ func (b *Box) locate(id wire.ID) (p place, ok bool, err error) {
 	return place{}, false, nil
 }
 
-// Item is a message as it lies in a mailbox.
+// Item is a message in a mailbox.
 type Item struct {
 	*wire.Message
 	State State
-	Where string // the directory it lies in
+	Dir   string // its directory
 
-	// Of unread messages: who holds it under a lease, nil: nobody; and how often it was given out to
-	// somebody who may not have received it, or did not finish it.
-	Lease *Lease
-	Times int
+	Lease          *Lease // the live lease of an unread message, or nil
+	TimesHandedOut int    // how often an unread message was handed out before, without being finished
 
-	// SupersededBy is what replaces it: of the same sender, and not withdrawn.
-	SupersededBy wire.ID
+	SupersededBy wire.ID // the message that replaces it: from the same sender, and not withdrawn
 
 	root *durable.Root
 	file string // in root
 }
 
-// Written is when the file was written, zero where it lies there no more.
+// Written returns when the file was written, or zero if it is no longer there.
 func (it *Item) Written() (at time.Time) {
 	if info, err := it.root.Lstat(it.file); err == nil {
 		at = info.ModTime()
@@ -89,27 +85,27 @@ func (it *Item) Written() (at time.Time) {
 	return at
 }
 
-// BadError says why a file is no message, or why it cannot be read.
+// BadError says why a file is not a message, or why it cannot be read.
 type BadError struct {
 	Name, Reason string
-	Unreadable   error // it may well be a message: left where it is
+	Unreadable   error // why it cannot be read; it may be a message, so it stays where it is
 }
 
 func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
 func (e *BadError) Unwrap() error { return e.Unreadable }
 
-// open reads a message from a place: ErrNotFound when it is not there, or when keep (nil: all) does not want its text,
-// a *BadError when the file is no whole message of that id. What it supersedes is noted, as far as that can be.
+// open reads a message from a place. It returns ErrNotFound if the message is not there or keep (nil: all) rejects its
+// text, and a *BadError if the file is not a whole message with that id.
 func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, error) {
 	data, err := b.store.root.ReadFile(p.file(id), wire.MaxFile)
 	switch {
 	case absent(err), err == nil && keep != nil && !keep(data):
 		return nil, notFound(id)
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
-		return nil, err // says something of this process, not of the file
+		return nil, err // this process ran out of resources; the file may be fine
 	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
-	case err != nil: // one file that cannot be read must not hide the others
+	case err != nil: // one unreadable file must not hide the others
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error(), Unreadable: err}
 	}
 	m, err := wire.Decode(data)
@@ -119,14 +115,14 @@ func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, erro
 	if err != nil {
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	}
-	if p.state == Unread { // another program may have put it into new
+	if p.state == Unread { // a message that another program put into new has no mark yet
 		b.noteSuperseded(m)
 	}
-	return &Item{Message: m, State: p.state, Where: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id)}, nil
+	return &Item{Message: m, State: p.state, Dir: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id)}, nil
 }
 
-// move renames a message from one place to the next. A second copy, where the name is taken there, goes
-// to bad as a duplicate. ErrNotFound when it has moved on meanwhile. The lock of the places is held.
+// move renames a message from one place to the next, or to bad as a duplicate if the name is taken there. It returns
+// ErrNotFound if the message has moved on. The caller holds the reader lock.
 func (b *Box) move(id wire.ID, from, to place) error {
 	if err := b.mkdir(to.dir); err != nil {
 		return err
@@ -141,7 +137,7 @@ func (b *Box) move(id wire.ID, from, to place) error {
 	return err
 }
 
-// list lists the messages of a place by name, oldest first.
+// list lists the messages of a place, oldest first, by file name alone.
 func (b *Box) list(p place) (ids []wire.ID, err error) {
 	names, err := b.store.root.Names(p.dir)
 	ids = make([]wire.ID, 0, len(names))
@@ -158,11 +154,14 @@ func isMessageFile(name string) bool {
 	return ok && wire.IsID(id)
 }
 
-// days lists the days below a place into which something came since a moment, oldest first. A file that is named
-// like a day is none.
+// days lists the days below a place that have changed since then, oldest first. A file with the name of a day is
+// ignored.
 func (b *Box) days(top place, since time.Time) (days []place, err error) {
 	names, err := b.store.root.Names(top.dir)
-	for _, name := range slices.DeleteFunc(names, func(name string) bool { return !isDay(name) }) {
+	for _, name := range names {
+		if !isDay(name) {
+			continue
+		}
 		info, e := b.store.root.Lstat(top.day(name).dir)
 		switch {
 		case absent(e):

@@ -10,7 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// afterRead is where a message goes that has been read: cur when an acknowledgement is asked for, else done.
+// afterRead returns the place of a message once it is read: cur if it asks for an acknowledgement, else done.
 func (b *Box) afterRead(m *wire.Message) place {
 	if m.RequiresAck && !b.HasAcked(m.ID) {
 		return b.owed()
@@ -18,7 +18,8 @@ func (b *Box) afterRead(m *wire.Message) place {
 	return b.done(m.ID)
 }
 
-// markRead moves an unread message that has been read. ErrNotFound when it is no longer in new. The reader's lock is held.
+// markRead moves an unread message to its place after reading, or returns ErrNotFound if it is not in new. The caller
+// holds the reader lock.
 func (b *Box) markRead(id wire.ID) error {
 	it, err := b.open(b.unread(), id, nil)
 	if err != nil {
@@ -31,42 +32,46 @@ func readEvent(id, batch wire.ID) wire.Event {
 	return event("cli", wire.EventRead, id).With("batch", string(batch))
 }
 
-// moving moves a message to where f says, under the reader's lock, and then appends the events. f gets its
-// place, where it may stay, and its claim. ErrNotFound when the message is nowhere.
-func (b *Box) moving(ctx context.Context, id wire.ID, f func(at place, c claim) (to place, said []wire.Event, err error)) error {
-	var said []wire.Event
+// choosePlace returns the place to which a message is to be moved, which may be the present one, and the events that
+// log the move.
+type choosePlace func(from place, c claim) (to place, events []wire.Event, err error)
+
+// moveTo moves a message to the place that choose returns, under the reader lock, and logs the events if it moved. It
+// returns ErrNotFound if there is no such message.
+func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error {
+	var logged []wire.Event
 	err := b.locked(ctx, "reader", func() error {
-		at, there, err := b.locate(id)
-		if err == nil && !there {
+		from, isThere, err := b.locate(id)
+		if err == nil && !isThere {
 			err = notFound(id)
 		}
 		all, e := b.claimsToChange()
 		if err := cmp.Or(err, e); err != nil {
 			return err
 		}
-		to, events, err := f(at, all[id])
-		if err != nil || to == at {
+		to, events, err := choose(from, all[id])
+		if err != nil || to == from {
 			return err
 		}
-		said = events
-		return b.move(id, at, to)
+		logged = events
+		return b.move(id, from, to)
 	})
 	if err != nil {
 		return err
 	}
-	return b.note(ctx, said...)
+	return b.logEvents(ctx, logged...)
 }
 
-// MarkRead marks an unread message as read, for who replies to it: what was not unread stays, and what
-// somebody holds under a lease stays theirs.
+// MarkRead marks a message as read because its owner replies to it. Nothing happens unless it is unread and not leased
+// to somebody else.
 func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
-	err := b.moving(ctx, id, func(at place, c claim) (place, []wire.Event, error) {
-		if at.state != Unread || b.leasedTo(c, id, b.Address()) != nil {
-			return at, nil, nil
+	err := b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
+		if from.state != Unread || b.checkLeaseholder(c, id, b.Address()) != nil {
+			return from, nil, nil
 		}
-		it, err := b.open(at, id, nil)
+		it, err := b.open(from, id, nil)
 		if err != nil {
-			return at, nil, err
+			return from, nil, err
 		}
 		return b.afterRead(it.Message), []wire.Event{readEvent(id, wire.NewID())}, nil
 	})
@@ -76,27 +81,26 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 	return err
 }
 
-// MarkAcked ends the debt of an acknowledgement: cur (or new) to done, after the ack has reached the sender. delivered
-// says whether it did; a sender without a mailbox here gets none. by is who acknowledges: the mailbox's owner, or who
-// holds the message under a lease. Again: nothing. *LeasedError: somebody else holds it.
-// ErrWithdrawn: there is no debt.
+// MarkAcked moves an owed or unread message to done, and a done one not at all. The ack was delivered to its sender
+// before, unless the sender has no mailbox here (delivered false). by is the mailbox's owner or the member who leased
+// the message. Errors: *LeasedError if somebody else has leased it, ErrWithdrawn if nothing is owed any more.
 func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delivered bool) error {
-	return b.moving(ctx, id, func(at place, c claim) (to place, said []wire.Event, err error) {
+	return b.moveTo(ctx, id, func(from place, c claim) (to place, events []wire.Event, err error) {
 		isMine := by == b.Address()
 		switch {
-		case at.state == Unread:
-			if err := b.leasedTo(c, id, by); err != nil {
-				return at, nil, err
+		case from.state == Unread:
+			if err := b.checkLeaseholder(c, id, by); err != nil {
+				return from, nil, err
 			}
 			if isMine {
-				said = append(said, readEvent(id, wire.NewID()))
+				events = append(events, readEvent(id, wire.NewID()))
 			}
-		case at.state == Withdrawn:
-			return at, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)
-		case at.state != Owed:
-			return at, nil, nil
+		case from.state == Withdrawn:
+			return from, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)
+		case from.state != Owed:
+			return from, nil, nil
 		case !isMine:
-			return at, nil, notHeld(id)
+			return from, nil, notHeld(id)
 		}
 		acked := event("cli", wire.EventAcked, id)
 		if !isMine {
@@ -105,16 +109,16 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 		if !delivered {
 			acked = acked.With("delivered", false)
 		}
-		return b.done(id), append(said, acked), nil
+		return b.done(id), append(events, acked), nil
 	})
 }
 
-// MarkUnread puts a message that was read back into new, in nobody's hands; one that is unread already stays.
-// ErrWithdrawn for one that was withdrawn. One that was acknowledged is not owed again when it is read once more.
+// MarkUnread puts a message that was read back into new, unclaimed, or returns ErrWithdrawn. A message that was
+// acknowledged is not owed again after it is read once more.
 func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error { return b.putBack(ctx, id, claim{}) }
 
-// MarkUndone is MarkUnread for what was typed into a turn that is undone: the agent may have seen it, and when
-// it is handed over again that may be a repeat.
+// MarkUndone is MarkUnread for a message that was typed into a turn which was undone: the agent may have seen it, so
+// the next handover may be a repeat.
 func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
 	now := claimNow()
 	return b.putBack(ctx, id, claim{Owner: ownerRunner, At: now, Until: now, Times: 1})
@@ -122,39 +126,37 @@ func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
 
 func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 	return b.locked(ctx, "inbox", func() error {
-		return b.moving(ctx, id, func(at place, _ claim) (place, []wire.Event, error) {
-			switch at.state {
+		return b.moveTo(ctx, id, func(from place, _ claim) (place, []wire.Event, error) {
+			switch from.state {
 			case Unread:
-				return at, nil, nil
+				return from, nil, nil
 			case Withdrawn:
-				return at, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
+				return from, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
 			}
-			// A claim from before it was read would be live again.
+			// Otherwise a claim from before it was read would be live again.
 			return b.unread(), nil, b.changeClaims(func(all claims) error { all[id] = c; return nil })
 		})
 	})
 }
 
-// Withdraw takes a message that is unread or, once its reader is told so, read and not acknowledged, out of the mailbox
-// and keeps it as withdrawn. It returns the state in which it found the message: Withdrawn where it was so before; a
-// finished one stays. An unread one that a hook has handed to a session counts as Owed. So does one that a bridge has
-// taken from an outbox, which stays.
-// *LeasedError while somebody holds it, ErrBeingTyped while a runner types it.
-func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isTold bool) (state State, err error) {
-	err = b.moving(ctx, id, func(at place, c claim) (place, []wire.Event, error) {
-		if state = at.state; state == Unread && c.isLive(time.Now(), b.running()) {
+// Withdraw moves an unread message to withdrawn, and an owed one too if its reader was notified. It returns the state
+// in which it found the message; one that is done or withdrawn stays. An unread message that a hook has handed to a
+// session counts as Owed, and so does one that a bridge is sending from an outbox, which stays. Errors: *LeasedError
+// while it is leased, ErrBeingTyped while a runner types it.
+func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isNotified bool) (state State, err error) {
+	err = b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
+		if state = from.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
 			if c.isRunner() {
-				return at, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
+				return from, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			}
 			if c.isLease() {
-				return at, nil, &LeasedError{id, b.leaseOf(c)}
+				return from, nil, &LeasedError{id, b.leaseOf(c)}
 			}
 			state = Owed
 		}
-		if state != Unread && (state != Owed || !isTold || b.host != "") {
-			return at, nil, nil
+		if state != Unread && (state != Owed || !isNotified || b.host != "") {
+			return from, nil, nil
 		}
-		// An acknowledgement of what was withdrawn is owed no longer.
 		return b.withdrawn(), []wire.Event{event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil
 	})
 	return state, err

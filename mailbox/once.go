@@ -15,22 +15,22 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// IdempotencyKey is the name under which somebody sends a message, so that sending it again is no second
-// message: a script that is run again after a kill says the same names.
+// IdempotencyKey names a message so that sending it again, as by a script that runs again after a kill, does not make a
+// second message.
 //
 //	sent/once/<sha256 of name, re and to>.json
 type IdempotencyKey struct {
 	Name string   `json:"name"`
-	Re   wire.ID  `json:"re,omitempty"` // what it answers
-	To   []string `json:"to"`           // whom it is for, sorted: bob's is not carol's
+	Re   wire.ID  `json:"re,omitempty"` // the message that it answers
+	To   []string `json:"to"`           // recipients, sorted: one name may be used for each of several
 	ID   wire.ID  `json:"id"`
 }
 
-// ErrKeyDamaged is returned by Once for a note that cannot be read. No kill leaves one like that, and its message was
-// most likely sent: were the note taken for absent, it could be sent twice.
+// ErrKeyDamaged is returned by Once for a key file that cannot be read. No kill leaves such a file, and its message was
+// most likely sent: if the file counted as absent, the message could be sent twice.
 var ErrKeyDamaged = errors.New("the note is damaged")
 
-// CheckKeyName says what is wrong with the name of a key.
+// CheckKeyName returns what is wrong with the name of a key.
 func CheckKeyName(name string) error {
 	if strings.TrimSpace(name) == "" || len(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return errors.New("the name of a message is one line of 1 to 200 bytes")
@@ -38,37 +38,32 @@ func CheckKeyName(name string) error {
 	return nil
 }
 
-func (key *IdempotencyKey) file() string {
-	sum := sha256.Sum256([]byte(key.Name + "\x00" + string(key.Re) + "\x00" + strings.Join(key.To, ",")))
-	return fmt.Sprintf("%x.json", sum)
-}
-
-// Once gives the key its id: that of the first call with its name, what it answers and whom it is for, else a
-// new one, which is noted durably before Once returns. Of several callers at once all get the same. known
-// says that it was noted before.
-func (b *Box) Once(key *IdempotencyKey) (known bool, err error) {
+// Once sets the key's ID: the first call with the same Name, Re and To stores a new id durably, later ones get that id
+// and isKnown. Concurrent callers all get the same.
+func (b *Box) Once(key *IdempotencyKey) (isKnown bool, err error) {
 	root, dir := b.store.root, b.in("sent/once")
-	if err := cmp.Or(CheckKeyName(key.Name), b.Present()); err != nil {
+	if err := cmp.Or(CheckKeyName(key.Name), b.CheckPresent()); err != nil {
 		return false, err
 	}
 	if err := b.mkdir(dir); err != nil {
 		return false, err
 	}
-	file := dir + "/" + key.file()
-	noted := *key
-	noted.ID = wire.NewID()
-	data, _ := json.Marshal(noted) // strings always become JSON
-	err = b.store.root.Publish(dir+"/."+string(wire.NewID())+".tmp", file, bytes.NewReader(append(data, '\n')))
-	if known = errors.Is(err, fs.ErrExist); known {
+	hash := sha256.Sum256([]byte(key.Name + "\x00" + string(key.Re) + "\x00" + strings.Join(key.To, ",")))
+	file := fmt.Sprintf("%s/%x.json", dir, hash)
+	stored := *key
+	stored.ID = wire.NewID()
+	data, _ := json.Marshal(stored) // which cannot fail for strings
+	err = root.Publish(dir+"/."+string(wire.NewID())+".tmp", file, bytes.NewReader(append(data, '\n')))
+	if isKnown = errors.Is(err, fs.ErrExist); isKnown {
 		data, err = root.ReadFile(file, 4<<20)
-		if err == nil && (json.Unmarshal(data, &noted) != nil || noted.Name != key.Name || !wire.IsID(string(noted.ID))) {
+		if err == nil && (json.Unmarshal(data, &stored) != nil || stored.Name != key.Name || !wire.IsID(string(stored.ID))) {
 			err = ErrKeyDamaged
 		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("note the name in %s: %w", root.Join(file), err)
 	}
-	key.ID = noted.ID
-	// Also of what was noted before: who noted it may have been killed before this.
-	return known, errors.Join(root.Sync(dir), root.Sync(b.in("sent")))
+	key.ID = stored.ID
+	// A known key too: the process that stored it may have been killed before it synced.
+	return isKnown, errors.Join(root.Sync(dir), root.Sync(b.in("sent")))
 }

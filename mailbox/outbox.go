@@ -10,30 +10,30 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// BridgeDir holds what is on its way to other machines, and what came from them. The outbox of a host is an inbox
-// that lies there directly, with the mail for all its members, until a bridge has sent it:
+// BridgeDir holds mail to and from other machines. The outbox of a host is an inbox in it, with the mail for all
+// members on that host until a bridge has sent it:
 //
 //	.bridge/<host>/new         to be sent; it can be withdrawn
 //	.bridge/<host>/cur         being sent: it may have arrived
 //	.bridge/<host>/withdrawn
 const BridgeDir = ".bridge"
 
-// Outbox is where mail for a member on another machine waits. It is made by the first delivery.
+// Outbox returns the outbox in which mail for a member on another machine waits. Its first delivery makes it.
 func (s *Store) Outbox(to wire.Address) *Box { return &Box{store: s, agent: to.Agent, host: to.Host} }
 
-// Outboxes are the outboxes that there are, one a host, by name.
+// Outboxes lists the outboxes, one per host, sorted by name.
 func (s *Store) Outboxes() (boxes []*Box, err error) {
 	names, err := s.root.Names(BridgeDir)
 	for _, name := range names {
-		if host, none := hostkey.ParseHost(name); none == nil {
+		if host, notHost := hostkey.ParseHost(name); notHost == nil {
 			boxes = append(boxes, s.Outbox(wire.Address{Host: host}))
 		}
 	}
 	return boxes, err
 }
 
-// makeOutbox makes an outbox that is not there yet; any other mailbox is left as it is. tmp is made last: where it is,
-// the rest is known to survive a power cut.
+// makeOutbox makes an outbox if it is missing, and does nothing for other mailboxes. tmp is made last: it proves that
+// the other directories survive a power cut.
 func (b *Box) makeOutbox() error {
 	root := b.store.root
 	if b.host == "" || root.IsDir(b.in("tmp")) == nil {
@@ -48,20 +48,20 @@ func (b *Box) makeOutbox() error {
 	return root.MkdirAll(b.in("tmp"))
 }
 
-// Outgoing lists what lies in an outbox to be sent, the oldest first, also what was taken and not removed.
+// Outgoing lists the messages that are to be sent, oldest first, also those that were taken and not removed.
 func (b *Box) Outgoing() ([]wire.ID, error) {
 	ids, err := b.IDs(Range{Unread: true, Owed: true})
 	slices.Sort(ids)
 	return ids, err
 }
 
-// TakeOutgoing takes messages that Outgoing listed, to be sent: they cannot be withdrawn any more. One that was
-// withdrawn is passed over, and what cannot be read hides no other: the error comes with the rest.
+// TakeOutgoing moves messages that Outgoing listed to cur, where they cannot be withdrawn any more, and returns them.
+// It skips those that were withdrawn. If some cannot be read, it returns the others with the error.
 func (b *Box) TakeOutgoing(ctx context.Context, ids []wire.ID) (items []*Item, err error) {
 	err = b.locked(ctx, "reader", func() (errs error) {
 		for _, id := range ids {
 			err := b.move(id, b.unread(), b.owed())
-			if err == nil || errors.Is(err, ErrNotFound) { // it was taken before, or withdrawn
+			if err == nil || errors.Is(err, ErrNotFound) { // not in new: taken before, or withdrawn
 				var it *Item
 				if it, err = b.open(b.owed(), id, nil); err == nil {
 					items = append(items, it)
@@ -76,7 +76,7 @@ func (b *Box) TakeOutgoing(ctx context.Context, ids []wire.ID) (items []*Item, e
 	return items, err
 }
 
-// RemoveOutgoing removes messages that TakeOutgoing gave and that are safe elsewhere, durably.
+// RemoveOutgoing durably removes messages that TakeOutgoing returned and that are now safe elsewhere.
 func (b *Box) RemoveOutgoing(ids ...wire.ID) error {
 	for _, id := range ids {
 		if err := b.store.root.Remove(b.owed().file(id)); err != nil {

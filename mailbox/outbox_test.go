@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Mail for several members on one host is one file there, which leaves when it has been sent.
+// Mail for several members on one host is one file in its outbox, which is removed when it has been sent.
 func TestOutbox(t *testing.T) {
 	s := newStore(t)
 	bob, carol := s.Outbox(wire.Address{Agent: "bob", Host: "build"}), s.Outbox(wire.Address{Agent: "carol", Host: "build"})
@@ -25,7 +25,7 @@ func TestOutbox(t *testing.T) {
 		p := &Post{Message: m, To: []*Box{bob, carol}}
 		Deliver(context.Background(), p)
 		for i, o := range p.Outcomes {
-			if o.Err != nil || o.Known || !o.Stored || o.Box.Address() != m.To[i] {
+			if o.Err != nil || o.AlreadyStored || !o.Stored || o.Box.Address() != m.To[i] {
 				t.Fatalf("delivered to %s: %+v", m.To[i], o)
 			}
 		}
@@ -75,7 +75,7 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// An outbox whose directories could not be synced is none yet: the next message syncs them.
+// If the directories of a new outbox could not be synced, the next message syncs them.
 func TestOutboxIsSynced(t *testing.T) {
 	syncs, fails := 0, true
 	s := openStore(t, scratch(t), func(op, name string) error {

@@ -11,64 +11,62 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// showUnderLock is how long Read keeps other readers out while its output is being received. Tests shorten it.
+// showUnderLock is how long Read shows messages with the reader lock held. Tests shorten it.
 var showUnderLock = 2 * time.Second
 
-// ReadOptions choose what is read.
+// ReadOptions select the unread messages of a batch.
 type ReadOptions struct {
-	IDs       []wire.ID                // these only; unread ones
+	IDs       []wire.ID                // these only; nil: all
 	Match     func(*Item) bool         // nil: all
-	Current   bool                     // nothing that has expired or was superseded
-	Limit     int                      // at most so many; 0: no limit
-	Fits      func(*wire.Message) bool // asked in order, once each; the batch ends before the first no; nil: all fit
-	LookAhead int                      // how many further unread messages are opened: they may replace or follow others
+	Current   bool                     // skip expired and superseded messages
+	Limit     int                      // 0: none
+	Fits      func(*wire.Message) bool // called in order, once per message; the first false ends the batch; nil: all fit
+	LookAhead int                      // how many further messages to open, since they may replace or follow others
 
-	countsAll bool // what lies beyond LookAhead counts as More, whether it matches or not
+	countsAll bool // count every message beyond LookAhead as More without opening it
 }
 
 // Batch is what one Read shows.
 type Batch struct {
 	Items    []*Item
-	Ahead    []*Item // further unread messages, as far as LookAhead went
+	Ahead    []*Item // further unread messages, up to LookAhead
 	More     int     // unread messages that match and are not in the batch
-	SetAside int     // files that were no messages, and were moved to bad now
+	SetAside int     // files that are not messages, moved to bad just now
 
-	Unreadable []error // why files that may be messages could not be read: they are passed over
-	Unmarked   error   // why messages that were shown are still unread: a read-only or full disk
-	Unlogged   error   // why the reading could not be noted among the events
+	Unreadable []error // why files that may be messages could not be read; they are skipped
+	MarkErr    error   // why messages that were shown are still unread, as on a read-only or full disk
+	LogErr     error   // why the event could not be logged
 }
 
-// Peek chooses as Read does, moves no message and takes no lock but to take in what was dropped. What is
-// asked for by its id is shown whoever is handling it.
+// Peek selects messages as Read does, but moves none. Dropped files are ingested first. A message requested by id is
+// shown even if it is claimed.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
-	b.TakeIn(ctx)
-	if err := b.Present(); err != nil {
+	b.Ingest(ctx)
+	if err := b.CheckPresent(); err != nil {
 		return Batch{}, err
 	}
 	var claimed claims
 	if opt.IDs == nil {
-		claimed = b.keptFromReaders()
+		claimed = b.hiddenFromReaders()
 	}
 	return b.choose(opt, claimed, false)
 }
 
-// Read chooses unread messages, has show write them, and then marks those that show says were received:
-// the first n. Read holds the reader's lock for at most two seconds of showing; if it takes longer, show
-// goes on without it, another reader may show the same messages, and what is still unread then is moved.
-// An error of show does not keep the messages that were received from being marked; it is returned.
+// Read selects unread messages, calls show to write them, and then marks the first ones as read: as many as show
+// reports as received, also if show fails; Read returns its error. Read holds the reader lock for at most two seconds
+// of show. After that another reader may show the same messages; at the end those that are still unread are moved.
 //
-// What a runner types just now, and what somebody holds under a lease, is passed over. What a hook has
-// handed to a session is not: whoever reads gets it.
+// Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
 //
-// Where nothing can be marked (a read-only disk) the messages are shown all the same, and Unmarked says why.
+// On a read-only disk the messages are shown but not marked, and MarkErr says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
-	taken, _ := b.TakeIn(ctx) // what cannot be taken in now stays where it is
+	ingested, _ := b.Ingest(ctx) // what cannot be ingested now stays where it is
 	unlock, err := b.lock(ctx, "reader")
 	if isUnwritable(err) {
 		batch, e := b.Peek(ctx, opt)
 		if e == nil {
 			if len(batch.Items) > 0 {
-				batch.Unmarked = err
+				batch.MarkErr = err
 			}
 			_, e = show(batch)
 		}
@@ -78,46 +76,47 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		return batch, err
 	}
 	defer func() { unlock() }()
-	if batch, err = b.choose(opt, b.keptFromReaders(), true); err != nil {
+	if batch, err = b.choose(opt, b.hiddenFromReaders(), true); err != nil {
 		return batch, err
 	}
-	batch.SetAside += taken.Bad
-	batch.Unmarked = b.markable(batch.Items)
+	batch.SetAside += ingested.Bad
+	batch.MarkErr = b.checkMovable(batch.Items)
 
 	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
-	if batch.Unmarked != nil {
-		received = 0 // show has said so
+	if batch.MarkErr != nil {
+		received = 0 // show has reported MarkErr
 	}
-	var theirs claims // of others, who were let in meanwhile
+	var claimed claims // by others, while the lock was released
 	if !timer.Stop() && received > 0 {
 		if unlock, err = b.lock(ctx, "reader"); err != nil {
 			unlock = func() {}
-			batch.Unmarked = err
+			batch.MarkErr = err
 			return batch, showErr
 		}
-		theirs = b.keptFromReaders()
+		claimed = b.hiddenFromReaders()
 	}
 	var events []wire.Event
 	batchID := wire.NewID()
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
-		if _, isTheirs := theirs[it.ID]; isTheirs {
+		if _, isClaimed := claimed[it.ID]; isClaimed {
 			continue
 		}
 		err := b.move(it.ID, b.unread(), b.afterRead(it.Message))
 		if err == nil {
 			events = append(events, readEvent(it.ID, batchID))
 		} else if !errors.Is(err, ErrNotFound) {
-			batch.Unmarked = err
+			batch.MarkErr = err
 		}
 	}
 	unlock()
-	batch.Unlogged = b.note(ctx, events...)
+	batch.LogErr = b.logEvents(ctx, events...)
 	return batch, showErr
 }
 
-// markable is why what is read could not be moved, as far as that is known before: a read-only disk, a file in the way.
-func (b *Box) markable(items []*Item) error {
+// checkMovable returns why the items cannot be marked, if that is known before they are shown: a read-only disk, or a
+// file in place of a directory.
+func (b *Box) checkMovable(items []*Item) error {
 	var dirs []string
 	for _, it := range items {
 		dirs = append(dirs, "inbox/new", "inbox/done")
@@ -134,8 +133,8 @@ func (b *Box) markable(items []*Item) error {
 	return nil
 }
 
-// choose picks the batch out of the unread messages, without those that are claimed. With setAside what is no
-// message is moved to bad.
+// choose selects the batch from the unread messages that are not claimed. With setAside it moves files that are not
+// messages to bad.
 func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
@@ -166,29 +165,30 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 			batch.Ahead = append(batch.Ahead, it)
 		}
 		if isFull && len(batch.Ahead) >= opt.LookAhead && (opt.Match == nil || opt.countsAll) {
-			batch.More += len(list) - i - 1 // counted by name
+			batch.More += len(list) - i - 1
 			break
 		}
 	}
 	return batch, err
 }
 
-// LastBatch finds the messages that the last Read marked, oldest first. What is nowhere any more, or cannot
-// be read, is left out.
+// LastBatch returns the messages that the last Read marked, oldest first, but for those that are gone or cannot be
+// read.
 func (b *Box) LastBatch() (items []*Item, err error) {
-	batch := ""
-	events, err := b.Log().Tail(func(e *wire.Event) bool {
+	batch, ids := "", []wire.ID(nil)
+	_, err = b.Log().Tail(func(e *wire.Event) bool {
 		if e.Kind != wire.EventRead {
 			return false
 		}
 		batch = cmp.Or(batch, e.Field("batch"))
-		return e.Field("batch") != batch // an earlier one: this batch is whole
-	})
-	for _, e := range events {
-		if e.Kind != wire.EventRead || e.Field("batch") != batch {
-			continue
+		isEarlier := e.Field("batch") != batch
+		if !isEarlier {
+			ids = append(ids, e.MessageID())
 		}
-		it, err := b.Get(e.MessageID())
+		return isEarlier
+	})
+	for _, id := range slices.Backward(ids) {
+		it, err := b.Get(id)
 		_, isBad := errors.AsType[*BadError](err)
 		if err == nil {
 			items = append(items, it)

@@ -50,45 +50,45 @@ func TestReadChooses(t *testing.T) {
 	}
 }
 
-// An output that blocks longer than the lock is held: others read on, and what is still
-// unread then is marked.
+// If output blocks for longer than the lock is held, others can read, and messages that are still unread are then
+// marked.
 func TestReadWithASlowOutput(t *testing.T) {
 	shortShow(t)
 	bob := newBob(t)
 	list := deliverN(t, bob, 4)
 	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) {
-		// Only once the lock was let go can another reader go through.
+		// Another reader gets the lock only once it is released.
 		other, err := bob.Read(ctx, ReadOptions{IDs: list[:1]}, receiveAll)
 		if err != nil || len(other.Items) != 1 {
 			t.Error(other, err)
 		}
-		// And somebody takes one under a lease: it is theirs.
+		// Somebody leases one of the messages.
 		if it := leaseFor(t, bob, "carol", time.Minute); it == nil || it.ID != list[1] {
 			t.Error(it)
 		}
 		return 3, nil
 	})
-	if err != nil || b.Unmarked != nil || len(b.Items) != 4 {
+	if err != nil || b.MarkErr != nil || len(b.Items) != 4 {
 		t.Error(b, err)
 	}
 	takeCensus(t, bob).is(t, map[wire.ID]string{list[0]: "done", list[1]: "new", list[2]: "done", list[3]: "new"})
 	equal(t, "events", logged(t, bob), "message_read "+string(list[0]), "message_read "+string(list[2]))
 }
 
-// A reader that is interrupted once it has received a message has read it, and that is said among the events.
+// A message counts as read, and its event is logged, if the reader is interrupted after it has received the message.
 func TestReadIsInterrupted(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
 	list := deliverN(t, bob, 1)
 	ctx, interrupt := context.WithCancel(ctx)
 	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { interrupt(); return 1, nil })
-	if err != nil || b.Unmarked != nil || b.Unlogged != nil {
+	if err != nil || b.MarkErr != nil || b.LogErr != nil {
 		t.Error(b, err)
 	}
 	equal(t, "events", logged(t, bob), "message_read "+string(list[0]))
 }
 
-// On a read-only disk what is shown cannot be marked; where nothing is shown, there is nothing to say.
+// On a read-only disk messages are shown but not marked. If none are shown there is nothing to report.
 func TestReadOnAReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	bob := openStore(t, scratch(t), func(op, name string) error {
@@ -98,21 +98,21 @@ func TestReadOnAReadOnlyDisk(t *testing.T) {
 		return nil
 	}, "bob").Box("bob")
 	for n := range 2 {
-		if b, err := bob.Read(ctx, ReadOptions{}, receiveAll); err != nil || len(b.Items) != n || (b.Unmarked != nil) != (n > 0) {
+		if b, err := bob.Read(ctx, ReadOptions{}, receiveAll); err != nil || len(b.Items) != n || (b.MarkErr != nil) != (n > 0) {
 			t.Error(b, err)
 		}
 		deliver(t, bob, message("x"))
 	}
 }
 
-// shortShow lets Read hold its lock for a moment only.
+// shortShow makes Read release its lock after an instant.
 func shortShow(t testing.TB) {
 	old := showUnderLock
 	showUnderLock = 20 * time.Millisecond
 	t.Cleanup(func() { showUnderLock = old })
 }
 
-// A second copy in the way of a move goes to bad.
+// If a message's name is taken where it is to move, the copy goes to bad.
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"inbox/cur", "inbox/done/", "inbox/withdrawn"} {

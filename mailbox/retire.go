@@ -19,30 +19,30 @@ const (
 	retiredStamp = "20060102T150405.000000000Z"
 )
 
-// Retire moves an agent's whole mailbox, with its unread mail, to the archive, and returns where to,
-// below the team's directory. ErrRunning while it is run.
+// Retire moves an agent's whole mailbox, with its unread mail, to the archive, and returns its new path below the
+// team's directory, or ErrRunning while a runner runs it.
 func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	b := s.Box(agent)
-	// None may start while the mailbox goes. Shared, as who probes has it: to them the agent does not run.
+	// No runner may start meanwhile. A shared lock is what a probe holds, so the agent does not seem to run.
 	runner, err := b.lockRunner(ctx, lockfile.Shared)
 	if err != nil {
 		return "", err
 	}
 	defer runner.Unlock()
-	unlock, err := b.lockAll(ctx, b.Present)
+	unlock, err := b.lockAll(ctx, b.CheckPresent)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if err := cmp.Or(b.Present(), s.root.MkdirAll(retiredDir)); err != nil {
+	if err := cmp.Or(b.CheckPresent(), s.root.MkdirAll(retiredDir)); err != nil {
 		return "", err
 	}
 	as := path.Join(retiredDir, string(agent)+"."+time.Now().UTC().Format(retiredStamp))
 	return as, s.moveMailbox(b.in(), as)
 }
 
-// Restore brings back the first of the mailboxes that are Retired. ErrExists while an agent of its name lives,
-// ErrNoAgent when there is none.
+// Restore moves back the first mailbox that Retired lists. Errors: ErrExists if there is an agent of that name,
+// ErrNoAgent if no mailbox is listed.
 func (s *Store) Restore(ctx context.Context, as string) error {
 	name, _, _ := strings.Cut(as, ".")
 	b := s.Box(wire.Name(name))
@@ -81,7 +81,7 @@ func (s *Store) moveMailbox(from, to string) error {
 	return errors.Join(s.root.Sync(path.Dir(to)), s.root.Sync(path.Dir(from)))
 }
 
-// lockAll takes the locks under which a whole mailbox may be moved.
+// lockAll takes the locks for moving a whole mailbox.
 func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), err error) {
 	unlock = func() {}
 	for _, name := range []string{"team", b.in() + ".inbox", b.in() + ".reader", b.in() + ".events"} {
@@ -102,8 +102,8 @@ func (s *Store) WasRetired(agent wire.Name) bool {
 	return len(kept) > 0
 }
 
-// Retired are the mailboxes that are kept, to be looked at, of each agent the one that was retired last first: those
-// of an agent, the one whose directory in .archive/retired is called so, or with "" all.
+// Retired lists retired mailboxes, read-only, the last retired of each agent first. as is an agent, the name of a
+// directory in .archive/retired, or "" for all.
 func (s *Store) Retired(as string) (kept []*Box, err error) {
 	names, err := s.root.Names(retiredDir)
 	for _, name := range slices.Backward(names) {

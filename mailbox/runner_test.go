@@ -23,10 +23,10 @@ func holds(t testing.TB, s *Store) *Runner {
 	return r
 }
 
-// dies ends a runner as a kill does: nothing is tidied up.
+// dies ends a runner as a kill does, without any cleanup.
 func dies(r *Runner) { r.lock.Unlock() }
 
-// claimAll claims messages, and fails unless these are in the claim, as repeats or not.
+// claimAll claims messages and fails the test unless the claim has exactly them, as repeats or not.
 func claimAll(t testing.TB, r *Runner, ask []wire.ID, repeat bool, want ...wire.ID) *Claim {
 	t.Helper()
 	c, err := r.Claim(ctx, ask)
@@ -42,7 +42,7 @@ func claimAll(t testing.TB, r *Runner, ask []wire.ID, repeat bool, want ...wire.
 	return c
 }
 
-// owned fails unless these messages, and no others, are in the claims file.
+// owned fails the test unless the claims file has exactly these messages.
 func owned(t testing.TB, b *Box, want ...wire.ID) {
 	t.Helper()
 	var got []wire.ID
@@ -80,8 +80,7 @@ func TestHoldRunner(t *testing.T) {
 		t.Error("letting go twice let go of another's: ", err)
 	}
 
-	// A lock file that somebody removed lets a second runner in; the first finds out
-	// before it types anything more.
+	// If somebody removes the lock file, a second runner can start; the first finds out before it types anything more.
 	id := deliverN(t, s.Box("bob"), 1)
 	if err := os.Remove(s.root.Join(".locks/bob.runner")); err != nil {
 		t.Fatal(err)
@@ -96,14 +95,13 @@ func TestHoldRunner(t *testing.T) {
 	claimAll(t, second, id, false, id...)
 }
 
-// unclaimed are the unread messages that nobody has claimed.
+// unclaimed returns the unread messages that are not claimed.
 func unclaimed(b *Box) []wire.ID {
 	batch, _ := b.Peek(ctx, ReadOptions{})
 	return idsOf(batch.Items)
 }
 
-// What a dead runner had is handed over again as a possible repeat, and until then is
-// unread as any other.
+// The messages of a dead runner are unread like any others, and are handed over again as possible repeats.
 func TestClaimOfADeadRunner(t *testing.T) {
 	t.Parallel()
 	path := scratch(t)
@@ -111,7 +109,7 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	bob := next.Box("bob")
 	list := deliverN(t, bob, 3)
 	first := holds(t, s)
-	sent(t, handOver(t, bob, "s1", "1", time.Now())) // a session has all
+	sent(t, handOver(t, bob, "s1", "1", time.Now())) // a session claims all
 	more := deliverN(t, bob, 3)
 	claimAll(t, first, more, false, more...)
 	dies(first)

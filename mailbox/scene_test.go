@@ -21,11 +21,11 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// failing fails the k-th file operation, or all from the k-th on, while it is armed.
+// failing makes the k-th file operation fail, or all from the k-th on, while it is armed.
 type failing struct {
 	mu     sync.Mutex
 	armed  bool
-	k      int // 0: none fails
+	k      int // 0: none
 	onward bool
 	err    error
 
@@ -61,8 +61,8 @@ func (f *failing) fault(op, name string) error {
 	return f.err
 }
 
-// scene is an operation on bob's mailbox, what comes before it and what must hold after
-// it, wherever it failed or was killed.
+// scene is an operation on bob's mailbox, its setup, and a check of what must hold afterwards, wherever the operation
+// failed or was killed.
 type scene struct {
 	setup func(*run)
 	act   func(*run) error // under faults
@@ -77,8 +77,8 @@ type run struct {
 	alice, bob, carol *Box
 	ids               []wire.ID // of messages that setup put into bob's mailbox
 	posts             []*Post
-	shown, unmarked   map[wire.ID]int          // how often, and how often not as a possible repeat
-	showing           func(id wire.ID, b bool) // told of each message shown, and whether marked; nil: nobody
+	shown, unmarked   map[wire.ID]int          // how often in all, and how often not as a possible repeat
+	showing           func(id wire.ID, b bool) // called with each message shown and whether it is marked as a repeat
 	calls             int                      // of hooks
 }
 
@@ -94,7 +94,7 @@ func (r *run) must(err error) {
 	}
 }
 
-// has delivers n messages of a past day to bob.
+// has delivers n messages from a past day to bob.
 func (r *run) has(n int, ack bool) {
 	for range n {
 		m := withID(daysAgo(3), message(fmt.Sprint("message ", len(r.ids))))
@@ -124,7 +124,7 @@ func (r *run) post(posts ...*Post) (err error) {
 	return err
 }
 
-// postAgain sends what was sent once more, under the same ids.
+// postAgain sends the messages again, under the same ids.
 func (r *run) postAgain() {
 	for _, p := range r.posts {
 		p.Given = true
@@ -143,14 +143,14 @@ func (r *run) show(id wire.ID, marked bool) {
 func (r *run) read() error {
 	b, err := r.bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
 		for _, it := range b.Items {
-			r.show(it.ID, true) // who reads again knows
+			r.show(it.ID, true) // a person who reads again knows that it is a repeat
 		}
 		return len(b.Items), nil
 	})
-	return errors.Join(err, b.Unmarked, b.Unlogged)
+	return errors.Join(err, b.MarkErr, b.LogErr)
 }
 
-// types does what a runner does with bob's mail.
+// types claims and types bob's mail, as a runner does.
 func (r *run) types() error {
 	runner, err := r.s.HoldRunner(ctx, "bob")
 	if err != nil {
@@ -167,12 +167,11 @@ func (r *run) types() error {
 	return c.Typed(ctx)
 }
 
-// handsOver makes two calls of a session's hook: the second shows that what the first
-// handed over was received.
+// handsOver makes two calls of a session's hook. The second proves that the messages of the first were received.
 func (r *run) handsOver() (err error) {
 	for range 2 {
 		r.calls++
-		call := HookCall{Session: "s1", Name: strconv.Itoa(r.calls), Shows: true, Want: true, Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
+		call := HookCall{Session: "s1", Name: strconv.Itoa(r.calls), ProvesReceipt: true, CanCarryMail: true, Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
 		h, e := r.bob.HandOver(ctx, call, ReadOptions{})
 		if e != nil {
 			return errors.Join(e, h.NotSent(ctx))
@@ -199,7 +198,7 @@ func (r *run) lease(by wire.Name) error {
 
 var errNothing = errors.New("there is nothing to take")
 
-// in fails unless a message of bob's is in one of these places.
+// in fails the test unless a message of bob's is in one of these places.
 func (r *run) in(id wire.ID, places ...string) {
 	r.t.Helper()
 	if at := takeCensus(r.t, r.bob).place(id); !slices.Contains(places, at) {
@@ -207,8 +206,8 @@ func (r *run) in(id wire.ID, places ...string) {
 	}
 }
 
-// consumed says where three messages, the last of which wants an ack, are after they
-// were perhaps shown, and after the same again.
+// consumed checks where three messages are, of which the last wants an ack, after an operation that may have shown
+// them, and after the operation is repeated.
 func (r *run) consumed(show func(*run) error) {
 	for i, id := range r.ids {
 		switch {
@@ -232,8 +231,8 @@ func (r *run) consumed(show func(*run) error) {
 	}
 }
 
-// moveScene is a scene in which the first message moves from one place to another. When
-// it was moved before, the same again may do nothing.
+// moveScene is a scene in which the first message moves from one place to another. If it has moved, repeating the
+// operation may do nothing.
 func moveScene(ack bool, from, to string, setup, act func(*run) error) scene {
 	return scene{
 		setup: func(r *run) {
@@ -251,13 +250,13 @@ func moveScene(ack bool, from, to string, setup, act func(*run) error) scene {
 	}
 }
 
-// dropScene is a scene in which something was dropped. Taken in at last, it is one of
-// these and nothing else is left of it.
+// dropScene is a scene in which a file was dropped. In the end it is ingested as one of these, and nothing else is left
+// of it.
 func dropScene(name, content string, messages, events, bad int) scene {
 	return scene{
 		setup: func(r *run) { drop(r.t, r.bob, "inbox", name, content) },
 		act: func(r *run) error {
-			_, err := r.bob.TakeIn(ctx)
+			_, err := r.bob.Ingest(ctx)
 			return err
 		},
 		after: func(r *run) {
@@ -265,7 +264,7 @@ func dropScene(name, content string, messages, events, bad int) scene {
 				takeIn(r.t, r.bob)
 			}
 			c := takeCensus(r.t, r.bob)
-			// What was being written is swept later.
+			// Temp files are removed later.
 			c.tmp = slices.DeleteFunc(c.tmp, func(n string) bool { return !strings.HasSuffix(n, ".drop") })
 			if len(c.places) != messages || len(c.bad) != bad || len(c.tmp)+len(c.inbox) != 0 {
 				r.t.Errorf("%d messages, bad %q, tmp %q, inbox %q", len(c.places), c.bad, c.tmp, c.inbox)
@@ -349,7 +348,7 @@ var scenes = map[string]scene{
 	"put back what was set aside": moveScene(false, "", "new", func(r *run) error {
 		from, to := filepath.Join(r.bob.Path(), "inbox/new"), filepath.Join(r.bob.Path(), "inbox/aside")
 		return errors.Join(os.Mkdir(to, 0o700), os.Rename(filepath.Join(from, fileOf(r.ids[0])), filepath.Join(to, fileOf(r.ids[0]))))
-	}, func(r *run) error { _, err := r.bob.TakeIn(ctx); return err }),
+	}, func(r *run) error { _, err := r.bob.Ingest(ctx); return err }),
 	"lease": {
 		setup: func(r *run) { r.has(2, false) },
 		act:   func(r *run) error { return r.lease("carol") },
@@ -443,7 +442,7 @@ var scenes = map[string]scene{
 	},
 }
 
-// begin makes the mailboxes of a run, and what was before.
+// begin makes the mailboxes of a run and runs the setup.
 func (sc scene) begin(t *testing.T, top string, at *failing) *run {
 	path, err := os.MkdirTemp(top, "run-")
 	if err != nil {
@@ -456,7 +455,7 @@ func (sc scene) begin(t *testing.T, top string, at *failing) *run {
 	return r
 }
 
-// end is what must hold at last.
+// end checks what must hold in the end.
 func (sc scene) end(r *run) {
 	for range 2 {
 		for _, b := range []*Box{r.bob, r.carol} {
@@ -493,12 +492,11 @@ func (sc scene) run(t *testing.T, top string, at *failing) {
 	sc.end(r)
 }
 
-// stressed runs leave nothing out, and last as long as ATM_STRESS says.
+// stressed runs are complete, and last as long as ATM_STRESS says.
 var stressed = os.Getenv("ATM_STRESS") != ""
 
-// Every file operation of what a mailbox does fails once, and every one from each moment
-// on. Nothing that was acknowledged is lost, nothing is torn or doubled, no fsync is
-// repeated, and the same again succeeds.
+// Each file operation of each scene fails once, and all operations fail from each point on. No acknowledged message is
+// lost, none is torn or doubled, no fsync is repeated, and repeating the operation succeeds.
 func TestFaults(t *testing.T) {
 	top := scratch(t)
 	t.Run("scenes", func(t *testing.T) {
@@ -510,7 +508,7 @@ func TestFaults(t *testing.T) {
 				errnos := []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EROFS, syscall.EDQUOT}
 				for k := 1; k <= clean.n; k++ {
 					for i, errno := range errnos {
-						onward := i > 0 // EIO once, one of the others from there on
+						onward := i > 0 // EIO once, one of the other errors from there on
 						if i > 0 && i != 1+k%3 && !stressed {
 							continue
 						}
@@ -530,7 +528,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// playScene does one scene and is killed, by itself, in place of its k-th file operation.
+// playScene runs one scene and kills its own process in place of the k-th file operation.
 func playScene(p *process) {
 	k, _ := strconv.Atoi(os.Getenv("ATM_TEST_KILL"))
 	var n atomic.Int64
@@ -558,7 +556,7 @@ func playScene(p *process) {
 	os.Exit(0)
 }
 
-// teller tells the process that started this one what went wrong.
+// teller reports failures to the process that started this one.
 type teller struct{ p *process }
 
 func (t teller) Helper()                        {}
@@ -566,14 +564,14 @@ func (t teller) Error(a ...any)                 { t.p.say("error %s", fmt.Sprint
 func (t teller) Errorf(format string, a ...any) { t.p.say("error "+format, a...) }
 func (t teller) Fatal(a ...any)                 { t.p.say("error %s", fmt.Sprint(a...)); os.Exit(1) }
 
-// Whoever is killed before any of its file operations leaves what others can go on
-// from: nothing torn, nothing in two places, and what was dropped is taken in once.
+// If a process is killed before any of its file operations, others can go on: no message is torn or in two places, and
+// a dropped file is ingested once.
 func TestKilledAtEachStep(t *testing.T) {
 	top := scratch(t)
 	t.Run("scenes", func(t *testing.T) {
 		for name, sc := range scenes {
 			first, step := 1, 1
-			if !stressed && !strings.HasPrefix(name, "drop") { // some of them: a process takes its time
+			if !stressed && !strings.HasPrefix(name, "drop") { // only some, since starting a process is slow
 				step = 4
 				first = 1 + rand.IntN(step)
 			}

@@ -17,8 +17,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A stray file that is named like a day hides no mail: it is passed over by who looks,
-// and moved out of the way of who needs the day.
+// A stray file with the name of a day hides no mail: lookups ignore it, and it is moved to bad when the day is needed.
 func TestFileNamedLikeADay(t *testing.T) {
 	t.Parallel()
 	today := wire.NewID().Day()
@@ -58,16 +57,16 @@ func TestFileNamedLikeADay(t *testing.T) {
 			t.Error("gc: ", err)
 		}
 		takeCensus(t, bob).is(t, map[wire.ID]string{old: "archive", m.ID: "archive"})
-		// In the way was what bears the name of today, and nothing else.
+		// Only the file with today's name was in the way.
 		bad, err := bob.BadFiles()
-		if want := 3 * count(day == today); err != nil || len(bad) != want || want > 0 && (bad[0].Size != 5 || !strings.HasPrefix(bad[0].Name, day) || !strings.Contains(bad[0].Reason, "messages of a day")) {
+		if want := 3 * count(day == today); err != nil || len(bad) != want || want > 0 && (bad[0].Size != 5 || !strings.HasPrefix(bad[0].Name, day) || !strings.Contains(bad[0].Reason, "for a day's messages")) {
 			t.Error(bad, err)
 		}
 	}
 }
 
-// A file in the place of a directory of the mailbox is said plainly, and nothing is lost:
-// put right, everything is there.
+// A file in place of a directory of the mailbox is reported, and nothing is lost: once that is mended, everything is
+// there.
 func TestFileInPlaceOfADirectory(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"inbox", "inbox/new", "inbox/done"} {
@@ -85,8 +84,8 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 		_, listErr := bob.List(ctx)
 		_, _, walkErr := bob.Walk(ctx, Range{Unread: true, Done: true}, func(*Item) bool { return true })
 		plain := map[string]error{"gc": gcErr, "list": listErr, "walk": walkErr}
-		if part == "inbox/done" { // messages come and are shown, and cannot be marked
-			if plain["read"] = b.Unmarked; o.Err != nil || readErr != nil || len(b.Items) != 2 {
+		if part == "inbox/done" { // messages are delivered and shown, but cannot be marked
+			if plain["read"] = b.MarkErr; o.Err != nil || readErr != nil || len(b.Items) != 2 {
 				t.Error(part, o.Err, readErr)
 			}
 		} else {
@@ -94,7 +93,7 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 			_, plain["get"] = bob.Get(id)
 			_, plain["count"] = bob.Count(ctx)
 			_, plain["retire"] = s.Retire(ctx, "bob")
-			if agents, err := s.Agents(); err != nil || len(agents) != 2 { // damaged is not gone
+			if agents, err := s.Agents(); err != nil || len(agents) != 2 { // a damaged agent is still listed
 				t.Error(part, agents, err)
 			}
 		}
@@ -117,8 +116,7 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 	}
 }
 
-// What the first generation left: a message that it had set aside is unread again, as it
-// was; its other files disturb nothing.
+// A message that the first generation had set aside is unread again, and its other files do no harm.
 func TestFirstGeneration(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -157,7 +155,7 @@ func TestFirstGeneration(t *testing.T) {
 	}
 }
 
-// A message that cannot be read is said, stays where it is, and hides no other.
+// A message that cannot be read is reported, stays where it is, and hides no other.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Pointer[string]

@@ -12,24 +12,24 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What says that it supersedes a message leaves an empty file at its recipient, before it is delivered, or, where
-// another program has put it into new, when it is first opened there:
+// A superseded mark is an empty file that says that one message replaces another, also after the new one was read:
 //
 //	inbox/superseded/<old id>.<new id>
 //
-// So the old one is known for what it is when the new one was read long ago. The file is a hint: what counts
-// is the new message, if it is there, not withdrawn, and of the same sender.
+// It is made before the new message is delivered, or, if another program has put the message into new, when the message
+// is first opened. A mark is only a hint: it counts if the new message is there, not withdrawn, and from the same
+// sender.
 
-func (b *Box) superseded(old, new wire.ID) string {
+func (b *Box) supersededMark(old, new wire.ID) string {
 	return b.in("inbox/superseded", string(old)+"."+string(new))
 }
 
-// noteSuperseded leaves that file, durably.
+// noteSuperseded durably makes the mark for a message that replaces another.
 func (b *Box) noteSuperseded(m *wire.Message) error {
 	if m.Supersedes == "" || b.host != "" {
 		return nil
 	}
-	file := b.superseded(m.Supersedes, m.ID)
+	file := b.supersededMark(m.Supersedes, m.ID)
 	if there, err := b.store.root.Exists(file); there || err != nil {
 		return err
 	}
@@ -43,28 +43,28 @@ func (b *Box) noteSuperseded(m *wire.Message) error {
 	return b.store.root.Sync(path.Dir(file))
 }
 
-// forgetSuperseded removes these files for messages of days before a limit that are not in the inbox: they
-// were withdrawn or archived, or never came. The reader's lock is held.
-func (b *Box) forgetSuperseded(limit string) {
-	for old, ids := range b.newer() {
-		at, there, err := b.locate(old)
-		isInInbox := there && slices.Contains([]place{b.unread(), b.owed(), b.done(old)}, at)
+// removeSupersededMarks removes the marks of messages from days before limit that are not in the inbox: they were
+// withdrawn, archived or never delivered. The caller holds the reader lock.
+func (b *Box) removeSupersededMarks(limit string) {
+	for old, ids := range b.replacements() {
+		p, isThere, err := b.locate(old)
+		isInInbox := isThere && slices.Contains([]place{b.unread(), b.owed(), b.done(old)}, p)
 		if err != nil || isInInbox || old.Day() >= limit {
 			continue
 		}
 		for _, id := range ids {
-			b.store.root.Remove(b.superseded(old, id))
+			b.store.root.Remove(b.supersededMark(old, id))
 		}
 	}
 }
 
-// newer are the ids of the messages that say that they supersede others, by the ids of these.
-type newer map[wire.ID][]wire.ID
+// replacements maps a message to those that, by their marks, replace it.
+type replacements map[wire.ID][]wire.ID
 
-// newer reads the hints. What cannot be read supersedes nothing.
-func (b *Box) newer() newer {
+// replacements reads the marks. If that fails, nothing is superseded.
+func (b *Box) replacements() replacements {
 	names, _ := b.store.root.Names(b.in("inbox/superseded"))
-	all := newer{}
+	all := replacements{}
 	for _, name := range names {
 		old, id, _ := strings.Cut(name, ".")
 		if wire.IsID(old) && wire.IsID(id) && old != id {
@@ -74,41 +74,34 @@ func (b *Box) newer() newer {
 	return all
 }
 
-// addNewer says what replaces a message. What it says itself of somebody else's message does not count.
-func (b *Box) addNewer(it *Item, all newer) {
+// setSuperseded sets SupersededBy of an item, and clears its Supersedes if that names another sender's message.
+func (b *Box) setSuperseded(it *Item, all replacements) {
 	for _, id := range all[it.ID] {
-		b.find(id, func(p place) error {
-			by, err := b.open(p, id, nil)
-			if err == nil && by.From == it.From && by.Supersedes == it.ID && p.state != Withdrawn {
-				it.SupersededBy = cmp.Or(it.SupersededBy, id)
-			}
-			return err
-		})
+		by, err := b.openAnywhere(id)
+		if err == nil && by.From == it.From && by.Supersedes == it.ID && by.State != Withdrawn {
+			it.SupersededBy = cmp.Or(it.SupersededBy, id)
+		}
 	}
 	if it.Supersedes == "" {
 		return
 	}
-	b.find(it.Supersedes, func(p place) error {
-		old, err := b.open(p, it.Supersedes, nil)
-		if err == nil && old.From != it.From {
-			it.Supersedes = ""
-		}
-		return err
-	})
+	if old, err := b.openAnywhere(it.Supersedes); err == nil && old.From != it.From {
+		it.Supersedes = ""
+	}
 }
 
-// Flags finds what replaces each of the items that are shown, and how many newer ones of the same sender are
-// behind them. Both lists are sorted by id. What others have put into new by hand, and is opened first now, is known for
-// what it is beside what it replaces.
+// Flags returns, for each item that is shown, what replaces it and how many newer messages of the same sender are
+// behind it. Both lists are sorted by id. Replacements are looked up in the lists too, since a message that another
+// program put into new had no mark when the one that it replaces was opened.
 func Flags(shown, behind []*Item) []letter.Flags {
 	flags := make([]letter.Flags, len(shown))
-	at, newest := map[wire.ID]int{}, map[wire.Address]int{} // where each is, and the newest of each sender
+	index, newest := map[wire.ID]int{}, map[wire.Address]int{} // into shown; the newest of each sender
 	for i, it := range shown {
 		flags[i].SupersededBy = it.SupersededBy
-		at[it.ID], newest[it.From] = i, i
+		index[it.ID], newest[it.From] = i, i
 	}
 	for _, it := range slices.Concat(shown, behind) {
-		if i, ok := at[it.Supersedes]; ok && shown[i].From == it.From && shown[i] != it {
+		if i, ok := index[it.Supersedes]; ok && shown[i].From == it.From && shown[i] != it {
 			flags[i].SupersededBy = cmp.Or(shown[i].SupersededBy, it.ID)
 		}
 	}

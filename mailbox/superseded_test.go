@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What replaces what, also where nothing on disk tells.
+// Flags knows what replaces a message, with and without a mark on disk.
 func TestFlags(t *testing.T) {
 	message := func(n int, from wire.Name, supersedes int) *Item {
 		id := func(n int) wire.ID { return wire.ID(fmt.Sprintf("01900000-0000-7000-8000-%012d", n)) }
@@ -24,14 +24,14 @@ func TestFlags(t *testing.T) {
 	}
 	one, two, three, nine := message(1, "alice", 0), message(2, "bob", 0), message(3, "alice", 1), message(9, "dave", 9)
 	behind := []*Item{message(4, "bob", 3), message(5, "bob", 2), message(6, "carol", 0), message(7, "alice", 8), message(8, "dave", 9)}
-	// Which of two ids is the greater does not matter, and none replaces itself.
+	// The order of two ids does not matter, and no message replaces itself.
 	want := []letter.Flags{{SupersededBy: three.ID}, {SupersededBy: behind[1].ID, Newer: 2}, {Newer: 1}, {SupersededBy: behind[4].ID}}
 	if diff := cmp.Diff(want, Flags([]*Item{one, two, three, nine}, behind)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// What says of a message that it is superseded goes with it: not while it is in the inbox, and not from a dry run.
+// The superseded mark of a message is removed once the message has left the inbox, but not by a dry run.
 func TestGCForgetsWhatWasSuperseded(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -63,7 +63,7 @@ func TestGCForgetsWhatWasSuperseded(t *testing.T) {
 	}
 }
 
-// Somebody else's message is not superseded.
+// Another sender's message is not superseded.
 func TestSupersedesOfAnother(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)

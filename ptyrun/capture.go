@@ -98,7 +98,7 @@ func (r *runner) emit(text string, of uint64) {
 // expectEcho keeps a typed text that the terminal will echo out of the output.
 func (r *runner) expectEcho(text string, now time.Time) {
 	if b := r.binding; b != nil {
-		b.capture.echo, b.capture.budget, b.capture.budgetAt = driver.Solid(text), captureBudget, now
+		b.capture.echo, b.capture.budget, b.capture.budgetAt = driver.RemoveBlanks(text), captureBudget, now
 	}
 }
 
@@ -225,7 +225,7 @@ func (c *capture) isEcho(line string) bool {
 	}
 	echo := c.echo
 	c.echo = ""
-	return strings.HasSuffix(driver.Solid(line), echo)
+	return strings.HasSuffix(driver.RemoveBlanks(line), echo)
 }
 
 // emitPending emits the pending lines, without blank ones around them.

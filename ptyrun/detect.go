@@ -123,7 +123,7 @@ func (r *runner) jiggle(p *program) {
 // clearJunk removes from the draft what nobody typed, such as a late terminal reply.
 func (r *runner) clearJunk(now time.Time) {
 	p := r.prog
-	isJunk := p.reading.HasDraft && p.driver.Junk(p.reading.Draft)
+	isJunk := p.reading.HasDraft && p.driver.IsTerminalAnswer(p.reading.Draft)
 	if isJunk && r.mail.typing == nil && !now.Before(p.readingSince.Add(r.Timing.Idle)) && now.Sub(r.lastKey) > r.Timing.PersonQuiet {
 		p.readingSince = now // so that it is tried again only after Timing.Idle
 		p.sendKeys(p.driver.ClearDraft(p.reading.Draft)...)
@@ -134,7 +134,7 @@ func (r *runner) clearJunk(now time.Time) {
 func (r *runner) stepQuestion(now time.Time) {
 	p, d, asked := r.prog, r.prog.reading.Dialog, ""
 	if r.question != nil {
-		asked = r.question.Dialog.Print
+		asked = r.question.Dialog.Fingerprint
 	}
 	switch {
 	case fingerprint(d) == asked || r.mustWait(p.readingSince.Add(r.Timing.Settle), now):
@@ -186,7 +186,7 @@ func (r *runner) stepActivity(now time.Time) {
 func (r *runner) hasMissedTurnEnd(now time.Time) bool {
 	p, turn := r.prog, r.state.Turn()
 	isContradicted := turn.Word() == reducer.WordBusy && p.reported == reducer.Idle && p.reading.Activity == reducer.Idle
-	return isContradicted && p.reading.Prompt && !r.turn.isOurs && !p.driver.Tells &&
+	return isContradicted && p.reading.Prompt && !r.turn.isOurs && !p.driver.LogsOwnEvents &&
 		!r.mustWait(later(p.outputAt, turn.HeardAt).Add(missedEndFactor*r.Timing.HookSettle), now)
 }
 
@@ -262,5 +262,5 @@ func fingerprint(d *driver.Dialog) string {
 	if d == nil {
 		return ""
 	}
-	return d.Print
+	return d.Fingerprint
 }

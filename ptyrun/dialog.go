@@ -63,7 +63,7 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	}
 	r.appendEvent(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
 	p := r.prog
-	isReported := p.driver.Tells && d.Kind == "permission"
+	isReported := p.driver.LogsOwnEvents && d.Kind == "permission"
 	if p.reported != p.reading.Activity && !isReported { // not from one dialog to another
 		r.appendStateChange(p.reported, p.reading.Activity, p.reading.Detail)
 	}
@@ -191,7 +191,7 @@ func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
 	}
 	previous := p.reported
 	p.reported, p.reportedDetail = now, ""
-	if isReported && p.driver.Tells && q.pressed == nil {
+	if isReported && p.driver.LogsOwnEvents && q.pressed == nil {
 		return // the program withdrew it
 	}
 	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)).With("id", string(q.ID))
@@ -245,7 +245,7 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	switch {
 	case !r.prog.frameSince.IsZero():
 		return errors.New("it is redrawing its screen: no key was pressed; try again")
-	case fingerprint(dialog) != q.Dialog.Print:
+	case fingerprint(dialog) != q.Dialog.Fingerprint:
 		return errQuestionGone
 	case q.pressed != nil:
 		return refused("somebody is already answering it", "")

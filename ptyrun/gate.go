@@ -19,10 +19,10 @@ func (r *runner) gate(now time.Time) control.Gate {
 		return control.GateDialog
 	case !p.frameSince.IsZero():
 		return control.GateDrawing
-	case !p.reading.Prompt && p.reading.Why == "":
+	case !p.reading.Prompt && p.reading.NotPromptReason == "":
 		return control.GateNoPrompt
 	case !p.reading.Prompt:
-		return control.Gate(p.reading.Why)
+		return control.Gate(p.reading.NotPromptReason)
 	case r.state.Turn().Word() != reducer.WordIdle:
 		return control.GateBusy // hooks say so, or what the screen showed is not in the log yet
 	case r.isTextUnread():

@@ -288,7 +288,7 @@ func (r *runner) awaitDraft(t *typing) error {
 		if t.startedAt.Add(maxKeyHold).Before(now) {
 			r.releaseKeys()
 		}
-		t.isSeen = p.driver.Taken(p.look(), t.draft)
+		t.isSeen = p.driver.HasInBox(p.look(), t.draft)
 		quiet := earlier(p.outputAt.Add(r.Timing.Quiet), t.wroteAt.Add(4*r.Timing.Quiet)) // something may blink for ever
 		switch {
 		case t.isSeen && !now.Before(quiet):
@@ -329,7 +329,7 @@ func (r *runner) submit(t *typing) error {
 	}
 	isDue := false
 	return r.pauseUntil(t, func(now time.Time) (bool, error) {
-		isInDraft := r.prog.driver.Taken(r.prog.look(), t.draft)
+		isInDraft := r.prog.driver.HasInBox(r.prog.look(), t.draft)
 		isTaken, err := r.isTaken(t, isInDraft, now)
 		if !isTaken && err == nil && isInDraft && r.mayPressAgain(t, now) {
 			// Only at the second check: on a busy machine a dialog may have been drawn whose output is not here yet.
@@ -355,7 +355,7 @@ func (r *runner) pressReturn(t *typing) {
 // isTaken reports whether a submitted text was accepted. An *injectError says that it was not, or that nobody can know.
 func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error) {
 	p := r.prog
-	if p.driver.Accepted(p.look(), t.draft) {
+	if p.driver.HasAccepted(p.look(), t.draft) {
 		return true, nil
 	}
 	if r.stopping != nil {
@@ -477,7 +477,7 @@ func (r *runner) clearDraft(t *typing) bool {
 	if p == nil || t.isSubmitted() && r.isSilentSince(t) { // it may ask something before it reads these keys
 		return false
 	}
-	if r.returnGate() != "" || !p.driver.Taken(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
+	if r.returnGate() != "" || !p.driver.HasInBox(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
 		return false
 	}
 	p.sendKeys(p.driver.ClearDraft(p.reading.Draft)...)

@@ -47,7 +47,7 @@ func (r *runner) handleEntry(e watcher.Entry) {
 		switch e.Event.Kind {
 		case wire.EventInjectionFailed:
 			r.mail.lastFailure = *e.Event
-		case wire.EventAgain: // the watcher reports a message only once
+		case wire.EventUnread: // the watcher reports a message only once
 			r.rereadMessage(id)
 		case wire.EventWithdrawn:
 			if it, err := r.Box.Get(id); err == nil {
@@ -67,14 +67,14 @@ func (r *runner) rereadMessage(id wire.ID) {
 
 func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 	mail := &reducer.Mail{
-		ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt,
-		Read: it.State != mailbox.Unread, Never: it.SupersededBy != "",
+		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
+		IsRead: it.State != mailbox.Unread, IsSuppressed: it.SupersededBy != "",
 	}
-	if !r.admitsInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
+	if !r.admitsInput(it) || r.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
 		return
 	}
 	if it.Lease != nil && it.Lease.Until.After(now) {
-		mail.Held = it.Lease.Until
+		mail.LeasedUntil = it.Lease.Until
 	}
 	r.hasMoreMail = r.hasMoreMail || !r.state.HasRoom()
 	r.apply(reducer.Input{Now: now, Arrived: mail})
@@ -228,7 +228,7 @@ func undoLastTyping(ctx context.Context, box *mailbox.Box) error {
 	})
 	for _, e := range events {
 		if e.Kind == wire.EventInjected && e.Field("as") != "pointer" {
-			again := wire.Event{Source: "pty", Kind: wire.EventAgain}.With("id", string(e.MessageID()))
+			again := wire.Event{Source: "pty", Kind: wire.EventUnread}.With("id", string(e.MessageID()))
 			err = errors.Join(err, box.MarkUndone(ctx, e.MessageID()), box.Log().Append(ctx, again))
 		}
 	}

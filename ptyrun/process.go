@@ -52,7 +52,7 @@ func (r *runner) startProgram() error {
 	p := &program{
 		child: c, output: make(chan []byte, maxPieces), input: make(chan write, maxWrites),
 		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, readingSince: now, outputAt: now,
-		reported: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
+		reported: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, NotPromptReason: "starting"},
 	}
 	r.prog, r.pid = p, c.PID()
 	if b := r.binding; b != nil {
@@ -122,7 +122,7 @@ func (r *runner) programEnded() {
 	if err := p.child.Close(); err != nil {
 		r.Log.Error("ending the processes that the program started", "err", err)
 	}
-	if t := r.mail.typing; t.isSubmitted() && p.driver.Accepted(p.look(), t.draft) {
+	if t := r.mail.typing; t.isSubmitted() && p.driver.HasAccepted(p.look(), t.draft) {
 		t.stop()
 		r.typingDone(t) // perhaps the text ended the program: it must not be typed again
 	}

@@ -57,9 +57,9 @@ func TestUrgentUndoesInTime(t *testing.T) {
 	r := thinking(t, testagent.Options{}, "THINK 60s")
 	r.send("stop that", urgent)
 	r.wait("the interrupt", func() bool { return len(r.fakes(testagent.Interrupted)) > 0 })
-	r.wait("the event", r.has(wire.EventAgain)) // appended after it became unread
+	r.wait("the event", r.has(wire.EventUnread)) // appended after it became unread
 	all, _ := r.bob.Log().Newest(1 << 20)
-	again := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.EventAgain })]
+	again := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.EventUnread })]
 	es, _ := testagent.ReadLog(r.log)
 	if interrupted := es.Of(testagent.Interrupted)[0].At; !again.At.Before(interrupted) {
 		t.Errorf("unread at %v, interrupted at %v", again.At, interrupted)

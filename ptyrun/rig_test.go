@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testagent.Reexec()
+	testagent.RunIfReexecuted()
 	liveOn()
 	flag.Set("test.parallel", "4") // tests mostly wait, except floods, which run alone
 	os.Exit(m.Run())

@@ -133,7 +133,7 @@ func (b *binding) mayHaveChanged() bool {
 
 func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err error) {
 	at := b.store.Modified()
-	if all, err = b.store.OfAgent(agent, b.all); err == nil {
+	if all, err = b.store.AgentSessions(agent, b.all); err == nil {
 		b.modified = at
 	}
 	return all, err
@@ -145,8 +145,8 @@ func (r *runner) startSync(now time.Time, applyRules bool) {
 	b.isSyncing, b.syncedAt = true, now
 	hadGoal, hadAbort := b.hasGoal, b.hasAbort
 	b.hasGoal, b.hasAbort = false, false
-	attach := session.AttachOptions{Begin: b.Begin && !b.isAttached, Lines: r.capturesLines(now), Rules: b.Rules}
-	isAttached := b.isAttached && b.attachedLines == attach.Lines
+	attach := session.AttachOptions{Begin: b.Begin && !b.isAttached, CapturesLines: r.capturesLines(now), Rules: b.Rules}
+	isAttached := b.isAttached && b.attachedLines == attach.CapturesLines
 	var ruled []wire.UUID
 	if applyRules {
 		ruled = b.alive()
@@ -170,7 +170,7 @@ func (r *runner) startSync(now time.Time, applyRules bool) {
 			b.hasAbort = b.hasAbort || aborted != nil
 			b.hasGoal = b.hasGoal || hadGoal && applied != nil
 			if attached == nil {
-				b.isAttached, b.attachedLines = true, attach.Lines
+				b.isAttached, b.attachedLines = true, attach.CapturesLines
 			}
 			err := errors.Join(aborted, attached, applied, bad)
 			b.syncFailed = err != nil
@@ -313,7 +313,7 @@ func (b *binding) withheld(it *mailbox.Item) string {
 	if !b.isKnown {
 		return "the runner has not read its sessions yet"
 	}
-	why, _ := session.Withheld(it.Message, b.all, b.Mute)
+	why, _ := session.WithholdReason(it.Message, b.all, b.Mute)
 	return why
 }
 

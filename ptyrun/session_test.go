@@ -89,7 +89,7 @@ func text(s string) wire.HumanInput { return wire.HumanInput{Kind: "message", Te
 func (r *rig) outputs() (out []string) {
 	all, _ := r.bob.Log().Newest(1 << 20)
 	for i := range all {
-		if said, ok := session.EventOf(&all[i]); ok && said.Kind == "agent_output" {
+		if said, ok := session.ChannelEvent(&all[i]); ok && said.Kind == "agent_output" {
 			out = append(out, said.Content)
 		}
 	}

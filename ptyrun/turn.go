@@ -90,7 +90,7 @@ func (r *runner) appendTurnEnded(rd driver.Reading, shown reducer.Activity) {
 func (r *runner) appendTurnCutOff(p *program) {
 	e, shown := r.turnEvent(wire.TurnCompleted, r.turn.id), r.state.Turn()
 	switch {
-	case p.driver.Tells && r.stopping != nil && shown.IsOpen(): // it reports every other end itself
+	case p.driver.LogsOwnEvents && r.stopping != nil && shown.IsOpen(): // it reports every other end itself
 		e.TurnID, e.Session = shown.ID, shown.Session
 		e = e.With("transport", shown.Transport).With("thread_id", shown.Thread)
 	case r.turn.id == "" || r.hasHooks():
@@ -128,7 +128,7 @@ func (r *runner) undoTurn(ctx context.Context) error {
 					errs = append(errs, r.Box.MarkUndone(ctx, id))
 				}
 			}
-			r.post(func() { r.appendForAll(wire.Event{Kind: wire.EventAgain}, ids) })
+			r.post(func() { r.appendForAll(wire.Event{Kind: wire.EventUnread}, ids) })
 			done <- errors.Join(errs...)
 		})
 		return done, nil
@@ -249,7 +249,7 @@ func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 	r.turn.isInterrupted = isWork(cut.activity)
 	if r.turn.isInterrupted && r.turn.isOurs {
 		r.restored = &restoredDraft{text: r.turn.text, since: r.Now()}
-		cut.isUndone = isUrgent && p.driver.Undoes && !r.turn.hasActed && r.response() == ""
+		cut.isUndone = isUrgent && p.driver.ForgetsInterruptedPrompt && !r.turn.hasActed && r.response() == ""
 	}
 	return cut, nil
 }
@@ -261,7 +261,7 @@ func (r *runner) keyWouldAnswer(isUrgent bool) bool {
 	if d == nil && r.question != nil {
 		d = &r.question.Dialog
 	}
-	isCancelled := r.prog.driver.Tells && !isUrgent
+	isCancelled := r.prog.driver.LogsOwnEvents && !isUrgent
 	return d != nil && !(isCancelled && d.Kind == "permission")
 }
 
@@ -319,6 +319,6 @@ func (r *runner) isTextUnread() bool {
 
 // isPartOf reports whether a draft shows nothing but a text, a visible part of it, or its placeholder.
 func isPartOf(draft, text string) bool {
-	d := driver.Solid(draft)
-	return d != "" && strings.Contains(driver.Solid(text), d) || strings.HasPrefix(draft, "[Pasted ") && strings.HasSuffix(draft, "]")
+	d := driver.RemoveBlanks(draft)
+	return d != "" && strings.Contains(driver.RemoveBlanks(text), d) || strings.HasPrefix(draft, "[Pasted ") && strings.HasSuffix(draft, "]")
 }

@@ -7,34 +7,34 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Do is the kind of an effect.
-type Do string
+// EffectKind is the kind of an effect.
+type EffectKind string
 
 // The effects. Those that type something are never returned while the agent asks something or is in an unknown state.
 const (
 	// Deliver: hand these messages over now, together and in this order, while the agent is idle. What the runner has not
 	// begun to type by then (injecting) it forgets: the next idle names it again. What it has begun is its own until it
 	// reports the outcome (injected, injection_failed).
-	Deliver   Do = "deliver"
-	Interrupt Do = "interrupt" // end the turn: these are urgent; once for each message
-	Overdue   Do = "overdue"   // answers are overdue: tell the lead, and remind the agent if it is idle
+	Deliver   EffectKind = "deliver"
+	Interrupt EffectKind = "interrupt" // end the turn: these are urgent; once for each message
+	Overdue   EffectKind = "overdue"   // answers are overdue: tell the lead, and remind the agent if it is idle
 )
 
 // Effect is one thing that the runner, and nobody else, has to do.
 type Effect struct {
-	Do  Do
+	Do  EffectKind
 	IDs []wire.ID // of messages
 }
 
 // Mail is what the reducer knows of a message in the inbox.
 type Mail struct {
-	ID      wire.ID
-	Urgent  bool
-	Expires time.Time // not handed over from then on; zero: never
-	Due     time.Time // an answer is expected by then; zero: none
-	Never   bool      // superseded, or for another reason not to be typed or reminded of
-	Read    bool      // read; only its answer is expected
-	Held    time.Time // until when somebody holds it under a lease, as far as is known; zero: nobody does
+	ID           wire.ID
+	Urgent       bool
+	ExpiresAt    time.Time // not handed over from then on; zero: never
+	DueAt        time.Time // an answer is expected by then; zero: none
+	IsSuppressed bool      // superseded, or for another reason not to be typed or reminded of
+	IsRead       bool      // read; only its answer is expected
+	LeasedUntil  time.Time // until when somebody holds it under a lease, as far as is known; zero: nobody does
 }
 
 // MaxMail is how many messages a State holds. Beyond that it accepts only urgent ones and those with a due time. The
@@ -68,13 +68,13 @@ func (in *inbox) decide(word Word, now time.Time) []Effect {
 	var overdue, interrupt, deliver []wire.ID
 	for i := range in.messages {
 		m := &in.messages[i]
-		mayRemind := word == WordIdle && m.Read && !m.Never && !m.isReminded && in.changes >= m.remindAt
-		if hasPassed(m.Due, now) && (mayRemind || !m.isEscalated) {
+		mayRemind := word == WordIdle && m.IsRead && !m.IsSuppressed && !m.isReminded && in.changes >= m.remindAt
+		if hasPassed(m.DueAt, now) && (mayRemind || !m.isEscalated) {
 			m.isEscalated, m.isReminded = true, m.isReminded || mayRemind
 			overdue = append(overdue, m.ID)
 		}
 		switch {
-		case m.Read || m.Never || m.isBeingTyped || !m.offered.IsZero() || !m.Held.IsZero():
+		case m.IsRead || m.IsSuppressed || m.isBeingTyped || !m.offered.IsZero() || !m.LeasedUntil.IsZero():
 		case word == WordIdle && m.deliveredAt != in.changes+1:
 			m.deliveredAt = in.changes + 1
 			deliver = append(deliver, m.ID)
@@ -93,7 +93,7 @@ func (s *State) HasRoom() bool { return len(s.inbox.messages) < MaxMail }
 // MayHandOver reports whether a message that an effect named has not expired or been superseded since.
 func (s *State) MayHandOver(id wire.ID, now time.Time) bool {
 	m := s.inbox.find(id)
-	return m != nil && !m.Never && !hasPassed(m.Expires, now)
+	return m != nil && !m.IsSuppressed && !hasPassed(m.ExpiresAt, now)
 }
 
 // NextTick returns when Apply next wants a tick: an answer is due, or a lease or an offer ends. Zero: never.
@@ -104,9 +104,9 @@ func (s *State) NextTick() (next time.Time) {
 		}
 	}
 	for _, m := range s.inbox.messages {
-		wantAt(m.Due, !m.isEscalated)
-		wantAt(m.Held, !m.Read)
-		wantAt(m.offered.Add(offerTimeout), !m.Read && !m.offered.IsZero())
+		wantAt(m.DueAt, !m.isEscalated)
+		wantAt(m.LeasedUntil, !m.IsRead)
+		wantAt(m.offered.Add(offerTimeout), !m.IsRead && !m.offered.IsZero())
 	}
 	return next
 }
@@ -153,15 +153,15 @@ func (in *inbox) applyEvent(e *wire.Event, now time.Time) {
 func (in *inbox) put(mail Mail, now time.Time) {
 	m := in.find(mail.ID)
 	switch {
-	case mail.ID == "" || hasPassed(mail.Expires, now):
-	case m != nil && m.Read && !mail.Read: // it was put back
+	case mail.ID == "" || hasPassed(mail.ExpiresAt, now):
+	case m != nil && m.IsRead && !mail.IsRead: // it was put back
 		*m = message{Mail: mail, isEscalated: m.isEscalated, isReminded: m.isReminded}
 	case m != nil:
-		if m.Never { // the message that superseded it may have been withdrawn
+		if m.IsSuppressed { // the message that superseded it may have been withdrawn
 			m.deliveredAt = 0
 		}
 		m.Mail = mail
-	case len(in.messages) < MaxMail || mail.Urgent || !mail.Due.IsZero():
+	case len(in.messages) < MaxMail || mail.Urgent || !mail.DueAt.IsZero():
 		in.messages = append(in.messages, message{Mail: mail})
 	}
 }
@@ -177,14 +177,14 @@ func (in *inbox) find(id wire.ID) *message {
 
 // markRead keeps a read message only while an answer is expected.
 func (in *inbox) markRead(m *message) {
-	if m.Due.IsZero() {
+	if m.DueAt.IsZero() {
 		in.remove(m.ID)
 		return
 	}
-	if !m.Read {
+	if !m.IsRead {
 		m.remindAt = in.changes + 1
 	}
-	m.Read, m.isBeingTyped, m.offered = true, false, time.Time{}
+	m.IsRead, m.isBeingTyped, m.offered = true, false, time.Time{}
 }
 
 func (in *inbox) remove(id wire.ID) {
@@ -198,7 +198,7 @@ func (m *message) endOffer() {
 	}
 }
 
-func (m *message) endLease() { m.Held, m.deliveredAt = time.Time{}, 0 }
+func (m *message) endLease() { m.LeasedUntil, m.deliveredAt = time.Time{}, 0 }
 
 // expire ends offers, leases and messages whose time is over.
 func (in *inbox) expire(now time.Time) {
@@ -207,9 +207,9 @@ func (in *inbox) expire(now time.Time) {
 		if now.Sub(m.offered).Abs() >= offerTimeout {
 			m.endOffer()
 		}
-		if hasPassed(m.Held, now) {
+		if hasPassed(m.LeasedUntil, now) {
 			m.endLease()
 		}
 	}
-	in.messages = slices.DeleteFunc(in.messages, func(m message) bool { return hasPassed(m.Expires, now) && !m.isBeingTyped })
+	in.messages = slices.DeleteFunc(in.messages, func(m message) bool { return hasPassed(m.ExpiresAt, now) && !m.isBeingTyped })
 }

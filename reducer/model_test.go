@@ -136,8 +136,8 @@ func TestAlways(t *testing.T) {
 					t.Fatal(e.Do, "while", word, "at", ls[i])
 				}
 				for _, id := range e.IDs {
-					at, again := named[string(e.Do+Do(id))]
-					named[string(e.Do+Do(id))] = s.inbox.changes
+					at, again := named[string(e.Do+EffectKind(id))]
+					named[string(e.Do+EffectKind(id))] = s.inbox.changes
 					fresh := in.Arrived != nil && in.Arrived.ID == id // put back, or removed and reported again
 					if again && !fresh && e.Do == Deliver && at == s.inbox.changes && !raisedAgain(ls[:i+1]) {
 						t.Fatal(e.Do, id, "twice without a change, at", ls[i])
@@ -181,11 +181,11 @@ func valid(t *rapid.T, s *State) {
 			}
 		}
 	}
-	if (s.Turn().Word() == WordOff) && s.Gone.IsZero() {
+	if (s.Turn().Word() == WordOff) && s.OffSince.IsZero() {
 		t.Fatal("off since when?")
 	}
 	for _, held := range []bool{true, false} {
-		v := s.Evaluate(Evidence{Now: s.Heard.Add(time.Second), Held: held})
+		v := s.Evaluate(Evidence{Now: s.HeardAt.Add(time.Second), IsRunnerLocked: held})
 		if held && (v.Presence != Online || v.Word == WordOff) || v.Presence == Offline && v.Word != WordOff && v.Word != WordError {
 			t.Fatal(v, show(s))
 		}

@@ -70,10 +70,10 @@ type State struct {
 	Seq   uint64    `json:"seq"`             // of the newest event folded
 	Turns []Turn    `json:"turns,omitempty"` // the newest sessions, ordered by their last event
 
-	Heard time.Time `json:"heard,omitzero"` // the newest sign of life
-	Gone  time.Time `json:"gone,omitzero"`  // since when it is known to be off
-	Read  time.Time `json:"read,omitzero"`  // the newest message_read or injected
-	Run   *Run      `json:"run,omitempty"`  // the last process that a runner started
+	HeardAt  time.Time `json:"heard,omitzero"` // the newest sign of life
+	OffSince time.Time `json:"gone,omitzero"`  // since when it is known to be off
+	Read     time.Time `json:"read,omitzero"`  // the newest message_read or injected
+	Run      *Run      `json:"run,omitempty"`  // the last process that a runner started
 
 	Errors    uint64    `json:"errors,omitempty"`
 	LastError string    `json:"last_error,omitempty"`

@@ -152,9 +152,9 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 	case w[0] == "look":
 		ev := Evidence{Now: p.now}
 		for _, s := range w[1:] {
-			is := map[string]*bool{"held": &ev.Held, "silent": &ev.Silent, "person": &ev.Person, "stopping": &ev.Stopping}[s]
+			is := map[string]*bool{"held": &ev.IsRunnerLocked, "silent": &ev.IsNotAnswering, "person": &ev.IsPerson, "stopping": &ev.IsStopping}[s]
 			if s == "run" {
-				ev.Run = "r1"
+				ev.RunID = "r1"
 			} else if is == nil {
 				return nil, "", errors.New(s)
 			} else {
@@ -172,8 +172,8 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 		return nil, "", nil
 	case w[0] == "mail":
 		m := &Mail{ID: wire.ID(w[1])}
-		is := map[string]*bool{"urgent": &m.Urgent, "never": &m.Never, "read": &m.Read}
-		at := map[string]*time.Time{"due": &m.Due, "expires": &m.Expires, "held": &m.Held}
+		is := map[string]*bool{"urgent": &m.Urgent, "never": &m.IsSuppressed, "read": &m.IsRead}
+		at := map[string]*time.Time{"due": &m.DueAt, "expires": &m.ExpiresAt, "held": &m.LeasedUntil}
 		for _, s := range w[2:] {
 			k, v, _ := strings.Cut(s, "=")
 			if d, err := time.ParseDuration(v); at[k] != nil && err == nil {
@@ -276,10 +276,10 @@ func showWaiting(w *Waiting) string {
 	if w.ID != "" {
 		out += " as " + w.ID
 	}
-	if w.Call != "" {
-		out += " for " + w.Call
+	if w.ToolCallID != "" {
+		out += " for " + w.ToolCallID
 	}
-	if w.Cut {
+	if w.IsIncomplete {
 		out += " cut"
 	}
 	return out

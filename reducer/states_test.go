@@ -231,7 +231,7 @@ func TestSignsOfLife(t *testing.T) {
 		if _, err := p.play(e); err != nil {
 			t.Fatal(err)
 		}
-		if sign := !p.state.Heard.IsZero(); sign == slices.Contains(none, e) {
+		if sign := !p.state.HeardAt.IsZero(); sign == slices.Contains(none, e) {
 			t.Errorf("%s: sign of life: %v", e, sign)
 		}
 	}
@@ -242,7 +242,7 @@ func TestSignsOfLife(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := p.now.Sub(p.state.Heard); got != time.Minute {
+	if got := p.now.Sub(p.state.HeardAt); got != time.Minute {
 		t.Error(got)
 	}
 }
@@ -256,7 +256,7 @@ func TestLook(t *testing.T) {
 			}
 		}
 		v := p.state.Evaluate(Evidence{
-			Now: p.now, Held: strings.Contains(row[1], "held"), Silent: strings.Contains(row[1], "silent"), Person: strings.Contains(row[1], "person"),
+			Now: p.now, IsRunnerLocked: strings.Contains(row[1], "held"), IsNotAnswering: strings.Contains(row[1], "silent"), IsPerson: strings.Contains(row[1], "person"),
 		})
 		got := []string{string(v.Word), cmp.Or(v.Detail, "–"), string(v.Presence)}
 		if !slices.Equal(got, row[2:]) {
@@ -295,11 +295,11 @@ func TestMailAgainstWord(t *testing.T) {
 			t.Error("no state is", w)
 		}
 	}
-	said := map[Do]bool{}
+	said := map[EffectKind]bool{}
 	for _, row := range tables(doc, "effect") {
-		said[Do(code(row[0])[0])] = true
+		said[EffectKind(code(row[0])[0])] = true
 	}
-	for _, d := range []Do{Deliver, Interrupt, Overdue} {
+	for _, d := range []EffectKind{Deliver, Interrupt, Overdue} {
 		if !said[d] {
 			t.Error("nothing is said of", d)
 		}

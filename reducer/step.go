@@ -99,9 +99,9 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 var agentKinds = map[string]bool{
 	wire.EventRead: true, wire.EventAcked: true, wire.EventAnnounced: true, wire.EventInjected: true,
 	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false,
-	wire.EventReturned: false, wire.EventAgain: false, wire.EventStage: false,
+	wire.EventReturned: false, wire.EventUnread: false, wire.EventStage: false,
 	"message_taken": false, "message_aside": false, // in the logs of the first generation
-	wire.StreamFailed: false, wire.DroppedCounters: false, "error": true,
+	wire.StreamError: false, wire.DroppedCounters: false, "error": true,
 	"spawned": true, "exited": false, "restarting": false, "session_end": false,
 	"session_new": false, "session_load": false, "session_cancel": false, // a client asks for it
 	"agent_output": true, "draft_ready": true, "goal_complete": true, "status_update": true,
@@ -118,7 +118,7 @@ func (s *State) fold(e *event) {
 		if e.Text("as") == "" { // else it was only told about the message
 			s.Read = e.at
 		}
-	case wire.StreamFailed, "error":
+	case wire.StreamError, "error":
 		s.Errors++
 		summary := e.Text("error_summary", "summary", "message", "error")
 		if code := e.Text("code"); code != "" {
@@ -144,13 +144,13 @@ func (s *State) fold(e *event) {
 		}
 	}
 	if isLife {
-		s.Heard = e.at
+		s.HeardAt = e.at
 	}
 	word := s.Turn().Word()
 	if word != WordOff && (word != WordError || s.Run == nil || !s.Run.HasExited) {
-		s.Gone = time.Time{}
-	} else if s.Gone.IsZero() {
-		s.Gone = e.at
+		s.OffSince = time.Time{}
+	} else if s.OffSince.IsZero() {
+		s.OffSince = e.at
 	}
 }
 

@@ -26,12 +26,12 @@ const stopped = "stopped"
 
 // Evidence is what is known beside the events.
 type Evidence struct {
-	Now      time.Time
-	Held     bool   // the runner's lock is held
-	Silent   bool   // the lock is held, but the runner's socket did not answer
-	Run      string // the id of that runner's run; "": not known
-	Person   bool   // team.toml says that it is a person
-	Stopping bool   // the runner says that it is stopping the program
+	Now            time.Time
+	IsRunnerLocked bool   // the runner's lock is held
+	IsNotAnswering bool   // the lock is held, but the runner's socket did not answer
+	RunID          string // the id of that runner's run; "": not known
+	IsPerson       bool   // team.toml says that it is a person
+	IsStopping     bool   // the runner says that it is stopping the program
 }
 
 // View is what is true of an agent now, as a team's listing shows it.
@@ -50,28 +50,28 @@ type View struct {
 func (s *State) Evaluate(ev Evidence) View {
 	t, isRunning := *s.Turn(), s.Run != nil && !s.Run.HasExited
 	hasOtherSession := isRunning && s.Run.Sessions > 1
-	if hasOtherSession && !ev.Held {
+	if hasOtherSession && !ev.IsRunnerLocked {
 		t = s.Turns[len(s.Turns)-1] // the earlier sessions were the killed runner's
 	}
 	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t}
 	// A runner releases its lock only when it ends, and its terminal ends with it.
-	isRunnerGone := isRunning && s.Run.IsLocked && !hasOtherSession && !ev.Held
+	isRunnerGone := isRunning && s.Run.IsLocked && !hasOtherSession && !ev.IsRunnerLocked
 	v.Presence, v.PresenceAt = s.presence(ev, isRunnerGone)
-	if ev.Held && isRunning {
+	if ev.IsRunnerLocked && isRunning {
 		v.PID = s.Run.PID
 	}
-	hasEnded := ev.Held && v.Word == WordOff // the program, but not its runner
-	wasStopped := ev.Stopping || s.Run != nil && s.Run.WasStopped && s.Run.ID == ev.Run
+	hasEnded := ev.IsRunnerLocked && v.Word == WordOff // the program, but not its runner
+	wasStopped := ev.IsStopping || s.Run != nil && s.Run.WasStopped && s.Run.ID == ev.RunID
 	switch {
-	case ev.Person:
+	case ev.IsPerson:
 		v.Word, v.Detail, v.Since = WordPerson, "", time.Time{}
 	case hasEnded && wasStopped:
 		v.Detail = stopped // the runner is about to end
-	case hasEnded && ev.Silent:
+	case hasEnded && ev.IsNotAnswering:
 		v.Word, v.Detail, v.Since = WordUnknown, NotAnswering, time.Time{}
 	case hasEnded:
-		v.Word, v.Detail, v.Since = WordStarting, "", s.Gone // between two programs
-	case ev.Held && ev.Silent:
+		v.Word, v.Detail, v.Since = WordStarting, "", s.OffSince // between two programs
+	case ev.IsRunnerLocked && ev.IsNotAnswering:
 		v.Detail = NotAnswering
 	case isRunnerGone && v.Word != WordOff && v.Word != WordError:
 		v.Word, v.Detail, v.Since, v.RunnerGone = WordOff, "runner gone", time.Time{}, true
@@ -83,16 +83,16 @@ func (s *State) Evaluate(ev Evidence) View {
 
 func (s *State) presence(ev Evidence, isRunnerGone bool) (Presence, time.Time) {
 	switch {
-	case ev.Held:
+	case ev.IsRunnerLocked:
 		return Online, ev.Now
-	case !s.Gone.IsZero(): // reading its mail does not bring it back
-		return Offline, s.Gone
+	case !s.OffSince.IsZero(): // reading its mail does not bring it back
+		return Offline, s.OffSince
 	case isRunnerGone:
-		return Offline, s.Heard
-	case !s.Heard.IsZero() && ev.Now.Sub(s.Heard).Abs() < freshFor:
-		return Online, s.Heard
+		return Offline, s.HeardAt
+	case !s.HeardAt.IsZero() && ev.Now.Sub(s.HeardAt).Abs() < freshFor:
+		return Online, s.HeardAt
 	}
-	return PresenceUnknown, s.Heard
+	return PresenceUnknown, s.HeardAt
 }
 
 // problem says what was wrong with the last turn, "" for nothing.

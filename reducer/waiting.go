@@ -24,17 +24,17 @@ const (
 // Waiting is a permission request or a question that waits for an answer. Since tells one dialog from the next: it
 // stays while more becomes known of the same dialog.
 type Waiting struct {
-	ID      string          `json:"id,omitempty"`
-	Call    string          `json:"tool_call_id,omitempty"`
-	Kind    string          `json:"kind"` // permission, prompt, tool
-	Prompt  string          `json:"prompt,omitempty"`
-	Tool    string          `json:"tool,omitempty"`
-	Input   string          `json:"input,omitempty"`  // what the tool is about to do, if Prompt is another text; shortened
-	Dialog  string          `json:"dialog,omitempty"` // the kind of dialog on a screen: permission, trust, question
-	Options json.RawMessage `json:"options,omitempty"`
-	Since   time.Time       `json:"since"`
-	ByWire  bool            `json:"by_wire,omitempty"` // it was asked on a wire, and is answered there
-	Cut     bool            `json:"cut,omitempty"`     // Prompt or Tool was cut, or they have two sources: no rule may allow it
+	ID           string          `json:"id,omitempty"`
+	ToolCallID   string          `json:"tool_call_id,omitempty"`
+	Kind         string          `json:"kind"` // permission, prompt, tool
+	Prompt       string          `json:"prompt,omitempty"`
+	Tool         string          `json:"tool,omitempty"`
+	Input        string          `json:"input,omitempty"`  // what the tool is about to do, if Prompt is another text; shortened
+	Dialog       string          `json:"dialog,omitempty"` // the kind of dialog on a screen: permission, trust, question
+	Options      json.RawMessage `json:"options,omitempty"`
+	Since        time.Time       `json:"since"`
+	IsOnWire     bool            `json:"by_wire,omitempty"` // it was asked on a wire, and is answered there
+	IsIncomplete bool            `json:"cut,omitempty"`     // Prompt or Tool was cut, or they have two sources: no rule may allow it
 }
 
 // Requests returns what the agent asks in all sessions, beginning with the one that is shown.
@@ -61,14 +61,14 @@ func (t *Turn) Waiting() *Waiting {
 // waitingOf reads a request from an event.
 func waitingOf(e *event, kind string) Waiting {
 	w := Waiting{
-		ID: e.idOf("id"), Call: e.idOf("tool_call_id"), Kind: kind, Prompt: e.Text("prompt", "message"),
+		ID: e.idOf("id"), ToolCallID: e.idOf("tool_call_id"), Kind: kind, Prompt: e.Text("prompt", "message"),
 		Input: e.Text("input"), Dialog: e.Text("dialog"),
 	}
 	if kind != Question {
 		w.Tool = e.Text("tool", "tool_name", "title")
 	}
-	if w.ByWire = e.isOnWire && kind != Question; w.ByWire {
-		w.ID = cmp.Or(w.ID, e.idOf("request_id"), w.Call)
+	if w.IsOnWire = e.isOnWire && kind != Question; w.IsOnWire {
+		w.ID = cmp.Or(w.ID, e.idOf("request_id"), w.ToolCallID)
 		w.Input = cmp.Or(w.Input, string(e.Raw("arguments")))
 	}
 	if w.Dialog == trustDialog {
@@ -84,7 +84,7 @@ func waitingOf(e *event, kind string) Waiting {
 func (t *Turn) ask(e *event, w Waiting) bool {
 	switch {
 	case t.hasEnded(e.turn):
-		isKnown := slices.Contains(t.StartedCalls, w.Call) || slices.Contains(t.EndedCalls, w.Call)
+		isKnown := slices.Contains(t.StartedCalls, w.ToolCallID) || slices.Contains(t.EndedCalls, w.ToolCallID)
 		if isKnown || w.Kind != Permission || !w.isNamed() || !t.reopenTurn(e) {
 			return false // late
 		}
@@ -132,7 +132,7 @@ func (w *Waiting) activity() (Activity, string) {
 // cut shortens the texts to what a State keeps.
 func (w *Waiting) cut() {
 	prompt, tool := wire.Clip(w.Prompt, maxPrompt), wire.Clip(w.Tool, maxID)
-	w.Cut = w.Cut || prompt != w.Prompt || tool != w.Tool
+	w.IsIncomplete = w.IsIncomplete || prompt != w.Prompt || tool != w.Tool
 	w.Prompt, w.Tool = prompt, tool
 	w.Input, w.Dialog = wire.Clip(w.Input, maxText), wire.Clip(w.Dialog, maxID) // no rule looks at them
 	if len(w.Options) > maxOptions {
@@ -144,11 +144,11 @@ func (w *Waiting) cut() {
 func (w *Waiting) isSame(n *Waiting) bool {
 	areDifferent := func(a, b string) bool { return a != "" && b != "" && a != b }
 	switch {
-	case areDifferent(w.ID, n.ID), areDifferent(w.Call, n.Call), areDifferent(w.Tool, n.Tool):
+	case areDifferent(w.ID, n.ID), areDifferent(w.ToolCallID, n.ToolCallID), areDifferent(w.Tool, n.Tool):
 		return false
 	case w.Kind != n.Kind:
 		return !n.isNamed()
-	case w.Call != "" && w.Call == n.Call:
+	case w.ToolCallID != "" && w.ToolCallID == n.ToolCallID:
 		return true
 	case w.isNamed() != n.isNamed(), w.isNamed() && w.ID+n.ID != "":
 		return true
@@ -157,7 +157,7 @@ func (w *Waiting) isSame(n *Waiting) bool {
 }
 
 // isNamed reports whether it says more than that something is asked.
-func (w *Waiting) isNamed() bool { return w.ID != "" || w.Call != "" || w.Tool != "" }
+func (w *Waiting) isNamed() bool { return w.ID != "" || w.ToolCallID != "" || w.Tool != "" }
 
 // promptRank is how sure the prompt is: with the dialog's id it was seen, with a tool or call it is about that call.
 func (w *Waiting) promptRank() int {
@@ -176,9 +176,9 @@ func (w *Waiting) promptRank() int {
 func (w *Waiting) merge(n Waiting) Waiting {
 	out := n
 	out.Since = w.Since
-	out.ID, out.Call, out.Tool = cmp.Or(n.ID, w.ID), cmp.Or(n.Call, w.Call), cmp.Or(n.Tool, w.Tool)
+	out.ID, out.ToolCallID, out.Tool = cmp.Or(n.ID, w.ID), cmp.Or(n.ToolCallID, w.ToolCallID), cmp.Or(n.Tool, w.Tool)
 	out.Input, out.Dialog = cmp.Or(n.Input, w.Input), cmp.Or(n.Dialog, w.Dialog)
-	out.ByWire = n.ByWire || w.ByWire
+	out.IsOnWire = n.IsOnWire || w.IsOnWire
 	if out.Options == nil {
 		out.Options = w.Options
 	}
@@ -187,7 +187,7 @@ func (w *Waiting) merge(n Waiting) Waiting {
 	}
 	hasNewPrompt := out.Prompt == n.Prompt
 	if !hasNewPrompt || out.Tool != n.Tool { // prompt and tool are from two reports, unless w had both
-		out.Cut = n.Cut && hasNewPrompt || w.Cut || out.Prompt != w.Prompt || out.Tool != w.Tool
+		out.IsIncomplete = n.IsIncomplete && hasNewPrompt || w.IsIncomplete || out.Prompt != w.Prompt || out.Tool != w.Tool
 	}
 	return out
 }
@@ -199,13 +199,13 @@ func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks,
 	if w == nil || w.Kind != Permission {
 		return false, false
 	}
-	haveCalls, haveTools := w.Call != "" && call != "", w.Tool != "" && tool != ""
+	haveCalls, haveTools := w.ToolCallID != "" && call != "", w.Tool != "" && tool != ""
 	if !haveCalls && !haveTools {
 		return false, false // nothing tells the two calls apart
 	}
 	asked := slices.IndexFunc(t.Requests, func(r Waiting) bool { // by id if both have one, else by tool
-		if r.Call != "" && call != "" {
-			return r.Call == call
+		if r.ToolCallID != "" && call != "" {
+			return r.ToolCallID == call
 		}
 		return r.Tool != "" && r.Tool == tool
 	})

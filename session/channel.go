@@ -43,7 +43,7 @@ func (st *Store) Channel(id wire.UUID) (*MailboxChannel, error) {
 		return nil, err
 	}
 	c := &MailboxChannel{st, id, s.ChannelID, st.box(s)}
-	return c, c.box.Present()
+	return c, c.box.CheckPresent()
 }
 
 // ID returns the session's channel_id.
@@ -159,8 +159,8 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 	switch {
 	case errors.Is(err, mailbox.ErrNoAgent), err == nil && !done && !s.State.Alive():
 		return false, wire.ErrChannelClosed
-	case err == nil && done && batch.Unmarked != nil: // it would be received again and again
-		return false, fmt.Errorf("receive: the input cannot be marked as read: %w", batch.Unmarked)
+	case err == nil && done && batch.MarkErr != nil: // it would be received again and again
+		return false, fmt.Errorf("receive: the input cannot be marked as read: %w", batch.MarkErr)
 	}
 	return done, err
 }

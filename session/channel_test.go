@@ -170,7 +170,7 @@ func TestOutput(t *testing.T) {
 	must(t, err)
 	joined := ""
 	for i := range events {
-		e, _ := EventOf(&events[i])
+		e, _ := ChannelEvent(&events[i])
 		joined += e.Content
 	}
 	if want := "größer 👩‍👩‍👧a\uFFFD\uFFFD" + long; joined != want || len(events) != 4 {

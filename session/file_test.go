@@ -32,7 +32,7 @@ func TestAlone(t *testing.T) {
 	for range 8 {
 		if err := <-made; err == nil {
 			n++
-		} else if e, ok := errors.AsType[*NotAloneError](err); !ok || e.Other.AgentID != "bob" {
+		} else if e, ok := errors.AsType[*SessionExistsError](err); !ok || e.Other.AgentID != "bob" {
 			t.Error(err)
 		}
 	}

@@ -82,7 +82,7 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 	switch e.Kind {
 	case "agent_output", "draft_ready", "goal_complete", "waiting_for_input", "status_update":
 		_, isRepeat := e.Uint(FieldAnswer)
-		if emitted, ok := EventOf(e); ok && !isRepeat {
+		if emitted, ok := ChannelEvent(e); ok && !isRepeat {
 			s.foldEmitted(emitted, e.At)
 		}
 	case wire.TurnCompleted, "turn_complete":
@@ -169,8 +169,8 @@ func JoinDelta(said string, e *wire.Event) string {
 	return said + e.Text("delta", "text")
 }
 
-// EventOf translates an event for a session's channel; false if it has no counterpart there.
-func EventOf(e *wire.Event) (out wire.SessionEvent, ok bool) {
+// ChannelEvent translates an event for a session's channel; false if it has no counterpart there.
+func ChannelEvent(e *wire.Event) (out wire.SessionEvent, ok bool) {
 	raw, ok := wire.AsWire(e, wire.Session)
 	return out, ok && wire.Unmarshal(raw, &out) == nil
 }

@@ -49,10 +49,10 @@ func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	return m, nil
 }
 
-// Withheld says why a runner or a hook must not hand over an input now, "" if it may, and which paused session is the
+// WithholdReason says why a runner or a hook must not hand over an input now, "" if it may, and which paused session is the
 // reason, if one is. muted means that nobody may talk to agents in sessions. An agent that reads its mail itself gets
 // the input all the same.
-func Withheld(m *wire.Message, sessions []*Session, muted bool) (why string, paused wire.UUID) {
+func WithholdReason(m *wire.Message, sessions []*Session, muted bool) (why string, paused wire.UUID) {
 	in, ok := InputOf(m)
 	if !ok || in.Kind == "abort" {
 		return "", ""

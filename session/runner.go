@@ -39,9 +39,9 @@ func (s *Session) AutoPause(why string, now time.Time) error {
 
 // AttachOptions say what a runner wants of its agent's sessions.
 type AttachOptions struct {
-	Begin bool  // begin a session if none is alive
-	Lines bool  // the agent's output is captured by line, so its answers are not logged again
-	Rules Rules // a session whose goal is complete by now is completed
+	Begin         bool  // begin a session if none is alive
+	CapturesLines bool  // the agent's output is captured by line, so its answers are not logged again
+	Rules         Rules // a session whose goal is complete by now is completed
 }
 
 // Attach is a runner's first call: it resumes the sessions of its agent that were paused because the agent was off, and
@@ -54,7 +54,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		if err != nil || !s.State.Alive() {
 			return err
 		}
-		isAnyAlive, s.notes.Runner.Lines = true, o.Lines
+		isAnyAlive, s.notes.Runner.Lines = true, o.CapturesLines
 		if s.AutoPaused() {
 			return s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now())
 		}
@@ -64,9 +64,9 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		return nil
 	})
 	if err == nil && !isAnyAlive && o.Begin {
-		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: binding{Owned: true, Lines: o.Lines}})
+		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: binding{Owned: true, Lines: o.CapturesLines}})
 	}
-	if _, isLate := errors.AsType[*NotAloneError](err); isLate { // another process was quicker
+	if _, isLate := errors.AsType[*SessionExistsError](err); isLate { // another process was quicker
 		err = nil
 	}
 	return err
@@ -105,9 +105,9 @@ func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Sessi
 	return err
 }
 
-// OfAgent reads the sessions of an agent that are alive, and those of before, so that a runner sees how they ended. The
+// AgentSessions reads the sessions of an agent that are alive, and those of before, so that a runner sees how they ended. The
 // error names unreadable files too.
-func (st *Store) OfAgent(agent wire.Name, before []*Session) (out []*Session, err error) {
+func (st *Store) AgentSessions(agent wire.Name, before []*Session) (out []*Session, err error) {
 	list, bad, err := st.List()
 	if err != nil {
 		return before, err

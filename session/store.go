@@ -22,13 +22,13 @@ const (
 // ErrNotFound is wrapped by the error for a session that does not exist.
 var ErrNotFound = errors.New("no such session")
 
-// ManyError says that a quoted part of an id matches several sessions.
-type ManyError struct {
+// AmbiguousError says that a quoted part of an id matches several sessions.
+type AmbiguousError struct {
 	Fragment string
 	IDs      []wire.UUID
 }
 
-func (e *ManyError) Error() string {
+func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q matches %d sessions", e.Fragment, len(e.IDs))
 }
 
@@ -43,10 +43,10 @@ func (e *FileError) Error() string {
 }
 func (e *FileError) Unwrap() error { return e.Err }
 
-// NotAloneError says that the agent already has a session that goes on.
-type NotAloneError struct{ Other *Session }
+// SessionExistsError says that the agent already has a session that goes on.
+type SessionExistsError struct{ Other *Session }
 
-func (e *NotAloneError) Error() string { return e.Other.AgentID + " has a session already" }
+func (e *SessionExistsError) Error() string { return e.Other.AgentID + " has a session already" }
 
 // Store is the sessions of a team.
 type Store struct {
@@ -58,7 +58,7 @@ type Options struct {
 	Agent   wire.Name
 	Goal    wire.UUID // "": NoGoal
 	Channel string    // "": DefaultChannel
-	Alone   bool      // fail with a *NotAloneError if the agent has a session that goes on
+	Alone   bool      // fail with a *SessionExistsError if the agent has a session that goes on
 
 	runner binding
 }
@@ -73,7 +73,7 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	s.ChannelID, s.AgentID = cmp.Or(o.Channel, DefaultChannel), string(o.Agent)
 	root := st.Mail.Dir()
 	err := st.Exclusive(ctx, func() (err error) {
-		if err := st.box(s).Present(); err != nil {
+		if err := st.box(s).CheckPresent(); err != nil {
 			return err
 		}
 		if o.Alone {
@@ -82,7 +82,7 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 				return err
 			}
 			if i := slices.IndexFunc(list, func(other *Session) bool { return other.isAliveOf(o.Agent) }); i >= 0 {
-				return &NotAloneError{list[i]}
+				return &SessionExistsError{list[i]}
 			}
 		}
 		if err := root.Mkdir(sessionsDir); err != nil {
@@ -183,7 +183,7 @@ func (st *Store) ids() (ids []wire.UUID, err error) {
 }
 
 // Find returns the session whose id begins or ends with the quoted digits, four or more. The error wraps ErrNotFound,
-// or is a *ManyError for several.
+// or is a *AmbiguousError for several.
 func (st *Store) Find(word string) (wire.UUID, error) {
 	f, err := wire.ParseFragment(word)
 	if err != nil {
@@ -197,7 +197,7 @@ func (st *Store) Find(word string) (wire.UUID, error) {
 	case len(ids) == 0:
 		return "", fmt.Errorf("session %q: %w", word, ErrNotFound)
 	case len(ids) > 1:
-		return "", &ManyError{word, ids}
+		return "", &AmbiguousError{word, ids}
 	}
 	return ids[0], nil
 }

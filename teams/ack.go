@@ -14,9 +14,9 @@ import (
 
 // Acked is the result of Ack.
 type Acked struct {
-	Post    *mailbox.Post // nil if no ack was sent
-	Already bool          // it was acknowledged before, by an ack or an answer
-	Notes   []string      // messages to the caller's user
+	Post     *mailbox.Post // nil if no ack was sent
+	WasAcked bool          // it was acknowledged before, by an ack or an answer
+	Notes    []string      // messages to the caller's user
 }
 
 // ackLease is how long a message is leased at least while it is being acknowledged.
@@ -40,7 +40,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 		return a, err
 	}
 	if hasNone {
-		a.Already = it.State == mailbox.Done
+		a.WasAcked = it.State == mailbox.Done
 		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, and is not told", m.From))
 	} else {
 		isSent, err := a.deliver(ctx, sender, box, it, &wire.Message{
@@ -65,7 +65,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailbox.Item, ack *wire.Message) (isSent bool, err error) {
 	before, err := sender.Get(ack.ID)
 	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) {
-		a.Already = true
+		a.WasAcked = true
 		if ack.Body != "" {
 			a.Notes = append(a.Notes, fmt.Sprintf("it was answered before, and your text is not sent: atm reply %s \"…\"", it.ID.Short(6)))
 		}
@@ -74,8 +74,8 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 	a.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Given: true, Sender: box}
 	mailbox.Deliver(ctx, a.Post)
 	out := a.Post.Outcomes[0]
-	a.Already = out.Known
-	if out.Known && before != nil && ack.Body != "" && before.Body != ack.Body {
+	a.WasAcked = out.AlreadyStored
+	if out.AlreadyStored && before != nil && ack.Body != "" && before.Body != ack.Body {
 		const note = "it was acknowledged before with another text, which stays: atm reply %s \"…\""
 		a.Notes = append(a.Notes, fmt.Sprintf(note, it.ID.Short(6)))
 	}
@@ -154,8 +154,8 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 // ErrNotShared says that only the owner may read an inbox.
 var ErrNotShared = errors.New("is not shared: nobody takes from it")
 
-// MayTake returns an error unless the inbox is a shared one of the member's own team.
-func MayTake(box *mailbox.Box, by wire.Address) error {
+// CheckMayTake returns an error unless the inbox is a shared one of the member's own team.
+func CheckMayTake(box *mailbox.Box, by wire.Address) error {
 	shared, err := box.Shared()
 	if err == nil && (!shared || by.Team != box.Address().Team) {
 		err = fmt.Errorf("the inbox of %s %w", box.Agent(), ErrNotShared)
@@ -163,10 +163,10 @@ func MayTake(box *mailbox.Box, by wire.Address) error {
 	return err
 }
 
-// Taken returns the mailbox, box or a recipient's, in which a member has taken an unread message under a lease; nil if
+// FindLease returns the mailbox, box or a recipient's, in which a member has taken an unread message under a lease; nil if
 // there is none. If somebody else has taken it, the error is a *mailbox.LeasedError or, after that lease has expired,
 // mailbox.ErrNotHeld.
-func (r *Root) Taken(box *mailbox.Box, m *wire.Message, by wire.Address) (from *mailbox.Box, err error) {
+func (r *Root) FindLease(box *mailbox.Box, m *wire.Message, by wire.Address) (from *mailbox.Box, err error) {
 	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
 		var lease mailbox.Lease
 		isTaken := false
@@ -191,7 +191,7 @@ func (r *Root) Taken(box *mailbox.Box, m *wire.Message, by wire.Address) (from *
 
 // LeaseFlags returns what is shown of a message's lease.
 func LeaseFlags(it *mailbox.Item) letter.Flags {
-	f := letter.Flags{TimesTaken: it.Times}
+	f := letter.Flags{TimesTaken: it.TimesHandedOut}
 	if it.Lease != nil {
 		f.TakenBy, f.TakenUntil = it.Lease.By, it.Lease.Until
 	}

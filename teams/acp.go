@@ -37,7 +37,7 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 		}
 	}
 	record["turn_count"] = turnCount
-	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), Held: running}).Word
+	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), IsRunnerLocked: running}).Word
 	if turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
 		record["state"] = acpState(turn, word)
 	}

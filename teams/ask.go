@@ -65,7 +65,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 	defer q.watcher.Close()
 	mailbox.Deliver(ctx, o.Post)
 	err = o.Post.Outcomes[0].Err
-	if err == nil && o.Post.Outcomes[0].Known {
+	if err == nil && o.Post.Outcomes[0].AlreadyStored {
 		err = q.handOverAgain(ctx)
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func (q *question) handOverAgain(ctx context.Context) error {
 		return err
 	}
 	q.turns.Delivery(q.ID).reset()
-	again := wire.Event{Source: "cli", Kind: wire.EventAgain}
+	again := wire.Event{Source: "cli", Kind: wire.EventUnread}
 	return q.box.Log().Append(ctx, again.With("id", string(q.ID)).With("by", q.me.Address().String()))
 }
 

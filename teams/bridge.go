@@ -32,8 +32,8 @@ const BadEnvelopes = mailbox.BridgeDir + "/bad"
 // ReasonSuffix ends the name of a reason file.
 const ReasonSuffix = ".reason"
 
-// BadReasons maps the names of rejected envelopes to the reasons.
-func (t *Team) BadReasons() (reasons map[string]string, errs error) {
+// RejectReasons maps the names of rejected envelopes to the reasons.
+func (t *Team) RejectReasons() (reasons map[string]string, errs error) {
 	names, errs := t.Dir().Names(BadEnvelopes)
 	reasons = map[string]string{}
 	for _, name := range names {
@@ -45,9 +45,9 @@ func (t *Team) BadReasons() (reasons map[string]string, errs error) {
 	return reasons, errs
 }
 
-// RetryBad makes the running or next bridge retry all rejected envelopes, and returns how many there are.
-func (t *Team) RetryBad() (n int, errs error) {
-	reasons, errs := t.BadReasons()
+// RetryRejected makes the running or next bridge retry all rejected envelopes, and returns how many there are.
+func (t *Team) RetryRejected() (n int, errs error) {
+	reasons, errs := t.RejectReasons()
 	for envelope := range reasons {
 		errs = errors.Join(errs, t.Dir().Remove(path.Join(BadEnvelopes, envelope+ReasonSuffix)))
 	}
@@ -210,8 +210,8 @@ func (t *Team) Remote(name, host wire.Name) (Member, error) {
 	return r.localize(Row{Member: Member{Name: name, Kind: "agent"}}).Member, nil
 }
 
-// Seen says how old the evidence about a member of another host is.
-func (m *Member) Seen(now time.Time) string {
+// EvidenceAge says how old the evidence about a member of another host is.
+func (m *Member) EvidenceAge(now time.Time) string {
 	if m.SeenAt == nil {
 		return "no news of " + string(m.Host) + " yet"
 	}

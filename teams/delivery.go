@@ -25,7 +25,7 @@ type Delivery struct {
 }
 
 var deliveryKinds = []string{
-	wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventAgain,
+	wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventUnread,
 	wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed,
 }
 
@@ -109,7 +109,7 @@ func (d *Delivery) apply(e *wire.Event) {
 		d.reset() // into another turn
 	}
 	switch e.Kind {
-	case wire.EventAgain:
+	case wire.EventUnread:
 		d.reset()
 	case wire.EventInjecting:
 		d.isHanded, d.isBeingTyped = true, true // the turn may begin before the runner sees that the text is in

@@ -41,7 +41,7 @@ func question(team *teams.Team, to wire.Name, once, text string) (*teams.Outgoin
 	if err := team.Root().Prepare(o); err != nil {
 		return nil, err
 	}
-	err := o.Once(once)
+	err := o.SetIdempotencyKey(once)
 	return o, err
 }
 

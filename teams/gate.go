@@ -68,12 +68,12 @@ func (t *Team) HasHooks(name wire.Name) bool {
 	})
 }
 
-// About describes the state's detail to people, escaped.
-func (m *Member) About() string {
+// StateDetail describes the state's detail to people, escaped.
+func (m *Member) StateDetail() string {
 	s := m.Detail
 	if w := m.WaitingOn; w != nil && w.Dialog != policy.DialogTrust && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
 		q := policy.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
-		s = q.Asks()
+		s = q.Summary()
 	}
 	return letter.Clip(letter.Escape(s), 80)
 }
@@ -116,7 +116,7 @@ func (m *Member) Forecast(urgent bool) string {
 	case m.Running && m.Inject == "off":
 		return state + "; nothing is typed in"
 	case m.State == reducer.WordBlocked:
-		return "blocked: " + m.About()
+		return "blocked: " + m.StateDetail()
 	case m.Running && m.State == reducer.WordIdle && m.gateReason() != "":
 		return "idle, but " + m.gateReason() + ": " + typed + " later"
 	case m.Running && m.State == reducer.WordIdle:
@@ -135,8 +135,8 @@ func (m *Member) Forecast(urgent bool) string {
 	return state + "; " + lastRead
 }
 
-// Spoils warns about a text that an idle agent which reads line by line does not get as one message; else it is "".
-func (m *Member) Spoils(text string) string {
+// TypingWarning warns about a text that an idle agent which reads line by line does not get as one message; else it is "".
+func (m *Member) TypingWarning(text string) string {
 	switch {
 	case m.State != reducer.WordIdle || !m.runner.ByLine || m.Inject != "body" || m.gateReason() != "":
 	case len(text) > control.MaxLine:
@@ -157,7 +157,7 @@ func (t *Team) unreadGate(name wire.Name, it *mailbox.Item, d *Delivery) string 
 	if err != nil {
 		return lease
 	}
-	why := m.unreadGate(it, d, t.RunAgain(name))
+	why := m.unreadGate(it, d, t.RunCommand(name))
 	if isShared, _ := t.Box(name).Shared(); isShared {
 		why = "whoever asks first gets it: atm take " + string(name)
 	}
@@ -173,7 +173,7 @@ func (t *Team) turnGate(name wire.Name) string {
 	return m.firstShut(append(m.questionGates(),
 		gate{m.State == reducer.WordOff, "NAME is offSINCE: AGAIN"},
 		gate{m.State == reducer.WordBusy, "NAME is busySINCE: atm wait --idle NAME"},
-	), t.RunAgain(name))
+	), t.RunCommand(name))
 }
 
 // gate is a possible reason why a message waits. firstShut replaces NAME, SINCE, STATE, ABOUT and AGAIN, the command
@@ -191,7 +191,7 @@ func (m *Member) firstShut(gates []gate, again string) string {
 	if i < 0 {
 		return ""
 	}
-	return strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.About(),
+	return strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.StateDetail(),
 		"AGAIN", again).Replace(gates[i].why)
 }
 
@@ -224,7 +224,7 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 		{d.isOnlyAnnounced && m.Running, "NAME was told of it, and has not called atm read yet: atm screen NAME"},
 		{m.State == reducer.WordOff, "NAME is offSINCE, and gets it when it runs again: AGAIN"},
 		{m.State == reducer.WordError && !m.Running, "NAME is in error (ABOUT)SINCE, and gets it when it runs again: AGAIN"},
-		{d.Failed.Exists() && it.Times >= control.MaxTries, "typing it in failed " + failed + ": NAME reads it with atm read, or atm withdraw " + it.ID.Short(6)},
+		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": NAME reads it with atm read, or atm withdraw " + it.ID.Short(6)},
 		{d.Failed.Exists(), "typing it in failed " + failed + "; NAME may read it with atm read: atm screen NAME"},
 		{d.Announced.Exists(), "it was handed to NAME, and counts as read when its hooks are next called: atm status NAME"},
 		{m.Running, "NAME is STATESINCE, and has not taken it yet: atm screen NAME"},

@@ -64,7 +64,7 @@ func TestAckTaken(t *testing.T) {
 	if ack, missing := r.AckedBy(ctx, &wire.Message{ID: id, To: []wire.Address{jobs.Address()}}, team.Box("alice")); missing != nil || ack.Body != "done" || ack.From != team.Box("bob").Address() {
 		t.Fatal(ack, missing)
 	}
-	if again, err := r.Ack(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); err != nil || !again.Already {
+	if again, err := r.Ack(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); err != nil || !again.WasAcked {
 		t.Fatal(again, err)
 	}
 }
@@ -72,10 +72,10 @@ func TestAckTaken(t *testing.T) {
 func TestMayTake(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob", "jobs")
 	jobs, bob := team.Box("jobs"), team.Box("bob").Address()
-	if err := MayTake(jobs, jobs.Address()); !errors.Is(err, ErrNotShared) {
+	if err := CheckMayTake(jobs, jobs.Address()); !errors.Is(err, ErrNotShared) {
 		t.Fatal("the owner: ", err)
 	}
-	if err := MayTake(jobs, bob); !errors.Is(err, ErrNotShared) {
+	if err := CheckMayTake(jobs, bob); !errors.Is(err, ErrNotShared) {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -83,10 +83,10 @@ func TestMayTake(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := MayTake(jobs, bob); err != nil {
+	if err := CheckMayTake(jobs, bob); err != nil {
 		t.Fatal(err)
 	}
-	if err := MayTake(jobs, wire.Address{Agent: "bob", Team: "other"}); !errors.Is(err, ErrNotShared) {
+	if err := CheckMayTake(jobs, wire.Address{Agent: "bob", Team: "other"}); !errors.Is(err, ErrNotShared) {
 		t.Fatal("of another team: ", err)
 	}
 }

@@ -112,12 +112,12 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
 	entry := c.Members[name]
 	run := t.runInfo(name)
-	ev := reducer.Evidence{Now: time.Now(), Held: running, Person: entry.Person, Run: run.Run}
+	ev := reducer.Evidence{Now: time.Now(), IsRunnerLocked: running, IsPerson: entry.Person, RunID: run.Run}
 	m := Member{Name: name, Kind: "agent", Role: entry.Role, Running: running}
 	if running {
 		m.runner, err = t.askRunner(name)
 		m.Running = !errors.Is(err, control.ErrNoRunner) // it has just ended
-		ev.Held, ev.Silent, ev.Stopping = m.Running, errors.Is(err, control.ErrNotAnswering), m.runner.Gate == control.GateStopping
+		ev.IsRunnerLocked, ev.IsNotAnswering, ev.IsStopping = m.Running, errors.Is(err, control.ErrNotAnswering), m.runner.Gate == control.GateStopping
 		m.Inject = run.Inject
 	}
 	v := s.Evaluate(ev)

@@ -17,9 +17,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Waiting returns everything that waits for a person's answer, oldest first: the questions of all members, also on other
+// PendingQuestions returns everything that waits for a person's answer, oldest first: the questions of all members, also on other
 // hosts, and the local drafts. With an error it returns what could be read.
-func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
+func (t *Team) PendingQuestions(ctx context.Context) (out []policy.Question, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		list, err := t.Questions(b.Agent())
 		out = append(out, list...)
@@ -44,7 +44,7 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 	}
 	c, _ := t.Config() // doctor reports its mistakes
 	person := c.Members[name].Person
-	word := s.Evaluate(reducer.Evidence{Now: time.Now(), Held: running, Person: person}).Word
+	word := s.Evaluate(reducer.Evidence{Now: time.Now(), IsRunnerLocked: running, IsPerson: person}).Word
 	if word == reducer.WordOff || word == reducer.WordPerson {
 		return nil, nil
 	}
@@ -54,7 +54,7 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 		}
 		out = append(out, policy.Question{
 			ID: w.ID, Agent: name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
-			Options: policy.ParseOptions(w.Options, w.ByWire), Since: w.Since.UTC(), Cut: w.Cut, Running: running, Call: w.Call, ByWire: w.ByWire && !running,
+			Options: policy.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete, Running: running, Call: w.ToolCallID, ByWire: w.IsOnWire && !running,
 		})
 	}
 	return out, nil
@@ -97,7 +97,7 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 	unreadable := t.Each(func(b *mailbox.Box) error {
 		events, err := b.Log().Newest(draftEvents)
 		for i := range events {
-			if e, ok := session.EventOf(&events[i]); ok && events[i].Kind == "draft_ready" {
+			if e, ok := session.ChannelEvent(&events[i]); ok && events[i].Kind == "draft_ready" {
 				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, true)
 			}
 		}
@@ -158,7 +158,7 @@ func (t *Team) AnswerDraft(ctx context.Context, q policy.Question, in SessionInp
 		return err
 	}
 	if q.Session != "" {
-		return t.Say(ctx, q.Session, in)
+		return t.SendInput(ctx, q.Session, in)
 	}
 	if err := t.checkHumanInput(q.Agent); err != nil {
 		return out, err

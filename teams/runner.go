@@ -30,10 +30,10 @@ func (t *Team) Dial(ctx context.Context, name wire.Name) (*control.Client, error
 }
 
 // DialRunner connects to the runner of a member whose runner lock is held. Without a socket the runner is starting or
-// ending: DialRunner waits up to control.Patience, and returns ErrNoRunner if the lock becomes free, else
+// ending: DialRunner waits up to control.DialTimeout, and returns ErrNoRunner if the lock becomes free, else
 // ErrNotAnswering.
 func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
-	for began := time.Now(); ; time.Sleep(control.Patience / 50) {
+	for began := time.Now(); ; time.Sleep(control.DialTimeout / 50) {
 		c, err := t.Dial(ctx, name)
 		if !errors.Is(err, control.ErrNoRunner) {
 			return c, err
@@ -41,14 +41,14 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 		if running, bad := t.Running(name); bad == nil && !running {
 			return nil, err
 		}
-		if time.Since(began) > control.Patience {
+		if time.Since(began) > control.DialTimeout {
 			return nil, &control.NotAnsweringError{}
 		}
 	}
 }
 
 func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), control.DialTimeout)
 	defer cancel()
 	c, err := t.DialRunner(ctx, name)
 	if err != nil {
@@ -59,9 +59,9 @@ func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
 	return s, nil
 }
 
-// RunAgain returns the command that runs a member as team.toml configures it, or as it last ran. CMD stands for the
+// RunCommand returns the command that runs a member as team.toml configures it, or as it last ran. CMD stands for the
 // program if neither is known or the command cannot be typed.
-func (t *Team) RunAgain(name wire.Name) string {
+func (t *Team) RunCommand(name wire.Name) string {
 	line := "atm run " + string(name)
 	c, _ := t.Config()
 	run, configured := t.runInfo(name), c.Members[name].Command
@@ -115,8 +115,8 @@ func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
 	return info
 }
 
-// Runs maps the ATM_RUN of each running member to its name.
-func (t *Team) Runs() map[string]wire.Name {
+// RunningMembers maps the ATM_RUN of each running member to its name.
+func (t *Team) RunningMembers() map[string]wire.Name {
 	runs := map[string]wire.Name{}
 	agents, _ := t.Agents()
 	for _, n := range agents {
@@ -127,9 +127,9 @@ func (t *Team) Runs() map[string]wire.Name {
 	return runs
 }
 
-// RunBy returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds the
+// RunnerOf returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds the
 // runner locks, since agents can write run.json.
-func (r *Root) RunBy(pids []int) (a wire.Address) {
+func (r *Root) RunnerOf(pids []int) (a wire.Address) {
 	teams, _ := r.Teams()
 	for _, pid := range pids {
 		for _, name := range teams {

@@ -40,7 +40,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 	m := o.Message
 	o.Post = &mailbox.Post{Message: m, Given: m.ID != "", Sender: o.From}
 	m.ID = cmp.Or(m.ID, wire.NewID())
-	if err := GivenID(m.ID); err != nil {
+	if err := CheckID(m.ID); err != nil {
 		return err
 	}
 	m.From, m.To = o.From.Address(), nil
@@ -97,9 +97,9 @@ func (r *Root) PrepareAll(o *Outgoing) error {
 	return o.Failed[0].Err
 }
 
-// Once, called after Prepare, gives the message the id that its sender's idempotency key has: the same name, recipients
+// SetIdempotencyKey, called after Prepare, gives the message the id that its sender's idempotency key has: the same name, recipients
 // and parent always give the same id. All counts as one recipient, whoever is in the team.
-func (o *Outgoing) Once(name string) error {
+func (o *Outgoing) SetIdempotencyKey(name string) error {
 	key := &mailbox.IdempotencyKey{Name: name}
 	team := o.From.Address().Team
 	if o.All {
@@ -136,8 +136,8 @@ func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
 	return nil
 }
 
-// Unmarked describes an error of Deliver: the message was sent, but its parent is not marked as answered.
-func Unmarked(err error) string {
+// DescribeUnmarked describes an error of Deliver: the message was sent, but its parent is not marked as answered.
+func DescribeUnmarked(err error) string {
 	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased || errors.Is(err, mailbox.ErrNotHeld) {
 		return fmt.Sprintf("sent, but it is no ack: %v", err)
 	}
@@ -175,8 +175,8 @@ func unique(in []wire.Address) (out []wire.Address) {
 	return out
 }
 
-// GivenID checks an id that atm did not make: version 7 and at most a day ahead of the clock.
-func GivenID(id wire.ID) error {
+// CheckID checks an id that atm did not make: version 7 and at most a day ahead of the clock.
+func CheckID(id wire.ID) error {
 	if !wire.IsID(string(id)) {
 		return fmt.Errorf("%q is not a UUIDv7", id)
 	}
@@ -191,7 +191,7 @@ func GivenID(id wire.ID) error {
 func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.Box, all bool) []wire.Address {
 	to, me := []wire.Address{parent.From}, box.Address()
 	hasTaken := func() bool { // now, or before an earlier answer finished it
-		from, err := r.Taken(box, parent, me)
+		from, err := r.FindLease(box, parent, me)
 		return from != nil && err == nil || len(Replies(ctx, box, parent.ID, me)) > 0
 	}
 	if all || parent.From == me && !hasTaken() {
@@ -207,7 +207,7 @@ func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.B
 // MarkAnswered marks a message that me has answered as read, or as acknowledged if an ack is owed, and ends its lease.
 // *mailbox.LeasedError or mailbox.ErrNotHeld if somebody else has taken the message: then the answer is no ack.
 func (r *Root) MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
-	taken, takenErr := r.Taken(me, parent, me.Address())
+	taken, takenErr := r.FindLease(me, parent, me.Address())
 	if taken != nil && takenErr == nil {
 		return taken.MarkAcked(ctx, parent.ID, me.Address(), true)
 	}

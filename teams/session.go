@@ -46,7 +46,7 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 	muted, because := t.isMuted(agent)
 	list, _, _ := t.Sessions().List() // an unreadable session withholds nothing
 	list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
-	why, paused := session.Withheld(m, list, muted)
+	why, paused := session.WithholdReason(m, list, muted)
 	if paused != "" {
 		return fmt.Sprintf("%s, and what is said in it waits: atm session resume %s", why, wire.ID(paused).Short(6))
 	}
@@ -109,9 +109,9 @@ type SessionResult struct {
 	Session *session.Session // after the input; nil: there is none, or it is unknown
 }
 
-// Say delivers human input to a session's agent durably and adds it to the session. An abort also ends the session, in
+// SendInput delivers human input to a session's agent durably and adds it to the session. An abort also ends the session, in
 // the same step. Other input to a session that has ended is refused with a *wire.SessionError.
-func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out SessionResult, err error) {
+func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (out SessionResult, err error) {
 	isAbort := in.Input.Kind == "abort"
 	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
 		agent := wire.Name(s.AgentID)

@@ -14,7 +14,7 @@ import (
 
 // People and an agent in a session: a draft is answered once, the session is aborted, and the agent gets both as human
 // input.
-func ExampleTeam_Say() {
+func ExampleTeam_SendInput() {
 	ctx := context.Background()
 	team, done := aTeam("bob", "me")
 	defer done()
@@ -30,7 +30,7 @@ func ExampleTeam_Say() {
 	}
 
 	bob.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: "6f1c2a34-0b7e-4c1d-9a55-0123456789ab", Summary: "Auth", ArtifactCount: 2})
-	waiting, err := team.Waiting(ctx)
+	waiting, err := team.PendingQuestions(ctx)
 	fmt.Println(waiting[0].Kind, waiting[0].Prompt, err)
 
 	me := team.Box("me")
@@ -41,7 +41,7 @@ func ExampleTeam_Say() {
 	fmt.Println(err)
 	in, err := bob.Receive(ctx, 0)
 	fmt.Println(in, err)
-	out, err := team.Say(ctx, s.SessionID, teams.SessionInput{From: me, Input: wire.HumanInput{Kind: "abort"}})
+	out, err := team.SendInput(ctx, s.SessionID, teams.SessionInput{From: me, Input: wire.HumanInput{Kind: "abort"}})
 	fmt.Println(out.Session.State, err)
 	in, err = bob.Receive(ctx, 0)
 	fmt.Println(in, err)
@@ -72,7 +72,7 @@ auto_exit_on = "goal_complete"
 		fmt.Println(err)
 		return
 	}
-	_, err = team.Say(ctx, s.SessionID, teams.SessionInput{From: team.Box("me"), Input: wire.HumanInput{Kind: "message", Text: "hello"}})
+	_, err = team.SendInput(ctx, s.SessionID, teams.SessionInput{From: team.Box("me"), Input: wire.HumanInput{Kind: "message", Text: "hello"}})
 	fmt.Println(err)
 	bob, err := team.Sessions().Channel(s.SessionID)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestOneAnswerToADraft(t *testing.T) {
 			if err := team.Box("bob").Log().Append(ctx, wire.Event{Kind: "draft_ready", Source: "cli", Wire: raw}); err != nil {
 				t.Fatal(err)
 			}
-			list, err := team.Waiting(ctx)
+			list, err := team.PendingQuestions(ctx)
 			if err != nil || len(list) != 1 || list[0].ID != id || (list[0].Session != "") != (in == "a session") {
 				t.Fatalf("%+v, %v", list, err)
 			}
@@ -69,7 +69,7 @@ func TestOneAnswerToADraft(t *testing.T) {
 			if ids, err := team.Box("bob").UnreadIDs(); first != 1 || late != 7 || len(ids) != 1 || err != nil {
 				t.Errorf("%d answered, %d were late, %d messages, %v", first, late, len(ids), err)
 			}
-			if list, err := team.Waiting(ctx); err != nil || len(list) != 0 {
+			if list, err := team.PendingQuestions(ctx); err != nil || len(list) != 0 {
 				t.Errorf("%v waits, %v", list, err)
 			}
 		})
@@ -88,7 +88,7 @@ func TestOneAbort(t *testing.T) {
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { _, errs[i] = team.Say(ctx, s.SessionID, say) })
+		wg.Go(func() { _, errs[i] = team.SendInput(ctx, s.SessionID, say) })
 	}
 	wg.Wait()
 	if (errs[0] == nil) == (errs[1] == nil) {
@@ -105,7 +105,7 @@ func TestOneAbort(t *testing.T) {
 	if _, err := team.Retire(ctx, "bob"); err != nil {
 		t.Fatal(err)
 	}
-	out, err := team.Say(ctx, s.SessionID, say)
+	out, err := team.SendInput(ctx, s.SessionID, say)
 	if err != nil || out.Message != nil || out.Session.State != wire.SessionAborted {
 		t.Errorf("%+v, %v", out, err)
 	}

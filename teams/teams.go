@@ -63,9 +63,9 @@ func (r *Root) Close() error {
 // Dir is the root's directory.
 func (r *Root) Dir() *durable.Root { return r.dir }
 
-// Raise makes the root's format 2, in which addresses may have a host. An older atm then refuses the root, instead of
+// RaiseFormat makes the root's format 2, in which addresses may have a host. An older atm then refuses the root, instead of
 // moving such messages to bad.
-func (r *Root) Raise() error { return r.dir.Replace(rootdir.FormatFile, []byte("2\n"), true) }
+func (r *Root) RaiseFormat() error { return r.dir.Replace(rootdir.FormatFile, []byte("2\n"), true) }
 
 // Team is a team, with the mailboxes of its members.
 type Team struct {
@@ -132,9 +132,9 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	return t, nil
 }
 
-// Lost returns an error if an open team is no longer at its path, since it or the root was removed (ErrNoTeam) or
+// CheckPaths returns an error if an open team is no longer at its path, since it or the root was removed (ErrNoTeam) or
 // replaced.
-func (r *Root) Lost() error {
+func (r *Root) CheckPaths() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, t := range r.teams {
@@ -209,7 +209,7 @@ func (e *UnknownError) Is(target error) bool { return target == mailbox.ErrNoAge
 // Member returns the mailbox of a member, or an *UnknownError.
 func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	b := t.Box(name)
-	err := b.Present()
+	err := b.CheckPresent()
 	if wire.IsName(string(name)) && !errors.Is(err, mailbox.ErrNoAgent) {
 		return b, err
 	}

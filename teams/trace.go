@@ -14,7 +14,7 @@ import (
 
 // Stage is one step of a message's delivery, with the evidence for it.
 type Stage struct {
-	Stage    string     `json:"stage"`
+	Name     string     `json:"stage"`
 	At       *time.Time `json:"at"`
 	Evidence *string    `json:"evidence"` // null: no evidence, which is not "no"
 	Text     string     `json:"text,omitempty"`
@@ -40,7 +40,7 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 			d = turns.Delivery(m.ID)
 		}
 		for _, s := range d.Stages(a.Agent) {
-			*t.stage(s.Stage) = s
+			*t.stage(s.Name) = s
 		}
 	}
 	t.addAnswers(ctx, r, m, a)
@@ -71,20 +71,20 @@ func (r *Root) RemoteState(m *wire.Message, a wire.Address) mailbox.State {
 func newTrace(a wire.Address) DeliveryTrace {
 	t := DeliveryTrace{To: a.String()}
 	for _, name := range []string{"stored", "announced", "read", "turn_started", "turn_done", "acked", "replied"} {
-		t.Stages = append(t.Stages, Stage{Stage: name})
+		t.Stages = append(t.Stages, Stage{Name: name})
 	}
 	return t
 }
 
 func (t *DeliveryTrace) stage(name string) *Stage {
-	return &t.Stages[slices.IndexFunc(t.Stages, func(s Stage) bool { return s.Stage == name })]
+	return &t.Stages[slices.IndexFunc(t.Stages, func(s Stage) bool { return s.Name == name })]
 }
 
 // Reached reports whether there is evidence for a stage.
 func (t *DeliveryTrace) Reached(name string) bool { return t.stage(name).Evidence != nil }
 
 func (t *DeliveryTrace) set(name string, at time.Time, text, format string, args ...any) {
-	*t.stage(name) = Stage{Stage: name, At: moment(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}
+	*t.stage(name) = Stage{Name: name, At: moment(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}
 }
 
 // fill adds what the recipient's mailbox shows.
@@ -97,9 +97,9 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox
 		return
 	}
 	t.State = it.State
-	t.set("stored", m.SentAt, "", "%s", it.Where)
+	t.set("stored", m.SentAt, "", "%s", it.Dir)
 	if !t.Reached("read") && hasRead(it) {
-		t.set("read", time.Time{}, "", "it lies in %s", it.Where)
+		t.set("read", time.Time{}, "", "it lies in %s", it.Dir)
 	}
 	team, _ := r.Team(box.Address().Team)
 	if t.Reached("acked") || t.Reached("replied") { // it need not be read for that: an answer may be a dropped file
@@ -120,7 +120,7 @@ func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
 	add := func(name string, ref EventRef, text string) {
 		if ref.Exists() {
 			evidence := fmt.Sprintf("event %d of %s", ref.Seq, agent)
-			out = append(out, Stage{Stage: name, At: moment(ref.At), Evidence: &evidence, Text: text})
+			out = append(out, Stage{Name: name, At: moment(ref.At), Evidence: &evidence, Text: text})
 		}
 	}
 	add("announced", d.Announced, "")
@@ -151,7 +151,7 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	it, err := team.Outbox(a).Get(m.ID)
 	if err == nil { // the bridge has not sent it
 		t.State = it.State
-		t.set("stored", m.SentAt, "", "%s", it.Where)
+		t.set("stored", m.SentAt, "", "%s", it.Dir)
 	}
 	switch {
 	case err == nil && t.State == mailbox.Withdrawn:
@@ -183,9 +183,9 @@ func (t *DeliveryTrace) addReported(sender *mailbox.Box, m *wire.Message, host w
 			continue
 		}
 		for i, s := range t.Stages {
-			if e.Field("stage") == s.Stage && s.Evidence == nil {
+			if e.Field("stage") == s.Name && s.Evidence == nil {
 				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
-				t.Stages[i] = Stage{s.Stage, moment(at), new(e.Field("evidence")), e.Field("text"), host}
+				t.Stages[i] = Stage{s.Name, moment(at), new(e.Field("evidence")), e.Field("text"), host}
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func TestQuestions(t *testing.T) {
 		who, event, _ := strings.Cut(s, " ")
 		happen(t, team, wire.Name(who), event)
 	}
-	list, err := team.Waiting(t.Context())
+	list, err := team.PendingQuestions(t.Context())
 	if err != nil || len(list) != 2 || list[0].Agent != "bob" || list[0].Kind != "permission" || list[0].Tool != "Bash" || list[0].Prompt != "Run?" ||
 		list[0].Short() != id.Short(6) || list[0].Running || list[1].Agent != "carol" || list[1].Kind != "prompt" || list[1].ID != "" || list[0].Options == nil {
 		t.Fatalf("%+v, %v", list, err)

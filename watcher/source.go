@@ -117,7 +117,7 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	for _, path := range s.paths { // parents first: they report what happens to the next one meanwhile
 		s.w.watch(path, stale > 0)
 	}
-	in, _ := s.box.TakeIn(ctx) // a file that fails stays for the next scan
+	in, _ := s.box.Ingest(ctx) // a file that fails stays for the next scan
 	unread, err := s.box.UnreadIDs()
 	s.w.pollAfter(err)
 	events, _ := os.Lstat(s.paths[eventsDir])
@@ -165,7 +165,7 @@ func (s *source) notice(id wire.ID) {
 func (s *source) openLog() error {
 	cursor, err := s.openCursor(s.box.Log())
 	if err == nil {
-		err = s.box.Present() // the mailbox may be gone by now
+		err = s.box.CheckPresent() // the mailbox may be gone by now
 	}
 	if err != nil {
 		cursor.Close()

@@ -244,7 +244,7 @@ func threadStatus(params Object) string {
 // codexKinds maps the methods of Codex's app-server, and the statuses of its threads, to kinds of event.
 var codexKinds = map[string]string{
 	"turn/started": TurnStarted, "turn/completed": TurnCompleted, "thread/started": "session_start",
-	"thread/closed": "session_end", "error": StreamFailed,
+	"thread/closed": "session_end", "error": StreamError,
 	"idle": TurnIdle, "systemError": TurnCompleted, "active": "thread_active",
 	"waitingOnApproval": "confirm_required", "waitingOnUserInput": "waiting_for_input",
 }

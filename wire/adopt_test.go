@@ -146,10 +146,10 @@ func TestAdoptLogLine(t *testing.T) {
 	if diff := cmp.Diff(want, string(e.Append(nil))); diff != "" {
 		t.Error(diff)
 	}
-	if e.Names() != "x" {
-		t.Error(e.Names())
+	if e.AgentName() != "x" {
+		t.Error(e.AgentName())
 	}
-	if e, err = Adopt([]byte(`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"session_end","reason":"clear"}`)); err != nil || e.Names() != "bob" || e.Text("reason") != "clear" {
+	if e, err = Adopt([]byte(`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"session_end","reason":"clear"}`)); err != nil || e.AgentName() != "bob" || e.Text("reason") != "clear" {
 		t.Error(e, err)
 	}
 	for in, want := range map[string]string{

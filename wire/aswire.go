@@ -108,7 +108,7 @@ var lineFormats = map[string]string{
 	TurnStarted:         "TurnStarted(agent=$agent, turn_id=$turn_id, transport=$transport)",
 	TurnCompleted:       "TurnCompleted(agent=$agent, turn_id=$turn_id, transport=$transport)",
 	TurnIdle:            "TurnIdle(agent=$agent, transport=$transport)",
-	StreamFailed:        "StreamError(agent_id=$agent_id, session_id=$session_id, error_summary=$error_summary)",
+	StreamError:         "StreamError(agent_id=$agent_id, session_id=$session_id, error_summary=$error_summary)",
 	DroppedCounters:     "DroppedCounters(agent_id=$agent_id, dropped=$dropped, unknown=$unknown)",
 	"agent_output":      "[$stream] $content",
 	"draft_ready":       "Draft ready: $draft_id ($artifact_count artifacts) — $summary",

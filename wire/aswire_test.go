@@ -161,7 +161,7 @@ func TestCompose(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if e, _ := Compose("turn_started", [][2]string{{"agent", "x"}}); e.Names() != "x" {
+	if e, _ := Compose("turn_started", [][2]string{{"agent", "x"}}); e.AgentName() != "x" {
 		t.Error(e)
 	}
 }

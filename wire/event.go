@@ -39,7 +39,7 @@ const (
 	EventInjected        = "injected"
 	EventInjectionFailed = "injection_failed"
 	EventReturned        = "message_returned" // free again, its lease has ended; with by and how
-	EventAgain           = "message_again"    // unread again: its turn was cut short and its sender asks again
+	EventUnread          = "message_again"    // unread again: its turn was cut short and its sender asks again
 	EventStage           = "delivery_stage"   // how far it has got on another host; with stage, evidence, …
 )
 
@@ -48,7 +48,7 @@ const (
 	TurnStarted     = "turn_started"
 	TurnCompleted   = "turn_completed"
 	TurnIdle        = "turn_idle"
-	StreamFailed    = "stream_error"
+	StreamError     = "stream_error"
 	DroppedCounters = "dropped_counters"
 )
 
@@ -66,8 +66,8 @@ func (e *Event) Field(key string) string { return parseObject(e.Extra).Text(key)
 // MessageID returns the id of the message that a mailbox event is about.
 func (e *Event) MessageID() ID { return ID(e.Field("id")) }
 
-// Names returns the agent that the event itself names, which may differ from the log's owner, else the log's owner.
-func (e *Event) Names() string { return cmp.Or(e.Text("agent"), string(e.Agent)) }
+// AgentName returns the agent that the event itself names, which may differ from the log's owner, else the log's owner.
+func (e *Event) AgentName() string { return cmp.Or(e.Text("agent"), string(e.Agent)) }
 
 // Append appends the event as one line of JSON, without a line feed. It appends nothing if Wire or Extra is not JSON.
 func (e *Event) Append(dst []byte) []byte {

@@ -255,7 +255,7 @@ func TestVectorsBehaviour(t *testing.T) {
 		case "InteractiveSession.add_draft", "PTYManager.get_stats": // session's and teams'
 			continue
 		case "DaemonStreamEvent.agent":
-			got = event(t, string(c.Event), "cli").Names()
+			got = event(t, string(c.Event), "cli").AgentName()
 		case "AgentStreamState.apply":
 			continue
 		default:

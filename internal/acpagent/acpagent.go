@@ -38,7 +38,7 @@ func Main(version string, words []string) int {
 		if err != nil {
 			return err
 		}
-		member, err := s.Enter(c.Args().First())
+		member, err := s.EnterTeamOf(c.Args().First())
 		if err != nil {
 			return err
 		}

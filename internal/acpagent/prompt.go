@@ -66,7 +66,7 @@ func (a *agent) prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	}
 	isDuplicate := false // another process has started the session meanwhile: try again, as its next message
 	sent := func(*teams.Response) {
-		if isDuplicate = o.Post.Given && o.Post.Outcomes[0].Known; isDuplicate {
+		if isDuplicate = o.Post.Given && o.Post.Outcomes[0].AlreadyStored; isDuplicate {
 			end()
 			return
 		}
@@ -141,7 +141,7 @@ func (p *prompt) showEvent(e *wire.Event, turn *teams.Turn) {
 		return
 	}
 	if m, err := p.Team.Summary(p.name()); err == nil {
-		title := fmt.Sprintf("%s is %s: %s", p.name(), m.State, m.About())
+		title := fmt.Sprintf("%s is %s: %s", p.name(), m.State, m.StateDetail())
 		p.showProgress(strings.TrimSuffix(title, ": "), acp.ToolCallStatusInProgress)
 	}
 	p.showQuestions()

@@ -63,7 +63,7 @@ const maxRequests = 3
 // stays open, and request says so.
 func (p *prompt) request(ctx context.Context, q policy.Question) {
 	r := acp.RequestPermissionRequest{SessionId: p.session, ToolCall: acp.ToolCallUpdate{
-		ToolCallId: acp.ToolCallId(p.message.ID), Title: acp.Ptr(fmt.Sprintf("%s %s", q.Agent, q.Asks())),
+		ToolCallId: acp.ToolCallId(p.message.ID), Title: acp.Ptr(fmt.Sprintf("%s %s", q.Agent, q.Summary())),
 		Content: []acp.ToolCallContent{acp.ToolContent(acp.TextBlock(q.Prompt))},
 	}}
 	if len(q.Options) == 0 {
@@ -98,6 +98,6 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 
 // showQuestion shows a question as text, with the reason why the client is not asked.
 func (p *prompt) showQuestion(q policy.Question, why error) {
-	text := fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Asks(), p.rpcError(why).Message)
+	text := fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Summary(), p.rpcError(why).Message)
 	p.update(p.session, acp.UpdateAgentMessageText(text))
 }

@@ -18,7 +18,7 @@ var ErrTracked = errors.New("is tracked by git")
 // gitIn makes a git command that runs no program named by the repository's configuration.
 func gitIn(dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command("git", append([]string{"-c", "core.fsmonitor=false", "-C", dir}, args...)...)
-	cmd.Env = append(git.WithoutRepository(os.Environ()), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
+	cmd.Env = append(git.CleanEnviron(os.Environ()), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
 	return cmd
 }
 

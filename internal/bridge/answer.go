@@ -62,7 +62,7 @@ func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *mailbox.Box
 		return true, nil
 	default:
 		now, evidence := time.Now().UTC(), "it answered the question"
-		err = b.publishStages(ctx, done, "answered", []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}})()
+		err = b.publishStages(ctx, done, "answered", []teams.Stage{{Name: "acked", At: &now, Evidence: &evidence}})()
 		b.reportMail("received", m, m.From.Host, string(box.Agent()), "")
 	}
 	if err == nil {

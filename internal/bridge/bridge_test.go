@@ -210,8 +210,8 @@ func TestThereAndBack(t *testing.T) {
 	must(t, err)
 	trace := laptop.Root.Trace(t.Context(), m, m.To[0])
 	for _, s := range trace.Stages {
-		isReached := slices.Contains([]string{"stored", "read", "acked"}, s.Stage)
-		if (s.Evidence != nil) != isReached || isReached && s.Stage != "acked" && s.Host != "build" {
+		isReached := slices.Contains([]string{"stored", "read", "acked"}, s.Name)
+		if (s.Evidence != nil) != isReached || isReached && s.Name != "acked" && s.Host != "build" {
 			t.Errorf("stage %+v", s)
 		}
 	}

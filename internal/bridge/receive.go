@@ -136,7 +136,7 @@ func (b *Bridge) openEnvelope(in *incoming) error {
 func (b *Bridge) openMail(in *incoming) error {
 	m, err := wire.Decode(in.Content)
 	if err == nil {
-		err = teams.GivenID(m.ID)
+		err = teams.CheckID(m.ID)
 	}
 	switch {
 	case err != nil:
@@ -286,7 +286,7 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 // finishDelivery records a receipt for a delivered message. A message for an unknown member is returned to its sender.
 func (b *Bridge) finishDelivery(ctx context.Context, m *wire.Message, o mailbox.Outcome) error {
 	name, err := o.Box.Agent(), o.Err
-	if o.Known && err == nil {
+	if o.AlreadyStored && err == nil {
 		var it *mailbox.Item
 		if it, err = o.Box.Get(m.ID); err == nil && it.From != m.From {
 			err = bad("a message from %s already has its id", b.display(it.From))
@@ -304,7 +304,7 @@ func (b *Bridge) finishDelivery(ctx context.Context, m *wire.Message, o mailbox.
 	} else if err != nil {
 		return err
 	}
-	if !o.Known {
+	if !o.AlreadyStored {
 		b.reportMail("received", m, m.From.Host, string(name), "")
 	}
 	return b.addReceipt(m, name) // after an error the message comes again and is deduplicated

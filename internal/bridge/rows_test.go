@@ -52,7 +52,7 @@ func TestRowsOfAnotherHost(t *testing.T) {
 	if r.ReceivedAt.After(told) {
 		t.Errorf("what build told by %v counts as told at %v", told, r.ReceivedAt)
 	}
-	q, err := laptop.Team.Waiting(t.Context())
+	q, err := laptop.Team.PendingQuestions(t.Context())
 	if err != nil || len(q) != 1 || q[0].Agent != "bob@build" || q[0].Tool != "deploy" {
 		t.Errorf("laptop sees asked %+v, %v", q, err)
 	}
@@ -201,7 +201,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	sent, err := laptop.Team.Box("alice").Sent(id)
 	must(t, err)
 	for _, stage := range laptop.Root.Trace(t.Context(), sent, sent.To[0]).Stages {
-		if (stage.Evidence != nil) != (stage.Stage == "acked") {
+		if (stage.Evidence != nil) != (stage.Name == "acked") {
 			t.Errorf("stage %+v", stage)
 		}
 	}

@@ -158,7 +158,7 @@ func (m *machine) arrives(data []byte, tries uint64) *fakeMsg {
 }
 
 func (m *machine) reasons() string {
-	reasons, err := m.Team.BadReasons()
+	reasons, err := m.Team.RejectReasons()
 	must(m.t, err)
 	return strings.Join(slices.Sorted(maps.Values(reasons)), "\n")
 }
@@ -178,17 +178,17 @@ func TestDeadLetter(t *testing.T) {
 	if m := build.arrives(data, 10); m.acked != 1 || !strings.Contains(build.reasons(), "object not found") {
 		t.Errorf("the tenth time: %+v, bad: %s", m, build.reasons())
 	}
-	if n, err := build.Team.RetryBad(); n != 1 || err != nil {
+	if n, err := build.Team.RetryRejected(); n != 1 || err != nil {
 		t.Errorf("%d to be tried again: %v", n, err)
 	}
 	must(t, build.retryBad(t.Context()))
-	if bad, _ := build.Team.BadReasons(); len(bad) != 1 {
+	if bad, _ := build.Team.RejectReasons(); len(bad) != 1 {
 		t.Errorf("tried in vain, and %d lie in bad", len(bad))
 	}
 	must(t, laptop.connect(t.Context()))
 	t.Cleanup(func() { laptop.conn.Close() })
 	must(t, laptop.putObject(t.Context(), file.SHA256, file.Size, strings.NewReader("notes")))
-	_, err = build.Team.RetryBad()
+	_, err = build.Team.RetryRejected()
 	must(t, err)
 	must(t, build.retryBad(t.Context()))
 	if left, _ := build.Team.Dir().Names(".bridge/bad"); len(left) > 0 || len(build.unread("bob")) != 1 {
@@ -329,7 +329,7 @@ func TestNobodyThere(t *testing.T) {
 	if len(got) != 1 || got[0].Type != wire.TypeNotice || got[0].InReplyTo != id || !strings.Contains(got[0].Body, "there is no zed on host build") {
 		t.Fatalf("alice got %+v; build said:\n%s", got, build.log())
 	}
-	if bad, err := build.Team.BadReasons(); len(bad) != 0 || err != nil {
+	if bad, err := build.Team.RejectReasons(); len(bad) != 0 || err != nil {
 		t.Errorf("bad: %v, %v", bad, err)
 	}
 	// If another host returns it too, that is another notice.

@@ -123,8 +123,8 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 // it if no more can come.
 func (b *Bridge) publishNewStages(ctx context.Context, r *receipt, d *teams.Delivery) (acked func() error) {
 	boxPath := b.Team.Box(r.recipient).Path()
-	all := append([]teams.Stage{{Stage: "stored", At: &r.At, Evidence: &boxPath}}, d.Stages(r.recipient)...)
-	fresh := slices.DeleteFunc(all, func(s teams.Stage) bool { return slices.Contains(r.Reported, s.Stage) })
+	all := append([]teams.Stage{{Name: "stored", At: &r.At, Evidence: &boxPath}}, d.Stages(r.recipient)...)
+	fresh := slices.DeleteFunc(all, func(s teams.Stage) bool { return slices.Contains(r.Reported, s.Name) })
 	if len(fresh) == 0 {
 		return func() error {
 			isOver := d.Turn.HasEnded() || d.Turn == nil && time.Since(r.At) > turnWithin
@@ -135,7 +135,7 @@ func (b *Bridge) publishNewStages(ctx context.Context, r *receipt, d *teams.Deli
 		}
 	}
 	for _, s := range fresh {
-		r.Reported = append(r.Reported, s.Stage)
+		r.Reported = append(r.Reported, s.Name)
 	}
 	published := b.publishStages(ctx, r, strings.Join(r.Reported, " "), fresh)
 	return func() error {
@@ -177,16 +177,16 @@ func (b *Bridge) recordStages(ctx context.Context, batch []*incoming) {
 			continue
 		}
 		for _, stage := range s.Stages {
-			if !slices.Contains(stageNames, stage.Stage) || stage.Evidence == nil {
+			if !slices.Contains(stageNames, stage.Name) || stage.Evidence == nil {
 				continue
 			}
-			e := wire.Event{Source: "bridge", Kind: wire.EventStage, EventID: string(wire.Derive("stage "+stage.Stage, s.ID, to))}
-			e = e.With("id", s.ID).With("to", s.To).With("host", in.FromHost).With("stage", stage.Stage).With("reached_at", stage.At).With("evidence", stage.Evidence)
+			e := wire.Event{Source: "bridge", Kind: wire.EventStage, EventID: string(wire.Derive("stage "+stage.Name, s.ID, to))}
+			e = e.With("id", s.ID).With("to", s.To).With("host", in.FromHost).With("stage", stage.Name).With("reached_at", stage.At).With("evidence", stage.Evidence)
 			if stage.Text != "" {
 				e = e.With("text", stage.Text)
 			}
 			events[sender.Agent] = append(events[sender.Agent], e)
-			b.Report(Transfer{Kind: "stage", ID: s.ID, Host: in.FromHost, From: b.display(sender), To: b.display(to), Title: stage.Stage})
+			b.Report(Transfer{Kind: "stage", ID: s.ID, Host: in.FromHost, From: b.display(sender), To: b.display(to), Title: stage.Name})
 		}
 	}
 	for name, list := range events {

@@ -102,7 +102,7 @@ func (s *Sync) store(ctx context.Context, m member, e *entry) error {
 	}
 	mailbox.Deliver(ctx, post)
 	out := post.Outcomes[0]
-	if out.Err == nil && !out.Known {
+	if out.Err == nil && !out.AlreadyStored {
 		s.Report(Transfer{Kind: "taken_in", ID: msg.ID, From: string(msg.From.Agent), To: string(m.box.Agent()), Title: msg.Title()})
 	}
 	if _, isContent := errors.AsType[*mailbox.ContentError](out.Err); isContent {
@@ -172,7 +172,7 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 		if err = errors.Join(m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
 			return err
 		}
-		s.Report(Transfer{"handed_over", it.ID, s.nameThere(it.From), string(m.box.Agent()), it.Title(), it.Times > 0})
+		s.Report(Transfer{"handed_over", it.ID, s.nameThere(it.From), string(m.box.Agent()), it.Title(), it.TimesHandedOut > 0})
 	}
 }
 
@@ -193,7 +193,7 @@ func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
 	addNote(len(it.Attachments) > 0, letter.Many(len(it.Attachments), "file")+" attached: atm show "+args+" --save DIR")
 	addNote(it.RequiresAck, "wants ack: atm ack "+args)
 	addNote(it.ReplyWanted == "no", "no answer wanted")
-	addNote(it.Times > 0, "may be a repeat")
+	addNote(it.TimesHandedOut > 0, "may be a repeat")
 	return &entry{
 		Type: "message", From: s.nameThere(it.From), Text: text, Timestamp: it.SentAt.UTC().Format(milliseconds),
 		Summary: letter.FirstLine(it.Title(), 80), MsgV: 1, MsgID: string(it.ID),

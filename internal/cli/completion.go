@@ -71,7 +71,7 @@ func complete(app *cli.App, words []string) {
 // completeValues prints the values of arguments by their names in the usage (TO, AGENT, ID): members, and the ids of
 // messages that I got or sent.
 func completeValues(c *cli.Context, names []string) {
-	s, err := command.OpenMeIfSaid(c)
+	s, err := command.OpenMeIfGiven(c)
 	if err != nil {
 		return
 	}

@@ -40,7 +40,7 @@ func (c *call) writeMail(h *mailbox.Handover, l *letter.Renderer) {
 		flags.Repeat = h.Repeat[ids[i]]
 		c.text.Write(l.Render(h.Items[i].Message, flags))
 	}
-	if n := h.More + h.Left; n > 0 {
+	if n := h.More + h.GivenUp; n > 0 {
 		fmt.Fprintf(&c.text, "%d more: atm read%s\n", n, c.o.Flags)
 	}
 }

@@ -47,7 +47,7 @@ const maxID, maxText, maxPrompt, maxAnswer = 256, 512, 200, 64 << 10
 func (c *call) identify(session, kind, turn string, more ...string) {
 	c.Session, c.kind, c.turn = wire.Clip(session, maxID), wire.Clip(kind, maxID), wire.Clip(turn, maxID)
 	words := append([]string{c.kind, c.turn}, more...)
-	if c.Loose = c.turn == ""; c.Loose {
+	if c.IsAmbiguous = c.turn == ""; c.IsAmbiguous {
 		words = append(words, c.hash(string(c.raw)))
 	}
 	c.Name = wire.Clip(strings.Join(words, " "), 3*maxID)
@@ -224,7 +224,7 @@ func (c *call) startSession(source string) {
 }
 
 func (c *call) endSession(reason string) {
-	c.Ends = true
+	c.EndsSession = true
 	c.interruptOpen("")
 	// Gemini CLI reports it three times within a tenth of a second.
 	c.addEvent("session_end", reason+" "+c.moment(), "reason", reason)

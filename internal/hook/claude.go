@@ -36,7 +36,7 @@ func (c *call) handleEvent() {
 		c.handleSubagentEvent()
 		return
 	}
-	c.Shows = c.subagent == "" && provesReceipt[c.kind]
+	c.ProvesReceipt = c.subagent == "" && provesReceipt[c.kind]
 	switch c.kind {
 	case "UserPromptSubmit":
 		c.replyAs = asContext
@@ -56,7 +56,7 @@ func (c *call) handleEvent() {
 		}
 	case "StopFailure":
 		details := cmp.Or(in.Text("error_details"), in.Text("last_assistant_message"))
-		c.addEvent(wire.StreamFailed, "", "error_summary", strings.Trim(in.Text("error")+": "+details, ": "))
+		c.addEvent(wire.StreamError, "", "error_summary", strings.Trim(in.Text("error")+": "+details, ": "))
 		c.endTurn("failed", c.turn, "")
 	case "SessionStart":
 		c.handleSessionStart()
@@ -97,7 +97,7 @@ func (c *call) handleEvent() {
 		c.changeState(activity, "")
 	case "TeammateIdle":
 		if in.Text("teammate_name") == string(c.o.Box.Agent()) { // another teammate has its own hooks
-			c.Shows, c.replyAs, c.Loose = true, onStderr, true
+			c.ProvesReceipt, c.replyAs, c.IsAmbiguous = true, onStderr, true
 			c.endEvents = append(c.endEvents, c.turnIdle(c.turn))
 		}
 	}
@@ -106,7 +106,7 @@ func (c *call) handleEvent() {
 func (c *call) handleSessionStart() {
 	source := c.in.Text("source")
 	isNew := source != "compact"
-	c.replyAs, c.wantsPrimer, c.Shows, c.Begins = asContext, true, !isNew, isNew
+	c.replyAs, c.wantsPrimer, c.ProvesReceipt, c.IsNewProgram = asContext, true, !isNew, isNew
 	if source == "resume" { // a new program; after any other source the report may be a repeat, or late
 		c.interruptOpen("")
 	}

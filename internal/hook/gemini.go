@@ -16,14 +16,14 @@ const noAnswer = "[no response text]"
 func (c *call) gemini() {
 	in := c.in
 	c.identify(in.Text("session_id"), in.Text("hook_event_name"), "")
-	c.isUnique, c.Loose = in.Text("timestamp") != "", in.Text("timestamp") == ""
+	c.isUnique, c.IsAmbiguous = in.Text("timestamp") != "", in.Text("timestamp") == ""
 	switch c.kind {
 	case "BeforeAgent":
 		if isMail(in.Text("prompt")) && c.lastTurn().IsOpen() { // AfterAgent's answer has continued the turn
 			c.turn = c.lastTurn().ID
 			return
 		}
-		c.Shows, c.replyAs = true, asContext
+		c.ProvesReceipt, c.replyAs = true, asContext
 		c.turn = c.nextTurnID(c.hash(in.Text("timestamp"), in.Text("prompt"))[:8])
 		c.startTurn(in.Text("prompt"))
 	case "AfterAgent":
@@ -31,16 +31,16 @@ func (c *call) gemini() {
 		status, response := "completed", in.Text("prompt_response")
 		if response == noAnswer {
 			status, response = "interrupted", "" // continuing it would be of no use
-		} else if c.Shows = true; c.isFirstStop() {
+		} else if c.ProvesReceipt = true; c.isFirstStop() {
 			c.replyAs = asBlock
 		}
 		c.endEvents = append(c.endEvents, c.turnCompleted(status, c.turn, response), c.turnIdle(c.turn))
 	case "BeforeTool":
-		c.Shows = true
+		c.ProvesReceipt = true
 		c.turn = c.openTurnID()
 		c.startTool(in.Text("tool_name"), "")
 	case "AfterTool":
-		c.Shows, c.replyAs = true, asContext
+		c.ProvesReceipt, c.replyAs = true, asContext
 		c.turn = c.openTurnID()
 		c.endTool(in.Text("tool_name"), "", errorText(in.Object("tool_response").Get("error")))
 	case "Notification":

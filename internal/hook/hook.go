@@ -58,13 +58,13 @@ func ParseTool(name string) (Tool, error) {
 
 // Options are what a call needs from its caller.
 type Options struct {
-	Box    *mailbox.Box
-	Now    time.Time                      // zero: the current time
-	State  func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
-	Pass   func(*mailbox.Item) bool       // reports whether a message may go out unasked; nil: all may
-	Primer func() string                  // the text for the agent when its session begins; nil: none
-	Runs   func() map[string]wire.Name    // for letter.Renderer
-	Flags  string                         // what a command needs to act as this agent: " --as bob"
+	Box        *mailbox.Box
+	Now        time.Time                      // zero: the current time
+	State      func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
+	MayDeliver func(*mailbox.Item) bool       // reports whether a message may go out unasked; nil: all may
+	Primer     func() string                  // the text for the agent when its session begins; nil: none
+	Runs       func() map[string]wire.Name    // for letter.Renderer
+	Flags      string                         // what a command needs to act as this agent: " --as bob"
 
 	Stdout, Stderr io.Writer // of the process
 }
@@ -101,7 +101,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		c.text.WriteString(c.o.Primer())
 	}
 	h := &mailbox.Handover{}
-	if c.Shows || c.Begins || c.Ends || c.replyAs != none {
+	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.replyAs != none {
 		h, err = c.handOver(ctx)
 	}
 	log := c.o.Box.Log()
@@ -127,13 +127,13 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 // handOver claims the mail for the answer, and renders it.
 func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	box := c.o.Box
-	c.Session, c.Want = cmp.Or(c.Session, "unnamed"), c.replyAs != none
-	if c.Begins { // a runner types the mail in; in this answer it would wait for the first prompt
-		c.Want = c.Want && !c.hasRunner()
+	c.Session, c.CanCarryMail = cmp.Or(c.Session, "unnamed"), c.replyAs != none
+	if c.IsNewProgram { // a runner types the mail in; in this answer it would wait for the first prompt
+		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true, Runs: c.o.Runs}
 	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{
-		Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass, Current: !beginsTurn[c.kind],
+		Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
 	})
 	if len(h.Items) > 0 {
 		c.writeMail(h, l)

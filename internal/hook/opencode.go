@@ -44,7 +44,7 @@ func (c *call) opencode() {
 		status := "interrupted"
 		if p.Error.Name != "MessageAbortedError" {
 			status = "failed"
-			c.addEvent(wire.StreamFailed, "", "error_summary", strings.TrimPrefix(p.Error.Name+": "+p.Error.Data.Message, ": "))
+			c.addEvent(wire.StreamError, "", "error_summary", strings.TrimPrefix(p.Error.Name+": "+p.Error.Data.Message, ": "))
 		}
 		if t := c.lastTurn(); t.IsOpen() {
 			c.turn = t.ID
@@ -138,7 +138,7 @@ func (c *call) handleStatus(p *busProperties) {
 		}
 	case "retry":
 		c.turn = c.lastTurn().ID
-		c.addEvent(wire.StreamFailed, "", "error_summary", p.Status.Message)
+		c.addEvent(wire.StreamError, "", "error_summary", p.Status.Message)
 		if c.lastTurn().IsOpen() {
 			c.changeState("thinking", strings.TrimSpace(retrying+" "+string(p.Status.Attempt)))
 		}

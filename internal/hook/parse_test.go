@@ -297,7 +297,7 @@ func TestUnderstand(t *testing.T) {
 			for _, f := range []struct {
 				on   bool
 				word string
-			}{{got.Shows, shows}, {got.Begins, "begins"}, {got.Ends, "ends"}, {got.replyAs == asContext, context}, {(got.replyAs == asBlock || got.replyAs == onStderr), cont}} {
+			}{{got.ProvesReceipt, shows}, {got.IsNewProgram, "begins"}, {got.EndsSession, "ends"}, {got.replyAs == asContext, context}, {(got.replyAs == asBlock || got.replyAs == onStderr), cont}} {
 				if f.on {
 					flags = append(flags, f.word)
 				}

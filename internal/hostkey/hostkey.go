@@ -43,8 +43,8 @@ func ParseHost(s string) (wire.Name, error) {
 	return name, err
 }
 
-// Text is the base64 form in which people exchange a public key; ParseKey reads it.
-func Text(key ed25519.PublicKey) string { return base64.StdEncoding.EncodeToString(key) }
+// EncodeKey is the base64 form in which people exchange a public key; ParseKey reads it.
+func EncodeKey(key ed25519.PublicKey) string { return base64.StdEncoding.EncodeToString(key) }
 
 // ParseKey reads a public key that Text wrote.
 func ParseKey(s string) (ed25519.PublicKey, error) {
@@ -135,5 +135,5 @@ func (d Dir) write(sub string, host wire.Name, key []byte) error {
 	if d == "" {
 		return errors.New("there is no configuration directory for keys")
 	}
-	return durable.WritePrivate(filepath.Join(string(d), sub, string(host)), []byte(Text(key)+"\n"))
+	return durable.WritePrivate(filepath.Join(string(d), sub, string(host)), []byte(EncodeKey(key)+"\n"))
 }

@@ -27,7 +27,7 @@ func TestKeys(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(string(laptop), "keys", "laptop")); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("the private key: %v, %v", info, err)
 	}
-	key, err := ParseKey(Text(public))
+	key, err := ParseKey(EncodeKey(public))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("the key of %q: %v", s, err)
 		}
 	}
-	for _, s := range []string{"", "x", "aGk=", Text(make([]byte, 33))} {
+	for _, s := range []string{"", "x", "aGk=", EncodeKey(make([]byte, 33))} {
 		if _, err := ParseKey(s); err == nil {
 			t.Errorf("%q is a key", s)
 		}

@@ -23,7 +23,7 @@ func (r *Room) checkMayAct() error {
 	if r.Scope.Me == nil {
 		return command.Usage("nobody has said who you are").WithHint("start again with --as NAME, or set ATM_AGENT")
 	}
-	return cmp.Or(r.Scope.Me.Present(), r.Scope.MayWrite())
+	return cmp.Or(r.Scope.Me.CheckPresent(), r.Scope.MayWrite())
 }
 
 // Decide answers a question as `atm approve` and `atm reject` do. The question must be in the snapshot, so that nobody
@@ -95,7 +95,7 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 		line = "sent " + o.Message.ID.Short(6) + " to " + strings.Join(reached, ", ")
 	}
 	if unmarked != nil {
-		line += "; " + teams.Unmarked(unmarked)
+		line += "; " + teams.DescribeUnmarked(unmarked)
 	}
 	err = errors.Join(errs...)
 	if err != nil && len(reached) > 0 {

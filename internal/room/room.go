@@ -148,7 +148,7 @@ func (r *Room) follow(ctx context.Context) error {
 	for next, isFirst := (time.Time{}), true; ; isFirst = false {
 		if !time.Now().Before(next) {
 			names, err := r.Scope.Team.Agents()
-			err = errors.Join(err, r.Scope.Root.Lost())
+			err = errors.Join(err, r.Scope.Root.CheckPaths())
 			isSame := slices.EqualFunc(boxes, names, func(b *mailbox.Box, n wire.Name) bool { return b.Agent() == n })
 			if err != nil || !isSame {
 				return err

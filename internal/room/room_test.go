@@ -76,7 +76,7 @@ func (t *team) open(as string) (r *Room) {
 		words = append(words, "--as", as)
 	}
 	code := command.RunCompanion("room", "dev", words, func(c *cli.Context) error {
-		s, err := command.OpenMeIfSaid(c)
+		s, err := command.OpenMeIfGiven(c)
 		if err == nil {
 			r = Open(s)
 		}

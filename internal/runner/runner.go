@@ -159,7 +159,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		if isTyped && by == "" && !isAgent { // a person's keys, as at an attached terminal
 			return nil
 		}
-		return p.MayAnswer(name, wire.Name(by), isAgent)
+		return p.CheckAnswerer(name, wire.Name(by), isAgent)
 	}
 	o := ptyrun.Options{
 		Box: box, Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
@@ -168,7 +168,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
 		Authorize: may,
 		Decide: func(d driver.Dialog) ptyrun.Decision {
-			q := policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Command: d.Command, Input: d.Input}
+			q := policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input}
 			return ptyrun.Decision(p.Decide(q))
 		},
 		// These go to whoever answers the agent's questions.
@@ -180,7 +180,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		},
 		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
 		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
-		Runs:           team.Runs,
+		Runs:           team.RunningMembers,
 	}
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
 		o.Driver = d

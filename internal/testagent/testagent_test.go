@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Reexec()
+	RunIfReexecuted()
 	os.Exit(m.Run())
 }
 

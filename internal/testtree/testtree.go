@@ -60,8 +60,8 @@ func NeedUnix(t *testing.T) {
 	}
 }
 
-// Cut removes the temporary directory from texts.
-func Cut(top string, texts []string) []string {
+// TrimRoot removes the temporary directory from texts.
+func TrimRoot(top string, texts []string) []string {
 	var out []string
 	for _, s := range texts {
 		out = append(out, filepath.ToSlash(strings.ReplaceAll(s, top+string(filepath.Separator), "")))

@@ -281,7 +281,7 @@ func (m *model) search(words string) tea.Cmd {
 
 // questionLine renders a question and its options in one line.
 func questionLine(q room.Question) string {
-	line := fmt.Sprintf("%s %s", q.Agent, keepDirection(letter.Escape(q.Asks())))
+	line := fmt.Sprintf("%s %s", q.Agent, keepDirection(letter.Escape(q.Summary())))
 	if reason, _ := q.OnlyAtTerminal(); reason != "" {
 		line += " (" + reason + ")"
 	} else if !q.MayAnswer {
@@ -297,7 +297,7 @@ func questionLine(q room.Question) string {
 func questionText(q room.Question) string {
 	text := questionLine(q)
 	for _, part := range []string{q.Input, q.Prompt} {
-		if !strings.Contains(q.Asks(), part) {
+		if !strings.Contains(q.Summary(), part) {
 			text += strings.ReplaceAll("\n"+letter.EscapeBody(part), "\n", "\n  ")
 		}
 	}

@@ -196,7 +196,7 @@ func notification(old, s *room.Snapshot) string {
 	for _, q := range s.Waiting {
 		isKnown := func(o room.Question) bool { return o.Agent == q.Agent && o.Since.Equal(q.Since) && isForMe(o) }
 		if isForMe(q) && !slices.ContainsFunc(old.Waiting, isKnown) {
-			return string(q.Agent) + " " + q.Asks()
+			return string(q.Agent) + " " + q.Summary()
 		}
 	}
 	was := map[wire.ID]bool{}

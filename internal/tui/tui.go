@@ -30,7 +30,7 @@ func Main(version string, words []string) int {
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !command.Terminal() {
 			return command.Usage("tui needs a terminal").WithHint("atm team, atm ls, atm pending")
 		}
-		s, err := command.OpenMeIfSaid(c)
+		s, err := command.OpenMeIfGiven(c)
 		if err != nil {
 			return err
 		}

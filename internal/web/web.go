@@ -42,7 +42,7 @@ import (
 // Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("web", version, words, func(c *cli.Context) error {
-		s, err := command.OpenMeIfSaid(c)
+		s, err := command.OpenMeIfGiven(c)
 		switch {
 		case err != nil:
 			return err

@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Gap says that events are missing before one that was returned: lines that do not parse, or segments that are gone.
+// Gap is a range of missing events: their lines do not parse, or their segments are gone.
 type Gap struct {
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
@@ -21,32 +21,31 @@ type Gap struct {
 
 // Cursor reads the events of a log in order, each once, while others append. It is not for concurrent use.
 type Cursor struct {
-	log  *Log
-	next uint64 // the number that comes next
-	crc  uint32 // of the line of the event that was returned last
+	log         *Log
+	next        uint64 // the number of the next event
+	crc         uint32 // of the line of the last event
+	withArchive bool   // begin with the archived segments
 
-	isWhole bool // begins with what is in the archive
+	file    *os.File // the open segment; nil: open the one after first
+	first   uint64   // the first number of the segment
+	isFinal bool     // the segment does not change any more, since a newer one exists
 
-	file  *os.File // the open segment; nil: the one behind first is opened next
-	first uint64   // its first number
-	final bool     // it will not change: the next one is there
-
-	// What follows the last event may yet be cut off and written anew: it is read again, all of it by one
-	// read, until it is an event.
-	after   int64  // where the last event ends
-	seen    int64  // how far it was looked at
-	lines   []byte // whole lines that were read from there on
-	isTwice bool   // what follows was read again because of a gap
-	buf     []byte
+	// The bytes after the last event may be cut off and written anew. So they are all read again, in one read, until
+	// there is an event among them.
+	eventEnd int64  // offset of the end of the last event
+	examined int64  // offset up to which lines were examined
+	lines    []byte // whole lines at that offset
+	isReread bool   // these lines were read again because of a gap
+	buf      []byte
 }
 
-// Follow is a cursor on the events after seq; 0: from the first that is kept.
+// Follow returns a cursor on the events after seq; 0: from the first that is not archived.
 func (l *Log) Follow(after uint64) *Cursor { return &Cursor{log: l, next: after + 1} }
 
-// FollowAll is a cursor on all events, those in the archive first.
-func (l *Log) FollowAll() *Cursor { return &Cursor{log: l, next: 1, isWhole: true} }
+// FollowAll returns a cursor on all events, beginning with the archived ones.
+func (l *Log) FollowAll() *Cursor { return &Cursor{log: l, next: 1, withArchive: true} }
 
-// Resume is a cursor on the events after a snapshot. False when the log does not hold the snapshot's event any more.
+// Resume returns a cursor on the events after a snapshot, or false if the log no longer has the snapshot's event.
 func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 	if s.Seq == 0 {
 		return nil, false
@@ -55,7 +54,7 @@ func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 	found, err := false, c.openNext()
 	if err == nil {
 		found, err = readBackward(c.file, func(line []byte, offset int64) bool {
-			c.after = offset + int64(len(line))
+			c.eventEnd = offset + int64(len(line))
 			return number(line) == s.Seq && crc32.ChecksumIEEE(line[:len(line)-1]) == s.CRC
 		})
 	}
@@ -63,18 +62,18 @@ func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 		c.Close()
 		return nil, false
 	}
-	c.next, c.crc, c.seen = s.Seq+1, s.CRC, c.after
+	c.next, c.crc, c.examined = s.Seq+1, s.CRC, c.eventEnd
 	return c, true
 }
 
-// Seq is the number of the event that was returned last.
+// Seq returns the number of the last event.
 func (c *Cursor) Seq() uint64 { return c.next - 1 }
 
-// Mark fills in which event was returned last, for a snapshot. Before there was one the CRC is 0, and the
-// snapshot worth nothing.
+// Mark sets the snapshot's Seq and CRC to those of the last event. Before the first event the CRC is 0, and Resume
+// refuses the snapshot.
 func (c *Cursor) Mark(s *Snapshot) { s.Seq, s.CRC = c.Seq(), c.crc }
 
-// Close lets go of the log.
+// Close closes the open segment.
 func (c *Cursor) Close() error {
 	file := c.file
 	c.file = nil
@@ -84,8 +83,8 @@ func (c *Cursor) Close() error {
 	return file.Close()
 }
 
-// Next returns the next event, or io.EOF when there is none yet; call it again later. When the gap is not
-// nil, events are missing before this one.
+// Next returns the next event, or io.EOF if there is none yet; it may then be called again. A gap that is not nil says
+// which events are missing before this one.
 func (c *Cursor) Next() (wire.Event, *Gap, error) {
 	for {
 		if len(c.lines) == 0 {
@@ -94,22 +93,22 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 			}
 		}
 		line, rest, _ := bytes.Cut(c.lines, []byte{'\n'})
-		begin := c.seen
-		c.lines, c.seen = rest, begin+int64(len(line))+1
-		// What is passed over is not decoded, but for the last line of each read: from there it is read on.
+		begin := c.examined
+		c.lines, c.examined = rest, begin+int64(len(line))+1
+		// Earlier events are skipped without decoding, except the last line of each read, which sets eventEnd.
 		if n := number(line); 0 < n && n < c.next && len(rest) > 0 {
 			continue
 		}
 		e, ok := decode(line, c.first, begin)
 		if !ok {
-			continue // not ours to mend: the gap shows at the next event
+			continue // the next event shows the gap
 		}
-		if e.Seq > c.next && !c.isTwice {
-			// Was it cut off and written anew while it was read? Then it is whole now.
-			c.lines, c.seen, c.isTwice = nil, c.after, true
+		if e.Seq > c.next && !c.isReread {
+			// A torn line may have been replaced while it was read, so read it once more.
+			c.lines, c.examined, c.isReread = nil, c.eventEnd, true
 			continue
 		}
-		c.after = c.seen
+		c.eventEnd = c.examined
 		if e.Seq < c.next {
 			continue
 		}
@@ -117,12 +116,12 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 		if e.Seq > c.next {
 			gap = &Gap{c.next, e.Seq - 1}
 		}
-		c.next, c.crc, c.isTwice = e.Seq+1, crc32.ChecksumIEEE(line), false
+		c.next, c.crc, c.isReread = e.Seq+1, crc32.ChecksumIEEE(line), false
 		return e, gap, nil
 	}
 }
 
-// read reads lines that were not looked at; io.EOF when there is none yet.
+// read reads lines that were not examined yet, from this segment or the next, or returns io.EOF.
 func (c *Cursor) read() error {
 	for {
 		if c.file == nil {
@@ -133,7 +132,7 @@ func (c *Cursor) read() error {
 		if err := c.readLines(); err != nil || len(c.lines) > 0 {
 			return err
 		}
-		if c.final { // read to its end since the next one is there
+		if c.isFinal { // and it was read to its end after that was known
 			c.Close()
 			continue
 		}
@@ -141,36 +140,35 @@ func (c *Cursor) read() error {
 		if err != nil {
 			return err
 		}
-		if c.final = len(segs) > 0 && segs[len(segs)-1] > c.first; !c.final {
+		if c.isFinal = len(segs) > 0 && segs[len(segs)-1] > c.first; !c.isFinal {
 			return io.EOF
 		}
 	}
 }
 
-// readLines reads lines of the open segment that were not looked at, if there are any.
+// readLines reads the lines after the last event if some of them were not examined yet.
 func (c *Cursor) readLines() error {
 	for size := 16 << 10; ; size *= 8 {
 		if len(c.buf) < size {
 			c.buf = make([]byte, size)
 		}
-		n, err := c.file.ReadAt(c.buf[:size], c.after)
+		n, err := c.file.ReadAt(c.buf[:size], c.eventEnd)
 		if err != nil && err != io.EOF {
 			return err
 		}
 		c.lines = c.buf[:bytes.LastIndexByte(c.buf[:n], '\n')+1]
-		if c.after+int64(len(c.lines)) > c.seen {
-			c.seen = c.after
+		if c.eventEnd+int64(len(c.lines)) > c.examined {
+			c.examined = c.eventEnd
 			return nil
 		}
 		if n < size {
-			c.lines, c.seen = nil, c.after
+			c.lines, c.examined = nil, c.eventEnd
 			return nil
 		}
 	}
 }
 
-// openNext opens, of the segments behind the one that was read, the last that begins at or before the next
-// event, or else the first; io.EOF when there is none.
+// openNext opens a later segment, the one that should have the next event or else the first, or returns io.EOF.
 func (c *Cursor) openNext() error {
 	for {
 		segs, err := c.segments()
@@ -187,13 +185,13 @@ func (c *Cursor) openNext() error {
 			return io.EOF
 		}
 		f, err := c.log.Root.Open(c.log.segment(next))
-		if errors.Is(err, fs.ErrNotExist) && c.isWhole {
+		if errors.Is(err, fs.ErrNotExist) && c.withArchive {
 			f, err = c.log.Root.Open(path.Join(c.log.archive(), segmentName(next)))
 		} else if errors.Is(err, fs.ErrNotExist) {
-			continue // archived since it was listed: what is left begins behind it
+			continue // archived since it was listed
 		}
 		if err == nil {
-			c.file, c.first, c.final, c.after, c.seen, c.lines, c.isTwice = f, next, false, 0, 0, nil, false
+			c.file, c.first, c.isFinal, c.eventEnd, c.examined, c.lines, c.isReread = f, next, false, 0, 0, nil, false
 		}
 		return err
 	}
@@ -201,7 +199,7 @@ func (c *Cursor) openNext() error {
 
 func (c *Cursor) segments() ([]uint64, error) {
 	segs, err := c.log.segments()
-	if err != nil || !c.isWhole {
+	if err != nil || !c.withArchive {
 		return segs, err
 	}
 	old, err := c.log.segmentsIn(c.log.archive())

@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A middle line that does not parse is a gap, and the rest is read.
+// A middle line that does not parse shows as a gap, and the rest is read.
 func TestGap(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
 	appendKinds(t, l, "a", "b", "c", "d")
@@ -28,8 +28,7 @@ func TestGap(t *testing.T) {
 	same(t, readAll(t, l, 3), "4 d", "5 e")
 }
 
-// A cursor that begins in the middle of a long segment finds its event, though others wrote lines into the log
-// that lead past it.
+// A cursor that begins in the middle of a long segment finds its event, even if other programs wrote misleading lines.
 func TestFollowFromTheMiddle(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
 	last := uint64(0)
@@ -50,13 +49,13 @@ func TestFollowFromTheMiddle(t *testing.T) {
 	grow(200, 900, "{\"seq\":3,\"kind\":\"x\"}\n{\"seq\":55,\"kind\":\"x\"}\nxx\n")
 	grow(200, 900, "{\"seq\":2,\"kind\":\"x\"}\n")
 	grow(300, 900, "{\"seq\":350,\"kind\":\"x\"}\n")
-	for range 4 { // however little is read of the end, a line of somebody else is the last
+	for range 4 { // however few bytes of the end are read, a foreign line is the last
 		grow(1, 100<<10, "{\"seq\":2,\"kind\":\"x\"}\n")
 	}
 }
 
-// FuzzEventLog: whatever lies at the end of a log, the next who appends mends
-// it, no whole line is lost, and a cursor returns each event once.
+// FuzzEventLog: whatever is at the end of a log, the next append mends it, no whole line is lost, and a cursor returns
+// each event once.
 func FuzzEventLog(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "{", "\x00\x00", `{"seq":4}`, "{\"seq\":4}\n", "{\"seq\":2}\n{\"seq\":3}\n", "{\"seq\":99}\n", "x\n{\"seq\":5}\n",
@@ -108,7 +107,7 @@ func FuzzEventLog(f *testing.F) {
 		if a, b := strings.Join(readAll(t, l, 0), "\n"), strings.Join(got, "\n"); a != b {
 			t.Fatalf("a later cursor saw %s, the first %s", a, b)
 		}
-		// What was cut off is in bad, and nothing else is gone.
+		// Only the bytes in bad were cut off.
 		after, _ := os.ReadFile(segmentPath(l, 1))
 		cut := []byte(strings.Join(cutOff(t, l), ""))
 		if kept := len(before) - len(cut); kept < 0 || !bytes.Equal(before[:kept], after[:kept]) || !bytes.Equal(before[kept:], cut) {
@@ -117,7 +116,7 @@ func FuzzEventLog(f *testing.F) {
 	})
 }
 
-// A follower goes on when what it reads is archived.
+// A follower goes on if its segment is archived.
 func TestFollowerSurvives(t *testing.T) {
 	smallSegments(t, 200)
 	l := openLog(t, scratch(t), nil)

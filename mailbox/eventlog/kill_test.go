@@ -17,9 +17,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The test binary, executed again with ATM_TEST_ROLE set, is a process that does one
-// thing to a log, again and again, until it is killed. It says on its output what is
-// done.
+// With ATM_TEST_ROLE set the test binary is a process that does one thing to a log again and again until it is killed.
+// It prints what it has done.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("ATM_TEST_ROLE"); role != "" {
 		segmentSize = killSegment
@@ -30,12 +29,12 @@ func TestMain(m *testing.M) {
 
 var roles = map[string]func(*Log){"append": appender, "tear": tearer, "archive": archiver}
 
-// killSegment makes the segments small, so that they are many.
+// killSegment makes the segments small, so that there are many.
 const killSegment = 8 << 10
 
 func random() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 
-// failed says what went wrong, unless it is what happens where many wait for a lock.
+// failed prints an error, unless many processes waiting for a lock explain it.
 func failed(err error) bool {
 	var held *lockfile.HeldError
 	if err != nil && !errors.As(err, &held) {
@@ -44,7 +43,7 @@ func failed(err error) bool {
 	return err != nil
 }
 
-// appender appends events, one to five at a time, and says which are in.
+// appender appends one to five events at a time, and prints which were appended.
 func appender(l *Log) {
 	for r, n := random(), 0; ; {
 		var events []wire.Event
@@ -80,8 +79,7 @@ func tearer(l *Log) {
 	}
 }
 
-// archiver moves old segments away, as gc does: not so young ones that a follower
-// on a busy machine may not have read them yet.
+// archiver archives old segments as gc does, but not young ones that a follower on a busy machine may not have read.
 func archiver(l *Log) {
 	for ; ; time.Sleep(50 * time.Millisecond) {
 		_, _, err := l.ArchiveBefore(ctx, time.Now().Add(-1500*time.Millisecond), false, fakeFold)
@@ -89,8 +87,8 @@ func archiver(l *Log) {
 	}
 }
 
-// follow reads the log as others append, until stop is closed and nothing more comes, and says how often it saw
-// each name, and the last number.
+// follow reads the log as others append, until stop is closed and nothing more comes. It returns how often it saw each
+// name, and the last number.
 func follow(t *testing.T, l *Log, after uint64, stop <-chan struct{}) (names map[string]int, last uint64) {
 	names, last = map[string]int{}, after
 	c := l.Follow(after)
@@ -119,9 +117,9 @@ func follow(t *testing.T, l *Log, after uint64, stop <-chan struct{}) (names map
 	}
 }
 
-// Eight processes append while they are killed at random, lines are torn, segments rotate every 8 KiB and old
-// ones go to the archive. What was said to be in is in, once; numbers have no gap; followers see each event once
-// and in order.
+// Eight processes append while they are killed at random, lines are torn, segments rotate every 8 KiB, and old ones are
+// archived. Every event that was reported as appended is there once, numbers have no gap, and followers see each event
+// once and in order.
 func TestKilled(t *testing.T) {
 	duration := 2 * time.Second
 	if d, err := time.ParseDuration(os.Getenv("ATM_STRESS")); err == nil {
@@ -179,7 +177,7 @@ func TestKilled(t *testing.T) {
 	appendKinds(t, l, "last")
 	close(stop)
 	watching.Wait()
-	// On a machine that has much else to do nobody may have got to it.
+	// On a busy machine no process may have got that far.
 	if _, _, err := l.ArchiveBefore(ctx, time.Now().Add(time.Hour), false, fakeFold); err != nil {
 		t.Error(err)
 	}
@@ -199,7 +197,7 @@ func TestKilled(t *testing.T) {
 	if len(archived) == 0 || len(in) == 0 {
 		t.Errorf("%d segments were archived, %d events appended", len(archived), len(in))
 	}
-	// (Whoever archived last was perhaps killed before it moved what is in the base.)
+	// (The last archiver may have been killed before it moved segments that are in the base.)
 	if base, ok, err := l.Base(); !ok || err != nil || segs[0] > base.Seq+1 {
 		t.Errorf("the base ends at %d, and %d is the oldest segment: %v", base.Seq, segs[0], err)
 	}

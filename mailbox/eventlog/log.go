@@ -1,16 +1,16 @@
-// Package eventlog keeps the events of one agent: numbered from 1 without gaps, appended by many processes,
-// followed by many more.
+// Package eventlog keeps the events of one agent, numbered from 1 without gaps. Many processes append to a log and
+// follow it.
 //
 //	<agent>/events/00000000000000000001.ndjson   a segment: one event a line, named by its first number
-//	<agent>/events/base.json                     the fold of what is in the archive
+//	<agent>/events/base.json                     the fold of the archived events
 //	<agent>/state.json                           the fold up to some event: a cache
-//	<agent>/inbox/bad/                           what was cut off a torn segment
+//	<agent>/inbox/bad/                           bytes that were cut off torn segments
 //	.archive/<agent>/events/                     old segments
 //
-// An append is one write of whole lines, under the lock. What a kill or a power cut leaves of a line is cut
-// off by the next append, and kept beside the bad messages. Only the newest segment is written to; a full one
-// is synced before the next is made: a power cut takes the end of a log, never its middle. Followers take no
-// lock and see whole lines only, each event once and in order.
+// An append is one write of whole lines, under the lock. If a kill or a power cut leaves a torn line, the next append
+// cuts it off and keeps it beside the bad messages. Only the newest segment is written to, and a full one is synced
+// before the next is made, so a power cut takes the end of a log, never its middle. Followers take no lock. They see
+// whole lines only, each event once and in order.
 package eventlog
 
 import (
@@ -28,23 +28,23 @@ import (
 )
 
 const (
-	recentBytes = 1 << 20 // how far back an event_id is looked for
+	recentBytes = 1 << 20 // how much of the log is searched for an event_id
 	maxLine     = 8 << 20 // the longest line that is written or read
 )
 
-// ErrNoEvent is wrapped by the error for what cannot be appended whatever the state of the log.
+// ErrNoEvent is wrapped by Append's error for an event that no log can take.
 var ErrNoEvent = errors.New("not an event")
 
-// segmentSize is the size from which on a segment is full. Tests shorten it.
+// segmentSize is the size from which a segment is full. Tests shorten it.
 var segmentSize int64 = 16 << 20
 
-// Log is one agent's log. It keeps nothing open and may be used by several goroutines at once.
+// Log is one agent's log. It keeps no file open and may be used by several goroutines at once.
 type Log struct {
 	Root  *durable.Root // the team's directory
-	Owner wire.Address  // that all events of this log bear
+	Owner wire.Address  // the team and agent of all events
 
-	Lock    func(context.Context) (unlock func(), err error) // for who appends; ensures that the mailbox is there
-	Present func() error                                     // asked before each look: the error for a mailbox that is not there
+	Lock    func(context.Context) (unlock func(), err error) // locks for an append; an error if there is no mailbox
+	Present func() error                                     // called before each look; an error if there is no mailbox
 }
 
 func (l *Log) dir() string     { return string(l.Owner.Agent) + "/events" }
@@ -53,14 +53,14 @@ func (l *Log) state() string   { return string(l.Owner.Agent) + "/state.json" }
 func (l *Log) bad() string     { return string(l.Owner.Agent) + "/inbox/bad" }
 func (l *Log) archive() string { return ".archive/" + l.dir() }
 
-// Append appends events, all or none, and fills in seq and at, also for the caller. An event whose EventID is among the
-// last MiB of the log is left out, and its seq stays as it was. What could not be read back is refused.
+// Append appends all of the events or none, and sets their Seq and At, in the caller's slice too. It leaves out an
+// event whose EventID is in the last MiB of the log, and refuses one that could not be read back.
 func (l *Log) Append(ctx context.Context, events ...wire.Event) error {
 	return l.append(ctx, false, events)
 }
 
-// AppendSync is Append, and what it appended survives a power cut; so do the events that were left out: the
-// process that appended them may have been killed since.
+// AppendSync is Append, and then the events survive a power cut. So do those that were left out: the process that
+// appended them may have been killed before its sync.
 func (l *Log) AppendSync(ctx context.Context, events ...wire.Event) error {
 	return l.append(ctx, true, events)
 }
@@ -85,15 +85,15 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 	return nil
 }
 
-// newest is the segment that is written to, while the lock is held.
+// newest is the segment to which events are appended. It is only used under the lock.
 type newest struct {
 	segs []uint64
-	file *os.File // nil: there is no segment yet
+	file *os.File // nil if there is no segment yet
 	size int64
 	seq  uint64 // the log's last number
 }
 
-// openNewest opens the newest segment, and cuts off what follows its last event. With the lock, the mailbox is there.
+// openNewest opens the newest segment, and cuts off what follows its last event. The caller holds the lock.
 func (l *Log) openNewest() (n newest, err error) {
 	if n.segs, err = l.segmentsIn(l.dir()); err != nil {
 		return n, err
@@ -107,8 +107,8 @@ func (l *Log) openNewest() (n newest, err error) {
 	if n.file, err = l.Root.OpenFile(l.segment(first), os.O_RDWR|os.O_APPEND); err != nil {
 		return n, err
 	}
-	// The last line may be somebody else's. Were its number believed, followers that are further would pass
-	// over the events that come: two must follow each other.
+	// Another program may have written the last line, with a number of its own. If later events were numbered before
+	// that, followers would skip them. So the highest number counts, up to two lines that follow each other.
 	n.seq = first - 1
 	_, err = readBackward(n.file, func(line []byte, offset int64) bool {
 		e, ok := decode(line, first, offset)
@@ -148,10 +148,10 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 	if err != nil {
 		return err
 	}
-	var unsynced error // why the segment before may not survive a power cut
+	var syncErr error // of the full segment
 	if len(lines) > 0 {
 		if n.file != nil && n.size >= segmentSize {
-			unsynced = l.Root.SyncFile(n.file)
+			syncErr = l.Root.SyncFile(n.file)
 			n.file.Close()
 			n.file = nil
 		}
@@ -165,12 +165,12 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 			}
 		}
 		if err := l.Root.Write(n.file, lines); err != nil {
-			n.file.Truncate(n.size) // else the next append does it
+			n.file.Truncate(n.size) // if that fails, the next append does it
 			return err
 		}
 	}
-	if !sync || n.file == nil || unsynced != nil {
-		return unsynced
+	if !sync || n.file == nil || syncErr != nil {
+		return syncErr
 	}
 	if err := l.Root.SyncFile(n.file); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 	return l.Root.Sync(l.dir())
 }
 
-// encode numbers the events that are new and makes lines of them.
+// encode numbers the events that are not known, and encodes them as lines.
 func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (lines []byte, err error) {
 	now := time.Now().UTC()
 	for i, e := range events {
@@ -193,7 +193,7 @@ func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (li
 		if len(line) >= maxLine {
 			return nil, fmt.Errorf("%w: it takes %d bytes, the most is %d", ErrNoEvent, len(line)+1, maxLine)
 		}
-		// What cannot be read back would be cut off by the next append.
+		// The next append would cut off a line that cannot be read back.
 		back, err := wire.DecodeEvent(line)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrNoEvent, err)
@@ -206,10 +206,10 @@ func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (li
 	return lines, nil
 }
 
-// known are ids of the last MiB of the log, among them those of the events that stand there.
+// known returns those EventIDs of the events that are in the last MiB of the log, perhaps with others.
 func (l *Log) known(segs []uint64, events []wire.Event) (known map[string]bool, err error) {
 	known = map[string]bool{}
-	var keys [][]byte // how they stand in a line; of quotes in front there are so many that it takes three times as long
+	var keys [][]byte // quoted as in a line, but for the first quote: with it the search takes three times as long
 	for _, e := range events {
 		if e.EventID != "" {
 			keys = append(keys, wire.Quote(e.EventID)[1:])
@@ -220,7 +220,7 @@ func (l *Log) known(segs []uint64, events []wire.Event) (known map[string]bool, 
 	}
 	size := 0
 	return known, l.backward(segs, func(line []byte, _ uint64, _ int64) bool {
-		// It may stand elsewhere in a line, as in an event of another vocabulary.
+		// Decoded only if it contains a key, which may be elsewhere, as in an event of another vocabulary.
 		if slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Contains(line, key) }) {
 			if e, err := wire.DecodeEvent(line); err == nil {
 				known[e.EventID] = e.EventID != ""
@@ -231,7 +231,7 @@ func (l *Log) known(segs []uint64, events []wire.Event) (known map[string]bool, 
 	})
 }
 
-// LastSeq is the number of the newest event, 0 when there is none.
+// LastSeq returns the number of the newest event, or 0.
 func (l *Log) LastSeq() (seq uint64, err error) {
 	_, err = l.Tail(func(e *wire.Event) bool {
 		isSure := e.Seq+1 == seq
@@ -241,8 +241,8 @@ func (l *Log) LastSeq() (seq uint64, err error) {
 	return seq, err
 }
 
-// SeqBefore is the number of the last event that was appended before a moment, 0 when there is none. Where the
-// clock was set back it is one of several.
+// SeqBefore returns the number of the last event that was appended before t, or 0. If the clock was set back there may
+// be several such events; it returns one of them.
 func (l *Log) SeqBefore(t time.Time) (seq uint64, err error) {
 	_, err = l.Tail(func(e *wire.Event) bool {
 		if e.At.Before(t) {
@@ -258,8 +258,8 @@ func (l *Log) Newest(n int) ([]wire.Event, error) {
 	return l.Tail(func(*wire.Event) bool { n--; return n <= 0 })
 }
 
-// Tail returns the newest events, oldest first. They are read from the newest backwards, until enough says
-// that one is the last that is wanted.
+// Tail returns the newest events, oldest first. It reads backwards until enough returns true for an event, which is the
+// oldest that it returns.
 func (l *Log) Tail(enough func(*wire.Event) bool) (events []wire.Event, err error) {
 	segs, err := l.segments()
 	if err != nil {

@@ -25,7 +25,7 @@ var ctx = context.Background()
 
 var errAbsent = errors.New("no agent")
 
-// scratch is a directory in memory where there is one: nothing here needs a disk.
+// scratch returns a directory, in memory if possible, since nothing here needs a disk.
 func scratch(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "atm-test-")
@@ -36,7 +36,7 @@ func scratch(t testing.TB) string {
 	return dir
 }
 
-// openLog is bob's log in a team's directory, which is made if need be.
+// openLog opens bob's log in a team's directory, and makes that if need be.
 func openLog(t testing.TB, team string, fault durable.Fault) *Log {
 	t.Helper()
 	for _, dir := range []string{".locks", "bob/events"} {
@@ -88,7 +88,7 @@ func appendEvents(t testing.TB, l *Log, events ...wire.Event) {
 
 func segmentPath(l *Log, first uint64) string { return l.Root.Join(l.segment(first)) }
 
-// scribble writes bytes at the end of a segment, as nobody should.
+// scribble writes bytes to the end of a segment without the lock.
 func scribble(t testing.TB, path, text string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
@@ -119,7 +119,7 @@ func read(t testing.TB, c *Cursor) (out []string) {
 	}
 }
 
-// readAll reads what a new cursor finds after an event.
+// readAll reads everything after an event with a new cursor.
 func readAll(t testing.TB, l *Log, after uint64) []string {
 	t.Helper()
 	c := l.Follow(after)
@@ -134,14 +134,14 @@ func same(t testing.TB, got []string, want ...string) {
 	}
 }
 
-// smallSegments lets segments be full after so many bytes.
+// smallSegments makes segments full after so many bytes.
 func smallSegments(t testing.TB, n int64) {
 	old := segmentSize
 	segmentSize = n
 	t.Cleanup(func() { segmentSize = old })
 }
 
-// cutOff is what was cut off torn segments.
+// cutOff returns the bytes that were cut off torn segments.
 func cutOff(t testing.TB, l *Log) (parts []string) {
 	t.Helper()
 	names, err := l.Root.Names(l.bad())
@@ -185,7 +185,7 @@ func TestAppend(t *testing.T) {
 	same(t, readAll(t, l, 2), "3 c")
 }
 
-// What cannot be read back is refused, and nothing is written.
+// An event that cannot be read back is refused, and nothing is written.
 func TestAppendRefuses(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
 	for name, e := range map[string]wire.Event{
@@ -205,7 +205,7 @@ func TestAppendRefuses(t *testing.T) {
 	same(t, readAll(t, l, 0), "1 b")
 }
 
-// The longest event is read back, wherever it begins.
+// The longest event can be read back, wherever it begins.
 func TestLongEvents(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
 	for _, n := range []int{1, 64 << 10, maxLine - 300, 10} {
@@ -224,7 +224,7 @@ func TestEventID(t *testing.T) {
 	appendEvents(t, l, e("1"), e("1")) // twice in the first call of all
 	appendEvents(t, l, e("1"), e("2"), e("2"))
 	appendEvents(t, l, e("2"))
-	// The id in another place is not that event's.
+	// The id elsewhere in a line is not that event's id.
 	appendEvents(t, l, wire.Event{Kind: "wire", Wire: []byte(`{"event_id":"3"}`)}, e("3"))
 	appendEvents(t, l, e("3"), wire.Event{Kind: "wire", Wire: []byte(`{"event_id":"2"}`)}, e("2"))
 	appendEvents(t, l, wire.Event{Kind: "none"}, wire.Event{Kind: "none"})
@@ -296,7 +296,7 @@ func TestRotation(t *testing.T) {
 	same(t, readAll(t, l, segs[1]-1)[:1], want[segs[1]-1])
 }
 
-// A torn last line is cut off, kept in bad, and nothing else is lost.
+// A torn last line is cut off and kept in bad, and nothing else is lost.
 func TestTornLine(t *testing.T) {
 	for name, torn := range map[string]string{
 		"half a line":          `{"seq":3,"at":"2026`,
@@ -331,7 +331,7 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// A full disk: what was written in part is cut back, and the next goes on.
+// On a full disk a partly written line is cut off, and the next append goes on.
 func TestAppendToAFullDisk(t *testing.T) {
 	full := false
 	l := openLog(t, scratch(t), func(op, _ string) error {
@@ -352,7 +352,7 @@ func TestAppendToAFullDisk(t *testing.T) {
 	same(t, cutOff(t, l))
 }
 
-// syncs notes what is synced; files named like broken fail.
+// syncs records what is synced; files named like broken fail.
 type syncs struct {
 	mu     sync.Mutex
 	done   []string
@@ -374,8 +374,7 @@ func (s *syncs) fault(op, name string) error {
 
 func note(id string) wire.Event { return wire.Event{Kind: "note", Source: "cli", EventID: id} }
 
-// A segment is synced when the next is begun: a power cut takes the end of a log,
-// never its middle.
+// A segment is synced before the next one is made: a power cut takes the end of a log, never its middle.
 func TestSegmentIsSyncedBeforeTheNext(t *testing.T) {
 	smallSegments(t, 200)
 	var s syncs
@@ -386,8 +385,8 @@ func TestSegmentIsSyncedBeforeTheNext(t *testing.T) {
 	same(t, s.done, segmentName(1), segmentName(3))
 }
 
-// Where that fails, an event that is to survive is not said to; the segment is not synced again. An event that
-// is there already is made durable for who asks: the process that wrote it may have been killed before.
+// If that fails, AppendSync returns the error, and the segment is not synced again. An event that is already there is
+// synced too: the process that wrote it may have been killed before its sync.
 func TestSegmentCannotBeSynced(t *testing.T) {
 	smallSegments(t, 200)
 	s := syncs{broken: segmentName(1)}
@@ -403,8 +402,7 @@ func TestSegmentCannotBeSynced(t *testing.T) {
 	same(t, s.done, segmentName(1), segmentName(3), "events")
 }
 
-// Where all segments are gone numbers go on after the base; one that cannot be
-// read is no reason to begin anew.
+// If all segments are gone numbers go on after the base. If the base cannot be read they do not start again.
 func TestNumbersGoOnAfterTheBase(t *testing.T) {
 	broken := true
 	l := openLog(t, scratch(t), func(op, name string) error {
@@ -424,14 +422,14 @@ func TestNumbersGoOnAfterTheBase(t *testing.T) {
 	same(t, readAll(t, l, 7), "8 eight")
 }
 
-// What happened since a moment is found across segments and gaps.
+// SeqBefore finds an event across segments and gaps.
 func TestSeqBefore(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
 	begin := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	text := map[uint64][]byte{}
 	for seq := uint64(1); seq <= 500; seq++ {
 		e := wire.Event{Seq: seq, At: begin.Add(time.Duration(seq) * time.Minute), Team: "main", Agent: "bob", Kind: "k"}
-		if first := seq/301*300 + 1; seq < 200 || seq >= 210 { // lines that somebody took away
+		if first := seq/301*300 + 1; seq < 200 || seq >= 210 { // lines that were removed
 			text[first] = append(e.Append(text[first]), '\n')
 		}
 	}

@@ -21,7 +21,7 @@ func segmentName(first uint64) string { return fmt.Sprintf("%020d", first) + seg
 
 func (l *Log) segment(first uint64) string { return path.Join(l.dir(), segmentName(first)) }
 
-// segmentFirst is the first number of a segment of that name, 0 for other names.
+// segmentFirst returns the first number of the segment with that name, or 0 for other names.
 func segmentFirst(name string) uint64 {
 	first, err := strconv.ParseUint(strings.TrimSuffix(name, segmentEnd), 10, 62)
 	if err != nil || name != segmentName(first) {
@@ -48,12 +48,12 @@ func (l *Log) segmentsIn(dir string) (segs []uint64, err error) {
 	return segs, err
 }
 
-// backward calls f with the whole lines of the segments, the last first, until f has enough.
+// backward calls f with the whole lines of the segments, last line first, until f returns true.
 func (l *Log) backward(segs []uint64, f func(line []byte, first uint64, offset int64) (enough bool)) error {
 	for _, first := range slices.Backward(segs) {
 		file, err := l.Root.Open(l.segment(first))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // archived by now
+			continue // archived meanwhile
 		}
 		if err != nil {
 			return err
@@ -67,30 +67,30 @@ func (l *Log) backward(segs []uint64, f func(line []byte, first uint64, offset i
 	return nil
 }
 
-// readBackward calls f with the whole lines of a file and where they begin, the last first, until f has
-// enough. f keeps no line: what is read next takes its place.
+// readBackward calls f with the whole lines of a file and their offsets, last line first, until f returns true. A line
+// is only valid during the call.
 func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)) (enough bool, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return false, err
 	}
-	at, lines := info.Size(), []byte(nil) // what was read and not given, and where that begins
-	for size := int64(4 << 10); at > 0; size = min(2*size, 128<<10) {
-		more := int(min(size, at))
-		at -= int64(more)
+	begin, lines := info.Size(), []byte(nil) // where the lines begin that f has not got yet
+	for size := int64(4 << 10); begin > 0; size = min(2*size, 128<<10) {
+		more := int(min(size, begin))
+		begin -= int64(more)
 		lines = slices.Grow(lines, more)[:more+len(lines)]
 		copy(lines[more:], lines)
-		n, err := file.ReadAt(lines[:more], at)
-		if err != nil && err != io.EOF { // its end may have been cut off meanwhile
+		n, err := file.ReadAt(lines[:more], begin)
+		if err != nil && err != io.EOF { // a torn line may have been cut off meanwhile
 			return false, err
 		}
 		lines = slices.Delete(lines, n, more)
 		lines = lines[:bytes.LastIndexByte(lines, '\n')+1]
-		end := at + int64(len(lines))
-		// Line by line from the end takes five times as long: only a search forwards looks at many bytes at once.
+		end := begin + int64(len(lines))
+		// SplitAfter is five times as fast as LastIndexByte for each line.
 		for i, line := range slices.Backward(bytes.SplitAfter(lines, []byte{'\n'})) {
-			if end -= int64(len(line)); i == 0 && at > 0 {
-				lines = lines[:len(line)] // its beginning comes with the next read
+			if end -= int64(len(line)); i == 0 && begin > 0 {
+				lines = lines[:len(line)] // the next read has its beginning
 			} else if len(line) > 0 && f(line, end) {
 				return true, nil
 			}
@@ -99,14 +99,14 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 	return false, nil
 }
 
-// decode decodes a line of a segment that begins at an offset in it. A number that so many bytes cannot hold
-// is not the log's: whoever counted on from it would miss the events to come.
+// decode decodes the line at an offset of a segment. It refuses a number that is too high for the bytes before: another
+// program wrote the line, and a follower that believed it would miss the next events.
 func decode(line []byte, first uint64, offset int64) (wire.Event, bool) {
 	e, err := wire.DecodeEvent(line)
 	return e, err == nil && e.Seq <= first+uint64(offset)
 }
 
-// number is the number that a line begins with, as all of ours do, without decoding it; 0 when it does not.
+// number returns an event's number without decoding its line, or 0 if another program wrote it and it begins otherwise.
 func number(line []byte) uint64 {
 	rest, _ := bytes.CutPrefix(line, []byte(`{"seq":`))
 	digits, _, _ := bytes.Cut(rest, []byte{','})

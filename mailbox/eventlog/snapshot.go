@@ -16,7 +16,7 @@ import (
 
 const baseFile = "base.json"
 
-// Snapshot is a fold of the events up to one of them. What its state is made of is its maker's business.
+// Snapshot is a fold of the events up to one of them. This package does not look into State.
 type Snapshot struct {
 	Version int             `json:"version"` // of the fold
 	Seq     uint64          `json:"seq"`     // of the last event folded
@@ -24,14 +24,14 @@ type Snapshot struct {
 	State   json.RawMessage `json:"state"`
 }
 
-// Snapshot reads the cached snapshot, false when there is none. It is worth nothing unless Resume finds its event.
+// Snapshot reads the cached snapshot, or returns false. It is valid only if Resume finds its event.
 func (l *Log) Snapshot() (Snapshot, bool) {
 	s, ok, _ := l.readSnapshot(l.state())
 	return s, ok
 }
 
-// Base reads the fold of what is in the archive, from which a fold begins; false when there is none. An error is one
-// of reading: a fold that begins without a base that may well be there is wrong.
+// Base reads the fold of the archived events, from which every fold begins, or returns false if there is none. After an
+// error there may be one, and a fold without it would be wrong.
 func (l *Log) Base() (Snapshot, bool, error) {
 	if err := l.Present(); err != nil {
 		return Snapshot{}, false, err
@@ -39,7 +39,7 @@ func (l *Log) Base() (Snapshot, bool, error) {
 	return l.readSnapshot(l.base())
 }
 
-// readSnapshot takes what is no snapshot, whatever lies there, as none.
+// readSnapshot returns false if the file is missing or not a snapshot.
 func (l *Log) readSnapshot(name string) (s Snapshot, ok bool, err error) {
 	data, err := l.Root.ReadFile(name, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge) {
@@ -51,8 +51,8 @@ func (l *Log) readSnapshot(name string) (s Snapshot, ok bool, err error) {
 	return s, true, nil
 }
 
-// SaveSnapshot writes the cached snapshot, whole or not at all. It is not synced: what a power cut leaves of
-// it is no JSON, or Resume does not find its event.
+// SaveSnapshot writes the cached snapshot, whole or not at all. It need not be synced: if a power cut damages it, it is
+// not JSON or Resume does not find its event.
 func (l *Log) SaveSnapshot(s Snapshot) error { return l.writeSnapshot(l.state(), s, false) }
 
 func (l *Log) writeSnapshot(name string, s Snapshot, sync bool) error {
@@ -63,9 +63,9 @@ func (l *Log) writeSnapshot(name string, s Snapshot, sync bool) error {
 	return l.Root.Replace(name, append(data, '\n'), sync)
 }
 
-// ArchiveBefore moves the oldest segments to the archive, those that were last written before a moment, but never the
-// newest. First fold is asked for the fold up to the last event that goes, and that becomes the base: a kill in between
-// leaves segments that the next call moves. A dry run counts the same. fold may read the log.
+// ArchiveBefore moves the oldest segments to the archive, up to the first that was written after before, and never the
+// newest. It first stores fold's snapshot up to the last archived event as the base; after a kill in between the next
+// call moves the segments. fold may read the log. With dry it only counts.
 func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fold func(upTo uint64) (Snapshot, error)) (events int, bytes int64, err error) {
 	unlock, err := l.Lock(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fol
 	for _, first := range segs[:old] {
 		to := path.Join(l.archive(), segmentName(first))
 		err := l.Root.Move(l.segment(first), to)
-		if errors.Is(err, fs.ErrExist) { // of a log that was restored since
+		if errors.Is(err, fs.ErrExist) { // from before the log was restored
 			err = l.Root.Move(l.segment(first), strings.TrimSuffix(to, segmentEnd)+"."+string(wire.NewID())+segmentEnd)
 		}
 		if err != nil {
@@ -113,8 +113,8 @@ func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fol
 	return events, bytes, nil
 }
 
-// Check looks at the log and changes nothing: odd is what lies in its directory and is neither a segment nor
-// the base nor an unfinished file, gaps are the events that are missing, but for those in the archive.
+// Check checks the log without changing it. odd are entries of its directory that are neither segments, nor the base,
+// nor temp files. gaps are missing events, but for archived ones.
 func (l *Log) Check() (odd []string, gaps []Gap, err error) {
 	base, _, err := l.Base()
 	if err != nil {

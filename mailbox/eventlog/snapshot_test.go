@@ -13,12 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeFold is a fold that knows how far it went.
+// fakeFold returns a fold that records how far it went.
 func fakeFold(upTo uint64) (Snapshot, error) {
 	return Snapshot{Version: 1, Seq: upTo, State: []byte(fmt.Sprintf(`{"seq":%d}`, upTo))}, nil
 }
 
-// A snapshot is good as long as the log holds its event, unchanged.
+// A snapshot is valid as long as the log has its event unchanged.
 func TestSnapshot(t *testing.T) {
 	smallSegments(t, 500)
 	l := openLog(t, scratch(t), nil)
@@ -126,7 +126,7 @@ func TestArchive(t *testing.T) {
 	}
 	same(t, readAll(t, l, 0), all...)
 
-	// Cut off between the base and the segments, the next call moves the rest.
+	// After a kill between the base and the moves, the next call moves the segments.
 	fail = syscall.EIO
 	if _, _, err := archive(time.Hour, false); !errors.Is(err, syscall.EIO) {
 		t.Error(err)
@@ -145,7 +145,7 @@ func TestArchive(t *testing.T) {
 	}
 	same(t, readAll(t, l, newest-1), all[newest-1:]...)
 
-	// A log that was restored has segments of the same names.
+	// A restored log has segments of the same names.
 	old, _ := l.Root.Names(l.archive())
 	for _, name := range old {
 		if err := os.Link(l.Root.Join(l.archive()+"/"+name), l.Root.Join(l.dir()+"/"+name)); err != nil {
@@ -162,7 +162,7 @@ func TestArchive(t *testing.T) {
 
 var l0 = "bob/events/" + segmentName(1)
 
-// Check names what does not belong there, and which events are missing.
+// Check reports foreign entries and missing events.
 func TestCheck(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
 	appendKinds(t, l, "a", "b")

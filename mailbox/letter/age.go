@@ -10,7 +10,7 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// Sent is how long ago a message was sent by its sender's clock, which on another host may be ahead of ours.
+// Sent says how long ago a message was sent by its sender's clock, or how far the clock of another host is ahead.
 func Sent(now time.Time, m *wire.Message) string {
 	if ahead := m.SentAt.Sub(now); m.From.Host != "" && ahead > time.Minute && ahead < year {
 		return "now, clock " + Span(ahead) + " ahead"
@@ -18,8 +18,7 @@ func Sent(now time.Time, m *wire.Message) string {
 	return Age(now, m.SentAt)
 }
 
-// Age is how long ago t was: "now", "5s ago", "2m ago", "3h ago", "4d ago"; "in 5m" for what is to come, and the
-// day for what is more than a year away.
+// Age says how long ago t was: "now", "5s ago", "4d ago", "in 5m"; the date if it is more than a year away.
 func Age(now, t time.Time) string {
 	d := now.Sub(t)
 	switch {
@@ -35,12 +34,12 @@ func Age(now, t time.Time) string {
 	return Span(d) + " ago"
 }
 
-// Stamp is a moment for people: of today the time, else the day as well.
+// Stamp formats a time for people, without the date if that is today.
 func Stamp(t time.Time) string {
 	return strings.TrimPrefix(t.Local().Format(time.DateTime), time.Now().Format(time.DateOnly)+" ")
 }
 
-// Span is a duration in its largest unit.
+// Span formats a duration in its largest unit.
 func Span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -53,7 +52,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// Many is how many there are of something: "1 file", "2 files".
+// Many formats a number of things: "1 file", "2 files".
 func Many[N int | uint64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -61,7 +60,7 @@ func Many[N int | uint64](n N, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// Size is a number of bytes for people.
+// Size formats a number of bytes for people.
 func Size(n int64) string {
 	switch {
 	case n < 1<<10:

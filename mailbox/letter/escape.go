@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape makes text fit for one line of a terminal. Control characters, among them those that begin an escape sequence,
-// and what turns the direction of writing are shown and not obeyed. A backslash stays as it is: the result is for eyes.
+// Escape makes text safe to show in one line of a terminal: it makes control characters and bidirectional controls
+// visible. A backslash stays as it is, so the result cannot be converted back.
 func Escape(s string) string { return escape(s, "") }
 
 // EscapeBody is Escape for several lines: line feeds and tabs stay.
@@ -40,13 +40,13 @@ func escapeRune(s, allowed string) string {
 	return fmt.Sprintf(`\u%04x`, c)
 }
 
-// isControl reports whether a terminal might obey a character: C0, DEL, C1, the bidirectional controls, the
-// line and paragraph separators.
+// isControl reports whether a terminal might act on a character: C0, DEL, C1, bidirectional controls, line and
+// paragraph separators.
 func isControl(c rune) bool {
 	return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || c == '\u2028' || c == '\u2029'
 }
 
-// Clip shortens one line to so many characters.
+// Clip shortens a line to n characters.
 func Clip(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -54,7 +54,7 @@ func Clip(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// FirstLine is a text's first line that is not blank, shortened to n characters.
+// FirstLine returns a text's first line that is not blank, shortened to n characters.
 func FirstLine(s string, n int) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return Clip(line, n)

@@ -1,12 +1,12 @@
-// Package letter shows messages to people and models. Every surface uses this one renderer: the command line,
-// hooks, and what is typed into a terminal.
+// Package letter renders messages for people and models. The command line, the hooks and the runner, which types them
+// into a terminal, all use this renderer.
 //
-// What a message says is data:
+// The text of a message is untrusted:
 //
 //   - A header is one line at column 0, and everything in it is escaped.
 //   - A body is indented by two spaces after everything that any program might take for a line break, so it
 //     cannot imitate a header or a foot line.
-//   - On a terminal the body is escaped as well. Into a pipe its bytes go as they are.
+//   - On a terminal the body is escaped as well. In a pipe its bytes stay as they are.
 package letter
 
 import (
@@ -20,28 +20,28 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A page of mail holds at most this much. Agents' tools cut longer output out of the middle.
+// Limits of a page of mail. Agents' tools cut the middle out of longer output.
 const (
 	MaxMessages = 20
 	MaxBytes    = 8 << 10
 	MaxLines    = 200
 )
 
-// Renderer shows messages.
+// Renderer renders messages.
 type Renderer struct {
 	Now      time.Time
-	Team     wire.Name // addresses of this team are shown without it
+	Team     wire.Name // omitted from addresses
 	Digits   int       // of short ids, at least 6; see ShortLength
 	Terminal bool      // escape bodies
 	Bold     bool      // headers in bold
-	Whole    bool      // headers name also a single recipient, and the whole subject
-	Bytes    int       // a larger message is cut to this; 0: never
-	Lines    int       // likewise, if Bytes is set
+	Whole    bool      // headers have the whole subject, and also a single recipient
+	Bytes    int       // cut a message that is larger; 0: never
+	Lines    int       // cut a message that is longer, if Bytes is set
 
-	// Runs are the members that run, by the ATM_RUN of their processes: a message is shown with the one that its origin
-	// names, where that is not its sender. Called once, when a message has such an origin. Nil: it is not known.
+	// Runs returns the running members by their ATM_RUN. A header names the member whose process sent the message, if
+	// that is not the sender. Called at most once; nil if not known.
 	Runs func() map[string]wire.Name
-	runs map[string]wire.Name // what it has returned
+	runs map[string]wire.Name // its result
 }
 
 // Flags is what a header says about a message beyond the message's own fields.
@@ -51,14 +51,14 @@ type Flags struct {
 	Newer        int  // further unread messages of the same sender
 	Repeat       bool // handed over before, and perhaps seen
 
-	TimesTaken int          // how often it was given out under a lease
-	TakenBy    wire.Address // who has it under a lease now; zero: nobody
-	TakenUntil time.Time    // when that lease runs out
+	TimesTaken int          // how often it was leased before
+	TakenBy    wire.Address // who has leased it now; zero: nobody
+	TakenUntil time.Time    // when that lease ends
 }
 
-// LimitToPage makes the renderer cut a message that is larger than a page. It returns a function that reports
-// whether the next message still fits on the page; the first one always does. There is room for two lines below:
-// how many more there are, and what is owed.
+// LimitToPage makes the renderer cut messages that are larger than a page. It returns a function that reports whether
+// the next message still fits on the page, as the first one always does. The page keeps room for two more lines: how
+// many messages follow, and which acks are owed.
 func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
 	r.Bytes, r.Lines = MaxBytes-256, MaxLines-2
 	size, lines := 0, 0
@@ -70,7 +70,7 @@ func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
 	}
 }
 
-// Render is the whole message: header, indented body and, where it was cut, a line that says how to see the rest.
+// Render renders a message: header, indented body and, if that is cut, a line that says how to see the rest.
 func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 	head := r.Header(m, f)
 	body, left := r.Body(m.Body, 0, 0)
@@ -85,7 +85,7 @@ func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 	return out
 }
 
-// Header is the message's first line, without a line feed.
+// Header renders a message's first line, without a line feed.
 func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	var parts []string
 	add := func(when bool, format string, args ...any) {
@@ -141,7 +141,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	return head
 }
 
-// recipients lists addresses, of more than four the first three.
+// recipients lists addresses, or the first three if there are more than four.
 func (r *Renderer) recipients(to []wire.Address) string {
 	names := make([]string, len(to))
 	for i, a := range to {
@@ -153,7 +153,7 @@ func (r *Renderer) recipients(to []wire.Address) string {
 	return strings.Join(names, " ")
 }
 
-// Lease says who has a message under a lease, or else how often it was given out before; "" if it never was.
+// Lease says who has leased a message, or else how often it was leased before, or "".
 func (r *Renderer) Lease(f Flags) string {
 	switch {
 	case f.TakenBy != wire.Address{}:
@@ -168,9 +168,9 @@ func (r *Renderer) Lease(f Flags) string {
 
 const indent = "  "
 
-// Body is a body as it stands below its header: indented, and on a terminal escaped. If size is not 0 it is
-// cut to so many bytes, as shown, and if lines is not 0 to so many lines: never within a rune, and at a line
-// break if there is one in the last quarter. left is how many bytes of the body are not shown.
+// Body renders a body: indented and, for a terminal, escaped. It is cut to size bytes of output and to lines lines, if
+// they are not 0, never within a rune, and at a line break if there is one in the last quarter. left is how many bytes
+// of the body are not shown.
 func (r *Renderer) Body(body string, size, lines int) (shown []byte, left int) {
 	text := strings.TrimRight(body, "\n")
 	end, lastLine, length := 0, 0, len(indent)
@@ -202,8 +202,8 @@ func (r *Renderer) Body(body string, size, lines int) (shown []byte, left int) {
 	return append(shown, '\n'), left
 }
 
-// next is the rune or CRLF that a body begins with, as it is shown, and its length. The indentation follows a
-// line break: one of Unicode's, or a separator that some programs split at.
+// next renders the rune or CRLF at the beginning of text, and returns its length. The indentation follows every line
+// break of Unicode and every separator that some programs split at.
 func (r *Renderer) next(text string) (shown string, length int) {
 	if !r.Terminal && strings.HasPrefix(text, "\r\n") {
 		return "\r\n" + indent, 2
@@ -220,7 +220,7 @@ func (r *Renderer) next(text string) (shown string, length int) {
 	return shown, n
 }
 
-// Who is an address as shown: bob or bob@build where the team is the reader's, else bob@main or bob@main.build.
+// Who renders an address: bob or bob@build if the team is the reader's, else bob@main or bob@main.build.
 func (r *Renderer) Who(a wire.Address) string {
 	switch {
 	case a.Team != r.Team:
@@ -231,16 +231,16 @@ func (r *Renderer) Who(a wire.Address) string {
 	return string(a.Agent)
 }
 
-// Called is Who of an address that is written out.
+// Called is Who for an address in text form.
 func (r *Renderer) Called(address string) string {
 	at := "@" + string(r.Team)
 	return strings.Replace(strings.TrimSuffix(address, at), at+".", "@", 1)
 }
 
-// Short is an id as shown.
+// Short renders an id.
 func (r *Renderer) Short(id wire.ID) string { return id.Short(r.Digits) }
 
-// ShortLength is how many digits short ids need so that no two of these are alike; at least 6.
+// ShortLength returns how many digits, at least 6, make the short ids of these messages unique.
 func ShortLength(ids []wire.ID) int {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for n := 6; ; n++ {

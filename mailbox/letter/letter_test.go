@@ -63,7 +63,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// A sender's clock that is ahead of ours is said, and is no time to come.
+// A sender's clock that is ahead of ours is mentioned; the message is not "in 5m".
 func TestSent(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for want, m := range map[string]*wire.Message{
@@ -138,14 +138,12 @@ func TestBodyCut(t *testing.T) {
 	}
 }
 
-// pieces splits a text wherever any program might: Unicode's line breaks and
-// all that Python's splitlines takes for one.
+// pieces splits a text at every line break of Unicode and of Python's splitlines.
 func pieces(s string) []string {
 	return strings.FieldsFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) bool { return strings.ContainsRune("\n\v\f\r\x1c\x1d\x1e\u0085\u2028\u2029", r) })
 }
 
-// FuzzLetter: nothing that a message says begins a line, but behind two spaces,
-// and on a terminal nothing it says is obeyed.
+// FuzzLetter: the text of a message begins no line, except behind two spaces, and a terminal acts on none of it.
 func FuzzLetter(f *testing.F) {
 	f.Add("subject", "body", "notice", 0, 0, false)
 	f.Add("a\nb", "\r\n\v\f\x1c\x1d\x1e\u0085\u2028\u2029x", "\x1b[m", 200, 5, true)
@@ -172,7 +170,7 @@ func FuzzLetter(f *testing.F) {
 		if i := strings.LastIndex(strings.TrimSuffix(rest, "\n"), "\n"); strings.HasPrefix(rest[i+1:], "… ") && l.Bytes > 0 {
 			rest = rest[:i+1]
 		} else if !terminal {
-			// Nothing was cut: the body comes back by taking the indentation off.
+			// Nothing was cut: without the indentation it is the body.
 			back := rest
 			for _, br := range []string{"\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029", "\r", "\n"} {
 				back = strings.ReplaceAll(back, br+"  ", br)
@@ -198,7 +196,7 @@ func FuzzLetter(f *testing.F) {
 	})
 }
 
-// safe fails if a text has something that a terminal obeys.
+// safe fails the test if a terminal would act on something in a text.
 func safe(t *testing.T, s string) {
 	t.Helper()
 	if !utf8.ValidString(s) {

@@ -42,7 +42,7 @@ func TestDialogIsRead(t *testing.T) {
 			if d == nil || d.Kind != "permission" || r.Prompt || len(d.Options) != 3 {
 				t.Fatalf("%.20q at %d: %+v", input, cols, d)
 			}
-			if d.Tool != "" && (d.Tool != "execute" || d.Alias != "Bash" || d.Command != (cols == 80) || d.Input != input) || d.Tool == "" && len(input) < 300 {
+			if d.Tool != "" && (d.Tool != "execute" || d.Alias != "Bash" || d.IsCommand != (cols == 80) || d.Input != input) || d.Tool == "" && len(input) < 300 {
 				t.Errorf("%.20q at %d: %s %s %.40q", input, cols, d.Tool, d.Alias, d.Input)
 			}
 			allow, _ := d.Allowing()

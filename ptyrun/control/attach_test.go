@@ -137,13 +137,13 @@ func TestAttach(t *testing.T) {
 	b.shows(t, "\r\x1b")
 	a.in <- []byte("\x1c")
 	a.in <- []byte("drm")
-	if e := <-endA; e.err != nil || !e.Detached || e.Gone || e.Exit != nil {
+	if e := <-endA; e.err != nil || !e.Detached || e.TerminalGone || e.Exit != nil {
 		t.Errorf("%+v", e)
 	}
 	b.in <- []byte("ü")
 	c.shows(t, "\x1bü")
 	close(b.in)
-	if e := <-endB; e.err != nil || !e.Detached || !e.Gone {
+	if e := <-endB; e.err != nil || !e.Detached || !e.TerminalGone {
 		t.Errorf("%+v", e)
 	}
 	close(r.exit)
@@ -182,7 +182,7 @@ func TestAttachEnds(t *testing.T) {
 	end := a.join(t, ctx, dir, false)
 	a.shows(t, "hello")
 	cancel()
-	if e := <-end; e.err != nil || !e.Detached || e.Gone {
+	if e := <-end; e.err != nil || !e.Detached || e.TerminalGone {
 		t.Errorf("%+v", e)
 	}
 	broken := errors.New("broken")

@@ -24,7 +24,7 @@ const answerTimeout = 5 * time.Second
 type Client struct{ conn *connection }
 
 // Dial connects to the runner of a run directory. The error is ErrNoRunner if nobody listens, and a NotAnsweringError
-// if the runner is silent until ctx's deadline, or without one for Patience.
+// if the runner is silent until ctx's deadline, or without one for DialTimeout.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	conn, err := connect(dir)
 	isTooLong := errors.Is(err, syscall.EINVAL) // the path is: a runner would have replaced it with a link
@@ -67,7 +67,7 @@ func (c *Client) readGreeting(ctx context.Context) error {
 		return &Error{Code: "refused", Message: "another user's process listens on its socket"}
 	}
 	if _, limited := ctx.Deadline(); !limited {
-		patient, cancel := context.WithTimeout(ctx, Patience)
+		patient, cancel := context.WithTimeout(ctx, DialTimeout)
 		defer cancel()
 		ctx = patient
 	}
@@ -145,11 +145,11 @@ type Terminal struct {
 
 // An Ending is how an attachment ended.
 type Ending struct {
-	Detached bool   // by the detach key, by the context or because the terminal is gone
-	Gone     bool   // the terminal is
-	Exit     *Exit  // the child exited
-	Reason   string // the runner's, if neither: "the runner ends"
-	err      error
+	Detached     bool   // by the detach key, by the context or because the terminal is gone
+	TerminalGone bool   // the terminal is
+	Exit         *Exit  // the child exited
+	Reason       string // the runner's, if neither: "the runner ends"
+	err          error
 }
 
 // Attach attaches a terminal until the child exits, the detach key is typed (DetachKey) or ctx ends, which detaches as
@@ -184,7 +184,7 @@ func (c *Client) sendInput(ctx context.Context, t Terminal, shown <-chan Ending)
 		select {
 		case p, ok := <-t.In:
 			if !ok {
-				return Ending{Detached: true, Gone: true}
+				return Ending{Detached: true, TerminalGone: true}
 			}
 			repaint := showsKeys
 			in, showsKeys, detach = keys.scan(p, time.Now())

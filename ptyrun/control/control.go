@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	SocketName = "control.sock"
-	Patience   = 500 * time.Millisecond // for Dial; only a suspended runner takes longer to greet
+	SocketName  = "control.sock"
+	DialTimeout = 500 * time.Millisecond // for Dial; only a suspended runner takes longer to greet
 )
 
 var (

@@ -245,7 +245,7 @@ func TestNotAnswering(t *testing.T) {
 	if !ok || !errors.Is(err, ErrNotAnswering) || silent.PID != os.Getpid() {
 		t.Error(err)
 	}
-	if took := time.Since(began); took < Patience || took > Patience+20*time.Second {
+	if took := time.Since(began); took < DialTimeout || took > DialTimeout+20*time.Second {
 		t.Error("took", took)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

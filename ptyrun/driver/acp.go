@@ -11,10 +11,10 @@ import (
 // front is the driver of package ptyrun/acp, which draws a screen for an agent that speaks the Agent Client Protocol.
 // It draws the agent's words indented or after a mark.
 var front = Driver{
-	Name:      "acp",
-	Tells:     true,
-	interrupt: "\x03",
-	box:       boxStyle{shape: unframed, glyph: FrontPrompt, text: 2, maxBelow: 1},
+	Name:          "acp",
+	LogsOwnEvents: true,
+	interrupt:     "\x03",
+	box:           boxStyle{shape: unframed, glyph: FrontPrompt, text: 2, maxBelow: 1},
 	rows: []rowPattern{
 		{kind: busyRow, re: pattern(`^` + FrontBusy)},
 		{kind: toolRow, re: pattern(`^\` + FrontTool)},
@@ -88,7 +88,7 @@ func (d *Driver) readFrontDialog(l *Look, f optionList) *Dialog {
 		}
 		q.Options = append(q.Options, o)
 	}
-	q.Print = d.fingerprint(q)
+	q.Fingerprint = d.fingerprint(q)
 	return q
 }
 
@@ -107,7 +107,7 @@ func (l *Look) readFrontRequest(q *Dialog, y, end int) int {
 		if err != nil || len(m[0]) != len(text) {
 			break
 		}
-		q.Tool, q.Alias, q.Command, q.Input = m[1], m[2], m[3] != "", input
+		q.Tool, q.Alias, q.IsCommand, q.Input = m[1], m[2], m[3] != "", input
 		return rows
 	}
 	return 0

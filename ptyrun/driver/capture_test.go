@@ -94,8 +94,8 @@ func TestCapturesWhole(t *testing.T) {
 		s := screen.New(100, 30, 100)
 		s.Write(recording(t, c.file))
 		r := driverOf(t, c.file).Read(LookAt(s), Reading{})
-		if r.Activity != c.activity || r.Detail != c.detail || r.Why != c.why || r.Draft != c.draft || r.Prompt != (c.why == "") {
-			t.Errorf("%s: %s %q, prompt %v, why %q, draft %q", c.file, r.Activity, r.Detail, r.Prompt, r.Why, r.Draft)
+		if r.Activity != c.activity || r.Detail != c.detail || r.NotPromptReason != c.why || r.Draft != c.draft || r.Prompt != (c.why == "") {
+			t.Errorf("%s: %s %q, prompt %v, why %q, draft %q", c.file, r.Activity, r.Detail, r.Prompt, r.NotPromptReason, r.Draft)
 		}
 	}
 }
@@ -169,9 +169,9 @@ func TestCapturesByteByByte(t *testing.T) {
 				t.Fatalf("%s at %d: a prompt without its glyph", c.file, i)
 			}
 		}
-		if r.Activity != c.activity || r.Detail != c.detail || r.Why != c.why || r.Draft != c.draft {
+		if r.Activity != c.activity || r.Detail != c.detail || r.NotPromptReason != c.why || r.Draft != c.draft {
 			if c.activity != reducer.Starting { // what has ended is known from its exit
-				t.Errorf("%s: %s %q, why %q, draft %q", c.file, r.Activity, r.Detail, r.Why, r.Draft)
+				t.Errorf("%s: %s %q, why %q, draft %q", c.file, r.Activity, r.Detail, r.NotPromptReason, r.Draft)
 			}
 		}
 		if r.Prompt != (c.why == "") {

@@ -10,11 +10,11 @@ import (
 // claude is the driver of Claude Code. During a dialog its title looks idle. While there is a draft in its box it does
 // not show "esc to interrupt".
 var claude = Driver{
-	Name:     "claude",
-	commands: []string{"claude", "claude-code"},
-	packages: []string{"@anthropic-ai/claude-code"},
-	titles:   []title{{pattern(`^[` + spins + `]`), reducer.Thinking}, {pattern(`^✳`), reducer.Idle}},
-	Undoes:   true,
+	Name:                     "claude",
+	commands:                 []string{"claude", "claude-code"},
+	packages:                 []string{"@anthropic-ai/claude-code"},
+	titles:                   []title{{pattern(`^[` + spins + `]`), reducer.Thinking}, {pattern(`^✳`), reducer.Idle}},
+	ForgetsInterruptedPrompt: true,
 	box: boxStyle{
 		shape:        ruled,
 		glyph:        "❯",

@@ -16,15 +16,15 @@ import (
 
 // A Dialog is a question that a program draws in place of its input box.
 type Dialog struct {
-	Kind    string // permission, trust, question, unknown
-	Print   string // a fingerprint: it stays the same while the same dialog is on the screen
-	Prompt  string // the text above the options
-	Tool    string // Claude Code's name for the tool: Bash, Edit, WebFetch; "" if uncertain, so that no rule answers
-	Alias   string // another name of the tool, which rules match as well
-	Command bool   // Input is a command, although tools with these names take none
-	Input   string // the complete command, path or address
-	Options []Option
-	Cancel  string // the key that ends the dialog without an answer, if the dialog names one
+	Kind        string // permission, trust, question, unknown
+	Fingerprint string // a fingerprint: it stays the same while the same dialog is on the screen
+	Prompt      string // the text above the options
+	Tool        string // Claude Code's name for the tool: Bash, Edit, WebFetch; "" if uncertain, so that no rule answers
+	Alias       string // another name of the tool, which rules match as well
+	IsCommand   bool   // Input is a command, although tools with these names take none
+	Input       string // the complete command, path or address
+	Options     []Option
+	Cancel      string // the key that ends the dialog without an answer, if the dialog names one
 }
 
 // An Option is one answer to a dialog. As JSON it has the fields of ACP.
@@ -135,13 +135,13 @@ func (d *Driver) readDialog(l *Look, p inputBox, hasBox bool) *Dialog {
 		q.Options = append(q.Options, o)
 	}
 	q.Cancel = cancelKey(textRows(l, f.rows[len(f.rows)-1]+1, len(l.Lines)))
-	q.Print = d.fingerprint(q)
+	q.Fingerprint = d.fingerprint(q)
 	return q
 }
 
 // cancelKey returns the key that ends a dialog without an answer, if the rows below the options name it.
 func cancelKey(foot []string) string {
-	if cancelHint.MatchString(Solid(strings.Join(foot, ""))) {
+	if cancelHint.MatchString(RemoveBlanks(strings.Join(foot, ""))) {
 		return escape
 	}
 	return ""
@@ -344,13 +344,13 @@ func (d *Driver) fingerprint(q *Dialog) string {
 	var prompt strings.Builder // without row breaks, which a resize moves
 	for row := range strings.SplitSeq(q.Prompt, "\n") {
 		if !spinnerRow.MatchString(row) {
-			prompt.WriteString(Solid(row))
+			prompt.WriteString(RemoveBlanks(row))
 		}
 	}
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q %q %q %q", d.Name, q.Kind, prompt.String(), q.Tool, Solid(q.Input))
+	fmt.Fprintf(h, "%q %q %q %q %q", d.Name, q.Kind, prompt.String(), q.Tool, RemoveBlanks(q.Input))
 	for _, o := range q.Options {
-		fmt.Fprintf(h, " %q", Solid(o.Label))
+		fmt.Fprintf(h, " %q", RemoveBlanks(o.Label))
 	}
 	return strconv.FormatUint(h.Sum64(), 16)
 }

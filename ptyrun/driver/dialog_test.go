@@ -119,11 +119,11 @@ func TestPrint(t *testing.T) {
 		"═40\n Bash command\n\n   git status\n" + claudeAsks,
 		"═100\n Bash command\n\n   git status\n" + strings.Replace(strings.Replace(claudeAsks, "❯ 1", "  1", 1), "   2", " ❯ 2", 1),
 	} {
-		if q := read(other); q.Print != same.Print {
+		if q := read(other); q.Fingerprint != same.Fingerprint {
 			t.Errorf("another print for the same dialog:\n%s", other)
 		}
 	}
-	if q := read("═100\n Bash command\n\n   git stash\n" + claudeAsks); q.Print == same.Print {
+	if q := read("═100\n Bash command\n\n   git stash\n" + claudeAsks); q.Fingerprint == same.Fingerprint {
 		t.Error("the same print for another command")
 	}
 }

@@ -14,9 +14,9 @@ var pastePlaceholders = []string{"[Pasted text #", "[Pasted Content", "[Pasted ~
 // matchLength is the number of visible characters to compare.
 const matchLength = 20
 
-// Taken reports whether the typed text is in the input box: its start, its end, or the placeholder of a long paste.
-func (d *Driver) Taken(l Look, text string) bool {
-	want := Solid(text)
+// HasInBox reports whether the typed text is in the input box: its start, its end, or the placeholder of a long paste.
+func (d *Driver) HasInBox(l Look, text string) bool {
+	want := RemoveBlanks(text)
 	if l.Modes.Sync || want == "" {
 		return false
 	}
@@ -29,20 +29,22 @@ func (d *Driver) Taken(l Look, text string) bool {
 
 // matchesDraft reports whether draft has the start or end of want, or is the placeholder of a paste.
 func matchesDraft(draft, want string) bool {
-	has := Solid(draft)
+	has := RemoveBlanks(draft)
 	return has != "" && (strings.HasPrefix(has, firstRunes(want, matchLength)) || strings.HasSuffix(has, lastRunes(want, matchLength)) || hasAny(draft, pastePlaceholders))
 }
 
 // typedText returns the text before the cursor and a few rows above it, without blanks.
-func typedText(l *Look) string { return l.solidRows(l.CursorY-8, l.CursorY) + Solid(l.beforeCursor()) }
+func typedText(l *Look) string {
+	return l.solidRows(l.CursorY-8, l.CursorY) + RemoveBlanks(l.beforeCursor())
+}
 
-// Accepted reports whether the program has accepted the text, after it was Taken, as a message: it has left the box,
+// HasAccepted reports whether the program has accepted the text, after it was Taken, as a message: it has left the box,
 // and either the agent is busy or the text is in the transcript or in the queue.
-func (d *Driver) Accepted(l Look, text string) bool {
+func (d *Driver) HasAccepted(l Look, text string) bool {
 	if l.Modes.Sync {
 		return false
 	}
-	want := Solid(text)
+	want := RemoveBlanks(text)
 	if d.Plain {
 		end := lastRunes(want, matchLength)
 		r := d.Read(l, Reading{memory: memory{usesPaste: true}})
@@ -50,8 +52,8 @@ func (d *Driver) Accepted(l Look, text string) bool {
 			!strings.HasSuffix(typedText(&l), end) && strings.Contains(l.solidRows(0, l.CursorY), end)
 	}
 	start := want
-	if line, _, _ := strings.Cut(text, "\n"); len(Solid(line)) >= matchLength {
-		start = Solid(line) // our first line, with the message's ID
+	if line, _, _ := strings.Cut(text, "\n"); len(RemoveBlanks(line)) >= matchLength {
+		start = RemoveBlanks(line) // our first line, with the message's ID
 	}
 	p, hasBox := d.findBox(&l)
 	r := d.Read(l, Reading{})
@@ -61,7 +63,7 @@ func (d *Driver) Accepted(l Look, text string) bool {
 	case !hasBox || p.draft != "" && matchesDraft(p.draft, want):
 		return false
 	}
-	return r.Why == "busy" || d.showsMessage(&l, p.top, start)
+	return r.NotPromptReason == "busy" || d.showsMessage(&l, p.top, start)
 }
 
 // showsMessage reports whether a message above row y starts with start, or the last one is the placeholder of a paste.
@@ -90,9 +92,9 @@ func (d *Driver) messagesAbove(l *Look, y int) iter.Seq2[int, bool] {
 
 // messageText returns the text, without blanks, of the message that starts in row y.
 func (d *Driver) messageText(l *Look, y int) string {
-	text := Solid(withoutGlyph(l.line(y)))
+	text := RemoveBlanks(withoutGlyph(l.line(y)))
 	for n := y + 1; n < y+12 && (d.kindOf(l.line(n)) == otherRow || d.box.shape == barred); n++ {
-		text += Solid(withoutGlyph(l.line(n)))
+		text += RemoveBlanks(withoutGlyph(l.line(n)))
 	}
 	return text
 }
@@ -112,10 +114,10 @@ func (d *Driver) ClearDraft(draft string) [][]byte {
 	return keys
 }
 
-// Junk reports whether draft is a part of a terminal's answer to a query, such as "62;22c", which arrived late and was
+// IsTerminalAnswer reports whether draft is a part of a terminal's answer to a query, such as "62;22c", which arrived late and was
 // taken for typing. The caller may delete it.
-func (d *Driver) Junk(draft string) bool {
-	s := Solid(draft)
+func (d *Driver) IsTerminalAnswer(draft string) bool {
+	s := RemoveBlanks(draft)
 	return len(s) <= 64 && terminalAnswer.MatchString(s) && strings.Contains(s, ";") && strings.ContainsAny(s, "0123456789")
 }
 

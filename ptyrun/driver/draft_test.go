@@ -27,7 +27,7 @@ func TestTaken(t *testing.T) {
 		{"a command not yet echoed", "plain", "bob@host:~$ make▮", "make test", false},
 	} {
 		d, _ := Named(c.driver)
-		if got := d.Taken(sketch("", c.screen), c.text); got != c.want {
+		if got := d.HasInBox(sketch("", c.screen), c.text); got != c.want {
 			t.Errorf("%s, %s: %v", c.driver, c.name, got)
 		}
 	}
@@ -54,7 +54,7 @@ func TestAccepted(t *testing.T) {
 		{"in the transcript", "opencode", "", "  ┃\n  ┃  [atm from bob id 01J8 · reply: atm reply 01J8]\n  ┃  please\n  ┃\n\n     Yes.\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   tab agents", true},
 	} {
 		d, _ := Named(c.driver)
-		if got := d.Accepted(sketch(c.title, c.screen), mail); got != c.want {
+		if got := d.HasAccepted(sketch(c.title, c.screen), mail); got != c.want {
 			t.Errorf("%s, %s: %v", c.driver, c.name, got)
 		}
 	}
@@ -62,7 +62,7 @@ func TestAccepted(t *testing.T) {
 
 func TestJunk(t *testing.T) {
 	for s, want := range map[string]bool{"62;22c": true, "?62;1;4c": true, "24;80R": true, "62 c": false, "a;c": false, "": false, ";c": false, "1;2;3": false} {
-		if claude.Junk(s) != want {
+		if claude.IsTerminalAnswer(s) != want {
 			t.Errorf("%q: %v", s, !want)
 		}
 	}

@@ -38,13 +38,13 @@ type Driver struct {
 	Name  string
 	Plain bool // a shell or REPL: it gets the bare text, one message at a time
 
-	// Undoes means that an interrupt before the first word of the answer removes the prompt from the conversation.
+	// ForgetsInterruptedPrompt means that an interrupt before the first word of the answer removes the prompt from the conversation.
 	// Gemini CLI forgets it, Claude Code puts it back into its box.
-	Undoes bool
+	ForgetsInterruptedPrompt bool
 
-	// Tells means that the program logs all events itself, as package ptyrun/acp does. The runner adds who answered a
+	// LogsOwnEvents means that the program logs all events itself, as package ptyrun/acp does. The runner adds who answered a
 	// request, and the end of the program.
-	Tells bool
+	LogsOwnEvents bool
 
 	program string // plain: the command's name, if ForCommand chose the driver
 

@@ -33,23 +33,23 @@ func FuzzRead(f *testing.F) {
 		for _, d := range append(slices.Clone(agents), plain) {
 			r := d.Read(l, Reading{})
 			again := d.Read(l, r)
-			if again.Activity == "" || r.Prompt != (r.Why == "") {
+			if again.Activity == "" || r.Prompt != (r.NotPromptReason == "") {
 				t.Fatalf("%s: %+v", d.Name, r)
 			}
 			if r.Prompt && (r.HasDraft || r.Dialog != nil || l.Modes.Sync || !d.Plain && !marked) {
 				t.Fatalf("%s: a prompt on %q: %+v", d.Name, l.Lines, r)
 			}
-			if q := r.Dialog; q != nil && (q.Print == "" || q.Kind == "") {
+			if q := r.Dialog; q != nil && (q.Fingerprint == "" || q.Kind == "") {
 				t.Fatalf("%s: %+v", d.Name, q)
 			}
-			d.Taken(l, title)
-			d.Accepted(l, title)
+			d.HasInBox(l, title)
+			d.HasAccepted(l, title)
 			d.Response(l.Lines, title, len(l.Lines)%2 == 0)
 			d.Recognise(l)
 			// A look that was put together by hand may be torn in any way.
 			torn := Look{Lines: l.Lines, Cells: l.Cells[:len(l.Cells)/2], CursorX: int(cols), CursorY: int(rows), Cols: int(rows)}
 			d.Read(torn, r)
-			d.Taken(torn, title)
+			d.HasInBox(torn, title)
 		}
 	})
 }

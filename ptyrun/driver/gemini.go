@@ -8,10 +8,10 @@ import (
 
 // gemini is the driver of Gemini CLI, which restarts itself after a folder was trusted and keeps its title.
 var gemini = Driver{
-	Name:     "gemini",
-	commands: []string{"gemini"},
-	packages: []string{"@google/gemini-cli"},
-	Undoes:   true,
+	Name:                     "gemini",
+	commands:                 []string{"gemini"},
+	packages:                 []string{"@google/gemini-cli"},
+	ForgetsInterruptedPrompt: true,
 	titles: []title{
 		{pattern(`^✋`), reducer.Confirming},
 		{pattern(`^[✦⏲]`), reducer.Thinking},

@@ -84,7 +84,7 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 		q.Kind = "question"
 	}
 	q.Cancel = cancelKey([]string{keys})
-	q.Print = d.fingerprint(q)
+	q.Fingerprint = d.fingerprint(q)
 	return q
 }
 
@@ -139,7 +139,7 @@ func (d *Driver) numberedDialog(rows []string) *Dialog {
 	}
 	slices.Reverse(options)
 	q := &Dialog{Kind: "question", Prompt: clip(strings.Join(rows[:first], "\n")), Options: options, Cancel: cancelKey(rows[foot:])}
-	q.Print = d.fingerprint(q)
+	q.Fingerprint = d.fingerprint(q)
 	return q
 }
 

@@ -43,13 +43,13 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	r.memory.usesPaste = before.memory.usesPaste || l.Modes.Paste && !l.Modes.Alt
 	line := l.beforeCursor()
 	if l.Modes.Alt {
-		r.Why = "a full-screen program is running"
+		r.NotPromptReason = "a full-screen program is running"
 		return r
 	}
 	if l.Foreground != "" || r.memory.usesPaste && !l.Modes.Paste {
-		r.Why = l.Foreground + " is running"
+		r.NotPromptReason = l.Foreground + " is running"
 		if l.Foreground == "" {
-			r.memory.prompt, r.Why = "", "a command is running"
+			r.memory.prompt, r.NotPromptReason = "", "a command is running"
 		}
 		if isQuestion(line) {
 			r.Activity, r.Detail = reducer.AwaitingInput, "question"
@@ -57,21 +57,21 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 		return r
 	}
 	if q := d.readDialog(l, inputBox{}, false); q != nil && !l.Modes.Paste {
-		return Reading{Activity: reducer.AwaitingInput, Detail: "question", Dialog: q, Why: "dialog", memory: r.memory}
+		return Reading{Activity: reducer.AwaitingInput, Detail: "question", Dialog: q, NotPromptReason: "dialog", memory: r.memory}
 	}
 	prompt, draft, ok := d.splitPrompt(l, line, before.memory.prompt)
 	switch {
 	case l.Hidden, isQuestion(line) && !l.Modes.Paste:
-		r.Activity, r.Detail, r.Why = reducer.AwaitingInput, "question", "it is asking a question"
+		r.Activity, r.Detail, r.NotPromptReason = reducer.AwaitingInput, "question", "it is asking a question"
 		return r
 	case ok && draft != "":
-		r.Activity, r.Draft, r.HasDraft, r.Why = reducer.Idle, draft, true, "draft"
+		r.Activity, r.Draft, r.HasDraft, r.NotPromptReason = reducer.Idle, draft, true, "draft"
 		return r
 	case ok:
 		r.Activity, r.Prompt, r.memory.prompt = reducer.Idle, true, prompt
 		return r
 	}
-	r.Why = "no prompt on the screen"
+	r.NotPromptReason = "no prompt on the screen"
 	switch {
 	case l.Modes.Paste:
 		r.Activity = reducer.Idle

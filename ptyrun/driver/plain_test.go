@@ -106,8 +106,8 @@ func TestPlain(t *testing.T) {
 			l := LookAt(s)
 			l.Foreground = st.foreground
 			r = d.Read(l, r)
-			if r.Activity != st.activity || r.Why != st.why || r.Draft != st.draft || r.Prompt != (st.why == "") {
-				t.Errorf("%s, step %d, after %q: %s, prompt %v, why %q, draft %q", name, i, st.out, r.Activity, r.Prompt, r.Why, r.Draft)
+			if r.Activity != st.activity || r.NotPromptReason != st.why || r.Draft != st.draft || r.Prompt != (st.why == "") {
+				t.Errorf("%s, step %d, after %q: %s, prompt %v, why %q, draft %q", name, i, st.out, r.Activity, r.Prompt, r.NotPromptReason, r.Draft)
 			}
 		}
 	}

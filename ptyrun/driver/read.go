@@ -21,13 +21,13 @@ const (
 // At a prompt Activity is Idle, or Error if the last turn ended in an error. Only Prompt says whether the program would
 // accept a message.
 type Reading struct {
-	Activity reducer.Activity
-	Detail   string  // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", the line of a usage limit
-	Dialog   *Dialog // nil if there is none
-	Draft    string  // the text in the input box, its rows joined by newlines
-	HasDraft bool
-	Prompt   bool   // a text typed now would be accepted as a message
-	Why      string // why Prompt is false: "dialog", "busy", "draft", "no prompt on the screen", …
+	Activity        reducer.Activity
+	Detail          string  // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", the line of a usage limit
+	Dialog          *Dialog // nil if there is none
+	Draft           string  // the text in the input box, its rows joined by newlines
+	HasDraft        bool
+	Prompt          bool   // a text typed now would be accepted as a message
+	NotPromptReason string // why Prompt is false: "dialog", "busy", "draft", "no prompt on the screen", …
 
 	memory memory
 }
@@ -42,7 +42,7 @@ type memory struct {
 // update is open or the screen shows nothing known.
 func (d *Driver) Read(l Look, before Reading) Reading {
 	if l.Modes.Sync {
-		before.Prompt, before.Why = false, "it is redrawing its screen"
+		before.Prompt, before.NotPromptReason = false, "it is redrawing its screen"
 		before.Activity = cmp.Or(before.Activity, reducer.Starting)
 		return before
 	}
@@ -55,7 +55,7 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	p, hasBox := d.findBox(l)
 	if q := d.readDialog(l, p, hasBox); q != nil {
-		r := Reading{Activity: reducer.Confirming, Detail: q.Kind, Dialog: q, Why: "dialog"}
+		r := Reading{Activity: reducer.Confirming, Detail: q.Kind, Dialog: q, NotPromptReason: "dialog"}
 		if q.Kind == "question" {
 			r.Activity = reducer.AwaitingInput
 		}
@@ -64,7 +64,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	titleShows := d.titleActivity(l.Title)
 	if titleShows == reducer.Confirming {
 		// The title shows a dialog that cannot be read: nothing may be typed or answered.
-		return Reading{Activity: reducer.Confirming, Detail: "unknown", Why: "dialog"}
+		return Reading{Activity: reducer.Confirming, Detail: "unknown", NotPromptReason: "dialog"}
 	}
 	if !hasBox {
 		return d.readWithoutBox(l, titleShows, before)
@@ -75,29 +75,29 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	switch {
 	case titleShows == reducer.Thinking || turn.busy != "" || hint == busyFoot:
 		r.Activity, r.Detail = turn.activity()
-		r.Why = "busy"
+		r.NotPromptReason = "busy"
 	case turn.errorLine != "":
 		r.Activity, r.Detail = reducer.Error, turn.errorLine
 	default:
 		r.Activity = reducer.Idle
 	}
 	// Codex draws its box seconds before it accepts a message, and may ask for trust instead.
-	isStarting := d.box.startingFoot != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == Solid(d.box.startingFoot)
-	if r.Why == "" && isStarting {
-		r.Activity, r.Why = reducer.Starting, "starting"
+	isStarting := d.box.startingFoot != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == RemoveBlanks(d.box.startingFoot)
+	if r.NotPromptReason == "" && isStarting {
+		r.Activity, r.NotPromptReason = reducer.Starting, "starting"
 	}
 	switch {
-	case r.Why != "":
+	case r.NotPromptReason != "":
 	case p.mode != "":
-		r.Why, r.HasDraft = p.mode, true
+		r.NotPromptReason, r.HasDraft = p.mode, true
 	case p.isCut:
-		r.Why, r.HasDraft = "draft", true
+		r.NotPromptReason, r.HasDraft = "draft", true
 	case r.HasDraft:
-		r.Why = "draft"
+		r.NotPromptReason = "draft"
 	case hint != "":
-		r.Why = hint
+		r.NotPromptReason = hint
 	case !p.hasCursorAtStart(l):
-		r.Why = "the cursor is not in its prompt"
+		r.NotPromptReason = "the cursor is not in its prompt"
 	default:
 		r.Prompt = true
 	}
@@ -106,7 +106,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 
 // readWithoutBox reads a screen without an input box: at the start, in an overlay, or in the middle of a redraw.
 func (d *Driver) readWithoutBox(l *Look, titleShows reducer.Activity, before Reading) Reading {
-	r := Reading{Why: "no prompt on the screen"}
+	r := Reading{NotPromptReason: "no prompt on the screen"}
 	switch {
 	case titleShows == reducer.Thinking:
 		r.Activity, r.Detail = d.lastTurnAbove(l, len(l.Lines)).activity()

@@ -85,7 +85,7 @@ func (d *Driver) answerText(line string) string {
 // rowAfterMessage returns the row after the last message that starts like prompt, or if there is none, after the last
 // message.
 func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
-	want := firstRunes(Solid(prompt), matchLength)
+	want := firstRunes(RemoveBlanks(prompt), matchLength)
 	last := -1
 	for y, isQueued := range d.messagesAbove(l, len(l.Lines)) {
 		if isQueued {
@@ -112,14 +112,14 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 		lines = lines[:len(lines)-1]
 	}
 	command := strings.Split(strings.Trim(prompt, "\n"), "\n")
-	want := Solid(command[0])
+	want := RemoveBlanks(command[0])
 	if len(lines) < 2 || want == "" {
 		return ""
 	}
 	last := len(lines) - 1
 	// The command follows the same prompt as in the last row, or else something like a prompt: "tools" ends in "ls"
 	// too.
-	next := Solid(lines[last])
+	next := RemoveBlanks(lines[last])
 	isSame := func(before string) bool { return before == next }
 	isSimilar := func(before string) bool {
 		return slices.ContainsFunc(promptEnds, func(end string) bool { return strings.HasSuffix(before+" ", end) })
@@ -131,7 +131,7 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 				continue
 			}
 			for _, more := range command[1:] {
-				if end < last && strings.HasSuffix(Solid(lines[end]), Solid(more)) {
+				if end < last && strings.HasSuffix(RemoveBlanks(lines[end]), RemoveBlanks(more)) {
 					end++
 				}
 			}
@@ -147,7 +147,7 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 // commandAt reports whether the command want starts in row y after a prompt, and returns the row after it. The command
 // may be wrapped.
 func commandAt(lines []string, y int, want string, isPrompt func(before string) bool) (end int, ok bool) {
-	first := Solid(lines[y])
+	first := RemoveBlanks(lines[y])
 	text := first
 	for end = y + 1; ; end++ {
 		if before, ok := strings.CutSuffix(text, want); ok && len(before) < max(1, len(first)) {
@@ -156,6 +156,6 @@ func commandAt(lines []string, y int, want string, isPrompt func(before string) 
 		if end >= len(lines) || len(text) > len(first)+len(want) {
 			return 0, false
 		}
-		text += Solid(lines[end])
+		text += RemoveBlanks(lines[end])
 	}
 }

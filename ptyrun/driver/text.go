@@ -37,12 +37,12 @@ func columnOf(s, what string) (int, bool) {
 	return utf8.RuneCountInString(before), ok
 }
 
-// Solid removes all blanks, tabs and newlines. Texts are compared in this form because programs wrap and indent them.
-func Solid(s string) string { return strings.Join(strings.Fields(s), "") }
+// RemoveBlanks removes all blanks, tabs and newlines. Texts are compared in this form because programs wrap and indent them.
+func RemoveBlanks(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// solidRows is Solid of rows a to b (exclusive).
+// solidRows is RemoveBlanks of rows a to b (exclusive).
 func (l *Look) solidRows(a, b int) string {
-	return Solid(strings.Join(l.Lines[min(max(a, 0), len(l.Lines)):min(max(a, b, 0), len(l.Lines))], ""))
+	return RemoveBlanks(strings.Join(l.Lines[min(max(a, 0), len(l.Lines)):min(max(a, b, 0), len(l.Lines))], ""))
 }
 
 func hasAny(s string, texts []string) bool {

@@ -141,8 +141,8 @@ func TestTurns(t *testing.T) {
 		d, _ := Named(c.driver)
 		l := sketch(c.title, c.screen)
 		r := d.Read(l, Reading{})
-		if r.Activity != c.activity || r.Detail != c.detail || r.Why != c.why || r.Prompt != (c.why == "") {
-			t.Errorf("%s, %s: %s %q, prompt %v, why %q, draft %q, dialog %+v", c.driver, c.name, r.Activity, r.Detail, r.Prompt, r.Why, r.Draft, r.Dialog)
+		if r.Activity != c.activity || r.Detail != c.detail || r.NotPromptReason != c.why || r.Prompt != (c.why == "") {
+			t.Errorf("%s, %s: %s %q, prompt %v, why %q, draft %q, dialog %+v", c.driver, c.name, r.Activity, r.Detail, r.Prompt, r.NotPromptReason, r.Draft, r.Dialog)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestTurns(t *testing.T) {
 func readsDraft(t *testing.T, d *Driver, s *screen.Screen, draft string) {
 	t.Helper()
 	if r := d.Read(LookAt(s), Reading{}); r.Draft != draft || r.Prompt != (draft == "") {
-		t.Errorf("why %q, draft %q", r.Why, r.Draft)
+		t.Errorf("why %q, draft %q", r.NotPromptReason, r.Draft)
 	}
 }
 

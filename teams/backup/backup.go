@@ -128,7 +128,7 @@ func (w *writer) writeMailboxes(t *teams.Team, others ...string) {
 }
 
 func (w *writer) writeMessages(box *mailbox.Box) {
-	box.TakeIn(w.ctx)
+	box.Ingest(w.ctx)
 	ids, err := box.List(w.ctx)
 	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
 		w.fail(err) // a retry may succeed
@@ -144,7 +144,7 @@ func (w *writer) writeMessages(box *mailbox.Box) {
 		if w.saved[key] || w.err != nil {
 			continue
 		}
-		where, data, err := box.Copy(id)
+		where, data, err := box.ReadRaw(id)
 		if errors.Is(err, mailbox.ErrNotFound) || errors.Is(err, durable.ErrNotRegular) {
 			w.total.Skipped++
 		} else if !w.reportMissing("the mailbox of "+string(box.Agent()), err) {

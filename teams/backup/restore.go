@@ -26,7 +26,7 @@ type Restored struct {
 	Refused []string `json:"refused,omitempty"` // names that no backup contains: "../evil"
 	Configs []string `json:"configs,omitempty"` // the restored team.toml files: main/team.toml
 
-	Doubled []*mailbox.Box `json:"-"` // mailboxes made anew although a retired one has the same name
+	SameNameAsRetired []*mailbox.Box `json:"-"` // mailboxes made anew although a retired one has the same name
 }
 
 type restorer struct {
@@ -65,7 +65,7 @@ func Check(from io.ReadSeeker) error {
 	return nil
 }
 
-// checkFormat reads the first file of a backup, and reports whether the root has format 2 (see teams.Root.Raise).
+// checkFormat reads the first file of a backup, and reports whether the root has format 2 (see teams.Root.RaiseFormat).
 func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 	h, err := files.Next()
 	if err != nil || h.Name != rootdir.FormatFile {
@@ -85,7 +85,7 @@ func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, e
 	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
 	isRaised, err := checkFormat(r.tar)
 	if err == nil && isRaised {
-		err = root.Raise()
+		err = root.RaiseFormat()
 	}
 	if err != nil {
 		return r.total, err
@@ -137,12 +137,12 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 }
 
 func (r *restorer) restoreMember(t *teams.Team, box *mailbox.Box, below string) error {
-	err := box.Present()
+	err := box.CheckPresent()
 	if errors.Is(err, mailbox.ErrNoAgent) {
 		if err = t.Create(r.ctx, box.Agent()); errors.Is(err, mailbox.ErrExists) {
 			err = nil // another process was quicker
 		} else if err == nil && t.WasRetired(box.Agent()) {
-			r.total.Doubled = append(r.total.Doubled, box)
+			r.total.SameNameAsRetired = append(r.total.SameNameAsRetired, box)
 		}
 	}
 	if err != nil || below == "" {
@@ -175,7 +175,7 @@ func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id strin
 		return errors.Join(r.restoreFile(t, bad, bytes.NewReader(data)), r.restoreFile(t, bad+".reason", strings.NewReader(err.Error()+"\n")))
 	}
 	dir, _, _ = strings.Cut(dir, "/")
-	put, err := box.Put(r.ctx, dir, data)
+	put, err := box.RestoreMessage(r.ctx, dir, data)
 	if put {
 		r.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
 	} else {

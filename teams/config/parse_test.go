@@ -102,7 +102,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back policy.Policy
-	if err := json.Unmarshal(data, &back); err != nil || !back.Equal(q) || back.Decide(policy.Request{Agent: "bob", Tool: "Bash", Input: "git log"}) != policy.Allow || back.MayAnswer("bob", "me", false) != nil {
+	if err := json.Unmarshal(data, &back); err != nil || !back.Equal(q) || back.Decide(policy.Request{Agent: "bob", Tool: "Bash", Input: "git log"}) != policy.Allow || back.CheckAnswerer("bob", "me", false) != nil {
 		t.Errorf("%s: %+v, %v", data, back, err)
 	}
 	back.Rules[0].Decision = policy.Deny

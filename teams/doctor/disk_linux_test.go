@@ -22,7 +22,7 @@ func TestOutOfInodes(t *testing.T) {
 	for _, want := range []bool{false, true} {
 		d := &doctor{root: &teams.Root{Found: rootdir.Found{Path: dir}}, disk: fileSystemAt(dir)}
 		d.checkFileSystem()
-		if slices.ContainsFunc(d.checks, func(c Check) bool { return c.Code == "disk.low" && c.Wrong() }) != want {
+		if slices.ContainsFunc(d.checks, func(c Check) bool { return c.Code == "disk.low" && c.IsProblem() }) != want {
 			t.Errorf("%+v", d.checks)
 		}
 		os.WriteFile(filepath.Join(dir, "last"), nil, 0o600)

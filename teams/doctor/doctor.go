@@ -31,8 +31,8 @@ type Check struct {
 	Fix      string `json:"fix"` // a command that mends the problem or shows it; "" if there is none
 }
 
-// Wrong reports whether the finding is a problem.
-func (c Check) Wrong() bool { return c.Severity == "warning" || c.Severity == "error" }
+// IsProblem reports whether the finding is a problem.
+func (c Check) IsProblem() bool { return c.Severity == "warning" || c.Severity == "error" }
 
 type fileSystem struct {
 	remoteKind    string // "": only this kernel changes it
@@ -143,7 +143,7 @@ func prefix(t *teams.Team) string { return "team " + string(t.Name) + ": " }
 
 func (d *doctor) checkRoot() {
 	d.add("root", "ok", "", "root %s (%s)", d.root.Path, d.root.Source)
-	if why := rootdir.Distrust(d.root.Path, d.place.UID, false); why != "" {
+	if why := rootdir.DistrustReason(d.root.Path, d.place.UID, false); why != "" {
 		path := policy.Quote(d.root.Path)
 		d.add("root.shared", "warning", "chmod go-w "+path+" "+path+"/*/", "the root is not yours alone: %s", why)
 	}
@@ -197,7 +197,7 @@ func (d *doctor) checkAgents(t *teams.Team) {
 			d.add("agent.broken", "warning", fix, "%s in team %s is no name of an agent", n, t.Name)
 		case !info.IsDir():
 			d.add("agent.link", "error", fix, "%s in team %s is a symbolic link: links are not followed", n, t.Name)
-		case errors.Is(t.Box(wire.Name(n)).Present(), mailbox.ErrNoAgent):
+		case errors.Is(t.Box(wire.Name(n)).CheckPresent(), mailbox.ErrNoAgent):
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
 		}
 	}
@@ -283,7 +283,7 @@ func (d *doctor) checkBridge(t *teams.Team) {
 			d.add("bridge.off", "warning", "atm bridge", "team %s: %s for host %s, and no bridge runs", t.Name, waiting, host)
 		}
 	}
-	reasons, err := t.BadReasons()
+	reasons, err := t.RejectReasons()
 	for _, envelope := range slices.Sorted(maps.Keys(reasons)) {
 		fix := "atm bridge retry"
 		host, _, _ := strings.Cut(strings.TrimPrefix(reasons[envelope], "from host "), ":")

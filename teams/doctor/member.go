@@ -35,7 +35,7 @@ func (d *doctor) checkMembers(t *teams.Team) {
 
 func (d *doctor) checkMailbox(b *mailbox.Box) {
 	if d.fix {
-		b.TakeIn(d.ctx)
+		b.Ingest(d.ctx)
 	}
 	h, err := b.Examine(d.fix)
 	d.addUnreadable("agent.unreadable", b.Address().String()+": ", b.Path(), err)
@@ -43,7 +43,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		delete(h.Files, "inbox.not_writable")
 	}
 	addAgain := ""
-	if b.Present() != nil {
+	if b.CheckPresent() != nil {
 		addAgain = "; atm team add " + string(b.Agent())
 	}
 	// %s is the file's path in fix, its name in message.
@@ -63,9 +63,9 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 			d.add(problem.code, problem.severity, fix, "%s: "+problem.message, b.Address(), name)
 		}
 	}
-	if h.Begun > 0 {
+	if h.Interrupted > 0 {
 		d.add("drop.unfinished", "warning", "atm doctor --fix",
-			"%s: %s dropped, and taken in by half; the next look carries on", b.Address(), letter.Many(h.Begun, "file"))
+			"%s: %s dropped, and taken in by half; the next look carries on", b.Address(), letter.Many(h.Interrupted, "file"))
 	}
 	if h.Bad > 0 {
 		d.add("bad.files", "warning", "atm ls "+string(b.Agent())+" --bad",
@@ -112,7 +112,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 			"%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
 	}
 	if t.HasOtherRules(name) {
-		again := t.RunAgain(name)
+		again := t.RunCommand(name)
 		if again == "atm run "+string(name) {
 			again = "atm up " + string(name)
 		}
@@ -143,7 +143,7 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
 		}
 		lastRead = "it last read " + letter.Age(time.Now(), *m.ReadAt)
 	}
-	d.add("message.unheard", "info", t.RunAgain(m.Name),
+	d.add("message.unheard", "info", t.RunCommand(m.Name),
 		"%s: %d unread, the oldest %s, and nothing brings them to it: no runner, no hooks, and %s; run it, or atm read --as %s",
 		b.Address(), len(unread), letter.Age(time.Now(), since), lastRead, m.Name)
 }

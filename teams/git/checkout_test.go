@@ -92,7 +92,7 @@ func TestAtGit(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			wt, ok := At(filepath.Join(top, tt.dir))
-			got := testtree.Cut(top, []string{wt.Top, wt.Common, wt.Main})
+			got := testtree.TrimRoot(top, []string{wt.Top, wt.Common, wt.Main})
 			if diff := cmp.Diff([]string{tt.dir, tt.common, tt.main}, got); diff != "" || !ok {
 				t.Errorf("ok=%v (-want +got):\n%s", ok, diff)
 			}
@@ -146,7 +146,7 @@ func TestAtHandMade(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			top := testtree.Make(t, tt.world...)
 			wt, ok := At(filepath.Join(top, "wt"))
-			got := testtree.Cut(top, []string{wt.Common, wt.Main})
+			got := testtree.TrimRoot(top, []string{wt.Common, wt.Main})
 			if diff := cmp.Diff([]string{tt.common, tt.main}, got); diff != "" || ok != tt.ok {
 				t.Errorf("ok=%v, want %v (-want +got):\n%s", ok, tt.ok, diff)
 			}

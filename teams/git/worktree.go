@@ -32,7 +32,7 @@ func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch
 func run(ctx context.Context, environ []string, dir string, args ...string) error {
 	options := []string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}
 	cmd := exec.CommandContext(ctx, "git", append(options, args...)...)
-	cmd.Env = append(WithoutRepository(environ), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0")
+	cmd.Env = append(CleanEnviron(environ), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0")
 	// On SIGTERM git removes a half-made worktree.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
@@ -46,9 +46,9 @@ func run(ctx context.Context, environ []string, dir string, args ...string) erro
 	return ctx.Err()
 }
 
-// WithoutRepository returns environ without the variables that point git to another repository, index or configuration
+// CleanEnviron returns environ without the variables that point git to another repository, index or configuration
 // than those of its working directory (git rev-parse --local-env-vars); git sets them for its hooks.
-func WithoutRepository(environ []string) []string {
+func CleanEnviron(environ []string) []string {
 	variables := regexp.MustCompile(`^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|` +
 		`COMMON_DIR|CONFIG|CONFIG_(COUNT|PARAMETERS|KEY_.*|VALUE_.*)|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE|` +
 		`INTERNAL_SUPER_PREFIX|LITERAL_PATHSPECS|NAMESPACE|NO_REPLACE_OBJECTS|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|` +

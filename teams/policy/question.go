@@ -62,8 +62,8 @@ func (q *Question) Short() string {
 	return q.ID
 }
 
-// Asks describes the question in one line: "wants to run: git push", "wants to use Edit: a.go", "asks: Which branch?".
-func (q *Question) Asks() string {
+// Summary describes the question in one line: "wants to run: git push", "wants to use Edit: a.go", "asks: Which branch?".
+func (q *Question) Summary() string {
 	what := strings.Join(strings.Fields(cmp.Or(q.Input, q.Prompt)), " ")
 	switch {
 	case q.Kind != "permission" || q.Tool == "":

@@ -291,7 +291,7 @@ func TestMayAnswer(t *testing.T) {
 		{Policy{Approvers: []wire.Name{"me@laptop"}}, "bob", "me@laptop", true, false},
 		{Policy{Approvers: []wire.Name{"me@laptop"}}, "bob", "me@cloud", false, false},
 	} {
-		if err := c.p.MayAnswer(c.asker, c.answerer, c.inAgent); (err == nil) != c.want {
+		if err := c.p.CheckAnswerer(c.asker, c.answerer, c.inAgent); (err == nil) != c.want {
 			t.Errorf("%+v: %s for %s, inside %v: %v", c.p, c.answerer, c.asker, c.inAgent, err)
 		}
 	}

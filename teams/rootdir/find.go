@@ -81,7 +81,7 @@ func hasFormat(dir string) (bool, error) {
 // Find finds the root: the named one, else the nearest .atm from the working directory upwards (at the top of a linked
 // worktree also that of the main worktree), else ~/.atm.
 //
-// A named root is used as it is, or refused with ErrNotRoot. A root found by search must be trusted (see Distrust);
+// A named root is used as it is, or refused with ErrNotRoot. A root found by search must be trusted (see DistrustReason);
 // skipped has a sentence for each that is not, and ErrNoRoot says that no other was found. An unreadable root of this
 // user, or one of an unknown format, ends the search with an error: mail must not go to another root instead.
 func Find(p Place) (f Found, skipped []string, err error) {
@@ -185,7 +185,7 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		if errors.Is(err, fs.ErrPermission) && distrust(info, p.UID, false) == "" {
 			return f, skipped, err
 		}
-		why := Distrust(f.Path, p.UID, !f.Accepted && !forInit)
+		why := DistrustReason(f.Path, p.UID, !f.Accepted && !forInit)
 		if why == "" && err == nil && !isRoot {
 			why = "it has no file FORMAT, so it is no root"
 		}
@@ -242,7 +242,7 @@ func (p Place) mayMake(dir string) error {
 	if err != nil || !info.IsDir() {
 		return fmt.Errorf("make a root: %s is no directory", dir)
 	}
-	if why := Distrust(dir, p.UID, false); why != "" {
+	if why := DistrustReason(dir, p.UID, false); why != "" {
 		return fmt.Errorf("%s %w: %s", dir, ErrUntrusted, why)
 	}
 	_, err = hasFormat(dir)
@@ -317,6 +317,6 @@ func Nearby(p Place, root string) []Found {
 	})
 	return slices.DeleteFunc(roots, func(f Found) bool {
 		isRoot, err := hasFormat(f.Path)
-		return f.Path == root || !isRoot || err != nil || Distrust(f.Path, p.UID, !Accepted(p, f.Path)) != ""
+		return f.Path == root || !isRoot || err != nil || DistrustReason(f.Path, p.UID, !Accepted(p, f.Path)) != ""
 	})
 }

@@ -109,11 +109,11 @@ func TestFind(t *testing.T) {
 				}
 			}
 			f, skipped, err := Find(p)
-			if diff := cmp.Diff(tt.skipped, testtree.Cut(top, skipped)); diff != "" {
+			if diff := cmp.Diff(tt.skipped, testtree.TrimRoot(top, skipped)); diff != "" {
 				t.Errorf("skipped (-want +got):\n%s", diff)
 			}
 			if tt.err != "" {
-				got := strings.Replace(testtree.Cut(top, []string{errText(err)})[0], top+" ", ". ", 1)
+				got := strings.Replace(testtree.TrimRoot(top, []string{errText(err)})[0], top+" ", ". ", 1)
 				if got != tt.err {
 					t.Errorf("error %q, want %q", got, tt.err)
 				}
@@ -218,7 +218,7 @@ func TestInitDir(t *testing.T) {
 				p.Flag = filepath.Join(top, tt.flag)
 			}
 			dir, why, err := InitDir(p, tt.here)
-			if got := testtree.Cut(top, []string{errText(err)})[0]; got != tt.err {
+			if got := testtree.TrimRoot(top, []string{errText(err)})[0]; got != tt.err {
 				t.Fatalf("error %q, want %q", got, tt.err)
 			}
 			if err != nil {
@@ -244,7 +244,7 @@ func TestFindOwner(t *testing.T) {
 		t.Errorf("found %s", f.Path)
 	}
 	want := []string{"passed over a/b/.atm: owned by uid 1002", "passed over a/.atm: its team main is owned by uid 1001"}
-	if diff := cmp.Diff(want, testtree.Cut(top, skipped)); diff != "" {
+	if diff := cmp.Diff(want, testtree.TrimRoot(top, skipped)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 

@@ -54,7 +54,7 @@ func openAgent(c *cli.Context) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	box, err := s.Enter(c.Args().First())
+	box, err := s.EnterTeamOf(c.Args().First())
 	return &call{c, s, box}, err
 }
 
@@ -109,7 +109,9 @@ func resultOf(name wire.Name, o control.Outcome) result {
 	return result{Name: name, State: o.Done, Detail: o.Detail, Ended: o.Ended}
 }
 
-func (k *call) print(r result, err error) error { return command.Done(k.c, err, r, r.String()) }
+func (k *call) print(r result, err error) error {
+	return command.PrintUnlessError(k.c, err, r, r.String())
+}
 
 func (k *call) printOutcome(o control.Outcome, err error) error {
 	return k.print(resultOf(k.name(), o), err)

@@ -35,9 +35,9 @@ var historyCommand = &cli.Command{
 	Description: "Leaves out what no event reports; --json has prompts and responses whole.",
 	Flags:       []cli.Flag{command.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n", "last", "tail")},
 	Action: withAgent(func(ctx context.Context, k *call) error {
-		k.box.TakeIn(ctx) // dropped files may be events
+		k.box.Ingest(ctx) // dropped files may be events
 		turns, err := k.s.Team.History(k.name(), k.c.Int("limit"))
-		return command.Done(k.c, err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
+		return command.PrintUnlessError(k.c, err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
 	}),
 }
 
@@ -57,7 +57,7 @@ func (a answer) String() string {
 
 func ask(c *cli.Context, s *command.Scope) (err error) {
 	k := &call{c: c, s: s}
-	if k.box, err = s.Enter(c.Args().First()); err != nil {
+	if k.box, err = s.EnterTeamOf(c.Args().First()); err != nil {
 		return err
 	}
 	if k.box.Address() == s.Me.Address() {
@@ -73,7 +73,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 		return err
 	}
 	if c.IsSet("once") {
-		if err := o.Once(c.String("once")); err != nil {
+		if err := o.SetIdempotencyKey(c.String("once")); err != nil {
 			return err
 		}
 		if it, err := k.box.Get(m.ID); err == nil && it.Body != m.Body {
@@ -99,7 +99,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel)
 		if m, err := k.s.Team.Summary(name); err == nil && r.Reply == nil {
 			forecast := m.Forecast(false)
-			if o.Post.Outcomes[0].Known {
+			if o.Post.Outcomes[0].AlreadyStored {
 				forecast = "before"
 			}
 			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, forecast)
@@ -109,7 +109,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		state := ""
 		if m, err := k.s.Team.Summary(name); err == nil {
-			state = ": it is " + strings.TrimSuffix(string(m.State)+", "+m.About(), ", ")
+			state = ": it is " + strings.TrimSuffix(string(m.State)+", "+m.StateDetail(), ", ")
 		}
 		e := command.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
 			WithHint("not yet: atm wait --reply %s%s, or atm trace %[1]s says what keeps it", short, k.s.Flags())

@@ -139,7 +139,7 @@ func ingest(c *cli.Context) error {
 	}
 	openScope := command.OpenMe
 	if c.Bool("route") {
-		openScope = command.OpenMeIfSaid
+		openScope = command.OpenMeIfGiven
 	}
 	s, err := openScope(c)
 	if err != nil {
@@ -226,7 +226,7 @@ func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mai
 		return e, nil, err
 	}
 	e.Source = "cli"
-	agent := e.Names()
+	agent := e.AgentName()
 	isForAll := e.Kind == wire.DroppedCounters && agent == "proxy:all"
 	switch {
 	case !route || isForAll && s.Me != nil:
@@ -252,7 +252,7 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	k.box.TakeIn(c.Context)            // dropped files may be events; a read-only disk keeps them for later
+	k.box.Ingest(c.Context)            // dropped files may be events; a read-only disk keeps them for later
 	base, _, err := k.box.Log().Base() // archived events are not missing
 	if err != nil {
 		return err

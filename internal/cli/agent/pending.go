@@ -51,7 +51,7 @@ type heldMail struct {
 
 // lookPending lists everything that waits for a person. It warns of what it cannot read.
 func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingList {
-	waiting, waitingErr := s.Team.Waiting(ctx)
+	waiting, waitingErr := s.Team.PendingQuestions(ctx)
 	overdue, overdueErr := s.Team.OverdueAnswers(ctx)
 	members, err := s.Team.Members(ctx)
 	if err == nil {
@@ -100,7 +100,7 @@ func (l pendingList) String() string {
 	var rows, below [][]string
 	add := func(help []string, cells ...string) { rows, below = append(rows, cells), append(below, help) }
 	age := func(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
-	short := command.ShortIn(l.Pending)
+	short := command.ShortQuestionIDs(l.Pending)
 	for _, q := range l.Pending {
 		add(helpFor(q, short(q)), cmp.Or(short(q), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
 	}
@@ -216,7 +216,7 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	}
 	o, err := s.Decide(ctx, q, a)
 	r := resultOf(q.Agent, o)
-	return command.Done(c, err, r, r.String())
+	return command.PrintUnlessError(c, err, r, r.String())
 }
 
 // awaitQuestion is findQuestion, but waits for a runner to give an id to a question that only an event reports so far.
@@ -231,7 +231,7 @@ func awaitQuestion(ctx context.Context, s *command.Scope, word string) (policy.Q
 }
 
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
-	list, _ := s.Team.Waiting(ctx) // atm pending warns of what cannot be read
+	list, _ := s.Team.PendingQuestions(ctx) // atm pending warns of what cannot be read
 	a, notName := s.Address(word)
 	if notName == nil && a.Team == s.Team.Name { // @bob, bob@main or bob@build; an id stays what it is
 		word = strings.TrimSuffix(string(a.Agent+"@"+a.Host), "@")
@@ -239,7 +239,7 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	q, err := policy.Find(list, word)
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
-		short := command.ShortIn(many.Questions)
+		short := command.ShortQuestionIDs(many.Questions)
 		for _, q := range many.Questions {
 			if q.ID != "" {
 				ids = append(ids, short(q))

@@ -101,7 +101,7 @@ func (k *call) mayAdd(e *teams.UnknownError) bool {
 }
 
 func noCommand(t *teams.Team, name wire.Name) error {
-	hint := strings.Replace(t.RunAgain(name), "-- CMD", "-- claude", 1)
+	hint := strings.Replace(t.RunCommand(name), "-- CMD", "-- claude", 1)
 	return command.Usage("no command to run for %s: team.toml gives none", name).WithHint("%s", hint)
 }
 
@@ -218,7 +218,7 @@ func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
 	env = append(env, c.StringSlice("env")...)
 	env = append(env, "ATM_ROOT="+spec.Root, "ATM_TEAM="+string(spec.Team), "ATM_AGENT="+string(spec.Agent), "ATM_RUN="+spec.Run)
 	if m.Worktree && !c.IsSet("cwd") {
-		env = git.WithoutRepository(env)
+		env = git.CleanEnviron(env)
 	}
 	return env
 }

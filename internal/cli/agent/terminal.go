@@ -84,7 +84,7 @@ func screen(ctx context.Context, k *call, client *control.Client) error {
 	}
 	cursor := map[string]int{"x": seen.CursorX, "y": seen.CursorY}
 	shown := shownScreen{k.name(), append([]string{}, seen.Lines...), cursor, seen.Title, seen.State, seen.ANSI}
-	return command.Done(k.c, err, shown, text)
+	return command.PrintUnlessError(k.c, err, shown, text)
 }
 
 // keyNames maps tmux's names of keys to the flags that type them.
@@ -192,7 +192,7 @@ func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.E
 	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly},
 		control.Terminal{In: con.input, Out: con.out, Sizes: con.sizes})
 	con.hasExited = end.Exit != nil
-	if con.hasExited || !end.Gone && ctx.Err() == nil {
+	if con.hasExited || !end.TerminalGone && ctx.Err() == nil {
 		return end, err
 	}
 	if isOwner { // nobody is left to read an error; once asked, the runner ends the agent by itself

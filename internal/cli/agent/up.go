@@ -78,7 +78,7 @@ func (r *resultList) end(err error) error {
 	if !r.isDocument() || err != nil && len(r.Members) == 0 {
 		return err
 	}
-	return cmp.Or(command.Tell(r.c, err), command.Print(r.c, r))
+	return cmp.Or(command.PrintError(r.c, err), command.Print(r.c, r))
 }
 
 func up(c *cli.Context, s *command.Scope) (err error) {
@@ -243,7 +243,7 @@ func down(c *cli.Context, s *command.Scope) error {
 	var agents []*call
 	for _, word := range c.Args().Slice() {
 		its := *s
-		box, err := its.Enter(word)
+		box, err := its.EnterTeamOf(word)
 		if err != nil {
 			return err
 		}

@@ -58,8 +58,8 @@ func (s *Scope) addressError(word string, err error) error {
 	return Usage("%v", err).WithHint("%s", listed(s.Names())).withNearest(word, Strings(s.Names()))
 }
 
-// Writer parses the address of somebody whose messages may be here: a member, also a retired one, or drop.
-func (s *Scope) Writer(word string) (a wire.Address, err error) {
+// Correspondent parses the address of somebody whose messages may be here: a member, also a retired one, or drop.
+func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
 	if a, err = s.Address(word); err == nil && a.Agent != "drop" {
 		_, err = s.Root.Mailbox(a)
 	}
@@ -124,8 +124,8 @@ func (s *Scope) others() (to []wire.Address, err error) {
 	return to, err
 }
 
-// ToWhom is the error for a missing recipient.
-func (s *Scope) ToWhom() *Error {
+// NoRecipient is the error for a missing recipient.
+func (s *Scope) NoRecipient() *Error {
 	return Usage("to whom? %s", listed(s.Names())).
 		WithHint("atm send NAME \"text\"").WithCandidates(Strings(s.Names())...)
 }
@@ -156,8 +156,8 @@ func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
 	return s.Me, err
 }
 
-// Enter is MemberOrMe, and makes the member's team the scope's.
-func (s *Scope) Enter(word string) (box *mailbox.Box, err error) {
+// EnterTeamOf is MemberOrMe, and makes the member's team the scope's.
+func (s *Scope) EnterTeamOf(word string) (box *mailbox.Box, err error) {
 	before := s.Team.Name
 	if box, err = s.MemberOrMe(word); err == nil {
 		s.Team, err = s.Root.Team(box.Address().Team)

@@ -44,8 +44,8 @@ var (
 	errNoUnit   = errors.New("without a unit")
 )
 
-// Since parses a time: a duration before now, a day, or RFC 3339.
-func Since(s string) (time.Time, error) {
+// ParseSince parses a time: a duration before now, a day, or RFC 3339.
+func ParseSince(s string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, nil
 	}

@@ -165,7 +165,7 @@ func isA[E error](err error) bool {
 // Explain gives any error an exit code and a hint. An *Error keeps its own, and gets the message of what wraps it.
 func Explain(c *cli.Context, err error) *Error {
 	e := explain(c, err)
-	e.Hint = Typed(c, e.Hint)
+	e.Hint = CompleteHint(c, e.Hint)
 	return e
 }
 
@@ -187,7 +187,7 @@ func explain(c *cli.Context, err error) *Error {
 		short := Shorts(e.Candidates)
 		return Ambiguous("%s", err).WithHint("more digits: %s", short).WithCandidates(strings.Fields(short)...)
 	}
-	if e, ok := errors.AsType[*session.ManyError](err); ok {
+	if e, ok := errors.AsType[*session.AmbiguousError](err); ok {
 		return Ambiguous("%s", err).WithHint("one of these: %s", Join(e.IDs)).WithCandidates(Strings(e.IDs)...)
 	}
 	if e, ok := errors.AsType[*wire.SessionError](err); ok {
@@ -277,7 +277,7 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	if e.Hint == "" && e.Code == "usage" {
 		e.Hint = cmp.Or(c.Command.HelpName, c.App.Name) + " --help"
 	} else if e.Hint == "" {
-		e.Hint = Typed(c, "atm doctor")
+		e.Hint = CompleteHint(c, "atm doctor")
 	}
 	if c.Command.Name == "doctor" && strings.HasSuffix(e.Hint, " doctor") {
 		e.Hint = lookAt(cmp.Or(c.String("root"), os.Getenv("ATM_ROOT"), ".atm"))
@@ -291,26 +291,26 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 			return e.Exit
 		}
 	}
-	e.Tell()
+	e.Print()
 	return e.Exit
 }
 
-// Tell prints an error on stderr.
-func (e *Error) Tell() {
+// Print prints an error on stderr.
+func (e *Error) Print() {
 	fmt.Fprintln(os.Stderr, "atm: "+escapeLine(e.Message))
 	if e.Hint != "" {
 		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
 	}
 }
 
-// Tell prints an error on stderr if stdout has its one JSON document already, and returns its exit code alone.
-func Tell(c *cli.Context, err error) error {
+// PrintError prints an error on stderr if stdout has its one JSON document already, and returns its exit code alone.
+func PrintError(c *cli.Context, err error) error {
 	if err == nil || !c.Bool("json") || errors.Is(err, syscall.EPIPE) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	e := Explain(c, err)
 	if !e.Silent {
-		e.Tell()
+		e.Print()
 	}
 	return Exit(e.Exit)
 }

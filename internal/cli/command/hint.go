@@ -39,8 +39,8 @@ var commandInHint = regexp.MustCompile("(^|[:;,|?] |or |and |then |`)atm [a-z-]+
 // actsAsMe are the verbs that need --as to mean the same again.
 var actsAsMe = strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject")
 
-// Typed adds to the commands in a hint the --root, --team and --as that this command was given.
-func Typed(c *cli.Context, hint string) string {
+// CompleteHint adds to the commands in a hint the --root, --team and --as that this command was given.
+func CompleteHint(c *cli.Context, hint string) string {
 	return commandInHint.ReplaceAllStringFunc(hint, func(found string) string {
 		at := strings.LastIndex(found, " ")
 		if slices.Contains(actsAsMe, found[at+1:]) {

@@ -34,8 +34,8 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 	return nil, nil, Usage("%q is a member, not the id of a message", fragment).WithHint(hint, fragment)
 }
 
-// Digits is how many digits of an id a command needs to name one message.
-func (s *Scope) Digits(id wire.ID) int {
+// ShortLength is how many digits of an id a command needs to name one message.
+func (s *Scope) ShortLength(id wire.ID) int {
 	_, _, err := s.Team.Find(s.Me, id.Short(6))
 	if many, ok := errors.AsType[*teams.AmbiguousError](err); ok {
 		return letter.ShortLength(many.Candidates)
@@ -53,7 +53,7 @@ func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, er
 	found, err := s.Team.Search(ctx, query)
 	for _, name := range []string{query.From, query.To} {
 		if name != "" && len(found) == 0 && err == nil {
-			_, err = s.Writer(name)
+			_, err = s.Correspondent(name)
 		}
 	}
 	return found, err
@@ -71,7 +71,7 @@ func parseQuery(words []string) (q teams.Query, err error) {
 		case "in":
 			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
 		case "since":
-			if q.Since, err = Since(value); err != nil {
+			if q.Since, err = ParseSince(value); err != nil {
 				return q, err
 			}
 		default:
@@ -88,7 +88,7 @@ func parseQuery(words []string) (q teams.Query, err error) {
 
 // Origin is the evidence that this process attaches to what it sends.
 func (s *Scope) Origin() *wire.Origin {
-	o := &wire.Origin{Via: cmp.Or(Via(s.c), "cli"), Run: os.Getenv("ATM_RUN")}
+	o := &wire.Origin{Via: cmp.Or(CallingProgram(s.c), "cli"), Run: os.Getenv("ATM_RUN")}
 	if uid := os.Getuid(); uid >= 0 {
 		o.UID = &uid
 	}
@@ -97,7 +97,7 @@ func (s *Scope) Origin() *wire.Origin {
 
 // Renderer renders messages for this terminal or pipe.
 func (s *Scope) Renderer() *letter.Renderer {
-	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour(), Runs: s.Team.Runs}
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour(), Runs: s.Team.RunningMembers}
 }
 
 // Letters renders whole messages, one piece each. Further messages in behind may supersede or follow these.
@@ -138,7 +138,7 @@ func Stages(r teams.DeliveryTrace) string {
 		if stage.Evidence == nil {
 			continue
 		}
-		part := stage.Stage
+		part := stage.Name
 		if stage.At != nil {
 			part += " " + letter.Stamp(*stage.At)
 		}

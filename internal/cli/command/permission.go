@@ -97,7 +97,7 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 	} else if q.Host == "" {
 		var p policy.Policy
 		if p, err = s.Team.PolicyFor(q.Agent); err == nil {
-			err = p.MayAnswer(q.Agent, who, isInAgent)
+			err = p.CheckAnswerer(q.Agent, who, isInAgent)
 		}
 	}
 	if why, hint := q.OnlyAtTerminal(); err == nil && why != "" {
@@ -106,9 +106,9 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 	return err
 }
 
-// ShortIn returns a function that shortens the ids of questions to as many digits as tell them apart; "" for one
+// ShortQuestionIDs returns a function that shortens the ids of questions to as many digits as tell them apart; "" for one
 // without an id.
-func ShortIn(all []policy.Question) func(policy.Question) string {
+func ShortQuestionIDs(all []policy.Question) func(policy.Question) string {
 	var ids []wire.ID
 	for _, q := range all {
 		ids = append(ids, wire.ID(q.ID))
@@ -159,4 +159,6 @@ func (s *Scope) IsAgent(pid int) bool {
 }
 
 // startedBy returns the member, of any team, whose runner is the process or one of its ancestors.
-func (s *Scope) startedBy(pid int) wire.Address { return s.Team.Root().RunBy(process.Ancestors(pid)) }
+func (s *Scope) startedBy(pid int) wire.Address {
+	return s.Team.Root().RunnerOf(process.Ancestors(pid))
+}

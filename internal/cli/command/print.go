@@ -26,9 +26,9 @@ func Print(c *cli.Context, v fmt.Stringer) error { return PrintAs(c, v, v.String
 var confirming = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
 	"run up down stop interrupt restart type approve reject message pause resume complete abort")
 
-// Via is the program of ours that runs the verb for its own client, such as "mcp"; "": none. It is recorded in what the
+// CallingProgram is the program of ours that runs the verb for its own client, such as "mcp"; "": none. It is recorded in what the
 // verb sends. With --json such a program gets a Said for each value.
-func Via(c *cli.Context) string { return c.String("via") }
+func CallingProgram(c *cli.Context) string { return c.String("via") }
 
 // A Said is a value and the text that shows it to people.
 type Said struct {
@@ -38,7 +38,7 @@ type Said struct {
 
 // PrintAs is Print for a value with a text of its own.
 func PrintAs(c *cli.Context, v any, text string) error {
-	if c.Bool("json") && Via(c) != "" {
+	if c.Bool("json") && CallingProgram(c) != "" {
 		v = Said{v, text}
 	}
 	if c.Bool("json") {
@@ -54,8 +54,8 @@ func PrintAs(c *cli.Context, v any, text string) error {
 	return err
 }
 
-// Done is PrintAs unless there was an error.
-func Done(c *cli.Context, err error, v any, text string) error {
+// PrintUnlessError is PrintAs unless there was an error.
+func PrintUnlessError(c *cli.Context, err error, v any, text string) error {
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func EscapeJSON(doc []byte) []byte {
 func WarnUnreadable(err error) error {
 	unreadable, ok := errors.AsType[*teams.UnreadableError](err)
 	if ok {
-		(&Error{Message: unreadable.Error(), Hint: "atm doctor"}).Tell() // also with --quiet
+		(&Error{Message: unreadable.Error(), Hint: "atm doctor"}).Print() // also with --quiet
 		return nil
 	}
 	return err

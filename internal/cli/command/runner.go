@@ -86,7 +86,7 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 			WithHint("kill -CONT %d, if it was stopped; atm stop %s ends it", silent.PID, name)
 	}
 	if errors.Is(err, control.ErrNoRunner) {
-		return Failed("%s does not run", name).WithHint("%s", s.Team.RunAgain(name))
+		return Failed("%s does not run", name).WithHint("%s", s.Team.RunCommand(name))
 	}
 	return err
 }

@@ -57,7 +57,7 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 			return nil, NotFound("%w", err).WithHint("the root there is --root %s", policy.Quote(near.Path))
 		}
 	}
-	if err == nil && !found.Accepted && Via(c) == "mcp" { // a model reads the answers, as it does a hook's
+	if err == nil && !found.Accepted && CallingProgram(c) == "mcp" { // a model reads the answers, as it does a hook's
 		err = Refused("nobody here made or accepted %s; its mail may have come with a clone", found.Path).
 			WithHint("if it is yours: atm init")
 	}
@@ -115,8 +115,8 @@ func OpenMe(c *cli.Context) (*Scope, error) {
 	return s, err
 }
 
-// OpenMeIfSaid is OpenMe for a verb that uses an identity if one is given.
-func OpenMeIfSaid(c *cli.Context) (*Scope, error) {
+// OpenMeIfGiven is OpenMe for a verb that uses an identity if one is given.
+func OpenMeIfGiven(c *cli.Context) (*Scope, error) {
 	if name, _ := givenIdentity(c); name == "" {
 		return OpenTeam(c)
 	}
@@ -151,7 +151,7 @@ func (s *Scope) findMe() error {
 	name, source := givenIdentity(s.c)
 	if name == "" {
 		hint := "put --as NAME on the command; do not take a name that is not yours"
-		if via := Via(s.c); via != "" {
+		if via := CallingProgram(s.c); via != "" {
 			hint = "whoever set this up says who you are: atm " + via + " --as NAME, or ATM_AGENT in its environment"
 		}
 		return Usage("who are you? %s", listed(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)

@@ -113,7 +113,7 @@ func Team(members []teams.Member, width int) []string {
 // the evidence is.
 func detail(m teams.Member, now time.Time) string {
 	if m.Host != "" {
-		return JoinFilled("; ", m.About(), m.Seen(now))
+		return JoinFilled("; ", m.StateDetail(), m.EvidenceAge(now))
 	}
 	if m.State == reducer.WordPerson {
 		return ""
@@ -131,7 +131,7 @@ func detail(m teams.Member, now time.Time) string {
 	if m.Held != "" {
 		held = "mail waits: " + m.Held
 	}
-	return JoinFilled("; ", m.About(), evidence, held)
+	return JoinFilled("; ", m.StateDetail(), evidence, held)
 }
 
 // JoinFilled is strings.Join without the empty parts.

@@ -40,7 +40,7 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 // Await calls wait with a context that ends at an interrupt, and when the root or an opened team was removed or
 // renamed: the wait can never succeed then, and fails with that reason.
 func (s *Scope) Await(wait func(ctx context.Context) error) error {
-	return s.until(Via(s.c) != "", wait) // the calling program may be killed
+	return s.until(CallingProgram(s.c) != "", wait) // the calling program may be killed
 }
 
 // Follow calls show, which prints news as it arrives, until an interrupt, the removal of the team, or the end of the
@@ -79,7 +79,7 @@ func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 		for ctx.Err() == nil {
 			if hasReader && output.ReaderGone(os.Stdout) {
 				cancel(syscall.EPIPE)
-			} else if err := s.Root.Lost(); err != nil {
+			} else if err := s.Root.CheckPaths(); err != nil {
 				cancel(err)
 			}
 			Sleep(ctx, time.Second)

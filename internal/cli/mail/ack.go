@@ -113,7 +113,7 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 	if a.Post != nil {
 		r.addDelivered(s, a.Post.To[0], a.Post.Message, "")
 	}
-	if line = "acked " + short; a.Already {
+	if line = "acked " + short; a.WasAcked {
 		line += " before"
 	}
 	return r, line, nil
@@ -183,7 +183,7 @@ func findHeld(_ context.Context, s *command.Scope, word string) (m heldMessage, 
 		return m, err
 	}
 	short, isMine := it.ID.Short(6), box.Address() == s.Me.Address()
-	from, err := s.Root.Taken(box, it.Message, s.Me.Address()) // a box and an error: somebody else took it
+	from, err := s.Root.FindLease(box, it.Message, s.Me.Address()) // a box and an error: somebody else took it
 	switch {
 	case from != nil && err == nil:
 		return heldMessage{it, from, true}, nil
@@ -299,7 +299,7 @@ func take(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	if err := teams.MayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) && box.Agent() != s.Me.Agent() {
+	if err := teams.CheckMayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) && box.Agent() != s.Me.Agent() {
 		return command.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
 	} else if err != nil {
 		return err
@@ -331,12 +331,12 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 		}
 		r := s.Renderer()
 		id := r.Short(it.ID) + s.Flags()
-		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.Times, SupersededBy: it.SupersededBy}),
+		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut, SupersededBy: it.SupersededBy}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
 			letter.Stamp(l.Until), id, id, id)
 		if c.Bool("json") { // "times" counts how often it was taken, including now
 			var err error
-			if text, err = command.JSON(map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.Times + 1}); err != nil {
+			if text, err = command.JSON(map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.TimesHandedOut + 1}); err != nil {
 				return false, err
 			}
 		}
@@ -347,7 +347,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 		err = heldByOther(err, it.ID.Short(6))
 	}
 	if it != nil {
-		err = command.Tell(c, err)
+		err = command.PrintError(c, err)
 	}
 	return it != nil, err
 }
@@ -361,5 +361,5 @@ func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
 		return heldByOther(fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld), m.ID.Short(6))
 	}
 	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
-	return command.Done(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
+	return command.PrintUnlessError(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
 }

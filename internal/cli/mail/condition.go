@@ -145,7 +145,7 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 			cond.state = ": " + describe(now)
 			return nil, err
 		}
-		text := string(now.Name) + " is " + string(now.State) + strings.TrimSuffix(", "+now.About(), ", ")
+		text := string(now.Name) + " is " + string(now.State) + strings.TrimSuffix(", "+now.StateDetail(), ", ")
 		return &match{Matched: kind, Agent: now.Name, text: text}, nil
 	}
 	return []*condition{cond}, nil
@@ -174,7 +174,7 @@ func describe(m teams.Member) string {
 		text += " (" + letter.Escape(m.Detail) + ")"
 	}
 	if m.Host != "" {
-		text += ", " + m.Seen(time.Now())
+		text += ", " + m.EvidenceAge(time.Now())
 	}
 	return text
 }

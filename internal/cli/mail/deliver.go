@@ -53,7 +53,7 @@ func newResult(id wire.ID) *result {
 func (r *result) addDelivered(s *command.Scope, box *mailbox.Box, sent *wire.Message, note string) {
 	a := box.Address()
 	m, forecast := s.Root.Forecast(a, sent.Urgent())
-	note = cmp.Or(note, m.Spoils(sent.Body), forecast)
+	note = cmp.Or(note, m.TypingWarning(sent.Body), forecast)
 	d := delivered{To: a.String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: note}
 	r.Delivered = append(r.Delivered, d)
 }
@@ -101,9 +101,9 @@ func (r *result) failures(c *cli.Context, not string) error {
 		first.Message = fmt.Sprintf("%s anybody: %s", not, first.Message)
 		return r.addTo(&first)
 	}
-	if !isJSON || command.Via(c) != "" {
+	if !isJSON || command.CallingProgram(c) != "" {
 		for _, f := range r.Failed {
-			(&command.Error{Message: fmt.Sprintf("%s %s: %s", not, f.To, f.Message), Hint: f.Hint}).Tell()
+			(&command.Error{Message: fmt.Sprintf("%s %s: %s", not, f.To, f.Message), Hint: f.Hint}).Print()
 		}
 	}
 	return command.Exit(first.Exit)
@@ -184,7 +184,7 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 			} else if isStored {
 				e.Hint = strings.TrimPrefix(e.Hint+"; "+retryHint(c, o), "; ")
 			}
-		} else if out.Known {
+		} else if out.AlreadyStored {
 			r.addKnown(c, s, out.Box, o.Message)
 		} else {
 			r.addDelivered(s, out.Box, o.Message, "")
@@ -195,12 +195,12 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	switch {
 	case unmarked == nil:
 	case isLeased, errors.Is(unmarked, mailbox.ErrNotHeld):
-		command.Warn(c, "%v", teams.Unmarked(unmarked))
+		command.Warn(c, "%v", teams.DescribeUnmarked(unmarked))
 	default:
 		hint := "it was sent, and not to be sent again: atm ack %s%s"
-		command.Failed("%s", teams.Unmarked(unmarked)).WithHint(hint, o.Parent.ID.Short(6), s.Flags()).Tell()
+		command.Failed("%s", teams.DescribeUnmarked(unmarked)).WithHint(hint, o.Parent.ID.Short(6), s.Flags()).Print()
 	}
-	if err := o.Post.NotNoted; err != nil {
+	if err := o.Post.SentIndexErr; err != nil {
 		command.Warn(c, "sent, but atm ls --sent does not show it before atm doctor --fix: %v", err)
 	}
 	for _, f := range o.Failed {
@@ -303,7 +303,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		return n * len(b.Items), err
 	})
 	if isPrinted {
-		err = command.Tell(c, err)
+		err = command.PrintError(c, err)
 	}
 	return err
 }
@@ -375,7 +375,7 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		o.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
 	}
 	if err = prepare(s, o); err == nil && once != "" {
-		err = o.Once(once)
+		err = o.SetIdempotencyKey(once)
 	}
 	return o, err
 }

@@ -34,7 +34,7 @@ var lsCommand = &cli.Command{
 		&cli.BoolFlag{Name: "count", Usage: "only how many"},
 		hidden("unread", "new", "l", "mine", "pending", "oldest"),
 	},
-	Action: command.With(command.OpenMeIfSaid, ls),
+	Action: command.With(command.OpenMeIfGiven, ls),
 }
 
 func ls(c *cli.Context, s *command.Scope) error {
@@ -96,9 +96,9 @@ func selectMessages(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listin
 	if err != nil {
 		return nil, err
 	}
-	var ingested mailbox.TakenIn
+	var ingested mailbox.Ingested
 	rg := rangeOf(c)
-	rg.Since, rg.Taken = after, &ingested
+	rg.Since, rg.Ingested = after, &ingested
 	l, count, wantsOpen := newListing(nil, nil), c.Bool("count"), rg.Sent && c.Bool("owed")
 	if matches == nil && !wantsOpen && !(count && rg.Unread) { // a count of unread mail leaves out what is leased
 		rg.Limit = c.Int("limit")
@@ -168,7 +168,7 @@ func stateAt(it *mailbox.Item) string {
 }
 
 func listBad(c *cli.Context, box *mailbox.Box) error {
-	if _, err := box.TakeIn(c.Context); err != nil {
+	if _, err := box.Ingest(c.Context); err != nil {
 		return err
 	}
 	files, err := box.BadFiles()
@@ -205,7 +205,7 @@ var searchCommand = &cli.Command{
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
 		&cli.StringFlag{Name: "in", Hidden: true},
 	},
-	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		words := c.Args().Slice()
 		for _, key := range []string{"from", "to", "since", "in"} {
 			if c.IsSet(key) {
@@ -228,7 +228,7 @@ var threadCommand = &cli.Command{
 	Flags: []cli.Flag{
 		command.CountFlag("limit", 50, "the newest `N` (default 50; with --json all); 0: all", "all", "n", "max"),
 	},
-	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {
 			return err
@@ -239,7 +239,7 @@ var threadCommand = &cli.Command{
 		}
 		r, n := s.Renderer(), c.Int("limit")
 		r.Whole = true
-		if n == 0 || c.Bool("json") && command.Via(c) == "" && !c.IsSet("limit") {
+		if n == 0 || c.Bool("json") && command.CallingProgram(c) == "" && !c.IsSet("limit") {
 			n = len(items)
 		}
 		earlier := max(0, len(items)-n)

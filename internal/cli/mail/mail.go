@@ -40,7 +40,7 @@ func sinceFlag(c *cli.Context) (t time.Time, err error) {
 	if !c.IsSet("since") {
 		return t, nil
 	}
-	if t, err = command.Since(c.String("since")); err != nil {
+	if t, err = command.ParseSince(c.String("since")); err != nil {
 		err = command.Usage("--since: %v", err).WithHint("%s --since 2h", c.Command.HelpName)
 	}
 	return t, err
@@ -52,7 +52,7 @@ func fromFlag(c *cli.Context, s *command.Scope) (wire.Address, error) {
 	if !c.IsSet("from") {
 		return wire.Address{}, nil
 	}
-	a, err := s.Writer(name)
+	a, err := s.Correspondent(name)
 	if err != nil && strings.Contains(name, "@") {
 		if found, _ := s.Team.Search(c.Context, teams.Query{From: name}); len(found) > 0 {
 			return found[0].From, nil

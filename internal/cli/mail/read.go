@@ -82,13 +82,13 @@ func read(c *cli.Context, s *command.Scope) error {
 
 // warnWaiting ingests dropped files, and warns of those that cannot be ingested yet.
 func warnWaiting(c *cli.Context, box *mailbox.Box) {
-	in, _ := box.TakeIn(c.Context)
+	in, _ := box.Ingest(c.Context)
 	warnNotIngested(c, in)
 }
 
-func warnNotIngested(c *cli.Context, in mailbox.TakenIn) {
+func warnNotIngested(c *cli.Context, in mailbox.Ingested) {
 	if in.Waiting > 0 {
-		command.Warn(c, "%s not taken in yet: %v", letter.Many(in.Waiting, "dropped file"), in.Why)
+		command.Warn(c, "%s not taken in yet: %v", letter.Many(in.Waiting, "dropped file"), in.WaitReason)
 	}
 }
 
@@ -167,11 +167,11 @@ func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 	if b.SetAside > 0 {
 		command.Warn(p.c, "%s set aside as unreadable: atm ls --bad%s says why", letter.Many(b.SetAside, "file"), p.s.Flags())
 	}
-	if b.Unlogged != nil {
-		command.Warn(p.c, "%v; atm read --last does not show this batch", b.Unlogged)
+	if b.LogErr != nil {
+		command.Warn(p.c, "%v; atm read --last does not show this batch", b.LogErr)
 	}
-	if err == nil && b.Unmarked != nil {
-		err = notMarked(b.Unmarked)
+	if err == nil && b.MarkErr != nil {
+		err = notMarked(b.MarkErr)
 	}
 	if len(b.Unreadable) > 0 {
 		p.warnOnce.Do(func() {
@@ -179,7 +179,7 @@ func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 		})
 	}
 	if p.isPrinted {
-		err = command.Tell(p.c, err)
+		err = command.PrintError(p.c, err)
 	}
 	return len(b.Items) > 0, err
 }
@@ -200,7 +200,7 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	l := p.afterReading(b)
 	r.Digits = letter.ShortLength(append(l.ids(), l.Owed...))
 	for _, id := range p.options.IDs {
-		r.Digits = max(r.Digits, p.s.Digits(id))
+		r.Digits = max(r.Digits, p.s.ShortLength(id))
 	}
 	pieces := command.Letters(r, b.Items, b.Ahead)
 	if !p.follows {
@@ -213,7 +213,7 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if p.follows {
 		document = map[string]message{"message": l.Messages[0]}
 	}
-	if command.Via(p.c) != "" {
+	if command.CallingProgram(p.c) != "" {
 		document = command.Said{Document: document, Text: string(bytes.Join(pieces, nil))}
 	}
 	p.isPrinted = !p.follows
@@ -236,15 +236,15 @@ func (p *page) afterReading(b mailbox.Batch) *listing {
 	}
 	l := newListing(b.Items, me)
 	l.More = b.More
-	if b.Unmarked != nil {
-		l.Error = command.Explain(p.c, notMarked(b.Unmarked))
+	if b.MarkErr != nil {
+		l.Error = command.Explain(p.c, notMarked(b.MarkErr))
 	}
 	flags := mailbox.Flags(b.Items, b.Ahead)
 	for i, it := range b.Items {
 		after := *it
 		after.SupersededBy = flags[i].SupersededBy
 		l.Messages[i].Item = &after
-		if it.State != mailbox.Unread || p.peeks || b.Unmarked != nil {
+		if it.State != mailbox.Unread || p.peeks || b.MarkErr != nil {
 			continue
 		}
 		after.State = mailbox.Done

@@ -114,17 +114,17 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		words = append([]string{strings.Join(names, ",")}, words...)
 	}
 	if len(words) == 0 {
-		return nil, nil, s.ToWhom()
+		return nil, nil, s.NoRecipient()
 	}
 	first := strings.Fields(words[0])
 	apart := slices.Concat(first, words[1:])
 	if len(first) == 0 { // such as an empty variable
-		e := s.ToWhom()
+		e := s.NoRecipient()
 		return nil, nil, e.WithHint("%s", cmp.Or(command.LineOf(c).Repaired(words[:1], []string{"NAME"}), e.Hint))
 	}
 	if len(first) > 1 && len(words) == 1 && len(names) == 0 && !c.IsSet("message") {
 		if _, notTo := s.Member(strings.ToLower(strings.TrimRight(first[0], ",:"))); notTo != nil {
-			return nil, nil, s.ToWhom().WithHint("%s", command.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
+			return nil, nil, s.NoRecipient().WithHint("%s", command.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
 		}
 	}
 	if c.IsSet("message") {
@@ -181,7 +181,7 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 		err = attach(c, o)
 	}
 	if err == nil && c.IsSet("once") && len(o.Post.To) > 0 { // a message that reaches nobody does not use up the key
-		err = o.Once(c.String("once"))
+		err = o.SetIdempotencyKey(c.String("once"))
 	}
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func setID(c *cli.Context, s *command.Scope, m *wire.Message) (err error) {
 		return nil
 	}
 	if m.ID, err = wire.ParseID(c.String("id")); err == nil {
-		err = teams.GivenID(m.ID)
+		err = teams.CheckID(m.ID)
 	}
 	if err != nil {
 		return command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")

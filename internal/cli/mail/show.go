@@ -28,7 +28,7 @@ var showCommand = &cli.Command{
 		&cli.BoolFlag{Name: "raw", Aliases: []string{"body"}, Usage: "the bytes of the body alone"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments under their names in `DIR`, made if missing"},
 	},
-	Action: command.With(command.OpenMeIfSaid, show),
+	Action: command.With(command.OpenMeIfGiven, show),
 }
 
 func show(c *cli.Context, s *command.Scope) error {
@@ -44,7 +44,7 @@ func show(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	r := s.Renderer()
-	r.Whole, r.Digits = true, s.Digits(it.ID)
+	r.Whole, r.Digits = true, s.ShortLength(it.ID)
 	text := string(command.Letters(r, []*mailbox.Item{it}, nil)[0])
 	for _, a := range it.Attachments {
 		text += fmt.Sprintf("attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
@@ -114,7 +114,7 @@ var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
 	UsageText:   "atm trace 9f3a1c",
 	Description: "A stage without evidence is left out, which does not mean that it was not reached.",
-	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ var traceCommand = &cli.Command{
 		recipients, text := []teams.DeliveryTrace{}, ""
 		for _, to := range it.To {
 			r := s.Root.Trace(c.Context, it.Message, to)
-			r.Gate = command.Typed(c, strings.ReplaceAll(r.Gate, it.ID.Short(6), it.ID.Short(s.Digits(it.ID))))
+			r.Gate = command.CompleteHint(c, strings.ReplaceAll(r.Gate, it.ID.Short(6), it.ID.Short(s.ShortLength(it.ID))))
 			recipients = append(recipients, r)
 			if len(it.To) > 1 {
 				text += s.Renderer().Called(r.To) + ": "

@@ -24,7 +24,7 @@ var waitCommand = &cli.Command{
 	Description: "What is already so returns at once; after a send, wait for --turn-done ID.\n" +
 		"Marks nothing: atm read does. Exit 4: it did not come in time.",
 	Flags:  waitFlags,
-	Action: command.With(command.OpenMeIfSaid, wait),
+	Action: command.With(command.OpenMeIfGiven, wait),
 }
 
 var waitFlags = []cli.Flag{
@@ -249,7 +249,7 @@ func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, eve
 			return err
 		}
 		for _, box := range boxes { // a retired member gets nothing any more
-			if gone := box.Present(); errors.Is(gone, mailbox.ErrNoAgent) {
+			if gone := box.CheckPresent(); errors.Is(gone, mailbox.ErrNoAgent) {
 				return gone
 			}
 		}

@@ -29,7 +29,7 @@ var watchCommand = &cli.Command{
 		hidden("follow", "f"), hidden("oneline"), command.DurationFlag("timeout", 0, "end after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "end when all is shown"},
 	},
-	Action: command.With(command.OpenMeIfSaid, watch),
+	Action: command.With(command.OpenMeIfGiven, watch),
 }
 
 // A logLine is a message or an event, which watch prints as a line.
@@ -154,7 +154,7 @@ func (l logLine) line(s *command.Scope) string {
 		text, colour = command.JoinFilled(": ", "got "+r.Short(m.ID)+" from "+r.Who(m.From), title), "32"
 	} else {
 		text += describeEvent(l.Event, r)
-		colour = map[string]string{"confirm_required": "31", "waiting_for_input": "31", wire.StreamFailed: "31"}[l.Event.Kind]
+		colour = map[string]string{"confirm_required": "31", "waiting_for_input": "31", wire.StreamError: "31"}[l.Event.Kind]
 	}
 	row := []string{letter.Stamp(l.at), r.Who(l.Box.Address()), text}
 	if !command.Terminal() {
@@ -168,7 +168,7 @@ func (l logLine) line(s *command.Scope) string {
 
 // phrases are what people read instead of the name of a kind.
 var phrases = map[string]string{
-	wire.TurnCompleted: "turn ended:", wire.TurnIdle: "is idle", wire.StreamFailed: "error:", wire.DroppedCounters: "lost events:",
+	wire.TurnCompleted: "turn ended:", wire.TurnIdle: "is idle", wire.StreamError: "error:", wire.DroppedCounters: "lost events:",
 	"state_change": "is now", "confirm_required": "asks:", "waiting_for_input": "asks:", "draft_ready": "has a draft:",
 	"status_update": "says:", "message_delta": "says:", "agent_output": "says:", "agent_message_chunk": "says:",
 	"agent_thought_chunk": "thinks:", "tool_call_start": "uses", "tool_call": "uses", "tool_call_end": "used",
@@ -199,7 +199,7 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 		if answer := e.Text("answer"); answer != "" {
 			about += "; answered: " + strings.TrimSuffix(answer+" by "+e.Text("by"), " by ")
 		}
-	case wire.StreamFailed, "waiting_for_input", "draft_ready", "status_update", "agent_output":
+	case wire.StreamError, "waiting_for_input", "draft_ready", "status_update", "agent_output":
 		about = e.Text("error_summary", "prompt", "summary", "message", "content")
 	default:
 		about = wire.Line(e)

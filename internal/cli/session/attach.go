@@ -75,7 +75,7 @@ func abort(k *call) error {
 
 func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
 	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
-	return k.s.Team.Say(k.c.Context, k.session.SessionID, from)
+	return k.s.Team.SendInput(k.c.Context, k.session.SessionID, from)
 }
 
 const (

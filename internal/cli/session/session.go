@@ -100,7 +100,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 	if c.IsSet("goal") && err != nil {
 		return command.Usage("--goal: %v", err)
 	}
-	box, err := s.Enter(name)
+	box, err := s.EnterTeamOf(name)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 	}
 	o := sessions.Options{Agent: agent, Goal: goal, Channel: c.String("channel"), Alone: !c.Bool("another")}
 	made, err := s.Team.Sessions().New(c.Context, o)
-	if e, ok := errors.AsType[*sessions.NotAloneError](err); ok { // the agent's name would be ambiguous
+	if e, ok := errors.AsType[*sessions.SessionExistsError](err); ok { // the agent's name would be ambiguous
 		return command.Refused("%w: %s, %s for %s", err, short(e.Other), e.Other.State, age(e.Other)).
 			WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(e.Other), agent)
 	}
@@ -160,7 +160,7 @@ func resume(k *call) error {
 		needsID := strings.Contains(config.ResumeCmd, "{session_id}")
 		if needsID && !sessionID.MatchString(string(own)) { // it comes from an event and might be a flag
 			return command.Refused("%s calls its session %q: resume_cmd gets no such id", k.agent(), own).
-				WithHint("%s; the session goes on with it", k.s.Team.RunAgain(k.agent()))
+				WithHint("%s; the session goes on with it", k.s.Team.RunCommand(k.agent()))
 		}
 		needsRunner := k.session.OwnedByRunner() || m.RunnerGone // else the next refresh would pause it again
 		if err := k.startAgent(config.ResumeWords(own), needsRunner); err != nil {
@@ -171,7 +171,7 @@ func resume(k *call) error {
 }
 
 func (k *call) startAgent(words []string, needsRunner bool) error {
-	again := k.s.Team.RunAgain(k.agent())
+	again := k.s.Team.RunCommand(k.agent())
 	if len(words) == 0 && needsRunner {
 		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
 			WithHint("%s; the session goes on with it", again)
@@ -215,7 +215,7 @@ func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session
 	if len(alive) == 1 {
 		return alive[0], nil
 	}
-	many := &sessions.ManyError{Fragment: word}
+	many := &sessions.AmbiguousError{Fragment: word}
 	for _, sess := range alive {
 		many.IDs = append(many.IDs, sess.SessionID)
 	}
@@ -284,7 +284,7 @@ func showACP(c *cli.Context, s *command.Scope) error {
 		}
 		word = sess.AgentID
 	}
-	b, err := s.Enter(word)
+	b, err := s.EnterTeamOf(word)
 	if err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ type result struct {
 
 func printSession(c *cli.Context, sess *sessions.Session, sent wire.ID, text string) error {
 	written, err := wire.Marshal(sess.InteractiveSession)
-	return command.Done(c, err, result{written, sess.State.Alive(), sent}, text)
+	return command.PrintUnlessError(c, err, result{written, sess.State.Alive(), sent}, text)
 }
 
 func line(sess *sessions.Session) string {

@@ -108,7 +108,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 		command.Warn(c, "skipped %s: in the wrong directory for the id, or not a regular file", letter.Many(moved.Skipped, "message"))
 	}
 	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
-	return cmp.Or(err, command.Tell(c, missing))
+	return cmp.Or(err, command.PrintError(c, missing))
 }
 
 func restore(c *cli.Context) error {
@@ -143,12 +143,12 @@ func restore(c *cli.Context) error {
 	for _, name := range moved.Configs {
 		command.Warn(c, "restored %s: look at its commands and rules before atm up", name)
 	}
-	for _, b := range moved.Doubled {
+	for _, b := range moved.SameNameAsRetired {
 		warnRetired(c, b)
 	}
 	text := fmt.Sprintf("restored %s, %s; %d there already", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
 	if moved.Bad > 0 {
 		text += fmt.Sprintf("; %d bad: atm ls NAME --bad", moved.Bad)
 	}
-	return command.Done(c, err, moved, text)
+	return command.PrintUnlessError(c, err, moved, text)
 }

@@ -31,9 +31,9 @@ var BridgeCommands = []*cli.Command{{
 	Name: "retry", Usage: "try again what the bridge did not accept", UsageText: "atm bridge retry",
 	Description: "They are in the team's .bridge/bad with the reasons; atm doctor names them.",
 	Action: command.With(openBridge, func(c *cli.Context, s *command.Scope) error {
-		n, err := s.Team.RetryBad()
+		n, err := s.Team.RetryRejected()
 		text := letter.Many(n, "envelope") + " to be tried again when the bridge runs"
-		return command.Done(c, err, map[string]any{"retried": n}, text)
+		return command.PrintUnlessError(c, err, map[string]any{"retried": n}, text)
 	}),
 }}
 
@@ -64,10 +64,10 @@ func keygen(c *cli.Context, s *command.Scope) error {
 		}
 	}
 	if err == nil {
-		err = s.Root.Raise()
+		err = s.Root.RaiseFormat()
 	}
-	key := hostkey.Text(public)
-	return command.Done(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", status, host, key))
+	key := hostkey.EncodeKey(public)
+	return command.PrintUnlessError(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; on each other machine:\natm bridge trust %s %s", status, host, key))
 }
 
 func trust(c *cli.Context, s *command.Scope) error {
@@ -84,7 +84,7 @@ func trust(c *cli.Context, s *command.Scope) error {
 		return command.Refused("%w", err).WithHint("give that machine another name: atm bridge keygen --host NAME, there")
 	}
 	if err == nil {
-		err = s.Root.Raise()
+		err = s.Root.RaiseFormat()
 	}
-	return command.Done(c, err, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
+	return command.PrintUnlessError(c, err, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
 }

@@ -59,9 +59,9 @@ func runHook(c *cli.Context) (err error) {
 	}
 	exit, err := hook.Handle(c.Context, tool, in, hook.Options{
 		Box: s.Me, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Runs:  s.Team.Runs,
-		Pass:  func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
-		State: func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
+		Runs:       s.Team.RunningMembers,
+		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
+		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		Primer: func() string {
 			text, _ := primerText(s, true)
 			return text

@@ -220,7 +220,7 @@ func primer(c *cli.Context) error {
 	}
 	s.WarnUnaccepted()
 	text, err := primerText(s, s.Me != nil && s.Team.HasHooks(s.Me.Agent()))
-	return command.Done(c, err, map[string]string{"primer": text}, text)
+	return command.PrintUnlessError(c, err, map[string]string{"primer": text}, text)
 }
 
 func primerText(s *command.Scope, hasHooks bool) (string, error) {
@@ -253,10 +253,10 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	isWrong, text := slices.ContainsFunc(checks, doctor.Check.Wrong), ""
+	isWrong, text := slices.ContainsFunc(checks, doctor.Check.IsProblem), ""
 	for i := range checks {
 		check := &checks[i]
-		check.Fix = command.Typed(c, check.Fix)
+		check.Fix = command.CompleteHint(c, check.Fix)
 		text += check.Severity + ": " + letter.Escape(check.Message) + "\n"
 		if check.Fix != "" {
 			text += "  " + letter.Escape(check.Fix) + "\n"

@@ -41,9 +41,9 @@ func status(c *cli.Context, s *command.Scope) error {
 	}
 	if a.Host != "" {
 		m, err := s.Root.Summary(a)
-		return command.Done(c, err, m, statusText(m))
+		return command.PrintUnlessError(c, err, m, statusText(m))
 	}
-	box, err := s.Enter(c.Args().First())
+	box, err := s.EnterTeamOf(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 		return command.PrintAs(c, m, statusText(m))
 	}
 	line, err := wire.Marshal(slot(s.Team, m))
-	return command.Done(c, err, json.RawMessage(line), string(line))
+	return command.PrintUnlessError(c, err, json.RawMessage(line), string(line))
 }
 
 // slot is a member as missiond's PTY manager writes it, whose only question is a confirmation, and where a slot that
@@ -157,7 +157,7 @@ func statusText(m teams.Member) string {
 func evidence(m teams.Member, now time.Time) string {
 	switch {
 	case m.Host != "":
-		return m.Seen(now)
+		return m.EvidenceAge(now)
 	case m.Running && m.PID > 0:
 		return fmt.Sprintf("its runner's lock is held, process %d", m.PID)
 	case m.Running:

@@ -102,10 +102,10 @@ func watchTeam(s *command.Scope) error {
 
 // waitingFor lists what is waiting for me: questions of others, and mail.
 func waitingFor(ctx context.Context, s *command.Scope) (lines []string) {
-	questions, _ := s.Team.Waiting(ctx) // shows what could be read
+	questions, _ := s.Team.PendingQuestions(ctx) // shows what could be read
 	for _, q := range questions {
 		if s.Me == nil || q.Agent != s.Me.Agent() {
-			asks := letter.Clip(letter.Escape(q.Asks()), 60)
+			asks := letter.Clip(letter.Escape(q.Summary()), 60)
 			lines = append(lines, fmt.Sprintf("%s %s   atm pending%s", q.Agent, asks, s.Flags()))
 		}
 	}
@@ -172,7 +172,7 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 }
 
 func teamRetire(c *cli.Context, s *command.Scope) error {
-	box, err := s.Enter(c.Args().First())
+	box, err := s.EnterTeamOf(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 	}
 	where, err := s.Team.Retire(c.Context, name)
 	unread := n.Unread + n.Leased
-	return command.Done(c, err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
+	return command.PrintUnlessError(c, err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
 		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
 }
 
@@ -201,7 +201,7 @@ func warnRetired(c *cli.Context, b *mailbox.Box) {
 	team := b.Address().Team
 	hint := fmt.Sprintf("atm team retire %s --team %s; atm team restore %s --team %[2]s", b.Agent(), team, filepath.Base(box.Path()))
 	command.Warn(c, "a retired %s is kept with %d unread in %s: %s brings it back instead",
-		b.Agent(), len(unread), box.Path(), command.Typed(c, hint))
+		b.Agent(), len(unread), box.Path(), command.CompleteHint(c, hint))
 }
 
 func teamRestore(c *cli.Context, s *command.Scope) error {
@@ -218,5 +218,5 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	if errors.Is(err, mailbox.ErrExists) {
 		return command.Refused("%w", err).WithHint("atm team lists the members; atm team retire %s makes room", name)
 	}
-	return command.Done(c, err, map[string]any{"agent": name}, string(name)+" is back")
+	return command.PrintUnlessError(c, err, map[string]any{"agent": name}, string(name)+" is back")
 }

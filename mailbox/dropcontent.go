@@ -1,0 +1,113 @@
+package mailbox
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/wire"
+)
+
+// parseDropped makes a message or an event of a dropped file. A *BadError says that it can be neither.
+func (b *Box) parseDropped(f *os.File, info fs.FileInfo, id wire.ID, name string) (*wire.Message, *wire.Event, error) {
+	if info.Size() == 0 {
+		// The file was not empty when it was listed.
+		return nil, nil, &BadError{Name: name, Reason: "its content was lost, as by a power cut"}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, wire.MaxFile+1))
+	if err != nil {
+		return nil, nil, err
+	}
+	text := bytes.TrimPrefix(data, []byte("\ufeff"))
+	if len(data) <= wire.MaxFile && (isJSON(name) || bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))) {
+		m, e, err := b.parseDroppedJSON(text, info, id)
+		if err == nil && (m != nil || e != nil) {
+			return m, e, nil
+		}
+		if err != nil && isJSON(name) {
+			return nil, nil, &BadError{Name: name, Reason: err.Error()}
+		}
+	}
+	m := b.complete(&wire.Message{Subject: strings.ToValidUTF8(name, "\ufffd"), Body: string(data)}, info, id)
+	if len(data) <= wire.MaxBody && utf8.Valid(data) && Check(m) == nil {
+		return m, nil, nil
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, nil, err
+	}
+	a, err := b.store.Attach(m.Subject, f)
+	m.Body, m.Attachments = fmt.Sprintf("(the file is attached, %d bytes)", a.Size), []wire.Attachment{a}
+	return m, nil, err
+}
+
+// parseDroppedJSON makes an event, a human_input message or another message of a JSON object. It returns nothing if the
+// JSON is to be sent as text: it has none of our fields, or would be too large as a message.
+func (b *Box) parseDroppedJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
+	e, err := wire.AdoptDropped(data)
+	if err == nil {
+		e.Source, e.EventID = "drop", string(id)
+		return nil, &e, nil
+	}
+	if err != wire.ErrNotEvent {
+		return nil, nil, err
+	}
+	m := &wire.Message{Type: wire.TypeHumanInput}
+	body, isHuman, err := wire.HumanText(data)
+	if isHuman {
+		var line bytes.Buffer
+		json.Compact(&line, data)
+		m.Body, m.Payload = body, line.Bytes()
+	} else if m, err = wire.DecodeDropped(data, b.store.Team); errors.Is(err, wire.ErrNotMessage) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.ID.Time().After(time.Now().Add(24 * time.Hour)) {
+		m.SetMeta("id", wire.Quote(string(m.ID)))
+	} else {
+		id = cmp.Or(m.ID, id)
+	}
+	if m.Type == wire.TypePermissionReply {
+		// A dropped file cannot answer a permission request.
+		m.Type = ""
+		m.SetMeta("type", wire.Quote(wire.TypePermissionReply))
+	}
+	m = b.complete(m, info, id)
+	if whole, err := m.MarshalJSON(); err == nil && len(whole) >= wire.MaxFile { // the file ends with a line feed too
+		return nil, nil, nil
+	}
+	return m, nil, Check(m)
+}
+
+// complete fills in the missing fields of a dropped message, and replaces its origin.
+func (b *Box) complete(m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Message {
+	m.ID = id
+	if m.From.Agent == "" {
+		m.From = wire.Address{Agent: "drop", Team: b.store.Team}
+	}
+	if len(m.To) == 0 {
+		m.To = []wire.Address{b.Address()}
+	}
+	if m.SentAt.IsZero() {
+		m.SentAt = info.ModTime().UTC()
+		if y := m.SentAt.Year(); y < 1 || y > 9999 { // a file may have such a time, but RFC 3339 cannot write it
+			m.SentAt = time.Now().UTC()
+		}
+	}
+	o := &wire.Origin{Via: "drop", UID: durable.Owner(info)}
+	if m.Origin != nil {
+		o.Extra = m.Origin.Extra
+	}
+	m.Origin = o
+	return m
+}
