@@ -168,7 +168,7 @@ func (r *runner) captureVisible(end int, now time.Time) {
 	}
 	if c.omitted > 0 {
 		r.emitPending()
-		r.emit(fmt.Sprintf("… %d lines left out: asciinema play %s/run/screen.cast", c.omitted, r.Box.Path()), 0)
+		r.emit(fmt.Sprintf("… %d lines omitted: asciinema play %s/run/screen.cast", c.omitted, r.Box.Path()), 0)
 		c.omitted, c.budget = 0, max(c.budget, tailBudget)
 		lines = lines[max(0, len(lines)-tailLines):]
 	}

@@ -41,7 +41,7 @@ const (
 )
 
 var (
-	errQuestionGone = refused("the dialog is gone: nothing was pressed", "")
+	errQuestionGone = refused("the dialog is gone: no key was pressed", "")
 	errNoEffect     = errors.New("the dialog is still there")
 )
 
@@ -128,7 +128,7 @@ func (r *runner) answerByRule(q *Question, o driver.Option) {
 
 func (r *runner) notifyOfQuestion(q *Question) {
 	if asked := *q; r.NotifyLead != nil {
-		r.notify("notifying the lead of a question", func() error { return r.NotifyLead(r.ctx, asked) })
+		r.notify("telling the lead about a question", func() error { return r.NotifyLead(r.ctx, asked) })
 	}
 }
 
@@ -244,15 +244,15 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	sinceKey := now.Sub(r.lastKey)
 	switch {
 	case !r.prog.frameSince.IsZero():
-		return errors.New("it is drawing: nothing was pressed; try again")
+		return errors.New("it is redrawing its screen: no key was pressed; try again")
 	case fingerprint(dialog) != q.Dialog.Fingerprint:
 		return errQuestionGone
 	case q.pressed != nil:
-		return refused("it is being answered already", "")
+		return refused("somebody is already answering it", "")
 	case sinceKey < r.Timing.PersonQuiet && by == byRule, sinceKey < r.Timing.Idle:
-		return errors.New("a person is typing in it: nothing was pressed")
+		return errors.New("a person is typing in it: no key was pressed")
 	case o.Keys == "":
-		return errors.New("its keys are not known: nothing was pressed")
+		return errors.New("atm does not know the keys for this option: no key was pressed")
 	}
 	q.pressed, q.pressedBy = &o, by
 	r.turn.isInterrupted = r.turn.isInterrupted || o.Denies() // a denial may end the turn
@@ -266,11 +266,11 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
 	switch {
 	case q == nil:
-		return driver.Option{}, refused("nothing is asked", "")
+		return driver.Option{}, refused("it is not asking anything", "")
 	case req.ID != "" && req.ID != string(q.ID) && !strings.HasSuffix(string(q.ID), req.ID):
-		return driver.Option{}, refused(fmt.Sprintf("that question is not open any more; %s is", q.ID.Short(6)), "")
+		return driver.Option{}, refused(fmt.Sprintf("that question is closed; the open one is %s", q.ID.Short(6)), "")
 	case q.Dialog.Kind == "trust":
-		return driver.Option{}, errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
+		return driver.Option{}, errors.New("it asks whether to trust a directory: only a person at its terminal may answer that")
 	}
 	name := string(r.Box.Agent())
 	var labels []string
@@ -288,7 +288,7 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 		case isFound:
 			return o, nil
 		case len(labels) == 0:
-			return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: "atm attach " + name}
+			return o, &control.Error{Code: "failed", Message: "atm cannot read its options: no key was pressed", Hint: "atm attach " + name}
 		case req.Deny:
 			return o, usage("none of its options says no: "+all, "attach "+name)
 		}
@@ -297,11 +297,11 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 	o := firstOption(q.Dialog.Options, func(o driver.Option) bool { return o.ID == req.Option })
 	switch {
 	case o == nil:
-		return driver.Option{}, usage("no such option; there are: "+all, "screen "+name+" shows it")
+		return driver.Option{}, usage("no such option; it offers: "+all, "screen "+name+" shows them")
 	case req.Deny && !o.Denies():
-		return *o, usage(fmt.Sprintf("%q does not say no: nothing was pressed", o.ID+" "+o.Label), "approve "+name+" "+o.ID)
+		return *o, usage(fmt.Sprintf("%q does not say no: no key was pressed", o.ID+" "+o.Label), "approve "+name+" "+o.ID)
 	case !req.Deny && o.Denies() && q.Dialog.Kind != "question":
-		return *o, usage(fmt.Sprintf("%q denies it: nothing was pressed", o.ID+" "+o.Label), "reject "+name+" "+o.ID)
+		return *o, usage(fmt.Sprintf("%q says no: no key was pressed", o.ID+" "+o.Label), "reject "+name+" "+o.ID)
 	}
 	return *o, nil
 }

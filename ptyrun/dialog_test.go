@@ -265,7 +265,7 @@ func TestDialogVanishes(t *testing.T) {
 		s, err := r.status()
 		return err == nil && s.Gate != control.GateDialog
 	})
-	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err == nil || !strings.Contains(err.Error(), "nothing is asked") {
+	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err == nil || !strings.Contains(err.Error(), "it is not asking anything") {
 		t.Error(err)
 	}
 	if got := r.fakes(testagent.Answered); len(got) > 0 {

@@ -52,7 +52,7 @@ func (r *runner) returnGate() string {
 	case r.question != nil || p.reading.Dialog != nil:
 		return "a dialog came up"
 	case r.state.Turn().Word() == reducer.WordBlocked:
-		return "it asks something"
+		return "it is waiting for an answer"
 	case r.mail.typing == nil || r.mail.typing.isSubmitted():
 		return ""
 	}

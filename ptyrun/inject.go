@@ -193,7 +193,7 @@ func (r *runner) compose(t *typing) error {
 	case gate != control.GateOpen:
 		why, rest = string(gate), idsOf(t.items)
 	case why == "" && r.prog.driver.Plain && slices.Contains(notices, t.items[0].Type):
-		return r.giveUp(t, "a notice of atm is not typed into a shell, which would run it")
+		return r.giveUp(t, "atm types no notices into a shell, which would run them")
 	}
 	if why != "" {
 		r.mail.requeue(rest)
@@ -236,11 +236,11 @@ func (r *runner) giveUp(t *typing, why string) error {
 func untypable(text string, isPaste bool) string {
 	switch {
 	case text == "":
-		return "it has no text to type"
+		return "the message has no text to type"
 	case !isPaste && len(text) > control.MaxLine:
 		return fmt.Sprintf("%d bytes do not fit into a line of this terminal", len(text))
 	case len(text) > maxPasted:
-		return fmt.Sprintf("%d bytes are too much to type; send them as a file: --attach", len(text))
+		return fmt.Sprintf("%d bytes are too many to type; send them as a file: --attach", len(text))
 	}
 	return ""
 }
@@ -275,7 +275,7 @@ func (r *runner) write(t *typing) error {
 		if isPaste && written > 0 {
 			p.sendKeys([]byte(pasteOff))
 		}
-		return &injectError{outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", written, len(t.text))}
+		return &injectError{outcomeStuck, fmt.Sprintf("the program stopped reading after %d of %d bytes", written, len(t.text))}
 	}
 	t.wroteAt = r.Now()
 	return nil
@@ -298,7 +298,7 @@ func (r *runner) awaitDraft(t *typing) error {
 		case p.screen.Version() == t.versionBefore:
 			return false, &injectError{outcomeUnverified, "the screen did not change"}
 		case !t.isSeen && p.reading.Draft != "" && !p.driver.Plain && !isPartOf(p.reading.Draft, t.draft):
-			return false, &injectError{outcomeUnverified, "the draft shows another text"}
+			return false, &injectError{outcomeUnverified, "its prompt shows different text"}
 		}
 		return true, nil
 	})
@@ -363,7 +363,7 @@ func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error)
 	}
 	if r.returnGate() != "" {
 		if d := p.reading.Dialog; d != nil && (d.Kind == "trust" || d.Kind == "unknown") {
-			return false, &injectError{outcomeUnverified, "a dialog came up, which may have got the return key"}
+			return false, &injectError{outcomeUnverified, "a dialog came up and may have got the return key"}
 		}
 		return true, nil // it was idle, so the dialog belongs to this text's turn
 	}
@@ -375,11 +375,11 @@ func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error)
 	case !now.After(t.pressedAt.Add(wait)):
 		return false, nil
 	case isInDraft:
-		return false, &injectError{outcomeFailed, fmt.Sprintf("it stays in the draft after %d return keys", t.returns)}
+		return false, &injectError{outcomeFailed, fmt.Sprintf("it is still in the prompt after %d return keys", t.returns)}
 	case t.isSeen && !t.isMixed:
 		return true, nil // our return key took it out of the draft
 	}
-	return false, &injectError{outcomeUnverified, "nothing shows that it was taken"}
+	return false, &injectError{outcomeUnverified, "its screen shows no sign that it arrived"}
 }
 
 // isSilentSince reports whether the program has written nothing since the return key. It may not have read it yet.

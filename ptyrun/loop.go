@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 		return r.exit, errors.Join(err, server.Close())
 	}
 	if err := undoLastTyping(ctx, o.Box); err != nil {
-		r.Log.Error("undoing what the last runner typed when it was killed", "err", err)
+		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
 	}
 	inbox, err := watcher.Open(ctx, []*mailbox.Box{o.Box}, watcher.Options{
 		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{o.Box.Address(): o.State.Seq},
@@ -165,7 +165,7 @@ func (r *runner) post(f func()) bool {
 
 var (
 	errOver       = errors.New("the program has ended")
-	errNotRunning = errors.New("its program does not run")
+	errNotRunning = errors.New("its program is not running")
 	errBeingTyped = errors.New("a message is being typed in; try again in a moment")
 )
 

@@ -120,7 +120,7 @@ func (r *runner) programEnded() {
 	now := r.Now()
 	r.setExit(p)
 	if err := p.child.Close(); err != nil {
-		r.Log.Error("ending what the program started", "err", err)
+		r.Log.Error("ending the processes that the program started", "err", err)
 	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.HasAccepted(p.look(), t.draft) {
 		t.stop()
@@ -205,7 +205,7 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 	s := &r.restarts
 	if s.plan(now, ran, r.Timing.Backoff) {
 		r.exit.Loop, r.isOver = true, true
-		detail := fmt.Sprintf("it ended %d times within a minute", loopAfter)
+		detail := fmt.Sprintf("it exited %d times within a minute", loopAfter)
 		if text := strings.TrimSpace(strings.Join(r.exit.Tail, "\n")); text != "" {
 			detail += ": " + text[strings.LastIndexByte(text, '\n')+1:]
 		}
@@ -213,7 +213,7 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 		return
 	}
 	r.appendEvent(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
-	r.notifyViewers(fmt.Sprintf("%s ended with %d; it restarts in %s", r.Box.Agent(), r.exit.Code, s.pause))
+	r.notifyViewers(fmt.Sprintf("%s exited with %d; it restarts in %s", r.Box.Agent(), r.exit.Code, s.pause))
 }
 
 func (r *runner) stepRestart(now time.Time) {

@@ -108,14 +108,14 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	}
 	r.refresh(r.Now())
 	if !req.Raw && r.hasLeftover() {
-		return nil, refused("a message that it has not taken may still stand in its box: nothing was typed",
-			fmt.Sprintf("atm screen %[1]s shows it; atm attach %[1]s, or --raw, types all the same", r.Box.Agent()))
+		return nil, refused("its prompt may still hold a message: nothing was typed",
+			fmt.Sprintf("atm screen %[1]s shows it; to type anyway: atm attach %[1]s, or --raw", r.Box.Agent()))
 	}
 	d := p.reading.Dialog
 	isText := len(req.Text) > 1 && !req.Raw // else it may be the key of an answer
 	if d != nil && isText && !p.driver.Plain {
-		return nil, refused("it asks something that these keys would answer: nothing was typed",
-			fmt.Sprintf("atm pending says what; atm approve %[1]s OPTION, atm attach %[1]s, or --raw", r.Box.Agent()))
+		return nil, refused("these keys would answer its question: nothing was typed",
+			fmt.Sprintf("atm pending shows the question; atm approve %[1]s OPTION, atm attach %[1]s, or --raw", r.Box.Agent()))
 	}
 	if d != nil && d.Kind != "question" {
 		if err := r.mayAnswer(req.PID, req.By, true); err != nil {
@@ -131,7 +131,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	r.recordInput(t.data)
 	p.send(write{data: t.data, done: func(n int, err error) {
 		if err != nil {
-			err = fmt.Errorf("the program does not read: %d bytes of %d were typed", n, len(t.data))
+			err = fmt.Errorf("the program stopped reading after %d of %d bytes", n, len(t.data))
 		}
 		t.written <- err
 	}})

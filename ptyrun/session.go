@@ -83,7 +83,7 @@ func (r *runner) unbindSessions(failed error) {
 	}
 	name, e := r.Box.Agent(), r.exit
 	isCompleted := failed == nil && !e.Stopped && !e.Loop && e.Code == 0 && e.Signal == ""
-	how := fmt.Sprintf("%s ended with %d", name, e.Code)
+	how := fmt.Sprintf("%s exited with %d", name, e.Code)
 	switch {
 	case failed != nil:
 		how = fmt.Sprintf("the runner of %s ended: %v", name, failed)
@@ -311,7 +311,7 @@ func (r *runner) admitsInput(it *mailbox.Item) bool {
 
 func (b *binding) withheld(it *mailbox.Item) string {
 	if !b.isKnown {
-		return "its sessions are not known yet"
+		return "the runner has not read its sessions yet"
 	}
 	why, _ := session.WithholdReason(it.Message, b.all, b.Mute)
 	return why

@@ -399,7 +399,7 @@ func TestFloodIsCut(t *testing.T) {
 		return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "the end")
 	})
 	all := strings.Join(r.outputs(), "\n")
-	if len(all) > captureBudget+16<<10 || !strings.Contains(all, "lines left out: asciinema play") {
+	if len(all) > captureBudget+16<<10 || !strings.Contains(all, "lines omitted: asciinema play") {
 		t.Errorf("%d bytes; %.300q", len(all), all[max(0, len(all)-300):])
 	}
 	for _, o := range r.outputs() {

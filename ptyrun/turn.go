@@ -162,7 +162,7 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 	}
 	if isUrgent {
 		if isFree, err := r.awaitPerson(ctx); err != nil || !isFree {
-			return control.Outcome{Done: "idle", Detail: "a person typed until its turn was over"}, err
+			return control.Outcome{Done: "idle", Detail: "a person was typing until its turn ended"}, err
 		}
 	}
 	cut, err := inLoop(r, func() (*interruption, error) { return r.beginInterruption(isUrgent) })
@@ -183,7 +183,7 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 		return r.prog == nil || !isWork(r.prog.reported) && r.question == nil || r.state.Turn().ID != cut.turn
 	})
 	if err == nil && !isOver {
-		err = errors.New("it was asked to stop, and goes on")
+		err = errors.New("it was told to stop but goes on")
 	}
 	return out, err
 }
@@ -240,8 +240,8 @@ func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 	case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:
 		return nil, nil
 	case r.keyWouldAnswer(isUrgent):
-		return nil, refused("it asks something, which the key would answer: nothing was pressed",
-			"atm pending says what; atm reject "+string(r.Box.Agent()))
+		return nil, refused("the key would answer its question: no key was pressed",
+			"atm pending shows the question; atm reject "+string(r.Box.Agent()))
 	case t.hasBegun() && !t.isSubmitted():
 		return nil, errBeingTyped
 	}

@@ -93,7 +93,7 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 	}
 	items, err := a.Team.Thread(ctx, wire.ID(r.SessionId))
 	if len(items) == 0 && err == nil {
-		err = command.NotFound("no thread %s", r.SessionId).WithHint("begin another session")
+		err = command.NotFound("no thread %s", r.SessionId).WithHint("start another session")
 	}
 	if len(items) == 0 {
 		return out, a.rpcError(err)
@@ -123,7 +123,7 @@ func (a *agent) checkSession(id acp.SessionId) error {
 	if wire.IsID(string(id)) {
 		return nil
 	}
-	return a.rpcError(command.Usage("%q is not the id of a session", id).WithHint("session/new gives one"))
+	return a.rpcError(command.Usage("%q is not a session id", id).WithHint("session/new returns one"))
 }
 
 func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {

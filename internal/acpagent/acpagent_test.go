@@ -332,8 +332,8 @@ func TestNotAnswered(t *testing.T) {
 			e, done := r.edit(), make(chan string, 1)
 			e.choose = choose
 			go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
-			e.shows(&e.agent, "bob wants to run: touch made.txt\n(it still waits for an answer; atm approve ")
-			said := strings.Count(e.text(&e.agent), `"nonsense" is not the id of an option`)
+			e.shows(&e.agent, "bob wants to run: touch made.txt\n(it is still waiting for an answer; atm approve ")
+			said := strings.Count(e.text(&e.agent), `"nonsense" is not an option id`)
 			if choose == "nonsense" && said != asked || len(e.asked) != asked {
 				t.Error(e.asked, e.text(&e.agent))
 			}
@@ -391,7 +391,7 @@ func TestAskedOnWire(t *testing.T) {
 				return strings.Contains(r.atm("events", "bob", "--as-wire", "acp", "--limit", "1"), `{"outcome":"selected","option_id":"`+want+`"}`)
 			})
 			ask("tc-2", `{"id":"all","label":"Now and for ever"},{"id":"one","label":"Go"}`)
-			e.shows(&e.agent, "bob wants to use search: {}\n(what its options do is not known; atm approve --as me tc-2 OPTION)")
+			e.shows(&e.agent, "bob wants to use search: {}\n(atm does not know what its options do; atm approve --as me tc-2 OPTION)")
 			if len(e.asked) != 1 {
 				t.Error(e.asked)
 			}
@@ -432,7 +432,7 @@ func TestCancel(t *testing.T) {
 		s, done := e.begin(), make(chan string, 1)
 		go func() { done <- e.prompt(s, "Hello?") }()
 		e.shows(&e.progress, "sent to bob")
-		if got := e.prompt(s, "Still there?"); !strings.Contains(got, "-32602") || !strings.Contains(got, "is not over") {
+		if got := e.prompt(s, "Still there?"); !strings.Contains(got, "-32602") || !strings.Contains(got, "is still working on its last prompt") {
 			t.Error(got)
 		}
 		if len(done) != 0 || r.unread("bob") != "1" {

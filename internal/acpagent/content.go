@@ -42,7 +42,7 @@ func (a *agent) newMessage(prompt []acp.ContentBlock) (_ *wire.Message, err erro
 			r := b.Resource.Resource.BlobResourceContents
 			err = a.attach(m, path.Base(r.Uri), *cmp.Or(r.MimeType, acp.Ptr("")), r.Blob)
 		default:
-			err = command.Usage("a prompt holds text, links, what is embedded and images").
+			err = command.Usage("a prompt may hold text, links, embedded resources and images").
 				WithHint("atm send %s --attach FILE", a.name())
 		}
 		if err != nil {

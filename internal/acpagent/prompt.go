@@ -44,7 +44,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	if _, isOpen := a.openPrompts.LoadOrStore(r.SessionId, cancel); isOpen {
-		return out, a.rpcError(command.Usage("the last prompt of session %s is not over", r.SessionId))
+		return out, a.rpcError(command.Usage("session %s is still working on its last prompt", r.SessionId))
 	}
 	defer a.openPrompts.Delete(r.SessionId)
 	return a.prompt(ctx, r)
@@ -200,7 +200,7 @@ func (p *prompt) withdraw() string {
 		err = nil // it is withdrawn all the same
 	}
 	if state == mailbox.Unread && err == nil {
-		return "taken back before it was read"
+		return "withdrawn before it was read"
 	}
 	if err == nil {
 		_, err = p.Interrupt(ctx, p.name())

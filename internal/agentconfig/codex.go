@@ -20,10 +20,10 @@ var codexEvents = []string{
 // codex-rs/hooks/src/engine/discovery.rs, https://github.com/openai/codex/pull/21969; tried with 0.169.0.
 func (p *Installer) codex(r Request, local string) (edits []edit, notes []string) {
 	dir := p.userDir("CODEX_HOME", ".codex")
-	notes = []string{"codex runs new and changed hooks only after you trust them: start it and type /hooks"}
+	notes = []string{"codex runs new and changed hooks only after you trust them: start codex and type /hooks"}
 	if r.Local {
 		dir = filepath.Join(local, ".codex")
-		notes = append(notes, "codex reads .codex here once the project is trusted; in a linked worktree it reads the hooks of the main one, and its writable_roots take the place of your own")
+		notes = append(notes, "codex reads .codex here once the project is trusted; in a linked worktree it reads the hooks of the main worktree, and its writable_roots replace your own")
 	}
 	h := hookSet{tool: r.Tool, events: codexEvents, timeout: 10, command: shellLine(p.command(r.Agent, "hook", r.Tool))}
 	rules := "prefix_rule(\n    pattern = [\"atm\", [" + strings.Join(each(Verbs, strconv.Quote), ", ") + "]],\n" +

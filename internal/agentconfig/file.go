@@ -146,7 +146,7 @@ func (f *file) uninstall(edits []edit) error {
 		f.record.Installed = f.after
 	}
 	if f.remove {
-		f.addChange("the file was removed: it had nothing else")
+		f.addChange("file removed: it had nothing else in it")
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (f *file) save() error {
 		return err
 	}
 	if !bytes.Equal(now, f.before) || (info == nil) != (f.info == nil) {
-		return fmt.Errorf("%s: another program changed it in the meantime, and it was left alone", f.path)
+		return fmt.Errorf("another program changed %s at the same time: atm left it alone", f.path)
 	}
 	hasRecord := f.recordPath != "" && f.isRecorded
 	if hasRecord && !f.isDone {
@@ -237,7 +237,7 @@ func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%s is not a regular file", path)
 	case info.Mode().Perm()&0o200 == 0:
-		err = fmt.Errorf("%s is read-only, and was left alone", path)
+		err = fmt.Errorf("%s is read-only: atm left it alone", path)
 	default:
 		data, err = os.ReadFile(path)
 	}
@@ -251,7 +251,7 @@ func realPath(path string) (string, error) {
 		return real, err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return "", fmt.Errorf("%s is a link that leads nowhere", path)
+		return "", fmt.Errorf("%s is a broken link", path)
 	}
 	dir, err := realPath(filepath.Dir(path))
 	return filepath.Join(dir, filepath.Base(path)), err
@@ -269,7 +269,7 @@ func ownFile(path, comment, tool, body, added, removed string) edit {
 		case isOurs || len(f.after) == 0 && !f.isRemoval:
 			f.setText(head+body, added)
 		case !f.isRemoval:
-			f.notes = append(f.notes, path+" was not written by atm, and was left alone")
+			f.notes = append(f.notes, path+" was not written by atm: left alone")
 		}
 		return nil
 	}}

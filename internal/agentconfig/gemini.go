@@ -28,11 +28,11 @@ func (p *Installer) gemini(r Request, local string) (edits []edit, notes []strin
 		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, policy, allowedChange, "rules for atm removed")), nil
 	}
 	notes = []string{
-		"gemini reads .gemini here once the folder is trusted; its sandboxAllowedPaths take the place of your own",
+		"gemini reads .gemini here once the folder is trusted; its sandboxAllowedPaths replace your own",
 		"gemini reads policies from your home directory only: atm install gemini lets it run atm without asking",
 	}
 	if r.Agent != "" {
-		notes = append(notes, "gemini's settings cannot set ATM_AGENT for the commands that it runs: the hooks say --as "+r.Agent+"; start it as ATM_AGENT="+r.Agent+" gemini")
+		notes = append(notes, "gemini's settings cannot set ATM_AGENT for the commands it runs: the hooks say --as "+r.Agent+"; start gemini with ATM_AGENT="+r.Agent+" gemini")
 	}
 	return edits, notes
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrTracked says that a git repository tracks a file, or a link to it. Such a file is shared with other people.
-var ErrTracked = errors.New("is tracked by the repository")
+var ErrTracked = errors.New("is tracked by git")
 
 // gitIn makes a git command that runs no program named by the repository's configuration.
 func gitIn(dir string, args ...string) *exec.Cmd {
@@ -31,7 +31,7 @@ func checkUntracked(path, real string) error {
 			cmd := gitIn(c.Top, "--literal-pathspecs", "ls-files", "--error-unmatch", "--", at)
 			output, err := cmd.CombinedOutput()
 			if err == nil {
-				return fmt.Errorf("%s %w at %s: it was left alone", at, ErrTracked, c.Top)
+				return fmt.Errorf("%s %w in %s: atm left it alone", at, ErrTracked, c.Top)
 			}
 			if cmd.ProcessState.ExitCode() != 1 && !strings.Contains(string(output), "not a git repository") {
 				return fmt.Errorf("find out whether %s is tracked: git ls-files: %s: %w", path, bytes.TrimSpace(output), err)
@@ -66,9 +66,9 @@ func excludeEdits(top string, r Request, edits []edit) (excludes []edit) {
 		lines := mark(r.Tool, e.isServer) + "\n" + name + "\n"
 		excludes = append(excludes, edit{filepath.Join(c.Common, "info", "exclude"), e.isServer, func(f *file) error {
 			if text := string(f.after); f.isRemoval {
-				f.setText(strings.ReplaceAll(text, lines, ""), "git sees "+name+" again")
+				f.setText(strings.ReplaceAll(text, lines, ""), "git no longer ignores "+name)
 			} else if !strings.Contains(text, lines) {
-				f.setText(endLine(text)+lines, "git does not see "+name)
+				f.setText(endLine(text)+lines, "git ignores "+name)
 			}
 			return nil
 		}})

@@ -88,6 +88,6 @@ func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	}
 	f.removeEmptyAround(root, "/hooks/-")
 	if !f.isRecorded {
-		f.notes = append(f.notes, f.path+" keeps what else may be atm's: there is no record of its install")
+		f.notes = append(f.notes, f.path+" may keep other settings of atm: atm has no record of installing them")
 	}
 }

@@ -91,7 +91,7 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 		local = c.Top
 	}
 	if !r.Local && p.Home == "" {
-		return nil, nil, errors.New("there is no home directory, and so no configuration of the user's own")
+		return nil, nil, errors.New("no home directory, so no user configuration to change")
 	}
 	plans := map[string]func(Request, string) ([]edit, []string){
 		"claude": p.claude, "codex": p.codex, "gemini": p.gemini, "opencode": p.opencode,
@@ -109,7 +109,7 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 		notes = append(notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
 	}
 	if p.Root == "" && r.Tool != "opencode" {
-		notes = append(notes, "no team of yours was found here, so no sandbox was opened for it: run atm init in your project, then this again")
+		notes = append(notes, "no atm team of yours here, so the agent's sandbox was not opened for it: run atm init in your project, then this again")
 	}
 	return edits, notes, nil
 }
@@ -222,7 +222,7 @@ func (p *Installer) Damage(tool string, local bool) (string, error) {
 	program := hookProgram.FindSubmatch(f.before)
 	if program != nil && filepath.IsAbs(string(program[1])) {
 		if _, err := os.Stat(string(program[1])); err != nil {
-			const format = "the hooks in %s run %s, which is not there: %s gets no mail in its turns"
+			const format = "the hooks in %s run %s, which does not exist: %s gets no mail in its turns"
 			return fmt.Sprintf(format, f.path, program[1], tool), nil
 		}
 	}
@@ -232,10 +232,10 @@ func (p *Installer) Damage(tool string, local bool) (string, error) {
 	}
 	root, err := parseJSON(f.before)
 	if err != nil {
-		return fmt.Sprintf("%s cannot be understood: %v", f.path, err), nil
+		return fmt.Sprintf("cannot parse %s: %v", f.path, err), nil
 	}
 	if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
-		return fmt.Sprintf("%s has hooks of atm for %d events of %d", f.path, n, len(events)), nil
+		return fmt.Sprintf("%s has atm's hooks for only %d of %d events", f.path, n, len(events)), nil
 	}
 	return "", nil
 }

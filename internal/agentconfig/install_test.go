@@ -226,16 +226,16 @@ func TestRefused(t *testing.T) {
 		r                Request
 		want             string
 	}{
-		{"not JSON", "home/.claude/settings.json", "{\"a\": }", Request{Tool: "claude"}, "home/.claude/settings.json cannot be understood, and was left alone: line 1, column 7"},
+		{"not JSON", "home/.claude/settings.json", "{\"a\": }", Request{Tool: "claude"}, "home/.claude/settings.json (left unchanged): line 1, column 7"},
 		{"a key twice", "home/.claude/settings.json", "// mine\n{\"hooks\": {}, \"hooks\": {\"Stop\": []}}", Request{Tool: "claude"}, "duplicate object member name \"hooks\""},
 		{"no object", "home/.claude/settings.json", "[]", Request{Tool: "claude"}, "it is not an object"},
 		{"hooks are a list", "home/.claude/settings.json", "{\"hooks\": []}", Request{Tool: "claude"}, "hooks is not an object"},
 		{"an event is an object", "home/.claude/settings.json", "{\"hooks\": {\"Stop\": {}}}", Request{Tool: "claude"}, "hooks.Stop is not a list"},
 		{"rules are a string", "home/.claude/settings.json", "{\"permissions\": {\"allow\": \"all\"}}", Request{Tool: "claude"}, "permissions.allow is not a list"},
-		{"not TOML", "home/.codex/config.toml", "model = \n", Request{Tool: "codex"}, "config.toml cannot be understood"},
+		{"not TOML", "home/.codex/config.toml", "model = \n", Request{Tool: "codex"}, "config.toml (left unchanged): "},
 		{"a directory", "home/.claude/settings.json/x", "", Request{Tool: "claude"}, "is not a regular file"},
-		{"bad local file", "repo/.claude/settings.local.json", "{", Request{Tool: "claude", Local: true}, "settings.local.json cannot be understood"},
-		{"bad second file", "repo/.codex/config.toml", "[", Request{Tool: "codex", Local: true, Agent: "bob"}, "config.toml cannot be understood"},
+		{"bad local file", "repo/.claude/settings.local.json", "{", Request{Tool: "claude", Local: true}, "settings.local.json (left unchanged): "},
+		{"bad second file", "repo/.codex/config.toml", "[", Request{Tool: "codex", Local: true, Agent: "bob"}, "config.toml (left unchanged): "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newSetup(t)
@@ -367,7 +367,7 @@ func TestMoved(t *testing.T) {
 		if err := os.Remove(h.Self); err != nil {
 			t.Fatal(err)
 		}
-		if damage, err := h.Damage(tool, false); err != nil || !strings.Contains(damage, h.Self+", which is not there") {
+		if damage, err := h.Damage(tool, false); err != nil || !strings.Contains(damage, h.Self+", which does not exist") {
 			t.Errorf("%s: %s %v, missing is %s", tool, damage, err, h.Self)
 		}
 		h.uninstall(Request{Tool: tool})
@@ -392,7 +392,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 	h.write("home/.claude/settings.json", "{\"model\": \"x\"}\n")
 	before := h.tree("home/.claude")
-	if err := f.save(); err == nil || !strings.Contains(err.Error(), "another program changed it") {
+	if err := f.save(); err == nil || !strings.Contains(err.Error(), "another program changed ") {
 		t.Errorf("got %v", err)
 	}
 	h.same("changed", before, h.tree("home/.claude"))
@@ -416,7 +416,7 @@ func TestWithoutRecord(t *testing.T) {
 	if strings.Contains(left, "SessionStart") {
 		t.Errorf("lists of ours are left in %s", left)
 	}
-	if !strings.Contains(notes, "settings.json keeps what else may be atm's: there is no record") {
+	if !strings.Contains(notes, "settings.json may keep other settings of atm: atm has no record") {
 		t.Errorf("it says %q", notes)
 	}
 }
@@ -537,8 +537,8 @@ func TestDamage(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		{"", ""},
 		{"{", ""}, // it never had a hook of atm
-		{`{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}}`, "has hooks of atm for 1 events of 19"},
-		{`{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}`, "cannot be understood: line 1, column 85"},
+		{`{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}}`, "has atm's hooks for only 1 of 19 events"},
+		{`{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "atm hook claude"}]}]}`, ".claude/settings.json: line 1, column 85"},
 	} {
 		h.write("home/.claude/settings.json", c.data)
 		if damage, err := h.Damage("claude", false); err != nil || !strings.Contains(damage, c.want) || c.want == "" && damage != "" {

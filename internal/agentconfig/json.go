@@ -117,7 +117,7 @@ func put(root *hujson.Value, pointer, value string) error {
 	}
 	in := root.Find(outer)
 	if in.Value.Kind() != kind {
-		return fmt.Errorf("%s is not %s; the file was left alone", strings.ReplaceAll(outer[1:], "/", "."), kindName)
+		return fmt.Errorf("%s is not %s; atm left the file alone", strings.ReplaceAll(outer[1:], "/", "."), kindName)
 	}
 	isNew := in.Find("/"+name) == nil
 	err := root.Patch(fmt.Appendf(nil, `[{"op": "add", "path": %s, "value": %s}]`, quoted(pointer), value))
@@ -161,7 +161,7 @@ func jsonFile(path string, hooks hookSet, settings []setting) edit {
 	return edit{path: path, apply: func(f *file) error {
 		root, err := parseJSON(f.after)
 		if err != nil {
-			return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
+			return fmt.Errorf("cannot parse %s (left unchanged): %w", f.path, err)
 		}
 		before := root.Pack()
 		if f.isRemoval {
@@ -186,7 +186,7 @@ func (f *file) addSettings(root *hujson.Value, settings []setting) error {
 		}
 		if now != nil && s.own != nil && !f.isOurs(s, now) {
 			name := strings.ReplaceAll(pointer[1:], "/", ".")
-			return fmt.Errorf("it has %s of its own: put %s there yourself", name, s.value)
+			return fmt.Errorf("it already has its own %s: put %s there yourself", name, s.value)
 		}
 		if err := put(root, s.pointer, s.value); err != nil {
 			return err

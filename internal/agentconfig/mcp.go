@@ -41,7 +41,7 @@ func (p *Installer) server(r Request, local string) (e edit, notes []string) {
 		path = filepath.Join(local, t.local)
 	}
 	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words)).Replace(t.entry)
-	change := "an MCP server, atm: " + shellLine(words)
+	change := "MCP server atm: " + shellLine(words)
 	if r.Tool == "codex" {
 		return tomlFile(path, r.Tool, true, []tomlKey{{t.place, "command", words[0], entry, change}}), nil
 	}
@@ -51,7 +51,7 @@ func (p *Installer) server(r Request, local string) (e edit, notes []string) {
 		own += `(,"--as","[^"]*")?`
 	}
 	if r.Tool == "claude" {
-		notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
+		notes = []string{`claude asks before each use of atm's tools until you allow "mcp__atm"`}
 	}
 	e = jsonFile(path, hookSet{}, []setting{{t.place, entry, change, regexp.MustCompile(own)}})
 	e.isServer = true

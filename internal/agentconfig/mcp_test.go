@@ -99,7 +99,7 @@ func TestServerEntryOfOthers(t *testing.T) {
 				theirs := `{"` + outer + `": {"atm": ` + entry + `, "b": {}}}`
 				h.write(file, theirs)
 				h.uninstall(Request{Tool: tool})
-				if _, err := h.Install(r); err == nil || !strings.Contains(err.Error(), "has "+outer+".atm of its own: put {") {
+				if _, err := h.Install(r); err == nil || !strings.Contains(err.Error(), "already has its own "+outer+".atm: put {") {
 					t.Error(err)
 				}
 				h.uninstall(r)

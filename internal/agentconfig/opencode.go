@@ -30,6 +30,6 @@ func (p *Installer) opencode(r Request, local string) (edits []edit, notes []str
 	body := strings.NewReplacer("$COMMAND", quoted(command), "$ENV", env).Replace(opencodePlugin)
 	rules := each(Verbs, func(verb string) string { return quoted("atm "+verb+" *") + `: "allow"` })
 	change := "a plugin that runs " + shellLine(command)
-	return []edit{ownFile(filepath.Join(dir, "plugins", "atm.js"), "//", r.Tool, body, change, "the plugin removed")},
-		[]string{`where "permission" of your opencode.json asks about "bash", let it run atm: "bash": {"*": "ask", ` + strings.Join(rules, ", ") + `, "atm *>*": "ask"}`}
+	return []edit{ownFile(filepath.Join(dir, "plugins", "atm.js"), "//", r.Tool, body, change, "plugin removed")},
+		[]string{`if "permission" in your opencode.json asks about "bash", allow atm there: "bash": {"*": "ask", ` + strings.Join(rules, ", ") + `, "atm *>*": "ask"}`}
 }

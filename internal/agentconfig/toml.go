@@ -31,7 +31,7 @@ func tomlFile(path, tool string, isServer bool, keys []tomlKey) edit {
 		text := f.withoutMarked(mark, keys, f.isRemoval && hasServer)
 		doc, err := parseTOML(text)
 		if err != nil {
-			return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
+			return fmt.Errorf("cannot parse %s (left unchanged): %w", f.path, err)
 		}
 		var changes []string
 		for _, k := range keys {
@@ -49,14 +49,14 @@ func tomlFile(path, tool string, isServer bool, keys []tomlKey) edit {
 				continue
 			}
 			lines := strings.ReplaceAll(k.key+" = "+k.value, "\n", " and ")
-			note := fmt.Sprintf("%s: nothing can be added to %s: put %s there yourself", f.path, k.table, lines)
+			note := fmt.Sprintf("%s: atm cannot add to %s: put %s there yourself", f.path, k.table, lines)
 			if isServer {
 				return errors.New(note)
 			}
 			f.notes = append(f.notes, note)
 		}
 		if now, _ := parseTOML(text); f.isRemoval || !reflect.DeepEqual(now, was) {
-			f.setText(text, cmp.Or(strings.Join(changes, "; "), "what atm had added was removed"))
+			f.setText(text, cmp.Or(strings.Join(changes, "; "), "atm's additions removed"))
 		}
 		return nil
 	}}

@@ -126,8 +126,8 @@ func TestLinks(t *testing.T) {
 	h.same("uninstall", before, h.tree("."))
 
 	h.link("nowhere", "home/.codex/hooks.json")
-	if _, err := h.Install(Request{Tool: "codex"}); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
-		t.Errorf("a link that leads nowhere: %v", err)
+	if _, err := h.Install(Request{Tool: "codex"}); err == nil || !strings.Contains(err.Error(), "broken link") {
+		t.Errorf("a broken link: %v", err)
 	}
 	h.write("home/.gemini/settings.json", "{}")
 	if err := os.Chmod(h.at("home/.gemini/settings.json"), 0o400); err != nil {
@@ -188,12 +188,12 @@ func TestNotes(t *testing.T) {
 			t.Errorf("%q is not in %q", want, rep.Notes)
 		}
 	}
-	says(h.install(Request{Tool: "codex", Local: true}), "it reads the hooks of the main one")
+	says(h.install(Request{Tool: "codex", Local: true}), "it reads the hooks of the main worktree")
 	says(h.install(Request{Tool: "codex"}), "trust")
 	says(h.install(Request{Tool: "gemini", Local: true, Agent: "bob"}), "cannot set ATM_AGENT")
 	says(h.install(Request{Tool: "opencode"}), `"atm send *": "allow"`)
 	h.write("home/.codex/config.toml", "[sandbox_workspace_write]\nwritable_roots = [\"/a\"]\n")
-	says(h.install(Request{Tool: "codex"}), "nothing can be added to sandbox_workspace_write")
+	says(h.install(Request{Tool: "codex"}), "atm cannot add to sandbox_workspace_write")
 	h.Root = ""
-	says(h.install(Request{Tool: "claude"}), "no team of yours was found here")
+	says(h.install(Request{Tool: "claude"}), "no atm team of yours here")
 }

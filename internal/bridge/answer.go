@@ -86,7 +86,7 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 		first, err := b.firstAnswer(agent, r)
 		isSame := first.Text("by") == string(by) && first.Text("decision") == r.Decision && cmp.Or(r.Option, first.Text("option_id")) == first.Text("option_id")
 		if err == nil && !isSame {
-			err = command.Refused("it is not open any more (answered before by %s)", cmp.Or(first.Text("by"), "nobody that is known"))
+			err = command.Refused("that question is closed (already answered by %s)", cmp.Or(first.Text("by"), "somebody unknown"))
 		}
 		return err
 	}

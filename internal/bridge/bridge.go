@@ -124,7 +124,7 @@ func (b *Bridge) Once(ctx context.Context) error {
 			err = cmp.Or(err, step(ctx)) // after an error the other steps still run
 		}
 		if n := b.unfinished.Load(); err == nil && n > 0 {
-			err = fmt.Errorf("%d received messages could not be stored: the server keeps them", n)
+			err = fmt.Errorf("could not store %d received messages: the server keeps them", n)
 		}
 		return err
 	})
@@ -239,11 +239,11 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 			nats.Name("atm bridge " + string(b.Host)), nats.MaxReconnects(-1),
 			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 				if err != nil {
-					b.warn("the connection to %s is lost: %v; mail waits in the outbox", b.server(), err)
+					b.warn("lost the connection to %s: %v; mail waits in the outbox", b.server(), err)
 				}
 			}),
 			nats.ReconnectHandler(func(*nats.Conn) {
-				b.warn("connected to %s again", b.server())
+				b.warn("reconnected to %s", b.server())
 				for range cap(b.reconnected) - len(b.reconnected) {
 					b.reconnected <- struct{}{}
 				}

@@ -75,13 +75,13 @@ func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) 
 	header, content, _ := bytes.Cut(data, []byte("\n"))
 	e := &Envelope{}
 	if len(data) > maxEnvelope || len(header) > maxHeader || json.Unmarshal(header, e) != nil {
-		return nil, fmt.Errorf("%d bytes that are no envelope", len(data))
+		return nil, fmt.Errorf("%d bytes that are not an envelope", len(data))
 	}
 	if e.Version != version {
-		return nil, fmt.Errorf("an envelope of version %d, and this atm knows %d", e.Version, version)
+		return nil, fmt.Errorf("an envelope of version %d; this atm knows version %d", e.Version, version)
 	}
 	if !wire.IsName(string(e.FromHost)) || !wire.IsID(string(e.ID)) || e.Size < 0 || e.Size > maxContent {
-		return nil, fmt.Errorf("no envelope: its host is %.80q, its id %.80q, its size %d", e.FromHost, e.ID, e.Size)
+		return nil, fmt.Errorf("not an envelope: its host is %.80q, its id %.80q, its size %d", e.FromHost, e.ID, e.Size)
 	}
 	key, err := trusted(e.FromHost)
 	if err != nil {
@@ -100,7 +100,7 @@ func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) 
 // checkContent returns an error unless the content is the one that was signed.
 func (e *Envelope) checkContent() error {
 	if int64(len(e.Content)) != e.Size || hashOf(e.Content) != e.SHA256 {
-		return errors.New("its content is not the one that was signed")
+		return errors.New("its content differs from what was signed")
 	}
 	return nil
 }

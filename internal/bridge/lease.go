@@ -35,7 +35,7 @@ type LeaseError struct {
 }
 
 func (e *LeaseError) Error() string {
-	return fmt.Sprintf("host %s is taken: a bridge on %s (pid %d, root %s) speaks as it, seen %s ago",
+	return fmt.Sprintf("another bridge already runs as host %s: on %s (pid %d, root %s), seen %s ago",
 		e.Host, e.Other.Machine, e.Other.PID, e.Other.Root, e.Seen.Round(time.Second))
 }
 

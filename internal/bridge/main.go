@@ -37,7 +37,7 @@ func Main(version string, words []string) int {
 			Warn: func(line string) { command.Warn(c, "%s", line) },
 		}
 		if b.Host == "" {
-			return command.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; of several: atm bridge --host NAME")
+			return command.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; if it has several: atm bridge --host NAME")
 		}
 		if b.URL == "" {
 			return command.Usage("which server?").WithHint("atm bridge --nats nats://HOST:4222, or nats under [bridge] in team.toml")
@@ -54,13 +54,13 @@ func Main(version string, words []string) int {
 			err = command.PrintAs(c, nil, "nothing to carry over")
 		}
 		if errors.Is(err, nats.ErrNoServers) {
-			return command.Failed("%w", err).WithHint("nats-server -js starts one there; waiting mail goes out then")
+			return command.Failed("%w", err).WithHint("start one there with nats-server -js; waiting mail then goes out")
 		}
 		if _, ok := errors.AsType[*LeaseError](err); ok {
-			return command.Locked("%w", err).WithHint("stop that one, or give this machine another name: atm bridge keygen --host NAME")
+			return command.Locked("%w", err).WithHint("stop that bridge, or give this machine another name: atm bridge keygen --host NAME")
 		}
 		if held, ok := errors.AsType[*lockfile.HeldError](err); ok && held.Lock == "bridge" {
-			return command.Locked("a bridge of team %s runs here already", s.Team.Name).WithHint("waiting mail goes out by itself: atm trace ID")
+			return command.Locked("a bridge for team %s already runs here", s.Team.Name).WithHint("it sends waiting mail: atm trace ID")
 		}
 		return err
 	})

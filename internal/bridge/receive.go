@@ -122,9 +122,9 @@ func (b *Bridge) openEnvelope(in *incoming) error {
 	case e.Team != b.Team.Name || e.ToHost != b.Host:
 		return bad("it is for host %q of team %q", e.ToHost, e.Team)
 	case e.FromHost == b.Host:
-		return bad("it says that it comes from this host")
+		return bad("it claims to come from this host")
 	case e.Kind != KindMail && e.Kind != KindStage:
-		return bad("an envelope of the kind %q, which this atm does not know", e.Kind)
+		return bad("an envelope of kind %q, which this atm does not know", e.Kind)
 	}
 	in.Envelope = e
 	if e.Kind == KindMail && !e.Object {
@@ -152,7 +152,7 @@ func (b *Bridge) openMail(in *incoming) error {
 		}
 	}
 	if len(in.boxes) == 0 {
-		return bad("nobody here is among its recipients")
+		return bad("none of its recipients is here")
 	}
 	m.ReplaceHost(b.Host, "")
 	in.message = m
@@ -214,7 +214,7 @@ func (b *Bridge) fetchObject(ctx context.Context, sha256 string, size int64, f f
 
 func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	if !wire.IsSHA256(a.SHA256) || a.Size < 0 || a.Size > maxAttachment {
-		return bad("attachment %q: no hash, or more than %d bytes", a.Name, maxAttachment)
+		return bad("attachment %q: no valid hash, or more than %d bytes", a.Name, maxAttachment)
 	}
 	f, err := b.Team.Attachment(a)
 	if err == nil {
@@ -223,7 +223,7 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error {
 		stored, err := b.Team.Attach(a.Name, r)
 		if err == nil && (stored.SHA256 != a.SHA256 || stored.Size != a.Size) {
-			err = errors.New("its content is not the one that was signed")
+			err = errors.New("its content differs from what was signed")
 		}
 		return err
 	})
@@ -289,7 +289,7 @@ func (b *Bridge) finishDelivery(ctx context.Context, m *wire.Message, o mailbox.
 	if o.AlreadyStored && err == nil {
 		var it *mailbox.Item
 		if it, err = o.Box.Get(m.ID); err == nil && it.From != m.From {
-			err = bad("its id is taken by a message of %s", b.display(it.From))
+			err = bad("a message from %s already has its id", b.display(it.From))
 		}
 	}
 	if _, ok := errors.AsType[*mailbox.ContentError](err); ok {
@@ -299,7 +299,7 @@ func (b *Bridge) finishDelivery(ctx context.Context, m *wire.Message, o mailbox.
 		if isOneWay(m) {
 			return bad("%s", why)
 		}
-		body := fmt.Sprintf("%s: your message %s is not delivered there.", why, m.ID.Short(6))
+		body := fmt.Sprintf("%s: your message %s was not delivered.", why, m.ID.Short(6))
 		return b.notifySender(ctx, m, o.Box, "returned", "not delivered: "+m.Title(), body, why)
 	} else if err != nil {
 		return err

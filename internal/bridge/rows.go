@@ -40,7 +40,7 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 	}
 	content, _ := json.Marshal(rows)
 	if len(content) > maxInline {
-		return fmt.Errorf("publish the members' states: %d bytes are more than %d", len(content), maxInline)
+		return fmt.Errorf("publish the members' states: %d bytes, over the limit of %d", len(content), maxInline)
 	}
 	e := &Envelope{Kind: KindRows, ID: wire.NewID(), Team: b.Team.Name, FromHost: b.Host, At: rows.At, Content: content}
 	if _, err := b.bucket.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {

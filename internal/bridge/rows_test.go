@@ -118,7 +118,7 @@ func TestForgedRows(t *testing.T) {
 		"and team other":                 other.Sign(theirs),
 		"it is mail":                     mail.Sign(theirs),
 		"cannot unmarshal":               torn.Sign(theirs),
-		"no envelope":                    []byte("rows"),
+		"not an envelope":                []byte("rows"),
 	} {
 		_, err = bucket.Put(t.Context(), "rows.build", data)
 		must(t, err)
@@ -179,9 +179,9 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	check("another is named", 1, "only approvers may answer: carol, bob@laptop")
 	must(t, os.WriteFile(build.Team.Dir().Join("team.toml"), []byte(`approvers = ["carol", "alice@laptop"]`), 0o600))
 	answer(func(r *teams.PermissionReply) { r.Question = "tc-2" })
-	check("another question", 1, "not open any more")
+	check("another question", 1, "that question is closed")
 	answer(func(r *teams.PermissionReply) { r.Since = asked.Add(-time.Second) })
-	check("the same id, asked before", 1, "not open any more")
+	check("the same id, asked before", 1, "that question is closed")
 	answer(func(r *teams.PermissionReply) { r.Decision, r.Option = "reject", "yes" })
 	check("a no that says yes", 1, `"yes" does not reject it`)
 	answer(func(r *teams.PermissionReply) { r.Option = "No" })
@@ -210,7 +210,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	answer(func(r *teams.PermissionReply) { r.Option = "yes" })
 	check("with the option that it was", 0, "")
 	answer(func(r *teams.PermissionReply) { r.Decision, r.Reason = "reject", "I thought again" })
-	check("the contrary", 0, "answered before by alice@laptop")
+	check("the contrary", 0, "already answered by alice@laptop")
 
 	// The same message again answers no other question, not even the same one asked again.
 	build.ask("bob")

@@ -129,7 +129,7 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error) 
 // explainLimit rewords the server's error for a full stream or bucket.
 func (b *Bridge) explainLimit(err error) error {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok && strings.HasPrefix(api.Description, "maximum ") {
-		return fmt.Errorf("%s is at its limit on the server (%s), and the message waits in the outbox", b.stream(), api.Description)
+		return fmt.Errorf("%s is full on the server (%s): the message waits in the outbox", b.stream(), api.Description)
 	}
 	return err
 }

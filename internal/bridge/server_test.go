@@ -63,7 +63,7 @@ func TestServerRestart(t *testing.T) {
 	s.Shutdown()
 	s.WaitForShutdown()
 	laptop.send("alice", "bob@main.build", nil)
-	laptop.eventually("told that the connection is lost", func() bool { return strings.Contains(laptop.log(), "is lost") })
+	laptop.eventually("told that the connection is lost", func() bool { return strings.Contains(laptop.log(), "lost the connection") })
 	if err := newMachine(t, s.ClientURL(), "cloud").Once(t.Context()); err == nil || !strings.Contains(err.Error(), "connect to nats://") {
 		t.Errorf("once, without a server: %v", err)
 	}
@@ -87,7 +87,7 @@ func TestStreamAtItsLimit(t *testing.T) {
 		laptop.send("alice", "bob@main.build", nil)
 	}
 	err = onceEach(laptop)
-	if err == nil || !strings.Contains(err.Error(), "atm_main is at its limit on the server (maximum messages exceeded)") || len(laptop.waiting("build")) != 2 {
+	if err == nil || !strings.Contains(err.Error(), "atm_main is full on the server (maximum messages exceeded)") || len(laptop.waiting("build")) != 2 {
 		t.Errorf("%v; %d wait", err, len(laptop.waiting("build")))
 	}
 	stream, err := js.Stream(t.Context(), "atm_main")
@@ -224,18 +224,18 @@ func TestNotAccepted(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"not an envelope":          {[]byte("\x00\xff"), "2 bytes that are no envelope"},
+		"not an envelope":          {[]byte("\x00\xff"), "2 bytes that are not an envelope"},
 		"no header":                {[]byte("{}"), "version 0"},
-		"too large":                {make([]byte, maxEnvelope+1), "bytes that are no envelope"},
+		"too large":                {make([]byte, maxEnvelope+1), "bytes that are not an envelope"},
 		"a newer version":          {[]byte(`{"version":2}` + "\n"), "an envelope of version 2"},
-		"a host that is a path":    {[]byte(`{"version":1,"from_host":"../../x","id":"` + string(wire.NewID()) + `"}` + "\n"), "no envelope"},
+		"a host that is a path":    {[]byte(`{"version":1,"from_host":"../../x","id":"` + string(wire.NewID()) + `"}` + "\n"), "not an envelope"},
 		"a stranger's":             {newMachine(t, laptop.URL, "desk").sign(&Envelope{ToHost: "build"}, good), "from host desk: key "},
 		"signed by another key":    {stranger.sign(&Envelope{ToHost: "build"}, good), "not signed by the trusted key of host laptop"},
-		"changed":                  {append(laptop.sign(&Envelope{ToHost: "build"}, good), ' '), "its content is not the one that was signed"},
+		"changed":                  {append(laptop.sign(&Envelope{ToHost: "build"}, good), ' '), "its content differs from what was signed"},
 		"for another host":         {laptop.sign(&Envelope{ToHost: "cloud"}, good), `it is for host "cloud" of team "main"`},
 		"for another team":         {laptop.sign(&Envelope{ToHost: "build", Team: "other"}, good), `of team "other"`},
 		"from this host":           {build.sign(&Envelope{ToHost: "build"}, good), "from host build: key "},
-		"of an unknown kind":       {laptop.sign(&Envelope{ToHost: "build", Kind: "pigeon"}, good), `the kind "pigeon"`},
+		"of an unknown kind":       {laptop.sign(&Envelope{ToHost: "build", Kind: "pigeon"}, good), `an envelope of kind "pigeon"`},
 		"of another host's member": {cloud.sign(&Envelope{ToHost: "build"}, good), "host cloud signed a message from alice@main.laptop"},
 		"of another team's member": {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@other.laptop", "bob@main.build", "")), "signed a message from alice@other.laptop"},
 		"of a member here":         {laptop.sign(&Envelope{ToHost: "build"}, mail("carol@main", "bob@main.build", "")), "signed a message from carol@main"},
@@ -243,7 +243,7 @@ func TestNotAccepted(t *testing.T) {
 		"another id inside":        {laptop.sign(&Envelope{ToHost: "build"}, strings.ReplaceAll(good, "%s", string(wire.NewID()))), "the message inside is"},
 		"an id of next year":       {laptop.sign(&Envelope{ToHost: "build", ID: "03a1f859-f5a6-728f-8e26-bc745809e3b4"}, good), "more than a day ahead of the clock"},
 		"for a path":               {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "../../x@main.build", "")), "is not a name"},
-		"for nobody here":          {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main", "")), "nobody here"},
+		"for nobody here":          {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main", "")), "none of its recipients is here"},
 		"an attachment's path": {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main.build",
 			`,"attachments":[{"name":"../x","sha256":"../../../x","size":1}]`)), "attachment"},
 		"an attachment's size": {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "bob@main.build",
@@ -288,7 +288,7 @@ func TestNotAccepted(t *testing.T) {
 	taken := &Envelope{ToHost: "build", ID: wire.NewID()}
 	build.arrives(cloud.sign(taken, mail("carol@main.cloud", "bob@main.build", "")), 1)
 	build.arrives(laptop.sign(&Envelope{ToHost: "build", ID: taken.ID}, good), 1)
-	if got := build.reasons(); got != "its id is taken by a message of carol@cloud" || len(build.unread("bob")) != 2 {
+	if got := build.reasons(); got != "a message from carol@cloud already has its id" || len(build.unread("bob")) != 2 {
 		t.Errorf("bad: %q; bob has %d", got, len(build.unread("bob")))
 	}
 }

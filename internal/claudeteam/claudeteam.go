@@ -74,7 +74,7 @@ func (t Transfer) String() string {
 }
 
 // ErrEnded says that Claude's team does not exist, or no longer.
-var ErrEnded = errors.New("there is no such team, or it has ended")
+var ErrEnded = errors.New("no such team, or it has ended")
 
 const (
 	configFile   = "config.json"
@@ -173,7 +173,7 @@ func (s *Sync) checkFiles(fail func(name string, err error)) {
 				s.root.Remove(file)
 			}
 		case s.isRetired(name) && s.hasUnread(file):
-			fail(file, fmt.Errorf("%s was retired here, and gets nothing: atm team restore %[1]s", name))
+			fail(file, fmt.Errorf("%s is retired here and gets no mail: atm team restore %[1]s", name))
 		}
 	}
 }

@@ -149,7 +149,7 @@ func equal(t *testing.T, what string, got, want any) {
 func TestIngestsRecordedEntries(t *testing.T) {
 	sc := newScene(t, "bob", "user")
 	sc.write("inboxes/bob.json", inboxOfBob)
-	sc.pass("entry 4 is left there: its type is \"broadcast\"\nentry 5 is left there: ")
+	sc.pass("left entry 4 there: its type is \"broadcast\"\nleft entry 5 there: ")
 	equal(t, "inbox", sc.file("inboxes/bob.json"), foreign)
 	equal(t, "reported", sc.reported, []string{"team-lead → bob: hi", "rev_1 is idle", `team-lead → bob: {"type":"shutdown_request","requestId":"shutdown-1795287764434@bob","from":"team-lead","timestamp":"2026-11-21T19:04:12.349Z"}`})
 	got := sc.unread("bob")
@@ -261,7 +261,7 @@ func TestFiles(t *testing.T) {
 	must(t, err)
 	sc.pass("")
 	sc.write("inboxes/carol.json", "["+fromLead+"]")
-	sc.pass("carol.json: carol was retired here")
+	sc.pass("carol.json: carol is retired here")
 	sc.write("inboxes/carol.json", "["+strings.Replace(fromLead, `"read": false`, `"read": true`, 1)+"]")
 	sc.pass("")
 }
@@ -315,7 +315,7 @@ func TestErrors(t *testing.T) {
 			sc.write("inboxes/bob.json.lock/x", "")
 			later()
 		}, "break a stale lock", func() { must(t, os.Remove(lock+"/x")); later() }},
-		{"a lock file of another program", func() { sc.write("inboxes/bob.json.lock", "") }, "is a file, where Claude Code makes a directory", func() { must(t, os.Remove(lock)) }},
+		{"a lock file of another program", func() { sc.write("inboxes/bob.json.lock", "") }, "is a file, but Claude Code needs a directory there", func() { must(t, os.Remove(lock)) }},
 	} {
 		sc.write("inboxes/bob.json", "["+fromLead+"]")
 		sc.write("inboxes/carol.json", "["+fromLead+"]")
@@ -359,7 +359,7 @@ func TestErrors(t *testing.T) {
 
 	// Invalid members are skipped.
 	sc.write(configFile, strings.Replace(recorded, `"members": [`, `"members": [7, "x", null, [],{"name":7},{"name":"REV_1"},`, 1))
-	sc.pass("member \"Rev_1\" is skipped: its name here would be rev_1, which is taken")
+	sc.pass("skipped member \"Rev_1\": its name here would be rev_1, but that is taken")
 	equal(t, "theirs", len(sc.sync.theirs), 2)
 
 	for _, config := range []string{"", "{", "[]", `{"members":[]}`} {

@@ -35,7 +35,7 @@ func decodeInbox(data []byte) (list []entry, err error) {
 	var raws []json.RawMessage
 	if len(bytes.TrimSpace(data)) > 0 {
 		if err = wire.Unmarshal(data, &raws); err == nil && raws == nil {
-			err = errors.New("null is no list")
+			err = errors.New("it is null, not a list")
 		}
 	}
 	for _, raw := range raws {

@@ -37,7 +37,7 @@ func lock(ctx context.Context, file string, timeout time.Duration) (*fileLock, e
 		case mkdirErr != nil && !errors.Is(mkdirErr, fs.ErrExist):
 			return nil, mkdirErr
 		case err == nil && !info.IsDir():
-			return nil, fmt.Errorf("%s is a file, where Claude Code makes a directory: remove it", path)
+			return nil, fmt.Errorf("%s is a file, but Claude Code needs a directory there: remove it", path)
 		case err == nil && time.Since(info.ModTime()) > staleAfter:
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("break a stale lock: %w", err)
@@ -92,7 +92,7 @@ func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte)
 	}
 	// Some writers take no lock, and if this process was stopped meanwhile, another may have broken ours.
 	if now, err := s.root.ReadFile(name, maxFile); err != nil || !bytes.Equal(old, now) || !held.isHeld(staleAfter/2) {
-		return cmp.Or(err, fmt.Errorf("%s was changed by another process meanwhile; the next pass tries again", file))
+		return cmp.Or(err, fmt.Errorf("another process changed %s; the next pass tries again", file))
 	}
 	return cmp.Or(os.Rename(s.root.Join(temp), file), s.root.Sync(dir))
 }

@@ -56,7 +56,7 @@ func (s *Sync) findMembers(ctx context.Context) error {
 		err = json.Unmarshal(data, &config)
 	}
 	if err == nil && len(config.Members) == 0 {
-		err = errors.New(configFile + " names no members")
+		err = errors.New(configFile + " lists no members")
 	}
 	if err != nil {
 		return err
@@ -91,14 +91,14 @@ func (s *Sync) addTheirs(ctx context.Context, raw json.RawMessage) error {
 	name := s.nameHere(r.Name)
 	isTaken := slices.ContainsFunc(s.theirs, func(m member) bool { return m.box.Agent() == name })
 	if err == nil && (isTaken || s.isOurs(name)) {
-		err = fmt.Errorf("its name here would be %s, which is taken", name)
+		err = fmt.Errorf("its name here would be %s, but that is taken", name)
 	}
 	box := s.Team.Box(name)
 	if err == nil && !box.Exists() {
 		err = s.makeBox(ctx, r.Name, name)
 	}
 	if err != nil {
-		return fmt.Errorf("member %q is skipped: %w", r.Name, err)
+		return fmt.Errorf("skipped member %q: %w", r.Name, err)
 	}
 	s.theirs = append(s.theirs, member{box, r.Name, time.UnixMilli(int64(r.JoinedAt))})
 	return nil

@@ -60,7 +60,7 @@ func (s *Sync) ingest(ctx context.Context, m member) error {
 			}
 		}
 		if entryErr != nil {
-			err = errors.Join(err, fmt.Errorf("entry %d is left there: %w", i+1, entryErr))
+			err = errors.Join(err, fmt.Errorf("left entry %d there: %w", i+1, entryErr))
 		}
 	}
 	if len(stored) > 0 {
@@ -149,13 +149,13 @@ func (s *Sync) storeIdle(ctx context.Context, e *entry) error {
 func (s *Sync) deliver(ctx context.Context, m member) error {
 	n, err := m.box.Count(ctx)
 	if err == nil && n.Unread == 0 && n.Leased > 0 {
-		err = errors.New("another sync is delivering its mail, or was killed doing so less than ten seconds ago")
+		err = errors.New("another sync is delivering its mail, or was killed less than ten seconds ago")
 	}
 	if err != nil || n.Unread == 0 {
 		return err
 	}
 	if age := time.Since(m.joined); age >= 0 && age < joinGrace {
-		return fmt.Errorf("%s has just joined: its mail waits for %s", m.name, joinGrace)
+		return fmt.Errorf("%s has just joined: its mail goes out after %s", m.name, joinGrace)
 	}
 	for {
 		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, true, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {

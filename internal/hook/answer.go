@@ -28,7 +28,7 @@ func (c *call) writeMail(h *mailbox.Handover, l *letter.Renderer) {
 	}
 	fmt.Fprintf(&c.text, "%s %s for %s", prefix, letter.Many(len(h.Items), "new message"), c.o.Box.Agent())
 	if n := len(h.Repeat); n > 0 {
-		fmt.Fprintf(&c.text, " (%d may be a repeat: nothing showed that it arrived)", n)
+		fmt.Fprintf(&c.text, " (%d may be a repeat: no sign that it arrived)", n)
 	}
 	fmt.Fprintf(&c.text, "; answer with atm reply ID \"…\"%s\n", c.o.Flags)
 	var ids []wire.ID

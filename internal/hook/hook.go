@@ -51,7 +51,7 @@ var tools = map[Tool]func(*call){
 // ParseTool returns the tool of that name.
 func ParseTool(name string) (Tool, error) {
 	if tools[Tool(name)] == nil {
-		return "", fmt.Errorf("no hook of %q is known; there are claude, codex, gemini, opencode", wire.Clip(name, 40))
+		return "", fmt.Errorf("no hook for %q; there are claude, codex, gemini, opencode", wire.Clip(name, 40))
 	}
 	return Tool(name), nil
 }
@@ -77,7 +77,7 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 	}
 	c, err := parse(tool, in, o)
 	if err != nil {
-		return 0, fmt.Errorf("hook of %s: %w", tool, err)
+		return 0, fmt.Errorf("hook for %s: %w", tool, err)
 	}
 	return c.carryOut(ctx)
 }

@@ -26,7 +26,7 @@ func ReadInput(f *os.File, timeout time.Duration) ([]byte, error) {
 	case err := <-done:
 		return data, err
 	case <-time.After(timeout):
-		return nil, fmt.Errorf("read stdin: no end of it within %s", timeout)
+		return nil, fmt.Errorf("read stdin: it did not end within %s", timeout)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestReadInput(t *testing.T) {
 	defer silent.Close()
 	defer kept.Close()
 	kept.WriteString("{")
-	if _, err := ReadInput(silent, 100*time.Millisecond); err == nil || !strings.Contains(err.Error(), "no end of it") {
+	if _, err := ReadInput(silent, 100*time.Millisecond); err == nil || !strings.Contains(err.Error(), "it did not end within") {
 		t.Error(err)
 	}
 }

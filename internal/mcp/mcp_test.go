@@ -236,10 +236,10 @@ func TestErrors(t *testing.T) {
 		{"send", "required: missing properties: [\"to\"]\nhint: send takes ack, attach,", args{"text": "x"}},
 		{"send", "unexpected additional properties [\"body\"]", args{"to": "alice", "text": "x", "body": "y"}},
 		{"send", "the text has a NUL byte", args{"to": "alice", "text": "x\x00"}},
-		{"send", "to has a NUL byte", args{"to": "alice\x00", "text": "x"}},
-		{"send", "attach has 200000 bytes, and may have 102400", args{"to": "alice", "text": "x", "attach": []string{"f", long}}},
-		{"send", "subject has 200000 bytes, and may have 102400\nhint: ", args{"to": "alice", "text": "x", "subject": long}},
-		{"ack", "text has 200000 bytes, and may have 102400\nhint: ", args{"id": "abcd", "text": long}},
+		{"send", "to contains a NUL byte", args{"to": "alice\x00", "text": "x"}},
+		{"send", "attach has 200000 bytes; the limit is 102400", args{"to": "alice", "text": "x", "attach": []string{"f", long}}},
+		{"send", "subject has 200000 bytes; the limit is 102400\nhint: ", args{"to": "alice", "text": "x", "subject": long}},
+		{"ack", "text has 200000 bytes; the limit is 102400\nhint: ", args{"id": "abcd", "text": long}},
 		{"send", "fyi and ack contradict each other\nhint: leave one out", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
 		{"search", "enum", args{"words": "x", "in": "old"}},
 		{"read", "minimum", args{"limit": 0}},
@@ -258,7 +258,7 @@ func TestErrors(t *testing.T) {
 	c = s.connect()
 	c.says("read", nil, "who are you? members: alice, bob\nhint: the person who set this up names you: atm mcp --as NAME, or ATM_AGENT in its environment", "null")
 	c.says("team", nil, "alice", `"name":"bob"`)
-	if say := c.InitializeResult().Instructions; !strings.Contains(say, "no tool works: who are you?") {
+	if say := c.InitializeResult().Instructions; !strings.Contains(say, "No tool works yet: who are you?") {
 		t.Error(say)
 	}
 	c = s.connect("--root", filepath.Join(s.dir, "nowhere"), "--as", "bob")

@@ -19,7 +19,7 @@ const (
 )
 
 func (s *server) addResources() {
-	s.addResource(inboxURI, "inbox", "Your unread mail. Looking marks nothing.", "read", "--peek")
+	s.addResource(inboxURI, "inbox", "Your unread mail. Looking does not mark it as read.", "read", "--peek")
 	s.addResource(teamURI, "team", "Who is here, and who is busy, idle, blocked or off.", "team")
 }
 

@@ -118,10 +118,10 @@ func commandLine(verb string, given map[string]any) (stdin string, args []string
 			case name == "text" && verb != "ack":
 				stdin, words = text, append(words, "-")
 			case strings.Contains(text, "\x00"):
-				return "", nil, command.Usage("%s has a NUL byte", name)
+				return "", nil, command.Usage("%s contains a NUL byte", name)
 			case len(text) > maxArgument:
-				return "", nil, command.Usage("%s has %d bytes, and may have %d", name, len(text), maxArgument).
-					WithHint("send or reply with what is long as the text")
+				return "", nil, command.Usage("%s has %d bytes; the limit is %d", name, len(text), maxArgument).
+					WithHint("put long content into the text of send or reply")
 			case name == "id" || name == "words":
 				words = append(words, text)
 			default:

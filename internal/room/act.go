@@ -21,7 +21,7 @@ import (
 // checkMayAct refuses a room without an identity, and a process that may not write as me.
 func (r *Room) checkMayAct() error {
 	if r.Scope.Me == nil {
-		return command.Usage("nobody has said who you are").WithHint("begin again with --as NAME, or ATM_AGENT")
+		return command.Usage("nobody has said who you are").WithHint("start again with --as NAME, or set ATM_AGENT")
 	}
 	return cmp.Or(r.Scope.Me.CheckPresent(), r.Scope.MayWrite())
 }

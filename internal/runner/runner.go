@@ -49,7 +49,7 @@ func Main(version string, words []string) int {
 	}
 	var spec runspec.Spec
 	if err := json.NewDecoder(os.Stdin).Decode(&spec); err != nil || len(words) > 0 {
-		fmt.Fprintln(os.Stderr, "atm-runner: it runs an agent for atm, which starts it: atm run bob -- claude")
+		fmt.Fprintln(os.Stderr, "atm-runner: atm starts this program; to run an agent: atm run bob -- claude")
 		return command.ExitUsage
 	}
 	debug.SetGCPercent(30) // measured: 22 MiB after a flood instead of 28
@@ -103,7 +103,7 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	defer hold.Release()
 	// Whoever stops the agent records that first and then checks this lock, so one of the two sees the other.
 	if last, err := team.LastStop(name); err != nil || last != spec.LastStop {
-		return exit, cmp.Or(err, error(command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)))
+		return exit, cmp.Or(err, error(command.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)))
 	}
 	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
 	// too.
@@ -117,7 +117,7 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	defer log.Close()
 	debug.SetCrashOutput(log, debug.CrashOptions{})
 	if err := endLeftovers(team, name); err != nil {
-		return exit, fmt.Errorf("end what the last runner of %s left: %w", name, err)
+		return exit, fmt.Errorf("end the processes left by the last runner of %s: %w", name, err)
 	}
 	state, err := team.State(name)
 	if err := errors.Join(err, team.SavePolicy(name, spec.Policy)); err != nil {
@@ -142,7 +142,7 @@ func endLeftovers(team *teams.Team, name wire.Name) error {
 	}
 	ended, err := info.EndLeftovers()
 	if len(ended) > 0 {
-		fmt.Fprintln(os.Stderr, letter.Escape(fmt.Sprintf("atm: %s: what its last runner left was ended: %s", name, strings.Join(ended, ", "))))
+		fmt.Fprintln(os.Stderr, letter.Escape(fmt.Sprintf("atm: %s: ended the processes left by its last runner: %s", name, strings.Join(ended, ", "))))
 	}
 	return err
 }

@@ -21,25 +21,25 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
-const keysText = `Tab     the next pane    Enter  open the selected
-Up, Down, PgUp, PgDn, Home, End, the wheel move; a
-click selects, a second opens. Esc goes back; Left
-and Right go along a screen that is wider.
+const keysText = `Tab     next pane        Enter  open the selection
+Up, Down, PgUp, PgDn, Home, End and the wheel move.
+A click selects, a second click opens, Esc goes
+back. Left and Right scroll a wide screen.
 
-a       approve what is selected or waits first
+a       approve the selected or first question
 1 to 9  answer with that option
 x       reject it, and say why
-r       reply            s      send to the member
+r       reply            s      write to the member
 e       the same in $EDITOR
 k       acknowledge      Space  mark as read
-t       attach to its terminal; Ctrl-\ d comes back
+t       attach to its terminal; Ctrl-\ d returns
 i       interrupt its turn
 /       search           q      leave
 
-In a text Enter begins a new line, Ctrl-S sends,
-Ctrl-E opens $EDITOR, Tab goes to the recipients,
-and Esc leaves and keeps the draft. Opening a
-message keeps it unread.`
+While writing, Enter starts a new line, Ctrl-S
+sends, Ctrl-E opens $EDITOR, Tab goes to the
+recipients, Esc leaves and keeps the draft.
+Opening a message does not mark it as read.`
 
 // targetDelay is how long a question must have been the target before a key answers it, so that nobody approves one
 // that has just taken another's place.
@@ -148,13 +148,13 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 	q, i := m.question()
 	switch {
 	case i < 0 && (m.focus == membersPane || m.page().kind == agentPage):
-		return m.refuse("%s asks nothing", m.member())
+		return m.refuse("%s is not asking anything", m.member())
 	case i < 0 && m.page().kind == questionPage:
-		return m.refuse("%s does not ask that any more", m.member())
+		return m.refuse("%s is no longer asking that", m.member())
 	case i < 0:
 		return m.refuse("nothing is waiting for you")
 	case q.ID == "":
-		return m.refuse("%s asks what only a person at its terminal can answer: t", q.Agent)
+		return m.refuse("only a person at its terminal can answer %s: t", q.Agent)
 	case key == "x":
 		return m.startWriting(&composer{
 			kind: rejecting, title: fmt.Sprintf("reject, and tell %s why", q.Agent),
@@ -171,7 +171,7 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 	option := ""
 	if n, err := strconv.Atoi(key); err == nil {
 		if option = nth(q.Options, n-1).ID; option == "" {
-			return m.refuse("there is no option %d", n)
+			return m.refuse("no option %d", n)
 		}
 	}
 	return m.do(nil, func(ctx context.Context) (string, error) {
@@ -239,7 +239,7 @@ func (m *model) attach() tea.Cmd {
 	}
 	atm, err := command.Companion("atm")
 	if err != nil {
-		return m.refuse("atm is neither beside this program nor on PATH")
+		return m.refuse("atm is neither next to this program nor on PATH")
 	}
 	words := []string{"attach", string(name), "--root", m.room.Scope.Root.Path, "--team", string(m.snapshot.Team)}
 	if m.snapshot.Me != "" {
@@ -302,7 +302,7 @@ func questionText(q room.Question) string {
 		}
 	}
 	if q.Cut {
-		text += "\n(there is more, which only its terminal shows)"
+		text += "\n(only its terminal shows the rest)"
 	}
 	return text
 }

@@ -115,7 +115,7 @@ func (m *model) loadAgent(p *page) tea.Cmd {
 		turns, err := m.room.Turns(p.agent, 20)
 		l := loaded{page: p, row: &row, text: command.Turns(p.agent, turns), err: err}
 		if err != nil && len(turns) == 0 {
-			l.text = "The turns cannot be read."
+			l.text = "Cannot read the turns."
 		}
 		return l
 	}

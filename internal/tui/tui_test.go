@@ -337,7 +337,7 @@ func TestTooSoon(t *testing.T) {
 	}
 	m.targetSince = time.Now().Add(-targetDelay)
 	m.push(&page{kind: agentPage, agent: "alice"})
-	if m.answerQuestion("a") != nil || m.status != "alice asks nothing" {
+	if m.answerQuestion("a") != nil || m.status != "alice is not asking anything" {
 		t.Error("another's question is answered: ", m.status)
 	}
 	m.pop()
@@ -370,13 +370,13 @@ func TestUnread(t *testing.T) {
 	if m.answerQuestion("a") != nil {
 		t.Error("approved before it can have been read")
 	}
-	refused("3", "there is no option 3")
+	refused("3", "no option 3")
 	if m.answerQuestion("2") == nil || m.answerQuestion("a") == nil {
 		t.Error(m.status)
 	}
 	q.Agent = "carol" // the same question with the same id
 	m.setSnapshot(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
-	refused("a", "bob does not ask that any more")
+	refused("a", "bob is no longer asking that")
 }
 
 // Mail is answered, acknowledged, marked and searched; a draft is kept until it is sent; it can be written in an
@@ -399,7 +399,7 @@ func TestMail(t *testing.T) {
 	w.types("r")
 	w.shows(`reply to alice: Message 1`)
 	w.types("First\rsecond line\x1b")
-	w.shows(`the draft is kept`)
+	w.shows(`draft kept`)
 	w.types("q")
 	w.shows(`1 draft not sent; leave\? y`)
 	w.types("nr")
@@ -447,7 +447,7 @@ func TestDrafts(t *testing.T) {
 	c := write("alice", "")
 	c.setText(long)
 	m.updateComposer(tea.KeyPressMsg{Code: 'x', Text: "x"})
-	if c.value() != long || m.status != "too long to be changed here: Ctrl-E" {
+	if c.value() != long || m.status != "too long to edit here: Ctrl-E" {
 		t.Error(len(c.value()), m.status)
 	}
 	c.setText("\tone")
@@ -456,7 +456,7 @@ func TestDrafts(t *testing.T) {
 	}
 	c.setText("")
 	m.updateComposer(tea.PasteMsg{Content: long})
-	if c.value() != "" || m.status != "too long for here: Ctrl-E" {
+	if c.value() != "" || m.status != "too long for this box: Ctrl-E" {
 		t.Error(len(c.value()), m.status)
 	}
 	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
@@ -519,15 +519,15 @@ func TestNews(t *testing.T) {
 func TestNobody(t *testing.T) {
 	team := newTeam(t, people, "bob", "me")
 	w := team.open(100, 30, nil)
-	w.shows(`looking only(?s:.*)--as NAME shows your mail`)
+	w.shows(`read-only(?s:.*)--as NAME shows your mail`)
 	w.types("s")
-	w.shows(`nobody has said who you are: begin again with --as NAME`)
+	w.shows(`nobody has said who you are: start again with --as NAME`)
 	team.atm("send", "bob", "hello", "--as", "me")
 	w.shows(`bob .*1 unread`)
 	w.types("\x1b[Z\r")
 	w.shows(`─ bob +unknown`)
 	team.atm("team", "retire", "bob")
-	w.shows(`─ bob is no member any more`)
+	w.shows(`─ bob is no longer a member`)
 	w.leave()
 	if out, err := team.command("atm", "tui").CombinedOutput(); err == nil || !strings.Contains(string(out), "tui needs a terminal") {
 		t.Errorf("%s", out)

@@ -123,7 +123,7 @@ func keepDirection(text string) string {
 }
 
 func (m *model) header() string {
-	s, who := m.snapshot, "looking only"
+	s, who := m.snapshot, "read-only"
 	if s.Me != "" {
 		who = "as " + string(s.Me)
 	}
@@ -189,7 +189,7 @@ func (m *model) pageTitle() string {
 	if p.kind == agentPage {
 		row, isMember := m.snapshot.Member(p.agent)
 		if !isMember {
-			return string(p.agent) + " is no member any more"
+			return string(p.agent) + " is no longer a member"
 		}
 		return ansi.Strip(command.Team([]teams.Member{row}, 0)[0])
 	}
@@ -282,7 +282,7 @@ func (m *model) keysLine() string {
 	case m.confirm != nil:
 		keys = "y yes; any other key: no"
 	case m.writing != nil && m.writing.kind == searching:
-		keys = "Enter search  Esc leave"
+		keys = "Enter search  Esc close"
 	case m.writing != nil:
 		keys = "Ctrl-S send  Esc keep the draft  Ctrl-E $EDITOR"
 	}

@@ -61,7 +61,7 @@ func lineCount(text string) int { return 1 + strings.Count(text, "\n") + strings
 
 func (m *model) startWriting(c *composer) tea.Cmd {
 	if m.snapshot.Me == "" && c.kind != searching {
-		return m.refuse("nobody has said who you are: begin again with --as NAME")
+		return m.refuse("nobody has said who you are: start again with --as NAME")
 	}
 	key := c.key
 	if c.kind == sending && m.drafts[key] == "" {
@@ -110,12 +110,12 @@ func (m *model) updateComposer(msg tea.Msg) (cmd tea.Cmd) {
 		return cmd
 	}
 	if paste, ok := msg.(tea.PasteMsg); ok && c.text.LineCount()+lineCount(paste.Content) > maxLines {
-		return m.refuse("too long for here: Ctrl-E")
+		return m.refuse("too long for this box: Ctrl-E")
 	}
 	c.text, cmd = c.text.Update(msg)
 	if lineCount(c.original) > maxLines && c.text.Value() != c.shown {
 		c.setText(c.original)
-		return m.refuse("too long to be changed here: Ctrl-E")
+		return m.refuse("too long to edit here: Ctrl-E")
 	}
 	return cmd
 }
@@ -126,7 +126,7 @@ func (m *model) handleComposerKey(k tea.KeyPressMsg) tea.Cmd {
 	case key == "esc" || key == "ctrl+c":
 		m.writing = nil
 		if c.saveDraft(m.drafts) {
-			m.status, m.isError = "the draft is kept", false
+			m.status, m.isError = "draft kept", false
 		}
 	case key == "enter" && c.kind == searching:
 		m.writing = nil
@@ -189,7 +189,7 @@ func (m *model) edit() tea.Cmd {
 	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
 	return tea.ExecProcess(exec.Command("sh", "-c", editor+` "$1"`, "sh", file), func(err error) tea.Msg {
 		if err != nil {
-			err = fmt.Errorf("%s: %w; $EDITOR names another one", editor, err)
+			err = fmt.Errorf("%s: %w; set $EDITOR to another editor", editor, err)
 		}
 		text, err2 := os.ReadFile(file)
 		os.RemoveAll(dir)

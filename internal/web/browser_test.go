@@ -106,21 +106,21 @@ func TestBrowser(t *testing.T) {
 	log := filepath.Join(s.dir, "log")
 	address := s.web()
 	b := s.browser(base(address))
-	b.shows("has not been let in")
+	b.shows("has no access yet")
 	b.load(address)
 	b.shows("Members")
 
 	// Neither a foreign host name for this server, nor a foreign page, gets anything.
 	port := base(address)[strings.LastIndex(base(address), ":"):]
 	b.load("http://evil.example" + port)
-	b.shows("not the server of that host")
+	b.shows("does not serve that host name")
 	theirs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `<p><form method="post" action="%s/do"><input name="do" value="send"><button>win</button></form>`, base(address))
 	}))
 	t.Cleanup(theirs.Close)
 	b.load(theirs.URL) // the cookie is sent to other ports, too
 	b.do(chromedp.Click("button"))
-	b.shows("another site asks for this")
+	b.shows("this request comes from another site")
 	b.load(base(address))
 
 	s.atm("run", "bob", "--detach", "--", "fakeagent", "--log", log)
@@ -177,7 +177,7 @@ func TestBrowser(t *testing.T) {
 
 	// The page of a retired member says so.
 	b.load(base(address) + "/agent/alice")
-	b.shows("No turn is known")
+	b.shows("No turns yet")
 	s.atm("team", "retire", "alice")
 	b.shows("atm team restore alice")
 	s.atm("team", "restore", "alice")

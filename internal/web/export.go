@@ -26,7 +26,7 @@ func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	command.Warn(c, "screens and mail may hold secrets: look at %s before you show it to others", dir)
+	command.Warn(c, "screens and mail may contain secrets: check %s before you share it", dir)
 	pages := newServer(ctx, s)
 	write := func(name string, data []byte) error { return os.WriteFile(filepath.Join(dir, name), data, 0o600) }
 	if err := cmp.Or(write("style.css", staticFile("style.css")), write("icon.svg", staticFile("icon.svg"))); err != nil {

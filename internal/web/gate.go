@@ -125,22 +125,22 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<20) // a text has 1 MiB at most, but is encoded
 	switch {
 	case !g.isHost(r.Host):
-		refuse(w, http.StatusMisdirectedRequest, "this is not the server of that host")
+		refuse(w, http.StatusMisdirectedRequest, "this server does not serve that host name")
 	case g.isForeign(r):
-		refuse(w, http.StatusForbidden, "another site asks for this")
+		refuse(w, http.StatusForbidden, "this request comes from another site")
 	case r.Method == http.MethodGet && r.URL.Path == "/" && token != "" && (g.useToken(token) || isKnown):
 		http.SetCookie(w, &http.Cookie{
 			Name: name, Value: g.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.cert != nil,
 		})
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		// No redirect: after a link on another site, the browser would follow that without the cookie.
-		fmt.Fprint(w, `<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>atm</title><a href="/">go on</a>`)
+		fmt.Fprint(w, `<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>atm</title><a href="/">continue</a>`)
 	case !isKnown:
-		refuse(w, http.StatusUnauthorized, "this browser has not been let in: atm web --token prints an address that does it, once, within five minutes")
+		refuse(w, http.StatusUnauthorized, "this browser has no access yet: atm web --token prints an address that grants it, once, within five minutes")
 	case !isLook && r.ParseForm() != nil:
-		refuse(w, http.StatusBadRequest, "the text is over 1 MiB, or no form")
+		refuse(w, http.StatusBadRequest, "the text is over 1 MiB, or this is not a form")
 	case !isLook && !isSame(r.PostFormValue("csrf"), g.csrf):
-		refuse(w, http.StatusForbidden, "the request does not come from a page of this server: load the page again")
+		refuse(w, http.StatusForbidden, "this request does not come from a page of this server: reload the page")
 	default:
 		g.Handler.ServeHTTP(w, r)
 	}

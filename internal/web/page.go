@@ -219,7 +219,7 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 	member, ok := p.Room.Member(name)
 	if !ok {
 		_, err := p.Scope.Team.Member(name)
-		return cmp.Or(err, error(command.NotFound("%s has just come: load the page again", name)))
+		return cmp.Or(err, error(command.NotFound("%s has just joined: reload the page", name)))
 	}
 	p.Title, p.Member = string(name), member
 	p.Waiting = slices.DeleteFunc(slices.Clone(p.Room.Waiting), func(q room.Question) bool { return q.Agent != name })
@@ -233,7 +233,7 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 
 func (p *page) fillScreen(ctx context.Context) {
 	if !p.Member.Running {
-		p.NoScreen = fmt.Sprintf("atm does not run %s on this machine: there is no screen to show.", p.Member.Name)
+		p.NoScreen = fmt.Sprintf("atm does not run %s on this machine, so there is no screen to show.", p.Member.Name)
 		return
 	}
 	p.Wait(ctx, func(*room.Snapshot) bool {

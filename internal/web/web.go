@@ -111,7 +111,7 @@ func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error)
 	hasTLS := c.IsSet("tls-cert") && c.IsSet("tls-key")
 	isLocal := strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 	if !hasTLS && (c.IsSet("tls-cert") || c.IsSet("tls-key")) {
-		return nil, nil, command.Usage("a certificate and its key go together").WithHint("--tls-cert FILE --tls-key FILE")
+		return nil, nil, command.Usage("a certificate needs its key, and a key its certificate").WithHint("--tls-cert FILE --tls-key FILE")
 	}
 	if !isLocal && !(hasTLS && c.Bool("allow-remote")) {
 		return nil, nil, command.Refused("other machines can reach %s", address).
@@ -124,7 +124,7 @@ func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error)
 		}
 	}
 	if ln, err = net.Listen("tcp", address); err != nil {
-		return nil, nil, command.Failed("%w", err).WithHint("--listen 127.0.0.1:0 takes a free port")
+		return nil, nil, command.Failed("%w", err).WithHint("--listen 127.0.0.1:0 picks a free port")
 	}
 	if hasTLS {
 		ln = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{pair}})
@@ -173,12 +173,12 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 		}
 		conn.Close()
 		if isAgent && (who == "" || who != d.As) {
-			return command.Refused("an agent does not look as %s", cmp.Or(d.As, "somebody else")).WithHint("atm team, atm ls")
+			return command.Refused("an agent may not open a page as %s", cmp.Or(d.As, "somebody else")).WithHint("atm team, atm ls")
 		}
 		addresses = append(addresses, d.address())
 	}
 	if len(addresses) == 0 {
-		return command.NotFound("no atm web of team %q runs", s.Team.Name).WithHint("atm web")
+		return command.NotFound("no atm web is running for team %q", s.Team.Name).WithHint("atm web")
 	}
 	return command.PrintAs(c, map[string]any{"urls": addresses}, strings.Join(addresses, "\n"))
 }
@@ -282,7 +282,7 @@ func (s *server) act(r *http.Request, id, text string) (result string, err error
 	case "read":
 		return s.MarkRead(ctx, wire.ID(id))
 	}
-	return "", command.Usage("the form has no known action")
+	return "", command.Usage("the form has no action that atm knows")
 }
 
 func question(r *http.Request) (q room.Question) {

@@ -289,7 +289,7 @@ func TestWithoutScript(t *testing.T) {
 	s.me = ""
 	v = s.visit(s.web())
 	_, text = v.get("/")
-	if strings.Contains(text, "<form") || !strings.Contains(text, "looking only") {
+	if strings.Contains(text, "<form") || !strings.Contains(text, "read-only") {
 		t.Error(text)
 	}
 }
@@ -310,7 +310,7 @@ func TestExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(s.dir, "record")
-	if got := s.atm("web", "--export", dir); !strings.Contains(got, "may hold secrets") || !strings.Contains(got, "index.html: 10 pages") {
+	if got := s.atm("web", "--export", dir); !strings.Contains(got, "may contain secrets") || !strings.Contains(got, "index.html: 10 pages") {
 		t.Error(got)
 	}
 	entries, err := os.ReadDir(dir)
@@ -351,7 +351,7 @@ func TestExport(t *testing.T) {
 	}
 	s.atm("web", "--export", dir+"2")
 	data, _ := os.ReadFile(filepath.Join(dir+"2", "search.html"))
-	for _, text := range []string{"Not all of it can be read: the mailbox of bob: ", "between others"} {
+	for _, text := range []string{"Some of this cannot be read: the mailbox of bob: ", "between others"} {
 		if !strings.Contains(string(data), text) {
 			t.Errorf("no %q: %s", text, data)
 		}
@@ -439,7 +439,7 @@ func TestGate(t *testing.T) {
 			t.Error("a token of", age)
 		}
 	}
-	for _, c := range [][2]string{{"--tls-cert", "go together"}, {"--listen", "other machines can reach"}} {
+	for _, c := range [][2]string{{"--tls-cert", "needs its key"}, {"--listen", "other machines can reach"}} {
 		if out, err := s.command("web", c[0], "0.0.0.0:0").CombinedOutput(); err == nil || !strings.Contains(string(out), c[1]) {
 			t.Errorf("%v %s", err, out)
 		}

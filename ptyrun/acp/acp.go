@@ -214,9 +214,9 @@ func exitCode(cmd *exec.Cmd) int {
 }
 
 func (f *front) agentEnded(code int, isBroken bool) {
-	why := fmt.Sprintf("the agent has ended with %d", code)
+	why := fmt.Sprintf("the agent exited with %d", code)
 	if isBroken {
-		why = "it has written a line of more than 10 MiB, or too many messages at once: it was ended"
+		why = "atm stopped it: it wrote a line of more than 10 MiB, or too many messages at once"
 		f.log(wire.Event{Kind: "error"}.With("code", "0").With("message", why))
 	}
 	if f.turn != nil {

@@ -24,7 +24,7 @@ func (f *front) local(path string) (string, error) {
 			return rel, nil
 		}
 	}
-	return "", fmt.Errorf("it is not in %s", f.Dir)
+	return "", fmt.Errorf("it is outside %s", f.Dir)
 }
 
 // invalidParams is the error response for a file or terminal request.
@@ -47,7 +47,7 @@ func (f *front) regular(path string) (rel string, err error) {
 	case !info.Mode().IsRegular():
 		err = errors.New("no file")
 	case info.Size() > maxFile:
-		err = fmt.Errorf("%d bytes are more than %d", info.Size(), maxFile)
+		err = fmt.Errorf("it has %d bytes; the limit is %d", info.Size(), maxFile)
 	}
 	return rel, err
 }

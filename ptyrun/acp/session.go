@@ -29,7 +29,7 @@ func (f *front) connect(ctx context.Context) {
 		},
 	})
 	if err == nil && hello.ProtocolVersion != acp.ProtocolVersionNumber {
-		err = fmt.Errorf("it speaks version %d of the protocol, and atm version %d", hello.ProtocolVersion, acp.ProtocolVersionNumber)
+		err = fmt.Errorf("it speaks version %d of the protocol, atm speaks version %d", hello.ProtocolVersion, acp.ProtocolVersionNumber)
 	}
 	var id acp.SessionId
 	source := ""
@@ -51,7 +51,7 @@ func (f *front) connect(ctx context.Context) {
 	f.awaitSpawned()
 	f.post(func() {
 		if err != nil {
-			f.exit(1, fmt.Sprintf("no session with %s: %v", f.Command[0], err))
+			f.exit(1, fmt.Sprintf("cannot start a session with %s: %v", f.Command[0], err))
 			return
 		}
 		f.capabilities, f.session = hello.AgentCapabilities.PromptCapabilities, id
@@ -106,11 +106,11 @@ func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId
 			f.chooseModel(ctx, last, r.Models, r.ConfigOptions)
 			return last, "resume", nil
 		}
-		f.post(func() { f.screen.print(note, fmt.Sprintf("session %s cannot be loaded: %v", last, err)) })
+		f.post(func() { f.screen.print(note, fmt.Sprintf("cannot load session %s: %v", last, err)) })
 	}
 	r, err := f.conn.NewSession(ctx, acp.NewSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none})
 	if err == nil && r.SessionId == "" {
-		err = errors.New("it has named none")
+		err = errors.New("it gave no session id")
 	}
 	if err == nil {
 		f.chooseModel(ctx, r.SessionId, r.Models, r.ConfigOptions)
@@ -135,7 +135,7 @@ func (f *front) chooseModel(ctx context.Context, id acp.SessionId, models *acp.S
 	if want == "" {
 		return
 	}
-	err := errors.New("it lets nobody choose")
+	err := errors.New("the agent offers no choice of model")
 	for _, o := range options {
 		if s := o.Select; s != nil && value(s.Category) == acp.SessionConfigOptionCategoryModel {
 			_, err = f.conn.SetSessionConfigOption(ctx, acp.SetSessionConfigOptionRequest{ValueId: &acp.SetSessionConfigOptionValueId{
@@ -161,7 +161,7 @@ func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) erro
 		}
 	}
 	if len(ids) == 0 {
-		return errors.New("it wants you to sign in, and names no way that works from here")
+		return errors.New("it wants you to sign in, but offers no way to do it from here")
 	}
 	if len(ids) == 1 {
 		r.answer <- 0
@@ -171,7 +171,7 @@ func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) erro
 	chosen, ok := <-r.answer
 	f.post(func() { f.remove(r) })
 	if !ok {
-		return errors.New("nobody has signed in")
+		return errors.New("nobody signed in")
 	}
 	_, err := f.conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: ids[chosen]})
 	return err

@@ -47,7 +47,7 @@ func (f *front) terminal(id string) (*terminal, error) {
 	if t, ok := f.terminals.Load(id); ok {
 		return t.(*terminal), nil
 	}
-	return nil, invalidParams("terminal "+id, errors.New("there is none"))
+	return nil, invalidParams("terminal "+id, errors.New("no such terminal"))
 }
 
 // CreateTerminal starts a command: directly if it has arguments, else in a shell.

@@ -192,7 +192,7 @@ func TestAttachEnds(t *testing.T) {
 	end = b.join(t, t.Context(), dir, false)
 	b.shows(t, "hello")
 	s.Close()
-	if e := <-end; e.err != nil || e.Detached || e.Reason != "the runner ends" {
+	if e := <-end; e.err != nil || e.Detached || e.Reason != "the runner is stopping" {
 		t.Errorf("%+v", e)
 	}
 	other := t.TempDir()

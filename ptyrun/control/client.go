@@ -64,7 +64,7 @@ func foreignRunnerError(dir string) error {
 func (c *Client) readGreeting(ctx context.Context) error {
 	// Root may talk to anybody's runner.
 	if !c.conn.isTrusted() && os.Geteuid() != 0 {
-		return &Error{Code: "refused", Message: "what listens there is not of this user"}
+		return &Error{Code: "refused", Message: "another user's process listens on its socket"}
 	}
 	if _, limited := ctx.Deadline(); !limited {
 		patient, cancel := context.WithTimeout(ctx, DialTimeout)
@@ -74,7 +74,7 @@ func (c *Client) readGreeting(ctx context.Context) error {
 	var spoken int
 	err := c.readAnswer(ctx, &spoken)
 	if err == nil && spoken != version {
-		err = &Error{Code: "failed", Message: "the runner is of another version of atm", Hint: "use the one that started it"}
+		err = &Error{Code: "failed", Message: "the runner belongs to another version of atm", Hint: "use the version that started it"}
 	}
 	return err
 }

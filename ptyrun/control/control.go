@@ -101,16 +101,16 @@ type Gate string
 
 const (
 	GateOpen     Gate = "" // mail is typed
-	GateOff      Gate = "its program does not run"
+	GateOff      Gate = "its program is not running"
 	GateStopping Gate = "it is being stopped"
 	GateDialog   Gate = "dialog"
-	GateDrawing  Gate = "it is drawing"
+	GateDrawing  Gate = "it is redrawing its screen"
 	GateBusy     Gate = "busy"
-	GateTyping   Gate = "a person types"
-	GateSettling Gate = "idle for a moment only"
+	GateTyping   Gate = "a person is typing"
+	GateSettling Gate = "it has only just become idle"
 	GateDraft    Gate = "draft"
 	GateNoPrompt Gate = "no prompt on the screen"
-	GateUnread   Gate = "it shows nothing of what was typed last"
+	GateUnread   Gate = "it shows no sign of the last message typed in"
 )
 
 // ScreenRequest asks for the screen.

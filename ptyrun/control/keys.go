@@ -10,7 +10,7 @@ import (
 // DetachKey is how help texts write the detach key.
 const DetachKey = `Ctrl-\ d`
 
-const keysLine = "\x18\x1b7\x1b[9999;1H\x1b[2K\x1b[7m[atm: Ctrl-\\ d leaves; Ctrl-\\ and any other key are both sent]\x1b[m\x1b8"
+const keysLine = "\x18\x1b7\x1b[9999;1H\x1b[2K\x1b[7m[atm: Ctrl-\\ d detaches; the program gets Ctrl-\\ with any other key]\x1b[m\x1b8"
 
 // What a terminal sends by itself: reports of focus and the mouse, and replies to queries. (A shifted F3 looks like a
 // cursor position in the first row.) x/ansi's decoder is not used, because it ends strings at the byte 0x9C, which is

@@ -139,7 +139,7 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	c := newConnection(conn)
 	defer c.Close()
 	if !c.isTrusted() {
-		c.Encode(newAnswer(nil, &Error{Code: "refused", Message: "this runner is another user's"}))
+		c.Encode(newAnswer(nil, &Error{Code: "refused", Message: "this runner belongs to another user"}))
 		return
 	}
 	// When ctx ends, stop waiting for requests, and for a client that does not read its answer.
@@ -185,7 +185,7 @@ func (c *connection) handle(ctx context.Context, h Handler, r request) (any, err
 	case "restart":
 		return h.Restart(ctx)
 	}
-	return nil, usage("there is no operation " + strconv.Quote(r.Op))
+	return nil, usage("no operation " + strconv.Quote(r.Op))
 }
 
 func usage(message string) error { return &Error{Code: "usage", Message: message} }
@@ -212,7 +212,7 @@ func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	err = h.Attach(viewing, with, v)
 	last := output{Exit: v.exit, Detached: "detached"}
 	if ctx.Err() != nil {
-		last.Detached = "the runner ends"
+		last.Detached = "the runner is stopping"
 	} else if err != nil {
 		last.Detached = err.Error()
 	}

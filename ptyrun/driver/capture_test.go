@@ -23,7 +23,7 @@ var captures = []struct {
 }{
 	{"claude-bang-mode", reducer.Idle, "", "bang mode", "sleep 3"},
 	{"claude-confirming", reducer.Confirming, "permission", "dialog", ""},
-	{"claude-ctrlc-once", reducer.Idle, "", "one more Ctrl-C would end it", ""},
+	{"claude-ctrlc-once", reducer.Idle, "", "another Ctrl-C would end it", ""},
 	{"claude-done", reducer.Idle, "", "", ""},
 	{"claude-draft", reducer.Idle, "", "draft", "hello agent"},
 	{"claude-exited", reducer.Starting, "", "no prompt on the screen", ""},

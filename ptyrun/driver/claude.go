@@ -26,8 +26,8 @@ var claude = Driver{
 	},
 	foot: []phrase{
 		{"esc to interrupt", busyFoot},
-		{"again to exit", "one more Ctrl-C would end it"},
-		{"sc again to ", "a key was pressed half"},
+		{"again to exit", "another Ctrl-C would end it"},
+		{"sc again to ", "it waits for the same key again"},
 		{"! for shell mode", "help is open"},
 		{"! for bash mode", "help is open"},
 		{"double tap esc", "help is open"},
@@ -36,7 +36,7 @@ var claude = Driver{
 		{"to select", "a menu is open"},
 		{"detailed transcript", "the transcript is open"},
 		{"Esc to cancel", "a menu is open"},
-		{"Pasting text", "a paste is under way"},
+		{"Pasting text", "a paste is in progress"},
 	},
 	rows: []rowPattern{
 		{kind: queuedRow, re: pattern(`Press up to edit queued message`)},

@@ -27,7 +27,7 @@ var codex = Driver{
 	},
 	foot: []phrase{
 		{"esc to interrupt", busyFoot},
-		{"again to ", "a key was pressed half"},
+		{"again to ", "it waits for the same key again"},
 		{"for commands", "help is open"},
 		{"to quit", "an overlay is open"},
 		{"esc to close", "an overlay is open"},

@@ -27,8 +27,8 @@ var gemini = Driver{
 		maxBelow:     8,
 	},
 	foot: []phrase{
-		{"again to exit", "one more Ctrl-C would end it"},
-		{"again to quit", "one more Ctrl-C would end it"},
+		{"again to exit", "another Ctrl-C would end it"},
+		{"again to quit", "another Ctrl-C would end it"},
 		{"to navigate", "a menu is open"},
 	},
 	rows: []rowPattern{

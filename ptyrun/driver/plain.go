@@ -43,7 +43,7 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	r.memory.usesPaste = before.memory.usesPaste || l.Modes.Paste && !l.Modes.Alt
 	line := l.beforeCursor()
 	if l.Modes.Alt {
-		r.NotPromptReason = "a program has the whole screen"
+		r.NotPromptReason = "a full-screen program is running"
 		return r
 	}
 	if l.Foreground != "" || r.memory.usesPaste && !l.Modes.Paste {
@@ -62,7 +62,7 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	prompt, draft, ok := d.splitPrompt(l, line, before.memory.prompt)
 	switch {
 	case l.Hidden, isQuestion(line) && !l.Modes.Paste:
-		r.Activity, r.Detail, r.NotPromptReason = reducer.AwaitingInput, "question", "it asks for something else"
+		r.Activity, r.Detail, r.NotPromptReason = reducer.AwaitingInput, "question", "it is asking a question"
 		return r
 	case ok && draft != "":
 		r.Activity, r.Draft, r.HasDraft, r.NotPromptReason = reducer.Idle, draft, true, "draft"

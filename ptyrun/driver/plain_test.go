@@ -46,7 +46,7 @@ func TestPlain(t *testing.T) {
 			{"read\r\n\x1b[?2004l\rGo on? [y/N] ", asks, "a command is running", "", ""},
 			{"n\r\n\x1b[?2004hbash-5.2# echo 'a\r\n\x1b[?2004l\r\x1b[?2004h> ", idle, "draft", ">", ""},
 			{"b'\r\n\x1b[?2004l\ra\r\nb\r\n\x1b[?2004hbash-5.2# ", idle, "", "", ""},
-			{"vi\r\n\x1b[?2004l\r\x1b[?1049h\x1b[?2004h$ ", tool, "a program has the whole screen", "", "vi"},
+			{"vi\r\n\x1b[?2004l\r\x1b[?1049h\x1b[?2004h$ ", tool, "a full-screen program is running", "", "vi"},
 			{"\x1b[?2004l\x1b[?1049l\x1b[?2004hbash-5.2# ", idle, "", "", ""},
 			{"python3\r\n\x1b[?2004l\r\x1b[?2004h>>> ", tool, "python3 is running", "", "python3"},
 			{"sudo x\r\n\x1b[?2004l\r[sudo] password for bob: ", asks, "sudo is running", "", "sudo"},
@@ -95,7 +95,7 @@ func TestPlain(t *testing.T) {
 			{"1+1\r\n\x1b[90m2\x1b[39m\x1b[6G\x1b[1A", idle, "draft", "1+1", ""},
 		},
 		"less": {
-			{"\x1b[?1049h\x1b[2Jtext\r\n:", tool, "a program has the whole screen", "", ""},
+			{"\x1b[?1049h\x1b[2Jtext\r\n:", tool, "a full-screen program is running", "", ""},
 		},
 	} {
 		s := screen.New(60, 12, 100)

@@ -42,7 +42,7 @@ type memory struct {
 // update is open or the screen shows nothing known.
 func (d *Driver) Read(l Look, before Reading) Reading {
 	if l.Modes.Sync {
-		before.Prompt, before.NotPromptReason = false, "the screen is being redrawn"
+		before.Prompt, before.NotPromptReason = false, "it is redrawing its screen"
 		before.Activity = cmp.Or(before.Activity, reducer.Starting)
 		return before
 	}
@@ -97,7 +97,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	case hint != "":
 		r.NotPromptReason = hint
 	case !p.hasCursorAtStart(l):
-		r.NotPromptReason = "the cursor is elsewhere"
+		r.NotPromptReason = "the cursor is not in its prompt"
 	default:
 		r.Prompt = true
 	}

@@ -112,7 +112,7 @@ func TestTurns(t *testing.T) {
 		{"help", "claude", claudeIdle, "═100\n❯ ▮\n═100\n  ! for shell mode   double tap esc to clear input\n  / for commands", reducer.Idle, "", "help is open"},
 		{"the list of agents", "claude", claudeIdle, "═100\n❯ ▮\n═100\n  main\n❯ explore   ↓ 12.3k tokens\n  Enter to view", reducer.Idle, "", "the list of agents is open"},
 		{"the transcript", "claude", claudeIdle, "● Pong\n\n═100\n  Showing detailed transcript · ctrl+o to toggle", reducer.Starting, "", "no prompt on the screen"},
-		{"the cursor on its way", "claude", claudeIdle, "▮\n═100\n❯ \n═100\n  ? for shortcuts", reducer.Idle, "", "the cursor is elsewhere"},
+		{"the cursor on its way", "claude", claudeIdle, "▮\n═100\n❯ \n═100\n  ? for shortcuts", reducer.Idle, "", "the cursor is not in its prompt"},
 
 		{"a dim placeholder", "codex", "proj", "› ▮‹Explain this codebase›\n\n  model · ~/proj\n  ? for shortcuts", reducer.Idle, "", ""},
 		{"an answer streams", "codex", "⠋ proj", "› go\n\n• word word\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Responding, "", "busy"},
@@ -136,7 +136,7 @@ func TestTurns(t *testing.T) {
 		{"one Escape pressed", "opencode", "OC | x", "  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   ⬝⬝■■  esc again to interrupt   ctrl+p commands", reducer.Thinking, "", "busy"},
 		{"a server that does not answer", "opencode", "OC | x", "  ┃  go\n\n     overloaded [retrying in 4s attempt #2]\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   ⬝⬝■■  esc interrupt", reducer.Thinking, "API retry 2", "busy"},
 		{"a dialog quoted by the user", "opencode", "OC | x", "  ┃  △ Permission required\n  ┃   Allow once   Allow always   Reject   ⇆ select  enter confirm\n\n     No.\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   tab agents", reducer.Idle, "", ""},
-		{"a command palette over the box", "opencode", "OC | x", "  Commands        esc\n  Search▮\n\n  ┃\n  ┃\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   tab agents", reducer.Idle, "", "the cursor is elsewhere"},
+		{"a command palette over the box", "opencode", "OC | x", "  Commands        esc\n  Search▮\n\n  ┃\n  ┃\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   tab agents", reducer.Idle, "", "the cursor is not in its prompt"},
 	} {
 		d, _ := Named(c.driver)
 		l := sketch(c.title, c.screen)

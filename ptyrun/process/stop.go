@@ -61,7 +61,7 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 // Close stops with little grace. It waits for a Stop under way.
 func (c *Child) Close() error {
 	if _, err := c.Stop(context.Background(), closeGrace); err != nil {
-		return fmt.Errorf("end what %s started: %w", c.cmd.Args[0], err)
+		return fmt.Errorf("end the processes that %s started: %w", c.cmd.Args[0], err)
 	}
 	return nil
 }

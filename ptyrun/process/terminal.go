@@ -110,7 +110,7 @@ func chunkSize(p []byte) int {
 
 func winsize(cols, rows int) (unix.Winsize, error) {
 	if cols < 1 || rows < 1 || cols > math.MaxUint16 || rows > math.MaxUint16 {
-		return unix.Winsize{}, fmt.Errorf("a terminal of %d columns and %d rows is not possible", cols, rows)
+		return unix.Winsize{}, fmt.Errorf("a terminal cannot have %d columns and %d rows", cols, rows)
 	}
 	return unix.Winsize{Col: uint16(cols), Row: uint16(rows)}, nil
 }
