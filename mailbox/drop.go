@@ -109,7 +109,7 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 		_, isHeld := errors.AsType[*lockfile.HeldError](err)
 		isOver := isHeld || ctx.Err() != nil || time.Now().After(end)
 		if left := len(all) - i - 1; isOver && left > 0 {
-			t.wait(left, cmp.Or(err, errors.New("the next look goes on")))
+			t.wait(left, cmp.Or(err, errors.New("the next read continues")))
 			break
 		}
 	}
@@ -200,7 +200,7 @@ func (b *Box) begin(ctx context.Context, file string, t *TakenIn) error {
 	defer f.Close()
 	writing, certain := beingWritten(f)
 	if writing {
-		return errors.New("it may still be written")
+		return errors.New("somebody may still be writing it")
 	}
 	if err := b.mkdir(tmp); err != nil {
 		return err
@@ -272,7 +272,7 @@ func (b *Box) publishDropped(ctx context.Context, f *os.File, id wire.ID, name s
 	}
 	after, err := f.Stat()
 	if err != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
-		return false, &BadError{Reason: "changed while it was taken in as " + string(id)}
+		return false, &BadError{Reason: "changed while it was ingested as " + string(id)}
 	}
 	return isKnown, nil
 }
@@ -287,7 +287,7 @@ func (b *Box) deliverDropped(ctx context.Context, m *wire.Message, ours wire.ID)
 	}
 	it, err := b.Get(m.ID)
 	if err != nil {
-		return false, fmt.Errorf("the message with its id: %v", err) // which may be bad; the dropped one is not
+		return false, fmt.Errorf("cannot read the message with its id: %v", err) // which may be bad; the dropped one is not
 	}
 	if it.Body == m.Body && it.Subject == m.Subject && it.From == m.From {
 		return true, nil
@@ -302,7 +302,7 @@ func (b *Box) deliverDropped(ctx context.Context, m *wire.Message, ours wire.ID)
 func (b *Box) understand(f *os.File, info fs.FileInfo, id wire.ID, name string) (*wire.Message, *wire.Event, error) {
 	if info.Size() == 0 {
 		// Only files with content are taken in: what was in it is gone.
-		return nil, nil, &BadError{Name: name, Reason: "its content was lost, as by a power cut"}
+		return nil, nil, &BadError{Name: name, Reason: "its content was lost, probably in a power cut"}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, wire.MaxFile+1))
 	if err != nil {
