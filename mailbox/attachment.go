@@ -19,7 +19,7 @@ const FilesDir = ".files"
 
 // Errors of Attachment.
 var (
-	ErrNoContent = errors.New("its content is not here") // in .files
+	ErrNoContent = errors.New("its content is missing") // in .files
 	ErrDamaged   = errors.New("its content is damaged")
 )
 
@@ -63,7 +63,7 @@ func isText(head []byte) bool {
 // Attachment opens the content of an attachment after it has checked size and hash.
 func (s *Store) Attachment(a wire.Attachment) (*os.File, error) {
 	if !wire.IsSHA256(a.SHA256) {
-		return nil, fmt.Errorf("attachment %q: no hash", a.Name)
+		return nil, fmt.Errorf("attachment %q has no hash", a.Name)
 	}
 	f, err := s.root.Open(FilesDir + "/" + a.SHA256)
 	if absent(err) {

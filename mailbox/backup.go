@@ -49,7 +49,7 @@ func (b *Box) RestoreMessage(ctx context.Context, dir string, data []byte) (isRe
 		"new": b.unread(), "aside": b.unread(), "cur": b.owed(), "done": b.done(m.ID), "withdrawn": b.withdrawn(),
 	}[dir]
 	if !ok {
-		return false, fmt.Errorf("a message cannot be put back into %q", dir)
+		return false, fmt.Errorf("a message cannot be restored into %q", dir)
 	}
 	err = b.locked(ctx, "inbox", func() error {
 		if _, isThere, err := b.locate(m.ID); isThere || err != nil {

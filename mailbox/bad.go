@@ -87,7 +87,7 @@ func (b *Box) BadFiles() (out []BadFile, err error) {
 	names, err := b.badNames()
 	for _, name := range names {
 		file := b.in("inbox/bad", name)
-		f := BadFile{Name: name, Reason: "no reason noted"}
+		f := BadFile{Name: name, Reason: "no reason recorded"}
 		if info, err := b.store.root.Lstat(file); err == nil {
 			f.Size = info.Size()
 		}

@@ -50,7 +50,7 @@ type NotDurableError struct {
 }
 
 func (e *NotDurableError) Error() string {
-	return fmt.Sprintf("stored, not known to survive a power cut (%v)", e.Err)
+	return fmt.Sprintf("stored, but may not survive a power cut (%v)", e.Err)
 }
 func (e *NotDurableError) Unwrap() error { return e.Err }
 
@@ -258,7 +258,7 @@ func (b *Box) isDelivered(id wire.ID) (bool, error) {
 		case !isBad:
 			return false, err
 		case !b.setAsideBad(p, bad):
-			return false, fmt.Errorf("%s is no message and cannot be set aside now", p.file(id))
+			return false, fmt.Errorf("%s is not a message and cannot be set aside now", p.file(id))
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 		}
 	}
 	var nd *NotDurableError
-	if err := p.Outcomes[4].Err; !errors.As(err, &nd) || nd.ID != m.ID || !strings.Contains(err.Error(), "stored, not known to survive a power cut (fsync directory") {
+	if err := p.Outcomes[4].Err; !errors.As(err, &nd) || nd.ID != m.ID || !strings.Contains(err.Error(), "stored, but may not survive a power cut (fsync directory") {
 		t.Error(err)
 	}
 	if sent, err := s.Box("alice").Sent(m.ID); err != nil || sent.Body != "x" {

@@ -235,7 +235,7 @@ func FuzzDropped(f *testing.F) {
 			if got, err := os.ReadFile(filepath.Join(bob.Path(), "inbox/bad", b)); err != nil || !bytes.Equal(got, content) {
 				t.Fatalf("bad has %q: %v", got, err)
 			}
-			if files, err := bob.BadFiles(); err != nil || len(files) != 1 || files[0].Reason == "" || files[0].Reason == "no reason noted" {
+			if files, err := bob.BadFiles(); err != nil || len(files) != 1 || files[0].Reason == "" || files[0].Reason == "no reason recorded" {
 				t.Fatal(files, err)
 			}
 		}

@@ -20,7 +20,7 @@ var ErrNotHeld = errors.New("is not yours: nobody took it, or the lease ran out"
 
 func checkLease(d time.Duration) error {
 	if d <= 0 || d > MaxLease {
-		return fmt.Errorf("a lease of %s: it may be up to %s", d, MaxLease)
+		return fmt.Errorf("a lease of %s: must be above 0 and at most %s", d, MaxLease)
 	}
 	return nil
 }

@@ -258,7 +258,7 @@ func (b *Box) mkdir(dir string) error {
 		}
 	}
 	if errors.Is(err, durable.ErrNotDirectory) && isDay(path.Base(dir)) && root.IsDir(above) == nil {
-		if err = b.setAside(dir, path.Base(dir), "it had the name of a directory for a day's messages"); err == nil {
+		if err = b.setAside(dir, path.Base(dir), "it was in the place of a directory for messages"); err == nil {
 			err = root.Mkdir(dir)
 		}
 	}
@@ -278,7 +278,7 @@ func (b *Box) logEvents(ctx context.Context, events ...wire.Event) error {
 		return nil
 	}
 	if err := b.Log().Append(context.WithoutCancel(ctx), events...); err != nil {
-		return &UnloggedError{fmt.Errorf("done, but not noted in the event log: %w", err)}
+		return &UnloggedError{fmt.Errorf("done, but not recorded in the event log: %w", err)}
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, erro
 	}
 	m, err := wire.Decode(data)
 	if err == nil && m.ID != id {
-		err = fmt.Errorf("the message inside is %s", m.ID)
+		err = fmt.Errorf("the message inside has the id %s", m.ID)
 	}
 	if err != nil {
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}

@@ -26,14 +26,14 @@ type IdempotencyKey struct {
 	ID   wire.ID  `json:"id"`
 }
 
-// ErrKeyDamaged is returned by Once for a key file that cannot be read. No kill leaves such a file, and its message was
-// most likely sent: if the file counted as absent, the message could be sent twice.
-var ErrKeyDamaged = errors.New("the note is damaged")
+// ErrKeyDamaged is returned by Once for a note that cannot be read. No kill leaves one like that, and its message was
+// most likely sent: were the note taken for absent, it could be sent twice.
+var ErrKeyDamaged = errors.New("the record of this name is damaged")
 
 // CheckKeyName returns what is wrong with the name of a key.
 func CheckKeyName(name string) error {
 	if strings.TrimSpace(name) == "" || len(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return errors.New("the name of a message is one line of 1 to 200 bytes")
+		return errors.New("a name must be one line of 1 to 200 bytes")
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (b *Box) Once(key *IdempotencyKey) (isKnown bool, err error) {
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("note the name in %s: %w", root.Join(file), err)
+		return false, fmt.Errorf("record the name in %s: %w", root.Join(file), err)
 	}
 	key.ID = stored.ID
 	// A known key too: the process that stored it may have been killed before it synced.

@@ -59,7 +59,7 @@ func TestFileNamedLikeADay(t *testing.T) {
 		takeCensus(t, bob).is(t, map[wire.ID]string{old: "archive", m.ID: "archive"})
 		// Only the file with today's name was in the way.
 		bad, err := bob.BadFiles()
-		if want := 3 * count(day == today); err != nil || len(bad) != want || want > 0 && (bad[0].Size != 5 || !strings.HasPrefix(bad[0].Name, day) || !strings.Contains(bad[0].Reason, "for a day's messages")) {
+		if want := 3 * count(day == today); err != nil || len(bad) != want || want > 0 && (bad[0].Size != 5 || !strings.HasPrefix(bad[0].Name, day) || !strings.Contains(bad[0].Reason, "in the place of a directory for messages")) {
 			t.Error(bad, err)
 		}
 	}

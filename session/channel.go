@@ -86,7 +86,7 @@ func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 		content = content[len(e.Content):]
 		raw, err := wire.Marshal(e)
 		if err != nil {
-			return nil, &wire.SessionError{Reason: "no event: " + err.Error()}
+			return nil, &wire.SessionError{Reason: "not an event: " + err.Error()}
 		}
 		event := wire.Event{Kind: e.Kind, Source: "cli", Wire: raw}
 		if id != "" {

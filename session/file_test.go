@@ -114,7 +114,7 @@ func TestFilesThatAreNone(t *testing.T) {
 			path := filepath.Join(st.Mail.Dir().Path(), sessionsDir, id+extension)
 			must(t, os.WriteFile(path, []byte(content), 0o600))
 			var file *FileError
-			if _, err := st.Get(id); !errors.As(err, &file) || !strings.Contains(err.Error(), path+" is no session: ") {
+			if _, err := st.Get(id); !errors.As(err, &file) || !strings.Contains(err.Error(), path+" is not a session: ") {
 				t.Errorf("Get: %v", err)
 			}
 			if _, err := st.Change(ctx, id, func(s *Session) error { s.AddMessage(SenderHuman, "x", now()); return nil }); !errors.As(err, &file) {

@@ -40,7 +40,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	raw, err := wire.Marshal(in)
 	if err != nil {
-		return nil, &wire.SessionError{Reason: "no human input: " + err.Error()}
+		return nil, &wire.SessionError{Reason: "not human input: " + err.Error()}
 	}
 	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Payload: raw, SentAt: now()}
 	if id != "" {
@@ -58,7 +58,7 @@ func WithholdReason(m *wire.Message, sessions []*Session, muted bool) (why strin
 		return "", ""
 	}
 	if muted {
-		return "nobody talks to agents in sessions here", ""
+		return "sessions take no messages here", ""
 	}
 	for _, s := range sessions {
 		if in.For(s.SessionID) && s.State == wire.SessionActive {

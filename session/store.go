@@ -39,14 +39,14 @@ type FileError struct {
 }
 
 func (e *FileError) Error() string {
-	return fmt.Sprintf("%s is no session: %v; it is left as it is", e.Path, e.Err)
+	return fmt.Sprintf("%s is not a session: %v; left unchanged", e.Path, e.Err)
 }
 func (e *FileError) Unwrap() error { return e.Err }
 
 // SessionExistsError says that the agent already has a session that goes on.
 type SessionExistsError struct{ Other *Session }
 
-func (e *SessionExistsError) Error() string { return e.Other.AgentID + " has a session already" }
+func (e *NotAloneError) Error() string { return e.Other.AgentID + " already has a session" }
 
 // Store is the sessions of a team.
 type Store struct {
@@ -135,7 +135,7 @@ func decodeAs(id wire.UUID, data []byte) (*Session, error) {
 	case s.SessionID != id:
 		return nil, fmt.Errorf("its session_id is %s", s.SessionID)
 	case !wire.IsName(s.AgentID):
-		return nil, fmt.Errorf("its agent_id %q is no agent's name", s.AgentID)
+		return nil, fmt.Errorf("its agent_id %q is not a name", s.AgentID)
 	}
 	return s, nil
 }

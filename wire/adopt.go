@@ -12,7 +12,7 @@ import (
 
 // ErrNotEvent is returned for JSON that is not an event of any vocabulary.
 var ErrNotEvent = errors.New(
-	`no event: a message, or no "kind", "event_type", "update_type", "sessionUpdate" or "method" of a-z, 0-9 and _`)
+	`not an event: a message, or without a "kind", "event_type", "update_type", "sessionUpdate" or "method" of a-z, 0-9 and _`)
 
 // Adopt makes an event from one object of any vocabulary, which it keeps whole in Wire, or from a line of another event
 // log of ours, of which it keeps Wire, Extra and, in Agent, the owner. The log that it goes to fills in the rest.

@@ -229,7 +229,7 @@ func TestAdoptErrors(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("%s\n got %v\nwant %s", in, err, want)
 		}
-		if errors.Is(err, ErrNotEvent) != strings.HasPrefix(want, "no event") {
+		if errors.Is(err, ErrNotEvent) != strings.HasPrefix(want, "not an event") {
 			t.Errorf("%s: %v is or is not ErrNotEvent", in, err)
 		}
 		if e.Kind != "" {

@@ -73,7 +73,7 @@ func TestDecodeErrors(t *testing.T) {
 		{object(`"sent_at":"yesterday"`), "line 2, column 13: sent_at: must be a time such as 2026-05-01T12:00:00Z"},
 		{object(`"sent_at":"9999-12-31T23:59:59-01:00"`), "line 2, column 13: sent_at: must be within the years 0 to 9999"},
 		{object(`"thread":"x"`), `line 2, column 12: thread: "x" is not a UUIDv7`},
-		{object(`"to":["../etc"]`), `line 2, column 9: to: "../etc" is not a name: a-z, 0-9, _ and -, and first a letter or digit`},
+		{object(`"to":["../etc"]`), `line 2, column 9: to: "../etc" is not a name: a-z, 0-9, _ and -, starting with a letter or digit`},
 		{object(`"from":"all@main"`), `line 2, column 10: from: "all" is reserved`},
 		{object(`"payload":[]`), "line 2, column 13: payload: must be an object"},
 		{object(`"origin":{"uid":"0"}`), "line 2, column 19: origin: uid: must be a whole number"},

@@ -108,10 +108,10 @@ func DecodeEvent(line []byte) (Event, error) {
 func Compose(kind string, pairs [][2]string) (Event, error) {
 	e := Event{Kind: kind}
 	if !isKind(kind) {
-		return e, fmt.Errorf("%q is no kind: a-z, 0-9 and _, at most 64", shorten(kind, 40))
+		return e, fmt.Errorf("%q is not a kind: a-z, 0-9 and _, at most 64", shorten(kind, 40))
 	}
 	if hasKind(mailboxEvent, kind) {
-		return e, fmt.Errorf("%s is evidence of a message, and appended by whatever moves it", kind)
+		return e, fmt.Errorf("%s records what happens to a message, and only atm appends it", kind)
 	}
 	s := schemas()[typeOf(kind)]
 	whole := Object{{Name: s.tag, Value: Quote(kind)}}
@@ -121,7 +121,7 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 		case name == "":
 			return e, fmt.Errorf("%q has no name before the =", shorten("="+value, 40))
 		case name == "kind" || name == s.tag:
-			return e, fmt.Errorf("%s: the kind is %s already", name, kind)
+			return e, fmt.Errorf("%s: the kind is already %s", name, kind)
 		case whole.Has(name):
 			return e, fmt.Errorf("%s appears twice", name)
 		}

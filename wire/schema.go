@@ -200,7 +200,7 @@ func checkAddress(s string) (string, error) {
 func Canonical(typeName string, data []byte) (json.RawMessage, error) {
 	s, raw := schemas()[typeName], bytes.TrimSpace(data)
 	if s == nil {
-		return nil, fmt.Errorf("%q is no type of a vocabulary", typeName)
+		return nil, fmt.Errorf("%q is not a type of a vocabulary", typeName)
 	}
 	if err := checkSyntax(data); err != nil {
 		return nil, err

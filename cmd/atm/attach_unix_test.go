@@ -206,7 +206,7 @@ func TestAttachSizes(t *testing.T) {
 	look.shows("ready ")
 	look.types("rm\x1cd")
 	look.ends(0)
-	if strings.Contains(look.String(), "rm") || !strings.Contains(look.String(), "looking at bob") {
+	if strings.Contains(look.String(), "rm") || !strings.Contains(look.String(), "watching bob") {
 		t.Errorf("%q", look.String())
 	}
 	w.types("\x1cd")

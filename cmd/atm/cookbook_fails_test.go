@@ -49,7 +49,7 @@ func TestCookbookFails(t *testing.T) {
 		},
 		{
 			about: "one that does not start", recipe: "pipeline.sh", files: map[string]string{".atm/main/team.toml": "[members.alice]\ncommand = [\"fakeagent\"]\n[members.carol]\ncommand = [\"sh\", \"-c\", \"echo no licence; exit 3\"]\nrestart = \"never\"\n"},
-			code: 6, says: `carol.*ended with 3 before it was ready(.|\n)*no licence`, withoutPrompts: true, again: -1,
+			code: 6, says: `carol.*exited with 3 before it was ready(.|\n)*no licence`, withoutPrompts: true, again: -1,
 		},
 		{
 			about: "a person who says no", recipe: "human.sh",

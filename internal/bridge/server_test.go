@@ -304,7 +304,7 @@ func TestOneThatCannotGo(t *testing.T) {
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
 	must(t, os.Remove(laptop.Team.Dir().Join(mailbox.FilesDir+"/"+file.SHA256)))
 	laptop.send("alice", "bob@main.build", nil)
-	if err := onceEach(laptop); err == nil || !strings.Contains(err.Error(), `attachment "notes": its content is not here`) {
+	if err := onceEach(laptop); err == nil || !strings.Contains(err.Error(), `attachment "notes": its content is missing`) {
 		t.Errorf("sent: %v", err)
 	}
 	must(t, onceEach(build))
@@ -314,7 +314,7 @@ func TestOneThatCannotGo(t *testing.T) {
 	// Also under Run.
 	laptop.run()
 	build.run()
-	laptop.eventually("told that it cannot go", func() bool { return strings.Count(laptop.log(), "its content is not here") == 1 })
+	laptop.eventually("told that it cannot go", func() bool { return strings.Count(laptop.log(), "its content is missing") == 1 })
 	laptop.send("alice", "bob@main.build", nil)
 	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 2 })
 }

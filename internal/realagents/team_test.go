@@ -125,7 +125,7 @@ func (s *team) start() (out string, code int, isSlow bool) {
 		flags = append(flags, "--driver", "acp", "--cwd", filepath.Join(s.kit.dir, "work"))
 	}
 	out, code = s.try(append(append(flags, "--"), s.command()...)...)
-	return out, code, strings.Contains(out, "no prompt is shown yet")
+	return out, code, strings.Contains(out, "no prompt yet")
 }
 
 // run starts bob, and returns when he waits at his prompt.

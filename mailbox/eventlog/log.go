@@ -131,7 +131,7 @@ func (l *Log) openNewest() (n newest, err error) {
 		err = l.Root.Replace(name, torn, false)
 	}
 	if err == nil {
-		err = l.Root.Replace(name+".reason", []byte("a line of the event log that was not written whole\n"), false)
+		err = l.Root.Replace(name+".reason", []byte("a truncated line of the event log\n"), false)
 	}
 	if err == nil {
 		err = n.file.Truncate(n.size)
@@ -191,7 +191,7 @@ func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (li
 		events[i] = e
 		line := e.Append(nil)
 		if len(line) >= maxLine {
-			return nil, fmt.Errorf("%w: it takes %d bytes, the limit is %d", ErrNoEvent, len(line)+1, maxLine)
+			return nil, fmt.Errorf("%w: it is %d bytes long, the limit is %d", ErrNoEvent, len(line)+1, maxLine)
 		}
 		// The next append would cut off a line that cannot be read back.
 		back, err := wire.DecodeEvent(line)
@@ -199,7 +199,7 @@ func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (li
 			return nil, fmt.Errorf("%w: %w", ErrNoEvent, err)
 		}
 		if !bytes.Equal(back.Append(nil), line) || bytes.IndexByte(line, '\n') >= 0 {
-			return nil, fmt.Errorf("%w: it reads back as another: %.200s", ErrNoEvent, line)
+			return nil, fmt.Errorf("%w: it reads back differently: %.200s", ErrNoEvent, line)
 		}
 		lines = append(append(lines, line...), '\n')
 	}

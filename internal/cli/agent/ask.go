@@ -16,23 +16,23 @@ import (
 )
 
 var askCommand = &cli.Command{
-	Name: "ask", Aliases: []string{"prompt"}, ArgsUsage: "NAME [TEXT…]", Usage: "send, wait, and print the answer",
+	Name: "ask", Aliases: []string{"prompt"}, ArgsUsage: "NAME [TEXT…]", Usage: "send a question, wait, and print the answer",
 	UsageText: `atm ask bob "Which branch are you on?"`,
-	Description: "The answer is a reply, or the last text of the turn that the question began; stderr says how\n" +
-		"long it took. No answer in time: exit 4; the message stays sent. With the same --once it stays\n" +
-		"one message: the wait goes on, and an agent whose turn was cut short gets it again.",
+	Description: "The answer is a reply, or the last text of the turn that the question started; stderr says how\n" +
+		"long it took. Exit 4: no answer in time; the question stays sent. Asking again with the same\n" +
+		"--once only waits, unless the agent's turn was cut short: then it gets the question again.",
 	Flags: []cli.Flag{
 		command.MessageFlag(),
-		&cli.StringFlag{Name: "once", Usage: "send it once under a `NAME` of yours, however often it is asked"},
+		&cli.StringFlag{Name: "once", Usage: "send it once under this `NAME`, however often you ask"},
 		command.TimeoutFlag(),
 	},
 	Action: command.With(command.OpenToWrite, ask),
 }
 
 var historyCommand = &cli.Command{
-	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "an agent's turns: when, how long, prompt, response, status",
+	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "show an agent's turns: when, how long, prompt, response, status",
 	UsageText:   "atm history bob\natm history bob --limit 1 --json",
-	Description: "Leaves out what no event reports; --json has prompts and responses whole.",
+	Description: "Shows only what events report; --json has whole prompts and responses.",
 	Flags:       []cli.Flag{command.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n", "last", "tail")},
 	Action: withAgent(func(ctx context.Context, k *call) error {
 		k.box.Ingest(ctx) // dropped files may be events
@@ -61,7 +61,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 		return err
 	}
 	if k.box.Address() == s.Me.Address() {
-		return command.Usage("a question is for another member").WithHint("atm team lists them")
+		return command.Usage("you cannot ask yourself").WithHint("atm team lists them")
 	}
 	text, err := command.MessageText(c, c.Args().Tail())
 	if err != nil {
@@ -77,8 +77,8 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 			return err
 		}
 		if it, err := k.box.Get(m.ID); err == nil && it.Body != m.Body {
-			return command.Refused("%s was sent before with another text: any answer is to that text", m.ID.Short(6)).
-				WithHint("another --once NAME for this one; atm wait --reply %s%s waits for that answer", m.ID.Short(6), s.Flags())
+			return command.Refused("%s was already sent with another text, and an answer would be to that", m.ID.Short(6)).
+				WithHint("use another --once NAME; atm wait --reply %s%s waits for that answer", m.ID.Short(6), s.Flags())
 		}
 	}
 	// Follow, since without a reader there is nobody to wait for.
@@ -112,7 +112,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 			state = ": it is " + strings.TrimSuffix(string(m.State)+", "+m.StateDetail(), ", ")
 		}
 		e := command.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
-			WithHint("not yet: atm wait --reply %s%s, or atm trace %[1]s says what keeps it", short, k.s.Flags())
+			WithHint("wait on: atm wait --reply %s%s; atm trace %[1]s says what holds it up", short, k.s.Flags())
 		e.Extra["id"] = r.ID
 		return e
 	}

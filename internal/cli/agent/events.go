@@ -33,26 +33,26 @@ var eventCommand = &cli.Command{
 		"stream_error: error_summary   agent_output: stream content   draft_ready: draft_id summary\n" +
 		"waiting_for_input: prompt   status_update: message   message_delta: delta   turn_complete: status\n" +
 		"tool_call_start: tool tool_call_id   tool_call_end   error: message   goal_complete: goal_id\n" +
-		"Each also turn_id session event_id, and any other field. The mailbox's own kinds (message_read,\n" +
-		"injected, …) are refused; any other is kept.",
+		"Each also takes turn_id session event_id and any other field. Kinds that only atm writes\n" +
+		"(message_read, injected, …) are refused; unknown kinds are kept.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "stdin", Usage: "NDJSON in any known vocabulary; reports bad lines and keeps the others, exit 1"},
-		&cli.BoolFlag{Name: "route", Usage: "with --stdin: to the agent that each names"},
-		&cli.BoolFlag{Name: "sync", Usage: "survive a power cut"},
+		&cli.BoolFlag{Name: "stdin", Usage: "read NDJSON in any known vocabulary; exit 1 if it had to skip bad lines"},
+		&cli.BoolFlag{Name: "route", Usage: "with --stdin: add each event to the log of the agent it names"},
+		&cli.BoolFlag{Name: "sync", Usage: "sync to disk, to survive a power cut"},
 	},
 	Action: event,
 }
 
 var eventsCommand = &cli.Command{
-	Name: "events", ArgsUsage: "[AGENT]", Usage: "what happened to me, or to AGENT, for programs (for people: atm watch)",
+	Name: "events", ArgsUsage: "[AGENT]", Usage: "print my events or AGENT's, for programs (for people: atm watch)",
 	UsageText: "atm events\natm events bob --kind turn_idle --follow\natm events bob --as-wire daemon --since 120",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "and what comes, until interrupted"},
-		command.DurationFlag("timeout", 0, "end after `D`"),
-		&cli.Uint64Flag{Name: "since", Usage: "what came after event `SEQ`"},
-		&cli.StringSliceFlag{Name: "kind", Usage: "only of the kind `K`; may be repeated"},
+		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new events until interrupted"},
+		command.DurationFlag("timeout", 0, "stop after `D`"),
+		&cli.Uint64Flag{Name: "since", Usage: "only events after event `SEQ`"},
+		&cli.StringSliceFlag{Name: "kind", Usage: "only events of kind `K`, repeatable"},
 		command.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail", "last"),
-		&cli.StringFlag{Name: "as-wire", Usage: "as their owner writes them: `daemon|session|acp`"},
+		&cli.StringFlag{Name: "as-wire", Usage: "in the vocabulary `daemon|session|acp`"},
 	},
 	Action: events,
 }
@@ -62,8 +62,8 @@ func event(c *cli.Context) error {
 		return ingest(c)
 	}
 	if c.Bool("route") || !c.Args().Present() {
-		return command.Usage("which event? --route needs --stdin").
-			WithHint("atm event turn_started turn_id=7; a stream of them: atm event --stdin")
+		return command.Usage("event needs a KIND or --stdin").
+			WithHint("atm event turn_started turn_id=7; for a stream of events: atm event --stdin")
 	}
 	var pairs [][2]string
 	for _, word := range c.Args().Tail() {
@@ -88,7 +88,7 @@ func event(c *cli.Context) error {
 	warnUnknownKind(c, &e)
 	text := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
 	if e.Seq == 0 {
-		text = fmt.Sprintf("event %s, there already", e.Kind)
+		text = fmt.Sprintf("event %s, already there", e.Kind)
 	}
 	return command.PrintAs(c, &e, text)
 }
@@ -100,7 +100,7 @@ func warnUnknownKind(c *cli.Context, e *wire.Event) {
 	if state.Unknown > 0 {
 		near, _ := command.Nearest(e.Kind, wire.Kinds())
 		known := cmp.Or(near, wire.TurnStarted)
-		command.Warn(c, "%q is no kind that atm knows, and changes no state; %q does", e.Kind, known)
+		command.Warn(c, "the unknown kind %q changes no state; %q does", e.Kind, known)
 	}
 }
 
@@ -128,7 +128,7 @@ type badLine struct {
 }
 
 func (n ingested) String() string {
-	return fmt.Sprintf("%d appended, %d there already, %d bad", n.Appended, n.Known, n.Bad)
+	return fmt.Sprintf("%d appended, %d already there, %d bad", n.Appended, n.Known, n.Bad)
 }
 
 // ingest appends each event of stdin when its line is complete: to my log or, with --route, to that of its agent.
@@ -167,8 +167,8 @@ func ingest(c *cli.Context) error {
 			total.Errors = append(total.Errors, badLine{n, message})
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(message))
 		case err != nil && ctx.Err() == nil: // stop, so that no later event is in the log without this one
-			const format = "line %d: %w; line %d is the last that is known to be written (%s)"
-			return command.Failed(format, n, err, written, total).WithHint("atm doctor; then the lines from %d on once more", n)
+			const format = "line %d: %w; line %d is the last one surely written (%s)"
+			return command.Failed(format, n, err, written, total).WithHint("atm doctor; then send the lines from %d on again", n)
 		case err == nil && e.Seq == 0:
 			written, total.Known = n, total.Known+1
 		case err == nil:
@@ -232,7 +232,7 @@ func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mai
 	case !route || isForAll && s.Me != nil:
 		return e, s.Me, nil
 	case isForAll:
-		return e, nil, fmt.Errorf("%s is every agent of a stream, and --as does not say who keeps the count", agent)
+		return e, nil, fmt.Errorf("%s means every agent of a stream: put --as NAME for the member that keeps the count", agent)
 	case agent == "":
 		return e, nil, errors.New("the event names no agent")
 	}
@@ -246,7 +246,7 @@ func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mai
 func events(c *cli.Context) error {
 	as := []string{"daemon", "session", "acp"}
 	if to := c.String("as-wire"); c.IsSet("as-wire") && !slices.Contains(as, to) {
-		return command.Usage("--as-wire: %q is none of %s", to, strings.Join(as, ", ")).WithCandidates(as...)
+		return command.Usage("--as-wire must be one of %s, not %q", strings.Join(as, ", "), to).WithCandidates(as...)
 	}
 	k, err := openAgent(c)
 	if err != nil {

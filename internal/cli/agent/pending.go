@@ -21,11 +21,11 @@ import (
 )
 
 var pendingCommand = &cli.Command{
-	Name: "pending", Aliases: []string{"requests", "questions", "approvals", "permissions"}, Usage: "what waits for a person: permissions, questions, drafts, late answers",
+	Name: "pending", Aliases: []string{"requests", "questions", "approvals", "permissions"}, Usage: "show what waits for a person: permissions, questions, drafts, late answers",
 	UsageText:   "atm pending\natm pending --watch\natm approve 9f3a1c",
-	Description: "The id is that of the message to the lead; atm screen NAME shows the dialog itself.",
+	Description: "Each id is that of the message to the lead; atm screen NAME shows the dialog.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, and ring when more comes; q leaves"},
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "keep watching and ring for each new one; q quits"},
 		&cli.BoolFlag{Name: "mine", Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
@@ -90,7 +90,7 @@ func watchPending(c *cli.Context, s *command.Scope) error {
 		if !command.Repaints(c) {
 			err = command.Print(c, l)
 		}
-		command.Notify("atm", "something waits for you")
+		command.Notify("atm", "something is waiting for you")
 		return lines, err
 	})
 }
@@ -175,9 +175,9 @@ func subject(q policy.Question) string {
 var approveCommand = &cli.Command{
 	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "allow what an agent asks for",
 	UsageText: "atm approve 9f3a1c\natm approve bob\natm approve bob 2",
-	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once; else\n" +
-		"its number, its label or the beginning of that.\n" +
-		"The approvers in team.toml may; without them people, and the lead for others. Nobody for oneself.",
+	Description: "NAME stands for that agent's only open question. OPTION is its number, its label or the beginning\n" +
+		"of its label; default: the option that allows it once. The approvers in team.toml may answer;\n" +
+		"without them people, and the lead for other agents. Nobody may answer for themselves.",
 	Flags:  []cli.Flag{artifactFlag},
 	Action: command.With(command.OpenTeam, answerQuestion),
 }
@@ -188,14 +188,14 @@ var rejectCommand = &cli.Command{
 	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "refuse what an agent asks for",
 	UsageText:   "atm reject 9f3a1c --reason \"Use the staging host.\"\natm reject bob",
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
-	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}, artifactFlag},
+	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "say `WHY`, and what to do instead"}, artifactFlag},
 	Action:      command.With(command.OpenTeam, answerQuestion),
 }
 
 func answerQuestion(c *cli.Context, s *command.Scope) error {
 	a := command.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason"), Artifact: c.String("artifact")}
 	if c.NArg() > 1 && strings.TrimSpace(a.Option) == "" {
-		return command.Usage("the option is empty").WithHint("atm pending shows the options; leave it out for the usual one")
+		return command.Usage("the option is empty").WithHint("atm pending shows the options; without one, the usual one is chosen")
 	}
 	if c.IsSet("artifact") && (strings.TrimSpace(a.Artifact) == "" || !utf8.ValidString(a.Artifact)) {
 		return command.Usage("--artifact needs the URI of a part of the draft").WithHint("leave it out to answer the whole draft")
@@ -210,7 +210,7 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		e := command.Explain(c, err)
 		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
-			e.WithHint("atm pending lists what is asked; %s", e.Hint)
+			e.WithHint("atm pending lists the open questions; %s", e.Hint)
 		}
 		return e
 	}

@@ -22,21 +22,21 @@ import (
 )
 
 var runCommand = &cli.Command{
-	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program in a terminal as that agent, its mail typed in",
+	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
 	UsageText: "atm run bob -- claude\natm run bob --detach -- codex\natm run dora --driver acp -- opencode acp",
 	Description: "This terminal is attached to it; Ctrl-\\ d leaves it running, closing the terminal ends it.\n" +
-		"Without CMD: the command of team.toml, which is restarted when it crashes.\n" +
-		"Exits with the program's code, 128+n for a signal.",
+		"Without CMD it runs the command in team.toml, and restarts that when it crashes.\n" +
+		"Exits with the program's code, or with 128+n after signal n.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "driver", Usage: "the `DRIVER`: auto, claude, codex, gemini, opencode, plain or acp"},
 		&cli.StringFlag{Name: "inject", Usage: "`HOW` mail comes in: body, pointer (a line that says atm read) or off"},
-		&cli.StringFlag{Name: "size", Usage: "the size of its terminal (default `120x30`)"},
+		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Usage: "run it in `DIR`"},
-		&cli.StringSliceFlag{Name: "env", Usage: "a variable `k=v`; may be repeated"},
+		&cli.StringSliceFlag{Name: "env", Usage: "environment variable `k=v`, repeatable"},
 		&cli.StringFlag{Name: "acp-session", Usage: "with --driver acp: `JSON` for its session, metadata, workspace, model_preferences"},
-		&cli.StringFlag{Name: "restart", Usage: "`WHEN` it is started again: never (a CMD), on-crash (team.toml's) or always"},
-		&cli.BoolFlag{Name: "record-input", Usage: "record what is typed, too: it may hold secrets"},
-		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return once it is at its prompt, or say why it is not"},
+		&cli.StringFlag{Name: "restart", Usage: "`WHEN` to restart: never (default with CMD), on-crash (default without) or always"},
+		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
+		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return once its prompt is shown, or say why it is not"},
 	},
 	Action: run,
 }
@@ -59,7 +59,7 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if running, _ := k.s.Team.Running(k.name()); running {
-		return command.Refused("%s runs already", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
+		return command.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
 	}
 	program, err := findRunner(c)
 	if err != nil {
@@ -89,7 +89,7 @@ func run(c *cli.Context) error {
 	if hasTerminal {
 		return k.runAttached(p)
 	}
-	command.Warn(c, "%s runs here until it ends, without a terminal to show it: atm screen %[1]s; --detach leaves it in the background", k.name())
+	command.Warn(c, "%s runs here until it ends; there is no terminal to show it, but atm screen %[1]s does; --detach runs it in the background", k.name())
 	return k.runHere(p)
 }
 
@@ -132,7 +132,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	if text := c.String("acp-session"); text != "" {
 		raw, err := wire.Canonical("acp.SessionNewParams", []byte(text))
 		if err == nil && spec.Driver != "acp" {
-			err = errors.New("it is for --driver acp")
+			err = errors.New("needs --driver acp")
 		}
 		if err != nil {
 			return spec, command.Usage("--acp-session: %v", err).
@@ -176,7 +176,7 @@ func oneOf(flag, value string, of []string) error {
 	if slices.Contains(of, value) {
 		return nil
 	}
-	return command.Usage("%s is one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
+	return command.Usage("%s must be one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
 }
 
 // chooseDir returns --cwd, the root of the ACP workspace, the member's worktree, its cwd in team.toml (always, if the
@@ -198,7 +198,7 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 	}
 	dir = cmp.Or(dir, ".")
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", command.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR names another")
+		return "", command.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR chooses another")
 	}
 	return filepath.Abs(dir)
 }

@@ -105,10 +105,10 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		case status.Ready:
 			return r, nil
 		case asking == dialogHolds:
-			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).
+			return r, command.Failed("%s is running, but asks something before it is ready: %s", r.Name, letter.Escape(status.Detail)).
 				WithHint("atm attach %s", r.Name)
 		case err == nil && status.ChildPID != 0 && asking == 0 && quiet > patience: // without a child it is about to restart
-			r.State, r.Detail = unready, "no prompt is shown yet"
+			r.State, r.Detail = unready, "no prompt yet"
 			return r, nil
 		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:
 			return r, k.s.RunnerError(r.Name, err)
@@ -124,9 +124,9 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 }
 
 func (k *call) endedUnready(exit runspec.Report) error {
-	e := command.Failed("%s ended with %d before it was ready", k.name(), exit.Code)
+	e := command.Failed("%s exited with %d before it was ready", k.name(), exit.Code)
 	if exit.Loop {
-		e = command.Failed("%s ends again and again, with %d", k.name(), exit.Code)
+		e = command.Failed("%s keeps exiting with %d", k.name(), exit.Code)
 		e.Exit = max(exit.Code, command.ExitFailed)
 	}
 	if tail := oneLine(strings.Join(exit.Tail, " "), 500); tail != "" {

@@ -15,24 +15,24 @@ import (
 )
 
 var stopCommand = &cli.Command{
-	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "end an agent, everything it started, and its runner",
+	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
-	Description: "Asks, then TERM, then KILL. Its mail stays. An agent that does not run: exit 0.",
+	Description: "Asks it to quit, then sends TERM, then KILL. Its mail stays. Exit 0 if it does not run.",
 	Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Aliases: []string{"f", "9"}, Hidden: true}}, // stop kills anyway
 	Action:      withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
 }
 
 var interruptCommand = &cli.Command{
-	Name: "interrupt", ArgsUsage: "NAME", Usage: "break off an agent's turn, as a person would with Escape",
+	Name: "interrupt", ArgsUsage: "NAME", Usage: "interrupt an agent's turn, as a person would with Escape",
 	UsageText:   "atm interrupt bob",
-	Description: "Presses the keys that interrupt this agent. Refused while it asks something, which the\nsame keys would answer: atm pending. An agent without a runner that reports its turn on the\nolder ACP wire gets a cancel request there: atm events NAME --follow --as-wire acp.",
+	Description: "Presses the keys that interrupt this agent. Refused while it asks something, because the\nkeys would answer that: atm pending. An agent without a runner that reports its turn on the\nolder ACP wire gets a cancel request there: atm events NAME --follow --as-wire acp.",
 	Action:      withAgent(func(ctx context.Context, k *call) error { return k.printOutcome(k.s.Interrupt(ctx, k.name())) }),
 }
 
 var restartCommand = &cli.Command{
-	Name: "restart", ArgsUsage: "NAME", Usage: "end an agent's program and start it again",
+	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
 	UsageText:   "atm restart bob",
-	Description: "Keeps the command, the runner, the recording and attached terminals; ends what it had started.",
+	Description: "Keeps the command, the runner, the recording and attached terminals; ends what the program started.",
 	Action:      onRunner("restart", restart),
 }
 

@@ -26,20 +26,20 @@ import (
 var attachCommand = &cli.Command{
 	Name: "attach", ArgsUsage: "NAME", Usage: "join an agent's terminal; " + control.DetachKey + " leaves it",
 	UsageText: "atm attach bob\natm attach bob --read-only",
-	Description: "Several terminals can attach and type; the agent's gets the size of the one resized last.\n" +
-		"While a line that you began is not sent, no mail is typed in.",
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Usage: "look only; into a pipe: the agent's bytes as they come"}},
+	Description: "Several terminals can attach and type; the agent's takes the size of the one resized last.\n" +
+		"atm types no mail in while a line that you began is unsent.",
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Usage: "only look; into a pipe, print the agent's bytes as they come"}},
 	Action: attach,
 }
 
 var screenCommand = &cli.Command{
-	Name: "screen", Aliases: []string{"capture", "peek", "capture-pane", "snapshot"}, ArgsUsage: "NAME", Usage: "what an agent's terminal shows, as text",
+	Name: "screen", Aliases: []string{"capture", "peek", "capture-pane", "snapshot"}, ArgsUsage: "NAME", Usage: "print an agent's terminal as text",
 	UsageText:   "atm screen bob\natm screen bob --last 200",
 	Description: "--json: lines, cursor (from 0), title, state.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "print", Aliases: []string{"p"}, Hidden: true}, // as tmux has it
-		&cli.BoolFlag{Name: "ansi", Aliases: []string{"e"}, Usage: "with colours, as the agent wrote them"},
-		command.CountFlag("last", 0, "the last `N` lines, also of what scrolled away", "what it shows", "limit", "n", "tail"),
+		&cli.BoolFlag{Name: "ansi", Aliases: []string{"e"}, Usage: "keep the colours"},
+		command.CountFlag("last", 0, "the last `N` lines, including scrollback", "the screen alone", "limit", "n", "tail"),
 	},
 	Action: onRunner("", screen),
 }
@@ -49,14 +49,14 @@ const rawExample = `atm type NAME --raw '\e[A\r'`
 var typeCommand = &cli.Command{
 	Name: "type", Aliases: []string{"send-keys", "keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
 	UsageText: "atm type bob \"/compact\" --enter\natm type bob --raw '\\e[A\\r'\natm type bob --enter",
-	Description: "The agent does not learn who typed, and may not take the text: to send mail, use atm send.\n" +
-		"While an agent asks something, text is refused, as it might answer that: type one key, or --raw.\n" +
-		"So is text while its input line may hold mail that it has not taken: --raw.\n" +
-		`--raw knows \e and the escapes of Go: \r \n \t \b \\ \xHH \uHHHH.` + "\n" +
-		"Without --enter the text stays in the input line, and no mail is typed in until it is gone.",
+	Description: "The agent does not learn who typed and may ignore the text: to send mail, use atm send.\n" +
+		"Text is refused while the agent asks something, since it might answer that (one key is not), and\n" +
+		"while its input line may still hold mail. --raw types anyway.\n" +
+		`--raw understands \e and Go's escapes: \r \n \t \b \\ \xHH \uHHHH.` + "\n" +
+		"Without --enter the text stays in the input line, and atm types no mail in until it is gone.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "raw", Usage: "these bytes and no others: keys, escape sequences"},
-		&cli.BoolFlag{Name: "enter", Aliases: []string{"e"}, Usage: "and then the return key"},
+		&cli.BoolFlag{Name: "raw", Usage: "exactly these bytes: keys, escape sequences"},
+		&cli.BoolFlag{Name: "enter", Aliases: []string{"e"}, Usage: "press return at the end"},
 	},
 	Action: typeText,
 }
@@ -106,12 +106,12 @@ func typeText(c *cli.Context) (err error) {
 		return err
 	}
 	if n := len(words) - 1; !r.Raw && n >= 0 && keyNames[words[n]] != "" {
-		return command.Usage("%q would be typed as a word", words[n]).WithHint("that key: atm type %s %s; the return key: --enter; "+
-			"a turn is broken off by atm interrupt %[1]s; a text can come from a pipe", c.Args().First(), keyNames[words[n]])
+		return command.Usage("%q would be typed as a word", words[n]).WithHint("for that key: atm type %s %s; for return: --enter; "+
+			"to end a turn: atm interrupt %[1]s; for the word: a pipe", c.Args().First(), keyNames[words[n]])
 	}
 	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
 	if !r.Raw && strings.ContainsFunc(text, isKey) {
-		return command.Usage("the text has control characters").WithHint("keys and escape sequences: " + rawExample)
+		return command.Usage("the text has control characters").WithHint("for keys and escape sequences: " + rawExample)
 	}
 	r.Text = []byte(text)
 	return onRunner("type into", func(ctx context.Context, k *call, client *control.Client) error {
@@ -128,7 +128,7 @@ var goEscapes = strings.NewReplacer(`\\`, `\\`, `\e`, `\x1b`, `"`, `\"`, "\n", `
 func unescape(s string) (string, error) {
 	text, err := strconv.Unquote(`"` + goEscapes.Replace(s) + `"`)
 	if err != nil || text == "" {
-		return "", command.Usage("--raw needs a text with escapes that it knows, not %q", s).WithHint(rawExample)
+		return "", command.Usage("--raw needs text with escapes that it understands, not %q", s).WithHint(rawExample)
 	}
 	return text, nil
 }
@@ -144,7 +144,7 @@ func attach(c *cli.Context) error {
 		return command.Usage("attach needs a terminal").WithHint("atm screen %s", k.name())
 	}
 	if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
-		return command.Refused("this is the terminal of %s already", who).WithHint("atm screen %s", who)
+		return command.Refused("this is already the terminal of %s", who).WithHint("atm screen %s", who)
 	}
 	if err := k.s.MayAct("type into", k.name()); !isReadOnly && err != nil {
 		return err
@@ -171,7 +171,7 @@ func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.E
 	isReadOnly := k.c.Bool("read-only")
 	format := "attached to %s; %s leaves it running"
 	if isReadOnly {
-		format = "looking at %s; %s leaves"
+		format = "watching %s; %s leaves"
 	}
 	command.Warn(k.c, format, k.name(), control.DetachKey)
 	ctx, stop := signal.NotifyContext(k.c.Context, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
@@ -204,14 +204,14 @@ func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.E
 }
 
 func (k *call) printEnd(end control.Ending) error {
-	r := result{Name: k.name(), State: "detached", Detail: fmt.Sprintf("it goes on: atm attach %s", k.name())}
+	r := result{Name: k.name(), State: "detached", Detail: fmt.Sprintf("still running: atm attach %s", k.name())}
 	if end.Exit != nil {
 		r.State, r.Detail = "ended", cmp.Or(end.Exit.Signal, fmt.Sprintf("exit %d", end.Exit.Code))
 		if state, err := k.s.Team.State(k.name()); err == nil && state.Run != nil && state.Run.WasStopped {
 			r.State, r.Detail = "stopped", ""
 		}
 	} else if !end.Detached {
-		return command.Failed("the runner of %s ended the attachment: %s", k.name(), end.Reason).WithHint("atm attach %s", k.name())
+		return command.Failed("the runner of %s detached this terminal: %s", k.name(), end.Reason).WithHint("atm attach %s", k.name())
 	}
 	return command.Print(k.c, r)
 }

@@ -21,20 +21,20 @@ import (
 )
 
 var upCommand = &cli.Command{
-	Name: "up", ArgsUsage: "[NAME…]", Usage: "start the team: every member that team.toml gives a command",
+	Name: "up", ArgsUsage: "[NAME…]", Usage: "start the team: every member with a command in team.toml",
 	UsageText: "atm up\natm up bob\natm up --foreground\natm init --toml    writes a team.toml to start from",
-	Description: "Waits until each member is ready, also those that run already, or says why it is not. A named\n" +
-		"member also starts those that it is started after. After an interrupt, up again carries on.\n" +
+	Description: "Waits until each member is ready, or says why it is not; members that already run count too.\n" +
+		"With NAME it starts these and the members in their \"after\". Run it again after an interrupt.\n" +
 		"Exit 6: some are not ready.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or until nobody runs any more, then stop them"},
+		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or all have ended, then stop the team"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "all"}, Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, up),
 }
 
 var downCommand = &cli.Command{
-	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team, and everything that it started",
+	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team and everything it started",
 	UsageText:   "atm down\natm down bob",
 	Description: "Their mail and their worktrees stay.",
 	Flags:       []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}},
@@ -119,8 +119,8 @@ func (u *startup) choose(words []string) error {
 		names = startable
 	}
 	if len(names) == 0 {
-		return command.Usage("team.toml gives nobody a command").
-			WithHint("atm init --toml writes one to start from; atm run bob -- claude runs one agent without")
+		return command.Usage("no member has a command in team.toml").
+			WithHint("atm init --toml writes one to start from; atm run bob -- claude works without one")
 	}
 	u.order = u.plan.StartOrder(names)
 	for _, n := range u.order {
@@ -128,7 +128,7 @@ func (u *startup) choose(words []string) error {
 			return err
 		}
 		if u.isRetired(n) {
-			command.Warn(u.c, "%s is retired: atm team restore %[1]s%s brings it back; else take it out of team.toml", n, u.s.Flags())
+			command.Warn(u.c, "%s is retired: atm team restore %[1]s%s brings it back; or remove it from team.toml", n, u.s.Flags())
 		} else if len(u.plan.Members[n].Command) > 0 {
 			u.names = append(u.names, n)
 		}
@@ -264,7 +264,7 @@ func down(c *cli.Context, s *command.Scope) error {
 	results := &resultList{c: c, Members: []result{}}
 	stopped, err := stopAll(ctx, results, agents, isNamed || c.Bool("json"))
 	if err == nil && stopped == 0 && !isNamed {
-		command.Warn(c, "nobody of team %s was running", s.Team.Name)
+		command.Warn(c, "no agent of team %s was running", s.Team.Name)
 	}
 	return results.end(err)
 }

@@ -20,9 +20,9 @@ import (
 var ackCommand = &cli.Command{
 	Name: "ack", Aliases: []string{"acknowledge"}, ArgsUsage: "ID…", Usage: "I have it and will act on it",
 	UsageText:   "atm ack 9f3a1c\natm ack 9f3a1c --text \"after lunch\"",
-	Description: "A second ack changes nothing: exit 0. It ends the lease of what you took (atm take).",
+	Description: "Acking again changes nothing: exit 0. An ack also ends your lease on a message (atm take).",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "text", Aliases: []string{"message", "m", "body"}, Usage: "a `TEXT` with it"},
+		&cli.StringFlag{Name: "text", Aliases: []string{"message", "m", "body"}, Usage: "add a `TEXT`"},
 	},
 	Action: command.With(command.OpenToWrite, ack),
 }
@@ -125,7 +125,7 @@ func withdrawnError(short string) error {
 
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
-	UsageText: "atm unread 9f3a1c", Description: "Gives back what you took (atm take).",
+	UsageText: "atm unread 9f3a1c", Description: "A message that you took (atm take) goes back to its inbox.",
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
 		var items []*mailbox.Item
 		lines, err := forEach(c, s, findHeld, func(m heldMessage) (string, error) {
@@ -223,10 +223,10 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 }
 
 var withdrawCommand = &cli.Command{
-	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take a message of yours back",
+	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take back a message that you sent",
 	UsageText: "atm withdraw 9f3a1c",
-	Description: "Unread: it is taken out of the inbox. Read, or sent to another machine: a notice follows it.\n" +
-		"Acked or taken: exit 5.",
+	Description: "If it is unread, it is removed from the inbox. If it is read, or sent to another machine, the\n" +
+		"recipient gets a notice. If it is acked or taken (atm take), nothing changes: exit 5.",
 	Action: command.With(command.OpenToWrite, withdraw),
 }
 
@@ -256,7 +256,7 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 	isLate, isRemote := state != mailbox.Withdrawn && state != mailbox.Unread, to.Host != ""
 	switch {
 	case isLate && isRemote:
-		d.State, d.note = "notified", "it has left and is not taken back: a notice follows it"
+		d.State, d.note = "notified", "it was already sent to that host: a notice follows"
 	case isLate:
 		d.State, d.note = "notified", "read: a notice was sent"
 	case isRemote: // the members of a host share an outbox
@@ -268,15 +268,15 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 }
 
 var takeCommand = &cli.Command{
-	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take one message of a shared inbox",
+	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
 	UsageText: "atm take jobs\natm take jobs --wait 10m --lease 30m\natm take --renew 9f3a1c",
-	Description: "The oldest unread message is yours until the lease ends; nobody else gets it before.\n" +
-		"atm ack or an answer finishes it, atm unread gives it back. atm team add jobs --shared\n" +
-		"makes such an inbox. Nothing there: exit 0.",
+	Description: "The oldest unread message is yours until the lease ends; nobody else can take it.\n" +
+		"atm ack or atm reply finishes it, atm unread gives it back. To create such an inbox:\n" +
+		"atm team add jobs --shared. Exit 0 if it is empty.",
 	Flags: []cli.Flag{
-		command.DurationFlag("lease", 10*time.Minute, "for `D`, default 10m, at most 24h"),
-		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "the lease of `ID` begins anew"},
-		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "until there is one"},
+		command.DurationFlag("lease", 10*time.Minute, "lease it for `D` (default 10m, at most 24h)"),
+		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "renew the lease of `ID`"},
+		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "wait for a message"},
 		command.TimeoutFlag(),
 	},
 	Action: command.With(command.OpenToWrite, take),
@@ -288,7 +288,7 @@ func take(c *cli.Context, s *command.Scope) error {
 	}
 	lease, timeout := command.Duration(c, "lease"), command.Duration(c, "timeout")
 	if lease <= 0 || lease > mailbox.MaxLease {
-		return command.Usage("--lease %s: it may be up to %s", lease, mailbox.MaxLease).WithHint("--lease 10m, and --renew for more")
+		return command.Usage("--lease %s: must be above 0 and at most %s", lease, mailbox.MaxLease).WithHint("--lease 10m; atm take --renew ID extends it")
 	}
 	if c.IsSet("renew") {
 		return renewLease(c, s, lease)
@@ -317,7 +317,7 @@ func take(c *cli.Context, s *command.Scope) error {
 	})
 	if errors.Is(err, errTimeout) {
 		return command.Timeout("nothing to take within %s", timeout).
-			WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())
+			WithHint("do other work, or wait again: atm take %s --wait%s", box.Agent(), s.Flags())
 	}
 	return err
 }

@@ -15,19 +15,19 @@ import (
 )
 
 var claudeCommand = &cli.Command{
-	Name: "claude", Usage: "mail with Claude Code's own agent teams", UsageText: "atm claude sync",
+	Name: "claude", Usage: "exchange mail with Claude Code's own agent teams", UsageText: "atm claude sync",
 	Action: func(*cli.Context) error {
-		return command.Usage("claude what?").WithHint("atm claude sync; for an agent of your own: atm run NAME -- claude")
+		return command.Usage("claude what?").WithHint("atm claude sync; to run Claude Code as an agent: atm run NAME -- claude")
 	},
 	Subcommands: []*cli.Command{{
-		Name: "sync", ArgsUsage: "[TEAM]", Usage: "carry mail to and from a team of Claude Code's, until interrupted",
+		Name: "sync", ArgsUsage: "[TEAM]", Usage: "carry mail to and from a Claude Code team until interrupted",
 		UsageText: "atm claude sync --join\natm claude sync session-1a2b3c4d --once",
-		Description: "TEAM: in ~/.claude/teams, or CLAUDE_CONFIG_DIR; the only one if it is not named.\n" +
+		Description: "TEAM is a directory in ~/.claude/teams (or under CLAUDE_CONFIG_DIR); default: the only one.\n" +
 			"Its members get mailboxes here, and ours get inboxes there. Its agents can write only\n" +
-			"to names in its config.json: --join puts ours there.",
+			"to names in its config.json: --join adds ours.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "once", Usage: "carry what is waiting, then end"},
-			&cli.BoolFlag{Name: "join", Usage: "make our members known there"},
+			&cli.BoolFlag{Name: "once", Usage: "carry what is waiting, then exit"},
+			&cli.BoolFlag{Name: "join", Usage: "add our members to its config.json"},
 		},
 		Action: command.With(command.OpenTeam, claudeSync),
 	}},
@@ -45,7 +45,7 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 	}}
 	if c.Bool("once") {
 		if err = s.Await(sync.Pass); err == nil && !isAnyCarried && !c.Bool("json") {
-			err = command.PrintAs(c, nil, "nothing to carry over")
+			err = command.PrintAs(c, nil, "no mail to carry")
 		}
 	} else {
 		command.Warn(c, "carrying mail between team %s and %s", s.Team.Name, dir)
@@ -54,7 +54,7 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 		})
 	}
 	if errors.Is(err, claudeteam.ErrEnded) {
-		return command.NotFound("%w", err).WithHint("what its members did not get is unread here: atm team")
+		return command.NotFound("%w", err).WithHint("mail that its members did not get is unread here: atm team")
 	}
 	return err
 }
@@ -63,10 +63,11 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 func claudeTeam(c *cli.Context) (string, error) {
 	home, _ := os.UserHomeDir()
 	teams := filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "teams")
-	found, err := filepath.Glob(filepath.Join(teams, cmp.Or(c.Args().First(), "*"), "config.json"))
+	name := cmp.Or(c.Args().First(), "*")
+	found, err := filepath.Glob(filepath.Join(teams, name, "config.json"))
 	switch {
 	case err != nil || len(found) == 0:
-		return "", command.NotFound("no team %s in %s", cmp.Or(c.Args().First(), "of Claude Code's"), teams).
+		return "", command.NotFound("no Claude Code team in %s", filepath.Join(teams, name)).
 			WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 	case len(found) > 1:
 		var names []string

@@ -150,10 +150,10 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 // input that the session's own commands would refuse.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypeAck {
-		return command.Usage("an ack is no message to send").WithHint("atm ack ID --text \"…\"")
+		return command.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
 	}
 	if o.Message.Type == wire.TypePermissionReply && slices.ContainsFunc(o.To, func(a wire.Address) bool { return a.Host != "" }) {
-		return command.Usage("an answer to a question on another host is no message to send").WithHint("atm pending; atm approve NAME@HOST")
+		return command.Usage("an answer to a question on another host cannot be sent as a message").WithHint("atm pending; atm approve NAME@HOST")
 	}
 	input, _ := session.InputOf(o.Message)
 	for _, to := range o.To {
@@ -197,11 +197,11 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	case isLeased, errors.Is(unmarked, mailbox.ErrNotHeld):
 		command.Warn(c, "%v", teams.DescribeUnmarked(unmarked))
 	default:
-		hint := "it was sent, and not to be sent again: atm ack %s%s"
+		hint := "your reply was sent, do not send it again: atm ack %s%s"
 		command.Failed("%s", teams.DescribeUnmarked(unmarked)).WithHint(hint, o.Parent.ID.Short(6), s.Flags()).Print()
 	}
 	if err := o.Post.SentIndexErr; err != nil {
-		command.Warn(c, "sent, but atm ls --sent does not show it before atm doctor --fix: %v", err)
+		command.Warn(c, "sent, but atm ls --sent shows it only after atm doctor --fix: %v", err)
 	}
 	for _, f := range o.Failed {
 		r.addFailed(c, f.To, f.Err)
@@ -216,7 +216,7 @@ func retryHint(c *cli.Context, o *teams.Outgoing) string {
 		flag = fmt.Sprintf("%q:%q", "id", o.Message.ID)
 	}
 	if o.Post.Given {
-		flag = "the same words"
+		flag = "the same command"
 	}
 	return "retry with " + flag + ": it stays one message"
 }
@@ -230,12 +230,12 @@ func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m 
 	}
 	short := m.ID.Short(6)
 	if differs && isAwaited(c) {
-		r.addFailed(c, box.Address(), command.Refused("%s was sent before with another text, which stays", short).
-			WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", short))
+		r.addFailed(c, box.Address(), command.Refused("%s was already sent with another text", short).
+			WithHint("use another --once NAME or --id; atm wait --reply %s waits for an answer to the earlier text", short))
 		return
 	}
 	if differs {
-		command.Warn(c, "%s was sent to %s before with another text, which stays; this one is not sent", short, box.Agent())
+		command.Warn(c, "%s was already sent to %s with another text; this text was not sent", short, box.Agent())
 	}
 	r.addDelivered(s, box, m, note)
 	d := &r.Delivered[len(r.Delivered)-1]
@@ -318,7 +318,7 @@ type batchResult struct {
 
 func sendBatch(c *cli.Context, s *command.Scope) error {
 	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
-		return command.Usage("--batch takes its messages from stdin alone, and no other flag").WithHint(batchExample)
+		return command.Usage("--batch reads messages from stdin and takes no other flag").WithHint(batchExample)
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
@@ -355,12 +355,12 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		return nil, command.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
 	}
 	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
-		return nil, command.Usage("the line has no text in \"body\"").WithHint(batchExample)
+		return nil, command.Usage("\"body\" is missing or blank").WithHint(batchExample)
 	}
 	me, old := s.Me.Address(), teams.OwnMessage(s.Me, m.Supersedes)
 	isForged := m.From != (wire.Address{}) && m.From != me || m.HasOurMeta()
 	if isForged || m.Supersedes != "" && (old == nil || old.From != me) {
-		return nil, command.Refused("from, supersedes and meta.atm: what is not yours").WithHint("leave them out")
+		return nil, command.Refused("\"from\", \"supersedes\" or \"meta.atm\" is not yours to set").WithHint("leave it out")
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
 	once, err := onceOf(m)
@@ -388,7 +388,7 @@ func onceOf(m *wire.Message) (string, error) {
 	}
 	once := extra.Text("once")
 	if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
-		return "", command.Usage("\"once\" is one line of 1 to 200 bytes, and not beside \"id\"").WithHint(batchExample)
+		return "", command.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra, _ = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).MarshalJSON()
 	return once, nil

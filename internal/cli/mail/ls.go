@@ -19,19 +19,19 @@ import (
 )
 
 var lsCommand = &cli.Command{
-	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, a line each",
+	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, one per line",
 	UsageText:   "atm ls\natm ls --owed\natm ls bob\natm ls --sent --owed",
-	Description: "Marks nothing. Unread and owed: oldest first; done and sent: newest first.",
+	Description: "Marks nothing as read. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, an ack still owed"},
-		&cli.BoolFlag{Name: "done", Aliases: []string{"read"}, Usage: "read ones, with nothing owed"},
+		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, but you still owe an ack"},
+		&cli.BoolFlag{Name: "done", Aliases: []string{"read"}, Usage: "read, with nothing owed"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
-		&cli.BoolFlag{Name: "sent", Usage: "what you sent, and what became of it"},
-		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from this `NAME`"},
-		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
+		&cli.BoolFlag{Name: "sent", Usage: "what you sent, with its state at each recipient"},
+		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from `NAME`"},
+		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
 		limitFlag(),
-		&cli.BoolFlag{Name: "count", Usage: "only how many"},
+		&cli.BoolFlag{Name: "count", Usage: "print only the number"},
 		hidden("unread", "new", "l", "mine", "pending", "oldest"),
 	},
 	Action: command.With(command.OpenMeIfGiven, ls),
@@ -52,7 +52,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if l == nil || len(l.Messages)+l.More == 0 && err != nil {
 		return err
 	}
-	ifEmpty := "nothing there"
+	ifEmpty := "no messages"
 	if !c.Bool("sent") {
 		owed, unreadable := box.OwedIDs()
 		l.Owed = append(l.Owed, owed...)
@@ -199,7 +199,7 @@ func printCount(c *cli.Context, n int) error {
 var searchCommand = &cli.Command{
 	Name: "search", Aliases: []string{"grep", "find"}, ArgsUsage: "WORDS…", Usage: "search every message of the team",
 	UsageText:   "atm search flaky test from:alice since:7d\natm search in:new to:bob",
-	Description: "All words must be in subject or body, in any case; from:, to:, in:new|cur|done, since:.\nNewest first.",
+	Description: "Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,\nin:new|cur|done and since:. Newest first.",
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
@@ -223,10 +223,10 @@ var searchCommand = &cli.Command{
 }
 
 var threadCommand = &cli.Command{
-	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "the conversation, in order",
-	UsageText: "atm thread 9f3a1c", Description: "Across the team's inboxes. Marks nothing.",
+	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
+	UsageText: "atm thread 9f3a1c", Description: "Looks in all inboxes of the team. Marks nothing as read.",
 	Flags: []cli.Flag{
-		command.CountFlag("limit", 50, "the newest `N` (default 50; with --json all); 0: all", "all", "n", "max"),
+		command.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all", "n", "max"),
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		it, _, err := s.Find(c.Args().First())
@@ -332,7 +332,7 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string)
 		lines = command.Columns(rows, "36", "1", "2", "33", "")
 	}
 	if l.More > 0 {
-		lines = append(lines, fmt.Sprintf("%d more: the same with --limit 0", l.More))
+		lines = append(lines, fmt.Sprintf("%d more: add --limit 0", l.More))
 	}
 	if len(l.Messages) == 0 {
 		lines = []string{ifEmpty}
@@ -368,7 +368,7 @@ func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []
 	r.Digits = letter.ShortLength(l.ids())
 	text := string(bytes.Join(command.Letters(r, items, nil), nil))
 	if earlier > 0 {
-		text = fmt.Sprintf("%d earlier: the same with --limit 0\n", earlier) + text
+		text = fmt.Sprintf("%d earlier: add --limit 0\n", earlier) + text
 	}
 	return command.PrintAs(c, l, cmp.Or(text, ifEmpty))
 }

@@ -19,22 +19,22 @@ import (
 )
 
 var readCommand = &cli.Command{
-	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull", "poll"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it",
+	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull", "poll"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
 	UsageText: "atm read\natm read --wait 5m --from alice\natm read --limit 5",
-	Description: "At most 20 messages, 8 KiB and 200 lines at a time; then it says how many more there are.\n" +
-		"A message counts as read once its reader has received it: a cut pipe shows it again.\n" +
-		"Exit 0 without mail; 4 when --wait timed out.",
+	Description: "Shows at most 20 messages, 8 KiB and 200 lines at a time, then how many more there are.\n" +
+		"A message counts as read once it was received: after a broken pipe it is shown again.\n" +
+		"Exit 0 if there is no mail, 4 if --wait timed out.",
 	Flags: []cli.Flag{
 		limitFlag(),
-		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from this `NAME`"},
-		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
-		&cli.StringFlag{Name: "thread", Usage: "of the thread of `ID`"},
-		&cli.BoolFlag{Name: "urgent", Usage: "urgent ones"},
+		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from `NAME`"},
+		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
+		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
+		&cli.BoolFlag{Name: "urgent", Usage: "only urgent ones"},
 		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark", "no-mark-read", "keep"}, Usage: "mark nothing"},
 		&cli.BoolFlag{Name: "full", Usage: "no cap"},
-		&cli.BoolFlag{Name: "last", Usage: "the last batch again"},
-		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "until there is mail"},
-		&cli.BoolFlag{Name: "follow", Usage: "go on showing what comes"},
+		&cli.BoolFlag{Name: "last", Usage: "show the last batch again"},
+		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "wait until there is mail"},
+		&cli.BoolFlag{Name: "follow", Usage: "keep showing new mail"},
 		command.TimeoutFlag(),
 		hidden("unread", "new", "u", "mark-read", "mark", "next"), hidden("confirm"), // of a program: see write
 	},
@@ -52,11 +52,11 @@ func read(c *cli.Context, s *command.Scope) error {
 	isShared, _ := s.Me.Shared() // a message marked there would be hidden from everybody, and nobody would hold it
 	peeks := c.Bool("peek") || isShared
 	if isShared && c.Bool("follow") {
-		return command.Refused("%s is shared, and read marks nothing there", s.Me.Agent()).
-			WithHint("in your own name: atm take %s --wait --as NAME", s.Me.Agent())
+		return command.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
+			WithHint("take messages as yourself: atm take %s --wait --as NAME", s.Me.Agent())
 	}
 	if isShared && !c.Bool("peek") {
-		command.Warn(c, "%s is shared, and nothing is marked: atm take %[1]s takes a message", s.Me.Agent())
+		command.Warn(c, "%s is a shared inbox, so nothing is marked: atm take %[1]s takes a message", s.Me.Agent())
 	}
 	if !peeks {
 		if err := s.MayWrite(); err != nil {
@@ -88,13 +88,13 @@ func warnWaiting(c *cli.Context, box *mailbox.Box) {
 
 func warnNotIngested(c *cli.Context, in mailbox.Ingested) {
 	if in.Waiting > 0 {
-		command.Warn(c, "%s not taken in yet: %v", letter.Many(in.Waiting, "dropped file"), in.WaitReason)
+		command.Warn(c, "%s not ingested yet: %v", letter.Many(in.Waiting, "dropped file"), in.WaitReason)
 	}
 }
 
 func showLastBatch(c *cli.Context, s *command.Scope) error {
 	if c.NArg() > 0 {
-		return command.Usage("--last shows the last batch again, and takes no number").WithHint("the newest: atm ls --all --limit 5")
+		return command.Usage("--last shows the last batch again and takes no number").WithHint("to list the newest: atm ls --all --limit 5")
 	}
 	items, err := s.Me.LastBatch()
 	if err != nil {
@@ -104,7 +104,7 @@ func showLastBatch(c *cli.Context, s *command.Scope) error {
 	if !c.Bool("full") {
 		r.LimitToPage()
 	}
-	return printLetters(c, s, r, items, 0, "no batch to show again")
+	return printLetters(c, s, r, items, 0, "no last batch")
 }
 
 // A page prints unread mail, one batch at each show.
@@ -175,7 +175,7 @@ func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 	}
 	if len(b.Unreadable) > 0 {
 		p.warnOnce.Do(func() {
-			command.Warn(p.c, "%s cannot be read: %v; atm doctor says what mends it", letter.Many(len(b.Unreadable), "message"), b.Unreadable[0])
+			command.Warn(p.c, "%s cannot be read: %v; atm doctor says how to fix it", letter.Many(len(b.Unreadable), "message"), b.Unreadable[0])
 		})
 	}
 	if p.isPrinted {

@@ -24,10 +24,10 @@ var sendCommand = &cli.Command{
 	Name: "send", Aliases: []string{"msg", "message", "tell", "write", "dm", "post", "compose", "sendto", "notify", "ping"}, Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
 	UsageText:   "atm send bob \"The parser is done.\" --ack\nmake test 2>&1 | tail -50 | atm send bob,carol -",
-	Description: "all is everybody but you. Exit 4: sent, but no answer in time; 6: some recipients only.",
+	Description: "all: everybody but you. Exit 4: sent, but no answer in time; 6: sent to some recipients only.",
 	Flags: append(messageFlags(),
 		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "t"}, Usage: "recipients `TO` as a flag"},
-		&cli.BoolFlag{Name: "batch", Usage: "NDJSON messages on stdin"},
+		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
 		&cli.StringSliceFlag{Name: "cc", Aliases: []string{"c"}, Hidden: true}, hidden("all", "everyone", "broadcast"),
 		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
 	),
@@ -57,23 +57,23 @@ var sendCommand = &cli.Command{
 func messageFlags() []cli.Flag {
 	return []cli.Flag{
 		command.MessageFlag(),
-		&cli.StringFlag{Name: "file", Aliases: []string{"f", "body-file", "message-file", "input"}, Usage: "text from file `F`"},
+		&cli.StringFlag{Name: "file", Aliases: []string{"f", "body-file", "message-file", "input"}, Usage: "read the text from `F`"},
 		&cli.StringSliceFlag{Name: "attach", Aliases: []string{"attachment", "a"}, Usage: "attach file `F`, repeatable"},
 		&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title"}, Usage: "subject `S`"},
 		&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important", "high"}, Usage: "may break into a turn"},
-		&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "request-ack"}, Usage: "asks for an ack"},
+		&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "request-ack"}, Usage: "ask for an ack"},
 		&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
 		command.DurationFlag("expires", 0, "expires after `D`", "ttl"),
 		command.DurationFlag("due", 0, "answer expected within `D`"),
 		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
-		&cli.StringFlag{Name: "id", Usage: "its `UUID`v7, for a safe retry"},
-		&cli.StringFlag{Name: "once", Usage: "the same by `NAME` of yours"},
-		&cli.StringFlag{Name: "type", Usage: "type `T`"},
-		&cli.StringFlag{Name: "payload", Usage: "content, a `JSON` object"},
-		&cli.StringSliceFlag{Name: "meta", Usage: "note `K=V`, repeatable"},
-		&cli.BoolFlag{Name: "wait-ack", Aliases: []string{"wait-for-ack"}, Usage: "asks for an ack and waits"},
-		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply", "block", "blocking"}, Usage: "waits for the answer"},
+		&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, for a safe retry"},
+		&cli.StringFlag{Name: "once", Usage: "send once under this `NAME`"},
+		&cli.StringFlag{Name: "type", Usage: "message type `T`"},
+		&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
+		&cli.StringSliceFlag{Name: "meta", Usage: "metadata `K=V`, repeatable"},
+		&cli.BoolFlag{Name: "wait-ack", Aliases: []string{"wait-for-ack"}, Usage: "ask for an ack and wait for it"},
+		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply", "block", "blocking"}, Usage: "wait for the answer"},
 		command.TimeoutFlag(),
 		&cli.StringFlag{Name: "priority", Aliases: []string{"p"}, Hidden: true}, hidden("stdin"),
 	}
@@ -82,9 +82,9 @@ func messageFlags() []cli.Flag {
 var replyCommand = &cli.Command{
 	Name: "reply", Aliases: []string{"respond", "answer"}, ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
 	UsageText:   "atm reply 9f3a1c \"Rebased.\"",
-	Description: "An answer counts as the ack, and marks the message as read.",
+	Description: "A reply counts as the ack and marks the message as read.",
 	Flags: append(messageFlags(),
-		&cli.BoolFlag{Name: "all", Usage: "to every recipient as well"},
+		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
 	),
 	Action: command.With(command.OpenToWrite, reply),
 }
@@ -132,7 +132,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	}
 	if list, n := namesApart(s, apart); list != words[0] && list != "" {
 		wrong, right := words[:max(1, n-len(first)+1)], append([]string{list}, first[min(n, len(first)):]...)
-		return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
+		return nil, nil, command.Usage("recipients must be one word, separated by commas").
 			WithHint("%s", cmp.Or(command.LineOf(c).Repaired(wrong, right), "atm send "+policy.Quote(list)+" \"text\""))
 	}
 	names = append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...)
@@ -164,10 +164,10 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 		return err
 	}
 	if c.IsSet("timeout") && !isAwaited(c) {
-		return command.Usage("--timeout is for a wait").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
+		return command.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
 	}
 	if c.IsSet("expires") && command.Duration(c, "expires") < time.Millisecond {
-		return command.Usage("--expires: it would expire at once").WithHint("leave it out for what never expires")
+		return command.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
 	}
 	m, err := newMessage(c, s)
 	if err == nil {
@@ -253,7 +253,7 @@ func setContent(c *cli.Context, m *wire.Message) (err error) {
 		m.Meta, err = notes.MarshalJSON()
 	}
 	if m.HasOurMeta() {
-		return command.Usage("--meta: names that begin with atm are atm's own").WithHint("for example --meta build=42")
+		return command.Usage("--meta: names that begin with atm are reserved").WithHint("for example --meta build=42")
 	}
 	return err
 }
@@ -275,7 +275,7 @@ func setThread(c *cli.Context, s *command.Scope, m *wire.Message) error {
 func bodyText(c *cli.Context, words []string) (string, error) {
 	file := c.String("file")
 	if file != "" && len(words) > 0 {
-		return "", command.TextTwice(words[0]).WithHint("leave one out; beside a text: --attach %s", policy.Quote(file))
+		return "", command.TextTwice(words[0]).WithHint("leave one out; to send the file with the text: --attach %s", policy.Quote(file))
 	}
 	if file == "-" {
 		return command.MessageText(c, []string{"-"})
@@ -304,7 +304,7 @@ func textOfFile(file string) (text string, err error) {
 		text, err = command.ReadText(f)
 	}
 	if readErr, ok := errors.AsType[*fs.PathError](err); ok {
-		err = command.Usage("--file: %v", readErr).WithHint("--file takes the text from a file, --attach FILE sends one")
+		err = command.Usage("--file: %v", readErr).WithHint("--file reads the text from a file, --attach FILE sends a file")
 	}
 	return text, err
 }
@@ -353,7 +353,7 @@ func findSent(s *command.Scope, word string) (*wire.Message, error) {
 		return nil, err
 	}
 	if it.From != s.Me.Address() {
-		return nil, command.Refused("message %s is not yours but from %s", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
+		return nil, command.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
 	}
 	return it.Message, nil
 }

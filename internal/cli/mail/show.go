@@ -21,12 +21,12 @@ import (
 )
 
 var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "view", "open", "get", "inspect"}, ArgsUsage: "ID", Usage: "show one message whole",
+	Name: "show", Aliases: []string{"cat", "view", "open", "get", "inspect"}, ArgsUsage: "ID", Usage: "show a whole message",
 	UsageText:   "atm show 9f3a1c\natm show 9f3a1c --save .",
-	Description: "Marks nothing.",
+	Description: "Marks nothing as read.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "raw", Aliases: []string{"body"}, Usage: "the bytes of the body alone"},
-		&cli.StringFlag{Name: "save", Usage: "save its attachments under their names in `DIR`, made if missing"},
+		&cli.BoolFlag{Name: "raw", Aliases: []string{"body"}, Usage: "print only the bytes of the body"},
+		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, created if missing"},
 	},
 	Action: command.With(command.OpenMeIfGiven, show),
 }
@@ -113,7 +113,7 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
 	UsageText:   "atm trace 9f3a1c",
-	Description: "A stage without evidence is left out, which does not mean that it was not reached.",
+	Description: "A stage without evidence is left out; it may have been reached all the same.",
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {

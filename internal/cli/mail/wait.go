@@ -21,8 +21,8 @@ import (
 var waitCommand = &cli.Command{
 	Name: "wait", ArgsUsage: "[AGENT] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
 	UsageText: "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
-	Description: "What is already so returns at once; after a send, wait for --turn-done ID.\n" +
-		"Marks nothing: atm read does. Exit 4: it did not come in time.",
+	Description: "Returns at once if it is already so; after a send, wait for --turn-done ID.\n" +
+		"Marks nothing as read. Exit 4: it did not happen in time.",
 	Flags:  waitFlags,
 	Action: command.With(command.OpenMeIfGiven, wait),
 }
@@ -32,10 +32,10 @@ var waitFlags = []cli.Flag{
 	&cli.StringSliceFlag{Name: "acked", Aliases: []string{"ack"}, Usage: "every recipient's ack of `ID`"},
 	&cli.StringSliceFlag{Name: "idle", Usage: "`AGENT` has no open turn and is not blocked"},
 	&cli.StringSliceFlag{Name: "busy", Usage: "`AGENT` is in a turn"},
-	&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done"}, Usage: "the turn of `AGENT|ID` is over"},
+	&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done"}, Usage: "the turn of `AGENT|ID` has ended"},
 	&cli.StringSliceFlag{Name: "blocked", Usage: "`AGENT` asks for a permission or an answer"},
 	&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
-	&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of what is named, not any; answers from everybody"},
+	&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
 	command.TimeoutFlag(),
 	hidden("mail", "message", "messages", "unread", "any"),
 }
@@ -91,7 +91,7 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 	if isID(s, name) {
 		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
 	}
-	return command.Usage("wait for what of %s?", cmp.Or(name, state)).WithHint(hint, cmp.Or(name, "NAME"))
+	return command.Usage("%s alone does not say what to wait for", cmp.Or(name, state)).WithHint(hint, cmp.Or(name, "NAME"))
 }
 
 // namedConditions returns the conditions that the flags name, by default mail for me.
@@ -225,7 +225,7 @@ func timeoutError(c *cli.Context, s *command.Scope, conditions []*condition, eve
 		again += " --every"
 	}
 	return command.Timeout("%s within %s%s", strings.Join(unmet, ", "), command.Duration(c, "timeout"), state).
-		WithHint("do other work, or again: atm wait%s%s", again, s.Flags())
+		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
 }
 
 // tick is how often to look for changes that write no event: a killed runner, an expired lease, another host's state.

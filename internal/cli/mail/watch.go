@@ -20,14 +20,14 @@ import (
 )
 
 var watchCommand = &cli.Command{
-	Name: "watch", ArgsUsage: "[AGENT…]", Usage: "what happens: messages and events, a line each",
+	Name: "watch", ArgsUsage: "[AGENT…]", Usage: "print messages and events as they happen, one per line",
 	UsageText:   "atm watch\natm watch bob --since 1h --no-follow",
-	Description: "Marks nothing; goes on until it is interrupted.",
+	Description: "Marks nothing as read. Runs until interrupted.",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "since", Usage: "begin `D` earlier"},
-		command.CountFlag("limit", 0, "begin with the last `N`", "what comes", "n", "tail", "last"),
-		hidden("follow", "f"), hidden("oneline"), command.DurationFlag("timeout", 0, "end after `D`"),
-		&cli.BoolFlag{Name: "no-follow", Usage: "end when all is shown"},
+		&cli.StringFlag{Name: "since", Usage: "start `D` ago"},
+		command.CountFlag("limit", 0, "start with the last `N`", "only new ones", "n", "tail", "last"),
+		hidden("follow", "f"), hidden("oneline"), command.DurationFlag("timeout", 0, "stop after `D`"),
+		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
 	},
 	Action: command.With(command.OpenMeIfGiven, watch),
 }
@@ -173,7 +173,7 @@ var phrases = map[string]string{
 	"status_update": "says:", "message_delta": "says:", "agent_output": "says:", "agent_message_chunk": "says:",
 	"agent_thought_chunk": "thinks:", "tool_call_start": "uses", "tool_call": "uses", "tool_call_end": "used",
 	"session_start": "session began:", "session_end": "session ended:", "spawned": "program started", "exited": "program ended:",
-	"restarting": "program starts again:", wire.EventAnnounced: "was told of", wire.EventWithdrawn: "mail withdrawn:",
+	"restarting": "program restarts:", wire.EventAnnounced: "was notified of", wire.EventWithdrawn: "mail withdrawn:",
 	wire.EventInjecting: "is being handed", wire.EventInjected: "was handed", wire.EventInjectionFailed: "could not be handed",
 }
 

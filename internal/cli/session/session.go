@@ -27,14 +27,14 @@ func Commands() []*cli.Command {
 	return []*cli.Command{{
 		Name: "session", Aliases: []string{"sessions"}, Usage: "talk with an agent about one goal: log, drafts, human input",
 		UsageText: "atm session new --agent bob\natm session message bob \"Focus on auth\"\natm session attach bob",
-		Description: "ID: the session's, four digits of it, or the name of an agent that has only one.\n" +
+		Description: "ID is the session's id, at least four digits of it, or the name of an agent that has only one.\n" +
 			"Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer them.",
 		Subcommands: []*cli.Command{
 			newCommand, lsCommand, showCommand, attachCommand, messageCommand,
-			verb("pause", "let it rest; messages wait", command.OpenTeam, moveTo(wire.SessionPaused)),
-			verb("resume", "go on; if its agent is off, start resume_cmd of team.toml", command.OpenTeam, resume, "continue"),
-			verb("complete", "it has reached its goal", command.OpenTeam, moveTo(wire.SessionCompleted), "finish", "end"),
-			verb("abort", "end it, and stop its agent", command.OpenToWrite, abort, "cancel"),
+			verb("pause", "pause a session; messages wait", command.OpenTeam, moveTo(wire.SessionPaused)),
+			verb("resume", "resume a session; if its agent is off, run resume_cmd of team.toml", command.OpenTeam, resume, "continue"),
+			verb("complete", "end a session that has reached its goal", command.OpenTeam, moveTo(wire.SessionCompleted), "finish", "end"),
+			verb("abort", "end a session and stop its agent", command.OpenToWrite, abort, "cancel"),
 		},
 		Action: command.With(command.OpenTeam, list),
 	}}
@@ -79,14 +79,14 @@ func withSession(open opener, do func(*call) error) cli.ActionFunc {
 }
 
 var newCommand = &cli.Command{
-	Name: "new", Aliases: []string{"create", "start", "begin"}, ArgsUsage: "[AGENT]", Usage: "begin one; prints its id",
+	Name: "new", Aliases: []string{"create", "start", "begin"}, ArgsUsage: "[AGENT]", Usage: "start a session and print its id",
 	UsageText:   "atm session new --agent bob",
-	Description: "An agent has one session, unless --another.",
+	Description: "An agent has one session, unless you say --another.",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "agent", Aliases: []string{"with"}, Usage: "with `NAME`"},
-		&cli.StringFlag{Name: "goal", Usage: "the `UUID` of the goal that completes it"},
+		&cli.StringFlag{Name: "agent", Aliases: []string{"with"}, Usage: "the agent's `NAME`"},
+		&cli.StringFlag{Name: "goal", Usage: "`UUID` of the goal; reaching it completes the session"},
 		&cli.StringFlag{Name: "channel", Value: sessions.DefaultChannel, Usage: "the channel `ID` of its people, such as discord:thread:123"},
-		&cli.BoolFlag{Name: "another", Usage: "even if the agent has one"},
+		&cli.BoolFlag{Name: "another", Usage: "start one even if the agent has one"},
 	},
 	Action: command.With(command.OpenTeam, begin),
 }
@@ -94,7 +94,7 @@ var newCommand = &cli.Command{
 func begin(c *cli.Context, s *command.Scope) error {
 	name := cmp.Or(c.String("agent"), c.Args().First())
 	if name == "" || c.IsSet("agent") && c.Args().Present() {
-		return command.Usage("a session with whom?").WithHint("atm session new --agent NAME")
+		return command.Usage("session new needs one agent").WithHint("atm session new --agent NAME")
 	}
 	goal, err := wire.ParseUUID(c.String("goal"))
 	if c.IsSet("goal") && err != nil {
@@ -105,7 +105,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	agent := box.Agent()
-	if err := cmp.Or(s.MayAct("begin a session of", agent), s.Team.CheckSessionsAllowed(agent)); err != nil {
+	if err := cmp.Or(s.MayAct("start a session with", agent), s.Team.CheckSessionsAllowed(agent)); err != nil {
 		return err
 	}
 	if _, err := aliveOf(c.Context, s, string(agent)); err != nil { // also ends sessions that have timed out
@@ -115,7 +115,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 	made, err := s.Team.Sessions().New(c.Context, o)
 	if e, ok := errors.AsType[*sessions.SessionExistsError](err); ok { // the agent's name would be ambiguous
 		return command.Refused("%w: %s, %s for %s", err, short(e.Other), e.Other.State, age(e.Other)).
-			WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(e.Other), agent)
+			WithHint("atm session attach %s; for a second one: atm session new --agent %s --another", short(e.Other), agent)
 	}
 	if err != nil {
 		return err
@@ -159,8 +159,8 @@ func resume(k *call) error {
 		config := plan.SessionOf(k.agent())
 		needsID := strings.Contains(config.ResumeCmd, "{session_id}")
 		if needsID && !sessionID.MatchString(string(own)) { // it comes from an event and might be a flag
-			return command.Refused("%s calls its session %q: resume_cmd gets no such id", k.agent(), own).
-				WithHint("%s; the session goes on with it", k.s.Team.RunCommand(k.agent()))
+			return command.Refused("%s reports the session id %q, which cannot go into resume_cmd", k.agent(), own).
+				WithHint("%s; then the session continues", k.s.Team.RunCommand(k.agent()))
 		}
 		needsRunner := k.session.OwnedByRunner() || m.RunnerGone // else the next refresh would pause it again
 		if err := k.startAgent(config.ResumeWords(own), needsRunner); err != nil {
@@ -173,11 +173,11 @@ func resume(k *call) error {
 func (k *call) startAgent(words []string, needsRunner bool) error {
 	again := k.s.Team.RunCommand(k.agent())
 	if len(words) == 0 && needsRunner {
-		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
-			WithHint("%s; the session goes on with it", again)
+		return command.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
+			WithHint("%s; then the session continues", again)
 	}
 	if len(words) == 0 {
-		command.Warn(k.c, "%s does not run, and team.toml has no resume_cmd: %s", k.agent(), again)
+		command.Warn(k.c, "%s is not running, and team.toml has no resume_cmd: %s", k.agent(), again)
 		return nil
 	}
 	self, _ := os.Executable()
@@ -191,7 +191,7 @@ func (k *call) startAgent(words []string, needsRunner bool) error {
 		return command.Failed("%s could not be started: %w; the session is %s", k.agent(), err, k.session.State).
 			WithHint("%s", again)
 	}
-	command.Warn(k.c, "%s runs: atm attach %s", k.agent(), k.agent())
+	command.Warn(k.c, "%s is running: atm attach %s", k.agent(), k.agent())
 	return nil
 }
 
@@ -209,7 +209,7 @@ func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session
 		return nil, err
 	}
 	if len(alive) == 0 {
-		return nil, command.NotFound("%s has no session that goes on", word).
+		return nil, command.NotFound("%s has no open session", word).
 			WithHint("atm session new --agent %s; atm session ls --all lists those that are over", word)
 	}
 	if len(alive) == 1 {
@@ -251,18 +251,18 @@ func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Ses
 }
 
 var lsCommand = &cli.Command{
-	Name: "ls", Aliases: []string{"list"}, Usage: "the sessions that are not over",
+	Name: "ls", Aliases: []string{"list"}, Usage: "list the sessions that are not over",
 	UsageText: "atm session ls\natm session ls --all",
-	Flags:     []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also those that are over"}},
+	Flags:     []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include those that are over"}},
 	Action:    command.With(command.OpenTeam, list),
 }
 
 var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "log"}, ArgsUsage: "ID", Usage: "one with its log",
+	Name: "show", Aliases: []string{"cat", "log"}, ArgsUsage: "ID", Usage: "show a session and its log",
 	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
-		command.CountFlag("limit", 50, "the last `N` of the log (default 50); 0: all that is kept", "all that is kept", "n"),
-		&cli.StringFlag{Name: "as-wire", Usage: "`acp`: the ACP session of the agent ID, as that wire has it"},
+		command.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),
+		&cli.StringFlag{Name: "as-wire", Usage: "`acp`: the agent's ACP session, as that wire has it"},
 	},
 	Action: func(c *cli.Context) error {
 		if c.IsSet("as-wire") {
@@ -274,7 +274,7 @@ var showCommand = &cli.Command{
 
 func showACP(c *cli.Context, s *command.Scope) error {
 	if as := c.String("as-wire"); as != "acp" {
-		return command.Usage("--as-wire: %q is not acp", as)
+		return command.Usage("--as-wire must be acp, not %q", as)
 	}
 	word := c.Args().First() // an agent, or a session with one
 	if id, err := s.Team.Sessions().Find(word); err == nil {
@@ -309,7 +309,7 @@ var show = withSession(command.OpenTeam, func(k *call) error {
 		entries = entries[max(len(entries)-limit, 0):]
 	}
 	if before := all - uint64(len(entries)); before > 0 {
-		text += fmt.Sprintf("\n… %d before these", before)
+		text += fmt.Sprintf("\n… %d earlier", before)
 	}
 	for _, m := range entries {
 		text += "\n" + entry{m, sess.AgentID}.String()
