@@ -93,9 +93,8 @@ func (b *Box) Ingest(ctx context.Context) (t Ingested, err error) {
 		if err != nil {
 			t.wait(1, err)
 		}
-		_, isHeld := errors.AsType[*lockfile.HeldError](err)
-		isOver := isHeld || ctx.Err() != nil || time.Now().After(end)
-		if left := len(all) - i - 1; isOver && left > 0 {
+		isOver := isHeld(err) || ctx.Err() != nil || time.Now().After(end)
+		if left := len(files) - i - 1; isOver && left > 0 {
 			t.wait(left, cmp.Or(err, errors.New("the next read continues")))
 			break
 		}
@@ -282,7 +281,7 @@ func (b *Box) deliverDropped(ctx context.Context, m *wire.Message, ours wire.ID)
 	}
 	it, err := b.Get(m.ID)
 	if err != nil {
-		return false, fmt.Errorf("cannot read the message with its id: %v", err) // which may be bad; the dropped one is not
+		return false, fmt.Errorf("cannot read the message with its id: %v", err) // not %w: a *BadError would blame the dropped file
 	}
 	if it.Body == m.Body && it.Subject == m.Subject && it.From == m.From {
 		return true, nil
@@ -291,99 +290,4 @@ func (b *Box) deliverDropped(ctx context.Context, m *wire.Message, ours wire.ID)
 	m.ID = ours
 	Deliver(ctx, p)
 	return false, p.Outcomes[0].Err
-}
-
-// understand reads a dropped file: it is a message or an event. A *BadError says that it can be neither.
-func (b *Box) understand(f *os.File, info fs.FileInfo, id wire.ID, name string) (*wire.Message, *wire.Event, error) {
-	if info.Size() == 0 {
-		// Only files with content are taken in: what was in it is gone.
-		return nil, nil, &BadError{Name: name, Reason: "its content was lost, probably in a power cut"}
-	}
-	data, err := io.ReadAll(io.LimitReader(f, wire.MaxFile+1))
-	if err != nil {
-		return nil, nil, err
-	}
-	text := bytes.TrimPrefix(data, []byte("\ufeff"))
-	if len(data) <= wire.MaxFile && (isJSON(name) || bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))) {
-		m, e, err := b.understandJSON(text, info, id)
-		if err == nil && (m != nil || e != nil) {
-			return m, e, nil
-		}
-		if err != nil && isJSON(name) {
-			return nil, nil, &BadError{Name: name, Reason: err.Error()}
-		}
-	}
-	m := b.fill(&wire.Message{Subject: strings.ToValidUTF8(name, "\ufffd"), Body: string(data)}, info, id)
-	if len(data) <= wire.MaxBody && utf8.Valid(data) && Check(m) == nil {
-		return m, nil, nil
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, nil, err
-	}
-	a, err := b.store.Attach(m.Subject, f)
-	m.Body, m.Attachments = fmt.Sprintf("(the file is attached, %d bytes)", a.Size), []wire.Attachment{a}
-	return m, nil, err
-}
-
-// understandJSON reads a JSON object: an event, what a person says to a session, or a message. Nothing: one with none
-// of our fields, and other JSON, which is text; and a message that is too large once it is filled in.
-func (b *Box) understandJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
-	e, err := wire.AdoptDropped(data)
-	if err == nil {
-		e.Source, e.EventID = "drop", string(id)
-		return nil, &e, nil
-	}
-	if err != wire.ErrNotEvent {
-		return nil, nil, err
-	}
-	m := &wire.Message{Type: wire.TypeHumanInput}
-	body, isHuman, err := wire.HumanText(data)
-	if isHuman {
-		var line bytes.Buffer
-		json.Compact(&line, data)
-		m.Body, m.Payload = body, line.Bytes()
-	} else if m, err = wire.DecodeDropped(data, b.store.Team); errors.Is(err, wire.ErrNotMessage) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if m.ID.Time().After(time.Now().Add(24 * time.Hour)) {
-		m.SetMeta("id", wire.Quote(string(m.ID)))
-	} else {
-		id = cmp.Or(m.ID, id)
-	}
-	if m.Type == wire.TypePermissionReply {
-		// A file is no answer to a question about a permission.
-		m.Type = ""
-		m.SetMeta("type", wire.Quote(wire.TypePermissionReply))
-	}
-	m = b.fill(m, info, id)
-	if whole, err := m.MarshalJSON(); err == nil && len(whole) >= wire.MaxFile { // a line feed follows
-		return nil, nil, nil
-	}
-	return m, nil, Check(m)
-}
-
-// fill completes a dropped message. Where it came from is said by us.
-func (b *Box) fill(m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Message {
-	m.ID = id
-	if m.From.Agent == "" {
-		m.From = wire.Address{Agent: "drop", Team: b.store.Team}
-	}
-	if len(m.To) == 0 {
-		m.To = []wire.Address{b.Address()}
-	}
-	if m.SentAt.IsZero() {
-		m.SentAt = info.ModTime().UTC()
-		if y := m.SentAt.Year(); y < 1 || y > 9999 { // touch can say so, RFC 3339 cannot
-			m.SentAt = time.Now().UTC()
-		}
-	}
-	o := &wire.Origin{Via: "drop", UID: durable.Owner(info)}
-	if m.Origin != nil {
-		o.Extra = m.Origin.Extra
-	}
-	m.Origin = o
-	return m
 }

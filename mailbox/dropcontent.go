@@ -21,7 +21,7 @@ import (
 func (b *Box) parseDropped(f *os.File, info fs.FileInfo, id wire.ID, name string) (*wire.Message, *wire.Event, error) {
 	if info.Size() == 0 {
 		// The file was not empty when it was listed.
-		return nil, nil, &BadError{Name: name, Reason: "its content was lost, as by a power cut"}
+		return nil, nil, &BadError{Name: name, Reason: "its content was lost, probably in a power cut"}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, wire.MaxFile+1))
 	if err != nil {

@@ -26,8 +26,8 @@ type IdempotencyKey struct {
 	ID   wire.ID  `json:"id"`
 }
 
-// ErrKeyDamaged is returned by Once for a note that cannot be read. No kill leaves one like that, and its message was
-// most likely sent: were the note taken for absent, it could be sent twice.
+// ErrKeyDamaged is returned by Once for a key file that cannot be read. No kill leaves such a file, and its message was
+// most likely sent: if the file counted as absent, the message could be sent twice.
 var ErrKeyDamaged = errors.New("the record of this name is damaged")
 
 // CheckKeyName returns what is wrong with the name of a key.

@@ -46,7 +46,7 @@ func (e *FileError) Unwrap() error { return e.Err }
 // SessionExistsError says that the agent already has a session that goes on.
 type SessionExistsError struct{ Other *Session }
 
-func (e *NotAloneError) Error() string { return e.Other.AgentID + " already has a session" }
+func (e *SessionExistsError) Error() string { return e.Other.AgentID + " already has a session" }
 
 // Store is the sessions of a team.
 type Store struct {
