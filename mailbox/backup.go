@@ -38,8 +38,8 @@ func (b *Box) ReadRaw(id wire.ID) (where string, data []byte, err error) {
 	return where, data, err
 }
 
-// RestoreMessage restores a message from a backup durably to a directory of the inbox, and reports true, unless the mailbox has a
-// message with its id.
+// RestoreMessage restores a message from a backup durably to a directory of the inbox, and reports true, unless the
+// mailbox has a message with its id.
 func (b *Box) RestoreMessage(ctx context.Context, dir string, data []byte) (isRestored bool, err error) {
 	m, err := wire.Decode(data)
 	if err != nil {

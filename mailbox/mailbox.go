@@ -190,8 +190,8 @@ func (b *Box) Store() *Store { return b.store }
 // Exists reports whether Present returns nil.
 func (b *Box) Exists() bool { return b.CheckPresent() == nil }
 
-// CheckPresent returns nil if the mailbox exists, ErrNoAgent if it does not, and another error if that is not known. No part
-// of its path may be a link. An outbox is always present: its first delivery makes it.
+// CheckPresent returns nil if the mailbox exists, ErrNoAgent if it does not, and another error if that is not known. No
+// part of its path may be a link. An outbox is always present: its first delivery makes it.
 func (b *Box) CheckPresent() error {
 	if b.host != "" {
 		return nil

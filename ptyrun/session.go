@@ -197,8 +197,8 @@ func (r *runner) abortAll() error {
 }
 
 // abort aborts the sessions that an abort is for, and stops the agent even if they are locked or cannot be written. The
-// abort is never typed; it is read when all is done. The agent is not stopped by an abort that is older than this run, or
-// whose session was already over.
+// abort is never typed; it is read when all is done. The agent is not stopped by an abort that is older than this run,
+// or whose session was already over.
 func (r *runner) abort(in session.Input) error {
 	b := r.binding
 	all, err := b.readSessions(r.Box.Agent())

@@ -331,8 +331,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// A repeated event changes nothing. Here repeats are found by event_id; late-and-repeated.txt has those that are found by
-// content.
+// A repeated event changes nothing. Here repeats are found by event_id; late-and-repeated.txt has those that are found
+// by content.
 func TestTwiceIsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s State

@@ -49,9 +49,9 @@ func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	return m, nil
 }
 
-// WithholdReason says why a runner or a hook must not hand over an input now, "" if it may, and which paused session is the
-// reason, if one is. muted means that nobody may talk to agents in sessions. An agent that reads its mail itself gets
-// the input all the same.
+// WithholdReason says why a runner or a hook must not hand over an input now, "" if it may, and which paused session is
+// the reason, if one is. muted means that nobody may talk to agents in sessions. An agent that reads its mail itself
+// gets the input all the same.
 func WithholdReason(m *wire.Message, sessions []*Session, muted bool) (why string, paused wire.UUID) {
 	in, ok := InputOf(m)
 	if !ok || in.Kind == "abort" {

@@ -105,8 +105,8 @@ func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Sessi
 	return err
 }
 
-// AgentSessions reads the sessions of an agent that are alive, and those of before, so that a runner sees how they ended. The
-// error names unreadable files too.
+// AgentSessions reads the sessions of an agent that are alive, and those of before, so that a runner sees how they
+// ended. The error names unreadable files too.
 func (st *Store) AgentSessions(agent wire.Name, before []*Session) (out []*Session, err error) {
 	list, bad, err := st.List()
 	if err != nil {

@@ -163,9 +163,9 @@ func CheckMayTake(box *mailbox.Box, by wire.Address) error {
 	return err
 }
 
-// FindLease returns the mailbox, box or a recipient's, in which a member has taken an unread message under a lease; nil if
-// there is none. If somebody else has taken it, the error is a *mailbox.LeasedError or, after that lease has expired,
-// mailbox.ErrNotHeld.
+// FindLease returns the mailbox, box or a recipient's, in which a member has taken an unread message under a lease; nil
+// if there is none. If somebody else has taken it, the error is a *mailbox.LeasedError or, after that lease has
+// expired, mailbox.ErrNotHeld.
 func (r *Root) FindLease(box *mailbox.Box, m *wire.Message, by wire.Address) (from *mailbox.Box, err error) {
 	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
 		var lease mailbox.Lease

@@ -40,8 +40,8 @@ func (ts *Turns) Delivery(id wire.ID) *Delivery {
 	return ts.deliveries[id]
 }
 
-// WasCutShort reports whether the message will not be answered: its turn was cut short, or none began before the program
-// ended.
+// WasCutShort reports whether the message will not be answered: its turn was cut short, or none began before the
+// program ended.
 func (d *Delivery) WasCutShort() bool { return d.hasProgramEnded || d.Turn.WasCutShort() }
 
 // LostRunner reports whether a member's runner was killed before the message's turn ended.

@@ -135,7 +135,8 @@ func (m *Member) Forecast(urgent bool) string {
 	return state + "; " + lastRead
 }
 
-// TypingWarning warns about a text that an idle agent which reads line by line does not get as one message; else it is "".
+// TypingWarning warns about a text that an idle agent which reads line by line does not get as one message; else it is
+// "".
 func (m *Member) TypingWarning(text string) string {
 	switch {
 	case m.State != reducer.WordIdle || !m.runner.ByLine || m.Inject != "body" || m.gateReason() != "":
@@ -176,8 +177,8 @@ func (t *Team) turnGate(name wire.Name) string {
 	), t.RunCommand(name))
 }
 
-// gate is a possible reason why a message waits. firstShut replaces NAME, HAS-BEEN and SINCE ("has been" and " for 3m", or
-// "is" and "" without a time), STATE, ABOUT, and AGAIN, the command that runs the member again.
+// gate is a possible reason why a message waits. firstShut replaces NAME, HAS-BEEN and SINCE ("has been" and " for 3m",
+// or "is" and "" without a time), STATE, ABOUT, and AGAIN, the command that runs the member again.
 type gate struct {
 	isShut bool
 	why    string

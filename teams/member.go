@@ -14,8 +14,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Member is the evidence about a member, as team and status print it in JSON. Without evidence a state is unknown, which
-// is neither idle nor off.
+// Member is the evidence about a member, as team and status print it in JSON. Without evidence a state is unknown,
+// which is neither idle nor off.
 type Member struct {
 	Name   wire.Name  `json:"name"`              // bob@build if on another host
 	Host   wire.Name  `json:"host,omitempty"`    // the other host
@@ -154,8 +154,8 @@ func moment(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// Status returns a member with the counts of its mailbox, and ingests dropped files. With an *UnreadableError it returns
-// what could be read.
+// Status returns a member with the counts of its mailbox, and ingests dropped files. With an *UnreadableError it
+// returns what could be read.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	c, countErr := t.Box(name).Count(ctx) // before Summary: it ingests dropped files, which may be events
 	m, err := t.Summary(name)

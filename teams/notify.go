@@ -73,9 +73,9 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 	return err
 }
 
-// answerer returns the member that an agent's questions are sent to, by the policy that its runner was started with: the
-// lead, unless approvers are listed without the lead; then the first of them that is a member. "": nobody, for one if
-// the lead asks.
+// answerer returns the member that an agent's questions are sent to, by the policy that its runner was started with:
+// the lead, unless approvers are listed without the lead; then the first of them that is a member. "": nobody, for one
+// if the lead asks.
 func (t *Team) answerer(asker wire.Name) (wire.Name, error) {
 	p, err := t.PolicyFor(asker)
 	if _, hasMistakes := errors.AsType[*config.Error](err); err != nil && !hasMistakes {

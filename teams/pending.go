@@ -17,8 +17,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// PendingQuestions returns everything that waits for a person's answer, oldest first: the questions of all members, also on other
-// hosts, and the local drafts. With an error it returns what could be read.
+// PendingQuestions returns everything that waits for a person's answer, oldest first: the questions of all members,
+// also on other hosts, and the local drafts. With an error it returns what could be read.
 func (t *Team) PendingQuestions(ctx context.Context) (out []policy.Question, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
 		list, err := t.Questions(b.Agent())
@@ -119,8 +119,8 @@ func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Dra
 	}
 }
 
-// draftAnswer returns the first answer to a whole draft, or nil. Every answer is a message in the mailbox of the draft's
-// agent; the agent's own do not count.
+// draftAnswer returns the first answer to a whole draft, or nil. Every answer is a message in the mailbox of the
+// draft's agent; the agent's own do not count.
 func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
 	rg := mailbox.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ

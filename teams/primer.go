@@ -12,8 +12,8 @@ import (
 //go:embed primer.txt
 var primerText string
 
-// Primer returns the text, under 300 words, that tells an agent how to use atm. me is the agent, or "" if unknown; by is
-// what hands its mail over: hooks, runner or, for nothing, ""; byFlag says that its commands need --as.
+// Primer returns the text, under 300 words, that tells an agent how to use atm. me is the agent, or "" if unknown; by
+// is what hands its mail over: hooks, runner or, for nothing, ""; byFlag says that its commands need --as.
 func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	members, err := t.Agents()
 	if err != nil {

@@ -127,8 +127,8 @@ func (t *Team) RunningMembers() map[string]wire.Name {
 	return runs
 }
 
-// RunnerOf returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds the
-// runner locks, since agents can write run.json.
+// RunnerOf returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds
+// the runner locks, since agents can write run.json.
 func (r *Root) RunnerOf(pids []int) (a wire.Address) {
 	teams, _ := r.Teams()
 	for _, pid := range pids {

@@ -27,8 +27,8 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Find finds the message that matches a fragment of an id: in me, else in the mailboxes of the team, else in those of
-// retired members. An *AmbiguousError if the first of these places with a match has several. box is the mailbox that has
-// it; if the item's State is "", box's owner sent it.
+// retired members. An *AmbiguousError if the first of these places with a match has several. box is the mailbox that
+// has it; if the item's State is "", box's owner sent it.
 func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
 	f, err := wire.ParseFragment(fragment)
 	if err != nil {
@@ -104,7 +104,8 @@ func Answers(m *wire.Message, id wire.ID) bool {
 	return m.InReplyTo == id && m.Type != wire.TypeAck && m.Type != wire.TypeNotice
 }
 
-// mentioning selects the messages that contain a message's or thread's id, from a day before it on, since clocks differ.
+// mentioning selects the messages that contain a message's or thread's id, from a day before it on, since clocks
+// differ.
 func mentioning(id wire.ID) mailbox.Range {
 	return mailbox.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: id.Time().Add(-24 * time.Hour),
@@ -155,8 +156,8 @@ func (t *Team) Thread(ctx context.Context, thread wire.ID, members ...wire.Name)
 	return out, err
 }
 
-// collect returns the matching messages, each once, in the mailboxes of the named members, or of all members and retired
-// members. It goes on after an error.
+// collect returns the matching messages, each once, in the mailboxes of the named members, or of all members and
+// retired members. It goes on after an error.
 func (t *Team) collect(ctx context.Context, rg mailbox.Range, members []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	found := map[wire.ID]*mailbox.Item{}
 	walk := func(b *mailbox.Box) error {

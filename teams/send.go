@@ -97,8 +97,8 @@ func (r *Root) PrepareAll(o *Outgoing) error {
 	return o.Failed[0].Err
 }
 
-// SetIdempotencyKey, called after Prepare, gives the message the id that its sender's idempotency key has: the same name, recipients
-// and parent always give the same id. All counts as one recipient, whoever is in the team.
+// SetIdempotencyKey, called after Prepare, gives the message the id that its sender's idempotency key has: the same
+// name, recipients and parent always give the same id. All counts as one recipient, whoever is in the team.
 func (o *Outgoing) SetIdempotencyKey(name string) error {
 	key := &mailbox.IdempotencyKey{Name: name}
 	team := o.From.Address().Team

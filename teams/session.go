@@ -56,8 +56,8 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 	return why
 }
 
-// isMuted reports whether human input to an agent is forbidden, by the policy of its runner, else by team.toml, and why.
-// A team.toml with mistakes forbids it.
+// isMuted reports whether human input to an agent is forbidden, by the policy of its runner, else by team.toml, and
+// why. A team.toml with mistakes forbids it.
 func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 	const setting = "team.toml: allow_human_input = false"
 	running, _ := t.Running(agent)
@@ -109,8 +109,8 @@ type SessionResult struct {
 	Session *session.Session // after the input; nil: there is none, or it is unknown
 }
 
-// SendInput delivers human input to a session's agent durably and adds it to the session. An abort also ends the session, in
-// the same step. Other input to a session that has ended is refused with a *wire.SessionError.
+// SendInput delivers human input to a session's agent durably and adds it to the session. An abort also ends the
+// session, in the same step. Other input to a session that has ended is refused with a *wire.SessionError.
 func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (out SessionResult, err error) {
 	isAbort := in.Input.Kind == "abort"
 	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {

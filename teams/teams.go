@@ -1,5 +1,5 @@
-// Package teams opens a root, its teams and their members, and does everything that involves several mailboxes: sending,
-// acknowledging, tracing, searching, asking. Package mailbox handles a single mailbox.
+// Package teams opens a root, its teams and their members, and does everything that involves several mailboxes:
+// sending, acknowledging, tracing, searching, asking. Package mailbox handles a single mailbox.
 //
 //	<root>/                              see package rootdir
 //	<root>/<team>/                       a team: a directory with .locks
@@ -10,8 +10,8 @@
 // There is no roster file that could be damaged. A root may have come with a cloned repository: callers check
 // Root.Accepted before they start, type or approve anything, or hand mail to a hook.
 //
-// The package reads neither the environment nor flags nor the working directory. Roots and Teams are safe for concurrent
-// use; Turns and Outgoing are not.
+// The package reads neither the environment nor flags nor the working directory. Roots and Teams are safe for
+// concurrent use; Turns and Outgoing are not.
 package teams
 
 import (
@@ -63,8 +63,8 @@ func (r *Root) Close() error {
 // Dir is the root's directory.
 func (r *Root) Dir() *durable.Root { return r.dir }
 
-// RaiseFormat makes the root's format 2, in which addresses may have a host. An older atm then refuses the root, instead of
-// moving such messages to bad.
+// RaiseFormat makes the root's format 2, in which addresses may have a host. An older atm then refuses the root,
+// instead of moving such messages to bad.
 func (r *Root) RaiseFormat() error { return r.dir.Replace(rootdir.FormatFile, []byte("2\n"), true) }
 
 // Team is a team, with the mailboxes of its members.

@@ -1,6 +1,6 @@
-// Command manager runs one agent with atm's packages, as a PTY manager does: it starts the agent by the name of its driver,
-// prints its events, asks it a question, answers its permission requests, reads its screen, interrupts it, types into it
-// and stops it.
+// Command manager runs one agent with atm's packages, as a PTY manager does: it starts the agent by the name of its
+// driver, prints its events, asks it a question, answers its permission requests, reads its screen, interrupts it,
+// types into it and stops it.
 //
 //	go run . claude claude                        # the driver's name, then the command
 //	go run . -ask 'ls | wc -l' plain bash --norc

@@ -292,7 +292,9 @@ func reply(w *world, at target) action {
 	a := w.sending(at.me, []string{"alice"}, "--", "--json", "--id", newID(0))
 	a.args[0], a.args[1], a.exits = "reply", at.owed, []int{3, 5} // withdrawn, or archived
 	sent, warned := a.done, false
-	a.note = func(r result) { warned = strings.HasPrefix(r.err, "atm: sent, but the message you answered is not marked: ") }
+	a.note = func(r result) {
+		warned = strings.HasPrefix(r.err, "atm: sent, but the message you answered is not marked: ")
+	}
 	a.done = func(c *census) error {
 		if err := sent(c); err != nil || warned {
 			return err

@@ -67,8 +67,8 @@ func (o *Options) ignores(signal string) bool { return strings.Contains(o.Trap, 
 // optionsEnv makes a test binary the program: its value is the Options.
 const optionsEnv = "FAKEAGENT_OPTIONS"
 
-// RunIfReexecuted must be the first call in TestMain. In a process that Command describes, it runs the program and does not
-// return.
+// RunIfReexecuted must be the first call in TestMain. In a process that Command describes, it runs the program and does
+// not return.
 func RunIfReexecuted() {
 	if os.Getenv(optionsEnv) != "" {
 		os.Exit(Main())

@@ -115,8 +115,8 @@ func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, 
 	return result, err
 }
 
-// send sends a line; several goroutines may call it. If it fails, the connection is closed, so that reading fails too and
-// no later line follows a lost one.
+// send sends a line; several goroutines may call it. If it fails, the connection is closed, so that reading fails too
+// and no later line follows a lost one.
 func (c *Client) send(line any) {
 	c.conn.SetWriteDeadline(time.Now().Add(answerTimeout))
 	if json.NewEncoder(c.conn.UnixConn).Encode(line) != nil {

@@ -114,8 +114,8 @@ func (d *Driver) ClearDraft(draft string) [][]byte {
 	return keys
 }
 
-// IsTerminalAnswer reports whether draft is a part of a terminal's answer to a query, such as "62;22c", which arrived late and was
-// taken for typing. The caller may delete it.
+// IsTerminalAnswer reports whether draft is a part of a terminal's answer to a query, such as "62;22c", which arrived
+// late and was taken for typing. The caller may delete it.
 func (d *Driver) IsTerminalAnswer(draft string) bool {
 	s := RemoveBlanks(draft)
 	return len(s) <= 64 && terminalAnswer.MatchString(s) && strings.Contains(s, ";") && strings.ContainsAny(s, "0123456789")

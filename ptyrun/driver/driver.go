@@ -38,12 +38,12 @@ type Driver struct {
 	Name  string
 	Plain bool // a shell or REPL: it gets the bare text, one message at a time
 
-	// ForgetsInterruptedPrompt means that an interrupt before the first word of the answer removes the prompt from the conversation.
-	// Gemini CLI forgets it, Claude Code puts it back into its box.
+	// ForgetsInterruptedPrompt means that an interrupt before the first word of the answer removes the prompt from the
+	// conversation. Gemini CLI forgets it, Claude Code puts it back into its box.
 	ForgetsInterruptedPrompt bool
 
-	// LogsOwnEvents means that the program logs all events itself, as package ptyrun/acp does. The runner adds who answered a
-	// request, and the end of the program.
+	// LogsOwnEvents means that the program logs all events itself, as package ptyrun/acp does. The runner adds who
+	// answered a request, and the end of the program.
 	LogsOwnEvents bool
 
 	program string // plain: the command's name, if ForCommand chose the driver

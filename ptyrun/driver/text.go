@@ -37,7 +37,8 @@ func columnOf(s, what string) (int, bool) {
 	return utf8.RuneCountInString(before), ok
 }
 
-// RemoveBlanks removes all blanks, tabs and newlines. Texts are compared in this form because programs wrap and indent them.
+// RemoveBlanks removes all blanks, tabs and newlines. Texts are compared in this form because programs wrap and indent
+// them.
 func RemoveBlanks(s string) string { return strings.Join(strings.Fields(s), "") }
 
 // solidRows is RemoveBlanks of rows a to b (exclusive).

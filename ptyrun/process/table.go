@@ -79,7 +79,8 @@ func hasMark(pid int, mark string) bool { return slices.Contains(Environment(pid
 const killWait = 5 * time.Second
 
 // endAll ends the processes that find finds, and returns them. It sends SIGTERM once and then SIGKILL until find finds
-// none, because a process may fork before it dies. A group (0: none) is killed at once, so that it cannot go on forking.
+// none, because a process may fork before it dies. A group (0: none) is killed at once, so that it cannot go on
+// forking.
 func endAll(ctx context.Context, grace time.Duration, group int, find func() ([]entry, error)) (found []Info, err error) {
 	isPolite := grace > 0
 	for until := time.Now().Add(grace + killWait); ; isPolite = false {

@@ -124,8 +124,8 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 // maxUnheard is how long mail may wait for an agent without runner and hooks that has read mail before.
 const maxUnheard = time.Hour
 
-// checkWaiting reports mail of an agent that nothing will show it to: it has no runner and no hooks, and nobody reads as
-// that agent. A shared inbox is anybody's to read.
+// checkWaiting reports mail of an agent that nothing will show it to: it has no runner and no hooks, and nobody reads
+// as that agent. A shared inbox is anybody's to read.
 func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
 	unread, _ := b.UnreadIDs()
 	shared, err := b.Shared()
@@ -148,8 +148,8 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
 		b.Address(), len(unread), letter.Age(time.Now(), since), lastRead, m.Name)
 }
 
-// checkOtherRoots reports unread mail for the same address in a root nearby: somebody may have sent it from elsewhere by
-// mistake.
+// checkOtherRoots reports unread mail for the same address in a root nearby: somebody may have sent it from elsewhere
+// by mistake.
 func (d *doctor) checkOtherRoots(b *mailbox.Box) {
 	for _, other := range d.nearbyRoots {
 		box, err := other.Mailbox(b.Address())

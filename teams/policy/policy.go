@@ -51,8 +51,8 @@ var ErrNotYours = errors.New("not yours to answer")
 
 // CheckAnswerer returns an ErrNotYours with the reason if answerer may not answer asker's question. inAgent: the answer
 // comes from an agent's environment. Nobody may answer for themselves, and an agent only if it is the lead. Otherwise
-// the approvers may; without approvers in team.toml, people and the lead; without people as well, anybody at a terminal.
-// A member of another host, alice@laptop, may answer only if approvers lists that name.
+// the approvers may; without approvers in team.toml, people and the lead; without people as well, anybody at a
+// terminal. A member of another host, alice@laptop, may answer only if approvers lists that name.
 func (p Policy) CheckAnswerer(asker, answerer wire.Name, inAgent bool) error {
 	isLead, why := answerer == p.Lead, ""
 	switch {

@@ -62,7 +62,8 @@ func (q *Question) Short() string {
 	return q.ID
 }
 
-// Summary describes the question in one line: "wants to run: git push", "wants to use Edit: a.go", "asks: Which branch?".
+// Summary describes the question in one line: "wants to run: git push", "wants to use Edit: a.go", "asks: Which
+// branch?".
 func (q *Question) Summary() string {
 	what := strings.Join(strings.Fields(cmp.Or(q.Input, q.Prompt)), " ")
 	switch {

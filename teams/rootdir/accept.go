@@ -74,9 +74,10 @@ func Accepted(p Place, root string) bool {
 	return err == nil && json.Unmarshal(data, &saved) == nil && saved.isSame(n)
 }
 
-// DistrustReason returns why a root found by search is not trusted, as in "owned by uid 1001" or "its team main is writable by
-// everybody"; "" if it is. It checks the directory and the directories in it whose names do not begin with a dot. With
-// group, write permission for the group is a reason too; an accepted root may have it. A uid below 0 skips these checks.
+// DistrustReason returns why a root found by search is not trusted, as in "owned by uid 1001" or "its team main is
+// writable by everybody"; "" if it is. It checks the directory and the directories in it whose names do not begin with
+// a dot. With group, write permission for the group is a reason too; an accepted root may have it. A uid below 0 skips
+// these checks.
 func DistrustReason(root string, uid int, group bool) string {
 	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return "it is a symbolic link, which counts only if you name it"

@@ -63,8 +63,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// Another directory at the same path is another root: somebody may have removed the old one and cloned a repository that
-// has its own.
+// Another directory at the same path is another root: somebody may have removed the old one and cloned a repository
+// that has its own.
 func TestAcceptedReplaced(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm")
 	root := filepath.Join(top, "a", ".atm")

@@ -81,9 +81,10 @@ func hasFormat(dir string) (bool, error) {
 // Find finds the root: the named one, else the nearest .atm from the working directory upwards (at the top of a linked
 // worktree also that of the main worktree), else ~/.atm.
 //
-// A named root is used as it is, or refused with ErrNotRoot. A root found by search must be trusted (see DistrustReason);
-// skipped has a sentence for each that is not, and ErrNoRoot says that no other was found. An unreadable root of this
-// user, or one of an unknown format, ends the search with an error: mail must not go to another root instead.
+// A named root is used as it is, or refused with ErrNotRoot. A root found by search must be trusted (see
+// DistrustReason); skipped has a sentence for each that is not, and ErrNoRoot says that no other was found. An
+// unreadable root of this user, or one of an unknown format, ends the search with an error: mail must not go to another
+// root instead.
 func Find(p Place) (f Found, skipped []string, err error) {
 	dir, path, source, err := p.named()
 	if err != nil {
@@ -172,8 +173,8 @@ func (p Place) candidates(dir string) (out []Found) {
 	return out
 }
 
-// search looks for a root from dir upwards, and at home. With forInit it ignores home, and accepts a root that its group
-// may write: init accepts it anyway.
+// search looks for a root from dir upwards, and at home. With forInit it ignores home, and accepts a root that its
+// group may write: init accepts it anyway.
 func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ error) {
 	for _, f := range p.candidates(dir) {
 		info, err := os.Lstat(f.Path)

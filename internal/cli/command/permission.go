@@ -106,8 +106,8 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 	return err
 }
 
-// ShortQuestionIDs returns a function that shortens the ids of questions to as many digits as tell them apart; "" for one
-// without an id.
+// ShortQuestionIDs returns a function that shortens the ids of questions to as many digits as tell them apart; "" for
+// one without an id.
 func ShortQuestionIDs(all []policy.Question) func(policy.Question) string {
 	var ids []wire.ID
 	for _, q := range all {

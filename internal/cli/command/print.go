@@ -26,8 +26,8 @@ func Print(c *cli.Context, v fmt.Stringer) error { return PrintAs(c, v, v.String
 var confirming = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
 	"run up down stop interrupt restart type approve reject message pause resume complete abort")
 
-// CallingProgram is the program of ours that runs the verb for its own client, such as "mcp"; "": none. It is recorded in what the
-// verb sends. With --json such a program gets a Said for each value.
+// CallingProgram is the program of ours that runs the verb for its own client, such as "mcp"; "": none. It is recorded
+// in what the verb sends. With --json such a program gets a Said for each value.
 func CallingProgram(c *cli.Context) string { return c.String("via") }
 
 // A Said is a value and the text that shows it to people.
