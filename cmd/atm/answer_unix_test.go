@@ -47,10 +47,10 @@ func TestAnswers(t *testing.T) {
 		env, args  string
 		asks, says string
 	}{
-		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob", "", "nobody answers for themselves"},
-		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob --as alice", "", "nobody answers for themselves"},
+		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob", "", "nobody may answer their own question"},
+		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob --as alice", "", "nobody may answer their own question"},
 		{5, "ATM_AGENT=alice ATM_RUN=made-up", "approve bob --as alice", "", "it may not answer for anybody"},
-		{5, "CLAUDECODE=1", "approve bob --as me", "", "of agents only the lead answers, who is alice"},
+		{5, "CLAUDECODE=1", "approve bob --as me", "", "of the agents only the lead may answer: alice"},
 		{5, "", "approve bob --as bob", "", "only its own processes may act as bob"},
 		{2, "", "approve bob", "", "who are you?"},
 		{0, "", "approve bob --as me", ` option="" deny=false by=me`, "bob: answered (Yes)\n"},
@@ -176,17 +176,17 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	s.atm(0, "send", "bob", "hello", "--as", "alice", "--id", id)
 	trace := "trace " + id + " --as alice"
 	for _, c := range []struct{ event, gate, want string }{
-		{"state_change new=idle", "", "bob is idle since 0s, and has not taken it yet"},
-		{"", "draft", "somebody has begun to write in the prompt of bob, and nothing is typed over that: atm attach bob"},
+		{"state_change new=idle", "", "bob has been idle for 0s and has not received it yet"},
+		{"", "draft", "the prompt of bob has a half-written line, which atm does not type over: atm attach bob, and send or clear it"},
 		{"", "a person is typing", "a person is typing into bob"},
-		{"", "bang mode", "bob is idle since 0s, and has not taken it yet: atm screen bob"},
-		{"state_change new=thinking", "busy", "bob is busy since 0s, and gets it when it is idle: atm wait --as alice --idle bob"},
-		{"confirm_required tool=Bash", "dialog", "bob waits for an answer itself (wants to use Bash) since 0s: atm pending, then atm approve --as alice bob, or atm attach bob"},
-		{"state_change new=idle", "dialog", "bob waits for an answer itself (a dialog): atm pending"},
-		{"state_change new=starting", "", "bob is starting since 0s, and has not taken it yet: atm screen bob"},
-		{"state_change new=error detail=limit", "", "bob is error since 0s, and has not taken it yet: atm screen bob"},
-		{"state_change new=idle", "", "bob is idle"},
-		{"injection_failed id=" + id + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf); bob may read it with atm read: atm screen bob"},
+		{"", "bang mode", "bob has been idle for 0s and has not received it yet: atm screen bob"},
+		{"state_change new=thinking", "busy", "bob has been busy for 0s and gets it when idle: atm wait --as alice --idle bob"},
+		{"confirm_required tool=Bash", "dialog", "bob has been waiting for an answer for 0s (wants to use Bash): atm pending, then atm approve --as alice bob, or atm attach bob"},
+		{"state_change new=idle", "dialog", "bob is waiting for an answer (a dialog): atm pending"},
+		{"state_change new=starting", "", "bob has been starting for 0s and has not received it yet: atm screen bob"},
+		{"state_change new=error detail=limit", "", "bob has been in error for 0s and has not received it yet: atm screen bob"},
+		{"state_change new=idle", "", "bob has been idle"},
+		{"injection_failed id=" + id + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf); bob can still get it with atm read: atm screen bob"},
 	} {
 		if words := strings.Fields(c.event); len(words) > 0 {
 			happens(t, store, "bob", "pty", words[0], words[1:]...)

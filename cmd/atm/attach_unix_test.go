@@ -158,7 +158,7 @@ func TestAttachRestores(t *testing.T) {
 		exit int
 		says string
 	}{
-		{"detached", func(s *stage, w *window) { w.types("\x1cd"); s.hears("left") }, 0, "bob: detached (it goes on"},
+		{"detached", func(s *stage, w *window) { w.types("\x1cd"); s.hears("left") }, 0, "bob: detached (still running"},
 		{"detached by the keys of the kitty protocol", func(s *stage, w *window) { w.types("\x1b[92;5u\x1b[92;5:3u\x1b[100u") }, 0, "detached"},
 		{"ended", func(_ *stage, w *window) { w.types("Q") }, 0, "bob: ended (exit 3)"},
 		{"TERM", func(_ *stage, w *window) { w.command.Process.Signal(syscall.SIGTERM) }, 130, ""},
