@@ -61,7 +61,7 @@ func (b *Box) Once(key *IdempotencyKey) (isKnown bool, err error) {
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("record the name in %s: %w", root.Join(file), err)
+		return false, fmt.Errorf("%s: %w", root.Join(file), err)
 	}
 	key.ID = stored.ID
 	// A known key too: the process that stored it may have been killed before it synced.

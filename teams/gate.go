@@ -172,13 +172,13 @@ func (t *Team) turnGate(name wire.Name) string {
 		return ""
 	}
 	return m.firstShut(append(m.questionGates(),
-		gate{m.State == reducer.WordOff, "NAME HAS-BEEN offSINCE: AGAIN"},
-		gate{m.State == reducer.WordBusy, "NAME HAS-BEEN busySINCE: atm wait --idle NAME"},
+		gate{m.State == reducer.WordOff, "{name} {has been} off{for}: {run}"},
+		gate{m.State == reducer.WordBusy, "{name} {has been} busy{for}: atm wait --idle {name}"},
 	), t.RunCommand(name))
 }
 
-// gate is a possible reason why a message waits. firstShut replaces NAME, HAS-BEEN and SINCE ("has been" and " for 3m",
-// or "is" and "" without a time), STATE, ABOUT, and AGAIN, the command that runs the member again.
+// gate is a possible reason why a message waits. firstShut fills in {name}, {has been} and {for} ("has been" and
+// " for 3m", or "is" and "" without a time), {state}, {about}, and {run}, the command that runs the member again.
 type gate struct {
 	isShut bool
 	why    string
@@ -193,17 +193,17 @@ func (m *Member) firstShut(gates []gate, again string) string {
 		return ""
 	}
 	state := strings.Replace(string(m.State), "error", "in error", 1)
-	return strings.NewReplacer("NAME", string(m.Name), "HAS-BEEN", hasBeen, "SINCE", since, "STATE", state,
-		"ABOUT", m.StateDetail(), "AGAIN", again).Replace(gates[i].why)
+	return strings.NewReplacer("{name}", string(m.Name), "{has been}", hasBeen, "{for}", since, "{state}", state,
+		"{about}", m.StateDetail(), "{run}", again).Replace(gates[i].why)
 }
 
 // questionGates are shut while the member itself waits for an answer.
 func (m *Member) questionGates() []gate {
 	return []gate{
-		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "NAME HAS-BEEN askingSINCE whether to trust a directory, which only a person at its terminal may answer: atm attach NAME"},
-		{m.State == reducer.WordBlocked && m.Running, "NAME HAS-BEEN waiting for an answerSINCE (ABOUT): atm pending, then atm approve NAME, or atm attach NAME"},
-		{m.State == reducer.WordBlocked, "NAME HAS-BEEN waiting for an answerSINCE (ABOUT): atm status NAME"},
-		{m.runner.Gate == control.GateDialog, "NAME is waiting for an answer (a dialog): atm pending, then atm approve NAME, or atm attach NAME"},
+		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "{name} {has been} asking{for} whether to trust a directory, which only a person at its terminal may answer: atm attach {name}"},
+		{m.State == reducer.WordBlocked && m.Running, "{name} {has been} waiting for an answer{for} ({about}): atm pending, then atm approve {name}, or atm attach {name}"},
+		{m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm status {name}"},
+		{m.runner.Gate == control.GateDialog, "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}"},
 	}
 }
 
@@ -212,26 +212,26 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Clip(letter.Escape(d.FailedWhy), 80) + ")"
 	isDraft := m.runner.Gate == control.GateDraft || m.runner.Gate == "" && d.FailedWhy == string(control.GateDraft)
 	return m.firstShut(slices.Concat([]gate{
-		{m.State == reducer.WordPerson, "NAME is a person: it waits until they read it"},
-		{m.Inject == "off", "atm types nothing into NAME (inject is off): it must run atm read"},
-		{m.IsSilent(), "the runner of NAME does not answer and types nothing in: atm doctor"},
-		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", so it is never typed in: NAME gets it with atm read"},
-		{it.Expired(now), "it has expired, so it is never typed in: NAME gets it with atm read"},
+		{m.State == reducer.WordPerson, "{name} is a person: it waits until they read it"},
+		{m.Inject == "off", "atm types nothing into {name} (inject is off): it must run atm read"},
+		{m.IsSilent(), "the runner of {name} does not answer and types nothing in: atm doctor"},
+		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", so it is never typed in: {name} gets it with atm read"},
+		{it.Expired(now), "it has expired, so it is never typed in: {name} gets it with atm read"},
 	}, m.questionGates(), []gate{
-		{isDraft, "the prompt of NAME has a half-written line, which atm does not type over: atm attach NAME, and send or clear it"},
-		{m.runner.Gate == control.GateUnread, "NAME " + strings.TrimPrefix(string(control.GateUnread), "it ") +
-			", so atm types nothing for some minutes until it does: atm attach NAME, and press a key"},
-		{m.runner.Gate == control.GateTyping, "a person is typing into NAME; the mail follows when they pause: atm wait --busy NAME"},
-		{m.State == reducer.WordBusy && m.Running || m.runner.Gate == control.GateBusy, "NAME HAS-BEEN busySINCE and gets it when idle: atm wait --idle NAME"},
-		{d.isOnlyAnnounced && m.Running, "NAME was notified of it, but has not run atm read yet: atm screen NAME"},
-		{m.State == reducer.WordOff, "NAME HAS-BEEN offSINCE and gets it when it runs again: AGAIN"},
-		{m.State == reducer.WordError && !m.Running, "NAME HAS-BEEN in errorSINCE (ABOUT) and gets it when it runs again: AGAIN"},
-		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": NAME gets it with atm read, or atm withdraw " + it.ID.Short(6)},
-		{d.Failed.Exists(), "typing it in failed " + failed + "; NAME can still get it with atm read: atm screen NAME"},
-		{d.Announced.Exists(), "it was handed to NAME and counts as read when its hooks next run: atm status NAME"},
-		{m.Running, "NAME HAS-BEEN STATESINCE and has not received it yet: atm screen NAME"},
-		{m.State == reducer.WordBusy && m.hasHooks(), "NAME HAS-BEEN busySINCE and gets it at its next tool call or turn: atm wait --idle NAME"},
-		{m.hasHooks(), "NAME gets it when its next turn begins: atm wait --busy NAME"},
-		{true, "no runner brings mail to NAME: it must run atm read"},
+		{isDraft, "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
+		{m.runner.Gate == control.GateUnread, "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
+			", so atm types nothing for some minutes until it does: atm attach {name}, and press a key"},
+		{m.runner.Gate == control.GateTyping, "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},
+		{m.State == reducer.WordBusy && m.Running || m.runner.Gate == control.GateBusy, "{name} {has been} busy{for} and gets it when idle: atm wait --idle {name}"},
+		{d.isOnlyAnnounced && m.Running, "{name} was notified of it, but has not run atm read yet: atm screen {name}"},
+		{m.State == reducer.WordOff, "{name} {has been} off{for} and gets it when it runs again: {run}"},
+		{m.State == reducer.WordError && !m.Running, "{name} {has been} in error{for} ({about}) and gets it when it runs again: {run}"},
+		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": {name} gets it with atm read, or atm withdraw " + it.ID.Short(6)},
+		{d.Failed.Exists(), "typing it in failed " + failed + "; {name} can still get it with atm read: atm screen {name}"},
+		{d.Announced.Exists(), "it was handed to {name} and counts as read when its hooks next run: atm status {name}"},
+		{m.Running, "{name} {has been} {state}{for} and has not received it yet: atm screen {name}"},
+		{m.State == reducer.WordBusy && m.hasHooks(), "{name} {has been} busy{for} and gets it at its next tool call or turn: atm wait --idle {name}"},
+		{m.hasHooks(), "{name} gets it when its next turn begins: atm wait --busy {name}"},
+		{true, "no runner brings mail to {name}: it must run atm read"},
 	}), again)
 }
