@@ -137,8 +137,12 @@ func (s *Screen) eraseScreen(p ansi.Params) bool {
 }
 
 func (s *Screen) setMode(m ansi.Mode, on bool) {
-	if _, isPrivate := m.(ansi.DECMode); isPrivate {
-		s.modes[m.Mode()] = on
+	if _, isPrivate := m.(ansi.DECMode); !isPrivate {
+		return
+	}
+	delete(s.modes, m.Mode())
+	if on && len(s.modes) < 1000 {
+		s.modes[m.Mode()] = true
 	}
 }
 
