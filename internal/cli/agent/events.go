@@ -62,7 +62,7 @@ func event(c *cli.Context) error {
 		return ingest(c)
 	}
 	if c.Bool("route") || !c.Args().Present() {
-		return command.Usage("event needs a KIND or --stdin").
+		return command.Usage("event needs a KIND or --stdin, and --route needs --stdin").
 			WithHint("atm event turn_started turn_id=7; for a stream of events: atm event --stdin")
 	}
 	var pairs [][2]string
