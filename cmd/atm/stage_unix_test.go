@@ -249,7 +249,11 @@ func (s *stage) Stop(context.Context) (control.Outcome, error) {
 }
 
 func (s *stage) Restart(context.Context) (control.Outcome, error) {
-	return s.did("restarted", "restart")
+	o, err := s.did("restarted", "restart")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.ChildPID++
+	return o, err
 }
 
 func (s *stage) Attach(ctx context.Context, r control.AttachRequest, v *control.Viewer) error {
