@@ -13,6 +13,9 @@ BUILD     = CGO_ENABLED=0 $(GO) build $(FLAGS)
 # The race detector needs a C compiler; without one the tests run without it.
 RACE     := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 
+# The tests wait more than they compute, so two packages are tested per processor.
+PACKAGES := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
@@ -38,10 +41,10 @@ demo-team: build
 	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/team.sh
 
 test:
-	$(GO) test $(RACE) -timeout 15m ./...
+	$(GO) test $(RACE) -p $(PACKAGES) -timeout 15m ./...
 
 race:
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./...
+	CGO_ENABLED=1 $(GO) test -race -p $(PACKAGES) -timeout 15m ./...
 
 check: vet
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "not gofmt'd:"; echo "$$bad"; exit 1; fi

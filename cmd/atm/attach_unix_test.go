@@ -277,7 +277,7 @@ func TestAttachFails(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	for program, want := range map[string]string{
-		"sleep 0.2; echo not logged in; exit 3":             "not logged in\r\n",
+		"sleep 0.2; echo not logged in; exit 3":             "not logged in",
 		`printf "\033[?1049hnot logged in"; read x; exit 3`: "\x1b[?1049l\x1b[999;1H\r\nnot logged in\r\n",
 	} {
 		w := s.open(false, "run", "bob", "--", "sh", "-c", program)
