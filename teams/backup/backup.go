@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -29,12 +30,17 @@ import (
 )
 
 // files matches the only files of a team that are saved and restored, dirs the directories that are kept even if empty.
+// They are compiled when they are used: at start they would cost every command a tenth of its time.
 var (
-	files = regexp.MustCompile(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|` +
+	files = onUse(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|` +
 		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|run/claude|(inbox|sent|events)/.+))$`)
-	dirs     = regexp.MustCompile(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
-	messages = regexp.MustCompile(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
+	dirs     = onUse(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
+	messages = onUse(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
 )
+
+func onUse(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 type writer struct {
 	ctx   context.Context
@@ -161,13 +167,13 @@ func (w *writer) writeTree(t *teams.Team, name string) {
 	if w.err != nil || errors.Is(err, fs.ErrNotExist) || w.reportMissing(name, err) {
 		return
 	}
-	if info.Mode().IsRegular() && files.MatchString(name) {
+	if info.Mode().IsRegular() && files().MatchString(name) {
 		w.writeFile(t, name)
 	}
 	if !info.IsDir() {
 		return
 	}
-	if dirs.MatchString(name) {
+	if dirs().MatchString(name) {
 		w.writeDir(string(t.Name) + "/" + name)
 	}
 	names, err := t.Dir().Names(name)

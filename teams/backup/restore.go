@@ -108,8 +108,8 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 	teamName, name, _ := strings.Cut(path.Clean(h.Name), "/")
 	first, below, _ := strings.Cut(name, "/")
 	isAgent := wire.IsName(first)
-	isDir := h.Typeflag == tar.TypeDir && (name == "" || isAgent && below == "" || dirs.MatchString(name))
-	isFile := h.Typeflag == tar.TypeReg && files.MatchString(name)
+	isDir := h.Typeflag == tar.TypeDir && (name == "" || isAgent && below == "" || dirs().MatchString(name))
+	isFile := h.Typeflag == tar.TypeReg && files().MatchString(name)
 	isOurs := wire.IsName(teamName) && (isAgent || name == "" || name == config.File || name[0] == '.')
 	if !isDir && !isFile || !isOurs || !fs.ValidPath(path.Clean(h.Name)) {
 		if h.Typeflag != tar.TypeDir {
@@ -148,7 +148,7 @@ func (r *restorer) restoreMember(t *teams.Team, box *mailbox.Box, below string) 
 	if err != nil || below == "" {
 		return err
 	}
-	if m := messages.FindStringSubmatch(below); m != nil && wire.IsID(m[2]) {
+	if m := messages().FindStringSubmatch(below); m != nil && wire.IsID(m[2]) {
 		return r.restoreMessage(t, box, m[1], m[2])
 	}
 	if _, isKnown := r.hadLogs[box.Address()]; !isKnown {
