@@ -59,6 +59,7 @@ func TestServerRestart(t *testing.T) {
 	build.run()
 	laptop.send("alice", "bob@main.build", nil)
 	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 1 })
+	laptop.eventually("rid of it", func() bool { return len(laptop.waiting("build")) == 0 })
 	port := s.Addr().(*net.TCPAddr).Port
 	s.Shutdown()
 	s.WaitForShutdown()
