@@ -192,23 +192,25 @@ func (u *startup) reportFailure(ctx context.Context, n wire.Name, why error) {
 
 // startMember starts a member, unless it runs or somebody else starts it first, and waits until it is ready.
 func (u *startup) startMember(ctx context.Context, n wire.Name) (result, error) {
-	k := u.call(n)
-	if !u.isRunning(n) {
-		spec, err := k.spec(u.plan, nil)
-		if err != nil {
-			return result{}, err
-		}
-		p, err := startRunner(u.program, spec)
-		if err != nil {
-			return result{}, err
-		}
-		r, err := k.awaitReady(ctx, p, readyWithin)
-		refused, isOurs := errors.AsType[*command.Error](err)
-		if !isOurs || refused.Exit != command.ExitRefused || !u.isRunning(n) {
+	k, others := u.call(n), &runnerProcess{}
+	if u.isRunning(n) {
+		if r, err := k.awaitReady(ctx, others, readyWithin); err != errEnded { // it was just ending
 			return r, err
 		}
 	}
-	return k.awaitReady(ctx, &runnerProcess{}, readyWithin)
+	spec, err := k.spec(u.plan, nil)
+	if err != nil {
+		return result{}, err
+	}
+	p, err := startRunner(u.program, spec)
+	if err != nil {
+		return result{}, err
+	}
+	r, err := k.awaitReady(ctx, p, readyWithin)
+	if refused, ok := errors.AsType[*command.Error](err); ok && refused.Exit == command.ExitRefused && u.isRunning(n) {
+		return k.awaitReady(ctx, others, readyWithin)
+	}
+	return r, err
 }
 
 // foreground starts the team and stops it after a signal, or when nobody reads stdout or no member runs any more.
