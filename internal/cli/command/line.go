@@ -22,7 +22,7 @@ type Line struct {
 	Help     bool         // --help
 
 	app     *cli.App
-	typed   []string         // what was typed, with a verb of ours in front
+	typed   []string         // what was typed, with a verb of ours in place of another tool's
 	path    []string         // the verb and its sub
 	flags   []string         // flags of the verb, as --name=value
 	flagged map[int][]string // positional arguments typed as flags ("ack --id ID"), by index in ArgNames
@@ -41,7 +41,16 @@ func LineOf(c *cli.Context) *Line { return c.App.Metadata["line"].(*Line) }
 //
 // The Line is never nil, even with an error.
 func Parse(app *cli.App, words []string) (*Line, error) {
-	l := &Line{app: app, typed: rewrite(app, words), Unknown: -1, flagged: map[int][]string{}}
+	l := &Line{app: app, Unknown: -1, flagged: map[int][]string{}}
+	verbAt := 0 // behind flags of the app
+	for verbAt < len(words) && l.findFlag(words[verbAt]) != nil {
+		if l.takesNext(words[verbAt], false) {
+			verbAt++
+		}
+		verbAt++
+	}
+	verbAt = min(verbAt, len(words))
+	l.typed = append(slices.Clone(words[:verbAt]), rewrite(app, words[verbAt:])...)
 	if err := l.sortWords(l.findVerb(l.typed)); err != nil {
 		return l, err
 	}
