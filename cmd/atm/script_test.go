@@ -30,7 +30,7 @@ import (
 // TestMain builds the programs and puts them first on PATH.
 func TestMain(m *testing.M) {
 	bin, err := os.MkdirTemp("", "atm-programs")
-	build := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", bin+"/", "../...", "../../internal/testagent/cmd/fakeagent", "github.com/coder/acp-go-sdk/example/agent")
+	build := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-ldflags=-w", "-o", bin+"/", "../...", "../../internal/testagent/cmd/fakeagent", "github.com/coder/acp-go-sdk/example/agent")
 	info, _ := debug.ReadBuildInfo()
 	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		build.Args = slices.Insert(build.Args, 2, "-race")

@@ -572,7 +572,7 @@ func TestContent(t *testing.T) {
 func TestExampleClient(t *testing.T) {
 	t.Parallel()
 	client := filepath.Join(t.TempDir(), "client")
-	build := exec.Command("go", "build", "-o", client, "github.com/coder/acp-go-sdk/example/client")
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", client, "github.com/coder/acp-go-sdk/example/client")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as most tests build what they run
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
