@@ -64,7 +64,7 @@ func Many[N int | uint64](n N, one string) string {
 func Size(n int64) string {
 	switch {
 	case n < 1<<10:
-		return fmt.Sprintf("%d bytes", n)
+		return Many(int(n), "byte")
 	case n < 1<<20:
 		return fmt.Sprintf("%d KiB", (n+512)/1024)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -71,7 +72,7 @@ func NotPiped() error {
 	if n == 0 {
 		return nil
 	}
-	return Usage("a text and %d bytes on stdin: only one can be sent", n).
+	return Usage("a text and %s on stdin: only one can be sent", letter.Many(n, "byte")).
 		WithHint("leave the text out to send stdin, or add </dev/null to send the text")
 }
 
