@@ -29,6 +29,9 @@ var helpCommand = &cli.Command{
 				if code, isExternal := runExternal(c.Args().First(), append(c.Args().Tail(), "--help")); i == 0 && isExternal {
 					return command.Exit(code)
 				}
+				if _, err := command.Parse(c.App, c.Args().Slice()); i > 0 && err != nil { // team ad
+					return err
+				}
 				return command.UnknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
 			}
 		}

@@ -160,7 +160,8 @@ func (l *Line) checkWords() error {
 		return nil
 	}
 	c := l.Command
-	isNameless := strings.HasPrefix(c.ArgsUsage, "NAME") && len(l.Words) > 0 && l.Words[0] == "" // "$UNSET"
+	isNameless := len(l.Words) > 0 && l.Words[0] == "" && // "$UNSET"
+		(strings.HasPrefix(c.ArgsUsage, "NAME") || c.ArgsUsage == "FILE")
 	if isNameless || len(l.Words) < len(l.ArgNames)-strings.Count(" "+c.ArgsUsage, " [") {
 		return Usage("%s needs %s", c.HelpName, c.ArgsUsage).WithHint("%s", cmp.Or(HintFor(c.Name+" ?"), example(c)))
 	}
