@@ -99,6 +99,7 @@ func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} 
 
 // Agents lists the agents, sorted.
 func (s *Store) Agents() (agents []wire.Name, err error) {
+	agents = []wire.Name{} // in JSON nobody is [], not null
 	names, err := s.root.Names(".")
 	for _, name := range names {
 		if s.IsAgent(wire.Name(name)) {

@@ -64,10 +64,13 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return e
 }
 
-// withNearest puts the known name nearest to a word in front of the hint.
+// withNearest puts the known name nearest to a word in front of the hint; it is the candidate if there are no others.
 func (e *Error) withNearest(word string, known []string) *Error {
 	if near, ok := Nearest(word, known); ok {
 		e.Hint = fmt.Sprintf("did you mean %q? %s", near, e.Hint)
+		if len(e.Candidates) == 0 {
+			e.WithCandidates(near)
+		}
 	}
 	return e
 }
@@ -181,7 +184,7 @@ func explain(c *cli.Context, err error) *Error {
 	if e, ok := errors.AsType[*teams.UnknownHostError](err); ok {
 		const hint = "atm bridge trust %s KEY; `atm bridge keygen` on that machine prints this line"
 		hosts := Strings(e.Hosts)
-		return NotFound("%s", err).WithHint(hint, e.Host).withNearest(string(e.Host), hosts).WithCandidates(hosts...)
+		return NotFound("%s", err).WithHint(hint, e.Host).WithCandidates(hosts...).withNearest(string(e.Host), hosts)
 	}
 	if e, ok := errors.AsType[*teams.AmbiguousError](err); ok {
 		short := Shorts(e.Candidates)

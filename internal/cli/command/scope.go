@@ -94,7 +94,7 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 	if errors.Is(err, teams.ErrNoTeam) {
 		all, _ := s.Root.Teams()
 		known := Strings(all)
-		err = NotFound("%w", err).WithHint("teams: %s", Join(all)).withNearest(string(name), known).WithCandidates(known...)
+		err = NotFound("%w", err).WithHint("teams: %s", Join(all)).WithCandidates(known...).withNearest(string(name), known)
 	}
 	if err != nil {
 		return s, err
