@@ -317,6 +317,11 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 			continue
 		}
 		stored[box.Store()], o.Message.Attachments = true, nil
+		for _, name := range c.StringSlice("attach") { // all of them, before one is stored
+			if err := checkRegular(name); err != nil {
+				return err
+			}
+		}
 		for _, name := range c.StringSlice("attach") {
 			a, err := attachFile(box.Store(), name)
 			if err != nil {
@@ -328,16 +333,20 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 	return nil
 }
 
-// attachFile stores a regular file: a FIFO or a device may never end.
-func attachFile(store *mailbox.Store, name string) (a wire.Attachment, err error) {
+// checkRegular is a usage error for what is not a regular file: a FIFO or a device may never end.
+func checkRegular(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
-		return a, command.Usage("--attach: %v", err)
+		return command.Usage("--attach: %v", err)
 	}
 	if !info.Mode().IsRegular() {
-		return a, command.Usage("--attach: %s is not a regular file", name).
+		return command.Usage("--attach: %s is not a regular file", name).
 			WithHint("cat or tar it into one; a text can come from a pipe: atm send NAME -")
 	}
+	return nil
+}
+
+func attachFile(store *mailbox.Store, name string) (a wire.Attachment, err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return a, command.Usage("--attach: %v", err)
