@@ -29,6 +29,8 @@ type result struct {
 	Delivered []delivered `json:"delivered"`
 	Failed    []failed    `json:"failed"`
 	Reply     *message    `json:"reply,omitempty"`
+
+	Error *command.Error `json:"error,omitempty"` // if some recipients have the message, and others do not
 }
 
 type delivered struct {
@@ -64,10 +66,25 @@ func (r *result) addFailed(c *cli.Context, to wire.Address, err error) {
 
 // report prints the recipients that have the message ("sent", "to") and returns the failures as an error.
 func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition string) error {
+	r.markPartial("not " + verb + " " + preposition)
 	if err := r.print(c, s, verb, preposition); err != nil {
 		return err
 	}
 	return r.failures(c, "not "+verb+" "+preposition)
+}
+
+// markPartial sets the error of a message that only some recipients have.
+func (r *result) markPartial(not string) {
+	if len(r.Delivered) == 0 || len(r.Failed) == 0 {
+		return
+	}
+	var to []string
+	for _, f := range r.Failed {
+		to = append(to, f.To)
+	}
+	e := *r.Failed[0].Error
+	e.Code, e.Exit, e.Message = "partial", command.ExitPartial, not+" "+strings.Join(to, ", ")
+	r.Error = &e
 }
 
 // print prints the recipients that have the message. Its error says that it was sent: it must not be sent again.
@@ -93,8 +110,8 @@ func (r *result) failures(c *cli.Context, not string) error {
 	}
 	isJSON, first := c.Bool("json"), *r.Failed[0].Error
 	switch {
-	case len(r.Delivered) > 0:
-		first.Exit = command.ExitPartial
+	case r.Error != nil:
+		first.Exit = r.Error.Exit
 	case len(r.Failed) == 1:
 		return &first
 	case isJSON:
@@ -128,6 +145,7 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 			return err
 		}
 	}
+	r.markPartial("not sent to")
 	failures := r.failures(c, "not sent to") // printed before the wait, which may time out
 	if len(r.Delivered) == 0 {
 		return failures
