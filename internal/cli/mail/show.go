@@ -43,6 +43,13 @@ func show(c *cli.Context, s *command.Scope) error {
 		_, err := os.Stdout.WriteString(it.Body)
 		return err
 	}
+	m := message{Item: it}
+	if it.State == "" { // as it was sent
+		m.trace(s)
+		if m.slowest == mailbox.Withdrawn {
+			it.State = mailbox.Withdrawn
+		}
+	}
 	r := s.Renderer()
 	r.Whole, r.Digits = true, s.ShortLength(it.ID)
 	text := string(command.Letters(r, []*mailbox.Item{it}, nil)[0])
@@ -51,10 +58,6 @@ func show(c *cli.Context, s *command.Scope) error {
 	}
 	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
 		text += fmt.Sprintf("still unread: atm read %s%s\n", r.Short(it.ID), s.Flags())
-	}
-	m := message{Item: it}
-	if it.State == "" {
-		m.trace(s)
 	}
 	if c.IsSet("save") {
 		return saveAttachments(c, m, box.Store())
