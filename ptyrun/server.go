@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
@@ -67,7 +68,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 	if err != nil {
 		return done, err
 	}
-	done = control.Outcome{Done: "typed", Detail: fmt.Sprintf("%d bytes", len(req.Text))}
+	done = control.Outcome{Done: "typed", Detail: letter.Many(len(req.Text), "byte")}
 	if !req.Enter && !req.Raw {
 		done.Detail += fmt.Sprintf(", not submitted: atm type %s --enter", r.Box.Agent())
 	}
