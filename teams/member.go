@@ -173,6 +173,7 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 
 // Members returns all members, those of other hosts last. With an *UnreadableError it returns what could be read.
 func (t *Team) Members(ctx context.Context) (members []Member, err error) {
+	members = []Member{} // in JSON nobody is [], not null
 	err = t.Each(func(b *mailbox.Box) error {
 		m, err := t.Status(ctx, b.Agent())
 		if !errors.Is(err, mailbox.ErrNoAgent) {

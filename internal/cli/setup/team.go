@@ -52,7 +52,7 @@ type members struct {
 
 func readMembers(ctx context.Context, t *teams.Team) (m members, lines []string, err error) {
 	all, err := t.Members(ctx)
-	m = members{t.Name, append([]teams.Member{}, all...), teams.StatsOf(all)}
+	m = members{t.Name, all, teams.StatsOf(all)}
 	if len(all) == 0 {
 		return m, []string{fmt.Sprintf("team %s has no members: atm team add NAME", t.Name)}, err
 	}
