@@ -30,7 +30,8 @@ func (d *daemonStream) translate(e wire.Event) []wire.Event {
 		d.follow(&more)
 		events = append(events, more)
 	}
-	if e.Source == "hook" && shown.IsOpen() && shown.ID != d.started.TurnID { // no event reports its start
+	isSeen := e.Source == "hook" || e.Source == "pty"
+	if isSeen && shown.IsOpen() && shown.ID != d.started.TurnID { // no event reports its start
 		d.started, d.status = e, reducer.TurnIdle
 		d.started.TurnID = shown.ID
 	}
