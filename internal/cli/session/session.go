@@ -61,6 +61,7 @@ type call struct {
 	c       *cli.Context
 	s       *command.Scope
 	session *sessions.Session
+	started bool // this call started the agent, whose runner resumes its session itself
 }
 
 func (k *call) agent() wire.Name { return wire.Name(k.session.AgentID) }
@@ -74,7 +75,7 @@ func withSession(open opener, do func(*call) error) cli.ActionFunc {
 		if err != nil {
 			return err
 		}
-		return do(&call{c, s, sess})
+		return do(&call{c: c, s: s, session: sess})
 	})
 }
 
@@ -131,8 +132,8 @@ func moveTo(to wire.InteractiveSessionState) func(*call) error {
 			reason = "by " + string(who)
 		}
 		sess, err := k.s.Team.Sessions().Change(k.c.Context, k.session.SessionID, func(sess *sessions.Session) error {
-			if sess.State == to && to == wire.SessionActive {
-				return nil // the runner that resume started has done it
+			if k.started && sess.State == to {
+				return nil
 			}
 			return sess.Move(to, reason, time.Now())
 		})
@@ -192,6 +193,7 @@ func (k *call) startAgent(words []string, needsRunner bool) error {
 			WithHint("%s", again)
 	}
 	command.Warn(k.c, "%s is running: atm attach %s", k.agent(), k.agent())
+	k.started = true
 	return nil
 }
 
