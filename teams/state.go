@@ -40,8 +40,18 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	return &f.state, err
 }
 
-// ArchiveEvents moves a member's old events to the archive, and writes the fold up to them to base.json.
+// ArchiveEvents moves a member's old events to the archive, and writes the fold up to them to base.json. Sessions are
+// updated before that, since they read no archived events.
 func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved mailbox.Moved, err error) {
+	sessions, _, err := t.Sessions().List()
+	for _, s := range sessions {
+		if err == nil && !dry && s.AgentID == string(name) {
+			_, err = t.RefreshSession(ctx, s)
+		}
+	}
+	if err != nil {
+		return moved, err
+	}
 	f := stateFold{log: t.Box(name).Log()}
 	defer f.close()
 	fold := func(upTo uint64) (s eventlog.Snapshot, err error) {
