@@ -199,11 +199,11 @@ func (c *Cursor) openNext() error {
 
 func (c *Cursor) segments() ([]uint64, error) {
 	segs, err := c.log.segments()
-	if err != nil || !c.withArchive {
+	if err != nil || !c.withArchive || len(segs) == 0 {
 		return segs, err
 	}
+	// What the archive has beyond that is from before the agent was retired and created again.
 	old, err := c.log.segmentsIn(c.log.archive())
-	segs = append(segs, old...)
-	slices.Sort(segs)
-	return slices.Compact(segs), err
+	old = slices.DeleteFunc(old, func(first uint64) bool { return first >= segs[0] })
+	return append(old, segs...), err
 }

@@ -130,5 +130,28 @@ func TestFollowerSurvives(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	same(t, read(t, c), "gap 3-4", "5 five", "6 six")
+}
 
+// FollowAll begins with the archived events of this log, not with those of an earlier agent of the same name.
+func TestFollowAll(t *testing.T) {
+	smallSegments(t, 200)
+	l := openLog(t, scratch(t), nil)
+	all := func() []string {
+		c := l.FollowAll()
+		defer c.Close()
+		return read(t, c)
+	}
+	for _, kind := range []string{"one", "two", "three"} {
+		appendKinds(t, l, kind, kind)
+	}
+	if n, _, err := l.ArchiveBefore(ctx, time.Now().Add(time.Hour), false, fakeFold); n != 4 || err != nil {
+		t.Fatal(n, err)
+	}
+	same(t, all(), "1 one", "2 one", "3 two", "4 two", "5 three", "6 three")
+	if err := os.RemoveAll(l.Root.Join(l.dir())); err != nil {
+		t.Fatal(err)
+	}
+	same(t, all())
+	appendKinds(t, l, "new", "new")
+	same(t, all(), "1 new", "2 new")
 }
