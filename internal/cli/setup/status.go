@@ -96,7 +96,7 @@ func slot(t *teams.Team, m teams.Member) wire.PTYAgentInfo {
 			info.StartedAt = new(m.Started.UnixMilli())
 		}
 	}
-	if m.TurnStatus == reducer.TurnBusy {
+	if m.TurnStatus == reducer.TurnBusy && m.State != reducer.WordOff { // else its runner was killed
 		info.CurrentTaskID = &m.TurnID
 	}
 	switch {
