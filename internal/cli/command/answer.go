@@ -158,7 +158,8 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 	}
 	log := s.Team.Box(q.Agent).Log()
 	isQuestion := func(e *wire.Event) bool {
-		return e.Kind == "confirm_required" && strings.Trim(string(e.Body().Raw("id")), `"`) == q.ID
+		b := e.Body()
+		return e.Kind == "confirm_required" && cmp.Or(b.Text("id"), string(b.Raw("id"))) == q.ID
 	}
 	events, err := log.Tail(func(e *wire.Event) bool { return isQuestion(e) || e.At.Before(q.Since) })
 	if err != nil {
