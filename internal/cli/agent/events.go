@@ -167,8 +167,8 @@ func ingest(c *cli.Context) error {
 			total.Errors = append(total.Errors, badLine{n, message})
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(message))
 		case err != nil && ctx.Err() == nil: // stop, so that no later event is in the log without this one
-			const format = "line %d: %w; line %d is the last one surely written (%s)"
-			return command.Failed(format, n, err, written, total).WithHint("atm doctor; then send the lines from %d on again", n)
+			err = fmt.Errorf("line %d: %w; line %d is the last one surely written (%s)", n, err, written, total)
+			return command.Explain(c, err).WithHint("atm doctor; then send the lines from %d on again", n)
 		case err == nil && e.Seq == 0:
 			written, total.Known = n, total.Known+1
 		case err == nil:
