@@ -32,10 +32,13 @@ func status(c *cli.Context, s *command.Scope) error {
 		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
 			WithHint("atm status --as-wire missiond; for events: atm events --as-wire daemon")
 	}
-	a, _ := s.Address(c.Args().First())
-	if c.Bool("all") && a.Host == "" {
+	if c.Bool("all") && c.Args().Present() {
+		return command.Usage("--all is every member: no AGENT beside it")
+	}
+	if c.Bool("all") {
 		return statusOfAll(c, s)
 	}
+	a, _ := s.Address(c.Args().First())
 	if a.Host != "" && c.IsSet("as-wire") {
 		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
 	}
