@@ -11,6 +11,8 @@
 package acpagent
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -42,7 +44,7 @@ func Main(version string, words []string) int {
 		if err != nil {
 			return err
 		}
-		return s.Await((&agent{c: c, Scope: s, member: member}).serve)
+		return s.Await((&agent{c: c, Scope: s, member: member, begun: make(chan struct{}, 1)}).serve)
 	})
 }
 
@@ -52,7 +54,8 @@ type agent struct {
 	member *mailbox.Box
 	conn   *acp.AgentSideConnection
 
-	openPrompts sync.Map // the context.CancelFunc of each acp.SessionId with an open prompt
+	openPrompts sync.Map      // the context.CancelFunc of each acp.SessionId with an open prompt
+	begun       chan struct{} // gets a value when a prompt has been opened or refused
 }
 
 func (a *agent) name() wire.Name { return a.member.Agent() }
@@ -61,15 +64,31 @@ func (a *agent) serve(ctx context.Context) error {
 	in, fromClient := io.Pipe() // so that nothing is read before conn is set
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
 	a.conn.SetLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	go func() {
-		_, err := io.Copy(fromClient, os.Stdin)
-		fromClient.CloseWithError(err)
-	}()
+	go a.forward(os.Stdin, fromClient)
 	select {
 	case <-a.conn.Done():
 	case <-ctx.Done():
 	}
 	return ctx.Err()
+}
+
+// forward passes the client's messages on. The connection handles requests concurrently, so the message after a prompt
+// waits until that has begun: a cancel would not find it, and a second prompt could be the first.
+func (a *agent) forward(in io.Reader, to *io.PipeWriter) {
+	for lines := bufio.NewReader(in); ; {
+		line, err := lines.ReadBytes('\n')
+		to.Write(line)
+		if err != nil {
+			to.CloseWithError(err)
+			return
+		}
+		if bytes.Contains(line, []byte(acp.AgentMethodSessionPrompt)) {
+			select {
+			case <-a.begun:
+			case <-time.After(100 * time.Millisecond): // it was invalid, or no prompt
+			}
+		}
+	}
 }
 
 func (a *agent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {

@@ -3,6 +3,7 @@
 package acpagent
 
 import (
+	"bufio"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -442,17 +443,39 @@ func TestCancel(t *testing.T) {
 		if got := <-done; got != "cancelled" || r.unread("bob") != "0" {
 			t.Error(got, e.progress.String())
 		}
-		for range 20 { // immediately, perhaps before the message is sent
-			go func() { done <- e.prompt(s, "Hello?") }()
-			r.until("the cancelled prompt", func() bool {
-				e.Cancel(t.Context(), acp.CancelNotification{SessionId: s})
-				return len(done) != 0
-			})
-			if got := <-done; got != "cancelled" || r.unread("bob") != "0" {
-				t.Error(got, r.unread("bob"))
+	})
+}
+
+// A cancel right behind a prompt, and the second of two prompts, come after it.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people)
+	c := r.command("atm", "acp", "bob", "--as", "me")
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	const prompt = `{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"Hello?"}]}}` + "\n"
+	const cancel = `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}` + "\n"
+	defer time.AfterFunc(time.Minute, func() { c.Process.Kill() }).Stop()
+	lines := bufio.NewScanner(out)
+	for range 20 {
+		id := wire.NewID()
+		fmt.Fprintf(in, prompt+prompt+cancel, 1, id, 2, id, id)
+		for answers := 0; answers < 2 && lines.Scan(); {
+			switch m := lines.Text(); {
+			case strings.Contains(m, `"id":1,"result":{"stopReason":"cancelled"}`), strings.Contains(m, `"id":2,"error":`):
+				answers++
+			case !strings.Contains(m, "session/update"):
+				t.Fatal(m)
 			}
 		}
-	})
+	}
+	in.Close()
+	if err := c.Wait(); err != nil || r.unread("bob") != "0" {
+		t.Error(err, r.unread("bob"))
+	}
 }
 
 // An answer stays unread if its process is killed or its client leaves, until another process shows it.

@@ -43,7 +43,12 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	// client.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	if _, isOpen := a.openPrompts.LoadOrStore(r.SessionId, cancel); isOpen {
+	_, isOpen := a.openPrompts.LoadOrStore(r.SessionId, cancel)
+	select {
+	case a.begun <- struct{}{}:
+	default:
+	}
+	if isOpen {
 		return out, a.rpcError(command.Usage("session %s is still working on its last prompt", r.SessionId))
 	}
 	defer a.openPrompts.Delete(r.SessionId)
