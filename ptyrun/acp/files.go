@@ -4,6 +4,7 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -87,4 +88,13 @@ func (f *front) WriteTextFile(_ context.Context, p acp.WriteTextFileRequest) (r 
 		err = invalidParams("write "+p.Path, err)
 	}
 	return r, err
+}
+
+// HandleExtensionMethod writes an empty file.
+func (f *front) HandleExtensionMethod(ctx context.Context, method string, params json.RawMessage) (any, error) {
+	var p acp.WriteTextFileRequest
+	if err := json.Unmarshal(params, &p); err != nil || method != emptyFile {
+		return nil, acp.NewMethodNotFound(method)
+	}
+	return f.WriteTextFile(ctx, p)
 }

@@ -17,6 +17,9 @@ import (
 
 const maxLine = 10 << 20 // bytes of a protocol message, as in the SDK
 
+// emptyFile is what interceptUpdates makes of a request to write an empty file: the SDK takes empty content for missing content.
+const emptyFile = "_atm/empty_file"
+
 // interceptUpdates returns the agent's output without its updates. It handles these itself, in order with the other
 // messages, because the SDK would turn the numbers of a tool's input and output into floats.
 func (f *front) interceptUpdates(out io.Reader) io.Reader {
@@ -29,11 +32,17 @@ func (f *front) interceptUpdates(out io.Reader) io.Reader {
 				Method     string
 				ID, Params json.RawMessage
 			}
-			if json.Unmarshal(lines.Bytes(), &call) == nil && call.ID == nil && call.Method == acp.ClientMethodSessionUpdate {
+			line := lines.Bytes()
+			if json.Unmarshal(line, &call) == nil && call.ID == nil && call.Method == acp.ClientMethodSessionUpdate {
 				f.handleUpdate(call.Params)
-			} else {
-				to.Write(append(lines.Bytes(), '\n'))
+				continue
 			}
+			write := struct{ Content string }{"missing"}
+			json.Unmarshal(call.Params, &write)
+			if call.Method == acp.ClientMethodFsWriteTextFile && write.Content == "" {
+				line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, call.ID, emptyFile, call.Params)
+			}
+			to.Write(append(line, '\n'))
 		}
 		to.CloseWithError(lines.Err())
 	}()
