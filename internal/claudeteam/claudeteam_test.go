@@ -233,9 +233,11 @@ func TestNotes(t *testing.T) {
 	old := send(t, sc.sync.Team, wire.Message{Body: "old", ExpiresAt: time.Now().Add(-time.Hour)}, "bob", "rev_1")
 	send(t, sc.sync.Team, wire.Message{Body: "older"}, "bob", "rev_1")
 	send(t, sc.sync.Team, wire.Message{Body: "new", ReplyWanted: "no", Supersedes: old.ID}, "bob", "rev_1")
+	send(t, sc.sync.Team, wire.Message{Type: wire.TypeAck, InReplyTo: old.ID}, "bob", "rev_1")
 	sc.pass("")
 	list := sc.entries("Rev_1")
-	equal(t, "texts", []string{list[0].Text, list[1].Text}, []string{"older", "(no answer wanted)\nnew"})
+	want := []string{"older", "(no answer wanted)\nnew", "(acks " + old.ID.Short(6) + ")\n"}
+	equal(t, "texts", []string{list[0].Text, list[1].Text, list[2].Text}, want)
 	equal(t, "unread", sc.unread("rev_1")[0].ID, old.ID)
 }
 
