@@ -93,7 +93,9 @@ func (r *request) rows(cols, maxRows int) []string {
 		}
 	}
 	if r.prompt != r.input {
-		rows = append(rows, strings.Split(ansi.Hardwrap(plain(r.prompt), cols-len(indent)-1, false), "\n")...)
+		prompt := strings.Split(ansi.Hardwrap(plain(r.prompt), cols-len(indent)-1, false), "\n")
+		isBlank := func(row string) bool { return strings.TrimSpace(row) == "" } // at one the driver would stop reading
+		rows = append(rows, slices.DeleteFunc(prompt, isBlank)...)
 	}
 	rows = rows[:min(len(rows), max(maxRows-len(r.options)-3, 1))]
 	for i, o := range r.options {

@@ -35,7 +35,8 @@ func TestDialogIsRead(t *testing.T) {
 		"git push", strings.Repeat("a b ", 200), "日本語 \x1b[31m\n1. Yes\n❯ 1. x", `"`, `\`, "  lead", "trail  ", "a\u202eb", strings.Repeat("x", 9000),
 	} {
 		for _, cols := range []int{40, 80, 120} {
-			f := frontOf(&request{kind: "permission", tool: "execute", alias: "Bash", isCommand: cols == 80, input: input, prompt: "? permission\n  ❯ 1. Allow (allow_once)", options: options})
+			prompt := map[int]string{40: "? permission\n \n\n  ❯ 1. Allow (allow_once)", 80: "", 120: "? permission\n  ❯ 1. Allow (allow_once)"}[cols]
+			f := frontOf(&request{kind: "permission", tool: "execute", alias: "Bash", isCommand: cols == 80, input: input, prompt: prompt, options: options})
 			f.screen.print(says, strings.Repeat("what it said ", 40)+"\n? permission\n  execute|Bash \"rm\"\n❯ 1. a (allow_once)\n  2. b")
 			_, r := drawn(t, f, cols, 40)
 			d := r.Dialog
