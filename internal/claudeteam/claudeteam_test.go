@@ -234,10 +234,12 @@ func TestNotes(t *testing.T) {
 	send(t, sc.sync.Team, wire.Message{Body: "older"}, "bob", "rev_1")
 	send(t, sc.sync.Team, wire.Message{Body: "new", ReplyWanted: "no", Supersedes: old.ID}, "bob", "rev_1")
 	send(t, sc.sync.Team, wire.Message{Type: wire.TypeAck, InReplyTo: old.ID}, "bob", "rev_1")
+	due := time.Date(2126, 3, 1, 10, 0, 0, 0, time.UTC)
+	send(t, sc.sync.Team, wire.Message{Body: "soon", Priority: "urgent", DueAt: due}, "bob", "rev_1")
 	sc.pass("")
 	list := sc.entries("Rev_1")
-	want := []string{"older", "(no answer wanted)\nnew", "(acks " + old.ID.Short(6) + ")\n"}
-	equal(t, "texts", []string{list[0].Text, list[1].Text, list[2].Text}, want)
+	want := []string{"older", "(no answer wanted)\nnew", "(acks " + old.ID.Short(6) + ")\n", "(urgent)\n(an answer is expected by 2126-03-01T10:00:00Z)\nsoon"}
+	equal(t, "texts", []string{list[0].Text, list[1].Text, list[2].Text, list[3].Text}, want)
 	equal(t, "unread", sc.unread("rev_1")[0].ID, old.ID)
 }
 

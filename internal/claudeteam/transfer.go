@@ -193,6 +193,8 @@ func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
 	addNote(len(it.Attachments) > 0, letter.Many(len(it.Attachments), "file")+" attached: atm show "+args+" --save DIR")
 	addNote(it.RequiresAck, "wants ack: atm ack "+args)
 	addNote(it.ReplyWanted == "no", "no answer wanted")
+	addNote(!it.DueAt.IsZero(), "an answer is expected by "+it.DueAt.UTC().Format(time.RFC3339))
+	addNote(it.Urgent(), "urgent")
 	addNote(it.Type == wire.TypeAck, "acks "+it.InReplyTo.Short(6))
 	addNote(it.TimesHandedOut > 0, "may be a repeat")
 	return &entry{
