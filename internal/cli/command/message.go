@@ -62,7 +62,10 @@ func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, er
 // parseQuery parses words, from:, to:, in:new|cur|done and since:, also several in one quoted word.
 func parseQuery(words []string) (q teams.Query, err error) {
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
-		key, value, _ := strings.Cut(w, ":")
+		key, value, isFilter := strings.Cut(w, ":")
+		if !isFilter {
+			key = "" // from, to, in and since are words as well
+		}
 		switch key {
 		case "from":
 			q.From = value
