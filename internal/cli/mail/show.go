@@ -32,8 +32,8 @@ var showCommand = &cli.Command{
 }
 
 func show(c *cli.Context, s *command.Scope) error {
-	if c.Bool("raw") && c.Bool("json") {
-		return command.Usage("--raw and --json contradict each other").WithHint("leave one out")
+	if err := command.NotBoth(c, "raw json", "raw save"); err != nil {
+		return err
 	}
 	it, box, err := s.Find(c.Args().First())
 	if err != nil {
@@ -73,6 +73,9 @@ func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
 		return command.Usage("--save: %v", err).WithHint("atm show %s --save attachments", m.ID.Short(6))
 	}
 	defer dir.Close()
+	if len(m.Attachments) == 0 {
+		command.Warn(c, "%s has no attachments", m.ID.Short(6))
+	}
 	saved := []string{}
 	var failed error // of the first that failed; the others are saved all the same
 	for _, a := range m.Attachments {
