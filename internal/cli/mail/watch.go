@@ -46,7 +46,9 @@ func watch(c *cli.Context, s *command.Scope) error {
 		if err != nil {
 			return err
 		}
-		boxes = append(boxes, box)
+		if !slices.ContainsFunc(boxes, func(b *mailbox.Box) bool { return b.Address() == box.Address() }) {
+			boxes = append(boxes, box)
+		}
 	}
 	if len(boxes) == 0 {
 		boxes, err = s.Team.Boxes()
