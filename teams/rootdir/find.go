@@ -310,7 +310,7 @@ func Nearby(p Place, root string) []Found {
 		if dirs++; isHome || dirs > maxDirs { // projects below home have their own roots
 			return fs.SkipAll
 		}
-		if e.Name() == rootName {
+		if e.Name() == rootName && filepath.Dir(path) != top { // the one in top is among the candidates
 			roots = append(roots, Found{Path: path})
 		}
 		depth := strings.Count(path[len(top):], string(filepath.Separator))
