@@ -117,7 +117,7 @@ func restore(c *cli.Context) error {
 		return command.Usage("%v", err).WithHint("atm restore FILE takes a file of atm backup; for a member: atm team restore NAME")
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // a pipe can be read only once
+	if info, err := f.Stat(); err == nil && (info.Mode().IsRegular() || info.IsDir()) { // a pipe can be read only once
 		if err := backup.Check(f); err != nil {
 			return command.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
 		}
