@@ -81,7 +81,7 @@ func (o *overview) addMail(c *cli.Context, s *command.Scope, b *strings.Builder)
 	var mail []string
 	for _, it := range unread.Items {
 		r := s.Renderer()
-		mail = append(mail, fmt.Sprintf("%s %s %q", r.Who(it.From), letter.Sent(r.Now, it.Message), letter.Clip(letter.Escape(it.Title()), 40)))
+		mail = append(mail, fmt.Sprintf(`%s %s "%s"`, r.Who(it.From), letter.Sent(r.Now, it.Message), letter.Clip(letter.Escape(it.Title()), 40)))
 	}
 	if o.Unread > 0 {
 		fmt.Fprintf(b, "%d unread: atm read%s   %s\n", o.Unread, s.Flags(), strings.Join(mail, ", "))
