@@ -185,7 +185,7 @@ func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condi
 	if err != nil {
 		return nil, err
 	}
-	turns := map[wire.Address]*teams.Turns{}
+	turns, sent := map[wire.Address]*teams.Turns{}, message{Item: it}
 	cond := &condition{flag: " --turn-done " + it.ID.Short(6), unmet: "turn not over", agents: it.To, watched: it.To}
 	cond.look = func(e entry) (*match, error) {
 		var ends []string
@@ -213,6 +213,8 @@ func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condi
 				ends = append(ends, string(a.Agent)+": "+d.Turn.Status)
 			} else if team.LostRunner(a.Agent, d) {
 				ends = append(ends, string(a.Agent)+": off (runner gone)")
+			} else if !d.Read.Exists() && e.Event == nil && sent.copyAt(s, a).State == mailbox.Withdrawn {
+				return nil, withdrawnError(it.ID.Short(6))
 			}
 		}
 		if len(ends) < len(it.To) {
