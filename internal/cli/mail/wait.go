@@ -65,20 +65,20 @@ func wait(c *cli.Context, s *command.Scope) error {
 	})
 }
 
-// setFlagsOfWords sets the flags that words stand for, in any order: bob idle, idle bob 30s.
+// setFlagsOfWords sets the flags that words stand for, in any order: bob idle, idle bob 30s, bob carol idle.
 func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 	state, name := "", ""
 	for _, word := range c.Args().Slice() {
 		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
 		_, notDuration := command.ParseDuration(word)
 		switch {
-		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread"}, word):
+		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread", "agent"}, word) && !s.IsMember(word):
 		case notDuration == nil:
 			c.Set("timeout", word)
 		case slices.ContainsFunc(waitFlags, isFlag):
 			state = word
 		default:
-			name = word
+			name = strings.TrimPrefix(name+","+word, ",")
 		}
 	}
 	if state != "" && name != "" {
