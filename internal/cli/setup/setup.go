@@ -228,7 +228,7 @@ func primerText(s *command.Scope, hasHooks bool) (string, error) {
 		return s.Team.Primer("", "", false)
 	}
 	by := ""
-	if os.Getenv("ATM_RUN") != "" {
+	if m, err := s.Team.Summary(s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
 		by = "runner"
 	} else if hasHooks {
 		by = "hooks"
