@@ -282,7 +282,7 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	} else if e.Hint == "" {
 		e.Hint = CompleteHint(c, "atm doctor")
 	}
-	if c.Command.Name == "doctor" && strings.HasSuffix(e.Hint, " doctor") {
+	if c.Command.Name == "doctor" && e.Code != "usage" && strings.HasSuffix(e.Hint, " doctor") {
 		e.Hint = lookAt(cmp.Or(c.String("root"), os.Getenv("ATM_ROOT"), ".atm"))
 	}
 	if failsOpen {
