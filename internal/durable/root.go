@@ -307,10 +307,13 @@ func (r *Root) Publish(temp, name string, from io.Reader) error {
 	return r.do("link", name, func() error { return r.root.Link(temp, name) })
 }
 
-// Move renames an entry; fs.ErrExist if the new name is taken. The caller holds the lock that guards the directory, so
-// checking first is enough.
+// Move renames an entry; fs.ErrExist if the new name is taken. Where the system cannot do that in one step, it looks
+// first: the caller holds the lock that guards the directory.
 func (r *Root) Move(old, new string) error {
 	return r.do("rename", old, func() error {
+		if err := r.renameOnly(old, new); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
 		if taken, err := r.Exists(new); err != nil {
 			return err
 		} else if taken {

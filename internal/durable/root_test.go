@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -63,6 +65,32 @@ func TestNothingIsReplaced(t *testing.T) {
 	}
 	has(t, r, "old", "old")
 	has(t, r, "other", "other")
+}
+
+// Of two that move to one name at once, without a lock, one succeeds: looking first is not enough.
+func TestMoveAtOnce(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux renames in one step that replaces nothing")
+	}
+	r := open(t, nil)
+	for i := range 300 {
+		var moved atomic.Int32
+		var g sync.WaitGroup
+		for _, old := range []string{"a", "b"} {
+			write(t, r, old, old)
+			g.Go(func() {
+				if r.Move(old, fmt.Sprint(i)) == nil {
+					moved.Add(1)
+				}
+			})
+		}
+		g.Wait()
+		if n := moved.Load(); n != 1 {
+			t.Fatalf("round %d: %d moved", i, n)
+		}
+		r.Remove("a")
+		r.Remove("b")
+	}
 }
 
 // Many replace one file at once: a reader sees one of them, whole, and nothing else

@@ -1,0 +1,31 @@
+package durable
+
+import (
+	"errors"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// renameOnly renames an entry in one step that never replaces another; errors.ErrUnsupported if the file system cannot.
+func (r *Root) renameOnly(old, new string) error {
+	from, err := r.root.Open(path.Dir(old))
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := r.root.Open(path.Dir(new))
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	err = unix.Renameat2(int(from.Fd()), path.Base(old), int(to.Fd()), path.Base(new), unix.RENAME_NOREPLACE)
+	switch err {
+	case nil:
+		return nil
+	case unix.EINVAL, unix.ENOSYS:
+		return errors.ErrUnsupported
+	}
+	return &os.LinkError{Op: "rename", Old: r.Join(old), New: r.Join(new), Err: err}
+}
