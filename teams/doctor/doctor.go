@@ -145,7 +145,11 @@ func (d *doctor) checkRoot() {
 	d.add("root", "ok", "", "root %s (%s)", d.root.Path, d.root.Source)
 	if why := rootdir.DistrustReason(d.root.Path, d.place.UID, false); why != "" {
 		path := policy.Quote(d.root.Path)
-		d.add("root.shared", "warning", "chmod go-w "+path+" "+path+"/*/", "the root is open to others: %s", why)
+		severity, fix := "warning", "chmod go-w "+path+" "+path+"/*/"
+		if strings.Contains(why, "owned by") { // you named it, or it would have been passed over
+			severity, fix = "info", "ls -ld "+path+" "+path+"/*/"
+		}
+		d.add("root.shared", severity, fix, "the root is open to others: %s", why)
 	}
 	if !d.root.Accepted {
 		d.add("root.unaccepted", "warning", "atm init --root "+policy.Quote(d.root.Path),
@@ -205,6 +209,9 @@ func (d *doctor) checkAgents(t *teams.Team) {
 
 func (d *doctor) checkLocks(t *teams.Team) {
 	names, err := t.Dir().Names(".locks")
+	if err == nil && !d.disk.isReadOnly {
+		err = t.Dir().Writable(".locks")
+	}
 	d.addUnreadable("team.locks", prefix(t), t.Dir().Join(".locks"), err)
 	for _, n := range names {
 		f, err := t.Dir().Open(".locks/" + n)
