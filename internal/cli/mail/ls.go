@@ -252,6 +252,7 @@ type message struct {
 	*mailbox.Item
 	recipients []recipientState
 	slowest    mailbox.State
+	digits     int // of the short id, at least 6
 }
 
 type recipientState struct {
@@ -269,7 +270,7 @@ func (m message) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(cmp.Or(m.State, m.slowest))))
+	all = all.With("short", wire.Quote(m.ID.Short(max(m.digits, 6)))).With("state", wire.Quote(string(cmp.Or(m.State, m.slowest))))
 	if l := m.Lease; l != nil {
 		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
 	}
@@ -305,12 +306,17 @@ func newListing(items []*mailbox.Item, me *mailbox.Box) *listing {
 	return l
 }
 
-func (l *listing) ids() []wire.ID {
-	ids := make([]wire.ID, len(l.Messages))
-	for i, m := range l.Messages {
-		ids[i] = m.ID
+// setDigits makes the short ids as long as they need be in this list, and returns how long.
+func (l *listing) setDigits() int {
+	ids := slices.Clone(l.Owed)
+	for _, m := range l.Messages {
+		ids = append(ids, m.ID)
 	}
-	return ids
+	n := letter.ShortLength(ids)
+	for i := range l.Messages {
+		l.Messages[i].digits = n
+	}
+	return n
 }
 
 // printLines prints one line for each message, at most --limit of them, or ifEmpty.
@@ -319,7 +325,7 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string)
 		l.More += len(l.Messages) - n
 		l.Messages = l.Messages[:n]
 	}
-	r.Digits = letter.ShortLength(l.ids())
+	r.Digits = l.setDigits()
 	var lines []string
 	var rows [][]string
 	for _, m := range l.Messages {
@@ -365,7 +371,7 @@ func cells(r *letter.Renderer, m message) []string {
 func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, earlier int, ifEmpty string) error {
 	l := newListing(items, s.Me)
 	l.More = earlier
-	r.Digits = letter.ShortLength(l.ids())
+	r.Digits = l.setDigits()
 	text := string(bytes.Join(command.Letters(r, items, nil), nil))
 	if earlier > 0 {
 		text = fmt.Sprintf("%d earlier: add --limit 0\n", earlier) + text

@@ -198,9 +198,9 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	}
 	b.Items = slices.Concat(b.Items, p.again)
 	l := p.afterReading(b)
+	r.Digits = l.setDigits()
 	var pieces [][]byte
 	if !p.c.Bool("json") || command.CallingProgram(p.c) != "" {
-		r.Digits = letter.ShortLength(append(l.ids(), l.Owed...))
 		for _, id := range p.options.IDs {
 			r.Digits = max(r.Digits, p.s.ShortLength(id))
 		}

@@ -52,6 +52,7 @@ func show(c *cli.Context, s *command.Scope) error {
 	}
 	r := s.Renderer()
 	r.Whole, r.Digits = true, s.ShortLength(it.ID)
+	m.digits = r.Digits
 	text := string(command.Letters(r, []*mailbox.Item{it}, nil)[0])
 	for _, a := range it.Attachments {
 		text += fmt.Sprintf("attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
