@@ -28,7 +28,7 @@ var attachCommand = &cli.Command{
 	UsageText: "atm attach bob\natm attach bob --read-only",
 	Description: "Several terminals can attach and type; the agent's takes the size of the one resized last.\n" +
 		"atm types no mail in while a line that you began is unsent.",
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Usage: "only look; into a pipe, print the agent's bytes as they come"}},
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Aliases: []string{"r"}, Usage: "only look; into a pipe, print the agent's bytes as they come"}},
 	Action: attach,
 }
 
@@ -47,7 +47,7 @@ var screenCommand = &cli.Command{
 const rawExample = `atm type NAME --raw '\e[A\r'`
 
 var typeCommand = &cli.Command{
-	Name: "type", Aliases: []string{"send-keys", "keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
+	Name: "type", Aliases: []string{"send-keys", "sendkeys", "send-key", "keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
 	UsageText: "atm type bob \"/compact\" --enter\natm type bob --raw '\\e[A\\r'\natm type bob --enter",
 	Description: "The agent does not learn who typed and may ignore the text: to send mail, use atm send.\n" +
 		"Text is refused while the agent asks something, since it might answer that (one key is not), and\n" +
@@ -56,7 +56,7 @@ var typeCommand = &cli.Command{
 		"Without --enter the text stays in the input line, and atm types no mail in until it is gone.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "exactly these bytes: keys, escape sequences"},
-		&cli.BoolFlag{Name: "enter", Aliases: []string{"e"}, Usage: "press return at the end"},
+		&cli.BoolFlag{Name: "enter", Aliases: []string{"e", "submit"}, Usage: "press return at the end"},
 	},
 	Action: typeText,
 }
@@ -87,10 +87,12 @@ func screen(ctx context.Context, k *call, client *control.Client) error {
 	return command.PrintUnlessError(k.c, err, shown, text)
 }
 
-// keyNames maps tmux's names of keys to the flags that type them.
+// keyNames maps names of keys, most of them tmux's, in lower case, to the flags that type them.
 var keyNames = map[string]string{
-	"Enter": "--enter", "C-m": "--enter", "Escape": `--raw '\e'`, "BSpace": `--raw '\x7f'`,
-	"C-c": `--raw '\x03'`, "C-d": `--raw '\x04'`, "C-u": `--raw '\x15'`,
+	"enter": "--enter", "return": "--enter", "c-m": "--enter", "escape": `--raw '\e'`, "esc": `--raw '\e'`,
+	"up": `--raw '\e[A'`, "down": `--raw '\e[B'`, "right": `--raw '\e[C'`, "left": `--raw '\e[D'`,
+	"tab": `--raw '\t'`, "btab": `--raw '\e[Z'`, "bspace": `--raw '\x7f'`, "backspace": `--raw '\x7f'`,
+	"c-c": `--raw '\x03'`, "ctrl-c": `--raw '\x03'`, "c-d": `--raw '\x04'`, "c-u": `--raw '\x15'`,
 }
 
 // typeText checks the text before it looks for the agent.
@@ -105,9 +107,11 @@ func typeText(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if n := len(words) - 1; !r.Raw && n >= 0 && keyNames[words[n]] != "" {
-		return command.Usage("%q would be typed as a word", words[n]).WithHint("for that key: atm type %s %s; for return: --enter; "+
-			"to end a turn: atm interrupt %[1]s; for the word: a pipe", c.Args().First(), keyNames[words[n]])
+	last := strings.Join(words[max(0, len(words)-1):], "")
+	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
+	if !r.Raw && key != "" && (isUpper || len(words) == 1 && !r.Enter) {
+		return command.Usage("%q would be typed as a word", last).WithHint("for that key: atm type %s %s; for return: --enter; "+
+			"to end a turn: atm interrupt %[1]s; for the word: a pipe", c.Args().First(), key)
 	}
 	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
 	if !r.Raw && strings.ContainsFunc(text, isKey) {
