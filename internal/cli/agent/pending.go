@@ -173,7 +173,7 @@ func subject(q policy.Question) string {
 }
 
 var approveCommand = &cli.Command{
-	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "allow what an agent asks for",
+	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant", "permit"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "allow what an agent asks for",
 	UsageText: "atm approve 9f3a1c\natm approve bob\natm approve bob 2",
 	Description: "NAME stands for that agent's only open question. OPTION is its number, its label or the beginning\n" +
 		"of its label; default: the option that allows it once. The approvers in team.toml may answer;\n" +

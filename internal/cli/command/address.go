@@ -55,6 +55,10 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 }
 
 func (s *Scope) addressError(word string, err error) error {
+	team, agent, _ := strings.Cut(word, "/")
+	if other, notNames := wire.ParseAddress(agent+"@"+team, ""); notNames == nil { // core/dave
+		return Usage("%v", err).WithHint("in another team: %s", other)
+	}
 	return Usage("%v", err).WithHint("%s", listed(s.Names())).withNearest(word, Strings(s.Names()))
 }
 

@@ -46,20 +46,22 @@ func rewrite(app *cli.App, words []string) []string {
 	return words
 }
 
-// splitFirst makes two words of a first one such as "mail_read" or "team-add", and only the verb of "send-message".
-// It returns nil where the first word is nothing of the kind.
+// splitFirst makes two words of a first one such as "mail_read" or "team-add", and only the verb of "send-message" and
+// "run-agent". It returns nil where the first word is nothing of the kind.
 func splitFirst(app *cli.App, words []string) []string {
 	one, two, isTwo := strings.Cut(strings.ReplaceAll(words[0], "_", "-"), "-")
 	if !isTwo || app.Command(words[0]) != nil {
 		return nil
 	}
 	verb, isMail := app.Command(one), isSynonym("MAIL", two)
-	if verb != nil && isMail && !isSynonym("LIST", one) {
+	split := append([]string{one, two}, words[1:]...)
+	if _, n := applyRewrites(app, split); n > 1 {
+		return split
+	}
+	if verb != nil && (isMail || isSynonym("AGENT", two)) && !isSynonym("LIST", one) {
 		return append([]string{one}, words[1:]...)
 	}
-	split := append([]string{one, two}, words[1:]...)
-	_, n := applyRewrites(app, split)
-	if n > 1 || verb != nil && (verb.Command(two) != nil || isMail || isSynonym("TEAM", two)) {
+	if verb != nil && (verb.Command(two) != nil || isMail || isSynonym("TEAM", two)) {
 		return split
 	}
 	return nil

@@ -203,7 +203,7 @@ var searchCommand = &cli.Command{
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
-		&cli.StringFlag{Name: "in", Hidden: true},
+		&cli.StringFlag{Name: "in", Hidden: true}, hidden("i", "ignore-case", "all"),
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		words := c.Args().Slice()

@@ -36,7 +36,7 @@ var readCommand = &cli.Command{
 		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "wait until there is mail"},
 		&cli.BoolFlag{Name: "follow", Usage: "keep showing new mail"},
 		command.TimeoutFlag(),
-		hidden("unread", "new", "u", "mark-read", "mark", "next"), hidden("confirm"), // of a program: see write
+		hidden("unread", "new", "u", "mark-read", "mark", "next", "mine", "oldest-first", "since-last", "unread-only", "only-unread"), hidden("confirm"), // of a program: see write
 	},
 	Action: command.With(command.OpenMe, read),
 }

@@ -32,12 +32,12 @@ var waitFlags = []cli.Flag{
 	&cli.StringSliceFlag{Name: "acked", Aliases: []string{"ack"}, Usage: "every recipient's ack of `ID`"},
 	&cli.StringSliceFlag{Name: "idle", Usage: "`AGENT` has no open turn and is not blocked"},
 	&cli.StringSliceFlag{Name: "busy", Usage: "`AGENT` is in a turn"},
-	&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done"}, Usage: "the turn of `AGENT|ID` has ended"},
+	&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done", "turn"}, Usage: "the turn of `AGENT|ID` has ended"},
 	&cli.StringSliceFlag{Name: "blocked", Usage: "`AGENT` asks for a permission or an answer"},
 	&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
 	&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
 	command.TimeoutFlag(),
-	hidden("mail", "message", "messages", "unread", "any"),
+	hidden("mail", "message", "messages", "unread", "any", "inbox", "for-mail", "for-message"),
 }
 
 func wait(c *cli.Context, s *command.Scope) error {

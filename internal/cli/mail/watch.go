@@ -26,7 +26,7 @@ var watchCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "start `D` ago"},
 		command.CountFlag("limit", 0, "start with the last `N`", "only new ones", "n", "tail", "last"),
-		hidden("follow", "f"), hidden("oneline"), command.DurationFlag("timeout", 0, "stop after `D`"),
+		hidden("follow", "f", "all"), hidden("oneline"), command.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
 	},
 	Action: command.With(command.OpenMeIfGiven, watch),

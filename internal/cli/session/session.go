@@ -264,7 +264,7 @@ var lsCommand = &cli.Command{
 }
 
 var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "log"}, ArgsUsage: "ID", Usage: "show a session and its log",
+	Name: "show", Aliases: []string{"cat", "log", "logs", "info"}, ArgsUsage: "ID", Usage: "show a session and its log",
 	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
 		command.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),

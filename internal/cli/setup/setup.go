@@ -49,7 +49,7 @@ var initCommand = &cli.Command{
 }
 
 var whereCommand = &cli.Command{
-	Name: "where", Aliases: []string{"whoami", "pwd", "env"}, Usage: "show the root, team and agent in force, and the source of each",
+	Name: "where", Aliases: []string{"whoami", "who-am-i", "pwd", "env"}, Usage: "show the root, team and agent in force, and the source of each",
 	UsageText: "atm where",
 	Action:    where,
 }
@@ -237,7 +237,7 @@ func primerText(s *command.Scope, hasHooks bool) (string, error) {
 }
 
 var doctorCommand = &cli.Command{
-	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health"}, Usage: "check everything, and name the command that fixes it",
+	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health", "healthcheck"}, Usage: "check everything, and name the command that fixes it",
 	UsageText:   "atm doctor\natm doctor --fix",
 	Description: "Checks the root, team.toml line by line, locks, disk, stray files, runners and hooks.\nExits 1 if something is wrong.",
 	Flags: []cli.Flag{
