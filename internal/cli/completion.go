@@ -57,7 +57,7 @@ func complete(app *cli.App, words []string) {
 		}
 	}
 	verbs := c.Command.VisibleCommands()
-	if line.Command == nil {
+	if line.Command == nil || line.Command == helpCommand && len(line.Words) < 2 {
 		verbs = app.VisibleCommands()
 	}
 	for _, sub := range verbs {
