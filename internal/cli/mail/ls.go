@@ -32,7 +32,7 @@ var lsCommand = &cli.Command{
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "print only the number"},
-		hidden("unread", "new", "l", "mine", "pending", "oldest"),
+		hidden("unread", "new", "l", "mine", "pending", "oldest", "inbox", "summary"),
 	},
 	Action: command.With(command.OpenMeIfGiven, ls),
 }

@@ -28,7 +28,7 @@ var sendCommand = &cli.Command{
 	Flags: append(messageFlags(),
 		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "t"}, Usage: "recipients `TO` as a flag"},
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
-		&cli.StringSliceFlag{Name: "cc", Aliases: []string{"c"}, Hidden: true}, hidden("all", "everyone", "broadcast"),
+		&cli.StringSliceFlag{Name: "cc", Aliases: []string{"c", "copy"}, Hidden: true}, hidden("all", "everyone", "broadcast"),
 		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
 	),
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
@@ -58,7 +58,7 @@ func messageFlags() []cli.Flag {
 	return []cli.Flag{
 		command.MessageFlag(),
 		&cli.StringFlag{Name: "file", Aliases: []string{"f", "body-file", "message-file", "input"}, Usage: "read the text from `F`"},
-		&cli.StringSliceFlag{Name: "attach", Aliases: []string{"attachment", "a"}, Usage: "attach file `F`, repeatable"},
+		&cli.StringSliceFlag{Name: "attach", Aliases: []string{"attachment", "attachments", "attach-file", "files", "a"}, Usage: "attach file `F`, repeatable"},
 		&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title", "summary"}, Usage: "subject `S`"},
 		&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important", "high", "high-priority", "critical", "interrupt"}, Usage: "may break into a turn"},
 		&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "request-ack"}, Usage: "ask for an ack"},

@@ -37,7 +37,7 @@ var waitFlags = []cli.Flag{
 	&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
 	&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
 	command.TimeoutFlag(),
-	hidden("mail", "message", "messages", "unread", "any", "inbox", "for-mail", "for-message"),
+	hidden("mail", "message", "messages", "unread", "any", "any-mail", "inbox", "for-mail", "for-message"),
 }
 
 func wait(c *cli.Context, s *command.Scope) error {

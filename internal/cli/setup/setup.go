@@ -49,7 +49,7 @@ var initCommand = &cli.Command{
 }
 
 var whereCommand = &cli.Command{
-	Name: "where", Aliases: []string{"whoami", "who-am-i", "pwd", "env"}, Usage: "show the root, team and agent in force, and the source of each",
+	Name: "where", Aliases: []string{"whoami", "who-am-i", "pwd", "env", "root"}, Usage: "show the root, team and agent in force, and the source of each",
 	UsageText: "atm where",
 	Action:    where,
 }
