@@ -17,7 +17,8 @@ import (
 
 const maxLine = 10 << 20 // bytes of a protocol message, as in the SDK
 
-// emptyFile is what interceptUpdates makes of a request to write an empty file: the SDK takes empty content for missing content.
+// emptyFile is what interceptUpdates makes of a request to write an empty file: the SDK takes empty content for
+// missing content.
 const emptyFile = "_atm/empty_file"
 
 // interceptUpdates returns the agent's output without its updates. It handles these itself, in order with the other

@@ -202,8 +202,9 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 }
 
 // InitDir returns where `atm init` makes or finds the root, and in words why there: where it is named; with here in the
-// working directory, whatever the environment names; else a root found above, not at home, even if this user has not accepted it yet; else the top of
-// the git repository's main worktree; else the working directory. ErrUntrusted if an untrusted directory is there.
+// working directory, whatever the environment names; else a root found above, not at home, even if this user has not
+// accepted it yet; else the top of the git repository's main worktree; else the working directory. ErrUntrusted if an
+// untrusted directory is there.
 func InitDir(p Place, here bool) (dir, why string, err error) {
 	if here {
 		p.Env = ""
