@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/agentteammail/atm/mailbox"
 )
 
 func TestReplacedWhileNobodyLooks(t *testing.T) {
@@ -74,4 +76,27 @@ func TestAgentThatComesAfterOpen(t *testing.T) {
 	appendEvent(t, bob, "new")
 	expect(t, w, "new 2")
 	nothing(t, w, bob)
+}
+
+func TestAgentThatIsAddedAfterOpen(t *testing.T) {
+	s, bob := bobs(t)
+	team := func() (boxes []*mailbox.Box, err error) {
+		names, err := s.Agents()
+		for _, n := range names {
+			boxes = append(boxes, s.Box(n))
+		}
+		return boxes, err
+	}
+	w := watch(t, Options{Messages: true, Events: true, Boxes: team}, bob)
+	if err := s.Create(t.Context(), "carol"); err != nil {
+		t.Fatal(err)
+	}
+	carol := s.Box("carol")
+	deliver(t, carol, "one")
+	expect(t, w, "one")
+	appendEvent(t, carol, "turn_started")
+	expect(t, w, "turn_started 1")
+	deliver(t, bob, "two")
+	expect(t, w, "two")
+	nothing(t, w, carol)
 }

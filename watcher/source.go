@@ -23,7 +23,7 @@ import (
 type source struct {
 	w     *Watcher
 	box   *mailbox.Box
-	paths [4]string // the watched directories
+	paths [5]string // the watched directories
 
 	// Used by scan alone.
 	hasScanned bool
@@ -55,7 +55,8 @@ func (p *problem) set(err error) {
 }
 
 const (
-	agentDir = iota
+	teamDir = iota // where mailboxes appear and disappear
+	agentDir
 	inboxDir
 	newDir
 	eventsDir
@@ -63,7 +64,7 @@ const (
 
 func newSource(w *Watcher, b *mailbox.Box) *source {
 	path, inbox := b.Path(), filepath.Join(b.Path(), "inbox")
-	paths := [...]string{agentDir: path, inboxDir: inbox, newDir: filepath.Join(inbox, "new"), eventsDir: filepath.Join(path, "events")}
+	paths := [...]string{teamDir: filepath.Dir(path), agentDir: path, inboxDir: inbox, newDir: filepath.Join(inbox, "new"), eventsDir: filepath.Join(path, "events")}
 	return &source{w: w, box: b, paths: paths, seen: map[wire.ID]time.Time{}}
 }
 
@@ -78,6 +79,8 @@ func (s *source) handle(e fsnotify.Event) {
 			s.rewatch()
 		}
 	case hasLeft:
+	case dir == s.paths[teamDir]:
+		wake(s.w.scanAsked)
 	case dir == s.paths[newDir] && isJSON && wire.IsID(id):
 		s.change(func() { s.notice(wire.ID(id)) })
 	case dir == s.paths[newDir], dir == s.paths[inboxDir]:

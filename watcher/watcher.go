@@ -19,7 +19,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -52,6 +52,10 @@ type Options struct {
 	// in it begins with the events appended after Open.
 	After map[wire.Address]uint64
 
+	// Boxes returns the mailboxes of a team, so that those which come later are watched too; nil: only those given to
+	// Open. What is in them when they are found is new.
+	Boxes func() ([]*mailbox.Box, error)
+
 	rescan, poll time.Duration // set in tests only
 }
 
@@ -76,15 +80,15 @@ type Watcher struct {
 	opened    time.Time
 	fs        *fsnotify.Watcher // nil: no kernel events
 	polls     atomic.Bool       // some directories have no kernel events
-	sources   []*source
-	newEntry  chan struct{}   // wakes Next
-	scanAsked chan struct{}   // wakes run
-	running   context.Context // ends at Close
+	newEntry  chan struct{}     // wakes Next
+	scanAsked chan struct{}     // wakes run
+	running   context.Context   // ends at Close
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 
-	mu   sync.Mutex
-	turn int // index of the source that next asks first
+	mu      sync.Mutex
+	sources []*source // more are appended if there are Options.Boxes
+	turn    int       // index of the source that next asks first
 }
 
 // Open begins to watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
@@ -101,7 +105,6 @@ func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error
 		w.sources = append(w.sources, newSource(w, b))
 	}
 	for _, s := range w.sources {
-		w.watch(filepath.Dir(s.paths[agentDir]), false) // where mailboxes appear and disappear
 		s.scan(ctx)
 		if !o.Existing {
 			s.change(func() { s.pending = nil })
@@ -159,7 +162,7 @@ func (w *Watcher) listen() {
 			if !ok {
 				return
 			}
-			for _, s := range w.sources {
+			for _, s := range w.all() {
 				s.handle(e)
 			}
 		case err, ok := <-w.fs.Errors: // events may be lost
@@ -167,7 +170,7 @@ func (w *Watcher) listen() {
 				return
 			}
 			w.pollAfter(err)
-			for _, s := range w.sources {
+			for _, s := range w.all() {
 				s.rewatch()
 			}
 		}
@@ -183,8 +186,9 @@ func (w *Watcher) run() {
 		case <-w.running.Done():
 			return
 		}
+		w.addBoxes()
 		every := w.opt.rescan
-		for _, s := range w.sources {
+		for _, s := range w.all() {
 			if s.scan(w.running) || w.polls.Load() {
 				every = w.opt.poll
 			}
@@ -193,6 +197,27 @@ func (w *Watcher) run() {
 		select {
 		case <-time.After(debounce):
 		case <-w.running.Done():
+		}
+	}
+}
+
+func (w *Watcher) all() []*source {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sources
+}
+
+// addBoxes adds the mailboxes that have come since Open.
+func (w *Watcher) addBoxes() {
+	if w.opt.Boxes == nil {
+		return
+	}
+	boxes, _ := w.opt.Boxes() // one that cannot be looked at now is found by the next scan
+	for _, b := range boxes {
+		if !slices.ContainsFunc(w.all(), func(s *source) bool { return s.box.Address() == b.Address() }) {
+			s := newSource(w, b)
+			s.hasScanned = true
+			s.change(func() { w.sources = append(w.sources, s) })
 		}
 	}
 }

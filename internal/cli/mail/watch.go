@@ -50,18 +50,20 @@ func watch(c *cli.Context, s *command.Scope) error {
 			boxes = append(boxes, box)
 		}
 	}
+	o := watcher.Options{Messages: true, Events: true}
 	if len(boxes) == 0 {
+		o.Boxes = s.Team.Boxes // later members too
 		boxes, err = s.Team.Boxes()
 	}
 	since, sinceErr := sinceFlag(c)
 	if err := cmp.Or(err, sinceErr); err != nil {
 		return err
 	}
-	return s.FollowFor(func(ctx context.Context) error { return watchBoxes(ctx, c, s, boxes, since) })
+	return s.FollowFor(func(ctx context.Context) error { return watchBoxes(ctx, c, s, boxes, o, since) })
 }
 
-func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time) error {
-	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true})
+func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, o watcher.Options, since time.Time) error {
+	w, err := watcher.Open(ctx, boxes, o)
 	if err != nil {
 		return err
 	}
