@@ -61,7 +61,7 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	return nil
 }
 
-// memberPoll is how often watch looks for new members: a watcher keeps to the mailboxes that it was opened with.
+// memberPoll is how often watch looks whether members have come or gone.
 const memberPoll = time.Second
 
 // watch notifies the client of changes, and replaces the watcher when members come or go.
