@@ -12,6 +12,11 @@ import (
 
 var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN"}
 
+// MaySetEnv reports whether a member may have an environment variable of that name: atm sets some itself.
+func MaySetEnv(name string) bool {
+	return name != "" && !slices.Contains(reservedEnv, name) && !strings.ContainsAny(name, "=\x00")
+}
+
 // checker collects the mistakes in a file while it is decoded and checked.
 type checker struct {
 	lines      Lines
@@ -80,7 +85,7 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 		k.add(path+".size", "size: %v", err)
 	}
 	for v := range m.Env {
-		if slices.Contains(reservedEnv, v) || v == "" || strings.ContainsAny(v, "=\x00") {
+		if !MaySetEnv(v) {
 			k.add(path+".env", "env: %q is set by atm itself or is not a variable name", v)
 		}
 	}

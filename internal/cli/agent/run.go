@@ -97,7 +97,7 @@ func run(c *cli.Context) error {
 func (k *call) mayAdd(e *teams.UnknownError) bool {
 	plan, _ := k.s.Team.Config()
 	_, isNear := command.Nearest(string(e.Name), command.Strings(e.Members))
-	return !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
+	return wire.IsName(string(e.Name)) && !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
 }
 
 func noCommand(t *teams.Team, name wire.Name) error {
@@ -141,8 +141,11 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		json.Unmarshal(raw, &spec.ACP) // canonical JSON always decodes
 	}
 	for _, pair := range c.StringSlice("env") {
-		if !strings.Contains(pair, "=") {
+		switch name, _, isPair := strings.Cut(pair, "="); {
+		case !isPair:
 			return spec, command.Usage("--env needs k=v, not %q", pair)
+		case !config.MaySetEnv(name):
+			return spec, command.Usage("--env: %q is set by atm itself or is not a variable name", name)
 		}
 	}
 	if spec.LastStop, err = k.s.Team.LastStop(name); err != nil {

@@ -147,11 +147,14 @@ func footer(members []teams.Member) string {
 	if s.Running+s.Stopped == 0 {
 		return ""
 	}
-	blocked, unknown, noun := 0, 0, "members"
+	blocked, starting, unknown, noun := 0, 0, 0, "members"
 	for _, m := range members {
-		if m.State == reducer.WordBlocked {
+		switch {
+		case m.State == reducer.WordBlocked:
 			blocked++
-		} else if m.State == reducer.WordUnknown && !m.Running {
+		case m.State == reducer.WordStarting:
+			starting++
+		case m.State == reducer.WordUnknown && !m.Running:
 			unknown++
 		}
 	}
@@ -159,8 +162,9 @@ func footer(members []teams.Member) string {
 		noun = "member"
 	}
 	all := counted(s.Total, noun, s.Running, "running")
-	return JoinFilled(": ", all, JoinFilled("; ", counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked"),
-		counted(s.Stopped, "stopped", unknown, "unknown")))
+	running := counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked", starting, "starting",
+		s.Running-s.Idle-s.Busy-starting, "unknown")
+	return JoinFilled(": ", all, JoinFilled("; ", running, counted(s.Stopped, "stopped", unknown, "unknown")))
 }
 
 // counted lists pairs of a number and a noun, without zeros: "2 unread, 1 owed".

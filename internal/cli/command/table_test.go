@@ -66,7 +66,11 @@ func TestFooter(t *testing.T) {
 	if got := footer(rows[2:]); got != "2 members: 1 stopped, 1 unknown" {
 		t.Error(got)
 	}
-	if got := footer(rows[1:3]); got != "" {
+	rows = append(rows[1:3], teams.Member{State: reducer.WordStarting}, teams.Member{State: reducer.WordUnknown, Running: true})
+	if got := footer(rows); got != "4 members, 2 running: 1 starting, 1 unknown; 2 unknown" {
+		t.Error(got)
+	}
+	if got := footer(rows[:2]); got != "" {
 		t.Error(got)
 	}
 }
