@@ -30,8 +30,8 @@ func (t *Team) Dial(ctx context.Context, name wire.Name) (*control.Client, error
 }
 
 // DialRunner connects to the runner of a member whose runner lock is held. Without a socket the runner is starting or
-// ending: DialRunner waits up to control.DialTimeout, and returns ErrNoRunner if the lock becomes free, else
-// ErrNotAnswering.
+// ending: DialRunner waits up to control.DialTimeout, and returns ErrNoRunner if the lock becomes free, else a
+// control.NotAnsweringError, with the process on Linux.
 func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
 	for began := time.Now(); ; time.Sleep(control.DialTimeout / 50) {
 		c, err := t.Dial(ctx, name)
@@ -42,7 +42,11 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 			return nil, err
 		}
 		if time.Since(began) > control.DialTimeout {
-			return nil, &control.NotAnsweringError{}
+			pid := t.runInfo(name).Runner
+			if !slices.Contains(t.Locks().HeldBy(pid), string(name)+".runner") { // agents can write run.json
+				pid = 0
+			}
+			return nil, &control.NotAnsweringError{PID: pid}
 		}
 	}
 }

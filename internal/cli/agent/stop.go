@@ -83,7 +83,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 }
 
 func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
-	client, err := k.dial(ctx)
+	client, err := k.s.Team.DialRunner(ctx, k.name())
 	if err != nil {
 		return nil, err
 	}
