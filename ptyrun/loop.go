@@ -166,7 +166,7 @@ func (r *runner) post(f func()) bool {
 var (
 	errOver       = errors.New("the program has ended")
 	errNotRunning = errors.New("its program is not running")
-	errBeingTyped = errors.New("a message is being typed in; try again in a moment")
+	errBeingTyped = &control.Error{Code: "locked", Message: "a message is being typed in; try again in a moment"}
 )
 
 // inLoop makes the loop call f and returns its results.
