@@ -1,7 +1,7 @@
 // Package output writes messages and reports which of them their reader received.
 //
 // A message counts as read once its reader has received it: neither a killed reader nor a full disk nor `| head -3`
-// consumes one. From a pipe on Linux, received is what was read out of it. Once patience has run out, the rest is
+// consumes one. From a pipe or a socket on Linux, received is what was read out of it. Once patience has run out, the rest is
 // written at once and counts as received: many programs read their child's output only when the child has exited.
 package output
 
@@ -21,7 +21,7 @@ func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]by
 	IgnoreSIGPIPE()
 	deadline := time.Now().Add(patience)
 	bytesRead := 0
-	for _, line := range bytes.SplitAfter(slices.Concat(pieces...), []byte("\n")) {
+	for line := range bytes.Lines(slices.Concat(pieces...)) {
 		var n int
 		n, err = f.Write(line)
 		bytesRead += n

@@ -52,6 +52,29 @@ func TestReaderThatQuits(t *testing.T) {
 	}
 }
 
+// So it is with a socket, which Node.js gives its children; there a message is received whole or not.
+func TestSocketReaderThatQuits(t *testing.T) {
+	needUnread(t)
+	for lines, want := range []int{0, 0, 1, 1, 2, 2, 3} {
+		fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, w := os.NewFile(uintptr(fds[0]), "reader"), os.NewFile(uintptr(fds[1]), "writer")
+		go func() {
+			for range lines {
+				r.Read(make([]byte, 3)) // a line
+			}
+			r.Close()
+		}()
+		n, err := Show(t.Context(), w, time.Minute, pieces)
+		if n != want || (err != nil) != (want < len(pieces)) {
+			t.Errorf("%d lines read: %d received, %v", lines, n, err)
+		}
+		w.Close()
+	}
+}
+
 func TestReaderThatReads(t *testing.T) {
 	r, w := pipe(t)
 	go io.Copy(io.Discard, r)
