@@ -156,15 +156,23 @@ func (k *call) attach(ctx context.Context) error {
 				return err
 			}
 		}
-		if shown = all; !k.session.State.Alive() || lines == nil && !con.stays {
+		shown = all
+		if lines == nil && !con.stays {
 			return nil
 		}
+		isOver := !k.session.State.Alive()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(attachEvery):
+			if isOver {
+				return nil
+			}
 		case text, ok := <-lines:
-			if !ok {
+			if ok && isOver {
+				return command.Refused("session %s is %s: %q was not sent", short(k.session), k.session.State, letter.Clip(text, 40)).
+					WithHint("atm session new --agent %s", k.session.AgentID)
+			} else if !ok {
 				lines = nil
 			} else if err := k.sendLine(text); err != nil { // only this line failed
 				con.note("%v", err)
