@@ -38,6 +38,9 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		b.Ingest(d.ctx)
 	}
 	h, err := b.Examine(d.fix)
+	if errors.Is(b.CheckPresent(), mailbox.ErrNoAgent) {
+		return // retired meanwhile
+	}
 	d.addUnreadable("agent.unreadable", b.Address().String()+": ", b.Path(), err)
 	if d.disk.isReadOnly {
 		delete(h.Files, "inbox.not_writable")
