@@ -2,6 +2,7 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -184,8 +185,14 @@ func (k *call) startAgent(words []string, needsRunner bool) error {
 	self, _ := os.Executable()
 	args := []string{"run", k.session.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
 	cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
-	cmd.Stderr = os.Stderr // it prints its own errors
-	if err := cmd.Run(); err != nil {
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	err := cmd.Run()
+	if running, _ := k.s.Team.Running(k.agent()); running && cmd.ProcessState.ExitCode() == command.ExitRefused {
+		return nil // somebody else has just started it
+	}
+	os.Stderr.Write(said.Bytes())
+	if err != nil {
 		if now, err := refresh(k.c.Context, k.s, k.session.SessionID); err == nil { // it may have run and ended the session
 			k.session = now
 		}
