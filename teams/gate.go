@@ -88,7 +88,7 @@ func (r *Root) Forecast(a wire.Address, urgent bool) (m Member, when string) {
 		return m, "bridge is off: goes out when it runs"
 	}
 	if err != nil {
-		return Member{}, "unknown"
+		m = Member{}
 	}
 	return m, m.Forecast(urgent)
 }
@@ -107,6 +107,8 @@ func (m *Member) Forecast(urgent bool) string {
 		typed = "notified"
 	}
 	switch {
+	case m.State == "": // it could not be read, or was retired meanwhile
+		return "unknown"
 	case m.State == reducer.WordPerson:
 		return "person"
 	case m.IsSilent() && m.State == reducer.WordUnknown:
