@@ -3,7 +3,7 @@
 # of them makes a single answer out of theirs.
 #
 #   fanout.sh JOB "question"      prints the answer
-#   exit 0: done, 6: done without those who gave no answer within LIMIT
+#   exit 0: done, 6: done without those who gave no answer within LIMIT, 4: alice's last one is missing
 set -eu
 export ATM_AGENT=script
 trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
