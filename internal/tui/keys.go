@@ -150,7 +150,7 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 	case i < 0 && (m.focus == membersPane || m.page().kind == agentPage):
 		return m.refuse("%s is not asking anything", m.member())
 	case i < 0 && m.page().kind == questionPage:
-		return m.refuse("%s is no longer asking that", m.member())
+		return m.refuse("%s is no longer asking that: Esc", m.member())
 	case i < 0:
 		return m.refuse("nothing is waiting for you")
 	case q.ID == "":

@@ -52,6 +52,8 @@ func show(ctx context.Context, r *room.Room) error {
 		<-hangup
 		p.Send(tea.InterruptMsg{})
 	}()
+	terminated := make(chan os.Signal, 1) // for Bubble Tea that is a plain end
+	signal.Notify(terminated, syscall.SIGTERM)
 	ended := make(chan error, 1)
 	go func() {
 		ended <- r.Run(ctx)
@@ -72,7 +74,7 @@ func show(ctx context.Context, r *room.Room) error {
 	os.Stdout.WriteString("\x1b[23;2t")
 	cancel()
 	runErr := <-ended
-	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) {
+	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) || len(terminated) > 0 {
 		return command.Exit(command.ExitInterrupted)
 	}
 	return errors.Join(runErr, err)

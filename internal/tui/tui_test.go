@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -376,7 +377,16 @@ func TestUnread(t *testing.T) {
 	}
 	q.Agent = "carol" // the same question with the same id
 	m.setSnapshot(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
-	refused("a", "bob is no longer asking that")
+	refused("a", "bob is no longer asking that: Esc")
+}
+
+func TestTerminated(t *testing.T) {
+	w := newTeam(t, people, "me").open(60, 10, nil, "--as", "me")
+	w.shows(`my mail`)
+	w.cmd.Process.Signal(syscall.SIGTERM)
+	if <-w.ends; w.cmd.ProcessState.ExitCode() != 130 {
+		t.Error(w.cmd.ProcessState)
+	}
 }
 
 // Mail is answered, acknowledged, marked and searched; a draft is kept until it is sent; it can be written in an
