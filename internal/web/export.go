@@ -17,6 +17,9 @@ import (
 // export writes the present pages as files that need no server and no script.
 func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	dir := c.String("export")
+	if dir == "" {
+		return command.Usage("--export needs a directory").WithHint("--export NEWDIR")
+	}
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
 		err = command.Refused("export: %s is not empty", dir).WithHint("--export NEWDIR")

@@ -104,7 +104,10 @@ func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
 // listen opens the port. One that other machines can reach needs a certificate and --allow-remote.
 func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error) {
 	address := cmp.Or(c.String("listen"), "127.0.0.1:0")
-	host, _, err := net.SplitHostPort(address)
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
 	if err != nil {
 		return nil, nil, command.Usage("--listen: %v", err).WithHint("--listen 127.0.0.1:8080")
 	}
