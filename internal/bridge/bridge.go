@@ -97,7 +97,7 @@ func (t Transfer) String() string {
 }
 
 func (b *Bridge) reportMail(kind string, m *wire.Message, host wire.Name, to, reason string) {
-	b.Report(Transfer{Kind: kind, ID: m.ID, Host: host, From: b.display(m.From), To: to, Title: letter.Clip(m.Title(), 100), Reason: reason})
+	b.Report(Transfer{Kind: kind, ID: m.ID, Host: host, From: b.display(m.From), To: to, Title: letter.Clip(cmp.Or(m.Title(), string(m.Type)), 100), Reason: reason})
 }
 
 func (b *Bridge) warn(format string, args ...any) { b.Warn(fmt.Sprintf(format, args...)) }
