@@ -50,7 +50,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 			return r, ctx.Err()
 		}
 		if !isAsked {
-			ended, err := k.askToStop(ctx)
+			ended, err := k.askToStop(ctx, time.Since(began) > listenWithin/2)
 			refusal, isRefused := errors.AsType[*control.Error](err)
 			silent, isSilent := errors.AsType[*control.NotAnsweringError](err)
 			switch { // after any other error the runner is starting or ending
@@ -82,8 +82,12 @@ func (k *call) stop(ctx context.Context) (result, error) {
 	return r, command.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
 }
 
-func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
-	client, err := k.s.Team.DialRunner(ctx, k.name())
+// askToStop asks the runner. One without a socket is starting or ending, unless it isLate: then it is not answering.
+func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err error) {
+	client, err := k.dial(ctx)
+	if isLate && errors.Is(err, control.ErrNoRunner) {
+		client, err = k.s.Team.DialRunner(ctx, k.name())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -202,7 +202,7 @@ func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.E
 	if isOwner { // nobody is left to read an error; once asked, the runner ends the agent by itself
 		ctx, cancel := context.WithTimeout(context.Background(), endWithin/2)
 		defer cancel()
-		k.askToStop(ctx)
+		k.askToStop(ctx, false)
 	}
 	return end, command.Exit(command.ExitInterrupted)
 }
