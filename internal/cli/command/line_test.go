@@ -25,7 +25,7 @@ func testApp() *cli.App {
 				&cli.BoolFlag{Name: "sent"}, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.BoolFlag{Name: "long", Aliases: []string{"l"}}, &cli.IntFlag{Name: "limit", Aliases: []string{"n"}},
 			}},
 			{Name: "reply", ArgsUsage: "ID [TEXT…]", Flags: []cli.Flag{&cli.StringFlag{Name: "id"}}},
-			{Name: "wait", ArgsUsage: "[AGENT] [STATE] [D]", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "idle"}, TimeoutFlag()}},
+			{Name: "wait", ArgsUsage: "[AGENT…] [STATE] [D]", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "idle"}, TimeoutFlag()}},
 			{Name: "status", ArgsUsage: "[AGENT]"}, {Name: "up", ArgsUsage: "[NAME…]"},
 			{Name: "run", ArgsUsage: "NAME [CMD…]", UsageText: "atm run bob -- bash", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
 			{Name: "team", Flags: []cli.Flag{&cli.BoolFlag{Name: "watch"}}, Subcommands: []*cli.Command{

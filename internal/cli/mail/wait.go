@@ -19,7 +19,7 @@ import (
 )
 
 var waitCommand = &cli.Command{
-	Name: "wait", ArgsUsage: "[AGENT] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
+	Name: "wait", ArgsUsage: "[AGENT…] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
 	UsageText: "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
 	Description: "Returns at once if it is already so; after a send, wait for --turn-done ID.\n" +
 		"Marks nothing as read. Exit 4: it did not happen in time.",
@@ -72,7 +72,7 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
 		_, notDuration := command.ParseDuration(word)
 		switch {
-		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread", "agent"}, word) && !s.IsMember(word):
+		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread", "agent", "to", "be"}, word) && !s.IsMember(word):
 		case notDuration == nil:
 			c.Set("timeout", word)
 		case slices.ContainsFunc(waitFlags, isFlag):
