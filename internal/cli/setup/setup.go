@@ -102,6 +102,9 @@ func initRoot(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if other := os.Getenv("ATM_ROOT"); c.Bool("here") && other != "" && other != m.Root {
+		command.Warn(c, "ATM_ROOT names another root: unset it, or put --root %s on each command", policy.Quote(m.Root))
+	}
 	s, err := command.OpenFound(c, rootdir.Found{Path: m.Root, Source: m.reason, Accepted: true})
 	if err != nil {
 		return err
