@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"io"
@@ -37,6 +38,9 @@ func Run(version string, words []string) int {
 	}
 	app.Metadata["line"] = line
 	c := newContext(app, line)
+	if line.Unknown >= 0 {
+		err = cmp.Or(command.MemberAsVerb(c, words[line.Unknown]), err)
+	}
 	if err == nil && line.Help {
 		err = printHelp(c, helpPage(line.Command))
 	} else if err == nil && slices.Contains(companions, line.Command) {

@@ -148,9 +148,9 @@ func (s *Scope) Member(word string) (*mailbox.Box, error) {
 	return s.Root.Mailbox(a)
 }
 
-// MemberOrMe is Member, and my mailbox where no name is given.
+// MemberOrMe is Member, and my mailbox where no name is given, or "me" and nobody is called that.
 func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
-	if word != "" {
+	if word != "" && (word != "me" || s.IsMember(word)) {
 		return s.Member(word)
 	}
 	var err error

@@ -16,6 +16,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// aboutMember is the hint where a member's name stands in place of something else.
+const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
+
 // Find looks up the message that a fragment of an id means, in my mailbox, else in the team's.
 func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
@@ -27,7 +30,7 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 		hint := cmp.Or(HintFor(s.c.Command.Name+" "+fragment), "atm read --last and atm ls --all show the ids")
 		return nil, nil, Usage("%v", err).WithHint("%s", hint)
 	}
-	hint := "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
+	hint := aboutMember
 	if isShared, _ := s.Team.Box(wire.Name(fragment)).Shared(); isShared {
 		hint = "atm take %s takes the next of its messages, atm ls %[1]s lists them"
 	}

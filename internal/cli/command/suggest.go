@@ -35,6 +35,14 @@ func UnknownVerb(app *cli.App, name string) *Error {
 	return Usage("unknown command %q", name).suggest(app, root, name)
 }
 
+// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
+func MemberAsVerb(c *cli.Context, name string) error {
+	if s, err := OpenTeam(c); err != nil || !s.IsMember(name) {
+		return nil
+	}
+	return Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
+}
+
 func unknownFlag(app *cli.App, c *cli.Command, flag string) error {
 	return Usage("unknown flag %s for %s", clipped(flag), c.HelpName).suggest(app, c, flag)
 }
