@@ -29,7 +29,7 @@ var sendCommand = &cli.Command{
 		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "t"}, Usage: "recipients `TO` as a flag"},
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
 		&cli.StringSliceFlag{Name: "cc", Aliases: []string{"c", "copy"}, Hidden: true}, hidden("all", "everyone", "broadcast"),
-		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
+		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to", "re"}, Hidden: true},
 	),
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
 		if c.Bool("batch") {

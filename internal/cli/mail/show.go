@@ -21,7 +21,8 @@ import (
 )
 
 var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "view", "open", "get", "inspect"}, ArgsUsage: "ID", Usage: "show a whole message",
+	Name: "show", Aliases: []string{"cat", "view", "open", "get", "inspect", "display", "print"}, ArgsUsage: "ID",
+	Usage:       "show a whole message",
 	UsageText:   "atm show 9f3a1c\natm show 9f3a1c --save .",
 	Description: "Marks nothing as read.",
 	Flags: []cli.Flag{
