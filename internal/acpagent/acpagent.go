@@ -77,6 +77,10 @@ func (a *agent) serve(ctx context.Context) error {
 func (a *agent) forward(in io.Reader, to *io.PipeWriter) {
 	for lines := bufio.NewReader(in); ; {
 		line, err := lines.ReadBytes('\n')
+		select {
+		case <-a.begun: // an earlier prompt that was not waited for
+		default:
+		}
 		to.Write(line)
 		if err != nil {
 			to.CloseWithError(err)

@@ -40,7 +40,7 @@ func (f *front) interceptUpdates(out io.Reader) io.Reader {
 			}
 			write := struct{ Content string }{"missing"}
 			json.Unmarshal(call.Params, &write)
-			if call.Method == acp.ClientMethodFsWriteTextFile && write.Content == "" {
+			if call.ID != nil && call.Method == acp.ClientMethodFsWriteTextFile && write.Content == "" {
 				line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, call.ID, emptyFile, call.Params)
 			}
 			to.Write(append(line, '\n'))
