@@ -1,8 +1,9 @@
 // Package output writes messages and reports which of them their reader received.
 //
 // A message counts as read once its reader has received it: neither a killed reader nor a full disk nor `| head -3`
-// consumes one. From a pipe or a socket on Linux, received is what was read out of it. Once patience has run out, the rest is
-// written at once and counts as received: many programs read their child's output only when the child has exited.
+// consumes one. From a pipe or a socket on Linux, received is what was read out of it. Once patience has run out, the
+// rest is written at once and counts as received: many programs read their child's output only when the child has
+// exited.
 package output
 
 import (
