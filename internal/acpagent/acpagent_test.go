@@ -119,20 +119,27 @@ type editor struct {
 	calls    map[acp.ToolCallId]bool // announced tool calls
 }
 
-func (r *fixture) edit() *editor {
+// serve starts atm acp, and returns it with its stdin and stdout.
+func (r *fixture) serve() (c *exec.Cmd, in io.WriteCloser, out io.ReadCloser) {
 	r.t.Helper()
-	e := &editor{fixture: r, process: r.command("atm", "acp", "bob", "--as", "me"), calls: map[acp.ToolCallId]bool{}}
-	in, err1 := e.process.StdinPipe()
-	out, err2 := e.process.StdoutPipe()
-	e.process.Stderr = os.Stderr
-	if err := errors.Join(err1, err2, e.process.Start()); err != nil {
+	c = r.command("atm", "acp", "bob", "--as", "me")
+	c.Stderr = os.Stderr
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
 		r.t.Fatal(err)
 	}
+	return c, in, out
+}
+
+func (r *fixture) edit() *editor {
+	r.t.Helper()
+	c, in, out := r.serve()
 	r.t.Cleanup(func() {
 		in.Close()
-		e.process.Wait()
+		c.Wait()
 	})
-	e.in = in
+	e := &editor{fixture: r, process: c, in: in, calls: map[acp.ToolCallId]bool{}}
 	e.ClientSideConnection = acp.NewClientSideConnection(e, in, io.Reader(out))
 	got, err := e.Initialize(r.t.Context(), acp.InitializeRequest{ProtocolVersion: 99})
 	if err != nil || got.ProtocolVersion != 1 || !got.AgentCapabilities.LoadSession {
@@ -450,12 +457,7 @@ func TestCancel(t *testing.T) {
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, people)
-	c := r.command("atm", "acp", "bob", "--as", "me")
-	in, err1 := c.StdinPipe()
-	out, err2 := c.StdoutPipe()
-	if err := errors.Join(err1, err2, c.Start()); err != nil {
-		t.Fatal(err)
-	}
+	c, in, out := r.serve()
 	const prompt = `{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"Hello?"}]}}` + "\n"
 	const cancel = `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}` + "\n"
 	defer time.AfterFunc(time.Minute, func() { c.Process.Kill() }).Stop()
@@ -510,12 +512,7 @@ func TestKilled(t *testing.T) {
 func TestNotReceived(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, people)
-	c := r.command("atm", "acp", "bob", "--as", "me")
-	in, err1 := c.StdinPipe()
-	out, err2 := c.StdoutPipe()
-	if err := errors.Join(err1, err2, c.Start()); err != nil {
-		t.Fatal(err)
-	}
+	c, in, out := r.serve()
 	id := wire.NewID()
 	fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"Hello?"}]}}`+"\n", id)
 	r.until("the prompt", func() bool { return r.unread("bob") == "1" })

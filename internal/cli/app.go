@@ -26,20 +26,18 @@ func Run(version string, words []string) int {
 		return command.ExitDone
 	}
 	line, err := command.Parse(app, words)
+	app.Metadata["line"] = line
+	c := newContext(app, line)
 	if line.Unknown >= 0 {
 		name, args := words[line.Unknown], slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)
 		if code, found := runExternal(name, args); found {
 			return code
 		}
+		verb := name
 		if next := words[line.Unknown+1:]; len(next) > 0 && command.HintFor(name+" "+next[0]) != "" { // create team
-			name += " " + next[0]
+			verb += " " + next[0]
 		}
-		err = command.UnknownVerb(app, name)
-	}
-	app.Metadata["line"] = line
-	c := newContext(app, line)
-	if line.Unknown >= 0 {
-		err = cmp.Or(command.MemberAsVerb(c, words[line.Unknown]), err)
+		err = cmp.Or(command.MemberAsVerb(c, name), error(command.UnknownVerb(app, verb)))
 	}
 	if err == nil && line.Help {
 		err = printHelp(c, helpPage(line.Command))

@@ -71,8 +71,10 @@ func (k *call) stop(ctx context.Context) (result, error) {
 		if err != nil || !running && isAsked {
 			return r, err
 		}
-		if now, _ := runinfo.Read(k.s.Team.Dir(), r.Name); isAsked && now.Run != stopped.Run { // somebody has started it again
-			return r, nil
+		if isAsked {
+			if now, _ := runinfo.Read(k.s.Team.Dir(), r.Name); now.Run != stopped.Run { // somebody has started it again
+				return r, nil
+			}
 		}
 		if !running {
 			return k.endLeftovers(ctx, r)
