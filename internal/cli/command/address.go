@@ -180,7 +180,7 @@ func (s *Scope) Names() []wire.Name {
 
 // IsMember reports whether a word is a member's name.
 func (s *Scope) IsMember(word string) bool {
-	return slices.Contains(s.Names(), wire.Name(strings.TrimPrefix(word, "@")))
+	return s.Team.IsAgent(wire.Name(strings.TrimPrefix(word, "@")))
 }
 
 // listed names the members in an error.
