@@ -139,10 +139,10 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 	})
 }
 
-// Withdraw moves an unread message to withdrawn, and an owed one too if its reader was notified. It returns the state
-// in which it found the message; one that is done or withdrawn stays. An unread message that a hook has handed to a
-// session counts as Owed, and so does one that a bridge is sending from an outbox, which stays. Errors: *LeasedError
-// while it is leased, ErrBeingTyped while a runner types it.
+// Withdraw moves an unread message to withdrawn, and one that was read too if its reader was notified. It returns the
+// state in which it found the message; an archived one stays. An unread message that a hook has handed to a session
+// counts as Owed, and so does one that a bridge is sending from an outbox, which stays. Errors: *LeasedError while it
+// is leased, ErrBeingTyped while a runner types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isNotified bool) (state State, err error) {
 	err = b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
 		if state = from.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
@@ -154,7 +154,7 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isNotif
 			}
 			state = Owed
 		}
-		if state != Unread && (state != Owed || !isNotified || b.host != "") {
+		if state != Unread && (!isNotified || b.host != "" || state == Withdrawn || from == b.archive().day(id.Day())) {
 			return from, nil, nil
 		}
 		return b.withdrawn(), []wire.Event{event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil

@@ -53,7 +53,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	}
 	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
 	if errors.Is(err, mailbox.ErrWithdrawn) && !hasNone {
-		sender.Withdraw(ctx, a.Post.Message.ID, by, true) // leaves one that was read
+		sender.Withdraw(ctx, a.Post.Message.ID, by, false) // leaves one that was read
 	}
 	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the message is marked, only the event is missing
 		a.Notes, err = append(a.Notes, unlogged.Error()), nil
@@ -142,10 +142,10 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: &wire.Message{
 		ID: noticeID, Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
-		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
+		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it: %s", m.ID.Short(6), where, letter.Clip(m.Title(), 100)),
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}})
-	if err == nil && state == mailbox.Owed && from.Host == "" {
+	if err == nil && from.Host == "" {
 		_, err = b.Withdraw(ctx, m.ID, me.Address(), true)
 	}
 	return state, err
