@@ -252,14 +252,15 @@ func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
 // dueFor is how long a day of done messages is searched for overdue answers after its last change.
 const dueFor = 14 * 24 * time.Hour
 
-// Due lists the unread, owed and recently read messages whose answer was expected before then, but for expired and
-// superseded ones. Some may have been answered.
-func (b *Box) Due(ctx context.Context, before time.Time) (due []*Item, err error) {
-	rg := Range{Unread: true, Owed: true, Done: true, Since: before.Add(-dueFor), Keep: func(raw []byte) bool {
+// Due lists the unread, owed and recently read messages that have a due date, but for expired and superseded ones. Some
+// may have been answered.
+func (b *Box) Due(ctx context.Context) (due []*Item, err error) {
+	now := time.Now()
+	rg := Range{Unread: true, Owed: true, Done: true, Since: now.Add(-dueFor), Keep: func(raw []byte) bool {
 		return bytes.Contains(raw, []byte(`"due_at"`))
 	}}
 	_, _, err = b.Walk(ctx, rg, func(it *Item) bool {
-		if !it.DueAt.IsZero() && it.DueAt.Before(before) && !it.Expired(before) && it.SupersededBy == "" {
+		if !it.DueAt.IsZero() && !it.Expired(now) && it.SupersededBy == "" {
 			due = append(due, it)
 		}
 		return true

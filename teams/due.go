@@ -17,11 +17,17 @@ import (
 // one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
 // overdue.
 
-// overdue returns the messages in box whose answer is overdue. A reply of the recipient counts as the answer, and a
-// reply or an ack of the member that took the message from a shared inbox: that ack means that the work is done, while
-// any other means "I have it". box.Due leaves out messages that are withdrawn, superseded or expired.
+// overdue returns the messages in box whose answer is overdue.
 func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
-	due, err := box.Due(ctx, time.Now())
+	return t.Unanswered(ctx, box, func(it *mailbox.Item) bool { return it.DueAt.Before(time.Now()) })
+}
+
+// Unanswered returns the messages in box that match, and have a due date and no answer. A reply of the recipient counts
+// as the answer, and a reply or an ack of the member that took the message from a shared inbox: that ack means that the
+// work is done, while any other means "I have it". box.Due leaves out messages that are withdrawn, superseded or
+// expired.
+func (t *Team) Unanswered(ctx context.Context, box *mailbox.Box, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
+	due, err := box.Due(ctx)
 	shared, e := box.Shared()
 	if err = errors.Join(err, e); err != nil {
 		return nil, err
@@ -31,6 +37,9 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 		answerer = wire.Address{} // any member may have taken it
 	}
 	return slices.DeleteFunc(due, func(it *mailbox.Item) bool {
+		if !matches(it) {
+			return true
+		}
 		sender, err := t.root.Mailbox(it.From)
 		if sender == nil || err != nil && it.From.Host == "" || it.From.Agent == "drop" {
 			return true // there is nobody to answer

@@ -91,7 +91,8 @@ func (m *Message) NextHop() int { return min(m.Hop+1, math.MaxUint32) }
 // Expired reports whether the message expires and now is past that time.
 func (m *Message) Expired(now time.Time) bool { return !m.ExpiresAt.IsZero() && now.After(m.ExpiresAt) }
 
-// Title returns the subject, else the first line of the body that is not blank, else the first attachment's name.
+// Title returns the subject, else the first line of the body that is not blank, else the first attachment's name, or
+// what it acks.
 func (m *Message) Title() string {
 	if strings.TrimSpace(m.Subject) != "" {
 		return m.Subject
@@ -99,6 +100,8 @@ func (m *Message) Title() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(m.Body), "\n")
 	if line == "" && len(m.Attachments) > 0 {
 		return m.Attachments[0].Name
+	} else if line == "" && m.Type == TypeAck {
+		return "acks " + m.InReplyTo.Short(6)
 	}
 	return strings.TrimSpace(line)
 }

@@ -77,19 +77,24 @@ func (o *overview) addMail(c *cli.Context, s *command.Scope, b *strings.Builder)
 		return err
 	}
 	owed, _ := s.Me.OwedIDs()
+	toAnswer, _ := s.Team.Unanswered(c.Context, s.Me, func(it *mailbox.Item) bool { return it.State == mailbox.Done })
 	o.Agent, o.Unread, o.Owed = s.Me.Agent(), len(unread.Items)+unread.More, len(owed)
 	var mail []string
 	for _, it := range unread.Items {
 		r := s.Renderer()
-		mail = append(mail, fmt.Sprintf(`%s %s "%s"`, r.Who(it.From), letter.Sent(r.Now, it.Message), letter.Clip(letter.Escape(it.Title()), 40)))
+		about := command.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
+		mail = append(mail, fmt.Sprintf(`%s "%s"`, about, letter.Clip(letter.Escape(it.Title()), 40)))
+	}
+	if unread.More > 0 {
+		mail = append(mail, "…")
 	}
 	if o.Unread > 0 {
 		fmt.Fprintf(b, "%d unread: atm read%s   %s\n", o.Unread, s.Flags(), strings.Join(mail, ", "))
 	} else {
 		b.WriteString("no new messages; atm help shows the commands\n")
 	}
-	if o.Owed > 0 {
-		fmt.Fprintf(b, "%d await your ack: atm ls --owed%s\n", o.Owed, s.Flags())
+	if owes := command.Counted(o.Owed, "to ack", len(toAnswer), "to answer"); owes != "" {
+		fmt.Fprintf(b, "%s: atm ls --owed%s\n", owes, s.Flags())
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ type Renderer struct {
 type Flags struct {
 	SupersededBy wire.ID
 	Withdrawn    bool
+	Done         bool // read, and no ack is owed; whether it was answered is not known
 	Newer        int  // further unread messages of the same sender
 	Repeat       bool // handed over before, and perhaps seen
 
@@ -94,7 +95,6 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 		}
 	}
 	isAck, lease := m.Type == wire.TypeAck, r.Lease(f)
-	overdue := !m.DueAt.IsZero() && r.Now.After(m.DueAt)
 	dropped := m.Origin != nil && m.Origin.Via == "drop" && m.From.Agent != "drop"
 
 	add(true, "%s from %s", r.Short(m.ID), r.Who(m.From))
@@ -104,10 +104,10 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(m.InReplyTo != "" && !isAck, "answers %s", r.Short(m.InReplyTo))
 	add(m.Type != "" && !isAck, "%s", Clip(Escape(m.Type), 64))
 	add(m.Urgent(), "urgent")
-	add(m.RequiresAck, "wants ack")
+	add(m.RequiresAck && !f.Done, "wants ack")
+	add(m.RequiresAck && f.Done, "acked")
 	add(m.ReplyWanted == "no", "no answer wanted")
-	add(overdue, "overdue since %s", Age(r.Now, m.DueAt))
-	add(!overdue && !m.DueAt.IsZero(), "due in %s", Span(m.DueAt.Sub(r.Now)))
+	add(!m.DueAt.IsZero(), "%s", r.Due(m, f.Done))
 	add(m.Expired(r.Now), "expired")
 	add(f.Repeat, "may be a repeat")
 	add(lease != "", "%s", lease)
@@ -139,6 +139,20 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 		head = "\x1b[1m" + head + "\x1b[m"
 	}
 	return head
+}
+
+// Due says when a message's answer is due; "" if it has no due date.
+func (r *Renderer) Due(m *wire.Message, isDone bool) string {
+	switch late := r.Now.Sub(m.DueAt); {
+	case m.DueAt.IsZero():
+		return ""
+	case late <= 0:
+		return "due in " + Span(-late)
+	case isDone:
+		return "was due " + Age(r.Now, m.DueAt)
+	default:
+		return "overdue by " + Span(late)
+	}
 }
 
 // recipients lists addresses, or the first three if there are more than four.

@@ -42,7 +42,7 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 
 // TextTwice is the error for a text beside one in a flag.
 func TextTwice(word string) *Error {
-	return Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out")
+	return Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out; a title is --subject")
 }
 
 // StdinText returns the text of a message: the words joined by spaces; or stdin, if the only word is "-" or there is

@@ -111,7 +111,8 @@ func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte
 	flags := mailbox.Flags(items, behind)
 	for i, it := range items {
 		f := teams.LeaseFlags(it)
-		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
+		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
+		f.Withdrawn, f.Done = it.State == mailbox.Withdrawn, it.State == mailbox.Done
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
 	return pieces
@@ -134,7 +135,7 @@ func Notes(r *letter.Renderer, m *mailbox.Item) string {
 	}
 	isUnread := m.State == mailbox.Unread
 	return JoinFilled(", ", when(!isUnread, state), when(m.RequiresAck && (isUnread || state == ""), "wants ack"),
-		r.Lease(teams.LeaseFlags(m)), when(m.Urgent(), "urgent"), when(m.Expired(r.Now), "expired"), superseded)
+		r.Lease(teams.LeaseFlags(m)), when(m.Urgent(), "urgent"), r.Due(m.Message, m.State == mailbox.Done), when(m.Expired(r.Now), "expired"), superseded)
 }
 
 // Stages lists in a line the stages of a delivery that there is evidence for.
@@ -156,8 +157,11 @@ func Stages(r teams.DeliveryTrace) string {
 	if len(parts) == 0 {
 		return "no evidence"
 	}
-	if r.State == mailbox.Withdrawn {
+	switch {
+	case r.State == mailbox.Withdrawn:
 		parts = append(parts, "withdrawn")
+	case r.State == mailbox.Unread && r.Reached("read"):
+		parts = append(parts, "unread again")
 	}
 	return strings.Join(parts, "   ")
 }

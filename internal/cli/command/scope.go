@@ -241,7 +241,7 @@ func (s *Scope) StateFile(kind, subject, suffix string) (string, error) {
 // WarnUnaccepted warns about a root that this user neither named nor made nor accepted.
 func (s *Scope) WarnUnaccepted() {
 	if !s.Root.Accepted {
-		Warn(s.c, "nobody here made or accepted %s; its mail may have come with a clone. If it is yours: atm init", s.Root.Path)
+		Warn(s.c, "nobody here made or accepted %s; its mail may have come with a clone. If you know its team: atm init accepts it", s.Root.Path)
 	}
 }
 

@@ -94,7 +94,7 @@ func Team(members []teams.Member, width int) []string {
 		if m.Since != nil {
 			since = letter.Span(max(0, now.Sub(*m.Since)))
 		}
-		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
+		mail := Counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
 		rows[i] = []string{string(m.Name), string(m.State), since, detail(m, now), mail}
 	}
 	lines := alignRows(rows, width, detailColumn, func(row, column int) string {
@@ -161,14 +161,14 @@ func footer(members []teams.Member) string {
 	if s.Total == 1 {
 		noun = "member"
 	}
-	all := counted(s.Total, noun, s.Running, "running")
-	running := counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked", starting, "starting",
+	all := Counted(s.Total, noun, s.Running, "running")
+	running := Counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked", starting, "starting",
 		s.Running-s.Idle-s.Busy-starting, "unknown")
-	return JoinFilled(": ", all, JoinFilled("; ", running, counted(s.Stopped, "stopped", unknown, "unknown")))
+	return JoinFilled(": ", all, JoinFilled("; ", running, Counted(s.Stopped, "stopped", unknown, "unknown")))
 }
 
-// counted lists pairs of a number and a noun, without zeros: "2 unread, 1 owed".
-func counted(pairs ...any) string {
+// Counted lists pairs of a number and a noun, without zeros: "2 unread, 1 owed".
+func Counted(pairs ...any) string {
 	var parts []string
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[0] != 0 {

@@ -300,6 +300,9 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		text = fmt.Appendf(text, "acked %s\n", m.ID.Short(6))
 	}
 	if c.Bool("wait-reply") {
+		if len(m.To) > 1 {
+			command.Warn(c, "the first answer; atm wait --reply %s --every%s waits for all", m.ID.Short(6), s.Flags())
+		}
 		r.Reply = reply.match.Message
 		read, letters = append(read, r.Reply.ID), append(letters, r.Reply.Item)
 	}

@@ -3,6 +3,7 @@ package mail
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,12 +24,13 @@ var lsCommand = &cli.Command{
 	UsageText:   "atm ls\natm ls --owed\natm ls bob\natm ls --sent --owed",
 	Description: "Marks nothing as read. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, but you still owe an ack"},
+		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, but you still owe an ack or a due answer"},
 		&cli.BoolFlag{Name: "done", Aliases: []string{"read"}, Usage: "read, with nothing owed"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, with its state at each recipient"},
 		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from `NAME`"},
+		&cli.StringFlag{Name: "to", Aliases: []string{"recipient"}, Hidden: true},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "print only the number"},
@@ -41,7 +43,11 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if err := command.NotBoth(c, "all bad sent"); err != nil {
 		return err
 	}
-	box, err := s.MemberOrMe(c.Args().First())
+	whose := c.Args().First()
+	if !c.Bool("sent") {
+		whose = cmp.Or(whose, c.String("to"))
+	}
+	box, err := s.MemberOrMe(whose)
 	if err != nil {
 		return err
 	}
@@ -100,19 +106,38 @@ func selectMessages(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listin
 	rg := rangeOf(c)
 	rg.Since, rg.Ingested = after, &ingested
 	l, count, wantsOpen := newListing(nil, nil), c.Bool("count"), rg.Sent && c.Bool("owed")
-	if matches == nil && !wantsOpen && !(count && rg.Unread) { // a count of unread mail leaves out what is leased
+	var to wire.Address
+	if rg.Sent && c.IsSet("to") {
+		if to, err = s.Address(c.String("to")); err != nil {
+			return nil, err
+		}
+	}
+	hasTo := to != (wire.Address{})
+	if matches == nil && !wantsOpen && !hasTo && !(count && rg.Unread) { // a count of unread mail leaves out what is leased
 		rg.Limit = c.Int("limit")
 	}
 	needsTrace := rg.Sent && (wantsOpen || !count)
 	more, bad, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		m, isLeased := message{Item: it}, count && it.Lease != nil
-		isWanted := !isLeased && (matches == nil || matches(it)) && (!wantsOpen || it.RequiresAck)
-		if isWanted && (!needsTrace || m.trace(s) || !wantsOpen) {
+		isWanted := !isLeased && (matches == nil || matches(it)) && (!hasTo || slices.Contains(it.To, to)) &&
+			(!wantsOpen || it.RequiresAck || !it.DueAt.IsZero())
+		if isWanted && (!needsTrace || m.trace(c.Context, s) || !wantsOpen) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
 	})
 	l.More = more
+	if rg.Owed && !rg.Done {
+		team, _ := s.Root.Team(box.Address().Team)
+		toAnswer, unreadable := team.Unanswered(c.Context, box, func(it *mailbox.Item) bool {
+			return it.State == mailbox.Done && (matches == nil || matches(it))
+		})
+		for _, it := range toAnswer {
+			l.Messages = append(l.Messages, message{Item: it})
+		}
+		slices.SortFunc(l.Messages, func(a, b message) int { return strings.Compare(string(a.ID), string(b.ID)) })
+		err = cmp.Or(err, unreadable)
+	}
 	warnNotIngested(c, ingested)
 	if bad > 0 {
 		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(bad, "file"))
@@ -120,8 +145,9 @@ func selectMessages(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listin
 	return l, teams.Unreadable(box, err)
 }
 
-// trace finds the message's state at each recipient, and reports whether an ack is missing.
-func (m *message) trace(s *command.Scope) (isOpen bool) {
+// trace finds the message's state at each recipient, and reports whether an ack or a due answer is missing.
+func (m *message) trace(ctx context.Context, s *command.Scope) (isOpen bool) {
+	sender := s.Team.Box(m.From.Agent)
 	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
 	for _, a := range m.To {
 		it := m.copyAt(s, a)
@@ -130,8 +156,15 @@ func (m *message) trace(s *command.Scope) (isOpen bool) {
 			m.slowest = it.State
 		}
 		if m.RequiresAck && state != "acked" && state != "withdrawn" {
-			_, notAcked := teams.AckOf(s.Team.Box(m.From.Agent), m.ID, a) // an acked message may be unread again
+			_, notAcked := teams.AckOf(sender, m.ID, a) // an acked message may be unread again
 			isOpen = isOpen || notAcked != nil
+		}
+		if !m.DueAt.IsZero() && state != "withdrawn" {
+			isAnswered := len(teams.Replies(ctx, sender, m.ID, a)) > 0
+			isOpen = isOpen || !isAnswered
+			if isAnswered && state == "read" {
+				state = "answered"
+			}
 		}
 		m.recipients = append(m.recipients, recipientState{a.String(), state})
 	}
@@ -337,13 +370,16 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string)
 	if command.Terminal() {
 		lines = command.Columns(rows, "36", "1", "2", "33", "")
 	}
-	if l.More > 0 {
-		lines = append(lines, fmt.Sprintf("%d more: add --limit 0", l.More))
-	}
 	if len(l.Messages) == 0 {
 		lines = []string{ifEmpty}
 	}
-	return command.PrintAs(c, l, strings.Join(lines, "\n"))
+	if err := command.PrintAs(c, l, strings.Join(lines, "\n")); err != nil {
+		return err
+	}
+	if l.More > 0 && !c.Bool("json") {
+		command.Warn(c, "%d more: add --limit 0", l.More)
+	}
+	return nil
 }
 
 // cells are id, sender, age, notes and title of a message; one that I sent has its states instead of the sender.

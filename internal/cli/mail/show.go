@@ -46,7 +46,7 @@ func show(c *cli.Context, s *command.Scope) error {
 	}
 	m := message{Item: it}
 	if it.State == "" { // as it was sent
-		m.trace(s)
+		m.trace(c.Context, s)
 		if m.slowest == mailbox.Withdrawn {
 			it.State = mailbox.Withdrawn
 		}

@@ -133,6 +133,9 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, 
 		return nil, err
 	}
 	if kind == "acked" {
+		if !m.RequiresAck {
+			command.Warn(c, "message %s asked for no ack", m.ID.Short(6))
+		}
 		return []*condition{ackCondition(ctx, s, m)}, nil
 	}
 	if !c.Bool("every") {
