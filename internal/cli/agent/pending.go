@@ -26,6 +26,7 @@ var pendingCommand = &cli.Command{
 	Description: "Each id is that of the message to the lead; atm screen NAME shows the dialog.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "keep watching and ring for each new one; q quits"},
+		command.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "mine", Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {

@@ -77,7 +77,8 @@ func (l *Line) readFlag(words []string) *typedFlag {
 	if number := f.typed[2:]; f.Flag == nil && number != "" && strings.Trim(number, "0123456789") == "" { // -n5
 		f.Flag, f.value, f.hasValue = l.findFlag(f.typed[:2]), number, true
 	}
-	f.isWait = f.Flag != nil && (strings.HasPrefix(f.name(), "wait") || f.name() == "follow") && l.findFlag("--timeout") != nil
+	waits := f.Flag != nil && (strings.HasPrefix(f.name(), "wait") || f.name() == "follow" || f.name() == "watch")
+	f.isWait = waits && l.findFlag("--timeout") != nil
 	if len(words) > 1 {
 		f.next = words[1]
 	}

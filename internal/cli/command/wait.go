@@ -56,9 +56,9 @@ func (s *Scope) Follow(show func(ctx context.Context) error) error {
 // FollowFor is Follow for as long as a given --timeout, the end of which is no failure.
 func (s *Scope) FollowFor(show func(ctx context.Context) error) error {
 	err := s.Follow(func(ctx context.Context) error {
-		if within := Duration(s.c, "timeout"); within > 0 && s.c.IsSet("timeout") {
+		if s.c.IsSet("timeout") && Duration(s.c, "timeout") > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, within)
+			ctx, cancel = context.WithTimeout(ctx, Duration(s.c, "timeout"))
 			defer cancel()
 		}
 		return show(ctx)
@@ -117,10 +117,10 @@ func Repaints(c *cli.Context) bool {
 // watchEvery is how often Watch looks. It has to poll: the lock of a killed runner writes no event.
 const watchEvery = 500 * time.Millisecond
 
-// Watch calls look until an interrupt or an error. Where it Repaints, it shows the lines that look returns, leaves at q
-// too, and prints the last lines once more below the prompt.
+// Watch calls look until an interrupt, an error or the end of a given --timeout. Where it Repaints, it shows the lines
+// that look returns, leaves at q too, and prints the last lines once more below the prompt.
 func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)) error {
-	return s.Follow(func(ctx context.Context) error {
+	return s.FollowFor(func(ctx context.Context) error {
 		ctx, quit := context.WithCancelCause(ctx)
 		defer quit(nil)
 		var shown []string
