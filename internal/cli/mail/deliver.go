@@ -339,7 +339,7 @@ type batchResult struct {
 
 func sendBatch(c *cli.Context, s *command.Scope) error {
 	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
-		return command.Usage("--batch reads messages from stdin and takes no other flag").WithHint(batchExample)
+		return command.Usage("--batch reads messages from a pipe or a file on stdin, and takes no other flag").WithHint(batchExample)
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
