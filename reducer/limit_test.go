@@ -107,7 +107,7 @@ func TestHostileValues(t *testing.T) {
 		`"kind":"turn_completed","status":7`:                            "idle: idle, turn - terminal; last - completed",
 		`"kind":"dropped_counters","wire":{"dropped":"3","unknown":-1}`: "unknown: unknown, turn - idle",
 		`"kind":"state_change","new":"IDLE"`:                            "unknown: unknown, turn - idle",
-		`"kind":"confirm_required","id":-7,"tool":["x"]`:                "blocked: confirming, turn - idle, asks permission",
+		`"kind":"confirm_required","id":[-7],"tool":["x"]`:              "blocked: confirming, turn - idle, asks permission",
 	} {
 		var s State
 		s.Apply(Input{Event: logged(t, 1, fields)})

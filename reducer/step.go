@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -55,8 +55,8 @@ type event struct {
 
 // idOf returns a field that is an id; some programs write a number.
 func (e *event) idOf(name string) string {
-	if n, ok := e.Uint(name); ok {
-		return strconv.FormatUint(n, 10)
+	if id := string(e.Raw(name)); id != "" && strings.Contains("-0123456789", id[:1]) {
+		return shortID(id)
 	}
 	return shortID(e.Text(name))
 }
