@@ -311,17 +311,17 @@ func textOfFile(file string) (text string, err error) {
 
 // attach stores the attached files with every team that gets the message.
 func attach(c *cli.Context, o *teams.Outgoing) error {
+	for _, name := range c.StringSlice("attach") { // all of them, before one is stored
+		if err := checkRegular(name); err != nil {
+			return err
+		}
+	}
 	stored := map[*mailbox.Store]bool{}
 	for _, box := range o.Post.To {
 		if stored[box.Store()] {
 			continue
 		}
 		stored[box.Store()], o.Message.Attachments = true, nil
-		for _, name := range c.StringSlice("attach") { // all of them, before one is stored
-			if err := checkRegular(name); err != nil {
-				return err
-			}
-		}
 		for _, name := range c.StringSlice("attach") {
 			a, err := attachFile(box.Store(), name)
 			if err != nil {
