@@ -256,7 +256,7 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 	isLate, isRemote := state != mailbox.Withdrawn && state != mailbox.Unread, to.Host != ""
 	switch {
 	case isLate && isRemote:
-		d.State, d.note = "notified", "it was already sent to that host: a notice follows"
+		d.State, d.note = "notified", "it was on its way to that host already: a notice follows"
 	case isLate:
 		d.State, d.note = "notified", "read: a notice was sent"
 	case isRemote: // the members of a host share an outbox
