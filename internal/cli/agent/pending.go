@@ -212,6 +212,8 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 		e := command.Explain(c, err)
 		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
 			e.WithHint("atm pending lists the open questions; %s", e.Hint)
+		} else if hint := command.HintFor(c.Command.Name + " " + c.Args().First()); hint != "" { // approve all
+			e.WithHint("%s", hint)
 		}
 		return e
 	}
