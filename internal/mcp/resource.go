@@ -52,7 +52,7 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if err != nil {
 		return withHint(command.Explain(s.c, err))
 	}
-	w, err := watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true})
+	w, err := watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true, Boxes: at.Team.Boxes})
 	if err != nil {
 		return err
 	}
@@ -64,28 +64,19 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 // memberPoll is how often watch looks whether members have come or gone.
 const memberPoll = time.Second
 
-// watch notifies the client of changes, and replaces the watcher when members come or go.
+// watch notifies the client of changes. Of a new member the watcher reports only mail and events.
 func (s *server) watch(w *watcher.Watcher, boxes []*mailbox.Box, at *command.Scope) {
+	defer w.Close()
 	isSame := func(a, b *mailbox.Box) bool { return a.Agent() == b.Agent() }
 	for s.running.Err() == nil {
 		ctx, cancel := context.WithTimeout(s.running, memberPoll)
 		s.notify(ctx, w, at.Me.Agent())
-		<-ctx.Done() // notify returns early if the watcher has failed
 		cancel()
-		now, err := at.Team.Boxes()
-		if err != nil || slices.EqualFunc(now, boxes, isSame) {
-			continue
+		if now, err := at.Team.Boxes(); err == nil && !slices.EqualFunc(now, boxes, isSame) {
+			boxes = now
+			s.update(teamURI)
 		}
-		next, err := watcher.Open(s.running, now, watcher.Options{Messages: true, Events: true})
-		if err != nil {
-			continue
-		}
-		w.Close()
-		w, boxes = next, now
-		s.update(teamURI)
-		s.update(inboxURI) // mail may have come between the two watchers
 	}
-	w.Close()
 }
 
 func (s *server) update(uri string) {
