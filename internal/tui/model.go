@@ -147,8 +147,8 @@ func (m *model) do(text *composer, act func(context.Context) (string, error)) te
 			if partly, ok := errors.AsType[*room.PartlySentError](err); ok {
 				text.line.SetValue(partly.Missed)
 			}
-			if text != nil && err != nil {
-				text.saveDraft(m.drafts)
+			if text != nil && err != nil && text.saveDraft(m.drafts) {
+				result = strings.TrimPrefix(result+"; draft kept", "; ")
 			}
 			m.setStatus(result, err)
 		})

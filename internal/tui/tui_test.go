@@ -482,8 +482,8 @@ func TestDrafts(t *testing.T) {
 	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
 	m.Update(m.do(first, func(context.Context) (string, error) { return "", errors.New("refused") })())
 	want := map[string]string{"send alice": "first", "send bob": "second to bob"}
-	if diff := cmp.Diff(want, m.drafts); diff != "" {
-		t.Error(diff)
+	if diff := cmp.Diff(want, m.drafts); diff != "" || !strings.HasPrefix(m.status, "draft kept; refused") {
+		t.Error(diff, m.status)
 	}
 	again := write("alice", " again")
 	m.send()
