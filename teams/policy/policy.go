@@ -35,8 +35,8 @@ func (p Policy) Equal(q Policy) bool {
 
 // Decide applies the rules to a request, with the role of the agent that makes it.
 func (p Policy) Decide(q Request) Decision {
-	q.Role = p.Roles[q.Agent]
-	return p.Rules.Decide(q)
+	q.role = p.Roles[q.Agent]
+	return p.Rules.decide(q)
 }
 
 // DenyOnly returns the policy with only its deny rules. It applies when an agent starts another agent that no person

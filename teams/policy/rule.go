@@ -31,12 +31,12 @@ type Rule struct {
 // Request is a permission request of an agent.
 type Request struct {
 	Agent   wire.Name
-	Role    string
 	Tool    string // "": unknown
 	Alias   string // another name of the tool, or ""; a rule may name either
 	Command bool   // Input is a command, whatever the tool's name suggests (see TakesNoCommand)
 	Input   string // the command, path or address that the tool is about to use
-	Cut     bool   // Input is incomplete
+
+	role string
 }
 
 // isTool reports whether the name in a rule matches the tool.
@@ -54,8 +54,8 @@ func (q Request) isTool(name string) bool {
 // Rules are no sandbox: an agent that may run a script may run anything.
 type Rules []Rule
 
-// Decide applies the rules to a request.
-func (rules Rules) Decide(q Request) Decision {
+// decide applies the rules to a request.
+func (rules Rules) decide(q Request) Decision {
 	in, allowed := parseInput(q), q // allowed keeps only the names under which a rule may allow the request
 	if q.Command && TakesNoCommand(q.Tool) {
 		allowed.Tool = ""
@@ -65,7 +65,7 @@ func (rules Rules) Decide(q Request) Decision {
 	}
 	uncertain := false // it is uncertain whether an earlier deny or ask rule matches
 	for _, r := range rules {
-		if r.Role != "" && r.Role != q.Role || r.Agent != "" && r.Agent != q.Agent {
+		if r.Role != "" && r.Role != q.role || r.Agent != "" && r.Agent != q.Agent {
 			continue
 		}
 		name, pattern, hasPattern := splitTool(r.Tool)

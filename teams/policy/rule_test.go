@@ -106,14 +106,11 @@ func TestAllow(t *testing.T) {
 		{"git status'';rm", Ask},
 		{"git 'a'\\'';rm", Ask}, // either the quote never ends or rm runs
 	} {
-		if got := git.Decide(Request{Tool: "Bash", Input: c.input}); got != c.want {
+		if got := git.decide(Request{Tool: "Bash", Input: c.input}); got != c.want {
 			t.Errorf("%q: %s, not %s", c.input, got, c.want)
 		}
 	}
-	if got := git.Decide(Request{Tool: "Bash", Input: "git status", Cut: true}); got != Ask {
-		t.Error("what was cut is allowed")
-	}
-	if got := rulesOf("allow *").Decide(Request{Tool: "Bash", Input: "x", Cut: true}); got != Ask {
+	if got := rulesOf("allow *").decide(Request{Tool: "Bash", Input: "x…"}); got != Ask {
 		t.Error("what was cut is allowed")
 	}
 }
@@ -195,7 +192,7 @@ func TestRules(t *testing.T) {
 		if c.rules != "" {
 			rs = rulesOf(strings.Split(c.rules, "\n")...)
 		}
-		if got := rs.Decide(Request{Agent: "bob", Tool: c.tool, Input: c.input}); got != c.want {
+		if got := rs.decide(Request{Agent: "bob", Tool: c.tool, Input: c.input}); got != c.want {
 			t.Errorf("%q, %s(%s): %s, not %s", c.rules, c.tool, c.input, got, c.want)
 		}
 	}
@@ -241,12 +238,12 @@ func FuzzAllow(f *testing.F) {
 	rules := rulesOf("allow Bash(git *)")
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, line := range []string{"git " + s, "git " + s + " x"} {
-			if rules.Decide(Request{Tool: "Bash", Input: line}) != Allow {
+			if rules.decide(Request{Tool: "Bash", Input: line}) != Allow {
 				continue
 			}
 			// An allowed line ends outside quotes, so that a command after it is seen.
 			for _, behind := range []string{"\nrm x", ";rm x", "&&rm x", "|rm x"} {
-				if got := rules.Decide(Request{Tool: "Bash", Input: line + behind}); got == Allow {
+				if got := rules.decide(Request{Tool: "Bash", Input: line + behind}); got == Allow {
 					t.Errorf("%q is allowed", line+behind)
 				}
 			}
@@ -315,7 +312,7 @@ func TestCommandOfAnotherTool(t *testing.T) {
 		{"allow execute", "execute", "Search", Allow},
 	} {
 		q := Request{Tool: c.tool, Alias: c.alias, Command: true, Input: "ls; rm x"}
-		if got := rulesOf(strings.Split(c.rules, "\n")...).Decide(q); got != c.want {
+		if got := rulesOf(strings.Split(c.rules, "\n")...).decide(q); got != c.want {
 			t.Errorf("%q, %s|%s: %s, not %s", c.rules, c.tool, c.alias, got, c.want)
 		}
 	}

@@ -36,7 +36,7 @@ type input struct {
 
 func parseInput(q Request) input {
 	in := input{text: q.Input, calls: []string{q.Input}, isShell: q.Command || !TakesNoCommand(q.Tool)}
-	in.isCut = q.Cut || strings.ContainsRune(q.Input, '…') // programs mark shortened text with it
+	in.isCut = strings.ContainsRune(q.Input, '…') // programs mark shortened text with it
 	if !in.isShell {
 		in.isPlain = !in.isCut && q.Input != "" && !hasInvisible(q.Input) && !hasDotDot(q.Input)
 		return in
