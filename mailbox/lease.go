@@ -174,4 +174,9 @@ func (b *Box) changeLease(ctx context.Context, id wire.ID, by wire.Address, chan
 func (b *Box) Shared() (bool, error) { return b.store.root.Exists(b.in("shared")) }
 
 // Share lets other members lease messages of this inbox.
-func (b *Box) Share() error { return b.store.root.Replace(b.in("shared"), nil, true) }
+func (b *Box) Share() error {
+	if err := b.CheckPresent(); err != nil {
+		return err
+	}
+	return b.store.root.Replace(b.in("shared"), nil, true)
+}

@@ -78,6 +78,16 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 }
 
+func TestShareNobody(t *testing.T) {
+	t.Parallel()
+	for _, name := range []wire.Name{"nobody", ""} {
+		box := newBob(t).Store().Box(name)
+		if err := box.Share(); err == nil || name != "" && !errors.Is(err, ErrNoAgent) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 // A lease of a message that was not received ends and does not count. It also ends ten seconds after a member was
 // killed while the message was shown.
 func TestLeaseShowsFirst(t *testing.T) {
