@@ -71,7 +71,7 @@ func ClipResponse(answer string, limit int) string {
 		return answer
 	}
 	mark := cutMark + "\n"
-	return mark + strings.ToValidUTF8(answer[len(answer)-limit+len(mark):], "")
+	return mark + strings.ToValidUTF8(answer[min(len(answer)-limit+len(mark), len(answer)):], "")
 }
 
 // answerText returns the text of an answer's row without mark or indent.

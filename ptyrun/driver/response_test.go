@@ -52,6 +52,9 @@ func TestClipResponse(t *testing.T) {
 			t.Errorf("%q: %q, want %q", answer, got, want)
 		}
 	}
+	if got := ClipResponse("1234", 3); got != "…\n" {
+		t.Errorf("without room: %q", got)
+	}
 }
 
 func TestResponsesOfTheCaptures(t *testing.T) {
