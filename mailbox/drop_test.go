@@ -77,7 +77,7 @@ func TestDrop(t *testing.T) {
 		{about: "a message with a BOM", name: "m.json", content: "\ufeff{\"body\":\"x\"}", message: text("x")},
 		{about: "a message with fields", name: "m.JSON", content: `{"from":"alice","to":"bob","subject":"s","requires_ack":true,"x":{"n":1e400},"origin":{"via":"cli","uid":7,"y":1}}`,
 			message: func(m *wire.Message) bool {
-				data, err := m.Encode() // TakeIn sets the origin
+				data, err := m.Encode() // Ingest sets the origin
 				return err == nil && m.From == addr("alice") && m.RequiresAck && m.Origin.Via == "drop" && *m.Origin.UID == os.Getuid() &&
 					strings.Contains(string(data), `"y":1`) && strings.Contains(string(data), `"x":{"n":1e400}`)
 			}},
@@ -392,7 +392,7 @@ func TestDropBeingWritten(t *testing.T) {
 	}
 }
 
-// TakeIn does not wait for a lock that another process holds, however many files were dropped.
+// Ingest does not wait for a lock that another process holds, however many files were dropped.
 func TestDropWhileALockIsHeld(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -414,7 +414,7 @@ func TestDropWhileALockIsHeld(t *testing.T) {
 	}
 }
 
-// TakeIn stops after a while, and the next call continues.
+// Ingest stops after a while, and the next call continues.
 func TestDropInParts(t *testing.T) {
 	old := ingestTime
 	ingestTime = 0

@@ -73,7 +73,7 @@ func (e *UnloggedError) Unwrap() error { return e.error }
 // DefaultLockTimeout is how long a store waits for a lock unless its LockTimeout is set.
 const DefaultLockTimeout = 5 * time.Second
 
-// Store holds the mailboxes of a team.
+// Store holds the mailboxes of a team; package teams opens it.
 type Store struct {
 	Team        wire.Name
 	LockTimeout time.Duration // 0: DefaultLockTimeout
@@ -91,10 +91,14 @@ func NewStore(root *durable.Root, team wire.Name) *Store {
 // Close closes the team's directory.
 func (s *Store) Close() error { return s.root.Close() }
 
-func (s *Store) Dir() *durable.Root  { return s.root }
+// Dir returns the team's directory.
+func (s *Store) Dir() *durable.Root { return s.root }
+
+// Locks returns the directory of the team's locks.
 func (s *Store) Locks() lockfile.Dir { return s.locks }
 
-// Box returns the mailbox of an agent. If there is no such agent, the operations on it return ErrNoAgent.
+// Box returns the mailbox of an agent. If there is no such agent, the operations on it find nothing or return
+// ErrNoAgent.
 func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} }
 
 // Agents lists the agents, sorted.
@@ -186,9 +190,10 @@ func (b *Box) Address() wire.Address {
 // Path returns the mailbox's directory, for watchers and for messages to people.
 func (b *Box) Path() string { return b.store.root.Join(b.in()) }
 
+// Store returns the store that the mailbox belongs to.
 func (b *Box) Store() *Store { return b.store }
 
-// Exists reports whether Present returns nil.
+// Exists reports whether the mailbox is known to exist.
 func (b *Box) Exists() bool { return b.CheckPresent() == nil }
 
 // CheckPresent returns nil if the mailbox exists, ErrNoAgent if it does not, and another error if that is not known. No

@@ -13,13 +13,15 @@ import (
 // parallelCalls is how soon after a request a call may start that the agent began together with the requested one.
 const parallelCalls = 2 * time.Second
 
-// The kinds of Waiting, and the dialog that asks whether to trust a directory.
+// The kinds of Waiting.
 const (
-	Permission  = "permission"
-	Question    = "prompt"
-	ClientTool  = "tool" // ACP: the client is to run a tool for it
-	trustDialog = "trust"
+	Permission = "permission"
+	Question   = "prompt"
+	ClientTool = "tool" // ACP: the client is to run a tool for it
 )
+
+// trustDialog is the dialog that asks whether to trust a directory.
+const trustDialog = "trust"
 
 // Waiting is a permission request or a question that waits for an answer. Since tells one dialog from the next: it
 // stays while more becomes known of the same dialog.

@@ -45,7 +45,7 @@ type AttachOptions struct {
 }
 
 // Attach is a runner's first call: it resumes the sessions of its agent that were paused because the agent was off, and
-// begins one if wanted. Call it again after an error, and when Lines changes.
+// begins one if wanted. Call it again after an error, and when CapturesLines changes.
 func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) error {
 	isAnyAlive := false
 	err := st.changeAlive(ctx, agent, func(s *Session) error {

@@ -37,8 +37,8 @@ type Observer struct {
 // Ask, called after Prepare, delivers a question to one recipient and waits for what comes first: a reply, which it
 // does not mark as read, or the end of the turn that the question was handed into.
 //
-// With an id or key that was used before (Outgoing.Message, Once) it sends nothing, but hands a question over again
-// whose turn was cut short. If ctx ends the wait, the Response has what is known so far.
+// With an id or key that was used before (Outgoing.Message, SetIdempotencyKey) it sends nothing, but hands a question
+// over again whose turn was cut short. If ctx ends the wait, the Response has what is known so far.
 func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Response, error) {
 	a := &Response{ID: o.Message.ID}
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
@@ -93,7 +93,7 @@ type question struct {
 
 // handOverAgain makes a question unread again if its turn was cut short.
 func (q *question) handOverAgain(ctx context.Context) error {
-	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
+	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).wasCutShort() {
 		return nil
 	}
 	if err := q.box.MarkUnread(ctx, q.ID); err != nil {
@@ -140,7 +140,7 @@ func (q *question) wait(ctx context.Context) error {
 		}
 		since := cmp.Or(endedAt, q.exitedAt) // when settleTime began; zero: it has not
 		isSettled := !since.IsZero() && time.Since(since) >= settleTime
-		if turn.HasEnded() && (isSettled || turn.Response != "" || turn.WasCutShort()) {
+		if turn.HasEnded() && (isSettled || turn.Response != "" || turn.wasCutShort()) {
 			return q.finish(turn)
 		}
 		if isSettled {

@@ -12,12 +12,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Outgoing is a message that a member sends.
+// Outgoing is a message that a member sends. It needs From, To and Message.
 type Outgoing struct {
 	From    *mailbox.Box
 	To      []wire.Address
 	All     bool          // To is everybody in the team, and anybody else who was named
-	Message *wire.Message // its content, with or without an id; Prepare sets the other fields
+	Message *wire.Message // its content, with or without an id; Prepare sets its other fields
 	Parent  *wire.Message // the message that it answers, or nil
 	Person  bool          // a person sends it from outside an agent's environment: that ends a chain of hops
 

@@ -38,7 +38,8 @@ var ErrNoEvent = errors.New("not an event")
 // segmentSize is the size from which a segment is full. Tests shorten it.
 var segmentSize int64 = 16 << 20
 
-// Log is one agent's log. It keeps no file open and may be used by several goroutines at once.
+// Log is one agent's log; mailbox.Box.Log returns it. It keeps no file open and may be used by several goroutines at
+// once.
 type Log struct {
 	Root  *durable.Root // the team's directory
 	Owner wire.Address  // the team and agent of all events
@@ -253,7 +254,7 @@ func (l *Log) SeqBefore(t time.Time) (seq uint64, err error) {
 	return seq, err
 }
 
-// Newest returns the newest events, at most n, oldest first.
+// Newest returns the newest events, oldest first, at most n, which is at least 1.
 func (l *Log) Newest(n int) ([]wire.Event, error) {
 	return l.Tail(func(*wire.Event) bool { n--; return n <= 0 })
 }

@@ -38,8 +38,8 @@ func typedText(l *Look) string {
 	return l.solidRows(l.CursorY-8, l.CursorY) + RemoveBlanks(l.beforeCursor())
 }
 
-// HasAccepted reports whether the program has accepted the text, after it was Taken, as a message: it has left the box,
-// and either the agent is busy or the text is in the transcript or in the queue.
+// HasAccepted reports whether the program has accepted the text, which was in the box before, as a message: it has left
+// the box, and either the agent is busy or the text is in the transcript or in the queue.
 func (d *Driver) HasAccepted(l Look, text string) bool {
 	if l.Modes.Sync {
 		return false

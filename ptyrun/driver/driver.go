@@ -16,8 +16,8 @@
 //
 // The caller adds time, because screens pass through states that do not last: Codex draws its prompt before it asks for
 // trust. Believe Prompt after it has held for [Settle], the first time after a start for [FirstSettle]; believe a
-// dialog after it has held with the same Print for [DialogSettle]. Read the screen again before pressing keys in a
-// dialog: an [Option]'s Keys are valid only for the screen they were read from.
+// dialog after it has held with the same Fingerprint for [DialogSettle]. Read the screen again before pressing keys in
+// a dialog: an [Option]'s Keys are valid only for the screen they were read from.
 package driver
 
 import (
