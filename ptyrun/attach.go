@@ -101,7 +101,7 @@ func (r *runner) resize(to control.Size) {
 		d.silentVersion = r.prog.screen.Version()
 	}
 	r.prog.child.Resize(to.Cols, to.Rows)
-	r.prog.scheduleRead(r.Now())
+	r.prog.scheduleRead(r.now())
 }
 
 // setFinalScreen saves what viewers are shown at the end: the screen with the cursor below its text. A program that
@@ -130,7 +130,7 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 	if r.prog == nil {
 		return
 	}
-	now := r.Now()
+	now := r.now()
 	if isPerson {
 		r.lastKey = now
 	}

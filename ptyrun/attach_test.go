@@ -7,7 +7,7 @@ import (
 
 // A terminal's own reports do not count as a person's typing, however long a text takes to type.
 func TestReportIsNoPerson(t *testing.T) {
-	r := &runner{Options: Options{Now: time.Now}, prog: &program{input: make(chan write, 2)}}
+	r := &runner{Options: Options{now: time.Now}, prog: &program{input: make(chan write, 2)}}
 	typing := &typing{startedAt: time.Now().Add(-maxKeyHold)}
 	r.mail.typing = typing
 	if r.passKeys([]byte("\x1b[I"), false); typing.isMixed || len(r.prog.input) != 1 {

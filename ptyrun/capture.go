@@ -61,7 +61,7 @@ func (r *runner) isCapturing(now time.Time) bool {
 
 // captureAnswer emits the answer of a turn that has ended.
 func (r *runner) captureAnswer(e *wire.Event) {
-	if r.binding.Capture != Pipe || r.prog == nil || r.capturesLines(r.Now()) {
+	if r.binding.Capture != Pipe || r.prog == nil || r.capturesLines(r.now()) {
 		return
 	}
 	if answer := session.AnswerOf(e); answer != "" {
@@ -105,7 +105,7 @@ func (r *runner) expectEcho(text string, now time.Time) {
 // captureSize returns how much of the output to draw before its lines are captured: while they are, no more bytes than
 // the scrollback has lines.
 func (r *runner) captureSize(p []byte) int {
-	if r.isCapturing(r.Now()) && r.binding.capture.budget > 0 {
+	if r.isCapturing(r.now()) && r.binding.capture.budget > 0 {
 		return min(len(p), scrollback)
 	}
 	return len(p)

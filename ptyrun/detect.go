@@ -15,7 +15,7 @@ const (
 	freeAfter       = time.Second           // from a flood's end to returning its memory
 	maxFrame        = time.Second           // after which an open frame counts as closed
 	maxStart        = 30 * time.Second      // for a program whose command does not tell its driver
-	missedEndFactor = 15                    // times Timing.HookSettle at a prompt, after which a turn has ended unreported
+	missedEndFactor = 15                    // times timing.hookSettle at a prompt, after which a turn has ended unreported
 )
 
 func (p *program) scheduleRead(now time.Time) {
@@ -98,7 +98,7 @@ func (r *runner) stepScreen(now time.Time) {
 		r.jiggle(p)
 	}
 	if !p.isReady && !p.promptSince.IsZero() {
-		p.isReady = !r.mustWait(p.promptSince.Add(r.Timing.FirstIdle), now)
+		p.isReady = !r.mustWait(p.promptSince.Add(r.timing.firstIdle), now)
 	}
 	switch p.reading.Activity {
 	case reducer.ToolRunning, reducer.Responding, reducer.Confirming, reducer.AwaitingInput:
@@ -124,8 +124,8 @@ func (r *runner) jiggle(p *program) {
 func (r *runner) clearJunk(now time.Time) {
 	p := r.prog
 	isJunk := p.reading.HasDraft && p.driver.IsTerminalAnswer(p.reading.Draft)
-	if isJunk && r.mail.typing == nil && !now.Before(p.readingSince.Add(r.Timing.Idle)) && now.Sub(r.lastKey) > r.Timing.PersonQuiet {
-		p.readingSince = now // so that it is tried again only after Timing.Idle
+	if isJunk && r.mail.typing == nil && !now.Before(p.readingSince.Add(r.timing.idle)) && now.Sub(r.lastKey) > r.timing.personQuiet {
+		p.readingSince = now // so that it is tried again only after timing.idle
 		p.sendKeys(p.driver.ClearDraft(p.reading.Draft)...)
 	}
 }
@@ -137,7 +137,7 @@ func (r *runner) stepQuestion(now time.Time) {
 		asked = r.question.Dialog.Fingerprint
 	}
 	switch {
-	case fingerprint(d) == asked || r.mustWait(p.readingSince.Add(r.Timing.Settle), now):
+	case fingerprint(d) == asked || r.mustWait(p.readingSince.Add(r.timing.settle), now):
 	case d == nil:
 		r.closeQuestion(p.reading.Activity)
 	default:
@@ -187,21 +187,21 @@ func (r *runner) hasMissedTurnEnd(now time.Time) bool {
 	p, turn := r.prog, r.state.Turn()
 	isContradicted := turn.Word() == reducer.WordBusy && p.reported == reducer.Idle && p.reading.Activity == reducer.Idle
 	return isContradicted && p.reading.Prompt && !r.turn.isOurs && !p.driver.LogsOwnEvents &&
-		!r.mustWait(later(p.outputAt, turn.HeardAt).Add(missedEndFactor*r.Timing.HookSettle), now)
+		!r.mustWait(later(p.outputAt, turn.HeardAt).Add(missedEndFactor*r.timing.hookSettle), now)
 }
 
 func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {
-	hold := r.Timing.Settle
+	hold := r.timing.settle
 	switch {
 	case rd.Activity == reducer.Unknown:
-		hold = r.Timing.HookSettle
+		hold = r.timing.hookSettle
 	case rd.Activity == reducer.Idle && r.turn.isOurs && !r.prog.driver.Plain && !r.turn.isInterrupted:
-		hold = r.unansweredSettleTime(now, r.Timing.Idle)
+		hold = r.unansweredSettleTime(now, r.timing.idle)
 	case rd.Activity == reducer.Idle:
-		hold = r.Timing.Idle
+		hold = r.timing.idle
 	}
 	if r.hasHooks() {
-		hold = max(hold, r.Timing.HookSettle)
+		hold = max(hold, r.timing.hookSettle)
 	}
 	return hold
 }

@@ -51,10 +51,10 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 		}
 	}
 	w := quick
-	w.Idle = 2 * time.Second
-	r.opt.Timing = &w
+	w.idle = 2 * time.Second
+	r.opt.timing = &w
 	var clock sync.Mutex // held: the runner is stopped
-	r.opt.Now = func() time.Time {
+	r.opt.now = func() time.Time {
 		clock.Lock()
 		defer clock.Unlock()
 		return time.Now()
@@ -78,9 +78,9 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 			t.Fatal("the program does not go on")
 		}
 	}
-	time.Sleep(w.Idle)
+	time.Sleep(w.idle)
 	clock.Unlock()
-	time.Sleep(4 * w.Settle) // long enough to report work again
+	time.Sleep(4 * w.settle) // long enough to report work again
 	last := time.Now()
 	goOn("5")
 	want := []string{`state_change new="idle"`, `state_change new="thinking"`, `state_change new="idle"`}

@@ -36,7 +36,7 @@ func (q *Question) Options() json.RawMessage {
 
 const (
 	answerTimeout = 3 * time.Second // for a dialog to disappear after its answer
-	ruleTimeout   = 2 * time.Second // beyond Timing.PersonQuiet, for a rule to answer before people are asked
+	ruleTimeout   = 2 * time.Second // beyond timing.personQuiet, for a rule to answer before people are asked
 	byRule        = "a rule"
 )
 
@@ -99,8 +99,8 @@ func (r *runner) answerLoggedQuestion(e *wire.Event) {
 // never pressed again, because the program may still read its key, perhaps as the answer to the next dialog. If the
 // rule cannot answer, the lead is notified. It runs beside the loop.
 func (r *runner) answerByRule(q *Question, o driver.Option) {
-	for until := time.Now().Add(r.Timing.PersonQuiet + ruleTimeout); time.Now().Before(until); {
-		again := time.After(r.Timing.Idle)
+	for until := time.Now().Add(r.timing.personQuiet + ruleTimeout); time.Now().Before(until); {
+		again := time.After(r.timing.idle)
 		_, err := r.answer(byRule, func(now *Question) (driver.Option, error) {
 			if now != q {
 				return o, errQuestionGone
@@ -232,7 +232,7 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 
 // press presses an option, if the dialog is still on the screen.
 func (r *runner) press(q *Question, o driver.Option, by string) error {
-	now := r.Now()
+	now := r.now()
 	r.refresh(now)
 	// Use the keys as they are now: arrow keys count from the option that is selected.
 	dialog := r.prog.reading.Dialog
@@ -249,7 +249,7 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 		return errQuestionGone
 	case q.pressed != nil:
 		return refused("somebody is already answering it", "")
-	case sinceKey < r.Timing.PersonQuiet && by == byRule, sinceKey < r.Timing.Idle:
+	case sinceKey < r.timing.personQuiet && by == byRule, sinceKey < r.timing.idle:
 		return errors.New("a person is typing in it: no key was pressed")
 	case o.Keys == "":
 		return errors.New("atm does not know the keys for this option: no key was pressed")

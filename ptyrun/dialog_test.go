@@ -55,8 +55,8 @@ func TestDialogIsDenied(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(testagent.Options{Profile: profile})
 			gates := quick
-			gates.Idle = time.Second
-			r.opt.Timing = &gates
+			gates.idle = time.Second
+			r.opt.timing = &gates
 			r.run().idle()
 			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
@@ -66,7 +66,7 @@ func TestDialogIsDenied(t *testing.T) {
 			denied := time.Now()
 			r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
 			// A person asked for the turn, so the runner does not wait for an answer that may not show yet.
-			if took := time.Since(denied); took > 10*gates.Idle {
+			if took := time.Since(denied); took > 10*gates.idle {
 				t.Errorf("the end was told %s after the answer", took)
 			}
 		})
@@ -123,8 +123,8 @@ func TestRules(t *testing.T) {
 	t.Run("asked for by hand", func(t *testing.T) { // whoever asked is gone
 		t.Parallel()
 		r, waits := newRig(t).fake(testagent.Options{}), quick
-		waits.PersonQuiet = 2 * time.Second
-		r.opt.Timing, r.opt.Decide = &waits, func(driver.Dialog) Decision { return Allow }
+		waits.personQuiet = 2 * time.Second
+		r.opt.timing, r.opt.Decide = &waits, func(driver.Dialog) Decision { return Allow }
 		r.run().idle()
 		if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [make test]"), Enter: true}); err != nil {
 			t.Fatal(err)
@@ -177,11 +177,11 @@ func TestRulePressesOnce(t *testing.T) {
 	keys := filepath.Join(r.opt.Dir, "keys")
 	r.program("claude", "sh", "-c", `stty raw -echo; cat "$1"; exec cat >"$2"`, "sh", screen, keys)
 	gates := quick
-	gates.PersonQuiet = 3 * time.Second // as long as a key might be pressed again
-	r.opt.Timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+	gates.personQuiet = 3 * time.Second // as long as a key might be pressed again
+	r.opt.timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
 	r.run()
 	r.within(answerTimeout+20*time.Second, "the question", func() bool { return len(r.questions()) == 1 })
-	time.Sleep(2 * quick.Idle)
+	time.Sleep(2 * quick.idle)
 	pressed, err := os.ReadFile(keys)
 	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "1" {
 		t.Errorf("pressed %q, %v", keys, err)
@@ -193,8 +193,8 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
 	gates := quick
-	gates.PersonQuiet = 3 * time.Second // longer than a busy machine pauses between two keys
-	r.opt.Timing = &gates
+	gates.personQuiet = 3 * time.Second // longer than a busy machine pauses between two keys
+	r.opt.timing = &gates
 	r.think("THINK 60s")
 	c := r.client()
 	var id wire.ID
@@ -206,7 +206,7 @@ func TestUrgentWaitsForAPerson(t *testing.T) {
 		if typed = time.Now(); i == 2 {
 			id = r.send("stop that", urgent)
 		}
-		time.Sleep(gates.PersonQuiet / 30)
+		time.Sleep(gates.personQuiet / 30)
 	}
 	r.wait("the urgent one to be read", r.read(id))
 	es, _ := testagent.ReadLog(r.log)
@@ -221,8 +221,8 @@ func TestTrustIsNotAnswered(t *testing.T) {
 		t.Run(o.Profile, func(t *testing.T) {
 			t.Parallel()
 			r, gates := newRig(t).fake(o), quick
-			gates.FirstIdle = 5 * time.Second // the dialog may be late
-			r.opt.Timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+			gates.firstIdle = 5 * time.Second // the dialog may be late
+			r.opt.timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
 			r.run()
 			id := r.send("hello")
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })

@@ -28,12 +28,12 @@ func (r *runner) gate(now time.Time) control.Gate {
 	case r.isTextUnread():
 		return control.GateUnread // the program would read a new text behind the old one
 	}
-	hold := r.Timing.Idle
+	hold := r.timing.idle
 	if !p.isReady {
-		hold = r.Timing.FirstIdle
+		hold = r.timing.firstIdle
 	}
 	switch {
-	case r.mustWait(r.lastKey.Add(r.Timing.PersonQuiet), now):
+	case r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):
 		return control.GateTyping
 	case r.mustWait(p.promptSince.Add(hold), now):
 		return control.GateSettling

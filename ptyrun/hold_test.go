@@ -148,8 +148,8 @@ func TestPasteThatEndsIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	gates := quick
-	gates.Render = 300 * time.Millisecond
-	r.opt.Timing, r.opt.Restart = &gates, OnCrash
+	gates.render = 300 * time.Millisecond
+	r.opt.timing, r.opt.Restart = &gates, OnCrash
 	got := filepath.Join(r.opt.Dir, "got")
 	r.program("plain", "bash", "--norc", "-c", `printf '\033[?2004h$ '; stty -echo -icanon
 while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; done`).run()
@@ -174,9 +174,9 @@ while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; do
 func TestRuleGivesWayToAPerson(t *testing.T) {
 	t.Parallel()
 	gates := quick
-	gates.Idle = time.Second
+	gates.idle = time.Second
 	r := newRig(t).fake(testagent.Options{Profile: "claude"})
-	r.opt.Timing = &gates
+	r.opt.timing = &gates
 	r.opt.Decide = func(driver.Dialog) Decision { return Allow }
 	r.run().idle()
 	r.send("THINK 400ms CONFIRM [make test]")
@@ -199,7 +199,7 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := es.Of(testagent.Answered)[0].At.Sub(typed); d < gates.Idle*8/10 {
+	if d := es.Of(testagent.Answered)[0].At.Sub(typed); d < gates.idle*8/10 {
 		t.Errorf("answered %s after a person's last key", d)
 	}
 	if q := r.questions(); len(q) > 0 {
@@ -211,9 +211,9 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 func TestTypedReturnIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	gates := quick
-	gates.BeforeReturn = 3 * time.Second
+	gates.beforeReturn = 3 * time.Second
 	r := newRig(t).fake(testagent.Options{TrustLate: 1500 * time.Millisecond})
-	r.opt.Timing = &gates
+	r.opt.timing = &gates
 	r.run().idle()
 	c := r.client()
 	r.wait("almost the dialog", func() bool {
@@ -295,9 +295,9 @@ func TestNothingIsTypedUnsaid(t *testing.T) {
 func TestTakenIsSaidLater(t *testing.T) {
 	t.Parallel()
 	gates := quick
-	gates.BeforeReturn = 2 * time.Second
+	gates.beforeReturn = 2 * time.Second
 	r := newRig(t).fake(testagent.Options{})
-	r.opt.Timing = &gates
+	r.opt.timing = &gates
 	r.store.LockTimeout = 50 * time.Millisecond
 	r.run().idle()
 	id := r.send("hello")

@@ -96,7 +96,7 @@ func (r *runner) inject(t *typing) error {
 
 // pause lets the loop go on until the next event, at most for a moment.
 func (r *runner) pause(t *typing) error {
-	r.wakeAt(r.Now().Add(2 * readDelay))
+	r.wakeAt(r.now().Add(2 * readDelay))
 	if !t.yield(struct{}{}) {
 		return errNotInjected
 	}
@@ -106,7 +106,7 @@ func (r *runner) pause(t *typing) error {
 // pauseUntil pauses until isDone, which is called whenever the screen may have changed.
 func (r *runner) pauseUntil(t *typing, isDone func(now time.Time) (bool, error)) error {
 	for {
-		now := r.Now()
+		now := r.now()
 		r.refresh(now)
 		if done, err := isDone(now); done || err != nil {
 			return err
@@ -136,7 +136,7 @@ func (r *runner) claim(t *typing) (err error) {
 	if t.ids == nil {
 		return nil
 	}
-	ids, now := t.ids, r.Now()
+	ids, now := t.ids, r.now()
 	r.claims.do(func() {
 		if len(ids) > 1 && r.Inject != Pointer {
 			ids = ids[:r.countFitting(ids, now)]
@@ -152,7 +152,7 @@ func (r *runner) claim(t *typing) (err error) {
 		}
 	}
 	if err != nil {
-		r.mail.retryAt = r.Now().Add(retryClaim)
+		r.mail.retryAt = r.now().Add(retryClaim)
 		r.Log.Error("claiming messages", "err", err)
 		return errNotInjected
 	}
@@ -185,7 +185,7 @@ func (r *runner) compose(t *typing) error {
 	if t.claim == nil {
 		return nil
 	}
-	now := r.Now()
+	now := r.now()
 	r.refresh(now)
 	gate := r.gate(now)
 	why, rest := r.withheld(t.items)
@@ -258,7 +258,7 @@ func (r *runner) write(t *typing) error {
 	if why := untypable(t.text, isPaste); why != "" {
 		return r.giveUp(t, why)
 	}
-	t.startedAt = r.Now()
+	t.startedAt = r.now()
 	r.expectEcho(t.text, t.startedAt)
 	data := []byte(keysOf(t.text, isPaste, p.driver.Plain))
 	r.recordInput(data)
@@ -277,7 +277,7 @@ func (r *runner) write(t *typing) error {
 		}
 		return &injectError{outcomeStuck, fmt.Sprintf("the program stopped reading after %d of %d bytes", written, len(t.text))}
 	}
-	t.wroteAt = r.Now()
+	t.wroteAt = r.now()
 	return nil
 }
 
@@ -289,11 +289,11 @@ func (r *runner) awaitDraft(t *typing) error {
 			r.releaseKeys()
 		}
 		t.isSeen = p.driver.HasInBox(p.look(), t.draft)
-		quiet := earlier(p.outputAt.Add(r.Timing.Quiet), t.wroteAt.Add(4*r.Timing.Quiet)) // something may blink for ever
+		quiet := earlier(p.outputAt.Add(r.timing.quiet), t.wroteAt.Add(4*r.timing.quiet)) // something may blink for ever
 		switch {
 		case t.isSeen && !now.Before(quiet):
 			return true, nil
-		case r.mustWait(t.wroteAt.Add(r.Timing.Render), now):
+		case r.mustWait(t.wroteAt.Add(r.timing.render), now):
 			return false, nil
 		case p.screen.Version() == t.versionBefore:
 			return false, &injectError{outcomeUnverified, "the screen did not change"}
@@ -308,7 +308,7 @@ func (r *runner) awaitDraft(t *typing) error {
 // frame may be drawing a dialog.
 func (r *runner) awaitReturn(t *typing) error {
 	p := r.prog
-	at := t.wroteAt.Add(max(r.Timing.BeforeReturn, p.driver.SubmitDelay(len(t.text))))
+	at := t.wroteAt.Add(max(r.timing.beforeReturn, p.driver.SubmitDelay(len(t.text))))
 	return r.pauseUntil(t, func(now time.Time) (bool, error) {
 		if why := r.returnGate(); why != "" {
 			return false, &injectError{outcomeFailed, why}
@@ -349,7 +349,7 @@ func (r *runner) pressReturn(t *typing) {
 		keys += driver.Submit // Python's prompt ends a block with an empty line
 	}
 	r.typeKeys([]byte(keys))
-	t.pressedAt, t.pressedVersion = r.Now(), r.prog.screen.Version()
+	t.pressedAt, t.pressedVersion = r.now(), r.prog.screen.Version()
 }
 
 // isTaken reports whether a submitted text was accepted. An *injectError says that it was not, or that nobody can know.
@@ -367,7 +367,7 @@ func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error)
 		}
 		return true, nil // it was idle, so the dialog belongs to this text's turn
 	}
-	wait := r.Timing.Accept
+	wait := r.timing.accept
 	if r.isSilentSince(t) {
 		wait *= 3
 	}
@@ -389,13 +389,13 @@ func (r *runner) isSilentSince(t *typing) bool { return r.prog.screen.Version() 
 // answer what it asks next.
 func (r *runner) mayPressAgain(t *typing, now time.Time) bool {
 	isEnough := t.isMixed || t.returns >= maxReturns
-	return !isEnough && !r.isSilentSince(t) && !now.Before(t.pressedAt.Add(r.Timing.RetryReturn))
+	return !isEnough && !r.isSilentSince(t) && !now.Before(t.pressedAt.Add(r.timing.retryReturn))
 }
 
 // typingDone ends an injection that the program accepted. Only now do the messages become read.
 func (r *runner) typingDone(t *typing) {
 	r.mail.typing, r.mail.failures, r.restored = nil, 0, nil
-	turn, ids, forever := r.beginTurn(t.text, r.Now()), idsOf(t.items), context.Background()
+	turn, ids, forever := r.beginTurn(t.text, r.now()), idsOf(t.items), context.Background()
 	r.turn.ids = ids
 	switch {
 	case t.claim != nil && r.Inject != Pointer:
@@ -458,7 +458,7 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 		// As far as the screen shows, the program did not accept it; nothing may happen until the next try. (If return
 		// keys were pressed, by us or a person, it may have: MaybeTyped marks the message as a possible repeat.)
 		m.requeue(ids)
-		m.retryAt = r.Now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
+		m.retryAt = r.now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
 		m.failures++
 	}
 	r.releaseKeys()

@@ -52,7 +52,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		o.Env = append(os.Environ(), "ATM_RUN="+o.Run, "TERM=xterm-256color")
 		if i%5 == 3 {
 			o.Restart = OnCrash
-			o.Timing = &Timing{Backoff: time.Millisecond, Settle: time.Second}
+			o.timing = &timing{backoff: time.Millisecond, settle: time.Second}
 		}
 		if i%3 == 0 {
 			o.Sessions = &Sessions{Begin: true, Capture: PTY}

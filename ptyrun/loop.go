@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
 	}
 	r.writeRunInfo() // before the program starts, so that its processes are found if this runner is killed
-	r.binding = newBinding(o.Sessions, o.Box, r.Now())
+	r.binding = newBinding(o.Sessions, o.Box, r.now())
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, r) })
 	r.wg.Go(func() {
@@ -144,7 +144,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 }
 
 func (r *runner) writeRunInfo() {
-	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
+	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Command: r.Command, Inject: string(r.Inject)}
 	if r.prog != nil {
 		info.Driver = r.prog.driver.Name
 	}
@@ -206,7 +206,7 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	for !r.isOver {
-		now := r.Now()
+		now := r.now()
 		r.nextStep = now.Add(time.Hour)
 		r.step(now)
 		var output <-chan []byte
@@ -228,7 +228,7 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 			r.programEnded()
 		case f := <-r.calls:
 			f()
-		case <-time.After(r.nextStep.Sub(r.Now())):
+		case <-time.After(r.nextStep.Sub(r.now())):
 		case <-check.C:
 			if !r.Hold.StillHeld() && failed == nil {
 				failed = ErrTakenOver

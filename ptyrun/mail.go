@@ -29,7 +29,7 @@ type mail struct {
 }
 
 func (r *runner) handleEntry(e watcher.Entry) {
-	now := r.Now()
+	now := r.now()
 	switch {
 	case e.Message != nil:
 		if old := e.Message.Supersedes; old != "" {
@@ -61,7 +61,7 @@ func (r *runner) handleEntry(e watcher.Entry) {
 
 func (r *runner) rereadMessage(id wire.ID) {
 	if it, err := r.Box.Get(id); err == nil {
-		r.messageArrived(it, r.Now())
+		r.messageArrived(it, r.now())
 	}
 }
 
@@ -203,7 +203,7 @@ func (r *runner) remind() {
 		isIdle, err := inLoop(r, func() (bool, error) {
 			p := r.prog
 			isShell := p != nil && p.driver.Plain // it would run the reminder
-			isOpen := p != nil && r.mail.typing == nil && r.gate(r.Now()) == control.GateOpen
+			isOpen := p != nil && r.mail.typing == nil && r.gate(r.now()) == control.GateOpen
 			r.mail.needsReminder = r.mail.needsReminder && !isOpen // so that stepMail asks again when the gate opens
 			return isOpen && !isShell, nil
 		})

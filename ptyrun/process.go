@@ -48,7 +48,7 @@ func (r *runner) startProgram() error {
 	if err != nil {
 		return err
 	}
-	now := r.Now()
+	now := r.now()
 	p := &program{
 		child: c, output: make(chan []byte, maxPieces), input: make(chan write, maxWrites),
 		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, readingSince: now, outputAt: now,
@@ -94,10 +94,10 @@ func (r *runner) takeOutput(written []byte) {
 			n, isFrame = i+len(frameEnd), true
 		}
 		p.screen.Write(rest[:n])
-		r.captureScrolled(r.Now())
+		r.captureScrolled(r.now())
 		rest = rest[n:]
 		if isFrame {
-			r.readFrame(r.Now())
+			r.readFrame(r.now())
 		}
 	}
 	if replies := p.screen.Replies(); len(replies) > 0 {
@@ -106,7 +106,7 @@ func (r *runner) takeOutput(written []byte) {
 	for v := range r.viewers {
 		v.Send(written)
 	}
-	p.scheduleRead(r.Now())
+	p.scheduleRead(r.now())
 }
 
 // programEnded processes the rest of the output and the program's exit.
@@ -117,7 +117,7 @@ func (r *runner) programEnded() {
 			r.takeOutput(piece)
 		}
 	}
-	now := r.Now()
+	now := r.now()
 	r.setExit(p)
 	if err := p.child.Close(); err != nil {
 		r.Log.Error("ending the processes that the program started", "err", err)
@@ -203,7 +203,7 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 		return
 	}
 	s := &r.restarts
-	if s.plan(now, ran, r.Timing.Backoff) {
+	if s.plan(now, ran, r.timing.backoff) {
 		r.exit.Loop, r.isOver = true, true
 		detail := fmt.Sprintf("it exited %d times within a minute", loopAfter)
 		if text := strings.TrimSpace(strings.Join(r.exit.Tail, "\n")); text != "" {

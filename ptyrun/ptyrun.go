@@ -99,30 +99,31 @@ type Options struct {
 	Sessions *Sessions                   // nil: the runner ignores sessions
 	Hold     *mailbox.Runner             // the agent's runner lock
 	Log      *slog.Logger                // nil: silence
-	Now      func() time.Time            // nil: time.Now
-	Timing   *Timing                     // nil: the times that real agents need
+
+	now    func() time.Time // time.Now but in tests
+	timing *timing          // standardTiming but in tests
 }
 
-// Timing is how long the gates and the steps of typing take. Tests shorten it.
-type Timing struct {
-	FirstIdle    time.Duration // how long a program that just started must be idle before anything is typed
-	Idle         time.Duration // how long any program must be idle
-	PersonQuiet  time.Duration // since a person's last key
-	Render       time.Duration // for the text to appear in the draft
-	Quiet        time.Duration // without output before the return key
-	BeforeReturn time.Duration // from the last byte to the return key, at least
-	Accept       time.Duration // for the draft to disappear
-	RetryReturn  time.Duration // before the return key is pressed again
-	Settle       time.Duration // until a state on the screen is reported
-	HookSettle   time.Duration // until it is reported although hooks say otherwise
-	Backoff      time.Duration // the first pause before a restart
+// timing is how long the gates and the steps of typing take.
+type timing struct {
+	firstIdle    time.Duration // how long a program that just started must be idle before anything is typed
+	idle         time.Duration // how long any program must be idle
+	personQuiet  time.Duration // since a person's last key
+	render       time.Duration // for the text to appear in the draft
+	quiet        time.Duration // without output before the return key
+	beforeReturn time.Duration // from the last byte to the return key, at least
+	accept       time.Duration // for the draft to disappear
+	retryReturn  time.Duration // before the return key is pressed again
+	settle       time.Duration // until a state on the screen is reported
+	hookSettle   time.Duration // until it is reported although hooks say otherwise
+	backoff      time.Duration // the first pause before a restart
 }
 
 // standardTiming fits real programs: it was measured with four.
-var standardTiming = Timing{
-	FirstIdle: driver.FirstSettle, Idle: driver.Settle, PersonQuiet: 3 * time.Second, Render: 2 * time.Second,
-	Quiet: 100 * time.Millisecond, BeforeReturn: 150 * time.Millisecond, Accept: 3 * time.Second, RetryReturn: 500 * time.Millisecond,
-	Settle: driver.DialogSettle, HookSettle: 2 * time.Second, Backoff: 500 * time.Millisecond,
+var standardTiming = timing{
+	firstIdle: driver.FirstSettle, idle: driver.Settle, personQuiet: 3 * time.Second, render: 2 * time.Second,
+	quiet: 100 * time.Millisecond, beforeReturn: 150 * time.Millisecond, accept: 3 * time.Second, retryReturn: 500 * time.Millisecond,
+	settle: driver.DialogSettle, hookSettle: 2 * time.Second, backoff: 500 * time.Millisecond,
 }
 
 // Exit is how the last program exited.
@@ -145,10 +146,10 @@ func (o *Options) setDefaults() {
 	if o.Driver.Plain && runsScript(o.Command) {
 		o.Driver, _ = driver.Named("plain")
 	}
-	o.Inject, o.Timing = cmp.Or(o.Inject, Body), cmp.Or(o.Timing, &standardTiming)
+	o.Inject, o.timing = cmp.Or(o.Inject, Body), cmp.Or(o.timing, &standardTiming)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.now == nil {
+		o.now = time.Now
 	}
 }
 

@@ -92,7 +92,7 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.send("hello")
-	time.Sleep(quick.PersonQuiet + 5*quick.Idle) // long enough to type it
+	time.Sleep(quick.personQuiet + 5*quick.idle) // long enough to type it
 	if s := strings.Join(r.screen(), "\n"); !r.unread(id) || !strings.Contains(s, "but not so long") {
 		t.Errorf("a person's draft was touched:\n%s", s)
 	}

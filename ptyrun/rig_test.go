@@ -29,11 +29,11 @@ func TestMain(m *testing.M) {
 }
 
 // quick is the timing for a program that draws at once.
-var quick = Timing{
-	FirstIdle: 150 * time.Millisecond, Idle: 100 * time.Millisecond, PersonQuiet: 400 * time.Millisecond,
-	Render: 2 * time.Second, Quiet: 40 * time.Millisecond, BeforeReturn: 60 * time.Millisecond,
-	Accept: 3 * time.Second, RetryReturn: 300 * time.Millisecond,
-	Settle: 60 * time.Millisecond, HookSettle: 500 * time.Millisecond, Backoff: 30 * time.Millisecond,
+var quick = timing{
+	firstIdle: 150 * time.Millisecond, idle: 100 * time.Millisecond, personQuiet: 400 * time.Millisecond,
+	render: 2 * time.Second, quiet: 40 * time.Millisecond, beforeReturn: 60 * time.Millisecond,
+	accept: 3 * time.Second, retryReturn: 300 * time.Millisecond,
+	settle: 60 * time.Millisecond, hookSettle: 500 * time.Millisecond, backoff: 30 * time.Millisecond,
 }
 
 // rig is a team: alice writes, bob is run, carol leads.
@@ -77,7 +77,7 @@ func newRig(t *testing.T) *rig {
 	}
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.opt = Options{
-		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, Timing: &quick,
+		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, timing: &quick,
 		NotifyLead: func(_ context.Context, q Question) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()

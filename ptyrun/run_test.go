@@ -282,8 +282,8 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			w := quick
-			w.Backoff = time.Second
-			r.opt.Timing, r.opt.Restart = &w, OnCrash
+			w.backoff = time.Second
+			r.opt.timing, r.opt.Restart = &w, OnCrash
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
 				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes much | head -c 9000000; exit 1").run()
@@ -300,7 +300,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			r.wait("the end of the first", r.has("restarting"))
 			if early {
 				close(slow.slow)
-				time.Sleep(w.Backoff / 2) // long enough to read everything
+				time.Sleep(w.backoff / 2) // long enough to read everything
 			}
 			r.wait("the second", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "the second") })
 			if !early {
@@ -316,8 +316,8 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("plain", "sh", "-c", "exit 3")
 	w := quick
-	w.Backoff = time.Minute
-	r.opt.Timing, r.opt.Restart = &w, OnCrash
+	w.backoff = time.Minute
+	r.opt.timing, r.opt.Restart = &w, OnCrash
 	r.run()
 	r.wait("the pause", r.has("restarting"))
 	if out, err := r.client().Stop(t.Context()); err != nil || out.Done != "stopped" {

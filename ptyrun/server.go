@@ -26,7 +26,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 			s.NotRecorded = err.Error()
 		}
 		if r.mail.typing == nil { // else the draft is not a person's
-			s.Gate = r.gate(r.Now())
+			s.Gate = r.gate(r.now())
 		}
 		if p := r.prog; p != nil {
 			s.ChildPID, s.Started, s.Ready, s.Driver = p.child.PID(), p.started, p.isReady, p.driver.Name
@@ -47,7 +47,7 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 			return control.Screen{Cols: r.Cols, Rows: r.Rows, Lines: r.exit.Tail, State: string(reducer.Exited)}, nil
 		}
 		r.takeOutput(nil)
-		p.read(r.Now(), r.isAuto)
+		p.read(r.now(), r.isAuto)
 		out := control.Screen{
 			Cols: r.Cols, Rows: r.Rows, Title: p.screen.Title(), Lines: p.screen.Lines(),
 			State: string(p.reading.Activity), Detail: p.reading.Detail,
@@ -76,13 +76,13 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		return done, err
 	}
 	if n := len(typed.data); n > 0 { // some programs swallow a return key right behind a text
-		time.Sleep(max(r.Timing.BeforeReturn, typed.prog.driver.SubmitDelay(n)))
+		time.Sleep(max(r.timing.beforeReturn, typed.prog.driver.SubmitDelay(n)))
 	}
 	return inLoop(r, func() (control.Outcome, error) {
 		if r.prog != typed.prog {
 			return done, errors.New("its program has ended: the return key was not pressed")
 		}
-		r.refresh(r.Now())
+		r.refresh(r.now())
 		if now := fingerprint(r.prog.reading.Dialog); now != "" && now != typed.dialog { // the return key would answer it
 			return done, errors.New("a dialog came up: the return key was not pressed")
 		}
@@ -107,7 +107,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	case r.mail.typing.hasBegun():
 		return nil, errBeingTyped
 	}
-	r.refresh(r.Now())
+	r.refresh(r.now())
 	if !req.Raw && r.hasLeftover() {
 		return nil, refused("its prompt may still hold a message: nothing was typed",
 			fmt.Sprintf("atm screen %[1]s shows it; to type anyway: atm attach %[1]s, or --raw", r.Box.Agent()))
@@ -128,7 +128,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 		isPaste := p.screen.Modes().Paste && len(req.Text) > 1 // a pasted key answers nothing
 		t.data = []byte(keysOf(Clean(string(req.Text)), isPaste, p.driver.Plain))
 	}
-	r.lastKey = r.Now()
+	r.lastKey = r.now()
 	r.recordInput(t.data)
 	p.send(write{data: t.data, done: func(n int, err error) {
 		if err != nil {
@@ -177,7 +177,7 @@ func (r *runner) Restart(context.Context) (control.Outcome, error) {
 			return control.Outcome{}, errors.New(string(control.GateStopping))
 		}
 		if r.prog == nil {
-			r.restarts.next = r.Now()
+			r.restarts.next = r.now()
 			return control.Outcome{Done: "restarted"}, nil
 		}
 		r.stop("asked to restart")

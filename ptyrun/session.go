@@ -240,7 +240,7 @@ func (r *runner) isEngaged() bool {
 	case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
 		return true
 	}
-	return r.mail.typing != nil || len(r.mail.queue) > 0 || r.Now().Before(r.lastKey.Add(r.binding.Rules.WhenIdle))
+	return r.mail.typing != nil || len(r.mail.queue) > 0 || r.now().Before(r.lastKey.Add(r.binding.Rules.WhenIdle))
 }
 
 func (b *binding) alive() []wire.UUID { return aliveOf(b.all) }
@@ -273,7 +273,7 @@ func (r *runner) updateSessions(all []*session.Session) {
 			r.stopForSession("session " + name + " was aborted")
 		}
 		if s.State == wire.SessionCompleted && s.EndedBy() != "" && len(alive) == 0 {
-			b.endReason, b.endBy = fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy()), r.Now().Add(lastTurnTime)
+			b.endReason, b.endBy = fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy()), r.now().Add(lastTurnTime)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.input)) { // in the order they were sent
@@ -283,9 +283,9 @@ func (r *runner) updateSessions(all []*session.Session) {
 		switch {
 		case was == "" && in.withheld != "":
 			r.mail.unqueue(id)
-			r.apply(reducer.Input{Now: r.Now(), Settled: id})
+			r.apply(reducer.Input{Now: r.now(), Settled: id})
 		case was != "" && in.withheld == "":
-			r.messageArrived(in.Item, r.Now())
+			r.messageArrived(in.Item, r.now())
 		}
 	}
 }
@@ -323,7 +323,7 @@ func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 		switch b := r.binding; {
 		case b != nil && b.input[it.ID] != nil && b.input[it.ID].withheld != "":
 			why = b.input[it.ID].withheld
-		case !r.state.MayHandOver(it.ID, r.Now()):
+		case !r.state.MayHandOver(it.ID, r.now()):
 			why = "it has expired, or another message replaces it"
 		default:
 			rest = append(rest, it.ID)

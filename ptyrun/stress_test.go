@@ -110,7 +110,7 @@ func (l *life) live() error {
 	o := Options{
 		Box: s.Box("bob"), Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
 		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
-		Inject: Body, Restart: l.Restart, Timing: &quick, Hold: hold,
+		Inject: Body, Restart: l.Restart, timing: &quick, Hold: hold,
 		Decide: func(driver.Dialog) Decision { return Allow },
 	}
 	o.State.Seq = seq

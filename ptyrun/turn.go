@@ -195,7 +195,7 @@ func (r *runner) pressInterrupt(p *program, isUrgent bool) {
 			time.Sleep(driver.InterruptPause)
 		}
 		r.post(func() {
-			r.refresh(r.Now())
+			r.refresh(r.now())
 			if r.prog == p && !r.keyWouldAnswer(isUrgent) {
 				p.sendKeys(key)
 			}
@@ -208,11 +208,11 @@ func (r *runner) pressInterrupt(p *program, isUrgent bool) {
 func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
 	hasWaited := false
 	_, err = r.poll(ctx, personTimeout, func() bool {
-		now := r.Now()
+		now := r.now()
 		r.refresh(now)
 		p := r.prog
 		hasDraft := p != nil && p.reading.Draft != "" && !r.lastKey.IsZero()
-		if isFree = p == nil || !hasDraft && !r.mustWait(r.lastKey.Add(r.Timing.PersonQuiet), now); isFree {
+		if isFree = p == nil || !hasDraft && !r.mustWait(r.lastKey.Add(r.timing.personQuiet), now); isFree {
 			return true
 		}
 		isOver := hasWaited && !isWork(p.reading.Activity)
@@ -232,7 +232,7 @@ type interruption struct {
 
 // beginInterruption checks that the key may be pressed. Nil: there is nothing to interrupt.
 func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
-	r.refresh(r.Now())
+	r.refresh(r.now())
 	p := r.prog
 	switch t := r.mail.typing; {
 	case p == nil:
@@ -248,7 +248,7 @@ func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 	cut := &interruption{prog: p, turn: r.state.Turn().ID, activity: p.reading.Activity}
 	r.turn.isInterrupted = isWork(cut.activity)
 	if r.turn.isInterrupted && r.turn.isOurs {
-		r.restored = &restoredDraft{text: r.turn.text, since: r.Now()}
+		r.restored = &restoredDraft{text: r.turn.text, since: r.now()}
 		cut.isUndone = isUrgent && p.driver.ForgetsInterruptedPrompt && !r.turn.hasActed && r.response() == ""
 	}
 	return cut, nil
@@ -291,12 +291,12 @@ func (r *runner) stepRestored(now time.Time) {
 		r.restored = nil
 	case rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !isPartOf(rd.Draft, d.text):
 	case d.silentVersion == p.screen.Version():
-	case r.mustWait(later(p.outputAt.Add(r.Timing.Quiet), d.clearedAt.Add(r.Timing.Idle)), now):
+	case r.mustWait(later(p.outputAt.Add(r.timing.quiet), d.clearedAt.Add(r.timing.idle)), now):
 	default:
 		p.sendKeys(p.driver.ClearDraft(rd.Draft)...)
 		d.clearedAt = now
 		d.clears++
-		r.wakeAt(now.Add(r.Timing.Idle))
+		r.wakeAt(now.Add(r.timing.idle))
 	}
 }
 
@@ -314,7 +314,7 @@ func (r *runner) hasLeftover() bool {
 func (r *runner) isTextUnread() bool {
 	d, p := r.restored, r.prog
 	isSilent := d != nil && d.isFailed && !p.driver.Plain && d.silentVersion == p.screen.Version()
-	return isSilent && r.mustWait(d.since.Add(retryLast), r.Now())
+	return isSilent && r.mustWait(d.since.Add(retryLast), r.now())
 }
 
 // isPartOf reports whether a draft shows nothing but a text, a visible part of it, or its placeholder.

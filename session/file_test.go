@@ -57,7 +57,7 @@ func TestVectors(t *testing.T) {
 	for _, v := range vectors {
 		if v.Type == "InteractiveSession" {
 			n++
-			s, err := Decode([]byte(v.Text))
+			s, err := decode([]byte(v.Text))
 			must(t, err)
 			if got := encode(t, s); got != v.Text {
 				t.Errorf("%s: %s", v.Name, cmp.Diff(v.Text, got))
@@ -117,7 +117,7 @@ func TestFilesThatAreNone(t *testing.T) {
 			if _, err := st.Get(id); !errors.As(err, &file) || !strings.Contains(err.Error(), path+" is not a session: ") {
 				t.Errorf("Get: %v", err)
 			}
-			if _, err := st.Change(ctx, id, func(s *Session) error { s.AddMessage(SenderHuman, "x", now()); return nil }); !errors.As(err, &file) {
+			if _, err := st.Change(ctx, id, func(s *Session) error { s.addMessage(SenderHuman, "x", now()); return nil }); !errors.As(err, &file) {
 				t.Errorf("Change: %v", err)
 			}
 			list, bad, err := st.List()
@@ -136,15 +136,15 @@ func TestFilesThatAreNone(t *testing.T) {
 }
 
 func TestLogIsBounded(t *testing.T) {
-	s, err := Decode([]byte(theirs))
+	s, err := decode([]byte(theirs))
 	must(t, err)
 	block := strings.Repeat("wörd \"x\"\n", 2000)
 	var all uint64
 	for range 200 {
-		s.AddMessage(SenderAgent, block, now())
+		s.addMessage(SenderAgent, block, now())
 	}
 	b := encode(t, s)
-	if len(b) > MaxLog+4096 || len(b) < MaxLog/2 {
+	if len(b) > maxLog+4096 || len(b) < maxLog/2 {
 		t.Errorf("the file has %d bytes", len(b))
 	}
 	entries, all := s.Entries(0)
@@ -154,28 +154,28 @@ func TestLogIsBounded(t *testing.T) {
 	if tail, n := s.Entries(200); len(tail) != 1 || n != 201 {
 		t.Errorf("%d after 200, %d in all", len(tail), n)
 	}
-	if again, err := Decode([]byte(b)); err != nil || encode(t, again) != b {
+	if again, err := decode([]byte(b)); err != nil || encode(t, again) != b {
 		t.Errorf("not read back: %v", err)
 	}
 	// A message longer than the log loses its beginning, cut between characters.
-	s.AddMessage(SenderAgent, strings.Repeat("\x01ü", MaxLog), now())
+	s.addMessage(SenderAgent, strings.Repeat("\x01ü", maxLog), now())
 	entries, all = s.Entries(201)
 	if len(entries) != 1 || all != 202 || !strings.HasPrefix(entries[0].Content, "…") || !utf8.ValidString(entries[0].Content) {
 		t.Errorf("%d entries", len(entries))
 	}
-	if n := len(encode(t, s)); n > MaxLog+4096 {
+	if n := len(encode(t, s)); n > maxLog+4096 {
 		t.Errorf("the file has %d bytes", n)
 	}
 }
 
 // Unread input is folded at every change, but does not return once the log has dropped it.
 func TestLogOfUnreadInput(t *testing.T) {
-	s, err := Decode([]byte(theirs))
+	s, err := decode([]byte(theirs))
 	must(t, err)
 	start := now()
 	for newest := range 7 {
 		for k := range newest + 1 {
-			text := fmt.Sprint(k, strings.Repeat(" x", MaxLog/8))
+			text := fmt.Sprint(k, strings.Repeat(" x", maxLog/8))
 			s.AddInput(Input{HumanInput: wire.HumanInput{Kind: "message", Text: text}, At: start.Add(time.Duration(k))})
 		}
 		encode(t, s)
@@ -195,7 +195,7 @@ func TestFirstGeneration(t *testing.T) {
 		`"goal":"2026-03-01T10:00:01Z",`+
 		`"drafts":{"`+draftID+`":{"at":"2026-03-01T10:00:02.250Z","summary":"x","artifact_count":2}},`+
 		`"run":{"begun":true,"parked":true,"lines":true,"ended":"goal_complete"},"heard":"2026-03-01T10:00:00.500Z","seen":{"me":2}}`, 1)
-	s, err := Decode([]byte(first))
+	s, err := decode([]byte(first))
 	must(t, err)
 	if diff := cmp.Diff(first, encode(t, s)); diff != "" {
 		t.Error(diff)
@@ -209,7 +209,7 @@ func TestFirstGeneration(t *testing.T) {
 		!s.OwnedByRunner() || !s.AutoPaused() || !s.notes.Runner.Lines || s.EndedBy() != "goal_complete" {
 		t.Errorf("%+v", s.notes)
 	}
-	s.AddMessage(SenderAgent, "hi", now())
+	s.addMessage(SenderAgent, "hi", now())
 	must(t, s.Move(wire.SessionPaused, "by me", now()))
 	got := encode(t, s)
 	for _, part := range []string{`"workspace":{"path":"/tmp","ids":[1.50]}`, `"seen":{"me":2}`} {

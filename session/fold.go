@@ -89,19 +89,19 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 		answer := cmp.Or(AnswerOf(e), s.notes.Said)
 		s.notes.Said = ""
 		if answer != "" && !s.notes.Runner.Lines {
-			s.AddMessage(SenderAgent, answer, e.At)
+			s.addMessage(SenderAgent, answer, e.At)
 		}
 	case "confirm_required":
 		// A hook and the screen report the same dialog.
 		question := wire.SessionEvent{Kind: "waiting_for_input", Prompt: e.Text("prompt", "message")}.String()
 		if n := len(s.Messages); n == 0 || s.Messages[n-1].Content != question {
-			s.AddMessage(SenderSystem, question, e.At)
+			s.addMessage(SenderSystem, question, e.At)
 		}
 	case wire.TurnStarted:
 		s.notes.Said = ""
 	case "tool_call_start", "tool_call":
 		if e.Source != "hook" { // an ACP agent's
-			s.AddMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
+			s.addMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
 		}
 	case "message_delta", "agent_message_chunk":
 		s.notes.Said = JoinDelta(s.notes.Said, e)
@@ -119,7 +119,7 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 		if e.Stream == "std_err" {
 			content = e.String() // it names the stream
 		}
-		s.AddMessage(SenderAgent, content, at)
+		s.addMessage(SenderAgent, content, at)
 		return
 	case "draft_ready":
 		if !s.addDraft(Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: at}) {
@@ -130,7 +130,7 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 			s.notes.Goal = at
 		}
 	}
-	s.AddMessage(SenderSystem, e.String(), at)
+	s.addMessage(SenderSystem, e.String(), at)
 }
 
 // foldMessage folds human input that names this session, or names none and was delivered since this session began.

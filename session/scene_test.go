@@ -63,7 +63,7 @@ func tell(t tb, st *Store, id wire.UUID, in wire.HumanInput) {
 
 // encode returns the session as it is written.
 func encode(t tb, s *Session) string {
-	data, err := s.Encode()
+	data, err := s.encode()
 	must(t, err)
 	return string(data)
 }

@@ -32,11 +32,11 @@ const (
 )
 
 const (
-	// MaxFile is the longest file that is read: a full log, and room for the members of others.
-	MaxFile = 16 << 20
+	// maxFile is the longest file that is read: a full log, and room for the members of others.
+	maxFile = 16 << 20
 
-	// MaxLog is how many bytes of encoded messages a session keeps.
-	MaxLog = 1 << 20
+	// maxLog is how many bytes of encoded messages a session keeps.
+	maxLog = 1 << 20
 )
 
 // NoGoal is the goal of a session that has none of its own. Any completed goal completes it.
@@ -68,8 +68,8 @@ type file struct {
 	Extra jsontext.Value `json:",embed"`
 }
 
-// Decode reads a session file by the rules of its owner.
-func Decode(data []byte) (*Session, error) {
+// decode reads a session file by the rules of its owner.
+func decode(data []byte) (*Session, error) {
 	var f file
 	_, err := wire.Canonical("session.InteractiveSession", data)
 	if err == nil {
@@ -81,12 +81,12 @@ func Decode(data []byte) (*Session, error) {
 	return &Session{f.InteractiveSession, f.Notes, f.Extra}, nil
 }
 
-// Encode returns the session as one line of JSON, the owner's members first and as the owner writes them. It drops the
-// oldest messages beyond MaxLog.
-func (s *Session) Encode() ([]byte, error) {
+// encode returns the session as one line of JSON, the owner's members first and as the owner writes them. It drops the
+// oldest messages beyond maxLog.
+func (s *Session) encode() ([]byte, error) {
 	first, size := len(s.Messages), 0
 	for ; first > 0; first-- {
-		if size += encodedSize(s.Messages[first-1]); size > MaxLog {
+		if size += encodedSize(s.Messages[first-1]); size > maxLog {
 			break
 		}
 	}
@@ -135,11 +135,11 @@ func (s *Session) addDraft(d Draft) (isNew bool) {
 	return isNew
 }
 
-// AddMessage appends to the log. A message beyond MaxLog loses its beginning. Bytes that are not UTF-8 become U+FFFD.
-func (s *Session) AddMessage(sender, content string, at time.Time) {
+// addMessage appends to the log. A message beyond maxLog loses its beginning. Bytes that are not UTF-8 become U+FFFD.
+func (s *Session) addMessage(sender, content string, at time.Time) {
 	m := wire.SessionMessage{Sender: sender, Content: strings.ToValidUTF8(content, "\uFFFD"), Timestamp: at.UTC().Round(0)}
-	if encodedSize(m) > MaxLog { // a byte takes at most six
-		m.Content = "…" + strings.ToValidUTF8(m.Content[max(0, len(m.Content)-MaxLog/8):], "")
+	if encodedSize(m) > maxLog { // a byte takes at most six
+		m.Content = "…" + strings.ToValidUTF8(m.Content[max(0, len(m.Content)-maxLog/8):], "")
 	}
 	s.Messages = append(s.Messages, m)
 	s.touch(m.Timestamp)
@@ -157,7 +157,7 @@ func (s *Session) AddInput(in Input) {
 	})
 	wasDropped := s.notes.Dropped > 0 && len(s.Messages) > 0 && in.At.Before(s.Messages[0].Timestamp)
 	if !isLogged && !wasDropped {
-		s.AddMessage(SenderHuman, content, in.At)
+		s.addMessage(SenderHuman, content, in.At)
 	}
 }
 
@@ -180,7 +180,7 @@ func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Tim
 		return err
 	}
 	s.notes.Runner.AutoPaused = false
-	s.AddMessage(SenderSystem, strings.TrimSpace("Session "+change+" "+why), now)
+	s.addMessage(SenderSystem, strings.TrimSpace("Session "+change+" "+why), now)
 	return nil
 }
 

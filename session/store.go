@@ -113,7 +113,7 @@ func fileOf(id wire.UUID) string { return sessionsDir + "/" + string(id) + exten
 
 // Get reads a session. The error wraps ErrNotFound, or is a *FileError for a file that holds no session.
 func (st *Store) Get(id wire.UUID) (s *Session, err error) {
-	data, err := st.Mail.Dir().ReadFile(fileOf(id), MaxFile)
+	data, err := st.Mail.Dir().ReadFile(fileOf(id), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
 	}
@@ -128,7 +128,7 @@ func (st *Store) Get(id wire.UUID) (s *Session, err error) {
 
 // decodeAs reads a session that must have an id.
 func decodeAs(id wire.UUID, data []byte) (*Session, error) {
-	s, err := Decode(data)
+	s, err := decode(data)
 	switch {
 	case err != nil:
 		return nil, err
@@ -142,7 +142,7 @@ func decodeAs(id wire.UUID, data []byte) (*Session, error) {
 
 // write replaces the file of a session and syncs it: a power cut may empty an unsynced file.
 func (st *Store) write(s *Session) error {
-	data, err := s.Encode()
+	data, err := s.encode()
 	if err == nil {
 		_, err = decodeAs(s.SessionID, data) // a file that cannot be read back would lose the session
 	}
@@ -209,7 +209,7 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 		if s, err = st.Get(id); err != nil {
 			return err
 		}
-		before, err := s.Encode()
+		before, err := s.encode()
 		if err == nil {
 			err = s.CatchUp(ctx, st.box(s))
 		}
@@ -219,7 +219,7 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 		if err != nil {
 			return err
 		}
-		after, err := s.Encode()
+		after, err := s.encode()
 		if err != nil || string(after) == string(before) {
 			return err
 		}

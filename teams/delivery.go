@@ -40,9 +40,9 @@ func (ts *Turns) Delivery(id wire.ID) *Delivery {
 	return ts.deliveries[id]
 }
 
-// WasCutShort reports whether the message will not be answered: its turn was cut short, or none began before the
+// wasCutShort reports whether the message will not be answered: its turn was cut short, or none began before the
 // program ended.
-func (d *Delivery) WasCutShort() bool { return d.hasProgramEnded || d.Turn.WasCutShort() }
+func (d *Delivery) wasCutShort() bool { return d.hasProgramEnded || d.Turn.wasCutShort() }
 
 // LostRunner reports whether a member's runner was killed before the message's turn ended.
 func (t *Team) LostRunner(name wire.Name, d *Delivery) bool {
@@ -105,7 +105,7 @@ func (d *Delivery) reset() { *d = Delivery{ID: d.ID, Acked: d.Acked} }
 func (d *Delivery) apply(e *wire.Event) {
 	ref := EventRef{e.Seq, e.At}
 	isHandedAgain := e.Kind == wire.EventInjecting || e.Kind == wire.EventAnnounced || e.Kind == wire.EventRead && d.Read.Exists()
-	if isHandedAgain && d.WasCutShort() {
+	if isHandedAgain && d.wasCutShort() {
 		d.reset() // into another turn
 	}
 	switch e.Kind {

@@ -138,7 +138,7 @@ func TestDeliveryCutShort(t *testing.T) {
 				}
 				turns.Apply(&e)
 			}
-			if turns.Delivery(id).WasCutShort() != c.cut {
+			if turns.Delivery(id).wasCutShort() != c.cut {
 				t.Errorf("%+v", turns.Delivery(id))
 			}
 		})

@@ -127,7 +127,7 @@ func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
 	add("read", d.Read, "")
 	if turn := d.Turn; turn != nil {
 		outcome := ""
-		if turn.WasCutShort() {
+		if turn.wasCutShort() {
 			outcome = turn.Status
 		}
 		add("turn_started", turn.BeganBy, "")

@@ -58,8 +58,8 @@ func (t Turn) Duration() time.Duration { return time.Duration(t.DurationMS) * ti
 // HasEnded reports whether t is a turn that has ended; t may be nil.
 func (t *Turn) HasEnded() bool { return t != nil && t.EndedBy.Exists() }
 
-// WasCutShort reports whether the turn ended without being completed.
-func (t *Turn) WasCutShort() bool {
+// wasCutShort reports whether the turn ended without being completed.
+func (t *Turn) wasCutShort() bool {
 	return t.HasEnded() && t.Status != "" && t.Status != reducer.Completed && t.Status != reducer.Awaiting
 }
 

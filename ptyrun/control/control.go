@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	SocketName  = "control.sock"
+	socketName  = "control.sock"
 	DialTimeout = 500 * time.Millisecond // for Dial; only a suspended runner takes longer to greet
 )
 

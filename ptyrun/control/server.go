@@ -62,13 +62,13 @@ type Server struct {
 // Listen makes the socket in a run directory, replacing a dead runner's. The caller holds the runner lock.
 func Listen(dir string) (*Server, error) {
 	removeSocket(dir)
-	path := filepath.Join(dir, SocketName)
+	path := filepath.Join(dir, socketName)
 	if len(path) > 100 { // some systems take no more
 		short, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "atm-")
 		if err != nil {
 			return nil, fmt.Errorf("the path of %s is too long for a socket: %w", path, err)
 		}
-		if err := os.Symlink(filepath.Join(short, SocketName), path); err != nil {
+		if err := os.Symlink(filepath.Join(short, socketName), path); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +81,7 @@ func Listen(dir string) (*Server, error) {
 }
 
 func socketPath(dir string) string {
-	path := filepath.Join(dir, SocketName)
+	path := filepath.Join(dir, socketName)
 	if target, err := os.Readlink(path); err == nil {
 		return target
 	}
@@ -94,7 +94,7 @@ func connect(dir string) (*net.UnixConn, error) {
 
 // removeSocket removes the socket, and if it is elsewhere its directory and the link.
 func removeSocket(dir string) {
-	path, link := socketPath(dir), filepath.Join(dir, SocketName)
+	path, link := socketPath(dir), filepath.Join(dir, socketName)
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
 		os.Remove(path)
 	}

@@ -79,7 +79,7 @@ func start(t *testing.T, dir string, h Handler) *Server {
 		case <-time.After(time.Minute):
 			t.Error("Serve did not end")
 		}
-		if _, err := os.Lstat(filepath.Join(dir, SocketName)); err == nil {
+		if _, err := os.Lstat(filepath.Join(dir, socketName)); err == nil {
 			t.Error("the socket is still there")
 		}
 		eventually(t, "goroutines are left", func() bool {
@@ -185,7 +185,7 @@ func TestNoRunner(t *testing.T) {
 			t.Error(d, err)
 		}
 	}
-	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, SocketName), Net: "unix"})
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, socketName), Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestNoRunner(t *testing.T) {
 		t.Error(err)
 	}
 	start(t, dir, &fake{})
-	info, err := os.Stat(filepath.Join(dir, SocketName))
+	info, err := os.Stat(filepath.Join(dir, socketName))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Error(info, err)
 	}
@@ -222,7 +222,7 @@ func TestLongPath(t *testing.T) {
 	}
 	// A link's target that is not a socket is not removed.
 	file := filepath.Join(runtimeDir, "file")
-	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, filepath.Join(dir, SocketName))); err != nil {
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, filepath.Join(dir, socketName))); err != nil {
 		t.Fatal(err)
 	}
 	start(t, dir, &fake{})
@@ -293,8 +293,8 @@ func TestOtherUsers(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	os.WriteFile(filepath.Join(dir, SocketName), nil, 0o600)
-	isGiven := os.Chown(filepath.Join(dir, SocketName), 54321, -1) == nil
+	os.WriteFile(filepath.Join(dir, socketName), nil, 0o600)
+	isGiven := os.Chown(filepath.Join(dir, socketName), 54321, -1) == nil
 	if err := foreignRunnerError(dir); isGiven != (err != nil && strings.Contains(err.Error(), "54321")) {
 		t.Errorf("a socket of user 54321: %v", err)
 	}

@@ -74,7 +74,7 @@ func (d *Driver) readFrontDialog(l *Look, f optionList) *Dialog {
 	q := &Dialog{Kind: "unknown"}
 	first := head + 1
 	if ok && !f.isCut && (kind == "permission" || kind == "question") {
-		q.Kind, q.Cancel = kind, escape
+		q.Kind, q.cancel = kind, escape
 		first += l.readFrontRequest(q, first, f.rows[0])
 	}
 	q.Prompt = clip(cmp.Or(strings.Join(textRows(l, first, f.rows[0]), "\n"), q.Input))

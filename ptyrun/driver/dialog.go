@@ -17,14 +17,14 @@ import (
 // A Dialog is a question that a program draws in place of its input box.
 type Dialog struct {
 	Kind        string // permission, trust, question, unknown
-	Fingerprint string // a fingerprint: it stays the same while the same dialog is on the screen
+	Fingerprint string // stays the same while the same dialog is on the screen
 	Prompt      string // the text above the options
 	Tool        string // Claude Code's name for the tool: Bash, Edit, WebFetch; "" if uncertain, so that no rule answers
 	Alias       string // another name of the tool, which rules match as well
 	IsCommand   bool   // Input is a command, although tools with these names take none
 	Input       string // the complete command, path or address
 	Options     []Option
-	Cancel      string // the key that ends the dialog without an answer, if the dialog names one
+	cancel      string // the key that ends the dialog without an answer, if the dialog names one
 }
 
 // An Option is one answer to a dialog. As JSON it has the fields of ACP.
@@ -70,7 +70,7 @@ func (d *Dialog) cancelOption() (Option, bool) {
 	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Keys == escape }); i >= 0 {
 		return d.Options[i], true
 	}
-	return Option{ID: "cancel", Label: "Esc", Keys: d.Cancel, Kind: "reject_once"}, d.Cancel != ""
+	return Option{ID: "cancel", Label: "Esc", Keys: d.cancel, Kind: "reject_once"}, d.cancel != ""
 }
 
 // A dialogStyle describes the dialogs of a program.
@@ -134,7 +134,7 @@ func (d *Driver) readDialog(l *Look, p inputBox, hasBox bool) *Dialog {
 		}
 		q.Options = append(q.Options, o)
 	}
-	q.Cancel = cancelKey(textRows(l, f.rows[len(f.rows)-1]+1, len(l.Lines)))
+	q.cancel = cancelKey(textRows(l, f.rows[len(f.rows)-1]+1, len(l.Lines)))
 	q.Fingerprint = d.fingerprint(q)
 	return q
 }

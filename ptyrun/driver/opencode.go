@@ -83,7 +83,7 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	case strings.Contains(keys, "dismiss"):
 		q.Kind = "question"
 	}
-	q.Cancel = cancelKey([]string{keys})
+	q.cancel = cancelKey([]string{keys})
 	q.Fingerprint = d.fingerprint(q)
 	return q
 }
@@ -138,7 +138,7 @@ func (d *Driver) numberedDialog(rows []string) *Dialog {
 		return nil
 	}
 	slices.Reverse(options)
-	q := &Dialog{Kind: "question", Prompt: clip(strings.Join(rows[:first], "\n")), Options: options, Cancel: cancelKey(rows[foot:])}
+	q := &Dialog{Kind: "question", Prompt: clip(strings.Join(rows[:first], "\n")), Options: options, cancel: cancelKey(rows[foot:])}
 	q.Fingerprint = d.fingerprint(q)
 	return q
 }

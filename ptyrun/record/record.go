@@ -45,7 +45,6 @@ type Options struct {
 	Cols, Rows int
 	Command    string
 	Title      string
-	MaxSize    int64 // bytes, after which the next file is begun; 0: 10 MB
 
 	// Repaint returns what repaints the screen as it is after all previous Output; it is called by Output. Nil: nothing
 	// is repainted.
@@ -54,7 +53,8 @@ type Options struct {
 	// Failed is called once, with the reason, each time the recording stops. May be nil.
 	Failed func(error)
 
-	Now func() time.Time // nil: time.Now
+	maxSize int64            // bytes, after which the next file is begun; 0: 10 MB
+	now     func() time.Time // nil: time.Now
 }
 
 // A Writer records, for one goroutine. When a method returns, its event is in the file.
@@ -84,11 +84,11 @@ const output, input, resize, marker, exit = "o", "i", "r", "m", "x"
 
 // Create begins a recording, and rotates one that exists at its path.
 func Create(o Options) (*Writer, error) {
-	o.MaxSize = cmp.Or(o.MaxSize, 10<<20)
-	if o.Now == nil {
-		o.Now = time.Now
+	o.maxSize = cmp.Or(o.maxSize, 10<<20)
+	if o.now == nil {
+		o.now = time.Now
 	}
-	w := &Writer{options: o, started: o.Now(), cols: o.Cols, rows: o.Rows}
+	w := &Writer{options: o, started: o.now(), cols: o.Cols, rows: o.Rows}
 	if err := w.startFile(); err != nil {
 		return nil, fmt.Errorf("record to %s: %w", o.Path, err)
 	}
@@ -97,8 +97,8 @@ func Create(o Options) (*Writer, error) {
 
 // Output records the program's output. Call it before the screen gets that: see Options.Repaint.
 func (w *Writer) Output(p []byte) {
-	isFull := w.size >= w.options.MaxSize
-	mayGoOn := w.isGap && !w.options.Now().Before(w.retryAt)
+	isFull := w.size >= w.options.maxSize
+	mayGoOn := w.isGap && !w.options.now().Before(w.retryAt)
 	if !w.isMidSequence && (mayGoOn || isFull && !w.isGap) { // no file begins with the rest of a sequence
 		w.repaint(isFull)
 	}
@@ -187,14 +187,14 @@ func (w *Writer) add(events ...event) {
 	w.lastEvent, w.failed = now, nil
 }
 
-func (w *Writer) elapsed() int64 { return w.options.Now().Sub(w.started).Milliseconds() }
+func (w *Writer) elapsed() int64 { return w.options.now().Sub(w.started).Milliseconds() }
 
 func (w *Writer) fail(err error) {
 	for errors.Unwrap(err) != nil { // drop the path, which the caller names
 		err = errors.Unwrap(err)
 	}
 	isNew := w.failed == nil
-	w.failed, w.isGap, w.retryAt = err, true, w.options.Now().Add(retryAfter)
+	w.failed, w.isGap, w.retryAt = err, true, w.options.now().Add(retryAfter)
 	if isNew && w.options.Failed != nil {
 		w.options.Failed(err)
 	}

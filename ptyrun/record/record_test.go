@@ -86,7 +86,7 @@ func TestRecording(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o750)) // the team's group may read
 	file := filepath.Join(dir, "screen.cast")
-	w := create(t, Options{Path: file, Command: "claude --resume", Title: `"bob" <✳>`, Now: c.Now})
+	w := create(t, Options{Path: file, Command: "claude --resume", Title: `"bob" <✳>`, now: c.Now})
 	c.pass(512 * time.Millisecond)
 	w.Output([]byte("hello \xe2\x9c"))
 	c.pass(1500 * time.Millisecond)
@@ -122,7 +122,7 @@ func TestRecording(t *testing.T) {
 func TestIntervalsAddUp(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	w := create(t, Options{Now: c.Now})
+	w := create(t, Options{now: c.Now})
 	for range 100 {
 		c.pass(1600 * time.Microsecond)
 		w.Marker("x")
@@ -143,7 +143,7 @@ func TestIntervalsAddUp(t *testing.T) {
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	shown := ""
-	w := create(t, Options{MaxSize: 1000, Now: newClock().Now, Repaint: func() []byte { return []byte("screen " + shown) }})
+	w := create(t, Options{maxSize: 1000, now: newClock().Now, Repaint: func() []byte { return []byte("screen " + shown) }})
 	for i := range 200 {
 		text := fmt.Sprintf("line %03d\x1b[3", i)
 		w.Output([]byte(text))
@@ -173,7 +173,7 @@ func TestRotation(t *testing.T) {
 func TestFailedWrite(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	w := create(t, Options{Now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
+	w := create(t, Options{now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
 	c.pass(time.Second)
 	w.Output([]byte("before"))
 	good := w.file
@@ -209,7 +209,7 @@ func TestFailedRotation(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	must(t, os.Mkdir(dir, 0o700))
 	c := newClock()
-	w := create(t, Options{Path: filepath.Join(dir, "screen.cast"), MaxSize: 400, Now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
+	w := create(t, Options{Path: filepath.Join(dir, "screen.cast"), maxSize: 400, now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
 	w.Output(bytes.Repeat([]byte("x"), 400))
 	must(t, os.Rename(dir, dir+".away"))
 	w.Output([]byte("lost"))

@@ -8,9 +8,9 @@ import (
 	uv "github.com/charmbracelet/ultraviolet"
 )
 
-// Reset brings an xterm-like terminal back to its normal state: main screen, modes off, default style. Text and title
-// stay. Send it to a viewer that leaves.
-const Reset = "\x1b7\x1b[?1049l\x1b[!p\x1b[?7h\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?5l" +
+// reset brings an xterm-like terminal back to its normal state: main screen, modes off, default style. Text and title
+// stay.
+const reset = "\x1b7\x1b[?1049l\x1b[!p\x1b[?7h\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?5l" +
 	"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?1007l" +
 	"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2031l\x1b[=0u\x1b[>4;0m\x1b[0 q\x1b(B\x0f\x1b[m" +
 	"\x1b7\x1b[?6l\x1b[r\x1b8\x1b[?25h"
@@ -36,13 +36,13 @@ func (s *Screen) ANSI(n int) string {
 	return text.String()
 }
 
-// Repaint returns bytes that make an xterm-like terminal of this size show this screen: Reset, at most that many lines
-// of scrollback, the screen, title, cursor and modes. Programs that use margins or tabs draw whole screens.
+// Repaint returns bytes that make an xterm-like terminal of this size show this screen, with at most that many lines
+// of scrollback, title, cursor and modes. Programs that use margins or tabs draw whole screens.
 func (s *Screen) Repaint(scrollback int) []byte {
 	if scrollback > 0 {
 		s.draw() // else the undrawn bytes follow below
 	}
-	b := []byte(Reset + "\x1b[?25l\x1b[?7l\x1b[H\x1b[2J") // no auto-wrap: some terminals wrap at once after a full row
+	b := []byte(reset + "\x1b[?25l\x1b[?7l\x1b[H\x1b[2J") // no auto-wrap: some terminals wrap at once after a full row
 	lines := s.emulator.Scrollback()
 	for i := max(0, lines.Len()-min(scrollback, s.scrollback)); i < lines.Len(); i++ {
 		b = append(append(b, lines.Line(i).Render()...), "\x1b[m\r\n"...)

@@ -16,7 +16,7 @@ import (
 // Checkout describes a directory that has a .git. All paths are absolute and without symbolic links.
 type Checkout struct {
 	Top    string // the directory that has the .git
-	GitDir string // the directory of this worktree's index; "" if .git is malformed or points nowhere
+	gitDir string // the directory of this worktree's index; "" if .git is malformed or points nowhere
 	Common string // the repository's directory, which all its worktrees share; "" likewise
 	Main   string // the top of the main worktree; "" if there is none or it is unknown
 }
@@ -24,21 +24,21 @@ type Checkout struct {
 // At reads dir/.git; ok is false when there is none. A malformed .git still makes dir a top. dir must be absolute and
 // without symbolic links.
 func At(dir string) (c Checkout, ok bool) {
-	c.GitDir, ok = gitDirAt(dir)
+	c.gitDir, ok = gitDirAt(dir)
 	if ok {
 		c.Top = dir
 	}
-	if c.GitDir == "" {
+	if c.gitDir == "" {
 		return c, ok
 	}
-	path, err := readLine(filepath.Join(c.GitDir, "commondir"))
+	path, err := readLine(filepath.Join(c.gitDir, "commondir"))
 	if errors.Is(err, fs.ErrNotExist) { // the only or main worktree, or a submodule
-		c.Common, c.Main = c.GitDir, dir
+		c.Common, c.Main = c.gitDir, dir
 	}
 	if err != nil {
 		return c, true
 	}
-	c.Common = resolve(c.GitDir, path)
+	c.Common = resolve(c.gitDir, path)
 	// The main worktree is the parent of the common directory if its .git is, or points to, that directory. The latter
 	// is the layout of people who keep linked worktrees around a bare repository.
 	parent := filepath.Dir(c.Common)

@@ -19,7 +19,7 @@ import (
 //
 // git runs with the caller's environment environ, and without the repository's hooks.
 func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch string) (done string, err error) {
-	if existing, ok := At(path); ok && existing.Common == c.Common && existing.GitDir != c.GitDir {
+	if existing, ok := At(path); ok && existing.Common == c.Common && existing.gitDir != c.gitDir {
 		return "", nil
 	}
 	done = fmt.Sprintf("made its worktree %s on branch %s", path, branch)

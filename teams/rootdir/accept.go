@@ -42,7 +42,7 @@ func (p Place) noteOf(root string) (n note, file string, err error) {
 
 // Accept records in the user's state directory that this user made or accepts the root. It is idempotent.
 func Accept(p Place, root string) error {
-	if Accepted(p, root) {
+	if accepted(p, root) {
 		return nil
 	}
 	n, file, err := p.noteOf(root)
@@ -56,9 +56,9 @@ func Accept(p Place, root string) error {
 	return nil
 }
 
-// Accepted reports whether this user made or accepted the root, and it is still the same directory. A note that is
+// accepted reports whether this user made or accepted the root, and it is still the same directory. A note that is
 // torn, or that others own or may write, does not count.
-func Accepted(p Place, root string) bool {
+func accepted(p Place, root string) bool {
 	n, file, err := p.noteOf(root)
 	if err != nil {
 		return false

@@ -26,7 +26,7 @@ func TestAccept(t *testing.T) {
 	top := testtree.Make(t, "root a/.atm", "root b/.atm")
 	root := filepath.Join(top, "a", ".atm")
 	p := Place{Dir: filepath.Join(top, "a"), State: filepath.Join(top, "state", "atm"), UID: os.Getuid()}
-	if Accepted(p, root) {
+	if accepted(p, root) {
 		t.Fatal("accepted by nobody")
 	}
 	if f, _, err := Find(p); err != nil || f.Accepted {
@@ -36,7 +36,7 @@ func TestAccept(t *testing.T) {
 	if f, _, err := Find(p); err != nil || !f.Accepted {
 		t.Fatalf("%+v, %v: want it accepted", f, err)
 	}
-	if Accepted(p, filepath.Join(top, "b", ".atm")) {
+	if accepted(p, filepath.Join(top, "b", ".atm")) {
 		t.Error("the other root is accepted too")
 	}
 	file := onlyNote(t, p)
@@ -55,7 +55,7 @@ func TestAccept(t *testing.T) {
 			t.Errorf("modes %v and %v, want 0700 and 0600", dir.Mode(), after.Mode())
 		}
 	}
-	if Accepted(Place{UID: p.UID}, root) || Accept(Place{UID: p.UID}, root) == nil {
+	if accepted(Place{UID: p.UID}, root) || Accept(Place{UID: p.UID}, root) == nil {
 		t.Error("without a state directory nothing is accepted")
 	}
 	if err := Accept(p, filepath.Join(top, "gone")); err == nil {
@@ -74,12 +74,12 @@ func TestAcceptedReplaced(t *testing.T) {
 	must(t, err)
 	must(t, os.Rename(root, filepath.Join(top, "old")))
 	must(t, os.MkdirAll(root, 0o700))
-	if Accepted(p, root) {
+	if accepted(p, root) {
 		t.Error("the directory that took its place is accepted")
 	}
 	must(t, os.Remove(root))
 	must(t, os.Rename(filepath.Join(top, "old"), root))
-	if !Accepted(p, root) {
+	if !accepted(p, root) {
 		t.Error("put back, it is not accepted")
 	}
 	// ext4 reuses the inode number for the next directory.
@@ -90,7 +90,7 @@ func TestAcceptedReplaced(t *testing.T) {
 	if first == second {
 		t.Skip("no birth times here, or too coarse ones: only the inode number tells")
 	}
-	if Accepted(p, root) {
+	if accepted(p, root) {
 		t.Error("the directory made anew is accepted")
 	}
 }
@@ -140,11 +140,11 @@ func TestAcceptedBadNote(t *testing.T) {
 			good, err := os.ReadFile(file)
 			must(t, err)
 			tt.spoil(t, file, good)
-			if Accepted(p, root) {
+			if accepted(p, root) {
 				t.Fatal("believed")
 			}
 			must(t, Accept(p, root))
-			if !Accepted(p, root) {
+			if !accepted(p, root) {
 				t.Error("not replaced")
 			}
 		})
@@ -171,7 +171,7 @@ func TestAcceptAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for _, root := range roots {
-		if !Accepted(p, root) {
+		if !accepted(p, root) {
 			t.Errorf("the note about %s was lost", root)
 		}
 	}
@@ -199,7 +199,7 @@ func TestAcceptOddPath(t *testing.T) {
 	}
 	p := Place{State: filepath.Join(top, "state"), UID: os.Getuid()}
 	must(t, Accept(p, root))
-	if !Accepted(p, root) {
+	if !accepted(p, root) {
 		t.Error("not accepted")
 	}
 	data, err := os.ReadFile(onlyNote(t, p))

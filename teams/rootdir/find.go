@@ -181,7 +181,7 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		if err != nil || forInit && f.Source == FromHome || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
-		f.Accepted = Accepted(p, f.Path)
+		f.Accepted = accepted(p, f.Path)
 		isRoot, err := hasFormat(f.Path)
 		if errors.Is(err, fs.ErrPermission) && distrust(info, p.UID, false) == "" {
 			return f, skipped, err
@@ -322,6 +322,6 @@ func Nearby(p Place, root string) []Found {
 	})
 	return slices.DeleteFunc(roots, func(f Found) bool {
 		isRoot, err := hasFormat(f.Path)
-		return f.Path == root || !isRoot || err != nil || DistrustReason(f.Path, p.UID, !Accepted(p, f.Path)) != ""
+		return f.Path == root || !isRoot || err != nil || DistrustReason(f.Path, p.UID, !accepted(p, f.Path)) != ""
 	})
 }
