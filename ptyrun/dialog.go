@@ -265,6 +265,8 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 // reject with one that is not known to deny; a question of kind "question" accepts any option.
 func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
 	switch {
+	case q == nil && r.prog != nil && r.prog.reading.Dialog != nil:
+		return driver.Option{}, errors.New("a dialog is only just coming up: no key was pressed; try again")
 	case q == nil:
 		return driver.Option{}, refused("it is not asking anything", "")
 	case req.ID != "" && req.ID != string(q.ID) && !strings.HasSuffix(string(q.ID), req.ID):

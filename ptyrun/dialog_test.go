@@ -239,6 +239,28 @@ func TestTrustIsNotAnswered(t *testing.T) {
 	}
 }
 
+// A dialog that the status shows already, but that has not been stable yet, can be answered soon.
+func TestAnswerTooEarly(t *testing.T) {
+	t.Parallel()
+	r, late := newRig(t).fake(testagent.Options{}), quick
+	late.settle = time.Second
+	r.opt.timing = &late
+	r.run().idle()
+	r.send("CONFIRM [touch a.txt]")
+	r.wait("the dialog", func() bool {
+		s, err := r.status()
+		return err == nil && s.State == "confirming"
+	})
+	_, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"})
+	if err == nil || !strings.Contains(err.Error(), "try again") {
+		t.Error(err)
+	}
+	r.wait("the answer", func() bool {
+		_, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"})
+		return err == nil
+	})
+}
+
 // An answer to a dialog does not answer the one that replaced it.
 func TestOtherDialog(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ type Handler interface {
 // Status is what a runner says about itself.
 type Status struct {
 	ChildPID    int       `json:"child_pid,omitempty"`
-	State       string    `json:"state"` // a reducer.Activity
+	State       string    `json:"state"` // a reducer.Activity: what the screen shows now, though it may not last
 	Detail      string    `json:"detail,omitempty"`
 	Driver      string    `json:"driver,omitempty"`
 	Started     time.Time `json:"started"`
