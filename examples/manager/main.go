@@ -51,6 +51,7 @@ func manage(ctx context.Context, question string, args []string) error {
 	if err != nil {
 		return err
 	}
+	defer a.team.Root().Close()
 	defer a.hold.Release()
 	return errors.Join(a.exercise(ctx, question), a.stop(ctx))
 }
