@@ -136,10 +136,14 @@ func (f *file) uninstall(edits []edit) error {
 		return err
 	}
 	f.isDone = bytes.Equal(rest.after, f.after)
+	isRestored := f.isDone && f.isAsInstalled()
+	if isRestored {
+		f.after = f.record.Original
+	}
 	left := string(bytes.TrimSpace(f.after))
 	switch {
-	case f.isDone && f.isAsInstalled():
-		f.after, f.remove = f.record.Original, !f.record.Existed
+	case isRestored: // others may have added to it before the last install
+		f.remove = !f.record.Existed && (left == "" || left == "{}")
 	case f.isDone && f.isChanged():
 		f.remove = left == "" || left == "{}" && f.isRecorded && !f.record.Existed
 	case f.isAsInstalled():

@@ -531,6 +531,30 @@ func TestNoRecordIsLeft(t *testing.T) {
 	}
 }
 
+// What the user adds to a file that install made, or writes in its place, outlives another install.
+func TestAddedBetweenInstalls(t *testing.T) {
+	h := newSetup(t)
+	const file = "home/.claude/settings.json"
+	h.install(Request{Tool: "claude"})
+	h.write(file, strings.Replace(h.read(file), "{", "{\n  \"model\": \"opus\",", 1))
+	h.Root = h.at("elsewhere/.atm")
+	h.install(Request{Tool: "claude"})
+	h.uninstall(Request{Tool: "claude"})
+	if got := h.read(file); !strings.Contains(got, `"model": "opus"`) || strings.Contains(got, "atm") {
+		t.Errorf("left: %s", got)
+	}
+	if err := os.Remove(h.at(file)); err != nil {
+		t.Fatal(err)
+	}
+	h.install(Request{Tool: "claude"})
+	h.write(file, `{"model": "own"}`)
+	h.install(Request{Tool: "claude"})
+	h.uninstall(Request{Tool: "claude"})
+	if got := h.read(file); got != `{"model": "own"}` {
+		t.Errorf("left: %s", got)
+	}
+}
+
 // Damage finds missing hooks, and a file that the tool cannot parse any more.
 func TestDamage(t *testing.T) {
 	h := newSetup(t)
