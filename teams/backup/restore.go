@@ -3,6 +3,7 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type restorer struct {
 	root    *teams.Root
 	tar     *tar.Reader
 	total   Restored
-	hadLogs map[wire.Address]bool // whether a mailbox had events before the restore
+	hadLogs map[wire.Address]bool // whether a mailbox had other events before the restore
 }
 
 // Check reads a backup to its end, and returns an error if the file is no backup or is truncated.
@@ -151,17 +152,23 @@ func (r *restorer) restoreMember(t *teams.Team, box *mailbox.Box, below string) 
 	if m := messages().FindStringSubmatch(below); m != nil && wire.IsID(m[2]) {
 		return r.restoreMessage(t, box, m[1], m[2])
 	}
-	if _, isKnown := r.hadLogs[box.Address()]; !isKnown {
-		seq, err := box.Log().LastSeq()
-		if err != nil {
+	name, from := string(box.Agent())+"/"+below, io.Reader(r.tar)
+	if strings.HasPrefix(below, "events/") {
+		data, err := io.ReadAll(r.tar)
+		seq, err2 := box.Log().LastSeq()
+		if err = cmp.Or(err, err2); err != nil {
 			return err
 		}
-		r.hadLogs[box.Address()] = seq > 0
+		// Files that are equal were left by a restore that did not finish.
+		existing, err := t.Dir().ReadFile(name, int64(len(data)))
+		hadLog, isKnown := r.hadLogs[box.Address()]
+		hadLog = hadLog || !bytes.Equal(existing, data) && (!errors.Is(err, fs.ErrNotExist) || !isKnown && seq > 0)
+		if r.hadLogs[box.Address()] = hadLog; hadLog {
+			return nil
+		}
+		from = bytes.NewReader(data)
 	}
-	if r.hadLogs[box.Address()] && strings.HasPrefix(below, "events/") {
-		return nil
-	}
-	return r.restoreFile(t, string(box.Agent())+"/"+below, r.tar)
+	return r.restoreFile(t, name, from)
 }
 
 func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id string) error {
