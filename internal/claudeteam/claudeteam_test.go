@@ -64,7 +64,10 @@ func newScene(t *testing.T, ours ...wire.Name) *scene {
 	team := openTeam(t, filepath.Join(top, "root"), ours...)
 	sc := &scene{t: t}
 	sc.sync = &Sync{Team: team, Dir: filepath.Join(top, "claude/teams/session-7f770861"), Report: func(tr Transfer) { sc.reported = append(sc.reported, tr.String()) }}
-	sc.sync.fault = func(op, _ string) error {
+	sc.sync.fault = func(op, name string) error {
+		if op == "open" && strings.Contains(name, tempPrefix) && !strings.HasPrefix(name, inboxDir+"/") {
+			t.Errorf("a kill would leave %s for ever", name)
+		}
 		if sc.isFull && op == "write" {
 			return syscall.ENOSPC
 		}

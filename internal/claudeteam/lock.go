@@ -85,7 +85,7 @@ func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte)
 	if err != nil || data == nil { // a killed writer may have left the present content unsynced
 		return errors.Join(err, s.root.Sync(dir))
 	}
-	temp := path.Join(dir, tempPrefix+rand.Text())
+	temp := path.Join(inboxDir, tempPrefix+rand.Text()) // where checkFiles looks for what a kill left
 	defer s.root.Remove(temp)
 	if err := s.create(temp, data, info.Mode().Perm()); err != nil {
 		return err

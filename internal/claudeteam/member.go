@@ -2,6 +2,7 @@ package claudeteam
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,7 +108,7 @@ func (s *Sync) addTheirs(ctx context.Context, raw json.RawMessage) error {
 // makeBox makes the mailbox of one of Claude's. It writes the mark first, since a mailbox without one is ours.
 func (s *Sync) makeBox(ctx context.Context, theirs string, name wire.Name) error {
 	dir, mark := s.Team.Dir(), markFile(name)
-	err := errors.Join(dir.Mkdir(string(name)), dir.Mkdir(path.Dir(mark)), dir.Replace(mark, []byte(theirs), true))
+	err := cmp.Or(dir.Mkdir(string(name)), dir.Mkdir(path.Dir(mark)), dir.Replace(mark, []byte(theirs), true))
 	if err == nil {
 		err = s.Team.Create(ctx, name)
 	}

@@ -357,7 +357,7 @@ func (r *Root) Replace(name string, data []byte, sync bool) error {
 // which may be a symbolic link, and sets it to 0700.
 func WritePrivate(file string, data []byte) error {
 	dir, name := filepath.Split(file)
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
+	if err := cmp.Or(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
 		return err
 	}
 	r, err := Open(dir, nil)

@@ -238,3 +238,14 @@ func TestFault(t *testing.T) {
 		has(t, r, "x", c.left)
 	}
 }
+
+// Where its directory cannot be made, WritePrivate says why, and only that.
+func TestWritePrivate(t *testing.T) {
+	r := open(t, nil)
+	if err := WritePrivate(r.Join("keys/host"), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := WritePrivate(r.Join("keys/host/x"), nil); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Error(err)
+	}
+}
