@@ -305,7 +305,7 @@ func showACP(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Println(string(raw))
+	_, err = fmt.Println(string(command.EscapeJSON(raw)))
 	return err
 }
 

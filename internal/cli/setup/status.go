@@ -83,7 +83,7 @@ func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 		return command.PrintAs(c, m, statusText(m))
 	}
 	line, err := wire.Marshal(slot(s.Team, m))
-	return command.PrintUnlessError(c, err, json.RawMessage(line), string(line))
+	return command.PrintUnlessError(c, err, json.RawMessage(line), string(command.EscapeJSON(line)))
 }
 
 // slot is a member as missiond's PTY manager writes it, whose only question is a confirmation, and where a slot that
