@@ -104,6 +104,9 @@ func TestAllow(t *testing.T) {
 		{"git \xff", Ask},
 		{"git status ;; rm", Ask},
 		{"git status'';rm", Ask},
+		{"git ''~", Ask},
+		{`git ""=rm`, Ask},
+		{"git 'a\\' '; rm x #'", Ask}, // in fish the second quote ends the first word
 		{"git 'a'\\'';rm", Ask}, // either the quote never ends or rm runs
 	} {
 		if got := git.decide(Request{Tool: "Bash", Input: c.input}); got != c.want {
@@ -172,6 +175,7 @@ func TestRules(t *testing.T) {
 		{"deny Bash(rm *)\nallow Bash", "Bash", "", Ask},
 		{"deny Bash(rm *)\nallow Bash", "Bash", "for f in *; do rm $f; done", Deny},
 		{"deny Bash(rm *)\nallow *", "Edit", "a.go", Allow},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "sudo RM x", Ask}, // macOS runs rm
 
 		// Paths.
 		{"allow Edit(src/*)", "Edit", "src/a b.go", Allow},
@@ -183,6 +187,11 @@ func TestRules(t *testing.T) {
 		{"allow Edit(src/*)", "Edit", "/src/a", Ask},
 		{"deny Edit(*.env)\nallow Edit", "Edit", "x/.env", Deny},
 		{"deny Edit(/etc/*)\nallow Edit", "Edit", "/x/../etc/passwd", Ask},
+		{"deny Edit(/etc/passwd)\nallow Edit", "Edit", "/etc/./passwd", Ask},
+		{"deny Edit(/etc/passwd)\nallow Edit", "Edit", "/etc//passwd", Ask},
+		{"deny Edit(/etc/passwd)\nallow Edit", "Edit", "/etc/x.passwd", Allow},
+		{"deny Edit(*.env)\nallow Edit", "Edit", "x/.ENV", Ask},
+		{"allow Glob(*)", "Glob", ".", Allow},
 		{"allow WebFetch(https://go.dev/*)", "WebFetch", "https://go.dev/x?a=1&b=2", Allow},
 
 		// An unknown tool may take a command.

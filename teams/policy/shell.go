@@ -38,7 +38,7 @@ func parseInput(q Request) input {
 	in := input{text: q.Input, calls: []string{q.Input}, isShell: q.Command || !TakesNoCommand(q.Tool)}
 	in.isCut = strings.ContainsRune(q.Input, '…') // programs mark shortened text with it
 	if !in.isShell {
-		in.isPlain = !in.isCut && q.Input != "" && !hasInvisible(q.Input) && !hasDotDot(q.Input)
+		in.isPlain = !in.isCut && q.Input != "" && !hasInvisible(q.Input) && !isIndirect(q.Input)
 		return in
 	}
 	file, err := syntax.NewParser().Parse(strings.NewReader(q.Input), "")
@@ -76,15 +76,15 @@ func isPlainCall(file *syntax.File, line string) bool {
 // isLiteral reports whether a word reaches the program as it is written: none of the usual shells expands anything in
 // it, and it has no backslash.
 func isLiteral(w *syntax.Word) bool {
-	for i, part := range w.Parts {
+	for _, part := range w.Parts {
 		switch p := part.(type) {
-		case *syntax.Lit:
+		case *syntax.Lit: // zsh expands ~ and = also behind ''
 			isExpanded := strings.ContainsAny(p.Value, "*?[]{}\\$`") || strings.Contains(p.Value, "=~") || strings.Contains(p.Value, ":~")
-			if isExpanded || i == 0 && strings.ContainsAny(p.Value[:min(1, len(p.Value))], "~=") {
+			if isExpanded || strings.ContainsAny(p.Value[:min(1, len(p.Value))], "~=") {
 				return false
 			}
 		case *syntax.SglQuoted:
-			if p.Dollar {
+			if p.Dollar || strings.HasSuffix(p.Value, `\`) { // fish does not end the word at \'
 				return false
 			}
 		case *syntax.DblQuoted:
@@ -109,12 +109,12 @@ func (in input) includes(pattern string) bool {
 }
 
 // mayInclude reports whether the input may run a command that matches, though includes finds none: an argument of a
-// program that runs commands (sudo, sh -c), or a line that is not plain.
+// program that runs commands (sudo, sh -c), or a line that is not plain. macOS takes RM for rm, and .ENV for .env.
 func (in input) mayInclude(pattern string) bool {
 	if !in.isPlain || !in.isShell {
-		return !in.isPlain
+		return !in.isPlain || matches("(?i)", pattern, "", in.text)
 	}
-	const anyWords, moreWords = "(.*[^a-zA-Z0-9])?", "( .*)?"
+	const anyWords, moreWords = "(?i)(.*[^a-zA-Z0-9])?", "( .*)?"
 	text := bare(in.text)
 	return matches(anyWords, pattern, moreWords, text) || matches(anyWords, pattern, "", text+" ")
 }
@@ -134,9 +134,11 @@ func hasInvisible(s string) bool {
 	})
 }
 
-// hasDotDot reports whether a path has a ".." element: such a path may leave the directory that it begins with.
-func hasDotDot(path string) bool {
-	return slices.Contains(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }), "..")
+// isIndirect reports whether a path has an element ".." and may leave the directory that it begins with, or could be
+// written without an element "." or "".
+func isIndirect(path string) bool {
+	p := "/" + strings.ReplaceAll(path, `\`, "/") + "/"
+	return strings.Contains(p, "/../") || strings.Contains(p, "/./") && p != "/./" || strings.Contains(strings.Replace(path, "://", "", 1), "//")
 }
 
 // TakesNoCommand reports whether a tool of a known agent takes a path, an address or a search text. The input of any
