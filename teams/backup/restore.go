@@ -111,7 +111,8 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 	isAgent := wire.IsName(first)
 	isDir := h.Typeflag == tar.TypeDir && (name == "" || isAgent && below == "" || dirs().MatchString(name))
 	isFile := h.Typeflag == tar.TypeReg && files().MatchString(name)
-	isOurs := wire.IsName(teamName) && (isAgent || name == "" || name == config.File || name[0] == '.')
+	isSkipped := strings.Contains(name, "/.") || strings.HasPrefix(below, "inbox/tmp/") // as writeTree does
+	isOurs := !isSkipped && wire.IsName(teamName) && (isAgent || name == "" || name == config.File || name[0] == '.')
 	if !isDir && !isFile || !isOurs || !fs.ValidPath(path.Clean(h.Name)) {
 		if h.Typeflag != tar.TypeDir {
 			r.total.Refused = append(r.total.Refused, h.Name)
