@@ -97,7 +97,7 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 		return "", err
 	}
 	defer from.Close()
-	notInNames := regexp.MustCompile(`^\.+|[\x00-\x1f/\\:]`)
+	notInNames := regexp.MustCompile(`^[-.]+|[\x00-\x1f/\\:]`)
 	name := cmp.Or(notInNames.ReplaceAllString(letter.Escape(a.Name), "_"), "attachment")
 	ext := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
