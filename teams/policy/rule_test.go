@@ -107,7 +107,7 @@ func TestAllow(t *testing.T) {
 		{"git ''~", Ask},
 		{`git ""=rm`, Ask},
 		{"git 'a\\' '; rm x #'", Ask}, // in fish the second quote ends the first word
-		{"git 'a'\\'';rm", Ask}, // either the quote never ends or rm runs
+		{"git 'a'\\'';rm", Ask},       // either the quote never ends or rm runs
 	} {
 		if got := git.decide(Request{Tool: "Bash", Input: c.input}); got != c.want {
 			t.Errorf("%q: %s, not %s", c.input, got, c.want)
