@@ -49,7 +49,7 @@ func (r *runner) returnGate() string {
 		return "its program has ended"
 	case r.stopping != nil:
 		return string(control.GateStopping)
-	case r.question != nil || p.reading.Dialog != nil:
+	case r.question != nil || p.asks():
 		return "a dialog came up"
 	case r.state.Turn().Word() == reducer.WordBlocked:
 		return "it is waiting for an answer"

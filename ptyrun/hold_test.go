@@ -4,6 +4,7 @@ package ptyrun
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -410,4 +411,46 @@ func TestEndDuringClaim(t *testing.T) {
 	r.wait("the end", r.has("exited"))
 	release()
 	r.wait("the message to be read", r.read(id))
+}
+
+// No return key is pressed into what came up instead of the box behind a paste, even if no driver knows it, or if only
+// the title shows that something is asked.
+func TestNoReturnIntoAnUnknownDialog(t *testing.T) {
+	t.Parallel()
+	quicker := quick
+	quicker.Render = 400 * time.Millisecond
+	for d, script := range map[string]string{
+		"claude": box + `paste; printf '\033[2J\033[HDelete everything?\r\n❯ Yes\r\n  No'; `,
+		"codex": `stty raw -echo; printf '\033]0;dir\007\033[?2004h› '
+until read -rd '~' text && [[ $text == *201 ]]; do :; done; printf '\033]0;[ ! ] Action Required | dir\007[Pasted Content 1149 chars]'; `,
+	} {
+		r := newRig(t)
+		r.opt.Timing = &quicker
+		pressed := filepath.Join(r.opt.Dir, "pressed")
+		r.program(d, "bash", "-c", script+`read -rn 1 -t 5 && touch `+pressed+`; sleep 600`).run().idle()
+		id := r.send("hello")
+		r.wait("the failure", r.has(`injection_failed outcome="failed"`))
+		if _, err := os.Lstat(pressed); err == nil || !r.unread(id) {
+			t.Errorf("%s: a key was pressed: %v, it is unread: %v", d, err == nil, r.unread(id))
+		}
+	}
+}
+
+// A person's keys are not held longer than three seconds by a program that shows nothing after the return key.
+func TestHeldKeysGoIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	got := filepath.Join(r.opt.Dir, "got")
+	r.program("claude", "bash", "-c", box+`paste; head -c 1 >/dev/null; touch `+got+`.return
+head -c 1 >`+got+`; sleep 600`).run().idle()
+	c := r.client()
+	in := make(chan []byte)
+	go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{In: in, Out: io.Discard})
+	r.send("hello")
+	r.wait("the return key", func() bool { _, err := os.Lstat(got + ".return"); return err == nil })
+	in <- []byte("x")
+	r.wait("the key", func() bool { text, _ := os.ReadFile(got); return string(text) == "x" })
+	if r.has("injected")() || r.has("injection_failed")() {
+		t.Error("it was held until the end")
+	}
 }

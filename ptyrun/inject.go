@@ -104,10 +104,14 @@ func (r *runner) pause(t *typing) error {
 }
 
 // pauseUntil pauses until isDone, which is called whenever the screen may have changed.
+// It holds a person's keys no longer than it may.
 func (r *runner) pauseUntil(t *typing, isDone func(now time.Time) (bool, error)) error {
 	for {
 		now := r.now()
 		r.refresh(now)
+		if t.startedAt.Add(maxKeyHold).Before(now) {
+			r.releaseKeys()
+		}
 		if done, err := isDone(now); done || err != nil {
 			return err
 		}
@@ -285,9 +289,6 @@ func (r *runner) write(t *typing) error {
 func (r *runner) awaitDraft(t *typing) error {
 	p := r.prog
 	return r.pauseUntil(t, func(now time.Time) (bool, error) {
-		if t.startedAt.Add(maxKeyHold).Before(now) {
-			r.releaseKeys()
-		}
 		t.isSeen = p.driver.HasInBox(p.look(), t.draft)
 		quiet := earlier(p.outputAt.Add(r.timing.quiet), t.wroteAt.Add(4*r.timing.quiet)) // something may blink for ever
 		switch {
@@ -304,8 +305,8 @@ func (r *runner) awaitDraft(t *typing) error {
 	})
 }
 
-// awaitReturn waits until the return key may be pressed: a program swallows it while it processes a paste, and an open
-// frame may be drawing a dialog.
+// awaitReturn waits until the return key may be pressed: a program swallows it while it processes a paste, an open frame
+// may be drawing a dialog, and what an agent shows instead of its box may be one that its driver does not know.
 func (r *runner) awaitReturn(t *typing) error {
 	p := r.prog
 	at := t.wroteAt.Add(max(r.timing.beforeReturn, p.driver.SubmitDelay(len(t.text))))
@@ -315,6 +316,12 @@ func (r *runner) awaitReturn(t *typing) error {
 		}
 		if t.isMixed {
 			return false, &injectError{outcomeFailed, string(control.GateTyping)}
+		}
+		if !p.driver.Plain && p.reading.NotPromptReason == string(control.GateNoPrompt) {
+			if r.mustWait(t.wroteAt.Add(r.Timing.Render), now) {
+				return false, nil
+			}
+			return false, &injectError{outcomeFailed, string(control.GateNoPrompt)}
 		}
 		return !r.mustWait(at, now) && (p.frameSince.IsZero() || now.Sub(p.frameSince) >= maxFrame), nil
 	})

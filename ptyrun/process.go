@@ -41,6 +41,11 @@ type program struct {
 	isReady        bool // it has once been idle for FirstIdle
 }
 
+// asks reports whether the screen shows a dialog, perhaps one that only the title tells of.
+func (p *program) asks() bool {
+	return p.reading.Dialog != nil || p.reading.Activity == reducer.Confirming
+}
+
 func (r *runner) startProgram() error {
 	r.restarts.next = time.Time{}
 	argv := slices.Concat(r.Front, r.Command)

@@ -114,7 +114,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	}
 	d := p.reading.Dialog
 	isText := len(req.Text) > 1 && !req.Raw // else it may be the key of an answer
-	if d != nil && isText && !p.driver.Plain {
+	if p.asks() && isText && !p.driver.Plain {
 		return nil, refused("these keys would answer its question: nothing was typed",
 			fmt.Sprintf("atm pending shows the question; atm approve %[1]s OPTION, atm attach %[1]s, or --raw", r.Box.Agent()))
 	}

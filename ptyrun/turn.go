@@ -261,8 +261,11 @@ func (r *runner) keyWouldAnswer(isUrgent bool) bool {
 	if d == nil && r.question != nil {
 		d = &r.question.Dialog
 	}
+	if d == nil {
+		return r.prog.asks()
+	}
 	isCancelled := r.prog.driver.LogsOwnEvents && !isUrgent
-	return d != nil && !(isCancelled && d.Kind == "permission")
+	return !(isCancelled && d.Kind == "permission")
 }
 
 // restoredDraft is a text of ours that may appear in the draft again, where it would block all mail: Claude Code puts
