@@ -57,6 +57,7 @@ func (c *connection) isTrusted() bool { return c.uid == "0" || c.uid == strconv.
 type Server struct {
 	dir      string
 	listener *net.UnixListener
+	file     fs.FileInfo // the socket
 }
 
 // Listen makes the socket in a run directory, replacing a dead runner's. The caller holds the runner lock.
@@ -77,7 +78,9 @@ func Listen(dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{dir, listener}, os.Chmod(path, 0o600)
+	listener.SetUnlinkOnClose(false)
+	file, err := os.Lstat(path)
+	return &Server{dir, listener, file}, errors.Join(err, os.Chmod(path, 0o600))
 }
 
 func socketPath(dir string) string {
@@ -125,10 +128,12 @@ func (s *Server) Serve(ctx context.Context, h Handler) error {
 	}
 }
 
-// Close removes the socket and ends every connection.
+// Close removes the socket, if it is not yet another runner's, and ends every connection.
 func (s *Server) Close() error {
+	if now, err := os.Lstat(socketPath(s.dir)); err == nil && os.SameFile(now, s.file) {
+		removeSocket(s.dir)
+	}
 	err := s.listener.Close()
-	removeSocket(s.dir)
 	if errors.Is(err, net.ErrClosed) {
 		return nil // closed when Serve's context ended
 	}

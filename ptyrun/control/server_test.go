@@ -231,6 +231,20 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
+// A runner that lost its agent leaves the socket of the next one alone.
+func TestLeavesTheNextSocket(t *testing.T) {
+	dir := t.TempDir()
+	before, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, &fake{})
+	if err := before.Close(); err != nil {
+		t.Error(err)
+	}
+	dial(t, dir)
+}
+
 // A suspended runner is told from a missing one, and soon.
 func TestNotAnswering(t *testing.T) {
 	dir := t.TempDir()
