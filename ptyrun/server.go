@@ -126,6 +126,9 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	t := &requestedText{prog: p, data: req.Text, dialog: fingerprint(d), written: make(chan error, 1)}
 	if !req.Raw {
 		isPaste := p.screen.Modes().Paste && len(req.Text) > 1 // a pasted key answers nothing
+		if !isPaste && len(req.Text) > control.MaxLine {
+			return nil, refused(untypable(string(req.Text), false)+": nothing was typed", "")
+		}
 		t.data = []byte(keysOf(Clean(string(req.Text)), isPaste, p.driver.Plain))
 	}
 	r.lastKey = r.now()
