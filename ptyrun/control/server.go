@@ -66,6 +66,9 @@ func Listen(dir string) (*Server, error) {
 	path := filepath.Join(dir, socketName)
 	if len(path) > 100 { // some systems take no more
 		short, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "atm-")
+		if err != nil { // it is another user's, as after su, or gone
+			short, err = os.MkdirTemp("", "atm-")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("the path of %s is too long for a socket: %w", path, err)
 		}

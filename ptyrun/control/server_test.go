@@ -205,12 +205,13 @@ func TestNoRunner(t *testing.T) {
 // A path that is too long for a socket becomes a link to a short one, and both are removed.
 func TestLongPath(t *testing.T) {
 	runtimeDir := t.TempDir()
-	t.Setenv("XDG_RUNTIME_DIR", runtimeDir)
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
+	t.Setenv("TMPDIR", runtimeDir)
+	for _, sub := range []string{"", "", "missing"} {
+		t.Setenv("XDG_RUNTIME_DIR", filepath.Join(runtimeDir, sub))
 		s := start(t, dir, &fake{})
 		if _, err := dial(t, dir).Status(t.Context()); err != nil {
 			t.Error(err)
