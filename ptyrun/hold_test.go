@@ -418,14 +418,14 @@ func TestEndDuringClaim(t *testing.T) {
 func TestNoReturnIntoAnUnknownDialog(t *testing.T) {
 	t.Parallel()
 	quicker := quick
-	quicker.Render = 400 * time.Millisecond
+	quicker.render = 400 * time.Millisecond
 	for d, script := range map[string]string{
 		"claude": box + `paste; printf '\033[2J\033[HDelete everything?\r\n❯ Yes\r\n  No'; `,
 		"codex": `stty raw -echo; printf '\033]0;dir\007\033[?2004h› '
 until read -rd '~' text && [[ $text == *201 ]]; do :; done; printf '\033]0;[ ! ] Action Required | dir\007[Pasted Content 1149 chars]'; `,
 	} {
 		r := newRig(t)
-		r.opt.Timing = &quicker
+		r.opt.timing = &quicker
 		pressed := filepath.Join(r.opt.Dir, "pressed")
 		r.program(d, "bash", "-c", script+`read -rn 1 -t 5 && touch `+pressed+`; sleep 600`).run().idle()
 		id := r.send("hello")

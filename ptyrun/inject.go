@@ -318,7 +318,7 @@ func (r *runner) awaitReturn(t *typing) error {
 			return false, &injectError{outcomeFailed, string(control.GateTyping)}
 		}
 		if !p.driver.Plain && p.reading.NotPromptReason == string(control.GateNoPrompt) {
-			if r.mustWait(t.wroteAt.Add(r.Timing.Render), now) {
+			if r.mustWait(t.wroteAt.Add(r.timing.render), now) {
 				return false, nil
 			}
 			return false, &injectError{outcomeFailed, string(control.GateNoPrompt)}
