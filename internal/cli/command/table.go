@@ -119,8 +119,9 @@ func detail(m teams.Member, now time.Time) string {
 		return ""
 	}
 	evidence, held := "", ""
+	isQuiet := m.Presence == reducer.Online && m.PresenceAt != nil && now.Sub(*m.PresenceAt) > time.Minute
 	switch {
-	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown, m.IsSilent(), m.Running:
+	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown && !isQuiet, m.IsSilent(), m.Running:
 	case m.PresenceAt == nil:
 		evidence = "never seen"
 	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):
