@@ -119,7 +119,8 @@ func detail(m teams.Member, now time.Time) string {
 		return ""
 	}
 	evidence, held := "", ""
-	isQuiet := m.Presence == reducer.Online && m.PresenceAt != nil && now.Sub(*m.PresenceAt) > time.Minute
+	isQuiet := m.State == reducer.WordBusy && m.PresenceAt != nil && now.Sub(*m.PresenceAt) > time.Minute &&
+		m.Since != nil && m.PresenceAt.Sub(*m.Since) > time.Minute // else it says what since says
 	switch {
 	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown && !isQuiet, m.IsSilent(), m.Running:
 	case m.PresenceAt == nil:
