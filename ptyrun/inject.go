@@ -264,7 +264,11 @@ func (r *runner) write(t *typing) error {
 	}
 	t.startedAt = r.now()
 	r.expectEcho(t.text, t.startedAt)
-	data := []byte(keysOf(t.text, isPaste, p.driver.Plain))
+	end := ""
+	if t.claim != nil && !p.driver.Plain {
+		end = " " // behind @name, an agent's return key would first pick a file or a skill for it
+	}
+	data := []byte(keysOf(t.text+end, isPaste, p.driver.Plain))
 	r.recordInput(data)
 	isDone, written, failed := false, 0, error(nil)
 	p.send(write{data: data, done: func(n int, err error) {

@@ -96,3 +96,13 @@ func TestFirstPromptTooLong(t *testing.T) {
 		t.Errorf("submitted %q", got)
 	}
 }
+
+// A letter does not end in the middle of a word: an agent completes @name when it gets the return key.
+func TestLastWordIsComplete(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	r.wait("the message to be read", r.read(r.send("ask @bob")))
+	if got := r.fakes(testagent.Typed); len(got) != 1 || !strings.HasSuffix(got[0], "ask @bob ") {
+		t.Errorf("typed %q", got)
+	}
+}
