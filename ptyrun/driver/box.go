@@ -95,8 +95,10 @@ func (d *Driver) findBetween(l *Look, upper, lower string) (inputBox, bool) {
 		ok = ok && top+1 < bottom && (upper != lower || isIndented(l, top+2, bottom, column))
 		return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
 	}
-	// With a long draft the upper rule is above the screen, and all rows above the lower one are its text.
-	cut := bottom > 1 && !blank(l.line(0)) && !blank(l.line(bottom-1)) && isIndented(l, 0, bottom, column)
+	// With a long draft the upper rule is above the screen, and all rows above the lower one are its text; the cursor at
+	// its end may have a row of its own.
+	isFull := !blank(l.line(0)) && !blank(l.line(bottom-1)) || l.CursorY == bottom-1
+	cut := bottom > 1 && isFull && isIndented(l, 0, bottom, column)
 	return inputBox{top: -1, bottom: bottom, first: 0, last: bottom - 1, column: column, isCut: true}, cut
 }
 
@@ -182,7 +184,7 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 		}
 	}
 	draft := strings.TrimRight(strings.Join(rows, "\n"), "\n")
-	if startsAny(strings.TrimSpace(draft), d.box.placeholders) {
+	if startsAny(strings.Join(strings.Fields(draft), " "), d.box.placeholders) {
 		return ""
 	}
 	return draft

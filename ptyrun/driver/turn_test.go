@@ -130,6 +130,7 @@ func TestTurns(t *testing.T) {
 		{"a tool", "gemini", "✦  Working… (p)", "▄80\n > go\n▀80\n╭───────────╮\n│ ⊷  Shell sleep 6 │\n╰───────────╯\n ⠼ Thinking... (esc to cancel, 2s)\n▄80\n >  ▮ Type your message or @path/to/file\n▀80\n ~/p", reducer.ToolRunning, "Bash", "busy"},
 		{"shell mode", "gemini", "◇  Ready (p)", "▄80\n !   ▮Type your shell command\n▀80\n ~/p", reducer.Idle, "", "bang mode"},
 
+		{"a placeholder on a narrow screen", "gemini", "◇  Ready (p)", "▄32\n > ▮ Type your message or\n   @path/to/file\n▀32\n ~/p", reducer.Idle, "", ""},
 		{"a draft that fills the screen", "gemini", "◇  Ready (p)", "   line 8\n\n   line 9▮\n▀80\n ~/p", reducer.Idle, "", "draft"},
 
 		{"a side bar", "opencode", "OC | x", "     Pong      █ Context\n               █ 12k tokens\n  ┃                                                                █ LSP\n  ┃  ▮                                                             █ none\n  ┃                                                                █\n  ┃  Build · Fake                                                  █\n  ╹▀▀   █\n   /home/dev   tab agents  ctrl+p commands", reducer.Idle, "", ""},
