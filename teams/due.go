@@ -22,31 +22,36 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 	return t.Unanswered(ctx, box, func(it *mailbox.Item) bool { return it.DueAt.Before(time.Now()) })
 }
 
-// Unanswered returns the messages in box that match, and have a due date and no answer. A reply of the recipient counts
-// as the answer, and a reply or an ack of the member that took the message from a shared inbox: that ack means that the
-// work is done, while any other means "I have it". box.Due leaves out messages that are withdrawn, superseded or
-// expired.
+// Unanswered returns the messages in box that match, and have a due date and no answer. box.Due leaves out messages that
+// are withdrawn, superseded or expired.
 func (t *Team) Unanswered(ctx context.Context, box *mailbox.Box, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	due, err := box.Due(ctx)
-	shared, e := box.Shared()
-	if err = errors.Join(err, e); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	answerer := box.Address()
-	if shared {
-		answerer = wire.Address{} // any member may have taken it
-	}
 	return slices.DeleteFunc(due, func(it *mailbox.Item) bool {
-		if !matches(it) {
-			return true
-		}
-		sender, err := t.root.Mailbox(it.From)
-		if sender == nil || err != nil && it.From.Host == "" || it.From.Agent == "drop" {
-			return true // there is nobody to answer
-		}
-		ack, err := sender.Get(wire.AckID(it.ID, box.Address()))
-		return err == nil && ack.From != box.Address() || len(t.root.replies(ctx, it.Message, answerer)) > 0
+		return !matches(it) || t.root.IsAnswered(ctx, it.Message, box.Address())
 	}), nil
+}
+
+// IsAnswered reports whether a recipient has answered a message, or there is nobody to answer. A reply counts as the
+// answer, and a reply or an ack of the member that took the message from a shared inbox: that ack means that the work is
+// done, while any other means "I have it".
+func (r *Root) IsAnswered(ctx context.Context, m *wire.Message, a wire.Address) bool {
+	sender, err := r.Mailbox(m.From)
+	if sender == nil || err != nil && m.From.Host == "" || m.From.Agent == "drop" {
+		return true
+	}
+	ack, err := sender.Get(wire.AckID(m.ID, a))
+	if err == nil && ack.From != a {
+		return true
+	}
+	if box, err := r.Mailbox(a); err == nil {
+		if shared, _ := box.Shared(); shared {
+			a = wire.Address{} // any member may have taken it
+		}
+	}
+	return len(r.replies(ctx, m, a)) > 0
 }
 
 func hasRead(it *mailbox.Item) bool { return it.State == mailbox.Owed || it.State == mailbox.Done }

@@ -160,8 +160,8 @@ func (m *message) trace(ctx context.Context, s *command.Scope) (isOpen bool) {
 			isOpen = isOpen || notAcked != nil
 		}
 		if !m.DueAt.IsZero() && state != "withdrawn" {
-			isAnswered := len(teams.Replies(ctx, sender, m.ID, a)) > 0
-			isOpen = isOpen || !isAnswered
+			isAnswered := s.Root.IsAnswered(ctx, m.Message, a)
+			isOpen = isOpen || !isAnswered && it.SupersededBy == "" && !m.Expired(time.Now())
 			if isAnswered && state == "read" {
 				state = "answered"
 			}
