@@ -27,5 +27,5 @@ func (r *Root) renameOnly(old, new string) error {
 	case unix.EINVAL, unix.ENOSYS:
 		return errors.ErrUnsupported
 	}
-	return &os.LinkError{Op: "rename", Old: r.Join(old), New: r.Join(new), Err: err}
+	return &os.LinkError{Op: "rename", Old: old, New: new, Err: err}
 }

@@ -79,10 +79,14 @@ func (r *Root) pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: r.Join(name), Err: err}
 }
 
-// withFullPath completes the relative path in an error of package os.
+// withFullPath completes the relative paths in an error of package os.
 func (r *Root) withFullPath(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(p.Path) {
-		p.Path = r.Join(p.Path)
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		if p.Path = filepath.Clean(p.Path); !filepath.IsAbs(p.Path) { // an open "." is called ROOT/.
+			p.Path = r.Join(p.Path)
+		}
+	} else if l, ok := errors.AsType[*os.LinkError](err); ok {
+		l.Old, l.New = r.Join(l.Old), r.Join(l.New)
 	}
 	return err
 }
@@ -348,7 +352,10 @@ func (r *Root) Replace(name string, data []byte, sync bool) error {
 		return fmt.Errorf("replace %s: %w", r.Join(name), err)
 	}
 	if sync {
-		return r.Sync(path.Dir(name))
+		err = r.Sync(path.Dir(name))
+	}
+	if err != nil {
+		return fmt.Errorf("%s is written, but may not survive a power cut (%w)", r.Join(name), err)
 	}
 	return nil
 }

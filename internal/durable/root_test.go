@@ -231,11 +231,28 @@ func TestFault(t *testing.T) {
 		if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), c.op) || asked[len(asked)-1] != c.op {
 			t.Errorf("%s: %v after %s", c.op, err, asked)
 		}
+		if c.left == "new" && !strings.Contains(err.Error(), "/x is written, but") {
+			t.Error(err)
+		}
 		fail = ""
 		if got := names(t, r, "."); len(got) != 1 {
 			t.Fatalf("after a failed %s: %q", c.op, got)
 		}
 		has(t, r, "x", c.left)
+	}
+}
+
+// Errors of package os name files by their full paths.
+func TestFullPaths(t *testing.T) {
+	r := open(t, nil)
+	for _, err := range []error{r.MoveOver("none", "x"), r.Move("none", "x")} {
+		if want := r.Join("none") + " " + r.Join("x") + ": "; !strings.Contains(err.Error(), " "+want) {
+			t.Error(err)
+		}
+	}
+	err := r.withFullPath(&fs.PathError{Op: "sync", Path: r.Path() + "/.", Err: syscall.EIO}) // as an open "." is called
+	if err.Error() != "sync "+r.Path()+": "+syscall.EIO.Error() {
+		t.Error(err)
 	}
 }
 
