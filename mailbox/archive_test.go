@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,6 +124,22 @@ func TestRetiredWhileADirectoryIsMade(t *testing.T) {
 	}
 	if err := s.Restore(ctx, "bob"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A mailbox that was moved, perhaps not for good, is said to be moved.
+func TestRetiredUnsynced(t *testing.T) {
+	armed := false
+	s := openStore(t, scratch(t), func(op, name string) error {
+		if armed && op == "fsync directory" {
+			return syscall.EIO
+		}
+		return nil
+	}, "bob")
+	armed = true
+	where, err := s.Retire(ctx, "bob")
+	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "moved bob to "+where+", but") {
+		t.Error(where, err)
 	}
 }
 

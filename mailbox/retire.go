@@ -3,7 +3,6 @@ package mailbox
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -78,7 +77,10 @@ func (s *Store) moveMailbox(from, to string) error {
 	if err := s.root.Move(from, to); err != nil {
 		return err
 	}
-	return errors.Join(s.root.Sync(path.Dir(to)), s.root.Sync(path.Dir(from)))
+	if err := cmp.Or(s.root.Sync(path.Dir(to)), s.root.Sync(path.Dir(from))); err != nil {
+		return fmt.Errorf("moved %s to %s, but this may not survive a power cut (%w)", from, to, err)
+	}
+	return nil
 }
 
 // lockAll takes the locks for moving a whole mailbox.
