@@ -72,6 +72,9 @@ func forEach(c *cli.Context, s *command.Scope, find finder, do func(heldMessage)
 			continue
 		}
 		e := command.Explain(c, err)
+		if short := m.ID.Short(6); len(found) > 1 && !strings.Contains(e.Message, short) {
+			e.Message = short + ": " + e.Message
+		}
 		e.Hint = strings.Replace(e.Hint, " ID ", " "+m.ID.Short(6)+" ", 1)
 		if failed == nil {
 			failed = e
