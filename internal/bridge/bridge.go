@@ -124,7 +124,7 @@ func (b *Bridge) Once(ctx context.Context) error {
 			err = cmp.Or(err, step(ctx)) // after an error the other steps still run
 		}
 		if n := b.unfinished.Load(); err == nil && n > 0 {
-			err = fmt.Errorf("could not store %d received messages: the server keeps them", n)
+			err = fmt.Errorf("%d received messages are not stored yet: the server sends them again within 30 seconds", n)
 		}
 		return err
 	})
