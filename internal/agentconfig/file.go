@@ -219,7 +219,7 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(dir, "."+name+".*")
+	temp, err := os.CreateTemp(dir, "."+name+".atm-*")
 	if err != nil {
 		return err
 	}
