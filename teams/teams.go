@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -182,7 +183,9 @@ func (r *Root) Stale(remove bool) (stale []string) {
 	dirs, before := []string{"."}, time.Now().Add(-mailbox.TempAge)
 	names, _ := r.Teams()
 	for _, n := range names {
-		dirs = append(dirs, string(n), string(n)+"/.sessions", string(n)+"/"+mailbox.FilesDir)
+		for _, dir := range []string{"", ".sessions", mailbox.FilesDir, BadEnvelopes, RowsDir, mailbox.BridgeDir + "/received"} {
+			dirs = append(dirs, path.Join(string(n), dir))
+		}
 	}
 	for _, dir := range dirs {
 		stale = append(stale, r.dir.Stale(dir, before)...)
