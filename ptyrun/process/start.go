@@ -63,6 +63,9 @@ func Start(c Command) (_ *Child, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := os.Stat(c.Dir); c.Dir != "" && err != nil { // fork/exec would blame the program
+		return nil, err
+	}
 	if dir, err := filepath.Abs(c.Dir); c.Dir != "" && err == nil {
 		env = append(slices.Clone(env), "PWD="+dir)
 	}
