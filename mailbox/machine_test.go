@@ -230,7 +230,7 @@ func (m *machine) Withdraw(t *rapid.T) {
 	if (was == "") != errors.Is(err, ErrNotFound) || state != want {
 		t.Fatal(was, state, err)
 	}
-	if was == "new" || was == "cur" || was == "done" {
+	if was == "new" || was == "cur" || was == "done" && !m.ack[id] {
 		m.moves(id, "withdrawn", wire.EventWithdrawn)
 	}
 }

@@ -140,9 +140,9 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 }
 
 // Withdraw moves an unread message to withdrawn, and one that was read too if its reader was notified. It returns the
-// state in which it found the message; an archived one stays. An unread message that a hook has handed to a session
-// counts as Owed, and so does one that a bridge is sending from an outbox, which stays. Errors: *LeasedError while it
-// is leased, ErrBeingTyped while a runner types it.
+// state in which it found the message; an acknowledged or archived one stays. An unread message that a hook has handed
+// to a session counts as Owed, and so does one that a bridge is sending from an outbox, which stays. Errors:
+// *LeasedError while it is leased, ErrBeingTyped while a runner types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isNotified bool) (state State, err error) {
 	err = b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
 		if state = from.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
@@ -156,6 +156,11 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isNotif
 		}
 		if state != Unread && (!isNotified || b.host != "" || state == Withdrawn || from == b.archive().day(id.Day())) {
 			return from, nil, nil
+		}
+		if state == Done {
+			if it, err := b.open(from, id, nil); err != nil || it.RequiresAck {
+				return from, nil, err
+			}
 		}
 		return b.withdrawn(), []wire.Event{event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil
 	})
