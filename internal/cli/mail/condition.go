@@ -168,7 +168,7 @@ func hasState(m teams.Member, state string) bool {
 func describe(m teams.Member) string {
 	text := string(m.Name) + " is " + string(m.State)
 	if m.Since != nil {
-		text += " since " + letter.Span(time.Since(*m.Since))
+		text = string(m.Name) + " has been " + string(m.State) + " for " + letter.Span(time.Since(*m.Since))
 	}
 	if m.Detail != "" {
 		text += " (" + letter.Escape(m.Detail) + ")"
