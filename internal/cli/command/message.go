@@ -28,6 +28,10 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 	}
 	if !s.IsMember(fragment) {
 		hint := cmp.Or(HintFor(s.c.Command.Name+" "+fragment), "atm read --last and atm ls --all show the ids")
+		first, _, hasComma := strings.Cut(fragment, ",")
+		if _, notID := wire.ParseFragment(first); hasComma && notID == nil {
+			hint = "no commas: atm ack ID ID; a reply answers one message"
+		}
 		return nil, nil, Usage("%v", err).WithHint("%s", hint)
 	}
 	hint := aboutMember

@@ -94,6 +94,12 @@ func reply(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
+	if text := c.Args().Tail(); len(text) > 1 {
+		if _, _, notID := s.Find(text[0]); notID == nil {
+			return command.Usage("a reply answers one message, and %s is another", text[0]).
+				WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
+		}
+	}
 	to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }

@@ -88,7 +88,10 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 		return nil
 	}
 	hint := "atm wait --idle %s, atm read --wait --from %[1]s, atm wait 30s"
-	if isID(s, name) {
+	switch {
+	case state == "reply" || state == "acked":
+		hint, name = "atm ls --sent shows the ids; atm wait --%s ID", state
+	case isID(s, name):
 		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
 	}
 	return command.Usage("%s alone does not say what to wait for", cmp.Or(name, state)).WithHint(hint, cmp.Or(name, "NAME"))
@@ -127,6 +130,10 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, 
 	}
 	if _, err := s.MemberOrMe(""); err != nil {
 		return nil, err
+	}
+	if _, notID := wire.ParseFragment(strings.TrimPrefix(word, "#")); notID != nil {
+		return nil, command.Usage("--%s needs the id of a message that you sent, not %q", kind, word).
+			WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
 	}
 	m, err := findSent(s, word)
 	if err != nil {
