@@ -227,14 +227,15 @@ func timeoutError(c *cli.Context, s *command.Scope, conditions []*condition, eve
 	for _, cond := range conditions {
 		if cond.match == nil {
 			unmet, flags = append(unmet, cond.unmet), append(flags, cond.flag)
-			state = cond.state
+			state += cond.state
 		}
 	}
 	again := strings.Join(slices.Compact(flags), "") // --reply --every is one flag, with a condition for each recipient
 	if every && len(conditions) > 1 {
 		again += " --every"
 	}
-	return command.Timeout("%s within %s%s", strings.Join(unmet, ", "), command.Duration(c, "timeout"), state).
+	return command.Timeout("%s within %s%s", strings.Join(slices.Compact(unmet), ", "), command.Duration(c, "timeout"),
+		strings.Replace(state, ", ", ": ", 1)).
 		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
 }
 
