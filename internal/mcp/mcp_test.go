@@ -232,7 +232,7 @@ func TestErrors(t *testing.T) {
 		{"send", "no agent \"alcie\" in team \"main\"\nhint: did you mean \"alice\"?", args{"to": "alcie", "text": "x"}},
 		{"send", "the text is empty", args{"to": "alice", "text": ""}},
 		{"send", "separated by commas\nhint: atm send --as bob alice,bob \"text\"", args{"to": "alice, bob", "text": "x"}},
-		{"send", "for due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: send takes ack,", args{"to": "alice", "text": "x", "due": "soon"}},
+		{"send", "for due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: counted from now: 20m", args{"to": "alice", "text": "x", "due": "soon"}},
 		{"send", "required: missing properties: [\"to\"]\nhint: send takes ack, attach,", args{"text": "x"}},
 		{"send", "unexpected additional properties [\"body\"]", args{"to": "alice", "text": "x", "body": "y"}},
 		{"send", "the text has a NUL byte", args{"to": "alice", "text": "x\x00"}},
