@@ -150,13 +150,13 @@ func (s *stage) atm(exit int, args ...string) string {
 	return string(out)
 }
 
-// sinceSeconds and secondsAgo match ages, which are not zero on a busy machine.
-var sinceSeconds, secondsAgo = regexp.MustCompile(`since \d+s`), regexp.MustCompile(`failed \d+s ago`)
+// forSeconds and secondsAgo match ages, which are not zero on a busy machine.
+var forSeconds, secondsAgo = regexp.MustCompile(`for \d+s`), regexp.MustCompile(`failed \d+s ago`)
 
 // asks runs atm, and checks the one request to the runner and the output.
 func (s *stage) asks(exit int, args, want, says string) {
 	s.t.Helper()
-	got := sinceSeconds.ReplaceAllString(s.atm(exit, strings.Fields(args)...), "since 0s")
+	got := forSeconds.ReplaceAllString(s.atm(exit, strings.Fields(args)...), "for 0s")
 	got = secondsAgo.ReplaceAllString(got, "failed now")
 	if !strings.Contains(got, says) {
 		s.t.Errorf("%s says %q, not %q", args, got, says)
