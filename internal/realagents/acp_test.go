@@ -38,7 +38,7 @@ func TestEditor(t *testing.T) {
 				t.Errorf("node: %v", err)
 			}
 			for _, want := range []string{
-				`initialize [1,"bob (atm)",true]`, "\nend_turn \"", "ECHO from typescript]]",
+				`initialize [1,"bob (atm)",true]`, "\nend_turn \"", "ECHO from typescript",
 				`asked "bob wants to run: touch made.txt"`, "\ncancelled ", "\nended 0\n", "\nloaded [\"ECHO from typescriptDOTOOL pleaseDOSLOW words\",",
 			} {
 				if !strings.Contains(string(out), want) {
