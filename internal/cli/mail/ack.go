@@ -298,8 +298,7 @@ func take(c *cli.Context, s *command.Scope) error {
 	}
 	s.WarnUnaccepted()
 	if file := c.Args().First(); strings.ContainsAny(file, "./") && !strings.Contains(file, "@") {
-		return command.Usage("atm leases messages, not files such as %s", file).
-			WithHint("atm team add LOCK --shared; atm send LOCK \"README.md\"; then atm take LOCK, and atm unread ID to give it back")
+		return command.Usage("%s is not the name of an inbox", file).WithHint("%s", command.HintFor("lock"))
 	}
 	box, err := s.MemberOrMe(c.Args().First())
 	if err != nil {

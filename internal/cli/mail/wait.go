@@ -131,7 +131,7 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, 
 	if _, err := s.MemberOrMe(""); err != nil {
 		return nil, err
 	}
-	if _, notID := wire.ParseFragment(strings.TrimPrefix(word, "#")); notID != nil {
+	if !isFragment(word) {
 		return nil, command.Usage("--%s needs the id of a message that you sent, not %q", kind, word).
 			WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
 	}
@@ -156,8 +156,12 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, 
 }
 
 func isID(s *command.Scope, word string) bool {
+	return isFragment(word) && !s.IsMember(word)
+}
+
+func isFragment(word string) bool {
 	_, notID := wire.ParseFragment(strings.TrimPrefix(word, "#"))
-	return notID == nil && !s.IsMember(word)
+	return notID == nil
 }
 
 // awaitConditions waits until any condition is met, or every one. It warns at once of agents that are off.
@@ -222,20 +226,19 @@ func warnOff(c *cli.Context, s *command.Scope, conditions []*condition) {
 
 // timeoutError names the conditions that were not met in time, and the command that waits for them again.
 func timeoutError(c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
-	var unmet, flags []string
-	state := ""
+	var unmet, states, flags []string
 	for _, cond := range conditions {
 		if cond.match == nil {
 			unmet, flags = append(unmet, cond.unmet), append(flags, cond.flag)
-			state += cond.state
+			states = append(states, cond.state)
 		}
 	}
 	again := strings.Join(slices.Compact(flags), "") // --reply --every is one flag, with a condition for each recipient
 	if every && len(conditions) > 1 {
 		again += " --every"
 	}
-	return command.Timeout("%s within %s%s", strings.Join(slices.Compact(unmet), ", "), command.Duration(c, "timeout"),
-		strings.Replace(state, ", ", ": ", 1)).
+	late := strings.Join(slices.Compact(unmet), ", ") + " within " + command.Duration(c, "timeout").String()
+	return command.Timeout("%s", command.JoinFilled(": ", late, command.JoinFilled(", ", states...))).
 		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
 }
 
