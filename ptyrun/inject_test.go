@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/wire"
 )
 
 var agents = []string{"claude", "codex", "gemini", "opencode"}
@@ -49,6 +51,17 @@ func TestTurnHasItsID(t *testing.T) {
 	}
 	if got := strings.Join(states, " "); len(turns) != 1 || !strings.HasPrefix(got, "idle thinking ") || !strings.Contains(got, " confirming ") {
 		t.Errorf("%d turns, states %q", len(turns), got)
+	}
+}
+
+// A reply answers no dialog; the request's text says what does.
+func TestHintAboveAMessage(t *testing.T) {
+	for kind, hint := range map[string]string{wire.TypeMessage: " answer: atm reply 9f3a1c", wire.TypeAck: "", wire.TypePermissionRequest: ""} {
+		m := &wire.Message{ID: "01a20f0b-d540-716f-811c-2f48129f3a1c", Type: kind, Body: "x"}
+		got := oneLetter(m, letter.Flags{}, &letter.Renderer{})
+		if _, after, _ := strings.Cut(got, "]"); !strings.HasPrefix(after, hint) || hint == "" && after != "\n  x\n" {
+			t.Errorf("%s: %q", kind, got)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func oneLetter(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
 	switch {
-	case m.Type == wire.TypeAck:
+	case m.Type == wire.TypeAck, m.Type == wire.TypePermissionRequest: // whose body says how to answer it
 	case m.ReplyWanted == "no" && m.RequiresAck:
 		fmt.Fprintf(&b, " acknowledge: atm ack %s", l.Short(m.ID))
 	case m.ReplyWanted == "no":
