@@ -45,16 +45,26 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 	if err != nil {
 		return err
 	}
-	body := q.Prompt
-	if q.Tool != "" {
-		body = fmt.Sprintf("%s: %s\n%s", q.Tool, q.Input, q.Prompt)
+	title, body := letter.FirstLine(q.Prompt, 200), q.Prompt
+	if what := q.Tool + ": " + q.Input; q.Tool != "" {
+		title = letter.FirstLine(what, 200)
+		if title != what { // else the subject says it
+			body = what + "\n" + body
+		}
 	}
-	answer := fmt.Sprintf("\n\natm approve %s, or atm reject %s --reason \"…\"; atm screen %s shows it", name, name, name)
+	option := ""
+	if q.Kind == "question" { // only an option answers it
+		option = " OPTION"
+		for _, o := range policy.ParseOptions(q.Options, false) {
+			body += "\n" + o.ID + " " + o.Label
+		}
+	}
+	answer := fmt.Sprintf("\n\natm approve %s%s, or atm reject %s --reason \"…\"; atm screen %s shows it", name, option, name, name)
 	if q.Kind == policy.DialogTrust {
 		answer = fmt.Sprintf("\n\nOnly a person at its terminal may answer that: atm attach %s", name)
 	}
 	return t.sendTo(ctx, agent, to, &wire.Message{
-		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, letter.FirstLine(q.Prompt, 200)),
+		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, title),
 		Body: body + answer, Payload: payload, Origin: origin,
 	})
 }
