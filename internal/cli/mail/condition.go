@@ -24,7 +24,6 @@ type condition struct {
 	look    func(entry) (*match, error) // looks again after an entry; nil: not met yet
 
 	match *match // what look returned last
-	state string // of the agent then: "bob is busy"
 }
 
 // A match is the evidence that a condition is met.
@@ -142,7 +141,6 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 	cond.look = func(e entry) (*match, error) {
 		now, err := summaryAfter(e)
 		if err != nil || !hasState(now, kind) {
-			cond.state = describe(now)
 			return nil, err
 		}
 		text := string(now.Name) + " is " + string(now.State) + strings.TrimSuffix(", "+now.StateDetail(), ", ")

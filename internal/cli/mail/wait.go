@@ -224,21 +224,27 @@ func warnOff(c *cli.Context, s *command.Scope, conditions []*condition) {
 	}
 }
 
-// timeoutError names the conditions that were not met in time, and the command that waits for them again.
+// timeoutError names the conditions that were not met in time, what the agents do that could meet them, and the command
+// that waits for them again.
 func timeoutError(c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
 	var unmet, states, flags []string
 	for _, cond := range conditions {
 		if cond.match == nil {
 			unmet, flags = append(unmet, cond.unmet), append(flags, cond.flag)
-			states = append(states, cond.state)
+			for _, a := range cond.agents {
+				if now, err := s.Root.Summary(a); err == nil && now.State != reducer.WordPerson {
+					states = append(states, describe(now))
+				}
+			}
 		}
 	}
 	again := strings.Join(slices.Compact(flags), "") // --reply --every is one flag, with a condition for each recipient
 	if every && len(conditions) > 1 {
 		again += " --every"
 	}
+	slices.Sort(states)
 	late := strings.Join(slices.Compact(unmet), ", ") + " within " + command.Duration(c, "timeout").String()
-	return command.Timeout("%s", command.JoinFilled(": ", late, command.JoinFilled(", ", states...))).
+	return command.Timeout("%s", command.JoinFilled(": ", late, command.JoinFilled(", ", slices.Compact(states)...))).
 		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
 }
 
