@@ -93,8 +93,12 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 		return nil
 	}
 	var to []string
-	for _, d := range r.Delivered {
-		to = append(to, s.Renderer().Called(d.To)+" ("+d.note+")")
+	for i, d := range r.Delivered {
+		who := s.Renderer().Called(d.To)
+		if i+1 == len(r.Delivered) || r.Delivered[i+1].note != d.note { // said once of several in a row
+			who += " (" + d.note + ")"
+		}
+		to = append(to, who)
 	}
 	line := verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
 	if err := command.PrintAs(c, r, line); err != nil {
