@@ -100,6 +100,9 @@ func reply(c *cli.Context, s *command.Scope) error {
 				WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
 		}
 	}
+	if parent.Type == wire.TypePermissionRequest {
+		command.Warn(c, "a reply is mail, and answers no question: atm pending%s", s.Flags())
+	}
 	to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }
