@@ -90,7 +90,7 @@ func newApp(version string) *cli.App {
 // prepare gives a verb and its subs their full names, and turns off urfave's help in favour of ours.
 func prepare(c *cli.Command, parent string) {
 	c.HelpName = parent + " " + c.Name
-	c.HideHelp, c.HideHelpCommand, c.UseShortOptionHandling = true, true, true
+	c.HideHelp, c.HideHelpCommand = true, true
 	c.Before, c.OnUsageError = keepGiven, command.UsageError
 	for _, sub := range c.Subcommands {
 		prepare(sub, c.HelpName)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"slices"
@@ -118,12 +119,21 @@ func (l *Line) addFlag(words []string) (length int, err error) {
 	case l.addForeign(f):
 	case f.Flag != nil:
 		err = l.addOurs(f)
-	case l.Command == nil || l.findFlag(f.typed[:2]) != nil:
-		l.flags, f.length = append(l.flags, words[0]), 1 // urfave splits "-al", or refuses it
+	case l.isBundle(f.typed): // "-al" is -a and -l
+		_, first := l.addFlag([]string{f.typed[:2]})
+		length, err = l.addFlag(append([]string{"-" + words[0][2:]}, words[1:]...))
+		return length, cmp.Or(first, err)
+	case l.Command == nil:
+		l.flags, f.length = append(l.flags, words[0]), 1 // urfave refuses it
 	default:
 		err = unknownFlag(l.app, l.Command, f.typed)
 	}
 	return f.length, err
+}
+
+// isBundle reports whether every letter of a word is a flag.
+func (l *Line) isBundle(word string) bool {
+	return !strings.ContainsFunc(word[1:], func(r rune) bool { return l.findFlag("-"+string(r)) == nil })
 }
 
 // addForeign adds a flag that other tools have in place of a positional argument, or for the output format, and reports

@@ -36,7 +36,7 @@ func testApp() *cli.App {
 	app.OnUsageError = UsageError
 	app.Setup()
 	for _, c := range app.Commands {
-		c.OnUsageError, c.UseShortOptionHandling, c.Action = UsageError, true, func(*cli.Context) error { return nil }
+		c.OnUsageError, c.Action = UsageError, func(*cli.Context) error { return nil }
 		c.HelpName, c.HideHelp = "atm "+c.Name, true
 	}
 	return app
@@ -65,7 +65,8 @@ func TestParse(t *testing.T) {
 		{"send bob hi --urgent=false", "send --urgent=false -- bob hi"},
 		{"wait 1d", "wait -- 1d"},
 		{"wait --idle bob 5s", "wait --idle=bob -- 5s"},
-		{"ls -la -n 5", "ls -la --limit=5 --"},
+		{"ls -la -n 5", "ls --long=true --all=true --limit=5 --"},
+		{"ls -aln 5 bob", "ls --all=true --long=true --limit=5 -- bob"},
 		{"run bob --detach bash --login -x", "run --detach=true -- bob bash --login -x"},
 		{"run bob --detach -- bash --detach", "run --detach=true -- bob bash --detach"},
 		{"team --watch", "team --watch=true --"},
@@ -117,6 +118,7 @@ func TestParseRefuses(t *testing.T) {
 		{"send bob hi --urgent=maybe", `invalid boolean value "maybe" for -urgent`, ""},
 		{"send bob q --wait-reply 30", `invalid value "30" for --timeout: needs a unit: 30s, 30m, 30h or 30d`, ""},
 		{"send bob -m", "-m needs a value", ""},
+		{"ls -na 5", "-n needs a value", ""},
 		{"send bob -m --urgent", "needs a value", ""},
 		{"ls --limit many", `invalid value "many" for --limit`, ""},
 		{"wait --idle bob --timeout 5", "needs a unit: 5s", ""},
