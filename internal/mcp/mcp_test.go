@@ -540,12 +540,16 @@ func TestStrayLine(t *testing.T) {
 		`{"jsonrpc":"2.0"} trailer`: `"code":-32700`,
 		`{"id":2}`:                  `"code":-32600`,
 		`[]`:                        `"code":-32600`,
-		"\r\n" + `{"jsonrpc":"2.0","id":3,"method":"ping"}` + "\r": `"id":3,"result":{}`,
+		"\r\n" + `{"jsonrpc":"2.0","id":3,"method":"ping"}` + " \r": `"id":3,"result":{}`,
 	} {
 		r.say(line)
 		if got := r.hear(); !strings.Contains(got, want) {
 			t.Errorf("%q: %s", line, got)
 		}
+	}
+	r.say(`{"jsonrpc":"2.0","id":4,"method":"ping"` + strings.Repeat(" ", 17<<20) + "}") // the SDK's default is 16 MiB
+	if got := r.hear(); !strings.Contains(got, `"id":4,"result":{}`) {
+		t.Error(got)
 	}
 	r.in.WriteString("torn")
 	r.in.Close()

@@ -82,7 +82,7 @@ func serve(ctx context.Context, c *cli.Context, program string) error {
 	s.addResources()
 	messages, to := io.Pipe()
 	go s.forwardMessages(to, disconnect)
-	err := s.Run(ctx, &sdk.IOTransport{Reader: messages, Writer: s})
+	err := s.Run(ctx, &sdk.IOTransport{Reader: messages, Writer: s, MaxLineLength: -1})
 	s.confirming.Wait() // the unconfirmed reads end with this process
 	return err
 }
@@ -102,7 +102,7 @@ func (s *server) forwardMessages(to *io.PipeWriter, disconnect func()) {
 		case len(text) == 0:
 		case err == nil || !hasForwarded:
 			hasForwarded = true
-			to.Write(line)
+			to.Write(append(text, '\n')) // the SDK wants no blanks behind it
 		case json.Valid(text):
 			fmt.Printf(errorResponse, jsonrpc.CodeInvalidRequest, "Invalid Request")
 		default:
