@@ -15,6 +15,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -81,6 +83,10 @@ func (a *agent) forward(in io.Reader, to *io.PipeWriter) {
 		case <-a.begun: // an earlier prompt that was not waited for
 		default:
 		}
+		if len(line) > maxLine {
+			refuse(line)
+			line = nil
+		}
 		to.Write(line)
 		if err != nil {
 			to.CloseWithError(err)
@@ -92,6 +98,16 @@ func (a *agent) forward(in io.Reader, to *io.PipeWriter) {
 			case <-time.After(100 * time.Millisecond): // it was invalid, or no prompt
 			}
 		}
+	}
+}
+
+// maxLine is how many bytes of a message the SDK takes; it ends the connection at more.
+const maxLine = 10 << 20
+
+func refuse(line []byte) {
+	var call struct{ ID json.RawMessage }
+	if json.Unmarshal(line, &call); call.ID != nil {
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"a message of %d bytes: the limit is %d"}}`+"\n", call.ID, len(line), maxLine)
 	}
 }
 

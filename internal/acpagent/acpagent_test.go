@@ -569,9 +569,10 @@ func TestContent(t *testing.T) {
 	if err := e.load(s); err != nil || !strings.Contains(e.user.String(), "[image-1.png](file:///") || !strings.Contains(e.user.String(), "[c.bin](file:///") {
 		t.Error(err, e.user.String())
 	}
-	for _, bad := range [][]acp.ContentBlock{{acp.ImageBlock("?", "image/png")}, {acp.TextBlock(" ")}, {}} {
+	huge := acp.ImageBlock(strings.Repeat("A", maxLine), "image/png")
+	for i, bad := range [][]acp.ContentBlock{{acp.ImageBlock("?", "image/png")}, {acp.TextBlock(" ")}, {}, {huge}} {
 		if _, err := e.Prompt(t.Context(), acp.PromptRequest{SessionId: s, Prompt: bad}); err == nil || !strings.Contains(err.Error(), "-32602") {
-			t.Error(bad, err)
+			t.Error(i, err)
 		}
 	}
 	for _, bad := range []acp.SessionId{"", "nonsense", s[len(s)-6:]} {
