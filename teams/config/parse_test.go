@@ -155,6 +155,7 @@ func TestMistakes(t *testing.T) {
 		{"round in a circle", "[members.a]\nafter = [\"c\"]\n[members.b]\nafter = [\"a\"]\n[members.c]\nafter = [\"b\"]\n[members.d]\nafter = [\"d\"]", []string{
 			"2: after has a cycle: a waits for itself", "4: after has a cycle", "6: after has a cycle", "8: after has a cycle: d waits for itself",
 		}},
+		{"process substitution", "[session]\nresume_cmd = \"diff <(a) b\"", []string{"2: resume_cmd:"}},
 		{"session", "[session]\noutput_capture = \"tty\"\nauto_exit_on = \"idle_timeout: 5\"\nresume_cmd = \"claude '\"", []string{
 			`2: output_capture is "tty"`, `3: auto_exit_on is "idle_timeout: 5"`, "4: resume_cmd:",
 		}},

@@ -9,10 +9,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// SplitWords splits a command into words and removes quotes and backslashes, as a shell does. It expands nothing.
+// SplitWords splits a command into words and removes quotes, as a shell does. It expands nothing.
 func SplitWords(line string) (words []string, err error) {
 	itself := &expand.Config{Env: expand.FuncEnviron(func(name string) string { return "$" + name })}
-	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(line)) {
+	for w, err := range syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).WordsSeq(strings.NewReader(line)) {
 		word := ""
 		if err == nil {
 			word, err = expand.Literal(itself, w)
