@@ -123,17 +123,21 @@ func (s *Screen) status(p ansi.Params) string {
 	return ""
 }
 
-// eraseScreen handles CSI 2 J: the emulator would scroll the screen into the scrollback.
+// eraseScreen handles CSI 2 J, where the emulator would scroll the screen into the scrollback, and CSI 3 J, where it
+// would erase not only the scrollback.
 func (s *Screen) eraseScreen(p ansi.Params) bool {
-	if n, _, _ := p.Param(0, 0); n != 2 {
-		return false
-	}
-	for y := range s.rows {
-		for x := range s.cols {
-			s.emulator.SetCell(x, y, nil)
+	n, _, _ := p.Param(0, 0)
+	switch n {
+	case 2:
+		for y := range s.rows {
+			for x := range s.cols {
+				s.emulator.SetCell(x, y, nil)
+			}
 		}
+	case 3:
+		s.emulator.ClearScrollback()
 	}
-	return true
+	return n == 2 || n == 3
 }
 
 func (s *Screen) setMode(m ansi.Mode, on bool) {

@@ -126,6 +126,7 @@ func TestStrings(t *testing.T) {
 		"\x1b[?2026$p\x1b[?2048h":          {"", "", "\x1b[?2026;0$y"},
 		"é\xe4\xb8\r\n端":                   {"é\ufffd\n端", "", ""},
 		"one\r\ntwo\x1b[2J":                {"", "", ""},
+		"one\r\ntwo\x1b[3J":                {"one\ntwo", "", ""},
 	} {
 		for _, size := range []int{1, 1000} {
 			s := written([]byte(feed), func() int { return size })
