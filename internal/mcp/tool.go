@@ -114,6 +114,9 @@ func commandLine(verb string, given map[string]any) (stdin string, args []string
 			values = []any{given[name]}
 		}
 		for _, value := range values {
+			if n, isNumber := value.(float64); isNumber {
+				value = int64(n) // Sprint would write 1e+06
+			}
 			switch text := fmt.Sprint(value); {
 			case name == "text" && verb != "ack":
 				stdin, words = text, append(words, "-")
