@@ -108,6 +108,10 @@ func (s *Screen) create() {
 		return fmt.Sprintf("\x1b[?%d;0$y", n) // mode not recognised
 	})
 	e.RegisterCsiHandler('J', s.eraseScreen)
+	e.RegisterCsiHandler('u', func(ansi.Params) bool { // the emulator knows only CSI s, which saves the cursor
+		e.WriteString("\x1b8")
+		return true
+	})
 	s.emulator = e
 }
 

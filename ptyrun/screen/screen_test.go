@@ -127,6 +127,7 @@ func TestStrings(t *testing.T) {
 		"é\xe4\xb8\r\n端":                   {"é\ufffd\n端", "", ""},
 		"one\r\ntwo\x1b[2J":                {"", "", ""},
 		"one\r\ntwo\x1b[3J":                {"one\ntwo", "", ""},
+		"ab\x1b[scd\x1b[ue":                {"abed", "", ""},
 	} {
 		for _, size := range []int{1, 1000} {
 			s := written([]byte(feed), func() int { return size })
