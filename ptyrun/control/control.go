@@ -2,8 +2,8 @@
 //
 //	<agent>/run/control.sock   0600, exists while the runner runs
 //
-// If this path is too long for a socket, it is a symbolic link to a socket below $XDG_RUNTIME_DIR or the temporary
-// directory. Each end asks the kernel whose process the other end is, and accepts only its own user and root.
+// If this path is too long for a socket, it is a symbolic link to a socket below $XDG_RUNTIME_DIR, the temporary
+// directory or /tmp. Each end asks the kernel whose process the other end is, and accepts only its own user and root.
 //
 // The protocol is lines of JSON: first the server's version, then requests and answers.
 //

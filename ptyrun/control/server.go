@@ -19,6 +19,7 @@ import (
 const (
 	version      = 2               // of the protocol
 	closeTimeout = 2 * time.Second // for a viewer to read the rest of the output
+	maxPath      = 100             // of a socket: macOS takes 103 bytes
 )
 
 type request struct {
@@ -64,10 +65,16 @@ type Server struct {
 func Listen(dir string) (*Server, error) {
 	removeSocket(dir)
 	path := filepath.Join(dir, socketName)
-	if len(path) > 100 { // some systems take no more
-		short, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "atm-")
-		if err != nil { // it is another user's, as after su, or gone
-			short, err = os.MkdirTemp("", "atm-")
+	if len(path) > maxPath {
+		var short string
+		var err error
+		// The first may be another user's, as after su, or gone; the first two may be too long themselves.
+		for _, parent := range []string{os.Getenv("XDG_RUNTIME_DIR"), "", "/tmp"} {
+			short, err = os.MkdirTemp(parent, "atm-")
+			if err == nil && len(filepath.Join(short, socketName)) <= maxPath {
+				break
+			}
+			os.Remove(short)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the path of %s is too long for a socket: %w", path, err)

@@ -209,16 +209,19 @@ func TestLongPath(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TMPDIR", runtimeDir)
-	for _, sub := range []string{"", "", "missing"} {
-		t.Setenv("XDG_RUNTIME_DIR", filepath.Join(runtimeDir, sub))
+	missing := filepath.Join(runtimeDir, "missing")
+	for _, dirs := range [][2]string{{runtimeDir, missing}, {runtimeDir, missing}, {missing, runtimeDir}, {dir, dir}} {
+		t.Setenv("XDG_RUNTIME_DIR", dirs[0])
+		t.Setenv("TMPDIR", dirs[1])
 		s := start(t, dir, &fake{})
 		if _, err := dial(t, dir).Status(t.Context()); err != nil {
 			t.Error(err)
 		}
 		s.Close()
-		if left, err := os.ReadDir(runtimeDir); err != nil || len(left) > 0 {
-			t.Error(left, err)
+		for _, d := range []string{runtimeDir, dir} {
+			if left, err := os.ReadDir(d); err != nil || len(left) > 0 {
+				t.Error(left, err)
+			}
 		}
 	}
 	// A link's target that is not a socket is not removed.
