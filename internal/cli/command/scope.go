@@ -74,8 +74,8 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 		return nil, err
 	}
 	root.LockTimeout = max(Duration(c, "lock-timeout"), time.Nanosecond) // 0: try once
-	if dir, err := os.UserConfigDir(); err == nil {
-		root.Keys = hostkey.Dir(filepath.Join(dir, "atm", "bridge"))
+	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
+		root.Keys = hostkey.Dir(filepath.Join(dir, "bridge"))
 	}
 	rememberFlag(c, "root")
 	return &Scope{Root: root, c: c}, nil
@@ -220,12 +220,22 @@ func Place(c *cli.Context) rootdir.Place {
 	p := rootdir.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
 	p.Dir, _ = os.Getwd()
 	if home, _ := os.UserHomeDir(); filepath.IsAbs(home) {
-		p.Home, p.State = home, filepath.Join(home, ".local", "state", "atm")
+		p.Home = home
 	}
-	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) { // its specification has us ignore a relative one
-		p.State = filepath.Join(state, "atm")
-	}
+	p.State = userDir("XDG_STATE_HOME", ".local/state")
 	return p
+}
+
+// userDir returns atm's part of one of this user's directories, the same on every system; "" without a home directory.
+func userDir(variable, belowHome string) string {
+	if dir := os.Getenv(variable); filepath.IsAbs(dir) { // its specification has us ignore a relative one
+		return filepath.Join(dir, "atm")
+	}
+	home, _ := os.UserHomeDir()
+	if !filepath.IsAbs(home) {
+		return ""
+	}
+	return filepath.Join(home, belowHome, "atm")
 }
 
 // StateFile is the path of a file in this user's state directory that belongs to a subject in this root.
