@@ -103,7 +103,6 @@ var faults = []struct {
 	{"pread64", []string{"error=EIO"}},
 	{"write", []string{"error=ENOSPC", "error=EIO", "error=EDQUOT"}},
 	{"fsync", []string{"error=EIO", "error=ENOSPC", "error=EDQUOT"}},
-	{"linkat", []string{"error=ENOSPC", "error=EIO", "error=EROFS", "error=EDQUOT"}},
 	{"renameat2", []string{"error=ENOSPC", "error=EIO", "error=EROFS", "error=EDQUOT"}},
 	{"renameat", []string{"error=ENOSPC", "error=EIO", "error=EROFS"}},
 	{"mkdirat", []string{"error=ENOSPC", "error=EIO", "error=EROFS", "error=EDQUOT"}},

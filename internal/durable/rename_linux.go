@@ -1,31 +1,7 @@
 package durable
 
-import (
-	"errors"
-	"os"
-	"path"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// renameOnly renames an entry in one step that never replaces another; errors.ErrUnsupported if the file system cannot.
-func (r *Root) renameOnly(old, new string) error {
-	from, err := r.root.Open(path.Dir(old))
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	to, err := r.root.Open(path.Dir(new))
-	if err != nil {
-		return err
-	}
-	defer to.Close()
-	err = unix.Renameat2(int(from.Fd()), path.Base(old), int(to.Fd()), path.Base(new), unix.RENAME_NOREPLACE)
-	switch err {
-	case nil:
-		return nil
-	case unix.EINVAL, unix.ENOSYS:
-		return errors.ErrUnsupported
-	}
-	return &os.LinkError{Op: "rename", Old: old, New: new, Err: err}
+func renameNew(from int, old string, to int, new string) error {
+	return unix.Renameat2(from, old, to, new, unix.RENAME_NOREPLACE)
 }

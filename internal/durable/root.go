@@ -301,14 +301,16 @@ func (r *Root) MoveOver(old, new string) error {
 	return r.do("rename", new, func() error { return r.root.Rename(old, new) })
 }
 
-// Publish writes a file under a temporary name and links it to its own; fs.ErrExist if that is taken. Readers see the
+// Publish writes a file under a temporary name and moves it to its own; fs.ErrExist if that is taken. Readers see the
 // whole file or none. The caller syncs the directory.
 func (r *Root) Publish(temp, name string, from io.Reader) error {
-	if err := r.CreateFrom(temp, from); err != nil {
-		return err
+	err := r.CreateFrom(temp, from)
+	if err == nil {
+		if err = r.Move(temp, name); err != nil {
+			r.root.Remove(temp)
+		}
 	}
-	defer r.root.Remove(temp)
-	return r.do("link", name, func() error { return r.root.Link(temp, name) })
+	return err
 }
 
 // Move renames an entry; fs.ErrExist if the new name is taken. Where the system cannot do that in one step, it looks

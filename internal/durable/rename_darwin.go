@@ -1,0 +1,7 @@
+package durable
+
+import "golang.org/x/sys/unix"
+
+func renameNew(from int, old string, to int, new string) error {
+	return unix.RenameatxNp(from, old, to, new, unix.RENAME_EXCL)
+}

@@ -1,0 +1,33 @@
+//go:build linux || darwin
+
+package durable
+
+import (
+	"errors"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// renameOnly renames an entry in one step that never replaces another; errors.ErrUnsupported if the file system cannot.
+func (r *Root) renameOnly(old, new string) error {
+	from, err := r.root.Open(path.Dir(old))
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := r.root.Open(path.Dir(new))
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	err = renameNew(int(from.Fd()), path.Base(old), int(to.Fd()), path.Base(new))
+	switch err {
+	case nil:
+		return nil
+	case unix.EINVAL, unix.ENOSYS, unix.ENOTSUP:
+		return errors.ErrUnsupported
+	}
+	return &os.LinkError{Op: "rename", Old: old, New: new, Err: err}
+}
