@@ -20,8 +20,10 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"runtime"
 	"time"
 )
 
@@ -90,8 +92,9 @@ type Status struct {
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 }
 
-// MaxLine is how many bytes are typed without bracketed paste: the kernel's line editing keeps 4095 and drops the rest.
-const MaxLine = 4000
+// MaxLine is how many bytes are typed without bracketed paste: the kernel's line editing keeps 4095, on macOS 1023, and
+// drops the rest.
+var MaxLine = cmp.Or(map[string]int{"darwin": 1000}[runtime.GOOS], 4000)
 
 // MaxTries is how often a message is typed that the program may have accepted before, or that has ended it.
 const MaxTries = 3
