@@ -33,9 +33,8 @@ show() { # a command as it would be typed, and what it prints
 	show "atm trace $(atm ls --sent --json | sed 's/.*"short":"\([0-9a-f]*\)".*/\1/')"
 	show "atm history alice --limit 1"
 } >screen
-sed -i '$d' screen
 
-awk '
+sed '$d' screen | awk '
 	{ gsub(/&/, "\\&amp;"); gsub(/</, "\\&lt;"); gsub(/>/, "\\&gt;"); line[NR] = $0 }
 	END {
 		printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 880 %d\" font-family=\"ui-monospace, Menlo, Consolas, monospace\" font-size=\"14\">\n", NR * 20 + 50
@@ -48,4 +47,4 @@ awk '
 			if (line[i] != "") printf "<text x=\"16\" y=\"%d\"%s>%s</text>\n", i * 20 + 30, color, line[i]
 		}
 		print "</g>\n</svg>"
-	}' screen
+	}'
