@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -199,6 +200,9 @@ func TestArrivalsDuringOpenAreSeenOnce(t *testing.T) {
 }
 
 func TestMessageReadMeanwhileIsStillAnEntry(t *testing.T) {
+	if runtime.GOOS == "darwin" {
+		t.Skip("its events do not name what has come and gone")
+	}
 	_, bob := bobs(t)
 	w := watch(t, Options{Messages: true}, bob)
 	deliver(t, bob, "quick")
