@@ -126,9 +126,9 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		return "", nil
 	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address(), false)
-	noticeID, where := wire.Derive("withdrawn", m.ID, me.Address()), "which you have read"
-	if from.Host != "" { // the members of a host share an outbox, so each notice needs an id of its own
-		noticeID, where = wire.Derive("withdrawn", m.ID, from), "which was on its way to you"
+	where := "which you have read"
+	if from.Host != "" {
+		where = "which was on its way to you"
 		if errors.Is(err, mailbox.ErrNotFound) { // the bridge has sent it
 			state, err = mailbox.Owed, nil
 		}
@@ -140,7 +140,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		return "", nil
 	}
 	err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: &wire.Message{
-		ID: noticeID, Type: wire.TypeNotice,
+		ID: wire.Derive("withdrawn", m.ID, from), Type: wire.TypeNotice, // one of its own for each recipient
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Subject: "withdrawn: " + letter.Clip(m.Title(), 200),
 		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
