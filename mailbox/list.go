@@ -252,11 +252,11 @@ func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
 // dueFor is how long a day of done messages is searched for overdue answers after its last change.
 const dueFor = 14 * 24 * time.Hour
 
-// Due lists the unread, owed and recently read messages that have a due date, but for expired and superseded ones. Some
-// may have been answered.
+// Due lists the unread, owed and recently read messages that have a due date, also those that gc has archived, but for
+// expired and superseded ones. Some may have been answered.
 func (b *Box) Due(ctx context.Context) (due []*Item, err error) {
 	now := time.Now()
-	rg := Range{Unread: true, Owed: true, Done: true, Since: now.Add(-dueFor), Keep: func(raw []byte) bool {
+	rg := Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(raw []byte) bool {
 		return bytes.Contains(raw, []byte(`"due_at"`))
 	}}
 	_, _, err = b.Walk(ctx, rg, func(it *Item) bool {
