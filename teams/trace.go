@@ -97,6 +97,9 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox
 		return
 	}
 	t.State = it.State
+	if it.State == mailbox.Withdrawn || it.SupersededBy != "" || it.Expired(time.Now()) {
+		t.Due = ""
+	}
 	t.set("stored", m.SentAt, "", "%s", it.Dir)
 	if !t.Reached("read") && hasRead(it) {
 		t.set("read", time.Time{}, "", "it is in %s", it.Dir)
