@@ -197,8 +197,8 @@ type Query struct {
 func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
 	in := func(place string) bool { return len(q.In) == 0 || slices.Contains(q.In, place) }
 	rg := mailbox.Range{
-		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"), Withdrawn: len(q.In) == 0,
-		Since: q.Since,
+		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"),
+		Withdrawn: len(q.In) == 0, Sent: len(q.In) == 0, Since: q.Since,
 	}
 	out, err := t.collect(ctx, rg, nil, func(it *mailbox.Item) bool { return q.matches(it, t.Name) })
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return byID(b, a) })
