@@ -112,7 +112,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 			state = ": it is " + strings.TrimSuffix(string(m.State)+", "+m.StateDetail(), ", ")
 		}
 		e := command.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
-			WithHint("wait on: atm wait --reply %s%s; atm trace %[1]s says what holds it up", short, k.s.Flags())
+			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, k.s.Flags())
 		e.Extra["id"] = r.ID
 		return e
 	}
