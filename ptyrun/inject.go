@@ -197,7 +197,7 @@ func (r *runner) compose(t *typing) error {
 	case gate != control.GateOpen:
 		why, rest = string(gate), idsOf(t.items)
 	case why == "" && r.prog.driver.Plain && slices.Contains(notices, t.items[0].Type):
-		return r.giveUp(t, "atm types no notices into a shell, which would run them")
+		return r.giveUp(t, noNotices)
 	}
 	if why != "" {
 		r.mail.requeue(rest)
@@ -228,6 +228,9 @@ func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer
 
 // notices are messages that atm itself wrote, partly from what others wrote (a dialog's prompt, a message's fate).
 var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
+
+// noNotices is the one reason for not typing that nobody needs to do anything about.
+const noNotices = "atm types no notices into a shell, which would run them"
 
 // giveUp keeps the messages from being typed again in this run.
 func (r *runner) giveUp(t *typing, why string) error {

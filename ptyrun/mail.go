@@ -46,7 +46,9 @@ func (r *runner) handleEntry(e watcher.Entry) {
 		}
 		switch e.Event.Kind {
 		case wire.EventInjectionFailed:
-			r.mail.lastFailure = *e.Event
+			if e.Event.Field("reason") != noNotices {
+				r.mail.lastFailure = *e.Event
+			}
 		case wire.EventUnread: // the watcher reports a message only once
 			r.rereadMessage(id)
 		case wire.EventWithdrawn:
