@@ -182,7 +182,10 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (control.Outcome,
 	isOver, err := r.poll(ctx, turnEndTimeout, func() bool {
 		return r.prog == nil || !isWork(r.prog.reported) && r.question == nil || r.state.Turn().ID != cut.turn
 	})
-	if err == nil && !isOver {
+	switch {
+	case !r.post(func() {}): // the key has ended the program, and with it this runner
+		return out, nil
+	case err == nil && !isOver:
 		err = errors.New("it was told to stop but goes on")
 	}
 	return out, err
