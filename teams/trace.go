@@ -207,7 +207,7 @@ func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message
 	}
 	replies := r.replies(ctx, m, answerer)
 	if !m.DueAt.IsZero() && len(replies) == 0 {
-		t.Due = "answer due " + letter.Age(time.Now(), m.DueAt)
+		t.Due = "answer " + (&letter.Renderer{Now: time.Now()}).Due(m, false)
 	}
 	sender, err := r.Mailbox(m.From)
 	if err != nil {
