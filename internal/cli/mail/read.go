@@ -104,7 +104,11 @@ func showLastBatch(c *cli.Context, s *command.Scope) error {
 	if !c.Bool("full") {
 		r.LimitToPage()
 	}
-	return printLetters(c, s, r, items, 0, "no last batch")
+	earlier := 0
+	if n := c.Int("limit"); c.IsSet("limit") && n > 0 {
+		earlier = max(0, len(items)-n)
+	}
+	return printLetters(c, s, r, items[earlier:], earlier, "no last batch")
 }
 
 // A page prints unread mail, one batch at each show.
