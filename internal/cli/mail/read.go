@@ -138,7 +138,8 @@ func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
 		}
 		it, box, err := s.Find(word)
 		if err == nil && box.Address() != s.Me.Address() {
-			err = fmt.Errorf("message %s: %w", word, mailbox.ErrNotFound)
+			short := it.ID.Short(6)
+			err = command.Refused("message %s %w", short, errNotMine).WithHint("atm show %s shows it", short)
 		}
 		if err != nil {
 			return nil, err
