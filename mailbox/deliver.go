@@ -44,9 +44,8 @@ type Outcome struct {
 
 // NotDurableError reports that a message was stored but may not survive a power cut. Deliver it again with the same ID.
 type NotDurableError struct {
-	ID    wire.ID
-	Given bool // as in Post
-	Err   error
+	ID  wire.ID
+	Err error
 }
 
 func (e *NotDurableError) Error() string {
@@ -268,7 +267,7 @@ func (t *target) close() {
 	if len(t.stored) > 0 {
 		if err := t.inbox.Sync("new"); err != nil {
 			for _, o := range t.stored {
-				o.Err = &NotDurableError{o.post.Message.ID, o.post.Given, err}
+				o.Err = &NotDurableError{o.post.Message.ID, err}
 			}
 		}
 	}

@@ -189,16 +189,16 @@ type Query struct {
 	Words []string // in subject or body, lower case
 	From  string   // agent or agent@team
 	To    string
-	In    []string // new, cur, done; empty: everywhere
+	In    string // new, cur, done; empty: everywhere
 	Since time.Time
 }
 
 // Search looks through every message of the team, newest first.
 func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
-	in := func(place string) bool { return len(q.In) == 0 || slices.Contains(q.In, place) }
+	in := func(place string) bool { return q.In == "" || q.In == place }
 	rg := mailbox.Range{
 		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"),
-		Withdrawn: len(q.In) == 0, Sent: len(q.In) == 0, Since: q.Since,
+		Withdrawn: q.In == "", Sent: q.In == "", Since: q.Since,
 	}
 	out, err := t.collect(ctx, rg, nil, func(it *mailbox.Item) bool { return q.matches(it, t.Name) })
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return byID(b, a) })

@@ -49,7 +49,7 @@ func Run(version string, words []string) int {
 	} else if err == nil {
 		err = app.RunContext(context.Background(), line.Args)
 	}
-	return command.Report(c, err, c.Command.Name == "hook" && !line.Help)
+	return command.Report(c, err, c.Command.Name == "hook")
 }
 
 // newContext is the context for an error or a completion: it has the verb, its arguments and the app's flags.

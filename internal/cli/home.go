@@ -85,9 +85,6 @@ func (o *overview) addMail(c *cli.Context, s *command.Scope, b *strings.Builder)
 		about := command.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
 		mail = append(mail, fmt.Sprintf(`%s "%s"`, about, letter.Clip(letter.Escape(it.Title()), 40)))
 	}
-	if unread.More > 0 {
-		mail = append(mail, "…")
-	}
 	if o.Unread > 0 {
 		fmt.Fprintf(b, "%d unread: atm read%s   %s\n", o.Unread, s.Flags(), strings.Join(mail, ", "))
 	} else {

@@ -71,8 +71,8 @@ const installHint = "make install in the atm source, or go install github.com/ag
 
 // Version returns the version that the linker set or, after `go install`, the module's.
 func Version(linked string) string {
-	info, ok := debug.ReadBuildInfo()
-	if linked != "dev" || !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+	info, _ := debug.ReadBuildInfo()
+	if linked != "dev" || info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return linked
 	}
 	return info.Main.Version

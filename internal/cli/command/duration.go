@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -71,7 +70,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	switch {
 	case s != "" && strings.Trim(s, "0123456789") == "" && s != "0":
 		return 0, fmt.Errorf("%w: %ss, %[2]sm, %[2]sh or %[2]sd", errNoUnit, s)
-	case err != nil, errRest != nil, s == "", strings.ContainsAny(s, "+-"), d > math.MaxInt64-total:
+	case err != nil, errRest != nil, s == "", strings.ContainsAny(s, "+-"):
 		return 0, errDuration
 	}
 	return total + d, nil

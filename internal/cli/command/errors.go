@@ -197,9 +197,6 @@ func explain(c *cli.Context, err error) *Error {
 		return Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
-		if e.Given {
-			return Failed("%s", err).WithHint("run the same command again: it stays one message")
-		}
 		return Failed("%s", err).WithHint("it was sent, do not send it again: atm show %s", e.ID)
 	}
 	for _, k := range known {
@@ -264,13 +261,13 @@ func unknownAgent(u *teams.UnknownError) *Error {
 // Report prints an error, as JSON on stdout or as text on stderr, and returns the exit code. With failsOpen, for verbs
 // that an agent's program calls, it is a line on stderr and exit 0. Text of others is escaped.
 func Report(c *cli.Context, err error, failsOpen bool) int {
-	isPipe := errors.Is(err, syscall.EPIPE) // nobody reads the output any more
 	switch {
-	case err == nil, isPipe && failsOpen:
+	case err == nil:
 		return ExitDone
-	case isPipe:
+	case failsOpen:
+	case errors.Is(err, syscall.EPIPE): // nobody reads the output any more
 		return ExitFailed
-	case errors.Is(err, context.Canceled) && !failsOpen:
+	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	}
 	e := Explain(c, err)

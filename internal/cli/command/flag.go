@@ -42,9 +42,9 @@ type typedFlag struct {
 	isWait   bool   // it makes the verb wait: a duration behind it is the --timeout
 }
 
-// isFlag reports whether a word is a flag. "-" is stdin; a list item, a line of a diff and "-=" are text.
+// isFlag reports whether a word is a flag. "-" is stdin; a list item and "-=" are text.
 func isFlag(word string) bool {
-	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && word[1] != '=' && !strings.HasPrefix(word, "--- ")
+	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && word[1] != '='
 }
 
 // findFlag looks up "--name" or "--name=value": first among the names of the verb's and the app's flags, then among
@@ -108,7 +108,7 @@ func (f *typedFlag) canTakeNext(isKnownFlag bool) bool {
 // where our own --id takes a whole UUID.
 func (f *typedFlag) isArgument() bool {
 	_, wantsDuration := f.Flag.(*cli.GenericFlag)
-	fitsNot := f.Flag == nil || (wantsDuration || f.isWait) && !isDuration(f.value) || f.name() == "id" && !wire.IsID(f.value)
+	fitsNot := f.Flag == nil || wantsDuration && !isDuration(f.value) || f.name() == "id" && !wire.IsID(f.value)
 	return f.value != "" && fitsNot
 }
 
@@ -203,11 +203,7 @@ func (l *Line) ValueName(flag string) (name string, ok bool) {
 	if !l.takesNext(flag, false) {
 		return "", false
 	}
-	f := l.findFlag(flag)
-	if f.Names()[0] == "once" { // its NAME is not a member
-		return "", true
-	}
-	typed, _ := FlagUsage(f)
+	typed, _ := FlagUsage(l.findFlag(flag))
 	_, name, _ = strings.Cut(typed, " ")
 	return name, true
 }

@@ -75,7 +75,7 @@ func (l *Line) findVerb(words []string) (rest []string) {
 			continue
 		}
 		if verb == nil {
-			if l.Command == nil && word != "--" {
+			if l.Command == nil {
 				l.Unknown = i
 			}
 			rest = append(rest, words[i:]...)

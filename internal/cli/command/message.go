@@ -79,18 +79,15 @@ func parseQuery(words []string) (q teams.Query, err error) {
 		case "to":
 			q.To = value
 		case "in":
-			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
+			if q.In = value; !slices.Contains([]string{"new", "cur", "done"}, value) {
+				return q, fmt.Errorf("in:%s: must be new, cur or done", value)
+			}
 		case "since":
 			if q.Since, err = ParseSince(value); err != nil {
 				return q, err
 			}
 		default:
 			q.Words = append(q.Words, strings.ToLower(w))
-		}
-	}
-	for _, in := range q.In {
-		if in != "new" && in != "cur" && in != "done" {
-			return q, fmt.Errorf("in:%s: must be new, cur or done", in)
 		}
 	}
 	return q, nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -44,7 +43,7 @@ func PrintAs(c *cli.Context, v any, text string) error {
 	if c.Bool("json") {
 		return PrintJSON(v)
 	}
-	if c.Bool("quiet") && !c.Bool("dry-run") && slices.Contains(confirming, c.Command.Name) {
+	if c.Bool("quiet") && slices.Contains(confirming, c.Command.Name) {
 		return nil
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -122,11 +121,8 @@ func Colour() bool {
 	return Terminal() && os.Getenv("NO_COLOR") == "" && !isDumb()
 }
 
-// isDumb reports whether TERM says that the terminal knows no control sequences. On Windows TERM is not set.
-func isDumb() bool {
-	kind := os.Getenv("TERM")
-	return kind == "dumb" || kind == "" && runtime.GOOS != "windows"
-}
+// isDumb reports whether TERM says that the terminal knows no control sequences.
+func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
 // Width is the width of the terminal in columns; 0: stdout is not a terminal.
 func Width() int {

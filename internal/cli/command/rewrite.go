@@ -53,15 +53,15 @@ func splitFirst(app *cli.App, words []string) []string {
 	if !isTwo || app.Command(words[0]) != nil {
 		return nil
 	}
-	verb, isMail := app.Command(one), isSynonym("MAIL", two)
+	verb := app.Command(one)
 	split := append([]string{one, two}, words[1:]...)
 	if _, n := applyRewrites(app, split); n > 1 {
 		return split
 	}
-	if verb != nil && (isMail || isSynonym("AGENT", two)) && !isSynonym("LIST", one) {
+	if verb != nil && (isSynonym("MAIL", two) || isSynonym("AGENT", two)) {
 		return append([]string{one}, words[1:]...)
 	}
-	if verb != nil && (verb.Command(two) != nil || isMail || isSynonym("TEAM", two)) {
+	if verb != nil && verb.Command(two) != nil {
 		return split
 	}
 	return nil

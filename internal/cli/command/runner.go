@@ -17,7 +17,7 @@ func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcom
 	if err := s.MayAct("interrupt", name); err != nil {
 		return o, err
 	}
-	if running, err := s.Team.Running(name); err == nil && !running {
+	if running, _ := s.Team.Running(name); !running {
 		if o, err = s.cancelOnWire(ctx, name); err != nil || o.Done != "" {
 			return o, err
 		}

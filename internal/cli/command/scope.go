@@ -127,7 +127,7 @@ func OpenMeIfGiven(c *cli.Context) (*Scope, error) {
 // that is given and wrong is an error all the same.
 func OpenOptional(c *cli.Context) (s *Scope, missing *Error, err error) {
 	s, err = OpenMe(c)
-	if s == nil || c.IsSet("as") || !errors.As(err, &missing) || missing.Exit != ExitUsage {
+	if s == nil || c.IsSet("as") || !errors.As(err, &missing) {
 		return s, missing, err
 	}
 	me, _ := givenIdentity(c)

@@ -68,7 +68,7 @@ func (e *Error) suggest(app *cli.App, c *cli.Command, typed string) *Error {
 		known, overview = knownFlags(app, c)
 	}
 	hint := hintBehind(app, c, typed, name)
-	if hint != "" && c.Name == "" && !isFlag {
+	if hint != "" && c.Name == "" {
 		return e.WithHint("%s", hint)
 	}
 	if near, ok := Nearest(name, slices.Sorted(maps.Keys(known))); ok && hint == "" {

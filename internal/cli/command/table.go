@@ -73,7 +73,7 @@ func Fit(line string, width int) string {
 // TeamWithin is Team for a limited height: the last line counts the members without one.
 func TeamWithin(members []teams.Member, width, height int) []string {
 	lines := Team(members, width)
-	if len(lines) <= height || height < 1 {
+	if len(lines) <= height {
 		return lines
 	}
 	return append(lines[:height-1:height-1], fmt.Sprintf("%d more: atm team", len(members)-height+1))

@@ -182,8 +182,8 @@ func enterScreen(quit func(error)) (leave func()) {
 
 func repaint(lines []string) error {
 	foot := "q quits"
-	width, height, err := term.GetSize(int(os.Stdout.Fd()))
-	if room := max(height-2, 1); err == nil && height > 0 && len(lines) > room {
+	width, height, _ := term.GetSize(int(os.Stdout.Fd()))
+	if room := max(height-2, 1); height > 0 && len(lines) > room {
 		foot = fmt.Sprintf("%d more lines; q quits", len(lines)-room)
 		lines = lines[:room]
 	}
@@ -191,7 +191,7 @@ func repaint(lines []string) error {
 	for i := range lines {
 		lines[i] = Fit(lines[i], width)
 	}
-	_, err = os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
+	_, err := os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
 	return err
 }
 
