@@ -189,8 +189,6 @@ func findHeld(_ context.Context, s *command.Scope, word string) (m heldMessage, 
 	switch {
 	case from != nil && err == nil:
 		return heldMessage{it, from, true}, nil
-	case from == nil && err != nil:
-		return m, err
 	case isMine && it.State != "" && it.Lease == nil:
 		return heldMessage{it, s.Me, false}, nil
 	case err != nil:
@@ -297,7 +295,7 @@ func take(c *cli.Context, s *command.Scope) error {
 		return renewLease(c, s, lease)
 	}
 	s.WarnUnaccepted()
-	if file := c.Args().First(); strings.ContainsAny(file, "./") && !strings.Contains(file, "@") {
+	if file := c.Args().First(); strings.ContainsAny(file, "./") {
 		return command.Usage("%s is not the name of an inbox", file).WithHint("%s", command.HintFor("lock"))
 	}
 	box, err := s.MemberOrMe(c.Args().First())

@@ -44,8 +44,8 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 		command.PrintAs(c, t, letter.Escape(t.String())) // Follow ends once nobody reads the output
 	}}
 	if c.Bool("once") {
-		if err = s.Await(sync.Pass); err == nil && !isAnyCarried && !c.Bool("json") {
-			err = command.PrintAs(c, nil, "no mail to carry")
+		if err = s.Await(sync.Pass); err == nil && !isAnyCarried {
+			command.Warn(c, "no mail to carry")
 		}
 	} else {
 		command.Warn(c, "carrying mail between team %s and %s", s.Team.Name, dir)
@@ -64,9 +64,9 @@ func claudeTeam(c *cli.Context) (string, error) {
 	home, _ := os.UserHomeDir()
 	teams := filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "teams")
 	name := cmp.Or(c.Args().First(), "*")
-	found, err := filepath.Glob(filepath.Join(teams, name, "config.json"))
+	found, _ := filepath.Glob(filepath.Join(teams, name, "config.json"))
 	switch {
-	case err != nil || len(found) == 0:
+	case len(found) == 0:
 		return "", command.NotFound("no Claude Code team in %s", filepath.Join(teams, name)).
 			WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 	case len(found) > 1:

@@ -93,14 +93,14 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 	})
 }
 
-// sentCondition calls find at first and after each new message. Only the tick notices that mine was withdrawn.
+// sentCondition calls find at first and after each new message and event. Only the tick notices that mine was withdrawn.
 func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*condition) *match) *condition {
 	short, sent := m.ID.Short(6), message{Item: &mailbox.Item{Message: m}}
 	cond := &condition{flag: " --" + kind + " " + short, unmet: "no answer", agents: m.To}
 	cond.watched = []wire.Address{s.Me.Address()}
 	isKept := func(a wire.Address) bool { return sent.copyAt(s, a).State != mailbox.Withdrawn }
 	cond.look = func(e entry) (*match, error) {
-		if cond.match == nil && e.Event == nil && e.Err == nil {
+		if cond.match == nil && e.Err == nil {
 			cond.match = find(cond)
 		}
 		if cond.match == nil && !slices.ContainsFunc(cond.agents, isKept) {
@@ -152,7 +152,7 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 func hasState(m teams.Member, state string) bool {
 	switch state {
 	case "exit":
-		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Started.IsZero() && m.Session == ""
+		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Session == ""
 		isGivenUp := m.State == reducer.WordError && m.Presence == reducer.Offline
 		return m.State == reducer.WordOff || isGivenUp || hasNeverRun
 	case "blocked": // State may be that of another of its sessions

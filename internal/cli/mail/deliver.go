@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -155,7 +154,7 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 		return failures
 	}
 	err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
-	if err == nil || !isJSON || errors.Is(err, syscall.EPIPE) {
+	if err == nil || !isJSON {
 		return cmp.Or(err, failures)
 	}
 	if errors.Is(err, context.Canceled) { // without --json the message is on stdout already
@@ -168,14 +167,14 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	return r.addTo(command.Explain(c, err))
 }
 
-// prepare completes a message. It refuses an ack, an answer to another host, which atm approve checks, and session
-// input that the session's own commands would refuse.
+// prepare completes a message. It refuses an ack, an answer to a question, which atm approve checks, and session input
+// that the session's own commands would refuse.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypeAck {
 		return command.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
 	}
-	if o.Message.Type == wire.TypePermissionReply && slices.ContainsFunc(o.To, func(a wire.Address) bool { return a.Host != "" }) {
-		return command.Usage("an answer to a question on another host cannot be sent as a message").WithHint("atm pending; atm approve NAME@HOST")
+	if o.Message.Type == wire.TypePermissionReply {
+		return command.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
 	}
 	input, _ := session.InputOf(o.Message)
 	for _, to := range o.To {
@@ -201,10 +200,8 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	for _, out := range o.Post.Outcomes {
 		if out.Err != nil {
 			r.addFailed(c, out.Box.Address(), out.Err)
-			if e := r.Failed[len(r.Failed)-1]; out.Stored {
-				e.Hint = retryHint(c, o)
-			} else if isStored {
-				e.Hint = strings.TrimPrefix(e.Hint+"; "+retryHint(c, o), "; ")
+			if e := r.Failed[len(r.Failed)-1]; isStored && !out.Stored {
+				e.Hint = strings.TrimPrefix(e.Hint+"; retry with --id "+string(o.Message.ID)+": it stays one message", "; ")
 			}
 		} else if out.AlreadyStored {
 			r.addKnown(c, s, out.Box, o.Message)
@@ -216,7 +213,7 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	_, isLeased := errors.AsType[*mailbox.LeasedError](unmarked)
 	switch {
 	case unmarked == nil:
-	case isLeased, errors.Is(unmarked, mailbox.ErrNotHeld):
+	case isLeased:
 		command.Warn(c, "%v", teams.DescribeUnmarked(unmarked))
 	default:
 		hint := "your reply was sent, do not send it again: atm ack %s%s"
@@ -229,18 +226,6 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		r.addFailed(c, f.To, f.Err)
 	}
 	return r
-}
-
-// retryHint says how to send a message again that some recipients have already.
-func retryHint(c *cli.Context, o *teams.Outgoing) string {
-	flag := "--id " + string(o.Message.ID)
-	if c.Bool("batch") {
-		flag = fmt.Sprintf("%q:%q", "id", o.Message.ID)
-	}
-	if o.Post.Given {
-		flag = "the same command"
-	}
-	return "retry with " + flag + ": it stays one message"
 }
 
 // addKnown adds a recipient that has the message from an earlier call. With another text nothing answers this one.
@@ -280,7 +265,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		wanted = append(wanted, reply)
 	}
 	err := awaitConditions(ctx, c, s, wanted, true)
-	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
+	if e, ok := errors.AsType[*command.Error](err); ok {
 		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
 	}
 	if err != nil {
@@ -364,8 +349,8 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 		printErr = cmp.Or(printErr, command.PrintJSON(line))
 		return ctx.Err()
 	})
-	if isAnyBad && printErr != nil {
-		printErr = command.Failed("not every line was sent, and the results could not be printed: %v", printErr).
+	if printErr != nil {
+		printErr = command.Failed("not all results could be printed: %v", printErr).
 			WithHint("atm ls --sent%s", s.Flags())
 	}
 	if err = cmp.Or(err, printErr); err == nil && isAnyBad {
@@ -412,8 +397,8 @@ func onceOf(m *wire.Message) (string, error) {
 		return "", nil
 	}
 	once := extra.Text("once")
-	if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
-		return "", command.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
+	if err := mailbox.CheckKeyName(once); err != nil {
+		return "", command.Usage("\"once\" must be one line of 1 to 200 bytes").WithHint(batchExample)
 	}
 	m.Extra, _ = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).MarshalJSON()
 	return once, nil

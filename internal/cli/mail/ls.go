@@ -116,12 +116,11 @@ func selectMessages(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listin
 	if matches == nil && !wantsOpen && !hasTo && !(count && rg.Unread) { // a count of unread mail leaves out what is leased
 		rg.Limit = c.Int("limit")
 	}
-	needsTrace := rg.Sent && (wantsOpen || !count)
 	more, bad, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		m, isLeased := message{Item: it}, count && it.Lease != nil
 		isWanted := !isLeased && (matches == nil || matches(it)) && (!hasTo || slices.Contains(it.To, to)) &&
 			(!wantsOpen || it.RequiresAck || !it.DueAt.IsZero())
-		if isWanted && (!needsTrace || m.trace(c.Context, s) || !wantsOpen) {
+		if isWanted && (!rg.Sent || m.trace(c.Context, s) || !wantsOpen) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
@@ -162,7 +161,7 @@ func (m *message) trace(ctx context.Context, s *command.Scope) (isOpen bool) {
 		if !m.DueAt.IsZero() && state != "withdrawn" {
 			isAnswered := s.Root.IsAnswered(ctx, m.Message, a)
 			isOpen = isOpen || !isAnswered && it.SupersededBy == "" && !m.Expired(time.Now())
-			if isAnswered && state == "read" {
+			if isAnswered {
 				state = "answered"
 			}
 		}
@@ -267,7 +266,7 @@ var threadCommand = &cli.Command{
 			return err
 		}
 		items, err := s.Team.Thread(c.Context, it.ThreadID())
-		if err != nil && len(items) == 0 || command.WarnUnreadable(err) != nil {
+		if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}
 		r, n := s.Renderer(), c.Int("limit")
@@ -310,7 +309,8 @@ func (m message) MarshalJSON() ([]byte, error) {
 	if m.SupersededBy != "" {
 		all = all.With("superseded_by", wire.Quote(string(m.SupersededBy)))
 	}
-	if recipients, err := wire.Marshal(m.recipients); err == nil && m.recipients != nil {
+	if m.recipients != nil {
+		recipients, _ := wire.Marshal(m.recipients)
 		all = all.With("recipients", recipients)
 	}
 	return all.MarshalJSON()

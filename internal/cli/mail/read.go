@@ -55,7 +55,7 @@ func read(c *cli.Context, s *command.Scope) error {
 		return command.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
 			WithHint("take messages as yourself: atm take %s --wait --as NAME", s.Me.Agent())
 	}
-	if isShared && !c.Bool("peek") {
+	if isShared {
 		command.Warn(c, "%s is a shared inbox, so nothing is marked: atm take %[1]s takes a message", s.Me.Agent())
 	}
 	if !peeks {

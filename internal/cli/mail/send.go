@@ -113,10 +113,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	if c.Bool("all") {
 		names = []string{"all"}
 	}
-	isFiller := func(word string) bool {
-		return slices.Contains([]string{"message", "mail", "to"}, word) && !s.IsMember(word)
-	}
-	for len(names) == 0 && len(words) > 1 && isFiller(words[0]) { // send message to bob "…"
+	for len(names) == 0 && len(words) > 1 && slices.Contains([]string{"message", "mail", "to"}, words[0]) { // send message to bob "…"
 		words = words[1:]
 	}
 	if len(names) > 0 {
@@ -159,7 +156,7 @@ func namesApart(s *command.Scope, words []string) (list string, n int) {
 		areMembers := !slices.ContainsFunc(names, func(name string) bool { return !s.IsMember(name) })
 		if n == 0 || hasComma && hasMore || (hasComma || hasMore || len(names) > 1) && areMembers {
 			all = append(all, name)
-		} else if name != "and" || !hasMore || !s.IsMember(words[n+1]) {
+		} else if name != "and" {
 			break
 		}
 	}
@@ -189,7 +186,7 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	if err = prepare(s, o); err == nil {
 		err = attach(c, o)
 	}
-	if err == nil && c.IsSet("once") && len(o.Post.To) > 0 { // a message that reaches nobody does not use up the key
+	if err == nil && c.IsSet("once") {
 		err = o.SetIdempotencyKey(c.String("once"))
 	}
 	if err != nil {
@@ -253,7 +250,7 @@ func setContent(c *cli.Context, m *wire.Message) (err error) {
 	var notes wire.Object
 	for _, pair := range c.StringSlice("meta") {
 		key, value, found := strings.Cut(pair, "=")
-		if !found || key == "" {
+		if !found {
 			return command.Usage("--meta needs K=V, not %q", pair).WithHint("for example --meta build=42")
 		}
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})

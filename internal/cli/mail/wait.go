@@ -72,7 +72,7 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
 		_, notDuration := command.ParseDuration(word)
 		switch {
-		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread", "agent", "to", "be"}, word) && !s.IsMember(word):
+		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread", "agent", "to", "be"}, word):
 		case notDuration == nil:
 			c.Set("timeout", word)
 		case slices.ContainsFunc(waitFlags, isFlag):
@@ -184,7 +184,7 @@ func awaitConditions(ctx context.Context, c *cli.Context, s *command.Scope, cond
 			}
 		}
 		isDone := met == len(conditions) || met > 0 && !every
-		if n := len(withdrawn); !isDone && n > 0 && (every || n == len(conditions)) {
+		if n := len(withdrawn); !isDone && n > 0 {
 			return false, withdrawn[n-1]
 		}
 		if e == (entry{}) && !isDone && !isAwaited(c) { // send has printed each agent's state
