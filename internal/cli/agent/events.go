@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
@@ -133,7 +132,7 @@ func (n ingested) String() string {
 
 // ingest appends each event of stdin when its line is complete: to my log or, with --route, to that of its agent.
 func ingest(c *cli.Context) error {
-	if c.Args().Present() || term.IsTerminal(int(os.Stdin.Fd())) {
+	if c.Args().Present() {
 		return command.Usage("--stdin reads NDJSON from a pipe or a file").
 			WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
 	}
@@ -215,8 +214,6 @@ func (p prompts) pair(e *wire.Event) {
 		e.TurnID, asked.isReused = "answer-"+id, false
 	case isEnd && asked != nil:
 		e.Session, e.TurnID = cmp.Or(e.Session, asked.session), cmp.Or(e.TurnID, asked.turn)
-	case isEnd && len(p) > 0:
-		e.TurnID = cmp.Or(e.TurnID, "answer-"+id)
 	}
 }
 
@@ -268,7 +265,7 @@ func events(c *cli.Context) error {
 			if k.eventLines(d, e, nil) != "" {
 				n--
 			}
-			return n <= 0 || e.Seq <= since
+			return n <= 0
 		})
 		if err != nil {
 			return err
@@ -363,7 +360,7 @@ func (k *call) eventLine(e *wire.Event) string {
 
 // gapLine reports events that are not in the log: archived, or lost with a damaged file.
 func (k *call) gapLine(gap eventlog.Gap) string {
-	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
+	if !k.c.Bool("json") {
 		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
 		return ""
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -198,7 +197,7 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	if c.NArg() > 1 && strings.TrimSpace(a.Option) == "" {
 		return command.Usage("the option is empty").WithHint("atm pending shows the options; without one, the usual one is chosen")
 	}
-	if c.IsSet("artifact") && (strings.TrimSpace(a.Artifact) == "" || !utf8.ValidString(a.Artifact)) {
+	if c.IsSet("artifact") && strings.TrimSpace(a.Artifact) == "" {
 		return command.Usage("--artifact needs the URI of a part of the draft").WithHint("leave it out to answer the whole draft")
 	}
 	ctx, stop := command.Interruptible(c.Context)

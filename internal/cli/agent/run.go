@@ -200,7 +200,7 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 		dir = k.s.Team.WorkDir(m.Cwd)
 	}
 	dir = cmp.Or(dir, ".")
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	if _, err := os.Stat(dir + "/."); err != nil {
 		return "", command.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR chooses another")
 	}
 	return filepath.Abs(dir)
@@ -220,7 +220,7 @@ func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
 	}
 	env = append(env, c.StringSlice("env")...)
 	env = append(env, "ATM_ROOT="+spec.Root, "ATM_TEAM="+string(spec.Team), "ATM_AGENT="+string(spec.Agent), "ATM_RUN="+spec.Run)
-	if m.Worktree && !c.IsSet("cwd") {
+	if m.Worktree {
 		env = git.CleanEnviron(env)
 	}
 	return env

@@ -113,7 +113,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		case err == nil && status.ChildPID != 0 && asking == 0 && quiet > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt yet"
 			return r, nil
-		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:
+		case err != nil && time.Since(began) > listenWithin:
 			return r, k.s.RunnerError(r.Name, err)
 		}
 		if running, err := k.box.Store().Running(r.Name); !isOurs && !running {

@@ -109,7 +109,7 @@ func typeText(c *cli.Context) (err error) {
 	}
 	last := strings.Join(words[max(0, len(words)-1):], "")
 	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
-	if !r.Raw && key != "" && (isUpper || len(words) == 1 && !r.Enter) {
+	if !r.Raw && key != "" && (isUpper || len(words) == 1) {
 		return command.Usage("%q would be typed as a word", last).WithHint("for that key: atm type %s %s; for return: --enter; "+
 			"to end a turn: atm interrupt %[1]s; for the word: a pipe", c.Args().First(), key)
 	}
@@ -211,9 +211,6 @@ func (k *call) printEnd(end control.Ending) error {
 	r := result{Name: k.name(), State: "detached", Detail: fmt.Sprintf("still running: atm attach %s", k.name())}
 	if end.Exit != nil {
 		r.State, r.Detail = "ended", cmp.Or(end.Exit.Signal, fmt.Sprintf("exit %d", end.Exit.Code))
-		if state, err := k.s.Team.State(k.name()); err == nil && state.Run != nil && state.Run.WasStopped {
-			r.State, r.Detail = "stopped", ""
-		}
 	} else if !end.Detached {
 		return command.Failed("the runner of %s detached this terminal: %s", k.name(), end.Reason).WithHint("atm attach %s", k.name())
 	}

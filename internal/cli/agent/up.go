@@ -234,10 +234,9 @@ func (u *startup) isRetired(n wire.Name) bool {
 	return !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n)
 }
 
-// isRunning is also true if nobody can tell.
 func (u *startup) isRunning(n wire.Name) bool {
-	running, err := u.s.Team.Running(n)
-	return running || err != nil
+	running, _ := u.s.Team.Running(n)
+	return running
 }
 
 // down does not read team.toml, so that a mistake there keeps nothing from being stopped.

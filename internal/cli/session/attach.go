@@ -120,7 +120,7 @@ func (con *console) show(line fmt.Stringer) error {
 	if con.terminal == nil {
 		return command.Print(con.c, line)
 	}
-	if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
+	if w, h, _ := term.GetSize(int(os.Stdout.Fd())); w > 0 {
 		con.terminal.SetSize(w, h)
 	}
 	_, err := fmt.Fprintln(con.terminal, line)

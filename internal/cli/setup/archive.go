@@ -147,8 +147,5 @@ func restore(c *cli.Context) error {
 		warnRetired(c, b)
 	}
 	text := fmt.Sprintf("restored %s, %s; %d already there", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
-	if moved.Bad > 0 {
-		text += fmt.Sprintf("; %d bad: atm ls NAME --bad", moved.Bad)
-	}
 	return command.PrintUnlessError(c, err, moved, text)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -148,9 +147,6 @@ func newInstaller(c *cli.Context) agentconfig.Installer {
 func explainInstall(err error) error {
 	if errors.Is(err, agentconfig.ErrTracked) {
 		return command.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
-	}
-	if _, isPath := errors.AsType[*fs.PathError](err); isPath {
-		return err
 	}
 	words := strings.ReplaceAll(strings.Join(os.Args[1:], " "), " --dry-run", "")
 	return command.Failed("%w", err).WithHint("fix it, then try again: atm %s --dry-run", letter.Escape(words))
