@@ -35,7 +35,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 		return a, err
 	}
 	sender, err := r.Mailbox(m.From)
-	hasNone := errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) || m.From.Agent == "drop"
+	hasNone := errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam)
 	if err != nil && !hasNone {
 		return a, err
 	}

@@ -171,14 +171,11 @@ func (q *question) next(ctx context.Context, since time.Time) error {
 	waitCtx, cancel := context.WithDeadline(ctx, cmp.Or(since, time.Now()).Add(settleTime))
 	defer cancel()
 	entry, err := q.watcher.Next(waitCtx)
-	if err != nil && waitCtx.Err() != nil {
+	if err != nil {
 		if q.team.LostRunner(q.box.Agent(), q.turns.Delivery(q.ID)) {
 			return fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
 		}
 		return ctx.Err()
-	}
-	if err != nil {
-		return err
 	}
 	m, e := entry.Message, entry.Event // both nil after a watcher error, which it retries
 	if m != nil && entry.Box.Address() == q.me.Address() {

@@ -75,11 +75,9 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 	if to == "" || err != nil {
 		return err
 	}
-	it, err := t.Box(to).Get(id)
-	if err != nil || it.State != mailbox.Unread {
-		return nil // read, or never sent
+	if _, err = t.Box(to).Withdraw(ctx, id, agent.Address(), false); errors.Is(err, mailbox.ErrNotFound) {
+		return nil // it was never sent
 	}
-	_, err = t.Box(to).Withdraw(ctx, id, agent.Address(), true)
 	return err
 }
 

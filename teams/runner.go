@@ -137,10 +137,7 @@ func (r *Root) RunnerOf(pids []int) (a wire.Address) {
 	teams, _ := r.Teams()
 	for _, pid := range pids {
 		for _, name := range teams {
-			t, err := r.Team(name)
-			if err != nil {
-				continue
-			}
+			t, _ := r.Team(name) // Teams has opened it
 			for _, lock := range t.Locks().HeldBy(pid) {
 				if agent, ok := strings.CutSuffix(lock, ".runner"); ok {
 					return t.Box(wire.Name(agent)).Address()

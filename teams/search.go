@@ -207,8 +207,7 @@ func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
 
 func (q Query) matches(it *mailbox.Item, team wire.Name) bool {
 	isCalled := func(a wire.Address, word string) bool { // a name without a team means a member of this one
-		isShown := word == (&letter.Renderer{Team: team}).Who(a) || word == "drop" && a.Agent == "drop"
-		return word == "" || word == a.String() || isShown
+		return word == "" || word == a.String() || word == (&letter.Renderer{Team: team}).Who(a)
 	}
 	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written().Before(q.Since) {
 		return false

@@ -134,7 +134,7 @@ func (t *Turn) addContent(e *wire.Event, b wire.Body) {
 	case "tool_call_end", "tool_call_update":
 		t.setResult(b.Text("tool_call_id"), b.Raw("result"))
 	case wire.TurnCompleted, "turn_complete":
-		if t.HasEnded() && t.Status == "" {
+		if t.Status == "" {
 			t.endLate(e)
 		}
 		var calls []struct { // which the older ACP reports only now

@@ -54,7 +54,7 @@ func (t *Team) WorkDir(cwd string) string {
 // CheckDirectory returns an error if the directory or repository that a member needs does not exist, and the key of
 // team.toml that names it.
 func (t *Team) CheckDirectory(name wire.Name, m config.Member) (key string, err error) {
-	if m.Worktree && !m.Person {
+	if m.Worktree {
 		if _, _, err = t.repositoryOf(m.Cwd); err != nil {
 			err = fmt.Errorf("%s has worktree = true, but %w", name, err)
 		}

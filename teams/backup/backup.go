@@ -62,9 +62,8 @@ func Write(ctx context.Context, r *teams.Root, to io.Writer) (total mailbox.Move
 	w.fail(err)
 	w.writeData(rootdir.FormatFile, format, time.Now())
 	for _, n := range names {
-		if t, err := r.Team(n); !w.reportMissing(string(n), err) {
-			w.writeTeam(t)
-		}
+		t, _ := r.Team(n) // Teams has opened it
+		w.writeTeam(t)
 	}
 	w.fail(ctx.Err())
 	w.fail(w.tar.Close())

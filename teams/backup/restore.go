@@ -113,7 +113,7 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 	isFile := h.Typeflag == tar.TypeReg && files().MatchString(name)
 	isSkipped := strings.Contains(name, "/.") || strings.HasPrefix(below, "inbox/tmp/") // as writeTree does
 	isOurs := !isSkipped && wire.IsName(teamName) && (isAgent || name == "" || name == config.File || name[0] == '.')
-	if !isDir && !isFile || !isOurs || !fs.ValidPath(path.Clean(h.Name)) {
+	if !isDir && !isFile || !isOurs {
 		if h.Typeflag != tar.TypeDir {
 			r.total.Refused = append(r.total.Refused, h.Name)
 		}

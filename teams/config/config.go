@@ -138,7 +138,7 @@ func (c *Config) Policy(asker wire.Name) policy.Policy {
 // Startable lists the members that have a command, sorted.
 func (c *Config) Startable() []wire.Name {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Members)), func(n wire.Name) bool {
-		return len(c.Members[n].Command) == 0 || c.Members[n].Person
+		return len(c.Members[n].Command) == 0
 	})
 }
 

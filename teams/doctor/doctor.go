@@ -76,10 +76,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 		if len(names) > 1 {
 			d.teamFlag = " --team " + string(n)
 		}
-		t, err := r.Team(n)
-		if d.addUnreadable("team.unreadable", "team "+string(n)+": ", r.Dir().Join(string(n)), err) {
-			continue
-		}
+		t, _ := r.Team(n) // Teams has opened it
 		d.checkLocks(t)
 		d.checkAgents(t)
 		d.checkConfig(t)
@@ -190,7 +187,7 @@ func (d *doctor) checkAgents(t *teams.Team) {
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
 		fix := moveAway(t.Dir().Join(n), nil)
-		isIgnored := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~")
+		isIgnored := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".")
 		switch {
 		case err == nil && !info.IsDir() && (n == ".files" || n == ".archive"):
 			d.add("team.not_a_directory", "error", fix, "%s in team %s is not a directory", n, t.Name)

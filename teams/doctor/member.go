@@ -174,7 +174,7 @@ func (d *doctor) rebuildSent(t *teams.Team, boxes []*mailbox.Box) {
 	boxes = append(boxes, outboxes...)
 	for _, b := range boxes {
 		b.Walk(d.ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
-			isDrop := it.From.Agent == "drop" || it.Origin != nil && it.Origin.Via == "drop"
+			isDrop := it.Origin != nil && it.Origin.Via == "drop"
 			if sender, err := d.root.Mailbox(it.From); err == nil && !isDrop && it.From.Host == "" {
 				isNew, err := sender.NoteSent(it.Message)
 				if firstErr = cmp.Or(firstErr, err); isNew {

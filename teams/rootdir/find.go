@@ -130,7 +130,7 @@ func (p Place) named() (dir, path, source string, err error) {
 	path, err = filepath.EvalSymlinks(name)
 	if isAbsent(err) {
 		parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
-		if real, err := filepath.EvalSymlinks(parent); err == nil && base != ".." {
+		if real, err := filepath.EvalSymlinks(parent); err == nil {
 			parent = real
 		}
 		return dir, filepath.Join(parent, base), source, nil

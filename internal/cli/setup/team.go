@@ -124,10 +124,7 @@ func teamLs(c *cli.Context, s *command.Scope) error {
 	}
 	list, text := []map[string]any{}, ""
 	for _, n := range names {
-		t, err := s.Root.Team(n)
-		if err != nil {
-			return err
-		}
+		t, _ := s.Root.Team(n) // Teams has opened it
 		members, err := t.Agents()
 		if err != nil {
 			return err
