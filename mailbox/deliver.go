@@ -206,7 +206,7 @@ func (o *Outcome) publish(ctx context.Context) {
 	}
 	o.Stored, o.AlreadyStored = true, isThere
 	isSamePost := func(other *Outcome) bool { return other.post == o.post }
-	if i := slices.IndexFunc(o.to.stored, isSamePost); i >= 0 && o.Box.host != "" {
+	if i := slices.IndexFunc(o.to.stored, isSamePost); i >= 0 {
 		o.AlreadyStored = o.to.stored[i].AlreadyStored // the members of a host share an outbox
 	}
 	o.to.stored = append(o.to.stored, o)

@@ -202,9 +202,6 @@ func (b *Box) ingest(ctx context.Context, file string, t *Ingested) error {
 	renamed := tmp + "/" + string(wire.NewID()) + "." + cutName(path.Base(file)) + ".drop"
 	err = root.Move(file, renamed)
 	f.Close() // which ends the lease
-	if absent(err) {
-		return nil
-	}
 	if err == nil {
 		// Otherwise, after a power cut, both the message and its original could be there, which would then be ingested
 		// again under another id.

@@ -66,9 +66,6 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 	if err == nil && !isAnyAlive && o.Begin {
 		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: binding{Owned: true, Lines: o.CapturesLines}})
 	}
-	if _, isLate := errors.AsType[*SessionExistsError](err); isLate { // another process was quicker
-		err = nil
-	}
 	return err
 }
 
