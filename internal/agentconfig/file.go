@@ -140,12 +140,12 @@ func (f *file) uninstall(edits []edit) error {
 	if isRestored {
 		f.after = f.record.Original
 	}
-	left := string(bytes.TrimSpace(f.after))
+	isEmpty := len(bytes.TrimSpace(f.after)) == 0
 	switch {
 	case isRestored: // others may have added to it before the last install
-		f.remove = !f.record.Existed && (left == "" || left == "{}")
+		f.remove = !f.record.Existed && isEmpty
 	case f.isDone && f.isChanged():
-		f.remove = left == "" || left == "{}" && f.isRecorded && !f.record.Existed
+		f.remove = isEmpty
 	case f.isAsInstalled():
 		f.record.Installed = f.after
 	}
@@ -158,11 +158,11 @@ func (f *file) uninstall(edits []edit) error {
 // save writes or removes the file, if it is still as it was read. The record is written before the file and removed
 // after it, also if nothing of atm was left in the file: later additions by others are not atm's.
 func (f *file) save() error {
-	now, info, err := readFile(f.real)
+	now, _, err := readFile(f.real)
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(now, f.before) || (info == nil) != (f.info == nil) {
+	if !bytes.Equal(now, f.before) {
 		return fmt.Errorf("another program changed %s at the same time: atm left it alone", f.path)
 	}
 	hasRecord := f.recordPath != "" && f.isRecorded

@@ -47,8 +47,7 @@ func (c *call) writeMail(h *mailbox.Handover, l *letter.Renderer) {
 
 // isMail reports whether a prompt is mail that a hook handed over.
 func isMail(prompt string) bool {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(prompt), prefix+" ")
-	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
+	return strings.HasPrefix(strings.TrimSpace(prompt), prefix+" ")
 }
 
 // answer writes the text in the tool's way, in one write, since half an answer is worse than none.

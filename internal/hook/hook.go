@@ -101,7 +101,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		c.text.WriteString(c.o.Primer())
 	}
 	h := &mailbox.Handover{}
-	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.replyAs != none {
+	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession {
 		h, err = c.handOver(ctx)
 	}
 	log := c.o.Box.Log()

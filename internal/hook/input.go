@@ -31,8 +31,7 @@ func ReadInput(f *os.File, timeout time.Duration) ([]byte, error) {
 }
 
 func (c *call) isFirstStop() bool {
-	active := c.in.Get("stop_hook_active")
-	return active == nil || string(active) == "false"
+	return string(c.in.Get("stop_hook_active")) == "false"
 }
 
 // describe says in short what a tool call does, by its arguments: the command, the file or the like, else "".

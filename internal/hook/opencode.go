@@ -22,7 +22,7 @@ func (c *call) opencode() {
 	json.Unmarshal(in.Get("properties"), p)
 	c.identify(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Text("type"), "")
 	c.isUnique = in.Text("id") != ""
-	if p.Info.ParentID != "" && !strings.ContainsAny(c.Session, " \t\r\n") {
+	if p.Info.ParentID != "" {
 		c.err = addSubagent(c.o.Box, c.Session)
 		return
 	}
