@@ -153,7 +153,7 @@ func (in *inbox) applyEvent(e *wire.Event, now time.Time) {
 func (in *inbox) put(mail Mail, now time.Time) {
 	m := in.find(mail.ID)
 	switch {
-	case mail.ID == "" || hasPassed(mail.ExpiresAt, now):
+	case hasPassed(mail.ExpiresAt, now):
 	case m != nil && m.IsRead && !mail.IsRead: // it was put back
 		*m = message{Mail: mail, isEscalated: m.isEscalated, isReminded: m.isReminded}
 	case m != nil:
