@@ -130,9 +130,9 @@ func TestMistakes(t *testing.T) {
 		{"a wrong type", "leed = 1\n[members.bob]\nperson = \"yes\"\nsize = 120", []string{
 			`1: unknown key "leed" at the top level`, "3: members.bob.person must be true or false", "4: members.bob.size must be a string in quotes",
 		}},
-		{"every wrong type", "approvers = \"me\"\nrules = 1\n[members.bob]\nafter = [\n \"alice\",\n 1]\nenv = { A = 1 }\n[[session]]\nenabled = 1\n[members.alice]\nrole = 1\n[members]\ncarl = 1", []string{
+		{"every wrong type", "approvers = \"me\"\nrules = 1\n[members.bob]\nafter = [\n \"alice\",\n 1]\nenv = { A = 1 }\n[members.carol]\nenv = 1\n[[session]]\nenabled = 1\n[members.alice]\nrole = 1\n[members]\ncarl = 1", []string{
 			"1: approvers must be a list of strings", "2: rules must be a list of tables", "6: members.bob.after",
-			"7: members.bob.env.A must be a string", "8: session must be a table", "11: members.alice.role", "13: members.carl must be a table",
+			"7: members.bob.env.A must be a string", "9: members.carol.env must be a table", "10: session must be a table", "13: members.alice.role", "15: members.carl must be a table",
 		}},
 		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"", []string{
 			"2: command is empty", `3: env: "`, `3: env: "`,
@@ -148,6 +148,10 @@ func TestMistakes(t *testing.T) {
 			"1: a rule needs a tool", `3: tool: "Bash(git": the pattern goes in parentheses`, `4: decision is "alow", not one of allow, deny, ask`,
 			"5: a rule needs a tool", "7: a rule names a role or an agent", `10: tool: "(x)" names no tool`,
 		}},
+		{"tools", "[[rules]]\ntool = \"Bash()\"\ndecision = \"deny\"\n[[rules]]\ntool = \" Bash\"\ndecision = \"deny\"\n[[rules]]\ntool = \"Bash)\"\ndecision = \"deny\"", []string{
+			"2: tool: the pattern is empty", `5: tool: " Bash" names no tool`, `8: tool: "Bash)": the pattern goes in parentheses`,
+		}},
+		{"a bridge", "[bridge]\nhost = \"a b\"\nreplicas = 6", []string{"2: host: ", "3: replicas is 6, not from 1 to 5"}},
 		{"a section of a member's own", "[members.bob.session]\nenabled = false\nx = 1\noutput_capture = \"tty\"", []string{
 			`3: unknown key "x" in members.bob.session`, `4: output_capture is "tty"`,
 		}},

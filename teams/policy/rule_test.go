@@ -105,6 +105,9 @@ func TestAllow(t *testing.T) {
 		{"git status ;; rm", Ask},
 		{"git status'';rm", Ask},
 		{"git ''~", Ask},
+		{"git a=~/b", Ask},
+		{"git a:~/b", Ask},
+		{"git \ufffd", Ask},
 		{`git ""=rm`, Ask},
 		{"git 'a\\' '; rm x #'", Ask}, // in fish the second quote ends the first word
 		{"git 'a'\\'';rm", Ask},       // either the quote never ends or rm runs
@@ -176,6 +179,9 @@ func TestRules(t *testing.T) {
 		{"deny Bash(rm *)\nallow Bash", "Bash", "for f in *; do rm $f; done", Deny},
 		{"deny Bash(rm *)\nallow *", "Edit", "a.go", Allow},
 		{"deny Bash(rm *)\nallow Bash", "Bash", "sudo RM x", Ask}, // macOS runs rm
+		{"deny Bash(rm *)\nallow Bash", "Bash", "xargs rm", Ask},
+		{"deny Bash(rm *)\ndeny Bash(dd *)\nallow Bash", "Bash", "sudo rm x", Ask},
+		{"deny Bash(rm *)\ndeny Edit\nallow Bash", "Bash", "sudo rm x", Ask},
 
 		// Paths.
 		{"allow Edit(src/*)", "Edit", "src/a b.go", Allow},
@@ -192,6 +198,7 @@ func TestRules(t *testing.T) {
 		{"deny Edit(/etc/passwd)\nallow Edit", "Edit", "/etc/x.passwd", Allow},
 		{"deny Edit(*.env)\nallow Edit", "Edit", "x/.ENV", Ask},
 		{"allow Glob(*)", "Glob", ".", Allow},
+		{"allow Edit(*)", "Edit", "", Ask},
 		{"allow WebFetch(https://go.dev/*)", "WebFetch", "https://go.dev/x?a=1&b=2", Allow},
 
 		// An unknown tool may take a command.
