@@ -212,7 +212,6 @@ func (m *Member) questionGates() []gate {
 func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string {
 	now := time.Now()
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Clip(letter.Escape(d.FailedWhy), 80) + ")"
-	isDraft := m.runner.Gate == control.GateDraft || m.runner.Gate == "" && d.FailedWhy == string(control.GateDraft)
 	return m.firstShut(slices.Concat([]gate{
 		{m.State == reducer.WordPerson, "{name} is a person: it waits until they read it"},
 		{m.Inject == "off", "atm types nothing into {name} (inject is off): it must run atm read"},
@@ -220,7 +219,7 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", so it is never typed in: {name} gets it with atm read"},
 		{it.Expired(now), "it has expired, so it is never typed in: {name} gets it with atm read"},
 	}, m.questionGates(), []gate{
-		{isDraft, "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
+		{m.runner.Gate == control.GateDraft, "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
 		{m.runner.Gate == control.GateUnread, "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
 			", so atm types nothing for some minutes until it does: atm attach {name}, and press a key"},
 		{m.runner.Gate == control.GateTyping, "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},

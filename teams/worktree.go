@@ -37,7 +37,7 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 		return "", "", fmt.Errorf("no worktree for %s: %w", name, err)
 	}
 	dir = filepath.Join(top, rel)
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	if _, err := os.Stat(dir); err != nil {
 		return "", "", fmt.Errorf("%s is not in its worktree %s, which has only committed files", rel, top)
 	}
 	return dir, done, nil
@@ -60,7 +60,7 @@ func (t *Team) CheckDirectory(name wire.Name, m config.Member) (key string, err 
 		}
 		return "worktree", err
 	}
-	if info, e := os.Stat(t.WorkDir(m.Cwd)); e != nil || !info.IsDir() {
+	if _, e := os.Stat(t.WorkDir(m.Cwd)); e != nil {
 		err = fmt.Errorf("cwd of %s: there is no directory %s", name, t.WorkDir(m.Cwd))
 	}
 	return "cwd", err

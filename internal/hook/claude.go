@@ -156,7 +156,7 @@ func (c *call) handleSubagentEvent() {
 		return
 	}
 	w, tool := c.lastTurn().Waiting(), c.in.Text("tool_name")
-	if c.isBlocked() && (w == nil || w.Tool == "" || tool == "" || w.Tool == tool) {
+	if c.isBlocked() && (w == nil || w.Tool == "" || w.Tool == tool) {
 		c.changeState("tool_running", c.subagent)
 	}
 }

@@ -21,10 +21,10 @@ type note struct {
 	Born int64  `json:"born,omitempty"` // when the directory was made, Unix nanoseconds; 0: unknown
 }
 
-// isSame reports whether two notes are about the same directory. ext4 reuses an inode number for the very next
-// directory, so the birth times are compared too where both are known.
+// isSame reports whether a saved note is about the directory of another. ext4 reuses an inode number for the very next
+// directory, so the birth times are compared too if the saved one is known.
 func (n note) isSame(o note) bool {
-	return n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0 || o.Born == 0)
+	return n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0)
 }
 
 func (p Place) noteOf(root string) (n note, file string, err error) {
