@@ -196,7 +196,7 @@ func (r *runner) compose(t *typing) error {
 	switch {
 	case gate != control.GateOpen:
 		why, rest = string(gate), idsOf(t.items)
-	case why == "" && r.prog.driver.Plain && slices.Contains(notices, t.items[0].Type):
+	case why == "" && r.prog.driver.Plain && r.Inject != Pointer && slices.Contains(notices, t.items[0].Type):
 		return r.giveUp(t, noNotices)
 	}
 	if why != "" {
