@@ -81,10 +81,14 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 			name = strings.TrimPrefix(name+","+word, ",")
 		}
 	}
+	isGiven := func(f cli.Flag) bool { return len(c.StringSlice(f.Names()[0])) > 0 }
+	if n := slices.IndexFunc(waitFlags, isGiven); state == "" && n >= 0 { // --idle bob carol
+		state = waitFlags[n].Names()[0]
+	}
 	if state != "" && name != "" {
 		return c.Set(state, name)
 	}
-	if state == "" && name == "" {
+	if name == "" && (state == "" || len(c.StringSlice(state)) > 0) {
 		return nil
 	}
 	hint := "atm wait --idle %s, atm read --wait --from %[1]s, atm wait 30s"

@@ -41,7 +41,8 @@ type logLine struct {
 func watch(c *cli.Context, s *command.Scope) error {
 	var boxes []*mailbox.Box
 	var err error
-	for _, word := range c.Args().Slice() {
+	words := strings.Join(c.Args().Slice(), ",")
+	for word := range strings.FieldsFuncSeq(words, func(r rune) bool { return r == ',' }) {
 		box, err := s.Member(word)
 		if err != nil {
 			return err
