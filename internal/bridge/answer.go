@@ -19,7 +19,8 @@ import (
 // message also goes to as mail, all if it is no answer.
 func (b *Bridge) applyAnswers(ctx context.Context, in *incoming) (mail []*mailbox.Box, err error) {
 	var r teams.PermissionReply
-	if in.message.Type != wire.TypePermissionReply || json.Unmarshal(in.message.Payload, &r) != nil || r.Question == "" {
+	if in.message.Type != wire.TypePermissionReply || json.Unmarshal(in.message.Payload, &r) != nil || r.Question == "" ||
+		r.Decision != "approve" && r.Decision != "reject" {
 		return in.boxes, nil
 	}
 	for _, box := range in.boxes {
@@ -42,9 +43,6 @@ func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *mailbox.Box
 	isDone, err := b.Team.Dir().Exists(done.file())
 	if err != nil || isDone {
 		return false, err
-	}
-	if !box.Exists() {
-		return true, nil // delivery will report it
 	}
 	limited, cancel := context.WithTimeout(ctx, 2*apiTimeout) // a stuck runner must not block all other mail
 	err = b.judge(limited, m, box.Agent(), r)
@@ -74,9 +72,6 @@ func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *mailbox.Box
 // judge answers the question as `atm approve` does. If the same person has given this answer before, that is a success.
 func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r teams.PermissionReply) error {
 	by := m.From.Agent + "@" + m.From.Host
-	if r.Decision != "approve" && r.Decision != "reject" {
-		return command.Usage("%q is neither approve nor reject", r.Decision)
-	}
 	open, err := b.Team.Questions(agent)
 	if err != nil {
 		return err

@@ -158,12 +158,12 @@ func (b *Bridge) withLock(ctx context.Context, f func() error) error {
 // *LeaseError. It reports an error once, and retries with exponential backoff.
 func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time.Duration, f func(context.Context) error) error {
 	for backoff, reported := time.Second, ""; ; {
-		began, wait, reconnected := time.Now(), every, (chan struct{})(nil)
+		wait, reconnected := every, (chan struct{})(nil)
 		err := f(ctx)
 		if other := (*LeaseError)(nil); ctx.Err() != nil || errors.As(err, &other) {
 			return errors.Join(ctx.Err(), err)
 		}
-		if err == nil || time.Since(began) > maxPause { // it worked for a while
+		if err == nil {
 			backoff, reported = time.Second, ""
 		}
 		if err != nil {

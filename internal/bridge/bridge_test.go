@@ -273,14 +273,19 @@ func TestObjectOfThatName(t *testing.T) {
 	if got, err := bucket.GetString(t.Context(), file.SHA256); err != nil || got != "noise" {
 		t.Errorf("the object is %q, %v", got, err)
 	}
+	_, err = bucket.PutString(t.Context(), file.SHA256, "other")
+	must(t, err)
+	if err = onceEach(build); err == nil || len(build.unread("bob")) > 0 || !strings.Contains(build.log(), "its content differs") {
+		t.Errorf("with other content: %v; said:\n%s", err, build.log())
+	}
 	stream, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_"+laptop.stream()+"_files")
 	must(t, err)
 	must(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("$O.*.C.>")))
 	laptop.send("alice", "carol@main.build", attach)
-	must(t, onceEach(laptop, build))
-	if len(build.unread("bob")) != 1 || len(build.unread("carol")) != 1 {
-		t.Errorf("not delivered; said:\n%s", build.log())
-	}
+	must(t, onceEach(laptop))
+	build.eventually("delivered", func() bool {
+		return onceEach(build) == nil && len(build.unread("bob")) == 1 && len(build.unread("carol")) == 1
+	})
 }
 
 // A slow fetch delays only other fetches, and succeeds once the object is there.
@@ -305,7 +310,7 @@ func TestSlowAttachment(t *testing.T) {
 	}
 	must(t, laptop.connect(t.Context()))
 	t.Cleanup(func() { laptop.conn.Close() })
-	must(t, laptop.putObject(t.Context(), file.SHA256, file.Size, strings.NewReader("noise")))
+	must(t, laptop.putObject(t.Context(), file.SHA256, strings.NewReader("noise")))
 	build.eventually("complete", func() bool { return len(build.unread("bob")) == 1 })
 }
 

@@ -74,14 +74,14 @@ func hashOf(data []byte) string {
 func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) (*Envelope, error) {
 	header, content, _ := bytes.Cut(data, []byte("\n"))
 	e := &Envelope{}
-	if len(data) > maxEnvelope || len(header) > maxHeader || json.Unmarshal(header, e) != nil {
+	if len(data) > maxEnvelope || json.Unmarshal(header, e) != nil {
 		return nil, fmt.Errorf("%d bytes that are not an envelope", len(data))
 	}
 	if e.Version != version {
 		return nil, fmt.Errorf("an envelope of version %d; this atm knows version %d", e.Version, version)
 	}
-	if !wire.IsName(string(e.FromHost)) || !wire.IsID(string(e.ID)) || e.Size < 0 || e.Size > maxContent {
-		return nil, fmt.Errorf("not an envelope: its host is %.80q, its id %.80q, its size %d", e.FromHost, e.ID, e.Size)
+	if !wire.IsName(string(e.FromHost)) || e.Size > maxContent {
+		return nil, fmt.Errorf("not an envelope: its host is %.80q, its size %d", e.FromHost, e.Size)
 	}
 	key, err := trusted(e.FromHost)
 	if err != nil {

@@ -66,11 +66,10 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 // checkTakeover returns nil if the lease is ours or has no holder any more.
 func (b *Bridge) checkTakeover(ctx context.Context, entry jetstream.KeyValueEntry, mine lease) error {
 	var other lease
-	json.Unmarshal(entry.Value(), &other)          // an invalid value counts as another bridge's
-	isOurs := other.Run == mine.Run                // perhaps by a renewal whose answer was lost
-	isBehind := entry.Revision() < b.leaseRevision // this server replicates late: Update will tell if the lease is ours
+	json.Unmarshal(entry.Value(), &other) // an invalid value counts as another bridge's
+	isOurs := other.Run == mine.Run       // perhaps by a renewal whose answer was lost
 	wasKilled := b.leaseRevision == 0 && other.Machine == mine.Machine && other.Root == mine.Root
-	if isOurs || isBehind || wasKilled {
+	if isOurs || wasKilled {
 		return nil
 	}
 	now, err := b.serverTime(ctx)

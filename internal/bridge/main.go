@@ -59,7 +59,7 @@ func Main(version string, words []string) int {
 		if _, ok := errors.AsType[*LeaseError](err); ok {
 			return command.Locked("%w", err).WithHint("stop that bridge, or give this machine another name: atm bridge keygen --host NAME")
 		}
-		if held, ok := errors.AsType[*lockfile.HeldError](err); ok && held.Lock == "bridge" {
+		if _, ok := errors.AsType[*lockfile.HeldError](err); ok {
 			return command.Locked("a bridge for team %s already runs here", s.Team.Name).WithHint("it sends waiting mail: atm trace ID")
 		}
 		return err

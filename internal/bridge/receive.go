@@ -85,7 +85,7 @@ func (b *Bridge) receiveBatch(ctx context.Context, fetch func(*incoming)) (n int
 		b.ingest(ctx, group, fetch)
 		n += len(group)
 	}
-	if err = received.Error(); ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+	if err = received.Error(); errors.Is(err, context.DeadlineExceeded) {
 		return n, nil // nothing more has come
 	}
 	return n, err
@@ -121,8 +121,6 @@ func (b *Bridge) openEnvelope(in *incoming) error {
 		return badError{err}
 	case e.Team != b.Team.Name || e.ToHost != b.Host:
 		return bad("it is for host %q of team %q", e.ToHost, e.Team)
-	case e.FromHost == b.Host:
-		return bad("it claims to come from this host")
 	case e.Kind != KindMail && e.Kind != KindStage:
 		return bad("an envelope of kind %q, which this atm does not know", e.Kind)
 	}
@@ -213,8 +211,8 @@ func (b *Bridge) fetchObject(ctx context.Context, sha256 string, size int64, f f
 }
 
 func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
-	if !wire.IsSHA256(a.SHA256) || a.Size < 0 || a.Size > maxAttachment {
-		return bad("attachment %q: no valid hash, or more than %d bytes", a.Name, maxAttachment)
+	if a.Size > maxAttachment {
+		return bad("attachment %q: more than %d bytes", a.Name, maxAttachment)
 	}
 	f, err := b.Team.Attachment(a)
 	if err == nil {
@@ -222,7 +220,7 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	}
 	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error {
 		stored, err := b.Team.Attach(a.Name, r)
-		if err == nil && (stored.SHA256 != a.SHA256 || stored.Size != a.Size) {
+		if err == nil && stored.SHA256 != a.SHA256 {
 			err = errors.New("its content differs from what was signed")
 		}
 		return err
@@ -292,9 +290,7 @@ func (b *Bridge) finishDelivery(ctx context.Context, m *wire.Message, o mailbox.
 			err = bad("a message from %s already has its id", b.display(it.From))
 		}
 	}
-	if _, ok := errors.AsType[*mailbox.ContentError](err); ok {
-		return badError{err}
-	} else if errors.Is(err, mailbox.ErrNoAgent) {
+	if errors.Is(err, mailbox.ErrNoAgent) {
 		why := fmt.Sprintf("there is no %s on host %s", name, b.Host)
 		if isOneWay(m) {
 			return bad("%s", why)

@@ -39,9 +39,6 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 		return unreadable
 	}
 	content, _ := json.Marshal(rows)
-	if len(content) > maxInline {
-		return fmt.Errorf("publish the members' states: %d bytes, over the limit of %d", len(content), maxInline)
-	}
 	e := &Envelope{Kind: KindRows, ID: wire.NewID(), Team: b.Team.Name, FromHost: b.Host, At: rows.At, Content: content}
 	if _, err := b.bucket.Put(ctx, rowsKey(b.Host), e.Sign(b.key)); err != nil {
 		return fmt.Errorf("publish the members' states: %w", err)
@@ -92,7 +89,7 @@ func (b *Bridge) saveRows(entry jetstream.KeyValueEntry, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	if e.Kind != KindRows || e.Object || e.Team != b.Team.Name || entry.Key() != rowsKey(e.FromHost) {
+	if e.Kind != KindRows || e.Team != b.Team.Name || entry.Key() != rowsKey(e.FromHost) {
 		return fmt.Errorf("it is %s of host %s and team %s", e.Kind, e.FromHost, e.Team)
 	}
 	var rows teams.Rows

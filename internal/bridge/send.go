@@ -88,7 +88,7 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 			f, err = b.Team.Attachment(a)
 		}
 		if err == nil {
-			err = b.putObject(ctx, a.SHA256, a.Size, f)
+			err = b.putObject(ctx, a.SHA256, f)
 			f.Close()
 		}
 	}
@@ -104,7 +104,7 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error) 
 	e.Object = len(e.Content) > min(maxInline, int(b.conn.MaxPayload())-2*maxHeader)
 	data, err := e.Sign(b.key), error(nil)
 	if e.Object {
-		err = b.putObject(ctx, e.SHA256, e.Size, bytes.NewReader(e.Content))
+		err = b.putObject(ctx, e.SHA256, bytes.NewReader(e.Content))
 	}
 	var ack jetstream.PubAckFuture
 	if err == nil {
@@ -136,9 +136,9 @@ func (b *Bridge) explainLimit(err error) error {
 
 // putObject stores content under its SHA-256, unless the store has it whole. A Put that failed may have left the name
 // without its chunks, and anybody may have stored something else under it.
-func (b *Bridge) putObject(ctx context.Context, sha256 string, size int64, content io.Reader) error {
+func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader) error {
 	info, err := b.files.GetInfo(ctx, sha256)
-	if err == nil && b.isStored(ctx, info, sha256, size) {
+	if err == nil && b.isStored(ctx, info, sha256) {
 		return nil
 	}
 	if err == nil || errors.Is(err, jetstream.ErrObjectNotFound) {
@@ -150,12 +150,12 @@ func (b *Bridge) putObject(ctx context.Context, sha256 string, size int64, conte
 	return nil
 }
 
-func (b *Bridge) isStored(ctx context.Context, info *jetstream.ObjectInfo, sha256 string, size int64) bool {
+func (b *Bridge) isStored(ctx context.Context, info *jetstream.ObjectInfo, sha256 string) bool {
 	subject, state := "$O."+info.Bucket+".C."+info.NUID, &jetstream.StreamInfo{}
 	stream, err := b.js.Stream(ctx, "OBJ_"+info.Bucket)
 	if err == nil {
 		state, err = stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 	}
 	sum, _ := jetstream.DecodeObjectDigest(info.Digest)
-	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks) && hex.EncodeToString(sum) == sha256 && info.Size == uint64(size)
+	return err == nil && state.State.Subjects[subject] == uint64(info.Chunks) && hex.EncodeToString(sum) == sha256
 }

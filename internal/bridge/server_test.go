@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -188,7 +189,7 @@ func TestDeadLetter(t *testing.T) {
 	}
 	must(t, laptop.connect(t.Context()))
 	t.Cleanup(func() { laptop.conn.Close() })
-	must(t, laptop.putObject(t.Context(), file.SHA256, file.Size, strings.NewReader("notes")))
+	must(t, laptop.putObject(t.Context(), file.SHA256, strings.NewReader("notes")))
 	_, err = build.Team.RetryRejected()
 	must(t, err)
 	must(t, build.retryBad(t.Context()))
@@ -233,6 +234,8 @@ func TestNotAccepted(t *testing.T) {
 		"a stranger's":             {newMachine(t, laptop.URL, "desk").sign(&Envelope{ToHost: "build"}, good), "from host desk: key "},
 		"signed by another key":    {stranger.sign(&Envelope{ToHost: "build"}, good), "not signed by the trusted key of host laptop"},
 		"changed":                  {append(laptop.sign(&Envelope{ToHost: "build"}, good), ' '), "its content differs from what was signed"},
+		"changed inside":           {bytes.Replace(laptop.sign(&Envelope{ToHost: "build"}, good), []byte(`"hi"`), []byte(`"ho"`), 1), "its content differs from what was signed"},
+		"a notice for nobody":      {laptop.sign(&Envelope{ToHost: "build"}, mail("alice@main.laptop", "zed@main.build", `,"type":"notice"`)), "there is no zed on host build"},
 		"for another host":         {laptop.sign(&Envelope{ToHost: "cloud"}, good), `it is for host "cloud" of team "main"`},
 		"for another team":         {laptop.sign(&Envelope{ToHost: "build", Team: "other"}, good), `of team "other"`},
 		"from this host":           {build.sign(&Envelope{ToHost: "build"}, good), "from host build: key "},
