@@ -108,13 +108,8 @@ func (o *observer) snapshot() Snapshot {
 		add(row)
 	}
 	slices.SortStableFunc(next.Waiting, func(a, b Question) int {
-		switch {
-		case a.MayAnswer && !b.MayAnswer:
-			return -1
-		case b.MayAnswer && !a.MayAnswer:
-			return 1
-		}
-		return a.Since.Compare(b.Since)
+		isFirst := map[bool]int{true: 1}
+		return cmp.Or(isFirst[b.MayAnswer]-isFirst[a.MayAnswer], a.Since.Compare(b.Since))
 	})
 	if next.Problem = strings.Join(slices.Sorted(maps.Values(o.problems)), "; "); next.Problem != "" {
 		next.Problem += ": atm doctor"

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ import (
 // that `atm web --token` can make another address.
 type door struct {
 	URL string    `json:"url"`
+	At  string    `json:"at"`  // the listener: the URL's host may be known elsewhere only
 	Key string    `json:"key"` // of this run of the server
 	As  wire.Name `json:"as,omitempty"`
 }
@@ -57,7 +57,7 @@ type gate struct {
 func newGate(at net.Addr, cert *x509.Certificate, csrf string, pages http.Handler) *gate {
 	host, port, _ := net.SplitHostPort(at.String())
 	g := &gate{Handler: pages, host: host, port: port, cert: cert, cookie: rand.Text(), csrf: csrf}
-	g.Key, g.URL = rand.Text(), "http://"+at.String()
+	g.Key, g.At, g.URL = rand.Text(), at.String(), "http://"+at.String()
 	if cert != nil {
 		if net.ParseIP(host).IsUnspecified() || cert.VerifyHostname(host) != nil {
 			host = append(cert.DNSNames, "localhost")[0]
@@ -74,8 +74,8 @@ func (g *gate) useToken(token string) bool {
 	if len(token) <= n || !isSame(token[n:], g.sign(token[:n])) {
 		return false
 	}
-	made, err := strconv.ParseInt(token[random:n], 16, 64)
-	if err != nil || time.Since(time.Unix(made, 0)) > tokenAge {
+	made, _ := strconv.ParseInt(token[random:n], 16, 64)
+	if time.Since(time.Unix(made, 0)) > tokenAge {
 		return false
 	}
 	_, isUsed := g.used.LoadOrStore(token, true)
@@ -103,9 +103,8 @@ func (g *gate) isHost(host string) bool {
 // isForeign reports whether a page of another origin sends the request, as far as the browser says so.
 func (g *gate) isForeign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	u, err := url.Parse(origin)
-	isOther := err != nil || u.Host != r.Host || (u.Scheme == "https") != (g.cert != nil)
-	return origin != "" && isOther || g.foreign.Check(r) != nil
+	scheme, _, _ := strings.Cut(g.URL, ":")
+	return origin != "" && origin != scheme+"://"+r.Host || g.foreign.Check(r) != nil
 }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +119,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := "atm-" + g.port // cookies are shared by all ports of a host
 	cookie, err := r.Cookie(name)
 	isKnown := err == nil && isSame(cookie.Value, g.cookie)
-	isLook := r.Method == http.MethodGet || r.Method == http.MethodHead
+	isLook := r.Method == http.MethodGet
 	token := r.URL.Query().Get("token")
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<20) // a text has 1 MiB at most, but is encoded
 	switch {
@@ -128,7 +127,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMisdirectedRequest, "this server does not serve that host name")
 	case g.isForeign(r):
 		refuse(w, http.StatusForbidden, "this request comes from another site")
-	case r.Method == http.MethodGet && r.URL.Path == "/" && token != "" && (g.useToken(token) || isKnown):
+	case isLook && r.URL.Path == "/" && token != "" && g.useToken(token):
 		http.SetCookie(w, &http.Cookie{
 			Name: name, Value: g.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.cert != nil,
 		})

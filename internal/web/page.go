@@ -134,7 +134,7 @@ func (s *server) newPage(kind string) *page {
 func (p *page) fill(ctx context.Context, about string) (err error) {
 	p.Path = p.Link(p.Kind, about)
 	defer func() {
-		if err != nil && ctx.Err() == nil && len(p.Messages) > 0 { // an error does not hide the rest
+		if err != nil && len(p.Messages) > 0 { // an error does not hide the rest
 			p.Missing, err = p.Scope.Explain(err).Message, nil
 		}
 	}()

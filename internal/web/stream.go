@@ -32,9 +32,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		known = now.Screens
 		data, _ := json.Marshal(map[string]any{"version": now.Version, "screens": screens})
 		fmt.Fprintf(w, "data: %s\n\n", data)
-		if http.NewResponseController(w).Flush() != nil {
-			return
-		}
+		http.NewResponseController(w).Flush()
 		select {
 		case <-newer:
 		case <-time.After(keepAlive):

@@ -95,28 +95,22 @@ func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	}
 	web := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return pages.ctx }}
 	context.AfterFunc(pages.ctx, func() { web.Close() })
-	if err := web.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return context.Cause(pages.ctx)
+	err = web.Serve(ln)
+	return cmp.Or(context.Cause(pages.ctx), err)
 }
 
 // listen opens the port. One that other machines can reach needs a certificate and --allow-remote.
 func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error) {
 	address := cmp.Or(c.String("listen"), "127.0.0.1:0")
-	host, port, err := net.SplitHostPort(address)
-	if err == nil {
-		_, err = net.LookupPort("tcp", port)
-	}
+	at, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
 		return nil, nil, command.Usage("--listen: %v", err).WithHint("--listen 127.0.0.1:8080")
 	}
-	hasTLS := c.IsSet("tls-cert") && c.IsSet("tls-key")
-	isLocal := strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
-	if !hasTLS && (c.IsSet("tls-cert") || c.IsSet("tls-key")) {
+	hasTLS := c.IsSet("tls-cert")
+	if hasTLS != c.IsSet("tls-key") {
 		return nil, nil, command.Usage("a certificate needs its key, and a key its certificate").WithHint("--tls-cert FILE --tls-key FILE")
 	}
-	if !isLocal && !(hasTLS && c.Bool("allow-remote")) {
+	if !at.IP.IsLoopback() && !(hasTLS && c.Bool("allow-remote")) {
 		return nil, nil, command.Refused("other machines can reach %s", address).
 			WithHint("--allow-remote --tls-cert FILE --tls-key FILE; or ssh -L 8080:127.0.0.1:8080 HOST, and --listen 127.0.0.1:8080 there")
 	}
@@ -126,7 +120,7 @@ func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error)
 			return nil, nil, command.Usage("--tls-cert: %v", err)
 		}
 	}
-	if ln, err = net.Listen("tcp", address); err != nil {
+	if ln, err = net.ListenTCP("tcp", at); err != nil {
 		return nil, nil, command.Failed("%w", err).WithHint("--listen 127.0.0.1:0 picks a free port")
 	}
 	if hasTLS {
@@ -165,13 +159,11 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 	addresses := []string{}
 	for _, file := range files {
 		var d door
-		if data, err := os.ReadFile(file); err != nil || json.Unmarshal(data, &d) != nil {
-			continue // the server has just ended
-		}
-		at, _ := url.Parse(d.URL)
-		conn, err := net.DialTimeout("tcp", at.Host, time.Second)
+		data, _ := os.ReadFile(file) // the server may have just ended
+		json.Unmarshal(data, &d)
+		conn, err := net.DialTimeout("tcp", d.At, time.Second)
 		if err != nil {
-			os.Remove(file) // the server was killed
+			os.Remove(file) // it was killed
 			continue
 		}
 		conn.Close()

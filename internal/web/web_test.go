@@ -2,13 +2,18 @@ package web
 
 import (
 	"bufio"
+	"context"
 	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"html"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -456,5 +461,38 @@ func TestGate(t *testing.T) {
 	_, _, header := ask("GET", strings.TrimPrefix(s.atm("web", "--token"), v.base), own)
 	if got := header.Get("Set-Cookie"); !strings.Contains(got, "HttpOnly") || !strings.Contains(got, "SameSite=Strict") || strings.Contains(got, "Expires") {
 		t.Error(got)
+	}
+}
+
+// With a certificate, other machines can reach it by the certificate's name, which this one need not know.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	other := httptest.NewTLSServer(nil) // its certificate is for example.com
+	defer other.Close()
+	cert := other.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]pem.Block{"cert": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]}, "key": {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(filepath.Join(s.dir, file), pem.EncodeToMemory(&block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := s.web("--listen", "0.0.0.0:0", "--allow-remote", "--tls-cert", "cert", "--tls-key", "key")
+	port, isNamed := strings.CutPrefix(base(address), "https://example.com:")
+	if !isNamed {
+		t.Fatal(address)
+	}
+	transport := other.Client().Transport.(*http.Transport).Clone()
+	transport.DialContext = func(_ context.Context, network, _ string) (net.Conn, error) {
+		return net.Dial(network, "127.0.0.1:"+port)
+	}
+	for _, address := range []string{address, s.atm("web", "--token")} {
+		v := &visitor{s, http.Client{Transport: transport}, ""}
+		if code, text := v.get(address); code != http.StatusOK {
+			t.Error(address, code, text)
+		}
 	}
 }
