@@ -117,7 +117,7 @@ func (p *prompt) showSent() {
 }
 
 func (p *prompt) showProgress(title string, status acp.ToolCallStatus) {
-	if title != p.title || status != acp.ToolCallStatusInProgress {
+	if title != p.title {
 		p.title = title
 		p.update(p.session, acp.UpdateToolCall(acp.ToolCallId(p.message.ID), acp.WithUpdateTitle(title), acp.WithUpdateStatus(status)))
 	}
@@ -200,9 +200,6 @@ func (p *prompt) withdraw() string {
 	for errors.Is(err, mailbox.ErrBeingTyped) && ctx.Err() == nil {
 		time.Sleep(50 * time.Millisecond)
 		state, err = p.member.Withdraw(ctx, p.message.ID, p.Me.Address(), true)
-	}
-	if _, isUnlogged := errors.AsType[*mailbox.UnloggedError](err); isUnlogged {
-		err = nil // it is withdrawn all the same
 	}
 	if state == mailbox.Unread && err == nil {
 		return "withdrawn before it was read"

@@ -86,7 +86,7 @@ func (s *Sync) addTheirs(ctx context.Context, raw json.RawMessage) error {
 	}
 	err := json.Unmarshal(raw, &r)
 	s.configNames[r.Name] = true
-	if err == nil && (r.Name == "" || r.AgentType == ourAgentType) {
+	if err == nil && r.AgentType == ourAgentType {
 		return nil
 	}
 	name := s.nameHere(r.Name)
@@ -112,7 +112,7 @@ func (s *Sync) makeBox(ctx context.Context, theirs string, name wire.Name) error
 	if err == nil {
 		err = s.Team.Create(ctx, name)
 	}
-	if err != nil && !errors.Is(err, mailbox.ErrExists) { // another sync has made it
+	if err != nil {
 		return err
 	}
 	if name != validName(theirs) {
