@@ -207,7 +207,7 @@ func command(ctx context.Context, s syscall.Signal, name string, args ...string)
 }
 
 func exitCode(cmd *exec.Cmd) int {
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
 		return 128 + int(status.Signal())
 	}
 	return cmd.ProcessState.ExitCode()

@@ -21,7 +21,7 @@ const maxFile = 4 << 20
 // local makes a path relative to the member's directory. The error says that it is outside. os.Root checks the links.
 func (f *front) local(path string) (string, error) {
 	for _, dir := range []string{f.Dir, f.realDir} {
-		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
+		if rel, _ := filepath.Rel(dir, path); filepath.IsLocal(rel) { // "" for a relative path is not
 			return rel, nil
 		}
 	}
@@ -93,7 +93,7 @@ func (f *front) WriteTextFile(_ context.Context, p acp.WriteTextFileRequest) (r 
 // HandleExtensionMethod writes an empty file.
 func (f *front) HandleExtensionMethod(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	var p acp.WriteTextFileRequest
-	if err := json.Unmarshal(params, &p); err != nil || method != emptyFile {
+	if json.Unmarshal(params, &p); method != emptyFile {
 		return nil, acp.NewMethodNotFound(method)
 	}
 	return f.WriteTextFile(ctx, p)

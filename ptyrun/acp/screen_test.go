@@ -137,3 +137,36 @@ func TestKeys(t *testing.T) {
 		t.Errorf("a lone escape is no key: %q", got)
 	}
 }
+
+// Keys edit the draft while nothing is asked. A key that came too early, or means no option, answers nothing.
+func TestPress(t *testing.T) {
+	f := frontOf()
+	for _, c := range [][2]string{{"a|b|ä|\x7f|\x7f", "a"}, {"\x04|c", "ac"}, {"\x15", ""}, {"\r|d|\x1b", ""}} {
+		if f.press(strings.Split(c[0], "|")); f.draft != c[1] || f.turn != nil {
+			t.Errorf("after %q the draft is %q", c[0], f.draft)
+		}
+	}
+	f.turn = &turn{}
+	if f.press([]string{"e", "\r", "\x04"}); f.draft != "e" {
+		t.Errorf("in a turn the draft is %q", f.draft)
+	}
+	var two []*request
+	for range 2 {
+		two = append(two, &request{kind: "question", options: []option{{"Yes", "choice"}}, answer: make(chan int, 1)})
+	}
+	f = frontOf(slices.Clone(two)...)
+	drawn(t, f, 80, 24)
+	f.press([]string{"2", "z", "é", "\r", "x"})
+	f.press([]string{"1"})
+	f.remove(two[0])
+	f.press([]string{"1"})
+	if !two[0].isAnswered || f.shownRequest() != two[1] || f.draft != "" {
+		t.Errorf("shown is %+v, the draft is %q", f.shownRequest(), f.draft)
+	}
+	f.requests = []*request{two[0], two[1]}
+	f.remove(two[1])
+	f.remove(two[1])
+	if len(f.requests) != 1 {
+		t.Errorf("left are %d requests", len(f.requests))
+	}
+}

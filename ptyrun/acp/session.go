@@ -120,7 +120,7 @@ func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId
 
 // lastSession returns the session of an earlier start in this run, or "".
 func (f *front) lastSession() acp.SessionId {
-	isStart := func(e *wire.Event) bool { return e.Kind == "session_start" && e.Source == source }
+	isStart := func(e *wire.Event) bool { return e.Kind == "session_start" }
 	events, _ := f.Box.Log().Tail(isStart)
 	if len(events) == 0 || !isStart(&events[0]) || events[0].Field("run") != f.Run {
 		return ""
@@ -156,7 +156,7 @@ func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) erro
 	r := &request{kind: "question", prompt: f.Command[0] + " wants you to sign in. How?", answer: make(chan int, 1)}
 	var ids []string
 	for _, m := range methods {
-		if m.Agent != nil && len(ids) < maxOptions {
+		if m.Agent != nil {
 			ids, r.options = append(ids, m.Agent.Id), append(r.options, option{m.Agent.Name, "choice"})
 		}
 	}

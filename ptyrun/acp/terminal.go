@@ -85,7 +85,7 @@ func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 }
 
 func (t *terminal) status() (e acp.TerminalExitStatus) {
-	if w, ok := t.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+	if w := t.cmd.ProcessState.Sys().(syscall.WaitStatus); w.Signaled() {
 		e.Signal = acp.Ptr(w.Signal().String())
 		return e
 	}

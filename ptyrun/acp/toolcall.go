@@ -83,7 +83,7 @@ func (f *front) mergeCall(id acp.ToolCallId, kind acp.ToolKind, title string, in
 
 // capped returns v, or nil if it is too large for an event.
 func capped(v any) any {
-	if data, err := json.Marshal(v); err != nil || len(data) > maxRaw {
+	if data, _ := json.Marshal(v); len(data) > maxRaw {
 		return nil
 	}
 	return v

@@ -36,10 +36,7 @@ type turn struct {
 	isCancelled bool
 }
 
-const (
-	maxResponse = 1 << 20 // bytes, as of a message
-	maxUnbroken = 8 << 10 // bytes of an incomplete line before it is printed
-)
+const maxResponse = 1 << 20 // bytes, as of a message
 
 // log appends events to the agent's log, after those that could not be appended before.
 func (f *front) log(events ...wire.Event) {
@@ -216,9 +213,6 @@ func (f *front) addText(text string) {
 	if i := strings.LastIndexByte(t.line, '\n'); i >= 0 {
 		f.printText(t.line[:i])
 		t.line = t.line[i+1:]
-	} else if len(t.line) > maxUnbroken {
-		f.printText(t.line)
-		t.line = ""
 	}
 }
 

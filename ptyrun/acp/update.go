@@ -34,13 +34,13 @@ func (f *front) interceptUpdates(out io.Reader) io.Reader {
 				ID, Params json.RawMessage
 			}
 			line := lines.Bytes()
-			if json.Unmarshal(line, &call) == nil && call.ID == nil && call.Method == acp.ClientMethodSessionUpdate {
+			if json.Unmarshal(line, &call); call.ID == nil && call.Method == acp.ClientMethodSessionUpdate {
 				f.handleUpdate(call.Params)
 				continue
 			}
 			write := struct{ Content string }{"missing"}
 			json.Unmarshal(call.Params, &write)
-			if call.ID != nil && call.Method == acp.ClientMethodFsWriteTextFile && write.Content == "" {
+			if call.Method == acp.ClientMethodFsWriteTextFile && write.Content == "" {
 				line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, call.ID, emptyFile, call.Params)
 			}
 			to.Write(append(line, '\n'))
@@ -59,12 +59,12 @@ func (f *front) handleUpdate(params json.RawMessage) {
 			RawInput, RawOutput json.RawMessage
 		}
 	}
-	err := json.Unmarshal(params, &p)
-	if err == nil && !slices.Contains(knownUpdates, p.Update.SessionUpdate) {
+	json.Unmarshal(params, &p)
+	if !slices.Contains(knownUpdates, p.Update.SessionUpdate) {
 		f.logUpdate(p.SessionID, params)
 	}
 	var n acp.SessionNotification
-	if err != nil || json.Unmarshal(params, &n) != nil {
+	if json.Unmarshal(params, &n) != nil {
 		return
 	}
 	in, out := rawValue(p.Update.RawInput), rawValue(p.Update.RawOutput)
