@@ -223,9 +223,6 @@ func (m *model) markMessage(key string) tea.Cmd {
 
 func (m *model) interrupt() tea.Cmd {
 	name := m.member()
-	if name == "" {
-		return m.refuse("no member is selected")
-	}
 	return m.askConfirmation(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
 		return m.do(nil, func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
 	})
@@ -233,15 +230,11 @@ func (m *model) interrupt() tea.Cmd {
 
 // attach shows the member's terminal in place of this view, until the person detaches.
 func (m *model) attach() tea.Cmd {
-	name := m.member()
-	if name == "" {
-		return m.refuse("no member is selected")
-	}
 	atm, err := command.Companion("atm")
 	if err != nil {
 		return m.refuse("atm is neither next to this program nor on PATH")
 	}
-	words := []string{"attach", string(name), "--root", m.room.Scope.Root.Path, "--team", string(m.snapshot.Team)}
+	words := []string{"attach", string(m.member()), "--root", m.room.Scope.Root.Path, "--team", string(m.snapshot.Team)}
 	if m.snapshot.Me != "" {
 		words = append(words, "--as", string(m.snapshot.Me))
 	}

@@ -216,7 +216,7 @@ func (m *model) page() *page { return m.pages[len(m.pages)-1] }
 func (m *model) question() (q room.Question, i int) {
 	all, name, matches := m.snapshot.Waiting, m.member(), func(q room.Question) bool { return q.MayAnswer }
 	switch p := m.page(); {
-	case m.focus == waitingPane && len(all) > 0:
+	case m.focus == waitingPane:
 		return nth(all, m.waiting.selected), m.waiting.selected
 	case m.focus == membersPane || p.kind == agentPage:
 		matches = func(q room.Question) bool { return q.Agent == name }
@@ -241,7 +241,7 @@ func (m *model) updateTarget() {
 // member returns the member that the selection is about, "" if there is none.
 func (m *model) member() wire.Name {
 	switch {
-	case m.focus == waitingPane && len(m.snapshot.Waiting) > 0:
+	case m.focus == waitingPane:
 		return nth(m.snapshot.Waiting, m.waiting.selected).Agent
 	case m.focus == middlePane && (m.page().kind == agentPage || m.page().kind == questionPage):
 		return m.page().agent

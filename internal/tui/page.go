@@ -72,7 +72,7 @@ func (m *model) pop() {
 
 // open opens the selected message with its thread, or the selected question or agent. It marks nothing.
 func (m *model) open() tea.Cmd {
-	if q, i := m.question(); m.focus == waitingPane && i >= 0 {
+	if q, _ := m.question(); m.focus == waitingPane {
 		m.opened, m.targetSince = q, time.Now()
 		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", loaded: loaded{text: questionText(q)}})
 	} else if m.focus != middlePane || m.page().kind == questionPage {

@@ -74,7 +74,7 @@ func show(ctx context.Context, r *room.Room) error {
 	os.Stdout.WriteString("\x1b[23;2t")
 	cancel()
 	runErr := <-ended
-	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) || len(terminated) > 0 {
+	if errors.Is(err, tea.ErrInterrupted) || len(terminated) > 0 {
 		return command.Exit(command.ExitInterrupted)
 	}
 	return errors.Join(runErr, err)

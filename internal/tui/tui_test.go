@@ -347,6 +347,37 @@ func TestTooSoon(t *testing.T) {
 	}
 }
 
+// A click selects, a second one opens. While something is written or to be confirmed, it does nothing.
+func TestMouse(t *testing.T) {
+	ask := func(id string) room.Question { return room.Question{Question: policy.Question{ID: id, Agent: "bob"}} }
+	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
+	m.setSnapshot(&room.Snapshot{
+		Version: 1, Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}, Waiting: []room.Question{ask("one"), ask("two")},
+	})
+	top := m.bodyTop()
+	for _, c := range []struct {
+		x, y             int
+		focus            pane
+		waiting, members int
+		kind             kind
+	}{
+		{0, 0, middlePane, 0, 0, mailPage}, {50, top - 1, middlePane, 0, 0, mailPage}, {5, 23, middlePane, 0, 0, mailPage},
+		{5, top + 1, membersPane, 0, 1, mailPage}, {5, top + 5, membersPane, 0, 1, mailPage},
+		{50, 2, waitingPane, 1, 1, mailPage}, {50, 1, waitingPane, 0, 1, mailPage}, {50, top, middlePane, 0, 1, mailPage},
+		{50, 1, waitingPane, 0, 1, mailPage}, {50, 1, middlePane, 0, 1, questionPage},
+	} {
+		m.writing = &composer{kind: searching}
+		m.click(c.x, c.y)
+		m.writing, m.confirm = nil, func() tea.Cmd { return nil }
+		m.click(c.x, c.y)
+		m.confirm = nil
+		m.click(c.x, c.y)
+		if m.focus != c.focus || m.waiting.selected != c.waiting || m.members.selected != c.members || m.page().kind != c.kind {
+			t.Errorf("%+v: %d, %+v, %+v, %d", c, m.focus, m.waiting, m.members, m.page().kind)
+		}
+	}
+}
+
 // A question that is not shown in full must be opened before it is approved, and only existing options can be chosen.
 func TestUnread(t *testing.T) {
 	q := room.Question{MayAnswer: true, Question: policy.Question{

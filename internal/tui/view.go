@@ -85,7 +85,7 @@ func (m *model) View() tea.View {
 	}
 	_, height := m.bodySize()
 	lines := append([]string{m.header()}, m.waitingLines()...)
-	left, middle, border := m.memberLines(height), m.middleLines(height), "┬"
+	left, middle, border := m.memberLines(), m.middleLines(height), "┬"
 	for i := range height + 1 {
 		line := nth(middle, i)
 		if leftWidth := m.leftWidth(); leftWidth >= 0 {
@@ -166,7 +166,7 @@ func (m *model) waitingLines() (lines []string) {
 	return lines
 }
 
-func (m *model) memberLines(height int) (lines []string) {
+func (m *model) memberLines() (lines []string) {
 	width := m.leftWidth()
 	if width < 0 {
 		width = m.width
@@ -174,7 +174,7 @@ func (m *model) memberLines(height int) (lines []string) {
 	m.move(membersPane, 0)
 	lines = append(lines, m.rule("members", width, membersPane))
 	all := command.Team(m.snapshot.Members, width-1) // it keeps one more column free
-	for i := m.members.top; i < len(m.snapshot.Members) && len(lines) <= height; i++ {
+	for i := m.members.top; i < len(m.snapshot.Members); i++ {
 		lines = append(lines, m.marker(membersPane, i == m.members.selected)+all[i])
 	}
 	if i := m.members.selected; i < len(all) && strings.Contains(all[i], "…") { // show the selected one in full below

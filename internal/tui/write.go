@@ -76,7 +76,7 @@ func (m *model) startWriting(c *composer) tea.Cmd {
 	c.setText(m.drafts[key])
 	delete(m.drafts, key)
 	m.writing, m.status = c, ""
-	c.focus(c.kind == searching || c.kind == sending && c.to == "")
+	c.focus(c.kind == searching)
 	return nil
 }
 
