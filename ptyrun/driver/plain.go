@@ -29,7 +29,7 @@ var repls = []string{
 }
 
 // promptEnds are the ends of prompts, in the order in which splitPrompt looks for them.
-var promptEnds = []string{">>> ", "$ ", "# ", "% ", "❯ ", "➜ ", "λ ", "» ", "› ", "> "}
+var promptEnds = []string{">>> ", "$ ", "# ", "% ", "❯ ", "» ", "› ", "> "}
 
 // continuations are the prompts for the rest of an input.
 var continuations = []string{
@@ -123,9 +123,9 @@ func (d *Driver) splitPrompt(l *Look, line, known string) (prompt, draft string,
 // wrappedCommand returns the text after prompt in the rows above the cursor, if they are full, so that the cursor's row
 // continues them.
 func (l *Look) wrappedCommand(prompt string) (text string, ok bool) {
-	for y := l.CursorY - 1; y >= 0 && l.CursorY-y <= 50; y-- {
+	for y := l.CursorY - 1; y >= 0; y-- {
 		line := l.line(y)
-		if l.Cols == 0 || ansi.StringWidth(line) < l.Cols-1 {
+		if ansi.StringWidth(line) < l.Cols-1 {
 			return "", false
 		}
 		if rest, ok := strings.CutPrefix(line, prompt); ok {

@@ -64,6 +64,14 @@ func TestPlain(t *testing.T) {
 			{"l", idle, "draft", "l", ""},
 			{"\x08\x1b[K", idle, "", "", ""},
 		},
+		"prompts of oh-my-zsh": {
+			{"\x1b[?2004h➜  proj ", idle, "", "", ""},
+			{"make", idle, "draft", "make", ""},
+			{"\r\n\x1b[?2004l\r", tool, "a command is running", "", ""},
+			{"\r\n\x1b[?2004h➜  proj git:(main) ✗ ", idle, "", "", ""},
+			{"zsh\r\n\x1b[?2004l\r", tool, "a command is running", "", ""},
+			{"\x1b[?2004hλ ~/proj ", idle, "", "", ""},
+		},
 		"wide characters in the prompt": {
 			{"\x1b[?2004h项目 $ ", idle, "", "", ""},
 			{"echo 你好", idle, "draft", "echo 你好", ""},
