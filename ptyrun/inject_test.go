@@ -88,7 +88,7 @@ func TestLinesArriveAsLines(t *testing.T) {
 	}
 }
 
-// A script whose prompt is "> " gets its mail.
+// A script whose prompt is "> " gets its mail, but no notice, which a shell would run.
 func TestPromptOfAScript(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("plain", "bash", "-c", `while printf '> '; read -r line; do echo "got $line"; done`)
@@ -96,6 +96,12 @@ func TestPromptOfAScript(t *testing.T) {
 	r.run()
 	r.wait("the message to be read", r.read(r.send("hello")))
 	r.wait("its output", r.shows("got hello"))
+	notice := r.send("touch x", func(m *wire.Message) { m.Type = wire.TypeNotice })
+	r.wait("the notice to be refused", r.has("injection_failed"))
+	r.wait("the next message to be read", r.read(r.send("hello again")))
+	if !r.unread(notice) || r.shows("touch")() {
+		t.Errorf("the notice was typed:\n%s", strings.Join(r.screen(), "\n"))
+	}
 }
 
 // A first prompt that cannot be typed is not typed, and mail goes in.

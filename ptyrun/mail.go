@@ -75,7 +75,7 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 	if !r.admitsInput(it) || r.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
 		return
 	}
-	if it.Lease != nil && it.Lease.Until.After(now) {
+	if it.Lease != nil {
 		mail.LeasedUntil = it.Lease.Until
 	}
 	r.hasMoreMail = r.hasMoreMail || !r.state.HasRoom()

@@ -82,7 +82,7 @@ func (r *runner) unbindSessions(failed error) {
 		r.Log.Error("sessions", "err", err)
 	}
 	name, e := r.Box.Agent(), r.exit
-	isCompleted := failed == nil && !e.Stopped && !e.Loop && e.Code == 0 && e.Signal == ""
+	isCompleted := failed == nil && !e.Stopped && !e.Loop && e.Code == 0
 	how := fmt.Sprintf("%s exited with %d", name, e.Code)
 	switch {
 	case failed != nil:
@@ -103,8 +103,7 @@ func (r *runner) stepSessions(now time.Time) {
 		return
 	}
 	if b.endReason != "" && r.stopping == nil {
-		isWorking := r.prog != nil && r.state.Turn().Word() == reducer.WordBusy
-		if !isWorking || !r.mustWait(b.endBy, now) {
+		if r.state.Turn().Word() != reducer.WordBusy || !r.mustWait(b.endBy, now) {
 			r.stopForSession(b.endReason)
 		}
 	}

@@ -93,7 +93,7 @@ func (r *runner) appendTurnCutOff(p *program) {
 	case p.driver.LogsOwnEvents && r.stopping != nil && shown.IsOpen(): // it reports every other end itself
 		e.TurnID, e.Session = shown.ID, shown.Session
 		e = e.With("transport", shown.Transport).With("thread_id", shown.Thread)
-	case r.turn.id == "" || r.hasHooks():
+	case r.turn.id == "": // or hooks report it
 		return
 	}
 	status := reducer.Failed

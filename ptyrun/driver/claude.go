@@ -80,7 +80,7 @@ const claudeSpins = "·✢✳✶✻✽*✺✦"
 // claudeRequest reads a dialog of Claude Code: a title for the tool, its input indented below, a description in grey,
 // then the question.
 func (d *Driver) claudeRequest(l *Look, first int, f optionList) (tool, input string) {
-	for first < f.rows[0] && blank(l.line(first)) {
+	for blank(l.line(first)) { // the options are below
 		first++
 	}
 	heading := strings.TrimSpace(l.line(first))

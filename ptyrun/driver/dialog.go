@@ -204,9 +204,6 @@ func parseOption(line string) (n int, label string, column int, isSelected bool)
 		return 0, "", 0, false
 	}
 	label = strings.Trim(text[m[6]:], " ✔✓") // without the mark of the current choice
-	if label == "" {
-		return 0, "", 0, false
-	}
 	n, _ = strconv.Atoi(text[m[4]:m[5]])
 	return n, label, column + utf8.RuneCountInString(text[:m[4]]), m[2] >= 0
 }
@@ -223,7 +220,7 @@ func isWrapped(l *Look, y, next int) bool {
 	n, _, _, _ := parseOption(l.line(next))
 	more, column := unframe(l.line(next))
 	_, from := unframe(l.line(y))
-	if l.Cols == 0 || n > 0 || more == "" || column < from {
+	if n > 0 || more == "" || column < from {
 		return false
 	}
 	word, _, _ := strings.Cut(more, " ")

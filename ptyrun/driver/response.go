@@ -94,7 +94,7 @@ func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
 		if last < 0 {
 			last = y
 		}
-		if want != "" && strings.HasPrefix(d.messageText(l, y), want) {
+		if strings.HasPrefix(d.messageText(l, y), want) {
 			last = y
 			break
 		}

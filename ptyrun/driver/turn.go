@@ -40,7 +40,7 @@ var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_:. -]*$`)
 // callName returns the name in "Name(arguments…", or "" for anything else, such as a sentence with a parenthesis.
 func callName(s string) string {
 	name, _, ok := strings.Cut(s, "(")
-	if !ok || len(name) > 80 || !toolName.MatchString(name) {
+	if !ok || !toolName.MatchString(name) {
 		return ""
 	}
 	words := strings.Contains(name, " ") && !strings.Contains(name, " - ")
