@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -347,6 +348,24 @@ func TestErrors(t *testing.T) {
 	if _, err := Start(Command{Argv: []string{"sh"}}); err == nil {
 		t.Error("a terminal without a size was taken")
 	}
+}
+
+// An agent cannot hide from its runner behind a long line of processes.
+func TestAncestors(t *testing.T) {
+	script := `if [ $1 -gt 0 ]; then sh -c "$0" "$0" $(($1-1)); else echo $$; read x; fi; :`
+	c := exec.Command("sh", "-c", script, script, "70")
+	in, err := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	fmt.Fscan(out, &pid)
+	if pids := Ancestors(pid); !slices.Contains(pids, os.Getpid()) {
+		t.Errorf("of %d: %d", pid, pids)
+	}
+	in.Close()
+	c.Wait()
 }
 
 func TestDirectoryAndEnvironment(t *testing.T) {

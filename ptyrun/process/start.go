@@ -119,7 +119,7 @@ func catchIgnoredSignals() {
 func (c *Child) wait() {
 	c.cmd.Wait() // the state has all that the error says
 	c.exit = Exit{Code: c.cmd.ProcessState.ExitCode()}
-	if status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+	if status := c.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
 		c.exit = Exit{Code: 128 + int(status.Signal()), Signal: unix.SignalName(status.Signal())}
 	}
 	c.master.SetWriteDeadline(time.Unix(1, 0))

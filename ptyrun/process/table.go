@@ -58,7 +58,7 @@ func infos(entries []entry) (list []Info) {
 
 // Ancestors returns a process and its ancestors, the nearest first, as far as they are visible.
 func Ancestors(pid int) (pids []int) {
-	for pid > 1 && len(pids) < 64 {
+	for pid > 1 {
 		pids = append(pids, pid)
 		e, _ := readEntry(pid)
 		pid = e.ppid

@@ -62,9 +62,6 @@ func (c *Child) Read(p []byte) (int, error) {
 	if n > 0 || err == nil {
 		return n, nil
 	}
-	if !errors.Is(err, io.EOF) && !errors.Is(err, unix.EIO) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return 0, fmt.Errorf("read the terminal: %w", err)
-	}
 	c.drainOnce.Do(func() { close(c.drained) })
 	return 0, io.EOF
 }
