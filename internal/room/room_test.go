@@ -160,6 +160,11 @@ func TestFollow(t *testing.T) {
 	if found, err := r.Scope.Search(t.Context(), []string{"parser", "from:bob"}); len(found) != 1 || err != nil {
 		t.Fatal(found, err)
 	}
+	const draft = "6f1c2a34-0b7e-4c1d-9a55-0123456789ab"
+	team.atm("event", "draft_ready", "draft_id="+draft, "summary=Parser", "artifact_count=1", "--as", "bob")
+	team.until(r, "a draft", func(s *Snapshot) bool { return len(s.Waiting) == 1 && s.Waiting[0].ID == draft })
+	team.atm("approve", draft[30:], "--as", "me")
+	team.until(r, "its answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 })
 	team.atm("team", "add", "carol")
 	team.until(r, "a new member", func(s *Snapshot) bool { return len(s.Members) == 4 })
 	team.atm("send", "carol", "Welcome.", "--as", "me")

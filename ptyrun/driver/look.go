@@ -46,7 +46,7 @@ func (r row) exactText(keep func(r row, i int) bool) string {
 	var b strings.Builder
 	for i, c := range r {
 		switch {
-		case c.Width == 0 && i > 0 && r[i-1].Width == 2: // the second cell of a wide character
+		case c.Width == 0: // the second cell of a wide character
 		case c.Text != "" && keep(r, i):
 			b.WriteString(c.Text)
 		default:
