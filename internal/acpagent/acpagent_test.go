@@ -306,6 +306,30 @@ func TestReply(t *testing.T) {
 	}
 }
 
+// The words of a turn are shown once, as they come, and its end is the prompt's.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people)
+	e := r.edit()
+	s, shown := e.begin(), ""
+	for status, want := range map[string]string{"completed": "end_turn", "interrupted": "cancelled", "failed": "the turn of bob "} {
+		done := make(chan string, 1)
+		go func() { done <- e.prompt(s, status) }()
+		r.until("the message", func() bool { return r.unread("bob") == "1" })
+		r.atm("event", "turn_started", "turn_id="+status, "prompt="+status, "--as", "bob")
+		r.atm("read", "--as", "bob")
+		for _, delta := range []string{"Hel", "lo " + status} {
+			r.atm("event", "message_delta", "delta="+delta, "turn_id="+status, "--as", "bob")
+			shown += delta
+			e.shows(&e.agent, shown)
+		}
+		r.atm("event", "turn_completed", "turn_id="+status, "status="+status, "response=Hello "+status, "--as", "bob")
+		if got := <-done; !strings.Contains(got, want) || e.text(&e.agent) != shown {
+			t.Errorf("%s: %s, shown %q", status, got, e.text(&e.agent))
+		}
+	}
+}
+
 // A permission request is answered in the editor, and the answer takes effect.
 func TestPermission(t *testing.T) {
 	t.Parallel()
