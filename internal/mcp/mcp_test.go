@@ -343,7 +343,7 @@ func (s *team) children() (n int) {
 	return n
 }
 
-// A new message notifies subscribers only.
+// A new message and its reading notify subscribers only.
 func TestSubscription(t *testing.T) { eachVersion(t, testSubscription) }
 
 func testSubscription(t *team) {
@@ -362,6 +362,12 @@ func testSubscription(t *team) {
 	r, err := c.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: inboxURI})
 	if err != nil || !strings.Contains(r.Contents[0].Text, "\n  news") || t.unread() != "1" {
 		t.Error(r, err)
+	}
+	t.atm("read", "--as", "bob")
+	for got := range c.updated {
+		if got == inboxURI {
+			break
+		}
 	}
 	if err := c.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: inboxURI}); err != nil {
 		t.Error(err)
