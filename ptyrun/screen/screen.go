@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -85,6 +86,9 @@ func (s *Screen) create() {
 	// Nobody reads the emulator's own replies, and its open pipe would block.
 	e.InputPipe().(io.Closer).Close()
 	e.SetScrollbackSize(s.scrollback + slack)
+	// The alternate screen would keep 10,000 lines that nobody can see: github.com/charmbracelet/x/pull/948.
+	alt := reflect.ValueOf(e).Elem().FieldByName("scrs").Index(1).Addr()
+	(*vt.Screen)(alt.UnsafePointer()).SetScrollback(nil)
 	e.SetCallbacks(vt.Callbacks{
 		CursorVisibility: func(visible bool) { s.hidden = !visible },
 		AltScreen:        func(on bool) { s.setMode(ansi.DECMode(1049), on) },

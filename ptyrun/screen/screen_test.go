@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -163,6 +164,30 @@ func TestFlood(t *testing.T) {
 		same(t, "repainted", lines.Lines(), shown.Lines())
 		same(t, "screen", stateOf(lines), stateOf(behind))
 	}
+}
+
+// A program that scrolls in the alternate screen all day takes no memory: nobody can see those lines again.
+func TestAlternateScrolls(t *testing.T) {
+	s := New(120, 30, 500)
+	s.Write([]byte("main\r\n\x1b[?1049h"))
+	inUse := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := inUse()
+	for i := range 2000 {
+		fmt.Fprintf(s, "\x1b[30;1H\n%d%s", i, strings.Repeat("x", 100))
+	}
+	if more := int(inUse()) - int(before); more > 4<<20 {
+		t.Errorf("%d bytes more", more)
+	}
+	if s.Scrolled() != 0 || !strings.HasPrefix(s.Line(29), "1999x") {
+		t.Errorf("%d scrolled, last line %q", s.Scrolled(), s.Line(29))
+	}
+	s.Write([]byte("\x1b[?1049l"))
+	same(t, "line", "main", s.Line(0))
 }
 
 // When a screen gets lower the cursor's line stays, and the first lines are in the scrollback.
