@@ -1,7 +1,10 @@
 package watcher
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/fsnotify/fsnotify"
 )
@@ -32,8 +35,14 @@ func OpenDirs() (*Dirs, error) {
 	return d, nil
 }
 
-// Add watches the directories at paths, if they exist. It may be called again for the same path.
+// Add watches the directories at paths, if they exist. It may be called again for the same path. Directories that have
+// been removed or moved away, as those of a retired member, are no longer watched.
 func (d *Dirs) Add(paths ...string) {
+	for _, path := range d.fs.WatchList() {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			d.fs.Remove(path)
+		}
+	}
 	for _, path := range paths {
 		d.fs.Add(path)
 	}

@@ -27,10 +27,11 @@ func rowsKey(host wire.Name) string { return "rows." + string(host) }
 // rowsEvery.
 func (b *Bridge) addMemberDirs(w *watcher.Dirs) {
 	boxes, _ := b.Team.Boxes() // sendRows reports the error
-	w.Add(b.Team.Dir().Path(), b.Team.Dir().Join(receivedDir))
+	paths := []string{b.Team.Dir().Path(), b.Team.Dir().Join(receivedDir)}
 	for _, box := range boxes {
-		w.Add(box.Path()+"/inbox", box.Path()+"/inbox/new", box.Path()+"/inbox/cur", box.Path()+"/events")
+		paths = append(paths, box.Path()+"/inbox", box.Path()+"/inbox/new", box.Path()+"/inbox/cur", box.Path()+"/events")
 	}
+	w.Add(paths...)
 }
 
 func (b *Bridge) sendRows(ctx context.Context) error {
