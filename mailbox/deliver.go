@@ -248,7 +248,7 @@ func (b *Box) isDelivered(id wire.ID) (bool, error) {
 		if !isThere || err != nil {
 			return false, err
 		}
-		_, err = b.open(p, id, nil)
+		_, err = b.open(p, id)
 		bad, isBad := errors.AsType[*BadError](err)
 		switch {
 		case errors.Is(err, ErrNotFound): // moved meanwhile

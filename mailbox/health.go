@@ -67,7 +67,7 @@ func (h *Health) examineMessages(b *Box) error {
 		ids = ids[:min(left, len(ids))]
 		left -= len(ids)
 		for _, id := range ids {
-			_, err := b.open(p, id, nil)
+			_, err := b.open(p, id)
 			name := strings.TrimPrefix(p.file(id), b.in()+"/")
 			if bad, isBad := errors.AsType[*BadError](err); isBad && bad.Unreadable == nil {
 				h.add("message.torn", name)

@@ -30,7 +30,7 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 // openAnywhere is Get without the lease and what supersedes the message.
 func (b *Box) openAnywhere(id wire.ID) (it *Item, err error) {
 	err = b.find(id, func(p place) error {
-		it, err = b.open(p, id, nil)
+		it, err = b.open(p, id)
 		return err
 	})
 	return it, err
@@ -53,7 +53,7 @@ func notFound(id wire.ID) error { return fmt.Errorf("%s: %w", id, ErrNotFound) }
 // Sent finds a message in the index of what the agent sent. The index is not synced: an entry that a power cut has torn
 // is not found.
 func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
-	it, err := b.open(b.sent(id), id, nil)
+	it, err := b.open(b.sent(id), id)
 	if bad, ok := errors.AsType[*BadError](err); ok && bad.Unreadable == nil {
 		err = notFound(id)
 	}
@@ -198,13 +198,20 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 // that have moved on, calls bad for a *BadError, and stops at any other error, which it stores in failed.
 func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(*BadError), failed *error) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
+		dir, name := b.store.root, p.file
+		if len(ids) > 1 { // a path below the team costs system calls for each element
+			if sub, err := dir.Sub(p.dir); err == nil {
+				defer sub.Close()
+				dir, name = sub, fileOf
+			}
+		}
 		var claimed claims
 		if p.state == Unread {
 			claimed = b.claims()
 		}
 		replaced := b.replacements()
 		for i, id := range ids {
-			it, err := b.open(p, id, keep)
+			it, err := b.openIn(dir, name(id), p, id, keep)
 			badErr, isBad := errors.AsType[*BadError](err)
 			switch {
 			case isBad:

@@ -94,10 +94,16 @@ type BadError struct {
 func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
 func (e *BadError) Unwrap() error { return e.Unreadable }
 
-// open reads a message from a place. It returns ErrNotFound if the message is not there or keep (nil: all) rejects its
-// text, and a *BadError if the file is not a whole message with that id.
-func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, error) {
-	data, err := b.store.root.ReadFile(p.file(id), wire.MaxFile)
+// open reads a message from a place. It returns ErrNotFound if the message is not there, and a *BadError if the file is
+// not a whole message with that id.
+func (b *Box) open(p place, id wire.ID) (*Item, error) {
+	return b.openIn(b.store.root, p.file(id), p, id, nil)
+}
+
+// openIn is open with the file's name in an open directory. It returns ErrNotFound also if keep (nil: all) rejects the
+// text.
+func (b *Box) openIn(dir *durable.Root, name string, p place, id wire.ID, keep func(raw []byte) bool) (*Item, error) {
+	data, err := dir.ReadFile(name, wire.MaxFile)
 	switch {
 	case absent(err), err == nil && keep != nil && !keep(data):
 		return nil, notFound(id)

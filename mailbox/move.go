@@ -21,7 +21,7 @@ func (b *Box) afterRead(m *wire.Message) place {
 // markRead moves an unread message to its place after reading, or returns ErrNotFound if it is not in new. The caller
 // holds the reader lock.
 func (b *Box) markRead(id wire.ID) error {
-	it, err := b.open(b.unread(), id, nil)
+	it, err := b.open(b.unread(), id)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 		if from.state != Unread || b.checkLeaseholder(c, id, b.Address()) != nil {
 			return from, nil, nil
 		}
-		it, err := b.open(from, id, nil)
+		it, err := b.open(from, id)
 		if err != nil {
 			return from, nil, err
 		}
@@ -158,7 +158,7 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isNotif
 			return from, nil, nil
 		}
 		if state == Done {
-			if it, err := b.open(from, id, nil); err != nil || it.RequiresAck {
+			if it, err := b.open(from, id); err != nil || it.RequiresAck {
 				return from, nil, err
 			}
 		}

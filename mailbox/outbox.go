@@ -63,7 +63,7 @@ func (b *Box) TakeOutgoing(ctx context.Context, ids []wire.ID) (items []*Item, e
 			err := b.move(id, b.unread(), b.owed())
 			if err == nil || errors.Is(err, ErrNotFound) { // not in new: taken before, or withdrawn
 				var it *Item
-				if it, err = b.open(b.owed(), id, nil); err == nil {
+				if it, err = b.open(b.owed(), id); err == nil {
 					items = append(items, it)
 				}
 			}
