@@ -48,6 +48,12 @@ type View struct {
 // Evaluate combines the fold with what is known beside it.
 func (s *State) Evaluate(ev Evidence) View {
 	t, isRunning := *s.Turn(), s.Run != nil && !s.Run.HasExited
+	if t.Activity == Error && !isRunning && s.Read.After(t.Since) { // somebody has lived as it since no program started
+		t.Activity, t.Detail, t.Since = Unknown, "", s.OffSince
+		if !s.OffSince.IsZero() {
+			t.Activity = Exited
+		}
+	}
 	hasOtherSession := isRunning && s.Run.Sessions > 1
 	if hasOtherSession && !ev.IsRunnerLocked {
 		t = s.Turns[len(s.Turns)-1] // the earlier sessions were the killed runner's
