@@ -25,6 +25,11 @@ func TestHasOtherRules(t *testing.T) {
 	if team.HasOtherRules("bob") {
 		t.Error("the same rules are others")
 	}
+	smith := "[members.smith]\nrole = \"smith\"\n[[rules]]\nagent = \"smith\"\ntool = \"*\"\ndecision = \"deny\"\n"
+	must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"coder\"\n"+smith), 0o600))
+	if team.HasOtherRules("bob") {
+		t.Error("the rules of another count")
+	}
 	must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"tester\"\n"), 0o600))
 	if !team.HasOtherRules("bob") {
 		t.Error("other rules are the same")

@@ -118,18 +118,21 @@ func (s *Session) ResumeWords(id wire.UUID) (words []string) {
 	return words
 }
 
-// Policy is the policy for the permission requests of a member.
+// Policy is the policy for the permission requests of a member. Rules and roles of others are not part of it.
 func (c *Config) Policy(asker wire.Name) policy.Policy {
+	role := c.Members[asker].Role
 	p := policy.Policy{
-		Lead: c.Lead, Approvers: c.Approvers, Rules: c.Rules,
-		Mute: !c.SessionOf(asker).AllowHumanInput, Roles: map[wire.Name]string{},
+		Lead: c.Lead, Approvers: c.Approvers,
+		Mute: !c.SessionOf(asker).AllowHumanInput, Roles: map[wire.Name]string{asker: role},
+	}
+	for _, r := range c.Rules {
+		if (r.Agent == "" || r.Agent == asker) && (r.Role == "" || r.Role == role) {
+			p.Rules = append(p.Rules, r)
+		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(c.Members)) {
 		if c.Members[n].Person {
 			p.People = append(p.People, n)
-		}
-		if role := c.Members[n].Role; role != "" {
-			p.Roles[n] = role
 		}
 	}
 	return p
