@@ -238,6 +238,11 @@ func (d *doctor) checkConfig(t *teams.Team) {
 				"team %s: team.toml: %s runs %s, which is not on PATH", t.Name, n, program)
 		}
 	}
+	canApprove := func(n wire.Name) bool { return t.IsAgent(n) || !t.WasRetired(n) }
+	if len(c.Approvers) > 0 && !slices.ContainsFunc(c.Approvers, canApprove) {
+		d.add("approvers.retired", "warning", "atm team restore "+string(c.Approvers[0]),
+			"team %s: team.toml: nobody can approve: all approvers are retired", t.Name)
+	}
 	if exists, _ := t.Dir().Exists(config.File); exists && err == nil && len(mistakes) == 0 {
 		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %s, %s", t.Name, letter.Many(len(c.Members), "member"), letter.Many(len(c.Rules), "rule"))
 	}
