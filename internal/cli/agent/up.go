@@ -166,8 +166,8 @@ func (u *startup) start(ctx context.Context) error {
 		}
 		failed = append(failed, n)
 		u.reportFailure(ctx, n, errs[n])
-		if u.isRunning(n) { // it asks something
-			hint = fmt.Sprintf("atm attach %s", n)
+		if u.isRunning(n) {
+			hint = cmp.Or(command.Explain(u.c, errs[n]).Hint, hint)
 		}
 	}
 	if len(failed) == 0 {
@@ -181,9 +181,10 @@ func (u *startup) start(ctx context.Context) error {
 }
 
 // reportFailure prints why a member is not ready. If it does not run, its log gets an event, which atm team shows.
-func (u *startup) reportFailure(ctx context.Context, n wire.Name, why error) {
-	e := command.Explain(u.c, why)
-	u.results.add(result{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
+func (u *startup) reportFailure(ctx context.Context, n wire.Name, err error) {
+	e := command.Explain(u.c, err)
+	why := strings.TrimPrefix(e.Message, string(n)+": ")
+	u.results.add(result{Name: n, State: "failed", Detail: strings.TrimSuffix(why+"; "+e.Hint, "; ")})
 	if !u.isRunning(n) {
 		event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
 		u.s.Team.Box(n).Log().Append(ctx, event)
