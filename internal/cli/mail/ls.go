@@ -25,7 +25,7 @@ var lsCommand = &cli.Command{
 	Description: "Marks nothing as read. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, but you still owe an ack or a due answer"},
-		&cli.BoolFlag{Name: "done", Aliases: []string{"read"}, Usage: "read, with nothing owed"},
+		&cli.BoolFlag{Name: "done", Aliases: []string{"read"}, Usage: "read, with no ack owed"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, with its state at each recipient"},
@@ -229,7 +229,7 @@ func printCount(c *cli.Context, n int) error {
 }
 
 var searchCommand = &cli.Command{
-	Name: "search", Aliases: []string{"grep", "find"}, ArgsUsage: "WORDS…", Usage: "search every message of the team",
+	Name: "search", Aliases: []string{"grep", "find"}, ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
 	UsageText:   "atm search flaky test from:alice since:7d\natm search in:new to:bob",
 	Description: "Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,\nin:new|cur|done and since:. Newest first.",
 	Flags: []cli.Flag{
@@ -244,13 +244,19 @@ var searchCommand = &cli.Command{
 				words = append(words, key+":"+c.String(key))
 			}
 		}
+		if len(words) == 0 {
+			return command.Usage("atm search needs WORDS").WithHint("%s", command.HintFor("search ?"))
+		}
 		items, err := s.Search(c.Context, words)
 		if err != nil && len(items) == 0 || command.WarnUnreadable(err) != nil {
 			return err
 		}
-		r := s.Renderer()
+		r, none := s.Renderer(), "no match"
+		if strings.Contains(strings.Join(words, " "), ":") {
+			none += "; the filters are from:, to:, in:new|cur|done and since:"
+		}
 		r.Whole = true
-		return newListing(items, s.Me).printLines(c, r, "no match")
+		return newListing(items, s.Me).printLines(c, r, none)
 	}),
 }
 
