@@ -212,7 +212,7 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 	if senderErr != nil {
 		return m, err
 	}
-	isReplied := m.RequiresAck && len(teams.Replies(ctx, sender, m.ID, s.Me.Address())) > 0
+	isReplied := len(teams.Replies(ctx, sender, m.ID, s.Me.Address())) > 0
 	for _, to := range m.To {
 		ack, ackErr := teams.AckOf(sender, m.ID, to)
 		isAcked := ackErr == nil && ack.From == s.Me.Address()
