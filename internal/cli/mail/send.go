@@ -270,7 +270,9 @@ func setThread(c *cli.Context, s *command.Scope, m *wire.Message) error {
 		if err != nil {
 			return err
 		}
-		m.Supersedes, m.Thread = old.ID, old.ThreadID()
+		if m.Supersedes = old.ID; c.Command.Name != "reply" { // which is in the thread of what it answers
+			m.Thread = old.ThreadID()
+		}
 	}
 	thread, err := threadFlag(c, s)
 	m.Thread = cmp.Or(thread, m.Thread)
