@@ -291,6 +291,12 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 	if file != "" {
 		return textOfFile(file)
 	}
+	if len(words) > 0 && c.IsSet("attach") {
+		if info, err := os.Stat(words[0]); err == nil && info.Mode().IsRegular() {
+			return "", command.Usage("--attach takes one file, and %s is another", words[0]).
+				WithHint("repeat it: --attach %s; if that is the text: --message", policy.Quote(words[0]))
+		}
+	}
 	mayBeEmpty := c.IsSet("payload") || c.IsSet("attach")
 	if mayBeEmpty && len(words) == 0 && !c.IsSet("message") {
 		text, err := command.StdinText(c, nil)

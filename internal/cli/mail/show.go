@@ -69,6 +69,9 @@ func show(c *cli.Context, s *command.Scope) error {
 
 // saveAttachments saves attachments in a directory. It overwrites no file, and no name leads out of the directory.
 func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
+	if c.String("save") == "-" {
+		return command.Usage("--save writes into a directory, not to stdout").WithHint("atm show %s --save .", m.ID.Short(6))
+	}
 	os.Mkdir(c.String("save"), 0o700) // OpenRoot reports an error
 	dir, err := os.OpenRoot(c.String("save"))
 	if err != nil {
