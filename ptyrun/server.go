@@ -69,6 +69,9 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		return done, err
 	}
 	done = control.Outcome{Done: "typed", Detail: letter.Many(len(req.Text), "byte")}
+	if len(req.Text) == 0 {
+		done.Detail = "return"
+	}
 	if !req.Enter && !req.Raw {
 		done.Detail += fmt.Sprintf(", not submitted: atm type %s --enter", r.Box.Agent())
 	}
