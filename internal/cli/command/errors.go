@@ -124,7 +124,7 @@ var known = []struct {
 	{is(rootdir.ErrUntrusted), Refused, "to accept it, name it: --root DIR"},
 	{is(teams.ErrTooManyHops), Refused, "end the turn without answering, or start a new thread: atm send"},
 	{isA[*mailbox.ContentError], Usage, "send it as a file: --attach FILE"},
-	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), NotFound, "atm init alice bob at the top of your project; for a root elsewhere: --root DIR"},
+	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), NotFound, "atm init alice bob at the top of your project; if it has a root: cd there, or --root DIR"},
 	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
 	{is(policy.ErrNoQuestion), NotFound, "atm pending lists the open questions; for a message: atm ack or atm reply"},
 	{is(teams.ErrAnswered), NotFound, "atm pending lists the open questions"},

@@ -88,7 +88,12 @@ func (m *madeRoot) text() string {
 	} else if m.Toml != "" {
 		text, next = text+"\n"+toml+" exists, and was not changed", "atm up"
 	} else if len(m.Members) > 1 {
-		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", m.Members[1], m.Members[0])
+		me := m.Members[0]
+		if own := wire.Name(os.Getenv("ATM_AGENT")); slices.Contains(m.Members, own) {
+			me = own
+		}
+		other := slices.IndexFunc(m.Members, func(n wire.Name) bool { return n != me })
+		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", m.Members[other], me)
 	}
 	return text + "\nnext: " + next
 }
