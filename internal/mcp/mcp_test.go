@@ -546,7 +546,8 @@ func TestStrayLine(t *testing.T) {
 		`{"jsonrpc":"2.0"} trailer`: `"code":-32700`,
 		`{"id":2}`:                  `"code":-32600`,
 		`[]`:                        `"code":-32600`,
-		"\r\n" + `{"jsonrpc":"2.0","id":3,"method":"ping"}` + " \r": `"id":3,"result":{}`,
+		"\r\n" + `{"jsonrpc":"2.0","id":3,"method":"ping"}` + " \r":                        `"id":3,"result":{}`,
+		`{"jsonrpc":"2.0","id":5,"method":"ping"}{"jsonrpc":"2.0","id":6,"method":"ping"}`: `"code":-32700`,
 	} {
 		r.say(line)
 		if got := r.hear(); !strings.Contains(got, want) {

@@ -94,16 +94,17 @@ func (s *server) forwardMessages(to *io.PipeWriter, disconnect func()) {
 	lines, hasForwarded := bufio.NewReader(os.Stdin), false
 	for {
 		line, end := lines.ReadBytes('\n')
-		m, err := jsonrpc.DecodeMessage(line)
-		if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() && r.Method != "subscriptions/listen" { // which gets no response
+		m, err := jsonrpc.DecodeMessage(line) // also of a line that has more behind a message
+		isJSON := json.Valid(line)
+		if r, ok := m.(*jsonrpc.Request); ok && isJSON && r.IsCall() && r.Method != "subscriptions/listen" { // which gets no response
 			s.openCalls.Store(r.ID, true)
 		}
 		switch text := bytes.TrimSpace(line); {
 		case len(text) == 0:
-		case err == nil || !hasForwarded:
+		case err == nil && isJSON || !hasForwarded:
 			hasForwarded = true
 			to.Write(append(text, '\n')) // the SDK wants no blanks behind it
-		case json.Valid(text):
+		case isJSON:
 			fmt.Printf(errorResponse, jsonrpc.CodeInvalidRequest, "Invalid Request")
 		default:
 			fmt.Printf(errorResponse, jsonrpc.CodeParseError, "Parse error")
