@@ -201,3 +201,19 @@ func TestAnotherLog(t *testing.T) {
 		t.Error(got.Messages)
 	}
 }
+
+// What the agent says after an abort, and before anybody looks at the session, is not the session's.
+func TestNothingAfterAnAbort(t *testing.T) {
+	st := testTeam(t)
+	s, box := begin(t, st), st.Mail.Box("bob")
+	tell(t, st, "", wire.HumanInput{Kind: "abort"})
+	ids, err := box.UnreadIDs()
+	must(t, err)
+	must(t, box.MarkRead(ctx, ids[0]))
+	said := wire.Event{Kind: "agent_output", Source: "cli"}.With("stream", "std_out").With("content", "after")
+	must(t, box.Log().Append(ctx, said))
+	got := refresh(t, st, s.SessionID)
+	if got.State != wire.SessionAborted || strings.Contains(encode(t, got), "after") {
+		t.Error(encode(t, got))
+	}
+}

@@ -73,7 +73,7 @@ var activeKinds = []string{
 }
 
 func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
-	if of := e.Field(FieldSession); of != "" && of != string(s.SessionID) {
+	if of := e.Field(FieldSession); of != "" && of != string(s.SessionID) || !s.State.Alive() {
 		return
 	}
 	if slices.Contains(activeKinds, e.Kind) || e.Kind == "state_change" && e.Field("previous") == "starting" {
