@@ -29,7 +29,7 @@ func shortID(id string) string {
 
 // jsonTime returns a time as JSON gives it back, and the zero time if JSON cannot express it.
 func jsonTime(t time.Time) time.Time {
-	if t = t.UTC().Round(0); t.Year() > 9999 {
+	if t = t.UTC().Round(0); t.Year() < 0 || t.Year() > 9999 {
 		return time.Time{}
 	}
 	return t

@@ -80,6 +80,7 @@ var hostile = []string{
 	`"kind":"confirm_required","id":12345678901234567890123,"options":{"a":[1,2,3]}`,
 	`"kind":"confirm_required","options":[[[[[[]]]]]],"prompt":"\ud800"`,
 	`"kind":"spawned","pid":-1,"started":"9999-12-31T23:59:59-14:00"`,
+	`"kind":"spawned","pid":-1,"started":"0000-01-01T00:00:00+14:00"`,
 	`"kind":"exited","code":-9223372036854775808,"signal":9`,
 	`"kind":"restarting","attempt":18446744073709551615`,
 	`"kind":"state_change","new":["idle"]`,
