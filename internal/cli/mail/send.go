@@ -113,7 +113,10 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	if c.Bool("all") {
 		names = []string{"all"}
 	}
-	for len(names) == 0 && len(words) > 1 && slices.Contains([]string{"message", "mail", "to"}, words[0]) { // send message to bob "…"
+	isFiller := func(word string) bool {
+		return slices.Contains([]string{"message", "mail", "to"}, word) && !s.IsMember(word)
+	}
+	for len(names) == 0 && len(words) > 1 && isFiller(words[0]) { // send message to bob "…"
 		words = words[1:]
 	}
 	if len(names) > 0 {

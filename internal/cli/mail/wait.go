@@ -72,7 +72,7 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
 		_, notDuration := command.ParseDuration(word)
 		switch {
-		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread", "agent", "to", "be"}, word):
+		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread", "agent", "to", "be"}, word) && !s.IsMember(word):
 		case notDuration == nil:
 			c.Set("timeout", word)
 		case slices.ContainsFunc(waitFlags, isFlag):
