@@ -104,6 +104,10 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 	name := cmp.Or(notInNames.ReplaceAllString(letter.Escape(a.Name), "_"), "attachment")
 	ext := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
+	if len(name) > 240 { // file systems allow 255 bytes, and a number may follow
+		stem, ext = letter.Clip(stem, 45), letter.Clip(ext, 10)
+		name = stem + ext
+	}
 	const onlyNew = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	f, err := dir.OpenFile(name, onlyNew, 0o600)
 	for n := 2; errors.Is(err, fs.ErrExist); n++ {
