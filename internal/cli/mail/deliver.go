@@ -201,7 +201,11 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		if out.Err != nil {
 			r.addFailed(c, out.Box.Address(), out.Err)
 			if e := r.Failed[len(r.Failed)-1]; isStored && !out.Stored {
-				e.Hint = strings.TrimPrefix(e.Hint+"; retry with --id "+string(o.Message.ID)+": it stays one message", "; ")
+				again := "--id " + string(o.Message.ID)
+				if o.Post.Given { // --once takes no --id
+					again = "the same command"
+				}
+				e.Hint = strings.TrimPrefix(e.Hint+"; retry with "+again+": it stays one message", "; ")
 			}
 		} else if out.AlreadyStored {
 			r.addKnown(c, s, out.Box, o.Message)
@@ -213,7 +217,7 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	_, isLeased := errors.AsType[*mailbox.LeasedError](unmarked)
 	switch {
 	case unmarked == nil:
-	case isLeased:
+	case isLeased, errors.Is(unmarked, mailbox.ErrNotHeld):
 		command.Warn(c, "%v", teams.DescribeUnmarked(unmarked))
 	default:
 		hint := "your reply was sent, do not send it again: atm ack %s%s"
@@ -397,8 +401,8 @@ func onceOf(m *wire.Message) (string, error) {
 		return "", nil
 	}
 	once := extra.Text("once")
-	if err := mailbox.CheckKeyName(once); err != nil {
-		return "", command.Usage("\"once\" must be one line of 1 to 200 bytes").WithHint(batchExample)
+	if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
+		return "", command.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra, _ = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).MarshalJSON()
 	return once, nil
