@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -72,7 +73,7 @@ func runCompanion(c *cli.Context, line *command.Line) (code int, err error) {
 // runExternal replaces this process by the program atm-NAME, if there is one.
 func runExternal(name string, args []string) (code int, found bool) {
 	path, err := command.Companion("atm-" + name)
-	if err != nil {
+	if err != nil || strings.ContainsAny(name, `/\`) { // a path: a program in the working directory is not ours
 		return 0, false
 	}
 	return replaceBy(path, args), true

@@ -43,7 +43,7 @@ func PrintAs(c *cli.Context, v any, text string) error {
 	if c.Bool("json") {
 		return PrintJSON(v)
 	}
-	if c.Bool("quiet") && slices.Contains(confirming, c.Command.Name) {
+	if c.Bool("quiet") && !c.Bool("dry-run") && slices.Contains(confirming, c.Command.Name) {
 		return nil
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
