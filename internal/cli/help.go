@@ -25,11 +25,13 @@ var helpCommand = &cli.Command{
 		}
 		found := &cli.Command{Subcommands: c.App.Commands}
 		for i, name := range c.Args().Slice() {
-			if found = found.Command(name); found == nil {
-				if code, isExternal := runExternal(c.Args().First(), append(c.Args().Tail(), "--help")); i == 0 && isExternal {
+			if found = found.Command(name); found == nil && i == 0 {
+				if code, isExternal := runExternal(name, append(c.Args().Tail(), "--help")); isExternal {
 					return command.Exit(code)
 				}
-				if _, err := command.Parse(c.App, c.Args().Slice()); i > 0 && err != nil { // team ad
+			}
+			if found == nil {
+				if _, err := command.Parse(c.App, c.Args().Slice()); err != nil { // team ad
 					return err
 				}
 				return command.UnknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,7 +65,7 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 		return o, err
 	}
 	o, err = s.Answer(ctx, q, a)
-	if err == nil && a.Reason != "" && !q.ByWire {
+	if err == nil && a.Reason != "" {
 		_, err = s.sendAnswer(ctx, s.Team.Box(q.Agent).Address(), q, a)
 	}
 	return o, err
@@ -114,10 +113,6 @@ func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o
 		in.ArtifactURI = &a.Artifact
 	}
 	out, err := s.Team.AnswerDraft(ctx, q, teams.SessionInput{From: s.Me, Input: in, Origin: s.Origin()})
-	_, isOver := errors.AsType[*wire.SessionError](err)
-	if isOver || errors.Is(err, teams.ErrForbidden) {
-		return o, Refused("%w", err).WithHint("atm session show %s", q.Agent)
-	}
 	if err == nil {
 		o.Detail = "sent " + out.Message.ID.Short(6)
 	}

@@ -75,7 +75,7 @@ func (l *Line) readFlag(words []string) *typedFlag {
 	f := &typedFlag{length: 1}
 	f.typed, f.value, f.hasValue = strings.Cut(words[0], "=")
 	f.Flag = l.findFlag(f.typed)
-	if number := f.typed[2:]; f.Flag == nil && number != "" && strings.Trim(number, "0123456789") == "" { // -n5
+	if number := f.typed[2:]; number != "" && strings.Trim(number, "0123456789") == "" { // -n5
 		f.Flag, f.value, f.hasValue = l.findFlag(f.typed[:2]), number, true
 	}
 	waits := f.Flag != nil && (strings.HasPrefix(f.name(), "wait") || f.name() == "follow" || f.name() == "watch")
@@ -143,8 +143,6 @@ func (l *Line) addForeign(f *typedFlag) bool {
 	switch {
 	case n >= 0 && f.isArgument():
 		l.flagged[n] = append(l.flagged[n], f.value)
-	case f.Flag != nil:
-		return false
 	case isSynonym("FORMAT", name) && isSynonym("JSON", f.value):
 		l.Global = append(l.Global, "--json=true")
 	default:

@@ -109,6 +109,8 @@ func TestParseRefuses(t *testing.T) {
 		{"send bob hi -s x", "unknown flag -s", "text that begins with -"},
 		{"send bob hi --from carol", "unknown flag --from", "--as NAME says who you are"},
 		{"send bob hi --dry-run", "unknown flag --dry-run", "atm send has no dry run"},
+		{"ls --agent", "unknown flag --agent", ""},
+		{"ls --foo=text", "unknown flag --foo", ""},
 		{"ls --foo", "unknown flag --foo", "atm ls [AGENT] takes --sent --all --long --limit"},
 		{"ls --wait-reply", "unknown flag --wait-reply", "--wait-reply belongs to atm send; atm ls"},
 		{"send bob --run x", "unknown flag --run", "atm run NAME [CMD…]; atm send TO"},
@@ -119,6 +121,8 @@ func TestParseRefuses(t *testing.T) {
 		{"send bob q --wait-reply 30", `invalid value "30" for --timeout: needs a unit: 30s, 30m, 30h or 30d`, ""},
 		{"send bob -m", "-m needs a value", ""},
 		{"ls -na 5", "-n needs a value", ""},
+		{"reply --id", "--id needs a value", ""},
+		{"team --watch 30", `unknown command "team 30"`, ""},
 		{"send bob -m --urgent", "needs a value", ""},
 		{"ls --limit many", `invalid value "many" for --limit`, ""},
 		{"wait --idle bob --timeout 5", "needs a unit: 5s", ""},
@@ -164,7 +168,7 @@ func TestParseDuration(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	known := []string{"bob", "alice", "read", "unread", "withdraw", "up"}
-	for word, want := range map[string]string{"bbo": "bob", "alcie": "alice", "raed": "read", "Bob": "bob", "withdrwa": "withdraw", "ui": "", "x": "", "dave": "", "": ""} {
+	for word, want := range map[string]string{"bbo": "bob", "alcie": "alice", "raed": "read", "Bob": "bob", "UP": "up", "nuread": "unread", "withdrwa": "withdraw", "ui": "", "x": "", "dave": "", "": ""} {
 		if got, _ := Nearest(word, known); got != want {
 			t.Errorf("%s: %q, not %q", word, got, want)
 		}

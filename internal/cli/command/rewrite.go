@@ -49,8 +49,8 @@ func rewrite(app *cli.App, words []string) []string {
 // splitFirst makes two words of a first one such as "mail_read" or "team-add", and only the verb of "send-message" and
 // "run-agent". It returns nil where the first word is nothing of the kind.
 func splitFirst(app *cli.App, words []string) []string {
-	one, two, isTwo := strings.Cut(strings.ReplaceAll(words[0], "_", "-"), "-")
-	if !isTwo || app.Command(words[0]) != nil {
+	one, two, _ := strings.Cut(strings.ReplaceAll(words[0], "_", "-"), "-")
+	if app.Command(words[0]) != nil {
 		return nil
 	}
 	verb := app.Command(one)

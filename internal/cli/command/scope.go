@@ -131,7 +131,7 @@ func OpenOptional(c *cli.Context) (s *Scope, missing *Error, err error) {
 		return s, missing, err
 	}
 	me, _ := givenIdentity(c)
-	if s.Team == nil && s.TeamSource == "" || s.Team != nil && me == "" {
+	if s.TeamSource == "" || s.Team != nil && me == "" {
 		err = nil
 	}
 	return s, missing, err

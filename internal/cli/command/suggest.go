@@ -86,8 +86,8 @@ func (e *Error) suggest(app *cli.App, c *cli.Command, typed string) *Error {
 // hintBehind returns what hints.txt says about a word or flag behind a verb, else who else has that name.
 func hintBehind(app *cli.App, c *cli.Command, typed, name string) string {
 	hint := cmp.Or(HintFor(strings.TrimSpace(c.Name+" "+name)), HintFor(typed), HintFor(name), namesakes(app, c, name))
-	one, two, isTwo := strings.Cut(strings.ReplaceAll(name, "_", "-"), "-")
-	if hint == "" && c.Name == "" && isTwo { // create-team
+	one, two, _ := strings.Cut(strings.ReplaceAll(name, "_", "-"), "-")
+	if hint == "" && c.Name == "" { // create-team
 		return cmp.Or(HintFor(one+" "+two), HintFor(two+" "+one), HintFor(one), HintFor(two), namesakes(app, c, one))
 	}
 	return hint
@@ -116,7 +116,7 @@ func knownFlags(app *cli.App, c *cli.Command) (known map[string]string, overview
 	known = map[string]string{}
 	for _, f := range slices.Concat(c.Flags, app.Flags) {
 		for i, name := range f.Names() {
-			if i == 0 || len(name) != 2 && len(name) != 3 { // so short a synonym is near anything
+			if i == 0 || len(name) > 3 { // so short a synonym is near anything
 				known[name] = dashed(f.Names()[0])
 			}
 		}
@@ -135,8 +135,8 @@ func knownFlags(app *cli.App, c *cli.Command) (known map[string]string, overview
 func namesakes(app *cli.App, c *cli.Command, name string) string {
 	var found, owners []string
 	for _, verb := range app.VisibleCommands() {
-		for i, v := range append([]*cli.Command{verb}, verb.VisibleCommands()...) {
-			if v.HasName(name) && verb.Name != c.Name && (i == 0 || c.Name == "") {
+		for _, v := range append([]*cli.Command{verb}, verb.VisibleCommands()...) {
+			if v.HasName(name) && verb.Name != c.Name {
 				found = append(found, Synopsis(v))
 			}
 			if slices.ContainsFunc(v.VisibleFlags(), func(f cli.Flag) bool { return f.Names()[0] == name }) {
@@ -177,7 +177,7 @@ func Nearest(word string, known []string) (string, bool) {
 // typos counts added, missing and wrong letters; any reordering counts as one.
 func typos(a, b string) int {
 	sorted := func(s string) string { return string(slices.Sorted(slices.Values([]byte(s)))) }
-	if a != b && sorted(a) == sorted(b) && a[0] == b[0] {
+	if a != b && sorted(a) == sorted(b) {
 		return 1
 	}
 	return smetrics.WagnerFischer(a, b, 1, 1, 1)
