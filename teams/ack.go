@@ -179,9 +179,9 @@ func (r *Root) FindLease(box *mailbox.Box, m *wire.Message, by wire.Address) (fr
 		case errors.Is(bad, mailbox.ErrNoAgent) || errors.Is(bad, ErrNoTeam):
 		case bad != nil:
 			return nil, bad
-		case isTaken && lease.By == by:
+		case lease.By == by:
 			return b, nil
-		case isTaken && lease.Until.After(time.Now()):
+		case lease.Until.After(time.Now()):
 			from, err = b, &mailbox.LeasedError{ID: m.ID, Lease: lease}
 		case isTaken:
 			from, err = b, fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)

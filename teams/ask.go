@@ -46,7 +46,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 	}
 	q := &question{Response: a, observer: observer, thread: o.Message.ThreadID(), me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
 	it, err := q.box.Get(a.ID)
-	if o.Post.Given && err == nil {
+	if err == nil {
 		q.sentAt = it.SentAt // it was asked before
 	}
 	if q.team, err = r.Team(q.box.Address().Team); err != nil {
