@@ -58,7 +58,7 @@ func (ts *Turns) updateDeliveries(e *wire.Event) {
 	if slices.Contains(deliveryKinds, e.Kind) {
 		about = ts.Delivery(e.MessageID())
 		about.apply(e)
-		if about.Turn == nil && about.isHanded && !slices.Contains(ts.unplaced, about) {
+		if about.Turn == nil && about.isHanded {
 			ts.unplaced = append(ts.unplaced, about)
 		}
 	}
