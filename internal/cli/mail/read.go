@@ -139,7 +139,7 @@ func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
 		it, box, err := s.Find(word)
 		if err == nil && box.Address() != s.Me.Address() {
 			short := it.ID.Short(6)
-			err = command.Refused("message %s %w", short, errNotMine).WithHint("atm show %s shows it", short)
+			err = command.NotFound("message %s %w", short, errNotMine).WithHint("atm show %s shows it", short)
 		}
 		if err != nil {
 			return nil, err
