@@ -188,8 +188,12 @@ func (b *Box) LastBatch() (items []*Item, err error) {
 		return isEarlier
 	})
 	for _, id := range slices.Backward(ids) {
-		if it, err := b.Get(id); err == nil {
+		it, err := b.Get(id)
+		_, isBad := errors.AsType[*BadError](err)
+		if err == nil {
 			items = append(items, it)
+		} else if !errors.Is(err, ErrNotFound) && !isBad {
+			return nil, err
 		}
 	}
 	return items, err

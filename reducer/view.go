@@ -48,7 +48,7 @@ type View struct {
 // Evaluate combines the fold with what is known beside it.
 func (s *State) Evaluate(ev Evidence) View {
 	t, isRunning := *s.Turn(), s.Run != nil && !s.Run.HasExited
-	if t.Activity == Error && !isRunning && s.Read.After(t.Since) { // somebody has lived as it since no program started
+	if t.Activity == Error && !isRunning && s.Read.After(t.Since) { // its mail was read after its start had failed
 		t.Activity, t.Detail, t.Since = Unknown, "", s.OffSince
 		if !s.OffSince.IsZero() {
 			t.Activity = Exited

@@ -175,7 +175,7 @@ func (st *Store) ids() (ids []wire.UUID, err error) {
 	names, err := st.Mail.Dir().Names(sessionsDir)
 	for _, name := range names {
 		word, isJSON := strings.CutSuffix(name, extension)
-		if id, _ := wire.ParseUUID(word); isJSON && string(id) == word {
+		if id, err := wire.ParseUUID(word); isJSON && err == nil && string(id) == word {
 			ids = append(ids, id)
 		}
 	}

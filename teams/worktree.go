@@ -60,7 +60,7 @@ func (t *Team) CheckDirectory(name wire.Name, m config.Member) (key string, err 
 		}
 		return "worktree", err
 	}
-	if _, e := os.Stat(t.WorkDir(m.Cwd)); e != nil {
+	if info, e := os.Stat(t.WorkDir(m.Cwd)); e != nil || !info.IsDir() {
 		err = fmt.Errorf("cwd of %s: there is no directory %s", name, t.WorkDir(m.Cwd))
 	}
 	return "cwd", err

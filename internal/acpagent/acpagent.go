@@ -104,6 +104,7 @@ func (a *agent) forward(in io.Reader, to *io.PipeWriter) {
 // maxLine is how many bytes of a message the SDK takes; it ends the connection at more.
 const maxLine = 10 << 20
 
+// refuse answers a call with an error, since the SDK would not take its line. A notification gets no answer.
 func refuse(line []byte) {
 	var call struct{ ID json.RawMessage }
 	if json.Unmarshal(line, &call); call.ID != nil {

@@ -66,10 +66,11 @@ func (b *Bridge) takeLease(ctx context.Context) error {
 // checkTakeover returns nil if the lease is ours or has no holder any more.
 func (b *Bridge) checkTakeover(ctx context.Context, entry jetstream.KeyValueEntry, mine lease) error {
 	var other lease
-	json.Unmarshal(entry.Value(), &other) // an invalid value counts as another bridge's
-	isOurs := other.Run == mine.Run       // perhaps by a renewal whose answer was lost
+	json.Unmarshal(entry.Value(), &other)          // an invalid value counts as another bridge's
+	isOurs := other.Run == mine.Run                // perhaps by a renewal whose answer was lost
+	isBehind := entry.Revision() < b.leaseRevision // this server replicates late: Update will tell if the lease is ours
 	wasKilled := b.leaseRevision == 0 && other.Machine == mine.Machine && other.Root == mine.Root
-	if isOurs || wasKilled {
+	if isOurs || isBehind || wasKilled {
 		return nil
 	}
 	now, err := b.serverTime(ctx)

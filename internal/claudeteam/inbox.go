@@ -106,9 +106,9 @@ func trim(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
 }
 
-// hasUnread reports whether an inbox file holds an unread entry.
+// hasUnread reports whether an inbox file holds an unread entry or cannot be read.
 func (s *Sync) hasUnread(file string) bool {
-	data, _ := s.root.ReadFile(file, maxFile)
-	list, _ := decodeInbox(data)
-	return slices.ContainsFunc(list, func(e entry) bool { return !e.Read })
+	data, err := s.root.ReadFile(file, maxFile)
+	list, decodeErr := decodeInbox(data)
+	return err != nil || decodeErr != nil || slices.ContainsFunc(list, func(e entry) bool { return !e.Read })
 }

@@ -86,7 +86,7 @@ func (s *Sync) addTheirs(ctx context.Context, raw json.RawMessage) error {
 	}
 	err := json.Unmarshal(raw, &r)
 	s.configNames[r.Name] = true
-	if err == nil && r.AgentType == ourAgentType {
+	if err == nil && (r.Name == "" || r.AgentType == ourAgentType) {
 		return nil
 	}
 	name := s.nameHere(r.Name)

@@ -148,6 +148,9 @@ func (s *Sync) storeIdle(ctx context.Context, e *entry) error {
 // deliver puts the unread mail of one of Claude's into its inbox file.
 func (s *Sync) deliver(ctx context.Context, m member) error {
 	n, err := m.box.Count(ctx)
+	if err == nil && n.Unread == 0 && n.Leased > 0 {
+		err = errors.New("another sync is delivering its mail, or was killed less than ten seconds ago")
+	}
 	if err != nil || n.Unread == 0 {
 		return err
 	}

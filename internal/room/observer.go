@@ -108,8 +108,12 @@ func (o *observer) snapshot() Snapshot {
 		add(row)
 	}
 	slices.SortStableFunc(next.Waiting, func(a, b Question) int {
-		isFirst := map[bool]int{true: 1}
-		return cmp.Or(isFirst[b.MayAnswer]-isFirst[a.MayAnswer], a.Since.Compare(b.Since))
+		if a.MayAnswer == b.MayAnswer {
+			return a.Since.Compare(b.Since)
+		} else if a.MayAnswer {
+			return -1
+		}
+		return 1
 	})
 	if next.Problem = strings.Join(slices.Sorted(maps.Values(o.problems)), "; "); next.Problem != "" {
 		next.Problem += ": atm doctor"

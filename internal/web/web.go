@@ -159,11 +159,12 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 	addresses := []string{}
 	for _, file := range files {
 		var d door
-		data, _ := os.ReadFile(file) // the server may have just ended
-		json.Unmarshal(data, &d)
+		if data, err := os.ReadFile(file); err != nil || json.Unmarshal(data, &d) != nil {
+			continue // the server has just begun or ended
+		}
 		conn, err := net.DialTimeout("tcp", d.At, time.Second)
 		if err != nil {
-			os.Remove(file) // it was killed
+			os.Remove(file) // the server was killed
 			continue
 		}
 		conn.Close()

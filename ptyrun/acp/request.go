@@ -108,9 +108,9 @@ func commandOf(input any) string {
 	return ""
 }
 
-// ask queues a request and shows it if it is the first. In a cancelled turn it gets no answer.
+// ask queues a request and shows it if it is the first. In a cancelled turn, or without options, it gets no answer.
 func (f *front) ask(r *request) {
-	if f.turn != nil && f.turn.isCancelled {
+	if f.turn != nil && f.turn.isCancelled || len(r.options) == 0 {
 		close(r.answer)
 		return
 	}

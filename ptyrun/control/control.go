@@ -20,7 +20,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -94,7 +93,13 @@ type Status struct {
 
 // MaxLine is how many bytes are typed without bracketed paste: the kernel's line editing keeps 4095, on macOS 1023, and
 // drops the rest.
-var MaxLine = cmp.Or(map[string]int{"darwin": 1000}[runtime.GOOS], 4000)
+var MaxLine = 4000
+
+func init() {
+	if runtime.GOOS == "darwin" {
+		MaxLine = 1000
+	}
+}
 
 // MaxTries is how often a message is typed that the program may have accepted before, or that has ended it.
 const MaxTries = 3

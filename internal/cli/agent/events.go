@@ -214,6 +214,8 @@ func (p prompts) pair(e *wire.Event) {
 		e.TurnID, asked.isReused = "answer-"+id, false
 	case isEnd && asked != nil:
 		e.Session, e.TurnID = cmp.Or(e.Session, asked.session), cmp.Or(e.TurnID, asked.turn)
+	case isEnd && len(p) > 0: // of a prompt from before this stream was followed
+		e.TurnID = cmp.Or(e.TurnID, "answer-"+id)
 	}
 }
 
@@ -360,7 +362,7 @@ func (k *call) eventLine(e *wire.Event) string {
 
 // gapLine reports events that are not in the log: archived, or lost with a damaged file.
 func (k *call) gapLine(gap eventlog.Gap) string {
-	if !k.c.Bool("json") {
+	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
 		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
 		return ""
 	}

@@ -200,7 +200,7 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 		dir = k.s.Team.WorkDir(m.Cwd)
 	}
 	dir = cmp.Or(dir, ".")
-	if _, err := os.Stat(dir + "/."); err != nil {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", command.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR chooses another")
 	}
 	return filepath.Abs(dir)

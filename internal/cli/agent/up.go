@@ -235,9 +235,10 @@ func (u *startup) isRetired(n wire.Name) bool {
 	return !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n)
 }
 
+// isRunning is also true if nobody can tell.
 func (u *startup) isRunning(n wire.Name) bool {
-	running, _ := u.s.Team.Running(n)
-	return running
+	running, err := u.s.Team.Running(n)
+	return running || err != nil
 }
 
 // down does not read team.toml, so that a mistake there keeps nothing from being stopped.
