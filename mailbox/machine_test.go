@@ -357,9 +357,12 @@ func (m *machine) Drop(t *rapid.T) {
 	} else {
 		takeIn(t, m.bob)
 	}
-	switch {
-	case own != "" && m.body[own] == body:
+	isRepeat := own != "" && m.body[own] == body
+	if isRepeat || keepsDrops {
 		m.kept++
+	}
+	switch {
+	case isRepeat:
 	case own != "" && m.place[own] == "":
 		m.place[own], m.ack[own], m.body[own] = "new", own[35]%2 == 0, body
 	case own != "" || !strings.HasSuffix(name, ".json"):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -141,15 +142,22 @@ func write(t tb, path, content string) {
 	}
 }
 
-// drop puts a file into a mailbox as a person does: written elsewhere, then moved.
+// drop puts a file into a mailbox as a person does: written elsewhere, then moved. Without leases a file waits until it
+// has not changed for a second, so this one was written earlier.
 func drop(t tb, b *Box, where, name, content string) {
 	t.Helper()
-	from := b.store.root.Join(".dropping")
+	from, written := b.store.root.Join(".dropping"), time.Now().Add(-2*time.Second)
 	write(t, from, content)
+	if err := os.Chtimes(from, written, written); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Rename(from, filepath.Join(b.Path(), where, name)); err != nil {
 		t.Fatal(err)
 	}
 }
+
+// keepsDrops: where there are no leases, the originals of all dropped files are kept in the archive.
+const keepsDrops = runtime.GOOS != "linux"
 
 func takeIn(t tb, b *Box) Ingested {
 	t.Helper()
