@@ -19,7 +19,7 @@ PACKAGES := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install demo demo-team test race check vet fuzz stress machines windows faults powercut bench real-agents clean
+.PHONY: build install dist demo demo-team test race check vet fuzz stress machines windows faults powercut bench real-agents clean
 
 build:
 	@mkdir -p bin
@@ -31,6 +31,14 @@ install:
 	GOBIN='$(abspath $(PREFIX))/bin' CGO_ENABLED=0 $(GO) install $(FLAGS) ./cmd/...
 	@echo "installed $(PREFIX)/bin/atm"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "put $(PREFIX)/bin on your PATH" ;; esac
+
+# For a release: an archive for each system, with a checksum.
+dist:
+	@rm -rf dist; set -e; for os in linux darwin windows; do for arch in amd64 arm64; do \
+		dir=atm-$(VERSION)-$$os-$$arch; echo "dist/$$dir.tar.gz"; mkdir -p dist/$$dir; cp README.md LICENSE dist/$$dir; \
+		GOOS=$$os GOARCH=$$arch $(BUILD) -o dist/$$dir/ ./cmd/...; \
+		tar -C dist -czf dist/$$dir.tar.gz $$dir; rm -r dist/$$dir; done; done
+	@cd dist && sha256sum *.tar.gz >SHA256SUMS
 
 demo: build
 	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/demo.sh
@@ -96,4 +104,4 @@ real-agents:
 	ATM_REAL_AGENTS='$(abspath $(KIT))' $(GO) test -count=1 -v -timeout 60m -run '$(RUN)' ./internal/realagents
 
 clean:
-	rm -rf bin
+	rm -rf bin dist
