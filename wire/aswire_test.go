@@ -98,6 +98,8 @@ func TestAsWire(t *testing.T) {
 			display: "StreamError(agent_id=bob, session_id=s, error_summary=boom)"},
 		{e: compose("dropped_counters", "dropped", "18446744073709551615"), daemon: `{"kind":"dropped_counters","agent_id":"bob","dropped":18446744073709551615,"unknown":0}`,
 			display: "DroppedCounters(agent_id=bob, dropped=18446744073709551615, unknown=0)"},
+		{e: compose("dropped_counters", "agent_id", "proxy:all", "dropped", "3", "unknown", "2"), daemon: `{"kind":"dropped_counters","agent_id":"proxy:all","dropped":3,"unknown":2}`,
+			display: "DroppedCounters(agent_id=proxy:all, dropped=3, unknown=2)"},
 		{e: compose("status_update", "message", "hi"), session: `{"event_type":"status_update","message":"hi"}`, display: "Status: hi"},
 		{e: compose("agent_output", "content", "hi", "agent", "x"), display: "content=hi"},
 		{e: compose("status_update"), display: ""}, {e: compose("message_delta", "turn_id", "t"), display: ""},

@@ -104,7 +104,8 @@ func DecodeEvent(line []byte) (Event, error) {
 
 // Compose makes an event from a kind and the fields that somebody types. A value is a string, unless it is a JSON
 // object or array, or the kind's field is a number. turn_id, session and event_id become the event's own. If a field
-// has the name of another member that all events have (seq, at, team, agent, source), all fields go under Wire.
+// has the name of another member that all events have (seq, at, team, agent, source), or is agent_id, the daemon's other
+// word for agent, all fields go under Wire.
 func Compose(kind string, pairs [][2]string) (Event, error) {
 	e := Event{Kind: kind}
 	if !isKind(kind) {
@@ -133,7 +134,7 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 	}
 	e.TurnID, e.Session, e.EventID = whole.Text("turn_id"), whole.Text("session"), whole.Text("event_id")
 	own := whole.without(s.tag, "turn_id", "session", "event_id")
-	if slices.ContainsFunc(own, func(m Member) bool { return isEventField(m.Name) }) {
+	if slices.ContainsFunc(own, func(m Member) bool { return isEventField(m.Name) || m.Name == "agent_id" }) {
 		e.Wire = whole.encode()
 	} else if len(own) > 0 {
 		e.Extra = jsontext.Value(own.encode())
