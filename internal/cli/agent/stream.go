@@ -41,8 +41,9 @@ func (d *daemonStream) translate(e wire.Event) []wire.Event {
 	}
 	if !shown.IsOpen() && d.status == reducer.TurnBusy && (!isSame || shown.Status == reducer.TurnTerminal) {
 		status := reducer.Interrupted
-		if shown.Last != nil && shown.Last.ID == d.started.TurnID {
-			status = shown.Last.Status
+		isNamed := shown.TurnSeq == d.started.Seq // it has got its name since then
+		if l := shown.Last; l != nil && (l.ID == d.started.TurnID || isNamed && l.ID == shown.ID) {
+			status = l.Status
 		}
 		add(wire.TurnCompleted, status)
 	}
