@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
@@ -132,7 +133,7 @@ func (n ingested) String() string {
 
 // ingest appends each event of stdin when its line is complete: to my log or, with --route, to that of its agent.
 func ingest(c *cli.Context) error {
-	if c.Args().Present() {
+	if c.Args().Present() || term.IsTerminal(int(os.Stdin.Fd())) {
 		return command.Usage("--stdin reads NDJSON from a pipe or a file").
 			WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
 	}
