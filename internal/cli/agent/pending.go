@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -199,6 +200,9 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	}
 	if c.IsSet("artifact") && strings.TrimSpace(a.Artifact) == "" {
 		return command.Usage("--artifact needs the URI of a part of the draft").WithHint("leave it out to answer the whole draft")
+	}
+	if text := a.Reason + a.Artifact; !utf8.ValidString(text) {
+		return command.CheckText(text)
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
