@@ -188,7 +188,7 @@ func awaitConditions(ctx context.Context, c *cli.Context, s *command.Scope, cond
 			}
 		}
 		isDone := met == len(conditions) || met > 0 && !every
-		if n := len(withdrawn); !isDone && n > 0 {
+		if n := len(withdrawn); !isDone && n > 0 && (every || n == len(conditions)) {
 			return false, withdrawn[n-1]
 		}
 		if e == (entry{}) && !isDone && !isAwaited(c) { // send has printed each agent's state
