@@ -176,6 +176,9 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypePermissionReply {
 		return command.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
 	}
+	if _, isKnown, err := wire.HumanText(o.Message.Payload); isKnown && err != nil && o.Message.Type == wire.TypeHumanInput {
+		return command.Usage("the payload is not human input: %v", err).WithHint("atm help session")
+	}
 	input, _ := session.InputOf(o.Message)
 	for _, to := range o.To {
 		var err error
