@@ -203,7 +203,10 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	for _, out := range o.Post.Outcomes {
 		if out.Err != nil {
 			r.addFailed(c, out.Box.Address(), out.Err)
-			if e := r.Failed[len(r.Failed)-1]; isStored && !out.Stored {
+			if e := r.Failed[len(r.Failed)-1]; isStored {
+				if out.Stored {
+					e.Hint = "" // it says not to send it again; with its id that is safe
+				}
 				again := "--id " + string(o.Message.ID)
 				if o.Post.Given { // --once takes no --id
 					again = "the same command"
