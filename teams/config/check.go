@@ -14,7 +14,7 @@ var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN"}
 
 // MaySetEnv reports whether a member may have an environment variable of that name: atm sets some itself.
 func MaySetEnv(name string) bool {
-	return !slices.Contains(reservedEnv, name) && !strings.ContainsAny(name, "=\x00")
+	return name != "" && !slices.Contains(reservedEnv, name) && !strings.ContainsAny(name, "=\x00")
 }
 
 // checker collects the mistakes in a file while it is decoded and checked.
@@ -77,7 +77,7 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 	k.checkWord(path+".driver", m.Driver, Drivers...)
 	k.checkWord(path+".inject", m.Inject, Injects...)
 	k.checkWord(path+".restart", m.Restart, Restarts...)
-	if m.Command != nil && len(m.Command) == 0 {
+	if m.Command != nil && (len(m.Command) == 0 || m.Command[0] == "") {
 		k.add(path+".command", "command is empty; leave it out if the member is started elsewhere")
 		m.Command = nil
 	}

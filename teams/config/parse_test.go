@@ -134,9 +134,10 @@ func TestMistakes(t *testing.T) {
 			"1: approvers must be a list of strings", "2: rules must be a list of tables", "6: members.bob.after",
 			"7: members.bob.env.A must be a string", "9: members.carol.env must be a table", "10: session must be a table", "13: members.alice.role", "15: members.carl must be a table",
 		}},
-		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"", []string{
-			"2: command is empty", `3: env: "`, `3: env: "`,
+		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\", \"\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"\n[members.carol]\ncommand = [\"\"]", []string{
+			"2: command is empty", `3: env: "`, `3: env: "`, `3: env: "`,
 			`4: driver is "claud", not one of auto, claude`, `5: restart is "Always", not`, `6: size: "120" is not a terminal size`,
+			"8: command is empty",
 		}},
 		{"a mark before it", "\ufeffleed = 1", []string{`1: unknown key "leed" at the top level`}},
 		{"who there is not", "lead = \"alise\"\napprovers = [\"me\", \"alice\", \"me@laptop\"]\n[members.alice]\nafter = [\"bob\"]\n[[rules]]\nagent = \"carl\"\ntool = \"*\"\ndecision = \"ask\"", []string{
