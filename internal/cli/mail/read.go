@@ -137,7 +137,7 @@ func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
 			continue // `atm read bob --as bob`
 		}
 		it, box, err := s.Find(word)
-		if err == nil && box.Address() != s.Me.Address() {
+		if err == nil && (box.Address() != s.Me.Address() || it.State == "") { // "": what I sent
 			short := it.ID.Short(6)
 			err = command.NotFound("message %s %w", short, errNotMine).WithHint("atm show %s shows it", short)
 		}
