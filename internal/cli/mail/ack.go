@@ -302,6 +302,10 @@ func take(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
+	if team := box.Address().Team; team != s.Me.Address().Team {
+		return command.Refused("only members of team %s may take from the inbox of %s", team, box.Agent()).
+			WithHint("to put something into it: atm send %s \"…\"", box.Address())
+	}
 	if err := teams.CheckMayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) && box.Agent() != s.Me.Agent() {
 		return command.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
 	} else if err != nil {
