@@ -24,7 +24,7 @@ type Stage struct {
 // DeliveryTrace is the progress of a message at one recipient.
 type DeliveryTrace struct {
 	To     string        `json:"to"`
-	State  mailbox.State `json:"state,omitempty"`
+	State  mailbox.State `json:"state"`
 	Stages []Stage       `json:"stages"`
 	Due    string        `json:"due,omitempty"`  // when the missing answer is due
 	Gate   string        `json:"gate,omitempty"` // what the next stage waits for, and a command that helps
