@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -139,5 +140,19 @@ func TestRightsAreMended(t *testing.T) {
 	}
 	if !r.OwnerCanRead(".") || r.Writable(".") != nil || r.Writable("none") == nil {
 		t.Error("what I may do here")
+	}
+}
+
+// A directory that may not be opened is named by its full path.
+func TestSubMayNotBeOpened(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may open every directory")
+	}
+	r := open(t, nil)
+	if err := os.Mkdir(r.Join("team"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Sub("team"); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), r.Join("team")+": ") {
+		t.Error(err)
 	}
 }

@@ -61,7 +61,7 @@ func (r *Root) Sub(name string) (*Root, error) {
 	}
 	root, err := r.root.OpenRoot(name)
 	if err != nil {
-		return nil, err
+		return nil, r.withFullPath(err)
 	}
 	return &Root{root, r.Join(name), r.fault, path.Join(r.below, name)}, nil
 }
