@@ -253,8 +253,8 @@ func setContent(c *cli.Context, m *wire.Message) (err error) {
 	var notes wire.Object
 	for _, pair := range c.StringSlice("meta") {
 		key, value, found := strings.Cut(pair, "=")
-		if !found {
-			return command.Usage("--meta needs K=V, not %q", pair).WithHint("for example --meta build=42")
+		if !found || key == "" || notes.Get(key) != nil {
+			return command.Usage("--meta needs K=V, with each K once, not %q", pair).WithHint("for example --meta build=42")
 		}
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}
