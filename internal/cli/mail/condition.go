@@ -28,7 +28,7 @@ type condition struct {
 
 // A match is the evidence that a condition is met.
 type match struct {
-	Agent   wire.Name `json:"agent,omitempty"`
+	Agent   wire.Name `json:"agent"` // "": several recipients
 	Matched string    `json:"matched"`
 	Message *message  `json:"message"`
 	And     []*match  `json:"and,omitempty"` // further conditions that are met
@@ -219,7 +219,11 @@ func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condi
 			return nil, nil
 		}
 		slices.Sort(ends)
-		return &match{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ends, ", ") + ")"}, nil
+		var agent wire.Name
+		if len(it.To) == 1 {
+			agent = it.To[0].Agent
+		}
+		return &match{Agent: agent, Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ends, ", ") + ")"}, nil
 	}
 	return []*condition{cond}, nil
 }
