@@ -212,7 +212,11 @@ func (s *Scope) TeamToMake() (wire.Name, error) {
 	if all, err := s.Root.Teams(); len(all) == 0 && s.c.String("team") == "" && os.Getenv("ATM_TEAM") == "" {
 		return "main", err
 	}
-	return s.teamName()
+	name, err := s.teamName()
+	if err == nil {
+		rememberFlag(s.c, "team")
+	}
+	return name, err
 }
 
 // Place is where the flags, the environment and the working directory say that the root may be.

@@ -72,7 +72,7 @@ type madeRoot struct {
 	reason string // for its place: "the top of the git worktree"
 }
 
-func (m *madeRoot) text() string {
+func (m *madeRoot) text(c *cli.Context) string {
 	where := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.reason))
 	text := fmt.Sprintf("team %s in %s: ", m.Team, where)
 	if m.Made {
@@ -95,7 +95,7 @@ func (m *madeRoot) text() string {
 		other := slices.IndexFunc(m.Members, func(n wire.Name) bool { return n != me })
 		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", m.Members[other], me)
 	}
-	return text + "\nnext: " + next
+	return text + "\nnext: " + command.CompleteHint(c, next)
 }
 
 func initRoot(c *cli.Context) error {
@@ -136,7 +136,7 @@ func initRoot(c *cli.Context) error {
 			return err
 		}
 	}
-	return command.PrintAs(c, m, m.text())
+	return command.PrintAs(c, m, m.text(c))
 }
 
 // sample is a team.toml with the members that are agents or people.
