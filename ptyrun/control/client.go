@@ -74,7 +74,11 @@ func (c *Client) readGreeting(ctx context.Context) error {
 	var spoken int
 	err := c.readAnswer(ctx, &spoken)
 	if err == nil && spoken != version {
-		err = &Error{Code: "failed", Message: "the runner belongs to another version of atm", Hint: "use the version that started it"}
+		hint := "use the version that started it"
+		if c.conn.pid > 0 {
+			hint += fmt.Sprintf(", or end it and its agent: kill %d", c.conn.pid)
+		}
+		err = &Error{Code: "refused", Message: "the runner belongs to another version of atm", Hint: hint}
 	}
 	return err
 }

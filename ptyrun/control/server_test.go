@@ -4,6 +4,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -270,6 +271,26 @@ func TestNotAnswering(t *testing.T) {
 	cancel()
 	if _, err := Dial(ctx, dir); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// The runner of another version is refused at once, with a way to end it.
+func TestOtherVersion(t *testing.T) {
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, socketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			json.NewEncoder(conn).Encode(newAnswer(version+1, nil))
+		}
+	}()
+	_, err = Dial(t.Context(), dir)
+	refusal, ok := errors.AsType[*Error](err)
+	if !ok || refusal.Code != "refused" || !strings.HasSuffix(refusal.Hint, fmt.Sprintf("kill %d", os.Getpid())) {
+		t.Errorf("%#v", err)
 	}
 }
 
