@@ -123,7 +123,10 @@ func (c *Config) Policy(asker wire.Name) policy.Policy {
 	role := c.Members[asker].Role
 	p := policy.Policy{
 		Lead: c.Lead, Approvers: c.Approvers,
-		Mute: !c.SessionOf(asker).AllowHumanInput, Roles: map[wire.Name]string{asker: role},
+		Mute: !c.SessionOf(asker).AllowHumanInput,
+	}
+	if role != "" {
+		p.Roles = map[wire.Name]string{asker: role}
 	}
 	for _, r := range c.Rules {
 		if (r.Agent == "" || r.Agent == asker) && (r.Role == "" || r.Role == role) {
