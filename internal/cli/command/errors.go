@@ -196,6 +196,9 @@ func explain(c *cli.Context, err error) *Error {
 	if e, ok := errors.AsType[*wire.SessionError](err); ok {
 		return Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
+	if e, ok := errors.AsType[*lockfile.HeldError](err); ok && e.PID > 0 {
+		return Locked("%s", err).WithHint("try again, or wait longer: --lock-timeout 30s; if it was suspended: kill -CONT %d", e.PID)
+	}
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
 		return Failed("%s", err).WithHint("it was sent, do not send it again: atm show %s", e.ID)
 	}
