@@ -141,8 +141,9 @@ func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d tim
 		return until, err
 	}
 	err = b.changeLease(ctx, id, by, func(c *claim) {
-		if end := claimNow().Add(d); end.After(c.Until) {
-			c.Until = end
+		now := claimNow()
+		if end := now.Add(d); end.After(c.Until) || !c.isLiveLease(now) { // the clock was set back
+			c.At, c.Until = now, end
 		}
 		until = c.Until
 	})

@@ -58,6 +58,18 @@ func TestLeaseRunsOut(t *testing.T) {
 	if leaseFor(t, bob, "dave", time.Minute) != nil {
 		t.Error("renewed, and taken")
 	}
+	bob.changeClaims(func(all claims) error { // the clock was an hour ahead when it was leased
+		c := all[id]
+		c.At, c.Until = claimNow().Add(time.Hour), claimNow().Add(2*time.Hour)
+		all[id] = c
+		return nil
+	})
+	if until, err := bob.RenewLease(ctx, id, addr("carol"), time.Minute); err != nil || time.Until(until) > time.Minute {
+		t.Error("from the future: ", until, err)
+	}
+	if leaseFor(t, bob, "dave", time.Minute) != nil {
+		t.Error("from the future, renewed, and taken")
+	}
 	ranOut(t, bob)
 	other := wire.Address{Agent: "carol", Team: "other"}
 	it, err := bob.Lease(ctx, other, time.Minute, false, received)
