@@ -273,7 +273,7 @@ func ownFile(path, comment, tool, body, added, removed string) edit {
 		case isOurs || len(f.after) == 0 && !f.isRemoval:
 			f.setText(head+body, added)
 		case !f.isRemoval:
-			f.notes = append(f.notes, path+" was not written by atm: left alone")
+			f.notes = append(f.notes, path+" was not written by this version of atm: left alone; if an earlier one wrote it, delete it and install again")
 		}
 		return nil
 	}}

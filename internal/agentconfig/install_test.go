@@ -506,7 +506,7 @@ func TestRulesOfOthers(t *testing.T) {
 	h := newSetup(t)
 	const rules = "prefix_rule(pattern = [\"ls\"])"
 	h.write("home/.codex/rules/atm.rules", rules)
-	if notes := strings.Join(h.install(Request{Tool: "codex"}).Notes, "\n"); !strings.Contains(notes, "atm.rules was not written by atm") {
+	if notes := strings.Join(h.install(Request{Tool: "codex"}).Notes, "\n"); !strings.Contains(notes, "atm.rules was not written by this version of atm") {
 		t.Error(notes)
 	}
 	h.uninstall(Request{Tool: "codex"})
