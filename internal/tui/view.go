@@ -154,7 +154,7 @@ func (m *model) waitingLines() (lines []string) {
 		if i == m.waiting.selected {
 			text, _ = m.selectedQuestion()
 		}
-		before := m.marker(waitingPane, i == m.waiting.selected) + letter.Span(max(0, m.now.Sub(q.Since)))
+		before := m.marker(waitingPane, i == m.waiting.selected) + letter.Span(m.now.Sub(q.Since))
 		for _, line := range text {
 			if q.MayAnswer {
 				line = alert.Render(line)

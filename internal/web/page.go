@@ -31,7 +31,7 @@ var templateFiles embed.FS
 // the template escapes the rest.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"age":    func(t time.Time) string { return letter.Age(time.Now(), t) },
-	"since":  func(t time.Time) time.Duration { return max(0, time.Since(t)) },
+	"since":  time.Since,
 	"span":   letter.Span,
 	"clip":   func(s string) string { return letter.EscapeBody(letter.Clip(s, 600)) },
 	"escape": letter.Escape,

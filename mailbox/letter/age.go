@@ -39,8 +39,9 @@ func Stamp(t time.Time) string {
 	return strings.TrimPrefix(t.Local().Format(time.DateTime), time.Now().Format(time.DateOnly)+" ")
 }
 
-// Span formats a duration in its largest unit.
+// Span formats a duration in its largest unit; one below 0 is 0s: the clock was set back.
 func Span(d time.Duration) string {
+	d = max(d, 0)
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)

@@ -171,7 +171,7 @@ func (r *Renderer) recipients(to []wire.Address) string {
 func (r *Renderer) Lease(f Flags) string {
 	switch {
 	case f.TakenBy != wire.Address{}:
-		return fmt.Sprintf("taken by %s for %s more", r.Who(f.TakenBy), Span(max(0, f.TakenUntil.Sub(r.Now))))
+		return fmt.Sprintf("taken by %s for %s more", r.Who(f.TakenBy), Span(f.TakenUntil.Sub(r.Now)))
 	case f.TimesTaken == 1:
 		return "given out once before"
 	case f.TimesTaken > 1:

@@ -78,6 +78,9 @@ func TestSent(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	if got := Span(now.Sub(now.Add(time.Hour))); got != "0s" {
+		t.Errorf("busy for %s before the clock was set back", got)
+	}
 }
 
 func TestShortLength(t *testing.T) {

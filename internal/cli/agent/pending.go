@@ -100,7 +100,7 @@ func watchPending(c *cli.Context, s *command.Scope) error {
 func (l pendingList) String() string {
 	var rows, below [][]string
 	add := func(help []string, cells ...string) { rows, below = append(rows, cells), append(below, help) }
-	age := func(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
+	age := func(since time.Time) string { return letter.Span(time.Since(since)) }
 	short := command.ShortQuestionIDs(l.Pending)
 	for _, q := range l.Pending {
 		add(helpFor(q, short(q)), cmp.Or(short(q), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))

@@ -92,7 +92,7 @@ func Team(members []teams.Member, width int) []string {
 	for i, m := range members {
 		since := ""
 		if m.Since != nil {
-			since = letter.Span(max(0, now.Sub(*m.Since)))
+			since = letter.Span(now.Sub(*m.Since))
 		}
 		mail := Counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
 		rows[i] = []string{string(m.Name), string(m.State), since, detail(m, now), mail}

@@ -123,7 +123,7 @@ func statusText(m teams.Member) string {
 	}
 	if w := m.WaitingOn; w != nil {
 		asked := strings.Trim(w.Tool+": "+strings.Join(strings.Fields(cmp.Or(w.Input, w.Prompt)), " "), ": ")
-		line("asks", "%s %s ago: %s", w.Kind, letter.Span(max(0, now.Sub(w.Since))), letter.Clip(asked, 200))
+		line("asks", "%s %s ago: %s", w.Kind, letter.Span(now.Sub(w.Since)), letter.Clip(asked, 200))
 	}
 	if m.Kind == "person" {
 		return text
