@@ -146,6 +146,8 @@ func (r *Renderer) Due(m *wire.Message, isDone bool) string {
 	switch late := r.Now.Sub(m.DueAt); {
 	case m.DueAt.IsZero():
 		return ""
+	case late < -year:
+		return "due " + Age(r.Now, m.DueAt) // the date
 	case late <= 0:
 		return "due in " + Span(-late)
 	case isDone:

@@ -78,6 +78,10 @@ func TestSent(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	never := &wire.Message{DueAt: time.Date(9999, 12, 30, 12, 0, 0, 0, time.UTC)}
+	if got := (&Renderer{Now: now}).Due(never, false); got != "due 9999-12-30" {
+		t.Error(got)
+	}
 	if got := Span(now.Sub(now.Add(time.Hour))); got != "0s" {
 		t.Errorf("busy for %s before the clock was set back", got)
 	}
