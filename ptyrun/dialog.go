@@ -252,7 +252,7 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	case sinceKey < r.timing.personQuiet && by == byRule, sinceKey < r.timing.idle:
 		return errors.New("a person is typing in it: no key was pressed")
 	case o.Keys == "":
-		return errors.New("atm does not know the keys for this option: no key was pressed")
+		return &control.Error{Code: "failed", Message: "atm does not know the keys for this option: no key was pressed", Hint: "atm attach " + string(r.Box.Agent())}
 	}
 	q.pressed, q.pressedBy = &o, by
 	r.turn.isInterrupted = r.turn.isInterrupted || o.Denies() // a denial may end the turn

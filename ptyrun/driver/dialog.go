@@ -93,9 +93,10 @@ const selectors = "❯›●>▸▶→◉"
 type optionList struct {
 	rows     []int // on the screen
 	labels   []string
-	selected int
+	selected int  // -1: none
 	column   int  // of the numbers
 	isCut    bool // the first options are above the screen
+	hasPane  bool // there is a pane beside the options
 }
 
 // readDialog returns the dialog on the screen, or nil. p is the input box, if there is one: a list inside it is a
@@ -125,8 +126,8 @@ func (d *Driver) readDialog(l *Look, p inputBox, hasBox bool) *Dialog {
 	for i, label := range f.labels {
 		o := newOption(strconv.Itoa(i+1), label)
 		switch {
-		case f.isCut:
-			o.Keys = "" // its position is unknown
+		case f.isCut, f.hasPane, f.selected < 0, hasAny(label, []string{"[ ]", "[✔]", "[x]"}):
+			o.Keys = "" // its position is unknown, or its key only marks it
 		case d.dialogs.digitsChoose && i < 9:
 			o.Keys = o.ID
 		case o.Keys == "":
@@ -149,15 +150,22 @@ func cancelKey(foot []string) string {
 
 var cancelHint = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
 
-// findOptions finds the lowest numbered list, which must have one selected option, at least two options (the front's
-// may have one) and no row of the transcript below it.
+// pane matches what a question shows beside its options.
+var pane = regexp.MustCompile(` {2,}[│┌├└] *[^ ].*$`)
+
+// findOptions finds the lowest numbered list, which must have one selected option (a question may have none), at least
+// two options (the front's may have one) and no row of the transcript below it.
 func (d *Driver) findOptions(l *Look) (optionList, bool) {
 	f := optionList{selected: -1}
 	want, between, below := 0, 0, 0
-	done := false
+	done, isQuestion := false, strings.Contains(l.solidFoot(), "Entertoselect")
 	for y := len(l.Lines) - 1; y >= 0 && !done; y-- {
-		line := l.line(y)
+		line := pane.ReplaceAllString(l.line(y), "")
+		f.hasPane = f.hasPane || line != l.line(y)
 		n, label, column, selected := parseOption(line)
+		if rest, ok := strings.CutPrefix(line, "❯"); ok && n == 0 && isQuestion {
+			line = " " + rest // what is selected is no option: "❯ Chat about this"
+		}
 		switch {
 		case n > 0 && (want == 0 || n == want && column == f.column):
 			if selected && f.selected >= 0 {
@@ -165,7 +173,7 @@ func (d *Driver) findOptions(l *Look) (optionList, bool) {
 			} else if selected {
 				f.selected = len(f.rows)
 			}
-			if isWrapped(l, y, y+1) {
+			if line == l.line(y) && isWrapped(l, y, y+1) {
 				more, _ := unframe(l.line(y + 1))
 				label += " " + more
 			}
@@ -179,18 +187,20 @@ func (d *Driver) findOptions(l *Look) (optionList, bool) {
 			}
 		default:
 			text, at := unframe(line)
-			if between++; between > 8 || text != "" && at <= f.column {
+			if between++; between > 8 || text != "" && at < f.column {
 				return optionList{}, false
 			}
 		}
 	}
 	f.isCut = !done
-	if f.selected < 0 || len(f.rows) < 2 && !d.dialogs.isFront {
+	if f.selected < 0 && !isQuestion || len(f.rows) < 2 && !d.dialogs.isFront {
 		return optionList{}, false
 	}
 	slices.Reverse(f.rows)
 	slices.Reverse(f.labels)
-	f.selected = len(f.rows) - 1 - f.selected
+	if f.selected >= 0 {
+		f.selected = len(f.rows) - 1 - f.selected
+	}
 	return f, true
 }
 

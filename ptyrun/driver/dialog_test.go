@@ -157,7 +157,19 @@ func TestAnswersToQuestions(t *testing.T) {
 			`- "\x1b" of 2, question: ☐ Merge|Whose?`,
 		},
 		{
-			"below a message of several rows", "codex", "› [atm b6b3c5 from lee, now]\n    do it\n\n  Question 1/1 (1 unanswered)\n  Which approach?\n\n› 1. Small steps\n  2. None of the above\n\n  tab to add notes | enter to submit answer | esc to interrupt",
+			"a view of each answer", "claude", "═100\n ☐ Layout\n\nWhich layout?\n\n❯ 1. Yes                          ┌──────────────┐\n  2. Type A                       │ ❯ 1. x       │\n                                  │ foo          │\n                                  └──────────────┘\n\n                                  Notes: press n to add notes\n\n═100\n❯ Chat about this\n\nEnter to select · ↑/↓ to navigate · n to add notes · Esc to cancel",
+			`"" "\x1b" of 2, question: ☐ Layout|Which layout?`,
+		},
+		{
+			"boxes to tick", "claude", "═100\n ☐ Colors\n\nWhich colors?\n\n❯ 1. [ ] Yes, red\n  like blood\n  2. [ ] Blue\n  like sky\n     Next\n═100\n  3. Chat about this\n\nEnter to select · Tab/Arrow keys to navigate · Esc to cancel",
+			`- "\x1b" of 3, question: ☐ Colors|Which colors?`,
+		},
+		{
+			"an answer to type", "claude", "═100\n ☐ Color\n\nWhich color?\n\n  1. Yes\n❯ 2. green stuff\n═100\n  3. Chat about this\n\nEnter to select · ↑/↓ to navigate · ctrl+g to edit in Vim · Esc to cancel",
+			`"1" "\x1b" of 3, question: ☐ Color|Which color?`,
+		},
+		{
+			"below a message of several rows", "codex", "› [atm b6b3c5 from lee, now]\n    do it\n\n\n  Question 1/1 (1 unanswered)\n  Which approach?\n\n› 1. Small steps\n  2. None of the above\n\n  tab to add notes | enter to submit answer | esc to interrupt",
 			`- "\x1b" of 2, question: Question 1/1 (1 unanswered)|Which approach?`,
 		},
 		{

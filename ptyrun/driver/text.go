@@ -46,6 +46,15 @@ func (l *Look) solidRows(a, b int) string {
 	return RemoveBlanks(strings.Join(l.Lines[min(max(a, 0), len(l.Lines)):min(max(a, b, 0), len(l.Lines))], ""))
 }
 
+// solidFoot is RemoveBlanks of the last five rows, without the blank ones below them.
+func (l *Look) solidFoot() string {
+	end := len(l.Lines)
+	for end > 0 && blank(l.line(end-1)) {
+		end--
+	}
+	return l.solidRows(end-5, end)
+}
+
 func hasAny(s string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(s, t) })
 }

@@ -107,6 +107,8 @@ func TestTurns(t *testing.T) {
 		{"an error of an earlier turn", "claude", claudeIdle, "● API Error: 529\n\n❯ again\n\n● Fine.\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
 		{"compacting", "claude", claudeBusy, "✻ Compacting conversation… (3s)\n\n═100\n❯ ▮\n═100\n  esc to interrupt", reducer.Thinking, "compacting", "busy"},
 		{"an old spinner", "claude", claudeIdle, "✻ Wrangling… (9s)\n\n● It said so.\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a question with boxes to tick", "claude", claudeIdle, "═100\n←  ☒ Colors  ☐ Number  ✔ Submit  →\n\nWhich colors do you want?\n\n❯ 1. [✔] Red\n  like blood\n  2. [ ] Blue\n  like sky\n  3. [ ] Type something\n     Next\n═100\n  4. Chat about this\n\nEnter to select · Tab/Arrow keys to navigate · Esc to cancel", reducer.AwaitingInput, "question", "dialog"},
+		{"a question with the cursor on no option", "claude", claudeIdle, "═100\n←  ☒ Colors  ☐ Number  ✔ Submit  →\n\nWhich colors do you want?\n\n  1. [✔] Red\n  like blood\n  2. [ ] Blue\n  like sky\n  3. [ ] Type something\n❯    Next\n═100\n  4. Chat about this\n\nEnter to select · Tab/Arrow keys to navigate · Esc to cancel", reducer.AwaitingInput, "question", "dialog"},
 		{"shell mode", "claude", claudeIdle, "═100\n! ▮\n═100\n  ! for shell mode", reducer.Idle, "", "bang mode"},
 		{"a slash menu", "claude", claudeIdle, "═100\n❯ /▮\n═100\n  /help   Show help\n  /clear  Clear\n", reducer.Idle, "", "draft"},
 		{"help", "claude", claudeIdle, "═100\n❯ ▮\n═100\n  ! for shell mode   double tap esc to clear input\n  / for commands", reducer.Idle, "", "help is open"},
