@@ -230,7 +230,7 @@ func isWrapped(l *Look, y, next int) bool {
 	n, _, _, _ := parseOption(l.line(next))
 	more, column := unframe(l.line(next))
 	_, from := unframe(l.line(y))
-	if n > 0 || more == "" || column < from {
+	if n > 0 || strings.Trim(more, "╭─╮") == "" || column < from {
 		return false
 	}
 	word, _, _ := strings.Cut(more, " ")
