@@ -273,11 +273,15 @@ func (d *Driver) dialogTop(l *Look, f optionList) (first int, isWhole bool) {
 		if y < 0 {
 			return 0, blank(l.line(0))
 		}
-		// The rows of a message are indented from the second on.
-		isMessage := d.kindOf(l.line(y)) == userRow
-		for y++; isMessage && y < at && !blank(l.line(y)); y++ {
+		// The rows of a message or a tool call are indented from the second on, and two blank rows follow.
+		end := y + 1
+		for end < at && !blank(l.line(end)+l.line(end+1)) {
+			end++
 		}
-		return y, true
+		if len(textRows(l, end, at)) == 0 {
+			end = y + 1
+		}
+		return end, true
 	}
 	y := at
 	for y > 0 && y > at-12 {
