@@ -21,7 +21,7 @@ var claude = Driver{
 		text:         2,
 		modes:        []phrase{{"! ", "bang mode"}, {"# ", "memory mode"}},
 		placeholders: []string{"Press up to edit queued messages"},
-		excludes:     []string{"claude --resume", "Resume this session"},
+		excludes:     []string{"claude --resume", "Resume this session", "enter to open", "enter to collapse", "enter to create"},
 		maxBelow:     12,
 	},
 	foot: []phrase{

@@ -113,6 +113,7 @@ func TestTurns(t *testing.T) {
 		{"a slash menu", "claude", claudeIdle, "═100\n❯ /▮\n═100\n  /help   Show help\n  /clear  Clear\n", reducer.Idle, "", "draft"},
 		{"help", "claude", claudeIdle, "═100\n❯ ▮\n═100\n  ! for shell mode   double tap esc to clear input\n  / for commands", reducer.Idle, "", "help is open"},
 		{"the list of agents", "claude", claudeIdle, "═100\n❯ ▮\n═100\n  main\n❯ explore   ↓ 12.3k tokens\n  Enter to view", reducer.Idle, "", "the list of agents is open"},
+		{"the list of sessions", "claude", "1 awaiting input · claude agents", "Needs input\n✻ hi   Pong…   0s\n\n═100\n❯ ▮‹describe a task for a new session›\n═100\n  enter to open · space to reply · ctrl+x to delete · ? for shortcuts", reducer.Starting, "", "no prompt on the screen"},
 		{"the transcript", "claude", claudeIdle, "● Pong\n\n═100\n  Showing detailed transcript · ctrl+o to toggle", reducer.Starting, "", "no prompt on the screen"},
 		{"the cursor on its way", "claude", claudeIdle, "▮\n═100\n❯ \n═100\n  ? for shortcuts", reducer.Idle, "", "the cursor is not in its prompt"},
 
