@@ -31,6 +31,7 @@ var codex = Driver{
 		{"for commands", "help is open"},
 		{"to quit", "an overlay is open"},
 		{"esc to close", "an overlay is open"},
+		{"esc close", "help is open"},
 		{"esc to go back", "an overlay is open"},
 		{"to navigate", "a menu is open"},
 		{"esc back", "a menu is open"},

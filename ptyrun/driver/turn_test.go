@@ -118,6 +118,7 @@ func TestTurns(t *testing.T) {
 		{"the cursor on its way", "claude", claudeIdle, "▮\n═100\n❯ \n═100\n  ? for shortcuts", reducer.Idle, "", "the cursor is not in its prompt"},
 
 		{"a dim placeholder", "codex", "proj", "› ▮‹Explain this codebase›\n\n  model · ~/proj\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"help", "codex", "proj", "  esc esc  Edit last message    f4             Inspect activity\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj\n  ? / esc close", reducer.Idle, "", "help is open"},
 		{"an answer streams", "codex", "⠋ proj", "› go\n\n• word word\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Responding, "", "busy"},
 		{"a title that tells nothing", "codex", "", "› go\n\n• Working (2s • esc to interrupt)\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Thinking, "", "busy"},
 		{"a quoted busy line", "codex", "proj", "› go\n\n• Working (2s • esc to interrupt)\n\n  Worked for 3s • 06:55\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Idle, "", ""},
