@@ -23,13 +23,14 @@ var gemini = Driver{
 		indent:       1,
 		text:         2,
 		modes:        []phrase{{"! ", "bang mode"}},
-		placeholders: []string{"Type your message or @path/to/file", "Type your shell command"},
+		placeholders: []string{"Type your message or @path/to/file", "Type your shell command", "Press 'Esc' for NORMAL mode.", "Press 'i' for INSERT mode."},
 		maxBelow:     8,
 	},
 	foot: []phrase{
 		{"again to exit", "another Ctrl-C would end it"},
 		{"again to quit", "another Ctrl-C would end it"},
 		{"to navigate", "a menu is open"},
+		{"[NORMAL]", "vim is in normal mode"},
 	},
 	rows: []rowPattern{
 		{kind: retryRow, re: pattern(`^ *[` + spins + `] .*(?:etrying.*esc to cancel|esc to cancel.*etrying)`)},
