@@ -183,6 +183,10 @@ func TestAnswersToQuestions(t *testing.T) {
 			`- "\x1b" of 2, unknown: A potential loop was detected`,
 		},
 		{
+			"in a frame", "gemini", "╭────────────────────────────────╮\n│ Answer Questions               │\n│                                │\n│ Really?                        │\n│                                │\n│ ● 1.  Yes                      │\n│   2.  No                       │\n│                                │\n│ Enter to select · Esc to cancel│\n╰────────────────────────────────╯",
+			`"\r" "\x1b" of 2, question: Answer Questions|Really?`,
+		},
+		{
 			"numbered, without a selector", "opencode", "     text\n  ┃\n  ┃  Which of 2. or 3.?\n  ┃\n  ┃  1. Small steps\n  ┃     as before\n  ┃  2. All at once\n  ┃  3. Type your own answer\n  ┃\n  ┃  ↑↓ select  enter submit  esc dismiss\n  ┃",
 			`- "\x1b" of 3, question: Which of 2. or 3.?`,
 		},

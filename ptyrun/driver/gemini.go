@@ -53,7 +53,7 @@ var gemini = Driver{
 		kinds: []phrase{
 			{"Do you trust the files in this folder?", "trust"},
 			{"Apply this change?", "permission"}, {"Do you want to proceed?", "permission"},
-			{"Allow execution", "permission"},
+			{"Allow execution", "permission"}, {"Answer Questions", "question"},
 		},
 	},
 }
