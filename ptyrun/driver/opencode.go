@@ -65,7 +65,8 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 		foot = len(rows)
 	}
 	keys := strings.Join(rows[min(foot, len(rows)-1):], " ")
-	if !hasAny(keys, []string{"enter confirm", "enter submit", "esc dismiss", "⇆ select", "↑↓ select"}) {
+	isPermission := strings.HasPrefix(rows[0], "△ ") // on a small screen perhaps without its keys
+	if !isPermission && !hasAny(keys, []string{"enter confirm", "enter submit", "esc dismiss", "⇆ select", "↑↓ select"}) {
 		return nil
 	}
 	q := &Dialog{Kind: "unknown", Prompt: clip(strings.Join(rows[:min(foot, len(rows))], "\n"))}
@@ -73,7 +74,7 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 		q.Options = d.buttonsIn(l, rows[foot], at[foot])
 	}
 	switch {
-	case strings.HasPrefix(rows[0], "△ ") && len(q.Options) > 0:
+	case isPermission && len(q.Options) > 0:
 		q.Kind = "permission"
 		q.Tool, q.Input = d.opencodeRequest(rows[1:foot])
 		isWrappedInput := q.Tool != "Bash" && foot > 2 && isWrapped(l, at[1], at[2])

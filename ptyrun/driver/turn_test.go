@@ -144,6 +144,8 @@ func TestTurns(t *testing.T) {
 		{"a server that does not answer", "opencode", "OC | x", "  ┃  go\n\n     overloaded [retrying in 4s attempt #2]\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   ⬝⬝■■  esc interrupt", reducer.Thinking, "API retry 2", "busy"},
 		{"a dialog quoted by the user", "opencode", "OC | x", "  ┃  △ Permission required\n  ┃   Allow once   Allow always   Reject   ⇆ select  enter confirm\n\n     No.\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   tab agents", reducer.Idle, "", ""},
 		{"a command palette over the box", "opencode", "OC | x", "  Commands        esc\n  Search▮\n\n  ┃\n  ┃\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   tab agents", reducer.Idle, "", "the cursor is not in its prompt"},
+		{"a dialog without its keys", "opencode", "OC | x", "  ┃\n  ┃  △ Permission required\n  ┃    # Shell command\n  ┃\n  ┃  $ ls\n  ┃\n  ┃   Allow once   Allow always   Reject\n  ┃", reducer.Confirming, "permission", "dialog"},
+		{"a dialog without its buttons", "opencode", "OC | x", "  ┃\n  ┃  △ Permission required\n  ┃    # Shell command\n  ┃", reducer.Confirming, "unknown", "dialog"},
 	} {
 		d, _ := Named(c.driver)
 		l := sketch(c.title, c.screen)
