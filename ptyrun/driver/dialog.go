@@ -154,11 +154,12 @@ var cancelHint = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
 var pane = regexp.MustCompile(` {2,}[│┌├└] *[^ ].*$`)
 
 // findOptions finds the lowest numbered list, which must have one selected option (a question may have none), at least
-// two options (the front's may have one) and no row of the transcript below it.
+// two options (one if it names the key to cancel, or for the front) and no row of the transcript below it.
 func (d *Driver) findOptions(l *Look) (optionList, bool) {
 	f := optionList{selected: -1}
 	want, between, below := 0, 0, 0
-	done, isQuestion := false, strings.Contains(l.solidFoot(), "Entertoselect")
+	done, foot := false, l.solidFoot()
+	isQuestion := strings.Contains(foot, "Entertoselect")
 	for y := len(l.Lines) - 1; y >= 0 && !done; y-- {
 		line := pane.ReplaceAllString(l.line(y), "")
 		f.hasPane = f.hasPane || line != l.line(y)
@@ -193,7 +194,8 @@ func (d *Driver) findOptions(l *Look) (optionList, bool) {
 		}
 	}
 	f.isCut = !done
-	if f.selected < 0 && !isQuestion || len(f.rows) < 2 && !d.dialogs.isFront {
+	mayBeOne := d.dialogs.isFront || strings.Contains(foot, "Esctocancel") // the others are below a small screen
+	if f.selected < 0 && !isQuestion || len(f.rows) < 2 && !mayBeOne {
 		return optionList{}, false
 	}
 	slices.Reverse(f.rows)
@@ -204,7 +206,9 @@ func (d *Driver) findOptions(l *Look) (optionList, bool) {
 	return f, true
 }
 
-var numberedRow = regexp.MustCompile(`^(?:([` + selectors + `]) *)?([1-9][0-9]?)[.)] +(.+)$`)
+// numberedRow matches an option; on a narrow screen without the blank before its label. An arrow shows that there are
+// more options.
+var numberedRow = regexp.MustCompile(`^(?:([` + selectors + `]) *|[↑↓] +)?([1-9][0-9]?)[.)]( +.+|\pL.*)$`)
 
 // parseOption parses a row like "❯ 2. Label". For any other row n is 0.
 func parseOption(line string) (n int, label string, column int, isSelected bool) {
