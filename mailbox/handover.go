@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -31,6 +32,7 @@ type HookCall struct {
 	ProvesReceipt bool   // the call proves that the session received the earlier answers
 	IsNewProgram  bool   // the program has restarted: earlier answers may be lost
 	EndsSession   bool   // the session ends, which proves nothing
+	Forgets       string // what earlier calls whose Name starts so have answered may be lost; "": none
 	CanCarryMail  bool   // the answer can carry mail
 	Now           time.Time
 }
@@ -87,7 +89,7 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	return h, errors.Join(errs, err)
 }
 
-// settleEarlier settles the session's claims from earlier calls. If the program restarts or the session ends they
+// settleEarlier settles the session's claims from earlier calls. If the program restarts, forgets them or ends they
 // expire; if the call proves their messages received, these are moved, unless the answer was never written. A message
 // that cannot be moved does not hold up the others.
 func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
@@ -96,7 +98,7 @@ func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 		switch {
 		case c.Owner != h.call.owner() || h.call.hasMade(c):
 			continue
-		case h.call.IsNewProgram || h.call.EndsSession:
+		case h.call.IsNewProgram || h.call.EndsSession || h.call.Forgets != "" && strings.HasPrefix(c.Call, h.call.Forgets):
 			all[id] = c.endedAt(h.call.Now)
 			continue
 		case !h.call.ProvesReceipt || !c.Offered:

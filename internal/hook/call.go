@@ -149,6 +149,10 @@ func (c *call) startTurn(prompt string) {
 	c.addEvent(wire.TurnStarted, c.turn, "prompt", prompt)
 }
 
+// forgetPrompt says that the mail which the last prompt got may be lost, if nothing but this new prompt has followed it:
+// an interrupt before the first word of the answer removes a prompt, with all that was added to it.
+func (c *call) forgetPrompt() { c.Forgets = c.kind + " " }
+
 // recentEvents returns what hooks reported of the session within the last two seconds, the oldest first.
 func (c *call) recentEvents() []wire.Event {
 	isOld := func(e *wire.Event) bool { return c.Now.Sub(e.At).Abs() > 2*time.Second }

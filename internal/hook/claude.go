@@ -40,6 +40,9 @@ func (c *call) handleEvent() {
 	switch c.kind {
 	case "UserPromptSubmit":
 		c.replyAs = asContext
+		if c.tool == Claude {
+			c.forgetPrompt()
+		}
 		c.startTurn(in.Text("prompt"))
 	case "Stop": // mail may continue the turn, but not twice in a row
 		active := "again"

@@ -24,6 +24,7 @@ func (c *call) gemini() {
 			return
 		}
 		c.ProvesReceipt, c.replyAs = true, asContext
+		c.forgetPrompt()
 		c.turn = c.nextTurnID(c.hash(in.Text("timestamp"), in.Text("prompt"))[:8])
 		c.startTurn(in.Text("prompt"))
 	case "AfterAgent":

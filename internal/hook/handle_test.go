@@ -168,6 +168,26 @@ func TestMailGoesOut(t *testing.T) {
 	}
 }
 
+// A prompt that is interrupted before the first word of the answer is forgotten, and the mail that it got with it.
+func TestForgottenPrompt(t *testing.T) {
+	t.Parallel()
+	for tool, kinds := range map[Tool][2]string{Claude: {"UserPromptSubmit", "Stop"}, Gemini: {"BeforeAgent", "AfterAgent"}} {
+		bob, now := team(t, nil), time.Now()
+		id := mail(t, bob, "rebase, please")
+		for n, want := range []string{"from alice, now\n", ", may be a repeat\n"} {
+			in := strings.Replace(calledWith(tool, kinds[0], fmt.Sprintf(`,"prompt":"x%d"`, n)), `"p1"`, fmt.Sprintf(`"p%d"`, n), 1)
+			out, _ := call1(t, tool, bob, in, now.Add(time.Duration(n)*time.Minute))
+			if text, _ := answerOf(t, out); !strings.Contains(text, want) || where(t, bob, id) != mailbox.Unread {
+				t.Errorf("%s, prompt %d: %q", tool, n, text)
+			}
+		}
+		call1(t, tool, bob, calledWith(tool, kinds[1], `,"prompt_response":"y","stop_hook_active":false`), now.Add(2*time.Minute))
+		if where(t, bob, id) != mailbox.Done {
+			t.Errorf("%s: not moved at the turn's end", tool)
+		}
+	}
+}
+
 // Claude Code's idle teammate gets mail by exit code 2 and stderr, if it is this agent.
 func TestTeammateIdle(t *testing.T) {
 	t.Parallel()
