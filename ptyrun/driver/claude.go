@@ -68,7 +68,7 @@ var claude = Driver{
 			{"Do you want to create", "permission"}, {"Do you want to overwrite", "permission"},
 			{"Do you want to allow", "permission"}, {"Do you want to insert", "permission"},
 			{"Do you want to read", "permission"}, {"Do you want to use this tool", "permission"},
-			{"Ready to submit your answers?", "question"}, {"Exit plan mode?", "question"},
+			{"Ready to submit your answers?", "question"}, {"Exit plan mode?", "question"}, {"Claude has written up a plan", "question"},
 			{"Would you like to proceed?", "question"}, {"Enter to select", "question"}, {"to navigate", "question"},
 		},
 		digitsChoose: true,

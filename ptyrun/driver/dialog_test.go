@@ -155,6 +155,10 @@ func TestAnswersToQuestions(t *testing.T) {
 			`"2" "3" of 3, question: Ready to code?|Would you like to proceed?`,
 		},
 		{
+			"a plan and auto mode", "claude", "═100\n Here is the plan:\n╌╌╌╌╌╌╌╌╌╌╌╌\n 1. do this\n╌╌╌╌╌╌╌╌╌╌╌╌\n═100\n Claude has written up a plan and is ready to execute. Would you like to proceed?\n\n ❯ 1. Yes, and use auto mode\n   2. Yes, manually approve edits\n   3. Tell Claude what to change\n      shift+tab to approve with this feedback\n\n ctrl+g to edit in  Vim  · ~/.claude/plans/x.md",
+			`"2" - of 3, question: Claude has written up a plan and is ready to execute. Would you like to proceed?`,
+		},
+		{
 			"two that begin like a yes", "claude", "═100\n ☐ Merge\n\nWhose?\n\n❯ 1. Accept ours\n  2. Accept theirs\n\nEnter to select · ↑/↓ to navigate · Esc to cancel",
 			`- "\x1b" of 2, question: ☐ Merge|Whose?`,
 		},
