@@ -31,7 +31,7 @@ var (
 	noWords     = []string{"no", "reject", "deny"}
 	alwaysWords = []string{
 		"always", "again", "don't ask", "session", "future", "from now on", "all edits", "all commands",
-		"in this project", "auto-accept", "auto mode", "bypass", "trust", "save", "every",
+		"in this project", "auto-accept", "auto mode", "automatically", "bypass", "trust", "save", "every",
 	}
 )
 

@@ -13,6 +13,7 @@ func TestOptionKind(t *testing.T) {
 		{"2", "Yes, and don't ask again for git commands"}: "allow_always",
 		{"2", "Yes, and auto-accept edits"}:                "allow_always",
 		{"1", "Yes, and use auto mode"}:                    "allow_always",
+		{"1", "Yes, automatically accept edits"}:           "allow_always",
 		{"1", "Yes, and bypass permissions"}:               "allow_always",
 		{"2", "Allow for this session"}:                    "allow_always",
 		{"allow", "All of them, from now on"}:              "allow_always",

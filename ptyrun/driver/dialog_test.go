@@ -191,6 +191,10 @@ func TestAnswersToQuestions(t *testing.T) {
 			`"\r" "\x1b" of 2, question: Answer Questions|Really?`,
 		},
 		{
+			"a plan", "gemini", "╭────────────────────────────────╮\n│ Ready to start implementation? │\n│                                │\n│ Plan                           │\n│  1. do                         │\n│                                │\n│ ● 1.  Yes, automatically accept edits │\n│       Approves plan and allows tools to run automatically │\n│   2.  Yes, manually accept edits │\n│       Approves plan but requires confirmation for each tool │\n│   3.  Type your feedback...    │\n│                                │\n│ Enter to select · Ctrl+G to edit plan · Esc to cancel │\n╰────────────────────────────────╯",
+			`"\x1b[B\r" "\x1b" of 3, question: Ready to start implementation?|Plan|1. do`,
+		},
+		{
 			"numbered, without a selector", "opencode", "     text\n  ┃\n  ┃  Which of 2. or 3.?\n  ┃\n  ┃  1. Small steps\n  ┃     as before\n  ┃  2. All at once\n  ┃  3. Type your own answer\n  ┃\n  ┃  ↑↓ select  enter submit  esc dismiss\n  ┃",
 			`- "\x1b" of 3, question: Which of 2. or 3.?`,
 		},

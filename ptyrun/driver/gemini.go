@@ -54,6 +54,7 @@ var gemini = Driver{
 			{"Do you trust the files in this folder?", "trust"},
 			{"Apply this change?", "permission"}, {"Do you want to proceed?", "permission"},
 			{"Allow execution", "permission"}, {"Answer Questions", "question"},
+			{"Ready to start implementation?", "question"},
 		},
 	},
 }
