@@ -77,3 +77,16 @@ func TestNoDescriptorIsInherited(t *testing.T) {
 		t.Errorf("it has %s", s.text())
 	}
 }
+
+// In a PID namespace with the /proc of another, the parent is found there, and no program is started.
+func TestForeignProcessTable(t *testing.T) {
+	c := exec.Command("unshare", "--map-root-user", "--pid", "--fork", os.Args[0])
+	c.Env = append(os.Environ(), "ATM_PROCESS_TEST=sandbox")
+	out, err := c.Output()
+	if err != nil {
+		t.Skip("no PID namespace:", err)
+	}
+	if want := fmt.Sprintf("%d run a program: %v", c.Process.Pid, ErrNoTable); string(out) != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}

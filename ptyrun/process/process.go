@@ -23,6 +23,9 @@ import (
 // ErrNoProgram means that no directory of the PATH has the program.
 var ErrNoProgram = errors.New("no such program on PATH")
 
+// ErrNoTable means that processes cannot be ended because /proc is missing, or numbers them as another PID namespace.
+var ErrNoTable = errors.New("/proc does not show the processes of this sandbox")
+
 // Command says what to run.
 type Command struct {
 	Argv []string // the program, looked up in Env's PATH, and its arguments

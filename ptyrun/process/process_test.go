@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv("ATM_PROCESS_TEST") == "window" {
 		showWindow()
 	}
+	if os.Getenv("ATM_PROCESS_TEST") == "sandbox" {
+		fmt.Print(Parent(), " ", Subreaper())
+		os.Exit(0)
+	}
 	if err := Subreaper(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

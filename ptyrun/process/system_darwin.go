@@ -3,6 +3,7 @@ package process
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -61,6 +62,11 @@ func environment(pid int) string {
 	}
 	return lines
 }
+
+// Parent returns the PID of this process's parent.
+func Parent() int { return os.Getppid() }
+
+func checkTable() error { return nil }
 
 // Subreaper does nothing: launchd adopts and reaps orphans, which are found by their session and mark.
 func Subreaper() error { return nil }

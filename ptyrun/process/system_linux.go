@@ -60,11 +60,36 @@ func environment(pid int) string {
 	return string(text)
 }
 
+// self returns this process's PID in the process table; 0 if there is none.
+func self() int {
+	link, _ := os.Readlink("/proc/self")
+	pid, _ := strconv.Atoi(link)
+	return pid
+}
+
+// Parent returns the PID of this process's parent in the process table, which in some sandboxes is the host's.
+func Parent() int {
+	e, _ := readEntry(self())
+	return e.ppid
+}
+
+// checkTable returns ErrNoTable unless the PIDs in the process table are those that signals go to.
+func checkTable() error {
+	if self() != os.Getpid() {
+		return ErrNoTable
+	}
+	return nil
+}
+
 var reaper sync.Once
 
 // Subreaper makes this process, for its life, the parent of every orphaned descendant, and reaps those. Call it before
-// the first Start. A child in a session of its own must be started with Start: see isAdopted.
+// the first Start. A child in a session of its own must be started with Start: see isAdopted. Without a process table,
+// in which Stop finds the descendants, it returns ErrNoTable.
 func Subreaper() error {
+	if err := checkTable(); err != nil {
+		return fmt.Errorf("run a program: %w", err)
+	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphaned descendants: %w", err)
 	}

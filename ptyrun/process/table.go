@@ -85,6 +85,9 @@ func endAll(ctx context.Context, grace time.Duration, group int, find func() ([]
 	isPolite := grace > 0
 	for until := time.Now().Add(grace + killWait); ; isPolite = false {
 		entries, err := find()
+		if err == nil && len(entries) > 0 {
+			err = checkTable()
+		}
 		if err != nil {
 			return found, err
 		}

@@ -30,6 +30,7 @@ func (c *Child) Stop(context.Context, time.Duration) ([]Info, error) { return ni
 func (c *Child) Close() error                                        { return nil }
 
 func Ancestors(pid int) []int                            { return nil }
+func Parent() int                                        { return 0 }
 func Environment(pid int) []string                       { return nil }
 func Leftovers(mark string) ([]Info, error)              { return nil, nil }
 func EndLeftovers(string, time.Duration) ([]Info, error) { return nil, nil }

@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -143,6 +144,7 @@ var known = []struct {
 	{is(mailbox.ErrNotHeld), Refused, "atm trace ID says who has it"},
 	{is(mailbox.ErrWithdrawn), Refused, "atm show ID still shows it"},
 	{is(mailbox.ErrExists), Refused, "atm team lists the members; atm team retire NAME frees the name"},
+	{is(process.ErrNoTable), Failed, "run it outside the sandbox, or mount -t proc proc /proc"},
 	{is(syscall.ENOSPC), Failed, "free some space, and try again; nothing was lost"},
 	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), Failed, "atm doctor"},
 	{is(fs.ErrPermission), Refused, "atm doctor"},

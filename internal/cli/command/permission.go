@@ -24,7 +24,7 @@ func (s *Scope) MayWrite() error {
 	}
 	info, _ := runinfo.Read(s.Team.Dir(), name)
 	if run := os.Getenv("ATM_RUN"); run != "" && run == info.Run {
-		if by := s.startedBy(os.Getppid()); by == (wire.Address{}) || by == s.Me.Address() {
+		if by := s.startedBy(process.Parent()); by == (wire.Address{}) || by == s.Me.Address() {
 			return nil
 		}
 	}
@@ -126,7 +126,7 @@ func ShortQuestionIDs(all []policy.Question) func(policy.Question) string {
 // started it. Under a runner that is the runner's agent, whatever --as says; the runner is found among the process's
 // ancestors even without its environment.
 func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
-	if by := s.startedBy(os.Getppid()); by.Team == s.Team.Name {
+	if by := s.startedBy(process.Parent()); by.Team == s.Team.Name {
 		return by.Agent, true
 	} else if by.Team != "" {
 		return "", true

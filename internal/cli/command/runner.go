@@ -85,6 +85,10 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 		return Failed("the runner of %s, process %d, does not answer", name, silent.PID).
 			WithHint("if it was suspended: kill -CONT %d; atm stop %s ends it", silent.PID, name)
 	}
+	if errors.Is(err, control.ErrNotAnswering) {
+		return Failed("the runner of %s does not answer, and its process cannot be seen here", name).
+			WithHint("where it was started, in a container perhaps: atm stop %s", name)
+	}
 	if errors.Is(err, control.ErrNoRunner) {
 		return Failed("%s is not running", name).WithHint("%s", s.Team.RunCommand(name))
 	}
