@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -84,7 +86,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 		d.checkMembers(t)
 		d.checkBridge(t)
 		if _, err := t.Rows(); err != nil {
-			d.add("rows.unreadable", "warning", moveAway(t.Dir().Join(teams.RowsDir), err), "team %s: %v", t.Name, err)
+			d.add("rows.unreadable", "warning", d.moveAway(t.Dir().Join(teams.RowsDir), err), "team %s: %v", t.Name, err)
 		}
 	}
 	d.teamFlag = ""
@@ -114,24 +116,33 @@ func (d *doctor) add(code, severity, fix, format string, args ...any) {
 // addUnreadable adds a finding if err says that something at path could not be read, and reports whether it did.
 func (d *doctor) addUnreadable(code, prefix, path string, err error) bool {
 	if err != nil {
-		d.add(code, "error", inspect(path, err), "%s%v", prefix, err)
+		d.add(code, "error", d.inspect(path, err), "%s%v", prefix, err)
 	}
 	return err != nil
 }
 
 // inspect is the command to type after an error at path: it allows access if that was denied, else shows the path.
-func inspect(path string, err error) string {
+func (d *doctor) inspect(path string, err error) string {
 	if errors.Is(err, fs.ErrPermission) {
-		return "chmod -R u+rwX " + policy.Quote(path)
+		return d.forOwner("chmod -R u+rwX "+policy.Quote(path), path)
 	}
 	return "ls -la " + policy.Quote(path)
 }
 
+// forOwner returns fix, or for another user's path, which only its owner may chmod, a command that shows the owner.
+func (d *doctor) forOwner(fix, path string) string {
+	info, err := os.Lstat(path)
+	if err != nil || d.place.UID <= 0 || !strings.HasPrefix(fix, "chmod ") || *durable.Owner(info) == d.place.UID {
+		return fix
+	}
+	return "ls -ld " + policy.Quote(path)
+}
+
 // moveAway is the command that removes a file that does not belong at path. A file that cannot be opened for now stays.
-func moveAway(path string, err error) string {
+func (d *doctor) moveAway(path string, err error) string {
 	_, isSystem := errors.AsType[syscall.Errno](err)
 	if errors.Is(err, fs.ErrPermission) || isSystem && !errors.Is(err, syscall.ENOTDIR) {
-		return inspect(path, err)
+		return d.inspect(path, err)
 	}
 	return "mv " + policy.Quote(path) + " ."
 }
@@ -156,7 +167,7 @@ func (d *doctor) checkRoot() {
 	for _, n := range names {
 		info, err := d.root.Dir().Lstat(n)
 		if err == nil && info.Mode().IsRegular() && n != rootdir.FormatFile && !strings.HasPrefix(n, ".") {
-			d.add("drop.misplaced", "warning", moveAway(d.root.Dir().Join(n), nil),
+			d.add("drop.misplaced", "warning", d.moveAway(d.root.Dir().Join(n), nil),
 				"%s in the root: nobody looks for mail there", n)
 		}
 	}
@@ -186,7 +197,7 @@ func (d *doctor) checkAgents(t *teams.Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
-		fix := moveAway(t.Dir().Join(n), nil)
+		fix := d.moveAway(t.Dir().Join(n), nil)
 		isIgnored := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".")
 		switch {
 		case err == nil && !info.IsDir() && (n == ".files" || n == ".archive"):
@@ -215,7 +226,7 @@ func (d *doctor) checkLocks(t *teams.Team) {
 		if f.Close(); err == nil {
 			continue
 		}
-		fix := moveAway(t.Dir().Join(".locks/"+n), err)
+		fix := d.moveAway(t.Dir().Join(".locks/"+n), err)
 		d.add("lock.odd", "error", fix, "team %s: .locks/%s cannot be locked: %v", t.Name, n, err)
 	}
 }
@@ -267,7 +278,7 @@ func (d *doctor) checkSessions(t *teams.Team) {
 	_, bad, err := t.Sessions().List()
 	d.addUnreadable("session.unreadable", prefix(t)+"sessions: ", t.Dir().Join(".sessions"), err)
 	for _, file := range bad {
-		d.add("session.spoilt", "error", moveAway(file.Path, file), "team %s: %v", t.Name, file)
+		d.add("session.spoilt", "error", d.moveAway(file.Path, file), "team %s: %v", t.Name, file)
 	}
 }
 

@@ -14,7 +14,7 @@ func TestMoveAway(t *testing.T) {
 		nil: "mv f .", durable.ErrNotRegular: "mv f .", syscall.ENOTDIR: "mv f .",
 		syscall.EMFILE: "ls -la f", syscall.EIO: "ls -la f", fs.ErrPermission: "chmod -R u+rwX f",
 	} {
-		if got := moveAway("f", err); got != want {
+		if got := (&doctor{}).moveAway("f", err); got != want {
 			t.Errorf("%v: %s", err, got)
 		}
 	}

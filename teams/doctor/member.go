@@ -62,7 +62,8 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		{"mode.open", "warning", "chmod 700 %s", "%s is open to everybody"},
 	} {
 		for _, name := range h.Files[problem.code] {
-			fix := strings.ReplaceAll(problem.fix, "%s", policy.Quote(b.Path()+"/"+name))
+			path := b.Path() + "/" + name
+			fix := d.forOwner(strings.ReplaceAll(problem.fix, "%s", policy.Quote(path)), path)
 			d.add(problem.code, problem.severity, fix, "%s: "+problem.message, b.Address(), name)
 		}
 	}
@@ -83,7 +84,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, letter.Many(n, "gap"))
 	}
 	if h.BadClaims != nil {
-		d.add("claims.bad", "error", moveAway(b.Path()+"/run/claims.json", h.BadClaims),
+		d.add("claims.bad", "error", d.moveAway(b.Path()+"/run/claims.json", h.BadClaims),
 			"%s: run/claims.json is unusable, so mail that is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
 	}
 }

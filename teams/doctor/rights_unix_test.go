@@ -56,6 +56,20 @@ func TestRootOfAnother(t *testing.T) {
 	}
 }
 
+// Only the owner of a directory is told to chmod it.
+func TestFixOfAnotherOwner(t *testing.T) {
+	r, team := newTeam(t)
+	open := team.Dir().Join("bob/inbox")
+	if err := team.Create(t.Context(), "bob"); err != nil || os.Chmod(open, 0o707) != nil {
+		t.Fatal(err)
+	}
+	for uid, want := range map[int]string{os.Getuid(): "chmod 700 " + open, os.Getuid() + 1: "ls -ld " + open} {
+		if c := find(Examine(t.Context(), r, rootdir.Place{UID: uid}, false), "mode.open"); c.Fix != want {
+			t.Errorf("user %d: %v", uid, c)
+		}
+	}
+}
+
 // Where a lock cannot be made, nothing can be marked.
 func TestLocksNotWritable(t *testing.T) {
 	if os.Getuid() == 0 {
