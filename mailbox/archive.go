@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -60,7 +61,8 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	return total, err
 }
 
-// archiveDay moves a day by one rename, or message by message if the day is in the archive already.
+// archiveDay moves a day by one rename, or message by message if the day is in the archive already, or in the image of a
+// container, whose directories cannot be renamed.
 func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) error {
 	root, to := b.store.root, b.archive().day(path.Base(from.dir))
 	var m Moved
@@ -80,7 +82,7 @@ func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) erro
 	if absent(err) {
 		return nil
 	}
-	if errors.Is(err, fs.ErrExist) {
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EXDEV) {
 		err = nil
 		for _, id := range ids {
 			if e := b.move(id, from, to); !errors.Is(e, ErrNotFound) {
