@@ -183,7 +183,7 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		}
 		f.Accepted = accepted(p, f.Path)
 		isRoot, err := hasFormat(f.Path)
-		if errors.Is(err, fs.ErrPermission) && distrust(info, p.UID, false) == "" {
+		if err != nil && !errors.Is(err, ErrFormat) && distrust(info, p.UID, false) == "" {
 			return f, skipped, err
 		}
 		why := DistrustReason(f.Path, p.UID, !f.Accepted && !forInit)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 )
@@ -52,6 +54,9 @@ func FindCompanion(c *cli.Context, name, purpose string) (path string, err error
 		return "", NoCompanion(name, purpose)
 	}
 	out, err := exec.Command(path, "version").Output()
+	if errno, ok := errors.AsType[syscall.Errno](err); ok && errno.Temporary() { // it is in order
+		return "", fmt.Errorf("%s version: %w", path, err)
+	}
 	if err != nil {
 		return "", Failed("%s version: %w", path, err).WithHint(installHint)
 	}

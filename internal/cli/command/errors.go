@@ -146,7 +146,8 @@ var known = []struct {
 	{is(mailbox.ErrExists), Refused, "atm team lists the members; atm team retire NAME frees the name"},
 	{is(process.ErrNoTable), Failed, "run it outside the sandbox, or mount -t proc proc /proc"},
 	{is(syscall.EXDEV), Failed, "a container cannot rename a directory of its image: cp -a the root to a volume, and --root names it"},
-	{is(syscall.ENOSPC), Failed, "free some space, and try again; nothing was lost"},
+	{is(syscall.EMFILE, syscall.ENFILE), Failed, "ulimit -n 256, and try again"},
+	{is(syscall.ENOSPC, syscall.EDQUOT), Failed, "free some space, and try again; nothing was lost"},
 	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), Failed, "atm doctor"},
 	{is(fs.ErrPermission), Refused, "atm doctor"},
 }
