@@ -250,6 +250,12 @@ func TestFullPaths(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if err := r.Mkdir("closed"); err != nil || os.Chmod(r.Join("closed"), 0) != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Sub("closed"); err != nil && !strings.Contains(err.Error(), " "+r.Join("closed")+": ") { // root may open it
+		t.Error(err)
+	}
 	err := r.withFullPath(&fs.PathError{Op: "sync", Path: r.Path() + "/.", Err: syscall.EIO}) // as an open "." is called
 	if err.Error() != "sync "+r.Path()+": "+syscall.EIO.Error() {
 		t.Error(err)

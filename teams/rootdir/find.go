@@ -58,6 +58,7 @@ var (
 	ErrNoRoot    = errors.New("no root found")
 	ErrNotRoot   = errors.New("no root at") // the named directory is none
 	ErrUntrusted = errors.New("is not trusted")
+	ErrNoDir     = errors.New("there is no working directory")
 	ErrFormat    = errors.New("but this atm knows only 1 and 2")
 )
 
@@ -123,7 +124,7 @@ func (p Place) named() (dir, path, source string, err error) {
 	}
 	if !filepath.IsAbs(name) {
 		if dir == "" {
-			return "", "", source, fmt.Errorf("%s is relative, but there is no working directory", name)
+			return "", "", source, fmt.Errorf("%s is relative, but %w", name, ErrNoDir)
 		}
 		name = dir + string(filepath.Separator) + name // not filepath.Join, which removes ".." before links are resolved
 	}
@@ -135,7 +136,9 @@ func (p Place) named() (dir, path, source string, err error) {
 		}
 		return dir, filepath.Join(parent, base), source, nil
 	}
-	if info, e := os.Stat(path); e == nil && !info.IsDir() {
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w", source, name, err)
+	} else if info, e := os.Stat(path); e == nil && !info.IsDir() {
 		err = notRoot(path, source, "it is not a directory")
 	}
 	return dir, path, source, err
@@ -217,7 +220,7 @@ func InitDir(p Place, here bool) (dir, why string, err error) {
 		return dir, "named by " + source, err
 	}
 	if wd == "" {
-		return "", "", errors.New("make a root: there is no working directory")
+		return "", "", fmt.Errorf("make a root: %w", ErrNoDir)
 	}
 	top, why := wd, "in this directory"
 	if !here {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -200,10 +201,17 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 		dir = k.s.Team.WorkDir(m.Cwd)
 	}
 	dir = cmp.Or(dir, ".")
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return "", command.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR chooses another")
 	}
-	return filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.Abs(dir) // which fails if the current directory was removed
+	}
+	if err != nil {
+		return "", command.Failed("run %s: find its directory: %w", k.name(), err).WithHint("--cwd DIR chooses another")
+	}
+	return dir, nil
 }
 
 // environment returns ours with the agent's identity, but without what says that it runs inside another agent or

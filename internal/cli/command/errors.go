@@ -122,6 +122,7 @@ var known = []struct {
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Refused, "atm trace ID says who has it"},
 	{is(rootdir.ErrFormat), Refused, "for a larger number, upgrade atm; else write 1 into that file, or 2 if atm bridge was set up"},
+	{is(rootdir.ErrNoDir), Failed, "cd to a directory that exists"},
 	{is(rootdir.ErrUntrusted), Refused, "to accept it, name it: --root DIR"},
 	{is(teams.ErrTooManyHops), Refused, "end the turn without answering, or start a new thread: atm send"},
 	{isA[*mailbox.ContentError], Usage, "send it as a file: --attach FILE"},
