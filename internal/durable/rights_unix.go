@@ -36,6 +36,10 @@ func (r *Root) setPermissions(f *os.File, dir string) error {
 	switch {
 	case me == 0 && !(isSameGroup && is.Uid == of.Uid):
 		err = f.Chown(int(of.Uid), int(of.Gid))
+		isDenied := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL)
+		if isDenied && isSameGroup && shared&0o040 != 0 { // root of a container only: others read it as the group
+			err = nil
+		}
 	case me != 0 && !isSameGroup && shared&0o070 != 0:
 		err = f.Chown(-1, int(of.Gid))
 		if errors.Is(err, fs.ErrPermission) { // not a member of the group: keep our own group out too

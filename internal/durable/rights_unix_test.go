@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,6 +123,41 @@ func TestOwner(t *testing.T) {
 	f.Close()
 	if info, _ := os.Stat(secret); info.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Error("root's own file was given away")
+	}
+}
+
+// Root of a container cannot give a file to the owner of a shared directory. The group reads it then; where the group
+// may not, there is none.
+func TestOwnerInContainer(t *testing.T) {
+	if dir := os.Getenv("ATM_SHARED"); dir != "" {
+		r, err := Open(dir, nil)
+		if err == nil {
+			err = errors.Join(r.Create("x", nil), r.Mkdir("d"))
+		}
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if os.Geteuid() != 0 || exec.Command("unshare", "--map-root-user", "true").Run() != nil {
+		t.Skip("needs root and user namespaces")
+	}
+	for mode, want := range map[fs.FileMode]fs.FileMode{0o770: 0o660, 0o730: 0} {
+		dir := t.TempDir()
+		if err := errors.Join(os.Chown(dir, 12345, 0), os.Chmod(dir, fs.ModeSetgid|mode)); err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command("unshare", "--map-root-user", os.Args[0], "-test.run=^TestOwnerInContainer$")
+		c.Env = append(os.Environ(), "ATM_SHARED="+dir)
+		err := c.Run()
+		var got fs.FileMode
+		if info, err := os.Stat(dir + "/x"); err == nil {
+			got = info.Mode()
+		}
+		made, _ := os.ReadDir(dir)
+		if (err == nil) != (want != 0) || got != want || (len(made) == 2) != (want != 0) {
+			t.Errorf("in a directory with %o: %v, %v, %v", mode, err, got, made)
+		}
 	}
 }
 

@@ -4,7 +4,8 @@
 //     A symbolic link is never opened; in the middle of a path it is followed if it stays inside the tree.
 //   - Create, Publish and Move never replace a file: they return fs.ErrExist.
 //   - New entries get the permissions of their directory: 0700 or 0600 under any umask, plus the directory's group,
-//     group bits and set-group-ID bit. Entries made by root get the directory's owner. Windows uses its own.
+//     group bits and set-group-ID bit. Entries made by root get the directory's owner, where root may give files away.
+//     Windows uses its own.
 //   - A file survives a power cut once it and then its directory are synced. After a failed sync the same file is
 //     never synced again: the caller writes another.
 package durable
@@ -162,13 +163,17 @@ func (r *Root) Mkdir(name string) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	isNew := err == nil
 	r.root.Chmod(name, 0o700) // under a umask of 0777 it could not be opened
 	d, err := r.openDir(name)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	return r.setPermissions(d, path.Dir(name))
+	if err = r.setPermissions(d, path.Dir(name)); err != nil && isNew { // others could not open it
+		r.root.Remove(name)
+	}
+	return err
 }
 
 // Names lists a directory, sorted. A missing directory is empty.
@@ -200,6 +205,9 @@ func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	if err == nil && flag&os.O_CREATE != 0 {
 		if err = r.setPermissions(f, path.Dir(name)); err != nil {
 			f.Close()
+			if flag&os.O_EXCL != 0 { // it is new, and others could not open it
+				r.root.Remove(name)
+			}
 		}
 	}
 	return f, err

@@ -135,7 +135,10 @@ func (d Dir) makeFile(name string, mayMake func() error) error {
 			return err
 		}
 	}
-	f, err := d.team.OpenFile(fileOf(name), os.O_RDONLY|os.O_CREATE)
+	f, err := d.team.OpenFile(fileOf(name), os.O_RDONLY|os.O_CREATE|os.O_EXCL)
+	if errors.Is(err, fs.ErrExist) { // another process was quicker
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", name, err)
 	}
