@@ -52,6 +52,9 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 		Warn(c, "%s", reason)
 	}
 	if errors.Is(err, rootdir.ErrNotRoot) {
+		if found.Source == rootdir.FromEnv && os.Getenv("ATM_RUN") != "" { // a new root there would be a sandbox's own
+			return nil, NotFound("%w", err).WithHint("a sandbox may hide it: ask a person to let it read and write that directory")
+		}
 		place.Flag, place.Env, place.Dir = "", "", found.Path
 		if near, _, noneErr := rootdir.Find(place); noneErr == nil && near.Source != rootdir.FromHome {
 			return nil, NotFound("%w", err).WithHint("to use the root there: --root %s", policy.Quote(near.Path))
