@@ -56,8 +56,11 @@ func foreignRunnerError(dir string) error {
 	if u, err := user.LookupId(name); err == nil {
 		name = u.Username
 	}
-	hint := "only " + name + " and root may do that; atm send reaches the agent"
-	return &Error{Code: "refused", Message: "it runs as another user, " + name, Hint: hint}
+	who := name
+	if *uid != 0 {
+		who += " and root"
+	}
+	return &Error{Code: "refused", Message: "it runs as another user, " + name, Hint: "only " + who + " may do that; atm send reaches the agent"}
 }
 
 // readGreeting checks that a runner of this user and this version is at the other end.
