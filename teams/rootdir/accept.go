@@ -81,19 +81,28 @@ func accepted(p Place, root string) bool {
 // a dot. With group, write permission for the group is a reason too; an accepted root may have it. A uid below 0 skips
 // these checks.
 func DistrustReason(root string, uid int, group bool) string {
-	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return "it is a symbolic link, which counts only if you name it"
-	}
-	info, err := os.Stat(root)
+	why, err := distrustReason(root, uid, group)
 	if err != nil {
 		return "it cannot be examined: " + err.Error()
 	}
+	return why
+}
+
+// distrustReason is DistrustReason with the error that kept it from examining a root that is trusted so far.
+func distrustReason(root string, uid int, group bool) (why string, err error) {
+	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "it is a symbolic link, which counts only if you name it", nil
+	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return "", err
+	}
 	if why := distrust(info, uid, group); why != "" {
-		return why
+		return why, nil
 	}
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return "it cannot be listed: " + err.Error()
+		return "", err
 	}
 	for _, e := range entries {
 		// Not Lstat: a link in the root may point to a team.
@@ -102,10 +111,10 @@ func DistrustReason(root string, uid int, group bool) string {
 			continue
 		}
 		if why := distrust(info, uid, group); why != "" {
-			return "its team " + e.Name() + " is " + why
+			return "its team " + e.Name() + " is " + why, nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 func distrust(info fs.FileInfo, uid int, group bool) string {

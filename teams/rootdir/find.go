@@ -186,10 +186,10 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 		}
 		f.Accepted = accepted(p, f.Path)
 		isRoot, err := hasFormat(f.Path)
-		if err != nil && !errors.Is(err, ErrFormat) && distrust(info, p.UID, false) == "" {
-			return f, skipped, err
+		why, failed := distrustReason(f.Path, p.UID, !f.Accepted && !forInit)
+		if failed != nil {
+			return f, skipped, failed
 		}
-		why := DistrustReason(f.Path, p.UID, !f.Accepted && !forInit)
 		if why == "" && err == nil && !isRoot {
 			why = "it has no FORMAT file, so it is not a root"
 		}
