@@ -326,11 +326,16 @@ func textOfFile(file string) (text string, err error) {
 	return text, err
 }
 
-// attach stores the attached files with every team that gets the message.
+// attach stores the attached files with every team that gets the message. All are checked before one is stored: a FIFO
+// or a device may never end.
 func attach(c *cli.Context, o *teams.Outgoing) error {
-	for _, name := range c.StringSlice("attach") { // all of them, before one is stored
-		if err := checkRegular(name); err != nil {
-			return err
+	names := c.StringSlice("attach")
+	for _, name := range names {
+		if info, err := os.Stat(name); err != nil {
+			return command.Usage("--attach: %v", err)
+		} else if !info.Mode().IsRegular() {
+			return command.Usage("--attach: %s is not a regular file", name).
+				WithHint("cat or tar it into one; a text can come from a pipe: atm send NAME -")
 		}
 	}
 	stored := map[*mailbox.Store]bool{}
@@ -339,37 +344,19 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 			continue
 		}
 		stored[box.Store()], o.Message.Attachments = true, nil
-		for _, name := range c.StringSlice("attach") {
-			a, err := attachFile(box.Store(), name)
+		for _, name := range names {
+			f, err := os.Open(name)
 			if err != nil {
+				return command.Usage("--attach: %v", err)
+			}
+			a, err := box.Store().Attach(filepath.Base(name), f)
+			if f.Close(); err != nil {
 				return err
 			}
 			o.Message.Attachments = append(o.Message.Attachments, a)
 		}
 	}
 	return nil
-}
-
-// checkRegular is a usage error for what is not a regular file: a FIFO or a device may never end.
-func checkRegular(name string) error {
-	info, err := os.Stat(name)
-	if err != nil {
-		return command.Usage("--attach: %v", err)
-	}
-	if !info.Mode().IsRegular() {
-		return command.Usage("--attach: %s is not a regular file", name).
-			WithHint("cat or tar it into one; a text can come from a pipe: atm send NAME -")
-	}
-	return nil
-}
-
-func attachFile(store *mailbox.Store, name string) (a wire.Attachment, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return a, command.Usage("--attach: %v", err)
-	}
-	defer f.Close()
-	return store.Attach(filepath.Base(name), f)
 }
 
 // findSent finds a message that I sent.
