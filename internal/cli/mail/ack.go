@@ -138,10 +138,8 @@ var unreadCommand = &cli.Command{
 			}
 			return line, err
 		})
-		if err != nil {
-			return printPartial(c, map[string]any{"messages": newListing(items, nil).Messages}, lines, err)
-		}
-		return command.PrintAs(c, newListing(items, s.Me), lines)
+		l := newListing(items, s.Me)
+		return printPartial(c, map[string]any{"messages": l.Messages, "more": l.More, "owed": l.Owed}, lines, err)
 	}),
 }
 
@@ -341,13 +339,9 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut, SupersededBy: it.SupersededBy}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
 			letter.Stamp(l.Until), id, id, id)
-		if c.Bool("json") { // "times" counts how often it was taken, including now
-			var err error
-			if text, err = command.JSON(map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.TimesHandedOut + 1}); err != nil {
-				return false, err
-			}
-		}
-		n, err := printPieces(ctx, text)
+		times := it.TimesHandedOut + 1 // including now
+		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": times}
+		n, err := printReceived(ctx, c, document, text)
 		return n > 0, err
 	})
 	if errors.Is(err, mailbox.ErrNotHeld) { // given back or taken by somebody else while it was printed

@@ -308,18 +308,13 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	renderer := s.Renderer()
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
-	if isJSON {
-		if text, err = command.JSON(r); err != nil {
-			return err
-		}
-	}
 	isPrinted := false
 	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
 		if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
 			return 0, err
 		}
 		isPrinted = true
-		n, err := printPieces(ctx, text)
+		n, err := printReceived(ctx, c, r, text)
 		return n * len(b.Items), err
 	})
 	if isPrinted {
@@ -333,7 +328,6 @@ const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm
 type batchResult struct {
 	Line int `json:"line"`
 	*result
-	Error *command.Error `json:"error,omitempty"`
 }
 
 func sendBatch(c *cli.Context, s *command.Scope) error {
@@ -345,18 +339,17 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	isAnyBad := false
 	var printErr error // the lines that follow are sent all the same
 	err := command.EachLine(os.Stdin, func(n int, text []byte, err error) error {
-		line := batchResult{Line: n, result: newResult("")}
-		var o *teams.Outgoing
+		r, o := newResult(""), (*teams.Outgoing)(nil)
 		if err == nil {
 			o, err = batchMessage(s, text)
 		}
 		if err != nil {
-			line.Error = command.Explain(c, err)
+			r.Error = command.Explain(c, err)
 		} else {
-			line.result = post(ctx, c, s, o)
+			r = post(ctx, c, s, o)
 		}
-		isAnyBad = isAnyBad || line.Error != nil || len(line.Failed) > 0
-		printErr = cmp.Or(printErr, command.PrintJSON(line))
+		isAnyBad = isAnyBad || r.Error != nil || len(r.Failed) > 0
+		printErr = cmp.Or(printErr, command.PrintJSON(batchResult{n, r}))
 		return ctx.Err()
 	})
 	if printErr != nil {

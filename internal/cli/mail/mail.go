@@ -2,6 +2,7 @@
 package mail
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"os"
@@ -89,9 +90,21 @@ func filter(c *cli.Context, s *command.Scope) (matches func(*mailbox.Item) bool,
 	}, after, nil
 }
 
-// printPieces writes pieces to stdout and returns how many of them its reader has received.
-func printPieces(ctx context.Context, pieces ...[]byte) (received int, err error) {
-	return output.Show(ctx, os.Stdout, readerPatience, pieces)
+// printReceived prints a document with --json, else the pieces of its text. It returns how many pieces the reader of
+// stdout has received: of a document, all or none.
+func printReceived(ctx context.Context, c *cli.Context, document any, pieces ...[]byte) (received int, err error) {
+	if !c.Bool("json") {
+		return output.Show(ctx, os.Stdout, readerPatience, pieces)
+	}
+	if command.CallingProgram(c) != "" {
+		document = command.Said{Document: document, Text: string(bytes.Join(pieces, nil))}
+	}
+	text, err := command.JSON(document)
+	if err != nil {
+		return 0, err
+	}
+	n, err := output.Show(ctx, os.Stdout, readerPatience, [][]byte{text})
+	return n * len(pieces), err
 }
 
 // readerPatience is how long to wait for a slow reader of a pipe. It is a little less than mailbox.Box.Read holds its

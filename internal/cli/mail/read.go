@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -204,36 +203,23 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	b.Items = slices.Concat(b.Items, p.again)
 	l := p.afterReading(b)
 	r.Digits = l.setDigits()
-	var pieces [][]byte
-	if !p.c.Bool("json") || command.CallingProgram(p.c) != "" {
-		for _, id := range p.options.IDs {
-			r.Digits = max(r.Digits, p.s.ShortLength(id))
-		}
-		pieces = command.Letters(r, b.Items, b.Ahead)
-		if !p.follows {
-			pieces = append(pieces, []byte(p.foot(b, l.Owed)))
-		}
+	for _, id := range p.options.IDs {
+		r.Digits = max(r.Digits, p.s.ShortLength(id))
 	}
-	if !p.c.Bool("json") {
-		return printPieces(ctx, pieces...)
-	}
+	pieces := command.Letters(r, b.Items, b.Ahead)
 	var document any = l
 	if p.follows {
 		document = map[string]message{"message": l.Messages[0]}
-	}
-	if command.CallingProgram(p.c) != "" {
-		document = command.Said{Document: document, Text: string(bytes.Join(pieces, nil))}
+	} else {
+		pieces = append(pieces, []byte(p.foot(b, l.Owed)))
 	}
 	p.isPrinted = !p.follows
-	text, err := command.JSON(document)
-	if err != nil {
-		return 0, err
+	received, err = printReceived(ctx, p.c, document, pieces...)
+	if err == nil && p.c.Bool("json") && p.c.Bool("confirm") && len(b.Items) > 0 && !p.peeks {
+		n, _ := os.Stdin.Read(make([]byte, 1))
+		received *= n
 	}
-	n, err := printPieces(ctx, text)
-	if err == nil && p.c.Bool("confirm") && len(b.Items) > 0 && !p.peeks {
-		n, _ = os.Stdin.Read(make([]byte, 1))
-	}
-	return n * len(b.Items), err // they are all in one document
+	return received, err
 }
 
 // afterReading lists the messages of a batch with the states that they have once they are marked, and what I owe then.
