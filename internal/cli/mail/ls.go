@@ -55,7 +55,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 		return listBad(c, box)
 	}
 	l, err := selectMessages(c, s, box)
-	if l == nil || len(l.Messages)+l.More == 0 && err != nil {
+	if len(l.Messages)+l.More == 0 && err != nil {
 		return err
 	}
 	ifEmpty := "no messages"
@@ -98,34 +98,26 @@ func rangeOf(c *cli.Context) mailbox.Range {
 
 // selectMessages lists what the flags select. If only the state matters, messages beyond the limit are not read.
 func selectMessages(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error) {
+	l, rg := newListing(nil, nil), rangeOf(c)
 	matches, after, err := filter(c, s)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
 	var ingested mailbox.Ingested
-	rg := rangeOf(c)
 	rg.Since, rg.Ingested = after, &ingested
-	l, count, wantsOpen := newListing(nil, nil), c.Bool("count"), rg.Sent && c.Bool("owed")
-	var to wire.Address
-	if rg.Sent && c.IsSet("to") {
-		if to, err = s.Address(c.String("to")); err != nil {
-			return nil, err
-		}
-	}
-	hasTo := to != (wire.Address{})
-	if matches == nil && !wantsOpen && !hasTo && !(count && rg.Unread) { // a count of unread mail leaves out what is leased
+	count, wantsOpen := c.Bool("count"), rg.Sent && c.Bool("owed")
+	if matches == nil && !wantsOpen && !(count && rg.Unread) { // a count of unread mail leaves out what is leased
 		rg.Limit = c.Int("limit")
 	}
-	more, bad, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
+	var bad int
+	l.More, bad, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		m, isLeased := message{Item: it}, count && it.Lease != nil
-		isWanted := !isLeased && (matches == nil || matches(it)) && (!hasTo || slices.Contains(it.To, to)) &&
-			(!wantsOpen || it.RequiresAck || !it.DueAt.IsZero())
+		isWanted := !isLeased && (matches == nil || matches(it)) && (!wantsOpen || it.RequiresAck || !it.DueAt.IsZero())
 		if isWanted && (!rg.Sent || m.trace(c.Context, s) || !wantsOpen) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
 	})
-	l.More = more
 	if rg.Owed && !rg.Done {
 		team, _ := s.Root.Team(box.Address().Team)
 		toAnswer, unreadable := team.Unanswered(c.Context, box, func(it *mailbox.Item) bool {

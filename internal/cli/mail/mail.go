@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,17 +75,23 @@ func threadFlag(c *cli.Context, s *command.Scope) (wire.ID, error) {
 	return it.ThreadID(), nil
 }
 
-// filter returns the condition that --from, --thread, --since and --urgent set (nil: none), and the time of --since.
+// filter returns the condition that --from, --to (of what I sent), --thread, --since and --urgent set (nil: none), and
+// the time of --since.
 func filter(c *cli.Context, s *command.Scope) (matches func(*mailbox.Item) bool, after time.Time, err error) {
 	from, fromErr := fromFlag(c, s)
 	thread, threadErr := threadFlag(c, s)
-	after, sinceErr := sinceFlag(c)
-	hasFrom, hasAfter, isUrgent := from != (wire.Address{}), !after.IsZero(), c.Bool("urgent")
-	if err = cmp.Or(fromErr, threadErr, sinceErr); err != nil || !hasFrom && !hasAfter && thread == "" && !isUrgent {
+	after, err = sinceFlag(c)
+	var to wire.Address
+	if c.Bool("sent") && c.IsSet("to") && err == nil {
+		to, err = s.Address(c.String("to"))
+	}
+	hasFrom, hasTo, hasAfter, isUrgent := from != wire.Address{}, to != wire.Address{}, !after.IsZero(), c.Bool("urgent")
+	err = cmp.Or(fromErr, threadErr, err)
+	if err != nil || !hasFrom && !hasTo && !hasAfter && thread == "" && !isUrgent {
 		return nil, after, err
 	}
 	return func(m *mailbox.Item) bool {
-		isOther := hasFrom && m.From != from || thread != "" && m.ThreadID() != thread
+		isOther := hasFrom && m.From != from || hasTo && !slices.Contains(m.To, to) || thread != "" && m.ThreadID() != thread
 		isOld := hasAfter && m.Written().Before(after)
 		return !isOther && !isOld && (!isUrgent || m.Urgent())
 	}, after, nil
