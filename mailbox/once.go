@@ -30,10 +30,13 @@ type IdempotencyKey struct {
 // most likely sent: if the file counted as absent, the message could be sent twice.
 var ErrKeyDamaged = errors.New("the record of this name is damaged")
 
-// CheckKeyName returns what is wrong with the name of a key.
+// ErrKeyName is returned for a name that no key can have.
+var ErrKeyName = errors.New("a name must be one line of 1 to 200 bytes")
+
+// CheckKeyName returns ErrKeyName or nil.
 func CheckKeyName(name string) error {
 	if strings.TrimSpace(name) == "" || len(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return errors.New("a name must be one line of 1 to 200 bytes")
+		return ErrKeyName
 	}
 	return nil
 }

@@ -135,6 +135,7 @@ var known = []struct {
 	{is(session.ErrNotFound), NotFound, "atm session ls --all lists them"},
 	{is(teams.ErrForbidden), Refused, "only a person may change team.toml"},
 	{is(mailbox.ErrNotFound), NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
+	{is(mailbox.ErrKeyName), Usage, "--once parser/1"},
 	{is(mailbox.ErrKeyDamaged), Failed, "atm ls --sent shows whether it was sent; to send it again, delete that file"},
 	{is(mailbox.ErrDamaged), Failed, "ask for it again: atm reply ID \"…\""},
 	{is(mailbox.ErrNoContent), NotFound, "ask for it again: atm reply ID \"…\""},

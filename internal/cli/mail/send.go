@@ -224,9 +224,6 @@ func newMessage(c *cli.Context, s *command.Scope) (*wire.Message, error) {
 }
 
 func setID(c *cli.Context, s *command.Scope, m *wire.Message) (err error) {
-	if err := mailbox.CheckKeyName(c.String("once")); c.IsSet("once") && err != nil {
-		return command.Usage("--once: %v", err)
-	}
 	if !c.IsSet("id") {
 		return nil
 	}
