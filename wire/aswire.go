@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // AsWire writes the event in one line as the owner of a vocabulary would; false if it has no counterpart there. What
@@ -150,32 +149,34 @@ func describe(e *Event) string {
 			return ownerLine(e.Kind, parseObject(raw))
 		}
 	}
-	b, s := e.Body(), ""
+	b := e.Body()
 	switch e.Kind {
 	case "state_change":
-		s = joinNonEmpty(" ", b.Text("previous"), "→", b.Text("new"))
-		if d := b.Text("detail"); d != "" {
-			s += " (" + d + ")"
+		detail := b.Text("detail")
+		if detail != "" {
+			detail = "(" + detail + ")"
 		}
+		return joinNonEmpty(" ", b.Text("previous"), "→", b.Text("new"), detail)
 	case "confirm_required":
-		s = joinNonEmpty(": ", b.Text("tool"), b.Text("prompt"))
+		return joinNonEmpty(": ", b.Text("tool"), b.Text("prompt"))
 	case "exited":
-		s = cmp.Or(b.Text("signal"), "code "+string(b.Raw("code")))
+		return cmp.Or(b.Text("signal"), "code "+string(b.Raw("code")))
 	case "message_delta", "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
-		s = b.Text("delta", "text")
+		return b.Text("delta", "text")
 	case "tool_call", "tool_call_start", "tool_call_update", "tool_call_end":
-		s = joinNonEmpty(" ", b.Text("tool"), b.Text("tool_call_id"), b.Text("status"))
-	default:
-		for _, m := range b.ownFields() {
-			v := plainValue(m.Value)
-			if IsID(v) {
-				v = ID(v).Short(6)
-			}
-			s = joinNonEmpty(" ", s, m.Name+"="+shorten(v, 80))
-		}
-		s = cmp.Or(s, b.Text("status", "summary", "prompt", "text"))
+		return joinNonEmpty(" ", b.Text("tool"), b.Text("tool_call_id"), b.Text("status"))
 	}
-	return shorten(s, 400)
+	var parts []string
+	for _, m := range b.ownFields() {
+		v := plainValue(m.Value)
+		if IsID(v) {
+			v = ID(v).Short(6)
+		} else if len(v) > 80 {
+			v = Clip(v, 80) + "…"
+		}
+		parts = append(parts, m.Name+"="+v)
+	}
+	return cmp.Or(strings.Join(parts, " "), b.Text("status", "summary", "prompt", "text"))
 }
 
 // ownFields returns the members that only this kind has, from the first level with any.
@@ -196,12 +197,4 @@ func (b Body) ownFields() (out Object) {
 
 func joinNonEmpty(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), sep)
-}
-
-// shorten cuts a text to at most n characters and marks the cut.
-func shorten(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n-1]) + "…"
 }

@@ -109,7 +109,7 @@ func DecodeEvent(line []byte) (Event, error) {
 func Compose(kind string, pairs [][2]string) (Event, error) {
 	e := Event{Kind: kind}
 	if !isKind(kind) {
-		return e, fmt.Errorf("%q is not a kind: a-z, 0-9 and _, at most 64", shorten(kind, 40))
+		return e, fmt.Errorf("%q is not a kind: a-z, 0-9 and _, at most 64", Clip(kind, 40))
 	}
 	if hasKind(mailboxEvent, kind) {
 		return e, fmt.Errorf("%s records what happens to a message, and only atm appends it", kind)
@@ -120,7 +120,7 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 		name, value := pair[0], pair[1]
 		switch {
 		case name == "":
-			return e, fmt.Errorf("%q has no name before the =", shorten("="+value, 40))
+			return e, fmt.Errorf("%q has no name before the =", Clip("="+value, 40))
 		case name == "kind" || name == s.tag:
 			return e, fmt.Errorf("%s: the kind is already %s", name, kind)
 		case whole.Has(name):
