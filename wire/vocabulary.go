@@ -53,14 +53,3 @@ func typeOf(kind string) string {
 func isKind(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
-
-// PTYAgentInfo is a slot of missiond's PTY manager and its agent. Unlike missiond's other types it is in camelCase.
-type PTYAgentInfo struct {
-	SlotID        string  `json:"slotId"`
-	Role          string  `json:"role"`
-	PID           *uint32 `json:"pid,omitzero"`
-	State         string  `json:"state"`              // one of our activities
-	StartedAt     *int64  `json:"startedAt,omitzero"` // milliseconds since 1970
-	CurrentTaskID *string `json:"currentTaskId,omitzero"`
-	LogFile       string  `json:"logFile"`
-}

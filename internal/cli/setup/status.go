@@ -82,38 +82,39 @@ func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 	if !c.IsSet("as-wire") {
 		return command.PrintAs(c, m, statusText(m))
 	}
-	line, err := wire.Marshal(slot(s.Team, m))
+	line, err := json.Marshal(slot(s.Team, m))
+	if err == nil {
+		line, err = wire.Canonical("missiond.PTYAgentInfo", line)
+	}
 	return command.PrintUnlessError(c, err, json.RawMessage(line), string(command.EscapeJSON(line)))
 }
 
 // slot is a member as missiond's PTY manager writes it, whose only question is a confirmation, and where a slot that
 // was never spawned is exited.
-func slot(t *teams.Team, m teams.Member) wire.PTYAgentInfo {
-	info := wire.PTYAgentInfo{
-		SlotID: string(m.Name), Role: m.Role, State: string(reducer.Exited),
-		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
-	}
+func slot(t *teams.Team, m teams.Member) map[string]any {
+	log := filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast")
+	slot := map[string]any{"slotId": m.Name, "role": m.Role, "state": reducer.Exited, "logFile": log}
 	if m.PID > 0 {
-		info.PID = new(uint32(m.PID))
+		slot["pid"] = m.PID
 		if !m.Started.IsZero() {
-			info.StartedAt = new(m.Started.UnixMilli())
+			slot["startedAt"] = m.Started.UnixMilli()
 		}
 	}
 	if m.TurnStatus == reducer.TurnBusy && m.State != reducer.WordOff { // else its runner was killed
-		info.CurrentTaskID = &m.TurnID
+		slot["currentTaskId"] = m.TurnID
 	}
 	switch {
 	case m.State == reducer.WordOff:
 	case m.Activity == reducer.AwaitingInput:
-		info.State = string(reducer.Confirming)
+		slot["state"] = reducer.Confirming
 	case m.Activity != reducer.Unknown:
-		info.State = string(m.Activity)
+		slot["state"] = m.Activity
 	case m.TurnStatus == reducer.TurnBusy:
-		info.State = string(reducer.Thinking)
+		slot["state"] = reducer.Thinking
 	case m.Running:
-		info.State = string(reducer.Starting)
+		slot["state"] = reducer.Starting
 	}
-	return info
+	return slot
 }
 
 func statusText(m teams.Member) string {
