@@ -68,7 +68,7 @@ func (e *Event) encodeAs(typeName, kind string, isTheirs bool) (json.RawMessage,
 		}
 	}
 	out, wrong := s.object(0, o)
-	return out.encode(), wrong == nil
+	return out.Encode(), wrong == nil
 }
 
 // daemonStatus translates how a turn ended into the daemon's words.
@@ -97,9 +97,9 @@ func PermissionResponse(asked *Event, result json.RawMessage) json.RawMessage {
 				outcome[i].Name = "optionId"
 			}
 		}
-		result = Object{{Name: "outcome", Value: outcome.encode()}}.encode()
+		result = Object{{Name: "outcome", Value: outcome.Encode()}}.Encode()
 	}
-	return Object{{Name: "jsonrpc", Value: Quote("2.0")}, {Name: "id", Value: call.Get("id")}, {Name: "result", Value: result}}.encode()
+	return Object{{Name: "jsonrpc", Value: Quote("2.0")}, {Name: "id", Value: call.Get("id")}, {Name: "result", Value: result}}.Encode()
 }
 
 // lineFormats are, to the letter, the lines that the daemon and the session channel print for their events.

@@ -55,7 +55,7 @@ const (
 // With returns the event with a field of its kind set. A value that JSON cannot express changes nothing.
 func (e Event) With(key string, value any) Event {
 	if raw, err := Marshal(value); err == nil {
-		e.Extra = jsontext.Value(parseObject(e.Extra).With(key, raw).encode())
+		e.Extra = parseObject(e.Extra).With(key, raw).Encode()
 	}
 	return e
 }
@@ -135,9 +135,9 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 	e.TurnID, e.Session, e.EventID = whole.Text("turn_id"), whole.Text("session"), whole.Text("event_id")
 	own := whole.without(s.tag, "turn_id", "session", "event_id")
 	if slices.ContainsFunc(own, func(m Member) bool { return isEventField(m.Name) || m.Name == "agent_id" }) {
-		e.Wire = whole.encode()
+		e.Wire = whole.Encode()
 	} else if len(own) > 0 {
-		e.Extra = jsontext.Value(own.encode())
+		e.Extra = own.Encode()
 	}
 	return e, nil
 }

@@ -223,7 +223,7 @@ func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 		return nil, wrong.locate(data)
 	}
 	m := &Message{}
-	if err := jsonv2.Unmarshal(known.encode(), m, reading); err != nil {
+	if err := jsonv2.Unmarshal(known.Encode(), m, reading); err != nil {
 		return nil, errorAt(0, err.Error()).locate(data)
 	}
 	if m.Type == TypeMessage {
@@ -244,9 +244,8 @@ func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 // SetMeta sets a JSON value under meta.atm and keeps everything else in meta.
 func (m *Message) SetMeta(key string, value json.RawMessage) {
 	meta := parseObject(m.Meta)
-	ours, err := meta.Object("atm").With(key, value).MarshalJSON()
-	if err == nil {
-		m.Meta = meta.With("atm", ours).encode()
+	if ours := meta.Object("atm").With(key, value).Encode(); ours != nil {
+		m.Meta = meta.With("atm", ours).Encode()
 	}
 }
 

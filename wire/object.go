@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"io"
 	"slices"
 	"unicode/utf8"
@@ -103,16 +102,8 @@ func (o Object) With(name string, value json.RawMessage) Object {
 	return append(out, Member{Name: name, Value: value})
 }
 
-// MarshalJSON writes the object in one line. It fails if a value is not JSON.
-func (o Object) MarshalJSON() ([]byte, error) {
-	if raw := o.encode(); raw != nil {
-		return raw, nil
-	}
-	return nil, errors.New("a member's value is not JSON")
-}
-
-// encode is MarshalJSON without the error: it returns nil if a value is not JSON.
-func (o Object) encode() json.RawMessage {
+// Encode returns the object in one line, nil if a value is not JSON.
+func (o Object) Encode() []byte {
 	out := []byte("{")
 	for i, m := range o {
 		if i > 0 {

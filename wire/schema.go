@@ -223,7 +223,7 @@ func (s *schema) canonical(offset int, raw json.RawMessage) (json.RawMessage, *D
 		return nil, errorAt(offset, "must be an object")
 	}
 	o, err := s.object(offset, parseObject(raw))
-	return o.encode(), err
+	return o.Encode(), err
 }
 
 func (s *schema) array(offset int, raw json.RawMessage) (json.RawMessage, *DecodeError) {

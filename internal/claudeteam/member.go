@@ -202,10 +202,6 @@ func (s *Sync) join(ctx context.Context) error {
 			return nil, err
 		}
 		members := bytes.TrimSuffix(config.Get("members"), []byte("]"))
-		raw, err := config.With("members", slices.Concat(members, []byte(missing+"]"))).MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		return indented(raw)
+		return indented(config.With("members", slices.Concat(members, []byte(missing+"]"))).Encode())
 	})
 }

@@ -84,10 +84,7 @@ func (s *Sync) store(ctx context.Context, m member, e *entry) error {
 		return err
 	}
 	fields = slices.DeleteFunc(fields, func(f wire.Member) bool { return f.Name == "text" || f.Name == "read" })
-	meta, err := fields.With("team", wire.Quote(filepath.Base(s.Dir))).MarshalJSON()
-	if err != nil {
-		return err
-	}
+	meta := fields.With("team", wire.Quote(filepath.Base(s.Dir))).Encode()
 	msg := &wire.Message{
 		ID: s.idOf(e, m.box), From: wire.Address{Agent: s.nameHere(e.From), Team: s.Team.Name},
 		To: []wire.Address{m.box.Address()}, Subject: e.Summary, Body: e.Text, SentAt: e.sentAt(),

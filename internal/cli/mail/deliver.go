@@ -403,6 +403,6 @@ func onceOf(m *wire.Message) (string, error) {
 	if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
 		return "", command.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
-	m.Extra, _ = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).MarshalJSON()
+	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
 	return once, nil
 }

@@ -311,7 +311,7 @@ func (m message) MarshalJSON() ([]byte, error) {
 		recipients, _ := wire.Marshal(m.recipients)
 		all = all.With("recipients", recipients)
 	}
-	return all.MarshalJSON()
+	return all.Encode(), nil
 }
 
 // A listing is the JSON of read, ls, thread and search. Its lists are never null.

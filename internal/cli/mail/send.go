@@ -240,7 +240,7 @@ func setID(c *cli.Context, s *command.Scope, m *wire.Message) (err error) {
 	return nil // a new id, or one that cannot be looked up
 }
 
-func setContent(c *cli.Context, m *wire.Message) (err error) {
+func setContent(c *cli.Context, m *wire.Message) error {
 	if c.IsSet("payload") {
 		m.Payload = json.RawMessage(c.String("payload"))
 		if _, err := wire.ReadObject(m.Payload); err != nil {
@@ -256,12 +256,12 @@ func setContent(c *cli.Context, m *wire.Message) (err error) {
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}
 	if len(notes) > 0 {
-		m.Meta, err = notes.MarshalJSON()
+		m.Meta = notes.Encode()
 	}
 	if m.HasOurMeta() {
 		return command.Usage("--meta: names that begin with atm are reserved").WithHint("for example --meta build=42")
 	}
-	return err
+	return nil
 }
 
 func setThread(c *cli.Context, s *command.Scope, m *wire.Message) error {
