@@ -148,7 +148,7 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("the file has %d bytes", len(b))
 	}
 	entries, all := s.Entries(0)
-	if all != 201 || len(entries) >= 201 || uint64(len(entries)) != all-s.notes.Dropped {
+	if all != 201 || len(entries) >= 201 || uint64(len(entries)) != all-s.Notes.Dropped {
 		t.Errorf("%d of %d", len(entries), all)
 	}
 	if tail, n := s.Entries(200); len(tail) != 1 || n != 201 {
@@ -205,9 +205,9 @@ func TestFirstGeneration(t *testing.T) {
 		t.Error(diff)
 	}
 	_, all := s.Entries(0)
-	if !s.notes.Goal.Equal(at(1_000_000_000)) || all != 6 || s.notes.Seq != 3 ||
-		!s.OwnedByRunner() || !s.AutoPaused() || !s.notes.Runner.Lines || s.EndedBy() != "goal_complete" {
-		t.Errorf("%+v", s.notes)
+	if !s.Notes.Goal.Equal(at(1_000_000_000)) || all != 6 || s.Notes.Seq != 3 ||
+		!s.OwnedByRunner() || !s.AutoPaused() || !s.Notes.Runner.Lines || s.EndedBy() != "goal_complete" {
+		t.Errorf("%+v", s.Notes)
 	}
 	s.addMessage(SenderAgent, "hi", now())
 	must(t, s.Move(wire.SessionPaused, "by me", now()))

@@ -46,13 +46,13 @@ func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 
 func (s *Session) foldEvents(box *mailbox.Box) error {
 	last, err := box.Log().LastSeq()
-	if err != nil || last == s.notes.Seq {
+	if err != nil || last == s.Notes.Seq {
 		return err
 	}
-	if last < s.notes.Seq {
-		s.notes.Seq = 0 // a new log: the agent was retired and created again
+	if last < s.Notes.Seq {
+		s.Notes.Seq = 0 // a new log: the agent was retired and created again
 	}
-	c := box.Log().Follow(s.notes.Seq)
+	c := box.Log().Follow(s.Notes.Seq)
 	defer c.Close()
 	for {
 		e, _, err := c.Next()
@@ -63,7 +63,7 @@ func (s *Session) foldEvents(box *mailbox.Box) error {
 			return err
 		}
 		s.foldEvent(&e, box)
-		s.notes.Seq = e.Seq
+		s.Notes.Seq = e.Seq
 	}
 }
 
@@ -86,9 +86,9 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 			s.foldEmitted(emitted, e.At)
 		}
 	case wire.TurnCompleted, "turn_complete":
-		answer := cmp.Or(AnswerOf(e), s.notes.Said)
-		s.notes.Said = ""
-		if answer != "" && !s.notes.Runner.Lines {
+		answer := cmp.Or(AnswerOf(e), s.Notes.Said)
+		s.Notes.Said = ""
+		if answer != "" && !s.Notes.Runner.Lines {
 			s.addMessage(SenderAgent, answer, e.At)
 		}
 	case "confirm_required":
@@ -98,13 +98,13 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 			s.addMessage(SenderSystem, question, e.At)
 		}
 	case wire.TurnStarted:
-		s.notes.Said = ""
+		s.Notes.Said = ""
 	case "tool_call_start", "tool_call":
 		if e.Source != "hook" { // an ACP agent's
 			s.addMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
 		}
 	case "message_delta", "agent_message_chunk":
-		s.notes.Said = JoinDelta(s.notes.Said, e)
+		s.Notes.Said = JoinDelta(s.Notes.Said, e)
 	case wire.EventRead, wire.EventInjected:
 		if it, err := box.Get(e.MessageID()); err == nil { // else the message is gone
 			s.foldMessage(it.Message)
@@ -126,8 +126,8 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 			return
 		}
 	case "goal_complete":
-		if (s.GoalID == NoGoal || s.GoalID == e.GoalID) && s.notes.Goal.IsZero() {
-			s.notes.Goal = at
+		if (s.GoalID == NoGoal || s.GoalID == e.GoalID) && s.Notes.Goal.IsZero() {
+			s.Notes.Goal = at
 		}
 	}
 	s.addMessage(SenderSystem, e.String(), at)

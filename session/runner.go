@@ -23,16 +23,16 @@ type binding struct {
 }
 
 // OwnedByRunner reports whether a runner began the session.
-func (s *Session) OwnedByRunner() bool { return s.notes.Runner.Owned }
+func (s *Session) OwnedByRunner() bool { return s.Notes.Runner.Owned }
 
 // AutoPaused reports whether the session is paused because its agent is off, and goes on when the agent runs again.
-func (s *Session) AutoPaused() bool { return s.notes.Runner.AutoPaused }
+func (s *Session) AutoPaused() bool { return s.Notes.Runner.AutoPaused }
 
 // AutoPause pauses the session because its agent is off.
 func (s *Session) AutoPause(why string, now time.Time) error {
 	err := s.Move(wire.SessionPaused, why, now)
 	if err == nil {
-		s.notes.Runner.AutoPaused = true
+		s.Notes.Runner.AutoPaused = true
 	}
 	return err
 }
@@ -54,7 +54,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		if err != nil || !s.State.Alive() {
 			return err
 		}
-		isAnyAlive, s.notes.Runner.Lines = true, o.CapturesLines
+		isAnyAlive, s.Notes.Runner.Lines = true, o.CapturesLines
 		if s.AutoPaused() {
 			return s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now())
 		}
@@ -73,7 +73,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 // runner began are completed, all others are paused until the agent runs again. how is logged: "bob was stopped".
 func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, how string) error {
 	return st.changeAlive(ctx, agent, func(s *Session) error {
-		s.notes.Runner.Lines = false
+		s.Notes.Runner.Lines = false
 		switch {
 		case s.State != wire.SessionActive:
 			return nil

@@ -42,12 +42,11 @@ const (
 // NoGoal is the goal of a session that has none of its own. Any completed goal completes it.
 const NoGoal wire.UUID = "00000000-0000-0000-0000-000000000000"
 
-// Session is one session, as it was when it was read.
+// Session is one session, as it was when it was read, and its file.
 type Session struct {
 	wire.InteractiveSession
-
-	notes notes
-	extra jsontext.Value // unknown members
+	Notes notes          `json:"atm,omitempty"`
+	Extra jsontext.Value `json:",embed"` // unknown members
 }
 
 // notes are what we keep of a session beyond its owner's members.
@@ -61,24 +60,13 @@ type notes struct {
 	Extra   jsontext.Value      `json:",embed"`
 }
 
-// file is a session on disk.
-type file struct {
-	wire.InteractiveSession
-	Notes notes          `json:"atm,omitempty"`
-	Extra jsontext.Value `json:",embed"`
-}
-
 // decode reads a session file by the rules of its owner.
 func decode(data []byte) (*Session, error) {
-	var f file
-	_, err := wire.Canonical("session.InteractiveSession", data)
-	if err == nil {
-		err = wire.Unmarshal(data, &f)
-	}
-	if err != nil {
+	if _, err := wire.Canonical("session.InteractiveSession", data); err != nil {
 		return nil, err
 	}
-	return &Session{f.InteractiveSession, f.Notes, f.Extra}, nil
+	s := &Session{}
+	return s, wire.Unmarshal(data, s)
 }
 
 // encode returns the session as one line of JSON, the owner's members first and as the owner writes them. It drops the
@@ -91,8 +79,8 @@ func (s *Session) encode() ([]byte, error) {
 		}
 	}
 	s.Messages = s.Messages[first:]
-	s.notes.Dropped += uint64(first)
-	return wire.Marshal(file{s.InteractiveSession, s.notes, s.extra})
+	s.Notes.Dropped += uint64(first)
+	return wire.Marshal(s)
 }
 
 // encodedSize returns how many bytes of the file a message takes.
@@ -113,7 +101,7 @@ type Draft struct {
 func (s *Session) Drafts() []Draft {
 	out := make([]Draft, len(s.DraftIDs))
 	for i, id := range s.DraftIDs {
-		out[i] = s.notes.Drafts[id]
+		out[i] = s.Notes.Drafts[id]
 		out[i].ID = id
 	}
 	return out
@@ -121,14 +109,14 @@ func (s *Session) Drafts() []Draft {
 
 // addDraft adds a draft, or updates the summary of one that is announced again.
 func (s *Session) addDraft(d Draft) (isNew bool) {
-	if before, ok := s.notes.Drafts[d.ID]; ok {
+	if before, ok := s.Notes.Drafts[d.ID]; ok {
 		d.At = before.At
 	}
 	d.Summary = wire.Clip(d.Summary, 4<<10)
-	if s.notes.Drafts == nil {
-		s.notes.Drafts = map[wire.UUID]Draft{}
+	if s.Notes.Drafts == nil {
+		s.Notes.Drafts = map[wire.UUID]Draft{}
 	}
-	s.notes.Drafts[d.ID] = d
+	s.Notes.Drafts[d.ID] = d
 	if isNew = !slices.Contains(s.DraftIDs, d.ID); isNew {
 		s.DraftIDs = append(s.DraftIDs, d.ID)
 	}
@@ -155,7 +143,7 @@ func (s *Session) AddInput(in Input) {
 	isLogged := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
 		return m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
 	})
-	wasDropped := s.notes.Dropped > 0 && len(s.Messages) > 0 && in.At.Before(s.Messages[0].Timestamp)
+	wasDropped := s.Notes.Dropped > 0 && len(s.Messages) > 0 && in.At.Before(s.Messages[0].Timestamp)
 	if !isLogged && !wasDropped {
 		s.addMessage(SenderHuman, content, in.At)
 	}
@@ -179,7 +167,7 @@ func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Tim
 	if err := s.Transition(to, now); err != nil {
 		return err
 	}
-	s.notes.Runner.AutoPaused = false
+	s.Notes.Runner.AutoPaused = false
 	s.addMessage(SenderSystem, strings.TrimSpace("Session "+change+" "+why), now)
 	return nil
 }
@@ -187,7 +175,7 @@ func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Tim
 // Entries returns the messages after the first n that the log ever had, as far as they are kept, and how many there
 // have been in all: the n of the next call.
 func (s *Session) Entries(n uint64) (list []wire.SessionMessage, all uint64) {
-	dropped := s.notes.Dropped
+	dropped := s.Notes.Dropped
 	all = dropped + uint64(len(s.Messages))
 	return s.Messages[min(max(n, dropped), all)-dropped:], all
 }
@@ -204,15 +192,15 @@ func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 	switch {
 	case s.State != wire.SessionActive:
 		return nil
-	case r.OnGoal && !s.notes.Goal.IsZero():
-		s.notes.Runner.Ended = "goal_complete"
+	case r.OnGoal && !s.Notes.Goal.IsZero():
+		s.Notes.Runner.Ended = "goal_complete"
 	case r.WhenIdle > 0 && !busy && !now.Before(s.UpdatedAt.Add(r.WhenIdle)):
-		s.notes.Runner.Ended = fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
+		s.Notes.Runner.Ended = fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
 	default:
 		return nil
 	}
-	return s.Move(wire.SessionCompleted, "("+s.notes.Runner.Ended+")", now)
+	return s.Move(wire.SessionCompleted, "("+s.Notes.Runner.Ended+")", now)
 }
 
 // EndedBy returns the rule that ended the session; "" if a person ended it, or it goes on.
-func (s *Session) EndedBy() string { return s.notes.Runner.Ended }
+func (s *Session) EndedBy() string { return s.Notes.Runner.Ended }

@@ -68,7 +68,7 @@ const DefaultChannel = "cli:tty0"
 
 // New begins a session. The error is mailbox.ErrNoAgent if the agent does not exist.
 func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
-	s := &Session{notes: notes{Runner: o.runner}}
+	s := &Session{Notes: notes{Runner: o.runner}}
 	s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)
 	s.ChannelID, s.AgentID = cmp.Or(o.Channel, DefaultChannel), string(o.Agent)
 	root := st.Mail.Dir()
@@ -89,7 +89,7 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 			return err
 		}
 		// Read under the lock: later events are the session's.
-		if s.notes.Seq, err = st.box(s).Log().LastSeq(); err != nil {
+		if s.Notes.Seq, err = st.box(s).Log().LastSeq(); err != nil {
 			return err
 		}
 		s.State, s.CreatedAt = wire.SessionActive, now()
