@@ -41,7 +41,7 @@ type Message struct {
 	InReplyTo   ID              `json:"in_reply_to,omitzero"`
 	Subject     string          `json:"subject,omitzero"`
 	Body        string          `json:"body"`
-	Priority    string          `json:"priority,omitzero"` // "" means normal; or "urgent"
+	Priority    string          `json:"priority,omitzero"` // "normal", "urgent" or absent
 	RequiresAck bool            `json:"requires_ack,omitzero"`
 	ReplyWanted string          `json:"reply_wanted,omitzero"` // "yes", "no" or absent
 	SentAt      time.Time       `json:"sent_at,omitzero"`
@@ -228,9 +228,6 @@ func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 	}
 	if m.Type == TypeMessage {
 		m.Type = ""
-	}
-	if m.Priority == "normal" {
-		m.Priority = ""
 	}
 	if m.From != (Address{}) {
 		m.From.Team = cmp.Or(m.From.Team, team)
