@@ -88,10 +88,8 @@ func (e *Event) MarshalJSON() ([]byte, error) {
 func DecodeEvent(line []byte) (Event, error) {
 	var e Event
 	if err := jsonv2.Unmarshal(line, &e, reading); err != nil || !utf8.Valid(line) {
-		if _, wrong := Canonical("log.Event", line); wrong != nil {
-			return Event{}, wrong // it has a place
-		}
-		return Event{}, err
+		_, wrong := Canonical("log.Event", line) // it has a place
+		return Event{}, cmp.Or(wrong, err)
 	}
 	if string(e.Wire) == "null" {
 		e.Wire = nil

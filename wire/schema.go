@@ -249,9 +249,6 @@ func (s *schema) object(offset int, o Object) (out Object, err *DecodeError) {
 	fields := s.fields
 	if s.tag != "" {
 		tag := field{name: s.tag, schema: oneOf(slices.Sorted(maps.Keys(s.kinds)))}
-		if _, err := s.member(tag, offset, o); err != nil {
-			return nil, err
-		}
 		fields = slices.Concat(fields, []field{tag}, s.kinds[o.Text(s.tag)])
 	}
 	for _, f := range fields {
