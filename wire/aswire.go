@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -91,15 +93,10 @@ func PermissionResponse(asked *Event, result json.RawMessage) json.RawMessage {
 	}
 	options := parseMembers(call.Object("params").Get("options"), '[')
 	if isOlder := len(options) > 0 && parseObject(options[0].Value).Has("id"); !isOlder {
-		outcome := parseObject(result)
-		for i, m := range outcome {
-			if m.Name == "option_id" {
-				outcome[i].Name = "optionId"
-			}
-		}
-		result = Object{{Name: "outcome", Value: outcome.Encode()}}.Encode()
+		outcome := bytes.Replace(result, []byte(`"option_id":`), []byte(`"optionId":`), 1)
+		result = fmt.Appendf(nil, `{"outcome":%s}`, outcome)
 	}
-	return Object{{Name: "jsonrpc", Value: Quote("2.0")}, {Name: "id", Value: call.Get("id")}, {Name: "result", Value: result}}.Encode()
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, call.Get("id"), result)
 }
 
 // lineFormats are, to the letter, the lines that the daemon and the session channel print for their events.
@@ -127,10 +124,7 @@ func ownerLine(kind string, o Object) string {
 
 // plainValue shows a JSON value to people: a string without quotes.
 func plainValue(raw json.RawMessage) string {
-	if len(raw) > 0 && raw[0] == '"' {
-		return unquote(raw)
-	}
-	return string(raw)
+	return cmp.Or(unquote(raw), strings.Trim(string(raw), `"`))
 }
 
 // Line describes the event in one line for people, with nothing escaped. It adds how a turn ended, unless it completed.
