@@ -28,7 +28,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 		return Input{}, false
 	}
 	in := Input{ID: m.ID, From: m.From, At: m.SentAt, Session: wire.UUID(m.MetaString(FieldSession))}
-	if err := wire.Unmarshal(m.Payload, &in.HumanInput); err == nil {
+	if err := wire.UnmarshalAs("session.HumanInput", m.Payload, &in.HumanInput); err == nil {
 		in.Wire = m.Payload
 	} else {
 		in.HumanInput = wire.HumanInput{Kind: "message", Text: m.Body}
@@ -38,7 +38,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 
 // Message returns a message with an input, without sender and recipient. Malformed input is a *wire.SessionError.
 func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
-	raw, err := wire.Marshal(in)
+	raw, err := wire.MarshalAs("session.HumanInput", in)
 	if err != nil {
 		return nil, &wire.SessionError{Reason: "not human input: " + err.Error()}
 	}

@@ -41,11 +41,7 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	if turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
 		record["state"] = acpState(turn, word)
 	}
-	raw, err := json.Marshal(record)
-	if err != nil {
-		return nil, err
-	}
-	return wire.Canonical("acp.AcpSession", raw)
+	return wire.MarshalAs("acp.AcpSession", record)
 }
 
 // foldACPRecord folds a session's events into its record. seq is the event that had the whole record, or 0; turnCount
@@ -87,10 +83,7 @@ func acpRecord(id string, b wire.Body) (record map[string]any, isWhole bool) {
 			record[name] = raw
 		}
 	}
-	raw, err := json.Marshal(record)
-	if err == nil {
-		_, err = wire.Canonical("acp.AcpSession", raw)
-	}
+	_, err := wire.MarshalAs("acp.AcpSession", record)
 	return record, err == nil
 }
 

@@ -339,8 +339,8 @@ func FuzzRecords(f *testing.F) {
 				t.Fatalf("%s: %s, %v", name, text, err)
 			}
 			if read := goTypes[name]; read != nil {
-				v, err := read(data)
-				if err != nil || marshalled(v) != string(text) {
+				v, err := read(name, data)
+				if err != nil || marshalled(name, v) != string(text) {
 					t.Fatalf("%s: %s, %v", name, text, err)
 				}
 			}

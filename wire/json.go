@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,35 +91,36 @@ func formatTime(t time.Time) string {
 	return strings.TrimSuffix(s, ".") + "Z"
 }
 
-// A record is a Go type of another vocabulary with the members of all kinds; only those of its own kind are encoded.
-type record interface{ typeName() string }
-
 // Marshal writes a value as one line of JSON and escapes only what JSON requires; the same value always gives the same
-// text. A record is written exactly as its owner would write it, and refused where its owner would refuse it.
-func Marshal(v any) ([]byte, error) {
-	out, err := jsonv2.Marshal(v, writing)
-	r, isRecord := v.(record)
-	if err != nil || !isRecord {
-		return out, err
+// text. See MarshalAs for the types of other vocabularies.
+func Marshal(v any) ([]byte, error) { return jsonv2.Marshal(v, writing) }
+
+// MarshalAs writes a value exactly as its owner would write it, and refuses it where its owner would refuse it. The
+// type is one of vocabularies.txt.
+func MarshalAs(typeName string, v any) (json.RawMessage, error) {
+	raw, err := Marshal(v)
+	if err != nil {
+		return nil, err
 	}
-	known, wrong := schemas()[r.typeName()].canonical(0, out)
+	known, wrong := schemas()[typeName].canonical(0, raw)
 	if wrong != nil {
 		return nil, errors.New(wrong.Msg)
 	}
 	return known, nil
 }
 
-// Unmarshal reads one JSON value. For a malformed text or record the error is a *DecodeError or ErrNotObject.
-func Unmarshal(data []byte, v any) (err error) {
-	if r, isRecord := v.(record); isRecord {
-		data, err = Canonical(r.typeName(), data)
-	} else {
-		err = checkSyntax(data)
-	}
+// Unmarshal reads one JSON value. For a malformed text the error is a *DecodeError.
+func Unmarshal(data []byte, v any) error {
+	return cmp.Or(checkSyntax(data), jsonv2.Unmarshal(data, v, reading))
+}
+
+// UnmarshalAs reads a value of another vocabulary. It fails as Canonical does.
+func UnmarshalAs(typeName string, data []byte, v any) error {
+	raw, err := Canonical(typeName, data)
 	if err != nil {
 		return err
 	}
-	return jsonv2.Unmarshal(data, v, reading)
+	return jsonv2.Unmarshal(raw, v, reading)
 }
 
 // checkSyntax returns a *DecodeError unless data is JSON in UTF-8.

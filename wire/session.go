@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// SessionEvent is what a session emits on its channel.
+// SessionEvent is what a session emits on its channel, with the members of all kinds: session.SessionEvent.
 type SessionEvent struct {
 	Kind          string       `json:"event_type"`
 	Stream        OutputStream `json:"stream"`
@@ -24,8 +24,6 @@ type SessionEvent struct {
 	Message       string       `json:"message"`
 }
 
-func (SessionEvent) typeName() string { return sessionEvent }
-
 // String returns the line that the channel's owner prints for the event.
 func (e SessionEvent) String() string {
 	raw, _ := jsonv2.Marshal(e, writing)
@@ -37,7 +35,8 @@ type OutputStream string
 
 func (s OutputStream) String() string { return strings.Replace(string(s), "std_", "std", 1) }
 
-// HumanInput is what a person says to a session. Without an ArtifactURI it is about the whole draft.
+// HumanInput is what a person says to a session, with the members of all kinds: session.HumanInput. Without an
+// ArtifactURI it is about the whole draft.
 type HumanInput struct {
 	Kind        string  `json:"input_type"`
 	Text        string  `json:"text"`
@@ -45,8 +44,6 @@ type HumanInput struct {
 	ArtifactURI *string `json:"artifact_uri"`
 	Reason      string  `json:"reason"`
 }
-
-func (HumanInput) typeName() string { return "session.HumanInput" }
 
 // String returns the line that the channel's owner prints for the input.
 func (h HumanInput) String() string {
@@ -75,7 +72,7 @@ func HumanText(data []byte) (body string, ok bool, err error) {
 		return "", false, nil
 	}
 	var h HumanInput
-	err = Unmarshal(data, &h)
+	err = UnmarshalAs("session.HumanInput", data, &h)
 	if err != nil || h.Kind == "message" {
 		return h.Text, true, err
 	}

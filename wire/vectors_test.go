@@ -43,9 +43,9 @@ func vectors[T any](t testing.TB, file string) []T {
 // owners maps the numbers of the seeds to vocabularies.
 var owners = map[string]string{"000": "session", "002": "missiond", "003": "acp", "004": "daemon"}
 
-// marshalled returns a value as Marshal writes it, or the error.
-func marshalled(v any) string {
-	text, err := Marshal(v)
+// marshalled returns a value as MarshalAs writes it, or the error.
+func marshalled(name string, v any) string {
+	text, err := MarshalAs(name, v)
 	if err != nil {
 		return err.Error()
 	}
@@ -53,14 +53,15 @@ func marshalled(v any) string {
 }
 
 // goTypes are the types of the vocabularies that have a Go type, which must agree with the schema.
-var goTypes = map[string]func(data []byte) (any, error){
-	"session.SessionEvent": typed[SessionEvent], "session.HumanInput": typed[HumanInput],
+var goTypes = map[string]func(name string, data []byte) (any, error){
+	"session.SessionEvent": typed[SessionEvent],
+	"session.HumanInput":   typed[HumanInput],
 	"session.OutputStream": typed[OutputStream],
 }
 
-func typed[T any](data []byte) (any, error) {
+func typed[T any](name string, data []byte) (any, error) {
 	var v T
-	err := Unmarshal(data, &v)
+	err := UnmarshalAs(name, data, &v)
 	return v, err
 }
 
@@ -132,9 +133,9 @@ func (v vector) check(t *testing.T, number string) {
 		}
 	}
 	if read := goTypes[name]; read != nil {
-		value, err := read([]byte(text))
-		if err != nil || marshalled(value) != text {
-			t.Errorf("%v, %s", err, cmp.Diff(text, marshalled(value)))
+		value, err := read(name, []byte(text))
+		if err != nil || marshalled(name, value) != text {
+			t.Errorf("%v, %s", err, cmp.Diff(text, marshalled(name, value)))
 		}
 		if v.Display != nil && fmt.Sprint(value) != *v.Display {
 			t.Errorf("shown as %v, not %q", value, *v.Display)
@@ -209,9 +210,9 @@ func TestVectorsReading(t *testing.T) {
 				t.Errorf("read as %s, %v", got, err)
 			}
 			if read := goTypes[name]; read != nil {
-				value, err := read([]byte(c.Input))
-				if (err == nil) != c.OK || c.OK && marshalled(value) != c.Canonical {
-					t.Errorf("%s, %v", marshalled(value), err)
+				value, err := read(name, []byte(c.Input))
+				if (err == nil) != c.OK || c.OK && marshalled(name, value) != c.Canonical {
+					t.Errorf("%s, %v", marshalled(name, value), err)
 				}
 			}
 		})

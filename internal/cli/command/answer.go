@@ -205,8 +205,7 @@ func (a *Answer) onWire(q policy.Question) (line []byte, detail string, err erro
 	} else if !a.IsDeny {
 		return nil, "", Usage("which one? no option says yes").WithHint("atm pending lists the options")
 	}
-	line, _ = json.Marshal(answer)
-	line, err = wire.Canonical("acp.RequestPermissionResult", line)
+	line, err = wire.MarshalAs("acp.RequestPermissionResult", answer)
 	return line, cmp.Or(option, "cancelled"), err
 }
 
@@ -222,8 +221,7 @@ func (a *Answer) toolResult(q policy.Question) (line []byte, detail string, err 
 	} else {
 		answer["output"] = a.Option
 	}
-	line, _ = json.Marshal(answer)
-	line, err = wire.Canonical("acp.ToolExecutionResult", line)
+	line, err = wire.MarshalAs("acp.ToolExecutionResult", answer)
 	return line, detail, err
 }
 

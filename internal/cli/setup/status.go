@@ -2,7 +2,6 @@ package setup
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -82,11 +81,8 @@ func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 	if !c.IsSet("as-wire") {
 		return command.PrintAs(c, m, statusText(m))
 	}
-	line, err := json.Marshal(slot(s.Team, m))
-	if err == nil {
-		line, err = wire.Canonical("missiond.PTYAgentInfo", line)
-	}
-	return command.PrintUnlessError(c, err, json.RawMessage(line), string(command.EscapeJSON(line)))
+	line, err := wire.MarshalAs("missiond.PTYAgentInfo", slot(s.Team, m))
+	return command.PrintUnlessError(c, err, line, string(command.EscapeJSON(line)))
 }
 
 // slot is a member as missiond's PTY manager writes it, whose only question is a confirmation, and where a slot that
