@@ -40,7 +40,7 @@ func Adopt(line []byte) (Event, error) {
 		typeName = currentCall
 	}
 	s := schemas()[typeName]
-	known := schema{fields: slices.Concat(s.fields, s.kinds[o.Text(s.tag)], nameFields(typeName))}
+	known := schema{fields: slices.Concat(s.fields, s.kinds[o.Text(s.tag)])}
 	if s.tag != "" {
 		known.fields = append(known.fields, field{name: s.tag, schema: schemas()["string"]})
 	}
@@ -68,18 +68,6 @@ func AdoptDropped(data []byte) (Event, error) {
 
 func isLogLine(o Object) bool {
 	return o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind")
-}
-
-// nameFields returns the members with which an event names its session, its turn and itself, and which must be text. In
-// other vocabularies they may be anything, and count only as text.
-func nameFields(typeName string) []field {
-	switch {
-	case strings.HasPrefix(typeName, "log."):
-		return schemas()["log.Names"].fields
-	case typeName == olderUpdate:
-		return schemas()["log.ACPNames"].fields
-	}
-	return nil
 }
 
 func adoptLogLine(line []byte, o Object) (Event, error) {

@@ -53,8 +53,9 @@ var schemas = sync.OnceValue(func() types {
 				group.kinds[kind] = all.parseFields(definition)
 			}
 		case word == "by":
+			tag, members, _ := strings.Cut(rest, " ")
 			group = all.get(name)
-			group.tag, group.kinds = rest, map[string][]field{}
+			*group = schema{tag: tag, kinds: map[string][]field{}, fields: all.parseFields(members)}
 		case word == "of":
 			base, own, _ := strings.Cut(rest, " ")
 			*all.get(name) = *all[base]
