@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -131,7 +130,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		return spec, command.Usage("size: %v", err).WithHint("--size 120x30")
 	}
 	if text := c.String("acp-session"); text != "" {
-		raw, err := wire.Canonical("acp.SessionNewParams", []byte(text))
+		err := wire.UnmarshalAs("acp.SessionNewParams", []byte(text), &spec.ACP)
 		if err == nil && spec.Driver != "acp" {
 			err = errors.New("needs --driver acp")
 		}
@@ -139,7 +138,6 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 			return spec, command.Usage("--acp-session: %v", err).
 				WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
 		}
-		json.Unmarshal(raw, &spec.ACP) // canonical JSON always decodes
 	}
 	for _, pair := range c.StringSlice("env") {
 		switch name, _, isPair := strings.Cut(pair, "="); {
