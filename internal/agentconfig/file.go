@@ -21,19 +21,17 @@ type edit struct {
 }
 
 type file struct {
-	path      string      // as a person names it
-	real      string      // without links
-	info      fs.FileInfo // nil: there is no such file yet
-	before    []byte
-	after     []byte
+	path      string // as a person names it
+	real      string // without links
+	mode      fs.FileMode
+	before    []byte // nil: there is no such file yet
+	after     []byte // nil: there is to be none
 	edits     []edit // all that the tool has for this file
 	isRemoval bool   // the edits remove atm's part
-	remove    bool   // nothing else is left in the file
 
 	recordPath string // "": there is no state directory
-	isRecorded bool   // there is a record of an earlier install
+	isRecorded bool   // there is a record of an earlier install; later: there is to be one
 	record     record
-	isDone     bool     // nothing of atm is left, so the record goes
 	changes    []string // for the report
 	notes      []string // for the report
 }
@@ -41,8 +39,7 @@ type file struct {
 // record says how to undo the edits of one file. It is a JSON file below the user's state directory,
 // install/TOOL.HASH.json, where HASH is that of the edited file's path.
 type record struct {
-	Existed   bool     `json:"existed"`
-	Original  []byte   `json:"original"`       // the file without atm's part
+	Original  []byte   `json:"original"`       // the file without atm's part; nil: there was none
 	Installed []byte   `json:"installed"`      // the file as atm left it
 	Made      []string `json:"made,omitempty"` // directories that install made
 }
@@ -72,16 +69,16 @@ func (p *Installer) read(tool string, f *file) (err error) {
 		data, _ := os.ReadFile(f.recordPath)
 		f.isRecorded = json.Unmarshal(data, &f.record) == nil
 	}
-	f.before, f.info, err = readFile(f.real)
+	f.before, f.mode, err = readFile(f.real)
 	f.after = f.before
 	return err
 }
 
-func (f *file) isChanged() bool { return f.remove || !bytes.Equal(f.before, f.after) }
+func (f *file) isChanged() bool { return !bytes.Equal(f.before, f.after) }
 
 // isAsInstalled reports whether nobody else has changed the file since the last install.
 func (f *file) isAsInstalled() bool {
-	return f.isRecorded && f.info != nil && bytes.Equal(f.record.Installed, f.before)
+	return f.isRecorded && bytes.Equal(f.record.Installed, f.before)
 }
 
 func (f *file) addChange(change string) {
@@ -110,7 +107,6 @@ func (f *file) apply(edits []edit, isRemoval bool) error {
 // install applies the edits, and records the file with and without atm's part.
 func (f *file) install(edits []edit) error {
 	next := f.record
-	next.Existed = f.info != nil && (f.record.Existed || !f.isRecorded)
 	next.Made = append(missingDirs(f.real), f.record.Made...)
 	if !f.isAsInstalled() {
 		without := *f
@@ -135,21 +131,20 @@ func (f *file) uninstall(edits []edit) error {
 	if err := rest.apply(f.edits, true); err != nil {
 		return err
 	}
-	f.isDone = bytes.Equal(rest.after, f.after)
-	isRestored := f.isDone && f.isAsInstalled()
-	if isRestored {
+	isAsInstalled := f.isAsInstalled()
+	if !bytes.Equal(rest.after, f.after) { // the other part of atm stays
+		if isAsInstalled {
+			f.record.Installed = f.after
+		}
+		return nil
+	}
+	f.isRecorded = false
+	if isAsInstalled {
 		f.after = f.record.Original
+	} else if f.isChanged() && len(bytes.TrimSpace(f.after)) == 0 {
+		f.after = nil
 	}
-	isEmpty := len(bytes.TrimSpace(f.after)) == 0
-	switch {
-	case isRestored: // others may have added to it before the last install
-		f.remove = !f.record.Existed && isEmpty
-	case f.isDone && f.isChanged():
-		f.remove = isEmpty
-	case f.isAsInstalled():
-		f.record.Installed = f.after
-	}
-	if f.remove {
+	if f.isChanged() && f.after == nil {
 		f.addChange("file removed: it had nothing else in it")
 	}
 	return nil
@@ -158,33 +153,27 @@ func (f *file) uninstall(edits []edit) error {
 // save writes or removes the file, if it is still as it was read. The record is written before the file and removed
 // after it, also if nothing of atm was left in the file: later additions by others are not atm's.
 func (f *file) save() error {
-	now, _, err := readFile(f.real)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(now, f.before) {
-		return fmt.Errorf("another program changed %s at the same time: atm left it alone", f.path)
-	}
-	hasRecord := f.recordPath != "" && f.isRecorded
-	if hasRecord && !f.isDone {
-		data, _ := json.Marshal(f.record) // never fails
-		if err := replaceFile(f.recordPath, data, 0o600); err != nil {
+	if f.isChanged() {
+		now, _, err := readFile(f.real)
+		if err == nil && !bytes.Equal(now, f.before) {
+			err = fmt.Errorf("another program changed %s at the same time: atm left it alone", f.path)
+		}
+		if err == nil && f.isRecorded && f.recordPath != "" {
+			data, _ := json.Marshal(f.record) // never fails
+			err = replaceFile(f.recordPath, data, 0o600)
+		}
+		if err == nil {
+			err = replaceFile(f.real, f.after, f.mode)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	mode := fs.FileMode(0o600)
-	if f.info != nil {
-		mode = f.info.Mode().Perm()
+	if f.isRecorded || f.record.Installed == nil {
+		return nil
 	}
-	if f.remove {
-		err = os.Remove(f.real)
-	} else if f.isChanged() {
-		err = replaceFile(f.real, f.after, mode)
-	}
-	if err == nil && hasRecord && f.isDone {
-		err = os.Remove(f.recordPath)
-		os.Remove(filepath.Dir(f.recordPath)) // fails if another record is there
-	}
+	err := os.Remove(f.recordPath)
+	os.Remove(filepath.Dir(f.recordPath)) // fails if another record is there
 	return err
 }
 
@@ -214,7 +203,11 @@ func missingDirs(path string) (dirs []string) {
 	}
 }
 
+// replaceFile writes a file, or removes it if data is nil.
 func replaceFile(path string, data []byte, mode fs.FileMode) error {
+	if data == nil {
+		return os.Remove(path)
+	}
 	dir, name := filepath.Split(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -231,13 +224,14 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	return os.Rename(temp.Name(), path)
 }
 
-// readFile reads a regular, writable file; info is nil if there is none.
-func readFile(path string) (data []byte, info fs.FileInfo, err error) {
-	info, err = os.Lstat(path)
+// readFile reads a regular, writable file. If there is none, data is nil, and mode that of a new file.
+func readFile(path string) (data []byte, mode fs.FileMode, err error) {
+	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, nil
+		return nil, 0o600, nil
 	case err != nil:
+		return nil, 0, err
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%s is not a regular file", path)
 	case info.Mode().Perm()&0o200 == 0:
@@ -245,7 +239,7 @@ func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 	default:
 		data, err = os.ReadFile(path)
 	}
-	return data, info, err
+	return data, info.Mode().Perm(), err
 }
 
 // realPath resolves the links in a path whose last elements need not exist yet.

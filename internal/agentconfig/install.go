@@ -159,8 +159,8 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 	if !r.isRemoval {
 		report.Notes = notes
 	}
-	var changed []*file
-	for _, f := range filesOf(edits) {
+	files := filesOf(edits)
+	for _, f := range files {
 		if err := p.editFile(r, f); err != nil {
 			return nil, err
 		}
@@ -168,17 +168,14 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 		if f.isChanged() {
 			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
 		}
-		if f.isChanged() || f.isDone && f.isRecorded {
-			changed = append(changed, f)
-		}
 	}
 	if r.DryRun {
 		return report, nil
 	}
 	if !r.isRemoval {
-		slices.Reverse(changed) // the exclude file first: after an error git still sees nothing new
+		slices.Reverse(files) // the exclude file first: after an error git still sees nothing new
 	}
-	return report, saveAll(changed)
+	return report, saveAll(files)
 }
 
 // editFile makes those of the file's edits in memory that the request asks for.
