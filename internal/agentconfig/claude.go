@@ -1,7 +1,5 @@
 package agentconfig
 
-import "path/filepath"
-
 // claudeEvents are the hooks of Claude Code that internal/hook understands.
 var claudeEvents = []string{
 	"SessionStart", "SessionEnd", "UserPromptSubmit", "Stop", "StopFailure", "Notification", "PreToolUse", "PostToolUse",
@@ -14,11 +12,8 @@ var claudeEvents = []string{
 // of everything that the session starts.
 //
 // Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of 2.1.328; tried with 2.1.197.
-func (p *Installer) claude(r Request, local string) (edits []edit, notes []string) {
-	path := filepath.Join(local, ".claude", "settings.local.json")
-	if !r.Local {
-		path = filepath.Join(p.userDir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")
-	}
+func (p *Installer) claude(r Request, top string) (edits []edit, notes []string) {
+	path := p.path(r, top, ".claude/settings.local.json", "CLAUDE_CONFIG_DIR", ".claude", "settings.json")
 	settings := each(Verbs, func(verb string) setting {
 		return setting{"/permissions/allow/-", quoted("Bash(atm " + verb + ":*)"), allowedChange, nil}
 	})

@@ -18,11 +18,10 @@ var codexEvents = []string{
 //
 // Sources: https://developers.openai.com/codex/hooks, …/rules, …/config-reference,
 // codex-rs/hooks/src/engine/discovery.rs, https://github.com/openai/codex/pull/21969; tried with 0.169.0.
-func (p *Installer) codex(r Request, local string) (edits []edit, notes []string) {
-	dir := p.userDir("CODEX_HOME", ".codex")
+func (p *Installer) codex(r Request, top string) (edits []edit, notes []string) {
+	dir := p.path(r, top, ".codex", "CODEX_HOME", ".codex", "")
 	notes = []string{"codex runs new and changed hooks only after you trust them: start codex and type /hooks"}
 	if r.Local {
-		dir = filepath.Join(local, ".codex")
 		notes = append(notes, "codex reads .codex here once the project is trusted; in a linked worktree it reads the hooks of the main worktree, and its writable_roots replace your own")
 	}
 	h := hookSet{tool: r.Tool, events: codexEvents, timeout: 10, command: shellLine(p.command(r.Agent, "hook", r.Tool))}

@@ -15,11 +15,8 @@ var geminiEvents = []string{"SessionStart", "SessionEnd", "BeforeAgent", "AfterA
 //
 // Sources: hooks/reference.md, reference/configuration.md and reference/policy-engine.md in the package of 0.61.0;
 // tried with it.
-func (p *Installer) gemini(r Request, local string) (edits []edit, notes []string) {
-	dir := filepath.Join(p.userDir("GEMINI_CLI_HOME", ""), ".gemini")
-	if r.Local {
-		dir = filepath.Join(local, ".gemini")
-	}
+func (p *Installer) gemini(r Request, top string) (edits []edit, notes []string) {
+	dir := p.path(r, top, ".gemini", "GEMINI_CLI_HOME", "", ".gemini")
 	h := hookSet{tool: r.Tool, events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Agent, "hook", r.Tool))}
 	edits = []edit{jsonFile(filepath.Join(dir, "settings.json"), h, []setting{p.writableRoot("/tools/sandboxAllowedPaths/-")})}
 	if !r.Local {

@@ -83,12 +83,12 @@ func (p *Installer) Uninstall(r Request) (*Report, error) {
 
 // plan returns all edits for a tool, whether the request asks for them or not, and notes for the person.
 func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
-	local, err := realPath(p.Dir)
+	top, err := realPath(p.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	if c, ok := git.Nearest(local); ok {
-		local = c.Top
+	if c, ok := git.Nearest(top); ok {
+		top = c.Top
 	}
 	if !r.Local && p.Home == "" {
 		return nil, nil, errors.New("no home directory, so no user configuration to change")
@@ -96,11 +96,11 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	plans := map[string]func(Request, string) ([]edit, []string){
 		"claude": p.claude, "codex": p.codex, "gemini": p.gemini, "opencode": p.opencode,
 	}
-	edits, notes = plans[r.Tool](r, local)
-	server, serverNotes := p.server(r, local)
+	edits, notes = plans[r.Tool](r, top)
+	server, serverNotes := p.server(r, top)
 	edits = append(edits, server)
 	if r.Local {
-		edits = append(edits, excludeEdits(local, r, edits)...)
+		edits = append(edits, excludeEdits(top, r, edits)...)
 	}
 	if r.MCP {
 		return edits, serverNotes, nil
@@ -114,9 +114,13 @@ func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
 	return edits, notes, nil
 }
 
-// userDir is the directory that a variable names, else the one of that name in the user's home.
-func (p *Installer) userDir(variable, name string) string {
-	return cmp.Or(os.Getenv(variable), filepath.Join(p.Home, name))
+// path returns the path of a tool's file or directory: local in the worktree, or user in the directory that a variable
+// names, else in this one in the home.
+func (p *Installer) path(r Request, top, local, variable, home, user string) string {
+	if r.Local {
+		return filepath.Join(top, local)
+	}
+	return filepath.Join(cmp.Or(os.Getenv(variable), filepath.Join(p.Home, home)), user)
 }
 
 // command returns the words of a command of atm. The program is the absolute path that PATH gives, since programs that

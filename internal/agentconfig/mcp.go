@@ -1,7 +1,6 @@
 package agentconfig
 
 import (
-	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -33,13 +32,10 @@ var servers = map[string]struct{ variable, home, file, local, place, entry strin
 
 // server plans the entry that makes a tool start `atm mcp` as the server "atm". The server takes the agent's name from
 // its environment, unless the entry has one.
-func (p *Installer) server(r Request, local string) (e edit, notes []string) {
+func (p *Installer) server(r Request, top string) (e edit, notes []string) {
 	words := p.command(r.Agent, "mcp")
 	t := servers[r.Tool]
-	path := filepath.Join(p.userDir(t.variable, t.home), t.file)
-	if r.Local {
-		path = filepath.Join(local, t.local)
-	}
+	path := p.path(r, top, t.local, t.variable, t.home, t.file)
 	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words)).Replace(t.entry)
 	change := "MCP server atm: " + shellLine(words)
 	if r.Tool == "codex" {

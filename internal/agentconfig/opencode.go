@@ -18,11 +18,8 @@ var opencodePlugin string
 // system prompt, so no mail is delivered here.
 //
 // Sources: https://opencode.ai/docs/config, …/plugins, …/permissions; tried with 1.18.33.
-func (p *Installer) opencode(r Request, local string) (edits []edit, notes []string) {
-	dir := filepath.Join(p.userDir("XDG_CONFIG_HOME", ".config"), "opencode")
-	if r.Local {
-		dir = filepath.Join(local, ".opencode")
-	}
+func (p *Installer) opencode(r Request, top string) (edits []edit, notes []string) {
+	dir := p.path(r, top, ".opencode", "XDG_CONFIG_HOME", ".config", "opencode")
 	command, env := p.command(r.Agent, "hook", r.Tool), ""
 	if r.Agent != "" {
 		env = "    \"shell.env\": async (_, out) => { out.env.ATM_AGENT = " + quoted(r.Agent) + " },\n"
