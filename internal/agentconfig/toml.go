@@ -83,32 +83,29 @@ func (k tomlKey) addTo(text, mark string) string {
 // put something into its table. A server's table goes with all that is in it, since Codex does not start if the table
 // has no command; but comments stay, they may be about the next table.
 func (f *file) withoutMarked(mark string, keys []tomlKey, removeServer bool) (left string) {
-	table := "" // the header that the current line is below
-	isKey := func(line string) bool {
-		return slices.ContainsFunc(keys, func(k tomlKey) bool {
-			header := "[" + k.table + "]"
-			return line == header || strings.HasPrefix(table, header) && strings.HasPrefix(line, k.key+" = ")
-		})
-	}
-	inServer, ownHeader, server := false, "", keys[0].table
+	table, ownHeader := "", "" // the header that the line is below, up to its "]"; one of atm's, kept once a line stays
 	for line := range strings.Lines(string(f.after)) {
 		text := strings.TrimSpace(line)
 		isHeader := strings.HasPrefix(text, "[")
 		if isHeader {
-			ownHeader, table = "", text
-			inServer = removeServer && (strings.HasPrefix(text, "["+server+"]") || strings.HasPrefix(text, "["+server+"."))
+			table, _, _ = strings.Cut(text, "]")
+			ownHeader = ""
 		}
 		unmarked, isOurs := strings.CutSuffix(text, mark)
-		isOurs = isOurs || f.isRemoval && f.isRecorded && isKey(text) && !f.isEdited(text)
+		if f.isRemoval && f.isRecorded && !f.isEdited(text) {
+			isOurs = isOurs || slices.ContainsFunc(keys, func(k tomlKey) bool {
+				return table == "["+k.table && (isHeader || strings.HasPrefix(text, k.key+" = "))
+			})
+		}
 		if isOurs {
 			line = unmarked + "\n"
 		}
 		switch {
 		case text == "" || text[0] == '#':
 			left += line
-		case inServer:
+		case removeServer && strings.HasPrefix(table+".", "["+keys[0].table+"."):
 		case isOurs && isHeader:
-			ownHeader = line // kept once a line below it is
+			ownHeader = line
 		case !isOurs || f.isEdited(text):
 			left += ownHeader + line
 			ownHeader = ""
