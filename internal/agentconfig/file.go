@@ -30,7 +30,7 @@ type file struct {
 	isRemoval bool   // the edits remove atm's part
 
 	recordPath string // "": there is no state directory
-	isRecorded bool   // there is a record of an earlier install; later: there is to be one
+	isRecorded bool   // there is a record of an install, or is to be one once the file is saved
 	record     record
 	changes    []string // for the report
 	notes      []string // for the report

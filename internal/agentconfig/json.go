@@ -251,7 +251,7 @@ func (f *file) removeEmptyAround(root *hujson.Value, pointer string) {
 // isOurs reports whether atm wrote the value at the setting's pointer: it is what install writes, with any path of atm,
 // or install added it and a tool has changed it since.
 func (f *file) isOurs(s setting, now *hujson.Value) bool {
-	want, text := compactText(s.value), compact(now)
-	isAlike := s.own.ReplaceAllString(text, "") == s.own.ReplaceAllString(want, "")
-	return text == want || s.own.MatchString(text) && (isAlike || f.isNew(s.pointer))
+	text := compact(now)
+	isAlike := s.own.ReplaceAllString(text, "") == s.own.ReplaceAllString(compactText(s.value), "")
+	return isAlike || s.own.MatchString(text) && f.isNew(s.pointer)
 }
