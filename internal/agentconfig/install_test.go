@@ -1,6 +1,7 @@
 package agentconfig
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -196,6 +197,9 @@ func TestUnusualBytes(t *testing.T) {
 			if after == c.data {
 				t.Error("nothing was installed")
 			}
+			if strings.Count(after, "/*") != strings.Count(c.data, "/*") {
+				t.Errorf("a comment is lost:\n%s", after)
+			}
 			if again := h.install(Request{Tool: c.tool}); len(again.Files) > 0 {
 				t.Errorf("again changes %v\n%s\n%s", again.Files, after, h.read(c.file))
 			}
@@ -316,7 +320,7 @@ func TestOlderEntries(t *testing.T) {
   "hooks": {
     "Stop": [
       {"hooks": [{"type": "command", "command": "/old/place/atm hook claude", "timeout": 99}]},
-      {"hooks": [{"type": "command", "command": "say done"}, {"type": "command", "command": "atm hook claude --as bob"}]}
+      {"hooks": [{"type": "command", "command": "say done"} , {"type": "command", "command": "atm hook claude --as bob"}]}
     ],
     "Setup": [{"hooks": [{"type": "command", "command": "'/a b/atm' hook claude"}]}],
     "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "ATM_AGENT=me atm hook claude | tee log"}]}]
@@ -325,6 +329,9 @@ func TestOlderEntries(t *testing.T) {
 `)
 	h.install(Request{Tool: "claude"})
 	got := h.read("home/.claude/settings.json")
+	if !json.Valid([]byte(got)) { // no comma may stay behind the last one
+		t.Error(got)
+	}
 	for what, times := range map[string]int{
 		"/old/place": 0, "--as bob": 0, "/a b/atm": 0, "Setup\": []": 1, "say done": 1, "tee log": 1,
 		"/bin/atm hook claude\"": len(claudeEvents),
@@ -438,6 +445,11 @@ func TestLinesOfOthers(t *testing.T) {
 			"into our table", codex, config, "model = \"x\"\n",
 			"\"] # atm install codex\n", "\"] # atm install codex\n\n# net\nnetwork_access = true\n[projects.\"/p\"]\ntrust_level = \"trusted\"",
 			"model = \"x\"\n\n# net\n[sandbox_workspace_write]\nnetwork_access = true\n[projects.\"/p\"]\ntrust_level = \"trusted\"",
+		},
+		{
+			"a list into our table", codex, config, "",
+			"\"] # atm install codex\n", "\"] # atm install codex\nmine = [\n  1,\n]\n",
+			"[sandbox_workspace_write]\nmine = [\n  1,\n]\n",
 		},
 		{
 			"another path", codex, config, "",
