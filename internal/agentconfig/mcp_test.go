@@ -37,6 +37,8 @@ func TestHooksAndServer(t *testing.T) {
 					h.install(other)
 					h.uninstall(other)
 					h.same("uninstall --mcp", with, h.tree("."))
+					h.uninstall(Request{Tool: tool, Local: isLocal})
+					h.same("uninstall of the rest", before, h.tree("."))
 				})
 			}
 		}
