@@ -29,6 +29,9 @@ func newSetup(t *testing.T) *setup {
 		t.Fatal(err)
 	}
 	h.write("repo/.atm/FORMAT", "1\n")
+	if err := os.Mkdir(h.at("repo/.git"), 0o700); err != nil { // no git repository yet, and none around it counts
+		t.Fatal(err)
+	}
 	h.Installer = Installer{
 		Home: h.at("home"), Dir: h.at("repo"), State: h.at("state"), Self: h.at("bin/atm"), Root: h.at("repo/.atm"),
 	}
