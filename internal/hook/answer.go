@@ -26,6 +26,10 @@ func (c *call) writeMail(h *mailbox.Handover, l *letter.Renderer) {
 	if c.text.Len() > 0 {
 		c.text.WriteByte('\n')
 	}
+	if len(h.Items) == 0 {
+		fmt.Fprintf(&c.text, "%s %s for %s may not have arrived: atm read%s\n", prefix, letter.Many(h.GivenUp, "message"), c.o.Box.Agent(), c.o.Flags)
+		return
+	}
 	fmt.Fprintf(&c.text, "%s %s for %s", prefix, letter.Many(len(h.Items), "new message"), c.o.Box.Agent())
 	if n := len(h.Repeat); n > 0 {
 		fmt.Fprintf(&c.text, " (%d may be a repeat: no sign that it arrived)", n)

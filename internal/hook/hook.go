@@ -135,7 +135,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{
 		Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
 	})
-	if len(h.Items) > 0 {
+	if len(h.Items) > 0 || h.GivenUp > 0 && beginsTurn[c.kind] {
 		c.writeMail(h, l)
 	}
 	return h, err
