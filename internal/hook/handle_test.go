@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -86,6 +87,31 @@ func TestSessionBeginsUnderARunner(t *testing.T) {
 		if got := strings.Contains(out, "rebase, please"); got != want {
 			t.Errorf("%s answers %q", event, out)
 		}
+	}
+}
+
+// A program that atm runs over ACP reports its turns there, so its hooks only carry mail.
+func TestUnderACP(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	underRunner(t, bob)
+	begins := wire.Event{Source: "acp", Kind: wire.TurnStarted, Session: "s1", TurnID: "a1"}
+	if err := bob.Log().Append(ctx, begins.With("transport", "acp")); err != nil {
+		t.Fatal(err)
+	}
+	mail(t, bob, "rebase, please")
+	var out strings.Builder
+	for tool, in := range map[Tool]string{
+		Gemini:   calledWith(Gemini, "BeforeAgent", `,"prompt":"x"`),
+		OpenCode: `{"type":"permission.asked","properties":{"id":"p1","sessionID":"s1","permission":"bash"}}`,
+	} {
+		if _, err := Handle(ctx, tool, []byte(in), Options{Box: bob, IsACP: true, State: folded(t, bob), Stdout: &out}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := state(t, bob).Turn()
+	if !strings.Contains(out.String(), "rebase, please") || got.ID != "a1" || got.Word() != reducer.WordBusy || got.Last != nil {
+		t.Errorf("%s\n%+v", out.String(), got)
 	}
 }
 

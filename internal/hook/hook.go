@@ -12,6 +12,7 @@
 //	  - Unknown events and fields are ignored; a value of the wrong type counts as absent.
 //	  - An event_id is made of what identifies the call (session, turn, tool call) or, where a tool gives too little, of
 //	    its text, the time and the events since. So hooks that are installed twice report everything once.
+//	  - Under atm run --driver acp only mail goes out: the program reports the rest over ACP, under other ids.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
 //	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
@@ -64,6 +65,7 @@ type Options struct {
 	MayDeliver func(*mailbox.Item) bool       // reports whether a message may go out unasked; nil: all may
 	Primer     func() string                  // the text for the agent when its session begins; nil: none
 	Runs       func() map[string]wire.Name    // for letter.Renderer
+	IsACP      bool                           // the agent was last run over ACP
 	Flags      string                         // what a command needs to act as this agent: " --as bob"
 
 	Stdout, Stderr io.Writer // of the process
@@ -97,6 +99,9 @@ func parse(tool Tool, in []byte, o Options) (*call, error) {
 
 // carryOut appends the events, answers, and records the mail in the answer as handed over.
 func (c *call) carryOut(ctx context.Context) (exit int, err error) {
+	if c.o.IsACP && c.hasRunner() {
+		c.events, c.endEvents, c.turn = nil, nil, c.lastTurn().ID
+	}
 	if c.wantsPrimer && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())
 	}

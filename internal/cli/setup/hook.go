@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -57,8 +58,9 @@ func runHook(c *cli.Context) (err error) {
 	} else if in, err = hook.ReadInput(os.Stdin, hookInput); err != nil {
 		return err
 	}
+	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
 	exit, err := hook.Handle(c.Context, tool, in, hook.Options{
-		Box: s.Me, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Box: s.Me, IsACP: run.Driver == "acp", Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
 		Runs:       s.Team.RunningMembers,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
