@@ -207,8 +207,8 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 				if out.Stored {
 					e.Hint = "" // it says not to send it again; with its id that is safe
 				}
-				again := "--id " + string(o.Message.ID)
-				if o.Post.Given { // --once takes no --id
+				again := c.Command.HelpName + " … --id " + string(o.Message.ID)
+				if c.IsSet("once") { // which excludes --id
 					again = "the same command"
 				}
 				e.Hint = strings.TrimPrefix(e.Hint+"; retry with "+again+": it stays one message", "; ")
