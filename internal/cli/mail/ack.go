@@ -301,7 +301,7 @@ func take(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	if team := box.Address().Team; team != s.Me.Address().Team {
-		return command.Refused("only members of team %s may take from the inbox of %s", team, box.Agent()).
+		return command.Refused("only members of team %s may take from its inboxes", team).
 			WithHint("to put something into it: atm send %s \"…\"", box.Address())
 	}
 	if err := teams.CheckMayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) && box.Agent() != s.Me.Agent() {
