@@ -23,7 +23,7 @@ var gemini = Driver{
 		indent:       1,
 		text:         2,
 		modes:        []phrase{{"! ", "bang mode"}},
-		placeholders: []string{"Type your message or @path/to/file", "Type your shell command", "Press 'Esc' for NORMAL mode.", "Press 'i' for INSERT mode."},
+		placeholders: []string{"Type your message or @path/to/file", "Type your shell command", "Press 'Esc' for NORMAL mode."},
 		maxBelow:     8,
 	},
 	foot: []phrase{

@@ -92,10 +92,10 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		r.NotPromptReason, r.HasDraft = p.mode, true
 	case p.isCut:
 		r.NotPromptReason, r.HasDraft = "draft", true
-	case r.HasDraft:
-		r.NotPromptReason = "draft"
 	case hint != "":
 		r.NotPromptReason = hint
+	case r.HasDraft:
+		r.NotPromptReason = "draft"
 	case !p.hasCursorAtStart(l):
 		r.NotPromptReason = "the cursor is not in its prompt"
 	default:

@@ -139,6 +139,7 @@ func TestTurns(t *testing.T) {
 		{"a placeholder on a narrow screen", "gemini", "◇  Ready (p)", "▄32\n > ▮ Type your message or\n   @path/to/file\n▀32\n ~/p", reducer.Idle, "", ""},
 		{"vim's insert mode", "gemini", "◇  Ready (p)", "▄80\n > ▮ Press 'Esc' for NORMAL mode.\n▀80\n [INSERT]  ~/p", reducer.Idle, "", ""},
 		{"vim's normal mode", "gemini", "◇  Ready (p)", "▄80\n > ▮ Press 'i' for INSERT mode.\n▀80\n [NORMAL]  ~/p", reducer.Idle, "", "vim is in normal mode"},
+		{"vim's normal mode without the footer", "gemini", "◇  Ready (p)", "▄80\n > ▮ Press 'i' for INSERT mode.\n▀80", reducer.Idle, "", "draft"},
 		{"a draft that fills the screen", "gemini", "◇  Ready (p)", "   line 8\n\n   line 9▮\n▀80\n ~/p", reducer.Idle, "", "draft"},
 
 		{"a side bar", "opencode", "OC | x", "     Pong      █ Context\n               █ 12k tokens\n  ┃                                                                █ LSP\n  ┃  ▮                                                             █ none\n  ┃                                                                █\n  ┃  Build · Fake                                                  █\n  ╹▀▀   █\n   /home/dev   tab agents  ctrl+p commands", reducer.Idle, "", ""},
