@@ -174,7 +174,7 @@ func (d *Driver) findOptions(l *Look) (optionList, bool) {
 			} else if selected {
 				f.selected = len(f.rows)
 			}
-			if line == l.line(y) && isWrapped(l, y, y+1) {
+			if line == l.line(y) && !slices.Contains(f.rows, y+1) && isWrapped(l, y, y+1) {
 				more, _ := unframe(l.line(y + 1))
 				label += " " + more
 			}
@@ -208,7 +208,7 @@ func (d *Driver) findOptions(l *Look) (optionList, bool) {
 
 // numberedRow matches an option; on a narrow screen without the blank before its label. An arrow shows that there are
 // more options.
-var numberedRow = regexp.MustCompile(`^(?:([` + selectors + `]) *|[↑↓] +)?([1-9][0-9]?)[.)]( +.+|\pL.*)$`)
+var numberedRow = regexp.MustCompile(`^(?:([` + selectors + `]) *|[↑↓] +)?([1-9][0-9]?)[.)]( +.+|\p{Lu}.*)$`)
 
 // parseOption parses a row like "❯ 2. Label". For any other row n is 0.
 func parseOption(line string) (n int, label string, column int, isSelected bool) {
@@ -231,10 +231,9 @@ func unframe(line string) (text string, column int) {
 
 // isWrapped reports whether row next continues row y, because its first word did not fit there.
 func isWrapped(l *Look, y, next int) bool {
-	n, _, _, _ := parseOption(l.line(next))
 	more, column := unframe(l.line(next))
 	_, from := unframe(l.line(y))
-	if n > 0 || strings.Trim(more, "╭─╮") == "" || column < from {
+	if strings.Trim(more, "╭─╮") == "" || column < from {
 		return false
 	}
 	word, _, _ := strings.Cut(more, " ")
@@ -282,8 +281,13 @@ func (d *Driver) dialogTop(l *Look, f optionList) (first int, isWhole bool) {
 		for end < at && !blank(l.line(end)+l.line(end+1)) {
 			end++
 		}
-		if len(textRows(l, end, at)) == 0 {
-			end = y + 1
+		before := strings.Join(textRows(l, y+1, end), " ")
+		isHeading := func(p phrase) bool { return strings.Contains(before, p.text) }
+		switch {
+		case len(textRows(l, end, at)) == 0:
+			return y + 1, true
+		case slices.ContainsFunc(d.dialogs.headings, isHeading): // perhaps the two blank rows are in a command
+			return y + 1, false
 		}
 		return end, true
 	}

@@ -85,12 +85,14 @@ func TestRequests(t *testing.T) {
 		{"several lines", "codex", "• Running x\n\n\n  Would you like to run the following command?\n\n  Reason: needed\n\n  $ git add .\n    git commit\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm or esc to cancel", "Bash(git add .\ngit commit)"},
 		{"a reason that plays the command", "codex", "• Running x\n\n  Would you like to run the following command?\n\n  Reason: see\n  $ git status\n\n  $ rm -rf x\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm or esc to cancel", "()"},
 		{"a call of several rows", "codex", "• Running touch a …\n    + Show details\n\n\n  Would you like to run the following command?\n\n  Environment: local\n\n  $ touch a\n\n\n  touch b\n\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm", "Bash(touch a\n\n\ntouch b)"},
+		{"a command that plays the dialog", "codex", "• Running x\n\n  Would you like to run the following command?\n\n  $ rm -rf x\n\n\n  Would you like to run the following command?\n\n  $ git status\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm", "()"},
 		{"at forty columns", "codex", "• Running x\n\n  Would you like to run the following\n  command?\n\n  $ git status\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm", "Bash(git status)"},
 		{"a file in a frame", "gemini", "╭────────────────────────────────╮\n│ ? WriteFile  Writing to x.txt  │\n│ ╭" + strings.Repeat("─", 96) + "╮ │\n│ │ 1 hello                    │ │\n│ ╰────────────────────────────╯ │\n│ Apply this change?             │\n│                                │\n│ ● 1. Allow once                │\n│   2. No, suggest changes (esc) │\n╰────────────────────────────────╯", "Write(x.txt)"},
 		{"a framed command with frames in it", "gemini", "╭────────────────────────────────╮\n│ ? Shell  cat x …               │\n│ ╭────────────────────────────╮ │\n│ │ cat x                      │ │\n│ │ ╰──────────────╯           │ │\n│ │ rm y                       │ │\n│ ╰────────────────────────────╯ │\n│ Allow execution of [Shell]?    │\n│                                │\n│ ● 1. Allow once                │\n│   2. No, suggest changes (esc) │\n╰────────────────────────────────╯", "Bash(cat x\n╰──────────────╯\nrm y)"},
 		{"a command of which a part is hidden", "gemini", "╭────────────────────────────────╮\n│ ? Shell  cat x …               │\n│ ╭────────────────────────────╮ │\n│ │ ... first 5 lines hidden (Ctrl+O to show) ... │ │\n│ │ rm y                       │ │\n│ ╰────────────────────────────╯ │\n│ Allow execution of [Shell]?    │\n│                                │\n│ ● 1. Allow once                │\n│   2. No, suggest changes (esc) │\n╰────────────────────────────────╯", "()"},
 		{"a file", "opencode", "     text\n  ┃\n  ┃  △ Permission required\n  ┃    → Edit src/main.go\n  ┃\n  ┃   Allow once   Allow always   Reject   ⇆ select  enter confirm\n  ┃", "Edit(src/main.go)"},
 		{"a path that does not fit", "opencode", "     text\n  ┃\n  ┃  △ Permission required\n  ┃    → Edit src/" + strings.Repeat("x", 78) + "/..\n  ┃      /../../etc/passwd\n  ┃\n  ┃   Allow once   Allow always   Reject   ⇆ select  enter confirm\n  ┃", "()"},
+		{"a path that goes on like an option", "opencode", "     text\n  ┃\n  ┃  △ Permission required\n  ┃    → Edit src/" + strings.Repeat("x", 78) + "/..\n  ┃      2. a/../etc/passwd\n  ┃\n  ┃   Allow once   Allow always   Reject   ⇆ select  enter confirm\n  ┃", "()"},
 		{"a path that does not fit", "gemini", "╭────────────────────────────────╮\n│ ? WriteFile Writing to src/" + strings.Repeat("x", 67) + " │\n│ /../../etc/passwd              │\n│ Apply this change?             │\n│                                │\n│ ● 1. Allow once                │\n│   2. No, suggest changes (esc) │\n╰────────────────────────────────╯", "()"},
 		{"keys below the buttons", "opencode", "     text\n  ┃\n  ┃  △ Permission required\n  ┃    # Shell command\n  ┃\n  ┃  $ git status\n  ┃\n  ┃   Allow once   Allow always   Reject\n  ┃\n  ┃   ctrl+f fullscreen  ⇆ select  enter confirm\n  ┃", "Bash(git status)"},
 	} {
@@ -169,6 +171,10 @@ func TestAnswersToQuestions(t *testing.T) {
 		{
 			"boxes to tick", "claude", "═100\n ☐ Colors\n\nWhich colors?\n\n❯ 1. [ ] Yes, red\n  like blood\n  2. [ ] Blue\n  like sky\n     Next\n═100\n  3. Chat about this\n\nEnter to select · Tab/Arrow keys to navigate · Esc to cancel",
 			`- "\x1b" of 3, question: ☐ Colors|Which colors?`,
+		},
+		{
+			"a description like an option", "claude", "═100\n ☐ Version\n\nWhich version?\n\n❯ 1. New\n     2.x is new\n  2. Old\n     1.x is old\n\nEnter to select · ↑/↓ to navigate · Esc to cancel",
+			`- "\x1b" of 2, question: ☐ Version|Which version?`,
 		},
 		{
 			"an answer to type", "claude", "═100\n ☐ Color\n\nWhich color?\n\n  1. Yes\n❯ 2. green stuff\n═100\n  3. Chat about this\n\nEnter to select · ↑/↓ to navigate · ctrl+g to edit in Vim · Esc to cancel",
