@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,7 +110,10 @@ func MarshalAs(typeName string, v any) (json.RawMessage, error) {
 
 // Unmarshal reads one JSON value. For a malformed text the error is a *DecodeError.
 func Unmarshal(data []byte, v any) error {
-	return cmp.Or(checkSyntax(data), jsonv2.Unmarshal(data, v, reading))
+	if err := checkSyntax(data); err != nil {
+		return err
+	}
+	return jsonv2.Unmarshal(data, v, reading)
 }
 
 // UnmarshalAs reads a value of another vocabulary. It fails as Canonical does.
