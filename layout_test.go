@@ -48,6 +48,8 @@ var layers = strings.Fields(`
 	internal/claudeteam
 	ptyrun
 	ptyrun/acp
+	internal/cli/failure
+	internal/cli/cmdline
 	internal/cli/command
 	internal/runspec
 	internal/runner
@@ -97,8 +99,8 @@ var importers = map[string][]string{
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig", "internal/testagent"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
-	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
-	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
+	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/failure"},
 	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui", "ptyrun/acp"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                            {"teams/policy"},

@@ -29,6 +29,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
@@ -133,7 +134,7 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 	}
 	items, err := a.Team.Thread(ctx, wire.ID(r.SessionId))
 	if len(items) == 0 && err == nil {
-		err = command.NotFound("no thread %s", r.SessionId).WithHint("start another session")
+		err = failure.NotFound("no thread %s", r.SessionId).WithHint("start another session")
 	}
 	if len(items) == 0 {
 		return out, a.rpcError(err)
@@ -163,7 +164,7 @@ func (a *agent) checkSession(id acp.SessionId) error {
 	if wire.IsID(string(id)) {
 		return nil
 	}
-	return a.rpcError(command.Usage("%q is not a session id", id).WithHint("session/new returns one"))
+	return a.rpcError(failure.Usage("%q is not a session id", id).WithHint("session/new returns one"))
 }
 
 func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {

@@ -11,7 +11,7 @@ import (
 
 	acp "github.com/coder/acp-go-sdk"
 
-	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -42,7 +42,7 @@ func (a *agent) newMessage(prompt []acp.ContentBlock) (_ *wire.Message, err erro
 			r := b.Resource.Resource.BlobResourceContents
 			err = a.attach(m, path.Base(r.Uri), *cmp.Or(r.MimeType, acp.Ptr("")), r.Blob)
 		default:
-			err = command.Usage("a prompt may hold text, links, embedded resources and images").
+			err = failure.Usage("a prompt may hold text, links, embedded resources and images").
 				WithHint("atm send %s --attach FILE", a.name())
 		}
 		if err != nil {
@@ -50,7 +50,7 @@ func (a *agent) newMessage(prompt []acp.ContentBlock) (_ *wire.Message, err erro
 		}
 	}
 	if m.Body += embedded; strings.TrimSpace(m.Body) == "" && m.Attachments == nil {
-		return nil, command.Usage("the prompt is empty")
+		return nil, failure.Usage("the prompt is empty")
 	}
 	return m, nil
 }
@@ -58,7 +58,7 @@ func (a *agent) newMessage(prompt []acp.ContentBlock) (_ *wire.Message, err erro
 func (a *agent) attach(m *wire.Message, name, mediaType, content string) error {
 	data, err := base64.StdEncoding.DecodeString(content)
 	if err != nil {
-		return command.Usage("%s is not base64: %w", name, err)
+		return failure.Usage("%s is not base64: %w", name, err)
 	}
 	file, err := a.member.Store().Attach(name, bytes.NewReader(data))
 	file.MediaType = cmp.Or(mediaType, file.MediaType)

@@ -13,6 +13,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -49,7 +50,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	default:
 	}
 	if isOpen {
-		return out, a.rpcError(command.Usage("session %s is still working on its last prompt", r.SessionId))
+		return out, a.rpcError(failure.Usage("session %s is still working on its last prompt", r.SessionId))
 	}
 	defer a.openPrompts.Delete(r.SessionId)
 	return a.prompt(ctx, r)

@@ -9,6 +9,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 )
@@ -44,14 +45,14 @@ func (p *prompt) checkAnswerable(q *policy.Question) error {
 		return err
 	}
 	if q.Kind == reducer.ClientTool {
-		return command.Refused("an editor cannot supply this result").WithHint("atm approve %s RESULT", q.Short())
+		return failure.Refused("an editor cannot supply this result").WithHint("atm approve %s RESULT", q.Short())
 	}
 	if q.Kind != reducer.Permission || len(q.Options) == 0 {
 		return nil
 	}
 	q.Options = slices.DeleteFunc(q.Options, func(o policy.Option) bool { return o.Kind == "" })
 	if len(q.Options) == 0 {
-		return command.Refused("atm does not know what its options do").WithHint("atm approve %s OPTION", q.Short())
+		return failure.Refused("atm does not know what its options do").WithHint("atm approve %s OPTION", q.Short())
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 		id := chosen.Outcome.Selected.OptionId
 		i := slices.IndexFunc(r.Options, func(o acp.PermissionOption) bool { return o.OptionId == id })
 		if i < 0 {
-			err = command.Usage("%q is not an option id", id)
+			err = failure.Usage("%q is not an option id", id)
 		} else {
 			_, err = p.Answer(context.Background(), q, command.Answer{Option: q.Options[i].ID, IsDeny: q.Options[i].Denies()})
 		}
@@ -91,7 +92,7 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 		p.update(p.session, acp.UpdateAgentMessageText(p.rpcError(err).Message+"\n\n"))
 	}
 	if ctx.Err() == nil {
-		why := command.Refused("it is still waiting for an answer")
+		why := failure.Refused("it is still waiting for an answer")
 		p.showQuestion(q, why.WithHint("atm approve %s, or atm reject %[1]s", q.Short()))
 	}
 }

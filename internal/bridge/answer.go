@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -81,7 +82,7 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 		first, err := b.firstAnswer(agent, r)
 		isSame := first.Text("by") == string(by) && first.Text("decision") == r.Decision && cmp.Or(r.Option, first.Text("option_id")) == first.Text("option_id")
 		if err == nil && !isSame {
-			err = command.Refused("that question is closed (already answered by %s)", cmp.Or(first.Text("by"), "somebody unknown"))
+			err = failure.Refused("that question is closed (already answered by %s)", cmp.Or(first.Text("by"), "somebody unknown"))
 		}
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -37,16 +38,16 @@ func Main(version string, words []string) int {
 			Warn: func(line string) { command.Warn(c, "%s", line) },
 		}
 		if b.Host == "" {
-			return command.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; if it has several: atm bridge --host NAME")
+			return failure.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; if it has several: atm bridge --host NAME")
 		}
 		if b.URL == "" {
-			return command.Usage("which server?").WithHint("atm bridge --nats nats://HOST:4222, or nats under [bridge] in team.toml")
+			return failure.Usage("which server?").WithHint("atm bridge --nats nats://HOST:4222, or nats under [bridge] in team.toml")
 		}
 		if _, err := hostkey.ParseHost(string(b.Host)); err != nil {
-			return command.Usage("--host: %v", err)
+			return failure.Usage("--host: %v", err)
 		}
 		if _, err := s.Root.Keys.Private(b.Host); errors.Is(err, hostkey.ErrNoKey) {
-			return command.NotFound("%w", err).WithHint("atm bridge keygen --host %s", b.Host)
+			return failure.NotFound("%w", err).WithHint("atm bridge keygen --host %s", b.Host)
 		}
 		if !c.Bool("once") {
 			err = s.Follow(b.Run)
@@ -54,13 +55,13 @@ func Main(version string, words []string) int {
 			err = command.PrintAs(c, nil, "nothing to carry over")
 		}
 		if errors.Is(err, nats.ErrNoServers) {
-			return command.Failed("%w", err).WithHint("start one there with nats-server -js; waiting mail then goes out")
+			return failure.Failed("%w", err).WithHint("start one there with nats-server -js; waiting mail then goes out")
 		}
 		if _, ok := errors.AsType[*LeaseError](err); ok {
-			return command.Locked("%w", err).WithHint("stop that bridge, or give this machine another name: atm bridge keygen --host NAME")
+			return failure.Locked("%w", err).WithHint("stop that bridge, or give this machine another name: atm bridge keygen --host NAME")
 		}
 		if _, ok := errors.AsType[*lockfile.HeldError](err); ok {
-			return command.Locked("a bridge for team %s already runs here", s.Team.Name).WithHint("it sends waiting mail: atm trace ID")
+			return failure.Locked("a bridge for team %s already runs here", s.Team.Name).WithHint("it sends waiting mail: atm trace ID")
 		}
 		return err
 	})

@@ -12,7 +12,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/agent"
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/cli/mail"
 	"github.com/agentteammail/atm/internal/cli/session"
 	"github.com/agentteammail/atm/internal/cli/setup"
@@ -23,9 +25,9 @@ func Run(version string, words []string) int {
 	app := newApp(command.Version(version))
 	if n := len(words) - 1; n >= 0 && words[n] == completionFlag {
 		complete(app, words[:n])
-		return command.ExitDone
+		return failure.ExitDone
 	}
-	line, err := command.Parse(app, words)
+	line, err := cmdline.Parse(app, words)
 	app.Metadata["line"] = line
 	c := newContext(app, line)
 	if line.Unknown >= 0 {
@@ -34,10 +36,10 @@ func Run(version string, words []string) int {
 			return code
 		}
 		verb := name
-		if next := words[line.Unknown+1:]; len(next) > 0 && command.HintFor(name+" "+next[0]) != "" { // create team
+		if next := words[line.Unknown+1:]; len(next) > 0 && cmdline.HintFor(name+" "+next[0]) != "" { // create team
 			verb += " " + next[0]
 		}
-		err = cmp.Or(command.MemberAsVerb(c, name), error(command.UnknownVerb(app, verb)))
+		err = cmp.Or(command.MemberAsVerb(c, name), error(cmdline.UnknownVerb(app, verb)))
 	}
 	if err == nil && line.Help {
 		err = printHelp(c, helpPage(line.Command))
@@ -53,7 +55,7 @@ func Run(version string, words []string) int {
 }
 
 // newContext is the context for an error or a completion: it has the verb, its arguments and the app's flags.
-func newContext(app *cli.App, line *command.Line) *cli.Context {
+func newContext(app *cli.App, line *cmdline.Line) *cli.Context {
 	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	for _, f := range app.Flags {
@@ -74,8 +76,8 @@ func newApp(version string) *cli.App {
 	app := &cli.App{
 		Name: "atm", HelpName: "atm", Version: version,
 		HideHelp: true, HideVersion: true, DisableSliceFlagSeparator: true,
-		Flags: command.Flags(), Before: keepGiven, Action: home,
-		OnUsageError: command.UsageError, Metadata: map[string]any{},
+		Flags: cmdline.Flags(), Before: keepGiven, Action: home,
+		OnUsageError: cmdline.UsageError, Metadata: map[string]any{},
 		ExitErrHandler: func(*cli.Context, error) {}, // Run prints errors
 	}
 	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), companions,
@@ -91,7 +93,7 @@ func newApp(version string) *cli.App {
 func prepare(c *cli.Command, parent string) {
 	c.HelpName = parent + " " + c.Name
 	c.HideHelp, c.HideHelpCommand = true, true
-	c.Before, c.OnUsageError = keepGiven, command.UsageError
+	c.Before, c.OnUsageError = keepGiven, cmdline.UsageError
 	for _, sub := range c.Subcommands {
 		prepare(sub, c.HelpName)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 )
 
 // Every verb has a summary, an example and a page of at most 25 lines of 100 columns; no name means two things.
@@ -20,7 +20,7 @@ func TestVerbs(t *testing.T) {
 				t.Errorf("%s: %q is %s already", c.Name, name, seen[name])
 			}
 			seen[name] = c.Name
-			if command.HintFor(name) != "" {
+			if cmdline.HintFor(name) != "" {
 				t.Errorf("%s: %q is among the words that mean another verb", c.Name, name)
 			}
 		}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
@@ -61,7 +63,7 @@ var companions = []*cli.Command{
 }
 
 // runCompanion replaces this process by a companion. It returns if there is none that can run.
-func runCompanion(c *cli.Context, line *command.Line) (code int, err error) {
+func runCompanion(c *cli.Context, line *cmdline.Line) (code int, err error) {
 	path, err := command.FindCompanion(c, "atm-"+line.Command.Name, "which does this")
 	if err != nil {
 		return 0, err
@@ -91,5 +93,5 @@ func replaceBy(path string, args []string) (code int) {
 		return cmd.ProcessState.ExitCode()
 	}
 	fmt.Fprintf(os.Stderr, "atm: run %s: %v\n", path, err)
-	return command.ExitFailed
+	return failure.ExitFailed
 }

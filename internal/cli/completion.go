@@ -9,7 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 )
 
@@ -25,7 +27,7 @@ var completionCommand = &cli.Command{
 	Action: func(c *cli.Context) error {
 		script, err := scripts.ReadFile("completion/" + strings.ToLower(c.Args().First()))
 		if err != nil {
-			return command.Usage("no completion for %q", c.Args().First()).WithHint("atm completion bash, zsh, fish or powershell")
+			return failure.Usage("no completion for %q", c.Args().First()).WithHint("atm completion bash, zsh, fish or powershell")
 		}
 		_, err = os.Stdout.Write(script) // even with --json: a shell reads it
 		return err
@@ -42,7 +44,7 @@ func complete(app *cli.App, words []string) {
 			return
 		}
 	}
-	line, _ := command.Parse(app, append(words, "")) // "" is the next word: "unread" alone would mean ls
+	line, _ := cmdline.Parse(app, append(words, "")) // "" is the next word: "unread" alone would mean ls
 	c := newContext(app, line)
 	names, wantsValue := line.ArgNames, false
 	if strings.HasPrefix(last, "-") {

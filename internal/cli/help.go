@@ -7,7 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 )
 
 //go:embed help.txt
@@ -27,14 +29,14 @@ var helpCommand = &cli.Command{
 		for i, name := range c.Args().Slice() {
 			if found = found.Command(name); found == nil && i == 0 {
 				if code, isExternal := runExternal(name, append(c.Args().Tail(), "--help")); isExternal {
-					return command.Exit(code)
+					return failure.Exit(code)
 				}
 			}
 			if found == nil {
-				if _, err := command.Parse(c.App, c.Args().Slice()); err != nil { // team ad
+				if _, err := cmdline.Parse(c.App, c.Args().Slice()); err != nil { // team ad
 					return err
 				}
-				return command.UnknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
+				return cmdline.UnknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
 			}
 		}
 		return printHelp(c, helpPage(found))
@@ -56,7 +58,7 @@ func helpPage(c *cli.Command) string {
 	text := mainHelp
 	if c != nil {
 		text = "  " + strings.ReplaceAll(c.UsageText, "\n", "\n  ") + "\n\n" +
-			command.Synopsis(c) + ": " + c.Usage + "\n"
+			cmdline.Synopsis(c) + ": " + c.Usage + "\n"
 		for _, part := range []string{c.Description, verbLines(c.VisibleCommands()), flagLines(c)} {
 			if part != "" {
 				text += strings.TrimSuffix(part, "\n") + "\n\n"
@@ -71,7 +73,7 @@ func flagLines(c *cli.Command) string {
 	var cells []string
 	width := 0
 	for _, f := range c.VisibleFlags() {
-		typed, usage := command.FlagUsage(f)
+		typed, usage := cmdline.FlagUsage(f)
 		cell := fmt.Sprintf("%-16s %s", typed, usage)
 		cells = append(cells, cell)
 		width = max(width, len([]rune(cell)))
@@ -89,7 +91,7 @@ func flagLines(c *cli.Command) string {
 
 func verbLines(verbs []*cli.Command) (text string) {
 	for _, c := range verbs {
-		text += fmt.Sprintf("%-32s %s\n%s", command.Synopsis(c), c.Usage, verbLines(c.VisibleCommands()))
+		text += fmt.Sprintf("%-32s %s\n%s", cmdline.Synopsis(c), c.Usage, verbLines(c.VisibleCommands()))
 	}
 	return text
 }

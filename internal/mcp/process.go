@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 )
 
 type answer struct {
@@ -46,7 +46,7 @@ func (p *process) next() error {
 	var printed struct {
 		Document json.RawMessage `json:"document"`
 		Text     string          `json:"text"`
-		Error    *command.Error  `json:"error"`
+		Error    *failure.Error  `json:"error"`
 	}
 	if err := p.stdout.Decode(&printed); err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/output"
 )
@@ -71,7 +72,7 @@ func serve(ctx context.Context, c *cli.Context, program string) error {
 			s.flags = append(s.flags, "--"+flag+"="+c.String(flag))
 		}
 	}
-	s.flags = append(s.flags, "--lock-timeout="+command.Duration(c, "lock-timeout").String(), "--json", "--via="+name)
+	s.flags = append(s.flags, "--lock-timeout="+cmdline.Duration(c, "lock-timeout").String(), "--json", "--via="+name)
 	s.Server = sdk.NewServer(&sdk.Implementation{Name: "atm", Title: "agent team mail", Version: c.App.Version}, &sdk.ServerOptions{
 		Instructions:       s.instructions(),
 		Capabilities:       &sdk.ServerCapabilities{},

@@ -14,7 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 )
 
 // tools is the list of tools that clients get. Arguments have the names of the command's flags, with the exceptions in
@@ -71,7 +71,7 @@ func (s *server) addTools() {
 }
 
 func withHint(err error) error {
-	if e, ok := errors.AsType[*command.Error](err); ok && e.Hint != "" {
+	if e, ok := errors.AsType[*failure.Error](err); ok && e.Hint != "" {
 		return fmt.Errorf("%w\nhint: %s", err, e.Hint)
 	}
 	return err
@@ -80,7 +80,7 @@ func withHint(err error) error {
 // toolError adds a hint to an error. A usage error names the tool's arguments instead of flags, and lists them unless
 // the command has a better hint than its help.
 func toolError(tool *sdk.Tool, err error) error {
-	e, isOwn := errors.AsType[*command.Error](err)
+	e, isOwn := errors.AsType[*failure.Error](err)
 	text, isInvalid := strings.CutPrefix(err.Error(), `validating "arguments": validating root: `)
 	if !isInvalid && (!isOwn || e.Code != "usage") {
 		return withHint(err)
@@ -121,9 +121,9 @@ func commandLine(verb string, given map[string]any) (stdin string, args []string
 			case name == "text" && verb != "ack":
 				stdin, words = text, append(words, "-")
 			case strings.Contains(text, "\x00"):
-				return "", nil, command.Usage("%s contains a NUL byte", name)
+				return "", nil, failure.Usage("%s contains a NUL byte", name)
 			case len(text) > maxArgument:
-				return "", nil, command.Usage("%s has %d bytes; the limit is %d", name, len(text), maxArgument).
+				return "", nil, failure.Usage("%s has %d bytes; the limit is %d", name, len(text), maxArgument).
 					WithHint("put long content into the text of send or reply")
 			case name == "id" || name == "words":
 				words = append(words, text)
@@ -157,7 +157,7 @@ func (s *server) wait(ctx context.Context, c call) (answer, error) {
 	if ctx.Err() != nil {
 		return a, errors.New("the call was cancelled")
 	}
-	e, timedOut := errors.AsType[*command.Error](err)
+	e, timedOut := errors.AsType[*failure.Error](err)
 	if timedOut = timedOut && e.Code == "timeout"; timedOut {
 		a.text, err = withHint(e).Error(), nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/teams"
@@ -21,7 +22,7 @@ import (
 // checkMayAct refuses a room without an identity, and a process that may not write as me.
 func (r *Room) checkMayAct() error {
 	if r.Scope.Me == nil {
-		return command.Usage("nobody has said who you are").WithHint("start again with --as NAME, or set ATM_AGENT")
+		return failure.Usage("nobody has said who you are").WithHint("start again with --as NAME, or set ATM_AGENT")
 	}
 	return cmp.Or(r.Scope.Me.CheckPresent(), r.Scope.MayWrite())
 }

@@ -19,6 +19,7 @@ import (
 
 	app "github.com/agentteammail/atm/internal/cli"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/reducer"
@@ -147,7 +148,7 @@ func TestFollow(t *testing.T) {
 	if said, err = r.Send(t.Context(), "alice,bob", nil, "Lunch?"); !strings.Contains(said, "alice (") || !strings.Contains(said, "bob (") || err != nil {
 		t.Fatal(said, err)
 	}
-	if _, err = r.Send(t.Context(), "alcie", nil, "Lunch?"); r.Scope.Explain(err).Exit != command.ExitNotFound || !strings.Contains(r.Scope.Explain(err).Hint, "alice") {
+	if _, err = r.Send(t.Context(), "alcie", nil, "Lunch?"); r.Scope.Explain(err).Exit != failure.ExitNotFound || !strings.Contains(r.Scope.Explain(err).Hint, "alice") {
 		t.Fatal(r.Scope.Explain(err))
 	}
 	lanes, sent, err := r.Timeline(t.Context(), time.Now().Add(-time.Hour))
@@ -170,7 +171,7 @@ func TestFollow(t *testing.T) {
 	team.atm("send", "carol", "Welcome.", "--as", "me")
 	team.until(r, "her mail", func(s *Snapshot) bool { m, _ := s.Member("carol"); return m.Unread == 1 })
 	team.atm("team", "retire", "me")
-	if said, err = r.Send(t.Context(), "bob", nil, "Bye."); said != "" || r.Scope.Explain(err).Exit != command.ExitNotFound {
+	if said, err = r.Send(t.Context(), "bob", nil, "Bye."); said != "" || r.Scope.Explain(err).Exit != failure.ExitNotFound {
 		t.Fatal(said, err)
 	}
 }
@@ -190,7 +191,7 @@ func TestNobody(t *testing.T) {
 		func() (string, error) { return r.MarkRead(t.Context(), wire.NewID()) },
 		func() (string, error) { return r.Interrupt(t.Context(), "bob") },
 	} {
-		if said, err := act(); said != "" || r.Scope.Explain(err).Exit != command.ExitUsage {
+		if said, err := act(); said != "" || r.Scope.Explain(err).Exit != failure.ExitUsage {
 			t.Error(said, err)
 		}
 	}
@@ -240,7 +241,7 @@ func TestQuestion(t *testing.T) {
 		if q := team.until(other, "the question", asked).Waiting[0]; q.MayAnswer {
 			t.Error("it is not theirs")
 		}
-		if _, err := other.Decide(t.Context(), q, command.Answer{}); other.Scope.Explain(err).Exit != command.ExitRefused {
+		if _, err := other.Decide(t.Context(), q, command.Answer{}); other.Scope.Explain(err).Exit != failure.ExitRefused {
 			t.Error(err)
 		}
 		team.until(r, "the screen", func(*Snapshot) bool {
@@ -249,7 +250,7 @@ func TestQuestion(t *testing.T) {
 		})
 		sameID := q
 		sameID.Agent = "you"
-		if _, err := r.Decide(t.Context(), sameID, command.Answer{}); r.Scope.Explain(err).Exit != command.ExitNotFound {
+		if _, err := r.Decide(t.Context(), sameID, command.Answer{}); r.Scope.Explain(err).Exit != failure.ExitNotFound {
 			t.Error("an id is not enough: ", err)
 		}
 		said, err := r.Decide(t.Context(), q, command.Answer{})
@@ -257,7 +258,7 @@ func TestQuestion(t *testing.T) {
 			t.Fatal(said, err)
 		}
 		team.until(r, "the answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 && s.Members[0].State == reducer.WordIdle })
-		if _, err := r.Decide(t.Context(), q, command.Answer{}); r.Scope.Explain(err).Exit != command.ExitNotFound {
+		if _, err := r.Decide(t.Context(), q, command.Answer{}); r.Scope.Explain(err).Exit != failure.ExitNotFound {
 			t.Error(err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -42,7 +43,7 @@ func Main(version string, words []string) int {
 	version = command.Version(version)
 	if len(words) == 1 && words[0] == "version" {
 		fmt.Println("atm-runner " + version)
-		return command.ExitDone
+		return failure.ExitDone
 	}
 	if len(words) > 2 && words[0] == frontWord {
 		return runFront(version, words[1], words[2:])
@@ -50,7 +51,7 @@ func Main(version string, words []string) int {
 	var spec runspec.Spec
 	if err := json.NewDecoder(os.Stdin).Decode(&spec); err != nil || len(words) > 0 {
 		fmt.Fprintln(os.Stderr, "atm-runner: atm starts this program; to run an agent: atm run bob -- claude")
-		return command.ExitUsage
+		return failure.ExitUsage
 	}
 	debug.SetGCPercent(30) // measured: 22 MiB after a flood instead of 28
 	ctx, stop := output.UntilSignal(context.Background())
@@ -72,7 +73,7 @@ func Main(version string, words []string) int {
 	if err != nil {
 		return report.Code
 	}
-	return command.ExitDone
+	return failure.ExitDone
 }
 
 func openTeam(spec runspec.Spec) (*teams.Team, error) {
@@ -103,7 +104,7 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	defer hold.Release()
 	// Whoever stops the agent records that first and then checks this lock, so one of the two sees the other.
 	if last, err := team.LastStop(name); err != nil || last != spec.LastStop {
-		return exit, cmp.Or(err, error(command.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)))
+		return exit, cmp.Or(err, error(failure.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)))
 	}
 	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
 	// too.
@@ -129,7 +130,7 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	exit, err = ptyrun.Run(ctx, o)
 	if errors.Is(err, process.ErrNoProgram) {
 		program := filepath.Base(spec.Command[0])
-		return exit, command.Failed("%w", err).WithHint("install it, or name its file: atm run %s -- ./%s", name, program)
+		return exit, failure.Failed("%w", err).WithHint("install it, or name its file: atm run %s -- ./%s", name, program)
 	}
 	return exit, err
 }
@@ -204,7 +205,7 @@ func frontCommand(spec runspec.Spec) []string {
 func runFront(version, about string, words []string) int {
 	var spec runspec.Spec
 	json.Unmarshal([]byte(about), &spec) // written by frontCommand
-	code := command.ExitFailed
+	code := failure.ExitFailed
 	team, err := openTeam(spec)
 	if err == nil {
 		code, err = acp.Run(acp.Options{

@@ -4,7 +4,7 @@
 package runspec
 
 import (
-	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -42,5 +42,5 @@ type Report struct {
 	Code  int            `json:"code"`           // the program's exit code, or the error's
 	Loop  bool           `json:"loop,omitempty"` // it exited too often
 	Tail  []string       `json:"tail,omitempty"` // the last lines of its screen
-	Error *command.Error `json:"error,omitempty"`
+	Error *failure.Error `json:"error,omitempty"`
 }

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/room"
 )
 
@@ -28,7 +29,7 @@ import (
 func Main(version string, words []string) int {
 	return command.RunCompanion("tui", version, words, func(c *cli.Context) error {
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !command.Terminal() {
-			return command.Usage("tui needs a terminal").WithHint("atm team, atm ls, atm pending")
+			return failure.Usage("tui needs a terminal").WithHint("atm team, atm ls, atm pending")
 		}
 		s, err := command.OpenMeIfGiven(c)
 		if err != nil {
@@ -75,7 +76,7 @@ func show(ctx context.Context, r *room.Room) error {
 	cancel()
 	runErr := <-ended
 	if errors.Is(err, tea.ErrInterrupted) || len(terminated) > 0 {
-		return command.Exit(command.ExitInterrupted)
+		return failure.Exit(failure.ExitInterrupted)
 	}
 	return errors.Join(runErr, err)
 }

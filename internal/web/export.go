@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -18,11 +19,11 @@ import (
 func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	dir := c.String("export")
 	if dir == "" {
-		return command.Usage("--export needs a directory").WithHint("--export NEWDIR")
+		return failure.Usage("--export needs a directory").WithHint("--export NEWDIR")
 	}
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
-		err = command.Refused("export: %s is not empty", dir).WithHint("--export NEWDIR")
+		err = failure.Refused("export: %s is not empty", dir).WithHint("--export NEWDIR")
 	} else if os.IsNotExist(err) {
 		err = os.MkdirAll(dir, 0o700)
 	}

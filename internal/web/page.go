@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -75,7 +76,7 @@ type page struct {
 	Missing  string // why messages are missing
 	Query    string
 	Timeline *timeline
-	Error    *command.Error
+	Error    *failure.Error
 	Typed    string // the text of an action that failed
 	TypedTo  string // its recipients
 }
@@ -199,7 +200,7 @@ func (p *page) fillThread(ctx context.Context, about string) error {
 	thread, message, _ := strings.Cut(about, "/")
 	items, err := p.Thread(ctx, wire.ID(thread), wire.ID(message))
 	if len(items) == 0 {
-		return cmp.Or(err, error(command.NotFound("no such thread: %s", letter.Escape(thread)).WithHint("atm search WORDS")))
+		return cmp.Or(err, error(failure.NotFound("no such thread: %s", letter.Escape(thread)).WithHint("atm search WORDS")))
 	}
 	p.Messages = p.messages(items)
 	p.Title = p.Messages[0].Title
@@ -219,7 +220,7 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 	member, ok := p.Room.Member(name)
 	if !ok {
 		_, err := p.Scope.Team.Member(name)
-		return cmp.Or(err, error(command.NotFound("%s has just joined: reload the page", name)))
+		return cmp.Or(err, error(failure.NotFound("%s has just joined: reload the page", name)))
 	}
 	p.Title, p.Member = string(name), member
 	p.Waiting = slices.DeleteFunc(slices.Clone(p.Room.Waiting), func(q room.Question) bool { return q.Agent != name })

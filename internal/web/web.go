@@ -33,6 +33,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -104,24 +105,24 @@ func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error)
 	address := cmp.Or(c.String("listen"), "127.0.0.1:0")
 	at, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
-		return nil, nil, command.Usage("--listen: %v", err).WithHint("--listen 127.0.0.1:8080")
+		return nil, nil, failure.Usage("--listen: %v", err).WithHint("--listen 127.0.0.1:8080")
 	}
 	hasTLS := c.IsSet("tls-cert")
 	if hasTLS != c.IsSet("tls-key") {
-		return nil, nil, command.Usage("a certificate needs its key, and a key its certificate").WithHint("--tls-cert FILE --tls-key FILE")
+		return nil, nil, failure.Usage("a certificate needs its key, and a key its certificate").WithHint("--tls-cert FILE --tls-key FILE")
 	}
 	if !at.IP.IsLoopback() && !(hasTLS && c.Bool("allow-remote")) {
-		return nil, nil, command.Refused("other machines can reach %s", address).
+		return nil, nil, failure.Refused("other machines can reach %s", address).
 			WithHint("--allow-remote --tls-cert FILE --tls-key FILE; or ssh -L 8080:127.0.0.1:8080 HOST, and --listen 127.0.0.1:8080 there")
 	}
 	var pair tls.Certificate
 	if hasTLS {
 		if pair, err = tls.LoadX509KeyPair(c.String("tls-cert"), c.String("tls-key")); err != nil {
-			return nil, nil, command.Usage("--tls-cert: %v", err)
+			return nil, nil, failure.Usage("--tls-cert: %v", err)
 		}
 	}
 	if ln, err = net.ListenTCP("tcp", at); err != nil {
-		return nil, nil, command.Failed("%w", err).WithHint("--listen 127.0.0.1:0 picks a free port")
+		return nil, nil, failure.Failed("%w", err).WithHint("--listen 127.0.0.1:0 picks a free port")
 	}
 	if hasTLS {
 		ln = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{pair}})
@@ -169,12 +170,12 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 		}
 		conn.Close()
 		if isAgent && (who == "" || who != d.As) {
-			return command.Refused("an agent may not open a page as %s", cmp.Or(d.As, "somebody else")).WithHint("atm team, atm ls")
+			return failure.Refused("an agent may not open a page as %s", cmp.Or(d.As, "somebody else")).WithHint("atm team, atm ls")
 		}
 		addresses = append(addresses, d.address())
 	}
 	if len(addresses) == 0 {
-		return command.NotFound("no atm web is running for team %q", s.Team.Name).WithHint("atm web")
+		return failure.NotFound("no atm web is running for team %q", s.Team.Name).WithHint("atm web")
 	}
 	return command.PrintAs(c, map[string]any{"urls": addresses}, strings.Join(addresses, "\n"))
 }
@@ -278,7 +279,7 @@ func (s *server) act(r *http.Request, id, text string) (result string, err error
 	case "read":
 		return s.MarkRead(ctx, wire.ID(id))
 	}
-	return "", command.Usage("the form has no action that atm knows")
+	return "", failure.Usage("the form has no action that atm knows")
 }
 
 func question(r *http.Request) (q room.Question) {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -24,7 +26,7 @@ var askCommand = &cli.Command{
 	Flags: []cli.Flag{
 		command.MessageFlag(),
 		&cli.StringFlag{Name: "once", Usage: "send it once under this `NAME`, however often you ask"},
-		command.TimeoutFlag(),
+		cmdline.TimeoutFlag(),
 	},
 	Action: command.With(command.OpenToWrite, ask),
 }
@@ -33,7 +35,7 @@ var historyCommand = &cli.Command{
 	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "show an agent's turns: when, how long, prompt, response, status",
 	UsageText:   "atm history bob\natm history bob --limit 1 --json",
 	Description: "Shows only what events report; --json has whole prompts and responses.",
-	Flags:       []cli.Flag{command.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n", "last", "tail")},
+	Flags:       []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n", "last", "tail")},
 	Action: withAgent(func(ctx context.Context, k *call) error {
 		k.box.Ingest(ctx) // dropped files may be events
 		turns, err := k.s.Team.History(k.name(), k.c.Int("limit"))
@@ -61,7 +63,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 		return err
 	}
 	if k.box.Address() == s.Me.Address() {
-		return command.Usage("you cannot ask yourself").WithHint("atm team lists them")
+		return failure.Usage("you cannot ask yourself").WithHint("atm team lists them")
 	}
 	text, err := command.MessageText(c, c.Args().Tail())
 	if err != nil {
@@ -77,7 +79,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 			return err
 		}
 		if it, err := k.box.Get(m.ID); err == nil && it.Body != m.Body {
-			return command.Refused("%s was already sent with another text, and an answer would be to that", m.ID.Short(6)).
+			return failure.Refused("%s was already sent with another text, and an answer would be to that", m.ID.Short(6)).
 				WithHint("use another --once NAME; atm wait --reply %s%s waits for that answer", m.ID.Short(6), s.Flags())
 		}
 	}
@@ -91,7 +93,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 
 // awaitAnswer sends the question and prints its answer, but the duration on stderr: `$(atm ask …)` is the answer alone.
 func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
-	name, timeout := k.name(), command.Duration(k.c, "timeout")
+	name, timeout := k.name(), cmdline.Duration(k.c, "timeout")
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, err := k.s.Root.Ask(limited, o, teams.Observer{Sent: func(r *teams.Response) {
@@ -111,13 +113,13 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 		if m, err := k.s.Team.Summary(name); err == nil {
 			state = ": it is " + strings.TrimSuffix(string(m.State)+", "+m.StateDetail(), ", ")
 		}
-		e := command.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
+		e := failure.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
 			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, k.s.Flags())
 		e.Extra["id"] = r.ID
 		return e
 	}
 	if err != nil {
-		return command.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
+		return failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
 	}
 	if err := command.Print(k.c, answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status}); err != nil {
 		return err

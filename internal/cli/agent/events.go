@@ -13,7 +13,9 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -48,10 +50,10 @@ var eventsCommand = &cli.Command{
 	UsageText: "atm events\natm events bob --kind turn_idle --follow\natm events bob --as-wire daemon --since 120",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new events until interrupted"},
-		command.DurationFlag("timeout", 0, "stop after `D`"),
+		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.Uint64Flag{Name: "since", Usage: "only events after event `SEQ`"},
 		&cli.StringSliceFlag{Name: "kind", Usage: "only events of kind `K`, repeatable"},
-		command.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail", "last"),
+		cmdline.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail", "last"),
 		&cli.StringFlag{Name: "as-wire", Usage: "in the vocabulary `daemon|session|acp`"},
 	},
 	Action: events,
@@ -62,20 +64,20 @@ func event(c *cli.Context) error {
 		return ingest(c)
 	}
 	if c.Bool("route") || !c.Args().Present() {
-		return command.Usage("event needs a KIND or --stdin, and --route needs --stdin").
+		return failure.Usage("event needs a KIND or --stdin, and --route needs --stdin").
 			WithHint("atm event turn_started turn_id=7; for a stream of events: atm event --stdin")
 	}
 	var pairs [][2]string
 	for _, word := range c.Args().Tail() {
 		k, v, found := strings.Cut(word, "=")
 		if !found {
-			return command.Usage("%q is not k=v", word).WithHint("atm event turn_started turn_id=7")
+			return failure.Usage("%q is not k=v", word).WithHint("atm event turn_started turn_id=7")
 		}
 		pairs = append(pairs, [2]string{k, v})
 	}
 	e, err := wire.Compose(c.Args().First(), pairs)
 	if err != nil {
-		return command.Usage("%v", err).WithHint("atm help event lists the kinds and their fields")
+		return failure.Usage("%v", err).WithHint("atm help event lists the kinds and their fields")
 	}
 	s, err := command.OpenMe(c)
 	if err != nil {
@@ -98,7 +100,7 @@ func warnUnknownKind(c *cli.Context, e *wire.Event) {
 	state := reducer.State{}
 	state.Apply(reducer.Input{Event: e, Now: e.At})
 	if state.Unknown > 0 {
-		near, _ := command.Nearest(e.Kind, wire.Kinds())
+		near, _ := failure.Nearest(e.Kind, wire.Kinds())
 		known := cmp.Or(near, wire.TurnStarted)
 		command.Warn(c, "the unknown kind %q changes no state; %q does", e.Kind, known)
 	}
@@ -134,7 +136,7 @@ func (n ingested) String() string {
 // ingest appends each event of stdin when its line is complete: to my log or, with --route, to that of its agent.
 func ingest(c *cli.Context) error {
 	if c.Args().Present() || term.IsTerminal(int(os.Stdin.Fd())) {
-		return command.Usage("--stdin reads NDJSON from a pipe or a file").
+		return failure.Usage("--stdin reads NDJSON from a pipe or a file").
 			WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
 	}
 	openScope := command.OpenMe
@@ -176,7 +178,7 @@ func ingest(c *cli.Context) error {
 		}
 		return ctx.Err()
 	})
-	if e, ok := errors.AsType[*command.Error](err); ok {
+	if e, ok := errors.AsType[*failure.Error](err); ok {
 		return e
 	} else if err != nil {
 		return fmt.Errorf("read stdin, after %s: %w", total, err)
@@ -184,7 +186,7 @@ func ingest(c *cli.Context) error {
 	if err := command.Print(c, total); err != nil || total.Bad == 0 {
 		return err
 	}
-	return command.Exit(command.ExitFailed)
+	return failure.Exit(failure.ExitFailed)
 }
 
 // prompts are the prompts of an ACP stream by the id of their call.
@@ -246,7 +248,7 @@ func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mai
 func events(c *cli.Context) error {
 	as := []string{"daemon", "session", "acp"}
 	if to := c.String("as-wire"); c.IsSet("as-wire") && !slices.Contains(as, to) {
-		return command.Usage("--as-wire must be one of %s, not %q", strings.Join(as, ", "), to).WithCandidates(as...)
+		return failure.Usage("--as-wire must be one of %s, not %q", strings.Join(as, ", "), to).WithCandidates(as...)
 	}
 	k, err := openAgent(c)
 	if err != nil {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -26,7 +28,7 @@ var pendingCommand = &cli.Command{
 	Description: "Each id is that of the message to the lead; atm screen NAME shows the dialog.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "keep watching and ring for each new one; q quits"},
-		command.DurationFlag("timeout", 0, "stop after `D`"),
+		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "mine", Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
@@ -196,10 +198,10 @@ var rejectCommand = &cli.Command{
 func answerQuestion(c *cli.Context, s *command.Scope) error {
 	a := command.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason"), Artifact: c.String("artifact")}
 	if c.NArg() > 1 && strings.TrimSpace(a.Option) == "" {
-		return command.Usage("the option is empty").WithHint("atm pending shows the options; without one, the usual one is chosen")
+		return failure.Usage("the option is empty").WithHint("atm pending shows the options; without one, the usual one is chosen")
 	}
 	if c.IsSet("artifact") && strings.TrimSpace(a.Artifact) == "" {
-		return command.Usage("--artifact needs the URI of a part of the draft").WithHint("leave it out to answer the whole draft")
+		return failure.Usage("--artifact needs the URI of a part of the draft").WithHint("leave it out to answer the whole draft")
 	}
 	if text := a.Reason + a.Artifact; !utf8.ValidString(text) {
 		return command.CheckText(text)
@@ -215,7 +217,7 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 		e := command.Explain(c, err)
 		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
 			e.WithHint("atm pending lists the open questions; %s", e.Hint)
-		} else if hint := command.HintFor(c.Command.Name + " " + c.Args().First()); hint != "" { // approve all
+		} else if hint := cmdline.HintFor(c.Command.Name + " " + c.Args().First()); hint != "" { // approve all
 			e.WithHint("%s", hint)
 		}
 		return e
@@ -251,7 +253,7 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 				ids = append(ids, short(q))
 			}
 		}
-		return q, command.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
+		return q, failure.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}
 	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
 		if _, unknown := s.Member(word); unknown != nil {

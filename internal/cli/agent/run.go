@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -59,7 +60,7 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if running, _ := k.s.Team.Running(k.name()); running {
-		return command.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
+		return failure.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
 	}
 	program, err := findRunner(c)
 	if err != nil {
@@ -96,13 +97,13 @@ func run(c *cli.Context) error {
 // mayAdd reports whether an unknown name becomes a member: it has a command in team.toml, or no similar name exists.
 func (k *call) mayAdd(e *teams.UnknownError) bool {
 	plan, _ := k.s.Team.Config()
-	_, isNear := command.Nearest(string(e.Name), command.Strings(e.Members))
+	_, isNear := failure.Nearest(string(e.Name), command.Strings(e.Members))
 	return wire.IsName(string(e.Name)) && !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
 }
 
 func noCommand(t *teams.Team, name wire.Name) error {
 	hint := strings.Replace(t.RunCommand(name), "-- CMD", "-- claude", 1)
-	return command.Usage("no command to run for %s: team.toml gives none", name).WithHint("%s", hint)
+	return failure.Usage("no command to run for %s: team.toml gives none", name).WithHint("%s", hint)
 }
 
 // spec combines flags and team.toml. words are the command of the command line, if there is one.
@@ -127,7 +128,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		return spec, err
 	}
 	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
-		return spec, command.Usage("size: %v", err).WithHint("--size 120x30")
+		return spec, failure.Usage("size: %v", err).WithHint("--size 120x30")
 	}
 	if text := c.String("acp-session"); text != "" {
 		err := wire.UnmarshalAs("acp.SessionNewParams", []byte(text), &spec.ACP)
@@ -135,16 +136,16 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 			err = errors.New("needs --driver acp")
 		}
 		if err != nil {
-			return spec, command.Usage("--acp-session: %v", err).
+			return spec, failure.Usage("--acp-session: %v", err).
 				WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
 		}
 	}
 	for _, pair := range c.StringSlice("env") {
 		switch name, _, isPair := strings.Cut(pair, "="); {
 		case !isPair:
-			return spec, command.Usage("--env needs k=v, not %q", pair)
+			return spec, failure.Usage("--env needs k=v, not %q", pair)
 		case !config.MaySetEnv(name):
-			return spec, command.Usage("--env: %q is set by atm itself or is not a variable name", name)
+			return spec, failure.Usage("--env: %q is set by atm itself or is not a variable name", name)
 		}
 	}
 	if spec.LastStop, err = k.s.Team.LastStop(name); err != nil {
@@ -178,7 +179,7 @@ func oneOf(flag, value string, of []string) error {
 	if slices.Contains(of, value) {
 		return nil
 	}
-	return command.Usage("%s must be one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
+	return failure.Usage("%s must be one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
 }
 
 // chooseDir returns --cwd, the root of the ACP workspace, the member's worktree, its cwd in team.toml (always, if the
@@ -201,13 +202,13 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 	dir = cmp.Or(dir, ".")
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return "", command.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR chooses another")
+		return "", failure.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR chooses another")
 	}
 	if err == nil {
 		dir, err = filepath.Abs(dir) // which fails if the current directory was removed
 	}
 	if err != nil {
-		return "", command.Failed("run %s: find its directory: %w", k.name(), err).WithHint("--cwd DIR chooses another")
+		return "", failure.Failed("run %s: find its directory: %w", k.name(), err).WithHint("--cwd DIR chooses another")
 	}
 	return dir, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -61,7 +62,7 @@ func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 		defer close(p.ended)
 		cmd.Wait() // the report says more than its error
 		if json.Unmarshal(report.Bytes(), &p.exit) != nil {
-			p.err = command.Failed("the runner ended: %v", cmd.ProcessState).WithHint("its run/run.log may say why")
+			p.err = failure.Failed("the runner ended: %v", cmd.ProcessState).WithHint("its run/run.log may say why")
 		} else if e := p.exit.Error; e != nil {
 			e.Hint = strings.ReplaceAll(e.Hint, "NAME", string(spec.Agent))
 			e.Exit, p.err = p.exit.Code, e
@@ -108,7 +109,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		case status.Ready:
 			return r, nil
 		case asking == dialogHolds:
-			return r, command.Failed("%s is running, but asks something before it is ready: %s", r.Name, letter.Escape(status.Detail)).
+			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, letter.Escape(status.Detail)).
 				WithHint("atm attach %s", r.Name)
 		case err == nil && status.ChildPID != 0 && asking == 0 && quiet > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt yet"
@@ -127,10 +128,10 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 }
 
 func (k *call) endedUnready(exit runspec.Report) error {
-	e := command.Failed("%s exited with %d before it was ready", k.name(), exit.Code)
+	e := failure.Failed("%s exited with %d before it was ready", k.name(), exit.Code)
 	if exit.Loop {
-		e = command.Failed("%s keeps exiting with %d", k.name(), exit.Code)
-		e.Exit = max(exit.Code, command.ExitFailed)
+		e = failure.Failed("%s keeps exiting with %d", k.name(), exit.Code)
+		e.Exit = max(exit.Code, failure.ExitFailed)
 	}
 	if tail := oneLine(strings.Join(exit.Tail, " "), 500); tail != "" {
 		e.Message += ": " + tail
@@ -148,7 +149,7 @@ func (k *call) awaitEnd(p *runnerProcess) error {
 	case p.exit.Code == 0:
 		return nil
 	}
-	return command.Exit(p.exit.Code)
+	return failure.Exit(p.exit.Code)
 }
 
 // runHere waits until the runner ends. A signal, or the end of this process, ends the agent.
@@ -170,7 +171,7 @@ func (k *call) runAttached(p *runnerProcess) error {
 			continue
 		}
 		end, err := k.showTerminal(client, true)
-		if e, ok := errors.AsType[*command.Error](err); ok && e.Silent {
+		if e, ok := errors.AsType[*failure.Error](err); ok && e.Silent {
 			return err
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
@@ -81,7 +82,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 		}
 		r.State = "stopped"
 	}
-	return r, command.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
+	return r, failure.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
 }
 
 // askToStop asks the runner. One without a socket is starting or ending, unless it isLate: then it is not answering.

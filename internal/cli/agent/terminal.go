@@ -16,7 +16,9 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -39,7 +41,7 @@ var screenCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "print", Aliases: []string{"p"}, Hidden: true}, // as tmux has it
 		&cli.BoolFlag{Name: "ansi", Aliases: []string{"e"}, Usage: "keep the colours"},
-		command.CountFlag("last", 0, "the last `N` lines, including scrollback", "the screen alone", "limit", "n", "tail"),
+		cmdline.CountFlag("last", 0, "the last `N` lines, including scrollback", "the screen alone", "limit", "n", "tail"),
 	},
 	Action: onRunner("", screen),
 }
@@ -110,12 +112,12 @@ func typeText(c *cli.Context) (err error) {
 	last := strings.Join(words[max(0, len(words)-1):], "")
 	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
 	if !r.Raw && key != "" && (isUpper || len(words) == 1) {
-		return command.Usage("%q would be typed as a word", last).WithHint("for that key: atm type %s %s; for return: --enter; "+
+		return failure.Usage("%q would be typed as a word", last).WithHint("for that key: atm type %s %s; for return: --enter; "+
 			"to end a turn: atm interrupt %[1]s; for the word: a pipe", c.Args().First(), key)
 	}
 	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
 	if !r.Raw && strings.ContainsFunc(text, isKey) {
-		return command.Usage("the text has control characters").WithHint("for keys and escape sequences: " + rawExample)
+		return failure.Usage("the text has control characters").WithHint("for keys and escape sequences: " + rawExample)
 	}
 	r.Text = []byte(text)
 	return onRunner("type into", func(ctx context.Context, k *call, client *control.Client) error {
@@ -132,7 +134,7 @@ var goEscapes = strings.NewReplacer(`\\`, `\\`, `\e`, `\x1b`, `"`, `\"`, "\n", `
 func unescape(s string) (string, error) {
 	text, err := strconv.Unquote(`"` + goEscapes.Replace(s) + `"`)
 	if err != nil || text == "" {
-		return "", command.Usage("--raw needs text with escapes that it understands, not %q", s).WithHint(rawExample)
+		return "", failure.Usage("--raw needs text with escapes that it understands, not %q", s).WithHint(rawExample)
 	}
 	return text, nil
 }
@@ -145,10 +147,10 @@ func attach(c *cli.Context) error {
 	isReadOnly := c.Bool("read-only")
 	onTerminal := term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal()
 	if !onTerminal && (command.Terminal() || !isReadOnly) {
-		return command.Usage("attach needs a terminal").WithHint("atm screen %s", k.name())
+		return failure.Usage("attach needs a terminal").WithHint("atm screen %s", k.name())
 	}
 	if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
-		return command.Refused("this is already the terminal of %s", who).WithHint("atm screen %s", who)
+		return failure.Refused("this is already the terminal of %s", who).WithHint("atm screen %s", who)
 	}
 	if err := k.s.MayAct("type into", k.name()); !isReadOnly && err != nil {
 		return err
@@ -188,7 +190,7 @@ func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.E
 	defer context.AfterFunc(ctx, func() {
 		time.Sleep(endWithin)
 		con.restore()
-		os.Exit(command.ExitInterrupted)
+		os.Exit(failure.ExitInterrupted)
 	})()
 	defer con.close()
 	command.Sleep(ctx, readingTime)
@@ -204,7 +206,7 @@ func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.E
 		defer cancel()
 		k.askToStop(ctx, false)
 	}
-	return end, command.Exit(command.ExitInterrupted)
+	return end, failure.Exit(failure.ExitInterrupted)
 }
 
 func (k *call) printEnd(end control.Ending) error {
@@ -212,7 +214,7 @@ func (k *call) printEnd(end control.Ending) error {
 	if end.Exit != nil {
 		r.State, r.Detail = "ended", cmp.Or(end.Exit.Signal, fmt.Sprintf("exit %d", end.Exit.Code))
 	} else if !end.Detached {
-		return command.Failed("the runner of %s detached this terminal: %s", k.name(), end.Reason).WithHint("atm attach %s", k.name())
+		return failure.Failed("the runner of %s detached this terminal: %s", k.name(), end.Reason).WithHint("atm attach %s", k.name())
 	}
 	return command.Print(k.c, r)
 }

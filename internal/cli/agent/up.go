@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams/config"
@@ -119,7 +120,7 @@ func (u *startup) choose(words []string) error {
 		names = startable
 	}
 	if len(names) == 0 {
-		return command.Usage("no member has a command in team.toml").
+		return failure.Usage("no member has a command in team.toml").
 			WithHint("atm init --toml writes one to start from; atm run bob -- claude works without one")
 	}
 	u.order = u.plan.StartOrder(names)
@@ -173,9 +174,9 @@ func (u *startup) start(ctx context.Context) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	e := command.Failed("not ready: %s", command.Join(failed)).WithHint("%s", hint)
+	e := failure.Failed("not ready: %s", command.Join(failed)).WithHint("%s", hint)
 	if len(failed) < len(u.names) {
-		e.Code, e.Exit = "partial", command.ExitPartial
+		e.Code, e.Exit = "partial", failure.ExitPartial
 	}
 	return e
 }
@@ -208,7 +209,7 @@ func (u *startup) startMember(ctx context.Context, n wire.Name) (result, error) 
 		return result{}, err
 	}
 	r, err := k.awaitReady(ctx, p, readyWithin)
-	if refused, ok := errors.AsType[*command.Error](err); ok && refused.Exit == command.ExitRefused && u.isRunning(n) {
+	if refused, ok := errors.AsType[*failure.Error](err); ok && refused.Exit == failure.ExitRefused && u.isRunning(n) {
 		return k.awaitReady(ctx, others, readyWithin)
 	}
 	return r, err
@@ -308,8 +309,8 @@ func stopAll(ctx context.Context, results *resultList, agents []*call, printAll 
 	}
 	e := command.Explain(results.c, errors.Join(errs...))
 	e.Message = strings.ReplaceAll(e.Message, "\n", "; ")
-	if stopped > 0 || e.Exit != command.ExitRefused {
-		e.Code, e.Exit = "partial", command.ExitPartial
+	if stopped > 0 || e.Exit != failure.ExitRefused {
+		e.Code, e.Exit = "partial", failure.ExitPartial
 	}
 	return stopped, e
 }

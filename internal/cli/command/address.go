@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -57,9 +58,9 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 func (s *Scope) addressError(word string, err error) error {
 	team, agent, _ := strings.Cut(word, "/")
 	if other, notNames := wire.ParseAddress(agent+"@"+team, ""); notNames == nil { // core/dave
-		return Usage("%v", err).WithHint("in another team: %s", other)
+		return failure.Usage("%v", err).WithHint("in another team: %s", other)
 	}
-	return Usage("%v", err).WithHint("%s", listed(s.Names())).withNearest(word, Strings(s.Names()))
+	return failure.Usage("%v", err).WithHint("%s", listed(s.Names())).WithNearest(word, Strings(s.Names()))
 }
 
 // Correspondent parses the address of somebody whose messages may be here: a member, also a retired one, or drop.
@@ -92,7 +93,7 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 		to = append(to, a)
 	}
 	if len(to) == 0 {
-		return nil, Usage("you are the only member of team %q", s.Team.Name).WithHint("atm team add NAME")
+		return nil, failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("atm team add NAME")
 	}
 	return to, nil
 }
@@ -129,8 +130,8 @@ func (s *Scope) others() (to []wire.Address, err error) {
 }
 
 // NoRecipient is the error for a missing recipient.
-func (s *Scope) NoRecipient() *Error {
-	return Usage("to whom? %s", listed(s.Names())).
+func (s *Scope) NoRecipient() *failure.Error {
+	return failure.Usage("to whom? %s", listed(s.Names())).
 		WithHint("atm send NAME \"text\"").WithCandidates(Strings(s.Names())...)
 }
 
@@ -142,7 +143,7 @@ func (s *Scope) Member(word string) (*mailbox.Box, error) {
 	}
 	if a.Host != "" {
 		who := s.Renderer().Who(a)
-		return nil, Refused("%s is on another machine", who).
+		return nil, failure.Refused("%s is on another machine", who).
 			WithHint("on that machine: %s %s; to write: atm send %s \"…\"", s.c.Command.HelpName, a.Agent, who)
 	}
 	return s.Root.Mailbox(a)

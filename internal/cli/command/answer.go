@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -53,7 +54,7 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 		return o, err
 	}
 	if isDraft := q.Kind == policy.KindDraft; isDraft && a.Option != "" || !isDraft && a.Artifact != "" {
-		return o, Usage("an option answers a question, --artifact a draft").WithHint("atm pending shows which it is")
+		return o, failure.Usage("an option answers a question, --artifact a draft").WithHint("atm pending shows which it is")
 	}
 	if q.Host != "" {
 		return s.answerRemote(ctx, q, a)
@@ -203,7 +204,7 @@ func (a *Answer) onWire(q policy.Question) (line []byte, detail string, err erro
 	if option != "" {
 		answer = map[string]string{"outcome": "selected", "option_id": option}
 	} else if !a.IsDeny {
-		return nil, "", Usage("which one? no option says yes").WithHint("atm pending lists the options")
+		return nil, "", failure.Usage("which one? no option says yes").WithHint("atm pending lists the options")
 	}
 	line, err = wire.MarshalAs("acp.RequestPermissionResult", answer)
 	return line, cmp.Or(option, "cancelled"), err
@@ -231,7 +232,7 @@ func (a *Answer) findOption(q policy.Question) (err error) {
 		return nil
 	}
 	if a.Option, err = q.Choose(a.Option); err != nil {
-		return Usage("%s", letter.Escape(err.Error())).
+		return failure.Usage("%s", letter.Escape(err.Error())).
 			WithHint("atm pending lists the options; to give a reason: atm reject %s --reason \"…\"", q.Agent)
 	}
 	return nil
@@ -245,9 +246,9 @@ func (a *Answer) chooseOption(q policy.Question) error {
 	}
 	denies := slices.ContainsFunc(q.Options, func(o policy.Option) bool { return o.ID == a.Option && o.Denies() })
 	if denies && !a.IsDeny {
-		return Usage("%q rejects it", a.Option).WithHint("atm reject %s %q", q.Agent, a.Option)
+		return failure.Usage("%q rejects it", a.Option).WithHint("atm reject %s %q", q.Agent, a.Option)
 	} else if a.IsDeny && !denies {
-		return Usage("%q does not reject it", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
+		return failure.Usage("%q does not reject it", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
 	}
 	return nil
 }

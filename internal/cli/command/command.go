@@ -9,15 +9,12 @@
 //	ArgsUsage    the positional arguments, which are counted: [X] is optional, X… repeats, CMD begins
 //	             another program's command line. Args: true turns the counting off
 //
-// The way of a command line, file by file:
+// The way of a command line:
 //
-//	rewrite.go   other tools' verbs become ours: "list agents" is "team" (rewrites.txt)
-//	line.go      Parse finds the verb, and separates flags from positional arguments
-//	flag.go      one flag and its value, and other tools' names for it (synonyms.txt);
-//	             then urfave/cli parses the values and calls the action
-//	scope.go     With opens the root, the team and the identity that the action works with
-//	suggest.go   an unknown word or flag: what was probably meant, and what exists (hints.txt)
-//	errors.go    Report gives an error its exit code and its hint, and prints it
+//	cmdline       Parse finds the verb, its flags and its arguments; what is unknown gets a hint.
+//	              Then urfave/cli parses the values and calls the action
+//	scope.go      With opens the root, the team and the identity that the action works with
+//	explain.go    Report gives an error its exit code and its hint (package failure), and prints it
 //
 // Results go to stdout through Print alone, everything else to stderr through Warn. Text from outside is escaped where
 // it becomes part of a line (letter.Escape).

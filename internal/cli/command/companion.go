@@ -14,6 +14,9 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/cmdline"
+	"github.com/agentteammail/atm/internal/cli/failure"
 )
 
 // CompanionFlags are the flags of the verbs that are programs of their own.
@@ -58,18 +61,18 @@ func FindCompanion(c *cli.Context, name, purpose string) (path string, err error
 		return "", fmt.Errorf("%s version: %w", path, err)
 	}
 	if err != nil {
-		return "", Failed("%s version: %w", path, err).WithHint(installHint)
+		return "", failure.Failed("%s version: %w", path, err).WithHint(installHint)
 	}
 	if version := strings.TrimSpace(string(out)); version != name+" "+c.App.Version {
-		return "", Failed("%s does not match atm %s: %s", path, c.App.Version, cmp.Or(version, "unknown")).
+		return "", failure.Failed("%s does not match atm %s: %s", path, c.App.Version, cmp.Or(version, "unknown")).
 			WithHint(installHint)
 	}
 	return path, nil
 }
 
 // NoCompanion is the error for a missing program.
-func NoCompanion(name, purpose string) *Error {
-	return Failed("%s, %s, is neither beside atm nor on PATH", name, purpose).WithHint(installHint)
+func NoCompanion(name, purpose string) *failure.Error {
+	return failure.Failed("%s, %s, is neither beside atm nor on PATH", name, purpose).WithHint(installHint)
 }
 
 const installHint = "make install in the atm source, or go install github.com/agentteammail/atm/cmd/...@latest"
@@ -89,12 +92,12 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 	version = Version(version)
 	if len(words) == 1 && words[0] == "version" {
 		fmt.Printf("atm-%s %s\n", verb, version)
-		return ExitDone
+		return failure.ExitDone
 	}
 	app := &cli.App{
 		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Metadata: map[string]any{},
-		Flags:    slices.Concat(CompanionFlags[verb], Flags()),
-		HideHelp: true, HideVersion: true, OnUsageError: UsageError,
+		Flags:    slices.Concat(CompanionFlags[verb], cmdline.Flags()),
+		HideHelp: true, HideVersion: true, OnUsageError: cmdline.UsageError,
 		ExitErrHandler: func(*cli.Context, error) {}, // Report prints errors
 		Action: func(c *cli.Context) error {
 			code = Report(c, act(c), false)

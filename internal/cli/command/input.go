@@ -12,6 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -41,8 +43,8 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 }
 
 // TextTwice is the error for a text beside one in a flag.
-func TextTwice(word string) *Error {
-	return Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out; a title is --subject")
+func TextTwice(word string) *failure.Error {
+	return failure.Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out; a title is --subject")
 }
 
 // StdinText returns the text of a message: the words joined by spaces; or stdin, if the only word is "-" or there is
@@ -52,7 +54,7 @@ func StdinText(c *cli.Context, words []string) (string, error) {
 	text := strings.Join(words, " ")
 	if len(words) == 0 || text == "-" {
 		if !HasText(os.Stdin) {
-			return "", Usage("no text").WithHint("%s; or pipe it in", example(c.Command))
+			return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.Example(c.Command))
 		}
 		slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })
 		in := bufio.NewReader(os.Stdin)
@@ -72,7 +74,7 @@ func NotPiped() error {
 	if n == 0 {
 		return nil
 	}
-	return Usage("a text and %s on stdin: only one can be sent", letter.Many(n, "byte")).
+	return failure.Usage("a text and %s on stdin: only one can be sent", letter.Many(n, "byte")).
 		WithHint("leave the text out to send stdin, or add </dev/null to send the text")
 }
 
@@ -86,7 +88,7 @@ func HasText(f *os.File) bool {
 func ReadText(r io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxText+3))
 	if err != nil {
-		return "", Failed("read the text: %w", err)
+		return "", failure.Failed("read the text: %w", err)
 	}
 	text, found := strings.CutSuffix(string(data), "\n")
 	if found {
@@ -100,7 +102,7 @@ func CheckText(s string) error {
 	fault := ""
 	switch {
 	case strings.TrimSpace(s) == "":
-		return Usage("the text is empty").WithHint("put the text after the command, or pipe it in")
+		return failure.Usage("the text is empty").WithHint("put the text after the command, or pipe it in")
 	case len(s) > maxText:
 		fault = "is over 1 MiB"
 	case !utf8.ValidString(s):
@@ -110,7 +112,7 @@ func CheckText(s string) error {
 	default:
 		return nil
 	}
-	return Usage("the text %s", fault).WithHint("send it as a file: --attach FILE")
+	return failure.Usage("the text %s", fault).WithHint("send it as a file: --attach FILE")
 }
 
 // EachLine calls f with each line that is not blank, and its number, until f returns an error. For a line that is
@@ -127,7 +129,7 @@ func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 		}
 		line, err = bytes.TrimRight(line, "\r\n"), nil
 		if len(line) > wire.MaxFile {
-			err = Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("send it as a file: atm send NAME --attach FILE")
+			err = failure.Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("send it as a file: atm send NAME --attach FILE")
 		} else if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}

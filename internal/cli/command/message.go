@@ -10,6 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/cmdline"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -19,6 +23,14 @@ import (
 // aboutMember is the hint where a member's name stands in place of something else.
 const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
 
+// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
+func MemberAsVerb(c *cli.Context, name string) error {
+	if s, err := OpenTeam(c); err != nil || !s.IsMember(name) {
+		return nil
+	}
+	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
+}
+
 // Find looks up the message that a fragment of an id means, in my mailbox, else in the team's.
 func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
@@ -27,18 +39,18 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 		return s.Team.Find(s.Me, fragment)
 	}
 	if !s.IsMember(fragment) {
-		hint := cmp.Or(HintFor(s.c.Command.Name+" "+fragment), "atm read --last and atm ls --all show the ids")
+		hint := cmp.Or(cmdline.HintFor(s.c.Command.Name+" "+fragment), "atm read --last and atm ls --all show the ids")
 		first, _, hasComma := strings.Cut(fragment, ",")
 		if _, notID := wire.ParseFragment(first); hasComma && notID == nil {
 			hint = "no commas: atm ack ID ID; a reply answers one message"
 		}
-		return nil, nil, Usage("%v", err).WithHint("%s", hint)
+		return nil, nil, failure.Usage("%v", err).WithHint("%s", hint)
 	}
 	hint := aboutMember
 	if isShared, _ := s.Team.Box(wire.Name(fragment)).Shared(); isShared {
 		hint = "atm take %s takes the next of its messages, atm ls %[1]s lists them"
 	}
-	return nil, nil, Usage("%q is a member, not the id of a message", fragment).WithHint(hint, fragment)
+	return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).WithHint(hint, fragment)
 }
 
 // ShortLength is how many digits of an id a command needs to name one message.
@@ -55,7 +67,7 @@ func (s *Scope) ShortLength(id wire.ID) int {
 func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, error) {
 	query, err := parseQuery(words)
 	if err != nil {
-		return nil, Usage("%v", err).WithHint("atm search WORDS since:7d")
+		return nil, failure.Usage("%v", err).WithHint("atm search WORDS since:7d")
 	}
 	found, err := s.Team.Search(ctx, query)
 	for _, name := range []string{query.From, query.To} {
@@ -83,7 +95,7 @@ func parseQuery(words []string) (q teams.Query, err error) {
 				return q, fmt.Errorf("in:%s: must be new, cur or done", value)
 			}
 		case "since":
-			if q.Since, err = ParseSince(value); err != nil {
+			if q.Since, err = cmdline.ParseSince(value); err != nil {
 				return q, err
 			}
 		default:

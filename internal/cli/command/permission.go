@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -28,7 +29,7 @@ func (s *Scope) MayWrite() error {
 			return nil
 		}
 	}
-	return Refused("%s is running: only its own processes may act as %s", name, name).
+	return failure.Refused("%s is running: only its own processes may act as %s", name, name).
 		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
 }
 
@@ -37,7 +38,7 @@ func (s *Scope) MayWrite() error {
 // allows.
 func (s *Scope) MayAct(verb string, to wire.Name) error {
 	if !s.Root.Accepted {
-		return Refused("%s: nobody here made or accepted %s; it may have come with a clone", verb, s.Root.Path).
+		return failure.Refused("%s: nobody here made or accepted %s; it may have come with a clone", verb, s.Root.Path).
 			WithHint("if it is yours: atm init")
 	}
 	return s.MayStop(verb, to)
@@ -58,10 +59,10 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 		return err
 	}
 	if lead == "" {
-		return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
+		return failure.Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
 			WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
 	}
-	return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
+	return failure.Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
 		WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
 }
 
@@ -69,7 +70,7 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 // accepted.
 func (s *Scope) MayBridge() error {
 	if _, isInAgent := s.Actor(); isInAgent {
-		return Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
+		return failure.Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
 	}
 	return s.MayAct("bridge", "all")
 }
@@ -79,7 +80,7 @@ func (s *Scope) MayBridge() error {
 func (s *Scope) MayAnswer(q policy.Question) error {
 	who, isInAgent := s.Actor()
 	if who == "" {
-		return Refused("this process belongs to a run that has ended or to another team: it may not answer for anybody").
+		return failure.Refused("this process belongs to a run that has ended or to another team: it may not answer for anybody").
 			WithHint("ask a person")
 	}
 	return s.mayAnswerAs(who, isInAgent, q)
@@ -88,12 +89,12 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 // mayAnswerAs is MayAnswer for a given name, also of another host. A question from another host is judged there.
 func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
 	if !s.Root.Accepted {
-		return Refused("answer: nobody here made or accepted %s; it may have come with a clone", s.Root.Path).
+		return failure.Refused("answer: nobody here made or accepted %s; it may have come with a clone", s.Root.Path).
 			WithHint("if it is yours: atm init")
 	}
 	var err error
 	if q.Host != "" && isInAgent {
-		err = Refused("%s is on another host: only a person may answer it from here", q.Agent).WithHint("ask a person")
+		err = failure.Refused("%s is on another host: only a person may answer it from here", q.Agent).WithHint("ask a person")
 	} else if q.Host == "" {
 		var p policy.Policy
 		if p, err = s.Team.PolicyFor(q.Agent); err == nil {
@@ -101,7 +102,7 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 		}
 	}
 	if why, hint := q.OnlyAtTerminal(); err == nil && why != "" {
-		err = Refused("%s %s", q.Agent, why).WithHint("%s", hint)
+		err = failure.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
 	}
 	return err
 }

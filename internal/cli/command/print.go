@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 )
@@ -97,7 +98,7 @@ func EscapeJSON(doc []byte) []byte {
 func WarnUnreadable(err error) error {
 	unreadable, ok := errors.AsType[*teams.UnreadableError](err)
 	if ok {
-		(&Error{Message: unreadable.Error(), Hint: "atm doctor"}).Print() // also with --quiet
+		(&failure.Error{Message: unreadable.Error(), Hint: "atm doctor"}).Print() // also with --quiet
 		return nil
 	}
 	return err
@@ -106,12 +107,9 @@ func WarnUnreadable(err error) error {
 // Warn writes a line to stderr, escaped, unless --quiet.
 func Warn(c *cli.Context, format string, args ...any) {
 	if !c.Bool("quiet") {
-		fmt.Fprintln(os.Stderr, "atm: "+escapeLine(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(os.Stderr, "atm: "+failure.EscapeLine(fmt.Sprintf(format, args...)))
 	}
 }
-
-// escapeLine puts a text, which may be several joined errors, on one line.
-func escapeLine(text string) string { return letter.Escape(strings.ReplaceAll(text, "\n", "; ")) }
 
 // Terminal reports whether stdout is a terminal.
 func Terminal() bool { return term.IsTerminal(int(os.Stdout.Fd())) }

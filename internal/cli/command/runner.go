@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
@@ -77,20 +78,20 @@ func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control
 // RunnerError gives an error of a member's runner its exit code and its hint.
 func (s *Scope) RunnerError(name wire.Name, err error) error {
 	if answer, ok := errors.AsType[*control.Error](err); ok {
-		e := newError(answer.Code, "%s: %s", []any{name, letter.Escape(answer.Message)}) // it may quote the screen
-		e.Exit = cmp.Or(e.Exit, ExitFailed)
+		e := failure.New(answer.Code, "%s: %s", []any{name, letter.Escape(answer.Message)}) // it may quote the screen
+		e.Exit = cmp.Or(e.Exit, failure.ExitFailed)
 		return e.WithHint("%s", cmp.Or(answer.Hint, "atm status "+string(name)))
 	}
 	if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {
-		return Failed("the runner of %s, process %d, does not answer", name, silent.PID).
+		return failure.Failed("the runner of %s, process %d, does not answer", name, silent.PID).
 			WithHint("if it was suspended: kill -CONT %d; atm stop %s ends it", silent.PID, name)
 	}
 	if errors.Is(err, control.ErrNotAnswering) {
-		return Failed("the runner of %s does not answer, and its process cannot be seen here", name).
+		return failure.Failed("the runner of %s does not answer, and its process cannot be seen here", name).
 			WithHint("where it was started, in a container perhaps: atm stop %s", name)
 	}
 	if errors.Is(err, control.ErrNoRunner) {
-		return Failed("%s is not running", name).WithHint("%s", s.Team.RunCommand(name))
+		return failure.Failed("%s is not running", name).WithHint("%s", s.Team.RunCommand(name))
 	}
 	return err
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
@@ -53,15 +55,15 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 	}
 	if errors.Is(err, rootdir.ErrNotRoot) {
 		if found.Source == rootdir.FromEnv && os.Getenv("ATM_RUN") != "" { // a new root there would be a sandbox's own
-			return nil, NotFound("%w", err).WithHint("a sandbox may hide it: ask a person to let it read and write that directory")
+			return nil, failure.NotFound("%w", err).WithHint("a sandbox may hide it: ask a person to let it read and write that directory")
 		}
 		place.Flag, place.Env, place.Dir = "", "", found.Path
 		if near, _, noneErr := rootdir.Find(place); noneErr == nil && near.Source != rootdir.FromHome {
-			return nil, NotFound("%w", err).WithHint("to use the root there: --root %s", policy.Quote(near.Path))
+			return nil, failure.NotFound("%w", err).WithHint("to use the root there: --root %s", policy.Quote(near.Path))
 		}
 	}
 	if err == nil && !found.Accepted && CallingProgram(c) == "mcp" { // a model reads the answers, as it does a hook's
-		err = Refused("nobody here made or accepted %s; its mail may have come with a clone", found.Path).
+		err = failure.Refused("nobody here made or accepted %s; its mail may have come with a clone", found.Path).
 			WithHint("if it is yours: atm init")
 	}
 	if err != nil {
@@ -76,7 +78,7 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	root.LockTimeout = max(Duration(c, "lock-timeout"), time.Nanosecond) // 0: try once
+	root.LockTimeout = max(cmdline.Duration(c, "lock-timeout"), time.Nanosecond) // 0: try once
 	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
 		root.Keys = hostkey.Dir(filepath.Join(dir, "bridge"))
 	}
@@ -97,7 +99,7 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 	if errors.Is(err, teams.ErrNoTeam) {
 		all, _ := s.Root.Teams()
 		known := Strings(all)
-		err = NotFound("%w", err).WithHint("teams: %s", Join(all)).WithCandidates(known...).withNearest(string(name), known)
+		err = failure.NotFound("%w", err).WithHint("teams: %s", Join(all)).WithCandidates(known...).WithNearest(string(name), known)
 	}
 	if err != nil {
 		return s, err
@@ -128,7 +130,7 @@ func OpenMeIfGiven(c *cli.Context) (*Scope, error) {
 
 // OpenOptional is OpenMe for a verb that works without a team or an identity: missing is then the error about that. One
 // that is given and wrong is an error all the same.
-func OpenOptional(c *cli.Context) (s *Scope, missing *Error, err error) {
+func OpenOptional(c *cli.Context) (s *Scope, missing *failure.Error, err error) {
 	s, err = OpenMe(c)
 	if s == nil || c.IsSet("as") || !errors.As(err, &missing) {
 		return s, missing, err
@@ -157,14 +159,14 @@ func (s *Scope) findMe() error {
 		if via := CallingProgram(s.c); via != "" {
 			hint = "the person who set this up names you: atm " + via + " --as NAME, or ATM_AGENT in its environment"
 		}
-		return Usage("who are you? %s", listed(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)
+		return failure.Usage("who are you? %s", listed(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)
 	}
 	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
 	if err != nil {
 		return s.addressError(name, err)
 	}
 	if a.Team != s.Team.Name || a.Host != "" {
-		return Usage("%s says %s, but the command is for team %q", source, a, s.Team.Name).WithHint("leave one out")
+		return failure.Usage("%s says %s, but the command is for team %q", source, a, s.Team.Name).WithHint("leave one out")
 	}
 	s.Me, err = s.Team.Member(a.Agent)
 	s.MeSource = source
@@ -192,7 +194,7 @@ func (s *Scope) teamName() (wire.Name, error) {
 		s.TeamSource = by[0]
 		team, err := wire.ParseName(by[1])
 		if err != nil {
-			err = Usage("%s: %v", by[0], err).WithHint("atm team ls lists the teams")
+			err = failure.Usage("%s: %v", by[0], err).WithHint("atm team ls lists the teams")
 		}
 		return team, err
 	}
@@ -201,9 +203,9 @@ func (s *Scope) teamName() (wire.Name, error) {
 	case err != nil:
 		return "", err
 	case len(all) == 0:
-		return "", NotFound("no team in %s", s.Root.Path).WithHint("atm init alice bob")
+		return "", failure.NotFound("no team in %s", s.Root.Path).WithHint("atm init alice bob")
 	case len(all) > 1:
-		return "", Usage("which team? teams: %s", Join(all)).
+		return "", failure.Usage("which team? teams: %s", Join(all)).
 			WithHint("put --team NAME on the command, or set ATM_TEAM").WithCandidates(Strings(all)...)
 	}
 	s.TeamSource = "the only team"

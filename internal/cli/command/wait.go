@@ -14,6 +14,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -27,7 +29,7 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(time.Second, func() {
 			if !done.Load() {
-				os.Exit(ExitInterrupted)
+				os.Exit(failure.ExitInterrupted)
 			}
 		})
 	})
@@ -56,9 +58,9 @@ func (s *Scope) Follow(show func(ctx context.Context) error) error {
 // FollowFor is Follow for as long as a given --timeout, the end of which is no failure.
 func (s *Scope) FollowFor(show func(ctx context.Context) error) error {
 	err := s.Follow(func(ctx context.Context) error {
-		if s.c.IsSet("timeout") && Duration(s.c, "timeout") > 0 {
+		if s.c.IsSet("timeout") && cmdline.Duration(s.c, "timeout") > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, Duration(s.c, "timeout"))
+			ctx, cancel = context.WithTimeout(ctx, cmdline.Duration(s.c, "timeout"))
 			defer cancel()
 		}
 		return show(ctx)
@@ -103,9 +105,9 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // Interrupted is the error for an interrupted wait for a sent message's ack or reply; flag is that of atm wait.
-func (s *Scope) Interrupted(flag string, id wire.ID) *Error {
-	e := Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("atm wait %s %s%s", flag, id.Short(6), s.Flags())
-	e.Exit, e.Extra = ExitInterrupted, map[string]any{"id": id}
+func (s *Scope) Interrupted(flag string, id wire.ID) *failure.Error {
+	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("atm wait %s %s%s", flag, id.Short(6), s.Flags())
+	e.Exit, e.Extra = failure.ExitInterrupted, map[string]any{"id": id}
 	return e
 }
 

@@ -10,7 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -64,7 +66,7 @@ func forEach(c *cli.Context, s *command.Scope, find finder, do func(heldMessage)
 		}
 		found = append(found, m)
 	}
-	lines, failed := "", (*command.Error)(nil)
+	lines, failed := "", (*failure.Error)(nil)
 	for _, m := range found {
 		line, err := do(m)
 		if err == nil {
@@ -123,7 +125,7 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 }
 
 func withdrawnError(short string) error {
-	return command.Refused("message %s %w", short, mailbox.ErrWithdrawn).WithHint("atm show %s shows it again", short)
+	return failure.Refused("message %s %w", short, mailbox.ErrWithdrawn).WithHint("atm show %s shows it again", short)
 }
 
 var unreadCommand = &cli.Command{
@@ -192,12 +194,12 @@ func findHeld(_ context.Context, s *command.Scope, word string) (m heldMessage, 
 	case err != nil:
 		return m, heldByOther(err, short)
 	}
-	err = command.Refused("message %s %w", short, errNotMine).WithHint("atm trace %s shows where it is", short)
+	err = failure.Refused("message %s %w", short, errNotMine).WithHint("atm trace %s shows where it is", short)
 	return heldMessage{Item: it}, err
 }
 
 func heldByOther(err error, short string) error {
-	return command.Refused("%w", err).WithHint("atm trace %s says who has it", short)
+	return failure.Refused("%w", err).WithHint("atm trace %s says who has it", short)
 }
 
 // findToAck is findHeld, but also finds a leased message that I have acknowledged or answered already.
@@ -249,7 +251,7 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 	d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
 	state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
 	if err = warnUnlogged(c, err); err == nil && state == "" {
-		err = command.Refused("message %s is acknowledged", m.ID.Short(6)).
+		err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).
 			WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
 	}
 	isLate, isRemote := state != mailbox.Withdrawn && state != mailbox.Unread, to.Host != ""
@@ -273,39 +275,39 @@ var takeCommand = &cli.Command{
 		"atm ack or atm reply finishes it, atm unread gives it back. To create such an inbox:\n" +
 		"atm team add jobs --shared. Exit 0 if it is empty.",
 	Flags: []cli.Flag{
-		command.DurationFlag("lease", 10*time.Minute, "lease it for `D` (default 10m, at most 24h)"),
+		cmdline.DurationFlag("lease", 10*time.Minute, "lease it for `D` (default 10m, at most 24h)"),
 		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "renew the lease of `ID`"},
 		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "wait for a message"},
-		command.TimeoutFlag(),
+		cmdline.TimeoutFlag(),
 	},
 	Action: command.With(command.OpenToWrite, take),
 }
 
 func take(c *cli.Context, s *command.Scope) error {
-	if err := command.NotBoth(c, "renew wait"); err != nil {
+	if err := cmdline.NotBoth(c, "renew wait"); err != nil {
 		return err
 	}
-	lease, timeout := command.Duration(c, "lease"), command.Duration(c, "timeout")
+	lease, timeout := cmdline.Duration(c, "lease"), cmdline.Duration(c, "timeout")
 	if lease <= 0 || lease > mailbox.MaxLease {
-		return command.Usage("--lease %s: must be above 0 and at most %s", lease, mailbox.MaxLease).WithHint("--lease 10m; atm take --renew ID extends it")
+		return failure.Usage("--lease %s: must be above 0 and at most %s", lease, mailbox.MaxLease).WithHint("--lease 10m; atm take --renew ID extends it")
 	}
 	if c.IsSet("renew") {
 		return renewLease(c, s, lease)
 	}
 	s.WarnUnaccepted()
 	if file := c.Args().First(); strings.ContainsAny(file, "./") {
-		return command.Usage("%s is not the name of an inbox", file).WithHint("%s", command.HintFor("lock"))
+		return failure.Usage("%s is not the name of an inbox", file).WithHint("%s", cmdline.HintFor("lock"))
 	}
 	box, err := s.MemberOrMe(c.Args().First())
 	if err != nil {
 		return err
 	}
 	if team := box.Address().Team; team != s.Me.Address().Team {
-		return command.Refused("only members of team %s may take from its inboxes", team).
+		return failure.Refused("only members of team %s may take from its inboxes", team).
 			WithHint("to put something into it: atm send %s \"…\"", box.Address())
 	}
 	if err := teams.CheckMayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) && box.Agent() != s.Me.Agent() {
-		return command.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
+		return failure.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
 	} else if err != nil {
 		return err
 	}
@@ -322,7 +324,7 @@ func take(c *cli.Context, s *command.Scope) error {
 		})
 	})
 	if errors.Is(err, errTimeout) {
-		return command.Timeout("nothing to take within %s", timeout).
+		return failure.Timeout("nothing to take within %s", timeout).
 			WithHint("do other work, or wait again: atm take %s --wait%s", box.Agent(), s.Flags())
 	}
 	return err

@@ -11,13 +11,14 @@ import (
 
 	"github.com/agentteammail/atm/internal/claudeteam"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 var claudeCommand = &cli.Command{
 	Name: "claude", Usage: "exchange mail with Claude Code's own agent teams", UsageText: "atm claude sync",
 	Action: func(*cli.Context) error {
-		return command.Usage("claude what?").WithHint("atm claude sync; to run Claude Code as an agent: atm run NAME -- claude")
+		return failure.Usage("claude what?").WithHint("atm claude sync; to run Claude Code as an agent: atm run NAME -- claude")
 	},
 	Subcommands: []*cli.Command{{
 		Name: "sync", ArgsUsage: "[TEAM]", Usage: "carry mail to and from a Claude Code team until interrupted",
@@ -54,7 +55,7 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 		})
 	}
 	if errors.Is(err, claudeteam.ErrEnded) {
-		return command.NotFound("%w", err).WithHint("mail that its members did not get is unread here: atm team")
+		return failure.NotFound("%w", err).WithHint("mail that its members did not get is unread here: atm team")
 	}
 	return err
 }
@@ -67,14 +68,14 @@ func claudeTeam(c *cli.Context) (string, error) {
 	found, _ := filepath.Glob(filepath.Join(teams, name, "config.json"))
 	switch {
 	case len(found) == 0:
-		return "", command.NotFound("no Claude Code team in %s", filepath.Join(teams, name)).
+		return "", failure.NotFound("no Claude Code team in %s", filepath.Join(teams, name)).
 			WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 	case len(found) > 1:
 		var names []string
 		for _, file := range found {
 			names = append(names, filepath.Base(filepath.Dir(file)))
 		}
-		return "", command.Usage("which team? there are %s", command.Join(names)).
+		return "", failure.Usage("which team? there are %s", command.Join(names)).
 			WithHint("%s %s", c.Command.HelpName, names[0]).WithCandidates(names...)
 	}
 	return filepath.Dir(found[0]), nil

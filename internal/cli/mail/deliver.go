@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
@@ -29,7 +30,7 @@ type result struct {
 	Failed    []failed    `json:"failed"`
 	Reply     *message    `json:"reply,omitempty"`
 
-	Error *command.Error `json:"error,omitempty"` // if some recipients have the message, and others do not
+	Error *failure.Error `json:"error,omitempty"` // if some recipients have the message, and others do not
 }
 
 type delivered struct {
@@ -43,7 +44,7 @@ type delivered struct {
 
 type failed struct {
 	To string `json:"to"`
-	*command.Error
+	*failure.Error
 }
 
 func newResult(id wire.ID) *result {
@@ -82,7 +83,7 @@ func (r *result) markPartial(not string) {
 		to = append(to, f.To)
 	}
 	e := *r.Failed[0].Error
-	e.Code, e.Exit, e.Message = "partial", command.ExitPartial, not+" "+strings.Join(to, ", ")
+	e.Code, e.Exit, e.Message = "partial", failure.ExitPartial, not+" "+strings.Join(to, ", ")
 	r.Error = &e
 }
 
@@ -101,7 +102,7 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 	}
 	line := verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
 	if err := command.PrintAs(c, r, line); err != nil {
-		return command.Failed("%s %s, but the result could not be printed: %w", verb, r.ID.Short(6), err)
+		return failure.Failed("%s %s, but the result could not be printed: %w", verb, r.ID.Short(6), err)
 	}
 	return nil
 }
@@ -123,14 +124,14 @@ func (r *result) failures(c *cli.Context, not string) error {
 	}
 	if !isJSON || command.CallingProgram(c) != "" {
 		for _, f := range r.Failed {
-			(&command.Error{Message: fmt.Sprintf("%s %s: %s", not, f.To, f.Message), Hint: f.Hint}).Print()
+			(&failure.Error{Message: fmt.Sprintf("%s %s: %s", not, f.To, f.Message), Hint: f.Hint}).Print()
 		}
 	}
-	return command.Exit(first.Exit)
+	return failure.Exit(first.Exit)
 }
 
 // addTo puts the result beside an error in its JSON document.
-func (r *result) addTo(e *command.Error) *command.Error {
+func (r *result) addTo(e *failure.Error) *failure.Error {
 	more := map[string]any{"id": r.ID, "delivered": r.Delivered, "failed": r.Failed}
 	maps.Copy(more, e.Extra)
 	e.Extra = more
@@ -171,13 +172,13 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 // that the session's own commands would refuse.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypeAck {
-		return command.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
+		return failure.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
 	}
 	if o.Message.Type == wire.TypePermissionReply {
-		return command.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
+		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
 	}
 	if _, isKnown, err := wire.HumanText(o.Message.Payload); isKnown && err != nil && o.Message.Type == wire.TypeHumanInput {
-		return command.Usage("the payload is not human input: %v", err).WithHint("atm help session")
+		return failure.Usage("the payload is not human input: %v", err).WithHint("atm help session")
 	}
 	input, _ := session.InputOf(o.Message)
 	for _, to := range o.To {
@@ -227,7 +228,7 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		command.Warn(c, "%v", teams.DescribeUnmarked(unmarked))
 	default:
 		hint := "your reply was sent, do not send it again: atm ack %s%s"
-		command.Failed("%s", teams.DescribeUnmarked(unmarked)).WithHint(hint, o.Parent.ID.Short(6), s.Flags()).Print()
+		failure.Failed("%s", teams.DescribeUnmarked(unmarked)).WithHint(hint, o.Parent.ID.Short(6), s.Flags()).Print()
 	}
 	if err := o.Post.SentIndexErr; err != nil {
 		command.Warn(c, "sent, but atm ls --sent shows it only after atm doctor --fix: %v", err)
@@ -247,7 +248,7 @@ func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m 
 	}
 	short := m.ID.Short(6)
 	if differs && isAwaited(c) {
-		r.addFailed(c, box.Address(), command.Refused("%s was already sent with another text", short).
+		r.addFailed(c, box.Address(), failure.Refused("%s was already sent with another text", short).
 			WithHint("use another --once NAME or --id; atm wait --reply %s waits for an answer to the earlier text", short))
 		return
 	}
@@ -275,7 +276,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		wanted = append(wanted, reply)
 	}
 	err := awaitConditions(ctx, c, s, wanted, true)
-	if e, ok := errors.AsType[*command.Error](err); ok {
+	if e, ok := errors.AsType[*failure.Error](err); ok {
 		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
 	}
 	if err != nil {
@@ -332,7 +333,7 @@ type batchResult struct {
 
 func sendBatch(c *cli.Context, s *command.Scope) error {
 	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
-		return command.Usage("--batch reads messages from a pipe or a file on stdin, and takes no other flag").WithHint(batchExample)
+		return failure.Usage("--batch reads messages from a pipe or a file on stdin, and takes no other flag").WithHint(batchExample)
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
@@ -353,11 +354,11 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 		return ctx.Err()
 	})
 	if printErr != nil {
-		printErr = command.Failed("not all results could be printed: %v", printErr).
+		printErr = failure.Failed("not all results could be printed: %v", printErr).
 			WithHint("atm ls --sent%s", s.Flags())
 	}
 	if err = cmp.Or(err, printErr); err == nil && isAnyBad {
-		return command.Exit(command.ExitFailed)
+		return failure.Exit(failure.ExitFailed)
 	}
 	return err
 }
@@ -365,15 +366,15 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
 	if err != nil {
-		return nil, command.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
+		return nil, failure.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
 	}
 	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
-		return nil, command.Usage("\"body\" is missing or blank").WithHint(batchExample)
+		return nil, failure.Usage("\"body\" is missing or blank").WithHint(batchExample)
 	}
 	me, old := s.Me.Address(), teams.OwnMessage(s.Me, m.Supersedes)
 	isForged := m.From != (wire.Address{}) && m.From != me || m.HasOurMeta()
 	if isForged || m.Supersedes != "" && (old == nil || old.From != me) {
-		return nil, command.Refused("\"from\", \"supersedes\" or \"meta.atm\" is not yours to set").WithHint("leave it out")
+		return nil, failure.Refused("\"from\", \"supersedes\" or \"meta.atm\" is not yours to set").WithHint("leave it out")
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
 	once, err := onceOf(m)
@@ -401,7 +402,7 @@ func onceOf(m *wire.Message) (string, error) {
 	}
 	once := extra.Text("once")
 	if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
-		return "", command.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
+		return "", failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
 	return once, nil

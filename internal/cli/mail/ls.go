@@ -12,7 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -40,7 +42,7 @@ var lsCommand = &cli.Command{
 }
 
 func ls(c *cli.Context, s *command.Scope) error {
-	if err := command.NotBoth(c, "all bad sent"); err != nil {
+	if err := cmdline.NotBoth(c, "all bad sent"); err != nil {
 		return err
 	}
 	whose := c.Args().First()
@@ -237,7 +239,7 @@ var searchCommand = &cli.Command{
 			}
 		}
 		if len(words) == 0 {
-			return command.Usage("atm search needs WORDS").WithHint("%s", command.HintFor("search ?"))
+			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.HintFor("search ?"))
 		}
 		items, err := s.Search(c.Context, words)
 		if err != nil && len(items) == 0 || command.WarnUnreadable(err) != nil {
@@ -256,7 +258,7 @@ var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
 	UsageText: "atm thread 9f3a1c", Description: "Looks in all inboxes of the team. Marks nothing as read.",
 	Flags: []cli.Flag{
-		command.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all", "n", "max"),
+		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all", "n", "max"),
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		it, _, err := s.Find(c.Args().First())
@@ -320,7 +322,7 @@ type listing struct {
 	More     int       `json:"more"`
 	Owed     []wire.ID `json:"owed"`
 
-	Error *command.Error `json:"error,omitempty"` // for what failed although the messages are listed
+	Error *failure.Error `json:"error,omitempty"` // for what failed although the messages are listed
 }
 
 // newListing lists messages and, if it is known who I am, those that I owe an ack.

@@ -12,7 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -34,7 +36,7 @@ func hidden(name string, aliases ...string) cli.Flag {
 }
 
 func limitFlag() cli.Flag {
-	return command.CountFlag("limit", letter.MaxMessages, "at most `N` (default 20); 0: all", "all", "n", "max")
+	return cmdline.CountFlag("limit", letter.MaxMessages, "at most `N` (default 20); 0: all", "all", "n", "max")
 }
 
 // sinceFlag parses --since; without it the time is zero.
@@ -42,8 +44,8 @@ func sinceFlag(c *cli.Context) (t time.Time, err error) {
 	if !c.IsSet("since") {
 		return t, nil
 	}
-	if t, err = command.ParseSince(c.String("since")); err != nil {
-		err = command.Usage("--since: %v", err).WithHint("%s --since 2h", c.Command.HelpName)
+	if t, err = cmdline.ParseSince(c.String("since")); err != nil {
+		err = failure.Usage("--since: %v", err).WithHint("%s --since 2h", c.Command.HelpName)
 	}
 	return t, err
 }

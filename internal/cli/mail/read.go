@@ -11,7 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -34,14 +36,14 @@ var readCommand = &cli.Command{
 		&cli.BoolFlag{Name: "last", Usage: "show the last batch again"},
 		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "wait until there is mail"},
 		&cli.BoolFlag{Name: "follow", Usage: "keep showing new mail"},
-		command.TimeoutFlag(),
+		cmdline.TimeoutFlag(),
 		hidden("unread", "new", "u", "mark-read", "mark", "next", "mine", "oldest-first", "since-last", "unread-only", "only-unread"), hidden("confirm"), // of a program: see write
 	},
 	Action: command.With(command.OpenMe, read),
 }
 
 func read(c *cli.Context, s *command.Scope) error {
-	if err := command.NotBoth(c, "peek follow", "last wait follow"); err != nil {
+	if err := cmdline.NotBoth(c, "peek follow", "last wait follow"); err != nil {
 		return err
 	}
 	s.WarnUnaccepted()
@@ -51,7 +53,7 @@ func read(c *cli.Context, s *command.Scope) error {
 	isShared, _ := s.Me.Shared() // a message marked there would be hidden from everybody, and nobody would hold it
 	peeks := c.Bool("peek") || isShared
 	if isShared && c.Bool("follow") {
-		return command.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
+		return failure.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
 			WithHint("take messages as yourself: atm take %s --wait --as NAME", s.Me.Agent())
 	}
 	if isShared {
@@ -93,7 +95,7 @@ func warnNotIngested(c *cli.Context, in mailbox.Ingested) {
 
 func showLastBatch(c *cli.Context, s *command.Scope) error {
 	if c.NArg() > 0 {
-		return command.Usage("--last shows the last batch again and takes no number").WithHint("to list the newest: atm ls --all --limit 5")
+		return failure.Usage("--last shows the last batch again and takes no number").WithHint("to list the newest: atm ls --all --limit 5")
 	}
 	items, err := s.Me.LastBatch()
 	if err != nil {
@@ -138,7 +140,7 @@ func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
 		it, box, err := s.Find(word)
 		if err == nil && (box.Address() != s.Me.Address() || it.State == "") { // "": what I sent
 			short := it.ID.Short(6)
-			err = command.NotFound("message %s %w", short, errNotMine).WithHint("atm show %s shows it", short)
+			err = failure.NotFound("message %s %w", short, errNotMine).WithHint("atm show %s shows it", short)
 		}
 		if err != nil {
 			return nil, err
@@ -278,14 +280,14 @@ func owedLine(owed []wire.ID, flags string) string {
 
 // wait prints mail as soon as there is any. If another reader takes it first, the wait goes on.
 func (p *page) wait(ctx context.Context) error {
-	timeout := command.Duration(p.c, "timeout")
+	timeout := cmdline.Duration(p.c, "timeout")
 	err := await(ctx, timeout, []*mailbox.Box{p.s.Me}, false, func(entry) (bool, error) { return p.show(ctx) })
 	if !errors.Is(err, errTimeout) {
 		return err
 	}
 	none := newListing(nil, p.s.Me)
 	owed := strings.TrimRight("; "+owedLine(none.Owed, p.s.Flags()), "; \n")
-	e := command.Timeout("no mail within %s%s", timeout, owed).
+	e := failure.Timeout("no mail within %s%s", timeout, owed).
 		WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
 	e.Extra["messages"], e.Extra["more"], e.Extra["owed"] = none.Messages, none.More, none.Owed
 	return e

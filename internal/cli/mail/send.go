@@ -13,7 +13,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -63,8 +65,8 @@ func messageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important", "high", "high-priority", "critical", "interrupt"}, Usage: "may break into a turn"},
 		&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "request-ack"}, Usage: "ask for an ack"},
 		&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
-		command.DurationFlag("expires", 0, "expires after `D`", "ttl"),
-		command.DurationFlag("due", 0, "answer expected within `D`"),
+		cmdline.DurationFlag("expires", 0, "expires after `D`", "ttl"),
+		cmdline.DurationFlag("due", 0, "answer expected within `D`"),
 		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
 		&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, for a safe retry"},
@@ -74,7 +76,7 @@ func messageFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "meta", Usage: "metadata `K=V`, repeatable"},
 		&cli.BoolFlag{Name: "wait-ack", Aliases: []string{"wait-for-ack"}, Usage: "ask for an ack and wait for it"},
 		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply", "block", "blocking"}, Usage: "wait for the answer"},
-		command.TimeoutFlag(),
+		cmdline.TimeoutFlag(),
 		&cli.StringFlag{Name: "priority", Aliases: []string{"p"}, Hidden: true}, hidden("stdin"),
 	}
 }
@@ -96,7 +98,7 @@ func reply(c *cli.Context, s *command.Scope) error {
 	}
 	if text := c.Args().Tail(); len(text) > 1 {
 		if _, _, notID := s.Find(text[0]); notID == nil {
-			return command.Usage("a reply answers one message, and %s is another", text[0]).
+			return failure.Usage("a reply answers one message, and %s is another", text[0]).
 				WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
 		}
 	}
@@ -129,11 +131,11 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	apart := slices.Concat(first, words[1:])
 	if len(first) == 0 { // such as an empty variable
 		e := s.NoRecipient()
-		return nil, nil, e.WithHint("%s", cmp.Or(command.LineOf(c).Repaired(words[:1], []string{"NAME"}), e.Hint))
+		return nil, nil, e.WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:1], []string{"NAME"}), e.Hint))
 	}
 	if len(first) > 1 && len(words) == 1 && len(names) == 0 && !c.IsSet("message") {
 		if _, notTo := s.Member(strings.ToLower(strings.TrimRight(first[0], ",:"))); notTo != nil {
-			return nil, nil, s.NoRecipient().WithHint("%s", command.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
+			return nil, nil, s.NoRecipient().WithHint("%s", cmdline.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
 		}
 	}
 	if c.IsSet("message") {
@@ -141,8 +143,8 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	}
 	if list, n := namesApart(s, apart); list != words[0] && list != "" {
 		wrong, right := words[:max(1, n-len(first)+1)], append([]string{list}, first[min(n, len(first)):]...)
-		return nil, nil, command.Usage("recipients must be one word, separated by commas").
-			WithHint("%s", cmp.Or(command.LineOf(c).Repaired(wrong, right), "atm send "+policy.Quote(list)+" \"text\""))
+		return nil, nil, failure.Usage("recipients must be one word, separated by commas").
+			WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(wrong, right), "atm send "+policy.Quote(list)+" \"text\""))
 	}
 	names = append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...)
 	return names, words[1:], nil
@@ -168,15 +170,15 @@ func namesApart(s *command.Scope, words []string) (list string, n int) {
 }
 
 func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) error {
-	err := command.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
+	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
 	if err != nil {
 		return err
 	}
 	if c.IsSet("timeout") && !isAwaited(c) {
-		return command.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
+		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
 	}
-	if c.IsSet("expires") && command.Duration(c, "expires") < time.Millisecond {
-		return command.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
+	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
+		return failure.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
 	}
 	m, err := newMessage(c, s)
 	if err == nil {
@@ -217,7 +219,7 @@ func newMessage(c *cli.Context, s *command.Scope) (*wire.Message, error) {
 	}
 	for flag, at := range map[string]*time.Time{"expires": &m.ExpiresAt, "due": &m.DueAt} {
 		if c.IsSet(flag) {
-			*at = now.Add(command.Duration(c, flag))
+			*at = now.Add(cmdline.Duration(c, flag))
 		}
 	}
 	return m, cmp.Or(setID(c, s, m), setContent(c, m), setThread(c, s, m))
@@ -231,10 +233,10 @@ func setID(c *cli.Context, s *command.Scope, m *wire.Message) (err error) {
 		err = teams.CheckID(m.ID)
 	}
 	if err != nil {
-		return command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
+		return failure.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
 	}
 	_, err = findSent(s, string(m.ID))
-	if _, isOthers := errors.AsType[*command.Error](err); isOthers {
+	if _, isOthers := errors.AsType[*failure.Error](err); isOthers {
 		return err
 	}
 	return nil // a new id, or one that cannot be looked up
@@ -244,14 +246,14 @@ func setContent(c *cli.Context, m *wire.Message) error {
 	if c.IsSet("payload") {
 		m.Payload = json.RawMessage(c.String("payload"))
 		if _, err := wire.ReadObject(m.Payload); err != nil {
-			return command.Usage("--payload is not a JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
+			return failure.Usage("--payload is not a JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
 		}
 	}
 	var notes wire.Object
 	for _, pair := range c.StringSlice("meta") {
 		key, value, found := strings.Cut(pair, "=")
 		if !found || key == "" || notes.Get(key) != nil {
-			return command.Usage("--meta needs K=V, with each K once, not %q", pair).WithHint("for example --meta build=42")
+			return failure.Usage("--meta needs K=V, with each K once, not %q", pair).WithHint("for example --meta build=42")
 		}
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}
@@ -259,7 +261,7 @@ func setContent(c *cli.Context, m *wire.Message) error {
 		m.Meta = notes.Encode()
 	}
 	if m.HasOurMeta() {
-		return command.Usage("--meta: names that begin with atm are reserved").WithHint("for example --meta build=42")
+		return failure.Usage("--meta: names that begin with atm are reserved").WithHint("for example --meta build=42")
 	}
 	return nil
 }
@@ -293,7 +295,7 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 	}
 	if len(words) > 0 && c.IsSet("attach") {
 		if info, err := os.Stat(words[0]); err == nil && info.Mode().IsRegular() {
-			return "", command.Usage("--attach takes one file, and %s is another", words[0]).
+			return "", failure.Usage("--attach takes one file, and %s is another", words[0]).
 				WithHint("repeat it: --attach %s; if that is the text: --message", policy.Quote(words[0]))
 		}
 	}
@@ -318,7 +320,7 @@ func textOfFile(file string) (text string, err error) {
 		text, err = command.ReadText(f)
 	}
 	if readErr, ok := errors.AsType[*fs.PathError](err); ok {
-		err = command.Usage("--file: %v", readErr).WithHint("--file reads the text from a file, --attach FILE sends a file")
+		err = failure.Usage("--file: %v", readErr).WithHint("--file reads the text from a file, --attach FILE sends a file")
 	}
 	return text, err
 }
@@ -329,9 +331,9 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 	names := c.StringSlice("attach")
 	for _, name := range names {
 		if info, err := os.Stat(name); err != nil {
-			return command.Usage("--attach: %v", err)
+			return failure.Usage("--attach: %v", err)
 		} else if !info.Mode().IsRegular() {
-			return command.Usage("--attach: %s is not a regular file", name).
+			return failure.Usage("--attach: %s is not a regular file", name).
 				WithHint("cat or tar it into one; a text can come from a pipe: atm send NAME -")
 		}
 	}
@@ -344,7 +346,7 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 		for _, name := range names {
 			f, err := os.Open(name)
 			if err != nil {
-				return command.Usage("--attach: %v", err)
+				return failure.Usage("--attach: %v", err)
 			}
 			a, err := box.Store().Attach(filepath.Base(name), f)
 			if f.Close(); err != nil {
@@ -363,7 +365,7 @@ func findSent(s *command.Scope, word string) (*wire.Message, error) {
 		return nil, err
 	}
 	if it.From != s.Me.Address() {
-		return nil, command.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
+		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
 	}
 	return it.Message, nil
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -33,7 +35,7 @@ var showCommand = &cli.Command{
 }
 
 func show(c *cli.Context, s *command.Scope) error {
-	if err := command.NotBoth(c, "raw json", "raw save"); err != nil {
+	if err := cmdline.NotBoth(c, "raw json", "raw save"); err != nil {
 		return err
 	}
 	it, box, err := s.Find(c.Args().First())
@@ -70,12 +72,12 @@ func show(c *cli.Context, s *command.Scope) error {
 // saveAttachments saves attachments in a directory. It overwrites no file, and no name leads out of the directory.
 func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
 	if c.String("save") == "-" {
-		return command.Usage("--save writes into a directory, not to stdout").WithHint("atm show %s --save .", m.ID.Short(6))
+		return failure.Usage("--save writes into a directory, not to stdout").WithHint("atm show %s --save .", m.ID.Short(6))
 	}
 	os.Mkdir(c.String("save"), 0o700) // OpenRoot reports an error
 	dir, err := os.OpenRoot(c.String("save"))
 	if err != nil {
-		return command.Usage("--save: %v", err).WithHint("atm show %s --save attachments", m.ID.Short(6))
+		return failure.Usage("--save: %v", err).WithHint("atm show %s --save attachments", m.ID.Short(6))
 	}
 	defer dir.Close()
 	if len(m.Attachments) == 0 {

@@ -11,7 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
@@ -36,7 +38,7 @@ var waitFlags = []cli.Flag{
 	&cli.StringSliceFlag{Name: "blocked", Usage: "`AGENT` asks for a permission or an answer"},
 	&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
 	&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
-	command.TimeoutFlag(),
+	cmdline.TimeoutFlag(),
 	hidden("mail", "message", "messages", "unread", "any", "any-mail", "inbox", "for-mail", "for-message"),
 }
 
@@ -70,7 +72,7 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 	state, name := "", ""
 	for _, word := range c.Args().Slice() {
 		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
-		_, notDuration := command.ParseDuration(word)
+		_, notDuration := cmdline.ParseDuration(word)
 		switch {
 		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread", "agent", "to", "be"}, word) && !s.IsMember(word):
 		case notDuration == nil:
@@ -98,7 +100,7 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 	case isID(s, name):
 		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
 	}
-	return command.Usage("%s alone does not say what to wait for", cmp.Or(name, state)).WithHint(hint, cmp.Or(name, "NAME"))
+	return failure.Usage("%s alone does not say what to wait for", cmp.Or(name, state)).WithHint(hint, cmp.Or(name, "NAME"))
 }
 
 // namedConditions returns the conditions that the flags name, by default mail for me.
@@ -136,7 +138,7 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, 
 		return nil, err
 	}
 	if !isFragment(word) {
-		return nil, command.Usage("--%s needs the id of a message that you sent, not %q", kind, word).
+		return nil, failure.Usage("--%s needs the id of a message that you sent, not %q", kind, word).
 			WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
 	}
 	m, err := findSent(s, word)
@@ -174,7 +176,7 @@ func awaitConditions(ctx context.Context, c *cli.Context, s *command.Scope, cond
 	if err != nil {
 		return err
 	}
-	err = await(ctx, command.Duration(c, "timeout"), boxes, true, func(e entry) (bool, error) {
+	err = await(ctx, cmdline.Duration(c, "timeout"), boxes, true, func(e entry) (bool, error) {
 		met, withdrawn := 0, []error(nil)
 		for _, cond := range conditions {
 			cond.match, err = cond.look(e)
@@ -247,8 +249,8 @@ func timeoutError(c *cli.Context, s *command.Scope, conditions []*condition, eve
 		again += " --every"
 	}
 	slices.Sort(states)
-	late := strings.Join(slices.Compact(unmet), ", ") + " within " + command.Duration(c, "timeout").String()
-	return command.Timeout("%s", command.JoinFilled(": ", late, command.JoinFilled(", ", slices.Compact(states)...))).
+	late := strings.Join(slices.Compact(unmet), ", ") + " within " + cmdline.Duration(c, "timeout").String()
+	return failure.Timeout("%s", command.JoinFilled(": ", late, command.JoinFilled(", ", slices.Compact(states)...))).
 		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
@@ -25,8 +26,8 @@ var watchCommand = &cli.Command{
 	Description: "Marks nothing as read. Runs until interrupted.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "start `D` ago"},
-		command.CountFlag("limit", 0, "start with the last `N`", "only new ones", "n", "tail", "last"),
-		hidden("follow", "f", "all"), hidden("oneline"), command.DurationFlag("timeout", 0, "stop after `D`"),
+		cmdline.CountFlag("limit", 0, "start with the last `N`", "only new ones", "n", "tail", "last"),
+		hidden("follow", "f", "all"), hidden("oneline"), cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
 	},
 	Action: command.With(command.OpenMeIfGiven, watch),

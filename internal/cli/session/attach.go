@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -170,7 +171,7 @@ func (k *call) attach(ctx context.Context) error {
 			}
 		case text, ok := <-lines:
 			if ok && isOver {
-				return command.Refused("session %s is %s: %q was not sent", short(k.session), k.session.State, letter.Clip(text, 40)).
+				return failure.Refused("session %s is %s: %q was not sent", short(k.session), k.session.State, letter.Clip(text, 40)).
 					WithHint("atm session new --agent %s", k.session.AgentID)
 			} else if !ok {
 				lines = nil

@@ -17,7 +17,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -96,11 +98,11 @@ var newCommand = &cli.Command{
 func begin(c *cli.Context, s *command.Scope) error {
 	name := cmp.Or(c.String("agent"), c.Args().First())
 	if name == "" || c.IsSet("agent") && c.Args().Present() {
-		return command.Usage("session new needs one agent").WithHint("atm session new --agent NAME")
+		return failure.Usage("session new needs one agent").WithHint("atm session new --agent NAME")
 	}
 	goal, err := wire.ParseUUID(c.String("goal"))
 	if c.IsSet("goal") && err != nil {
-		return command.Usage("--goal: %v", err)
+		return failure.Usage("--goal: %v", err)
 	}
 	box, err := s.EnterTeamOf(name)
 	if err != nil {
@@ -116,7 +118,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 	o := sessions.Options{Agent: agent, Goal: goal, Channel: c.String("channel"), Alone: !c.Bool("another")}
 	made, err := s.Team.Sessions().New(c.Context, o)
 	if e, ok := errors.AsType[*sessions.SessionExistsError](err); ok { // the agent's name would be ambiguous
-		return command.Refused("%w: %s, %s for %s", err, short(e.Other), e.Other.State, age(e.Other)).
+		return failure.Refused("%w: %s, %s for %s", err, short(e.Other), e.Other.State, age(e.Other)).
 			WithHint("atm session attach %s; for a second one: atm session new --agent %s --another", short(e.Other), agent)
 	}
 	if err != nil {
@@ -161,7 +163,7 @@ func resume(k *call) error {
 		config := plan.SessionOf(k.agent())
 		needsID := strings.Contains(config.ResumeCmd, "{session_id}")
 		if needsID && !sessionID.MatchString(string(own)) { // it comes from an event and might be a flag
-			return command.Refused("%s reports the session id %q, which cannot go into resume_cmd", k.agent(), own).
+			return failure.Refused("%s reports the session id %q, which cannot go into resume_cmd", k.agent(), own).
 				WithHint("%s; then the session continues", k.s.Team.RunCommand(k.agent()))
 		}
 		needsRunner := k.session.OwnedByRunner() || m.RunnerGone // else the next refresh would pause it again
@@ -175,7 +177,7 @@ func resume(k *call) error {
 func (k *call) startAgent(words []string, needsRunner bool) error {
 	again := k.s.Team.RunCommand(k.agent())
 	if len(words) == 0 && needsRunner {
-		return command.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
+		return failure.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
 			WithHint("%s; then the session continues", again)
 	}
 	if len(words) == 0 {
@@ -188,7 +190,7 @@ func (k *call) startAgent(words []string, needsRunner bool) error {
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	err := cmd.Run()
-	if running, _ := k.s.Team.Running(k.agent()); running && cmd.ProcessState.ExitCode() == command.ExitRefused {
+	if running, _ := k.s.Team.Running(k.agent()); running && cmd.ProcessState.ExitCode() == failure.ExitRefused {
 		return nil // somebody else has just started it
 	}
 	os.Stderr.Write(said.Bytes())
@@ -196,7 +198,7 @@ func (k *call) startAgent(words []string, needsRunner bool) error {
 		if now, err := refresh(k.c.Context, k.s, k.session.SessionID); err == nil { // it may have run and ended the session
 			k.session = now
 		}
-		return command.Failed("%s could not be started: %w; the session is %s", k.agent(), err, k.session.State).
+		return failure.Failed("%s could not be started: %w; the session is %s", k.agent(), err, k.session.State).
 			WithHint("%s", again)
 	}
 	command.Warn(k.c, "%s is running: atm attach %s", k.agent(), k.agent())
@@ -220,7 +222,7 @@ func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session
 		return nil, err
 	}
 	if len(alive) == 0 {
-		return nil, command.NotFound("%s has no open session", word).
+		return nil, failure.NotFound("%s has no open session", word).
 			WithHint("atm session new --agent %s; atm session ls --all lists those that are over", word)
 	}
 	if len(alive) == 1 {
@@ -274,7 +276,7 @@ var showCommand = &cli.Command{
 	Name: "show", Aliases: []string{"cat", "log", "logs", "info"}, ArgsUsage: "ID", Usage: "show a session and its log",
 	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
-		command.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),
+		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),
 		&cli.StringFlag{Name: "as-wire", Usage: "`acp`: the agent's ACP session, as that wire has it"},
 	},
 	Action: func(c *cli.Context) error {
@@ -287,7 +289,7 @@ var showCommand = &cli.Command{
 
 func showACP(c *cli.Context, s *command.Scope) error {
 	if as := c.String("as-wire"); as != "acp" {
-		return command.Usage("--as-wire must be acp, not %q", as)
+		return failure.Usage("--as-wire must be acp, not %q", as)
 	}
 	word := c.Args().First() // an agent, or a session with one
 	if id, err := s.Team.Sessions().Find(word); err == nil {

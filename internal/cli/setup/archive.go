@@ -12,7 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -26,14 +28,14 @@ var gcCommand = &cli.Command{
 	UsageText:   "atm gc --dry-run\natm gc --keep 7d",
 	Description: "Leaves unread and owed mail alone, and deletes nothing. Works in whole days.",
 	Flags: []cli.Flag{
-		command.DurationFlag("keep", 30*24*time.Hour, "keep what is newer than `D` (default 30d)", "older-than"),
+		cmdline.DurationFlag("keep", 30*24*time.Hour, "keep what is newer than `D` (default 30d)", "older-than"),
 		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of each inbox (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only count; the totals are the same"},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
+		options := mailbox.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
 		total, failed := collectGarbage(ctx, s.Team, options)
 		verb := "moved"
 		if options.DryRun {
@@ -86,11 +88,11 @@ var restoreCommand = &cli.Command{
 func runBackup(c *cli.Context, s *command.Scope) error {
 	path := c.Args().First()
 	if path == "-" {
-		return command.Usage("a backup goes into a file, not to stdout").WithHint("atm backup atm.tar")
+		return failure.Usage("a backup goes into a file, not to stdout").WithHint("atm backup atm.tar")
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
 	if err != nil {
-		return command.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you can write to")
+		return failure.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you can write to")
 	}
 	defer os.Remove(temp.Name())
 	ctx, stop := command.Interruptible(c.Context)
@@ -100,7 +102,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	if err := os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
-		return command.Refused("%s already exists", path).WithHint("use another name")
+		return failure.Refused("%s already exists", path).WithHint("use another name")
 	} else if err != nil {
 		return err
 	}
@@ -114,12 +116,12 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 func restore(c *cli.Context) error {
 	f, err := os.Open(c.Args().First())
 	if err != nil {
-		return command.Usage("%v", err).WithHint("atm restore FILE takes a file of atm backup; for a member: atm team restore NAME")
+		return failure.Usage("%v", err).WithHint("atm restore FILE takes a file of atm backup; for a member: atm team restore NAME")
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && (info.Mode().IsRegular() || info.IsDir()) { // a pipe can be read only once
 		if err := backup.Check(f); err != nil {
-			return command.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
+			return failure.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
 		}
 	}
 	if place := command.Place(c); place.Flag != "" || place.Env != "" {
@@ -129,7 +131,7 @@ func restore(c *cli.Context) error {
 	}
 	s, err := command.OpenRoot(c)
 	if errors.Is(err, rootdir.ErrNoRoot) {
-		return command.NotFound("%w", err).WithHint("to restore into a new root: atm restore %s --root .atm", policy.Quote(f.Name()))
+		return failure.NotFound("%w", err).WithHint("to restore into a new root: atm restore %s --root .atm", policy.Quote(f.Name()))
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -53,7 +54,7 @@ func keygen(c *cli.Context, s *command.Scope) error {
 	}
 	host := cmp.Or(wire.Name(c.String("host")), team.Bridge.Host)
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
-		return command.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
+		return failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
 	}
 	status := "made a key for host " + string(host)
 	public, err := s.Root.Keys.Generate(host)
@@ -74,14 +75,14 @@ func trust(c *cli.Context, s *command.Scope) error {
 	host, err := hostkey.ParseHost(c.Args().First())
 	key, keyErr := hostkey.ParseKey(c.Args().Get(1))
 	if err := cmp.Or(err, keyErr); err != nil {
-		return command.Usage("%v", err).WithHint("atm bridge keygen, on that machine, prints what to type here")
+		return failure.Usage("%v", err).WithHint("atm bridge keygen, on that machine, prints what to type here")
 	}
 	err = s.Root.Keys.Trust(host, key, c.Bool("replace"))
 	if errors.Is(err, hostkey.ErrOtherKey) {
-		return command.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
+		return failure.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
 	}
 	if errors.Is(err, hostkey.ErrOwn) {
-		return command.Refused("%w", err).WithHint("give that machine another name: there, atm bridge keygen --host NAME")
+		return failure.Refused("%w", err).WithHint("give that machine another name: there, atm bridge keygen --host NAME")
 	}
 	if err == nil {
 		err = s.Root.RaiseFormat()

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -70,7 +71,7 @@ func runHook(c *cli.Context) (err error) {
 		},
 	})
 	if exit != 0 {
-		return command.Exit(exit)
+		return failure.Exit(exit)
 	}
 	return err
 }
@@ -92,10 +93,10 @@ func openForHook(c *cli.Context) (*command.Scope, error) {
 		return nil, err
 	}
 	if !s.Root.Accepted {
-		return nil, command.Refused("nobody here made or accepted %s; if it is yours: atm init", s.Root.Path)
+		return nil, failure.Refused("nobody here made or accepted %s; if it is yours: atm init", s.Root.Path)
 	}
 	err = s.MayWrite()
-	if _, isRefused := errors.AsType[*command.Error](err); isRefused {
+	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
 		return nil, nil
 	}
 	return s, err

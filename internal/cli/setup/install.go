@@ -12,7 +12,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/agentconfig"
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -87,9 +89,9 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
 	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
 	if !slices.Contains(agentconfig.Tools, tool) {
-		e := command.Usage("which tool? one of %s", command.Join(agentconfig.Tools)).
+		e := failure.Usage("which tool? one of %s", command.Join(agentconfig.Tools)).
 			WithHint("%s claude", c.Command.HelpName)
-		if near, ok := command.Nearest(tool, agentconfig.Tools); ok {
+		if near, ok := failure.Nearest(tool, agentconfig.Tools); ok {
 			e.WithHint("did you mean %s?", near).WithCandidates(near)
 		}
 		return r, e
@@ -98,7 +100,7 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 		return r, nil
 	}
 	if !r.Local {
-		return r, command.Usage("--as names the agent of one worktree, so it needs --local").
+		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
 			WithHint("%s %s --local --as %s", c.Command.HelpName, tool, letter.Escape(r.Agent))
 	}
 	_, err := wire.ParseName(r.Agent)
@@ -134,7 +136,7 @@ func lockInstalls(c *cli.Context, state string) (*lockfile.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lockfile.In(dir).Lock(c.Context, "install", lockfile.Exclusive, command.Duration(c, "lock-timeout"), nil)
+	return lockfile.In(dir).Lock(c.Context, "install", lockfile.Exclusive, cmdline.Duration(c, "lock-timeout"), nil)
 }
 
 // newInstaller returns an Installer that knows everything but the root.
@@ -146,8 +148,8 @@ func newInstaller(c *cli.Context) agentconfig.Installer {
 
 func explainInstall(err error) error {
 	if errors.Is(err, agentconfig.ErrTracked) {
-		return command.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
+		return failure.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
 	}
 	words := strings.ReplaceAll(strings.Join(os.Args[1:], " "), " --dry-run", "")
-	return command.Failed("%w", err).WithHint("fix it, then try again: atm %s --dry-run", letter.Escape(words))
+	return failure.Failed("%w", err).WithHint("fix it, then try again: atm %s --dry-run", letter.Escape(words))
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/agentconfig"
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -100,7 +102,7 @@ func (m *madeRoot) text(c *cli.Context) string {
 
 func initRoot(c *cli.Context) error {
 	names, err := parseNames(c.Args().Slice())
-	if err := cmp.Or(err, command.NotBoth(c, "here root")); err != nil {
+	if err := cmp.Or(err, cmdline.NotBoth(c, "here root")); err != nil {
 		return err
 	}
 	m, err := makeRoot(c, c.Bool("here"))
@@ -175,7 +177,7 @@ func parseNames(words []string) (names []wire.Name, err error) {
 		for part := range strings.SplitSeq(word, ",") {
 			n, err := wire.ParseName(part)
 			if err != nil {
-				return nil, command.Usage("%v", err).
+				return nil, failure.Usage("%v", err).
 					WithHint("a name has lower-case letters, digits and dashes, such as alice or reviewer-2")
 			}
 			names = append(names, n)
@@ -276,7 +278,7 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 	if err := command.PrintAs(c, map[string]any{"checks": checks}, text); err != nil || !isWrong {
 		return err
 	}
-	return command.Exit(command.ExitFailed)
+	return failure.Exit(failure.ExitFailed)
 }
 
 // checkHooks checks the hooks that atm install wrote.

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -28,18 +29,18 @@ var statusCommand = &cli.Command{
 
 func status(c *cli.Context, s *command.Scope) error {
 	if v := c.String("as-wire"); c.IsSet("as-wire") && v != "missiond" {
-		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
+		return failure.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
 			WithHint("atm status --as-wire missiond; for events: atm events --as-wire daemon")
 	}
 	if c.Bool("all") && c.Args().Present() {
-		return command.Usage("--all is every member: no AGENT beside it")
+		return failure.Usage("--all is every member: no AGENT beside it")
 	}
 	if c.Bool("all") {
 		return statusOfAll(c, s)
 	}
 	a, _ := s.Address(c.Args().First())
 	if a.Host != "" && c.IsSet("as-wire") {
-		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
+		return failure.Usage("status %s --as-wire: a member of another host has no slot here", a)
 	}
 	if a.Host != "" {
 		m, err := s.Root.Summary(a)
@@ -57,7 +58,7 @@ func status(c *cli.Context, s *command.Scope) error {
 	if err := printStatus(c, s, m); err != nil || unreadable == nil {
 		return err
 	}
-	return command.Exit(command.ExitFailed)
+	return failure.Exit(failure.ExitFailed)
 }
 
 func statusOfAll(c *cli.Context, s *command.Scope) error {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -206,14 +207,14 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	before, _, _ := strings.Cut(dir, ".")
 	name, err := wire.ParseName(before)
 	if err != nil {
-		return command.Usage("%v", err)
+		return failure.Usage("%v", err)
 	}
 	if err := s.MayStop("restore", name); err != nil {
 		return err
 	}
 	err = s.Team.Restore(c.Context, dir)
 	if errors.Is(err, mailbox.ErrExists) {
-		return command.Refused("%w", err).WithHint("atm team lists the members; atm team retire %s frees the name", name)
+		return failure.Refused("%w", err).WithHint("atm team lists the members; atm team retire %s frees the name", name)
 	}
 	return command.PrintUnlessError(c, err, map[string]any{"agent": name}, string(name)+" is back")
 }

@@ -1,4 +1,4 @@
-package command
+package cmdline
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/failure"
 )
 
 func testApp() *cli.App {
@@ -139,12 +141,12 @@ func TestParseRefuses(t *testing.T) {
 		if err == nil {
 			err = app.Run(l.Args)
 		}
-		var e *Error
+		var e *failure.Error
 		if !errors.As(err, &e) {
 			t.Errorf("%s: %v", tt.line, err)
 			continue
 		}
-		if e.Exit != ExitUsage || !strings.Contains(e.Message, tt.want) || !strings.Contains(e.Hint, tt.hint) {
+		if e.Exit != failure.ExitUsage || !strings.Contains(e.Message, tt.want) || !strings.Contains(e.Hint, tt.hint) {
 			t.Errorf("%s: %s (hint: %s)", tt.line, e.Message, e.Hint)
 		}
 	}
@@ -163,39 +165,5 @@ func TestParseDuration(t *testing.T) {
 		if d, err := ParseDuration(word); err == nil {
 			t.Errorf("%s: %v", word, d)
 		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	known := []string{"bob", "alice", "read", "unread", "withdraw", "up"}
-	for word, want := range map[string]string{"bbo": "bob", "alcie": "alice", "raed": "read", "Bob": "bob", "UP": "up", "nuread": "unread", "withdrwa": "withdraw", "ui": "", "x": "", "dave": "", "": ""} {
-		if got, _ := Nearest(word, known); got != want {
-			t.Errorf("%s: %q, not %q", word, got, want)
-		}
-	}
-}
-
-func TestCheckText(t *testing.T) {
-	for _, text := range []string{"", " \n", "a\x00b", "\xff", strings.Repeat("x", maxText+1)} {
-		if CheckText(text) == nil {
-			t.Errorf("%.20q is taken", text)
-		}
-	}
-	if text, err := ReadText(strings.NewReader("a\n\r\n")); text != "a\n" || err != nil {
-		t.Errorf("%q, %v", text, err)
-	}
-}
-
-func TestJSONNeverSteersATerminal(t *testing.T) {
-	doc, err := JSON("<a>\x1b[2J\u202e\u009b\x7f")
-	if err != nil || string(doc) != `"<a>\u001b[2J\u202e\u009b\u007f"`+"\n" {
-		t.Errorf("%s %v", doc, err)
-	}
-}
-
-func TestColumns(t *testing.T) {
-	got := Columns([][]string{{"9f3a1c", "bob", "", "Green?"}, {"77b0de", "carol", "", ""}}, "1", "2", "", "")
-	if want := []string{"9f3a1c  bob    Green?", "77b0de  carol"}; !slices.Equal(got, want) {
-		t.Errorf("%q, not %q", got, want)
 	}
 }

@@ -1,4 +1,11 @@
-package command
+// Package cmdline parses a command line: flags may stand anywhere, and other tools' verbs and flags are understood.
+//
+//	rewrite.go    other tools' verbs become ours: "list agents" is "team" (rewrites.txt)
+//	line.go       Parse finds the verb, and separates flags from positional arguments
+//	flag.go       one flag and its value, and other tools' names for it (synonyms.txt)
+//	duration.go   flags for durations: 30s, 7d
+//	suggest.go    an unknown word or flag: what was probably meant, and what exists (hints.txt)
+package cmdline
 
 import (
 	"cmp"
@@ -7,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -110,10 +118,10 @@ func (l *Line) sortWords(words []string) (first error) {
 		word, count := words[0], len(l.Words)+len(l.flagged)
 		switch {
 		case word == "--" && count < commandAt: // run --as bob -- claude
-			nameless := Usage("%s needs %s before --", l.Command.HelpName, l.ArgNames[0])
-			return cmp.Or(first, error(nameless.WithHint("%s", example(l.Command))))
+			nameless := failure.Usage("%s needs %s before --", l.Command.HelpName, l.ArgNames[0])
+			return cmp.Or(first, error(nameless.WithHint("%s", Example(l.Command))))
 		case word == "--" && count > 0 && slices.Equal(l.ArgNames, []string{"NAME"}): // team add bob -- claude
-			programless := Usage("%s takes only names", l.Command.HelpName)
+			programless := failure.Usage("%s takes only names", l.Command.HelpName)
 			return cmp.Or(first, error(programless.WithHint("to start a program: atm run NAME -- CMD")))
 		case word == "--":
 			l.Words = append(l.Words, words[1:]...)
@@ -150,7 +158,7 @@ func (l *Line) insertFlagged() error {
 	for n, name := range l.ArgNames {
 		isLast := n == len(l.ArgNames)-1
 		if len(l.flagged[n]) > 0 && isLast && len(l.Words) > n {
-			return Usage("%s is given twice: as a flag and as %q", name, clipped(l.Words[n])).WithHint("leave one out")
+			return failure.Usage("%s is given twice: as a flag and as %q", name, clipped(l.Words[n])).WithHint("leave one out")
 		}
 		l.Words = slices.Insert(l.Words, min(n, len(l.Words)), l.flagged[n]...)
 	}
@@ -166,15 +174,15 @@ func (l *Line) checkWords() error {
 	isNameless := len(l.Words) > 0 && l.Words[0] == "" && // "$UNSET"
 		(strings.HasPrefix(c.ArgsUsage, "NAME") || c.ArgsUsage == "FILE")
 	if isNameless || len(l.Words) < len(l.ArgNames)-strings.Count(" "+c.ArgsUsage, " [") {
-		return Usage("%s needs %s", c.HelpName, c.ArgsUsage).WithHint("%s", cmp.Or(HintFor(c.Name+" ?"), example(c)))
+		return failure.Usage("%s needs %s", c.HelpName, c.ArgsUsage).WithHint("%s", cmp.Or(HintFor(c.Name+" ?"), Example(c)))
 	}
 	if len(l.Words) <= len(l.ArgNames) || strings.Contains(c.ArgsUsage, "…") {
 		return nil
 	}
 	word := l.Words[len(l.ArgNames)]
-	e := Usage("unexpected argument %q for %s", clipped(word), Synopsis(c))
+	e := failure.Usage("unexpected argument %q for %s", clipped(word), Synopsis(c))
 	if len(c.VisibleCommands()) > 0 {
-		e = Usage("unknown command \"%s %s\"", c.Name, clipped(word))
+		e = failure.Usage("unknown command \"%s %s\"", c.Name, clipped(word))
 	}
 	if hint := HintFor(c.Name + " …"); hint != "" {
 		return e.WithHint("%s", hint)
@@ -182,7 +190,7 @@ func (l *Line) checkWords() error {
 	if HintFor(c.Name+" "+l.Words[0]) != "" { // status busy "parsing"
 		word = l.Words[0]
 	}
-	return e.suggest(l.app, c, word)
+	return suggest(e, l.app, c, word)
 }
 
 // Repaired returns the command line, quoted for a shell, with the first run of the wrong words replaced; "" without

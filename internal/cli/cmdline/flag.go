@@ -1,4 +1,4 @@
-package command
+package cmdline
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -174,15 +175,15 @@ func (l *Line) addOurs(f *typedFlag) error {
 // checkFlag reports mistakes that urfave cannot see.
 func (l *Line) checkFlag(f *typedFlag) error {
 	if takesValue(f.Flag) && (!f.hasValue || f.value == "" && slices.Contains(l.app.Flags, f.Flag)) {
-		return Usage("%s needs a value", f.typed)
+		return failure.Usage("%s needs a value", f.typed)
 	}
 	if !f.hasValue && (f.next == "true" || f.next == "false") {
-		return Usage("%s takes no value: what is %q?", f.typed, f.next).WithHint("leave it out, or put text after --")
+		return failure.Usage("%s takes no value: what is %q?", f.typed, f.next).WithHint("leave it out, or put text after --")
 	}
 	isText := slices.Contains([]string{"message", "text", "file"}, f.name())
 	isSame := func(earlier string) bool { return strings.HasPrefix(earlier, "--"+f.name()+"=") }
 	if isText && slices.ContainsFunc(l.flags, isSame) {
-		return Usage("the text is given twice: the second is %q", clipped(f.value)).WithHint("leave one out")
+		return failure.Usage("the text is given twice: the second is %q", clipped(f.value)).WithHint("leave one out")
 	}
 	return nil
 }
@@ -224,7 +225,7 @@ func FlagUsage(f cli.Flag) (typed, usage string) {
 func CountFlag(name string, value int, usage, ifZero string, also ...string) cli.Flag {
 	return &cli.IntFlag{Name: name, Aliases: also, Value: value, Usage: usage, Action: func(_ *cli.Context, n int) error {
 		if n < 0 {
-			return Usage("--%s %d: must not be negative", name, n).WithHint("--%s 0: %s", name, ifZero)
+			return failure.Usage("--%s %d: must not be negative", name, n).WithHint("--%s 0: %s", name, ifZero)
 		}
 		return nil
 	}}
@@ -236,7 +237,7 @@ func NotBoth(c *cli.Context, sets ...string) error {
 	for _, set := range sets {
 		given := slices.DeleteFunc(strings.Fields(set), func(name string) bool { return !slices.Contains(all, name) })
 		if len(given) > 1 {
-			return Usage("%s and %s contradict each other", dashed(given[0]), dashed(given[1])).WithHint("leave one out")
+			return failure.Usage("%s and %s contradict each other", dashed(given[0]), dashed(given[1])).WithHint("leave one out")
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package command
+package cmdline
 
 import (
 	"cmp"
@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"github.com/xrash/smetrics"
 
+	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -30,21 +30,13 @@ func HintFor(typed string) string {
 }
 
 // UnknownVerb is the error for a verb that atm does not have.
-func UnknownVerb(app *cli.App, name string) *Error {
+func UnknownVerb(app *cli.App, name string) *failure.Error {
 	root := &cli.Command{HelpName: app.HelpName, Subcommands: app.Commands}
-	return Usage("unknown command %q", name).suggest(app, root, name)
-}
-
-// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
-func MemberAsVerb(c *cli.Context, name string) error {
-	if s, err := OpenTeam(c); err != nil || !s.IsMember(name) {
-		return nil
-	}
-	return Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
+	return suggest(failure.Usage("unknown command %q", name), app, root, name)
 }
 
 func unknownFlag(app *cli.App, c *cli.Command, flag string) error {
-	return Usage("unknown flag %s for %s", clipped(flag), c.HelpName).suggest(app, c, flag)
+	return suggest(failure.Usage("unknown flag %s for %s", clipped(flag), c.HelpName), app, c, flag)
 }
 
 // UsageError rewrites urfave's error about a flag.
@@ -55,12 +47,12 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 	message := strings.Replace(err.Error(), "flag -", "--", 1)
 	_, flag, _ := strings.Cut(message, "for --")
 	flag, _, _ = strings.Cut(flag, ":")
-	return Usage("%s", message).WithHint("%s", cmp.Or(HintFor(c.Command.Name+" "+flag), c.Command.HelpName+" --help"))
+	return failure.Usage("%s", message).WithHint("%s", cmp.Or(HintFor(c.Command.Name+" "+flag), c.Command.HelpName+" --help"))
 }
 
 // suggest adds the hint for a word or flag that does not exist behind a verb, or behind atm alone (c without a name):
 // what hints.txt says, else who else has that name, else the nearest name; and what does exist there.
-func (e *Error) suggest(app *cli.App, c *cli.Command, typed string) *Error {
+func suggest(e *failure.Error, app *cli.App, c *cli.Command, typed string) *failure.Error {
 	name := strings.TrimLeft(typed, "-")
 	isFlag := name != typed
 	known, overview := knownVerbs(c)
@@ -71,7 +63,7 @@ func (e *Error) suggest(app *cli.App, c *cli.Command, typed string) *Error {
 	if hint != "" && c.Name == "" {
 		return e.WithHint("%s", hint)
 	}
-	if near, ok := Nearest(name, slices.Sorted(maps.Keys(known))); ok && hint == "" {
+	if near, ok := failure.Nearest(name, slices.Sorted(maps.Keys(known))); ok && hint == "" {
 		e.WithCandidates(known[near])
 		overview, hint = "", fmt.Sprintf("did you mean %q?", c.HelpName+" "+known[near])
 		if isFlag {
@@ -106,9 +98,9 @@ func knownVerbs(c *cli.Command) (known map[string]string, overview string) {
 	if c.Name == "" {
 		return known, "commands: " + strings.Join(shown, " ")
 	} else if len(shown) == 0 {
-		return known, example(c)
+		return known, Example(c)
 	}
-	return known, c.HelpName + " " + strings.Join(shown, "|") + "; " + cmp.Or(HintFor(c.Name+" ?"), example(c))
+	return known, c.HelpName + " " + strings.Join(shown, "|") + "; " + cmp.Or(HintFor(c.Name+" ?"), Example(c))
 }
 
 // knownFlags maps each name of a verb's flags to the flag, and lists the flags in a line.
@@ -153,34 +145,11 @@ func namesakes(app *cli.App, c *cli.Command, name string) string {
 // Synopsis returns a verb and the names of its arguments.
 func Synopsis(c *cli.Command) string { return strings.TrimSpace(c.HelpName + " " + c.ArgsUsage) }
 
-// example returns the first example of a verb, without its explanation.
-func example(c *cli.Command) string {
+// Example returns the first example of a verb, without its explanation.
+func Example(c *cli.Command) string {
 	example, _, _ := strings.Cut(c.UsageText, "\n")
 	example, _, _ = strings.Cut(example, "    ")
 	return example
-}
-
-// Nearest returns the known word with the fewest typing mistakes, case aside: at most one for every three letters, and
-// at most three. The first letter must be right unless it is the only mistake in a word of four letters or more.
-func Nearest(word string, known []string) (string, bool) {
-	best, fewest := "", 4
-	for _, name := range known {
-		n := typos(strings.ToLower(word), strings.ToLower(name))
-		isAlike := n < 2 && len(word) > 3 || strings.EqualFold(word[:min(1, len(word))], name[:1])
-		if isAlike && n < fewest && n <= max(len(word), len(name))/3 {
-			best, fewest = name, n
-		}
-	}
-	return best, best != ""
-}
-
-// typos counts added, missing and wrong letters; any reordering counts as one.
-func typos(a, b string) int {
-	sorted := func(s string) string { return string(slices.Sorted(slices.Values([]byte(s)))) }
-	if a != b && sorted(a) == sorted(b) {
-		return 1
-	}
-	return smetrics.WagnerFischer(a, b, 1, 1, 1)
 }
 
 func clipped(s string) string { return letter.Clip(s, 40) }

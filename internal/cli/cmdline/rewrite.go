@@ -1,4 +1,4 @@
-package command
+package cmdline
 
 import (
 	_ "embed"

@@ -1,0 +1,133 @@
+// Package failure has the errors of the command line: what failed, the exit code, and a hint that says what to type
+// next.
+package failure
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/xrash/smetrics"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+// Exit codes. Callers rely on them.
+const (
+	ExitDone        = 0 // also when there was no mail
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitNotFound    = 3 // root, team, agent, message or session
+	ExitTimeout     = 4 // what the caller asked to wait for did not happen in time
+	ExitRefused     = 5 // somebody else holds it, or the caller may not do it
+	ExitPartial     = 6 // done for some recipients only
+	ExitInterrupted = 130
+)
+
+// An Error is an error with an exit code and a hint.
+type Error struct {
+	Code       string   `json:"code"`           // "failed", "usage", "ambiguous", …
+	Exit       int      `json:"-"`              // the exit code
+	Message    string   `json:"message"`        // operation and object, in lower case, without a full stop
+	Hint       string   `json:"hint,omitempty"` // a command that helps when typed
+	Candidates []string `json:"candidates"`     // names that may have been meant; never nil
+
+	Extra  map[string]any `json:"-"` // goes beside "error" in the JSON object: "timeout": true
+	Silent bool           `json:"-"` // the verb has printed everything; only Exit counts
+
+	cause error
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the error that the constructor was given for %w.
+func (e *Error) Unwrap() error { return e.cause }
+
+// WithHint sets the hint.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	e.Hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// WithNearest puts the known name nearest to a word in front of the hint; it is the candidate if there are no others.
+func (e *Error) WithNearest(word string, known []string) *Error {
+	if near, ok := Nearest(word, known); ok {
+		e.Hint = fmt.Sprintf("did you mean %q? %s", near, e.Hint)
+		if len(e.Candidates) == 0 {
+			e.WithCandidates(near)
+		}
+	}
+	return e
+}
+
+// WithCandidates adds candidates.
+func (e *Error) WithCandidates(names ...string) *Error {
+	e.Candidates = append(e.Candidates, names...)
+	return e
+}
+
+var exits = map[string]int{
+	"failed": ExitFailed, "usage": ExitUsage, "ambiguous": ExitUsage, "not_found": ExitNotFound,
+	"timeout": ExitTimeout, "refused": ExitRefused, "locked": ExitRefused,
+}
+
+// New is for an error that came with its code. Its exit code is 0 if the code is none of ours.
+func New(code, format string, args []any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: code, Exit: exits[code], Message: err.Error(), Candidates: []string{}, cause: errors.Unwrap(err)}
+}
+
+// Usage is for a wrong command line, Ambiguous for a name that could be any of the candidates, NotFound for a missing
+// object, Refused for what the caller may not do, Locked for a lock that another process holds, Failed for all else.
+func Failed(format string, args ...any) *Error    { return New("failed", format, args) }
+func Usage(format string, args ...any) *Error     { return New("usage", format, args) }
+func Ambiguous(format string, args ...any) *Error { return New("ambiguous", format, args) }
+func NotFound(format string, args ...any) *Error  { return New("not_found", format, args) }
+func Refused(format string, args ...any) *Error   { return New("refused", format, args) }
+func Locked(format string, args ...any) *Error    { return New("locked", format, args) }
+
+// Timeout is for a wait that ended without success; its JSON says "timeout": true.
+func Timeout(format string, args ...any) *Error {
+	e := New("timeout", format, args)
+	e.Extra = map[string]any{"timeout": true}
+	return e
+}
+
+// Exit ends the command with an exit code and prints nothing.
+func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
+
+// Print prints an error on stderr.
+func (e *Error) Print() {
+	fmt.Fprintln(os.Stderr, "atm: "+EscapeLine(e.Message))
+	if e.Hint != "" {
+		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
+	}
+}
+
+// EscapeLine puts a text, which may be several joined errors, on one line.
+func EscapeLine(text string) string { return letter.Escape(strings.ReplaceAll(text, "\n", "; ")) }
+
+// Nearest returns the known word with the fewest typing mistakes, case aside: at most one for every three letters, and
+// at most three. The first letter must be right unless it is the only mistake in a word of four letters or more.
+func Nearest(word string, known []string) (string, bool) {
+	best, fewest := "", 4
+	for _, name := range known {
+		n := typos(strings.ToLower(word), strings.ToLower(name))
+		isAlike := n < 2 && len(word) > 3 || strings.EqualFold(word[:min(1, len(word))], name[:1])
+		if isAlike && n < fewest && n <= max(len(word), len(name))/3 {
+			best, fewest = name, n
+		}
+	}
+	return best, best != ""
+}
+
+// typos counts added, missing and wrong letters; any reordering counts as one.
+func typos(a, b string) int {
+	sorted := func(s string) string { return string(slices.Sorted(slices.Values([]byte(s)))) }
+	if a != b && sorted(a) == sorted(b) {
+		return 1
+	}
+	return smetrics.WagnerFischer(a, b, 1, 1, 1)
+}
