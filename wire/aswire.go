@@ -124,7 +124,10 @@ func ownerLine(kind string, o Object) string {
 
 // plainValue shows a JSON value to people: a string without quotes.
 func plainValue(raw json.RawMessage) string {
-	return cmp.Or(unquote(raw), strings.Trim(string(raw), `"`))
+	if len(raw) > 0 && raw[0] == '"' {
+		return unquote(raw)
+	}
+	return string(raw)
 }
 
 // Line describes the event in one line for people, with nothing escaped. It adds how a turn ended, unless it completed.

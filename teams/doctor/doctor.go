@@ -221,8 +221,7 @@ func (d *doctor) checkLocks(t *teams.Team) {
 		err = t.Dir().Writable(".locks")
 	}
 	d.addUnreadable("team.locks", prefix(t), t.Dir().Join(".locks"), err)
-	var errno syscall.Errno
-	if _, err := t.Locks().Held("team"); errors.As(err, &errno) && !errors.Is(err, fs.ErrPermission) {
+	if _, err := t.Locks().Held("team"); errors.Is(err, syscall.ENOLCK) || errors.Is(err, errors.ErrUnsupported) {
 		d.add("fs.no_locks", "error", "df "+policy.Quote(d.root.Path),
 			"team %s: %v: move the root to a local disk whose files can be locked", t.Name, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -118,9 +119,6 @@ func explain(c *cli.Context, err error) *failure.Error {
 	if e, ok := errors.AsType[*wire.SessionError](err); ok {
 		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
-	if e, ok := errors.AsType[*lockfile.HeldError](err); ok && e.PID > 0 {
-		return failure.Locked("%s", err).WithHint("try again, or wait longer: --lock-timeout 30s; if it was suspended: kill -CONT %d", e.PID)
-	}
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
 		return failure.Failed("%s", err).WithHint("it was sent, do not send it again: atm show %s", e.ID)
 	}
@@ -134,6 +132,9 @@ func explain(c *cli.Context, err error) *failure.Error {
 		}
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 			hint = permissionHint(err, hint)
+		}
+		if held, ok := errors.AsType[*lockfile.HeldError](err); ok && held.PID > 0 {
+			hint += fmt.Sprintf("; if it was suspended: kill -CONT %d", held.PID)
 		}
 		return k.make("%w", err).WithHint("%s", hint)
 	}

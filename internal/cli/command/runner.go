@@ -78,7 +78,7 @@ func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control
 // RunnerError gives an error of a member's runner its exit code and its hint.
 func (s *Scope) RunnerError(name wire.Name, err error) error {
 	if answer, ok := errors.AsType[*control.Error](err); ok {
-		e := failure.New(answer.Code, "%s: %s", []any{name, letter.Escape(answer.Message)}) // it may quote the screen
+		e := failure.New(answer.Code, "%s: %s", name, letter.Escape(answer.Message)) // it may quote the screen
 		e.Exit = cmp.Or(e.Exit, failure.ExitFailed)
 		return e.WithHint("%s", cmp.Or(answer.Hint, "atm status "+string(name)))
 	}

@@ -74,23 +74,23 @@ var exits = map[string]int{
 }
 
 // New is for an error that came with its code. Its exit code is 0 if the code is none of ours.
-func New(code, format string, args []any) *Error {
+func New(code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Exit: exits[code], Message: err.Error(), Candidates: []string{}, cause: errors.Unwrap(err)}
 }
 
 // Usage is for a wrong command line, Ambiguous for a name that could be any of the candidates, NotFound for a missing
 // object, Refused for what the caller may not do, Locked for a lock that another process holds, Failed for all else.
-func Failed(format string, args ...any) *Error    { return New("failed", format, args) }
-func Usage(format string, args ...any) *Error     { return New("usage", format, args) }
-func Ambiguous(format string, args ...any) *Error { return New("ambiguous", format, args) }
-func NotFound(format string, args ...any) *Error  { return New("not_found", format, args) }
-func Refused(format string, args ...any) *Error   { return New("refused", format, args) }
-func Locked(format string, args ...any) *Error    { return New("locked", format, args) }
+func Failed(format string, args ...any) *Error    { return New("failed", format, args...) }
+func Usage(format string, args ...any) *Error     { return New("usage", format, args...) }
+func Ambiguous(format string, args ...any) *Error { return New("ambiguous", format, args...) }
+func NotFound(format string, args ...any) *Error  { return New("not_found", format, args...) }
+func Refused(format string, args ...any) *Error   { return New("refused", format, args...) }
+func Locked(format string, args ...any) *Error    { return New("locked", format, args...) }
 
 // Timeout is for a wait that ended without success; its JSON says "timeout": true.
 func Timeout(format string, args ...any) *Error {
-	e := New("timeout", format, args)
+	e := New("timeout", format, args...)
 	e.Extra = map[string]any{"timeout": true}
 	return e
 }
