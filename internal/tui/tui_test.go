@@ -236,9 +236,9 @@ func TestScreens(t *testing.T) {
 	team.atm("event", "turn_started", "turn_id=t1", "--as", "alice")
 	team.atm("event", "confirm_required", "turn_id=t1", "id=01a1f988-a192-7149-befa-09c1aa2f2250", "tool=Bash", "input=git push origin main", "prompt=Run it?", "--as", "alice")
 	logs, _ := filepath.Glob(filepath.Join(team.dir, ".atm/main/*/events/*.ndjson"))
-	for _, log := range logs { // two minutes old
+	for _, log := range logs { // two hours old, which is "2h" for as long as the test may take
 		text, _ := os.ReadFile(log)
-		at := time.Now().Add(-130 * time.Second).UTC().Format(time.RFC3339Nano)
+		at := time.Now().Add(-2*time.Hour - 10*time.Minute).UTC().Format(time.RFC3339Nano)
 		os.WriteFile(log, regexp.MustCompile(`"at":"[^"]*"`).ReplaceAll(text, []byte(`"at":"`+at+`"`)), 0o600)
 	}
 	for _, cols := range []int{60, 100, 160} {
