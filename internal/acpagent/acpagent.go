@@ -21,7 +21,6 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -189,7 +188,7 @@ func (a *agent) show(ctx context.Context, session acp.SessionId, it *mailbox.Ite
 func (a *agent) rpcError(err error) *acp.RequestError {
 	e := command.Explain(a.c, err)
 	code := cmp.Or(map[string]int{"usage": -32602, "not_found": -32002}[e.Code], -32603)
-	return &acp.RequestError{Code: code, Message: strings.TrimSuffix(e.Message+"; "+e.Hint, "; "), Data: e}
+	return &acp.RequestError{Code: code, Message: command.JoinFilled("; ", e.Message, e.Hint), Data: e}
 }
 
 // Cancel ends the open prompt of a session. It cannot use the connection's context, which ends when a second prompt

@@ -3,9 +3,9 @@ package room
 import (
 	"context"
 	"maps"
-	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
@@ -66,7 +66,7 @@ func (r *Room) followScreen(ctx context.Context, name wire.Name) {
 	})
 	if err != nil { // removing the screen makes viewers ask again, so that waits for a while
 		e := r.Scope.Explain(err)
-		r.setScreen(name, &Screen{Problem: strings.TrimSuffix(e.Message+": "+e.Hint, ": ")})
+		r.setScreen(name, &Screen{Problem: command.JoinFilled(": ", e.Message, e.Hint)})
 		time.Sleep(retryAfter)
 	}
 	r.setScreen(name, nil)

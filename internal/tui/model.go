@@ -133,7 +133,7 @@ func (m *model) setStatus(text string, err error) {
 		if p, ok := errors.AsType[*fs.PathError](err); ok { // a path is too long for the line
 			e.Message = strings.ReplaceAll(e.Message, p.Error(), p.Err.Error())
 		}
-		m.status = strings.TrimSuffix(strings.TrimPrefix(text+"; "+e.Message+": "+e.Hint, "; "), ": ")
+		m.status = command.JoinFilled("; ", text, command.JoinFilled(": ", e.Message, e.Hint))
 	}
 }
 
@@ -148,7 +148,7 @@ func (m *model) do(text *composer, act func(context.Context) (string, error)) te
 				text.line.SetValue(partly.Missed)
 			}
 			if text != nil && err != nil && text.saveDraft(m.drafts) {
-				result = strings.TrimPrefix(result+"; draft kept", "; ")
+				result = command.JoinFilled("; ", result, "draft kept")
 			}
 			m.setStatus(result, err)
 		})

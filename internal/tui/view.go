@@ -238,7 +238,7 @@ func (m *model) mailRow(it *mailbox.Item, isSelected bool) string {
 	r, title := m.renderer(), keepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
 	notes := command.Notes(r, it)
 	if it.State == mailbox.Unread {
-		title, notes = bold.Render(title), strings.TrimSuffix("unread, "+notes, ", ")
+		title, notes = bold.Render(title), command.JoinFilled(", ", "unread", notes)
 	}
 	from := fit(r.Who(it.From), 12)
 	age := letter.Age(m.now, it.SentAt)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -111,7 +110,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		state := ""
 		if m, err := k.s.Team.Summary(name); err == nil {
-			state = ": it is " + strings.TrimSuffix(string(m.State)+", "+m.StateDetail(), ", ")
+			state = ": it is " + command.JoinFilled(", ", string(m.State), m.StateDetail())
 		}
 		e := failure.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
 			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, k.s.Flags())

@@ -164,11 +164,11 @@ func helpFor(q policy.Question, short string) (lines []string) {
 }
 
 func subject(q policy.Question) string {
-	text := strings.TrimPrefix(q.Input+": "+q.Prompt, ": ")
+	text := command.JoinFilled(": ", q.Input, q.Prompt)
 	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
 		text = q.Input // the prompt on the screen only repeats it
 	}
-	text = oneLine(strings.TrimPrefix(q.Tool+": "+text, ": "), 160)
+	text = oneLine(command.JoinFilled(": ", q.Tool, text), 160)
 	if q.SeenAt != nil {
 		text += " (seen " + letter.Age(time.Now(), *q.SeenAt) + ")"
 	}

@@ -185,7 +185,7 @@ func (u *startup) start(ctx context.Context) error {
 func (u *startup) reportFailure(ctx context.Context, n wire.Name, err error) {
 	e := command.Explain(u.c, err)
 	why := strings.TrimPrefix(e.Message, string(n)+": ")
-	u.results.add(result{Name: n, State: "failed", Detail: strings.TrimSuffix(why+"; "+e.Hint, "; ")})
+	u.results.add(result{Name: n, State: "failed", Detail: command.JoinFilled("; ", why, e.Hint)})
 	if !u.isRunning(n) {
 		event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
 		u.s.Team.Box(n).Log().Append(ctx, event)

@@ -143,7 +143,7 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 		if err != nil || !hasState(now, kind) {
 			return nil, err
 		}
-		text := string(now.Name) + " is " + string(now.State) + strings.TrimSuffix(", "+now.StateDetail(), ", ")
+		text := command.JoinFilled(", ", string(now.Name)+" is "+string(now.State), now.StateDetail())
 		return &match{Matched: kind, Agent: now.Name, text: text}, nil
 	}
 	return []*condition{cond}, nil

@@ -212,7 +212,7 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 				if c.IsSet("once") { // which excludes --id
 					again = "the same command"
 				}
-				e.Hint = strings.TrimPrefix(e.Hint+"; retry with "+again+": it stays one message", "; ")
+				e.Hint = command.JoinFilled("; ", e.Hint, "retry with "+again+": it stays one message")
 			}
 		} else if out.AlreadyStored {
 			r.addKnown(c, s, out.Box, o.Message)

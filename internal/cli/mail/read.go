@@ -286,8 +286,8 @@ func (p *page) wait(ctx context.Context) error {
 		return err
 	}
 	none := newListing(nil, p.s.Me)
-	owed := strings.TrimRight("; "+owedLine(none.Owed, p.s.Flags()), "; \n")
-	e := failure.Timeout("no mail within %s%s", timeout, owed).
+	owed := strings.TrimSpace(owedLine(none.Owed, p.s.Flags()))
+	e := failure.Timeout("%s", command.JoinFilled("; ", "no mail within "+timeout.String(), owed)).
 		WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
 	e.Extra["messages"], e.Extra["more"], e.Extra["owed"] = none.Messages, none.More, none.Owed
 	return e

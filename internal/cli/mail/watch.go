@@ -201,9 +201,9 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 			phrase, about = "program stopped", ""
 		}
 	case "state_change":
-		about = strings.ReplaceAll(e.Text("new"), "_", " ") + strings.TrimSuffix(", "+e.Text("detail"), ", ")
+		about = command.JoinFilled(", ", strings.ReplaceAll(e.Text("new"), "_", " "), e.Text("detail"))
 		if answer := e.Text("answer"); answer != "" {
-			about += "; answered: " + strings.TrimSuffix(answer+" by "+e.Text("by"), " by ")
+			about += "; answered: " + command.JoinFilled(" by ", answer, e.Text("by"))
 		}
 	case wire.StreamError, "waiting_for_input", "draft_ready", "status_update", "agent_output":
 		about = e.Text("error_summary", "prompt", "summary", "message", "content")
@@ -212,7 +212,7 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 	}
 	isQuestion := phrase == "asks:" || e.Kind == "state_change"
 	if id := e.MessageID(); wire.IsID(string(id)) && !isQuestion {
-		about = strings.TrimSuffix(r.Short(id)+": "+e.Text("reason"), ": ")
+		about = command.JoinFilled(": ", r.Short(id), e.Text("reason"))
 	}
 	if e.Kind == wire.EventStage {
 		about += ": " + e.Text("stage") + " at " + r.Called(e.Field("to"))
