@@ -298,10 +298,7 @@ func (m message) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := wire.ReadObject(fields)
-	if err != nil {
-		return nil, err
-	}
+	all, _ := wire.ReadObject(fields) // an object, as MarshalJSON made it
 	all = all.With("short", wire.Quote(m.ID.Short(max(m.digits, 6)))).With("state", wire.Quote(string(cmp.Or(m.State, m.slowest))))
 	if l := m.Lease; l != nil {
 		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
