@@ -208,18 +208,14 @@ func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {
 
 // unansweredSettleTime is how long the screen must look idle after a text of ours: longer while it shows no answer.
 func (r *runner) unansweredSettleTime(now time.Time, hold time.Duration) time.Duration {
-	p := r.prog
-	isUnanswered := func() bool { return !now.Before(p.readingSince.Add(hold)) && r.response() == "" }
-	if p.hasWorked {
-		if isUnanswered() {
-			hold *= 3 // between two steps of its work it may show neither
-		}
-		return hold
+	longer := 3 * hold // between two steps of its work it may show neither work nor an answer
+	if !r.prog.hasWorked {
+		// A text that was just accepted may not show yet: opencode first asks the model for a title, which takes seconds
+		// on a slow machine, and shows nothing meanwhile.
+		hold, longer = 3*hold, 21*hold
 	}
-	// A text that was just accepted may not show yet: opencode first asks the model for a title, which takes seconds on
-	// a slow machine, and shows nothing meanwhile.
-	if hold *= 3; isUnanswered() {
-		hold *= 7
+	if !now.Before(r.prog.readingSince.Add(hold)) && r.response() == "" {
+		return longer
 	}
 	return hold
 }
