@@ -308,11 +308,9 @@ func (r *runner) stepRestored(now time.Time) {
 
 // hasLeftover reports whether a text that failed is in the draft, or will be when the program reads it.
 func (r *runner) hasLeftover() bool {
-	d, p := r.restored, r.prog
-	if d == nil || !d.isFailed {
-		return false
-	}
-	return isPartOf(p.reading.Draft, d.text) || r.isTextUnread()
+	d := r.restored
+	isInDraft := d != nil && d.isFailed && isPartOf(r.prog.reading.Draft, d.text)
+	return isInDraft || r.isTextUnread()
 }
 
 // isTextUnread reports whether the program has shown nothing since a text was typed that failed: it may be suspended
