@@ -22,9 +22,9 @@ var plain = Driver{
 // shells are the programs with "> " as the prompt for the rest of a command.
 var shells = []string{"bash", "sh", "dash", "ash", "busybox", "zsh", "ksh", "mksh"}
 
-// repls are other programs whose screens Recognise does not search for an agent.
+// repls are other programs whose screens Recognise does not search for an agent. (Nor those of any python.)
 var repls = []string{
-	"fish", "pwsh", "nu", "python", "python3", "ipython", "node", "psql", "mysql", "sqlite3", "irb", "ghci", "R",
+	"fish", "pwsh", "nu", "ipython", "node", "psql", "mysql", "sqlite3", "irb", "ghci", "R",
 	"lua", "less", "vi", "vim", "nano", "cat",
 }
 
