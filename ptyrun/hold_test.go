@@ -46,7 +46,7 @@ func (r *rig) lockFile(name string) (release func()) {
 func (r *rig) noClaim() {
 	r.t.Helper()
 	r.wait("the claim to go, right after its messages", func() bool {
-		_, err := os.Stat(filepath.Join(r.bob.Path(), "run", "claim.json"))
+		_, err := os.Stat(filepath.Join(r.bob.Path(), "run", "claims.json"))
 		return errors.Is(err, fs.ErrNotExist)
 	})
 }
