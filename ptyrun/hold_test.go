@@ -91,26 +91,6 @@ func TestMarkingIsTriedAgain(t *testing.T) {
 	r.noClaim()
 }
 
-// The claims of a dead runner are released, even while the next runner may not type.
-func TestDeadClaimIsInNobodysHands(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{Junk: "a half-typed line"})
-	id := r.send("hello")
-	hold, err := r.store.HoldRunner(t.Context(), "bob")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := hold.Claim(t.Context(), []wire.ID{id}); err != nil {
-		t.Fatal(err)
-	}
-	hold.Release()
-	r.run()
-	r.wait("the program", r.has("state_change"))
-	if _, err := r.bob.Withdraw(t.Context(), id, wire.Address{Agent: "alice", Team: "main"}, true); err != nil {
-		t.Error(err)
-	}
-}
-
 // A slow program shows a text after it was given up: it is cleared from the draft, and typed again as a possible
 // repeat.
 func TestLateDraftIsCleared(t *testing.T) {

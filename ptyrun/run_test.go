@@ -149,26 +149,6 @@ func TestStopDuringRestart(t *testing.T) {
 	}
 }
 
-// What a killed runner was typing is typed again, as a possible repeat.
-func TestClaimOfADeadRunner(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{})
-	id := r.send("hello")
-	hold, err := r.store.HoldRunner(t.Context(), "bob")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := hold.Claim(t.Context(), []wire.ID{id}); err != nil {
-		t.Fatal(err)
-	}
-	hold.Release()
-	r.run()
-	r.wait("the message to be read", r.read(id))
-	if got := r.fakes(testagent.Submitted); len(got) != 1 || !strings.Contains(got[0], "may be a repeat") {
-		t.Errorf("submitted %q", got)
-	}
-}
-
 // terminal is an attached terminal.
 type terminal struct {
 	mu   sync.Mutex

@@ -136,7 +136,6 @@ func (a *agent) askTrust(then func()) {
 func (a *agent) showPrompt() {
 	a.isReady = true
 	a.log.add(Entry{Event: Ready})
-	a.draft = a.o.Junk
 	if a.o.TrustLate > 0 {
 		a.after(a.o.TrustLate, func() {
 			if a.dialog == nil && a.Trust != nil {

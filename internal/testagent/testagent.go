@@ -42,7 +42,6 @@ type Options struct {
 	Daemon     bool          // leaves a process behind at the start
 
 	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
-	Junk         string        // the draft at the start
 	PasteOff     bool          // no bracketed paste
 	Deaf         int           // stops reading after so many bytes,
 	DeafFor      time.Duration // for so long
