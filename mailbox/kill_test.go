@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	if role == "scene" {
 		playScene(p)
 	}
-	roles := map[string]func(){"send": p.send, "read": p.read, "drop": p.drop, "move": p.move, "retire": p.retire, "append": p.append}
+	roles := map[string]func(){"send": p.send, "read": p.read, "drop": p.drop, "move": p.move, "retire": p.retire}
 	p.say("begin")
 	for {
 		roles[role]()
@@ -293,14 +293,6 @@ func (p *process) retire() {
 	time.Sleep(10 * time.Millisecond)
 }
 
-func (p *process) append() {
-	b := p.store.Box("bob")
-	e := wire.Event{Kind: "test", Source: "cli", EventID: string(wire.NewID())}
-	if !p.failed(b, b.Log().Append(ctx, e)) {
-		p.say("event %s %s", b.agent, e.EventID)
-	}
-}
-
 // said counts the lines that the processes of a run printed.
 type said map[string]int
 
@@ -371,7 +363,7 @@ func killAll(t *testing.T, s *Store, lasting time.Duration, roles map[string]int
 
 func TestKilled(t *testing.T) {
 	s := newStore(t, "alice", "bob", "carol", "dave")
-	a := killAll(t, s, 4*time.Second, map[string]int{"send": 4, "read": 4, "drop": 1, "move": 3, "retire": 1, "append": 1},
+	a := killAll(t, s, 4*time.Second, map[string]int{"send": 4, "read": 4, "drop": 1, "move": 3, "retire": 1},
 		"ack", "drop", "show", "read", "moved", "unread", "archived", "retired", "refused", "event")
 	if err := s.Restore(ctx, "dave"); err != nil && !errors.Is(err, ErrExists) {
 		t.Fatal(err)
@@ -409,8 +401,6 @@ func TestKilled(t *testing.T) {
 				reads[string(agent)+" "+string(e.MessageID())]++
 			case e.Wire != nil:
 				events[string(agent)+" "+w.Content]++
-			case e.EventID != "":
-				events[string(agent)+" "+e.EventID]++
 			}
 		}
 	}
