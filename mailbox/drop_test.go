@@ -437,25 +437,6 @@ func TestDropInParts(t *testing.T) {
 	}
 }
 
-// A dropped message with the id of another one gets a new id; one that was delivered already makes no second message.
-func TestDropWithATakenID(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	for i, body := range []string{"one", "two", "one"} {
-		drop(t, bob, "inbox", fmt.Sprint(i, ".json"), fmt.Sprintf(`{"id":%q,"from":"a","body":%q}`, past, body))
-		settleDrops(t, bob)
-	}
-	c := takeCensus(t, bob)
-	if len(c.texts) != 2 || c.texts[past].Body != "one" {
-		t.Error(c.places)
-	}
-	for id, m := range c.texts {
-		if id != past && (m.Body != "two" || m.MetaString("id") != string(past)) {
-			t.Errorf("%s", encoded(t, m))
-		}
-	}
-}
-
 // needLeases skips the test if a file that is not being written gets no lease.
 func needLeases(t *testing.T, b *Box) {
 	t.Helper()
