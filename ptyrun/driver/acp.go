@@ -22,7 +22,7 @@ var front = Driver{
 		{kind: answerRow, re: pattern(`^` + FrontSays)},
 		{kind: userRow, re: pattern(`^` + FrontPrompt + ` `)},
 	},
-	dialogs: dialogStyle{digitsChoose: true, isFront: true},
+	dialogs: dialogStyle{isFront: true},
 }
 
 // Prefixes of the rows on the front's screen. A dialog is FrontAsks with its kind, the request in the form of
