@@ -214,6 +214,15 @@ func TestBrowser(t *testing.T) {
 	if n := s.atm("ls", "--count"); n != "3" {
 		t.Error("unread:", n)
 	}
+
+	// After a restart at the same address, an old page is loaded again, and does not keep new ones from connecting.
+	s.server.Process.Signal(os.Interrupt)
+	s.server.Wait()
+	after := b.open(s.web("--listen", "127.0.0.1"+port))
+	s.atm("send", "me", "after the restart", "--as", "alice")
+	after.shows("after the restart")
+	after.becomes(`document.getElementById('offline').hidden`)
+	b.becomes(`!document.body.innerText.includes('is not answering')`)
 }
 
 // Twenty idle pages need almost no CPU time, and all get an event.

@@ -17,8 +17,12 @@ const (
 
 // stream sends a browser an event for each change, with the version of the room's snapshot and the names of the agents
 // whose screens have changed since the last event. The pages then load what they show. All pages of a browser share one
-// connection.
+// connection. A page of an earlier server at this address is refused: its version says nothing here.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
+	if !isSame(r.FormValue("csrf"), s.CSRF) {
+		refuse(w, http.StatusGone, "this page comes from an earlier server: reload it")
+		return
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprint(w, "retry: 1000\n\n")
 	for known := map[wire.Name]*room.Screen{}; ; {

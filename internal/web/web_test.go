@@ -410,6 +410,7 @@ func TestGate(t *testing.T) {
 		{421, "GET", "/", "localhost:1", known},
 		{401, "GET", "/", own, nil},
 		{401, "GET", "/stream", own, nil},
+		{410, "GET", "/stream?csrf=x", own, known}, // of an earlier server's page
 		{401, "GET", "/style.css", own, nil},
 		{401, "GET", "/", own, []string{"Cookie", cookie.Name + "=x"}},
 		{401, "GET", strings.TrimPrefix(address, v.base), own, nil}, // it was used

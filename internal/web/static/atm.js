@@ -2,6 +2,7 @@
 'use strict'
 ;(() => {
   const body = document.body
+  const server = new URL(document.currentScript.src).search // that this page comes from
   const offline = document.getElementById('offline')
   const waits = document.getElementById('waits')
   const channel = new BroadcastChannel('atm')
@@ -68,9 +69,13 @@
   const share = update => { handle(update); channel.postMessage(update) }
   navigator.locks.request('atm', () => new Promise(() => {
     isConnected = true
-    const stream = new EventSource('/stream')
+    const stream = new EventSource('/stream' + server)
     stream.onmessage = event => share(JSON.parse(event.data))
-    stream.onerror = () => share({})
+    stream.onerror = () => {
+      share({})
+      // A server that was started since refuses this page, which must not keep its pages from connecting.
+      if (stream.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 1000)
+    }
   }))
   channel.postMessage({ ask: true })
 
