@@ -237,6 +237,7 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 	if b.conn == nil || b.conn.IsClosed() {
 		options := []nats.Option{
 			nats.Name("atm bridge " + string(b.Host)), nats.MaxReconnects(-1),
+			nats.PingInterval(renewEvery), // a connection that died silently is noticed after three of them
 			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 				if err != nil {
 					b.warn("lost the connection to %s: %v; mail waits in the outbox", b.server(), err)

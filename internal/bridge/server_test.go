@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,6 +78,40 @@ func TestServerRestart(t *testing.T) {
 	build.eventually("delivered after the restart", func() bool { return len(build.unread("bob")) == 2 })
 	laptop.eventually("rid of it", func() bool { return len(laptop.waiting("build")) == 0 })
 }
+
+// A connection that carries nothing any more, and is not closed, is replaced.
+func TestSilentConnection(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, -1, t.TempDir())
+	relay, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { relay.Close() })
+	var conns atomic.Int32
+	var isSilent atomic.Bool // the first one
+	go func() {
+		for in, err := relay.Accept(); err == nil; in, err = relay.Accept() {
+			out, _ := net.Dial("tcp", s.Addr().String())
+			isFirst := conns.Add(1) == 1
+			for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
+				go io.Copy(writer(func(p []byte) (int, error) {
+					if isFirst && isSilent.Load() {
+						return len(p), nil
+					}
+					return pair[0].Write(p)
+				}), pair[1])
+			}
+		}
+	}()
+	laptop := newMachine(t, "nats://"+relay.Addr().String(), "laptop", "alice")
+	laptop.run()
+	laptop.eventually("connected", func() bool { return strings.Contains(laptop.log(), "connected to") })
+	isSilent.Store(true)
+	laptop.eventually("connected again", func() bool { return conns.Load() > 1 })
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // A stream that an administrator made keeps its settings; once it is full, mail stays in the outbox.
 func TestStreamAtItsLimit(t *testing.T) {
