@@ -200,6 +200,11 @@ func (o *Outcome) publish(ctx context.Context) {
 	if isThere || err != nil {
 		o.to.inbox.Remove(o.temp)
 	}
+	if isThere && o.Box.host != "" {
+		if it, e := o.Box.Get(o.post.Message.ID); e == nil && !slices.Contains(it.To, o.Box.Address()) {
+			err = fmt.Errorf("message %s is in the outbox of host %s for others only: send this one with an id of its own", it.ID.Short(6), o.Box.host)
+		}
+	}
 	if err != nil {
 		o.Err = err
 		return

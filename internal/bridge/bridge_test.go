@@ -222,6 +222,19 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
+// A message that was sent once can be sent to somebody else there under the same id.
+func TestSameID(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	id := laptop.send("alice", "bob@main.build", nil)
+	must(t, onceEach(laptop, build))
+	laptop.send("alice", "carol@main.build", func(m *wire.Message) { m.ID = id })
+	must(t, onceEach(laptop, build))
+	if bob, carol := build.unread("bob"), build.unread("carol"); len(bob) != 1 || len(carol) != 1 {
+		t.Errorf("bob has %d, carol %d; said:\n%s", len(bob), len(carol), build.log())
+	}
+}
+
 func TestAttachmentsAndLargeMessages(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)

@@ -109,7 +109,7 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error) 
 	var ack jetstream.PubAckFuture
 	if err == nil {
 		ack, err = b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
-			jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)), jetstream.WithExpectStream(b.stream()))
+			jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)+"/"+e.SHA256), jetstream.WithExpectStream(b.stream()))
 	}
 	return func() error {
 		if err != nil {
