@@ -378,6 +378,21 @@ func TestMouse(t *testing.T) {
 	}
 }
 
+// On the lowest terminal, what is being written or confirmed is still shown.
+func TestLowTerminal(t *testing.T) {
+	m := &model{width: 40, height: 5, snapshot: &room.Snapshot{Me: "me"}, pages: []*page{{}}, drafts: map[string]string{}}
+	m.startWriting(&composer{kind: sending, title: "to: ", key: "send bob"})
+	m.writing.setText("hello")
+	if shown := m.View().Content; !strings.Contains(shown, "bob") || !strings.Contains(shown, "hello") {
+		t.Error(shown)
+	}
+	m.writing, m.height = nil, 2
+	m.askConfirmation("interrupt bob? y", func() tea.Cmd { return nil })
+	if shown := m.View().Content; !strings.Contains(shown, "interrupt bob?") {
+		t.Error(shown)
+	}
+}
+
 // A question that is not shown in full must be opened before it is approved, and only existing options can be chosen.
 func TestUnread(t *testing.T) {
 	q := room.Question{MayAnswer: true, Question: policy.Question{

@@ -97,6 +97,9 @@ func (m *model) View() tea.View {
 	}
 	lines = append(lines, m.writingLines()...)
 	lines = append(lines, m.statusLine(), m.keysLine())
+	if m.writing != nil || m.confirm != nil { // on a low terminal, what is being typed counts most
+		lines = lines[max(0, len(lines)-m.height):]
+	}
 	for i, line := range lines {
 		lines[i] = fit(line, m.width)
 	}
