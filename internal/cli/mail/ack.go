@@ -109,7 +109,7 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 	}
 	a, err := s.Root.Ack(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
 	if err != nil {
-		return nil, "", err
+		return nil, "", repeatable(err)
 	}
 	for _, note := range a.Notes {
 		command.Warn(c, "%s", note)
@@ -122,6 +122,14 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 		line += " before"
 	}
 	return r, line, nil
+}
+
+// repeatable gives an error its hint where the message that may not be durable has a derived id: again, it is the same.
+func repeatable(err error) error {
+	if _, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
+		err = failure.Failed("%w", err).WithHint("retry with the same command: it stays one message")
+	}
+	return err
 }
 
 func withdrawnError(short string) error {
@@ -239,7 +247,7 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 	r := newResult(m.ID)
 	for _, to := range m.To {
 		if d, err := withdrawFrom(c, s, m, to); err != nil {
-			r.addFailed(c, to, err)
+			r.addFailed(c, to, repeatable(err))
 		} else {
 			r.Delivered = append(r.Delivered, d)
 		}
