@@ -116,7 +116,7 @@ func CheckText(s string) error {
 }
 
 // EachLine calls f with each line that is not blank, and its number, until f returns an error. For a line that is
-// larger than a message may be, err is set.
+// larger than a message may be, err is set. A byte order mark before the first is no part of it.
 func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 	in := bufio.NewReader(r)
 	for n := 1; ; n++ {
@@ -126,6 +126,9 @@ func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 		}
 		if err != nil && err != io.EOF {
 			return err
+		}
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // editors and shells on Windows write it
 		}
 		line, err = bytes.TrimRight(line, "\r\n"), nil
 		if len(line) > wire.MaxFile {
