@@ -170,7 +170,7 @@ func isFragment(word string) bool {
 	return notID == nil
 }
 
-// awaitConditions waits until any condition is met, or every one. It warns at once of agents that are off.
+// awaitConditions waits until any condition is met, or every one. It warns at once of agents that are off or gone.
 func awaitConditions(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
 	boxes, err := watchedBoxes(s, conditions)
 	if err != nil {
@@ -223,7 +223,12 @@ func watchedBoxes(s *command.Scope, conditions []*condition) (_ []*mailbox.Box, 
 func warnOff(c *cli.Context, s *command.Scope, conditions []*condition) {
 	for _, cond := range conditions {
 		for _, a := range cond.agents {
-			if now, err := s.Root.Summary(a); cond.match == nil && err == nil && now.State == reducer.WordOff {
+			now, err := s.Root.Summary(a)
+			switch {
+			case cond.match != nil:
+			case errors.Is(err, mailbox.ErrNoAgent): // retired since
+				command.Warn(c, "%v", err)
+			case err == nil && now.State == reducer.WordOff:
 				command.Warn(c, "%s", describe(now))
 			}
 		}
