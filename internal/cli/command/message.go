@@ -67,7 +67,7 @@ func (s *Scope) ShortLength(id wire.ID) int {
 func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, error) {
 	query, err := parseQuery(words)
 	if err != nil {
-		return nil, failure.Usage("%v", err).WithHint("atm search WORDS since:7d")
+		return nil, failure.Usage("%v", err).WithHint("atm search WORDS in:cur since:7d")
 	}
 	found, err := s.Team.Search(ctx, query)
 	for _, name := range []string{query.From, query.To} {
