@@ -129,7 +129,7 @@ func (u *startup) choose(words []string) error {
 			return err
 		}
 		if u.isRetired(n) {
-			command.Warn(u.c, "%s is retired: atm team restore %[1]s%s brings it back; or remove it from team.toml", n, u.s.Flags())
+			command.Warn(u.c, "%s is retired: atm team restore %[1]s brings it back; or remove it from team.toml", n)
 		} else if len(u.plan.Members[n].Command) > 0 {
 			u.names = append(u.names, n)
 		}

@@ -43,7 +43,12 @@ var actsAsMe = strings.Fields("send reply read ack ls unread withdraw wait take 
 func CompleteHint(c *cli.Context, hint string) string {
 	return commandInHint.ReplaceAllStringFunc(hint, func(found string) string {
 		at := strings.LastIndex(found, " ")
-		if slices.Contains(actsAsMe, found[at+1:]) {
+		verb := found[at+1:]
+		hasFlag := verb[0] == '-' // atm --team main read
+		if c != nil && c.App.Commands != nil && !hasFlag && c.App.Command(verb) == nil {
+			return found // atm is the subject of a sentence
+		}
+		if slices.Contains(actsAsMe, verb) {
 			found += flagsFor(c, hint, "--as")
 		}
 		return found[:at] + flagsFor(c, hint, "--root", "--team") + found[at:]

@@ -104,10 +104,10 @@ func WarnUnreadable(err error) error {
 	return err
 }
 
-// Warn writes a line to stderr, escaped, unless --quiet.
+// Warn writes a line to stderr, escaped and with its commands complete, unless --quiet.
 func Warn(c *cli.Context, format string, args ...any) {
 	if !c.Bool("quiet") {
-		fmt.Fprintln(os.Stderr, "atm: "+failure.EscapeLine(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(os.Stderr, "atm: "+failure.EscapeLine(CompleteHint(c, fmt.Sprintf(format, args...))))
 	}
 }
 

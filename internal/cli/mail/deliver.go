@@ -301,7 +301,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	}
 	if c.Bool("wait-reply") {
 		if len(m.To) > 1 {
-			command.Warn(c, "the first answer; atm wait --reply %s --every%s waits for all", m.ID.Short(6), s.Flags())
+			command.Warn(c, "the first answer; atm wait --reply %s --every waits for all", m.ID.Short(6))
 		}
 		r.Reply = reply.match.Message
 		read, letters = append(read, r.Reply.ID), append(letters, r.Reply.Item)

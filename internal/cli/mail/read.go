@@ -57,7 +57,7 @@ func read(c *cli.Context, s *command.Scope) error {
 			WithHint("take messages as yourself: atm take %s --wait --as NAME", s.Me.Agent())
 	}
 	if isShared {
-		command.Warn(c, "%s is a shared inbox, so nothing is marked: atm take %[1]s takes a message", s.Me.Agent())
+		command.Warn(c, "%s is a shared inbox, so nothing is marked: atm take %[1]s --as NAME takes a message", s.Me.Agent())
 	}
 	if !peeks {
 		if err := s.MayWrite(); err != nil {
@@ -171,7 +171,7 @@ func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 		b, err = p.s.Me.Read(ctx, options, func(b mailbox.Batch) (int, error) { return p.write(ctx, b, r) })
 	}
 	if b.SetAside > 0 {
-		command.Warn(p.c, "%s set aside as unreadable: atm ls --bad%s says why", letter.Many(b.SetAside, "file"), p.s.Flags())
+		command.Warn(p.c, "%s set aside as unreadable: atm ls --bad says why", letter.Many(b.SetAside, "file"))
 	}
 	if b.LogErr != nil {
 		command.Warn(p.c, "%v; atm read --last does not show this batch", b.LogErr)

@@ -103,7 +103,7 @@ func reply(c *cli.Context, s *command.Scope) error {
 		}
 	}
 	if parent.Type == wire.TypePermissionRequest {
-		command.Warn(c, "a reply is mail, and answers no question: atm pending%s", s.Flags())
+		command.Warn(c, "a reply is mail, and answers no question: atm pending")
 	}
 	to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())

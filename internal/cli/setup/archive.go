@@ -140,7 +140,7 @@ func restore(c *cli.Context) error {
 	defer stop()
 	moved, err := backup.Restore(ctx, s.Root, f)
 	for _, name := range moved.Refused {
-		command.Warn(c, "not restored: %s: atm backup writes no such file", name)
+		command.Warn(c, "not restored: %s: a backup has no such file", name)
 	}
 	for _, name := range moved.Configs {
 		command.Warn(c, "restored %s: look at its commands and rules before atm up", name)
