@@ -127,7 +127,8 @@ func TestParseRefuses(t *testing.T) {
 		{"team --watch 30", `unknown command "team 30"`, ""},
 		{"send bob -m --urgent", "needs a value", ""},
 		{"ls --limit many", `invalid value "many" for --limit`, ""},
-		{"wait --idle bob --timeout 5", "needs a unit: 5s", ""},
+		{"wait --idle bob --timeout 5", "needs a unit: 5s", "atm wait --idle bob --timeout 5s"},
+		{"wait --idle bob --for 5", "needs a unit: 5s", "--timeout 5s"},
 		{"ls bob carol", `unexpected argument "carol"`, ""},
 		{"run", "atm run needs NAME", "atm run bob -- bash"},
 		{"run --as bob -- bash -x", "atm run needs NAME before --", "atm run bob -- bash"},
@@ -139,6 +140,7 @@ func TestParseRefuses(t *testing.T) {
 		app := testApp()
 		l, err := Parse(app, strings.Fields(tt.line))
 		if err == nil {
+			app.Metadata = map[string]any{"line": l}
 			err = app.Run(l.Args)
 		}
 		var e *failure.Error

@@ -45,9 +45,15 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 		return unknownFlag(c.App, c.Command, dashed(name))
 	}
 	message := strings.Replace(err.Error(), "flag -", "--", 1)
-	_, flag, _ := strings.Cut(message, "for --")
+	value, flag, _ := strings.Cut(strings.TrimPrefix(message, "invalid value "), " for --")
 	flag, _, _ = strings.Cut(flag, ":")
-	return failure.Usage("%s", message).WithHint("%s", cmp.Or(HintFor(c.Command.Name+" "+flag), c.Command.HelpName+" --help"))
+	value = strings.Trim(value, `"`)
+	hint := cmp.Or(HintFor(c.Command.Name+" "+flag), c.Command.HelpName+" --help")
+	if strings.HasSuffix(flag, "timeout") && strings.Contains(message, errNoUnit.Error()) { // seconds, as elsewhere
+		typed, repaired := []string{"--" + flag, value}, []string{"--" + flag, value + "s"}
+		hint = cmp.Or(LineOf(c).Repaired(typed, repaired), strings.Join(repaired, " "))
+	}
+	return failure.Usage("%s", message).WithHint("%s", hint)
 }
 
 // suggest adds the hint for a word or flag that does not exist behind a verb, or behind atm alone (c without a name):

@@ -95,7 +95,7 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		return failure.ExitDone
 	}
 	app := &cli.App{
-		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Metadata: map[string]any{},
+		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Metadata: map[string]any{"line": &cmdline.Line{}},
 		Flags:    slices.Concat(CompanionFlags[verb], cmdline.Flags()),
 		HideHelp: true, HideVersion: true, OnUsageError: cmdline.UsageError,
 		ExitErrHandler: func(*cli.Context, error) {}, // Report prints errors
