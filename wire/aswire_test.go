@@ -145,6 +145,7 @@ func TestCompose(t *testing.T) {
 		{"confirm_required", [][2]string{{"options", ` [1]`}, {"o", `{ "a" : 1 }`}, {"p", `{a`}}, ""},
 		{"confirm_required", [][2]string{{"options", `[ 1 ]`}, {"o", `{ "a" : 1 }`}, {"p", `{a`}}, `{"seq":1,"kind":"confirm_required","options":[1],"o":{"a":1},"p":"{a"}`},
 		{"Deploy", nil, ""}, {"", nil, ""}, {"x", [][2]string{{"", "x"}}, ""}, {"x", [][2]string{{"kind", "y"}}, ""},
+		{"x", [][2]string{{"a", "\xff"}}, ""}, {"x", [][2]string{{"\xff", "a"}}, ""},
 		{"agent_output", [][2]string{{"event_type", "y"}}, ""}, {"x", [][2]string{{"a", "1"}, {"a", "2"}}, ""},
 		{"exited", [][2]string{{"code", "007"}}, ""}, {"exited", [][2]string{{"code", "1.0"}}, ""}, {"exited", [][2]string{{"code", ""}}, ""},
 		{"turn_completed", [][2]string{{"status", "done"}}, ""}, {"turn_completed", [][2]string{{"status", "or"}}, ""},

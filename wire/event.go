@@ -119,6 +119,8 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 		switch {
 		case name == "":
 			return e, fmt.Errorf("%q has no name before the =", Clip("="+value, 40))
+		case !utf8.ValidString(name + value):
+			return e, fmt.Errorf("%s is not UTF-8", Clip(name+"="+value, 40))
 		case name == "kind" || name == s.tag:
 			return e, fmt.Errorf("%s: the kind is already %s", name, kind)
 		case whole.Has(name):

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -252,8 +253,8 @@ func setContent(c *cli.Context, m *wire.Message) error {
 	var notes wire.Object
 	for _, pair := range c.StringSlice("meta") {
 		key, value, found := strings.Cut(pair, "=")
-		if !found || key == "" || notes.Get(key) != nil {
-			return failure.Usage("--meta needs K=V, with each K once, not %q", pair).WithHint("for example --meta build=42")
+		if !found || key == "" || notes.Get(key) != nil || !utf8.ValidString(pair) {
+			return failure.Usage("--meta needs K=V in UTF-8, with each K once, not %q", pair).WithHint("for example --meta build=42")
 		}
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -103,6 +104,9 @@ func begin(c *cli.Context, s *command.Scope) error {
 	goal, err := wire.ParseUUID(c.String("goal"))
 	if c.IsSet("goal") && err != nil {
 		return failure.Usage("--goal: %v", err)
+	}
+	if !utf8.ValidString(c.String("channel")) {
+		return failure.Usage("--channel is not UTF-8")
 	}
 	box, err := s.EnterTeamOf(name)
 	if err != nil {
