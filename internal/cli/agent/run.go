@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
@@ -157,6 +158,11 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	workspace, _ := spec.ACP["workspace"].(map[string]any)
 	root, _ := workspace["root_path"].(string)
 	spec.Dir, err = k.chooseDir(m, isPlanned, root)
+	for _, text := range slices.Concat([]string{spec.Root, spec.Dir}, spec.Command) { // they travel as JSON
+		if err == nil && !utf8.ValidString(text) {
+			err = failure.Failed("run %s: %q is not UTF-8", name, text).WithHint("rename it, or put the command into a script")
+		}
+	}
 	spec.Env = environment(c, m, spec)
 	return spec, err
 }
