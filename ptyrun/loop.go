@@ -144,9 +144,9 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 }
 
 func (r *runner) writeRunInfo() {
-	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Command: r.Command, Inject: string(r.Inject)}
-	if r.prog != nil {
-		info.Driver = r.prog.driver.Name
+	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Inject: string(r.Inject)}
+	if r.prog != nil { // hints repeat a command that could be started
+		info.Command, info.Driver = r.Command, r.prog.driver.Name
 	}
 	if err := info.Write(r.dir); err != nil {
 		r.Log.Error("writing run.json", "err", err)

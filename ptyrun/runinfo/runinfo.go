@@ -25,7 +25,7 @@ type Info struct {
 	Runner  int       `json:"runner"`
 	PID     int       `json:"pid,omitempty"` // the program's
 	Started time.Time `json:"started"`
-	Command []string  `json:"command"`
+	Command []string  `json:"command"` // null until it has started
 	Inject  string    `json:"inject,omitempty"`
 	Driver  string    `json:"driver,omitempty"` // the program's, as far as known
 }
