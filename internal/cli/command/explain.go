@@ -127,7 +127,7 @@ func explain(c *cli.Context, err error) *failure.Error {
 			continue
 		}
 		hint := k.hint
-		if c != nil && (c.Args().Len() == 1 || strings.HasPrefix(c.Command.ArgsUsage, "NAME")) {
+		if c != nil && c.Args().First() != "" && (c.Args().Len() == 1 || strings.HasPrefix(c.Command.ArgsUsage, "NAME")) {
 			hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(hint)
 		}
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {

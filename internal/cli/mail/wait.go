@@ -97,6 +97,8 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 	switch {
 	case state == "reply" || state == "acked":
 		hint, name = "atm ls --sent shows the ids; atm wait --%s ID", state
+	case strings.Contains(name, ","): // --from takes one
+		hint = "atm wait --idle %s, atm wait 30s"
 	case isID(s, name):
 		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
 	}
