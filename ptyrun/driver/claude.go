@@ -7,8 +7,8 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// claude is the driver of Claude Code. During a dialog its title looks idle. While there is a draft in its box it does
-// not show "esc to interrupt".
+// claude is the driver of Claude Code. During a dialog its title looks idle, and busy while only sub-agents work, though
+// it accepts messages then. While there is a draft in its box it does not show "esc to interrupt".
 var claude = Driver{
 	Name:                     "claude",
 	commands:                 []string{"claude", "claude-code"},
@@ -43,6 +43,7 @@ var claude = Driver{
 		{kind: retryRow, re: pattern(`^[` + claudeSpins + `] .*etrying in`)},
 		{kind: retryRow, re: pattern(`^ *⎿.*(?:etrying in.*attempt|attempt.*etrying in)`)},
 		{kind: busyRow, re: pattern(`^[` + claudeSpins + `] .*…`)},
+		{kind: waitsRow, re: pattern(`^[` + claudeSpins + `] Waiting for .* to finish`)},
 		{kind: doneRow, re: pattern(`^[` + claudeSpins + `](?: .*)? for `)},
 		{kind: errorRow, re: pattern(`^ *(?:[●⏺] |⎿).*(?:limit reached|hit your.*limit|limit.*hit your)`)},
 		{kind: errorRow, re: pattern(`^ *(?:[●⏺] |⎿).*(?:API Error|Please run /login)`)},

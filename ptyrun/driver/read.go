@@ -73,7 +73,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	turn := d.lastTurnAbove(l, p.top)
 	hint := d.footMeaning(l, p)
 	switch {
-	case titleShows == reducer.Thinking || turn.busy != "" || hint == busyFoot:
+	case titleShows == reducer.Thinking && !turn.isWaiting || turn.busy != "" || hint == busyFoot:
 		r.Activity, r.Detail = turn.activity()
 		r.NotPromptReason = "busy"
 	case turn.errorLine != "":

@@ -18,6 +18,7 @@ const (
 	busyRow           // shows an open turn
 	retryRow          // shows an open turn after an error
 	doneRow           // ends a turn
+	waitsRow          // likewise; sub-agents go on in the background
 	errorRow          // ends a turn with an error or a usage limit
 	noteRow           // a note of the program itself
 	hintRow           // a hint about keys
@@ -70,6 +71,7 @@ type lastTurn struct {
 	isToolRunning bool
 	tool          string // the running tool
 	isAnswering   bool   // an answer comes last
+	isWaiting     bool   // it is over, and only sub-agents work
 	errorLine     string // an error or usage limit, if that comes last
 }
 
@@ -83,7 +85,8 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 			if isLast && !isOver && t.busy == "" {
 				t.busy, t.isRetrying = line, k == retryRow
 			}
-		case doneRow:
+		case doneRow, waitsRow:
+			t.isWaiting = t.isWaiting || k == waitsRow && isLast && t.busy == ""
 			isOver = true
 		case runsRow, toolRow, answerRow, errorRow, noteRow:
 			switch {
