@@ -36,6 +36,9 @@ func (c *call) handleEvent() {
 		c.handleSubagentEvent()
 		return
 	}
+	if c.isInBackground() {
+		c.turn = ""
+	}
 	c.ProvesReceipt = c.subagent == "" && provesReceipt[c.kind]
 	switch c.kind {
 	case "UserPromptSubmit":
@@ -159,7 +162,17 @@ func (c *call) handleSubagentEvent() {
 		return
 	}
 	w, tool := c.lastTurn().Waiting(), c.in.Text("tool_name")
-	if c.isBlocked() && (w == nil || w.Tool == "" || w.Tool == tool) {
+	switch isAnswered := c.isBlocked() && (w == nil || w.Tool == "" || w.Tool == tool); {
+	case isAnswered && c.isInBackground():
+		c.turn = ""
+		c.changeState("idle", "")
+	case isAnswered:
 		c.changeState("tool_running", c.subagent)
 	}
+}
+
+// isInBackground reports whether the call is of a sub-agent that works on after the agent's turn. Then what it asks does
+// not reopen that turn.
+func (c *call) isInBackground() bool {
+	return c.subagent != "" && slices.Contains(c.lastTurn().Ended, c.turn)
 }

@@ -216,6 +216,8 @@ func TestUnderstand(t *testing.T) {
 		"sub-agent asks":    {Claude, claude + sub + `"hook_event_name":"PermissionRequest",` + bash + `}`, open, []string{"confirm_required p2 tool=Bash prompt=go test ./... detail=subagent Explore"}, ""},
 		"sub-agent waits":   {Claude, claude + sub + `"hook_event_name":"Notification","notification_type":"permission_prompt","message":"m"}`, open, []string{"confirm_required p2 prompt=m detail=subagent Explore"}, ""},
 		"sub-agent goes on": {Claude, claude + sub + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1"}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash"}, []string{"state_change p2 previous=confirming new=tool_running detail=subagent Explore"}, ""},
+		"it asks later":     {Claude, claude + sub + `"hook_event_name":"PermissionRequest",` + bash + `}`, turn{ID: "p2", Ended: []string{"p2"}}, []string{"confirm_required tool=Bash prompt=go test ./... detail=subagent Explore"}, ""},
+		"and goes on":       {Claude, claude + sub + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1"}`, turn{ID: "p2", Ended: []string{"p2"}, Blocked: true, Tool: "Bash"}, []string{"state_change previous=confirming new=idle"}, ""},
 		"another tool's":    {Claude, claude + sub + `"hook_event_name":"PostToolUse","tool_name":"Read","tool_use_id":"tu1"}`, turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash"}, nil, ""},
 		"odd sub-agent":     {Claude, claude + `"agent_id":7,"hook_event_name":"Stop","stop_hook_active":false}`, open, nil, ""},
 		"empty agent id":    {Claude, claude + `"agent_id":"","hook_event_name":"PreToolUse","tool_name":"Read","tool_use_id":"x"}`, open, []string{"tool_call_start p2 tool=Read tool_call_id=x"}, "shows"},
