@@ -12,7 +12,7 @@ import (
 // provesReceipt lists the events that come only after the program has received earlier answers.
 var provesReceipt = map[string]bool{
 	"UserPromptSubmit": true, "Stop": true, "PreToolUse": true, "PostToolUse": true, "PostToolUseFailure": true, "PostToolBatch": true,
-	"PermissionRequest": true, "PermissionDenied": true, "Elicitation": true, "ElicitationResult": true, "PreCompact": true, "PostCompact": true,
+	"PermissionRequest": true, "PermissionDenied": true, "Elicitation": true, "ElicitationResult": true,
 }
 
 // beginsTurn lists the events at which expired and superseded mail goes out too.
@@ -119,8 +119,10 @@ func (c *call) handleEvent() {
 
 func (c *call) handleSessionStart() {
 	source := c.in.Text("source")
-	isNew := source != "compact"
-	c.replyAs, c.wantsPrimer, c.ProvesReceipt, c.IsNewProgram = asContext, true, !isNew, isNew
+	c.replyAs, c.wantsPrimer, c.IsNewProgram = asContext, true, source != "compact"
+	if c.IsNewProgram {
+		c.turn = "" // the prompt may be /clear, to which the model says nothing
+	}
 	if source == "resume" { // a new program; after any other source the report may be a repeat, or late
 		c.interruptOpen("")
 	}
