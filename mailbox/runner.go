@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,6 +77,18 @@ func (r *Runner) updateClaims(ctx context.Context, change func(claims) error) er
 			}
 		}
 		return change(all)
+	})
+}
+
+// EndSessions ends the claims of sessions: the program that they were of has ended.
+func (r *Runner) EndSessions(ctx context.Context) error {
+	return r.updateClaims(ctx, func(all claims) error {
+		for id, c := range all {
+			if strings.HasPrefix(c.Owner, ownerSession) && c.isLive(claimNow(), true) {
+				all[id] = c.endedAt(claimNow())
+			}
+		}
+		return nil
 	})
 }
 

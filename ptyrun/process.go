@@ -73,6 +73,7 @@ func (r *runner) startProgram() error {
 			}
 		}
 	}
+	r.changeClaim(func() error { return r.Hold.EndSessions(r.ctx) }) // of earlier programs
 	r.wg.Go(func() { readOutput(c, p.output) })
 	r.wg.Go(func() { writeInput(c, p.input) })
 	r.appendEvent(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
