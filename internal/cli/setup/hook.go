@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
 )
 
 // How long a hook may keep its tool waiting: for a lock, for the input, and for an input that it ignores.
@@ -59,8 +61,11 @@ func runHook(c *cli.Context) (err error) {
 	} else if in, err = hook.ReadInput(os.Stdin, hookInput); err != nil {
 		return err
 	}
+	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" { // when a session begins
+		err = markShell(file, s.Me.Address())
+	}
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
-	exit, err := hook.Handle(c.Context, tool, in, hook.Options{
+	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
 		Box: s.Me, IsACP: run.Driver == "acp", Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
 		Runs:       s.Team.RunningMembers,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
@@ -73,11 +78,25 @@ func runHook(c *cli.Context) (err error) {
 	if exit != 0 {
 		return failure.Exit(exit)
 	}
-	return err
+	return errors.Join(err, e)
+}
+
+// shellOf is the variable that names the agent in whose shell a command runs.
+const shellOf = "ATM_SHELL_OF"
+
+// markShell adds shellOf to the variables that Claude Code sets for the commands of a session, but not for its hooks.
+func markShell(file string, a wire.Address) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "export %s=%s\n", shellOf, a)
+	return cmp.Or(err, f.Close())
 }
 
 // openForHook opens the mailbox of the agent that --as or the environment names. It returns nil if the hook has nothing
-// to do: without a name, outside of a team, and in an agent whose runner delivers the mail.
+// to do: without a name, outside of a team, in an agent whose runner delivers the mail, and in a program that the agent
+// itself started in its shell, such as claude -p: the mail is not for that one.
 func openForHook(c *cli.Context) (*command.Scope, error) {
 	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
 		return nil, nil
@@ -94,6 +113,9 @@ func openForHook(c *cli.Context) (*command.Scope, error) {
 	}
 	if !s.Root.Accepted {
 		return nil, failure.Refused("nobody here made or accepted %s; if it is yours: atm init", s.Root.Path)
+	}
+	if os.Getenv(shellOf) == s.Me.Address().String() {
+		return nil, nil
 	}
 	err = s.MayWrite()
 	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
