@@ -48,7 +48,7 @@ func (p *program) asks() bool {
 
 func (r *runner) startProgram() error {
 	r.restarts.next = time.Time{}
-	argv := slices.Concat(r.Front, r.Command)
+	argv := slices.Concat(r.Front, driver.Unshared(r.Command))
 	c, err := process.Start(process.Command{Argv: argv, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ var codex = Driver{
 	Name:     "codex",
 	commands: []string{"codex"},
 	packages: []string{"@openai/codex"},
+	unshared: "--no-daemon",
 	titles: []title{
 		{pattern(`^\[ [!.] \] Action Required`), reducer.Confirming},
 		{pattern(`^[` + spins + `]`), reducer.Thinking},

@@ -19,12 +19,28 @@ var wrappers = map[string][]string{
 // ForCommand returns the driver for a command line: that of the agent it names, also after wrappers such as env, npx
 // and node, else a plain one. An unknown command may be a wrapper: see [Driver.Recognise].
 func ForCommand(argv []string) *Driver {
+	d, _ := parseCommand(argv)
+	return d
+}
+
+// Unshared returns the command line with the flag that gives the agent a server of its own.
+func Unshared(argv []string) []string {
+	d, args := parseCommand(argv)
+	hasChosen := func(arg string) bool { return strings.HasPrefix(arg, d.unshared) || strings.HasPrefix(arg, "--remote") }
+	if d.unshared == "" || slices.ContainsFunc(args, hasChosen) {
+		return argv
+	}
+	return slices.Insert(slices.Clone(argv), len(argv)-len(args), d.unshared)
+}
+
+// parseCommand returns the driver, and the arguments of the agent.
+func parseCommand(argv []string) (*Driver, []string) {
 	program := ""
 	for len(argv) > 0 {
 		program = strings.TrimPrefix(filepath.Base(argv[0]), "-") // of a login shell
 		for _, d := range agents {
 			if slices.Contains(d.commands, program) || d.isPackage(argv[0]) {
-				return d
+				return d, argv[1:]
 			}
 		}
 		valued, isWrapper := wrappers[program]
@@ -35,7 +51,7 @@ func ForCommand(argv []string) *Driver {
 	}
 	d := plain
 	d.program = program
-	return &d
+	return &d, nil
 }
 
 // isPackage reports whether s names the agent's package, such as "@openai/codex@latest", or is a path into it.

@@ -34,6 +34,23 @@ func TestForCommand(t *testing.T) {
 	}
 }
 
+// Two agents that are Codex must not share its server: it gives both the environment of one, and ends with that one.
+func TestUnshared(t *testing.T) {
+	for command, want := range map[string]string{
+		"codex":                            "codex --no-daemon",
+		"env A=1 /opt/codex resume --last": "env A=1 /opt/codex --no-daemon resume --last",
+		"codex -m x --no-daemon":           "codex -m x --no-daemon",
+		"codex --remote unix://":           "codex --remote unix://",
+		"claude --resume x":                "claude --resume x",
+		"run DIR codex":                    "run DIR codex",
+		"":                                 "",
+	} {
+		if got := strings.Join(Unshared(strings.Fields(command)), " "); got != want {
+			t.Errorf("%q becomes %q, want %q", command, got, want)
+		}
+	}
+}
+
 func TestNamed(t *testing.T) {
 	for _, name := range Names() {
 		if d, ok := Named(name); !ok || d.Name != name {

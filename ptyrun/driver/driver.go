@@ -51,6 +51,7 @@ type Driver struct {
 	commands  []string // names of the program
 	packages  []string // npm packages of the program
 	interrupt string   // keys that stop a turn, one byte each; "" means Escape
+	unshared  string   // flag: no server that all sessions share, with the environment of the first
 
 	titles  []title
 	box     boxStyle
