@@ -39,7 +39,10 @@ func (p *Installer) server(r Request, top string) (e edit, notes []string) {
 	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words)).Replace(t.entry)
 	change := "MCP server atm: " + shellLine(words)
 	if r.Tool == "codex" {
-		return tomlFile(path, r.Tool, true, []tomlKey{{t.place, "command", words[0], entry, change}}), nil
+		if r.Agent == "" {
+			notes = []string{sharedServer}
+		}
+		return tomlFile(path, r.Tool, true, []tomlKey{{t.place, "command", words[0], entry, change}}), notes
 	}
 	// The beginning of a compact entry that starts `atm mcp`, wherever atm is.
 	own := `"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`
