@@ -75,6 +75,9 @@ func (t *Turn) start(e *event) bool {
 	if t.hasEnded(e.turn) || e.turn != "" && e.turn == t.ID {
 		return false // late, or a repeat
 	}
+	if e.source == "hook" && t.Transport == "pty" { // its runner began it before there was a sign of hooks
+		t.IsGenerated = true
+	}
 	if e.turn == "" || !t.IsOpen() || !t.matchTurn(e.turn) { // else the turn was open before it had a name
 		t.beginTurn(e)
 		t.setActivity(Thinking, "")
