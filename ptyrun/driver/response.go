@@ -28,7 +28,7 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 		line := l.line(y)
 		k := d.kindOf(line)
 		isStart := k == answerRow && !(isInAnswer && d.box.shape == barred)
-		isRest := isInAnswer && (k == answerRow || k == otherRow && (blank(line) || margin(line) >= 2 && !strings.HasPrefix(strings.TrimSpace(line), "⎿")))
+		isRest := isInAnswer && (k == answerRow || k == otherRow && (blank(line) || margin(line) >= 2 && !startsAny(strings.TrimSpace(line), notes)))
 		switch {
 		case isStart:
 			parts = append(parts, d.answerText(line))
@@ -45,6 +45,9 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 	}
 	return ""
 }
+
+// notes are the starts of what Claude Code and Codex draw right below an answer.
+var notes = []string{"⎿", "└ Tip: "}
 
 // boxRow returns the first row of the input box, below the transcript.
 func (d *Driver) boxRow(l *Look) int {
