@@ -28,7 +28,7 @@ var codex = Driver{
 	},
 	foot: []phrase{
 		{"esc to interrupt", busyFoot},
-		{"again to ", "it waits for the same key again"},
+		{"again to quit", "it waits for the same key again"}, // "esc again to edit" is over with the first letter
 		{"for commands", "help is open"},
 		{"to quit", "an overlay is open"},
 		{"esc to close", "an overlay is open"},

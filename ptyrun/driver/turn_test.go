@@ -131,6 +131,8 @@ func TestTurns(t *testing.T) {
 		{"a dialog as a draft", "codex", "proj", "› 1. Yes\n  2. No▮\n\n  model · ~/proj\n", reducer.Idle, "", "draft"},
 		{"a dialog sent as text", "codex", "proj", "› 1. Yes\n  2. No\n\n• Fine.\n\n› ▮‹Ask Codex›\n\n  model · ~/proj", reducer.Idle, "", ""},
 		{"reconnecting", "codex", "⠋ proj", "› go\n\n• Reconnecting... 2/5 (3s • esc to interrupt)\n\n› ▮\n\n  model · ~/proj", reducer.Thinking, "API retry 2/5", "busy"},
+		{"one Escape pressed", "codex", "proj", "› go\n\n• Pong.\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj\n  esc again to edit previous message", reducer.Idle, "", ""},
+		{"one Ctrl-D pressed", "codex", "proj", "› go\n\n• Pong.\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj\n  ^d again to quit", reducer.Idle, "", "it waits for the same key again"},
 		{"a failed turn", "codex", "proj", "› go\n\n■ stream error: 500\n\n› ▮\n\n  model · ~/proj", reducer.Error, "■ stream error: 500", ""},
 
 		{"the answer to a query that came late", "gemini", "◇  Ready (p)", "▄80\n > 62;22c▮\n▀80\n ~/p", reducer.Idle, "", "draft"},
