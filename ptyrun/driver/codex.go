@@ -45,7 +45,7 @@ var codex = Driver{
 		{kind: noteRow, re: pattern(`^■ Conversation interrupted`)},
 		{kind: errorRow, re: pattern(`^■ `)},
 		{kind: runsRow, re: pattern(`^• (?:Running |Exploring|Calling |Searching)`)},
-		{kind: toolRow, re: pattern(`^(?:[✔✗] |• (?:(?:Ran|Called|Edited|Added|Deleted) |Explored|Searched|Updated Plan))`)},
+		{kind: toolRow, re: pattern(`^(?:[✔✗] |• (?:(?:Ran|Called|Edited|Added|Deleted|Viewed image) |Exited \(status |Failed \S+\.\S+$|Explored|Searched|Updated Plan))`)},
 		{kind: answerRow, re: pattern(`^• `)},
 		{kind: userRow, re: pattern(`^› `)},
 	},
