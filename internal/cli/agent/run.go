@@ -86,7 +86,7 @@ func run(c *cli.Context) error {
 	if c.Bool("detach") {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		return k.print(k.awaitReady(ctx, p, quietWithin))
+		return k.print(k.awaitReady(ctx, p, runWithin))
 	}
 	if hasTerminal {
 		return k.runAttached(p)

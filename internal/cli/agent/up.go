@@ -196,7 +196,7 @@ func (u *startup) reportFailure(ctx context.Context, n wire.Name, err error) {
 func (u *startup) startMember(ctx context.Context, n wire.Name) (result, error) {
 	k, others := u.call(n), &runnerProcess{}
 	if u.isRunning(n) {
-		if r, err := k.awaitReady(ctx, others, readyWithin); err != errEnded { // it was just ending
+		if r, err := k.awaitReady(ctx, others, upWithin); err != errEnded { // it was just ending
 			return r, err
 		}
 	}
@@ -208,9 +208,9 @@ func (u *startup) startMember(ctx context.Context, n wire.Name) (result, error) 
 	if err != nil {
 		return result{}, err
 	}
-	r, err := k.awaitReady(ctx, p, readyWithin)
+	r, err := k.awaitReady(ctx, p, upWithin)
 	if refused, ok := errors.AsType[*failure.Error](err); ok && refused.Exit == failure.ExitRefused && u.isRunning(n) {
-		return k.awaitReady(ctx, others, readyWithin)
+		return k.awaitReady(ctx, others, upWithin)
 	}
 	return r, err
 }
