@@ -140,8 +140,8 @@ func (r *runner) undoTurn(ctx context.Context) error {
 }
 
 const (
-	turnBeginTimeout = 5 * time.Second  // for a turn to show that it has begun
-	turnEndTimeout   = 5 * time.Second  // for an interrupted turn to end
+	turnBeginTimeout = 10 * time.Second // for a turn to show that it has begun
+	turnEndTimeout   = 15 * time.Second // for an interrupted turn to end: a busy machine may take five and more
 	personTimeout    = 10 * time.Minute // for urgent mail to wait for a person's draft
 )
 
