@@ -64,6 +64,6 @@ func TestOverdueIsLookedFor(t *testing.T) {
 	r.run().idle()
 	r.wait("a look between two turns", func() bool { return idle.Load() > 0 })
 	was := busy.Load()
-	r.send("THINK 60s")
+	r.send("THINK 10m")
 	r.wait("a look in a turn", func() bool { return busy.Load() > was })
 }

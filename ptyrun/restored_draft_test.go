@@ -34,18 +34,18 @@ func (r *rig) think(body string) *rig {
 func TestUrgentUndoes(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ profile, body string }{
-		{"claude", "THINK 60s"},
-		{"claude", "THINK 60s " + strings.Repeat("and a line\n", 60)},
-		{"gemini", "THINK 60s"},
+		{"claude", "THINK 10m"},
+		{"claude", "THINK 10m " + strings.Repeat("and a line\n", 60)},
+		{"gemini", "THINK 10m"},
 	} {
 		r := thinking(t, testagent.Options{Profile: of.profile}, of.body)
 		r.wait("the urgent one to be read", r.read(r.send("stop that", urgent)))
 		r.wait("the first again", func() bool {
 			after := strings.Join(r.fakes(testagent.Submitted)[1:], "\n")
 			_, again, _ := strings.Cut(after, "stop that\n")
-			return strings.Contains(again, "may be a repeat") && strings.Contains(again, "THINK 60s")
+			return strings.Contains(again, "may be a repeat") && strings.Contains(again, "THINK 10m")
 		})
-		if s := strings.Join(r.fakes(testagent.Submitted), "\n"); strings.Count(s, "THINK 60s") != 2 {
+		if s := strings.Join(r.fakes(testagent.Submitted), "\n"); strings.Count(s, "THINK 10m") != 2 {
 			t.Errorf("submitted %q", s)
 		}
 	}
@@ -54,7 +54,7 @@ func TestUrgentUndoes(t *testing.T) {
 // It is unread before the interrupt key, so a runner killed then loses nothing.
 func TestUrgentUndoesInTime(t *testing.T) {
 	t.Parallel()
-	r := thinking(t, testagent.Options{}, "THINK 60s")
+	r := thinking(t, testagent.Options{}, "THINK 10m")
 	r.send("stop that", urgent)
 	r.wait("the interrupt", func() bool { return len(r.fakes(testagent.Interrupted)) > 0 })
 	r.wait("the event", r.has(wire.EventUnread)) // appended after it became unread
@@ -69,7 +69,7 @@ func TestUrgentUndoesInTime(t *testing.T) {
 // A text whose turn a person interrupts is not typed again, and blocks no mail.
 func TestInterruptUndoes(t *testing.T) {
 	t.Parallel()
-	r := thinking(t, testagent.Options{}, "THINK 60s")
+	r := thinking(t, testagent.Options{}, "THINK 10m")
 	if _, err := r.client().Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestInterruptUndoes(t *testing.T) {
 // A restored draft that a person has edited is theirs.
 func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 	t.Parallel()
-	r := thinking(t, testagent.Options{}, "THINK 60s")
+	r := thinking(t, testagent.Options{}, "THINK 10m")
 	c := r.client()
 	if _, err := c.Interrupt(t.Context()); err != nil {
 		t.Fatal(err)

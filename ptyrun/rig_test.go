@@ -193,7 +193,7 @@ func (r *rig) status() (control.Status, error) {
 }
 
 func (r *rig) screen() []string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := control.Dial(ctx, filepath.Join(r.bob.Path(), "run"))
 	if err != nil {

@@ -100,7 +100,7 @@ func TestCrashLoop(t *testing.T) {
 func TestStop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{Trap: "HUP,TERM"}).run().idle()
-	r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 60s")))
+	r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 10m")))
 	r.wait("the orphan's start", func() bool { return len(r.fakes(testagent.Orphaned)) > 0 })
 	out, err := r.client().Stop(t.Context())
 	if err != nil || out.Done != "stopped" {

@@ -133,7 +133,7 @@ func TestPausedBehindATurn(t *testing.T) {
 	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
 	id := r.open()
 	r.run().idle()
-	r.wait("the turn", r.read(r.send("THINK 60s")))
+	r.wait("the turn", r.read(r.send("THINK 10m")))
 	said := r.say(id, text("behind the turn"))
 	r.move(id, wire.SessionPaused)
 	if _, err := r.client().Interrupt(t.Context()); err != nil {
@@ -190,7 +190,7 @@ func TestAbortedSession(t *testing.T) {
 			r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
 			id := r.open()
 			r.run().idle()
-			r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 60s")))
+			r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 10m")))
 			r.wait("the orphan's start", func() bool { return len(r.fakes(testagent.Orphaned)) > 0 })
 			abort(r, id)
 			<-r.done
@@ -229,12 +229,12 @@ func TestLateAbort(t *testing.T) {
 // A session and its agent end when nobody has said anything for long enough, and not before.
 func TestSessionIdles(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{WhenIdle: 3 * time.Second}})
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{WhenIdle: 8 * time.Second}})
 	r.run().idle()
-	r.wait("a turn that is longer", r.read(r.send("THINK 4s")))
+	r.wait("a turn that is longer", r.read(r.send("THINK 9s")))
 	<-r.done
 	s := r.onlySession()
-	if r.err != nil || !r.exit.Stopped || s.State != wire.SessionCompleted || s.EndedBy() != "idle_timeout: 3s" {
+	if r.err != nil || !r.exit.Stopped || s.State != wire.SessionCompleted || s.EndedBy() != "idle_timeout: 8s" {
 		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.EndedBy())
 	}
 	if !slices.ContainsFunc(r.events(), func(s string) bool { return strings.HasPrefix(s, `turn_completed status="completed"`) }) {

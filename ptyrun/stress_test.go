@@ -360,8 +360,8 @@ func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) 
 func TestStressLeftovers(t *testing.T) {
 	r := newRig(t)
 	first := r.live(life{Fake: testagent.Options{Trap: "HUP,TERM"}})
-	r.send("LEAVE-ORPHAN 60s")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	r.send("LEAVE-ORPHAN 10m")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if _, err := testagent.WaitLog(ctx, r.log, func(es testagent.Entries) bool { return es.Has(testagent.Orphaned) }); err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func TestACPExampleAgent(t *testing.T) {
 	s.do("run", "bob", "--detach", "--driver", "acp", "--", "agent")
 	for word, says := range map[string]string{"approve": "I've successfully updated the configuration.", "reject": "I'll skip the configuration update."} {
 		done := make(chan string)
-		go func() { out, _ := s.try("ask", "bob", "Go on.", "--timeout", "30s"); done <- out }()
+		go func() { out, _ := s.try("ask", "bob", "Go on."); done <- out }()
 		s.eventually("asked", func() bool {
 			out, _ := s.try("pending")
 			return strings.Contains(out, "1 Allow this change | 2 Skip this change")
@@ -84,7 +84,7 @@ func TestACPExampleAgent(t *testing.T) {
 		}
 	}
 	s.do("send", "bob", "And again.")
-	s.do("wait", "--busy", "bob", "--timeout", "20s")
+	s.do("wait", "--busy", "bob")
 	s.do("interrupt", "bob")
 	var h struct {
 		Turns []struct {
@@ -134,7 +134,7 @@ func TestACPRunnerIsKilled(t *testing.T) {
 	}
 	s.do("run", "bob", "--detach", "--driver", "acp", "--", "fakeagent", "acp")
 	s.eventually("all read", func() bool { return !strings.Contains(s.do("team"), "unread") })
-	s.do("wait", "--idle", "bob", "--timeout", "20s")
+	s.do("wait", "--idle", "bob")
 	history := s.do("history", "bob", "--json", "--limit", "0")
 	for i, id := range sent {
 		if n := strings.Count(history, fmt.Sprintf("number %d.%d", i/3, i)); n == 0 {

@@ -376,7 +376,7 @@ func TestPendingInColumns(t *testing.T) {
 			t.Errorf("%s: %q", mode, w.String())
 		}
 		lines := strings.Split(plain, "\r\n")
-		if !regexp.MustCompile(`^-  alice  permission  \d+s  +Bash: rm`).MatchString(lines[0]) || !strings.HasPrefix(lines[2], "-  bob    prompt      ") {
+		if !regexp.MustCompile(`^-  alice  permission  \d+[sm]  +Bash: rm`).MatchString(lines[0]) || !strings.HasPrefix(lines[2], "-  bob    prompt      ") {
 			t.Errorf("not in columns: %q", lines)
 		}
 		for _, line := range lines {

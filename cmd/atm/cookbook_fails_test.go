@@ -57,7 +57,7 @@ func TestCookbookFails(t *testing.T) {
 			code: 5, mail: "script > bob: No release of 1.4: Not on a Friday.", again: 5,
 		},
 		{
-			about: "what bob asks for is refused", recipe: "human.sh", limit: "60s",
+			about: "what bob asks for is refused", recipe: "human.sh", limit: "150s",
 			me: func(ctx context.Context, k *kitchen) {
 				for ctx.Err() == nil && k.command("atm", "reject", "bob", "--as", "me").Run() != nil {
 				}

@@ -151,7 +151,7 @@ func (s *stage) atm(exit int, args ...string) string {
 }
 
 // forSeconds and secondsAgo match ages, which are not zero on a busy machine.
-var forSeconds, secondsAgo = regexp.MustCompile(`for \d+s`), regexp.MustCompile(`failed \d+s ago`)
+var forSeconds, secondsAgo = regexp.MustCompile(`for \d+[sm]`), regexp.MustCompile(`failed \d+[sm] ago`)
 
 // asks runs atm, and checks the one request to the runner and the output.
 func (s *stage) asks(exit int, args, want, says string) {

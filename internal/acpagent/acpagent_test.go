@@ -451,7 +451,7 @@ func TestCancel(t *testing.T) {
 			if got := <-done; got != "cancelled" {
 				t.Error(got)
 			}
-			r.atm("wait", "--idle", "bob", "--timeout", "20s")
+			r.atm("wait", "--idle", "bob")
 			if got := r.atm("history", "bob", "--json"); !strings.Contains(got, `"status":"interrupted"`) {
 				t.Error(got, e.progress.String())
 			}

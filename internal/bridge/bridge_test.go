@@ -40,7 +40,7 @@ func startServer(t testing.TB, port int, dir string) *server.Server {
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true})
 	must(t, err)
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not start")
 	}
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })

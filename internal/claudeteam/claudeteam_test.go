@@ -412,15 +412,17 @@ func TestRunPausesAfterAnError(t *testing.T) {
 	sc.write("inboxes/team-lead.json", "{}")
 	sc.pass("")
 	send(t, sc.sync.Team, wire.Message{Body: "hi"}, "bob", "team-lead")
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
 	attempts := 0
 	sc.sync.fault = func(op, name string) error {
 		if strings.HasSuffix(name, "team-lead.json") {
-			attempts++
+			if attempts++; attempts == 1 {
+				time.AfterFunc(1500*time.Millisecond, stop)
+			}
 		}
 		return nil
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 1500*time.Millisecond)
-	defer stop()
 	sc.sync.Run(ctx, func(error) {})
 	if attempts == 0 || attempts > 20 {
 		t.Errorf("it made %d attempts", attempts)

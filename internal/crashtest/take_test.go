@@ -124,18 +124,18 @@ func (w *shared) handle(m *taken) {
 
 // letGo finishes a message, or gives it back. One whose lease ran out may be refused.
 func (w *shared) letGo(m *taken, how string) {
-	now := time.Now()
+	began := time.Now()
 	r := w.run(call{args: []string{how, m.id, "--as", m.who, "--json"}, exits: []int{3, 5}})
 	if r.code != 0 {
-		if now.Add(lease / 2).Before(m.till) {
+		if time.Now().Before(m.till) {
 			w.wrong("%s holds %s until %s, and is refused: %s", m.who, m.id, m.till, r)
 		}
 		return
 	}
 	defer w.locked()()
 	m.done = how == "ack"
-	if now.Before(m.till) {
-		m.till = now
+	if began.Before(m.till) {
+		m.till = began
 	}
 }
 

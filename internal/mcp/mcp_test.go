@@ -326,7 +326,7 @@ func TestWait(t *testing.T) {
 	}
 	c.eventually("atm wait has ended", func() bool { return c.children() == 0 })
 	go func() { c.send("at last") }()
-	c.says("wait", args{"timeout": "30s"}, "mail: ", `"body":"at last"`)
+	c.says("wait", args{"timeout": "2m"}, "mail: ", `"body":"at last"`)
 	if n := c.unread(); n != "1" {
 		t.Error(n, "unread")
 	}

@@ -18,10 +18,11 @@ import (
 )
 
 // With ATM_TEST_ROLE set the test binary is a process that does one thing to a log again and again until it is killed.
-// It prints what it has done.
+// It prints that it begins, and what it has done.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("ATM_TEST_ROLE"); role != "" {
 		segmentSize = killSegment
+		fmt.Println("begin")
 		roles[role](existingLog(os.Getenv("ATM_TEST_TEAM"), nil))
 	}
 	os.Exit(m.Run())
@@ -132,6 +133,11 @@ func TestKilled(t *testing.T) {
 	end := time.Now().Add(duration)
 	var mu sync.Mutex
 	in := map[string]bool{}
+	goesOn := func() bool { // on a busy machine until there are enough for some segments
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Now().Before(end) || len(in) < 200 && time.Now().Before(end.Add(3*time.Minute))
+	}
 	live := func(role string) {
 		c := exec.Command(os.Args[0])
 		c.Env = append(os.Environ(), "ATM_TEST_ROLE="+role, "ATM_TEST_TEAM="+path)
@@ -144,10 +150,10 @@ func TestKilled(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		life := time.AfterFunc(time.Duration(30+rand.IntN(400))*time.Millisecond, func() { c.Process.Kill() })
-		defer life.Stop()
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if name, ok := strings.CutPrefix(lines.Text(), "in "); ok {
+			if lines.Text() == "begin" { // however long the start took
+				time.AfterFunc(time.Duration(30+rand.IntN(400))*time.Millisecond, func() { c.Process.Kill() })
+			} else if name, ok := strings.CutPrefix(lines.Text(), "in "); ok {
 				mu.Lock()
 				in[name] = true
 				mu.Unlock()
@@ -161,7 +167,7 @@ func TestKilled(t *testing.T) {
 	for role, n := range map[string]int{"append": 8, "tear": 1, "archive": 1} {
 		for range n {
 			all.Go(func() {
-				for time.Now().Before(end) {
+				for goesOn() {
 					live(role)
 				}
 			})

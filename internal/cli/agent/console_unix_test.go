@@ -38,7 +38,7 @@ func TestConsolePanic(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(before, after) {
 		t.Error("the terminal is not as it was", err)
 	}
-	master.SetReadDeadline(time.Now().Add(10 * time.Second))
+	master.SetReadDeadline(time.Now().Add(time.Minute))
 	var shown []byte
 	for !bytes.Contains(shown, []byte("\x1b[?25h")) {
 		buf := make([]byte, 1000)

@@ -40,15 +40,15 @@ func TestTableFits(t *testing.T) {
 func TestTeam(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	earlier := now.Add(-2 * time.Minute)
+	earlier := now.Add(-2 * time.Hour)
 	rows := []teams.Member{
 		{Name: "alice", State: reducer.WordUnknown, Presence: reducer.PresenceUnknown},
-		{Name: "bob", State: reducer.WordBusy, Presence: reducer.Online, Since: &now, Detail: "Bash", Owed: 1},
+		{Name: "bob", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-3 * time.Hour)), Detail: "Bash", Owed: 1},
 		{Name: "carol", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-time.Hour)), PresenceAt: &earlier},
 		{Name: "me", State: reducer.WordPerson},
 	}
-	want := []string{"alice  unknown      never seen", "bob    busy     0s  Bash              1 owed",
-		"carol  busy     1h  last seen 2m ago", "me     person", "4 members, 2 running: 2 busy; 1 unknown"}
+	want := []string{"alice  unknown      never seen", "bob    busy     3h  Bash              1 owed",
+		"carol  busy     1h  last seen 2h ago", "me     person", "4 members, 2 running: 2 busy; 1 unknown"}
 	if diff := cmp.Diff(want, Team(rows, 0)); diff != "" {
 		t.Error(diff)
 	}
