@@ -95,7 +95,7 @@ func killed(t *testing.T, processes, rounds int, run func(process, round int, ki
 	for p := range processes {
 		wg.Go(func() {
 			for round := range rounds {
-				lines := run(p, round, time.Duration(50+rand.IntN(130))*time.Millisecond)
+				lines := run(p, round, time.Duration((round+1)*(50+rand.IntN(130)))*time.Millisecond)
 				mu.Lock()
 				all = append(all, lines...)
 				mu.Unlock()

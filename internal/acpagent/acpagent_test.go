@@ -484,7 +484,7 @@ func TestAtOnce(t *testing.T) {
 	c, in, out := r.serve()
 	const prompt = `{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"Hello?"}]}}` + "\n"
 	const cancel = `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}` + "\n"
-	defer time.AfterFunc(time.Minute, func() { c.Process.Kill() }).Stop()
+	defer time.AfterFunc(3*time.Minute, func() { c.Process.Kill() }).Stop()
 	lines := bufio.NewScanner(out)
 	for range 20 {
 		id := wire.NewID()
