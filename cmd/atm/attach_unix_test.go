@@ -113,7 +113,7 @@ func (w *window) String() string {
 
 func (w *window) shows(want string) {
 	w.t.Helper()
-	if !within(time.Minute, func() bool { return strings.Contains(w.String(), want) }) {
+	if !within(3*time.Minute, func() bool { return strings.Contains(w.String(), want) }) {
 		w.t.Fatalf("%q does not show %q", w.String(), want)
 	}
 }
@@ -138,7 +138,7 @@ func (w *window) ends(exit int) {
 	go func() { done <- w.command.Wait() }()
 	select {
 	case <-done:
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		w.t.Fatalf("does not end; %q", w.String())
 	}
 	if got := w.command.ProcessState.ExitCode(); got != exit {

@@ -31,7 +31,7 @@ type kitchen struct {
 }
 
 // mealTime limits a recipe on a slow machine.
-const mealTime = 3 * time.Minute
+const mealTime = 10 * time.Minute
 
 func cookbook(name string) string {
 	path, _ := filepath.Abs(filepath.Join("..", "..", "docs", "cookbook", name))
@@ -144,7 +144,7 @@ func (k *kitchen) left() (left []string) {
 // nothingRuns waits until no process carries the mark.
 func (k *kitchen) nothingRuns(when string) {
 	k.t.Helper()
-	if !within(time.Minute, func() bool { return len(k.left()) == 0 }) {
+	if !within(3*time.Minute, func() bool { return len(k.left()) == 0 }) {
 		k.t.Fatalf("%s there are still %q", when, k.left())
 	}
 }

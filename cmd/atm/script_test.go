@@ -115,9 +115,9 @@ func count(what string, n func(stdout string) int) func(ts *testscript.TestScrip
 	}
 }
 
-// eventually COMMAND… repeats a command until it succeeds, for a minute at most.
+// eventually COMMAND… repeats a command until it succeeds, for three minutes at most.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
-	if !within(time.Minute, func() bool { return ts.Exec(args[0], args[1:]...) == nil }) {
+	if !within(3*time.Minute, func() bool { return ts.Exec(args[0], args[1:]...) == nil }) {
 		ts.Fatalf("%v never succeeded", args)
 	}
 }

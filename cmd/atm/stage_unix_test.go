@@ -201,7 +201,7 @@ func (s *stage) hears(want string) {
 // until waits for a condition.
 func (s *stage) until(what string, isSo func() bool) {
 	s.t.Helper()
-	if !within(time.Minute, isSo) {
+	if !within(3*time.Minute, isSo) {
 		s.t.Fatal("waited in vain for: ", what)
 	}
 }

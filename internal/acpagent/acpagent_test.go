@@ -95,7 +95,7 @@ func (r *fixture) unread(name string) string { return strings.TrimSpace(r.atm("l
 
 func (r *fixture) until(what string, isSo func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(time.Minute); !isSo(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !isSo(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatal("waited in vain for: ", what)
 		}

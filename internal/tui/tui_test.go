@@ -165,7 +165,7 @@ func (w *window) String() string {
 func (w *window) until(pattern string, matches bool) {
 	w.Helper()
 	is := regexp.MustCompile(pattern)
-	for end := time.Now().Add(time.Minute); is.MatchString(w.String()) != matches; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); is.MatchString(w.String()) != matches; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("%q matches: %v;\n%s", pattern, !matches, w)
 		}
@@ -182,7 +182,7 @@ func (w *window) rings(want string) {
 		defer w.mu.Unlock()
 		return strings.Contains(w.raw.String(), want)
 	}
-	for end := time.Now().Add(time.Minute); !isWritten(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !isWritten(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("%q was not written", want)
 		}
@@ -216,7 +216,7 @@ func (w *window) leave() {
 		if err != nil {
 			w.Error(err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		w.Fatalf("it does not end;\n%s", w)
 	}
 	if w.screen.Modes().Alt || w.screen.Modes().CursorHidden {

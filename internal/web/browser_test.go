@@ -60,7 +60,7 @@ func (b *tab) open(address string) *tab {
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	for _, step := range steps {
-		ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+		ctx, cancel := context.WithTimeout(b.ctx, 3*time.Minute)
 		defer cancel()
 		if err := chromedp.Do(ctx, step); err != nil {
 			b.Fatal(err)

@@ -116,7 +116,7 @@ func base(address string) string { return address[:strings.Index(address, "/?")]
 // eventually waits until a condition holds.
 func (s *team) eventually(what string, isSo func() bool) {
 	s.Helper()
-	for end := time.Now().Add(time.Minute); !isSo(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !isSo(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.Fatal("it was never so: ", what)
 		}
