@@ -44,11 +44,11 @@ func TestTeam(t *testing.T) {
 	rows := []teams.Member{
 		{Name: "alice", State: reducer.WordUnknown, Presence: reducer.PresenceUnknown},
 		{Name: "bob", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-3 * time.Hour)), Detail: "Bash", Owed: 1},
-		{Name: "carol", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-time.Hour)), PresenceAt: &earlier},
+		{Name: "carol", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-5 * time.Hour)), PresenceAt: &earlier},
 		{Name: "me", State: reducer.WordPerson},
 	}
 	want := []string{"alice  unknown      never seen", "bob    busy     3h  Bash              1 owed",
-		"carol  busy     1h  last seen 2h ago", "me     person", "4 members, 2 running: 2 busy; 1 unknown"}
+		"carol  busy     5h  last seen 2h ago", "me     person", "4 members, 2 running: 2 busy; 1 unknown"}
 	if diff := cmp.Diff(want, Team(rows, 0)); diff != "" {
 		t.Error(diff)
 	}
