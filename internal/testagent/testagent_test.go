@@ -30,7 +30,7 @@ func TestDrivers(t *testing.T) {
 			a := start(t, Options{Profile: profile})
 			prompt := func(r driver.Reading) bool { return r.Prompt && r.Activity == reducer.Idle }
 			a.reads("the prompt", prompt)
-			a.submits("THINK 1s CONFIRM [touch x]")
+			a.submits("THINK 5s CONFIRM [touch x]")
 			a.reads("thinking", func(r driver.Reading) bool { return r.Activity == reducer.Thinking })
 			d := a.reads("the dialog", func(r driver.Reading) bool { return r.Activity == reducer.Confirming && r.Dialog != nil }).Dialog
 			if len(d.Options) < 2 {
