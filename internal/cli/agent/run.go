@@ -222,7 +222,7 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 // environment returns ours with the agent's identity, but without what says that it runs inside another agent or
 // terminal. The last value of a name counts.
 func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
-	unset := append(command.AgentMarks(), "ATM_SHELL_OF", "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
+	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		k, _, _ := strings.Cut(pair, "=")
 		return slices.Contains(unset, k)

@@ -267,9 +267,12 @@ func (s *Scope) WarnUnaccepted() {
 // Person reports whether a person types this at a terminal of their own.
 func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
 
+// ShellOf is the variable that names the agent in whose shell a command runs, as far as its hooks can set it.
+const ShellOf = "ATM_SHELL_OF"
+
 // AgentMarks are the variables that agents' programs set for the processes they start.
 func AgentMarks() []string {
-	return []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
+	return []string{"ATM_RUN", ShellOf, "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
 }
 
 // InAgent reports whether an agent's program started this process.

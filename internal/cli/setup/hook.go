@@ -81,16 +81,13 @@ func runHook(c *cli.Context) (err error) {
 	return errors.Join(err, e)
 }
 
-// shellOf is the variable that names the agent in whose shell a command runs.
-const shellOf = "ATM_SHELL_OF"
-
-// markShell adds shellOf to the variables that Claude Code sets for the commands of a session, but not for its hooks.
+// markShell adds command.ShellOf to the variables that Claude Code sets for the commands of a session, but not for its hooks.
 func markShell(file string, a wire.Address) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "export %s=%s\n", shellOf, a)
+	_, err = fmt.Fprintf(f, "export %s=%s\n", command.ShellOf, a)
 	return cmp.Or(err, f.Close())
 }
 
@@ -114,7 +111,7 @@ func openForHook(c *cli.Context) (*command.Scope, error) {
 	if !s.Root.Accepted {
 		return nil, failure.Refused("nobody here made or accepted %s; if it is yours: atm init", s.Root.Path)
 	}
-	if os.Getenv(shellOf) == s.Me.Address().String() {
+	if os.Getenv(command.ShellOf) == s.Me.Address().String() {
 		return nil, nil
 	}
 	err = s.MayWrite()
