@@ -12,7 +12,7 @@ import (
 
 // ErrNotEvent is returned for JSON that is not an event of any vocabulary.
 var ErrNotEvent = errors.New(
-	`not an event: a message, or without a "kind", "event_type", "update_type", "sessionUpdate" or "method" of a-z, 0-9 and _`)
+	`not an event: without a "kind", "event_type", "update_type", "sessionUpdate" or "method" of a-z, 0-9 and _`)
 
 // Adopt makes an event from one object of any vocabulary, which it keeps whole in Wire, or from a line of another event
 // log of ours, of which it keeps Wire, Extra and, in Agent, the owner. The log that it goes to fills in the rest.
@@ -59,7 +59,7 @@ func Adopt(line []byte) (Event, error) {
 // AdoptDropped is Adopt for a dropped object. With a body or a recipient it is a message, without a tag it is text.
 func AdoptDropped(data []byte) (Event, error) {
 	if o, err := ReadObject(data); err == nil && !isLogLine(o) {
-		if _, kind := detectTagged(o); kind == "" || hasMessageField(o) {
+		if _, kind := detectTagged(o); kind == "" || o.Has("body", "to", "from", "subject") {
 			return Event{}, ErrNotEvent
 		}
 	}
@@ -87,19 +87,13 @@ func adoptLogLine(line []byte, o Object) (Event, error) {
 	return e, nil
 }
 
-// detect returns the type and the kind of an event, "" if the object is none. An object with a body or a recipient is a
-// message, unless it has every member that the owner of a known kind writes.
+// detect returns the type and the kind of an event, "" if the object is none.
 func detect(o Object) (typeName, kind string) {
 	if typeName, kind = detectTagged(o); typeName == "" {
 		typeName, kind = detectUntagged(o)
 	}
-	if typeName != "" && hasMessageField(o) && !schemas()[typeName].isComplete(o, kind) {
-		return "", ""
-	}
 	return typeName, kind
 }
-
-func hasMessageField(o Object) bool { return o.Has("body", "to", "from", "subject") }
 
 // detectTagged detects events by their tag. The kind is "" if the tag is not a word: then the object is of some other
 // system (a Kubernetes manifest has a "kind" too). An update of the current ACP may be bare, in {"sessionId","update"},

@@ -267,14 +267,6 @@ func (s *schema) object(offset int, o Object) (out Object, err *DecodeError) {
 	return out, nil
 }
 
-// isComplete reports whether the kind is known and the object has every member that its owner always writes.
-func (s *schema) isComplete(o Object, kind string) bool {
-	fields, isKnown := s.kinds[kind]
-	return isKnown && !slices.ContainsFunc(fields, func(f field) bool {
-		return (!f.isOptional && !f.omitsEmpty || f.absent != "") && !o.Has(f.name)
-	})
-}
-
 // hasField reports whether a member belongs to every kind of object.
 func (s *schema) hasField(name string) bool {
 	return slices.ContainsFunc(s.fields, func(f field) bool { return f.name == name })
