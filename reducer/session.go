@@ -93,21 +93,8 @@ func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
 	}
 }
 
-// rank orders sessions by how much is lost if they are forgotten: ended, idle, working, asking.
-func (t *Turn) rank() int {
-	switch {
-	case !t.isAlive():
-		return 0
-	case !t.isActive():
-		return 1
-	case len(t.Requests) == 0:
-		return 2
-	}
-	return 3
-}
-
 // saveTurn stores the turn that an event was about as the newest. before is its word before the event. If there are too
-// many, the lowest rank goes, and of equal ones the one that was silent longest.
+// many, the session that was silent longest is forgotten, of those that neither work nor ask if there are any.
 func (s *State) saveTurn(e *event, t Turn, before Word) {
 	t.LastSeq, t.HeardAt, t.IsPresumedEnded = e.seq, e.at, false
 	if t.Word() != before || t.Since.IsZero() {
@@ -120,8 +107,8 @@ func (s *State) saveTurn(e *event, t Turn, before Word) {
 		return o.Session == t.Session || o.Session == "" // an unnamed session is this one
 	})
 	if len(s.Turns) >= maxTurns {
-		lowest := slices.MinFunc(s.Turns, func(a, b Turn) int { return a.rank() - b.rank() })
-		s.Turns = slices.DeleteFunc(s.Turns, func(t Turn) bool { return t.Session == lowest.Session })
+		i := max(0, slices.IndexFunc(s.Turns, func(t Turn) bool { return !t.isActive() }))
+		s.Turns = slices.Delete(s.Turns, i, i+1)
 	}
 	s.Turns = append(s.Turns, t)
 }
