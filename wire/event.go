@@ -91,9 +91,6 @@ func DecodeEvent(line []byte) (Event, error) {
 		_, wrong := Canonical("log.Event", line) // it has a place
 		return Event{}, cmp.Or(wrong, err)
 	}
-	if string(e.Wire) == "null" {
-		e.Wire = nil
-	}
 	if e.Seq == 0 {
 		return Event{}, errorAt(0, "the event has no seq").locate(line)
 	}
