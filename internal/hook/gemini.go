@@ -2,7 +2,6 @@ package hook
 
 import (
 	"cmp"
-	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -43,7 +42,8 @@ func (c *call) gemini() {
 	case "AfterTool":
 		c.ProvesReceipt, c.replyAs = true, asContext
 		c.turn = c.openTurnID()
-		c.endTool(in.Text("tool_name"), "", errorText(in.Object("tool_response").Get("error")))
+		response := in.Object("tool_response")
+		c.endTool(in.Text("tool_name"), "", cmp.Or(response.Text("error"), response.Object("error").Text("message")))
 	case "Notification":
 		if in.Text("notification_type") == "ToolPermission" {
 			c.turn = c.openTurnID()
@@ -54,15 +54,6 @@ func (c *call) gemini() {
 	case "SessionEnd":
 		c.endSession(in.Text("reason"))
 	}
-}
-
-// errorText returns an error that is a string, or an object with a message; "" if there is none.
-func errorText(raw json.RawMessage) (text string) {
-	var e struct{ Message string }
-	if json.Unmarshal(raw, &text) != nil && json.Unmarshal(raw, &e) == nil {
-		return cmp.Or(e.Message, "failed")
-	}
-	return text
 }
 
 // nextTurnID returns the id for a turn that begins: the session, the next number, and a hash of the call, if there is
