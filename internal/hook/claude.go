@@ -79,15 +79,7 @@ func (c *call) handleEvent() {
 		}
 	case "PostToolBatch":
 		c.replyAs = asContext
-		var ids []string
-		var calls []struct {
-			ID string `json:"tool_use_id"`
-		}
-		json.Unmarshal(in.Get("tool_calls"), &calls)
-		for _, call := range calls {
-			ids = append(ids, call.ID)
-		}
-		c.identify(c.Session, c.kind, c.turn, c.hash(ids...))
+		c.identify(c.Session, c.kind, c.turn, c.hash(string(in.Get("tool_calls"))))
 	case "PermissionRequest":
 		c.askPermission(in.Text("tool_name"), cmp.Or(describe(in.Get("tool_input")), string(in.Get("tool_input"))))
 	case "PermissionDenied":
