@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/cli/failure"
 )
 
 //go:embed help.txt
@@ -27,12 +26,7 @@ var helpCommand = &cli.Command{
 		}
 		found := &cli.Command{Subcommands: c.App.Commands}
 		for i, name := range c.Args().Slice() {
-			if found = found.Command(name); found == nil && i == 0 {
-				if code, isExternal := runExternal(name, append(c.Args().Tail(), "--help")); isExternal {
-					return failure.Exit(code)
-				}
-			}
-			if found == nil {
+			if found = found.Command(name); found == nil {
 				if _, err := cmdline.Parse(c.App, c.Args().Slice()); err != nil { // team ad
 					return err
 				}
