@@ -258,7 +258,7 @@ func TestAttachOwner(t *testing.T) {
 		team string
 	}{
 		{func(w *window) { w.types("Q\r") }, 3, "bob    off"},
-		{func(w *window) { w.types("\x1cd") }, 0, "1 running"},
+		{func(w *window) { w.types("\x1cd") }, 0, "bob    starting"},
 		{func(w *window) { w.command.Process.Signal(syscall.SIGHUP) }, 130, "bob    off"},
 	} {
 		w := s.open(false, "run", "bob", "--", "sh", "-c", "echo ready; read x; exit 3")

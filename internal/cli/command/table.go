@@ -142,31 +142,25 @@ func JoinFilled(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
 }
 
-// footer counts the members: `5 members, 3 running: 1 idle, 2 busy; 2 stopped`. "" where none is known to run or be
-// stopped.
+// footerWords are the states that footer counts.
+var footerWords = []reducer.Word{
+	reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting, reducer.WordError, reducer.WordOff, reducer.WordUnknown,
+}
+
+// footer counts the members: `5 members: 1 idle, 2 busy, 2 off`. "" where nothing is known of any.
 func footer(members []teams.Member) string {
-	s := teams.StatsOf(members)
-	if s.Running+s.Stopped == 0 {
+	counts := map[reducer.Word]int{}
+	for _, m := range members {
+		counts[m.State]++
+	}
+	if counts[reducer.WordPerson]+counts[reducer.WordUnknown] == len(members) {
 		return ""
 	}
-	blocked, starting, unknown, noun := 0, 0, 0, "members"
-	for _, m := range members {
-		switch {
-		case m.State == reducer.WordBlocked:
-			blocked++
-		case m.State == reducer.WordStarting:
-			starting++
-		case m.State == reducer.WordUnknown && !m.Running:
-			unknown++
-		}
+	var parts []string
+	for _, w := range footerWords {
+		parts = append(parts, Counted(counts[w], w))
 	}
-	if s.Total == 1 {
-		noun = "member"
-	}
-	all := Counted(s.Total, noun, s.Running, "running")
-	running := Counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked", starting, "starting",
-		s.Running-s.Idle-s.Busy-starting, "unknown")
-	return JoinFilled(": ", all, JoinFilled("; ", running, Counted(s.Stopped, "stopped", unknown, "unknown")))
+	return letter.Many(len(members), "member") + ": " + JoinFilled(", ", parts...)
 }
 
 // Counted lists pairs of a number and a noun, without zeros: "2 unread, 1 owed".

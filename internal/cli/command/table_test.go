@@ -48,7 +48,7 @@ func TestTeam(t *testing.T) {
 		{Name: "me", State: reducer.WordPerson},
 	}
 	want := []string{"alice  unknown      never seen", "bob    busy     3h  Bash              1 owed",
-		"carol  busy     5h  last seen 2h ago", "me     person", "4 members, 2 running: 2 busy; 1 unknown"}
+		"carol  busy     5h  last seen 2h ago", "me     person", "4 members: 2 busy, 1 unknown"}
 	if diff := cmp.Diff(want, Team(rows, 0)); diff != "" {
 		t.Error(diff)
 	}
@@ -63,14 +63,14 @@ func TestTeam(t *testing.T) {
 func TestFooter(t *testing.T) {
 	t.Parallel()
 	rows := []teams.Member{{State: reducer.WordIdle}, {State: reducer.WordUnknown}, {State: reducer.WordUnknown}, {State: reducer.WordOff}}
-	if got := footer(rows); got != "4 members, 1 running: 1 idle; 1 stopped, 2 unknown" {
+	if got := footer(rows); got != "4 members: 1 idle, 1 off, 2 unknown" {
 		t.Error(got)
 	}
-	if got := footer(rows[2:]); got != "2 members: 1 stopped, 1 unknown" {
+	if got := footer(rows[2:]); got != "2 members: 1 off, 1 unknown" {
 		t.Error(got)
 	}
-	rows = append(rows[1:3], teams.Member{State: reducer.WordStarting}, teams.Member{State: reducer.WordUnknown, Running: true})
-	if got := footer(rows); got != "4 members, 2 running: 1 starting, 1 unknown; 2 unknown" {
+	rows = append(rows[1:3], teams.Member{State: reducer.WordStarting}, teams.Member{State: reducer.WordPerson})
+	if got := footer(rows); got != "4 members: 1 starting, 2 unknown" {
 		t.Error(got)
 	}
 	if got := footer(rows[:2]); got != "" {
