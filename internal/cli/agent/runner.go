@@ -80,9 +80,6 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 	}
 }
 
-// errEnded says that a runner which somebody else has started ended before its agent was ready.
-var errEnded = errors.New("it has ended")
-
 // dialogHolds is how many times in a row a dialog must be seen before it counts.
 const dialogHolds = 6
 
@@ -118,7 +115,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 			return r, k.s.RunnerError(r.Name, err)
 		}
 		if running, err := k.box.Store().Running(r.Name); !isOurs && !running {
-			return r, cmp.Or(err, errEnded)
+			return r, cmp.Or(err, errors.New("it has ended"))
 		}
 		if p.hasEnded(statusEvery) {
 			return r, cmp.Or(p.err, k.endedUnready(p.exit))

@@ -45,7 +45,6 @@ func (k *call) stop(ctx context.Context) (result, error) {
 		return r, err
 	}
 	k.s.Team.MarkStopped(r.Name) // stop goes on when the disk is full
-	var stopped runinfo.Info
 	for began := time.Now(); time.Since(began) < listenWithin; command.Sleep(ctx, probeEvery) {
 		if ctx.Err() != nil {
 			return r, ctx.Err()
@@ -57,7 +56,6 @@ func (k *call) stop(ctx context.Context) (result, error) {
 			switch { // after any other error the runner is starting or ending
 			case err == nil:
 				isAsked, r.State, r.Ended = true, "stopped", ended
-				stopped, _ = runinfo.Read(k.s.Team.Dir(), r.Name)
 			case isRefused && refusal.Code != "failed":
 				return r, k.s.RunnerError(r.Name, err)
 			case isSilent && silent.PID != 0:
@@ -71,11 +69,6 @@ func (k *call) stop(ctx context.Context) (result, error) {
 		running, err := k.box.Store().Running(r.Name)
 		if err != nil || !running && isAsked {
 			return r, err
-		}
-		if isAsked {
-			if now, _ := runinfo.Read(k.s.Team.Dir(), r.Name); now.Run != stopped.Run { // somebody has started it again
-				return r, nil
-			}
 		}
 		if !running {
 			return k.endLeftovers(ctx, r)

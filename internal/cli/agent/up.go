@@ -196,9 +196,7 @@ func (u *startup) reportFailure(ctx context.Context, n wire.Name, err error) {
 func (u *startup) startMember(ctx context.Context, n wire.Name) (result, error) {
 	k, others := u.call(n), &runnerProcess{}
 	if u.isRunning(n) {
-		if r, err := k.awaitReady(ctx, others, upWithin); err != errEnded { // it was just ending
-			return r, err
-		}
+		return k.awaitReady(ctx, others, upWithin)
 	}
 	spec, err := k.spec(u.plan, nil)
 	if err != nil {
