@@ -62,13 +62,12 @@ func status(c *cli.Context, s *command.Scope) error {
 }
 
 func statusOfAll(c *cli.Context, s *command.Scope) error {
-	if c.Bool("json") && !c.IsSet("as-wire") {
+	if !c.IsSet("as-wire") {
 		return team(c, s)
 	}
-	warnConfig(c, s)
 	all, unreadable := s.Team.Members(c.Context)
 	for _, m := range all {
-		if c.IsSet("as-wire") && m.Host != "" { // no slot here
+		if m.Host != "" { // no slot here
 			continue
 		}
 		if err := printStatus(c, s, m); err != nil {
