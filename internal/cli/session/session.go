@@ -2,7 +2,6 @@
 package session
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -191,19 +190,9 @@ func (k *call) startAgent(words []string, needsRunner bool) error {
 	self, _ := os.Executable()
 	args := []string{"run", k.session.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
 	cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	err := cmd.Run()
-	if running, _ := k.s.Team.Running(k.agent()); running && cmd.ProcessState.ExitCode() == failure.ExitRefused {
-		return nil // somebody else has just started it
-	}
-	os.Stderr.Write(said.Bytes())
-	if err != nil {
-		if now, err := refresh(k.c.Context, k.s, k.session.SessionID); err == nil { // it may have run and ended the session
-			k.session = now
-		}
-		return failure.Failed("%s could not be started: %w; the session is %s", k.agent(), err, k.session.State).
-			WithHint("%s", again)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return failure.Failed("%s could not be started: %w", k.agent(), err).WithHint("%s", again)
 	}
 	command.Warn(k.c, "%s is running: atm attach %s", k.agent(), k.agent())
 	k.started = true
