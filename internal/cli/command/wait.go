@@ -120,23 +120,18 @@ func Repaints(c *cli.Context) bool {
 const watchEvery = 500 * time.Millisecond
 
 // Watch calls look until an interrupt, an error or the end of a given --timeout. Where it Repaints, it shows the lines
-// that look returns, leaves at q too, and prints the last lines once more below the prompt.
+// that look returns, and leaves at q too.
 func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)) error {
 	return s.FollowFor(func(ctx context.Context) error {
 		ctx, quit := context.WithCancelCause(ctx)
 		defer quit(nil)
-		var shown []string
 		if Repaints(s.c) {
-			leave := enterScreen(quit)
-			defer func() {
-				leave()
-				os.Stdout.WriteString(strings.Join(append(shown, ""), "\n"))
-			}()
+			defer enterScreen(quit)()
 		}
 		for ctx.Err() == nil {
 			lines, err := look(ctx)
 			if err == nil && Repaints(s.c) {
-				shown, err = lines, repaint(lines)
+				err = repaint(lines)
 			}
 			if err != nil {
 				return err

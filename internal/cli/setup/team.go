@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
@@ -83,21 +81,18 @@ func watchTeam(s *command.Scope) error {
 	var announced []string // what was waiting at the last look
 	isFirst := true
 	return s.Watch(func(ctx context.Context) ([]string, error) {
-		m, lines, err := readMembers(ctx, s.Team)
+		_, lines, err := readMembers(ctx, s.Team)
 		if _, isPartial := errors.AsType[*teams.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
 		}
 		waiting := waitingFor(ctx, s)
-		if _, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil && len(m.Members) > 0 {
-			lines = command.TeamWithin(m.Members, command.Width(), max(height-len(waiting)-3, 3))
-		}
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(announced, line) {
 				command.Notify("atm", line)
 			}
 		}
 		announced, isFirst = waiting, false
-		return append(append(lines, ""), waiting...), nil
+		return slices.Concat(waiting, []string{""}, lines), nil
 	})
 }
 
