@@ -55,16 +55,18 @@ func ParseKey(s string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// Generate makes a key pair for a host name of this machine and returns the public key. ErrOtherKey if it has one.
+// Generate returns the public key of a host name of this machine. It makes the pair if there is none.
 func (d Dir) Generate(host wire.Name) (ed25519.PublicKey, error) {
-	if _, err := d.Private(host); !errors.Is(err, ErrNoKey) {
-		return nil, fmt.Errorf("make the key of %s: %w", host, cmp.Or(err, ErrOtherKey))
+	private, err := d.Private(host)
+	if errors.Is(err, ErrNoKey) {
+		if _, private, err = ed25519.GenerateKey(nil); err == nil {
+			err = d.write("keys", host, private.Seed())
+		}
 	}
-	public, private, err := ed25519.GenerateKey(nil)
-	if err == nil {
-		err = d.write("keys", host, private.Seed())
+	if err != nil {
+		return nil, err
 	}
-	return public, err
+	return private.Public().(ed25519.PublicKey), nil
 }
 
 // Private is the private key of a host name of this machine, or ErrNoKey.

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"cmp"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 
@@ -56,19 +55,12 @@ func keygen(c *cli.Context, s *command.Scope) error {
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
 	}
-	status := "made a key for host " + string(host)
 	public, err := s.Root.Keys.Generate(host)
-	if errors.Is(err, hostkey.ErrOtherKey) {
-		var private ed25519.PrivateKey
-		if private, err = s.Root.Keys.Private(host); err == nil {
-			public, status = private.Public().(ed25519.PublicKey), "host "+string(host)+" already has a key"
-		}
-	}
 	if err == nil {
 		err = s.Root.RaiseFormat()
 	}
 	key := hostkey.EncodeKey(public)
-	return command.PrintUnlessError(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("%s; run on each other machine:\natm bridge trust %s %s", status, host, key))
+	return command.PrintUnlessError(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("run on each other machine:\natm bridge trust %s %s", host, key))
 }
 
 func trust(c *cli.Context, s *command.Scope) error {
