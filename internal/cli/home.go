@@ -67,7 +67,10 @@ func home(c *cli.Context) error {
 	if err := command.WarnUnreadable(err); err != nil {
 		return err
 	}
-	lines := command.TeamWithin(o.Members, command.Width(), 13-strings.Count(b.String(), "\n"))
+	lines, room := command.Team(o.Members, command.Width()), 13-strings.Count(b.String(), "\n")
+	if len(lines) > room {
+		lines = append(lines[:room-1], fmt.Sprintf("%d more: atm team", len(o.Members)-room+1))
+	}
 	return command.PrintAs(c, o, b.String()+"\n"+strings.Join(lines, "\n"))
 }
 

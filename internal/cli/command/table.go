@@ -70,15 +70,6 @@ func Fit(line string, width int) string {
 	return displaywidth.Options{ControlSequences: true}.TruncateString(line, width-1, "…") // colours take no room
 }
 
-// TeamWithin is Team for a limited height: the last line counts the members without one.
-func TeamWithin(members []teams.Member, width, height int) []string {
-	lines := Team(members, width)
-	if len(lines) <= height {
-		return lines
-	}
-	return append(lines[:height-1:height-1], fmt.Sprintf("%d more: atm team", len(members)-height+1))
-}
-
 var stateColours = map[reducer.Word]string{
 	reducer.WordBlocked: "1;31", reducer.WordError: "1;31", reducer.WordBusy: "33",
 	reducer.WordIdle: "32", reducer.WordOff: "2", reducer.WordUnknown: "2",
