@@ -199,8 +199,6 @@ func (k *call) startAgent(words []string, needsRunner bool) error {
 	return nil
 }
 
-const lookTimeout = 100 * time.Millisecond // others hold the lock only to write a session
-
 // find finds a session by its id, by the beginning of that, or by the name of an agent that has only one.
 func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session, error) {
 	if !s.IsMember(word) {
@@ -243,15 +241,13 @@ func aliveOf(ctx context.Context, s *command.Scope, agent string) ([]*sessions.S
 	return slices.DeleteFunc(list, func(sess *sessions.Session) bool { return sess.AgentID != agent || !sess.State.Alive() }), err
 }
 
-// refresh adds to a session what its agent has said since, if need be only in memory: a look does not wait for a lock.
+// refresh adds to a session what its agent has said since, if need be only in memory.
 func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Session, error) {
 	sess, err := s.Team.Sessions().Get(id)
 	if err != nil {
 		return nil, err
 	}
-	store, impatient := *s.Team.Store, *s.Team
-	store.LockTimeout, impatient.Store = lookTimeout, &store
-	now, err := impatient.RefreshSession(ctx, sess)
+	now, err := s.Team.RefreshSession(ctx, sess)
 	if err != nil {
 		return sess, sess.CatchUp(ctx, s.Team.Box(wire.Name(sess.AgentID)))
 	}
