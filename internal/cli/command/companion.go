@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -57,9 +55,6 @@ func FindCompanion(c *cli.Context, name, purpose string) (path string, err error
 		return "", NoCompanion(name, purpose)
 	}
 	out, err := exec.Command(path, "version").Output()
-	if errno, ok := errors.AsType[syscall.Errno](err); ok && errno.Temporary() { // it is in order
-		return "", fmt.Errorf("%s version: %w", path, err)
-	}
 	if err != nil {
 		return "", failure.Failed("%s version: %w", path, err).WithHint(installHint)
 	}
