@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -207,16 +206,10 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 	}
 	dir = cmp.Or(dir, ".")
 	info, err := os.Stat(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+	if err != nil || !info.IsDir() {
 		return "", failure.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR chooses another")
 	}
-	if err == nil {
-		dir, err = filepath.Abs(dir) // which fails if the current directory was removed
-	}
-	if err != nil {
-		return "", failure.Failed("run %s: find its directory: %w", k.name(), err).WithHint("--cwd DIR chooses another")
-	}
-	return dir, nil
+	return filepath.Abs(dir)
 }
 
 // environment returns ours with the agent's identity, but without what says that it runs inside another agent or
