@@ -178,12 +178,10 @@ func ingest(c *cli.Context) error {
 		}
 		return ctx.Err()
 	})
-	if e, ok := errors.AsType[*failure.Error](err); ok {
-		return e
-	} else if err != nil {
-		return fmt.Errorf("read stdin, after %s: %w", total, err)
+	if err == nil {
+		err = command.Print(c, total)
 	}
-	if err := command.Print(c, total); err != nil || total.Bad == 0 {
+	if err != nil || total.Bad == 0 {
 		return err
 	}
 	return failure.Exit(failure.ExitFailed)
