@@ -115,7 +115,8 @@ func (c *claimGroup) update(ctx context.Context, change func(wire.ID, claim) cla
 	return c.box.updateClaims(ctx, func(all claims) error {
 		for _, id := range c.left {
 			now, mine := all[id], c.claim
-			if mine.Times = now.Times; now == mine {
+			mine.Times = now.Times
+			if now == mine {
 				all[id] = change(id, now)
 			}
 		}

@@ -74,7 +74,8 @@ func decode(data []byte) (*Session, error) {
 func (s *Session) encode() ([]byte, error) {
 	first, size := len(s.Messages), 0
 	for ; first > 0; first-- {
-		if size += encodedSize(s.Messages[first-1]); size > maxLog {
+		size += encodedSize(s.Messages[first-1])
+		if size > maxLog {
 			break
 		}
 	}

@@ -74,7 +74,8 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 	add := func(agent wire.Name, sessionID wire.UUID, d session.Draft, isAlive bool) {
 		key := string(agent) + " " + string(d.ID)
 		isKnown := known[key]
-		if known[key] = true; isKnown || !isAlive {
+		known[key] = true
+		if isKnown || !isAlive {
 			return
 		}
 		q := t.draftQuestion(agent, sessionID, d)

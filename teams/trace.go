@@ -153,7 +153,8 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	notice := OwnMessage(team.Box(m.From.Agent), wire.Derive("returned", m.ID, a))
 	it, err := team.Outbox(a).Get(m.ID)
 	if err == nil { // the bridge has not sent it
-		if t.State = it.State; hasRead(it) { // by the bridge, which waits for the server
+		t.State = it.State
+		if hasRead(it) { // by the bridge, which waits for the server
 			t.State = mailbox.Unread
 		}
 		t.set("stored", m.SentAt, "", "%s", it.Dir)

@@ -107,7 +107,8 @@ const maxLine = 10 << 20
 // refuse answers a call with an error, since the SDK would not take its line. A notification gets no answer.
 func refuse(line []byte) {
 	var call struct{ ID json.RawMessage }
-	if json.Unmarshal(line, &call); call.ID != nil {
+	json.Unmarshal(line, &call)
+	if call.ID != nil {
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"a message of %d bytes: the limit is %d"}}`+"\n", call.ID, len(line), maxLine)
 	}
 }

@@ -49,7 +49,8 @@ func (a *agent) newMessage(prompt []acp.ContentBlock) (_ *wire.Message, err erro
 			return nil, err
 		}
 	}
-	if m.Body += embedded; strings.TrimSpace(m.Body) == "" && m.Attachments == nil {
+	m.Body += embedded
+	if strings.TrimSpace(m.Body) == "" && m.Attachments == nil {
 		return nil, failure.Usage("the prompt is empty")
 	}
 	return m, nil

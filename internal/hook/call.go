@@ -178,7 +178,8 @@ func (c *call) turnCompleted(status, turn, answer string) wire.Event {
 		key = c.endKey(turn) + " " + status
 	}
 	e := c.newEvent(wire.TurnCompleted, key, "status", status)
-	if e.TurnID = turn; answer != "" {
+	e.TurnID = turn
+	if answer != "" {
 		e = e.With("response", wire.Clip(answer, maxAnswer))
 	}
 	return e

@@ -31,8 +31,11 @@ func (c *call) gemini() {
 		status, response := "completed", in.Text("prompt_response")
 		if response == noAnswer {
 			status, response = "interrupted", "" // continuing it would be of no use
-		} else if c.ProvesReceipt = true; c.isFirstStop() {
-			c.replyAs = asBlock
+		} else {
+			c.ProvesReceipt = true
+			if c.isFirstStop() {
+				c.replyAs = asBlock
+			}
 		}
 		c.endEvents = append(c.endEvents, c.turnCompleted(status, c.turn, response), c.turnIdle(c.turn))
 	case "BeforeTool":

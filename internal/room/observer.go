@@ -115,7 +115,8 @@ func (o *observer) snapshot() Snapshot {
 		}
 		return 1
 	})
-	if next.Problem = strings.Join(slices.Sorted(maps.Values(o.problems)), "; "); next.Problem != "" {
+	next.Problem = strings.Join(slices.Sorted(maps.Values(o.problems)), "; ")
+	if next.Problem != "" {
 		next.Problem += ": atm doctor"
 	}
 	return next

@@ -161,7 +161,8 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 				return err
 			}
 			n.file, err = l.Root.OpenFile(l.segment(n.seq+1), os.O_RDWR|os.O_APPEND|os.O_CREATE)
-			if n.size = 0; err != nil {
+			n.size = 0
+			if err != nil {
 				return err
 			}
 		}

@@ -192,10 +192,12 @@ func (r *Renderer) Body(body string, size, lines int) (shown []byte, left int) {
 	end, lastLine, length := 0, 0, len(indent)
 	for n := 0; end < len(text) && (lines == 0 || n < lines); {
 		piece, read := r.next(text[end:])
-		if length += len(piece); size > 0 && length > size {
+		length += len(piece)
+		if size > 0 && length > size {
 			break
 		}
-		if end += read; text[end-1] == '\n' {
+		end += read
+		if text[end-1] == '\n' {
 			lastLine = end
 			n++
 		}

@@ -93,7 +93,8 @@ func (f *front) WriteTextFile(_ context.Context, p acp.WriteTextFileRequest) (r 
 // HandleExtensionMethod writes an empty file.
 func (f *front) HandleExtensionMethod(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	var p acp.WriteTextFileRequest
-	if json.Unmarshal(params, &p); method != emptyFile {
+	json.Unmarshal(params, &p)
+	if method != emptyFile {
 		return nil, acp.NewMethodNotFound(method)
 	}
 	return f.WriteTextFile(ctx, p)

@@ -34,7 +34,8 @@ func (f *front) interceptUpdates(out io.Reader) io.Reader {
 				ID, Params json.RawMessage
 			}
 			line := lines.Bytes()
-			if json.Unmarshal(line, &call); call.ID == nil && call.Method == acp.ClientMethodSessionUpdate {
+			json.Unmarshal(line, &call)
+			if call.ID == nil && call.Method == acp.ClientMethodSessionUpdate {
 				f.handleUpdate(call.Params)
 				continue
 			}

@@ -198,7 +198,8 @@ func (c *Client) sendInput(ctx context.Context, t Terminal, shown <-chan Ending)
 			}
 			repaint := showsKeys
 			in, showsKeys, detach = keys.scan(p, time.Now())
-			if in.Repaint = repaint; showsKeys {
+			in.Repaint = repaint
+			if showsKeys {
 				t.Out.Write([]byte(keysLine))
 			}
 		case <-isLate:

@@ -76,7 +76,8 @@ func (k *keyScanner) scan(p []byte, now time.Time) (in Input, help, detach bool)
 			}
 		default:
 			in.Bytes, in.IsReport = append(in.Bytes, k.heldKey...), false
-			if k.heldKey = nil; found[1] != nil {
+			k.heldKey = nil
+			if found[1] != nil {
 				k.heldKey = bytes.Clone(key)
 			} else {
 				in.Bytes = append(in.Bytes, key...)

@@ -105,7 +105,8 @@ func (w *writer) writeTeam(t *teams.Team) {
 }
 
 func (w *writer) writeHeader(h tar.Header) {
-	if w.fail(w.ctx.Err()); w.err == nil {
+	w.fail(w.ctx.Err())
+	if w.err == nil {
 		w.err = w.tar.WriteHeader(&h)
 	}
 }
@@ -139,7 +140,8 @@ func (w *writer) writeMessages(box *mailbox.Box) {
 		w.fail(err) // a retry may succeed
 		return
 	}
-	if w.reportMissing("the mailbox of "+string(box.Agent()), err); errors.Is(err, mailbox.ErrNoAgent) {
+	w.reportMissing("the mailbox of "+string(box.Agent()), err)
+	if errors.Is(err, mailbox.ErrNoAgent) {
 		return
 	}
 	top := string(box.Address().Team) + "/" + string(box.Agent())

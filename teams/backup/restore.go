@@ -164,7 +164,8 @@ func (r *restorer) restoreMember(t *teams.Team, box *mailbox.Box, below string) 
 		existing, err := t.Dir().ReadFile(name, int64(len(data)))
 		hadLog, isKnown := r.hadLogs[box.Address()]
 		hadLog = hadLog || !bytes.Equal(existing, data) && (!errors.Is(err, fs.ErrNotExist) || !isKnown && seq > 0)
-		if r.hadLogs[box.Address()] = hadLog; hadLog {
+		r.hadLogs[box.Address()] = hadLog
+		if hadLog {
 			return nil
 		}
 		from = bytes.NewReader(data)

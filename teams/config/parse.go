@@ -62,7 +62,8 @@ func (k *checker) decode(path string, value any, into reflect.Value) {
 		var known []string
 		for _, field := range reflect.VisibleFields(into.Type()) {
 			key := cmp.Or(field.Tag.Get("toml"), strings.ToLower(field.Name))
-			if known = append(known, key); table[key] != nil {
+			known = append(known, key)
+			if table[key] != nil {
 				k.decode(below(key), table[key], into.FieldByIndex(field.Index))
 			}
 		}

@@ -227,7 +227,8 @@ func (d *doctor) checkLocks(t *teams.Team) {
 	}
 	for _, n := range names {
 		f, err := t.Dir().Open(".locks/" + n)
-		if f.Close(); err == nil {
+		if err == nil {
+			f.Close()
 			continue
 		}
 		fix := d.moveAway(t.Dir().Join(".locks/"+n), err)

@@ -178,7 +178,8 @@ func (d *doctor) rebuildSent(t *teams.Team, boxes []*mailbox.Box) {
 			isDrop := it.Origin != nil && it.Origin.Via == "drop"
 			if sender, err := d.root.Mailbox(it.From); err == nil && !isDrop && it.From.Host == "" {
 				isNew, err := sender.NoteSent(it.Message)
-				if firstErr = cmp.Or(firstErr, err); isNew {
+				firstErr = cmp.Or(firstErr, err)
+				if isNew {
 					added++
 				}
 			}

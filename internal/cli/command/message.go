@@ -91,7 +91,8 @@ func parseQuery(words []string) (q teams.Query, err error) {
 		case "to":
 			q.To = value
 		case "in":
-			if q.In = value; !slices.Contains([]string{"new", "cur", "done"}, value) {
+			q.In = value
+			if !slices.Contains([]string{"new", "cur", "done"}, value) {
 				return q, fmt.Errorf("in:%s: must be new, cur or done", value)
 			}
 		case "since":

@@ -68,7 +68,8 @@ const AnswerWithin = 3 * time.Second
 func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control.Client) error) error {
 	dialCtx, cancel := context.WithTimeout(ctx, AnswerWithin)
 	client, err := s.Team.DialRunner(dialCtx, name)
-	if cancel(); err == nil {
+	cancel()
+	if err == nil {
 		defer client.Close()
 		err = ask(client)
 	}

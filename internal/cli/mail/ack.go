@@ -118,7 +118,8 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 	if a.Post != nil {
 		r.addDelivered(s, a.Post.To[0], a.Post.Message, "")
 	}
-	if line = "acked " + short; a.WasAcked {
+	line = "acked " + short
+	if a.WasAcked {
 		line += " before"
 	}
 	return r, line, nil

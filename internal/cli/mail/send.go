@@ -273,7 +273,8 @@ func setThread(c *cli.Context, s *command.Scope, m *wire.Message) error {
 		if err != nil {
 			return err
 		}
-		if m.Supersedes = old.ID; c.Command.Name != "reply" { // which is in the thread of what it answers
+		m.Supersedes = old.ID
+		if c.Command.Name != "reply" { // which is in the thread of what it answers
 			m.Thread = old.ThreadID()
 		}
 	}
@@ -350,7 +351,8 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 				return failure.Usage("--attach: %v", err)
 			}
 			a, err := box.Store().Attach(filepath.Base(name), f)
-			if f.Close(); err != nil {
+			f.Close()
+			if err != nil {
 				return err
 			}
 			o.Message.Attachments = append(o.Message.Attachments, a)

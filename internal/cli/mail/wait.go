@@ -294,7 +294,8 @@ func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, eve
 		if err != nil && tickCtx.Err() != nil { // the tick, or the end of ctx
 			e, err = entry{Err: err}, nil
 		}
-		if stop(); err != nil {
+		stop()
+		if err != nil {
 			return err
 		}
 	}

@@ -197,7 +197,8 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 		n, _ := e.Uint("dropped")
 		about = fmt.Sprint(n)
 	case "exited":
-		if about = wire.Line(e); e.Text("reason") != "" { // somebody stopped it: the exit code says nothing
+		about = wire.Line(e)
+		if e.Text("reason") != "" { // somebody stopped it: the exit code says nothing
 			phrase, about = "program stopped", ""
 		}
 	case "state_change":
