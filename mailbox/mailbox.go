@@ -131,10 +131,11 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 		return err
 	}
 	defer unlock()
-	switch err := s.Box(agent).CheckPresent(); {
-	case err == nil:
+	err = s.Box(agent).CheckPresent()
+	if err == nil {
 		return fmt.Errorf("%s: %w", agent, ErrExists)
-	case !errors.Is(err, ErrNoAgent):
+	}
+	if !errors.Is(err, ErrNoAgent) {
 		return err
 	}
 	// A directory without inbox/new is completed where it is, new last.

@@ -319,7 +319,8 @@ func (b *binding) withheld(it *mailbox.Item) string {
 // withheld says why messages must not be typed although they were queued, and returns those that may be.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
-		switch b := r.binding; {
+		b := r.binding
+		switch {
 		case b != nil && b.input[it.ID] != nil && b.input[it.ID].withheld != "":
 			why = b.input[it.ID].withheld
 		case !r.state.MayHandOver(it.ID, r.now()):

@@ -237,7 +237,8 @@ type interruption struct {
 func (r *runner) beginInterruption(isUrgent bool) (*interruption, error) {
 	r.refresh(r.now())
 	p := r.prog
-	switch t := r.mail.typing; {
+	t := r.mail.typing
+	switch {
 	case p == nil:
 		return nil, errNotRunning
 	case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:

@@ -33,7 +33,8 @@ func (t *Turn) apply(e *event) (isNews bool) {
 	case "tool_call_end":
 		return t.endCall(e)
 	case "tool_call", "tool_call_update":
-		switch status := e.Text("status"); {
+		status := e.Text("status")
+		switch {
 		case status == "completed" || status == "failed":
 			return t.endCall(e)
 		case status == "in_progress" || e.kind == "tool_call":

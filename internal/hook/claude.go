@@ -156,7 +156,8 @@ func (c *call) handleSubagentEvent() {
 		return
 	}
 	w, tool := c.lastTurn().Waiting(), c.in.Text("tool_name")
-	switch isAnswered := c.isBlocked() && (w == nil || w.Tool == "" || w.Tool == tool); {
+	isAnswered := c.isBlocked() && (w == nil || w.Tool == "" || w.Tool == tool)
+	switch {
 	case isAnswered && c.isInBackground():
 		c.turn = ""
 		c.changeState("idle", "")

@@ -72,7 +72,8 @@ func (c *call) opencode() {
 		c.resumeThinking("id", c.dialogID(p))
 	case "message.part.updated":
 		c.turn = c.openTurnID()
-		switch part := p.Part; {
+		part := p.Part
+		switch {
 		case part.Type != "tool":
 		case part.State.Status == "running":
 			c.startTool(part.Tool, part.CallID)

@@ -100,7 +100,8 @@ func (s *server) forwardMessages(to *io.PipeWriter, disconnect func()) {
 		if r, ok := m.(*jsonrpc.Request); ok && isJSON && r.IsCall() && r.Method != "subscriptions/listen" { // which gets no response
 			s.openCalls.Store(r.ID, true)
 		}
-		switch text := bytes.TrimSpace(line); {
+		text := bytes.TrimSpace(line)
+		switch {
 		case len(text) == 0:
 		case err == nil && isJSON || !hasForwarded:
 			hasForwarded = true

@@ -117,7 +117,8 @@ func commandLine(verb string, given map[string]any) (stdin string, args []string
 			if n, isNumber := value.(float64); isNumber {
 				value = int64(n) // Sprint would write 1e+06
 			}
-			switch text := fmt.Sprint(value); {
+			text := fmt.Sprint(value)
+			switch {
 			case name == "text" && verb != "ack":
 				stdin, words = text, append(words, "-")
 			case strings.Contains(text, "\x00"):

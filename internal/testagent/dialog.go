@@ -70,7 +70,8 @@ func (a *agent) pressInDialog(d *dialog, name string) {
 			return
 		}
 	}
-	switch digit, _ := strconv.Atoi(name); {
+	digit, _ := strconv.Atoi(name)
+	switch {
 	case name == "down" || name == "right" || name == "tab":
 		d.selected = min(d.selected+1, len(d.Options)-1)
 	case name == "up" || name == "left":

@@ -100,7 +100,8 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 
 // list returns the cursor of a pane's list, and the list's length, 0 for a text.
 func (m *model) list(in pane) (p *cursor, n int) {
-	switch page := m.page(); {
+	page := m.page()
+	switch {
 	case in == waitingPane:
 		return &m.waiting, len(m.snapshot.Waiting)
 	case in == membersPane:

@@ -215,7 +215,8 @@ func (m *model) page() *page { return m.pages[len(m.pages)-1] }
 // may answer. Its index is -1 if there is none.
 func (m *model) question() (q room.Question, i int) {
 	all, name, matches := m.snapshot.Waiting, m.member(), func(q room.Question) bool { return q.MayAnswer }
-	switch p := m.page(); {
+	p := m.page()
+	switch {
 	case m.focus == waitingPane:
 		return nth(all, m.waiting.selected), m.waiting.selected
 	case m.focus == membersPane || p.kind == agentPage:

@@ -295,7 +295,8 @@ func (m *model) keysLine() string {
 // paneAt returns the pane at a point of the terminal, and the line in it, -1 for none.
 func (m *model) paneAt(x, y int) (in pane, line int) {
 	_, height := m.bodySize()
-	switch top := m.bodyTop(); {
+	top := m.bodyTop()
+	switch {
 	case y < top-1:
 		lines, _ := m.selectedQuestion()
 		selected := m.waiting.selected - m.waiting.top

@@ -122,7 +122,8 @@ func (m *model) updateComposer(msg tea.Msg) (cmd tea.Cmd) {
 
 func (m *model) handleComposerKey(k tea.KeyPressMsg) tea.Cmd {
 	c := m.writing
-	switch key := k.String(); {
+	key := k.String()
+	switch {
 	case key == "esc" || key == "ctrl+c":
 		m.writing = nil
 		if c.saveDraft(m.drafts) {

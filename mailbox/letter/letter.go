@@ -143,7 +143,8 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 
 // Due says when a message's answer is due; "" if it has no due date.
 func (r *Renderer) Due(m *wire.Message, isDone bool) string {
-	switch late := r.Now.Sub(m.DueAt); {
+	late := r.Now.Sub(m.DueAt)
+	switch {
 	case m.DueAt.IsZero():
 		return ""
 	case late < -year:

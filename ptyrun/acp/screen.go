@@ -118,7 +118,8 @@ func (r *request) rows(cols, maxRows int) []string {
 
 func (f *front) press(typed []string) {
 	for _, k := range typed {
-		switch r := f.shownRequest(); {
+		r := f.shownRequest()
+		switch {
 		case k == "\x03" || k == "\x1b":
 			f.cancel()
 		case r != nil && len(k) == 1:

@@ -121,7 +121,8 @@ func (f *front) block(s *mailbox.Store, a wire.Attachment, room int64) acp.Conte
 		return link
 	}
 	kind := http.DetectContentType(data)
-	switch can := f.capabilities; {
+	can := f.capabilities
+	switch {
 	case strings.HasPrefix(kind, "image/") && can.Image:
 		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), kind)
 	case strings.HasPrefix(a.MediaType, "text/") && can.EmbeddedContext:

@@ -103,7 +103,8 @@ func (d *Driver) claudeRequest(l *Look, first int, f optionList) (tool, input st
 		if strings.HasPrefix(strings.TrimSpace(line), "╌╌╌") {
 			break
 		}
-		switch isInput := margin(line) >= 2 || tool != "Bash" && tool != ""; {
+		isInput := margin(line) >= 2 || tool != "Bash" && tool != ""
+		switch {
 		case blank(line):
 		case !isInput && len(rows) > 0: // a row that the terminal has wrapped, or something else
 			return "", ""

@@ -40,7 +40,8 @@ func (s *Screen) isFlood() bool {
 // An incomplete sequence at the end is ignored.
 func stylesOf(lines []byte) (styles []byte, ok bool) {
 	for i := 0; i < len(lines); i++ {
-		switch b := lines[i]; {
+		b := lines[i]
+		switch {
 		case b == escape:
 			sequence, _, n, state := ansi.DecodeSequence(lines[i:], ansi.NormalState, nil)
 			if state != ansi.NormalState {
@@ -48,7 +49,8 @@ func stylesOf(lines []byte) (styles []byte, ok bool) {
 			}
 			i += n - 1
 			parameters, isCSI := bytes.CutPrefix(sequence, []byte("\x1b["))
-			switch final := bytes.TrimLeft(parameters, "0123456789;:"); {
+			final := bytes.TrimLeft(parameters, "0123456789;:")
+			switch {
 			case isCSI && string(final) == "m":
 				if string(sequence) == "\x1b[m" || string(sequence) == "\x1b[0m" {
 					styles = nil

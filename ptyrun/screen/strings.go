@@ -24,7 +24,8 @@ func (s *Screen) withoutStrings(p []byte) (out []byte) {
 		found, end := p[at[0]:at[4]], string(p[at[4]:at[5]])
 		found = found[:min(len(found), len("\x1b]")+maxString)]
 		out, p = append(out, p[:at[0]]...), p[at[1]:]
-		switch isWhole := end == "\a" || end == "\x1b\\"; {
+		isWhole := end == "\a" || end == "\x1b\\"
+		switch {
 		case isWhole && at[2] >= 0:
 			s.runOSC(string(found[2:]), end)
 		case len(p) == 0 && (end == "" || end == "\x1b"):

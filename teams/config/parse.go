@@ -95,7 +95,8 @@ var kindNames = map[reflect.Kind]string{
 
 // typeName names the type of a field.
 func typeName(t reflect.Type) string {
-	switch kind := t.Kind(); {
+	kind := t.Kind()
+	switch {
 	case kind == reflect.String:
 		return "a string in quotes"
 	case kind == reflect.Struct:

@@ -141,7 +141,8 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		}
 	}
 	for _, pair := range c.StringSlice("env") {
-		switch name, _, isPair := strings.Cut(pair, "="); {
+		name, _, isPair := strings.Cut(pair, "=")
+		switch {
 		case !isPair:
 			return spec, failure.Usage("--env needs k=v, not %q", pair)
 		case !config.MaySetEnv(name):

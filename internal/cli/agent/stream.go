@@ -55,7 +55,8 @@ func (d *daemonStream) translate(e wire.Event) []wire.Event {
 
 // follow updates the last turn in the stream.
 func (d *daemonStream) follow(e *wire.Event) {
-	switch isSame := e.TurnID == d.started.TurnID; {
+	isSame := e.TurnID == d.started.TurnID
+	switch {
 	case e.Kind == wire.TurnStarted:
 		d.started, d.status = *e, reducer.TurnBusy
 	case e.Kind == wire.TurnCompleted && isSame:
