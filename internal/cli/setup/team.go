@@ -92,7 +92,10 @@ func watchTeam(s *command.Scope) error {
 			}
 		}
 		announced, isFirst = waiting, false
-		return slices.Concat(waiting, []string{""}, lines), nil
+		if len(waiting) > 0 {
+			lines = slices.Concat(waiting, []string{""}, lines)
+		}
+		return lines, nil
 	})
 }
 
