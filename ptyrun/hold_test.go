@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -432,5 +433,29 @@ head -c 1 >`+got+`; sleep 600`).run().idle()
 	r.wait("the key", func() bool { text, _ := os.ReadFile(got); return string(text) == "x" })
 	if r.has("injected")() || r.has("injection_failed")() {
 		t.Error("it was held until the end")
+	}
+}
+
+// What urgent mail undoes is unread before the interrupt key, so a runner that is killed then loses nothing. If it cannot
+// become unread, no key is pressed.
+func TestUrgentUndoesFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{})
+	said := &terminal{}
+	r.opt.Log = slog.New(slog.NewTextHandler(said, nil))
+	r.store.LockTimeout = 50 * time.Millisecond
+	message := filepath.Join(r.bob.Path(), "inbox/new", string(r.send("stop that", urgent))+".json")
+	hidden := filepath.Join(r.bob.Path(), "hidden")
+	if err := os.Rename(message, hidden); err != nil {
+		t.Fatal(err)
+	}
+	r.think("THINK 10m")
+	r.lock("inbox")
+	if err := os.Rename(hidden, message); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the failure", func() bool { return strings.Contains(said.String(), "interrupting for urgent mail") })
+	if n := len(r.fakes(testagent.Interrupted)); n > 0 {
+		t.Errorf("%d interrupts", n)
 	}
 }

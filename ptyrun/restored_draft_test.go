@@ -3,7 +3,6 @@ package ptyrun
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,21 +47,6 @@ func TestUrgentUndoes(t *testing.T) {
 		if s := strings.Join(r.fakes(testagent.Submitted), "\n"); strings.Count(s, "THINK 10m") != 2 {
 			t.Errorf("submitted %q", s)
 		}
-	}
-}
-
-// It is unread before the interrupt key, so a runner killed then loses nothing.
-func TestUrgentUndoesInTime(t *testing.T) {
-	t.Parallel()
-	r := thinking(t, testagent.Options{}, "THINK 10m")
-	r.send("stop that", urgent)
-	r.wait("the interrupt", func() bool { return len(r.fakes(testagent.Interrupted)) > 0 })
-	r.wait("the event", r.has(wire.EventUnread)) // appended after it became unread
-	all, _ := r.bob.Log().Newest(1 << 20)
-	again := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.EventUnread })]
-	es, _ := testagent.ReadLog(r.log)
-	if interrupted := es.Of(testagent.Interrupted)[0].At; !again.At.Before(interrupted) {
-		t.Errorf("unread at %v, interrupted at %v", again.At, interrupted)
 	}
 }
 
