@@ -71,7 +71,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 func (b *tab) load(address string) {
 	b.Helper()
 	b.do(chromedp.Navigate(address))
-	b.js(`document.fonts.ready.then(() => true)`)
+	b.becomes(`document.readyState === 'complete' && document.fonts.status === 'loaded'`) // a page may load itself again
 }
 
 // js evaluates an expression, which may be a promise.
