@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -441,9 +440,7 @@ head -c 1 >`+got+`; sleep 600`).run().idle()
 func TestUrgentUndoesFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{})
-	said := &terminal{}
-	r.opt.Log = slog.New(slog.NewTextHandler(said, nil))
-	r.store.LockTimeout = 50 * time.Millisecond
+	failures := r.hurried(`"interrupting for urgent mail"`)
 	message := filepath.Join(r.bob.Path(), "inbox/new", string(r.send("stop that", urgent))+".json")
 	hidden := filepath.Join(r.bob.Path(), "hidden")
 	if err := os.Rename(message, hidden); err != nil {
@@ -454,7 +451,7 @@ func TestUrgentUndoesFirst(t *testing.T) {
 	if err := os.Rename(hidden, message); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the failure", func() bool { return strings.Contains(said.String(), "interrupting for urgent mail") })
+	r.wait("the failure", func() bool { return failures() > 0 })
 	if n := len(r.fakes(testagent.Interrupted)); n > 0 {
 		t.Errorf("%d interrupts", n)
 	}

@@ -318,8 +318,8 @@ func (b *binding) withheld(it *mailbox.Item) string {
 
 // withheld says why messages must not be typed although they were queued, and returns those that may be.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
+	b := r.binding
 	for _, it := range items {
-		b := r.binding
 		switch {
 		case b != nil && b.input[it.ID] != nil && b.input[it.ID].withheld != "":
 			why = b.input[it.ID].withheld

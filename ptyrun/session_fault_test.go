@@ -15,12 +15,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// hurried gives up on locks soon, and counts the failures.
-func (r *rig) hurried() (failures func() int) {
+// hurried gives up on locks soon, and counts the failures that the runner logs under a message.
+func (r *rig) hurried(message string) (failures func() int) {
 	said := &terminal{}
 	r.opt.Log = slog.New(slog.NewTextHandler(said, nil))
 	r.store.LockTimeout = 50 * time.Millisecond
-	return func() int { return strings.Count(said.String(), "msg=sessions") }
+	return func() int { return strings.Count(said.String(), "msg="+message) }
 }
 
 // known waits until the runner knows its session.
@@ -35,7 +35,7 @@ func (r *rig) known() wire.UUID {
 func TestAbortOfLockedSessions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
-	r.hurried()
+	r.hurried("sessions")
 	r.run().idle()
 	id := r.known()
 	release := r.lockFile("team")
@@ -55,7 +55,7 @@ func TestAbortOfLockedSessions(t *testing.T) {
 func TestEarlyAbortOfLockedSessions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
-	failures := r.hurried()
+	failures := r.hurried("sessions")
 	abort := r.say(r.open(), wire.HumanInput{Kind: "abort"})
 	release := r.lockFile("team")
 	r.run()
@@ -74,7 +74,7 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 func TestGoalOfLockedSessions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
-	failures := r.hurried()
+	failures := r.hurried("sessions")
 	r.run().idle().known()
 	release := r.lockFile("team")
 	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})

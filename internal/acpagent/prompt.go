@@ -102,13 +102,12 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 	}
 	o = &teams.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
 	_, _, err = p.Team.Find(p.Me, string(p.session))
-	isFirst := errors.Is(err, mailbox.ErrNotFound)
-	if err != nil && !isFirst {
-		return nil, err
-	}
-	if isFirst {
+	switch {
+	case errors.Is(err, mailbox.ErrNotFound):
 		p.message.ID = wire.ID(p.session)
-	} else {
+	case err != nil:
+		return nil, err
+	default:
 		p.message.Thread = wire.ID(p.session)
 	}
 	return o, p.Root.PrepareAll(o)

@@ -81,7 +81,8 @@ func runHook(c *cli.Context) (err error) {
 	return errors.Join(err, e)
 }
 
-// markShell adds command.ShellOf to the variables that Claude Code sets for the commands of a session, but not for its hooks.
+// markShell adds command.ShellOf to the variables that Claude Code sets for the commands of a session, but not for its
+// hooks.
 func markShell(file string, a wire.Address) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
