@@ -46,7 +46,7 @@ func ParseHost(s string) (wire.Name, error) {
 // EncodeKey is the base64 form in which people exchange a public key; ParseKey reads it.
 func EncodeKey(key ed25519.PublicKey) string { return base64.StdEncoding.EncodeToString(key) }
 
-// ParseKey reads a public key that Text wrote.
+// ParseKey reads a public key that EncodeKey wrote.
 func ParseKey(s string) (ed25519.PublicKey, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
 	if err != nil || len(key) != ed25519.PublicKeySize {

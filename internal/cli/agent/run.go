@@ -206,11 +206,12 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 		dir = k.s.Team.WorkDir(m.Cwd)
 	}
 	dir = cmp.Or(dir, ".")
-	info, err := os.Stat(dir)
-	if err != nil || !info.IsDir() {
+	full, err := filepath.Abs(dir) // fails where the current directory was removed
+	info, statErr := os.Stat(full)
+	if cmp.Or(err, statErr) != nil || !info.IsDir() {
 		return "", failure.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR chooses another")
 	}
-	return filepath.Abs(dir)
+	return full, nil
 }
 
 // environment returns ours with the agent's identity, but without what says that it runs inside another agent or
