@@ -195,7 +195,7 @@ func (d *Driver) findOptions(l *Look) (optionList, bool) {
 	}
 	f.isCut = !done
 	mayBeOne := d.dialogs.isFront || strings.Contains(foot, "Esctocancel") // the others are below a small screen
-	if f.selected < 0 && !isQuestion || len(f.rows) < 2 && !mayBeOne {
+	if f.selected < 0 && !isQuestion || len(f.rows) == 0 || len(f.rows) < 2 && !mayBeOne {
 		return optionList{}, false
 	}
 	slices.Reverse(f.rows)

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,17 +19,17 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("┃\r\n┃  \r\n┃\r\n┃  Build\r\n╹▀▀▀▀▀▀\x1b[2;4H"), uint8(40), uint8(8), "OpenCode")
 	f.Add([]byte("\x1b[?2004h$ ls"), uint8(40), uint8(8), "")
 	f.Add([]byte("❯ 1. a\r\n  2. b\r\n┃  △ x\r\n┃ Allow once  Reject  ⇆ select  enter confirm"), uint8(80), uint8(5), "⠋ x")
+	f.Add([]byte("Enter to select · Esc to cancel"), uint8(40), uint8(5), "") // the foot of a question alone
 	f.Fuzz(func(t *testing.T, b []byte, cols, rows uint8, title string) {
 		s := screen.New(int(cols%200)+1, int(rows%60)+1, 10)
 		s.Write(b)
 		l := LookAt(s)
 		l.Title = title
-		plain := ForCommand(nil)
 		marked := false
 		for _, line := range l.Lines {
 			marked = marked || hasAny(line, marks)
 		}
-		for _, d := range append(slices.Clone(agents), plain) {
+		for _, d := range drivers {
 			r := d.Read(l, Reading{})
 			again := d.Read(l, r)
 			if again.Activity == "" || r.Prompt != (r.NotPromptReason == "") {
