@@ -64,29 +64,24 @@ var (
 	frontOption  = regexp.MustCompile(`^(.*) \((allow_once|allow_always|reject_once|reject_always|choice)\)$`)
 )
 
-// readFrontDialog reads a dialog of the front with the options f.
-func (d *Driver) readFrontDialog(l *Look, f optionList) *Dialog {
-	head := f.rows[0] - 1
-	for head >= 0 && margin(l.line(head)) > 0 {
-		head--
-	}
-	kind, ok := strings.CutPrefix(l.line(head), FrontAsks)
-	q := &Dialog{Kind: "unknown"}
-	first := head + 1
-	if ok && !f.isCut && (kind == "permission" || kind == "question") {
+// readFrontDialog reads a dialog of the front.
+func (d *Driver) readFrontDialog(l *Look, f layout) *Dialog {
+	kind, ok := strings.CutPrefix(l.line(f.first-1), FrontAsks)
+	q := &Dialog{Kind: "unknown", Options: f.options}
+	if ok && (kind == "permission" || kind == "question") {
 		q.Kind, q.cancel = kind, escape
-		first += l.readFrontRequest(q, first, f.rows[0])
+		f.first += l.readFrontRequest(q, f.first, f.top)
 	}
-	q.Prompt = clip(cmp.Or(strings.Join(textRows(l, first, f.rows[0]), "\n"), q.Input))
-	for i, label := range f.labels {
-		o := Option{ID: strconv.Itoa(i + 1), Label: label}
-		if !f.isCut && i < len(FrontKeys) { // else its position is unknown
+	q.Prompt = clip(cmp.Or(strings.Join(textRows(l, f.first, f.top), "\n"), q.Input))
+	for i := range q.Options {
+		o := &q.Options[i]
+		if o.Keys = ""; !f.isCut && i < len(FrontKeys) { // else its position is unknown
 			o.Keys = FrontKeys[i : i+1]
 		}
-		if m := frontOption.FindStringSubmatch(label); m != nil {
+		o.Kind = ""
+		if m := frontOption.FindStringSubmatch(o.Label); m != nil {
 			o.Label, o.Kind = m[1], strings.TrimPrefix(m[2], "choice")
 		}
-		q.Options = append(q.Options, o)
 	}
 	q.Fingerprint = d.fingerprint(q)
 	return q

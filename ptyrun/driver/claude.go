@@ -81,7 +81,7 @@ const claudeSpins = "·✢✳✶✻✽*✺✦"
 
 // claudeRequest reads a dialog of Claude Code: a title for the tool, its input indented below, a description in grey,
 // then the question.
-func (d *Driver) claudeRequest(l *Look, first int, f optionList) (tool, input string) {
+func (d *Driver) claudeRequest(l *Look, first, end int) (tool, input string) {
 	for blank(l.line(first)) { // the options are below
 		first++
 	}
@@ -91,14 +91,14 @@ func (d *Driver) claudeRequest(l *Look, first int, f optionList) (tool, input st
 		return "", ""
 	}
 	tool = known.means
-	end := f.rows[0] // the question's row
-	for y := end - 1; y > first && end == f.rows[0]; y-- {
+	question := end // its row
+	for y := end - 1; y > first && question == end; y-- {
 		if line := l.text(y, isStrong); strings.HasPrefix(strings.TrimSpace(line), "Do you want to ") && margin(line) < 2 {
-			end = y
+			question = y
 		}
 	}
 	var rows []int
-	for y := first + 1; y < end; y++ {
+	for y := first + 1; y < question; y++ {
 		line := l.text(y, isStrong)
 		if strings.HasPrefix(strings.TrimSpace(line), "╌╌╌") {
 			break

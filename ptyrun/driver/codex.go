@@ -70,14 +70,14 @@ var codex = Driver{
 
 // codexRequest reads a dialog of Codex: the reason, then "$ command". The model writes the reason, so if several rows
 // start with "$ " it is uncertain where the command starts.
-func (d *Driver) codexRequest(l *Look, first int, f optionList) (tool, input string) {
-	text := textRows(l, first, f.rows[0])
+func (d *Driver) codexRequest(l *Look, first, end int) (tool, input string) {
+	text := textRows(l, first, end)
 	heading, _ := findPrefix(strings.Join(text[:min(3, len(text))], " "), d.dialogs.headings)
 	if heading.means != "Bash" {
 		return heading.means, strings.Join(text[min(1, len(text)):], "\n")
 	}
 	var rows []int
-	for y := first; y < f.rows[0]; y++ {
+	for y := first; y < end; y++ {
 		isStart := strings.HasPrefix(l.line(y), "  $ ")
 		if isStart && rows != nil {
 			return "", ""

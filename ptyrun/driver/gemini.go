@@ -60,7 +60,7 @@ var gemini = Driver{
 }
 
 // geminiRequest reads a dialog of Gemini CLI: "? Tool  input" in the first row, a command in a frame of its own.
-func (d *Driver) geminiRequest(l *Look, first int, f optionList) (tool, input string) {
+func (d *Driver) geminiRequest(l *Look, first, end int) (tool, input string) {
 	heading, _ := unframe(l.line(first))
 	rest, ok := strings.CutPrefix(heading, "? ")
 	if !ok {
@@ -77,13 +77,13 @@ func (d *Driver) geminiRequest(l *Look, first int, f optionList) (tool, input st
 		return tool, strings.TrimPrefix(input, "Writing to ")
 	}
 	y, inner := first+1, -1
-	for ; y < f.rows[0] && inner < 0; y++ {
+	for ; y < end && inner < 0; y++ {
 		if s, column := unframe(l.line(y)); strings.HasPrefix(s, "╭") {
 			inner = column
 		}
 	}
 	var rows []int
-	for ; y < f.rows[0] && runeAt(l.line(y), inner) != "╰"; y++ {
+	for ; y < end && runeAt(l.line(y), inner) != "╰"; y++ {
 		if runeAt(l.line(y), inner) != "│" || strings.Contains(l.line(y), "hidden (") {
 			return "", "" // part of the command is not shown
 		}

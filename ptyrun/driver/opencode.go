@@ -3,7 +3,6 @@ package driver
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -35,120 +34,82 @@ var opencode = Driver{
 		{kind: userRow, re: pattern(`^  ┃  `)},
 		{kind: answerRow, re: pattern(`^     [^▣]*$`)},
 	},
-	dialogs: dialogStyle{headings: []phrase{
-		{"→ Edit ", "Edit"}, {"← Edit ", "Edit"}, {"← Write ", "Write"}, {"→ Write ", "Write"}, {"→ Read ", "Read"},
-		{"→ List ", "LS"}, {"% WebFetch ", "WebFetch"}, {"✱ Glob ", "Glob"}, {"✱ Grep ", "Grep"},
-		{"◈ ", "WebSearch"},
-	}},
+	dialogs: dialogStyle{
+		request: (*Driver).opencodeRequest,
+		kinds:   []phrase{{"dismiss", "question"}, {"△ ", "permission"}},
+		headings: []phrase{
+			{"→ Edit ", "Edit"}, {"← Edit ", "Edit"}, {"← Write ", "Write"}, {"→ Write ", "Write"}, {"→ Read ", "Read"},
+			{"→ List ", "LS"}, {"% WebFetch ", "WebFetch"}, {"✱ Glob ", "Glob"}, {"✱ Grep ", "Grep"},
+			{"◈ ", "WebSearch"},
+		},
+	},
 }
 
-// buttonLabels are the labels of opencode's buttons. They are drawn side by side, the selected one on another
-// background.
-var buttonLabels = []string{"Allow once", "Allow always", "Reject", "Confirm", "Cancel"}
+// keyHints are the keys that a dialog of opencode names below its options.
+var keyHints = []string{"enter confirm", "enter submit", "esc dismiss", "⇆ select", "↑↓ select"}
 
-// buttonDialog reads a dialog of opencode: rows at the bottom that start with ┃, the last of them with buttons and
-// keys. It has no closing ╹, unlike the input box.
-func (d *Driver) buttonDialog(l *Look) *Dialog {
-	rows, at, first := barredRows(l)
-	if len(rows) == 0 {
-		return nil
+// findBarredOptions finds the options of opencode: below text, in rows at the bottom that start with ┃, numbers or
+// buttons and the keys for them. There is no closing ╹, unlike below the input box.
+func (d *Driver) findBarredOptions(l *Look) (f layout, ok bool) {
+	first, end := l.barredRows()
+	text := textRows(l, first, end)
+	if len(text) == 0 {
+		return f, false
 	}
-	if q := d.numberedDialog(rows); q != nil {
-		return q
+	if strings.Contains(text[len(text)-1], "esc dismiss") {
+		f, ok = l.numberedIn(first, end, false, func(string) bool { return false })
 	}
-	// On a narrow screen the keys are in rows below the buttons.
-	foot := len(rows) - 1
-	for foot > max(0, len(rows)-4) && !hasButton(rows[foot]) {
-		foot--
-	}
-	if !hasButton(rows[foot]) {
-		foot = len(rows)
-	}
-	keys := strings.Join(rows[min(foot, len(rows)-1):], " ")
-	isPermission := strings.HasPrefix(rows[0], "△ ") // on a small screen perhaps without its keys
-	if !isPermission && !hasAny(keys, []string{"enter confirm", "enter submit", "esc dismiss", "⇆ select", "↑↓ select"}) {
-		return nil
-	}
-	q := &Dialog{Kind: "unknown", Prompt: clip(strings.Join(rows[:min(foot, len(rows))], "\n"))}
-	if foot < len(rows) {
-		q.Options = d.buttonsIn(l, rows[foot], at[foot])
-	}
-	switch {
-	case isPermission && len(q.Options) > 0:
-		q.Kind = "permission"
-		q.Tool, q.Input = d.opencodeRequest(rows[1:foot])
-		isWrappedInput := q.Tool != "Bash" && foot > 2 && isWrapped(l, at[1], at[2])
-		if isWrappedInput || first == 0 { // at 0 the command may start above the screen
-			q.Tool, q.Input = "", ""
+	if ok && !f.isCut {
+		for i := range f.options {
+			o := &f.options[i]
+			if o.Keys = ""; i < 9 && !o.isBox() {
+				o.Keys = o.ID // although none is seen to be selected
+			}
 		}
-	case strings.Contains(keys, "dismiss"):
-		q.Kind = "question"
+	} else {
+		f = layout{top: end - 1}
+		for y := end - 1; y >= max(first, end-5) && f.options == nil; y-- { // on a narrow screen the keys are below
+			if f.options = l.buttonsIn(y); f.options != nil {
+				f.top = y
+			}
+		}
+		hasKeys := hasAny(strings.Join(l.Lines[f.top:end], " "), keyHints)
+		if f.isCut = f.options == nil && !hasKeys; f.isCut {
+			f.top = end
+		}
+		f.end = f.top
+		ok = hasKeys || strings.HasPrefix(text[0], "△ ") // on a small screen perhaps without its keys
 	}
-	q.cancel = cancelKey([]string{keys})
-	q.Fingerprint = d.fingerprint(q)
-	return q
+	f.first, f.isWhole = first, first > 0 // at 0 a command may start above the screen
+	return f, ok
 }
 
-// barredRows returns the texts of the lowest rows that start with ┃ and their positions. first is the first such row,
-// which may be blank.
-func barredRows(l *Look) (rows []string, at []int, first int) {
-	last, below := len(l.Lines)-1, 0
-	for ; last >= 0 && !strings.HasPrefix(strings.TrimSpace(l.line(last)), "┃"); last-- {
-		if !blank(l.line(last)) {
+// barredRows returns the lowest rows that start with ┃: the first, and the row after the last that is not blank.
+func (l *Look) barredRows() (first, end int) {
+	isBarred := func(y int) bool { return strings.HasPrefix(strings.TrimSpace(l.line(y)), "┃") }
+	below := 0
+	for end = len(l.Lines); end > 0 && (!isBarred(end-1) || len(textRows(l, end-1, end)) == 0); end-- {
+		if !blank(l.line(end-1)) && !isBarred(end-1) {
 			below++
 		}
 	}
-	if last < 0 || below > 3 {
-		return nil, nil, 0
+	if below > 3 {
+		return 0, 0
 	}
-	column := margin(l.line(last))
-	first = last
-	for first > 0 && margin(l.line(first-1)) == column && runeAt(l.line(first-1), column) == "┃" {
+	first = end
+	for first > 0 && isBarred(first-1) && margin(l.line(first-1)) == margin(l.line(end-1)) {
 		first--
 	}
-	for y := first; y <= last; y++ {
-		if s := strings.TrimSpace(skipRunes(l.line(y), column+1)); s != "" {
-			rows, at = append(rows, s), append(at, y)
-		}
-	}
-	return rows, at, first
+	return first, end
 }
 
-// numberedDialog reads a question of opencode: numbered options, and "esc dismiss" at the end. If several may be
-// chosen, a digit only marks its option.
-func (d *Driver) numberedDialog(rows []string) *Dialog {
-	foot := len(rows) - 1
-	if !strings.Contains(rows[foot], "esc dismiss") {
-		return nil
-	}
-	var options []Option
-	first, want := foot, 0
-	for y := foot - 1; y >= 0 && want != 1; y-- {
-		n, label, _, _ := parseOption(rows[y])
-		if n == 0 || want > 0 && n != want-1 {
-			continue
-		}
-		o := newOption(strconv.Itoa(n), label)
-		o.Keys = ""
-		if n <= 9 && !hasAny(label, []string{"[ ]", "[✓]"}) {
-			o.Keys = o.ID
-		}
-		options, first, want = append(options, o), y, n
-	}
-	if want != 1 {
-		return nil
-	}
-	slices.Reverse(options)
-	q := &Dialog{Kind: "question", Prompt: clip(strings.Join(rows[:first], "\n")), Options: options, cancel: cancelKey(rows[foot:])}
-	q.Fingerprint = d.fingerprint(q)
-	return q
-}
-
-// opencodeRequest reads the rows between heading and buttons in a dialog of opencode.
-func (d *Driver) opencodeRequest(rows []string) (tool, input string) {
-	if len(rows) == 0 || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
+// opencodeRequest reads a dialog of opencode: a heading, then "→ Tool input" or "$ command".
+func (d *Driver) opencodeRequest(l *Look, first, end int) (tool, input string) {
+	rows := textRows(l, first, end)
+	if len(rows) < 2 || !strings.HasPrefix(rows[0], "△ ") || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
 		return "", "" // empty or truncated
 	}
+	rows = rows[1:]
 	isCommand := func(s string) bool { return strings.HasPrefix(s, "$ ") }
 	if start := slices.IndexFunc(rows, isCommand); start >= 0 {
 		if slices.ContainsFunc(rows[start+1:], isCommand) {
@@ -156,37 +117,43 @@ func (d *Driver) opencodeRequest(rows []string) (tool, input string) {
 		}
 		return "Bash", strings.TrimPrefix(strings.Join(rows[start:], "\n"), "$ ")
 	}
+	for !strings.Contains(l.line(first), rows[0]) {
+		first++
+	}
+	next := first + 1
+	for next < end-1 && len(textRows(l, next, next+1)) == 0 {
+		next++
+	}
 	t, ok := findPrefix(rows[0], d.dialogs.headings)
-	if !ok {
+	if !ok || next < end && isWrapped(l, first, next) {
 		return "", ""
 	}
 	return t.means, strings.TrimPrefix(rows[0], t.text)
 }
 
-func fields(row string) []string { return twoBlanks.Split(strings.TrimSpace(row), -1) }
+// buttonLabels are the labels of opencode's buttons. They are drawn side by side, the selected one on another
+// background.
+var buttonLabels = []string{"Allow once", "Allow always", "Reject", "Confirm", "Cancel"}
 
 var twoBlanks = regexp.MustCompile(`  +`)
 
-func isButton(s string) bool { return slices.Contains(buttonLabels, s) }
-
-func hasButton(row string) bool { return slices.ContainsFunc(fields(row), isButton) }
-
-func (d *Driver) buttonsIn(l *Look, row string, y int) []Option {
-	var out []Option
+// buttonsIn returns the buttons in row y.
+func (l *Look) buttonsIn(y int) (buttons []Option) {
+	text, _ := unframe(l.line(y))
 	highlighted, selected := l.highlighted(y), -1
-	for _, label := range fields(row) {
-		if !isButton(label) {
+	for _, label := range twoBlanks.Split(text, -1) {
+		if !slices.Contains(buttonLabels, label) {
 			continue
 		}
 		if strings.Contains(highlighted, label) {
-			selected = len(out)
+			selected = len(buttons)
 		}
-		out = append(out, newOption(strings.ReplaceAll(strings.ToLower(label), " ", "-"), label))
+		buttons = append(buttons, newOption(strings.ReplaceAll(strings.ToLower(label), " ", "-"), label))
 	}
-	for i := range out {
+	for i := range buttons {
 		if selected >= 0 {
-			out[i].Keys = arrowKeys(l, "C", "D", i-selected)
+			buttons[i].Keys = arrowKeys(l, "C", "D", i-selected)
 		}
 	}
-	return out
+	return buttons
 }
