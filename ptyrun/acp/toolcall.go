@@ -23,10 +23,9 @@ type toolCall struct {
 
 const maxRaw = 16 << 10 // bytes of a tool's input, and of its output, in an event
 
-// updateCall handles an update of a tool call, in which everything but the ID may be missing. It logs the call's start
-// and end.
-func (f *front) updateCall(id acp.ToolCallId, kind acp.ToolKind, title string, input any, status acp.ToolCallStatus, output any, content []acp.ToolCallContent) {
-	c := f.mergeCall(id, kind, title, input)
+// updateCall handles an update of a tool call. It logs the call's start and end.
+func (f *front) updateCall(u *update) {
+	c := f.mergeCall(u.ToolCallID, u.Kind, u.Title, rawValue(u.RawInput))
 	if f.turn == nil {
 		return
 	}
@@ -34,22 +33,26 @@ func (f *front) updateCall(id acp.ToolCallId, kind acp.ToolKind, title string, i
 	if !c.isStarted {
 		c.isStarted = true
 		f.screen.print(tool, c.tool+": "+c.title)
-		record := map[string]any{"id": id, "name": c.tool, "arguments": capped(c.input), "timestamp": time.Now().UTC()}
+		record := map[string]any{"id": u.ToolCallID, "name": c.tool, "arguments": capped(c.input), "timestamp": time.Now().UTC()}
 		f.log(wire.Event{Kind: "tool_call_start"}.With("tool_call", record).With("title", c.title))
 		f.setActivity(reducer.ToolRunning, c.tool)
 	}
-	if c.isEnded || status != acp.ToolCallStatusCompleted && status != acp.ToolCallStatusFailed {
+	hasFailed := u.Status == acp.ToolCallStatusFailed
+	if c.isEnded || u.Status != acp.ToolCallStatusCompleted && !hasFailed {
 		return
 	}
 	c.isEnded = true
+	output := rawValue(u.RawOutput)
+	var content []acp.ToolCallContent
+	json.Unmarshal(u.Content, &content)
 	for _, one := range content {
 		if output == nil && one.Content != nil {
 			output = wire.Clip(textOf(one.Content.Content), maxRaw/2)
 		}
 	}
-	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", id).With("tool", c.tool).With("result", capped(output))
-	if status == acp.ToolCallStatusFailed {
-		e = e.With("error", status)
+	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", u.ToolCallID).With("tool", c.tool).With("result", capped(output))
+	if hasFailed {
+		e = e.With("error", u.Status)
 		f.screen.print(tool, "failed: "+c.title)
 	}
 	f.log(e)
@@ -79,6 +82,14 @@ func (f *front) mergeCall(id acp.ToolCallId, kind acp.ToolKind, title string, in
 		c.tool, c.alias = c.alias, ""
 	}
 	return c
+}
+
+// rawValue returns nil for a value that is absent or null.
+func rawValue(v json.RawMessage) any {
+	if v == nil || string(v) == "null" {
+		return nil
+	}
+	return v
 }
 
 // capped returns v, or nil if it is too large for an event.

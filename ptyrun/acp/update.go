@@ -51,75 +51,59 @@ func (f *front) interceptUpdates(out io.Reader) io.Reader {
 	return in
 }
 
-// handleUpdate handles the parameters of session/update. It ignores invalid ones.
+// An update is what the agent says about the turn. In an update of a tool call everything but the ID may be missing.
+type update struct {
+	SessionUpdate       string
+	Content             json.RawMessage // of a chunk a block, of a tool call a list
+	Entries             []acp.PlanEntry
+	ToolCallID          acp.ToolCallId
+	Kind                acp.ToolKind
+	Title               string
+	Status              acp.ToolCallStatus
+	RawInput, RawOutput json.RawMessage
+}
+
+// handleUpdate handles the parameters of session/update. It ignores invalid ones, and those before a session is open,
+// which are replayed. One that does not become an event of ours, such as a plan or the usage, is logged as it came.
 func (f *front) handleUpdate(params json.RawMessage) {
 	var p struct {
-		SessionID acp.SessionId `json:"sessionId"`
-		Update    struct {
-			SessionUpdate       string
-			RawInput, RawOutput json.RawMessage
+		SessionID acp.SessionId
+		Update    update
+	}
+	err := json.Unmarshal(params, &p)
+	f.post(func() {
+		u := &p.Update
+		if p.SessionID != f.session {
+			return
 		}
-	}
-	json.Unmarshal(params, &p)
-	if !slices.Contains(knownUpdates, p.Update.SessionUpdate) {
-		f.logUpdate(p.SessionID, params)
-	}
-	var n acp.SessionNotification
-	if json.Unmarshal(params, &n) != nil {
-		return
-	}
-	in, out := rawValue(p.Update.RawInput), rawValue(p.Update.RawOutput)
-	if c := n.Update.ToolCall; c != nil {
-		c.RawInput, c.RawOutput = in, out
-	} else if c := n.Update.ToolCallUpdate; c != nil {
-		c.RawInput, c.RawOutput = in, out
-	}
-	f.SessionUpdate(f.running, n)
-}
-
-// rawValue returns nil for a value that is absent or null.
-func rawValue(v json.RawMessage) any {
-	if v == nil || string(v) == "null" {
-		return nil
-	}
-	return v
-}
-
-// knownUpdates are not logged as they came: they become events of ours, except the many thoughts of a model.
-var knownUpdates = []string{"agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "tool_call", "tool_call_update"}
-
-// logUpdate logs an update as it came, such as a plan or the usage.
-func (f *front) logUpdate(session acp.SessionId, params json.RawMessage) {
-	call := slices.Concat([]byte(`{"jsonrpc":"2.0","method":"session/update","params":`), params, []byte("}"))
-	if e, err := wire.Adopt(call); err == nil {
-		f.post(func() {
-			if session == f.session {
+		switch u.SessionUpdate {
+		case "agent_message_chunk":
+			var block acp.ContentBlock
+			if json.Unmarshal(u.Content, &block) == nil {
+				f.addText(textOf(block))
+			}
+		case "tool_call", "tool_call_update":
+			if err == nil {
+				f.updateCall(u)
+			}
+		case "agent_thought_chunk", "user_message_chunk": // a model has many thoughts
+		default:
+			call := slices.Concat([]byte(`{"jsonrpc":"2.0","method":"session/update","params":`), params, []byte("}"))
+			if e, err := wire.Adopt(call); err == nil {
 				f.log(e)
 			}
-		})
-	}
-}
-
-// SessionUpdate handles an update. It ignores updates before a session is open, which are replayed.
-func (f *front) SessionUpdate(_ context.Context, n acp.SessionNotification) error {
-	f.post(func() {
-		if u := n.Update; n.SessionId != f.session {
-			return
-		} else if u.AgentMessageChunk != nil {
-			f.addText(textOf(u.AgentMessageChunk.Content))
-		} else if c := u.ToolCall; c != nil {
-			f.updateCall(c.ToolCallId, c.Kind, c.Title, c.RawInput, c.Status, c.RawOutput, c.Content)
-		} else if c := u.ToolCallUpdate; c != nil {
-			f.updateCall(c.ToolCallId, value(c.Kind), value(c.Title), c.RawInput, value(c.Status), c.RawOutput, c.Content)
-		} else if u.Plan != nil {
+		}
+		if u.SessionUpdate == "plan" {
 			f.endText()
-			for _, e := range u.Plan.Entries {
+			for _, e := range u.Entries {
 				f.screen.print(note, fmt.Sprintf("plan: %s (%s)", e.Content, e.Status))
 			}
 		}
 	})
-	return nil
 }
+
+// SessionUpdate is never called: see interceptUpdates.
+func (f *front) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
 func textOf(b acp.ContentBlock) string {
 	switch {
