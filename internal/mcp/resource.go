@@ -61,50 +61,38 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	return nil
 }
 
-// memberPoll is how often watch looks whether members have come or gone.
-const memberPoll = time.Second
+const (
+	memberPoll = time.Second            // how often watch looks whether members have come or gone
+	batchDelay = 100 * time.Millisecond // how long changes are collected before the client is notified
+)
 
-// watch notifies the client of changes. Of a new member the watcher reports only mail and events.
+// watch notifies the client of changed resources: of the inbox when I get or read mail, of the team at every event, and
+// when members come or go, which the watcher does not report.
 func (s *server) watch(w *watcher.Watcher, boxes []*mailbox.Box, at *command.Scope) {
 	defer w.Close()
 	isSame := func(a, b *mailbox.Box) bool { return a.Agent() == b.Agent() }
 	for s.running.Err() == nil {
-		ctx, cancel := context.WithTimeout(s.running, memberPoll)
-		s.notify(ctx, w, at.Me.Agent())
-		cancel()
-		if now, err := at.Team.Boxes(); err == nil && !slices.EqualFunc(now, boxes, isSame) {
-			boxes = now
-			s.update(teamURI)
-		}
-	}
-}
-
-func (s *server) update(uri string) {
-	s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: uri})
-}
-
-// batchDelay is how long changes are collected before the client is notified.
-const batchDelay = 100 * time.Millisecond
-
-// notify notifies the client of changed resources until the context ends: of the inbox when I get or read mail, of the
-// team at every event.
-func (s *server) notify(ctx context.Context, w *watcher.Watcher, me wire.Name) {
-	for {
 		changed := map[string]bool{}
-		e, err := w.Next(ctx)
-		if err != nil {
-			return
-		}
-		soon, cancel := context.WithTimeout(s.running, batchDelay)
-		for ; err == nil; e, err = w.Next(soon) {
+		for end := time.Now().Add(memberPoll); ; {
+			ctx, cancel := context.WithDeadline(s.running, end)
+			e, err := w.Next(ctx)
+			cancel()
+			if err != nil {
+				break
+			}
+			if len(changed) == 0 {
+				end = time.Now().Add(batchDelay)
+			}
 			changed[teamURI] = true
-			if e.Agent == me && (e.Message != nil || e.Event != nil && e.Event.Kind == wire.EventRead) {
+			if e.Agent == at.Me.Agent() && (e.Message != nil || e.Event != nil && e.Event.Kind == wire.EventRead) {
 				changed[inboxURI] = true
 			}
 		}
-		cancel()
+		if now, err := at.Team.Boxes(); err == nil && !slices.EqualFunc(now, boxes, isSame) {
+			boxes, changed[teamURI] = now, true
+		}
 		for uri := range changed {
-			s.update(uri)
+			s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: uri})
 		}
 	}
 }
