@@ -97,8 +97,8 @@ func (d *Driver) claudeRequest(l *Look, first, end int) (tool, input string) {
 			question = y
 		}
 	}
-	var rows []int
-	for y := first + 1; y < question; y++ {
+	start, y := question, first+1
+	for ; y < question; y++ {
 		line := l.text(y, isStrong)
 		if strings.HasPrefix(strings.TrimSpace(line), "╌╌╌") {
 			break
@@ -106,13 +106,13 @@ func (d *Driver) claudeRequest(l *Look, first, end int) (tool, input string) {
 		isInput := margin(line) >= 2 || tool != "Bash" && tool != ""
 		switch {
 		case blank(line):
-		case !isInput && len(rows) > 0: // a row that the terminal has wrapped, or something else
-			return "", ""
 		case isInput:
-			rows = append(rows, y)
+			start = min(start, y)
+		case start < question: // a row that the terminal has wrapped, or something else
+			return "", ""
 		}
 	}
-	input = joinRows(l, rows, isStrong)
+	input = joinRows(l, start, y, isStrong)
 	if heading != "Tool use" {
 		return tool, input
 	}

@@ -76,18 +76,17 @@ func (d *Driver) codexRequest(l *Look, first, end int) (tool, input string) {
 	if heading.means != "Bash" {
 		return heading.means, strings.Join(text[min(1, len(text)):], "\n")
 	}
-	var rows []int
+	start := end
 	for y := first; y < end; y++ {
-		isStart := strings.HasPrefix(l.line(y), "  $ ")
-		if isStart && rows != nil {
-			return "", ""
-		}
-		if isStart || rows != nil {
-			rows = append(rows, y)
+		if strings.HasPrefix(l.line(y), "  $ ") {
+			if start < end {
+				return "", ""
+			}
+			start = y
 		}
 	}
-	if rows == nil {
+	if start == end {
 		return "", ""
 	}
-	return "Bash", strings.TrimPrefix(joinRows(l, rows, keepAll), "$ ")
+	return "Bash", strings.TrimPrefix(joinRows(l, start, end, keepAll), "$ ")
 }

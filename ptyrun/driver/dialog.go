@@ -164,11 +164,11 @@ func textRows(l *Look, a, b int) []string {
 	return text
 }
 
-// joinRows returns the text of the rows as lines. It does not undo wrapping, which looks the same as a line that ends
-// at the edge of the screen.
-func joinRows(l *Look, rows []int, keep func(r row, i int) bool) string {
+// joinRows returns the text of rows a to b (exclusive) as lines. It does not undo wrapping, which looks the same as a
+// line that ends at the edge of the screen.
+func joinRows(l *Look, a, b int, keep func(r row, i int) bool) string {
 	var lines []string
-	for _, y := range rows {
+	for y := a; y < b; y++ {
 		line, _ := unframe(l.row(y).exactText(keep)) // with no-break spaces, which are letters to a shell
 		lines = append(lines, line)
 	}

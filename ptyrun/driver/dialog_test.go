@@ -73,6 +73,7 @@ const claudeAsks = "\n Do you want to proceed?\n ❯ 1. Yes\n   2. Yes, and don'
 func TestRequests(t *testing.T) {
 	for _, c := range []struct{ name, driver, screen, want string }{
 		{"two lines of a command", "claude", "═100\n Bash command\n\n   git add .\n   git commit\n" + claudeAsks, "Bash(git add .\ngit commit)"},
+		{"a blank line in a command", "claude", "═100\n Bash command\n\n   cat <<X\n\n   a\n   X\n" + claudeAsks, "Bash(cat <<X\n\na\nX)"},
 		{"a command broken for want of room", "claude", "═40\n Bash command\n\n   git commit --message something\n   longer than that\n" + claudeAsks, "Bash(git commit --message something\nlonger than that)"},
 		{"a blank that is none", "claude", "═40\n Bash command\n\n   git\u00a0log\n" + claudeAsks, "Bash(git\u00a0log)"},
 		{"a row that the terminal has broken", "claude", "═40\n Bash command\n\n   git log xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nxx; rm -rf x\n" + claudeAsks, "()"},

@@ -82,15 +82,14 @@ func (d *Driver) geminiRequest(l *Look, first, end int) (tool, input string) {
 			inner = column
 		}
 	}
-	var rows []int
+	start := y
 	for ; y < end && runeAt(l.line(y), inner) != "╰"; y++ {
 		if runeAt(l.line(y), inner) != "│" || strings.Contains(l.line(y), "hidden (") {
 			return "", "" // part of the command is not shown
 		}
-		rows = append(rows, y)
 	}
-	if rows == nil {
+	if y == start {
 		return "", ""
 	}
-	return tool, joinRows(l, rows, keepAll)
+	return tool, joinRows(l, start, y, keepAll)
 }
