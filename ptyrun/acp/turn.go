@@ -111,12 +111,15 @@ func (f *front) blocks(text string) []acp.ContentBlock {
 func (f *front) block(s *mailbox.Store, a wire.Attachment, room int64) acp.ContentBlock {
 	uri := "file://" + s.Dir().Join(mailbox.FilesDir+"/"+a.SHA256)
 	link := acp.ResourceLinkBlock(a.Name, uri)
+	if a.Size > room {
+		return link
+	}
 	file, err := s.Attachment(a)
-	if err != nil || a.Size > room {
+	if err != nil {
 		return link
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, a.Size))
+	data, err := io.ReadAll(file)
 	if err != nil {
 		return link
 	}
