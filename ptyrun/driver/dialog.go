@@ -67,9 +67,6 @@ type dialogStyle struct {
 	request func(d *Driver, l *Look, first, end int) (tool, input string)
 }
 
-// selectors are the marks before the option that Return chooses.
-const selectors = "❯›●>▸▶→◉"
-
 // readDialog returns the dialog on the screen, or nil. p is the input box, if there is one: a list inside it is a
 // draft, and a list above it is a quotation.
 func (d *Driver) readDialog(l *Look, p inputBox, hasBox bool) *Dialog {
@@ -141,12 +138,11 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 		}
 		return end, true
 	}
+	isEdge := func(line string) bool {
+		return isRule(line, "─") || strings.ContainsAny(line, "╭╮╰╯╹") || d.kindOf(line) != otherRow
+	}
 	y := at
-	for y > 0 && y > at-12 {
-		line := l.line(y - 1)
-		if isRule(line, "─") || strings.ContainsAny(line, "╭╮╰╯╹") || d.kindOf(line) != otherRow {
-			break
-		}
+	for y > max(0, at-12) && !isEdge(l.line(y-1)) {
 		y--
 	}
 	return y, false

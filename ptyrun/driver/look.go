@@ -110,12 +110,6 @@ func (l *Look) text(y int, keep func(r row, i int) bool) string {
 	return strings.TrimRight(l.row(y).text(keep), " ")
 }
 
-// highlighted returns the text of row y that is inverse or on another background than the row, as a selected button is.
-func (l *Look) highlighted(y int) string {
-	ground := l.row(y).background()
-	return l.row(y).text(func(r row, i int) bool { return r[i].Bg != ground || r[i].Inverse })
-}
-
 // beforeCursor returns the cursor's row up to the cursor.
 func (l *Look) beforeCursor() string {
 	r := l.row(l.CursorY)

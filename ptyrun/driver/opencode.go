@@ -140,7 +140,8 @@ var twoBlanks = regexp.MustCompile(`  +`)
 // buttonsIn returns the buttons in row y.
 func (l *Look) buttonsIn(y int) (buttons []Option) {
 	text, _ := unframe(l.line(y))
-	highlighted, selected := l.highlighted(y), -1
+	ground, selected := l.row(y).background(), -1
+	highlighted := l.row(y).text(func(r row, i int) bool { return r[i].Bg != ground || r[i].Inverse })
 	for _, label := range twoBlanks.Split(text, -1) {
 		if !slices.Contains(buttonLabels, label) {
 			continue

@@ -129,6 +129,9 @@ func (l *Look) numberedIn(first, end int, isQuestion bool, isForeign func(line s
 	return f, lowest > 0
 }
 
+// selectors are the marks before the option that Return chooses.
+const selectors = "❯›●>▸▶→◉"
+
 // numberedRow matches an option; on a narrow screen without the blank before its label. An arrow shows that there are
 // more options.
 var numberedRow = regexp.MustCompile(`^(?:([` + selectors + `]) *|[↑↓] +)?([1-9][0-9]?)[.)]( +.+|\p{Lu}.*)$`)
