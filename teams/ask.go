@@ -44,37 +44,29 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
 		return a, errors.New("ask exactly one other member")
 	}
-	q := &question{Response: a, observer: observer, thread: o.Message.ThreadID(), me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
-	it, err := q.box.Get(a.ID)
+	box := o.Post.To[0]
+	q := &question{Response: a, observer: observer, thread: o.Message.ThreadID(), me: o.From, box: box, sentAt: o.Message.SentAt}
+	it, err := box.Get(a.ID)
 	if err == nil {
 		q.sentAt = it.SentAt // it was asked before
 	}
-	if q.team, err = r.Team(q.box.Address().Team); err != nil {
+	if q.team, err = r.Team(box.Address().Team); err != nil {
 		return a, err
 	}
-	if q.turns, err = q.team.Turns(q.box.Agent(), q.sentAt.Add(-24*time.Hour)); err != nil {
+	if q.turns, err = q.team.Turns(box.Agent(), q.sentAt.Add(-24*time.Hour)); err != nil {
 		return a, err
 	}
-	// The watcher is opened first, so that it misses nothing.
-	q.watcher, err = watcher.Open(ctx, []*mailbox.Box{q.me, q.box}, watcher.Options{
-		Messages: true, Events: true, After: map[wire.Address]uint64{q.box.Address(): q.turns.Seq()},
+	watched := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): q.turns.Seq()}}
+	return a, watcher.Until(ctx, []*mailbox.Box{q.me, box}, watched, func(e watcher.Entry) (done bool, err error) {
+		if e == (watcher.Entry{}) {
+			err = q.send(ctx, o.Post)
+		}
+		if err != nil {
+			return false, err
+		}
+		q.note(e)
+		return q.look(ctx, e.Err != nil)
 	})
-	if err != nil {
-		return a, err
-	}
-	defer q.watcher.Close()
-	mailbox.Deliver(ctx, o.Post)
-	err = o.Post.Outcomes[0].Err
-	if err == nil && o.Post.Outcomes[0].AlreadyStored {
-		err = q.handOverAgain(ctx)
-	}
-	if err != nil {
-		return a, err
-	}
-	if observer.Sent != nil {
-		observer.Sent(a)
-	}
-	return a, q.wait(ctx)
 }
 
 type question struct {
@@ -85,10 +77,23 @@ type question struct {
 	thread   wire.ID
 	sentAt   time.Time
 	turns    *Turns
-	watcher  *watcher.Watcher
 
+	endedAt  time.Time // when the end of its turn was noticed; zero: it is open
 	exitedAt time.Time // when the recipient's program ended; zero: it has not, or was restarted
 	exitCode uint64
+}
+
+func (q *question) send(ctx context.Context, post *mailbox.Post) error {
+	mailbox.Deliver(ctx, post)
+	err := post.Outcomes[0].Err
+	if err == nil && post.Outcomes[0].AlreadyStored {
+		err = q.handOverAgain(ctx)
+	}
+	if err == nil && q.observer.Sent != nil {
+		q.observer.Sent(q.Response)
+	}
+	q.isReplied(ctx)
+	return err
 }
 
 // handOverAgain makes a question unread again if its turn was cut short.
@@ -120,64 +125,43 @@ func (q *question) isReplied(ctx context.Context) bool {
 	return q.Reply != nil
 }
 
-// wait waits for a reply or the end of the turn. A reply that was sent within the turn takes precedence over its end.
-func (q *question) wait(ctx context.Context) error {
-	q.isReplied(ctx)
-	var endedAt time.Time // when wait noticed the end of the turn; zero: it is open
-	for {
-		turn := q.turns.Delivery(q.ID).Turn
-		if turn != nil {
-			q.Turn = turn.ID
-		}
-		if q.Reply != nil || turn.HasEnded() && q.isReplied(ctx) {
-			q.Status, q.Text, q.Took = "replied", q.Reply.Body, max(q.Reply.SentAt.Sub(q.sentAt), 0)
-			return nil
-		}
-		if !turn.HasEnded() {
-			endedAt = time.Time{}
-		} else if endedAt.IsZero() {
-			endedAt = time.Now()
-		}
-		since := cmp.Or(endedAt, q.exitedAt) // when settleTime began; zero: it has not
-		isSettled := !since.IsZero() && time.Since(since) >= settleTime
-		if turn.HasEnded() && (isSettled || turn.Response != "" || turn.wasCutShort()) {
-			return q.finish(turn)
-		}
-		if isSettled {
-			if running, err := q.box.Store().Running(q.box.Agent()); err == nil && !running {
-				return fmt.Errorf("%s exited with %d before it answered", q.box.Agent(), q.exitCode)
-			}
-			q.exitedAt, since = time.Time{}, time.Time{}
-		}
-		if err := q.next(ctx, since); err != nil {
-			return err
-		}
+// look completes the Response once there is a reply or the turn has ended. A reply that was sent within the turn takes
+// precedence over its end. Only now and then it looks whether the runner was killed, which no event reports.
+func (q *question) look(ctx context.Context, isTick bool) (done bool, err error) {
+	delivery := q.turns.Delivery(q.ID)
+	turn := delivery.Turn
+	if turn != nil {
+		q.Turn = turn.ID
 	}
+	switch {
+	case q.Reply != nil || turn.HasEnded() && q.isReplied(ctx):
+		q.Status, q.Text, q.Took = "replied", q.Reply.Body, max(q.Reply.SentAt.Sub(q.sentAt), 0)
+		return true, nil
+	case turn.HasEnded():
+		q.endedAt = cmp.Or(q.endedAt, time.Now())
+		if turn.Response == "" && !turn.wasCutShort() && time.Since(q.endedAt) < settleTime {
+			return false, nil
+		}
+		q.Status, q.Text, q.Took = cmp.Or(turn.Status, reducer.Completed), turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
+		if q.Status != reducer.Completed && q.Text == "" {
+			err = fmt.Errorf("the turn of %s ended without an answer: %s", q.box.Agent(), q.Status)
+		}
+		return true, err
+	case !q.exitedAt.IsZero() && time.Since(q.exitedAt) >= settleTime:
+		if running, err := q.box.Store().Running(q.box.Agent()); err == nil && !running {
+			return false, fmt.Errorf("%s exited with %d before it answered", q.box.Agent(), q.exitCode)
+		}
+		q.exitedAt = time.Time{}
+	case isTick && q.team.LostRunner(q.box.Agent(), delivery):
+		return false, fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
+	}
+	q.endedAt = time.Time{}
+	return false, nil
 }
 
-// finish completes the Response of a turn that ended without a reply.
-func (q *question) finish(turn *Turn) error {
-	q.Status = cmp.Or(turn.Status, reducer.Completed)
-	q.Text, q.Took = turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
-	if q.Status != reducer.Completed && q.Text == "" {
-		return fmt.Errorf("the turn of %s ended without an answer: %s", q.box.Agent(), q.Status)
-	}
-	return nil
-}
-
-// next waits for the watcher's next entry, until settleTime after since (zero: now), and applies it. After a timeout it
-// checks whether the runner was killed, which no event reports.
-func (q *question) next(ctx context.Context, since time.Time) error {
-	waitCtx, cancel := context.WithDeadline(ctx, cmp.Or(since, time.Now()).Add(settleTime))
-	defer cancel()
-	entry, err := q.watcher.Next(waitCtx)
-	if err != nil {
-		if q.team.LostRunner(q.box.Agent(), q.turns.Delivery(q.ID)) {
-			return fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
-		}
-		return ctx.Err()
-	}
-	m, e := entry.Message, entry.Event // both nil after a watcher error, which it retries
+// note applies what is new in the two mailboxes.
+func (q *question) note(entry watcher.Entry) {
+	m, e := entry.Message, entry.Event
 	if m != nil && entry.Box.Address() == q.me.Address() {
 		if q.isAnswer(m.Message) {
 			q.Reply = m
@@ -187,7 +171,7 @@ func (q *question) next(ctx context.Context, since time.Time) error {
 		}
 	}
 	if e == nil || entry.Box.Address() != q.box.Address() {
-		return nil
+		return
 	}
 	q.turns.Apply(e)
 	if q.observer.Event != nil {
@@ -197,5 +181,4 @@ func (q *question) next(ctx context.Context, since time.Time) error {
 		q.exitedAt = time.Now()
 		q.exitCode, _ = e.Uint("code")
 	}
-	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/mailbox"
 )
 
 func TestNextEndsWithItsContextAndWithClose(t *testing.T) {
@@ -31,5 +33,26 @@ func TestNextEndsWithItsContextAndWithClose(t *testing.T) {
 	}
 	if err := w.Close(); err != nil {
 		t.Error("closed again:", err)
+	}
+}
+
+// Until looks before anything is missed, then at each entry, and at times without one; the end of its context says why.
+func TestUntil(t *testing.T) {
+	_, bob := bobs(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	var got []Entry
+	err := Until(ctx, []*mailbox.Box{bob}, Options{Messages: true}, func(e Entry) (bool, error) {
+		got = append(got, e)
+		switch len(got) {
+		case 1:
+			deliver(t, bob, "hello")
+		case 3:
+			cancel(why)
+		}
+		return false, nil
+	})
+	if err != why || len(got) != 3 || got[0] != (Entry{}) || got[1].Message == nil || got[2].Err == nil || got[2].Box != nil {
+		t.Error(err, got)
 	}
 }

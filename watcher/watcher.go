@@ -134,6 +134,35 @@ func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	}
 }
 
+// tick is how often Until looks for what no event reports: a killed runner, an expired lease, another host's state.
+const tick = 500 * time.Millisecond
+
+// Until opens a watcher and calls look until it is done or fails: once with an empty entry, as soon as nothing can be
+// missed any more; then with each entry; and after a while without one, with an entry that has Err alone. When ctx ends,
+// Until returns its cause.
+func Until(ctx context.Context, boxes []*mailbox.Box, o Options, look func(Entry) (done bool, err error)) error {
+	w, err := Open(ctx, boxes, o)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	var e Entry
+	for {
+		if done, err := look(e); done || err != nil {
+			return err
+		}
+		tickCtx, stop := context.WithTimeout(ctx, tick)
+		e, err = w.Next(tickCtx)
+		stop()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			e.Err = err
+		}
+	}
+}
+
 // next asks the sources in turn, so that a busy one does not hide the others.
 func (w *Watcher) next() (Entry, bool) {
 	w.mu.Lock()

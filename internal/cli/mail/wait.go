@@ -261,42 +261,18 @@ func timeoutError(c *cli.Context, s *command.Scope, conditions []*condition, eve
 		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
 }
 
-// tick is how often to look for changes that write no event: a killed runner, an expired lease, another host's state.
-const tick = time.Second
-
 var errTimeout = errors.New("timeout")
 
-// await calls look until it is done: at first, at each tick, and after each new message (and event, if wanted) in the
-// mailboxes. It returns errTimeout after a timeout that is not 0.
+// await watches mailboxes, with their events or without, until look is done, or fails, or a mailbox is retired. It
+// returns errTimeout after a timeout that is not 0.
 func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, events bool, look func(entry) (done bool, err error)) error {
-	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: events})
-	if err != nil {
-		return err
-	}
-	defer w.Close()
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(timeout, 1<<62), errTimeout)
 	defer cancel()
-	var e entry
-	for {
-		if done, err := look(e); done || err != nil {
-			return err
+	return watcher.Until(ctx, boxes, watcher.Options{Messages: true, Events: events}, func(e entry) (bool, error) {
+		done, err := look(e)
+		if !done && err == nil && errors.Is(e.Err, mailbox.ErrNoAgent) {
+			err = e.Err
 		}
-		for _, box := range boxes { // a retired member gets nothing any more
-			if gone := box.CheckPresent(); errors.Is(gone, mailbox.ErrNoAgent) {
-				return gone
-			}
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		tickCtx, stop := context.WithTimeout(ctx, tick)
-		e, err = w.Next(tickCtx)
-		if err != nil && tickCtx.Err() != nil { // the tick, or the end of ctx
-			e, err = entry{Err: err}, nil
-		}
-		stop()
-		if err != nil {
-			return err
-		}
-	}
+		return done, err
+	})
 }

@@ -65,32 +65,31 @@ func watch(c *cli.Context, s *command.Scope) error {
 }
 
 func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, o watcher.Options, since time.Time) error {
-	w, err := watcher.Open(ctx, boxes, o)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	limit := c.Int("limit")
-	var earlier []logLine
-	if c.IsSet("since") || c.Bool("no-follow") || limit > 0 {
-		earlier = readLog(ctx, boxes, since)
-	}
-	seen := map[string]bool{} // the watcher may bring some of them again
-	for i, l := range earlier {
-		seen[l.key()] = true
-		if i < len(earlier)-cmp.Or(limit, len(earlier)) {
-			continue
+	seen := map[string]bool{}                           // the watcher may bring some of the earlier ones again
+	follows := !c.Bool("no-follow") || c.Bool("follow") // --no-follow -f follows, as for `logs -f`
+	return watcher.Until(ctx, boxes, o, func(e entry) (done bool, err error) {
+		if e == (entry{}) {
+			return !follows, printEarlier(ctx, c, s, boxes, since, seen)
 		}
-		if err := l.print(c, s); err != nil {
-			return err
-		}
-	}
-	for !c.Bool("no-follow") || c.Bool("follow") { // --no-follow -f follows, as for `logs -f`
-		next, err := w.Next(ctx)
-		if l := (logLine{next, time.Now()}); err == nil && !seen[l.key()] {
+		if l := (logLine{e, time.Now()}); e.Box != nil && !seen[l.key()] {
 			err = l.print(c, s)
 		}
-		if err != nil {
+		return false, err
+	})
+}
+
+// printEarlier prints the last lines of the log, as far as the flags ask for them, and adds those that there were to seen.
+func printEarlier(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time, seen map[string]bool) error {
+	limit := c.Int("limit")
+	if !c.IsSet("since") && !c.Bool("no-follow") && limit == 0 {
+		return nil
+	}
+	earlier := readLog(ctx, boxes, since)
+	for _, l := range earlier {
+		seen[l.key()] = true
+	}
+	for _, l := range earlier[max(0, len(earlier)-cmp.Or(limit, len(earlier))):] {
+		if err := l.print(c, s); err != nil {
 			return err
 		}
 	}
