@@ -114,7 +114,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 		}
 		e := failure.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
 			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, k.s.Flags())
-		e.Extra["id"] = r.ID
+		e.Done = map[string]any{"id": r.ID}
 		return e
 	}
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -211,14 +210,27 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	if failsOpen {
 		e.Hint, e.Exit = "", failure.ExitDone
 	} else if c.Bool("json") {
-		object := map[string]any{"error": e}
-		maps.Copy(object, e.Extra)
-		if PrintJSON(object) == nil { // on a full disk the error goes to stderr
+		if PrintJSON(errorObject(e)) == nil { // on a full disk the error goes to stderr
 			return e.Exit
 		}
 	}
 	e.Print()
 	return e.Exit
+}
+
+// errorObject is the JSON of an error, with what was done all the same.
+func errorObject(e *failure.Error) map[string]any {
+	object := map[string]any{}
+	done, _ := JSON(e.Done)
+	fields, _ := wire.ReadObject(done)
+	for _, f := range fields {
+		object[f.Name] = f.Value
+	}
+	object["error"] = e
+	if e.Code == "timeout" {
+		object["timeout"] = true
+	}
+	return object
 }
 
 // PrintError prints an error on stderr if stdout has its one JSON document already, and returns its exit code alone.

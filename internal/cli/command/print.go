@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,20 +39,40 @@ type Said struct {
 
 // PrintAs is Print for a value with a text of its own.
 func PrintAs(c *cli.Context, v any, text string) error {
-	if c.Bool("json") && CallingProgram(c) != "" {
-		v = Said{v, text}
-	}
-	if c.Bool("json") {
-		return PrintJSON(v)
-	}
-	if c.Bool("quiet") && !c.Bool("dry-run") && slices.Contains(confirming, c.Command.Name) {
+	if !c.Bool("json") && c.Bool("quiet") && !c.Bool("dry-run") && slices.Contains(confirming, c.Command.Name) {
 		return nil
 	}
-	if text != "" && !strings.HasSuffix(text, "\n") {
+	out, err := Encode(c, v, text)
+	if err == nil {
+		_, err = os.Stdout.Write(out)
+	}
+	return err
+}
+
+// Encode returns what PrintAs writes.
+func Encode(c *cli.Context, v any, text string) ([]byte, error) {
+	switch {
+	case c.Bool("json") && CallingProgram(c) != "":
+		return JSON(Said{v, text})
+	case c.Bool("json"):
+		return JSON(v)
+	case text != "" && !strings.HasSuffix(text, "\n"):
 		text += "\n"
 	}
-	_, err := os.Stdout.WriteString(text)
-	return err
+	return []byte(text), nil
+}
+
+// PrintDone is PrintAs for what was done (text "": nothing), and returns the error for the rest. With --json both are
+// one document.
+func PrintDone(c *cli.Context, done any, text string, err error) error {
+	if err == nil || text != "" && !c.Bool("json") {
+		return cmp.Or(PrintAs(c, done, text), err)
+	}
+	e := Explain(c, err)
+	if text != "" {
+		e.Done = done
+	}
+	return e
 }
 
 // PrintUnlessError is PrintAs unless there was an error.

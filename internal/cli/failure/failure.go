@@ -34,8 +34,8 @@ type Error struct {
 	Hint       string   `json:"hint,omitempty"` // a command that helps when typed
 	Candidates []string `json:"candidates"`     // names that may have been meant; never nil
 
-	Extra  map[string]any `json:"-"` // goes beside "error" in the JSON object: "timeout": true
-	Silent bool           `json:"-"` // the verb has printed everything; only Exit counts
+	Done   any  `json:"-"` // what was done all the same: its JSON fields go beside "error"
+	Silent bool `json:"-"` // the verb has printed everything; only Exit counts
 
 	cause error
 }
@@ -80,20 +80,15 @@ func New(code, format string, args ...any) *Error {
 }
 
 // Usage is for a wrong command line, Ambiguous for a name that could be any of the candidates, NotFound for a missing
-// object, Refused for what the caller may not do, Locked for a lock that another process holds, Failed for all else.
+// object, Refused for what the caller may not do, Locked for a lock that another process holds, Timeout for a wait in
+// vain, whose JSON says "timeout": true, Failed for all else.
 func Failed(format string, args ...any) *Error    { return New("failed", format, args...) }
 func Usage(format string, args ...any) *Error     { return New("usage", format, args...) }
 func Ambiguous(format string, args ...any) *Error { return New("ambiguous", format, args...) }
 func NotFound(format string, args ...any) *Error  { return New("not_found", format, args...) }
 func Refused(format string, args ...any) *Error   { return New("refused", format, args...) }
 func Locked(format string, args ...any) *Error    { return New("locked", format, args...) }
-
-// Timeout is for a wait that ended without success; its JSON says "timeout": true.
-func Timeout(format string, args ...any) *Error {
-	e := New("timeout", format, args...)
-	e.Extra = map[string]any{"timeout": true}
-	return e
-}
+func Timeout(format string, args ...any) *Error   { return New("timeout", format, args...) }
 
 // Exit ends the command with an exit code and prints nothing.
 func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }

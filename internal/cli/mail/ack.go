@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +50,7 @@ func ack(c *cli.Context, s *command.Scope) error {
 	if err == nil && len(acked) == 1 {
 		return command.PrintAs(c, acked[0], lines)
 	}
-	return printPartial(c, map[string]any{"acked": acked}, lines, err)
+	return command.PrintDone(c, map[string]any{"acked": acked}, lines, err)
 }
 
 type finder func(ctx context.Context, s *command.Scope, word string) (heldMessage, error)
@@ -88,18 +87,6 @@ func forEach(c *cli.Context, s *command.Scope, find finder, do func(heldMessage)
 		return lines, nil
 	}
 	return lines, failed
-}
-
-// printPartial prints what was done and returns the error for the rest; with --json both are one document.
-func printPartial(c *cli.Context, done map[string]any, lines string, err error) error {
-	if err == nil || lines != "" && !c.Bool("json") {
-		return cmp.Or(command.PrintAs(c, done, lines), err)
-	}
-	e := command.Explain(c, err)
-	if lines != "" {
-		e.Extra = done
-	}
-	return e
 }
 
 func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {
@@ -149,8 +136,7 @@ var unreadCommand = &cli.Command{
 			}
 			return line, err
 		})
-		l := newListing(items, s.Me)
-		return printPartial(c, map[string]any{"messages": l.Messages, "more": l.More, "owed": l.Owed}, lines, err)
+		return command.PrintDone(c, newListing(items, s.Me), lines, err)
 	}),
 }
 

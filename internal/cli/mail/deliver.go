@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -52,90 +51,79 @@ func newResult(id wire.ID) *result {
 }
 
 // addDelivered adds a recipient that has the message. Without a note it gets the forecast when it will be seen.
-func (r *result) addDelivered(s *command.Scope, box *mailbox.Box, sent *wire.Message, note string) {
+func (r *result) addDelivered(s *command.Scope, box *mailbox.Box, sent *wire.Message, note string) *delivered {
 	a := box.Address()
 	m, forecast := s.Root.Forecast(a, sent.Urgent())
 	note = cmp.Or(note, m.TypingWarning(sent.Body), forecast)
-	d := delivered{To: a.String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: note}
-	r.Delivered = append(r.Delivered, d)
+	r.Delivered = append(r.Delivered, delivered{To: a.String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: note})
+	return &r.Delivered[len(r.Delivered)-1]
 }
 
-func (r *result) addFailed(c *cli.Context, to wire.Address, err error) {
+func (r *result) addFailed(c *cli.Context, to wire.Address, err error) *failed {
 	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
+	return &r.Failed[len(r.Failed)-1]
 }
 
-// report prints the recipients that have the message ("sent", "to") and returns the failures as an error.
+// report prints the recipients that have the message ("sent", "to"), unless --json waits for the answer, and returns an
+// error for the others.
 func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition string) error {
-	r.markPartial("not " + verb + " " + preposition)
-	if err := r.print(c, s, verb, preposition); err != nil {
-		return err
+	not := "not " + verb + " " + preposition
+	failed := r.sumUp(not)
+	if len(r.Delivered) > 0 {
+		r.Error = failed
 	}
-	return r.failures(c, "not "+verb+" "+preposition)
+	if len(r.Delivered) > 0 && !(c.Bool("json") && isAwaited(c)) {
+		did := verb + " " + r.ID.Short(6)
+		if err := command.PrintAs(c, r, did+" "+preposition+" "+r.recipients(s)); err != nil {
+			return failure.Failed("%s, but the result could not be printed: %w", did, err) // it must not be sent again
+		}
+	}
+	switch {
+	case failed == nil:
+		return nil
+	case len(r.Delivered)+len(r.Failed) == 1:
+		return failed
+	case len(r.Delivered) == 0 && c.Bool("json"):
+		failed.Done = r
+		return failed
+	}
+	if !c.Bool("json") || command.CallingProgram(c) != "" {
+		for _, f := range r.Failed {
+			(&failure.Error{Message: not + " " + f.To + ": " + f.Message, Hint: f.Hint}).Print()
+		}
+	}
+	return failure.Exit(failed.Exit)
 }
 
-// markPartial sets the error of a message that only some recipients have.
-func (r *result) markPartial(not string) {
-	if len(r.Delivered) == 0 || len(r.Failed) == 0 {
-		return
-	}
-	var to []string
-	for _, f := range r.Failed {
-		to = append(to, f.To)
-	}
-	e := *r.Failed[0].Error
-	e.Code, e.Exit, e.Message = "partial", failure.ExitPartial, not+" "+strings.Join(to, ", ")
-	r.Error = &e
-}
-
-// print prints the recipients that have the message. Its error says that it was sent: it must not be sent again.
-func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition string) error {
-	if len(r.Delivered) == 0 {
+// sumUp returns one error for the recipients that the message did not reach; nil: it reached all.
+func (r *result) sumUp(not string) *failure.Error {
+	if len(r.Failed) == 0 {
 		return nil
 	}
+	e := *r.Failed[0].Error
+	if len(r.Delivered) > 0 {
+		var to []string
+		for _, f := range r.Failed {
+			to = append(to, f.To)
+		}
+		e.Code, e.Exit, e.Message = "partial", failure.ExitPartial, not+" "+strings.Join(to, ", ")
+	} else if len(r.Failed) > 1 {
+		e.Message = not + " anybody: " + e.Message
+	}
+	return &e
+}
+
+// recipients lists those that have the message, with what several in a row have in common said once.
+func (r *result) recipients(s *command.Scope) string {
 	var to []string
 	for i, d := range r.Delivered {
 		who := s.Renderer().Called(d.To)
-		if i+1 == len(r.Delivered) || r.Delivered[i+1].note != d.note { // said once of several in a row
+		if i+1 == len(r.Delivered) || r.Delivered[i+1].note != d.note {
 			who += " (" + d.note + ")"
 		}
 		to = append(to, who)
 	}
-	line := verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
-	if err := command.PrintAs(c, r, line); err != nil {
-		return failure.Failed("%s %s, but the result could not be printed: %w", verb, r.ID.Short(6), err)
-	}
-	return nil
-}
-
-// failures prints the recipients that the message did not reach ("not sent to"), and returns the exit code.
-func (r *result) failures(c *cli.Context, not string) error {
-	if len(r.Failed) == 0 {
-		return nil
-	}
-	isJSON, first := c.Bool("json"), *r.Failed[0].Error
-	switch {
-	case r.Error != nil:
-		first.Exit = r.Error.Exit
-	case len(r.Failed) == 1:
-		return &first
-	case isJSON:
-		first.Message = fmt.Sprintf("%s anybody: %s", not, first.Message)
-		return r.addTo(&first)
-	}
-	if !isJSON || command.CallingProgram(c) != "" {
-		for _, f := range r.Failed {
-			(&failure.Error{Message: fmt.Sprintf("%s %s: %s", not, f.To, f.Message), Hint: f.Hint}).Print()
-		}
-	}
-	return failure.Exit(first.Exit)
-}
-
-// addTo puts the result beside an error in its JSON document.
-func (r *result) addTo(e *failure.Error) *failure.Error {
-	more := map[string]any{"id": r.ID, "delivered": r.Delivered, "failed": r.Failed}
-	maps.Copy(more, e.Extra)
-	e.Extra = more
-	return e
+	return strings.Join(to, ", ")
 }
 
 // deliverAndWait sends a message and waits for its ack and answer. With --json all is one document at the end.
@@ -143,20 +131,14 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	ctx, stop := command.Interruptible(c.Context) // however soon an interrupt comes, its error names the message
 	defer stop()
 	c.Context = ctx
-	r, isJSON := post(ctx, c, s, o), c.Bool("json")
-	if !isJSON {
-		if err := r.print(c, s, "sent", "to"); err != nil {
-			return err
-		}
-	}
-	r.markPartial("not sent to")
-	failures := r.failures(c, "not sent to") // printed before the wait, which may time out
-	if len(r.Delivered) == 0 {
-		return failures
+	r := post(ctx, c, s, o)
+	failed := r.report(c, s, "sent", "to")
+	if failed != nil && r.Error == nil { // nobody has it, or nobody reads this
+		return failed
 	}
 	err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
-	if err == nil || !isJSON {
-		return cmp.Or(err, failures)
+	if err == nil || !c.Bool("json") {
+		return cmp.Or(err, failed)
 	}
 	if errors.Is(err, context.Canceled) { // without --json the message is on stdout already
 		flag := "--acked"
@@ -165,7 +147,9 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 		}
 		err = s.Interrupted(flag, r.ID)
 	}
-	return r.addTo(command.Explain(c, err))
+	e := command.Explain(c, err)
+	e.Done = r
+	return e
 }
 
 // prepare completes a message. It refuses an ack, an answer to a question, which atm approve checks, and session input
@@ -203,8 +187,7 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	isStored := slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored })
 	for _, out := range o.Post.Outcomes {
 		if out.Err != nil {
-			r.addFailed(c, out.Box.Address(), out.Err)
-			if e := r.Failed[len(r.Failed)-1]; isStored {
+			if e := r.addFailed(c, out.Box.Address(), out.Err); isStored {
 				if out.Stored {
 					e.Hint = "" // it says not to send it again; with its id that is safe
 				}
@@ -255,8 +238,7 @@ func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m 
 	if differs {
 		command.Warn(c, "%s was already sent to %s with another text; this text was not sent", short, box.Agent())
 	}
-	r.addDelivered(s, box, m, note)
-	d := &r.Delivered[len(r.Delivered)-1]
+	d := r.addDelivered(s, box, m, note)
 	d.Differs = differs
 	if err == nil && it.State == mailbox.Withdrawn {
 		d.State = string(mailbox.Withdrawn)

@@ -105,10 +105,7 @@ func printReceived(ctx context.Context, c *cli.Context, document any, pieces ...
 	if !c.Bool("json") {
 		return output.Show(ctx, os.Stdout, readerPatience, pieces)
 	}
-	if command.CallingProgram(c) != "" {
-		document = command.Said{Document: document, Text: string(bytes.Join(pieces, nil))}
-	}
-	text, err := command.JSON(document)
+	text, err := command.Encode(c, document, string(bytes.Join(pieces, nil)))
 	if err != nil {
 		return 0, err
 	}

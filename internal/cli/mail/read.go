@@ -289,7 +289,7 @@ func (p *page) wait(ctx context.Context) error {
 	owed := strings.TrimSpace(owedLine(none.Owed, p.s.Flags()))
 	e := failure.Timeout("%s", command.JoinFilled("; ", "no mail within "+timeout.String(), owed)).
 		WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
-	e.Extra["messages"], e.Extra["more"], e.Extra["owed"] = none.Messages, none.More, none.Owed
+	e.Done = none
 	return e
 }
 

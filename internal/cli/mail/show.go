@@ -93,7 +93,7 @@ func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
 			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
 	}
-	return printPartial(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
+	return command.PrintDone(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
 }
 
 func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {
