@@ -48,15 +48,13 @@ func matchOf(s *command.Scope, kind string, it *mailbox.Item) *match {
 }
 
 func unreadCondition(ctx context.Context, s *command.Scope) *condition {
-	cond := &condition{unmet: "no mail", watched: []wire.Address{s.Me.Address()}}
-	cond.look = func(entry) (*match, error) {
+	return &condition{unmet: "no mail", watched: []wire.Address{s.Me.Address()}, look: func(entry) (*match, error) {
 		unread, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
 		if err != nil || len(unread.Items) == 0 {
 			return nil, err
 		}
 		return matchOf(s, "mail", unread.Items[0]), nil
-	}
-	return cond
+	}}
 }
 
 // replyCondition is met when from, or anybody if that is zero, has answered a message of mine.
@@ -79,11 +77,7 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 	return sentCondition(s, "acked", m, func(cond *condition) *match {
 		last, missing := s.Root.AckedBy(ctx, m, s.Me)
 		if len(missing) > 0 {
-			names := make([]string, len(missing))
-			for i, a := range missing {
-				names[i] = s.Renderer().Who(a)
-			}
-			cond.agents, cond.unmet = missing, "no ack from "+strings.Join(names, ", ")
+			cond.agents, cond.unmet = missing, "no ack from "+who(s.Renderer(), missing, ", ")
 			return nil
 		}
 		if last == nil { // all of them acknowledged without a message
@@ -95,10 +89,9 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 
 // sentCondition calls find at first and after each new message and event. Only the tick notices that mine was withdrawn.
 func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*condition) *match) *condition {
-	short, sent := m.ID.Short(6), message{Item: &mailbox.Item{Message: m}}
-	cond := &condition{flag: " --" + kind + " " + short, unmet: "no answer", agents: m.To}
-	cond.watched = []wire.Address{s.Me.Address()}
-	isKept := func(a wire.Address) bool { return sent.copyAt(s, a).State != mailbox.Withdrawn }
+	short, me := m.ID.Short(6), []wire.Address{s.Me.Address()}
+	cond := &condition{flag: " --" + kind + " " + short, unmet: "no answer", agents: m.To, watched: me}
+	isKept := func(a wire.Address) bool { return copyAt(s, m, a).State != mailbox.Withdrawn }
 	cond.look = func(e entry) (*match, error) {
 		if cond.match == nil && e.Err == nil {
 			cond.match = find(cond)
@@ -111,7 +104,7 @@ func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*co
 	return cond
 }
 
-// stateCondition is met when an agent has a state or its turn is over. Looking after each event, it misses none.
+// stateCondition is met when an agent has a state or its turn is over.
 func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 	a, err := s.Address(word)
 	if err != nil {
@@ -121,25 +114,23 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	cond := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), unmet: "not " + kind, agents: []wire.Address{a}}
-	cond.watched = cond.agents
+	agents := []wire.Address{a}
+	cond := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), unmet: "not " + kind, agents: agents, watched: agents}
 	var state *reducer.State
-	summaryAfter := func(e entry) (m teams.Member, err error) {
-		if a.Host != "" {
-			return team.Remote(a.Agent, a.Host)
-		}
-		if state == nil {
+	cond.look = func(e entry) (*match, error) {
+		var now teams.Member
+		var err error
+		switch {
+		case a.Host != "":
+			now, err = team.Remote(a.Agent, a.Host)
+		case state == nil:
 			state, err = team.State(a.Agent)
-		} else if e.Event != nil && e.Box.Address() == a && e.Event.Seq > state.Seq {
+		case isEventOf(e, a, state.Seq): // after each event, so that no short state is missed
 			state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
 		}
-		if err != nil {
-			return m, err
+		if err == nil && a.Host == "" {
+			now, err = team.SummaryOf(a.Agent, state)
 		}
-		return team.SummaryOf(a.Agent, state)
-	}
-	cond.look = func(e entry) (*match, error) {
-		now, err := summaryAfter(e)
 		if err != nil || !hasState(now, kind) {
 			return nil, err
 		}
@@ -147,6 +138,10 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 		return &match{Matched: kind, Agent: now.Name, text: text}, nil
 	}
 	return []*condition{cond}, nil
+}
+
+func isEventOf(e entry, a wire.Address, after uint64) bool {
+	return e.Event != nil && e.Box.Address() == a && e.Event.Seq > after
 }
 
 func hasState(m teams.Member, state string) bool {
@@ -163,6 +158,68 @@ func hasState(m teams.Member, state string) bool {
 	return string(m.State) == state
 }
 
+// turnCondition is met when every recipient has finished the turn into which it was handed a message.
+func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condition, error) {
+	it, _, err := s.Find(word)
+	if err != nil {
+		return nil, err
+	}
+	short, turns := it.ID.Short(6), map[wire.Address]*teams.Turns{}
+	cond := &condition{flag: " --turn-done " + short, unmet: "turn not over", agents: it.To, watched: it.To}
+	cond.look = func(e entry) (*match, error) {
+		var ends []string
+		for _, a := range it.To {
+			end, err := turnEnd(ctx, s, it.Message, a, turns, e)
+			if err != nil {
+				return nil, err
+			}
+			if end != "" {
+				ends = append(ends, end)
+			}
+		}
+		if len(ends) < len(it.To) {
+			return nil, nil
+		}
+		slices.Sort(ends)
+		met := &match{Matched: "turn-done", text: short + " (" + strings.Join(ends, ", ") + ")"}
+		if len(it.To) == 1 {
+			met.Agent = it.To[0].Agent
+		}
+		return met, nil
+	}
+	return []*condition{cond}, nil
+}
+
+// turnEnd says how the turn ended into which a recipient was handed a message; "": it has not. It keeps what it has seen
+// of the recipient's turns.
+func turnEnd(ctx context.Context, s *command.Scope, m *wire.Message, a wire.Address, seen map[wire.Address]*teams.Turns, e entry) (string, error) {
+	if a.Host != "" {
+		if trace := s.Root.Trace(ctx, m, a); trace.Reached("turn_done") {
+			return s.Renderer().Who(a) + ": over", nil
+		}
+		return "", nil
+	}
+	team, err := s.Root.Team(a.Team)
+	if err == nil && seen[a] == nil {
+		seen[a], err = team.Turns(a.Agent, m.SentAt.Add(-24*time.Hour))
+	} else if err == nil && isEventOf(e, a, seen[a].Seq()) {
+		seen[a].Apply(e.Event)
+	}
+	if err != nil {
+		return "", err
+	}
+	d := seen[a].Delivery(m.ID)
+	switch {
+	case d.Turn.HasEnded():
+		return string(a.Agent) + ": " + d.Turn.Status, nil
+	case team.LostRunner(a.Agent, d):
+		return string(a.Agent) + ": off (runner gone)", nil
+	case !d.Read.Exists() && e.Event == nil && copyAt(s, m, a).State == mailbox.Withdrawn:
+		return "", withdrawnError(m.ID.Short(6))
+	}
+	return "", nil
+}
+
 func describe(m teams.Member) string {
 	text := string(m.Name) + " is " + string(m.State)
 	if m.Since != nil {
@@ -175,55 +232,4 @@ func describe(m teams.Member) string {
 		text += ", " + m.EvidenceAge(time.Now())
 	}
 	return text
-}
-
-// turnCondition is met when every recipient has finished the turn into which it was handed a message.
-func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condition, error) {
-	it, _, err := s.Find(word)
-	if err != nil {
-		return nil, err
-	}
-	turns, sent := map[wire.Address]*teams.Turns{}, message{Item: it}
-	cond := &condition{flag: " --turn-done " + it.ID.Short(6), unmet: "turn not over", agents: it.To, watched: it.To}
-	cond.look = func(e entry) (*match, error) {
-		var ends []string
-		for _, a := range it.To {
-			if a.Host != "" {
-				if trace := s.Root.Trace(ctx, it.Message, a); trace.Reached("turn_done") {
-					ends = append(ends, s.Renderer().Who(a)+": over")
-				}
-				continue
-			}
-			team, err := s.Root.Team(a.Team)
-			if err != nil {
-				return nil, err
-			}
-			if turns[a] == nil {
-				turns[a], err = team.Turns(a.Agent, it.SentAt.Add(-24*time.Hour))
-			} else if e.Event != nil && e.Box.Address() == a && e.Event.Seq > turns[a].Seq() {
-				turns[a].Apply(e.Event)
-			}
-			if err != nil {
-				return nil, err
-			}
-			d := turns[a].Delivery(it.ID)
-			if d.Turn.HasEnded() {
-				ends = append(ends, string(a.Agent)+": "+d.Turn.Status)
-			} else if team.LostRunner(a.Agent, d) {
-				ends = append(ends, string(a.Agent)+": off (runner gone)")
-			} else if !d.Read.Exists() && e.Event == nil && sent.copyAt(s, a).State == mailbox.Withdrawn {
-				return nil, withdrawnError(it.ID.Short(6))
-			}
-		}
-		if len(ends) < len(it.To) {
-			return nil, nil
-		}
-		slices.Sort(ends)
-		var agent wire.Name
-		if len(it.To) == 1 {
-			agent = it.To[0].Agent
-		}
-		return &match{Agent: agent, Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ends, ", ") + ")"}, nil
-	}
-	return []*condition{cond}, nil
 }

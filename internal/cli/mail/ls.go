@@ -143,7 +143,7 @@ func (m *message) trace(ctx context.Context, s *command.Scope) (isOpen bool) {
 	sender := s.Team.Box(m.From.Agent)
 	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
 	for _, a := range m.To {
-		it := m.copyAt(s, a)
+		it := copyAt(s, m.Message, a)
 		state := cmp.Or(stateAt(it), "no evidence")
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
 			m.slowest = it.State
@@ -164,21 +164,22 @@ func (m *message) trace(ctx context.Context, s *command.Scope) (isOpen bool) {
 	return isOpen
 }
 
-// copyAt returns a recipient's copy of the message; its State is "" without evidence.
-func (m *message) copyAt(s *command.Scope, a wire.Address) *mailbox.Item {
+// copyAt returns a recipient's copy of a message; its State is "" without evidence.
+func copyAt(s *command.Scope, m *wire.Message, a wire.Address) *mailbox.Item {
 	if a.Host != "" {
-		return &mailbox.Item{Message: m.Message, State: s.Root.RemoteState(m.Message, a)}
+		return &mailbox.Item{Message: m, State: s.Root.RemoteState(m, a)}
 	}
-	if box, err := s.Root.Mailbox(a); err == nil {
-		it, err := box.Get(m.ID)
-		if err == nil {
-			return it
-		}
-		if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
-			return &mailbox.Item{Message: m.Message, State: "bad"}
-		}
+	box, err := s.Root.Mailbox(a)
+	if err != nil {
+		return &mailbox.Item{Message: m}
 	}
-	return &mailbox.Item{Message: m.Message}
+	it, err := box.Get(m.ID)
+	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
+		return &mailbox.Item{Message: m, State: "bad"}
+	} else if err != nil {
+		return &mailbox.Item{Message: m}
+	}
+	return it
 }
 
 func stateAt(it *mailbox.Item) string {
@@ -391,13 +392,17 @@ func cells(r *letter.Renderer, m message) []string {
 	}
 	from := r.Who(m.From)
 	if r.Whole {
-		var to []string
-		for _, a := range m.To {
-			to = append(to, r.Who(a))
-		}
-		from += " to " + strings.Join(to, ",")
+		from += " to " + who(r, m.To, ",")
 	}
 	return []string{id, from, age, command.Notes(r, m.Item), title}
+}
+
+func who(r *letter.Renderer, all []wire.Address, separator string) string {
+	var names []string
+	for _, a := range all {
+		names = append(names, r.Who(a))
+	}
+	return strings.Join(names, separator)
 }
 
 // printLetters prints whole messages, or ifEmpty; earlier is how many before them are left out.

@@ -179,26 +179,26 @@ func awaitConditions(ctx context.Context, c *cli.Context, s *command.Scope, cond
 		return err
 	}
 	err = await(ctx, cmdline.Duration(c, "timeout"), boxes, true, func(e entry) (bool, error) {
-		met, withdrawn := 0, []error(nil)
+		met, vain, withdrawn := 0, 0, error(nil)
 		for _, cond := range conditions {
-			cond.match, err = cond.look(e)
-			switch {
-			case errors.Is(err, mailbox.ErrWithdrawn):
-				withdrawn = append(withdrawn, err)
-			case err != nil:
+			var err error
+			if cond.match, err = cond.look(e); errors.Is(err, mailbox.ErrWithdrawn) {
+				vain, withdrawn = vain+1, err
+			} else if err != nil {
 				return false, err
-			case cond.match != nil:
+			} else if cond.match != nil {
 				met++
 			}
 		}
-		isDone := met == len(conditions) || met > 0 && !every
-		if n := len(withdrawn); !isDone && n > 0 && (every || n == len(conditions)) {
-			return false, withdrawn[n-1]
-		}
-		if e == (entry{}) && !isDone && !isAwaited(c) { // send has printed each agent's state
+		switch {
+		case met == len(conditions) || met > 0 && !every:
+			return true, nil
+		case vain == len(conditions) || vain > 0 && every:
+			return false, withdrawn
+		case e == (entry{}) && !isAwaited(c): // send has printed each agent's state
 			warnOff(c, s, conditions)
 		}
-		return isDone, nil
+		return false, nil
 	})
 	if errors.Is(err, errTimeout) {
 		return timeoutError(c, s, conditions, every)
