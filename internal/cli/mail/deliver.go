@@ -67,49 +67,45 @@ func (r *result) addFailed(c *cli.Context, to wire.Address, err error) *failed {
 // report prints the recipients that have the message ("sent", "to"), unless --json waits for the answer, and returns an
 // error for the others.
 func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition string) error {
-	not := "not " + verb + " " + preposition
-	failed := r.sumUp(not)
-	if len(r.Delivered) > 0 {
-		r.Error = failed
+	not, isJSON, isPartial := "not "+verb+" "+preposition, c.Bool("json"), len(r.Delivered) > 0 && len(r.Failed) > 0
+	if isPartial {
+		r.Error = r.partly(not)
 	}
-	if len(r.Delivered) > 0 && !(c.Bool("json") && isAwaited(c)) {
+	if len(r.Delivered) > 0 && !(isJSON && isAwaited(c)) {
 		did := verb + " " + r.ID.Short(6)
 		if err := command.PrintAs(c, r, did+" "+preposition+" "+r.recipients(s)); err != nil {
 			return failure.Failed("%s, but the result could not be printed: %w", did, err) // it must not be sent again
 		}
 	}
-	switch {
-	case failed == nil:
+	if len(r.Failed) == 0 {
 		return nil
-	case len(r.Delivered)+len(r.Failed) == 1:
-		return failed
-	case len(r.Delivered) == 0 && c.Bool("json"):
-		failed.Done = r
-		return failed
 	}
-	if !c.Bool("json") || command.CallingProgram(c) != "" {
+	first := *r.Failed[0].Error
+	switch {
+	case isPartial:
+		first.Exit = r.Error.Exit
+	case len(r.Failed) == 1:
+		return &first
+	case isJSON:
+		first.Message, first.Done = not+" anybody: "+first.Message, r
+		return &first
+	}
+	if !isJSON || command.CallingProgram(c) != "" {
 		for _, f := range r.Failed {
 			(&failure.Error{Message: not + " " + f.To + ": " + f.Message, Hint: f.Hint}).Print()
 		}
 	}
-	return failure.Exit(failed.Exit)
+	return failure.Exit(first.Exit)
 }
 
-// sumUp returns one error for the recipients that the message did not reach; nil: it reached all.
-func (r *result) sumUp(not string) *failure.Error {
-	if len(r.Failed) == 0 {
-		return nil
-	}
+// partly is the error of a message that only some recipients have.
+func (r *result) partly(not string) *failure.Error {
 	e := *r.Failed[0].Error
-	if len(r.Delivered) > 0 {
-		var to []string
-		for _, f := range r.Failed {
-			to = append(to, f.To)
-		}
-		e.Code, e.Exit, e.Message = "partial", failure.ExitPartial, not+" "+strings.Join(to, ", ")
-	} else if len(r.Failed) > 1 {
-		e.Message = not + " anybody: " + e.Message
+	var to []string
+	for _, f := range r.Failed {
+		to = append(to, f.To)
 	}
+	e.Code, e.Exit, e.Message = "partial", failure.ExitPartial, not+" "+strings.Join(to, ", ")
 	return &e
 }
 
@@ -126,8 +122,12 @@ func (r *result) recipients(s *command.Scope) string {
 	return strings.Join(to, ", ")
 }
 
-// deliverAndWait sends a message and waits for its ack and answer. With --json all is one document at the end.
-func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
+// deliver sends a prepared message and, if the flags say so, waits for its ack and answer. With --json all is one
+// document at the end.
+func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
+	if !isAwaited(c) {
+		return post(c.Context, c, s, o).report(c, s, "sent", "to")
+	}
 	ctx, stop := command.Interruptible(c.Context) // however soon an interrupt comes, its error names the message
 	defer stop()
 	c.Context = ctx
@@ -155,14 +155,14 @@ func deliverAndWait(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 // prepare completes a message. It refuses an ack, an answer to a question, which atm approve checks, and session input
 // that the session's own commands would refuse.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
-	if o.Message.Type == wire.TypeAck {
+	_, _, notInput := wire.HumanText(o.Message.Payload)
+	switch {
+	case o.Message.Type == wire.TypeAck:
 		return failure.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
-	}
-	if o.Message.Type == wire.TypePermissionReply {
+	case o.Message.Type == wire.TypePermissionReply:
 		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
-	}
-	if _, isKnown, err := wire.HumanText(o.Message.Payload); isKnown && err != nil && o.Message.Type == wire.TypeHumanInput {
-		return failure.Usage("the payload is not human input: %v", err).WithHint("atm help session")
+	case o.Message.Type == wire.TypeHumanInput && notInput != nil:
+		return failure.Usage("the payload is not human input: %v", notInput).WithHint("atm help session")
 	}
 	input, _ := session.InputOf(o.Message)
 	for _, to := range o.To {
@@ -183,41 +183,40 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 // post sends a prepared message. Everything that goes wrong is in the result, or a warning.
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
 	unmarked := s.Root.Deliver(ctx, o)
-	r := newResult(o.Message.ID)
-	isStored := slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored })
+	r, retry := newResult(o.Message.ID), ""
+	if slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored }) {
+		again := c.Command.HelpName + " … --id " + string(o.Message.ID)
+		if c.IsSet("once") { // which excludes --id
+			again = "the same command"
+		}
+		retry = "retry with " + again + ": it stays one message"
+	}
 	for _, out := range o.Post.Outcomes {
-		if out.Err != nil {
-			if e := r.addFailed(c, out.Box.Address(), out.Err); isStored {
-				if out.Stored {
-					e.Hint = "" // it says not to send it again; with its id that is safe
-				}
-				again := c.Command.HelpName + " … --id " + string(o.Message.ID)
-				if c.IsSet("once") { // which excludes --id
-					again = "the same command"
-				}
-				e.Hint = command.JoinFilled("; ", e.Hint, "retry with "+again+": it stays one message")
+		switch {
+		case out.Err != nil:
+			e := r.addFailed(c, out.Box.Address(), out.Err)
+			if out.Stored {
+				e.Hint = "" // it says not to send it again; with its id that is safe
 			}
-		} else if out.AlreadyStored {
+			e.Hint = command.JoinFilled("; ", e.Hint, retry)
+		case out.AlreadyStored:
 			r.addKnown(c, s, out.Box, o.Message)
-		} else {
+		default:
 			r.addDelivered(s, out.Box, o.Message, "")
 		}
 	}
+	for _, f := range o.Failed {
+		r.addFailed(c, f.To, f.Err)
+	}
 	unmarked = warnUnlogged(c, unmarked)
-	_, isLeased := errors.AsType[*mailbox.LeasedError](unmarked)
-	switch {
-	case unmarked == nil:
-	case isLeased, errors.Is(unmarked, mailbox.ErrNotHeld):
+	if _, isLeased := errors.AsType[*mailbox.LeasedError](unmarked); isLeased || errors.Is(unmarked, mailbox.ErrNotHeld) {
 		command.Warn(c, "%v", teams.DescribeUnmarked(unmarked))
-	default:
+	} else if unmarked != nil {
 		hint := "your reply was sent, do not send it again: atm ack %s%s"
 		failure.Failed("%s", teams.DescribeUnmarked(unmarked)).WithHint(hint, o.Parent.ID.Short(6), s.Flags()).Print()
 	}
 	if err := o.Post.SentIndexErr; err != nil {
 		command.Warn(c, "sent, but atm ls --sent shows it only after atm doctor --fix: %v", err)
-	}
-	for _, f := range o.Failed {
-		r.addFailed(c, f.To, f.Err)
 	}
 	return r
 }

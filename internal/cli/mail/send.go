@@ -198,10 +198,7 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	if err != nil {
 		return err
 	}
-	if isAwaited(c) {
-		return deliverAndWait(c, s, o)
-	}
-	return post(c.Context, c, s, o).report(c, s, "sent", "to")
+	return deliver(c, s, o)
 }
 
 func newMessage(c *cli.Context, s *command.Scope) (*wire.Message, error) {
