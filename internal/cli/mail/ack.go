@@ -39,54 +39,44 @@ func ack(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	acked := []*result{}
-	lines, err := forEach(c, s, findToAck, func(m heldMessage) (string, error) {
-		r, line, err := ackOne(c, s, m, text)
-		if err == nil {
-			acked = append(acked, r)
-		}
-		return line, err
-	})
+	acked, lines, err := forEach(c, s, findToAck, func(m heldMessage) (*result, string, error) { return ackOne(c, s, m, text) })
 	if err == nil && len(acked) == 1 {
 		return command.PrintAs(c, acked[0], lines)
 	}
 	return command.PrintDone(c, map[string]any{"acked": acked}, lines, err)
 }
 
-type finder func(ctx context.Context, s *command.Scope, word string) (heldMessage, error)
-
-// forEach calls do with all messages that are named, once all are found. Its error lists every failure of do.
-func forEach(c *cli.Context, s *command.Scope, find finder, do func(heldMessage) (line string, err error)) (string, error) {
+// forEach calls do with all messages that are named, once all are found, and returns what it did. Its error lists every
+// failure of do.
+func forEach[T any](c *cli.Context, s *command.Scope, find func(*cli.Context, *command.Scope, string) (heldMessage, error),
+	do func(heldMessage) (T, string, error)) (done []T, lines string, err error) {
 	var found []heldMessage
 	for _, word := range c.Args().Slice() {
-		m, err := find(c.Context, s, word)
+		m, err := find(c, s, word)
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		found = append(found, m)
 	}
-	lines, failed := "", (*failure.Error)(nil)
+	var failed *failure.Error
 	for _, m := range found {
-		line, err := do(m)
-		if err == nil {
-			lines += line + "\n"
+		one, line, doErr := do(m)
+		if doErr == nil {
+			done, lines = append(done, one), lines+line+"\n"
 			continue
 		}
-		e := command.Explain(c, err)
+		e := command.Explain(c, doErr)
 		if short := m.ID.Short(6); len(found) > 1 && !strings.Contains(e.Message, short) {
 			e.Message = short + ": " + e.Message
 		}
 		e.Hint = strings.Replace(e.Hint, " ID ", " "+m.ID.Short(6)+" ", 1)
-		if failed == nil {
-			failed = e
-		} else {
+		if failed != nil {
 			failed.Message += "; " + e.Message
+		} else {
+			failed, err = e, e
 		}
 	}
-	if failed == nil {
-		return lines, nil
-	}
-	return lines, failed
+	return done, lines, err
 }
 
 func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {
@@ -128,20 +118,13 @@ var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
 	UsageText: "atm unread 9f3a1c", Description: "A message that you took (atm take) goes back to its inbox.",
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
-		var items []*mailbox.Item
-		lines, err := forEach(c, s, findHeld, func(m heldMessage) (string, error) {
-			line, err := putBack(c, s, &m)
-			if err == nil {
-				items = append(items, m.Item)
-			}
-			return line, err
-		})
+		items, lines, err := forEach(c, s, findHeld, func(m heldMessage) (*mailbox.Item, string, error) { return putBack(c, s, m) })
 		return command.PrintDone(c, newListing(items, s.Me), lines, err)
 	}),
 }
 
-// putBack makes a message unread again or gives up its lease, and reads it anew.
-func putBack(c *cli.Context, s *command.Scope, m *heldMessage) (line string, err error) {
+// putBack makes a message unread again or gives up its lease, and returns it as it is then.
+func putBack(c *cli.Context, s *command.Scope, m heldMessage) (it *mailbox.Item, line string, err error) {
 	if m.isLeased {
 		line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
 		err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
@@ -150,9 +133,9 @@ func putBack(c *cli.Context, s *command.Scope, m *heldMessage) (line string, err
 		err = m.box.MarkUnread(c.Context, m.ID)
 	}
 	if err = warnUnlogged(c, err); err == nil {
-		m.Item, err = m.box.Get(m.ID)
+		it, err = m.box.Get(m.ID)
 	}
-	return line, err
+	return it, line, err
 }
 
 // warnUnlogged turns an *UnloggedError into a warning: only its event is missing, the work is done.
@@ -174,7 +157,7 @@ type heldMessage struct {
 var errNotMine = errors.New("is not in your inbox")
 
 // findHeld finds a message that I hold. With errNotMine it returns the message alone.
-func findHeld(_ context.Context, s *command.Scope, word string) (m heldMessage, err error) {
+func findHeld(_ *cli.Context, s *command.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err
@@ -198,8 +181,8 @@ func heldByOther(err error, short string) error {
 }
 
 // findToAck is findHeld, but also finds a leased message that I have acknowledged or answered already.
-func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage, error) {
-	m, err := findHeld(ctx, s, word)
+func findToAck(c *cli.Context, s *command.Scope, word string) (heldMessage, error) {
+	m, err := findHeld(c, s, word)
 	if !errors.Is(err, errNotMine) {
 		return m, err
 	}
@@ -207,7 +190,7 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 	if senderErr != nil {
 		return m, err
 	}
-	isReplied := len(teams.Replies(ctx, sender, m.ID, s.Me.Address())) > 0
+	isReplied := len(teams.Replies(c.Context, sender, m.ID, s.Me.Address())) > 0
 	for _, to := range m.To {
 		ack, ackErr := teams.AckOf(sender, m.ID, to)
 		isAcked := ackErr == nil && ack.From == s.Me.Address()
@@ -351,7 +334,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 }
 
 func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
-	m, err := findHeld(c.Context, s, c.String("renew"))
+	m, err := findHeld(c, s, c.String("renew"))
 	if err != nil {
 		return err
 	}

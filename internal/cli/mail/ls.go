@@ -270,13 +270,12 @@ var threadCommand = &cli.Command{
 		if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}
-		r, n := s.Renderer(), c.Int("limit")
+		r, limit := s.Renderer(), c.Int("limit")
 		r.Whole = true
-		if n == 0 || c.Bool("json") && command.CallingProgram(c) == "" && !c.IsSet("limit") {
-			n = len(items)
+		if c.Bool("json") && command.CallingProgram(c) == "" && !c.IsSet("limit") {
+			limit = 0
 		}
-		earlier := max(0, len(items)-n)
-		return printLetters(c, s, r, items[earlier:], earlier, "")
+		return printLetters(c, s, r, items, limit, "")
 	}),
 }
 
@@ -405,12 +404,13 @@ func who(r *letter.Renderer, all []wire.Address, separator string) string {
 	return strings.Join(names, separator)
 }
 
-// printLetters prints whole messages, or ifEmpty; earlier is how many before them are left out.
-func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, earlier int, ifEmpty string) error {
-	l := newListing(items, s.Me)
+// printLetters prints whole messages, the last ones up to a limit (0: all), or ifEmpty.
+func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, limit int, ifEmpty string) error {
+	earlier := max(0, len(items)-cmp.Or(limit, len(items)))
+	l := newListing(items[earlier:], s.Me)
 	l.More = earlier
 	r.Digits = l.setDigits()
-	text := string(bytes.Join(command.Letters(r, items, nil), nil))
+	text := string(bytes.Join(command.Letters(r, items[earlier:], nil), nil))
 	if earlier > 0 {
 		text = fmt.Sprintf("%d earlier: add --limit 0\n", earlier) + text
 	}

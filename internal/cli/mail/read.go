@@ -105,11 +105,11 @@ func showLastBatch(c *cli.Context, s *command.Scope) error {
 	if !c.Bool("full") {
 		r.LimitToPage()
 	}
-	earlier := 0
-	if n := c.Int("limit"); c.IsSet("limit") && n > 0 {
-		earlier = max(0, len(items)-n)
+	limit := 0
+	if c.IsSet("limit") {
+		limit = c.Int("limit")
 	}
-	return printLetters(c, s, r, items[earlier:], earlier, "no last batch")
+	return printLetters(c, s, r, items, limit, "no last batch")
 }
 
 // A page prints unread mail, one batch at each show.
