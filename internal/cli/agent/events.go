@@ -305,24 +305,14 @@ func events(c *cli.Context) error {
 
 func (k *call) followEvents(ctx context.Context, d *daemonStream, after uint64) error {
 	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): after}}
-	w, err := watcher.Open(ctx, []*mailbox.Box{k.box}, o)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	for {
-		entry, err := w.Next(ctx)
-		if err != nil {
-			return err
+	return watcher.Until(ctx, []*mailbox.Box{k.box}, o, func(e watcher.Entry) (done bool, err error) {
+		if e.Event != nil {
+			_, err = os.Stdout.WriteString(k.eventLines(d, e.Event, e.Gap))
+		} else if e.Box != nil {
+			command.Warn(k.c, "%v", e.Err)
 		}
-		if entry.Err != nil {
-			command.Warn(k.c, "%v", entry.Err)
-			continue
-		}
-		if _, err := os.Stdout.WriteString(k.eventLines(d, entry.Event, entry.Gap)); err != nil {
-			return err
-		}
-	}
+		return false, err
+	})
 }
 
 // eventLines renders an event and the gap before it.
