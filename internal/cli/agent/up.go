@@ -79,7 +79,8 @@ func (r *resultList) end(err error) error {
 	if !r.isDocument() || err != nil && len(r.Members) == 0 {
 		return err
 	}
-	return cmp.Or(command.PrintError(r.c, err), command.Print(r.c, r))
+	command.SetPrinted(r.c)
+	return cmp.Or(command.Print(r.c, r), err)
 }
 
 func up(c *cli.Context, s *command.Scope) (err error) {

@@ -209,7 +209,7 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	}
 	if failsOpen {
 		e.Hint, e.Exit = "", failure.ExitDone
-	} else if c.Bool("json") {
+	} else if c.Bool("json") && c.App.Metadata[printed] == nil {
 		if PrintJSON(errorObject(e)) == nil { // on a full disk the error goes to stderr
 			return e.Exit
 		}
@@ -231,16 +231,4 @@ func errorObject(e *failure.Error) map[string]any {
 		object["timeout"] = true
 	}
 	return object
-}
-
-// PrintError prints an error on stderr if stdout has its one JSON document already, and returns its exit code alone.
-func PrintError(c *cli.Context, err error) error {
-	if err == nil || !c.Bool("json") || errors.Is(err, syscall.EPIPE) || errors.Is(err, context.Canceled) {
-		return err
-	}
-	e := Explain(c, err)
-	if !e.Silent {
-		e.Print()
-	}
-	return failure.Exit(e.Exit)
 }

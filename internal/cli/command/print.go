@@ -62,6 +62,11 @@ func Encode(c *cli.Context, v any, text string) ([]byte, error) {
 	return []byte(text), nil
 }
 
+// SetPrinted says that with --json stdout has its one document: an error that follows goes to stderr.
+func SetPrinted(c *cli.Context) { c.App.Metadata[printed] = true }
+
+const printed = "printed"
+
 // PrintDone is PrintAs for what was done (text "": nothing), and returns the error for the rest. With --json both are
 // one document.
 func PrintDone(c *cli.Context, done any, text string, err error) error {

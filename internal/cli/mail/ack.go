@@ -327,9 +327,6 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 	if errors.Is(err, mailbox.ErrNotHeld) { // given back or taken by somebody else while it was printed
 		err = heldByOther(err, it.ID.Short(6))
 	}
-	if it != nil {
-		err = command.PrintError(c, err)
-	}
 	return it != nil, err
 }
 

@@ -290,18 +290,13 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	renderer := s.Renderer()
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
-	isPrinted := false
 	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
 		if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
 			return 0, err
 		}
-		isPrinted = true
 		n, err := printReceived(ctx, c, r, text)
 		return n * len(b.Items), err
 	})
-	if isPrinted {
-		err = command.PrintError(c, err)
-	}
 	return err
 }
 

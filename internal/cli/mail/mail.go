@@ -109,6 +109,9 @@ func printReceived(ctx context.Context, c *cli.Context, document any, pieces ...
 	if err != nil {
 		return 0, err
 	}
+	if !c.Bool("follow") {
+		command.SetPrinted(c)
+	}
 	n, err := output.Show(ctx, os.Stdout, readerPatience, [][]byte{text})
 	return n * len(pieces), err
 }

@@ -121,8 +121,7 @@ type page struct {
 
 	follows, peeks, waits bool
 
-	isPrinted bool      // the JSON document is on stdout
-	warnOnce  sync.Once // of messages that cannot be read
+	warnOnce sync.Once // of messages that cannot be read
 }
 
 func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
@@ -184,9 +183,6 @@ func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 			command.Warn(p.c, "%s cannot be read: %v; atm doctor says how to fix it", letter.Many(len(b.Unreadable), "message"), b.Unreadable[0])
 		})
 	}
-	if p.isPrinted {
-		err = command.PrintError(p.c, err)
-	}
 	return len(b.Items) > 0, err
 }
 
@@ -215,7 +211,6 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	} else {
 		pieces = append(pieces, []byte(p.foot(b, l.Owed)))
 	}
-	p.isPrinted = !p.follows
 	received, err = printReceived(ctx, p.c, document, pieces...)
 	if err == nil && p.c.Bool("json") && p.c.Bool("confirm") && len(b.Items) > 0 && !p.peeks {
 		n, _ := os.Stdin.Read(make([]byte, 1))

@@ -109,8 +109,9 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	if moved.Skipped > 0 {
 		command.Warn(c, "skipped %s: not a regular file, or in the wrong directory for its id", letter.Many(moved.Skipped, "message"))
 	}
+	command.SetPrinted(c)
 	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
-	return cmp.Or(err, command.PrintError(c, missing))
+	return cmp.Or(err, missing)
 }
 
 func restore(c *cli.Context) error {
