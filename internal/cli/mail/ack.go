@@ -311,9 +311,6 @@ func take(c *cli.Context, s *command.Scope) error {
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
 func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
 	it, err := box.Lease(ctx, s.Me.Address(), lease, false, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
-		if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
-			return false, err
-		}
 		r := s.Renderer()
 		id := r.Short(it.ID) + s.Flags()
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut, SupersededBy: it.SupersededBy}),
@@ -321,7 +318,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 			letter.Stamp(l.Until), id, id, id)
 		times := it.TimesHandedOut + 1 // including now
 		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": times}
-		n, err := printReceived(ctx, c, document, text)
+		n, err := printReceived(ctx, c, s, true, document, text)
 		return n > 0, err
 	})
 	if errors.Is(err, mailbox.ErrNotHeld) { // given back or taken by somebody else while it was printed

@@ -128,19 +128,19 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	if !isAwaited(c) {
 		return post(c.Context, c, s, o).report(c, s, "sent", "to")
 	}
-	ctx, stop := command.Interruptible(c.Context) // however soon an interrupt comes, its error names the message
-	defer stop()
-	c.Context = ctx
-	r := post(ctx, c, s, o)
-	failed := r.report(c, s, "sent", "to")
-	if failed != nil && r.Error == nil { // nobody has it, or nobody reads this
-		return failed
-	}
-	err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
-	if err == nil || !c.Bool("json") {
+	var r *result
+	var failed error
+	err := s.Await(func(ctx context.Context) error {
+		r = post(ctx, c, s, o)
+		if failed = r.report(c, s, "sent", "to"); failed != nil && r.Error == nil { // nobody has it, or nobody reads this
+			return failed
+		}
+		return r.awaitAnswers(ctx, c, s, o.Message)
+	})
+	if err == nil || len(r.Delivered) == 0 || !c.Bool("json") { // else the message is on stdout already
 		return cmp.Or(err, failed)
 	}
-	if errors.Is(err, context.Canceled) { // without --json the message is on stdout already
+	if errors.Is(err, context.Canceled) {
 		flag := "--acked"
 		if c.Bool("wait-reply") {
 			flag = "--reply"
@@ -291,10 +291,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
 	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
-		if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
-			return 0, err
-		}
-		n, err := printReceived(ctx, c, r, text)
+		n, err := printReceived(ctx, c, s, true, r, text)
 		return n * len(b.Items), err
 	})
 	return err

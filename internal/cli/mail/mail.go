@@ -100,8 +100,15 @@ func filter(c *cli.Context, s *command.Scope) (matches func(*mailbox.Item) bool,
 }
 
 // printReceived prints a document with --json, else the pieces of its text. It returns how many pieces the reader of
-// stdout has received: of a document, all or none.
-func printReceived(ctx context.Context, c *cli.Context, document any, pieces ...[]byte) (received int, err error) {
+// stdout has received: of a document, all or none. If they are marked then, it first looks whether my runner has started
+// in the meantime.
+func printReceived(ctx context.Context, c *cli.Context, s *command.Scope, marks bool, document any, pieces ...[]byte) (received int, err error) {
+	if marks {
+		err = s.MayWrite()
+	}
+	if err != nil {
+		return 0, err
+	}
 	if !c.Bool("json") {
 		return output.Show(ctx, os.Stdout, readerPatience, pieces)
 	}

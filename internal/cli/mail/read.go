@@ -193,11 +193,6 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if len(b.Items) == 0 && (p.waits || p.follows) {
 		return 0, nil
 	}
-	if !p.peeks {
-		if err := p.s.MayWrite(); err != nil { // my runner may have started in the meantime
-			return 0, err
-		}
-	}
 	b.Items = slices.Concat(b.Items, p.again)
 	l := p.afterReading(b)
 	r.Digits = l.setDigits()
@@ -211,7 +206,7 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	} else {
 		pieces = append(pieces, []byte(p.foot(b, l.Owed)))
 	}
-	received, err = printReceived(ctx, p.c, document, pieces...)
+	received, err = printReceived(ctx, p.c, p.s, !p.peeks, document, pieces...)
 	if err == nil && p.c.Bool("json") && p.c.Bool("confirm") && len(b.Items) > 0 && !p.peeks {
 		n, _ := os.Stdin.Read(make([]byte, 1))
 		received *= n
