@@ -116,22 +116,14 @@ func start(ctx context.Context, dir, driverName string, command []string) (*agen
 
 // print prints bob's events: states, permission requests, and the end of the program.
 func (a *agent) print(ctx context.Context) {
-	w, err := watcher.Open(ctx, []*mailbox.Box{a.bob}, watcher.Options{Events: true})
-	if err != nil {
-		return
-	}
-	defer w.Close()
-	for {
-		entry, err := w.Next(ctx)
-		if err != nil {
-			return
-		}
+	watcher.Until(ctx, []*mailbox.Box{a.bob}, watcher.Options{Events: true}, func(entry watcher.Entry) (done bool, err error) {
 		if e := entry.Event; e != nil && e.Kind == "state_change" {
 			fmt.Printf("bob: %s, was %s\n", e.Text("new"), e.Text("previous"))
 		} else if e != nil && (e.Kind == "confirm_required" || e.Kind == "exited") {
 			fmt.Printf("bob: %s\n", e.Kind)
 		}
-	}
+		return false, nil
+	})
 }
 
 // exercise asks bob a question, reads the screen, interrupts and types.

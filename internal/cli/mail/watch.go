@@ -61,20 +61,18 @@ func watch(c *cli.Context, s *command.Scope) error {
 	if err := cmp.Or(err, sinceErr); err != nil {
 		return err
 	}
-	return s.FollowFor(func(ctx context.Context) error { return watchBoxes(ctx, c, s, boxes, o, since) })
-}
-
-func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, o watcher.Options, since time.Time) error {
 	seen := map[string]bool{}                           // the watcher may bring some of the earlier ones again
 	follows := !c.Bool("no-follow") || c.Bool("follow") // --no-follow -f follows, as for `logs -f`
-	return watcher.Until(ctx, boxes, o, func(e entry) (done bool, err error) {
-		if e == (entry{}) {
-			return !follows, printEarlier(ctx, c, s, boxes, since, seen)
-		}
-		if l := (logLine{e, time.Now()}); e.Box != nil && !seen[l.key()] {
-			err = l.print(c, s)
-		}
-		return false, err
+	return s.FollowFor(func(ctx context.Context) error {
+		return watcher.Until(ctx, boxes, o, func(e entry) (done bool, err error) {
+			if e == (entry{}) {
+				return !follows, printEarlier(ctx, c, s, boxes, since, seen)
+			}
+			if l := (logLine{e, time.Now()}); e.Box != nil && !seen[l.key()] {
+				err = l.print(c, s)
+			}
+			return false, err
+		})
 	})
 }
 
