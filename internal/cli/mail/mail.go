@@ -83,19 +83,17 @@ func filter(c *cli.Context, s *command.Scope) (matches func(*mailbox.Item) bool,
 	from, fromErr := fromFlag(c, s)
 	thread, threadErr := threadFlag(c, s)
 	after, err = sinceFlag(c)
-	var to wire.Address
+	var to, anybody wire.Address
 	if c.Bool("sent") && c.IsSet("to") && err == nil {
 		to, err = s.Address(c.String("to"))
 	}
-	hasFrom, hasTo, hasAfter, isUrgent := from != wire.Address{}, to != wire.Address{}, !after.IsZero(), c.Bool("urgent")
-	err = cmp.Or(fromErr, threadErr, err)
-	if err != nil || !hasFrom && !hasTo && !hasAfter && thread == "" && !isUrgent {
+	err, isUrgent := cmp.Or(fromErr, threadErr, err), c.Bool("urgent")
+	if err != nil || from == anybody && to == anybody && thread == "" && after.IsZero() && !isUrgent {
 		return nil, after, err
 	}
 	return func(m *mailbox.Item) bool {
-		isOther := hasFrom && m.From != from || hasTo && !slices.Contains(m.To, to) || thread != "" && m.ThreadID() != thread
-		isOld := hasAfter && m.Written().Before(after)
-		return !isOther && !isOld && (!isUrgent || m.Urgent())
+		isOther := from != anybody && m.From != from || to != anybody && !slices.Contains(m.To, to) || thread != "" && m.ThreadID() != thread
+		return !isOther && !m.Written().Before(after) && (!isUrgent || m.Urgent())
 	}, after, nil
 }
 
