@@ -1,19 +1,14 @@
 package mail
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -244,97 +239,4 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 		d.note = "before"
 	}
 	return d, err
-}
-
-var takeCommand = &cli.Command{
-	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
-	UsageText: "atm take jobs\natm take jobs --wait 10m --lease 30m\natm take --renew 9f3a1c",
-	Description: "The oldest unread message is yours until the lease ends; nobody else can take it.\n" +
-		"atm ack or atm reply finishes it, atm unread gives it back. To create such an inbox:\n" +
-		"atm team add jobs --shared. Exit 0 if it is empty.",
-	Flags: []cli.Flag{
-		cmdline.DurationFlag("lease", 10*time.Minute, "lease it for `D` (default 10m, at most 24h)"),
-		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "renew the lease of `ID`"},
-		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "wait for a message"},
-		cmdline.TimeoutFlag(),
-	},
-	Action: command.With(command.OpenToWrite, take),
-}
-
-func take(c *cli.Context, s *command.Scope) error {
-	if err := cmdline.NotBoth(c, "renew wait"); err != nil {
-		return err
-	}
-	lease, timeout := cmdline.Duration(c, "lease"), cmdline.Duration(c, "timeout")
-	if lease <= 0 || lease > mailbox.MaxLease {
-		return failure.Usage("--lease %s: must be above 0 and at most %s", lease, mailbox.MaxLease).WithHint("--lease 10m; atm take --renew ID extends it")
-	}
-	if c.IsSet("renew") {
-		return renewLease(c, s, lease)
-	}
-	s.WarnUnaccepted()
-	if file := c.Args().First(); strings.ContainsAny(file, "./") {
-		return failure.Usage("%s is not the name of an inbox", file).WithHint("%s", cmdline.HintFor("lock"))
-	}
-	box, err := s.MemberOrMe(c.Args().First())
-	if err != nil {
-		return err
-	}
-	if team := box.Address().Team; team != s.Me.Address().Team {
-		return failure.Refused("only members of team %s may take from its inboxes", team).
-			WithHint("to put something into it: atm send %s \"…\"", box.Address())
-	}
-	if err := teams.CheckMayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) && box.Agent() != s.Me.Agent() {
-		return failure.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
-	} else if err != nil {
-		return err
-	}
-	if !c.Bool("wait") {
-		taken, err := takeOne(c.Context, c, s, box, lease)
-		if err != nil || taken {
-			return err
-		}
-		return command.PrintAs(c, map[string]any{"message": nil}, "nothing to take")
-	}
-	err = s.Await(func(ctx context.Context) error {
-		return await(ctx, timeout, []*mailbox.Box{box}, false, func(entry) (bool, error) {
-			return takeOne(ctx, c, s, box, lease)
-		})
-	})
-	if errors.Is(err, errTimeout) {
-		return failure.Timeout("nothing to take within %s", timeout).
-			WithHint("do other work, or wait again: atm take %s --wait%s", box.Agent(), s.Flags())
-	}
-	return err
-}
-
-// takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
-func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
-	it, err := box.Lease(ctx, s.Me.Address(), lease, false, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
-		r := s.Renderer()
-		id := r.Short(it.ID) + s.Flags()
-		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut, SupersededBy: it.SupersededBy}),
-			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
-			letter.Stamp(l.Until), id, id, id)
-		times := it.TimesHandedOut + 1 // including now
-		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": times}
-		n, err := printReceived(ctx, c, s, true, document, text)
-		return n > 0, err
-	})
-	if errors.Is(err, mailbox.ErrNotHeld) { // given back or taken by somebody else while it was printed
-		err = heldByOther(err, it.ID.Short(6))
-	}
-	return it != nil, err
-}
-
-func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
-	m, err := findHeld(c, s, c.String("renew"))
-	if err != nil {
-		return err
-	}
-	if !m.isLeased {
-		return heldByOther(fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld), m.ID.Short(6))
-	}
-	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
-	return command.PrintUnlessError(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
 }

@@ -1,4 +1,11 @@
-// Package mail holds the verbs that send, show and wait for messages.
+// Package mail holds the verbs that send, show and wait for messages. Most have a file of their own.
+//
+//	send.go     send and reply: a message from flags, words and stdin. deliver.go sends it, one of a batch too, says what
+//	            became of it at each recipient, and waits for the answer
+//	ack.go      ack and unread of messages that I hold; withdraw of one that I sent
+//	ls.go       ls, search and thread. listing.go is what they and read print
+//	show.go     show and trace
+//	wait.go     wait, and await, by which every verb here waits. condition.go is what it waits for
 package mail
 
 import (
