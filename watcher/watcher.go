@@ -134,11 +134,12 @@ func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	}
 }
 
-// tick is how often Until looks for what no event reports: a killed runner, an expired lease, another host's state.
-const tick = 500 * time.Millisecond
+// tick is how long Until waits for an entry. Then it looks for what no event reports: a killed runner, an expired lease,
+// another host's state.
+const tick = 750 * time.Millisecond
 
 // Until opens a watcher and calls look until it is done or fails: once with an empty entry, as soon as nothing can be
-// missed any more; then with each entry; and after a while without one, with an entry that has Err alone. When ctx ends,
+// missed any more; then with each entry; and at each tick without one, with an entry that has Err alone. When ctx ends,
 // Until returns its cause.
 func Until(ctx context.Context, boxes []*mailbox.Box, o Options, look func(Entry) (done bool, err error)) error {
 	w, err := Open(ctx, boxes, o)
