@@ -51,20 +51,18 @@ func read(c *cli.Context, s *command.Scope) error {
 		return showLastBatch(c, s)
 	}
 	isShared, _ := s.Me.Shared() // a message marked there would be hidden from everybody, and nobody would hold it
-	peeks := c.Bool("peek") || isShared
-	if isShared && c.Bool("follow") {
+	switch {
+	case isShared && c.Bool("follow"):
 		return failure.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
 			WithHint("take messages as yourself: atm take %s --wait --as NAME", s.Me.Agent())
-	}
-	if isShared {
+	case isShared:
 		command.Warn(c, "%s is a shared inbox, so nothing is marked: atm take %[1]s --as NAME takes a message", s.Me.Agent())
-	}
-	if !peeks {
+	case !c.Bool("peek"):
 		if err := s.MayWrite(); err != nil {
 			return err
 		}
 	}
-	p, err := newPage(c, s, peeks)
+	p, err := newPage(c, s, isShared || c.Bool("peek"))
 	switch {
 	case err != nil:
 		return err

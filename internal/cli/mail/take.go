@@ -51,16 +51,16 @@ func take(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	if team := box.Address().Team; team != s.Me.Address().Team {
+	team, mayTake := box.Address().Team, teams.CheckMayTake(box, s.Me.Address())
+	switch {
+	case team != s.Me.Address().Team:
 		return failure.Refused("only members of team %s may take from its inboxes", team).
 			WithHint("to put something into it: atm send %s \"…\"", box.Address())
-	}
-	if err := teams.CheckMayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) && box.Agent() != s.Me.Agent() {
-		return failure.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
-	} else if err != nil {
-		return err
-	}
-	if !c.Bool("wait") {
+	case errors.Is(mayTake, teams.ErrNotShared) && box.Agent() != s.Me.Agent():
+		return failure.Refused("%w", mayTake).WithHint("atm team add %s --shared", box.Agent())
+	case mayTake != nil:
+		return mayTake
+	case !c.Bool("wait"):
 		taken, err := takeOne(c.Context, c, s, box, lease)
 		if err != nil || taken {
 			return err
@@ -68,9 +68,7 @@ func take(c *cli.Context, s *command.Scope) error {
 		return command.PrintAs(c, map[string]any{"message": nil}, "nothing to take")
 	}
 	err = s.Await(func(ctx context.Context) error {
-		return await(ctx, timeout, []*mailbox.Box{box}, false, func(entry) (bool, error) {
-			return takeOne(ctx, c, s, box, lease)
-		})
+		return await(ctx, timeout, []*mailbox.Box{box}, false, func(entry) (bool, error) { return takeOne(ctx, c, s, box, lease) })
 	})
 	if errors.Is(err, errTimeout) {
 		return failure.Timeout("nothing to take within %s", timeout).
