@@ -137,7 +137,7 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 		}
 		return r.awaitAnswers(ctx, c, s, o.Message)
 	})
-	if err == nil || len(r.Delivered) == 0 || !c.Bool("json") { // else the message is on stdout already
+	if err == nil || len(r.Delivered) == 0 || !c.Bool("json") { // without --json stdout says that it was sent
 		return cmp.Or(err, failed)
 	}
 	if errors.Is(err, context.Canceled) {
