@@ -63,7 +63,7 @@ func (b *Box) RestoreMessage(ctx context.Context, dir string, data []byte) (isRe
 			return err
 		}
 		isRestored = true
-		return b.store.root.Sync(to.dir)
+		return cmp.Or(b.store.root.Sync(to.dir), b.NoteSuperseded(m))
 	})
 	return isRestored, err
 }

@@ -183,7 +183,7 @@ func (o *Outcome) write() error {
 	if o.to.err != nil {
 		return o.to.err
 	}
-	err := o.to.box.noteSuperseded(o.post.Message)
+	err := o.to.box.NoteSuperseded(o.post.Message)
 	if err == nil {
 		o.temp = "tmp/" + string(o.post.Message.ID) + "." + string(wire.NewID())
 		err = o.to.inbox.Create(o.temp, o.data)

@@ -121,9 +121,6 @@ func (b *Box) openIn(dir *durable.Root, name string, p place, id wire.ID, keep f
 	if err != nil {
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	}
-	if p.state == Unread { // a message that another program put into new has no mark yet
-		b.noteSuperseded(m)
-	}
 	return &Item{Message: m, State: p.state, Dir: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id)}, nil
 }
 

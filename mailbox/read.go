@@ -133,9 +133,9 @@ func (b *Box) checkMovable(items []*Item) error {
 	return nil
 }
 
-// choose selects the batch from the unread messages that are not claimed. With setAside it moves files that are not
-// messages to bad.
-func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batch, err error) {
+// choose selects the batch from the unread messages that are not claimed. Only with tidies it writes: it moves files that
+// are not messages to bad, and notes what is superseded.
+func (b *Box) choose(opt ReadOptions, claimed claims, tidies bool) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
 		if list, err = b.list(b.unread()); err != nil {
@@ -146,12 +146,15 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	isBad := func(bad *BadError) {
 		if bad.Unreadable != nil {
 			batch.Unreadable = append(batch.Unreadable, bad)
-		} else if setAside && b.setAsideBad(b.unread(), bad) {
+		} else if tidies && b.setAsideBad(b.unread(), bad) {
 			batch.SetAside++
 		}
 	}
 	isFull, now := false, time.Now()
 	for i, it := range b.openEach(b.unread(), list, nil, isBad, &err) {
+		if tidies { // a message that another program put into new has no mark yet
+			b.NoteSuperseded(it.Message)
+		}
 		isStale := it.Expired(now) || it.SupersededBy != ""
 		isWanted := (opt.Match == nil || opt.Match(it)) && !(opt.Current && isStale)
 		isFull = isFull || isWanted && opt.Fits != nil && !opt.Fits(it.Message)

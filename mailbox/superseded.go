@@ -17,15 +17,15 @@ import (
 //	inbox/superseded/<old id>.<new id>
 //
 // It is made before the new message is delivered, or, if another program has put the message into new, when the message
-// is first opened. A mark is only a hint: it counts if the new message is there, not withdrawn, and from the same
-// sender.
+// is read or its runner sees it. A mark is only a hint: it counts if the new message is there, not withdrawn, and from
+// the same sender.
 
 func (b *Box) supersededMark(old, new wire.ID) string {
 	return b.in("inbox/superseded", string(old)+"."+string(new))
 }
 
-// noteSuperseded durably makes the mark for a message that replaces another.
-func (b *Box) noteSuperseded(m *wire.Message) error {
+// NoteSuperseded durably makes the mark for a message that replaces another.
+func (b *Box) NoteSuperseded(m *wire.Message) error {
 	if m.Supersedes == "" || b.host != "" {
 		return nil
 	}

@@ -33,6 +33,7 @@ func (r *runner) handleEntry(e watcher.Entry) {
 	switch {
 	case e.Message != nil:
 		if old := e.Message.Supersedes; old != "" {
+			r.Box.NoteSuperseded(e.Message.Message) // on failure the old message is typed in too
 			r.rereadMessage(old)
 		}
 		r.messageArrived(e.Message, now)
