@@ -53,3 +53,10 @@ func (d *Dirs) Changed() <-chan struct{} { return d.changed }
 
 // Close stops watching.
 func (d *Dirs) Close() error { return d.fs.Close() }
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -25,15 +25,11 @@ type source struct {
 	box   *mailbox.Box
 	paths [5]string // the watched directories
 
-	// Used by scan alone.
-	hasScanned bool
-	events     fs.FileInfo // the directory of the log that cursor reads; nil: none
-
-	// Guarded by the watcher's lock.
-	stale   int                   // how many hints since the last scan that a directory was replaced
+	isStale bool                  // since the last scan a directory was replaced
 	seen    map[wire.ID]time.Time // when a message was last seen in new
 	pending []wire.ID             // seen, but not returned by Next yet
 	cursor  *eventlog.Cursor      // nil until there is a log
+	events  fs.FileInfo           // the directory of the log that cursor reads; nil: none
 	hasMore bool                  // the log may have more events
 	mailbox problem
 	log     problem
@@ -68,6 +64,7 @@ func newSource(w *Watcher, b *mailbox.Box) *source {
 	return &source{w: w, box: b, paths: paths, seen: map[wire.ID]time.Time{}}
 }
 
+// handle notes what a kernel event says. Where only a listing can tell, it asks for a scan.
 func (s *source) handle(e fsnotify.Event) {
 	dir, name := filepath.Dir(e.Name), filepath.Base(e.Name)
 	hasLeft := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
@@ -76,83 +73,45 @@ func (s *source) handle(e fsnotify.Event) {
 	case slices.Contains(s.paths[:], e.Name):
 		// The kernel stops watching a directory that is moved or removed, even if it is back by now.
 		if hasLeft || e.Has(fsnotify.Create) {
-			s.rewatch()
+			s.isStale = true
+			s.w.askScan()
 		}
 	case hasLeft:
-	case dir == s.paths[teamDir]:
-		wake(s.w.scanAsked)
 	case dir == s.paths[newDir] && isJSON && wire.IsID(id):
-		s.change(func() { s.notice(wire.ID(id)) })
-	case dir == s.paths[newDir], dir == s.paths[inboxDir]:
-		wake(s.w.scanAsked)
+		s.notice(wire.ID(id))
+	case dir == s.paths[teamDir], dir == s.paths[inboxDir], dir == s.paths[newDir]:
+		s.w.askScan()
 	case dir == s.paths[eventsDir]:
-		s.change(func() { s.hasMore = true })
+		s.hasMore = true
 	}
-}
-
-// change updates the guarded fields and wakes Next.
-func (s *source) change(f func()) {
-	s.w.mu.Lock()
-	f()
-	s.w.mu.Unlock()
-	wake(s.w.newEntry)
-}
-
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// rewatch asks for a scan that watches the directories and opens the log anew.
-func (s *source) rewatch() {
-	s.change(func() { s.stale++ })
-	wake(s.w.scanAsked)
 }
 
 // scan watches the directories that exist, takes in dropped files, lists new, and has the log read. It reports whether
 // a dropped file is not complete yet.
 func (s *source) scan(ctx context.Context) (isWaiting bool) {
-	s.w.mu.Lock()
-	stale := s.stale
-	s.w.mu.Unlock()
 	for _, path := range s.paths { // parents first: they report what happens to the next one meanwhile
-		s.w.watch(path, stale > 0)
+		s.w.watch(path, s.isStale)
 	}
 	in, _ := s.box.Ingest(ctx) // a file that fails stays for the next scan
 	unread, err := s.box.UnreadIDs()
 	s.w.pollAfter(err)
 	events, _ := os.Lstat(s.paths[eventsDir])
-	s.change(func() {
-		if err == nil {
-			s.noticeAll(unread)
-			if s.w.opt.Events && (stale > 0 || !os.SameFile(s.events, events)) {
-				err = s.openLog()
-			}
+	if err == nil {
+		for _, id := range unread {
+			s.notice(id)
 		}
-		s.events = events
-		if err != nil {
-			s.events = nil
+		maps.DeleteFunc(s.seen, func(_ wire.ID, last time.Time) bool { return time.Since(last) > forgetAfter })
+		if s.w.opt.Events && (s.isStale || !os.SameFile(s.events, events)) {
+			err = s.openLog()
 		}
-		s.mailbox.set(err)
-		s.hasMore = s.hasMore || err == nil
-		s.stale -= stale
-		s.hasScanned = true
-	})
+	}
+	if s.events = events; err != nil {
+		s.events = nil
+	}
+	s.mailbox.set(err)
+	s.hasMore = s.hasMore || err == nil
+	s.isStale = false
 	return in.Waiting > 0
-}
-
-func (s *source) noticeAll(unread []wire.ID) {
-	if !s.hasScanned { // what was there at Open comes before what has arrived since
-		unread = append(unread, s.pending...)
-		s.pending, s.seen = nil, map[wire.ID]time.Time{}
-	}
-	for _, id := range unread {
-		s.notice(id)
-	}
-	forget := time.Now().Add(-forgetAfter)
-	maps.DeleteFunc(s.seen, func(_ wire.ID, last time.Time) bool { return last.Before(forget) })
 }
 
 // notice queues a message that was not seen before.
@@ -174,15 +133,9 @@ func (s *source) openLog() error {
 		cursor.Close()
 		return err
 	}
-	s.closeLog()
+	s.cursor.Close()
 	s.cursor = cursor
 	return nil
-}
-
-func (s *source) closeLog() {
-	if s.cursor != nil {
-		s.cursor.Close()
-	}
 }
 
 func (s *source) openCursor(log *eventlog.Log) (*eventlog.Cursor, error) {
@@ -198,7 +151,7 @@ func (s *source) openCursor(log *eventlog.Log) (*eventlog.Cursor, error) {
 	var err error
 	switch {
 	case isGiven:
-	case s.hasScanned: // there was no mailbox at Open
+	case !s.w.scanned.IsZero(): // there was no mailbox at Open
 		after, err = log.SeqBefore(s.w.opened)
 	default:
 		after, err = log.LastSeq()
@@ -236,7 +189,7 @@ func (s *source) nextMessage() (Entry, bool) {
 // nextEvent returns the next event of the log, then errors: an agent is reported gone after its last event. It returns
 // nothing while another log may be in place.
 func (s *source) nextEvent() (Entry, bool) {
-	if s.stale > 0 {
+	if s.isStale {
 		return Entry{}, false
 	}
 	if s.cursor != nil && s.hasMore {

@@ -11,7 +11,7 @@
 //
 // If a mailbox is retired or removed, an entry says that the agent is gone. If it comes back, its log continues after
 // the last reported event; a new log in its place starts at its first event. Files dropped into an inbox become
-// messages whether or not anybody calls Next.
+// messages while Next is called.
 package watcher
 
 import (
@@ -21,7 +21,6 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -73,61 +72,86 @@ type Entry struct {
 // ErrClosed is returned by Next after Close.
 var ErrClosed = errors.New("the watcher is closed")
 
-// Watcher watches some mailboxes, with two goroutines. Next is for one caller at a time; Close may be called at any
+// Watcher watches some mailboxes. Next, which does all the work, is for one caller at a time; Close may be called at any
 // time.
 type Watcher struct {
-	opt       Options
-	opened    time.Time
-	fs        *fsnotify.Watcher // nil: no kernel events
-	polls     atomic.Bool       // some directories have no kernel events
-	newEntry  chan struct{}     // wakes Next
-	scanAsked chan struct{}     // wakes run
-	running   context.Context   // ends at Close
-	stop      context.CancelFunc
-	wg        sync.WaitGroup
+	opt     Options
+	opened  time.Time
+	fs      *fsnotify.Watcher // nil: no kernel events
+	hinted  chan struct{}     // wakes Next
+	running context.Context   // ends at Close
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
 
-	mu      sync.Mutex
-	sources []*source // more are appended if there are Options.Boxes
-	turn    int       // index of the source that next asks first
+	hintMu sync.Mutex
+	hints  []hint // not handled yet
+
+	mu      sync.Mutex // guards the following, and the sources
+	sources []*source  // more are appended if there are Options.Boxes
+	turn    int        // index of the source that is asked first
+	polls   bool       // some directories have no kernel events
+	scanned time.Time  // the last scan; zero during Open
+	scanAt  time.Time  // the next one
+}
+
+// hint is what the kernel says: an event, or why some may be lost.
+type hint struct {
+	event fsnotify.Event
+	err   error
 }
 
 // Open begins to watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
 func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error) {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
-	w := &Watcher{opt: o, opened: time.Now(), newEntry: make(chan struct{}, 1), scanAsked: make(chan struct{}, 1)}
+	w := &Watcher{opt: o, opened: time.Now(), hinted: make(chan struct{}, 1)}
 	w.running, w.stop = context.WithCancel(context.Background())
 	var err error
 	if w.fs, err = newNotifier(); err == nil {
 		w.wg.Go(w.listen)
 	}
-	w.polls.Store(err != nil)
+	w.polls = err != nil
 	for _, b := range boxes {
-		w.sources = append(w.sources, newSource(w, b))
-	}
-	for _, s := range w.sources {
+		s := newSource(w, b)
+		w.sources = append(w.sources, s)
 		s.scan(ctx)
 		if !o.Existing {
-			s.change(func() { s.pending = nil })
+			s.pending = nil
 		}
 	}
-	w.wg.Go(w.run)
+	w.scanned = time.Now()
+	w.scanAt = w.scanned.Add(o.poll) // a dropped file may have been still being written
 	return w, nil
+}
+
+// listen queues the kernel's events, because fsnotify may block a scan, which adds watches, until they are received.
+func (w *Watcher) listen() {
+	for {
+		var h hint
+		var ok bool
+		select {
+		case h.event, ok = <-w.fs.Events:
+		case h.err, ok = <-w.fs.Errors:
+		}
+		if !ok {
+			return
+		}
+		w.hintMu.Lock()
+		w.hints = append(w.hints, h)
+		w.hintMu.Unlock()
+		wake(w.hinted)
+	}
 }
 
 // Next waits for the next entry. It returns an error when ctx ends, and ErrClosed after Close.
 func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	for {
-		if w.running.Err() != nil {
-			return Entry{}, ErrClosed
-		}
-		if err := ctx.Err(); err != nil {
-			return Entry{}, err
-		}
-		if e, ok := w.next(); ok {
-			return e, nil
+		e, pause, err := w.look(ctx)
+		if err != nil || pause == 0 {
+			return e, err
 		}
 		select {
-		case <-w.newEntry:
+		case <-w.hinted:
+		case <-time.After(pause):
 		case <-w.running.Done():
 		case <-ctx.Done():
 		}
@@ -164,11 +188,22 @@ func Until(ctx context.Context, boxes []*mailbox.Box, o Options, look func(Entry
 	}
 }
 
-// next asks the sources in turn, so that a busy one does not hide the others.
-func (w *Watcher) next() (Entry, bool) {
+// look handles what the kernel has said, scans if it is time to, and returns an entry, or else how long the next scan
+// is away.
+func (w *Watcher) look(ctx context.Context) (e Entry, pause time.Duration, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for range w.sources {
+	if w.running.Err() != nil {
+		return e, 0, ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return e, 0, err
+	}
+	w.handleHints()
+	if !time.Now().Before(w.scanAt) {
+		w.scan(ctx)
+	}
+	for range w.sources { // in turn, so that a busy one does not hide the others
 		s := w.sources[w.turn]
 		w.turn = (w.turn + 1) % len(w.sources)
 		e, ok := s.nextMessage()
@@ -177,64 +212,46 @@ func (w *Watcher) next() (Entry, bool) {
 		}
 		if ok {
 			e.Agent, e.Box = s.box.Agent(), s.box
-			return e, true
+			return e, 0, nil
 		}
 	}
-	return Entry{}, false
+	return e, max(time.Until(w.scanAt), 1), nil
 }
 
-// listen handles kernel events. It has a goroutine of its own because fsnotify may block a scan, which adds watches,
-// until its events are received.
-func (w *Watcher) listen() {
-	for {
-		select {
-		case e, ok := <-w.fs.Events:
-			if !ok {
-				return
-			}
-			for _, s := range w.all() {
-				s.handle(e)
-			}
-		case err, ok := <-w.fs.Errors: // events may be lost
-			if !ok {
-				return
-			}
-			w.pollAfter(err)
-			for _, s := range w.all() {
-				s.rewatch()
+func (w *Watcher) handleHints() {
+	w.hintMu.Lock()
+	hints := w.hints
+	w.hints = nil
+	w.hintMu.Unlock()
+	for _, h := range hints {
+		w.pollAfter(h.err)
+		for _, s := range w.sources {
+			if h.err == nil {
+				s.handle(h.event)
+			} else {
+				s.isStale = true
+				w.askScan()
 			}
 		}
 	}
 }
 
-func (w *Watcher) run() {
-	pause := time.After(w.opt.poll) // Open may have found a dropped file that was still being written
-	for {
-		select {
-		case <-pause:
-		case <-w.scanAsked:
-		case <-w.running.Done():
-			return
-		}
-		w.addBoxes()
-		every := w.opt.rescan
-		for _, s := range w.all() {
-			if s.scan(w.running) || w.polls.Load() {
-				every = w.opt.poll
-			}
-		}
-		pause = time.After(every)
-		select {
-		case <-time.After(debounce):
-		case <-w.running.Done():
-		}
+func (w *Watcher) askScan() {
+	if soon := w.scanned.Add(debounce); soon.Before(w.scanAt) {
+		w.scanAt = soon
 	}
 }
 
-func (w *Watcher) all() []*source {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.sources
+func (w *Watcher) scan(ctx context.Context) {
+	w.addBoxes()
+	every := w.opt.rescan
+	for _, s := range w.sources {
+		if s.scan(ctx) || w.polls {
+			every = w.opt.poll
+		}
+	}
+	w.scanned = time.Now()
+	w.scanAt = w.scanned.Add(every)
 }
 
 // addBoxes adds the mailboxes that have come since Open.
@@ -244,10 +261,8 @@ func (w *Watcher) addBoxes() {
 	}
 	boxes, _ := w.opt.Boxes() // one that cannot be looked at now is found by the next scan
 	for _, b := range boxes {
-		if !slices.ContainsFunc(w.all(), func(s *source) bool { return s.box.Address() == b.Address() }) {
-			s := newSource(w, b)
-			s.hasScanned = true
-			s.change(func() { w.sources = append(w.sources, s) })
+		if !slices.ContainsFunc(w.sources, func(s *source) bool { return s.box.Address() == b.Address() }) {
+			w.sources = append(w.sources, newSource(w, b))
 		}
 	}
 }
@@ -263,7 +278,7 @@ func (w *Watcher) watch(path string, isReplaced bool) {
 	}
 	err := w.fs.Add(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fsnotify.ErrClosed) {
-		w.polls.Store(true)
+		w.polls = true
 		w.pollAfter(err)
 	}
 }
@@ -271,12 +286,12 @@ func (w *Watcher) watch(path string, isReplaced bool) {
 // pollAfter gives up kernel events when the process runs out of file descriptors: kqueue needs one for every file.
 func (w *Watcher) pollAfter(err error) {
 	if w.fs != nil && errors.Is(err, syscall.EMFILE) {
-		w.polls.Store(true)
+		w.polls = true
 		w.fs.Close()
 	}
 }
 
-// Close stops the watcher and waits for its goroutines; a waiting Next returns ErrClosed.
+// Close stops the watcher and waits for its goroutine; a waiting Next returns ErrClosed.
 func (w *Watcher) Close() (err error) {
 	w.stop()
 	if w.fs != nil {
@@ -286,7 +301,7 @@ func (w *Watcher) Close() (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.sources {
-		s.closeLog()
+		s.cursor.Close()
 	}
 	return err
 }

@@ -73,14 +73,12 @@ func (c *Cursor) Seq() uint64 { return c.next - 1 }
 // refuses the snapshot.
 func (c *Cursor) Mark(s *Snapshot) { s.Seq, s.CRC = c.Seq(), c.crc }
 
-// Close closes the open segment.
-func (c *Cursor) Close() error {
-	file := c.file
-	c.file = nil
-	if file == nil {
-		return nil
+// Close closes the open segment. c may be nil.
+func (c *Cursor) Close() {
+	if c != nil {
+		c.file.Close() // nil too
+		c.file = nil
 	}
-	return file.Close()
 }
 
 // Next returns the next event, or io.EOF if there is none yet; it may then be called again. A gap that is not nil says
