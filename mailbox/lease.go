@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -87,10 +88,7 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, curre
 
 // leaseOwner returns the owner of a member's claims, with the team if that is another one.
 func (b *Box) leaseOwner(by wire.Address) string {
-	if by.Team == b.store.Team {
-		return ownerLease + string(by.Agent)
-	}
-	return ownerLease + by.String()
+	return ownerLease + strings.TrimSuffix(by.String(), "@"+string(b.store.Team))
 }
 
 // leaseOf returns the lease of a claim. By is zero once the message was given back.

@@ -11,7 +11,6 @@
 package durable
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"errors"
@@ -237,10 +236,7 @@ func (r *Root) ReadFile(name string, max int64) (data []byte, err error) {
 	}
 	defer f.Close()
 	err = r.do("read", name, func() error {
-		var text bytes.Buffer
-		text.Grow(4096) // enough for most files
-		_, err = text.ReadFrom(io.LimitReader(f, max+1))
-		data = text.Bytes()
+		data, err = io.ReadAll(io.LimitReader(f, max+1))
 		return err
 	})
 	if int64(len(data)) > max {
@@ -397,14 +393,13 @@ func (r *Root) RemoveAll(name string) error {
 // Stale lists what killed processes left in a directory before a point in time: temp files of Replace, and directories
 // under construction (".x.making").
 func (r *Root) Stale(dir string, before time.Time) (stale []string) {
-	suffixes := map[fs.FileMode]string{0: tempSuffix, fs.ModeDir: ".making"}
 	names, _ := r.Names(dir)
 	for _, name := range names {
 		info, err := r.root.Lstat(path.Join(dir, name))
-		if err != nil || !strings.HasPrefix(name, ".") || !info.ModTime().Before(before) {
+		if err != nil || name[0] != '.' || !info.ModTime().Before(before) {
 			continue
 		}
-		if suffix := suffixes[info.Mode().Type()]; suffix != "" && strings.HasSuffix(name, suffix) {
+		if info.Mode().IsRegular() && strings.HasSuffix(name, tempSuffix) || info.IsDir() && strings.HasSuffix(name, ".making") {
 			stale = append(stale, path.Join(dir, name))
 		}
 	}
