@@ -63,31 +63,23 @@ func (b *Box) Ingest(ctx context.Context) (t Ingested, err error) {
 	impatient.LockTimeout = min(cmp.Or(b.store.LockTimeout, ingestLockTimeout), ingestLockTimeout)
 	b = impatient.Box(b.agent)
 	b.restoreDeadLetters(ctx)
-	dropped, interrupted, err := b.drops()
-	if err != nil || len(dropped)+len(interrupted) == 0 {
+	files, err := b.drops()
+	if err != nil || len(files) == 0 {
 		return t, err
 	}
 	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.CheckPresent)
 	if isHeld(err) || isUnwritable(err) {
-		t.wait(len(dropped)+len(interrupted), err)
+		t.wait(len(files), err)
 		return t, nil
 	}
 	if err != nil {
 		return t, err
 	}
 	defer l.Unlock()
-	if dropped, interrupted, err = b.drops(); err != nil { // another process may have ingested some meanwhile
+	if files, err = b.drops(); err != nil { // another process may have ingested some meanwhile
 		return t, err
 	}
-	if len(interrupted) > 0 { // by a process that may have been killed before it synced
-		root := b.store.root
-		err := errors.Join(root.Sync(b.in("inbox/tmp")), root.Sync(b.in("inbox")), root.Sync(b.in("inbox/new")))
-		if err != nil {
-			t.wait(len(interrupted), err)
-			interrupted = nil
-		}
-	}
-	files, end := slices.Concat(interrupted, dropped), time.Now().Add(ingestTime)
+	end := time.Now().Add(ingestTime)
 	for i, file := range files {
 		err := b.ingest(ctx, file, &t)
 		if err != nil {
@@ -131,14 +123,18 @@ func (b *Box) restoreDeadLetters(ctx context.Context) {
 	})
 }
 
-// drops lists the dropped files, oldest first, and those whose ingestion was interrupted.
-func (b *Box) drops() (dropped, interrupted []string, err error) {
+// drops lists the files whose ingestion was interrupted, and then those that were dropped, oldest first.
+func (b *Box) drops() (files []string, err error) {
+	names, err := b.store.root.Names(b.in("inbox/tmp"))
+	for _, name := range names {
+		if _, _, isInterrupted := parseIngestFile(name); isInterrupted {
+			files = append(files, b.in("inbox/tmp", name))
+		}
+	}
 	written := map[string]time.Time{}
 	for _, dir := range []string{"inbox", "inbox/new"} {
-		names, err := b.store.root.Names(b.in(dir))
-		if err != nil {
-			return nil, nil, err
-		}
+		names, e := b.store.root.Names(b.in(dir))
+		err = cmp.Or(err, e)
 		for _, name := range names {
 			isOurs := slices.Contains(inboxDirs, name)
 			if dir == "inbox/new" {
@@ -153,16 +149,10 @@ func (b *Box) drops() (dropped, interrupted []string, err error) {
 			}
 		}
 	}
-	dropped = slices.SortedFunc(maps.Keys(written), func(a, b string) int {
+	dropped := slices.SortedFunc(maps.Keys(written), func(a, b string) int {
 		return cmp.Or(written[a].Compare(written[b]), strings.Compare(a, b))
 	})
-	names, err := b.store.root.Names(b.in("inbox/tmp"))
-	for _, name := range names {
-		if _, _, isIngested := parseIngestFile(name); isIngested {
-			interrupted = append(interrupted, b.in("inbox/tmp", name))
-		}
-	}
-	return dropped, interrupted, err
+	return append(files, dropped...), err
 }
 
 // inboxDirs are the directories of an inbox. A file with such a name is not a dropped one.
@@ -184,7 +174,11 @@ func beingWritten(f *os.File) (writing, certain bool) {
 // reads and publishes it. An interrupted file was renamed before. An error says why the file waits.
 func (b *Box) ingest(ctx context.Context, file string, t *Ingested) error {
 	root, tmp := b.store.root, b.in("inbox/tmp")
-	if path.Dir(file) == tmp {
+	if path.Dir(file) == tmp { // by a process that may have been killed before it synced
+		err := cmp.Or(root.Sync(tmp), root.Sync(b.in("inbox")), root.Sync(b.in("inbox/new")))
+		if err != nil {
+			return err
+		}
 		return b.finishIngest(ctx, file, false, t)
 	}
 	f, err := root.Open(file)

@@ -38,15 +38,14 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	if fix {
 		b.removeStale(h.Stale)
 	}
-	_, interrupted, err2 := b.drops()
-	if len(interrupted) > 0 { // unless a process is ingesting them right now
-		isIngesting, _ := b.store.locks.Held(b.lockName("drops"))
-		_, still, _ := b.drops()
-		interrupted = slices.DeleteFunc(interrupted, func(file string) bool {
-			return isIngesting || !slices.Contains(still, file)
-		})
+	files, err2 := b.drops()
+	isIngesting, _ := b.store.locks.Held(b.lockName("drops"))
+	still, _ := b.drops()
+	for _, file := range files { // unless a process is ingesting it right now
+		if path.Dir(file) == b.in("inbox/tmp") && !isIngesting && slices.Contains(still, file) {
+			h.Interrupted++
+		}
 	}
-	h.Interrupted = len(interrupted)
 	h.examineFiles(b)
 	h.examineDirs(b)
 	bad, err3 := b.badNames()
