@@ -79,11 +79,7 @@ type stateFold struct {
 	cursor *eventlog.Cursor
 }
 
-func (f *stateFold) close() {
-	if f.cursor != nil {
-		f.cursor.Close()
-	}
-}
+func (f *stateFold) close() { f.cursor.Close() }
 
 // load loads a snapshot's state, and reports whether it is one of this version and agent.
 func (f *stateFold) load(s eventlog.Snapshot) bool {

@@ -36,6 +36,7 @@ const (
 	pollEvery   = time.Second           // without kernel events, or while a dropped file is still being written
 	debounce    = 50 * time.Millisecond // between two scans
 	forgetAfter = time.Hour             // after a message left the inbox
+	maxHints    = 1 << 16               // more are not kept: the next scan finds what they are about
 )
 
 // newNotifier is replaced in tests.
@@ -136,6 +137,9 @@ func (w *Watcher) listen() {
 			return
 		}
 		w.hintMu.Lock()
+		if len(w.hints) == maxHints {
+			w.hints, h = nil, hint{err: fsnotify.ErrEventOverflow}
+		}
 		w.hints = append(w.hints, h)
 		w.hintMu.Unlock()
 		wake(w.hinted)
