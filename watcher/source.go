@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -31,23 +32,9 @@ type source struct {
 	cursor  *eventlog.Cursor      // nil until there is a log
 	events  fs.FileInfo           // the directory of the log that cursor reads; nil: none
 	hasMore bool                  // the log may have more events
-	mailbox problem
-	log     problem
-}
 
-// problem is an error to report, once.
-type problem struct {
-	err  error  // not reported yet
-	last string // what err said, so that a repetition is not reported
-}
-
-// set sets the error unless it repeats the last one; nil clears it.
-func (p *problem) set(err error) {
-	if err == nil {
-		*p = problem{}
-	} else if err.Error() != p.last {
-		*p = problem{err, err.Error()}
-	}
+	err, logErr error  // why the mailbox or its log cannot be read now
+	reported    string // the last of these that Next returned, which it does not repeat
 }
 
 const (
@@ -108,9 +95,11 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	if s.events = events; err != nil {
 		s.events = nil
 	}
-	s.mailbox.set(err)
+	s.err, s.isStale = err, false
 	s.hasMore = s.hasMore || err == nil
-	s.isStale = false
+	if cmp.Or(s.err, s.logErr) == nil {
+		s.reported = ""
+	}
 	return in.Waiting > 0
 }
 
@@ -180,7 +169,7 @@ func (s *source) nextMessage() (Entry, bool) {
 		delete(s.seen, id) // report it if it is seen again
 		var bad *mailbox.BadError
 		if !errors.As(err, &bad) && !errors.Is(err, mailbox.ErrNotFound) && !errors.Is(err, mailbox.ErrNoAgent) {
-			s.mailbox.set(err)
+			s.err = err
 		}
 	}
 	return Entry{}, false
@@ -198,16 +187,13 @@ func (s *source) nextEvent() (Entry, bool) {
 			return Entry{Event: &e, Gap: gap}, true
 		}
 		s.hasMore = false
-		if err == io.EOF || errors.Is(err, mailbox.ErrNoAgent) {
-			err = nil
+		if s.logErr = err; err == io.EOF || errors.Is(err, mailbox.ErrNoAgent) {
+			s.logErr = nil
 		}
-		s.log.set(err)
 	}
-	for _, p := range []*problem{&s.mailbox, &s.log} {
-		if err := p.err; err != nil {
-			p.err = nil
-			return Entry{Err: err}, true
-		}
+	if err := cmp.Or(s.err, s.logErr); err != nil && err.Error() != s.reported {
+		s.reported = err.Error()
+		return Entry{Err: err}, true
 	}
 	return Entry{}, false
 }
