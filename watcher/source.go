@@ -150,7 +150,7 @@ func (s *source) openCursor(log *eventlog.Log) (*eventlog.Cursor, error) {
 	}
 	// Read the last event before, by which openCursor recognises this log later.
 	c := log.Follow(after - 1)
-	if e, _, err := c.Next(); err != nil || e.Seq != after {
+	if e, _, _ := c.Next(); e.Seq != after {
 		c.Close()
 		c = log.Follow(after)
 	}
