@@ -22,9 +22,10 @@ import (
 
 // source is one watched mailbox.
 type source struct {
-	w     *Watcher
-	box   *mailbox.Box
-	paths [5]string // the watched directories
+	w        *Watcher
+	box      *mailbox.Box
+	paths    []string // the watched directories, parents first
+	new, log string   // two of them
 
 	isStale bool                  // since the last scan a directory was replaced
 	seen    map[wire.ID]time.Time // when a message was last seen in new
@@ -37,18 +38,11 @@ type source struct {
 	reported    string // the last of these that Next returned, which it does not repeat
 }
 
-const (
-	teamDir = iota // where mailboxes appear and disappear
-	agentDir
-	inboxDir
-	newDir
-	eventsDir
-)
-
 func newSource(w *Watcher, b *mailbox.Box) *source {
 	path, inbox := b.Path(), filepath.Join(b.Path(), "inbox")
-	paths := [...]string{teamDir: filepath.Dir(path), agentDir: path, inboxDir: inbox, newDir: filepath.Join(inbox, "new"), eventsDir: filepath.Join(path, "events")}
-	return &source{w: w, box: b, paths: paths, seen: map[wire.ID]time.Time{}}
+	s := &source{w: w, box: b, new: filepath.Join(inbox, "new"), log: filepath.Join(path, "events"), seen: map[wire.ID]time.Time{}}
+	s.paths = []string{filepath.Dir(path), path, inbox, s.new, s.log}
+	return s
 }
 
 // handle notes what a kernel event says. Where only a listing can tell, it asks for a scan.
@@ -57,32 +51,32 @@ func (s *source) handle(e fsnotify.Event) {
 	hasLeft := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
 	id, isJSON := strings.CutSuffix(name, ".json")
 	switch {
-	case slices.Contains(s.paths[:], e.Name):
+	case slices.Contains(s.paths, e.Name):
 		// The kernel stops watching a directory that is moved or removed, even if it is back by now.
 		if hasLeft || e.Has(fsnotify.Create) {
 			s.isStale = true
 			s.w.askScan()
 		}
 	case hasLeft:
-	case dir == s.paths[newDir] && isJSON && wire.IsID(id):
+	case dir == s.new && isJSON && wire.IsID(id):
 		s.notice(wire.ID(id))
-	case dir == s.paths[teamDir], dir == s.paths[inboxDir], dir == s.paths[newDir]:
-		s.w.askScan()
-	case dir == s.paths[eventsDir]:
+	case dir == s.log:
 		s.hasMore = true
+	case dir != s.box.Path() && slices.Contains(s.paths, dir):
+		s.w.askScan()
 	}
 }
 
 // scan watches the directories that exist, takes in dropped files, lists new, and has the log read. It reports whether
 // a dropped file is not complete yet.
 func (s *source) scan(ctx context.Context) (isWaiting bool) {
-	for _, path := range s.paths { // parents first: they report what happens to the next one meanwhile
+	for _, path := range s.paths { // a parent reports what happens to the next one meanwhile
 		s.w.watch(path, s.isStale)
 	}
 	in, _ := s.box.Ingest(ctx) // a file that fails stays for the next scan
 	unread, err := s.box.UnreadIDs()
 	s.w.pollAfter(err)
-	events, _ := os.Lstat(s.paths[eventsDir])
+	events, _ := os.Lstat(s.log)
 	if err == nil {
 		for _, id := range unread {
 			s.notice(id)
