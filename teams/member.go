@@ -15,7 +15,7 @@ import (
 )
 
 // Member is the evidence about a member, as team and status print it in JSON. Without evidence a state is unknown,
-// which is neither idle nor off.
+// which is neither idle nor off. The fields that every member has are there in JSON, null if not known.
 type Member struct {
 	Name   wire.Name  `json:"name"`              // bob@build if on another host
 	Host   wire.Name  `json:"host,omitempty"`    // the other host
@@ -25,31 +25,31 @@ type Member struct {
 	Role   string     `json:"role,omitempty"`
 
 	State  reducer.Word `json:"state"` // one word, derived from the fields below
-	Detail string       `json:"detail,omitempty"`
-	Since  *time.Time   `json:"since,omitempty"` // when State began
+	Detail string       `json:"detail"`
+	Since  *time.Time   `json:"since"` // when State began
 
 	Presence   reducer.Presence `json:"presence"`
-	PresenceAt *time.Time       `json:"presence_at,omitempty"` // when there was evidence for Presence
+	PresenceAt *time.Time       `json:"presence_at"` // when there was evidence for Presence
 
 	TurnStatus reducer.TurnStatus `json:"turn_status"`
 	Activity   reducer.Activity   `json:"activity"`
-	TurnID     string             `json:"turn_id,omitempty"`
-	ThreadID   string             `json:"thread_id,omitempty"`
-	Transport  string             `json:"transport,omitempty"`
-	Session    string             `json:"session,omitempty"`
-	LastTurn   *reducer.Last      `json:"last_turn,omitempty"`
+	TurnID     OrNull             `json:"turn_id"`
+	ThreadID   OrNull             `json:"thread_id"`
+	Transport  OrNull             `json:"transport"`
+	Session    OrNull             `json:"session"`
+	LastTurn   *reducer.Last      `json:"last_turn"`
 	Errors     uint64             `json:"errors"`
 	LastError  string             `json:"last_error,omitempty"`
 	Dropped    reducer.Dropped    `json:"dropped"`
 	Unknown    uint64             `json:"unknown"` // events of unknown kinds
-	WaitingOn  *reducer.Waiting   `json:"waiting_on,omitempty"`
+	WaitingOn  *reducer.Waiting   `json:"waiting_on"`
 
 	Unread int        `json:"unread"`           // without leased messages
 	Held   string     `json:"held,omitempty"`   // why unread mail waits, unless State says it
 	Leased int        `json:"leased,omitempty"` // messages under a lease
 	Owed   int        `json:"owed"`             // messages that it has not acknowledged
 	Bad    int        `json:"bad,omitempty"`
-	PID    int64      `json:"pid,omitempty"`
+	PID    *int64     `json:"pid"`
 	ReadAt *time.Time `json:"read_at,omitempty"` // of the newest message_read or injected event
 
 	Inject string `json:"inject,omitempty"` // how its runner hands over mail: body, pointer, off; "": unknown
@@ -58,6 +58,17 @@ type Member struct {
 	Started    time.Time      `json:"-"` // when a runner last started its program
 	RunnerGone bool           `json:"-"` // its runner was killed
 	runner     control.Status // what its runner answers
+}
+
+// OrNull is a text that is null in JSON if there is none.
+type OrNull string
+
+// MarshalJSON implements json.Marshaler.
+func (t OrNull) MarshalJSON() ([]byte, error) {
+	if t == "" {
+		return []byte("null"), nil
+	}
+	return wire.Quote(string(t)), nil
 }
 
 // Stats counts a team's members as missiond's PTY manager does: running is starting, idle or busy; blocked counts as
@@ -123,7 +134,10 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	v := s.Evaluate(ev)
 	m.State, m.Detail, m.Since = v.Word, v.Detail, moment(v.Since)
 	m.Presence, m.PresenceAt = v.Presence, moment(v.PresenceAt)
-	m.Transport, m.Session, m.ThreadID, m.PID = v.Turn.Transport, v.Turn.Session, v.Turn.Thread, v.PID
+	m.Transport, m.Session, m.ThreadID = OrNull(v.Turn.Transport), OrNull(v.Turn.Session), OrNull(v.Turn.Thread)
+	if v.PID > 0 {
+		m.PID = new(v.PID)
+	}
 	m.Errors, m.LastError, m.Dropped, m.Unknown, m.ReadAt = s.Errors, s.LastError, s.Dropped, s.Unknown, moment(s.Read)
 	if s.Run != nil {
 		m.Started = s.Run.Started
@@ -132,7 +146,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 		m.Kind, m.TurnStatus, m.Activity = "person", reducer.TurnIdle, reducer.Unknown
 		return m, nil
 	}
-	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, v.Turn.ID
+	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, OrNull(v.Turn.ID)
 	m.LastTurn = v.Turn.Last
 	if requests := s.Requests(); len(requests) > 0 && m.State != reducer.WordOff {
 		m.WaitingOn = &requests[0]

@@ -162,7 +162,7 @@ func resume(k *call) error {
 		return err
 	}
 	if !m.Running {
-		own := wire.UUID(cmp.Or(m.Session, string(k.session.SessionID))) // the agent's own id for it
+		own := wire.UUID(cmp.Or(string(m.Session), string(k.session.SessionID))) // the agent's own id for it
 		config := plan.SessionOf(k.agent())
 		needsID := strings.Contains(config.ResumeCmd, "{session_id}")
 		if needsID && !sessionID.MatchString(string(own)) { // it comes from an event and might be a flag

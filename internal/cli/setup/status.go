@@ -90,7 +90,7 @@ func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
 func slot(t *teams.Team, m teams.Member) map[string]any {
 	log := filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast")
 	slot := map[string]any{"slotId": m.Name, "role": m.Role, "state": reducer.Exited, "logFile": log}
-	if m.PID > 0 {
+	if m.PID != nil {
 		slot["pid"] = m.PID
 		if !m.Started.IsZero() {
 			slot["startedAt"] = m.Started.UnixMilli()
@@ -126,10 +126,10 @@ func statusText(m teams.Member) string {
 		return text
 	}
 	if m.TurnID != "" {
-		turn := string(m.TurnStatus) + ", " + m.TurnID
-		for _, field := range [][2]string{{"thread ", m.ThreadID}, {"session ", m.Session}, {"by ", m.Transport}} {
+		turn := string(m.TurnStatus) + ", " + string(m.TurnID)
+		for _, field := range [][2]teams.OrNull{{"thread ", m.ThreadID}, {"session ", m.Session}, {"by ", m.Transport}} {
 			if field[1] != "" {
-				turn += ", " + field[0] + field[1]
+				turn += ", " + string(field[0]+field[1])
 			}
 		}
 		line("turn", "%s", turn)
@@ -158,8 +158,8 @@ func evidence(m teams.Member, now time.Time) string {
 	switch {
 	case m.Host != "":
 		return m.EvidenceAge(now)
-	case m.Running && m.PID > 0:
-		return fmt.Sprintf("its runner's lock is held, process %d", m.PID)
+	case m.Running && m.PID != nil:
+		return fmt.Sprintf("its runner's lock is held, process %d", *m.PID)
 	case m.Running:
 		return "its runner's lock is held"
 	case m.PresenceAt == nil:
