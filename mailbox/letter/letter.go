@@ -37,6 +37,7 @@ type Renderer struct {
 	Whole    bool      // headers have the whole subject, and also a single recipient
 	Bytes    int       // cut a message that is larger; 0: never
 	Lines    int       // cut a message that is longer, if Bytes is set
+	Show     string    // flags of the atm show that shows the rest, with a space in front
 
 	// Runs returns the running members by their ATM_RUN. A header names the member whose process sent the message, if
 	// that is not the sender. Called at most once; nil if not known.
@@ -77,11 +78,11 @@ func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 	body, left := r.Body(m.Body, 0, 0)
 	isLarger := len(head)+1+len(body) > r.Bytes || 1+bytes.Count(body, []byte{'\n'}) > r.Lines
 	if r.Bytes > 0 && isLarger {
-		body, left = r.Body(m.Body, max(r.Bytes-len(head)-81, 80), max(r.Lines-2, 1)) // 80 for the last line
+		body, left = r.Body(m.Body, max(r.Bytes-len(head)-len(r.Show)-81, 80), max(r.Lines-2, 1)) // 80 for the last line
 	}
 	out := append([]byte(head+"\n"), body...)
 	if left > 0 {
-		out = fmt.Appendf(out, "… %s more: atm show %s --raw\n", Size(int64(left)), r.Short(m.ID))
+		out = fmt.Appendf(out, "… %s more: atm show %s --raw%s\n", Size(int64(left)), r.Short(m.ID), r.Show)
 	}
 	return out
 }

@@ -117,7 +117,8 @@ func (s *Scope) Origin() *wire.Origin {
 
 // Renderer renders messages for this terminal or pipe.
 func (s *Scope) Renderer() *letter.Renderer {
-	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour(), Runs: s.Team.RunningMembers}
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour(), Runs: s.Team.RunningMembers,
+		Show: flagsFor(s.c, "", "--root", "--team")}
 }
 
 // Letters renders whole messages, one piece each. Further messages in behind may supersede or follow these.
