@@ -75,6 +75,8 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 		_, notDuration := cmdline.ParseDuration(word)
 		switch {
 		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread", "agent", "to", "be"}, word) && !s.IsMember(word):
+		case notDuration == nil && c.IsSet("timeout"):
+			return failure.Usage("%s and --timeout contradict each other", word).WithHint("leave one out")
 		case notDuration == nil:
 			c.Set("timeout", word)
 		case slices.ContainsFunc(waitFlags, isFlag):
