@@ -100,7 +100,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 
 	add(true, "%s from %s", r.Short(m.ID), r.Who(m.From))
 	add(true, "%s", Sent(r.Now, m))
-	add(len(m.To) > 1 || r.Whole && len(m.To) == 1, "to %s", r.recipients(m.To))
+	add(len(m.To) > 1 || r.Whole && len(m.To) == 1, "to %s", r.Recipients(m.To))
 	add(m.InReplyTo != "" && isAck, "acks %s", r.Short(m.InReplyTo))
 	add(m.InReplyTo != "" && !isAck, "answers %s", r.Short(m.InReplyTo))
 	add(m.Type != "" && !isAck, "%s", Clip(Escape(m.Type), 64))
@@ -159,8 +159,8 @@ func (r *Renderer) Due(m *wire.Message, isDone bool) string {
 	}
 }
 
-// recipients lists addresses, or the first three if there are more than four.
-func (r *Renderer) recipients(to []wire.Address) string {
+// Recipients lists addresses, or the first three if there are more than four.
+func (r *Renderer) Recipients(to []wire.Address) string {
 	names := make([]string, len(to))
 	for i, a := range to {
 		names[i] = r.Who(a)

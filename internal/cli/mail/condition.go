@@ -77,7 +77,7 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 	return sentCondition(s, "acked", m, func(cond *condition) *match {
 		last, missing := s.Root.AckedBy(ctx, m, s.Me)
 		if len(missing) > 0 {
-			cond.agents, cond.unmet = missing, "no ack from "+who(s.Renderer(), missing, ", ")
+			cond.agents, cond.unmet = missing, "no ack from "+who(s.Renderer(), missing)
 			return nil
 		}
 		if last == nil { // all of them acknowledged without a message
@@ -232,4 +232,12 @@ func describe(m teams.Member) string {
 		text += ", " + m.EvidenceAge(time.Now())
 	}
 	return text
+}
+
+func who(r *letter.Renderer, all []wire.Address) string {
+	var names []string
+	for _, a := range all {
+		names = append(names, r.Who(a))
+	}
+	return strings.Join(names, ", ")
 }

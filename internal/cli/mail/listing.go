@@ -188,17 +188,9 @@ func cells(r *letter.Renderer, m message) []string {
 	}
 	from := r.Who(m.From)
 	if r.Whole {
-		from += " to " + who(r, m.To, ",")
+		from += " to " + r.Recipients(m.To)
 	}
 	return []string{id, from, age, command.Notes(r, m.Item), title}
-}
-
-func who(r *letter.Renderer, all []wire.Address, separator string) string {
-	var names []string
-	for _, a := range all {
-		names = append(names, r.Who(a))
-	}
-	return strings.Join(names, separator)
 }
 
 // printLetters prints whole messages, the last ones up to a limit (0: all), or ifEmpty.
