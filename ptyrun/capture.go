@@ -2,7 +2,6 @@ package ptyrun
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,51 +16,54 @@ type Capture string
 
 const (
 	Pipe Capture = "pipe" // the agent's answers; the lines of a program that no driver knows
-	PTY  Capture = "pty"  // the lines of its terminal
+	PTY  Capture = "pty"  // the lines of its terminal; the answers of an agent on the alternate screen
 	Log  Capture = "log"  // nothing: the session's log has the answers of the turns
 )
 
 const (
 	captureBudget = 64 << 10               // bytes of output a minute, and after a text was typed
 	maxOutput     = 16 << 10               // bytes in one event
+	maxWaiting    = scrollback / 2         // lines that may wait to be captured
+	captureDelay  = time.Second            // how long they may
 	captureRest   = 200 * time.Millisecond // without output, after which a visible line is final
-	captureDelay  = time.Second            // how long a scrolled line may wait for more
-	tailLines     = 10                     // emitted at the end of a flood
-	tailBudget    = 4 << 10                // at least, for these
+	tailLines     = 10                     // captured at the end of a flood
 	recogniseTime = 2 * time.Second        // for the screen to show which program it is
 )
 
-// capture makes session output of lines: those that scrolled off the screen, and the visible ones when the program
-// rests. Rows are counted as by screen.Scrolled.
+// capture makes session output of a program's lines, each once: those that scrolled off the screen, those above the
+// cursor or the input box when the program rests, and the rest of its final screen. Rows are counted as by
+// screen.Scrolled.
 type capture struct {
-	echo         string   // a typed text, without blanks, that the terminal echoes; not emitted
-	nextRow      uint64   // the first row that was not taken
-	lastLines    []string // the visible lines when they were last taken, of a program that paints its screen
-	pending      string   // lines to emit together
-	pendingSince time.Time
-	budget       int // bytes that may still be emitted
+	next         uint64    // the first row that was not captured
+	waitingSince time.Time // since when it may have scrolled off
+	echo         string    // a typed text, without blanks, that the terminal echoes; not captured
+	budget       int       // bytes that may still be captured
 	budgetAt     time.Time
-	omitted      uint64 // lines over budget
 }
 
-// capturesLines reports whether the program's lines are captured: with Pipe, not before its driver is known.
+// capturesLines reports whether the program's lines are captured, not its answers: with Pipe, not before its driver is
+// known.
 func (r *runner) capturesLines(now time.Time) bool {
-	if p := r.prog; p != nil && r.binding.Capture == Pipe {
-		mayBeOther := r.isAuto && !p.isReady && now.Sub(p.started) < recogniseTime
-		return p.driver.Plain && !mayBeOther
+	p := r.prog
+	switch {
+	case p == nil || r.binding.Capture == Log:
+		return r.binding.Capture == PTY
+	case r.binding.Capture == PTY:
+		return p.driver.Plain || !p.screen.Modes().Alt
 	}
-	return r.binding.Capture == PTY
+	mayBeOther := r.isAuto && !p.isReady && now.Sub(p.started) < recogniseTime
+	return p.driver.Plain && !mayBeOther
 }
 
-// isCapturing reports whether lines are captured for a session now.
+// isCapturing reports whether lines are captured for a session now. Those of the alternate screen do not stay.
 func (r *runner) isCapturing(now time.Time) bool {
-	b := r.binding
-	return b != nil && r.prog != nil && len(b.alive()) > 0 && r.capturesLines(now)
+	b, p := r.binding, r.prog
+	return b != nil && p != nil && len(b.alive()) > 0 && r.capturesLines(now) && !p.screen.Modes().Alt
 }
 
 // captureAnswer emits the answer of a turn that has ended.
 func (r *runner) captureAnswer(e *wire.Event) {
-	if r.binding.Capture != Pipe || r.prog == nil || r.capturesLines(r.now()) {
+	if r.binding.Capture == Log || r.prog == nil || r.capturesLines(r.now()) {
 		return
 	}
 	if answer := session.AnswerOf(e); answer != "" {
@@ -96,126 +98,94 @@ func (r *runner) emit(text string, of uint64) {
 }
 
 // expectEcho keeps a typed text that the terminal will echo out of the output.
-func (r *runner) expectEcho(text string, now time.Time) {
-	if b := r.binding; b != nil {
-		b.capture.echo, b.capture.budget, b.capture.budgetAt = driver.RemoveBlanks(text), captureBudget, now
-	}
+func (c *capture) expectEcho(text string) {
+	c.echo, c.budgetAt = driver.RemoveBlanks(text), time.Time{}
 }
 
-// captureSize returns how much of the output to draw before its lines are captured: while they are, no more bytes than
-// the scrollback has lines.
-func (r *runner) captureSize(p []byte) int {
-	if r.isCapturing(r.now()) && r.binding.capture.budget > 0 {
-		return min(len(p), scrollback)
-	}
-	return len(p)
-}
-
-func (r *runner) captureScrolled(now time.Time) {
+// captureScrolled captures the lines that have scrolled off the screen and would soon be lost, or have waited long. It
+// returns how many bytes of output may be drawn before it is called again: any may be the end of a line.
+func (r *runner) captureScrolled(output []byte) int {
+	now := r.now()
 	if !r.isCapturing(now) {
-		return
+		return len(output)
 	}
-	c, s := &r.binding.capture, r.prog.screen
-	if !s.Modes().Alt && (c.budget > 0 || now.Sub(c.budgetAt) >= time.Minute) { // do not draw lines that are not emitted
-		r.addLines(c.takeLines(s, s.Scrolled()), now)
+	c := &r.prog.capture
+	if c.isOverBudget(now) { // lines that are not captured need not be drawn
+		return len(output)
 	}
-	if c.pending != "" && now.Sub(c.pendingSince) >= captureDelay {
-		r.emitPending()
+	end := r.prog.screen.Scrolled()
+	switch {
+	case end <= c.next:
+		c.waitingSince = now
+	case end-c.next >= maxWaiting || now.Sub(c.waitingSince) >= captureDelay:
+		r.captureLines(end, now)
+		c.waitingSince = now
 	}
+	return min(len(output), maxWaiting)
 }
 
-// captureResting captures the visible lines when the program rests: those above the cursor or, if the program paints
-// its screen, all of them while it waits for input.
+// captureResting captures the lines above the cursor when the program rests, or of an agent those above its input box
+// when it waits for input.
 func (r *runner) captureResting(now time.Time) {
 	if !r.isCapturing(now) {
 		return
 	}
 	p := r.prog
-	isResting, since := !p.screen.Modes().Alt, p.outputAt
-	if !p.driver.Plain { // such a program may redraw its cursor ten times a second
-		isResting, since = p.reading.Prompt || p.reading.Dialog != nil, later(p.promptSince, p.readingSince)
+	isResting, since := true, p.outputAt
+	if !p.driver.Plain { // an agent may redraw its cursor ten times a second
+		isResting, since = p.reading.Prompt, p.promptSince
 	}
 	if !isResting || r.mustWait(later(since.Add(captureRest), p.nextRead), now) {
 		return
 	}
-	end := lastWithText(p.screen) + 1
+	end := p.reading.BoxRow
 	if p.driver.Plain {
 		_, end = p.screen.Cursor()
 	}
-	r.captureVisible(end, now)
+	r.captureLines(p.screen.Scrolled()+uint64(end), now)
 }
 
 func (r *runner) captureFinal(now time.Time) {
-	if r.isCapturing(now) && !r.prog.screen.Modes().Alt {
-		r.captureScrolled(now)
-		r.captureVisible(lastWithText(r.prog.screen)+1, now)
+	if s := r.prog.screen; r.isCapturing(now) {
+		r.captureLines(s.Scrolled()+uint64(lastWithText(s)+1), now)
 	}
 }
 
-// captureVisible captures the lines above the visible row end and says how many were omitted. If the program paints its
-// screen, lines that were visible last time are not captured again.
-func (r *runner) captureVisible(end int, now time.Time) {
-	c, s := &r.binding.capture, r.prog.screen
-	to := s.Scrolled() + uint64(end)
-	var lines []string
-	if r.prog.driver.Plain {
-		c.nextRow = min(c.nextRow, to) // the screen was cleared
-		lines = c.takeLines(s, to)
-	} else {
-		before := c.lastLines
-		c.nextRow, c.lastLines = s.Scrolled(), s.Lines()
-		lines = slices.DeleteFunc(slices.Clone(c.lastLines[:end]), func(line string) bool { return line == "" || slices.Contains(before, line) })
-	}
-	if c.omitted > 0 {
-		r.emitPending()
-		r.emit(fmt.Sprintf("… %d lines omitted: asciinema play %s/run/screen.cast", c.omitted, r.Box.Path()), 0)
-		c.omitted, c.budget = 0, max(c.budget, tailBudget)
-		lines = lines[max(0, len(lines)-tailLines):]
-	}
-	r.addLines(lines, now)
-	r.emitPending()
-}
-
-func (c *capture) skip(s *screen.Screen) {
-	_, y := s.Cursor()
-	c.nextRow, c.lastLines = s.Scrolled()+uint64(y), s.Lines()
-}
-
-// takeLines returns the lines from nextRow to end.
-func (c *capture) takeLines(s *screen.Screen, end uint64) (lines []string) {
-	top := s.Scrolled()
-	if first := top - uint64(s.History()); c.nextRow < first {
-		c.omitted += first - c.nextRow
-		c.nextRow = first
-	}
-	for ; c.nextRow < end; c.nextRow++ {
-		lines = append(lines, s.Line(int(int64(c.nextRow)-int64(top))))
-	}
-	return lines
-}
-
-func (r *runner) addLines(lines []string, now time.Time) {
-	c := &r.binding.capture
+// isOverBudget reports whether too much was captured. Then only the last lines are.
+func (c *capture) isOverBudget(now time.Time) bool {
 	if now.Sub(c.budgetAt) >= time.Minute {
 		c.budget, c.budgetAt = captureBudget, now
 	}
-	for _, line := range lines {
+	return c.budget <= 0
+}
+
+// captureLines captures the lines up to a row, and says how many were omitted.
+func (r *runner) captureLines(end uint64, now time.Time) {
+	c, s := &r.prog.capture, r.prog.screen
+	top := s.Scrolled()
+	first := top - uint64(s.History())
+	if c.isOverBudget(now) {
+		first = max(first, end-min(end, tailLines))
+	}
+	c.next = min(c.next, end) // the screen may have been cleared
+	if c.next < first {
+		r.emit(fmt.Sprintf("… %d lines omitted: asciinema play %s/run/screen.cast", first-c.next, r.Box.Path()), 0)
+		c.next = first
+	}
+	text := ""
+	for ; c.next < end; c.next++ {
+		line := s.Line(int(int64(c.next) - int64(top)))
 		if c.isEcho(line) {
 			continue
 		}
-		if c.budget <= 0 {
-			c.omitted++
-			continue
+		if len(text)+len(line) > maxOutput {
+			r.emit(strings.Trim(text, "\n"), 0)
+			text = ""
 		}
-		if len(c.pending)+len(line) > maxOutput {
-			r.emitPending()
-		}
-		if c.pending == "" {
-			c.pendingSince = now
-		}
-		c.pending += line + "\n"
+		text += line + "\n"
 		c.budget -= len(line) + 1
 	}
+	r.emit(strings.Trim(text, "\n"), 0)
 }
 
 // isEcho reports whether a line echoes the typed text: only the first line with text can.
@@ -226,13 +196,6 @@ func (c *capture) isEcho(line string) bool {
 	echo := c.echo
 	c.echo = ""
 	return strings.HasSuffix(driver.RemoveBlanks(line), echo)
-}
-
-// emitPending emits the pending lines, without blank ones around them.
-func (r *runner) emitPending() {
-	c := &r.binding.capture
-	r.emit(strings.Trim(c.pending, "\n"), 0)
-	c.pending = ""
 }
 
 // lastWithText returns the last visible row with text; -1: there is none.

@@ -266,7 +266,7 @@ func (r *runner) write(t *typing) error {
 		return r.giveUp(t, why)
 	}
 	t.startedAt = r.now()
-	r.expectEcho(t.text, t.startedAt)
+	p.capture.expectEcho(t.text)
 	end := ""
 	if t.claim != nil && !p.driver.Plain {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it

@@ -39,6 +39,7 @@ type program struct {
 	reportedDetail string
 	hasWorked      bool // since it accepted a text of ours
 	isReady        bool // it has once been idle for FirstIdle
+	capture        capture
 }
 
 // asks reports whether the screen shows a dialog, perhaps one that only the title tells of.
@@ -60,9 +61,6 @@ func (r *runner) startProgram() error {
 		reported: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, NotPromptReason: "starting"},
 	}
 	r.prog, r.pid = p, c.PID()
-	if b := r.binding; b != nil {
-		b.capture.nextRow, b.capture.lastLines = 0, nil
-	}
 	if r.finalScreen != nil {
 		// The previous program left modes behind, perhaps the alternate screen.
 		fresh := p.screen.Repaint(0)
@@ -95,12 +93,11 @@ func (r *runner) takeOutput(written []byte) {
 	}
 	r.recording.Output(written)
 	for rest := written; len(rest) > 0; {
-		n, isFrame := r.captureSize(rest), false
+		n, isFrame := r.captureScrolled(rest), false
 		if i := bytes.Index(rest[:n], frameEnd); i >= 0 && r.question != nil && r.question.pressed != nil {
 			n, isFrame = i+len(frameEnd), true
 		}
 		p.screen.Write(rest[:n])
-		r.captureScrolled(r.now())
 		rest = rest[n:]
 		if isFrame {
 			r.readFrame(r.now())

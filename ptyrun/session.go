@@ -44,7 +44,6 @@ type binding struct {
 	input     map[wire.ID]*humanInput // unread
 	endReason string                  // not "": a session is complete, stop the agent after its turn
 	endBy     time.Time               // or then
-	capture   capture
 }
 
 // humanInput is a message to a session, and why it must not be typed; "": it may.
@@ -66,7 +65,7 @@ func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
 	}
 	return &binding{
 		Sessions: *o, store: &session.Store{Mail: box.Store()}, startedAt: now,
-		input: map[wire.ID]*humanInput{}, capture: capture{budget: captureBudget, budgetAt: now},
+		input: map[wire.ID]*humanInput{},
 	}
 }
 
@@ -257,7 +256,8 @@ func (r *runner) updateSessions(all []*session.Session) {
 	b := r.binding
 	before, alive := b.alive(), aliveOf(all)
 	if b.isKnown && len(before) == 0 && len(alive) > 0 && r.prog != nil {
-		b.capture.skip(r.prog.screen) // earlier output is not the session's
+		_, y := r.prog.screen.Cursor()
+		r.prog.capture.next = r.prog.screen.Scrolled() + uint64(y) // earlier output is not the session's
 	}
 	b.all, b.isKnown, b.idleAt = all, true, time.Time{}
 	for _, s := range all {

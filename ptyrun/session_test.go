@@ -391,6 +391,37 @@ while read line; do echo "got $line"; done`
 	}
 }
 
+// With PTY the lines of an agent's terminal are output, each once, and without its input box; of an agent on the
+// alternate screen, whose lines do not stay, its answers.
+func TestAgentLinesAreOutput(t *testing.T) {
+	t.Parallel()
+	for profile, want := range map[string]string{"claude": "● Pong from the fake model.", "opencode": "Pong from the fake model."} {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).fake(testagent.Options{Profile: profile}).withSessions(Sessions{Begin: true, Capture: PTY})
+			r.run().idle().awaitSession()
+			lines := func() []string { return strings.Split(strings.Join(r.outputs(), "\n"), "\n") }
+			for n := range 12 {
+				r.wait("the turn", r.read(r.send(fmt.Sprintf("hello %d", n))))
+				r.wait("its answer", func() bool { return strings.Count(strings.Join(lines(), "\n"), want) > n })
+			}
+			r.stop()
+			<-r.done
+			got := lines()
+			if n := strings.Count(strings.Join(got, "\n"), want); n != 12 || !slices.Contains(got, want) {
+				t.Errorf("%d answers in %q", n, got)
+			}
+			if profile == "claude" {
+				for n := range 12 {
+					if strings.Count(strings.Join(got, "\n"), fmt.Sprintf("    hello %d\n", n)) != 1 {
+						t.Errorf("hello %d is not there once: %q", n, got)
+					}
+				}
+			}
+		})
+	}
+}
+
 // A flood becomes little output, which says how many lines were omitted and how it ended.
 func TestFloodIsCut(t *testing.T) {
 	r := newRig(t).program("plain", "sh", "-c", "yes line | head -c 400000; echo; echo the end; sleep 60").withSessions(Sessions{Begin: true, Capture: PTY})

@@ -27,6 +27,7 @@ type Reading struct {
 	Draft           string  // the text in the input box, its rows joined by newlines
 	HasDraft        bool
 	Prompt          bool   // a text typed now would be accepted as a message
+	BoxRow          int    // the first row of an agent's input box at its prompt
 	NotPromptReason string // why Prompt is false: "dialog", "busy", "draft", "no prompt on the screen", …
 
 	memory memory
@@ -69,7 +70,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	if !hasBox {
 		return d.readWithoutBox(l, titleShows, before)
 	}
-	r := Reading{Draft: p.draft, HasDraft: p.draft != ""}
+	r := Reading{Draft: p.draft, HasDraft: p.draft != "", BoxRow: p.top}
 	turn := d.lastTurnAbove(l, p.top)
 	hint := d.footMeaning(l, p)
 	switch {
