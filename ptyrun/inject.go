@@ -86,7 +86,7 @@ func (r *runner) begin(t *typing) {
 
 // inject types a text, submits it and sees it accepted. The gates are open when it begins.
 func (r *runner) inject(t *typing) error {
-	for _, step := range []func(*typing) error{r.claim, r.compose, r.write, r.awaitDraft, r.awaitReturn, r.submit} {
+	for _, step := range []func(*typing) error{r.refreshSessions, r.claim, r.compose, r.write, r.awaitDraft, r.awaitReturn, r.submit} {
 		if err := step(t); err != nil {
 			return err
 		}

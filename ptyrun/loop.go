@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -112,7 +113,11 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
 	}
 	r.writeRunInfo() // before the program starts, so that its processes are found if this runner is killed
-	r.binding = newBinding(o.Sessions, o.Box, r.now())
+	if o.Sessions != nil {
+		store := &session.Store{Mail: o.Box.Store()}
+		r.binding = &binding{Sessions: *o.Sessions, store: store, startedAt: r.now(), input: map[wire.ID]*humanInput{}}
+		r.wg.Go(r.keepSessions)
+	}
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, r) })
 	r.wg.Go(func() {
@@ -169,13 +174,21 @@ var (
 	errBeingTyped = &control.Error{Code: "locked", Message: "a message is being typed in; try again in a moment"}
 )
 
-// inLoop makes the loop call f and returns its results.
-func inLoop[T any](r *runner, f func() (T, error)) (out T, err error) {
+// call makes the loop call f, and returns when it has. It returns false if the loop has ended.
+func (r *runner) call(f func()) bool {
 	done := make(chan struct{})
-	if !r.post(func() { out, err = f(); close(done) }) {
-		return out, errOver
+	if !r.post(func() { f(); close(done) }) {
+		return false
 	}
 	<-done
+	return true
+}
+
+// inLoop makes the loop call f and returns its results.
+func inLoop[T any](r *runner, f func() (T, error)) (out T, err error) {
+	if !r.call(func() { out, err = f() }) {
+		return out, errOver
+	}
 	return out, err
 }
 
@@ -245,11 +258,11 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 }
 
 func (r *runner) step(now time.Time) {
-	r.stepSessions(now)
 	if r.prog == nil {
 		r.stepRestart(now)
 		return
 	}
+	r.captureResting(now)
 	r.stepScreen(now)
 	if at := r.state.NextTick(); !at.IsZero() && !now.Before(at) {
 		r.apply(reducer.Input{Now: now})

@@ -141,7 +141,7 @@ func (r *runner) stepMail(now time.Time) {
 	case isFirst:
 		m.isPrompted = true
 		r.begin(&typing{text: r.Prompt})
-	case r.knowsSessions(m.queue, now):
+	default:
 		n := 1
 		for !r.isAlone(m.queue[0]) && n < min(len(m.queue), maxClaimed) && !r.isAlone(m.queue[n]) {
 			n++

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -21,29 +22,15 @@ type Sessions struct {
 	Rules   session.Rules
 }
 
-// binding binds the runner to its agent's sessions. Their files are read and changed by syncs, which run beside the
-// loop, one at a time. A sync does what is pending when it begins; what fails stays pending.
+// binding is what the loop knows of its agent's sessions. Their files are read and changed beside the loop.
 type binding struct {
 	Sessions
 	store     *session.Store
 	startedAt time.Time
-
-	isSyncing  bool
-	syncedAt   time.Time // the start of the last sync
-	modified   time.Time // of the session files, when they were last read; zero: unknown. Only a sync sets it
-	syncFailed bool      // the last one
-
-	isAttached    bool // the sessions' files name the agent
-	attachedLines bool // and say that their output is lines
-	hasGoal       bool // pending: a goal is complete, apply the rules
-	hasAbort      bool // pending: a person sent an abort
-
 	isKnown   bool                    // the sessions have been read
 	all       []*session.Session      // as last read
-	idleAt    time.Time               // when the next session may time out; zero: none can
+	reading   sync.Mutex              // held from reading the sessions until the loop has them
 	input     map[wire.ID]*humanInput // unread
-	endReason string                  // not "": a session is complete, stop the agent after its turn
-	endBy     time.Time               // or then
 }
 
 // humanInput is a message to a session, and why it must not be typed; "": it may.
@@ -55,18 +42,77 @@ type humanInput struct {
 const (
 	syncEvery     = 500 * time.Millisecond // while a session is alive
 	syncEveryIdle = 3 * time.Second        // else, so that an idle runner seldom wakes
-	resyncAfter   = 50 * time.Millisecond  // a sync, before mail is typed
 	lastTurnTime  = 30 * time.Second       // for the turn that reached the goal to end
 )
 
-func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
-	if o == nil {
-		return nil
+// keepSessions attaches the agent to its sessions, ends those that time out, and tells the loop how they are. What fails
+// is tried again. It runs beside the loop until that ends.
+func (r *runner) keepSessions() {
+	b, agent := r.binding, r.Box.Agent()
+	var modified time.Time // of the session files, when they were read
+	isAttached, wasByLine := false, false
+	for every := time.Duration(0); ; {
+		select {
+		case <-time.After(every):
+		case <-r.done:
+			return
+		}
+		var all []*session.Session
+		byLine, isEngaged := false, false
+		if !r.call(func() { all, byLine, isEngaged = b.all, r.capturesLines(r.now()), r.isEngaged() }) {
+			return
+		}
+		var failed error
+		if !isAttached || byLine != wasByLine {
+			failed = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin && !isAttached, CapturesLines: byLine, Rules: b.Rules})
+			if failed == nil {
+				isAttached, wasByLine = true, byLine
+			}
+		}
+		isIdle := func(s *session.Session) bool {
+			return s.State == wire.SessionActive && !isEngaged && time.Since(s.UpdatedAt) >= b.Rules.WhenIdle
+		}
+		if b.Rules.WhenIdle > 0 && slices.ContainsFunc(all, isIdle) {
+			failed = errors.Join(failed, r.applyRules())
+		}
+		if at := b.store.Modified(); at.IsZero() || !at.Equal(modified) {
+			var err error
+			if all, err = r.readSessions(); err == nil {
+				modified = at
+			}
+			failed = errors.Join(failed, err)
+		}
+		if failed != nil {
+			r.Log.Error("sessions", "err", failed)
+		}
+		if every = syncEveryIdle; len(aliveOf(all)) > 0 {
+			every = syncEvery
+		}
 	}
-	return &binding{
-		Sessions: *o, store: &session.Store{Mail: box.Store()}, startedAt: now,
-		input: map[wire.ID]*humanInput{},
+}
+
+// readSessions reads the sessions and has the loop know them. It runs beside the loop.
+func (r *runner) readSessions() ([]*session.Session, error) {
+	b := r.binding
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	all, err := b.store.AgentSessions(r.Box.Agent(), b.all)
+	r.call(func() { r.updateSessions(all) })
+	return all, err
+}
+
+// applyRules completes the sessions that have reached their goal or timed out. It runs beside the loop.
+func (r *runner) applyRules() (failed error) {
+	all, _ := r.readSessions()
+	isEngaged := true
+	r.call(func() { isEngaged = r.isEngaged() })
+	for _, id := range aliveOf(all) {
+		_, err := r.binding.store.Change(r.ctx, id, func(s *session.Session) error {
+			return s.ApplyRules(r.binding.Rules, isEngaged, time.Now())
+		})
+		failed = errors.Join(failed, err)
 	}
+	return failed
 }
 
 // unbindSessions detaches the agent from its sessions; if it exited by itself they are complete. If another runner has
@@ -76,7 +122,7 @@ func (r *runner) unbindSessions(failed error) {
 	if b == nil || !r.Hold.StillHeld() {
 		return
 	}
-	// Carry out aborts that came meanwhile or failed before.
+	// Carry out aborts that came too late for the loop.
 	if err := r.abortAll(); err != nil {
 		r.Log.Error("sessions", "err", err)
 	}
@@ -94,90 +140,6 @@ func (r *runner) unbindSessions(failed error) {
 	if err := b.store.Detach(r.ctx, name, isCompleted, how); err != nil {
 		r.Log.Error("detaching from sessions", "err", err)
 	}
-}
-
-func (r *runner) stepSessions(now time.Time) {
-	b := r.binding
-	if b == nil {
-		return
-	}
-	if b.endReason != "" && r.stopping == nil {
-		if r.state.Turn().Word() != reducer.WordBusy || !r.mustWait(b.endBy, now) {
-			r.stopForSession(b.endReason)
-		}
-	}
-	r.captureResting(now)
-	isIdle := !b.idleAt.IsZero() && !r.mustWait(b.idleAt, now) && !r.isEngaged()
-	every := syncEvery
-	if len(b.alive()) == 0 && !b.hasAbort {
-		every = syncEveryIdle
-	}
-	if b.isSyncing || r.mustWait(b.syncedAt.Add(every), now) {
-		return
-	}
-	isAttached := b.isAttached && b.attachedLines == r.capturesLines(now)
-	if !isAttached || b.hasGoal || b.hasAbort || isIdle || b.mayHaveChanged() {
-		r.startSync(now, b.hasGoal || isIdle)
-		return
-	}
-	b.syncedAt = now
-	r.wakeAt(now.Add(every))
-}
-
-func (b *binding) mayHaveChanged() bool {
-	at := b.store.Modified()
-	return at.IsZero() || !at.Equal(b.modified)
-}
-
-func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err error) {
-	at := b.store.Modified()
-	if all, err = b.store.AgentSessions(agent, b.all); err == nil {
-		b.modified = at
-	}
-	return all, err
-}
-
-// startSync does beside the loop what is pending, and reads the sessions.
-func (r *runner) startSync(now time.Time, applyRules bool) {
-	b, agent := r.binding, r.Box.Agent()
-	b.isSyncing, b.syncedAt = true, now
-	hadGoal, hadAbort := b.hasGoal, b.hasAbort
-	b.hasGoal, b.hasAbort = false, false
-	attach := session.AttachOptions{Begin: b.Begin && !b.isAttached, CapturesLines: r.capturesLines(now), Rules: b.Rules}
-	isAttached := b.isAttached && b.attachedLines == attach.CapturesLines
-	var ruled []wire.UUID
-	if applyRules {
-		ruled = b.alive()
-	}
-	isBusy := r.isEngaged()
-	r.wg.Go(func() {
-		var aborted, attached, applied error
-		if hadAbort {
-			aborted = r.abortAll()
-		}
-		if !isAttached {
-			attached = b.store.Attach(r.ctx, agent, attach)
-		}
-		for _, id := range ruled {
-			_, err := b.store.Change(r.ctx, id, func(s *session.Session) error { return s.ApplyRules(b.Rules, isBusy, time.Now()) })
-			applied = errors.Join(applied, err)
-		}
-		all, bad := b.readSessions(agent)
-		r.post(func() {
-			b.isSyncing = false
-			b.hasAbort = b.hasAbort || aborted != nil
-			b.hasGoal = b.hasGoal || hadGoal && applied != nil
-			if attached == nil {
-				b.isAttached, b.attachedLines = true, attach.CapturesLines
-			}
-			err := errors.Join(aborted, attached, applied, bad)
-			b.syncFailed = err != nil
-			if err != nil {
-				r.Log.Error("sessions", "err", err)
-			}
-			r.updateSessions(all)
-		})
-	})
 }
 
 func (r *runner) abortAll() error {
@@ -199,7 +161,7 @@ func (r *runner) abortAll() error {
 // or whose session was already over.
 func (r *runner) abort(in session.Input) error {
 	b := r.binding
-	all, err := b.readSessions(r.Box.Agent())
+	all, err := b.store.AgentSessions(r.Box.Agent(), nil)
 	ids := slices.DeleteFunc(aliveOf(all), func(id wire.UUID) bool { return !in.For(id) })
 	isMeant := in.Session == "" || len(ids) > 0 || b.wasEndedBy(in)
 	if isMeant && !in.ID.Time().Before(b.startedAt.Truncate(time.Millisecond)) {
@@ -259,11 +221,8 @@ func (r *runner) updateSessions(all []*session.Session) {
 		_, y := r.prog.screen.Cursor()
 		r.prog.capture.next = r.prog.screen.Scrolled() + uint64(y) // earlier output is not the session's
 	}
-	b.all, b.isKnown, b.idleAt = all, true, time.Time{}
+	b.all, b.isKnown = all, true
 	for _, s := range all {
-		if s.State == wire.SessionActive && b.Rules.WhenIdle > 0 {
-			b.idleAt = earlier(b.idleAt, later(s.UpdatedAt, r.lastKey).Add(b.Rules.WhenIdle))
-		}
 		if !slices.Contains(before, s.SessionID) {
 			continue
 		}
@@ -272,7 +231,10 @@ func (r *runner) updateSessions(all []*session.Session) {
 			r.stopForSession("session " + name + " was aborted")
 		}
 		if s.State == wire.SessionCompleted && s.EndedBy() != "" && len(alive) == 0 {
-			b.endReason, b.endBy = fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy()), r.now().Add(lastTurnTime)
+			r.wg.Go(func() {
+				r.poll(r.ctx, lastTurnTime, func() bool { return r.state.Turn().Word() != reducer.WordBusy })
+				r.post(func() { r.stopForSession(fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy())) })
+			})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.input)) { // in the order they were sent
@@ -300,7 +262,7 @@ func (r *runner) admitsInput(it *mailbox.Item) bool {
 		return true
 	}
 	if in.Kind == "abort" {
-		b.hasAbort = true
+		r.wg.Go(func() { r.retry("sessions", r.abortAll) })
 		return false
 	}
 	why := b.withheld(it)
@@ -332,21 +294,28 @@ func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	return why, rest
 }
 
-// knowsSessions reports whether the sessions are read as they are now, if any of the messages is for one. If not, it
-// starts a sync.
-func (r *runner) knowsSessions(ids []wire.ID, now time.Time) bool {
+// refreshSessions reads the sessions as they are now, if any of the messages is for one, and drops those that must wait.
+// Sessions that cannot be read hold no mail back.
+func (r *runner) refreshSessions(t *typing) error {
 	b := r.binding
-	switch {
-	case b == nil || !slices.ContainsFunc(ids, func(id wire.ID) bool { return b.input[id] != nil }):
-		return true
-	case b.isSyncing:
-		return false
-	case b.syncFailed, !b.mayHaveChanged(): // sessions that cannot be read hold no mail back
-		return true
-	case !r.mustWait(b.syncedAt.Add(resyncAfter), now):
-		r.startSync(now, false)
+	if b == nil || !slices.ContainsFunc(t.ids, func(id wire.ID) bool { return b.input[id] != nil }) {
+		return nil
 	}
-	return false
+	isRead := false
+	r.wg.Go(func() {
+		r.readSessions() // keepSessions logs its errors
+		r.post(func() { isRead = true })
+	})
+	for !isRead {
+		if err := r.pause(t); err != nil {
+			return err
+		}
+	}
+	t.ids = slices.DeleteFunc(t.ids, func(id wire.ID) bool { return !slices.Contains(r.mail.queue, id) })
+	if len(t.ids) == 0 {
+		return errNotInjected
+	}
+	return nil
 }
 
 func (r *runner) handleSessionEvent(e *wire.Event) {
@@ -358,7 +327,7 @@ func (r *runner) handleSessionEvent(e *wire.Event) {
 	case wire.EventRead, wire.EventInjected, wire.EventWithdrawn:
 		delete(b.input, e.MessageID())
 	case "goal_complete":
-		b.hasGoal = b.hasGoal || b.Rules.OnGoal
+		r.wg.Go(func() { r.retry("sessions", r.applyRules) })
 	case wire.TurnCompleted, "turn_complete":
 		r.captureAnswer(e)
 	}
