@@ -160,7 +160,7 @@ func TestJiggle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer c.Stop(t.Context(), 0)
 	r := &runner{Options: Options{Cols: 100, Rows: 30}, calls: make(chan func()), done: make(chan struct{})}
 	p := &program{child: c, output: make(chan []byte, maxPieces)}
 	go readOutput(c, p.output)

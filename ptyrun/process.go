@@ -122,7 +122,7 @@ func (r *runner) programEnded() {
 	}
 	now := r.now()
 	r.setExit(p)
-	if err := p.child.Close(); err != nil {
+	if _, err := p.child.Stop(r.ctx, exitGrace); err != nil {
 		r.Log.Error("ending the processes that the program started", "err", err)
 	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.HasAccepted(p.look(), t.draft) {
@@ -182,6 +182,7 @@ const (
 	loopWithin = time.Minute
 	loopAfter  = 5 // crashes within that
 	stopGrace  = 2 * time.Second
+	exitGrace  = 250 * time.Millisecond // for what a program that exited has left running
 )
 
 // plan plans the next start. isLoop: the program exited too often, whether it crashed or not.
@@ -255,7 +256,7 @@ func (r *runner) stop(why string) {
 	}
 	c := r.prog.child
 	r.wg.Go(func() {
-		others, _ := c.Stop(r.ctx, stopGrace) // Close tries again and returns the error
+		others, _ := c.Stop(r.ctx, stopGrace) // programEnded tries again and logs the error
 		s.ended = process.Names(others)
 		close(s.done)
 	})

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,9 +155,12 @@ type terminal struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
 	slow chan struct{} // it reads nothing until this is closed
+
+	hasOutput atomic.Bool
 }
 
 func (s *terminal) Write(p []byte) (int, error) {
+	s.hasOutput.Store(true)
 	if s.slow != nil {
 		<-s.slow
 	}
@@ -270,10 +274,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			slow := &terminal{slow: make(chan struct{})}
 			c := r.client()
 			go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: slow})
-			r.wait("the terminal", func() bool {
-				s, err := r.status()
-				return err == nil && s.Viewers == 1
-			})
+			r.wait("the terminal", slow.hasOutput.Load)
 			if err := os.WriteFile(begin, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -19,9 +19,7 @@ var _ control.Handler = (*runner)(nil)
 
 func (r *runner) Status(context.Context) (control.Status, error) {
 	return inLoop(r, func() (control.Status, error) {
-		s := control.Status{
-			Viewers: len(r.viewers), State: string(reducer.Starting), Untyped: r.mail.lastFailure.Field("reason"),
-		}
+		s := control.Status{State: string(reducer.Starting), Untyped: r.mail.lastFailure.Field("reason")}
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
 		}

@@ -70,7 +70,7 @@ func leftovers(box *mailbox.Box) ([]process.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	return info.Leftovers()
+	return process.Leftovers(info.Run)
 }
 
 func (l *life) live() error {
@@ -91,12 +91,12 @@ func (l *life) live() error {
 	if err != nil {
 		return err
 	}
-	left, err := info.EndLeftovers()
+	left, err := process.EndLeftovers(info.Run)
 	if err != nil {
 		return err
 	}
 	if len(left) > 0 {
-		say.Encode(lived{Left: left})
+		say.Encode(lived{Left: process.Names(left)})
 	}
 	argv, env, err := testagent.Command(l.Fake)
 	if err != nil {

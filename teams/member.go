@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -153,7 +154,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	}
 	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
 		m.Detail = "runner gone"
-		if left, _ := run.Leftovers(); len(left) > 0 {
+		if left, _ := process.Leftovers(run.Run); len(left) > 0 {
 			m.Detail += fmt.Sprintf("; %s still runs: atm stop %s", left[0], name)
 		}
 	}

@@ -141,9 +141,10 @@ func endLeftovers(team *teams.Team, name wire.Name) error {
 	if err != nil {
 		return err
 	}
-	ended, err := info.EndLeftovers()
+	ended, err := process.EndLeftovers(info.Run)
 	if len(ended) > 0 {
-		fmt.Fprintln(os.Stderr, letter.Escape(fmt.Sprintf("atm: %s: ended the processes left by its last runner: %s", name, strings.Join(ended, ", "))))
+		names := strings.Join(process.Names(ended), ", ")
+		fmt.Fprintln(os.Stderr, letter.Escape(fmt.Sprintf("atm: %s: ended the processes left by its last runner: %s", name, names)))
 	}
 	return err
 }

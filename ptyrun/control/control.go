@@ -84,7 +84,6 @@ type Status struct {
 	Driver      string    `json:"driver,omitempty"`
 	Started     time.Time `json:"started"`
 	Ready       bool      `json:"ready"`
-	Viewers     int       `json:"viewers"`
 	Gate        Gate      `json:"gate,omitempty"`
 	ByLine      bool      `json:"by_line,omitempty"`      // every line of a text is submitted by itself
 	Untyped     string    `json:"untyped,omitempty"`      // why a waiting message could not be typed

@@ -60,10 +60,10 @@ func TestLookAtOddNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer c.Stop(t.Context(), grace)
 	eventually(t, func() bool { return nappers(t, nap) == 1 }, func() string { return "sleep" })
-	if e, ok := readEntry(c.PID()); !ok || e.ppid != os.Getpid() || e.sid != c.PID() || e.Name != "a ) R (b" {
-		t.Errorf("its line: %+v, %v", e, ok)
+	if p, ok := readInfo(c.PID()); !ok || p.ppid != os.Getpid() || p.sid != c.PID() || p.Name != "a ) R (b" {
+		t.Errorf("its line: %+v, %v", p, ok)
 	}
 }
 

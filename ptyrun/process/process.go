@@ -6,7 +6,7 @@
 //     grandchild that ignores SIGHUP keeps the terminal open.
 //   - Write never blocks longer than its timeout.
 //   - A process is identified by its PID and start time, so that no signal reaches another process with a reused PID.
-//   - After Stop or Close nothing that the program started is left, even if it ignores signals, is suspended, changed
+//   - After Stop nothing that the program started is left, even if it ignores signals, is suspended, changed
 //     its session or was forked twice. It is found by its session, by descent (orphans become our children, see
 //     Subreaper), or by ATM_RUN in its environment.
 //   - Nothing polls while the program runs.
@@ -48,6 +48,9 @@ type Info struct {
 	PID   int
 	Name  string // the kernel's, on Linux at most 15 bytes
 	Start uint64 // on Linux in ticks since boot, on macOS in microseconds since 1970
+
+	ppid, pgid, sid int
+	isZombie        bool
 }
 
 func (i Info) String() string { return fmt.Sprintf("%s (%d)", i.Name, i.PID) }

@@ -77,7 +77,7 @@ func begin(t *testing.T, c Command) *session {
 		}
 	}()
 	t.Cleanup(func() {
-		if err := ch.Close(); err != nil {
+		if _, err := ch.Stop(context.Background(), grace); err != nil {
 			t.Error(err)
 		}
 		<-s.eof
@@ -171,7 +171,7 @@ func TestSlowReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer c.Stop(t.Context(), grace)
 	<-c.Done()
 	time.Sleep(readGrace + 20*time.Millisecond)
 	got, err := io.ReadAll(c)
@@ -343,7 +343,7 @@ func TestErrors(t *testing.T) {
 		c.command.Cols, c.command.Rows = 80, 24
 		ch, err := Start(c.command)
 		if err == nil {
-			ch.Close()
+			ch.Stop(t.Context(), grace)
 			t.Errorf("%v ran", c.command.Argv)
 		} else if err.Error() != c.want {
 			t.Errorf("%v: %q, want %q", c.command.Argv, err, c.want)

@@ -37,7 +37,7 @@ type Child struct {
 	stopping sync.Mutex
 }
 
-// running has the started programs that are not closed yet, by PID. It is locked during a start, so that the new child
+// running has the started programs that are not stopped yet, by PID. It is locked during a start, so that the new child
 // is not taken for an adopted process.
 var (
 	runningLock sync.Mutex
@@ -45,7 +45,7 @@ var (
 )
 
 // Start runs a command. The caller must Read until io.EOF, because the program blocks when the terminal's buffer is
-// full, and Close at the end.
+// full, and Stop at the end.
 func Start(c Command) (_ *Child, err error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("run a program: no program was given")
@@ -99,8 +99,8 @@ func Start(c Command) (_ *Child, err error) {
 		return nil, err
 	}
 	child.pid = child.cmd.Process.Pid
-	e, _ := readEntry(child.pid)
-	child.start = e.Start
+	p, _ := readInfo(child.pid)
+	child.start = p.Start
 	running[child.pid] = child
 	go child.wait()
 	return child, nil

@@ -4,7 +4,6 @@ package process
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -13,15 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	closeGrace   = 250 * time.Millisecond
-	maxLastGrace = time.Second // for what is left when the program has exited or its terminal is closed
-)
+const maxLastGrace = time.Second // for what is left when the program has exited or its terminal is closed
 
 // Stop ends the program and everything that it started, and returns when they are gone. It sends SIGTERM to the
 // foreground group and the program's own, and SIGCONT so that suspended processes get it; after grace it closes the
 // terminal, which sends SIGHUP, and sends everything else SIGTERM and SIGCONT; after up to another second it sends
-// SIGKILL until nothing is left. When ctx ends there is no more grace.
+// SIGKILL until nothing is left. When ctx ends there is no more grace. A second Stop waits for the first.
 //
 // It returns the processes that had not ended with the program. An error names those that survived SIGKILL: stuck in
 // the kernel, or another user's.
@@ -58,14 +54,6 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 	return others, err
 }
 
-// Close stops with little grace. It waits for a Stop under way.
-func (c *Child) Close() error {
-	if _, err := c.Stop(context.Background(), closeGrace); err != nil {
-		return fmt.Errorf("end the processes that %s started: %w", c.cmd.Args[0], err)
-	}
-	return nil
-}
-
 func (c *Child) awaitEnd(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -76,7 +64,7 @@ func (c *Child) awaitEnd(ctx context.Context, d time.Duration) {
 }
 
 // findTree finds the running processes of this program's tree. Zombies do not count.
-func (c *Child) findTree() ([]entry, error) {
+func (c *Child) findTree() ([]Info, error) {
 	all, err := readTable()
 	if err != nil {
 		c.cmd.Process.Kill() // at least end the program
@@ -85,29 +73,29 @@ func (c *Child) findTree() ([]entry, error) {
 	runningLock.Lock()
 	defer runningLock.Unlock()
 	spared := slices.AppendSeq(protected(), maps.Keys(running))
-	isReused := slices.ContainsFunc(all, func(e entry) bool { return e.PID == c.pid && e.Start != c.start })
+	isReused := slices.ContainsFunc(all, func(p Info) bool { return p.PID == c.pid && p.Start != c.start })
 	ours := map[int]bool{c.pid: !isReused}
-	for _, e := range all {
+	for _, p := range all {
 		// If several programs run, an adopted process may belong to any of them: then only the mark counts.
-		isOurs := e.sid == c.pid && !isReused || len(running) == 1 && isAdopted(e) || c.mark != "" && hasMark(e.PID, c.mark)
-		if isOurs && !slices.Contains(spared, e.PID) {
-			ours[e.PID] = true
+		isOurs := p.sid == c.pid && !isReused || len(running) == 1 && isAdopted(p) || c.mark != "" && hasMark(p.PID, c.mark)
+		if isOurs && !slices.Contains(spared, p.PID) {
+			ours[p.PID] = true
 		}
 	}
 	for grown := true; grown; {
 		grown = false
-		for _, e := range all {
-			if ours[e.ppid] && !ours[e.PID] && !slices.Contains(spared, e.PID) {
-				ours[e.PID], grown = true, true
+		for _, p := range all {
+			if ours[p.ppid] && !ours[p.PID] && !slices.Contains(spared, p.PID) {
+				ours[p.PID], grown = true, true
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(e entry) bool { return !ours[e.PID] || e.zombie }), nil
+	return slices.DeleteFunc(all, func(p Info) bool { return !ours[p.PID] || p.isZombie }), nil
 }
 
 // isAdopted reports whether a process became our child when it lost its parent: then it is in another session. The
 // caller excludes the programs started here.
-func isAdopted(e entry) bool {
+func isAdopted(p Info) bool {
 	session, err := unix.Getsid(0)
-	return err == nil && e.ppid == os.Getpid() && e.sid != session
+	return err == nil && p.ppid == os.Getpid() && p.sid != session
 }

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const grace = 250 * time.Millisecond
+
 // A nap is an argument of sleep that no other test uses, to be found in the process table.
 var naps atomic.Int64
 
@@ -198,19 +200,19 @@ func TestStopIsCancelled(t *testing.T) {
 	}
 }
 
-// Close ends what is left when the program exits by itself.
-func TestCloseEndsSurvivors(t *testing.T) {
+// Stop ends what is left when the program exits by itself.
+func TestStopEndsSurvivors(t *testing.T) {
 	nap := nap()
 	s := shell(t, `trap '' HUP; nohup sleep `+nap+` >/dev/null 2>&1 & exit 0`)
 	s.ends(Exit{})
-	if err := s.Close(); err != nil {
+	if _, err := s.Stop(context.Background(), grace); err != nil {
 		t.Error(err)
 	}
 	if n := nappers(t, nap); n != 0 {
 		t.Errorf("%d processes are left", n)
 	}
-	if err := s.Close(); err != nil {
-		t.Errorf("a second close: %v", err)
+	if _, err := s.Stop(context.Background(), grace); err != nil {
+		t.Errorf("a second stop: %v", err)
 	}
 }
 
@@ -271,20 +273,20 @@ func TestLeftovers(t *testing.T) {
 	}
 
 	// A process with this PID that started at another time is another process.
-	var moved []entry
+	var moved []Info
 	for _, p := range ps {
 		p.Start++
-		moved = append(moved, entry{Info: p})
+		moved = append(moved, p)
 	}
 	signalAll(moved, unix.SIGKILL)
 	if n := nappers(t, nap); n != 4 {
 		t.Fatalf("%d processes are left of four strangers", n)
 	}
-	if ended, err := EndLeftovers(run, 100*time.Millisecond); err != nil || !slices.Equal(ended, ps) {
+	if ended, err := EndLeftovers(run); err != nil || fmt.Sprint(ended) != fmt.Sprint(ps) {
 		t.Errorf("ended: %v, %v", ended, err)
 	}
 	eventually(t, func() bool { return nappers(t, nap) == 0 && zombies(t) == 0 }, func() string { return "their end" })
-	if ended, err := EndLeftovers(run, time.Second); err != nil || len(ended) > 0 {
+	if ended, err := EndLeftovers(run); err != nil || len(ended) > 0 {
 		t.Errorf("what has ended: %v, %v", ended, err)
 	}
 }
@@ -304,7 +306,7 @@ func TestEndWakesTheStopped(t *testing.T) {
 		return strings.HasPrefix(string(out), "T")
 	}
 	eventually(t, stopped, func() string { return "its stop" })
-	if ended, err := EndLeftovers(run, 5*time.Second); err != nil || len(ended) != 1 {
+	if ended, err := EndLeftovers(run); err != nil || len(ended) != 1 {
 		t.Errorf("ended: %v, %v", ended, err)
 	}
 	if text, err := os.ReadFile(said); err != nil || string(text) != "goodbye\n" {

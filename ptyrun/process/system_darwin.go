@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,37 +15,36 @@ const getTermios, setTermios = unix.TIOCGETA, unix.TIOCSETA
 // closeFilesOnExec does nothing: the files opened here are O_CLOEXEC.
 func closeFilesOnExec() {}
 
-func readTable() ([]entry, error) {
+func readTable() ([]Info, error) {
 	table, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
 	}
-	var all []entry
+	var all []Info
 	for i := range table {
-		all = append(all, entryOf(&table[i]))
+		all = append(all, infoOf(&table[i]))
 	}
+	slices.SortFunc(all, isOlder)
 	return all, nil
 }
 
-func readEntry(pid int) (entry, bool) {
+func readInfo(pid int) (Info, bool) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil || int(k.Proc.P_pid) != pid {
-		return entry{}, false
+		return Info{}, false
 	}
-	return entryOf(k), true
+	return infoOf(k), true
 }
 
-func entryOf(k *unix.KinfoProc) entry {
+func infoOf(k *unix.KinfoProc) Info {
 	const zombie = 5                         // SZOMB in sys/proc.h
 	sid, _ := unix.Getsid(int(k.Proc.P_pid)) // -1 if it has ended
-	return entry{
-		Info: Info{
-			PID:   int(k.Proc.P_pid),
-			Name:  unix.ByteSliceToString(k.Proc.P_comm[:]),
-			Start: uint64(k.Proc.P_starttime.Sec)*1e6 + uint64(k.Proc.P_starttime.Usec),
-		},
-		ppid: int(k.Eproc.Ppid), pgid: int(k.Eproc.Pgid), sid: sid,
-		zombie: k.Proc.P_stat == zombie,
+	return Info{
+		PID:   int(k.Proc.P_pid),
+		Name:  unix.ByteSliceToString(k.Proc.P_comm[:]),
+		Start: uint64(k.Proc.P_starttime.Sec)*1e6 + uint64(k.Proc.P_starttime.Usec),
+		ppid:  int(k.Eproc.Ppid), pgid: int(k.Eproc.Pgid), sid: sid,
+		isZombie: k.Proc.P_stat == zombie,
 	}
 }
 

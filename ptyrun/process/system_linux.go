@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,40 +19,41 @@ const getTermios, setTermios = unix.TCGETS, unix.TCSETS
 // wait for ever. Linux before 5.11 cannot.
 func closeFilesOnExec() { unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC) }
 
-// readTable reads the process table. It leaves out processes that end meanwhile.
-func readTable() ([]entry, error) {
+// readTable reads the process table, the oldest first. It leaves out processes that end meanwhile.
+func readTable() ([]Info, error) {
 	dir, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
 	}
-	var all []entry
+	var all []Info
 	for _, d := range dir {
 		pid, err := strconv.Atoi(d.Name())
 		if err != nil {
 			continue // not a process
 		}
-		if e, ok := readEntry(pid); ok {
-			all = append(all, e)
+		if p, ok := readInfo(pid); ok {
+			all = append(all, p)
 		}
 	}
+	slices.SortFunc(all, isOlder)
 	return all, nil
 }
 
-// readEntry reads a process's entry: see proc_pid_stat(5).
-func readEntry(pid int) (entry, bool) {
+// readInfo reads about a process: see proc_pid_stat(5).
+func readInfo(pid int) (Info, bool) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	// The name may contain blanks and parentheses.
 	open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	f := strings.Fields(string(text[shut+1:]))
 	if open < 0 || len(f) < 20 {
-		return entry{}, false
+		return Info{}, false
 	}
-	e := entry{Info: Info{PID: pid, Name: string(text[open+1 : shut])}, zombie: f[0] == "Z" || f[0] == "X"}
-	e.ppid, _ = strconv.Atoi(f[1])
-	e.pgid, _ = strconv.Atoi(f[2])
-	e.sid, _ = strconv.Atoi(f[3])
-	e.Start, _ = strconv.ParseUint(f[19], 10, 64)
-	return e, true
+	p := Info{PID: pid, Name: string(text[open+1 : shut]), isZombie: f[0] == "Z" || f[0] == "X"}
+	p.ppid, _ = strconv.Atoi(f[1])
+	p.pgid, _ = strconv.Atoi(f[2])
+	p.sid, _ = strconv.Atoi(f[3])
+	p.Start, _ = strconv.ParseUint(f[19], 10, 64)
+	return p, true
 }
 
 // environment returns lines that end with NUL.
@@ -69,8 +71,8 @@ func self() int {
 
 // Parent returns the PID of this process's parent in the process table, which in some sandboxes is the host's.
 func Parent() int {
-	e, _ := readEntry(self())
-	return e.ppid
+	p, _ := readInfo(self())
+	return p.ppid
 }
 
 // checkTable returns ErrNoTable unless the PIDs in the process table are those that signals go to.
@@ -111,9 +113,9 @@ func reapAdopted() {
 	runningLock.Lock()
 	defer runningLock.Unlock()
 	all, _ := readTable()
-	for _, e := range all {
-		if e.zombie && isAdopted(e) && running[e.PID] == nil {
-			unix.Wait4(e.PID, nil, unix.WNOHANG, nil)
+	for _, p := range all {
+		if p.isZombie && isAdopted(p) && running[p.PID] == nil {
+			unix.Wait4(p.PID, nil, unix.WNOHANG, nil)
 		}
 	}
 }

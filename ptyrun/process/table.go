@@ -14,54 +14,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entry is a line of the process table.
-type entry struct {
-	Info
-	ppid, pgid, sid int
-	zombie          bool
+// isRunning reports whether the process still runs. Another process with its PID does not count.
+func (i Info) isRunning() bool {
+	now, ok := readInfo(i.PID)
+	return ok && now.Start == i.Start && !now.isZombie
 }
 
-// isRunning reports whether the process still runs. Another process with its PID does not count.
-func (e entry) isRunning() bool {
-	now, ok := readEntry(e.PID)
-	return ok && now.Start == e.Start && !now.zombie
-}
+func isOlder(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) }
 
 // signalAll sends signals to processes. SIGTERM reaches a suspended process only with SIGCONT. The microseconds between
 // check and signal are too short for the kernel to reuse a PID.
-func signalAll(entries []entry, signals ...unix.Signal) {
-	for _, e := range entries {
+func signalAll(processes []Info, signals ...unix.Signal) {
+	for _, p := range processes {
 		for _, sig := range signals {
-			if e.isRunning() {
-				unix.Kill(e.PID, sig)
+			if p.isRunning() {
+				unix.Kill(p.PID, sig)
 			}
 		}
 	}
 }
 
-func awaitAll(ctx context.Context, entries []entry, d time.Duration) {
+func awaitAll(ctx context.Context, processes []Info, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	for ctx.Err() == nil && slices.ContainsFunc(entries, entry.isRunning) {
+	for ctx.Err() == nil && slices.ContainsFunc(processes, Info.isRunning) {
 		time.Sleep(10 * time.Millisecond)
 	}
-}
-
-// infos returns the processes' Infos, oldest first.
-func infos(entries []entry) (list []Info) {
-	for _, e := range entries {
-		list = append(list, e.Info)
-	}
-	slices.SortFunc(list, func(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
-	return list
 }
 
 // Ancestors returns a process and its ancestors, the nearest first, as far as they are visible.
 func Ancestors(pid int) (pids []int) {
 	for pid > 1 {
 		pids = append(pids, pid)
-		e, _ := readEntry(pid)
-		pid = e.ppid
+		p, _ := readInfo(pid)
+		pid = p.ppid
 	}
 	return pids
 }
@@ -81,17 +67,16 @@ const killWait = 5 * time.Second
 // endAll ends the processes that find finds, and returns them. It sends SIGTERM once and then SIGKILL until find finds
 // none, because a process may fork before it dies. A group (0: none) is killed at once, so that it cannot go on
 // forking.
-func endAll(ctx context.Context, grace time.Duration, group int, find func() ([]entry, error)) (found []Info, err error) {
+func endAll(ctx context.Context, grace time.Duration, group int, find func() ([]Info, error)) (found []Info, err error) {
 	isPolite := grace > 0
 	for until := time.Now().Add(grace + killWait); ; isPolite = false {
-		entries, err := find()
-		if err == nil && len(entries) > 0 {
+		left, err := find()
+		if err == nil && len(left) > 0 {
 			err = checkTable()
 		}
 		if err != nil {
 			return found, err
 		}
-		left := infos(entries)
 		for _, p := range left {
 			if !slices.ContainsFunc(found, func(f Info) bool { return f.PID == p.PID }) {
 				found = append(found, p)
@@ -103,36 +88,31 @@ func endAll(ctx context.Context, grace time.Duration, group int, find func() ([]
 		case time.Now().After(until):
 			return found, fmt.Errorf("still there after SIGKILL: %v", left)
 		case isPolite && ctx.Err() == nil:
-			signalAll(entries, unix.SIGTERM, unix.SIGCONT)
-			awaitAll(ctx, entries, grace)
+			signalAll(left, unix.SIGTERM, unix.SIGCONT)
+			awaitAll(ctx, left, grace)
 			continue
-		case group > 0 && slices.ContainsFunc(entries, func(e entry) bool { return e.pgid == group }):
+		case group > 0 && slices.ContainsFunc(left, func(p Info) bool { return p.pgid == group }):
 			unix.Kill(-group, unix.SIGKILL)
 		}
-		signalAll(entries, unix.SIGKILL)
-		awaitAll(context.Background(), entries, time.Until(until))
+		signalAll(left, unix.SIGKILL)
+		awaitAll(context.Background(), left, time.Until(until))
 	}
 }
 
 // Leftovers returns the running processes that carry a run's mark, oldest first: those of a runner that was killed.
 // This process and its ancestors are not among them.
 func Leftovers(mark string) ([]Info, error) {
-	left, err := leftovers(mark)
-	return infos(left), err
-}
-
-// EndLeftovers ends what Leftovers finds, and returns it: with SIGTERM and SIGCONT, and after grace with SIGKILL.
-func EndLeftovers(mark string, grace time.Duration) (ended []Info, err error) {
-	return endAll(context.Background(), grace, 0, func() ([]entry, error) { return leftovers(mark) })
-}
-
-func leftovers(mark string) ([]entry, error) {
 	if mark == "" {
 		return nil, nil
 	}
 	all, err := readTable()
 	above := protected()
-	return slices.DeleteFunc(all, func(e entry) bool {
-		return slices.Contains(above, e.PID) || e.zombie || !hasMark(e.PID, mark)
+	return slices.DeleteFunc(all, func(p Info) bool {
+		return slices.Contains(above, p.PID) || p.isZombie || !hasMark(p.PID, mark)
 	}), err
+}
+
+// EndLeftovers ends what Leftovers finds, and returns it: with SIGTERM and SIGCONT, and after two seconds with SIGKILL.
+func EndLeftovers(mark string) (ended []Info, err error) {
+	return endAll(context.Background(), 2*time.Second, 0, func() ([]Info, error) { return Leftovers(mark) })
 }

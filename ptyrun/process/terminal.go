@@ -158,6 +158,6 @@ func (c *Child) Foreground() (pgid int, name string) {
 		pgid, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
 		return err
 	})
-	leader, _ := readEntry(pgid)
+	leader, _ := readInfo(pgid)
 	return pgid, leader.Name
 }

@@ -27,11 +27,10 @@ func (c *Child) HidesLines() bool                                    { return fa
 func (c *Child) Done() <-chan struct{}                               { return nil }
 func (c *Child) Exit() Exit                                          { return Exit{} }
 func (c *Child) Stop(context.Context, time.Duration) ([]Info, error) { return nil, nil }
-func (c *Child) Close() error                                        { return nil }
 
-func Ancestors(pid int) []int                            { return nil }
-func Parent() int                                        { return 0 }
-func Environment(pid int) []string                       { return nil }
-func Leftovers(mark string) ([]Info, error)              { return nil, nil }
-func EndLeftovers(string, time.Duration) ([]Info, error) { return nil, nil }
-func Subreaper() error                                   { return errUnsupported }
+func Ancestors(pid int) []int                  { return nil }
+func Parent() int                              { return 0 }
+func Environment(pid int) []string             { return nil }
+func Leftovers(mark string) ([]Info, error)    { return nil, nil }
+func EndLeftovers(mark string) ([]Info, error) { return nil, nil }
+func Subreaper() error                         { return errUnsupported }

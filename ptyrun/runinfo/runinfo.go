@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -46,16 +45,4 @@ func Read(team *durable.Root, agent wire.Name) (info Info, err error) {
 func (i Info) Write(dir *durable.Root) error {
 	data, _ := json.Marshal(i) // numbers, strings and a time: cannot fail
 	return dir.Replace(File, append(data, '\n'), false)
-}
-
-// Leftovers returns the run's processes. Call it while no runner runs.
-func (i Info) Leftovers() ([]process.Info, error) { return process.Leftovers(i.Run) }
-
-// grace is how long leftovers may take to end after SIGTERM.
-const grace = 2 * time.Second
-
-// EndLeftovers ends the run's processes and returns their names. The caller holds the runner lock.
-func (i Info) EndLeftovers() (ended []string, err error) {
-	found, err := process.EndLeftovers(i.Run, grace)
-	return process.Names(found), err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -95,7 +96,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 	name := b.Agent()
 	if running, err := t.Running(name); err != nil || !running {
 		info, _ := runinfo.Read(t.Dir(), name)
-		if left, _ := info.Leftovers(); err == nil && len(left) > 0 {
+		if left, _ := process.Leftovers(info.Run); err == nil && len(left) > 0 {
 			d.add("runner.gone", "warning", "atm stop "+string(name), "%s: its runner is gone, but %s still runs", b.Address(), left[0])
 		}
 		return

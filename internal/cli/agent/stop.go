@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
@@ -98,7 +99,7 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	left, err := info.Leftovers()
+	left, err := process.Leftovers(info.Run)
 	if err != nil {
 		return r, err
 	}
@@ -111,8 +112,8 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 		return r, err
 	}
 	defer hold.Release()
-	r.Ended, err = info.EndLeftovers()
-	if len(r.Ended) > 0 {
+	ended, err := process.EndLeftovers(info.Run)
+	if r.Ended = process.Names(ended); len(ended) > 0 {
 		r.State = "stopped"
 	}
 	if err != nil {
