@@ -63,12 +63,9 @@ func (p *program) read(now time.Time, anyDriver bool) {
 
 // refresh reads what the program has written so far. Called before every key of ours.
 func (r *runner) refresh(now time.Time) {
-	if r.prog == nil {
-		return
-	}
-	r.takeOutput(nil)
-	if p := r.prog; p.readVersion != p.screen.Version() || !p.frameSince.IsZero() {
-		p.read(now, r.isAuto)
+	if r.prog != nil {
+		r.takeOutput(nil)
+		r.prog.read(now, r.isAuto)
 	}
 }
 

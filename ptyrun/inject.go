@@ -103,8 +103,8 @@ func (r *runner) pause(t *typing) error {
 	return nil
 }
 
-// pauseUntil pauses until isDone, which is called whenever the screen may have changed.
-// It holds a person's keys no longer than it may.
+// pauseUntil pauses until isDone, which is called whenever something may have changed. It holds a person's keys no
+// longer than it may.
 func (r *runner) pauseUntil(t *typing, isDone func(now time.Time) (bool, error)) error {
 	for {
 		now := r.now()
@@ -150,10 +150,8 @@ func (r *runner) claim(t *typing) (err error) {
 			c.NotTyped(context.Background())
 		}
 	})
-	for t.claim == nil && err == nil {
-		if err := r.pause(t); err != nil {
-			return err
-		}
+	if err := r.pauseUntil(t, func(time.Time) (bool, error) { return t.claim != nil || err != nil, nil }); err != nil {
+		return err
 	}
 	if err != nil {
 		r.mail.retryAt = r.now().Add(retryClaim)
@@ -277,10 +275,8 @@ func (r *runner) write(t *typing) error {
 	p.send(write{data: data, done: func(n int, err error) {
 		r.post(func() { isDone, written, failed = true, n, err })
 	}})
-	for !isDone {
-		if err := r.pause(t); err != nil {
-			return err
-		}
+	if err := r.pauseUntil(t, func(time.Time) (bool, error) { return isDone, nil }); err != nil {
+		return err
 	}
 	if failed != nil {
 		if isPaste && written > 0 {

@@ -44,8 +44,7 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 		if p == nil {
 			return control.Screen{Cols: r.Cols, Rows: r.Rows, Lines: r.exit.Tail, State: string(reducer.Exited)}, nil
 		}
-		r.takeOutput(nil)
-		p.read(r.now(), r.isAuto)
+		r.refresh(r.now())
 		out := control.Screen{
 			Cols: r.Cols, Rows: r.Rows, Title: p.screen.Title(), Lines: p.screen.Lines(),
 			State: string(p.reading.Activity), Detail: p.reading.Detail,

@@ -306,16 +306,12 @@ func (r *runner) refreshSessions(t *typing) error {
 		r.readSessions() // keepSessions logs its errors
 		r.post(func() { isRead = true })
 	})
-	for !isRead {
-		if err := r.pause(t); err != nil {
-			return err
-		}
-	}
+	err := r.pauseUntil(t, func(time.Time) (bool, error) { return isRead, nil })
 	t.ids = slices.DeleteFunc(t.ids, func(id wire.ID) bool { return !slices.Contains(r.mail.queue, id) })
-	if len(t.ids) == 0 {
-		return errNotInjected
+	if err == nil && len(t.ids) == 0 {
+		err = errNotInjected
 	}
-	return nil
+	return err
 }
 
 func (r *runner) handleSessionEvent(e *wire.Event) {
