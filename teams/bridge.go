@@ -70,7 +70,7 @@ type Rows struct {
 	Members    []Row     `json:"members"`
 }
 
-// Row is a member with its open questions.
+// Row is a member with its open questions, as its host reports them.
 type Row struct {
 	Member
 	Questions []policy.Question `json:"questions,omitempty"`
@@ -86,9 +86,8 @@ func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			return err
 		}
-		questions, unreadable := t.Questions(b.Agent())
-		r.Members = append(r.Members, Row{m, questions})
-		return cmp.Or(err, unreadable)
+		r.Members = append(r.Members, Row{m, m.Questions})
+		return cmp.Or(err, m.EventsErr)
 	})
 	return r, err
 }
@@ -155,7 +154,7 @@ func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
 }
 
 // RemoteMembers returns the members of other hosts as they are shown here.
-func (t *Team) RemoteMembers() (out []Row, err error) {
+func (t *Team) RemoteMembers() (out []Member, err error) {
 	all, err := t.Rows()
 	for _, r := range all {
 		for _, m := range r.Members {
@@ -167,10 +166,10 @@ func (t *Team) RemoteMembers() (out []Row, err error) {
 
 // localize returns a row of r as it is shown on this host: unknown if r is old, the state escaped, since it may be any
 // text from a newer atm, and without questions that only that host's people can answer, such as drafts.
-func (r *Rows) localize(m Row) Row {
-	name := m.Name + "@" + r.Host
+func (r *Rows) localize(row Row) Member {
+	m, name := row.Member, row.Name+"@"+r.Host
 	if !r.isFresh() {
-		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: "unknown", TurnStatus: "unknown", Activity: "unknown", Unread: m.Unread, Owed: m.Owed}
+		m = Member{Kind: m.Kind, Role: m.Role, Presence: "unknown", TurnStatus: "unknown", Activity: "unknown", Unread: m.Unread, Owed: m.Owed}
 	}
 	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
 	m.Name, m.Host, m.SeenAt, m.Clock = name, r.Host, moment(r.ReceivedAt), ""
@@ -179,7 +178,7 @@ func (r *Rows) localize(m Row) Row {
 	} else if skew < -maxClockSkew {
 		m.Clock = letter.Span(-skew) + " behind"
 	}
-	m.Questions = slices.DeleteFunc(m.Questions, func(q policy.Question) bool {
+	m.Questions = slices.DeleteFunc(row.Questions, func(q policy.Question) bool {
 		return q.Kind != reducer.Permission && q.Kind != reducer.Question && q.Kind != reducer.ClientTool
 	})
 	for i := range m.Questions {
@@ -199,7 +198,7 @@ func (t *Team) Remote(name, host wire.Name) (Member, error) {
 	unknown := &UnknownError{Name: name + "@" + host, Team: t.Name}
 	for _, m := range r.Members {
 		if m.Name == name {
-			return r.localize(m).Member, nil
+			return r.localize(m), nil
 		}
 		unknown.Members = append(unknown.Members, m.Name+"@"+host)
 	}
@@ -207,7 +206,7 @@ func (t *Team) Remote(name, host wire.Name) (Member, error) {
 		return Member{}, unknown
 	}
 	r.Host = host
-	return r.localize(Row{Member: Member{Name: name, Kind: "agent"}}).Member, nil
+	return r.localize(Row{Member: Member{Name: name, Kind: "agent"}}), nil
 }
 
 // EvidenceAge says how old the evidence about a member of another host is.

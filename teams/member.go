@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -55,10 +56,12 @@ type Member struct {
 
 	Inject string `json:"inject,omitempty"` // how its runner hands over mail: body, pointer, off; "": unknown
 
-	Running    bool           `json:"-"` // the runner lock is held
-	Started    time.Time      `json:"-"` // when a runner last started its program
-	RunnerGone bool           `json:"-"` // its runner was killed
-	runner     control.Status // what its runner answers
+	Running    bool              `json:"-"` // the runner lock is held
+	Started    time.Time         `json:"-"` // when a runner last started its program
+	RunnerGone bool              `json:"-"` // its runner was killed
+	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
+	EventsErr  error             `json:"-"` // an *UnreadableError if its events cannot be read
+	runner     control.Status    // what its runner answers
 }
 
 // OrNull is a text that is null in JSON if there is none.
@@ -91,7 +94,7 @@ func (t *Team) Summary(name wire.Name) (Member, error) {
 	}
 	if err != nil {
 		m, bad := t.SummaryOf(name, &reducer.State{})
-		m.Detail, m.LastError = "its events cannot be read", err.Error()
+		m.Detail, m.LastError, m.EventsErr = "its events cannot be read", err.Error(), Unreadable(t.Box(name), err)
 		return m, bad
 	}
 	m, err := t.SummaryOf(name, s)
@@ -150,7 +153,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, OrNull(v.Turn.ID)
 	m.LastTurn = v.Turn.Last
 	if requests := s.Requests(); len(requests) > 0 && m.State != reducer.WordOff {
-		m.WaitingOn = &requests[0]
+		m.WaitingOn, m.Questions = &requests[0], m.questions(requests)
 	}
 	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
 		m.Detail = "runner gone"
@@ -197,10 +200,7 @@ func (t *Team) Members(ctx context.Context) (members []Member, err error) {
 		return err
 	})
 	remote, unreadable := t.RemoteMembers()
-	for _, r := range remote {
-		members = append(members, r.Member)
-	}
-	return members, cmp.Or(err, unreadable)
+	return append(members, remote...), cmp.Or(err, unreadable)
 }
 
 // StatsOf counts members.

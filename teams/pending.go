@@ -17,47 +17,42 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// PendingQuestions returns everything that waits for a person's answer, oldest first: the questions of all members,
-// also on other hosts, and the local drafts. With an error it returns what could be read.
-func (t *Team) PendingQuestions(ctx context.Context) (out []policy.Question, err error) {
-	err = t.Each(func(b *mailbox.Box) error {
-		list, err := t.Questions(b.Agent())
-		out = append(out, list...)
-		return err
-	})
-	drafts, unreadable := t.Drafts(ctx)
-	out = append(out, drafts...)
-	remote, unreadRows := t.RemoteMembers()
-	for _, r := range remote {
-		out = append(out, r.Questions...)
+// Pending returns everything that waits for a person's answer, oldest first: the questions of these members, and the
+// local drafts. With an error it returns what could be read.
+func (t *Team) Pending(ctx context.Context, members []Member) ([]policy.Question, error) {
+	out, err := t.Drafts(ctx)
+	for _, m := range members {
+		out, err = append(out, m.Questions...), errors.Join(err, m.EventsErr)
 	}
 	slices.SortStableFunc(out, func(a, b policy.Question) int { return a.Since.Compare(b.Since) })
-	return out, errors.Join(err, unreadRows, unreadable)
+	return out, err
 }
 
-// Questions returns the open questions in all sessions of a member's program. A member that is off has none.
-func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
-	running, err := t.Running(name)
-	s, unreadable := t.State(name)
-	if err := cmp.Or(err, unreadable); err != nil {
-		return nil, err
-	}
-	c, _ := t.Config() // doctor reports its mistakes
-	person := c.Members[name].Person
-	word := s.Evaluate(reducer.Evidence{Now: time.Now(), IsRunnerLocked: running, IsPerson: person}).Word
-	if word == reducer.WordOff || word == reducer.WordPerson {
-		return nil, nil
-	}
-	for _, w := range s.Requests() {
+// PendingQuestions is Pending for all members, also those on other hosts.
+func (t *Team) PendingQuestions(ctx context.Context) ([]policy.Question, error) {
+	members, err := t.Members(ctx)
+	out, unreadable := t.Pending(ctx, members)
+	return out, cmp.Or(err, unreadable)
+}
+
+// Questions returns the open questions of a member.
+func (t *Team) Questions(name wire.Name) ([]policy.Question, error) {
+	m, err := t.Summary(name)
+	return m.Questions, cmp.Or(err, m.EventsErr)
+}
+
+func (m *Member) questions(requests []reducer.Waiting) (out []policy.Question) {
+	for _, w := range requests {
 		if w.Dialog == policy.DialogTrust {
 			w.Kind = reducer.Question // it is no request for a tool
 		}
 		out = append(out, policy.Question{
-			ID: w.ID, Agent: name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
-			Options: policy.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete, Running: running, Call: w.ToolCallID, ByWire: w.IsOnWire && !running,
+			ID: w.ID, Agent: m.Name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
+			Options: policy.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete,
+			Running: m.Running, Call: w.ToolCallID, ByWire: w.IsOnWire && !m.Running,
 		})
 	}
-	return out, nil
+	return out
 }
 
 // draftEvents is how many of an agent's newest events are searched for drafts outside any session.

@@ -280,7 +280,7 @@ func FuzzRows(f *testing.F) {
 		members, err := m.Team.RemoteMembers()
 		for _, r := range members {
 			name, isRemote := strings.CutSuffix(string(r.Name), "@build")
-			shown := strings.Join(command.Team([]teams.Member{r.Member}, 0), "")
+			shown := strings.Join(command.Team([]teams.Member{r}, 0), "")
 			for _, q := range r.Questions {
 				if q.Kind == policy.KindDraft || q.Host != "build" || q.Agent != r.Name {
 					t.Errorf("%q asks %+v", data, q)

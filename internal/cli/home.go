@@ -55,17 +55,17 @@ func home(c *cli.Context) error {
 			return err
 		}
 	}
-	questions, _ := s.Team.PendingQuestions(c.Context) // shows what could be read
+	o.Members, err = s.Team.Members(c.Context)
+	if err := command.WarnUnreadable(err); err != nil {
+		return err
+	}
+	questions, _ := s.Team.Pending(c.Context, o.Members) // shows what could be read
 	o.Pending = append([]policy.Question{}, questions...)
 	if len(questions) > 0 {
 		fmt.Fprintf(&b, "%d waiting for an answer: atm pending\n", len(questions))
 	}
 	for _, q := range questions[:min(maxShown, len(questions))] {
 		fmt.Fprintf(&b, "  %s %s\n", q.Agent, letter.Clip(letter.Escape(q.Summary()), 80))
-	}
-	o.Members, err = s.Team.Members(c.Context)
-	if err := command.WarnUnreadable(err); err != nil {
-		return err
 	}
 	lines, room := command.Team(o.Members, command.Width()), 13-strings.Count(b.String(), "\n")
 	if len(lines) > room {

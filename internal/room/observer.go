@@ -19,9 +19,9 @@ import (
 // observer reads the team's state again, member by member, when something changes.
 type observer struct {
 	*Room
-	rows               map[wire.Name]teams.Row
+	rows               map[wire.Name]teams.Member
 	problems           map[wire.Name]string
-	remote             []teams.Row // members of other hosts, as last received
+	remote             []teams.Member // of other hosts, as last received
 	drafts             []policy.Question
 	unread, owed, read []wire.ID
 }
@@ -29,13 +29,12 @@ type observer struct {
 // readMember reads a member's state. An error does not hide the rest.
 func (o *observer) readMember(ctx context.Context, name wire.Name) {
 	m, err := o.Scope.Team.Status(ctx, name)
-	asked, err2 := o.Scope.Team.Questions(name)
 	if m.Running {
 		m.PresenceAt = nil // it is the current time, so it would make every snapshot a new one
 	}
-	o.rows[name] = teams.Row{Member: m, Questions: asked}
+	o.rows[name] = m
 	delete(o.problems, name)
-	if err := cmp.Or(err, teams.Unreadable(o.Scope.Team.Box(name), err2)); err != nil {
+	if err := cmp.Or(err, m.EventsErr); err != nil {
 		o.problems[name] = err.Error()
 	}
 }
@@ -92,21 +91,20 @@ func (o *observer) awaitChanges(ctx context.Context, w *watcher.Watcher, until t
 func (o *observer) snapshot() Snapshot {
 	s, _ := o.Snapshot()
 	next := Snapshot{Team: s.Team, Me: s.Me, Unread: o.unread, Owed: o.owed, Read: o.read}
-	add := func(row teams.Row) {
-		if row.Name != "" {
-			next.Members = append(next.Members, row.Member)
-		}
-		for _, q := range row.Questions {
+	add := func(questions []policy.Question) {
+		for _, q := range questions {
 			mayAnswer := s.Me != "" && q.ID != "" && o.Scope.MayAnswer(q) == nil
 			next.Waiting = append(next.Waiting, Question{q, mayAnswer})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.rows)) {
-		add(o.rows[name])
+		next.Members = append(next.Members, o.rows[name])
 	}
-	for _, row := range append(o.remote, teams.Row{Questions: o.drafts}) {
-		add(row)
+	next.Members = append(next.Members, o.remote...)
+	for _, m := range next.Members {
+		add(m.Questions)
 	}
+	add(o.drafts)
 	slices.SortStableFunc(next.Waiting, func(a, b Question) int {
 		if a.MayAnswer == b.MayAnswer {
 			return a.Since.Compare(b.Since)

@@ -143,7 +143,7 @@ func (r *Room) follow(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
-	o := &observer{Room: r, rows: map[wire.Name]teams.Row{}, problems: map[wire.Name]string{}}
+	o := &observer{Room: r, rows: map[wire.Name]teams.Member{}, problems: map[wire.Name]string{}}
 	o.readMail(true)
 	for next, isFirst := (time.Time{}), true; ; isFirst = false {
 		if !time.Now().Before(next) {

@@ -338,7 +338,7 @@ func BenchmarkFirst(b *testing.B) {
 		t.until(r, "more", func(s *Snapshot) bool { return len(s.Unread) > n })
 		b.ReportMetric(float64(time.Since(began).Milliseconds()), "more-ms")
 		began = time.Now()
-		o := &observer{Room: r, rows: map[wire.Name]teams.Row{}, problems: map[wire.Name]string{}}
+		o := &observer{Room: r, rows: map[wire.Name]teams.Member{}, problems: map[wire.Name]string{}}
 		for _, m := range members {
 			o.readMember(context.Background(), wire.Name(m))
 		}

@@ -54,9 +54,9 @@ type heldMail struct {
 
 // lookPending lists everything that waits for a person. It warns of what it cannot read.
 func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingList {
-	waiting, waitingErr := s.Team.PendingQuestions(ctx)
-	overdue, overdueErr := s.Team.OverdueAnswers(ctx)
 	members, err := s.Team.Members(ctx)
+	waiting, waitingErr := s.Team.Pending(ctx, members)
+	overdue, overdueErr := s.Team.OverdueAnswers(ctx)
 	if err == nil {
 		err = errors.Join(waitingErr, overdueErr)
 	}

@@ -81,11 +81,11 @@ func watchTeam(s *command.Scope) error {
 	var announced []string // what was waiting at the last look
 	isFirst := true
 	return s.Watch(func(ctx context.Context) ([]string, error) {
-		_, lines, err := readMembers(ctx, s.Team)
+		m, lines, err := readMembers(ctx, s.Team)
 		if _, isPartial := errors.AsType[*teams.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
 		}
-		waiting := waitingFor(ctx, s)
+		waiting := waitingFor(ctx, s, m.Members)
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(announced, line) {
 				command.Notify("atm", line)
@@ -100,8 +100,8 @@ func watchTeam(s *command.Scope) error {
 }
 
 // waitingFor lists what is waiting for me: questions of others, and mail.
-func waitingFor(ctx context.Context, s *command.Scope) (lines []string) {
-	questions, _ := s.Team.PendingQuestions(ctx) // shows what could be read
+func waitingFor(ctx context.Context, s *command.Scope, members []teams.Member) (lines []string) {
+	questions, _ := s.Team.Pending(ctx, members) // shows what could be read
 	for _, q := range questions {
 		if s.Me == nil || q.Agent != s.Me.Agent() {
 			asks := letter.Clip(letter.Escape(q.Summary()), 60)
