@@ -153,29 +153,19 @@ func (r *Root) CheckPaths() error {
 	return nil
 }
 
-// CreateTeam makes a team unless it exists. It replaces an empty directory of that name.
+// CreateTeam makes a team unless it exists. Until it has .locks, an empty directory is none.
 func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 	if t, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
 		return t, err
 	}
-	build := fmt.Sprintf(".%s.%s.making", name, wire.NewID()) // unique: several processes may make one
-	defer r.dir.Remove(build)
-	defer r.dir.Remove(build + "/.locks")
-	if err := r.dir.MkdirAll(build + "/.locks"); err != nil {
-		return nil, err
-	}
-	moveErr := r.dir.Move(build, string(name))
-	if errors.Is(moveErr, fs.ErrExist) && r.dir.Remove(string(name)) == nil { // it was empty
-		moveErr = r.dir.Move(build, string(name))
-	}
-	t, err := r.Team(name) // ours, or that of a quicker process
-	if errors.Is(err, ErrNoTeam) && errors.Is(moveErr, fs.ErrExist) {
+	names, err := r.dir.Names(string(name))
+	if len(names) > 0 && !slices.Contains(names, ".locks") { // else another process is as quick
 		return nil, fmt.Errorf("%s: the directory %q is not a team", r.Path, name)
 	}
-	if err != nil {
-		return nil, cmp.Or(moveErr, err)
+	if err := cmp.Or(err, r.dir.MkdirAll(string(name)+"/.locks"), r.dir.Sync(".")); err != nil {
+		return nil, err
 	}
-	return t, r.dir.Sync(".")
+	return r.Team(name)
 }
 
 // Stale lists the unfinished files of killed commands outside the mailboxes. With remove it removes them.
