@@ -54,19 +54,9 @@ func (m *Member) gateReason() string {
 	return "it is not at its prompt"
 }
 
-// hasHooks reports whether hooks hand over mail to the agent. The hooks of OpenCode and Codex's notify only report what
+// HasHooks reports whether hooks hand over mail to the agent. The hooks of OpenCode and Codex's notify only report what
 // it does.
-func (m *Member) hasHooks() bool { return m.Transport == "hook" }
-
-// HasHooks reports whether the newest events show hooks that hand over mail to a member; such hooks also report when a
-// session begins.
-func (t *Team) HasHooks(name wire.Name) bool {
-	events, _ := t.Box(name).Log().Newest(64)
-	return slices.ContainsFunc(events, func(e wire.Event) bool {
-		isStart := e.Kind == "session_start" && e.Text("source") != "created"
-		return e.Source == "hook" && (e.Kind == wire.EventAnnounced || isStart)
-	})
-}
+func (m *Member) HasHooks() bool { return m.Transport == "hook" }
 
 // StateDetail describes the state's detail to people, escaped.
 func (m *Member) StateDetail() string {
@@ -131,7 +121,7 @@ func (m *Member) Forecast(urgent bool) string {
 		return "running"
 	case m.State == reducer.WordUnknown:
 		return lastRead
-	case m.State != reducer.WordOff && m.hasHooks() && m.PresenceAt != nil:
+	case m.State != reducer.WordOff && m.HasHooks() && m.PresenceAt != nil:
 		return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
 	}
 	return state + "; " + lastRead
@@ -231,8 +221,8 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 		{d.Failed.Exists(), "typing it in failed " + failed + "; {name} can still get it with atm read: atm screen {name}"},
 		{d.Announced.Exists(), "it was handed to {name} and counts as read when its hooks next run: atm status {name}"},
 		{m.Running, "{name} {has been} {state}{for} and has not received it yet: atm screen {name}"},
-		{m.State == reducer.WordBusy && m.hasHooks(), "{name} {has been} busy{for} and gets it at its next tool call or turn: atm wait --idle {name}"},
-		{m.hasHooks(), "{name} gets it when its next turn begins: atm wait --busy {name}"},
+		{m.State == reducer.WordBusy && m.HasHooks(), "{name} {has been} busy{for} and gets it at its next tool call or turn: atm wait --idle {name}"},
+		{m.HasHooks(), "{name} gets it when its next turn begins: atm wait --busy {name}"},
 		{true, "no runner brings mail to {name}: it must run atm read"},
 	}), again)
 }

@@ -138,7 +138,7 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
 		return
 	}
 	m, err := t.Summary(b.Agent())
-	if err != nil || m.Running || m.Kind == "person" || t.HasHooks(m.Name) {
+	if err != nil || m.Running || m.Kind == "person" || m.HasHooks() {
 		return
 	}
 	since, lastRead := unread[0].Time(), "it has never read mail"

@@ -229,18 +229,18 @@ func primer(c *cli.Context) error {
 		return missing
 	}
 	s.WarnUnaccepted()
-	text, err := primerText(s, s.Me != nil && s.Team.HasHooks(s.Me.Agent()))
+	text, err := primerText(s, false)
 	return command.PrintUnlessError(c, err, map[string]string{"primer": text}, text)
 }
 
-func primerText(s *command.Scope, hasHooks bool) (string, error) {
+func primerText(s *command.Scope, inHook bool) (string, error) {
 	if s.Me == nil {
 		return s.Team.Primer("", "", false)
 	}
 	by := ""
 	if m, err := s.Team.Summary(s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
 		by = "runner"
-	} else if hasHooks {
+	} else if inHook || m.HasHooks() {
 		by = "hooks"
 	}
 	return s.Team.Primer(s.Me.Agent(), by, s.MeSource == "--as")
