@@ -44,35 +44,29 @@ func (t *Team) SavePolicy(name wire.Name, p policy.Policy) error {
 	return t.writeRunFile(name, policyFile, data)
 }
 
-// SavedPolicy returns the policy that a member's runner was started with; ok is false if none is saved, or a damaged
-// one.
-func (t *Team) SavedPolicy(name wire.Name) (p policy.Policy, ok bool, err error) {
-	data, err := t.readRunFile(name, policyFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return p, false, nil
-	}
-	return p, err == nil && json.Unmarshal(data, &p) == nil, err
-}
-
 // PolicyNow returns the policy that a runner of the member would be started with now.
 func (t *Team) PolicyNow(name wire.Name) (policy.Policy, error) {
 	c, err := t.Config()
 	return c.Policy(name), err
 }
 
-// PolicyFor returns the policy for a member's questions: the saved one, else that of the current team.toml.
-func (t *Team) PolicyFor(asker wire.Name) (policy.Policy, error) {
-	saved, ok, err := t.SavedPolicy(asker)
-	if ok || err != nil {
-		return saved, err
+// PolicyFor returns the policy for a member's questions: the saved one that its runner was started with, else, also if
+// that is damaged, that of the current team.toml.
+func (t *Team) PolicyFor(asker wire.Name) (p policy.Policy, isSaved bool, err error) {
+	data, err := t.readRunFile(asker, policyFile)
+	if err == nil && json.Unmarshal(data, &p) == nil {
+		return p, true, nil
 	}
-	return t.PolicyNow(asker)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return p, false, err
+	}
+	p, err = t.PolicyNow(asker)
+	return p, false, err
 }
 
-// HasOtherRules reports whether the policy of the current team.toml differs from the one that a member's runner was
-// started with.
+// HasOtherRules reports whether team.toml has changed the policy since the member's runner was started.
 func (t *Team) HasOtherRules(name wire.Name) bool {
-	saved, ok, err := t.SavedPolicy(name)
-	now, mistakes := t.PolicyNow(name)
-	return ok && err == nil && mistakes == nil && !now.Equal(saved)
+	atStart, isSaved, _ := t.PolicyFor(name)
+	now, err := t.PolicyNow(name)
+	return isSaved && err == nil && !now.Equal(atStart)
 }

@@ -85,7 +85,7 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 // the lead, unless approvers are listed without the lead; then the first of them that is a member. "": nobody, for one
 // if the lead asks.
 func (t *Team) answerer(asker wire.Name) (wire.Name, error) {
-	p, err := t.PolicyFor(asker)
+	p, _, err := t.PolicyFor(asker)
 	if _, hasMistakes := errors.AsType[*config.Error](err); err != nil && !hasMistakes {
 		return "", err
 	}

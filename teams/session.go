@@ -60,15 +60,14 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 // why. A team.toml with mistakes forbids it.
 func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 	const setting = "team.toml: allow_human_input = false"
-	running, _ := t.Running(agent)
-	if saved, ok, _ := t.SavedPolicy(agent); running && ok {
-		return saved.Mute, setting
+	p, isSaved, err := t.PolicyFor(agent)
+	if running, _ := t.Running(agent); isSaved && !running {
+		p, err = t.PolicyNow(agent)
 	}
-	c, err := t.Config()
 	if err != nil {
 		return true, fmt.Sprintf("atm cannot tell whether team.toml allows it: %v", err)
 	}
-	return !c.SessionOf(agent).AllowHumanInput, setting
+	return p.Mute, setting
 }
 
 // RefreshSession updates a session from its agent's events, ends it if its rules say so, and pauses it if the agent's

@@ -170,15 +170,14 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 // policyFor returns the rules of team.toml; if an agent starts the agent, those of the last start by a person.
 func policyFor(s *command.Scope, name wire.Name) (policy.Policy, error) {
 	_, isAgent := s.Actor()
-	now, err := s.Team.PolicyNow(name)
-	if err != nil || !isAgent {
-		return now, err
+	if !isAgent {
+		return s.Team.PolicyNow(name)
 	}
-	saved, ok, err := s.Team.SavedPolicy(name)
-	if err != nil || ok {
-		return saved, err
+	p, isSaved, err := s.Team.PolicyFor(name)
+	if !isSaved {
+		p = p.DenyOnly()
 	}
-	return now.DenyOnly(), nil
+	return p, err
 }
 
 func oneOf(flag, value string, of []string) error {

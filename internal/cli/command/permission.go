@@ -37,11 +37,15 @@ func (s *Scope) MayWrite() error {
 // may, and everybody may to themselves. verb goes into the message. In a root that nobody here accepted only MayStop
 // allows.
 func (s *Scope) MayAct(verb string, to wire.Name) error {
-	if !s.Root.Accepted {
-		return failure.Refused("%s: nobody here made or accepted %s; it may have come with a clone", verb, s.Root.Path).
-			WithHint("if it is yours: atm init")
+	return cmp.Or(s.checkAccepted(verb), s.MayStop(verb, to))
+}
+
+func (s *Scope) checkAccepted(verb string) error {
+	if s.Root.Accepted {
+		return nil
 	}
-	return s.MayStop(verb, to)
+	return failure.Refused("%s: nobody here made or accepted %s; it may have come with a clone", verb, s.Root.Path).
+		WithHint("if it is yours: atm init")
 }
 
 // MayStop is MayAct for what must work in any root, such as stopping an agent.
@@ -50,9 +54,9 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if !isInAgent || who == to {
 		return nil
 	}
-	rules, isSaved, err := s.Team.SavedPolicy(to) // the run's own copy: agents can write to team.toml
-	if err == nil && !isSaved {
-		rules, err = s.Team.PolicyFor(cmp.Or(who, to))
+	rules, isSaved, err := s.Team.PolicyFor(to) // the run's own copy, if any: agents can write to team.toml
+	if !isSaved && who != "" {
+		rules, _, err = s.Team.PolicyFor(who)
 	}
 	lead := rules.Lead
 	if err != nil || who == lead && who != "" {
@@ -88,23 +92,22 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 
 // mayAnswerAs is MayAnswer for a given name, also of another host. A question from another host is judged there.
 func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
-	if !s.Root.Accepted {
-		return failure.Refused("answer: nobody here made or accepted %s; it may have come with a clone", s.Root.Path).
-			WithHint("if it is yours: atm init")
+	if err := s.checkAccepted("answer"); err != nil {
+		return err
 	}
-	var err error
 	if q.Host != "" && isInAgent {
-		err = failure.Refused("%s is on another host: only a person may answer it from here", q.Agent).WithHint("ask a person")
-	} else if q.Host == "" {
-		var p policy.Policy
-		if p, err = s.Team.PolicyFor(q.Agent); err == nil {
-			err = p.CheckAnswerer(q.Agent, who, isInAgent)
+		return failure.Refused("%s is on another host: only a person may answer it from here", q.Agent).WithHint("ask a person")
+	}
+	if q.Host == "" {
+		p, _, err := s.Team.PolicyFor(q.Agent)
+		if err := cmp.Or(err, p.CheckAnswerer(q.Agent, who, isInAgent)); err != nil {
+			return err
 		}
 	}
-	if why, hint := q.OnlyAtTerminal(); err == nil && why != "" {
-		err = failure.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
+	if why, hint := q.OnlyAtTerminal(); why != "" {
+		return failure.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
 	}
-	return err
+	return nil
 }
 
 // ShortQuestionIDs returns a function that shortens the ids of questions to as many digits as tell them apart; "" for
