@@ -81,14 +81,11 @@ func (r *Rows) isFresh() bool { return time.Since(r.ReceivedAt).Abs() <= rowsMax
 // LocalRows returns the rows of this host's members. With an *UnreadableError it returns what could be read.
 func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 	r := Rows{Host: host, At: time.Now().UTC(), Members: []Row{}}
-	err := t.Each(func(b *mailbox.Box) error {
-		m, err := t.Status(ctx, b.Agent())
-		if errors.Is(err, mailbox.ErrNoAgent) {
-			return err
-		}
+	members, err := t.LocalMembers(ctx)
+	for _, m := range members {
 		r.Members = append(r.Members, Row{m, m.Questions})
-		return cmp.Or(err, m.EventsErr)
-	})
+		err = cmp.Or(err, m.EventsErr)
+	}
 	return r, err
 }
 

@@ -25,12 +25,12 @@ const slowStart = 10 * time.Second
 
 // holdReason returns what keeps the runner from typing in unread mail, unless State says it.
 func (m *Member) holdReason() string {
-	why, isSlow := m.gateReason(), m.runner.ChildPID != 0 && time.Since(m.runner.Started) > slowStart
+	why, isSlow := m.gateReason(), m.Runner.ChildPID != 0 && time.Since(m.Runner.Started) > slowStart
 	switch {
 	case m.Inject == "off":
 		return "atm types nothing in (inject is off)"
-	case m.State == reducer.WordIdle && why == "" && m.runner.Untyped != "":
-		return "typing it in failed: " + m.runner.Untyped
+	case m.State == reducer.WordIdle && why == "" && m.Runner.Untyped != "":
+		return "typing it in failed: " + m.Runner.Untyped
 	case m.State == reducer.WordIdle, (m.State == reducer.WordStarting || m.State == reducer.WordUnknown) && isSlow:
 		return why
 	}
@@ -39,7 +39,7 @@ func (m *Member) holdReason() string {
 
 // gateReason returns why the runner types nothing into an idle agent; "" if it does, or will in a moment.
 func (m *Member) gateReason() string {
-	switch m.runner.Gate {
+	switch m.Runner.Gate {
 	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
 		return ""
 	case control.GateTyping:
@@ -131,7 +131,7 @@ func (m *Member) Forecast(urgent bool) string {
 // "".
 func (m *Member) TypingWarning(text string) string {
 	switch {
-	case m.State != reducer.WordIdle || !m.runner.ByLine || m.Inject != "body" || m.gateReason() != "":
+	case m.State != reducer.WordIdle || !m.Runner.ByLine || m.Inject != "body" || m.gateReason() != "":
 	case len(text) > control.MaxLine:
 		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(text))
 	case strings.Contains(strings.TrimSpace(text), "\n"):
@@ -195,7 +195,7 @@ func (m *Member) questionGates() []gate {
 		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "{name} {has been} asking{for} whether to trust a directory, which only a person at its terminal may answer: atm attach {name}"},
 		{m.State == reducer.WordBlocked && m.Running, "{name} {has been} waiting for an answer{for} ({about}): atm pending, then atm approve {name}, or atm attach {name}"},
 		{m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm status {name}"},
-		{m.runner.Gate == control.GateDialog, "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}"},
+		{m.Runner.Gate == control.GateDialog, "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}"},
 	}
 }
 
@@ -209,11 +209,11 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", so it is never typed in: {name} gets it with atm read"},
 		{it.Expired(now), "it has expired, so it is never typed in: {name} gets it with atm read"},
 	}, m.questionGates(), []gate{
-		{m.runner.Gate == control.GateDraft, "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
-		{m.runner.Gate == control.GateUnread, "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
+		{m.Runner.Gate == control.GateDraft, "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
+		{m.Runner.Gate == control.GateUnread, "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
 			", so atm types nothing for some minutes until it does: atm attach {name}, and press a key"},
-		{m.runner.Gate == control.GateTyping, "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},
-		{m.State == reducer.WordBusy && m.Running || m.runner.Gate == control.GateBusy, "{name} {has been} busy{for} and gets it when idle: atm wait --idle {name}"},
+		{m.Runner.Gate == control.GateTyping, "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},
+		{m.State == reducer.WordBusy && m.Running || m.Runner.Gate == control.GateBusy, "{name} {has been} busy{for} and gets it when idle: atm wait --idle {name}"},
 		{d.isOnlyAnnounced && m.Running, "{name} was notified of it, but has not run atm read yet: atm screen {name}"},
 		{m.State == reducer.WordOff, "{name} {has been} off{for} and gets it when it runs again: {run}"},
 		{m.State == reducer.WordError && !m.Running, "{name} {has been} in error{for} ({about}) and gets it when it runs again: {run}"},

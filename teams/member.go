@@ -61,7 +61,8 @@ type Member struct {
 	RunnerGone bool              `json:"-"` // its runner was killed
 	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
 	EventsErr  error             `json:"-"` // an *UnreadableError if its events cannot be read
-	runner     control.Status    // what its runner answers
+	RunnerErr  error             `json:"-"` // why its runner does not answer
+	Runner     control.Status    `json:"-"` // what its runner answers
 }
 
 // OrNull is a text that is null in JSON if there is none.
@@ -130,9 +131,10 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	ev := reducer.Evidence{Now: time.Now(), IsRunnerLocked: running, IsPerson: entry.Person, RunID: run.Run}
 	m := Member{Name: name, Kind: "agent", Role: entry.Role, Running: running}
 	if running {
-		m.runner, err = t.askRunner(name)
-		m.Running = !errors.Is(err, control.ErrNoRunner) // it has just ended
-		ev.IsRunnerLocked, ev.IsNotAnswering, ev.IsStopping = m.Running, errors.Is(err, control.ErrNotAnswering), m.runner.Gate == control.GateStopping
+		m.Runner, m.RunnerErr = t.askRunner(name)
+		m.Running = !errors.Is(m.RunnerErr, control.ErrNoRunner) // it has just ended
+		ev.IsRunnerLocked, ev.IsStopping = m.Running, m.Runner.Gate == control.GateStopping
+		ev.IsNotAnswering = errors.Is(m.RunnerErr, control.ErrNotAnswering)
 		m.Inject = run.Inject
 	}
 	v := s.Evaluate(ev)
@@ -190,7 +192,14 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 }
 
 // Members returns all members, those of other hosts last. With an *UnreadableError it returns what could be read.
-func (t *Team) Members(ctx context.Context) (members []Member, err error) {
+func (t *Team) Members(ctx context.Context) ([]Member, error) {
+	members, err := t.LocalMembers(ctx)
+	remote, unreadable := t.RemoteMembers()
+	return append(members, remote...), cmp.Or(err, unreadable)
+}
+
+// LocalMembers is Members without those of other hosts.
+func (t *Team) LocalMembers(ctx context.Context) (members []Member, err error) {
 	members = []Member{} // in JSON nobody is [], not null
 	err = t.Each(func(b *mailbox.Box) error {
 		m, err := t.Status(ctx, b.Agent())
@@ -199,8 +208,7 @@ func (t *Team) Members(ctx context.Context) (members []Member, err error) {
 		}
 		return err
 	})
-	remote, unreadable := t.RemoteMembers()
-	return append(members, remote...), cmp.Or(err, unreadable)
+	return members, err
 }
 
 // StatsOf counts members.

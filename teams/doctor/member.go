@@ -22,8 +22,10 @@ func (d *doctor) checkMembers(t *teams.Team) {
 	d.addUnreadable("team.unreadable", prefix(t), t.Dir().Path(), err)
 	for _, b := range boxes {
 		d.checkMailbox(b)
-		d.checkRunner(t, b)
-		d.checkWaiting(t, b)
+		if m, err := t.Summary(b.Agent()); err == nil {
+			d.checkRunner(t, b, m)
+			d.checkWaiting(t, b, m)
+		}
 		d.checkOtherRoots(b)
 	}
 	if d.fix {
@@ -92,24 +94,20 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 
 // checkRunner reports a runner that does not answer or does not record, one that was started before the rules of
 // team.toml changed, and the leftover processes of a runner that was killed.
-func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
+func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 	name := b.Agent()
-	if running, err := t.Running(name); err != nil || !running {
+	if !m.Running {
 		info, _ := runinfo.Read(t.Dir(), name)
-		if left, _ := process.Leftovers(info.Run); err == nil && len(left) > 0 {
+		if left, _ := process.Leftovers(info.Run); len(left) > 0 {
 			d.add("runner.gone", "warning", "atm stop "+string(name), "%s: its runner is gone, but %s still runs", b.Address(), left[0])
 		}
 		return
 	}
-	c, err := t.DialRunner(d.ctx, name)
-	if err == nil {
-		status, _ := c.Status(d.ctx)
-		c.Close()
-		if status.NotRecorded != "" {
-			d.add("runner.recording", "warning", "df -h "+policy.Quote(t.Dir().Path()),
-				"%s: its terminal is not being recorded: %s", b.Address(), status.NotRecorded)
-		}
-	} else if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID == 0 {
+	if m.Runner.NotRecorded != "" {
+		d.add("runner.recording", "warning", "df -h "+policy.Quote(t.Dir().Path()),
+			"%s: its terminal is not being recorded: %s", b.Address(), m.Runner.NotRecorded)
+	}
+	if silent, ok := errors.AsType[*control.NotAnsweringError](m.RunnerErr); ok && silent.PID == 0 {
 		d.add("runner.silent", "error", "lsof "+policy.Quote(filepath.Join(t.Dir().Path(), ".locks", string(name)+".runner")),
 			"%s: some process holds its runner's lock, but no runner answers", b.Address())
 	} else if ok {
@@ -131,14 +129,10 @@ const maxUnheard = time.Hour
 
 // checkWaiting reports mail of an agent that nothing will show it to: it has no runner and no hooks, and nobody reads
 // as that agent. A shared inbox is anybody's to read.
-func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
+func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box, m teams.Member) {
 	unread, _ := b.UnreadIDs()
 	shared, err := b.Shared()
-	if len(unread) == 0 || shared || err != nil {
-		return
-	}
-	m, err := t.Summary(b.Agent())
-	if err != nil || m.Running || m.Kind == "person" || m.HasHooks() {
+	if len(unread) == 0 || shared || err != nil || m.Running || m.Kind == "person" || m.HasHooks() {
 		return
 	}
 	since, lastRead := unread[0].Time(), "it has never read mail"

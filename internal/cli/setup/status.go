@@ -65,11 +65,8 @@ func statusOfAll(c *cli.Context, s *command.Scope) error {
 	if !c.IsSet("as-wire") {
 		return team(c, s)
 	}
-	all, unreadable := s.Team.Members(c.Context)
+	all, unreadable := s.Team.LocalMembers(c.Context) // a member of another host has no slot here
 	for _, m := range all {
-		if m.Host != "" { // no slot here
-			continue
-		}
 		if err := printStatus(c, s, m); err != nil {
 			return err
 		}
