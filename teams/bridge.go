@@ -84,7 +84,7 @@ func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 	members, err := t.LocalMembers(ctx)
 	for _, m := range members {
 		r.Members = append(r.Members, Row{m, m.Questions})
-		err = cmp.Or(err, m.EventsErr)
+		err = errors.Join(err, m.EventsErr)
 	}
 	return r, err
 }

@@ -18,13 +18,16 @@ import (
 )
 
 // Pending returns everything that waits for a person's answer, oldest first: the questions of these members, and the
-// local drafts. With an error it returns what could be read.
+// local drafts. With an *UnreadableError it returns what could be read.
 func (t *Team) Pending(ctx context.Context, members []Member) ([]policy.Question, error) {
 	out, err := t.Drafts(ctx)
 	for _, m := range members {
 		out, err = append(out, m.Questions...), errors.Join(err, m.EventsErr)
 	}
 	slices.SortStableFunc(out, func(a, b policy.Question) int { return a.Since.Compare(b.Since) })
+	if err != nil {
+		err = &UnreadableError{err}
+	}
 	return out, err
 }
 

@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -117,6 +118,23 @@ func TestQuestions(t *testing.T) {
 	}
 	if _, err := policy.Find(append(list, list[0]), "bob"); err == nil || err.Error() != `"bob" matches 2 open questions` {
 		t.Error(err)
+	}
+}
+
+// Of several members whose events cannot be read, each is named.
+func TestUnreadableQuestions(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, newRoot(t), "alice", "bob", "carol")
+	happen(t, team, "alice", "waiting_for_input prompt=Which?")
+	for _, name := range []string{"bob", "carol"} {
+		if err := team.Dir().MkdirAll(name + "/events/00000000000000000001.ndjson"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := team.PendingQuestions(t.Context())
+	unreadable, ok := errors.AsType[*UnreadableError](err)
+	if len(list) != 1 || !ok || !strings.Contains(unreadable.Error(), "of bob") || !strings.Contains(unreadable.Error(), "of carol") {
+		t.Error(list, err)
 	}
 }
 
