@@ -37,21 +37,22 @@ func (m *Member) holdReason() string {
 	return ""
 }
 
+// runnerGates says what the gates of a runner mean, in a few words and for firstShut.
+var runnerGates = map[control.Gate]struct{ short, why string }{
+	control.GateDialog: {"a dialog is open", "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}"},
+	control.GateDraft:  {"its prompt has a half-written line", "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
+	control.GateTyping: {"a person is typing", "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},
+	control.GateUnread: {string(control.GateUnread), "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
+		", so atm types nothing for some minutes until it does: atm attach {name}, and press a key"},
+}
+
 // gateReason returns why the runner types nothing into an idle agent; "" if it does, or will in a moment.
 func (m *Member) gateReason() string {
 	switch m.Runner.Gate {
 	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
 		return ""
-	case control.GateTyping:
-		return "a person is typing"
-	case control.GateDialog:
-		return "a dialog is open"
-	case control.GateDraft:
-		return "its prompt has a half-written line"
-	case control.GateUnread:
-		return string(control.GateUnread)
 	}
-	return "it is not at its prompt"
+	return cmp.Or(runnerGates[m.Runner.Gate].short, "it is not at its prompt")
 }
 
 // HasHooks reports whether hooks hand over mail to the agent. The hooks of OpenCode and Codex's notify only report what
@@ -195,7 +196,7 @@ func (m *Member) questionGates() []gate {
 		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "{name} {has been} asking{for} whether to trust a directory, which only a person at its terminal may answer: atm attach {name}"},
 		{m.State == reducer.WordBlocked && m.Running, "{name} {has been} waiting for an answer{for} ({about}): atm pending, then atm approve {name}, or atm attach {name}"},
 		{m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm status {name}"},
-		{m.Runner.Gate == control.GateDialog, "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}"},
+		{m.Runner.Gate == control.GateDialog, runnerGates[control.GateDialog].why},
 	}
 }
 
@@ -209,10 +210,7 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", so it is never typed in: {name} gets it with atm read"},
 		{it.Expired(now), "it has expired, so it is never typed in: {name} gets it with atm read"},
 	}, m.questionGates(), []gate{
-		{m.Runner.Gate == control.GateDraft, "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
-		{m.Runner.Gate == control.GateUnread, "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
-			", so atm types nothing for some minutes until it does: atm attach {name}, and press a key"},
-		{m.Runner.Gate == control.GateTyping, "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},
+		{runnerGates[m.Runner.Gate].why != "", runnerGates[m.Runner.Gate].why},
 		{m.State == reducer.WordBusy && m.Running || m.Runner.Gate == control.GateBusy, "{name} {has been} busy{for} and gets it when idle: atm wait --idle {name}"},
 		{d.isOnlyAnnounced && m.Running, "{name} was notified of it, but has not run atm read yet: atm screen {name}"},
 		{m.State == reducer.WordOff, "{name} {has been} off{for} and gets it when it runs again: {run}"},
