@@ -126,7 +126,7 @@ func (q *question) isReplied(ctx context.Context) bool {
 }
 
 // look completes the Response once there is a reply or the turn has ended. A reply that was sent within the turn takes
-// precedence over its end. Only now and then it looks whether the runner was killed, which no event reports.
+// precedence over its end. Only now and then it looks for what no event reports: whether the recipient was retired, or its runner killed.
 func (q *question) look(ctx context.Context, isTick bool) (done bool, err error) {
 	delivery := q.turns.Delivery(q.ID)
 	turn := delivery.Turn
@@ -152,8 +152,13 @@ func (q *question) look(ctx context.Context, isTick bool) (done bool, err error)
 			return false, fmt.Errorf("%s exited with %d before it answered", q.box.Agent(), q.exitCode)
 		}
 		q.exitedAt = time.Time{}
-	case isTick && q.team.LostRunner(q.box.Agent(), delivery):
-		return false, fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
+	case isTick:
+		if _, gone := q.team.Member(q.box.Agent()); errors.Is(gone, mailbox.ErrNoAgent) {
+			return false, gone
+		}
+		if q.team.LostRunner(q.box.Agent(), delivery) {
+			return false, fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
+		}
 	}
 	q.endedAt = time.Time{}
 	return false, nil

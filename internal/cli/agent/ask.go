@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -116,6 +117,9 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, k.s.Flags())
 		e.Done = map[string]any{"id": r.ID}
 		return e
+	}
+	if errors.Is(err, mailbox.ErrNoAgent) { // it was retired meanwhile
+		return err
 	}
 	if err != nil {
 		return failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
