@@ -100,8 +100,12 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 		return r, nil
 	}
 	if !r.Local {
+		flags := "--local"
+		if r.MCP {
+			flags = "--mcp --local"
+		}
 		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
-			WithHint("%s %s --local --as %s", c.Command.HelpName, tool, letter.Escape(r.Agent))
+			WithHint("%s %s %s --as %s", c.Command.HelpName, tool, flags, letter.Escape(r.Agent))
 	}
 	_, err := wire.ParseName(r.Agent)
 	return r, err
