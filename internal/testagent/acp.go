@@ -95,7 +95,7 @@ func (a *acpAgent) Cancel(context.Context, acp.CancelNotification) error {
 	return nil
 }
 
-var acpLine = regexp.MustCompile(`(?m)^ *(CONFIRM|READ|WRITE|RUN|SLOW|DIE|FAIL|ABOUT)\b *\[?([^\]\n]*)`)
+var acpLine = regexp.MustCompile(`(?m)^ *(CONFIRM|READ|WRITE|RUN|SLOW|DIE|MUTE|FAIL|ABOUT)\b *\[?([^\]\n]*)`)
 
 func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.PromptResponse, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -162,8 +162,10 @@ func (a *acpAgent) do(ctx context.Context, id acp.SessionId, call acp.ToolCallId
 		return r.Output, err
 	case "DIE":
 		os.Exit(7)
+	case "MUTE":
+		os.Stdout.Close()
 	}
-	<-ctx.Done() // SLOW
+	<-ctx.Done() // SLOW, and MUTE
 	return "", ctx.Err()
 }
 

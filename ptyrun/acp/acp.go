@@ -164,7 +164,8 @@ func isClosed(c <-chan struct{}) bool {
 func (f *front) startAgent() (ended chan struct{}, err error) {
 	ctx, stop := context.WithCancel(f.running)
 	cmd := command(ctx, syscall.SIGTERM, f.Command[0], f.Command[1:]...)
-	out, stdout := io.Pipe()
+	out, to := io.Pipe()
+	stdout := agentOutput{to, make(chan struct{})}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, stdout, stderr{f}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
@@ -184,7 +185,7 @@ func (f *front) startAgent() (ended chan struct{}, err error) {
 	go func() {
 		defer close(ended)
 		cmd.Wait()
-		isBroken := isClosed(f.conn.Done()) // although its output was still open
+		isBroken := isClosed(f.conn.Done()) && !isClosed(stdout.ended) // although its output was still open
 		stdout.Close()
 		<-f.conn.Done() // the last of its output is read
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -192,10 +193,31 @@ func (f *front) startAgent() (ended chan struct{}, err error) {
 	}()
 	go func() {
 		<-f.conn.Done() // also after output that cannot be parsed
+		if isClosed(stdout.ended) {
+			select {
+			case <-ended:
+			case <-time.After(endGrace): // it closed its output and lives on
+			}
+		}
 		stop()
 		out.Close()
 	}()
 	return ended, nil
+}
+
+// agentOutput is closed at the end of the agent's output.
+type agentOutput struct {
+	*io.PipeWriter
+	ended chan struct{} // closed then
+}
+
+// ReadFrom copies the whole output. Package exec calls it.
+func (o agentOutput) ReadFrom(r io.Reader) (n int64, err error) {
+	if n, err = io.Copy(o.PipeWriter, r); err == nil {
+		close(o.ended)
+		o.Close()
+	}
+	return n, err
 }
 
 // command makes a command in a process group of its own, which gets a signal when ctx ends, and SIGKILL after endGrace.
