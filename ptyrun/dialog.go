@@ -178,7 +178,7 @@ func (r *runner) readFrame(now time.Time) {
 func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
 	p := r.prog
 	switch {
-	case !p.isReady:
+	case !p.isReady && q.Dialog.Kind != "permission":
 		now = reducer.Starting // a dialog at the start belongs to no turn
 	case now == reducer.Idle || now == reducer.Error:
 		// Whether the answer ended the turn is known when the prompt has been stable.

@@ -235,6 +235,24 @@ func TestTrustIsNotAnswered(t *testing.T) {
 	}
 }
 
+// A person may ask for something before the runner counts the program as ready. After a permission that belongs to a turn
+// the program is not starting again.
+func TestPermissionBeforeReady(t *testing.T) {
+	t.Parallel()
+	r, gates := newRig(t).fake(testagent.Options{}), quick
+	gates.firstIdle = time.Hour
+	r.opt.timing = &gates
+	r.run().idle()
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [make test]"), Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the turn to go on", r.has(`state_change new="thinking"`))
+}
+
 // A dialog that the status shows already, but that has not been stable yet, can be answered soon.
 func TestAnswerTooEarly(t *testing.T) {
 	t.Parallel()
