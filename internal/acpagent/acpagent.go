@@ -95,7 +95,7 @@ func (a *agent) forward(in io.Reader, to *io.PipeWriter) {
 		if bytes.Contains(line, []byte(acp.AgentMethodSessionPrompt)) {
 			select {
 			case <-a.begun:
-			case <-time.After(100 * time.Millisecond): // it was invalid, or no prompt
+			case <-time.After(time.Second): // it was invalid, or no prompt
 			}
 		}
 	}
