@@ -27,16 +27,30 @@ import (
 	_ "github.com/agentteammail/atm/internal/web"
 )
 
+// racing is the directory of the programs that have the race detector if the tests have it. Before it on PATH is an atm
+// that never does: it starts with a quarter of the processor's time, and few verbs have goroutines.
+var racing string
+
+// raced are the scripts of the verbs that have goroutines of their own: their atm is from racing.
+var raced = []string{"ask", "events", "pending", "run", "session", "up", "up_foreground", "wait", "watch"}
+
 // TestMain builds the programs and puts them first on PATH.
 func TestMain(m *testing.M) {
 	bin, err := os.MkdirTemp("", "atm-programs")
-	build := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-ldflags=-w", "-o", bin+"/", "../...", "../../internal/testagent/cmd/fakeagent", "github.com/coder/acp-go-sdk/example/agent")
-	info, _ := debug.ReadBuildInfo()
-	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		build.Args = slices.Insert(build.Args, 2, "-race")
+	racing = filepath.Join(bin, "racing")
+	build := func(cgo string, args ...string) error {
+		cmd := exec.Command("go", append([]string{"build", "-tags", "urfave_cli_no_docs", "-ldflags=-w"}, args...)...)
+		cmd.Env, cmd.Stderr = append(os.Environ(), "CGO_ENABLED="+cgo), os.Stderr
+		return cmd.Run()
 	}
-	build.Stderr = os.Stderr
-	if err = cmp.Or(err, build.Run(), os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))); err != nil {
+	info, _ := debug.ReadBuildInfo()
+	race := slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+	cgo := map[bool]string{false: "0", true: "1"}[race] // the race detector needs it
+	err = cmp.Or(err,
+		build("0", "-o", bin+"/", ".", "../../internal/testagent/cmd/fakeagent", "github.com/coder/acp-go-sdk/example/agent"),
+		build(cgo, "-race="+strconv.FormatBool(race), "-o", racing+"/", "../..."),
+		os.Setenv("PATH", strings.Join([]string{bin, racing, os.Getenv("PATH")}, string(os.PathListSeparator))))
+	if err != nil {
 		panic(err)
 	}
 	// The programs wait more than they compute.
@@ -62,6 +76,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TZ", "UTC")
 			// The race detector would sleep a second at the end of each process.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			if name := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"); slices.Contains(raced, name) {
+				env.Setenv("PATH", racing+string(os.PathListSeparator)+env.Getenv("PATH"))
+			}
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
