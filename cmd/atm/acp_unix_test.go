@@ -54,11 +54,9 @@ func (s *acpTeam) do(args ...string) string {
 
 func (s *acpTeam) eventually(about string, holds func() bool) {
 	s.t.Helper()
-	for until := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			screen, _ := s.try("screen", "bob")
-			s.t.Fatalf("not %s\n%s", about, screen)
-		}
+	if !within(3*time.Minute, holds) {
+		screen, _ := s.try("screen", "bob")
+		s.t.Fatalf("not %s\n%s", about, screen)
 	}
 }
 

@@ -227,7 +227,7 @@ func say(ctx context.Context, k *kitchen, answer string) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
@@ -287,7 +287,7 @@ func TestCookbookInterrupted(t *testing.T) {
 				s := k.start([]string{"sh", "bash"}[n/2%2], r.name, r.args...)
 				gone := make(chan int, 1)
 				go func() { gone <- s.ends() }()
-				for end := time.Now().Add(mealTime); !is(); time.Sleep(2 * time.Millisecond) {
+				for end := time.Now().Add(mealTime); !is(); time.Sleep(20 * time.Millisecond) {
 					select {
 					case code := <-gone:
 						if code != 0 || s.last() != r.out {

@@ -17,6 +17,7 @@ import (
 // TestGuesses runs the lines of testdata/guesses.txt: at least three in four must work, and 97 in a hundred work or
 // name the right spelling.
 func TestGuesses(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	table, err := os.ReadFile(filepath.Join("..", "..", "testdata", "guesses.txt"))
 	fixture := filepath.Join(home, "fixture")

@@ -28,6 +28,7 @@ func vague(line string) string {
 // TestREADME runs the session of the README: each command must print what the README shows, but for ids, ages and
 // times.
 func TestREADME(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
 		t.Fatal(err)

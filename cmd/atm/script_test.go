@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	}
 	// The programs wait more than they compute.
 	flag.Parse()
-	flag.Set("test.parallel", "6")
+	flag.Set("test.parallel", "8")
 	code := m.Run()
 	os.RemoveAll(bin)
 	os.Exit(code)
@@ -63,6 +63,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the manual: testdata/script/*.txtar.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "..", "testdata", "script"),
 		RequireExplicitExec: true,
@@ -139,14 +140,19 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// within polls a condition, and reports whether it held in time.
+// within polls a condition, and reports whether it held in time. Asking takes a third of the time at most: what it waits
+// for needs the processor.
 func within(limit time.Duration, isSo func() bool) bool {
-	for end := time.Now().Add(limit); !isSo(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+	for end := time.Now().Add(limit); ; {
+		asked := time.Now()
+		if isSo() {
+			return true
+		}
+		if asked.After(end) {
 			return false
 		}
+		time.Sleep(5*time.Millisecond + 2*time.Since(asked))
 	}
-	return true
 }
 
 // nats starts a nats-server for the script, and sets NATS to its URL.
