@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -80,6 +81,7 @@ func (s *stage) open(deaf bool, args ...string) *window {
 		s.t.Fatal(err)
 	}
 	c := w.command
+	c.Path = filepath.Join(racing, "atm")
 	c.Stdin, c.Stdout, c.Stderr = w.slave, w.slave, w.slave
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := c.Start(); err != nil {

@@ -125,7 +125,7 @@ func (s *stage) says(gate string, refuse error) {
 
 // command is atm in the stage's environment.
 func (s *stage) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(racing, "atm"), args...)
+	cmd := exec.Command("atm", args...)
 	cmd.Env = slices.Clone(s.env)
 	return cmd
 }
