@@ -23,7 +23,7 @@ var programs string
 
 // build is all that these tests know of how the commands are made.
 func build(dir string) error {
-	cmd := exec.Command("go", "build", "-ldflags=-w", "-o", dir+"/", "../../cmd/atm", "../../cmd/atm-runner", "../testagent/cmd/fakeagent")
+	cmd := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-ldflags=-w", "-o", dir+"/", "../../cmd/atm", "../../cmd/atm-runner", "../testagent/cmd/fakeagent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %v\n%s", err, out)

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // build is all that these tests know of how the programs are made. ATM_MACHINES_SERVER names another
 // nats-server, such as an older one.
 func build(dir string) error {
-	cmd := exec.Command("go", "build", "-ldflags=-w", "-o", dir+"/", "../../cmd/atm", "../../cmd/atm-bridge", "github.com/nats-io/nats-server/v2")
+	cmd := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-ldflags=-w", "-o", dir+"/", "../../cmd/atm", "../../cmd/atm-bridge", "github.com/nats-io/nats-server/v2")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %v\n%s", err, out)
