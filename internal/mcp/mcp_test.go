@@ -100,7 +100,7 @@ func (s *team) unread() string { return s.atm("ls", "--count", "--as", "bob") }
 // eventually waits until isSo returns true.
 func (s *team) eventually(what string, isSo func() bool) {
 	s.Helper()
-	for end := time.Now().Add(3 * time.Minute); !isSo(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !isSo(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.Fatal("this never happened: ", what)
 		}

@@ -165,7 +165,7 @@ func (w *window) String() string {
 func (w *window) until(pattern string, matches bool) {
 	w.Helper()
 	is := regexp.MustCompile(pattern)
-	for end := time.Now().Add(3 * time.Minute); is.MatchString(w.String()) != matches; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); is.MatchString(w.String()) != matches; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("%q matches: %v;\n%s", pattern, !matches, w)
 		}
