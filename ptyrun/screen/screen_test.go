@@ -144,7 +144,7 @@ func TestStrings(t *testing.T) {
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	var flood bytes.Buffer
-	for i := range 20_000 {
+	for i := range 6000 {
 		fmt.Fprintf(&flood, "\x1b[3%dm\x1b[Kline %d\x1b[m\r\n", i%8, i)
 	}
 	flood.WriteString("\x1b[32m$ ")
