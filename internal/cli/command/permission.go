@@ -54,7 +54,9 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if !isInAgent || who == to {
 		return nil
 	}
-	rules, isSaved, err := s.Team.PolicyFor(to) // the run's own copy, if any: agents can write to team.toml
+	// The run's own copy, else the caller's: agents can write to team.toml, and its mistakes must not keep a lead from
+	// stopping anybody.
+	rules, isSaved, err := s.Team.PolicyFor(to)
 	if !isSaved && who != "" {
 		rules, _, err = s.Team.PolicyFor(who)
 	}
