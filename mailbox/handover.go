@@ -133,7 +133,7 @@ func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) error {
 	}
 	var err error
 	opt.countsAll = true // an agent waits for its hook
-	if h.Batch, err = b.choose(opt, skipped, true); err != nil {
+	if h.Batch, err = b.choose(opt, skipped); err != nil {
 		return err
 	}
 	mine := claim{Owner: h.call.owner(), Call: h.call.Name, At: h.call.Now, Until: h.call.Now.Add(answerTime)}

@@ -61,7 +61,7 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, curre
 	err := b.updateClaims(ctx, func(all claims) (err error) {
 		now := claimNow() // after the wait for the lock
 		lease.Until = now.Add(d)
-		batch, err = b.choose(ReadOptions{Limit: 1, Current: current}, all.live(now, b.isRunning()), true)
+		batch, err = b.choose(ReadOptions{Limit: 1, Current: current}, all.live(now, b.isRunning()))
 		group = b.claim(all, batch.Items, claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerTime))})
 		return err
 	})

@@ -23,7 +23,8 @@ type ReadOptions struct {
 	Fits      func(*wire.Message) bool // called in order, once per message; the first false ends the batch; nil: all fit
 	LookAhead int                      // how many further messages to open, since they may replace or follow others
 
-	countsAll bool // count every message beyond LookAhead as More without opening it
+	countsAll      bool // count every message beyond LookAhead as More without opening it
+	changesNothing bool // for a caller without the reader lock
 }
 
 // Batch is what one Read shows.
@@ -49,7 +50,8 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 	if opt.IDs == nil {
 		claimed = b.hiddenFromReaders()
 	}
-	return b.choose(opt, claimed, false)
+	opt.changesNothing = true
+	return b.choose(opt, claimed)
 }
 
 // Read selects unread messages, calls show to write them, and then marks the first ones as read: as many as show
@@ -63,20 +65,13 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	ingested, _ := b.Ingest(ctx) // what cannot be ingested now stays where it is
 	unlock, err := b.lock(ctx, "reader")
 	if isUnwritable(err) {
-		batch, e := b.Peek(ctx, opt)
-		if e == nil {
-			if len(batch.Items) > 0 {
-				batch.MarkErr = err
-			}
-			_, e = show(batch)
-		}
-		return batch, e
+		return b.showUnmarked(ctx, opt, err, show)
 	}
 	if err != nil {
 		return batch, err
 	}
 	defer func() { unlock() }()
-	if batch, err = b.choose(opt, b.hiddenFromReaders(), true); err != nil {
+	if batch, err = b.choose(opt, b.hiddenFromReaders()); err != nil {
 		return batch, err
 	}
 	batch.SetAside += ingested.Bad
@@ -84,11 +79,12 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 
 	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
-	if batch.MarkErr != nil {
-		received = 0 // show has reported MarkErr
+	isLocked := timer.Stop()
+	if received == 0 || batch.MarkErr != nil { // show has reported MarkErr
+		return batch, showErr
 	}
 	var claimed claims // by others, while the lock was released
-	if !timer.Stop() && received > 0 {
+	if !isLocked {
 		if unlock, err = b.lock(ctx, "reader"); err != nil {
 			unlock = func() {}
 			batch.MarkErr = err
@@ -96,7 +92,28 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		}
 		claimed = b.hiddenFromReaders()
 	}
-	var events []wire.Event
+	events := b.markReceived(&batch, received, claimed)
+	unlock()
+	batch.LogErr = b.logEvents(ctx, events...)
+	return batch, showErr
+}
+
+// showUnmarked is Read on a disk that cannot be written, which is why.
+func (b *Box) showUnmarked(ctx context.Context, opt ReadOptions, why error, show func(Batch) (int, error)) (Batch, error) {
+	batch, err := b.Peek(ctx, opt)
+	if err != nil {
+		return batch, err
+	}
+	if len(batch.Items) > 0 {
+		batch.MarkErr = why
+	}
+	_, err = show(batch)
+	return batch, err
+}
+
+// markReceived moves the first items of a batch, which were received, unless they are claimed, and returns the events
+// that say so. The caller holds the reader lock.
+func (b *Box) markReceived(batch *Batch, received int, claimed claims) (events []wire.Event) {
 	batchID := wire.NewID()
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
 		if _, isClaimed := claimed[it.ID]; isClaimed {
@@ -109,9 +126,7 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 			batch.MarkErr = err
 		}
 	}
-	unlock()
-	batch.LogErr = b.logEvents(ctx, events...)
-	return batch, showErr
+	return events
 }
 
 // checkMovable returns why the items cannot be marked, if that is known before they are shown: a read-only disk, or a
@@ -133,9 +148,9 @@ func (b *Box) checkMovable(items []*Item) error {
 	return nil
 }
 
-// choose selects the batch from the unread messages that are not claimed. Only with tidies it writes: it moves files that
+// choose selects the batch from the unread messages that are not claimed. Unless opt.changesNothing it moves files that
 // are not messages to bad, and notes what is superseded.
-func (b *Box) choose(opt ReadOptions, claimed claims, tidies bool) (batch Batch, err error) {
+func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
 		if list, err = b.list(b.unread()); err != nil {
@@ -146,17 +161,16 @@ func (b *Box) choose(opt ReadOptions, claimed claims, tidies bool) (batch Batch,
 	isBad := func(bad *BadError) {
 		if bad.Unreadable != nil {
 			batch.Unreadable = append(batch.Unreadable, bad)
-		} else if tidies && b.setAsideBad(b.unread(), bad) {
+		} else if !opt.changesNothing && b.setAsideBad(b.unread(), bad) {
 			batch.SetAside++
 		}
 	}
 	isFull, now := false, time.Now()
 	for i, it := range b.openEach(b.unread(), list, nil, isBad, &err) {
-		if tidies { // a message that another program put into new has no mark yet
+		if !opt.changesNothing { // a message that another program put into new has no mark yet
 			b.NoteSuperseded(it.Message)
 		}
-		isStale := it.Expired(now) || it.SupersededBy != ""
-		isWanted := (opt.Match == nil || opt.Match(it)) && !(opt.Current && isStale)
+		isWanted := opt.wants(it, now)
 		isFull = isFull || isWanted && opt.Fits != nil && !opt.Fits(it.Message)
 		if isWanted && isFull {
 			batch.More++
@@ -167,12 +181,18 @@ func (b *Box) choose(opt ReadOptions, claimed claims, tidies bool) (batch Batch,
 		} else if len(batch.Ahead) < opt.LookAhead {
 			batch.Ahead = append(batch.Ahead, it)
 		}
-		if isFull && len(batch.Ahead) >= opt.LookAhead && (opt.Match == nil || opt.countsAll) {
+		countsRest := opt.Match == nil || opt.countsAll
+		if isFull && countsRest && len(batch.Ahead) >= opt.LookAhead {
 			batch.More += len(list) - i - 1
 			break
 		}
 	}
 	return batch, err
+}
+
+func (opt *ReadOptions) wants(it *Item, now time.Time) bool {
+	isStale := it.Expired(now) || it.SupersededBy != ""
+	return !(opt.Current && isStale) && (opt.Match == nil || opt.Match(it))
 }
 
 // LastBatch returns the messages that the last Read marked, oldest first, but for those that are gone or cannot be

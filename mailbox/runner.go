@@ -119,7 +119,7 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 			return c.Owner == r.owner && !isTyping
 		})
 		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !live[id].isLease() })
-		batch, err := r.box.choose(ReadOptions{IDs: append([]wire.ID{}, ids...)}, live, true)
+		batch, err := r.box.choose(ReadOptions{IDs: append([]wire.ID{}, ids...)}, live)
 		if err != nil {
 			return err
 		}
