@@ -45,10 +45,19 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 		for _, day := range slices.Backward(days) {
 			ids, e := b.list(day)
 			// From the newest day backwards, days are kept until there are KeepLast messages.
-			if e != nil || total.Skipped < opt.KeepLast || path.Base(day.dir) >= limit {
+			isKept := total.Skipped < opt.KeepLast || path.Base(day.dir) >= limit
+			if e != nil || isKept {
 				total.Skipped += len(ids)
 			} else if e = ctx.Err(); e == nil {
-				e = b.archiveDay(day, ids, opt.DryRun, &total)
+				size := b.sizeOf(day, ids)
+				if !opt.DryRun {
+					e = b.archiveDay(day, ids)
+				}
+				if e == nil {
+					total.Add(size)
+				} else if errors.Is(e, ErrNotFound) { // somebody else has just moved it
+					e = nil
+				}
 			}
 			err = errors.Join(err, e)
 		}
@@ -61,39 +70,36 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	return total, err
 }
 
-// archiveDay moves a day by one rename, or message by message if the day is in the archive already, or in the image of a
-// container, whose directories cannot be renamed.
-func (b *Box) archiveDay(from place, ids []wire.ID, dry bool, total *Moved) error {
-	root, to := b.store.root, b.archive().day(path.Base(from.dir))
-	var m Moved
+func (b *Box) sizeOf(day place, ids []wire.ID) (size Moved) {
 	for _, id := range ids {
-		if info, err := root.Lstat(from.file(id)); err == nil {
-			m.Add(Moved{Messages: 1, Bytes: info.Size()})
+		if info, err := b.store.root.Lstat(day.file(id)); err == nil {
+			size.Add(Moved{Messages: 1, Bytes: info.Size()})
 		}
 	}
-	if dry {
-		total.Add(m)
-		return nil
-	}
+	return size
+}
+
+// archiveDay moves a day by one rename, or message by message if the day is in the archive already, or in the image of a
+// container, whose directories cannot be renamed. It returns ErrNotFound if the day is gone.
+func (b *Box) archiveDay(from place, ids []wire.ID) error {
+	root, to := b.store.root, b.archive().day(path.Base(from.dir))
 	if err := b.mkdir(b.archive().dir); err != nil {
 		return err
 	}
 	err := root.Move(from.dir, to.dir)
 	if absent(err) {
-		return nil
+		return ErrNotFound
 	}
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EXDEV) {
-		err = nil
-		for _, id := range ids {
-			if e := b.move(id, from, to); !errors.Is(e, ErrNotFound) {
-				err = errors.Join(err, e)
-			}
+	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.EXDEV) {
+		return err
+	}
+	err = nil
+	for _, id := range ids {
+		if e := b.move(id, from, to); !errors.Is(e, ErrNotFound) {
+			err = errors.Join(err, e)
 		}
-		root.Remove(from.dir) // which fails if other files are in it
 	}
-	if err == nil {
-		total.Add(m)
-	}
+	root.Remove(from.dir) // which fails if other files are in it
 	return err
 }
 
