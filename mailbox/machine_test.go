@@ -215,7 +215,7 @@ func (m *machine) MarkUnread(t *rapid.T) {
 
 func (m *machine) Withdraw(t *rapid.T) {
 	id := m.some(t)
-	state, err := m.bob.Withdraw(ctx, id, addr("alice"), true)
+	state, err := m.bob.WithdrawRead(ctx, id, addr("alice"))
 	if m.gone(t, err) {
 		return
 	}

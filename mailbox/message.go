@@ -47,6 +47,11 @@ func (b *Box) places(id wire.ID) []place {
 	return []place{b.unread(), b.owed(), b.done(id), b.withdrawn(), b.archive().day(id.Day())}
 }
 
+// isInInbox reports whether a message that is in p is unread, owed or done, and neither withdrawn nor archived.
+func (b *Box) isInInbox(p place, id wire.ID) bool {
+	return p == b.unread() || p == b.owed() || p == b.done(id)
+}
+
 func fileOf(id wire.ID) string         { return string(id) + ".json" }
 func (p place) file(id wire.ID) string { return p.dir + "/" + fileOf(id) }
 

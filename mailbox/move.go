@@ -139,11 +139,22 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 	})
 }
 
-// Withdraw moves an unread message to withdrawn, and one that was read too if its reader was notified. It returns the
-// state in which it found the message; an acknowledged or archived one stays. An unread message that a hook has handed
-// to a session counts as Owed, and so does one that a bridge is sending from an outbox, which stays. Errors:
-// *LeasedError while it is leased, ErrBeingTyped while a runner types it.
-func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isNotified bool) (state State, err error) {
+// Withdraw moves an unread message to withdrawn, and returns the state in which it found the message. An unread message
+// that a hook has handed to a session counts as Owed, and stays; so does one that a bridge is sending from an outbox.
+// Errors: *LeasedError while it is leased, ErrBeingTyped while a runner types it.
+func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
+	return b.withdraw(ctx, id, by, func(_ place, state State) bool { return state == Unread })
+}
+
+// WithdrawRead is Withdraw for a message whose reader was notified: it also moves one that was read. An acknowledged or
+// archived one stays.
+func (b *Box) WithdrawRead(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
+	return b.withdraw(ctx, id, by, func(from place, state State) bool {
+		return state == Unread || b.host == "" && b.isInInbox(from, id)
+	})
+}
+
+func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove func(place, State) bool) (state State, err error) {
 	err = b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
 		if state = from.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
 			if c.isRunner() {
@@ -154,7 +165,7 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address, isNotif
 			}
 			state = Owed
 		}
-		if state != Unread && (!isNotified || b.host != "" || state == Withdrawn || from == b.archive().day(id.Day())) {
+		if !mayMove(from, state) {
 			return from, nil, nil
 		}
 		if state == Done {

@@ -130,7 +130,7 @@ func TestDuplicates(t *testing.T) {
 		}
 		var err error
 		if where == "inbox/withdrawn" {
-			_, err = bob.Withdraw(ctx, m.ID, m.From, true)
+			_, err = bob.WithdrawRead(ctx, m.ID, m.From)
 		} else {
 			_, err = bob.Read(ctx, ReadOptions{}, receiveAll)
 		}

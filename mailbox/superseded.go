@@ -48,8 +48,8 @@ func (b *Box) NoteSuperseded(m *wire.Message) error {
 func (b *Box) removeSupersededMarks(limit string) {
 	for old, ids := range b.replacements() {
 		p, isThere, err := b.locate(old)
-		isInInbox := isThere && slices.Contains([]place{b.unread(), b.owed(), b.done(old)}, p)
-		if err != nil || isInInbox || old.Day() >= limit {
+		isKept := isThere && b.isInInbox(p, old) || old.Day() >= limit
+		if err != nil || isKept {
 			continue
 		}
 		for _, id := range ids {

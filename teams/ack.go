@@ -53,7 +53,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	}
 	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
 	if errors.Is(err, mailbox.ErrWithdrawn) && !hasNone {
-		sender.Withdraw(ctx, a.Post.Message.ID, by, false) // leaves one that was read
+		sender.Withdraw(ctx, a.Post.Message.ID, by) // leaves one that was read
 	}
 	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the message is marked, only the event is missing
 		a.Notes, err = append(a.Notes, unlogged.Error()), nil
@@ -125,7 +125,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if _, err := AckOf(me, m.ID, from); err == nil {
 		return "", nil
 	}
-	state, err := b.Withdraw(ctx, m.ID, me.Address(), false)
+	state, err := b.Withdraw(ctx, m.ID, me.Address())
 	where := "which you have read"
 	if from.Host != "" {
 		where = "which was on its way to you"
@@ -147,7 +147,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}})
 	if err == nil && from.Host == "" {
-		_, err = b.Withdraw(ctx, m.ID, me.Address(), true)
+		_, err = b.WithdrawRead(ctx, m.ID, me.Address())
 	}
 	return state, err
 }

@@ -75,7 +75,7 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 	if to == "" || err != nil {
 		return err
 	}
-	if _, err = t.Box(to).Withdraw(ctx, id, agent.Address(), false); errors.Is(err, mailbox.ErrNotFound) {
+	if _, err = t.Box(to).Withdraw(ctx, id, agent.Address()); errors.Is(err, mailbox.ErrNotFound) {
 		return nil // it was never sent
 	}
 	return err
