@@ -258,7 +258,7 @@ func (p *process) move() {
 		return
 	}
 	var some []*Item
-	_, _, err := b.Walk(ctx, Range{Unread: p.oneIn(2), Owed: p.oneIn(2), Done: p.oneIn(2), Archive: true, Newest: true, Limit: 30}, func(it *Item) bool {
+	_, err := b.Walk(ctx, Range{Unread: p.oneIn(2), Owed: p.oneIn(2), Done: p.oneIn(2), Archive: true, Newest: true, Limit: 30}, func(it *Item) bool {
 		some = append(some, it)
 		return true
 	})

@@ -100,10 +100,9 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
-	Newest   bool                  // list days and messages of each part newest first
-	Limit    int                   // open at most this many messages (0: all) and count the rest; not with Keep
-	Keep     func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
-	Ingested *Ingested             // if set, Walk stores here what it ingested
+	Newest bool                  // list days and messages of each part newest first
+	Limit  int                   // open at most this many messages (0: all) and count the rest; not with Keep
+	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
 
 	// Since skips days of done, archive and sent whose directory has not changed since then. It relies on neither ids
 	// nor senders' clocks. The other days still have older messages.
@@ -148,37 +147,41 @@ func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
 	return errs
 }
 
+// Walked is what Walk found beside the messages.
+type Walked struct {
+	More     int      // messages beyond the limit
+	Bad      int      // files that are not messages
+	Ingested Ingested // with Unread
+}
+
 // Walk calls f with the messages of a range, part by part in the order in which messages move, each oldest first, until
-// f returns false. With Unread it ingests dropped files first. more counts the messages beyond the limit, bad the files
-// that are not messages. An unreadable part does not hide others; its error is returned at the end.
-func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad int, err error) {
+// f returns false. With Unread it ingests dropped files first. An unreadable part does not hide others; its error is
+// returned at the end.
+func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Walked, err error) {
 	if err := b.CheckPresent(); err != nil {
-		return 0, 0, err
+		return found, err
 	}
 	if rg.Unread {
-		ingested, _ := b.Ingest(ctx)
-		if rg.Ingested != nil {
-			*rg.Ingested = ingested
-		}
+		found.Ingested, _ = b.Ingest(ctx) // what cannot be ingested now stays where it is
 	}
 	shown := 0
 	listErr := b.listPlaces(rg, func(p place, ids []wire.ID) bool {
 		if rg.Limit > 0 && shown == rg.Limit {
-			more += len(ids)
+			found.More += len(ids)
 			return true
 		}
-		for i, it := range b.openEach(p, ids, rg.Keep, func(*BadError) { bad++ }, &err) {
+		for i, it := range b.openEach(p, ids, rg.Keep, func(*BadError) { found.Bad++ }, &err) {
 			if !f(it) {
 				return false
 			}
 			if shown++; shown == rg.Limit {
-				more = len(ids) - i - 1
+				found.More = len(ids) - i - 1
 				break
 			}
 		}
 		return err == nil
 	})
-	return more, bad, cmp.Or(err, listErr)
+	return found, cmp.Or(err, listErr)
 }
 
 // IDs lists the messages of a range in the order of Walk, without opening or ingesting anything. It lists no further
@@ -266,7 +269,7 @@ func (b *Box) Due(ctx context.Context) (due []*Item, err error) {
 	rg := Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(raw []byte) bool {
 		return bytes.Contains(raw, []byte(`"due_at"`))
 	}}
-	_, _, err = b.Walk(ctx, rg, func(it *Item) bool {
+	_, err = b.Walk(ctx, rg, func(it *Item) bool {
 		if !it.DueAt.IsZero() && !it.Expired(now) && it.SupersededBy == "" {
 			due = append(due, it)
 		}

@@ -144,7 +144,7 @@ func (r *runner) unbindSessions(failed error) {
 
 func (r *runner) abortAll() error {
 	var aborts []session.Input
-	_, _, err := r.Box.Walk(r.ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+	_, err := r.Box.Walk(r.ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
 		if in, ok := session.InputOf(it.Message); ok && in.Kind == "abort" {
 			aborts = append(aborts, in)
 		}

@@ -33,7 +33,7 @@ func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 	if err == nil {
 		human := []byte(`"` + wire.TypeHumanInput + `"`)
 		unread := mailbox.Range{Unread: true, Keep: func(raw []byte) bool { return bytes.Contains(raw, human) }}
-		_, _, err = box.Walk(ctx, unread, func(it *mailbox.Item) bool {
+		_, err = box.Walk(ctx, unread, func(it *mailbox.Item) bool {
 			s.foldMessage(it.Message)
 			return true
 		})

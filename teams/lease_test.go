@@ -27,7 +27,7 @@ func take(t *testing.T, box *mailbox.Box, by wire.Name) wire.ID {
 // unreadOf returns the bodies of a member's unread messages.
 func unreadOf(t *testing.T, team *Team, name wire.Name) (out []string) {
 	t.Helper()
-	if _, _, err := team.Box(name).Walk(context.Background(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+	if _, err := team.Box(name).Walk(context.Background(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
 		out = append(out, it.Body)
 		return true
 	}); err != nil {

@@ -126,7 +126,7 @@ func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *sess
 		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
 	box := t.Box(q.Agent)
-	_, _, err = box.Walk(ctx, rg, func(it *mailbox.Item) bool {
+	_, err = box.Walk(ctx, rg, func(it *mailbox.Item) bool {
 		in, ok := session.InputOf(it.Message)
 		isAnswer := ok && in.From != box.Address() && (in.Kind == "approve" || in.Kind == "reject") &&
 			in.ArtifactURI == nil && string(in.DraftID) == q.ID

@@ -161,7 +161,7 @@ func (t *Team) Thread(ctx context.Context, thread wire.ID, members ...wire.Name)
 func (t *Team) collect(ctx context.Context, rg mailbox.Range, members []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	found := map[wire.ID]*mailbox.Item{}
 	walk := func(b *mailbox.Box) error {
-		_, _, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
+		_, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
 			// A received copy has a State; a sent one has not.
 			if old := found[it.ID]; (old == nil || old.State == "") && matches(it) {
 				found[it.ID] = it

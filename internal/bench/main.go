@@ -216,7 +216,7 @@ func (b *bench) comparisons() (all []*comparison, err error) {
 		return err
 	})
 	large("ls --limit 10", func() error {
-		_, _, err := box["busy"].Walk(b.ctx, mailbox.Range{Unread: true, Limit: 10}, func(*mailbox.Item) bool { return true })
+		_, err := box["busy"].Walk(b.ctx, mailbox.Range{Unread: true, Limit: 10}, func(*mailbox.Item) bool { return true })
 		return err
 	})
 

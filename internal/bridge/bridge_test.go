@@ -162,7 +162,7 @@ func (m *machine) eventually(what string, is func() bool) {
 func (m *machine) unread(agent wire.Name) []*mailbox.Item {
 	m.t.Helper()
 	var out []*mailbox.Item
-	_, _, err := m.Team.Box(agent).Walk(m.t.Context(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+	_, err := m.Team.Box(agent).Walk(m.t.Context(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
 		out = append(out, it)
 		return true
 	})

@@ -70,7 +70,7 @@ func (r *Room) Timeline(ctx context.Context, since time.Time) (lanes []Lane, sen
 			spans = append(spans, Span{m.State, last.To, last.To})
 		}
 		lanes = append(lanes, Lane{m.Name, spans})
-		_, _, err2 := box.Walk(ctx, mailbox.Range{Sent: true, Newest: true, Since: since}, func(it *mailbox.Item) bool {
+		_, err2 := box.Walk(ctx, mailbox.Range{Sent: true, Newest: true, Since: since}, func(it *mailbox.Item) bool {
 			if !it.SentAt.Before(since) {
 				sent = append(sent, it)
 			}

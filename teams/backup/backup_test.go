@@ -74,7 +74,7 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 	if total.Messages < 2 {
 		t.Errorf("%d messages arrived meanwhile: this shows nothing", total.Messages)
 	}
-	_, _, err = again.Box("bob").Walk(ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+	_, err = again.Box("bob").Walk(ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
 		for _, a := range it.Attachments {
 			f, err := again.Attachment(a)
 			must(t, err)

@@ -86,52 +86,78 @@ func countHint(c *cli.Context, s *command.Scope, flag string, n int) string {
 }
 
 func rangeOf(c *cli.Context) mailbox.Range {
-	if c.Bool("sent") {
-		return mailbox.Range{Sent: true, Newest: true}
-	}
 	all, owed, done := c.Bool("all"), c.Bool("owed"), c.Bool("done")
 	isDone := all || done
 	return mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone}
 }
 
-// selectMessages lists what the flags select. If only the state matters, messages beyond the limit are not read.
+// selectMessages lists what the flags select, and warns of files that cannot be read.
 func selectMessages(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error) {
-	l, rg := newListing(nil, nil), rangeOf(c)
-	matches, after, err := filter(c, s)
+	l := newListing(nil, nil)
+	f, err := newFilter(c, s)
 	if err != nil {
 		return l, err
 	}
-	var ingested mailbox.Ingested
-	rg.Since, rg.Ingested = after, &ingested
-	count, wantsOpen := c.Bool("count"), rg.Sent && c.Bool("owed")
-	if matches == nil && !wantsOpen && !(count && rg.Unread) { // a count of unread mail leaves out what is leased
+	var found mailbox.Walked
+	if c.Bool("sent") {
+		found, err = l.addSent(c, s, box, f)
+	} else {
+		found, err = l.addReceived(c, s, box, f)
+	}
+	l.More = found.More
+	warnNotIngested(c, found.Ingested)
+	if found.Bad > 0 {
+		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(found.Bad, "file"))
+	}
+	return l, teams.Unreadable(box, err)
+}
+
+// addSent adds what box's owner sent, with --owed what nobody has acked or answered.
+func (l *listing) addSent(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) (mailbox.Walked, error) {
+	onlyOpen := c.Bool("owed")
+	rg := mailbox.Range{Sent: true, Newest: true, Since: f.since}
+	if f.isEmpty() && !onlyOpen { // then messages beyond the limit are not read
 		rg.Limit = c.Int("limit")
 	}
-	var bad int
-	l.More, bad, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
-		m, isLeased := message{Item: it}, count && it.Lease != nil
-		isWanted := !isLeased && (matches == nil || matches(it)) && (!wantsOpen || it.RequiresAck || !it.DueAt.IsZero())
-		if isWanted && (!rg.Sent || m.trace(c.Context, s) || !wantsOpen) {
+	return box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
+		m, mayBeOpen := message{Item: it}, it.RequiresAck || !it.DueAt.IsZero()
+		if !f.matches(it) || onlyOpen && !mayBeOpen {
+			return true
+		}
+		if isOpen := m.trace(c.Context, s); isOpen || !onlyOpen {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
 	})
-	if rg.Owed && !rg.Done {
-		team, _ := s.Root.Team(box.Address().Team)
-		toAnswer, unreadable := team.Unanswered(c.Context, box, func(it *mailbox.Item) bool {
-			return it.State == mailbox.Done && (matches == nil || matches(it))
-		})
-		for _, it := range toAnswer {
+}
+
+// addReceived adds the messages of box in the states that the flags name.
+func (l *listing) addReceived(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) (mailbox.Walked, error) {
+	rg := rangeOf(c)
+	rg.Since = f.since
+	leavesOutLeased := c.Bool("count")
+	if f.isEmpty() && !(leavesOutLeased && rg.Unread) { // then messages beyond the limit are not read
+		rg.Limit = c.Int("limit")
+	}
+	found, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
+		isLeftOut := leavesOutLeased && it.Lease != nil
+		if !isLeftOut && f.matches(it) {
 			l.Messages = append(l.Messages, message{Item: it})
 		}
-		slices.SortFunc(l.Messages, func(a, b message) int { return strings.Compare(string(a.ID), string(b.ID)) })
-		err = cmp.Or(err, unreadable)
+		return true
+	})
+	if !rg.Owed || rg.Done {
+		return found, err
 	}
-	warnNotIngested(c, ingested)
-	if bad > 0 {
-		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(bad, "file"))
+	team, _ := s.Root.Team(box.Address().Team)
+	toAnswer, unreadable := team.Unanswered(c.Context, box, func(it *mailbox.Item) bool {
+		return it.State == mailbox.Done && f.matches(it)
+	})
+	for _, it := range toAnswer {
+		l.Messages = append(l.Messages, message{Item: it})
 	}
-	return l, teams.Unreadable(box, err)
+	slices.SortFunc(l.Messages, func(a, b message) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return found, cmp.Or(err, unreadable)
 }
 
 func listBad(c *cli.Context, box *mailbox.Box) error {

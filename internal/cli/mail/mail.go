@@ -10,7 +10,6 @@ package mail
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -84,36 +83,45 @@ func threadFlag(c *cli.Context, s *command.Scope) (wire.ID, error) {
 	return it.ThreadID(), nil
 }
 
-// filter returns the condition that --from, --to (of what I sent), --thread, --since and --urgent set (nil: none), and
-// the time of --since.
-func filter(c *cli.Context, s *command.Scope) (matches func(*mailbox.Item) bool, after time.Time, err error) {
-	from, fromErr := fromFlag(c, s)
-	thread, threadErr := threadFlag(c, s)
-	after, err = sinceFlag(c)
-	var to, anybody wire.Address
-	if c.Bool("sent") && c.IsSet("to") && err == nil {
-		to, err = s.Address(c.String("to"))
+// A filter is what --from, --to (of what I sent), --thread, --since and --urgent select.
+type filter struct {
+	from, to wire.Address // zero: anybody
+	thread   wire.ID      // "": any
+	since    time.Time    // zero: ever
+	isUrgent bool
+}
+
+func newFilter(c *cli.Context, s *command.Scope) (f filter, err error) {
+	f.isUrgent = c.Bool("urgent")
+	if f.from, err = fromFlag(c, s); err != nil {
+		return f, err
 	}
-	err, isUrgent := cmp.Or(fromErr, threadErr, err), c.Bool("urgent")
-	if err != nil || from == anybody && to == anybody && thread == "" && after.IsZero() && !isUrgent {
-		return nil, after, err
+	if f.thread, err = threadFlag(c, s); err != nil {
+		return f, err
 	}
-	return func(m *mailbox.Item) bool {
-		isOther := from != anybody && m.From != from || to != anybody && !slices.Contains(m.To, to) || thread != "" && m.ThreadID() != thread
-		return !isOther && !m.Written().Before(after) && (!isUrgent || m.Urgent())
-	}, after, nil
+	if f.since, err = sinceFlag(c); err == nil && c.Bool("sent") && c.IsSet("to") {
+		f.to, err = s.Address(c.String("to"))
+	}
+	return f, err
+}
+
+func (f filter) isEmpty() bool { return f == filter{} }
+
+func (f filter) matches(m *mailbox.Item) bool {
+	switch {
+	case f.from != wire.Address{} && m.From != f.from,
+		f.to != wire.Address{} && !slices.Contains(m.To, f.to),
+		f.thread != "" && m.ThreadID() != f.thread,
+		f.isUrgent && !m.Urgent(),
+		!f.since.IsZero() && m.Written().Before(f.since):
+		return false
+	}
+	return true
 }
 
 // printReceived prints a document with --json, else the pieces of its text. It returns how many pieces the reader of
-// stdout has received: of a document, all or none. If they are marked then, it first looks whether my runner has started
-// in the meantime.
-func printReceived(ctx context.Context, c *cli.Context, s *command.Scope, marks bool, document any, pieces ...[]byte) (received int, err error) {
-	if marks {
-		err = s.MayWrite()
-	}
-	if err != nil {
-		return 0, err
-	}
+// stdout has received: of a document, all or none.
+func printReceived(ctx context.Context, c *cli.Context, document any, pieces ...[]byte) (received int, err error) {
 	if !c.Bool("json") {
 		return output.Show(ctx, os.Stdout, readerPatience, pieces)
 	}
@@ -126,6 +134,15 @@ func printReceived(ctx context.Context, c *cli.Context, s *command.Scope, marks 
 	}
 	n, err := output.Show(ctx, os.Stdout, readerPatience, [][]byte{text})
 	return n * len(pieces), err
+}
+
+// printToMark is printReceived for what is marked once it is received. It first looks whether my runner has started in
+// the meantime.
+func printToMark(ctx context.Context, c *cli.Context, s *command.Scope, document any, pieces ...[]byte) (received int, err error) {
+	if err := s.MayWrite(); err != nil {
+		return 0, err
+	}
+	return printReceived(ctx, c, document, pieces...)
 }
 
 // readerPatience is how long to wait for a slow reader of a pipe. It is a little less than mailbox.Box.Read holds its

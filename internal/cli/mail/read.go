@@ -148,8 +148,10 @@ func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
 		p.options.IDs = append(p.options.IDs, it.ID)
 	}
 	p.waits = c.Bool("wait") && len(p.again) == 0
-	var err error
-	p.options.Match, _, err = filter(c, s)
+	f, err := newFilter(c, s)
+	if !f.isEmpty() {
+		p.options.Match = f.matches
+	}
 	return p, err
 }
 
@@ -204,8 +206,12 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	} else {
 		pieces = append(pieces, []byte(p.foot(b, l.Owed)))
 	}
-	received, err = printReceived(ctx, p.c, p.s, !p.peeks, document, pieces...)
-	if err == nil && p.c.Bool("json") && p.c.Bool("confirm") && len(b.Items) > 0 && !p.peeks {
+	if p.peeks {
+		return printReceived(ctx, p.c, document, pieces...)
+	}
+	received, err = printToMark(ctx, p.c, p.s, document, pieces...)
+	isConfirmed := p.c.Bool("json") && p.c.Bool("confirm")
+	if err == nil && isConfirmed && len(b.Items) > 0 {
 		n, _ := os.Stdin.Read(make([]byte, 1))
 		received *= n
 	}

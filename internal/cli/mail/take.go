@@ -87,7 +87,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 			letter.Stamp(l.Until), id, id, id)
 		times := it.TimesHandedOut + 1 // including now
 		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": times}
-		n, err := printReceived(ctx, c, s, true, document, text)
+		n, err := printToMark(ctx, c, s, document, text)
 		return n > 0, err
 	})
 	if errors.Is(err, mailbox.ErrNotHeld) { // given back or taken by somebody else while it was printed

@@ -109,7 +109,7 @@ func (l logLine) key() string {
 func readLog(ctx context.Context, boxes []*mailbox.Box, since time.Time) (lines []logLine) {
 	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
 	for _, box := range boxes {
-		_, _, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
+		_, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
 			lines = append(lines, logLine{entry{Box: box, Message: it}, it.Written()})
 			return true
 		})
