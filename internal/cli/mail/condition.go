@@ -164,12 +164,12 @@ func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condi
 	if err != nil {
 		return nil, err
 	}
-	short, turns := it.ID.Short(6), map[wire.Address]*teams.Turns{}
+	short, turns := it.ID.Short(6), turnsOfMessage{s: s, message: it.Message, seen: map[wire.Address]*teams.Turns{}}
 	cond := &condition{flag: " --turn-done " + short, unmet: "turn not over", agents: it.To, watched: it.To}
 	cond.look = func(e entry) (*match, error) {
 		var ends []string
 		for _, a := range it.To {
-			end, err := turnEnd(ctx, s, it.Message, a, turns, e)
+			end, err := turns.end(ctx, a, e)
 			if err != nil {
 				return nil, err
 			}
@@ -190,32 +190,39 @@ func turnCondition(ctx context.Context, s *command.Scope, word string) ([]*condi
 	return []*condition{cond}, nil
 }
 
-// turnEnd says how the turn ended into which a recipient was handed a message; "": it has not. It keeps what it has seen
-// of the recipient's turns.
-func turnEnd(ctx context.Context, s *command.Scope, m *wire.Message, a wire.Address, seen map[wire.Address]*teams.Turns, e entry) (string, error) {
+// turnsOfMessage follows the turns into which the recipients of a message are handed it.
+type turnsOfMessage struct {
+	s       *command.Scope
+	message *wire.Message
+	seen    map[wire.Address]*teams.Turns
+}
+
+// end says how a recipient's turn ended; "": it has not.
+func (t *turnsOfMessage) end(ctx context.Context, a wire.Address, e entry) (string, error) {
 	if a.Host != "" {
-		if trace := s.Root.Trace(ctx, m, a); trace.Reached("turn_done") {
-			return s.Renderer().Who(a) + ": over", nil
+		if trace := t.s.Root.Trace(ctx, t.message, a); trace.Reached("turn_done") {
+			return t.s.Renderer().Who(a) + ": over", nil
 		}
 		return "", nil
 	}
-	team, err := s.Root.Team(a.Team)
-	if err == nil && seen[a] == nil {
-		seen[a], err = team.Turns(a.Agent, m.SentAt.Add(-24*time.Hour))
-	} else if err == nil && isEventOf(e, a, seen[a].Seq()) {
-		seen[a].Apply(e.Event)
+	team, err := t.s.Root.Team(a.Team)
+	if err == nil && t.seen[a] == nil {
+		t.seen[a], err = team.Turns(a.Agent, t.message.SentAt.Add(-24*time.Hour))
+	} else if err == nil && isEventOf(e, a, t.seen[a].Seq()) {
+		t.seen[a].Apply(e.Event)
 	}
 	if err != nil {
 		return "", err
 	}
-	d := seen[a].Delivery(m.ID)
+	d := t.seen[a].Delivery(t.message.ID)
+	mayBeWithdrawn := !d.Read.Exists() && e.Event == nil
 	switch {
 	case d.Turn.HasEnded():
 		return string(a.Agent) + ": " + d.Turn.Status, nil
 	case team.LostRunner(a.Agent, d):
 		return string(a.Agent) + ": off (runner gone)", nil
-	case !d.Read.Exists() && e.Event == nil && copyAt(s, m, a).State == mailbox.Withdrawn:
-		return "", withdrawnError(m.ID.Short(6))
+	case mayBeWithdrawn && copyAt(t.s, t.message, a).State == mailbox.Withdrawn:
+		return "", withdrawnError(t.message.ID.Short(6))
 	}
 	return "", nil
 }

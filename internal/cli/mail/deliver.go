@@ -256,7 +256,8 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	if c.Bool("wait-reply") {
 		wanted = append(wanted, reply)
 	}
-	err := awaitConditions(ctx, c, s, wanted, true)
+	w := waiting{conditions: wanted, wantsEvery: true} // each agent's state was printed when it was sent
+	err := w.await(ctx, c, s)
 	if e, ok := errors.AsType[*failure.Error](err); ok {
 		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
 	}

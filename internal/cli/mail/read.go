@@ -275,7 +275,7 @@ func owedLine(owed []wire.ID, flags string) string {
 // wait prints mail as soon as there is any. If another reader takes it first, the wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := cmdline.Duration(p.c, "timeout")
-	err := await(ctx, timeout, []*mailbox.Box{p.s.Me}, false, func(entry) (bool, error) { return p.show(ctx) })
+	err := awaitMail(ctx, timeout, p.s.Me, func() (bool, error) { return p.show(ctx) })
 	if !errors.Is(err, errTimeout) {
 		return err
 	}
@@ -289,7 +289,7 @@ func (p *page) wait(ctx context.Context) error {
 
 // follow prints unread mail as it comes.
 func (p *page) follow(ctx context.Context) error {
-	return await(ctx, 0, []*mailbox.Box{p.s.Me}, false, func(entry) (done bool, err error) {
+	return awaitMail(ctx, 0, p.s.Me, func() (done bool, err error) {
 		for hasMail := true; hasMail && err == nil; {
 			hasMail, err = p.show(ctx)
 		}

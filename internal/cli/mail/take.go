@@ -68,7 +68,7 @@ func take(c *cli.Context, s *command.Scope) error {
 		return command.PrintAs(c, map[string]any{"message": nil}, "nothing to take")
 	}
 	err = s.Await(func(ctx context.Context) error {
-		return await(ctx, timeout, []*mailbox.Box{box}, false, func(entry) (bool, error) { return takeOne(ctx, c, s, box, lease) })
+		return awaitMail(ctx, timeout, box, func() (bool, error) { return takeOne(ctx, c, s, box, lease) })
 	})
 	if errors.Is(err, errTimeout) {
 		return failure.Timeout("nothing to take within %s", timeout).

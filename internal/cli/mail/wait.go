@@ -48,10 +48,11 @@ func wait(c *cli.Context, s *command.Scope) error {
 	}
 	return s.Await(func(ctx context.Context) error {
 		conditions, err := namedConditions(ctx, c, s)
-		if err == nil {
-			err = awaitConditions(ctx, c, s, conditions, c.Bool("every"))
-		}
 		if err != nil {
+			return err
+		}
+		w := waiting{conditions: conditions, wantsEvery: c.Bool("every"), warnsOfOff: true}
+		if err := w.await(ctx, c, s); err != nil {
 			return err
 		}
 		var all []*match
@@ -174,44 +175,63 @@ func isFragment(word string) bool {
 	return notID == nil
 }
 
-// awaitConditions waits until any condition is met, or every one. It warns at once of agents that are off or gone.
-func awaitConditions(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
-	boxes, err := watchedBoxes(s, conditions)
+// A waiting is a wait for any of some conditions, or for every one.
+type waiting struct {
+	conditions []*condition
+	wantsEvery bool
+	warnsOfOff bool // at once, of agents that are off or gone
+}
+
+func (w *waiting) await(ctx context.Context, c *cli.Context, s *command.Scope) error {
+	boxes, err := w.watched(s)
 	if err != nil {
 		return err
 	}
-	err = await(ctx, cmdline.Duration(c, "timeout"), boxes, true, func(e entry) (bool, error) {
-		met, vain, withdrawn := 0, 0, error(nil)
-		for _, cond := range conditions {
-			var err error
-			if cond.match, err = cond.look(e); errors.Is(err, mailbox.ErrWithdrawn) {
-				vain, withdrawn = vain+1, err
-			} else if err != nil {
-				return false, err
-			} else if cond.match != nil {
-				met++
-			}
+	timeout := cmdline.Duration(c, "timeout")
+	err = await(ctx, timeout, boxes, watcher.Options{Messages: true, Events: true}, func(e entry) (bool, error) {
+		done, err := w.look(e)
+		if isFirst := e == (entry{}); isFirst && w.warnsOfOff && !done && err == nil {
+			w.warnOff(c, s)
 		}
-		switch {
-		case met == len(conditions) || met > 0 && !every:
-			return true, nil
-		case vain == len(conditions) || vain > 0 && every:
-			return false, withdrawn
-		case e == (entry{}) && !isAwaited(c): // send has printed each agent's state
-			warnOff(c, s, conditions)
-		}
-		return false, nil
+		return done, err
 	})
 	if errors.Is(err, errTimeout) {
-		return timeoutError(c, s, conditions, every)
+		return w.timeoutError(s, timeout)
 	}
 	return err
 }
 
-// watchedBoxes returns the local mailboxes to watch. Members of other hosts are looked at with each tick.
-func watchedBoxes(s *command.Scope, conditions []*condition) (_ []*mailbox.Box, err error) {
+// look reports whether enough conditions are met. Once they cannot be met any more, it says why.
+func (w *waiting) look(e entry) (done bool, err error) {
+	met, vain, withdrawn := 0, 0, error(nil)
+	for _, cond := range w.conditions {
+		cond.match, err = cond.look(e)
+		switch {
+		case errors.Is(err, mailbox.ErrWithdrawn):
+			vain, withdrawn = vain+1, err
+		case err != nil:
+			return false, err
+		case cond.match != nil:
+			met++
+		}
+	}
+	needed := 1
+	if w.wantsEvery {
+		needed = len(w.conditions)
+	}
+	switch {
+	case met >= needed:
+		return true, nil
+	case len(w.conditions)-vain < needed:
+		return false, withdrawn
+	}
+	return false, nil
+}
+
+// watched returns the local mailboxes to watch. Members of other hosts are looked at with each tick.
+func (w *waiting) watched(s *command.Scope) (_ []*mailbox.Box, err error) {
 	boxes := map[wire.Address]*mailbox.Box{}
-	for _, cond := range conditions {
+	for _, cond := range w.conditions {
 		for _, a := range cond.watched {
 			if a.Host != "" {
 				continue
@@ -224,15 +244,16 @@ func watchedBoxes(s *command.Scope, conditions []*condition) (_ []*mailbox.Box, 
 	return slices.Collect(maps.Values(boxes)), nil
 }
 
-func warnOff(c *cli.Context, s *command.Scope, conditions []*condition) {
-	for _, cond := range conditions {
+func (w *waiting) warnOff(c *cli.Context, s *command.Scope) {
+	for _, cond := range w.conditions {
+		if cond.match != nil {
+			continue
+		}
 		for _, a := range cond.agents {
 			now, err := s.Root.Summary(a)
-			switch {
-			case cond.match != nil:
-			case errors.Is(err, mailbox.ErrNoAgent): // retired since
+			if errors.Is(err, mailbox.ErrNoAgent) { // retired since
 				command.Warn(c, "%v", err)
-			case err == nil && now.State == reducer.WordOff:
+			} else if err == nil && now.State == reducer.WordOff {
 				command.Warn(c, "%s", describe(now))
 			}
 		}
@@ -241,40 +262,46 @@ func warnOff(c *cli.Context, s *command.Scope, conditions []*condition) {
 
 // timeoutError names the conditions that were not met in time, what the agents do that could meet them, and the command
 // that waits for them again.
-func timeoutError(c *cli.Context, s *command.Scope, conditions []*condition, every bool) error {
+func (w *waiting) timeoutError(s *command.Scope, timeout time.Duration) error {
 	var unmet, states, flags []string
-	for _, cond := range conditions {
-		if cond.match == nil {
-			unmet, flags = append(unmet, cond.unmet), append(flags, cond.flag)
-			for _, a := range cond.agents {
-				if now, err := s.Root.Summary(a); err == nil && now.State != reducer.WordPerson {
-					states = append(states, describe(now))
-				}
+	for _, cond := range w.conditions {
+		if cond.match != nil {
+			continue
+		}
+		unmet, flags = append(unmet, cond.unmet), append(flags, cond.flag)
+		for _, a := range cond.agents {
+			if now, err := s.Root.Summary(a); err == nil && now.State != reducer.WordPerson {
+				states = append(states, describe(now))
 			}
 		}
 	}
 	again := strings.Join(slices.Compact(flags), "") // --reply --every is one flag, with a condition for each recipient
-	if every && len(conditions) > 1 {
+	if w.wantsEvery && len(w.conditions) > 1 {
 		again += " --every"
 	}
 	slices.Sort(states)
-	late := strings.Join(slices.Compact(unmet), ", ") + " within " + cmdline.Duration(c, "timeout").String()
+	late := strings.Join(slices.Compact(unmet), ", ") + " within " + timeout.String()
 	return failure.Timeout("%s", command.JoinFilled(": ", late, command.JoinFilled(", ", slices.Compact(states)...))).
 		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
 }
 
 var errTimeout = errors.New("timeout")
 
-// await watches mailboxes, with their events or without, until look is done, or fails, or a mailbox is retired. It
-// returns errTimeout after a timeout that is not 0.
-func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, events bool, look func(entry) (done bool, err error)) error {
+// await watches mailboxes until look is done, or fails, or a mailbox is retired. It returns errTimeout after a timeout
+// that is not 0.
+func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, o watcher.Options, look func(entry) (done bool, err error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(timeout, 1<<62), errTimeout)
 	defer cancel()
-	return watcher.Until(ctx, boxes, watcher.Options{Messages: true, Events: events}, func(e entry) (bool, error) {
+	return watcher.Until(ctx, boxes, o, func(e entry) (bool, error) {
 		done, err := look(e)
 		if !done && err == nil && errors.Is(e.Err, mailbox.ErrNoAgent) {
 			err = e.Err
 		}
 		return done, err
 	})
+}
+
+// awaitMail is await for the messages of one mailbox, without its events.
+func awaitMail(ctx context.Context, timeout time.Duration, box *mailbox.Box, look func() (done bool, err error)) error {
+	return await(ctx, timeout, []*mailbox.Box{box}, watcher.Options{Messages: true}, func(entry) (bool, error) { return look() })
 }
