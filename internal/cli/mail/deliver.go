@@ -183,14 +183,7 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 // post sends a prepared message. Everything that goes wrong is in the result, or a warning.
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
 	unmarked := s.Root.Deliver(ctx, o)
-	r, retry := newResult(o.Message.ID), ""
-	if slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored }) {
-		again := c.Command.HelpName + " … --id " + string(o.Message.ID)
-		if c.IsSet("once") { // which excludes --id
-			again = "the same command"
-		}
-		retry = "retry with " + again + ": it stays one message"
-	}
+	r, retry := newResult(o.Message.ID), retryHint(c, o)
 	for _, out := range o.Post.Outcomes {
 		switch {
 		case out.Err != nil:
@@ -208,17 +201,37 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	for _, f := range o.Failed {
 		r.addFailed(c, f.To, f.Err)
 	}
-	unmarked = warnUnlogged(c, unmarked)
-	if _, isLeased := errors.AsType[*mailbox.LeasedError](unmarked); isLeased || errors.Is(unmarked, mailbox.ErrNotHeld) {
-		command.Warn(c, "%v", teams.DescribeUnmarked(unmarked))
-	} else if unmarked != nil {
-		hint := "your reply was sent, do not send it again: atm ack %s%s"
-		failure.Failed("%s", teams.DescribeUnmarked(unmarked)).WithHint(hint, o.Parent.ID.Short(6), s.Flags()).Print()
-	}
+	warnUnmarked(c, s, o.Parent, unmarked)
 	if err := o.Post.SentIndexErr; err != nil {
 		command.Warn(c, "sent, but atm ls --sent shows it only after atm doctor --fix: %v", err)
 	}
 	return r
+}
+
+// retryHint says how to send a message again that a recipient has already; "": nobody has it.
+func retryHint(c *cli.Context, o *teams.Outgoing) string {
+	if !slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored }) {
+		return ""
+	}
+	again := c.Command.HelpName + " … --id " + string(o.Message.ID)
+	if c.IsSet("once") { // which excludes --id
+		again = "the same command"
+	}
+	return "retry with " + again + ": it stays one message"
+}
+
+// warnUnmarked warns of why the message that was answered is not marked, if it is not.
+func warnUnmarked(c *cli.Context, s *command.Scope, answered *wire.Message, why error) {
+	why = warnUnlogged(c, why)
+	_, isLeased := errors.AsType[*mailbox.LeasedError](why)
+	switch {
+	case why == nil:
+	case isLeased || errors.Is(why, mailbox.ErrNotHeld):
+		command.Warn(c, "%v", teams.DescribeUnmarked(why))
+	default:
+		hint := "your reply was sent, do not send it again: atm ack %s%s"
+		failure.Failed("%s", teams.DescribeUnmarked(why)).WithHint(hint, answered.ID.Short(6), s.Flags()).Print()
+	}
 }
 
 // addKnown adds a recipient that has the message from an earlier call. With another text nothing answers this one.
@@ -264,19 +277,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	if err != nil {
 		return err
 	}
-	read := []wire.ID{}
-	var letters []*mailbox.Item
-	isJSON := c.Bool("json")
-	for _, a := range m.To {
-		ack, err := s.Me.Get(wire.AckID(m.ID, a))
-		if err != nil || ack.Body != "" && isJSON { // the document has no room for its text: it stays unread
-			continue
-		}
-		read = append(read, ack.ID)
-		if ack.Body != "" {
-			letters = append(letters, ack)
-		}
-	}
+	read, letters := acksOf(c, s, m)
 	var text []byte
 	if c.Bool("wait-ack") {
 		text = fmt.Appendf(text, "acked %s\n", m.ID.Short(6))
@@ -296,6 +297,23 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		return n * len(b.Items), err
 	})
 	return err
+}
+
+// acksOf returns the acks of a message that are to be marked as read, and those of them with a text, which is to be
+// shown. With --json the document has no room for a text: such an ack stays unread.
+func acksOf(c *cli.Context, s *command.Scope, m *wire.Message) (read []wire.ID, letters []*mailbox.Item) {
+	read = []wire.ID{} // not nil, which would be all
+	for _, a := range m.To {
+		ack, err := s.Me.Get(wire.AckID(m.ID, a))
+		if err != nil || ack.Body != "" && c.Bool("json") {
+			continue
+		}
+		read = append(read, ack.ID)
+		if ack.Body != "" {
+			letters = append(letters, ack)
+		}
+	}
+	return read, letters
 }
 
 const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`

@@ -116,29 +116,24 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	if c.Bool("all") {
 		names = []string{"all"}
 	}
-	isFiller := func(word string) bool {
-		return slices.Contains([]string{"message", "mail", "to"}, word) && !s.IsMember(word)
-	}
-	for len(names) == 0 && len(words) > 1 && isFiller(words[0]) { // send message to bob "…"
-		words = words[1:]
-	}
 	if len(names) > 0 {
 		words = append([]string{strings.Join(names, ",")}, words...)
+	} else {
+		words = withoutFiller(s, words)
 	}
 	if len(words) == 0 {
 		return nil, nil, s.NoRecipient()
 	}
 	first := strings.Fields(words[0])
-	apart := slices.Concat(first, words[1:])
+	isOnlyText := len(names) == 0 && len(words) == 1 && len(first) > 1 && !c.IsSet("message")
+	if isOnlyText && !isNameAndText(s, first) {
+		return nil, nil, s.NoRecipient().WithHint("%s", cmdline.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
+	}
 	if len(first) == 0 { // such as an empty variable
 		e := s.NoRecipient()
 		return nil, nil, e.WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:1], []string{"NAME"}), e.Hint))
 	}
-	if len(first) > 1 && len(words) == 1 && len(names) == 0 && !c.IsSet("message") {
-		if _, notTo := s.Member(strings.ToLower(strings.TrimRight(first[0], ",:"))); notTo != nil {
-			return nil, nil, s.NoRecipient().WithHint("%s", cmdline.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
-		}
-	}
+	apart := slices.Concat(first, words[1:])
 	if c.IsSet("message") {
 		apart = append(apart, "") // stands for the text, which is no name
 	}
@@ -151,6 +146,20 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	return names, words[1:], nil
 }
 
+// withoutFiller drops what precedes the recipient in `send message to bob "…"`.
+func withoutFiller(s *command.Scope, words []string) []string {
+	for len(words) > 1 && slices.Contains([]string{"message", "mail", "to"}, words[0]) && !s.IsMember(words[0]) {
+		words = words[1:]
+	}
+	return words
+}
+
+// isNameAndText reports whether a text that is the only word begins with a recipient: "bob: hello".
+func isNameAndText(s *command.Scope, text []string) bool {
+	_, err := s.Member(strings.ToLower(strings.TrimRight(text[0], ",:")))
+	return err == nil
+}
+
 // namesApart finds recipients that were typed as several words (`bob, carol hello`, `bob carol hello`, `bob and carol
 // hello`). It returns them with commas between, and their number of words. A last word that is a name may be the text.
 func namesApart(s *command.Scope, words []string) (list string, n int) {
@@ -160,7 +169,9 @@ func namesApart(s *command.Scope, words []string) (list string, n int) {
 		hasComma := n > 0 && (strings.HasSuffix(words[n-1], ",") || strings.HasPrefix(words[n], ","))
 		hasMore, names := n+1 < len(words), strings.Split(name, ",")
 		areMembers := !slices.ContainsFunc(names, func(name string) bool { return !s.IsMember(name) })
-		if n == 0 || hasComma && hasMore || (hasComma || hasMore || len(names) > 1) && areMembers {
+		mayBeText := !hasComma && !hasMore && len(names) == 1
+		isInList := hasComma && hasMore || areMembers && !mayBeText
+		if n == 0 || isInList {
 			all = append(all, name)
 		} else if name != "and" {
 			break
