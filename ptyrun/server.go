@@ -142,10 +142,6 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	return t, nil
 }
 
-func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
-	return r.interrupt(ctx, false)
-}
-
 func (r *runner) mayAnswer(pid int, by string, isTyped bool) error {
 	if r.Authorize == nil {
 		return nil

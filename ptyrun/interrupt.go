@@ -1,0 +1,198 @@
+package ptyrun
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+const (
+	turnBeginTimeout = 10 * time.Second // for a turn to show that it has begun
+	turnEndTimeout   = 15 * time.Second // for an interrupted turn to end: a busy machine may take five and more
+	personTimeout    = 10 * time.Minute // for urgent mail to wait for a person's draft
+)
+
+// interrupter is who ends a turn.
+type interrupter string
+
+const (
+	byPerson interrupter = "a person" // or a script, through the socket
+	byMail   interrupter = "urgent mail"
+)
+
+// interruption is what an interrupt ends.
+type interruption struct {
+	by       interrupter
+	prog     *program
+	turn     string
+	activity reducer.Activity
+	isUndone bool // the turn: its messages are unread again
+}
+
+// Interrupt ends the turn for somebody who asks for it.
+func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
+	if err := r.awaitTurn(ctx); err != nil {
+		return control.Outcome{}, err
+	}
+	return r.interrupt(ctx, byPerson)
+}
+
+// interruptForMail ends the turn, so that urgent mail can be typed in. It runs beside the loop.
+func (r *runner) interruptForMail(ctx context.Context) error {
+	if err := r.awaitTurn(ctx); err != nil {
+		return err
+	}
+	isFree, err := r.awaitPerson(ctx)
+	if isFree {
+		_, err = r.interrupt(ctx, byMail)
+	}
+	return err
+}
+
+// awaitTurn waits until a turn shows that it has begun, because before that the interrupt key does nothing. The caller
+// may know of the turn from the log.
+func (r *runner) awaitTurn(ctx context.Context) error {
+	logged, err := r.Box.Log().LastSeq()
+	if err != nil {
+		return err
+	}
+	_, err = r.poll(ctx, turnBeginTimeout, func() bool {
+		isBusy := r.turn.isOurs || r.state.Seq < logged || r.state.Turn().Word() == reducer.WordBusy
+		return r.prog == nil || r.prog.reading.Activity != reducer.Idle || !isBusy
+	})
+	return err
+}
+
+// awaitPerson waits until nobody types and no draft of a person is left, which would block the urgent mail. It returns
+// false if the turn ended first.
+func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
+	hasWaited := false
+	_, err = r.poll(ctx, personTimeout, func() bool {
+		now := r.now()
+		r.refresh(now)
+		p := r.prog
+		hasDraft := p != nil && p.reading.Draft != "" && !r.lastKey.IsZero()
+		if isFree = p == nil || !hasDraft && !r.mustWait(r.lastKey.Add(r.timing.personQuiet), now); isFree {
+			return true
+		}
+		isOver := hasWaited && !isWork(p.reading.Activity)
+		hasWaited = true
+		return isOver
+	})
+	return isFree, err
+}
+
+// interrupt presses the driver's interrupt keys, and returns when the turn has been reported to be over. If the program
+// asks something nothing is pressed, because the key would answer it. It runs beside the loop.
+func (r *runner) interrupt(ctx context.Context, by interrupter) (control.Outcome, error) {
+	cut, err := inLoop(r, func() (*interruption, error) { return r.beginInterruption(by) })
+	if err != nil {
+		return control.Outcome{}, err
+	}
+	if cut == nil {
+		return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
+	}
+	out := control.Outcome{Done: "interrupted", Detail: string(cut.activity)}
+	if cut.isUndone { // before any key, so that they are unread if this runner is killed
+		if err := r.undoTurn(ctx); err != nil {
+			return out, err
+		}
+	}
+	r.pressInterrupt(cut)
+	isOver, err := r.poll(ctx, turnEndTimeout, func() bool {
+		return r.prog == nil || !isWork(r.prog.reported) && r.question == nil || r.state.Turn().ID != cut.turn
+	})
+	switch {
+	case !r.post(func() {}): // the key has ended the program, and with it this runner
+		return out, nil
+	case err == nil && !isOver:
+		err = errors.New("it was told to stop but goes on")
+	}
+	return out, err
+}
+
+// beginInterruption checks that the key may be pressed. Nil: there is nothing to interrupt.
+func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
+	r.refresh(r.now())
+	p := r.prog
+	t := r.mail.typing
+	switch {
+	case p == nil:
+		return nil, errNotRunning
+	case by == byPerson && p.reading.Activity == reducer.Idle && t == nil:
+		return nil, nil
+	case r.keyWouldAnswer(by):
+		return nil, refused("the key would answer its question: no key was pressed",
+			"atm pending shows the question; atm reject "+string(r.Box.Agent()))
+	case t.hasBegun() && !t.isSubmitted():
+		return nil, errBeingTyped
+	}
+	cut := &interruption{by: by, prog: p, turn: r.state.Turn().ID, activity: p.reading.Activity}
+	r.turn.isInterrupted = isWork(cut.activity)
+	if r.turn.isInterrupted && r.turn.isOurs {
+		r.restored = &restoredDraft{text: r.turn.text, since: r.now()}
+		isForgotten := p.driver.ForgetsInterruptedPrompt && !r.turn.hasActed && r.response() == ""
+		cut.isUndone = by == byMail && isForgotten
+	}
+	return cut, nil
+}
+
+// keyWouldAnswer reports whether the interrupt key would answer a question. (Cancelling the turn of an ACP agent
+// cancels the permission that it asks for; only urgent mail must not do that.)
+func (r *runner) keyWouldAnswer(by interrupter) bool {
+	d := r.prog.reading.Dialog
+	if d == nil && r.question != nil {
+		d = &r.question.Dialog
+	}
+	if d == nil {
+		return r.prog.asks()
+	}
+	isCancelled := r.prog.driver.LogsOwnEvents && by == byPerson
+	return !(isCancelled && d.Kind == "permission")
+}
+
+// pressInterrupt presses the keys that end a turn, unless the program asks something by then.
+func (r *runner) pressInterrupt(cut *interruption) {
+	for i, key := range cut.prog.driver.InterruptKeys() {
+		if i > 0 {
+			time.Sleep(driver.InterruptPause)
+		}
+		r.post(func() {
+			r.refresh(r.now())
+			if r.prog == cut.prog && !r.keyWouldAnswer(cut.by) {
+				cut.prog.sendKeys(key)
+			}
+		})
+	}
+}
+
+// undoTurn makes the messages that began the turn unread: they are typed again after the urgent mail that interrupts
+// it. It runs beside the loop.
+func (r *runner) undoTurn(ctx context.Context) error {
+	done, err := inLoop(r, func() (<-chan error, error) {
+		ids, done := r.turn.ids, make(chan error, 1)
+		if len(ids) == 0 {
+			r.mail.isPrompted, r.mail.isPromptUndone = false, true
+		}
+		r.claims.do(func() { // after the job that marks them as read
+			var errs []error
+			for _, id := range ids {
+				if r.Inject != Pointer {
+					errs = append(errs, r.Box.MarkUndone(ctx, id))
+				}
+			}
+			r.post(func() { r.appendForAll(wire.Event{Kind: wire.EventUnread}, ids) })
+			done <- errors.Join(errs...)
+		})
+		return done, nil
+	})
+	if err == nil {
+		err = <-done
+	}
+	return err
+}
