@@ -264,48 +264,65 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 // wantedOption returns the option that a request asks for. It refuses one that does the opposite of the request, and to
 // reject with one that is not known to deny; a question of kind "question" accepts any option.
 func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
-	switch {
-	case q == nil && r.prog != nil && r.prog.reading.Dialog != nil:
-		return driver.Option{}, errors.New("a dialog is only just coming up: no key was pressed; try again")
-	case q == nil:
-		return driver.Option{}, refused("it is not asking anything", "")
-	case req.ID != "" && req.ID != string(q.ID) && !strings.HasSuffix(string(q.ID), req.ID):
-		return driver.Option{}, refused(fmt.Sprintf("that question is closed; the open one is %s", q.ID.Short(6)), "")
-	case q.Dialog.Kind == "trust":
-		return driver.Option{}, errors.New("it asks whether to trust a directory: only a person at its terminal may answer that")
+	if err := r.checkAnswerable(q, req.ID); err != nil {
+		return driver.Option{}, err
+	}
+	if req.Option == "" {
+		return r.unnamedOption(q, req.Deny)
 	}
 	name := string(r.Box.Agent())
-	var labels []string
-	for _, o := range q.Dialog.Options {
-		labels = append(labels, o.ID+" "+o.Label)
-	}
-	all := strings.Join(labels, ", ")
-	if req.Option == "" {
-		choose := q.Dialog.Allowing
-		if req.Deny {
-			choose = q.Dialog.Denying
-		}
-		o, isFound := choose()
-		switch {
-		case isFound:
-			return o, nil
-		case len(labels) == 0:
-			return o, &control.Error{Code: "failed", Message: "atm cannot read its options: no key was pressed", Hint: "atm attach " + name}
-		case req.Deny:
-			return o, usage("none of its options says no: "+all, "attach "+name)
-		}
-		return o, usage("which one? "+all, "approve "+name+" "+q.Dialog.Options[0].ID)
-	}
 	o := firstOption(q.Dialog.Options, func(o driver.Option) bool { return o.ID == req.Option })
 	switch {
 	case o == nil:
-		return driver.Option{}, usage("no such option; it offers: "+all, "screen "+name+" shows them")
+		return driver.Option{}, usage("no such option; it offers: "+q.listOptions(), "screen "+name+" shows them")
 	case req.Deny && !o.Denies():
 		return *o, usage(fmt.Sprintf("%q does not say no: no key was pressed", o.ID+" "+o.Label), "approve "+name+" "+o.ID)
 	case !req.Deny && o.Denies() && q.Dialog.Kind != "question":
 		return *o, usage(fmt.Sprintf("%q says no: no key was pressed", o.ID+" "+o.Label), "reject "+name+" "+o.ID)
 	}
 	return *o, nil
+}
+
+// checkAnswerable returns an error if q, the open question, is not the one with that id ("": any), or not to be answered.
+func (r *runner) checkAnswerable(q *Question, id string) error {
+	switch {
+	case q == nil && r.prog != nil && r.prog.reading.Dialog != nil:
+		return errors.New("a dialog is only just coming up: no key was pressed; try again")
+	case q == nil:
+		return refused("it is not asking anything", "")
+	case !strings.HasSuffix(string(q.ID), id):
+		return refused(fmt.Sprintf("that question is closed; the open one is %s", q.ID.Short(6)), "")
+	case q.Dialog.Kind == "trust":
+		return errors.New("it asks whether to trust a directory: only a person at its terminal may answer that")
+	}
+	return nil
+}
+
+// unnamedOption returns the one option that allows, or that denies.
+func (r *runner) unnamedOption(q *Question, denies bool) (driver.Option, error) {
+	choose := q.Dialog.Allowing
+	if denies {
+		choose = q.Dialog.Denying
+	}
+	name := string(r.Box.Agent())
+	o, isFound := choose()
+	switch {
+	case isFound:
+		return o, nil
+	case len(q.Dialog.Options) == 0:
+		return o, &control.Error{Code: "failed", Message: "atm cannot read its options: no key was pressed", Hint: "atm attach " + name}
+	case denies:
+		return o, usage("none of its options says no: "+q.listOptions(), "attach "+name)
+	}
+	return o, usage("which one? "+q.listOptions(), "approve "+name+" "+q.Dialog.Options[0].ID)
+}
+
+func (q *Question) listOptions() string {
+	var labels []string
+	for _, o := range q.Dialog.Options {
+		labels = append(labels, o.ID+" "+o.Label)
+	}
+	return strings.Join(labels, ", ")
 }
 
 func refused(message, hint string) error {

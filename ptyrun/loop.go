@@ -69,22 +69,11 @@ type runner struct {
 // On Linux this process becomes, for its life, the parent of orphaned descendants. A child in a session of its own that
 // package process did not start may be reaped before its Wait.
 func Run(ctx context.Context, o Options) (Exit, error) {
-	if o.Box == nil || o.Hold == nil || o.Run == "" || len(o.Command) == 0 || o.Cols <= 0 || o.Rows <= 0 {
-		return Exit{}, errors.New("run an agent: Box, Hold, Run, Command, Cols and Rows are needed")
+	if err := o.check(); err != nil {
+		return Exit{}, err
 	}
-	r := &runner{
-		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
-		calls: make(chan func()), done: make(chan struct{}), overdueCheck: make(chan struct{}, 1),
-		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}},
-	}
-	r.setDefaults()
-	r.initialSize = r.size()
-	team, name := o.Box.Store().Dir(), string(o.Box.Agent())+"/run"
-	err := team.Mkdir(name)
-	if err != nil {
-		return r.exit, err
-	}
-	if r.dir, err = team.Sub(name); err != nil {
+	r := newRunner(ctx, o)
+	if err := r.openDir(); err != nil {
 		return r.exit, err
 	}
 	defer r.dir.Close()
@@ -95,12 +84,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, err
 	}
-	r.recording, err = record.Create(record.Options{
-		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: o.Cols, Rows: o.Rows,
-		Command: strings.Join(o.Command, " "), Title: string(o.Box.Agent()), Repaint: r.repaint,
-		Failed: func(err error) { r.reportError("the recording has stopped: " + err.Error()) },
-	})
-	if err != nil {
+	if err := r.startRecording(); err != nil {
 		return r.exit, errors.Join(err, server.Close())
 	}
 	if err := undoLastTyping(ctx, o.Box); err != nil {
@@ -113,22 +97,8 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
 	}
 	r.writeRunInfo() // before the program starts, so that its processes are found if this runner is killed
-	if o.Sessions != nil {
-		store := &session.Store{Mail: o.Box.Store()}
-		r.binding = &binding{Sessions: *o.Sessions, store: store, startedAt: r.now(), input: map[wire.ID]*humanInput{}}
-		r.wg.Go(r.keepSessions)
-	}
 	serving, stop := context.WithCancel(r.ctx)
-	r.wg.Go(func() { server.Serve(serving, r) })
-	r.wg.Go(func() {
-		for {
-			e, err := inbox.Next(serving)
-			if err != nil || !r.post(func() { r.handleEntry(e) }) {
-				return
-			}
-		}
-	})
-	r.wg.Go(r.remind)
+	r.startHelpers(serving, server, inbox)
 
 	err = r.loop(ctx.Done())
 	if t := r.mail.typing; t != nil {
@@ -146,6 +116,66 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.events.wait()
 	r.unbindSessions(err)
 	return r.exit, err
+}
+
+func (o *Options) check() error {
+	hasAgent := o.Box != nil && o.Hold != nil && o.Run != ""
+	hasProgram := len(o.Command) > 0 && o.Cols > 0 && o.Rows > 0
+	if !hasAgent || !hasProgram {
+		return errors.New("run an agent: Box, Hold, Run, Command, Cols and Rows are needed")
+	}
+	return nil
+}
+
+func newRunner(ctx context.Context, o Options) *runner {
+	r := &runner{
+		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
+		calls: make(chan func()), done: make(chan struct{}), overdueCheck: make(chan struct{}, 1),
+		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}},
+	}
+	r.setDefaults()
+	r.initialSize = r.size()
+	if o.Sessions != nil {
+		store := &session.Store{Mail: o.Box.Store()}
+		r.binding = &binding{Sessions: *o.Sessions, store: store, startedAt: r.now(), input: map[wire.ID]*humanInput{}}
+	}
+	return r
+}
+
+// openDir opens the run directory, and makes it if it is missing.
+func (r *runner) openDir() error {
+	team, name := r.Box.Store().Dir(), string(r.Box.Agent())+"/run"
+	err := team.Mkdir(name)
+	if err == nil {
+		r.dir, err = team.Sub(name)
+	}
+	return err
+}
+
+func (r *runner) startRecording() (err error) {
+	r.recording, err = record.Create(record.Options{
+		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: r.Cols, Rows: r.Rows,
+		Command: strings.Join(r.Command, " "), Title: string(r.Box.Agent()), Repaint: r.repaint,
+		Failed: func(err error) { r.reportError("the recording has stopped: " + err.Error()) },
+	})
+	return err
+}
+
+// startHelpers starts the goroutines that bring clients, mail, events and sessions to the loop.
+func (r *runner) startHelpers(ctx context.Context, server *control.Server, inbox *watcher.Watcher) {
+	r.wg.Go(func() { server.Serve(ctx, r) })
+	r.wg.Go(func() {
+		for {
+			e, err := inbox.Next(ctx)
+			if err != nil || !r.post(func() { r.handleEntry(e) }) {
+				return
+			}
+		}
+	})
+	r.wg.Go(r.remind)
+	if r.binding != nil {
+		r.wg.Go(r.keepSessions)
+	}
 }
 
 func (r *runner) writeRunInfo() {
