@@ -57,8 +57,10 @@ func (r *runner) capturesLines(now time.Time) bool {
 
 // isCapturing reports whether lines are captured for a session now. Those of the alternate screen do not stay.
 func (r *runner) isCapturing(now time.Time) bool {
-	b, p := r.binding, r.prog
-	return b != nil && p != nil && len(b.alive()) > 0 && r.capturesLines(now) && !p.screen.Modes().Alt
+	if r.binding == nil || r.prog == nil || len(r.binding.alive()) == 0 {
+		return false
+	}
+	return r.capturesLines(now) && !r.prog.screen.Modes().Alt
 }
 
 // captureAnswer emits the answer of a turn that has ended.

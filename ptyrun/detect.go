@@ -50,7 +50,7 @@ func (p *program) read(now time.Time, anyDriver bool) {
 	}
 	before := p.reading
 	p.reading = p.driver.Read(look, before)
-	if rd := &p.reading; rd.Activity != before.Activity || rd.Detail != before.Detail || fingerprint(rd.Dialog) != fingerprint(before.Dialog) {
+	if !isSameReading(p.reading, before) {
 		p.readingSince = now
 	}
 	p.hasWorked = p.hasWorked || showsWork(p.reading)
@@ -59,6 +59,11 @@ func (p *program) read(now time.Time, anyDriver bool) {
 	} else if p.promptSince.IsZero() {
 		p.promptSince = now
 	}
+}
+
+// isSameReading reports whether nothing has changed that has to hold for some time.
+func isSameReading(a, b driver.Reading) bool {
+	return a.Activity == b.Activity && a.Detail == b.Detail && fingerprint(a.Dialog) == fingerprint(b.Dialog)
 }
 
 // refresh reads what the program has written so far. Called before every key of ours.
@@ -121,7 +126,8 @@ func (r *runner) jiggle(p *program) {
 func (r *runner) clearJunk(now time.Time) {
 	p := r.prog
 	isJunk := p.reading.HasDraft && p.driver.IsTerminalAnswer(p.reading.Draft)
-	if isJunk && r.mail.typing == nil && !now.Before(p.readingSince.Add(r.timing.idle)) && now.Sub(r.lastKey) > r.timing.personQuiet {
+	isQuiet := !now.Before(p.readingSince.Add(r.timing.idle)) && now.Sub(r.lastKey) > r.timing.personQuiet
+	if isJunk && isQuiet && r.mail.typing == nil {
 		p.readingSince = now // so that it is tried again only after timing.idle
 		p.sendKeys(p.driver.ClearDraft(p.reading.Draft)...)
 	}
@@ -148,33 +154,39 @@ func (r *runner) stepActivity(now time.Time) {
 	if r.hasMissedTurnEnd(now) {
 		p.reported = r.state.Turn().Activity // so that the screen is reported again
 	}
-	if rd.Activity == reducer.Starting && p.reported == reducer.Starting && p.driver.Plain && !p.isReady {
+	if isStarting := rd.Activity == reducer.Starting && p.reported == reducer.Starting; isStarting && r.mayBeWrapper() {
 		if r.mustWait(p.started.Add(maxStart), now) {
 			return
 		}
 		p.reported = reducer.Unknown
 		r.appendStateChange(reducer.Starting, reducer.Unknown, "")
 	}
-	isWorking := isWork(rd.Activity)
-	mayBeWrapper := isWorking && !p.isReady && r.isAuto && p.driver.Plain // of a program that has drawn nothing yet
 	switch {
 	case rd.Activity == reducer.Starting && p.reported == reducer.Unknown: // nothing known was shown yet
 	case rd.Activity == p.reported && rd.Detail == p.reportedDetail:
 	case rd.Dialog != nil: // reported by its question
 	case r.stopping != nil: // what a program shows while it is stopped does not end its turn
 	case r.mustWait(p.readingSince.Add(r.settleTime(rd, now)), now):
-	case mayBeWrapper && r.mustWait(p.started.Add(maxStart), now):
-	case isWorking && r.mail.typing.isSubmitted(): // submit is about to see whether this is the text's turn
+	case isWork(rd.Activity) && r.isAuto && r.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
+	case isWork(rd.Activity) && r.mail.typing.isSubmitted(): // submit is about to see whether this is the text's turn
 	default:
-		// On a busy machine the runner may be so late that newer output has waited longer than the settle time.
-		since := p.readingSince
-		r.refresh(now)
-		r.wakeAt(p.nextRead)
-		if !p.readingSince.Equal(since) {
-			r.wakeAt(now)
-		} else if p.frameSince.IsZero() || p.nextRead.IsZero() {
-			r.reportActivity(p.reading)
-		}
+		r.reportIfStill(p.readingSince, now)
+	}
+}
+
+// mayBeWrapper reports whether the program may be about to start another one, which has drawn nothing yet.
+func (r *runner) mayBeWrapper() bool { return r.prog.driver.Plain && !r.prog.isReady }
+
+// reportIfStill reports what the screen shows if that has not changed since then. On a busy machine the runner may be so
+// late that newer output has waited longer than the settle time.
+func (r *runner) reportIfStill(since, now time.Time) {
+	p := r.prog
+	r.refresh(now)
+	r.wakeAt(p.nextRead)
+	if !p.readingSince.Equal(since) {
+		r.wakeAt(now)
+	} else if p.frameSince.IsZero() || p.nextRead.IsZero() {
+		r.reportActivity(p.reading)
 	}
 }
 
@@ -182,9 +194,11 @@ func (r *runner) stepActivity(now time.Time) {
 // its prompt. Claude Code does not report the end of a prompt that another hook refused.
 func (r *runner) hasMissedTurnEnd(now time.Time) bool {
 	p, turn := r.prog, r.state.Turn()
-	isContradicted := turn.Word() == reducer.WordBusy && p.reported == reducer.Idle && p.reading.Activity == reducer.Idle
-	return isContradicted && p.reading.Prompt && !r.turn.isOurs && !p.driver.LogsOwnEvents &&
-		!r.mustWait(later(p.outputAt, turn.HeardAt).Add(missedEndFactor*r.timing.hookSettle), now)
+	if turn.Word() != reducer.WordBusy || r.turn.isOurs || p.driver.LogsOwnEvents {
+		return false
+	}
+	looksIdle := p.reported == reducer.Idle && p.reading.Activity == reducer.Idle && p.reading.Prompt
+	return looksIdle && !r.mustWait(later(p.outputAt, turn.HeardAt).Add(missedEndFactor*r.timing.hookSettle), now)
 }
 
 func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {

@@ -131,7 +131,8 @@ func (r *runner) stepMail(now time.Time) {
 		m.typing.resume()
 		return
 	}
-	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off && !(m.isPromptUndone && len(m.queue) > 0)
+	isPromptDue := !m.isPrompted && r.Prompt != "" && r.Inject != Off
+	isFirst := isPromptDue && !(m.isPromptUndone && len(m.queue) > 0)
 	switch {
 	case !isFirst && len(m.queue) == 0:
 		if m.needsReminder && r.gate(now) == control.GateOpen {
