@@ -13,6 +13,16 @@ import (
 
 const maxKeyHold = 3 * time.Second // for a person's keys while a text is being typed
 
+// attached is what the loop knows of the terminals of people.
+type attached struct {
+	viewers     map[*control.Viewer]control.Size // zero size: read-only or unknown
+	lastKey     time.Time                        // a person's
+	heldKeys    []byte                           // keys held back while a text is being typed
+	initialSize control.Size
+
+	finalScreen, finalText []byte // shown to viewers when the agent has ended
+}
+
 // Attach tells the loop what the viewer does until it leaves.
 func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *control.Viewer) error {
 	r.post(func() { r.join(v, req) })

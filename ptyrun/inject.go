@@ -37,8 +37,13 @@ type typing struct {
 	pressedAt      time.Time // the last of them
 	pressedVersion uint64    // the screen's version then
 
-	resume func() (struct{}, bool) // continues inject until its next pause
-	stop   func()                  // ends inject where it pauses
+	coroutine
+}
+
+// coroutine runs inject.
+type coroutine struct {
+	resume func() (struct{}, bool) // continues it until its next pause
+	stop   func()                  // ends it where it pauses
 	yield  func(struct{}) bool
 }
 

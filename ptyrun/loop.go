@@ -52,12 +52,7 @@ type runner struct {
 	question *Question      // on the screen
 	binding  *binding       // nil: the runner ignores sessions
 
-	viewers     map[*control.Viewer]control.Size // attached terminals; zero size: read-only or unknown
-	lastKey     time.Time                        // a person's
-	heldKeys    []byte                           // keys held back while a text is being typed
-	initialSize control.Size
-
-	finalScreen, finalText []byte // shown to viewers when the agent has ended
+	attached
 
 	hasMoreMail  bool          // there is unread mail that the reducer had no room for
 	overdueCheck chan struct{} // requests a check for overdue answers
@@ -131,7 +126,7 @@ func newRunner(ctx context.Context, o Options) *runner {
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
 		calls: make(chan func()), done: make(chan struct{}), overdueCheck: make(chan struct{}, 1),
-		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}},
+		attached: attached{viewers: map[*control.Viewer]control.Size{}}, mail: mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
 	r.initialSize = r.size()

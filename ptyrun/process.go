@@ -17,7 +17,7 @@ import (
 // scrollback is how many lines above the screen are remembered.
 const scrollback = 500
 
-// program is one start of the agent's program and what its screen has shown.
+// program is one start of the agent's program.
 type program struct {
 	child   *process.Child
 	output  chan []byte // what it writes; nil: all has been read
@@ -26,20 +26,25 @@ type program struct {
 	driver  *driver.Driver
 	started time.Time
 
-	reading        driver.Reading // what the driver last read from the screen
-	readingSince   time.Time      // when its activity, detail or dialog last changed
-	promptSince    time.Time      // zero: no prompt to type into
-	readVersion    uint64         // the screen's version when it was read
-	outputAt       time.Time      // when the program last wrote
-	frameSince     time.Time      // when an open frame began; zero: none is open
-	nextRead       time.Time      // zero: no output since the last read
-	lastRead       time.Time
-	freeAt         time.Time        // when to return memory after a flood; zero: there was none
+	screenState
 	reported       reducer.Activity // by the last event
 	reportedDetail string
 	hasWorked      bool // since it accepted a text of ours
 	isReady        bool // it has once been idle for FirstIdle
 	capture        capture
+}
+
+// screenState is what a program's screen has shown.
+type screenState struct {
+	reading      driver.Reading // what the driver last read from the screen
+	readingSince time.Time      // when its activity, detail or dialog last changed
+	promptSince  time.Time      // zero: no prompt to type into
+	readVersion  uint64         // the screen's version when it was read
+	outputAt     time.Time      // when the program last wrote
+	frameSince   time.Time      // when an open frame began; zero: none is open
+	nextRead     time.Time      // zero: no output since the last read
+	lastRead     time.Time
+	freeAt       time.Time // when to return memory after a flood; zero: there was none
 }
 
 // asks reports whether the screen shows a dialog, perhaps one that only the title tells of.
@@ -57,9 +62,10 @@ func (r *runner) startProgram() error {
 	now := r.now()
 	p := &program{
 		child: c, output: make(chan []byte, maxPieces), input: make(chan write, maxWrites),
-		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, readingSince: now, outputAt: now,
-		reported: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, NotPromptReason: "starting"},
+		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, reported: reducer.Starting,
 	}
+	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: "starting"}
+	p.readingSince, p.outputAt = now, now
 	r.prog, r.pid = p, c.PID()
 	if r.finalScreen != nil {
 		// The previous program left modes behind, perhaps the alternate screen.
