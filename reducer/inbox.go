@@ -68,13 +68,13 @@ func (in *inbox) decide(word Word, now time.Time) []Effect {
 	var overdue, interrupt, deliver []wire.ID
 	for i := range in.messages {
 		m := &in.messages[i]
-		mayRemind := word == WordIdle && m.IsRead && !m.IsSuppressed && !m.isReminded && in.changes >= m.remindAt
+		mayRemind := word == WordIdle && in.mayRemind(m)
 		if hasPassed(m.DueAt, now) && (mayRemind || !m.isEscalated) {
 			m.isEscalated, m.isReminded = true, m.isReminded || mayRemind
 			overdue = append(overdue, m.ID)
 		}
 		switch {
-		case m.IsRead || m.IsSuppressed || m.isBeingTyped || !m.offered.IsZero() || !m.LeasedUntil.IsZero():
+		case !m.mayHandOver():
 		case word == WordIdle && m.deliveredAt != in.changes+1:
 			m.deliveredAt = in.changes + 1
 			deliver = append(deliver, m.ID)
@@ -85,6 +85,17 @@ func (in *inbox) decide(word Word, now time.Time) []Effect {
 	}
 	effects := []Effect{{Overdue, overdue}, {Interrupt, interrupt}, {Deliver, deliver}}
 	return slices.DeleteFunc(effects, func(e Effect) bool { return len(e.IDs) == 0 })
+}
+
+// mayRemind reports whether an idle agent may be reminded of a message whose answer is overdue.
+func (in *inbox) mayRemind(m *message) bool {
+	return m.IsRead && !m.IsSuppressed && !m.isReminded && in.changes >= m.remindAt
+}
+
+// mayHandOver reports whether nobody has the message.
+func (m *message) mayHandOver() bool {
+	isHeld := m.isBeingTyped || !m.offered.IsZero() || !m.LeasedUntil.IsZero()
+	return !m.IsRead && !m.IsSuppressed && !isHeld
 }
 
 // HasRoom reports whether the State accepts every message; see MaxMail.

@@ -118,11 +118,13 @@ func (s *State) endSession(e *event) {
 	reason := e.Text("reason")
 	isReplaced := reason == "clear" || reason == "resume" // its program goes on
 	known := s.findSession(e.session)
-	if known < 0 && len(s.Turns) > 0 ||
-		known >= 0 && (s.Turns[known].Activity == Exited || isReplaced && s.Turns[known].IsReplaced) {
+	if known < 0 && len(s.Turns) > 0 {
 		return
 	}
 	t, _ := s.turnFor(e)
+	if t.Activity == Exited || isReplaced && t.IsReplaced {
+		return // a repeat
+	}
 	before := t.Word()
 	t.cutOff(e, Interrupted)
 	t.setActivity(Exited, wire.Clip(reason, maxDetail))
@@ -175,12 +177,19 @@ func (s *State) applySpawned(e *event) {
 	if started = jsonTime(started); err == nil && !started.IsZero() {
 		r.Started = started
 	}
-	if old := s.Run; old != nil && r.PID != 0 && old.PID == r.PID &&
-		(old.Started.Equal(started) || started.IsZero() && !old.HasExited) {
+	if s.Run.isSameAs(r.PID, started) {
 		return // a repeat
 	}
 	s.Run = r
 	s.startProgram(e, "")
+}
+
+// isSameAs reports whether a report of a process that started then (zero: not known) is about this one.
+func (r *Run) isSameAs(pid int64, started time.Time) bool {
+	if r == nil || pid == 0 || r.PID != pid {
+		return false
+	}
+	return r.Started.Equal(started) || started.IsZero() && !r.HasExited
 }
 
 func (s *State) applyRestarting(e *event) {
@@ -207,21 +216,15 @@ func (s *State) applyExited(e *event) {
 	reason := e.Text("reason")
 	isWanted := reason != "" // a crash has none
 	s.Run.HasExited, s.Run.WasStopped = true, isWanted && reason != "asked to restart"
-	detail, status := wire.Clip(e.Text("signal"), maxID), Failed
-	code, err := strconv.Atoi(string(e.Raw("code")))
+	if len(s.Turns) == 0 {
+		s.saveTurn(e, newTurn(e, s.Turn(), Unknown, ""), "")
+	}
+	detail, status := exitOf(e)
 	switch {
 	case s.Run.WasStopped:
 		detail, status = stopped, Interrupted
 	case isWanted:
 		detail, status = "", Interrupted
-	case detail != "" || err != nil:
-	case code == 0:
-		status = Interrupted // it ended by itself
-	default:
-		detail = "exit " + strconv.Itoa(code)
-	}
-	if len(s.Turns) == 0 {
-		s.saveTurn(e, newTurn(e, s.Turn(), Unknown, ""), "")
 	}
 	s.endAllSessions(e, detail, status)
 	for i := range s.Turns {
@@ -235,4 +238,16 @@ func (s *State) applyExited(e *event) {
 			t.Last = &last
 		}
 	}
+}
+
+// exitOf says how a program exited, and how that ended its turn.
+func exitOf(e *event) (detail, status string) {
+	code, err := strconv.Atoi(string(e.Raw("code")))
+	switch signal := wire.Clip(e.Text("signal"), maxID); {
+	case signal != "" || err != nil:
+		return signal, Failed
+	case code == 0:
+		return "", Interrupted // it ended by itself
+	}
+	return "exit " + strconv.Itoa(code), Failed
 }

@@ -96,10 +96,11 @@ func (t *Turn) complete(e *event) bool {
 	}
 	id := cmp.Or(e.turn, t.ID)
 	isRecorded := t.Last != nil && t.Last.ID == id
-	if t.isOver() || t.Status == TurnIdle && t.ID != "" || t.Status == TurnTerminal && isRecorded {
+	isIdle, isTerminal := t.Status == TurnIdle && t.ID != "", t.Status == TurnTerminal && isRecorded
+	if t.isOver() || isIdle || isTerminal {
 		// Its idle, its program's end or the same event came first. A runner only repeats its exited.
 		if id == t.ID && (!isRecorded || t.Last.IsCutOff && e.source != "pty") {
-			t.recordEnd(e, endStatus(e), false)
+			t.recordEnd(e, Last{Status: endStatus(e)})
 			t.EndIsTentative = t.EndIsTentative && t.Last.Status == Completed
 		}
 		return false
@@ -107,7 +108,7 @@ func (t *Turn) complete(e *event) bool {
 	isNews := !t.asksOutsideTurn(e)
 	t.nameTurn(id, e)
 	t.setOrigin(e)
-	t.recordEnd(e, endStatus(e), false)
+	t.recordEnd(e, Last{Status: endStatus(e)})
 	t.Status, t.EndIsTentative = TurnTerminal, e.source == "hook" && t.Last.Status == Completed
 	if isNews {
 		t.setActivity(Idle, "")
@@ -250,9 +251,9 @@ func (t *Turn) startSession(e *event) bool {
 			t.Detail = ""
 		}
 		return !t.isOver()
-	case e.session != "" && source != "resume" && (t.HasSessionStart && !t.isOver() || t.IsOpen()):
+	case e.session != "" && source != "resume" && (t.IsOpen() || t.HasSessionStart && !t.isOver()):
 		t.HasSessionStart = true
-		return false // a repeat, or later than its first turn
+		return false // later than its first turn, or a repeat
 	}
 	t.cutOff(e, Interrupted)
 	if e.session == "" && source != "resume" && t.isOver() { // its turns may reuse ids
@@ -285,7 +286,8 @@ func (t *Turn) beginTurn(e *event) {
 // reopenTurn reopens the turn that an event names, if only a hook reported its end. Hooks run in parallel, and any of
 // them may keep the program from stopping: what begins after that belongs to the same turn.
 func (t *Turn) reopenTurn(e *event) bool {
-	if !t.EndIsTentative || e.source != "hook" || e.turn == "" || e.turn != t.ID || t.IsOpen() || t.isOver() {
+	isOfTurn := e.source == "hook" && e.turn != "" && e.turn == t.ID
+	if !isOfTurn || !t.EndIsTentative || t.IsOpen() || t.isOver() {
 		return false
 	}
 	t.Ended = forget(t.Ended, t.ID)
@@ -303,14 +305,15 @@ func (t *Turn) reopenTurn(e *event) bool {
 // cutOff ends the current turn without an event of its own.
 func (t *Turn) cutOff(e *event, status string) {
 	if t.IsOpen() {
-		t.recordEnd(e, status, true)
+		t.recordEnd(e, Last{Status: status, IsCutOff: true})
 		t.Status = TurnTerminal
 	}
 	t.rememberEnded(t.ID)
 }
 
-func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
-	l := &Last{ID: t.ID, Status: status, At: e.at, IsCutOff: isCutOff}
+// recordEnd records how the turn ended, which l begins to say.
+func (t *Turn) recordEnd(e *event, l Last) {
+	l.ID, l.At = t.ID, e.at
 	hasBegun := !t.Began.IsZero()
 	if hasBegun && t.Word() == WordIdle && t.Since.After(t.Began) {
 		l.At = t.Since // the screen showed the end before this event
@@ -320,14 +323,14 @@ func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
 	} else if t.Last != nil && t.Last.ID == t.ID {
 		l.DurationMS = t.Last.DurationMS
 	}
-	if status == Failed && !isCutOff {
+	if l.Status == Failed && !l.IsCutOff {
 		l.Error = e.Text("error", "error_summary", "summary")
 		if l.Error == "" && hasBegun && !e.errorAt.Before(t.Began) {
 			l.Error = e.lastError
 		}
 		l.Error = wire.Clip(l.Error, maxDetail)
 	}
-	t.Last, t.Began = l, time.Time{}
+	t.Last, t.Began = &l, time.Time{}
 	t.rememberEnded(t.ID)
 }
 

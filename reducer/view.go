@@ -47,16 +47,14 @@ type View struct {
 
 // Evaluate combines the fold with what is known beside it.
 func (s *State) Evaluate(ev Evidence) View {
-	t, isRunning := *s.Turn(), s.Run != nil && !s.Run.HasExited
-	if t.Activity == Error && !isRunning && s.Read.After(t.Since) { // its mail was read after its start had failed
-		t.Activity, t.Detail, t.Since = Unknown, "", s.OffSince
-		if !s.OffSince.IsZero() {
-			t.Activity = Exited
-		}
-	}
+	isRunning := s.Run != nil && !s.Run.HasExited
 	hasOtherSession := isRunning && s.Run.Sessions > 1
-	if hasOtherSession && !ev.IsRunnerLocked {
+	t := *s.Turn()
+	switch {
+	case hasOtherSession && !ev.IsRunnerLocked:
 		t = s.Turns[len(s.Turns)-1] // the earlier sessions were the killed runner's
+	case t.Activity == Error && !isRunning && s.Read.After(t.Since):
+		s.forgetFailedStart(&t)
 	}
 	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t}
 	// A runner releases its lock only when it ends, and its terminal ends with it.
@@ -65,25 +63,42 @@ func (s *State) Evaluate(ev Evidence) View {
 	if ev.IsRunnerLocked && isRunning {
 		v.PID = s.Run.PID
 	}
-	hasEnded := ev.IsRunnerLocked && v.Word == WordOff // the program, but not its runner
-	wasStopped := ev.IsStopping || s.Run != nil && s.Run.WasStopped && s.Run.ID == ev.RunID
 	switch {
 	case ev.IsPerson:
 		v.Word, v.Detail, v.Since = WordPerson, "", time.Time{}
+	case ev.IsRunnerLocked:
+		s.withRunner(&v, ev)
+	case isRunnerGone && v.Word != WordOff && v.Word != WordError:
+		v.Word, v.Detail, v.Since, v.RunnerGone = WordOff, "runner gone", time.Time{}, true
+	}
+	if v.Word == WordIdle && v.Detail == "" {
+		v.Detail = t.Last.problem()
+	}
+	return v
+}
+
+// forgetFailedStart makes an agent unknown or off again that has read its mail after its start had failed.
+func (s *State) forgetFailedStart(t *Turn) {
+	t.Activity, t.Detail, t.Since = Unknown, "", s.OffSince
+	if !s.OffSince.IsZero() {
+		t.Activity = Exited
+	}
+}
+
+// withRunner changes a view by what is known of the runner, which holds its lock.
+func (s *State) withRunner(v *View, ev Evidence) {
+	hasEnded := v.Word == WordOff // the program, but not its runner
+	wasStopped := ev.IsStopping || s.Run != nil && s.Run.WasStopped && s.Run.ID == ev.RunID
+	switch {
 	case hasEnded && wasStopped:
 		v.Detail = stopped // the runner is about to end
 	case hasEnded && ev.IsNotAnswering:
 		v.Word, v.Detail, v.Since = WordUnknown, NotAnswering, time.Time{}
 	case hasEnded:
 		v.Word, v.Detail, v.Since = WordStarting, "", s.OffSince // between two programs
-	case ev.IsRunnerLocked && ev.IsNotAnswering:
+	case ev.IsNotAnswering:
 		v.Detail = NotAnswering
-	case isRunnerGone && v.Word != WordOff && v.Word != WordError:
-		v.Word, v.Detail, v.Since, v.RunnerGone = WordOff, "runner gone", time.Time{}, true
-	case v.Word == WordIdle && v.Detail == "":
-		v.Detail = t.Last.problem()
 	}
-	return v
 }
 
 func (s *State) presence(ev Evidence, isRunnerGone bool) (Presence, time.Time) {

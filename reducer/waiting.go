@@ -187,9 +187,9 @@ func (w *Waiting) merge(n Waiting) Waiting {
 	if rank := n.promptRank(); rank < 3 && rank <= w.promptRank() {
 		out.Prompt = w.Prompt
 	}
-	hasNewPrompt := out.Prompt == n.Prompt
+	hasNewPrompt, hadBoth := out.Prompt == n.Prompt, out.Prompt == w.Prompt && out.Tool == w.Tool
 	if !hasNewPrompt || out.Tool != n.Tool { // prompt and tool are from two reports, unless w had both
-		out.IsIncomplete = n.IsIncomplete && hasNewPrompt || w.IsIncomplete || out.Prompt != w.Prompt || out.Tool != w.Tool
+		out.IsIncomplete = !hadBoth || w.IsIncomplete || n.IsIncomplete && hasNewPrompt
 	}
 	return out
 }
