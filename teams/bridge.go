@@ -166,10 +166,14 @@ func (t *Team) RemoteMembers() (out []Member, err error) {
 func (r *Rows) localize(row Row) Member {
 	m, name := row.Member, row.Name+"@"+r.Host
 	if !r.isFresh() {
-		m = Member{Kind: m.Kind, Role: m.Role, Presence: "unknown", TurnStatus: "unknown", Activity: "unknown", Unread: m.Unread, Owed: m.Owed}
+		m = Member{
+			Kind: m.Kind, Role: m.Role, Presence: reducer.PresenceUnknown,
+			TurnState:  TurnState{TurnStatus: "unknown", Activity: reducer.Unknown},
+			MailCounts: MailCounts{Unread: m.Unread, Owed: m.Owed},
+		}
 	}
 	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
-	m.Name, m.Host, m.SeenAt, m.Clock = name, r.Host, moment(r.ReceivedAt), ""
+	m.Name, m.OtherHost = name, OtherHost{Host: r.Host, SeenAt: moment(r.ReceivedAt)}
 	if skew := r.At.Sub(r.ReceivedAt); skew > maxClockSkew {
 		m.Clock = letter.Span(skew) + " ahead"
 	} else if skew < -maxClockSkew {

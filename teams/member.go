@@ -19,12 +19,10 @@ import (
 // Member is the evidence about a member, as team and status print it in JSON. Without evidence a state is unknown,
 // which is neither idle nor off. The fields that every member has are there in JSON, null if not known.
 type Member struct {
-	Name   wire.Name  `json:"name"`              // bob@build if on another host
-	Host   wire.Name  `json:"host,omitempty"`    // the other host
-	SeenAt *time.Time `json:"seen_at,omitempty"` // when that host's rows last arrived
-	Clock  string     `json:"clock,omitempty"`   // how that host's clock differs: "3m ahead"
-	Kind   string     `json:"kind"`              // agent, person
-	Role   string     `json:"role,omitempty"`
+	Name wire.Name `json:"name"` // bob@build if on another host
+	OtherHost
+	Kind string `json:"kind"` // agent, person
+	Role string `json:"role,omitempty"`
 
 	State  reducer.Word `json:"state"` // one word, derived from the fields below
 	Detail string       `json:"detail"`
@@ -33,6 +31,27 @@ type Member struct {
 	Presence   reducer.Presence `json:"presence"`
 	PresenceAt *time.Time       `json:"presence_at"` // when there was evidence for Presence
 
+	TurnState
+	MailCounts
+	PID    *int64     `json:"pid"`
+	ReadAt *time.Time `json:"read_at,omitempty"` // of the newest message_read or injected event
+	Inject string     `json:"inject,omitempty"`  // how its runner hands over mail: body, pointer, off; "": unknown
+
+	RunnerState `json:"-"`
+	Started     time.Time         `json:"-"` // when a runner last started its program
+	Questions   []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
+	EventsErr   error             `json:"-"` // an *UnreadableError if its events cannot be read
+}
+
+// OtherHost says from which host a row came; zero: from this one.
+type OtherHost struct {
+	Host   wire.Name  `json:"host,omitempty"`
+	SeenAt *time.Time `json:"seen_at,omitempty"` // when that host's rows last arrived
+	Clock  string     `json:"clock,omitempty"`   // how that host's clock differs: "3m ahead"
+}
+
+// TurnState is a member's turn and its program's errors, as its events have them.
+type TurnState struct {
 	TurnStatus reducer.TurnStatus `json:"turn_status"`
 	Activity   reducer.Activity   `json:"activity"`
 	TurnID     OrNull             `json:"turn_id"`
@@ -45,24 +64,23 @@ type Member struct {
 	Dropped    reducer.Dropped    `json:"dropped"`
 	Unknown    uint64             `json:"unknown"` // events of unknown kinds
 	WaitingOn  *reducer.Waiting   `json:"waiting_on"`
+}
 
-	Unread int        `json:"unread"`           // without leased messages
-	Held   string     `json:"held,omitempty"`   // why unread mail waits, unless State says it
-	Leased int        `json:"leased,omitempty"` // messages under a lease
-	Owed   int        `json:"owed"`             // messages that it has not acknowledged
-	Bad    int        `json:"bad,omitempty"`
-	PID    *int64     `json:"pid"`
-	ReadAt *time.Time `json:"read_at,omitempty"` // of the newest message_read or injected event
+// MailCounts are the numbers of messages in a member's mailbox.
+type MailCounts struct {
+	Unread int    `json:"unread"`           // without leased messages
+	Held   string `json:"held,omitempty"`   // why unread mail waits, unless State says it
+	Leased int    `json:"leased,omitempty"` // messages under a lease
+	Owed   int    `json:"owed"`             // messages that it has not acknowledged
+	Bad    int    `json:"bad,omitempty"`
+}
 
-	Inject string `json:"inject,omitempty"` // how its runner hands over mail: body, pointer, off; "": unknown
-
-	Running    bool              `json:"-"` // the runner lock is held
-	Started    time.Time         `json:"-"` // when a runner last started its program
-	RunnerGone bool              `json:"-"` // its runner was killed
-	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
-	EventsErr  error             `json:"-"` // an *UnreadableError if its events cannot be read
-	RunnerErr  error             `json:"-"` // why its runner does not answer
-	Runner     control.Status    `json:"-"` // what its runner answers
+// RunnerState is what is known of a member's runner.
+type RunnerState struct {
+	Running    bool           // the runner lock is held
+	RunnerGone bool           // it was killed
+	RunnerErr  error          // why it does not answer
+	Runner     control.Status // what it answers
 }
 
 // OrNull is a text that is null in JSON if there is none.
@@ -126,44 +144,50 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 		return Member{Name: name}, err
 	}
 	c, _ := t.Config() // doctor reports its mistakes
-	entry := c.Members[name]
-	run := t.runInfo(name)
-	ev := reducer.Evidence{Now: time.Now(), IsRunnerLocked: running, IsPerson: entry.Person, RunID: run.Run}
-	m := Member{Name: name, Kind: "agent", Role: entry.Role, Running: running}
+	entry, run := c.Members[name], t.runInfo(name)
+	m := Member{Name: name, Kind: "agent", Role: entry.Role}
 	if running {
-		m.Runner, m.RunnerErr = t.askRunner(name)
-		m.Running = !errors.Is(m.RunnerErr, control.ErrNoRunner) // it has just ended
-		ev.IsRunnerLocked, ev.IsStopping = m.Running, m.Runner.Gate == control.GateStopping
-		ev.IsNotAnswering = errors.Is(m.RunnerErr, control.ErrNotAnswering)
 		m.Inject = run.Inject
+		m.Runner, m.RunnerErr = t.askRunner(name)
+		m.Running = !errors.Is(m.RunnerErr, control.ErrNoRunner) // else it has just ended
 	}
-	v := s.Evaluate(ev)
-	m.State, m.Detail, m.Since = v.Word, v.Detail, moment(v.Since)
-	m.Presence, m.PresenceAt = v.Presence, moment(v.PresenceAt)
-	m.Transport, m.Session, m.ThreadID = OrNull(v.Turn.Transport), OrNull(v.Turn.Session), OrNull(v.Turn.Thread)
-	if v.PID > 0 {
-		m.PID = new(v.PID)
-	}
-	m.Errors, m.LastError, m.Dropped, m.Unknown, m.ReadAt = s.Errors, s.LastError, s.Dropped, s.Unknown, moment(s.Read)
-	if s.Run != nil {
-		m.Started = s.Run.Started
-	}
+	m.setView(s, s.Evaluate(reducer.Evidence{
+		Now: time.Now(), IsPerson: entry.Person, RunID: run.Run, IsRunnerLocked: m.Running,
+		IsStopping: m.Runner.Gate == control.GateStopping, IsNotAnswering: errors.Is(m.RunnerErr, control.ErrNotAnswering),
+	}))
 	if entry.Person { // whatever its events say
 		m.Kind, m.TurnStatus, m.Activity = "person", reducer.TurnIdle, reducer.Unknown
+		m.TurnID, m.LastTurn = "", nil
 		return m, nil
 	}
-	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, OrNull(v.Turn.ID)
-	m.LastTurn = v.Turn.Last
 	if requests := s.Requests(); len(requests) > 0 && m.State != reducer.WordOff {
 		m.WaitingOn, m.Questions = &requests[0], m.questions(requests)
 	}
-	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
+	if m.RunnerGone {
 		m.Detail = "runner gone"
 		if left, _ := process.Leftovers(run.Run); len(left) > 0 {
 			m.Detail += fmt.Sprintf("; %s still runs: atm stop %s", left[0], name)
 		}
 	}
 	return m, nil
+}
+
+// setView fills in what the events tell, and what the reducer makes of it with the other evidence.
+func (m *Member) setView(s *reducer.State, v reducer.View) {
+	m.State, m.Detail, m.Since = v.Word, v.Detail, moment(v.Since)
+	m.Presence, m.PresenceAt = v.Presence, moment(v.PresenceAt)
+	m.TurnState = TurnState{
+		TurnStatus: v.Turn.Status, Activity: v.Turn.Activity, TurnID: OrNull(v.Turn.ID), ThreadID: OrNull(v.Turn.Thread),
+		Transport: OrNull(v.Turn.Transport), Session: OrNull(v.Turn.Session), LastTurn: v.Turn.Last,
+		Errors: s.Errors, LastError: s.LastError, Dropped: s.Dropped, Unknown: s.Unknown,
+	}
+	m.ReadAt, m.RunnerGone = moment(s.Read), v.RunnerGone
+	if v.PID > 0 {
+		m.PID = new(v.PID)
+	}
+	if s.Run != nil {
+		m.Started = s.Run.Started
+	}
 }
 
 // moment is t for a JSON field that is null or absent without a time.
@@ -184,7 +208,7 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 		m.State = cmp.Or(m.State, reducer.WordUnknown)
 		m.Detail = strings.TrimPrefix(m.Detail+"; its mailbox cannot be read: atm doctor", "; ")
 	}
-	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
+	m.MailCounts = MailCounts{Unread: c.Unread, Leased: c.Leased, Owed: c.Owed, Bad: c.Bad}
 	if m.Unread > 0 && m.Running {
 		m.Held = m.holdReason()
 	}

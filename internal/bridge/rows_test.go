@@ -74,7 +74,7 @@ func TestOldRows(t *testing.T) {
 	t.Parallel()
 	laptop := newMachine(t, "", "laptop", "alice")
 	now := time.Now().UTC()
-	rows := teams.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []teams.Row{{Member: teams.Member{Name: "bob", State: reducer.WordIdle, Clock: "\x1b[2J"}}}}
+	rows := teams.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []teams.Row{{Member: teams.Member{Name: "bob", State: reducer.WordIdle, OtherHost: teams.OtherHost{Clock: "\x1b[2J"}}}}}
 	must(t, laptop.Team.SaveRows(rows))
 	again := rows
 	again.ReceivedAt = now

@@ -39,7 +39,7 @@ func TestTeam(t *testing.T) {
 	earlier := now.Add(-2 * time.Hour)
 	rows := []teams.Member{
 		{Name: "alice", State: reducer.WordUnknown, Presence: reducer.PresenceUnknown},
-		{Name: "bob", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-3 * time.Hour)), Detail: "Bash", Owed: 1},
+		{Name: "bob", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-3 * time.Hour)), Detail: "Bash", MailCounts: teams.MailCounts{Owed: 1}},
 		{Name: "carol", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-5 * time.Hour)), PresenceAt: &earlier},
 		{Name: "me", State: reducer.WordPerson},
 	}
