@@ -104,12 +104,14 @@ func (r *runner) readSessions() ([]*session.Session, error) {
 // applyRules completes the sessions that have reached their goal or timed out. It runs beside the loop.
 func (r *runner) applyRules() (failed error) {
 	all, _ := r.readSessions()
-	isEngaged := true
-	r.call(func() { isEngaged = r.isEngaged() })
+	rules := r.binding.Rules.WhileBusy()
+	r.call(func() {
+		if !r.isEngaged() {
+			rules = r.binding.Rules
+		}
+	})
 	for _, id := range aliveOf(all) {
-		_, err := r.binding.store.Change(r.ctx, id, func(s *session.Session) error {
-			return s.ApplyRules(r.binding.Rules, isEngaged, time.Now())
-		})
+		_, err := r.binding.store.Change(r.ctx, id, func(s *session.Session) error { return s.ApplyRules(rules, time.Now()) })
 		failed = errors.Join(failed, err)
 	}
 	return failed

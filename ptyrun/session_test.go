@@ -275,7 +275,7 @@ func TestSessionEndedByOthers(t *testing.T) {
 	second := r.open()
 	r.wait("mail to be read", r.read(r.say(second, text("hello"))))
 	_, err := r.sessions().Change(t.Context(), second, func(s *session.Session) error {
-		return s.ApplyRules(rules, false, time.Now().Add(2*time.Hour))
+		return s.ApplyRules(rules, time.Now().Add(2*time.Hour))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -76,7 +76,8 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 	if of := e.Field(FieldSession); of != "" && of != string(s.SessionID) || !s.State.Alive() {
 		return
 	}
-	if slices.Contains(activeKinds, e.Kind) || e.Kind == "state_change" && e.Field("previous") == "starting" {
+	hasStarted := e.Kind == "state_change" && e.Field("previous") == "starting"
+	if hasStarted || slices.Contains(activeKinds, e.Kind) {
 		s.touch(e.At)
 	}
 	switch e.Kind {

@@ -50,7 +50,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 	isAnyAlive := false
 	err := st.changeAlive(ctx, agent, func(s *Session) error {
 		// The idle rule does not apply: the session may have been quiet because nobody ran the agent.
-		err := s.ApplyRules(Rules{OnGoal: o.Rules.OnGoal}, true, now())
+		err := s.ApplyRules(o.Rules.WhileBusy(), now())
 		if err != nil || !s.State.Alive() {
 			return err
 		}

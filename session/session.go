@@ -187,15 +187,17 @@ type Rules struct {
 	OnGoal   bool          // its goal is complete
 }
 
-// ApplyRules completes an active session if a rule says so, and records which. busy means that its agent works, or
-// waits for an answer to its own question.
-func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
+// WhileBusy are the rules while the agent works, or waits for an answer to its own question.
+func (r Rules) WhileBusy() Rules { return Rules{OnGoal: r.OnGoal} }
+
+// ApplyRules completes an active session if a rule says so, and records which.
+func (s *Session) ApplyRules(r Rules, now time.Time) error {
 	switch {
 	case s.State != wire.SessionActive:
 		return nil
 	case r.OnGoal && !s.Notes.Goal.IsZero():
 		s.Notes.Runner.Ended = "goal_complete"
-	case r.WhenIdle > 0 && !busy && !now.Before(s.UpdatedAt.Add(r.WhenIdle)):
+	case r.WhenIdle > 0 && !now.Before(s.UpdatedAt.Add(r.WhenIdle)):
 		s.Notes.Runner.Ended = fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
 	default:
 		return nil

@@ -85,11 +85,15 @@ func (t *Team) RefreshSession(ctx context.Context, s *session.Session) (*session
 		now := time.Now()
 		// Under the team lock: a starting runner resumes the session under it while it holds the runner lock.
 		running, err := t.Running(agent)
-		if err == nil && !running && (s.OwnedByRunner() || m.RunnerGone) && s.State == wire.SessionActive {
+		isKnownOff, hadRunner := err == nil && !running, s.OwnedByRunner() || m.RunnerGone
+		if isKnownOff && hadRunner && s.State == wire.SessionActive {
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
-		// Only the runner knows whether somebody types in the agent's terminal: a running agent counts as busy.
-		return s.ApplyRules(c.SessionOf(agent).Rules(), busy || running, now)
+		rules := c.SessionOf(agent).Rules()
+		if busy || running { // only the runner knows whether somebody types in the agent's terminal
+			rules = rules.WhileBusy()
+		}
+		return s.ApplyRules(rules, now)
 	})
 }
 
