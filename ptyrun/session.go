@@ -48,9 +48,7 @@ const (
 // keepSessions attaches the agent to its sessions, ends those that time out, and tells the loop how they are. What fails
 // is tried again. It runs beside the loop until that ends.
 func (r *runner) keepSessions() {
-	b, agent := r.binding, r.Box.Agent()
-	var modified time.Time // of the session files, when they were read
-	isAttached, wasByLine := false, false
+	k := sessionKeeper{runner: r}
 	for every := time.Duration(0); ; {
 		select {
 		case <-time.After(every):
@@ -59,36 +57,63 @@ func (r *runner) keepSessions() {
 		}
 		var all []*session.Session
 		byLine, isEngaged := false, false
-		if !r.call(func() { all, byLine, isEngaged = b.all, r.capturesLines(r.now()), r.isEngaged() }) {
+		if !r.call(func() { all, byLine, isEngaged = r.binding.all, r.capturesLines(r.now()), r.isEngaged() }) {
 			return
 		}
-		var failed error
-		if !isAttached || byLine != wasByLine {
-			failed = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin && !isAttached, CapturesLines: byLine, Rules: b.Rules})
-			if failed == nil {
-				isAttached, wasByLine = true, byLine
-			}
-		}
-		isIdle := func(s *session.Session) bool {
-			return s.State == wire.SessionActive && !isEngaged && time.Since(s.UpdatedAt) >= b.Rules.WhenIdle
-		}
-		if b.Rules.WhenIdle > 0 && slices.ContainsFunc(all, isIdle) {
+		failed := k.attach(byLine)
+		if !isEngaged && k.isAnyIdle(all) {
 			failed = errors.Join(failed, r.applyRules())
 		}
-		if at := b.store.Modified(); at.IsZero() || !at.Equal(modified) {
-			var err error
-			if all, err = r.readSessions(); err == nil {
-				modified = at
-			}
-			failed = errors.Join(failed, err)
-		}
-		if failed != nil {
+		all, err := k.readIfModified(all)
+		if failed = errors.Join(failed, err); failed != nil {
 			r.Log.Error("sessions", "err", failed)
 		}
 		if every = syncEveryIdle; len(aliveOf(all)) > 0 {
 			every = syncEvery
 		}
 	}
+}
+
+// sessionKeeper is what keepSessions has done.
+type sessionKeeper struct {
+	*runner
+	isAttached, isByLine bool      // byLine of attach
+	modified             time.Time // of the session files, when they were read
+}
+
+// attach attaches the agent to its sessions, once and when it changes whether its output is captured by line.
+func (k *sessionKeeper) attach(byLine bool) error {
+	b := k.binding
+	if k.isAttached && k.isByLine == byLine {
+		return nil
+	}
+	o := session.AttachOptions{Begin: b.Begin && !k.isAttached, CapturesLines: byLine, Rules: b.Rules}
+	err := b.store.Attach(k.ctx, k.Box.Agent(), o)
+	if err == nil {
+		k.isAttached, k.isByLine = true, byLine
+	}
+	return err
+}
+
+// isAnyIdle reports whether a session has timed out.
+func (k *sessionKeeper) isAnyIdle(all []*session.Session) bool {
+	limit := k.binding.Rules.WhenIdle
+	return limit > 0 && slices.ContainsFunc(all, func(s *session.Session) bool {
+		return s.State == wire.SessionActive && time.Since(s.UpdatedAt) >= limit
+	})
+}
+
+// readIfModified reads the sessions if they have changed; else it returns all.
+func (k *sessionKeeper) readIfModified(all []*session.Session) ([]*session.Session, error) {
+	at := k.binding.store.Modified()
+	if !at.IsZero() && at.Equal(k.modified) {
+		return all, nil
+	}
+	all, err := k.readSessions()
+	if err == nil {
+		k.modified = at
+	}
+	return all, err
 }
 
 // readSessions reads the sessions and has the loop know them. It runs beside the loop.
