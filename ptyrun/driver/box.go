@@ -46,8 +46,10 @@ type inputBox struct {
 	isCut       bool   // the upper edge is above the screen
 }
 
-// findBox finds the lowest input box, which must be at the bottom of the screen.
-func (d *Driver) findBox(l *Look) (p inputBox, ok bool) {
+// findBox finds the lowest input box, which must be at the bottom of the screen; nil: there is none.
+func (d *Driver) findBox(l *Look) *inputBox {
+	var p inputBox
+	ok := false
 	switch d.box.shape {
 	case ruled:
 		p, ok = d.findBetween(l, "─", "─")
@@ -66,10 +68,10 @@ func (d *Driver) findBox(l *Look) (p inputBox, ok bool) {
 		}
 	}
 	if !ok || filled > d.box.maxBelow {
-		return inputBox{}, false
+		return nil
 	}
 	p.draft = d.draftIn(l, p)
-	return p, true
+	return &p
 }
 
 // isRule reports whether a row is a rule: s repeated from the first column on, perhaps with a short label in it.
@@ -190,8 +192,26 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 	return draft
 }
 
+// notReadyReason says why a text typed into the box would not be accepted as a message; "": it would. foot is the meaning
+// of the rows below the box.
+func (p *inputBox) notReadyReason(l *Look, foot string) string {
+	switch {
+	case p.mode != "":
+		return p.mode
+	case p.isCut:
+		return "draft"
+	case foot != "":
+		return foot
+	case p.draft != "":
+		return "draft"
+	case !p.hasCursorAtStart(l):
+		return "the cursor is not in its prompt"
+	}
+	return ""
+}
+
 // hasCursorAtStart reports whether the cursor is where the first character would go. Programs move it away to redraw
 // and restore it last.
-func (p inputBox) hasCursorAtStart(l *Look) bool {
+func (p *inputBox) hasCursorAtStart(l *Look) bool {
 	return l.CursorY >= p.first && l.CursorY <= p.last && l.CursorX >= p.column && l.CursorX <= p.column+1
 }

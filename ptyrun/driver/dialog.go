@@ -67,18 +67,18 @@ type dialogStyle struct {
 	request func(d *Driver, l *Look, first, end int) (tool, input string)
 }
 
-// readDialog returns the dialog on the screen, or nil. p is the input box, if there is one: a list inside it is a
-// draft, and a list above it is a quotation.
-func (d *Driver) readDialog(l *Look, p inputBox, hasBox bool) *Dialog {
+// readDialog returns the dialog on the screen, or nil. box is the input box, or nil: a list inside it is a draft, and a
+// list above it is a quotation.
+func (d *Driver) readDialog(l *Look, box *inputBox) *Dialog {
 	var f layout
 	ok := false
-	if d.box.shape == barred && !hasBox {
+	if d.box.shape == barred && box == nil {
 		f, ok = d.findBarredOptions(l)
 	}
 	if !ok {
 		f, ok = d.findOptions(l)
 	}
-	if !ok || hasBox && f.top <= p.bottom {
+	if !ok || box != nil && f.top <= box.bottom {
 		return nil
 	}
 	if d.dialogs.isFront {
@@ -116,27 +116,7 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 		}
 		return y + 1, runeAt(l.line(y), column) == "╭"
 	case d.box.shape == unframed:
-		y := at - 1
-		for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0) {
-			y--
-		}
-		if y < 0 {
-			return 0, blank(l.line(0))
-		}
-		// The rows of a message or a tool call are indented from the second on, and two blank rows follow.
-		end := y + 1
-		for end < at && !blank(l.line(end)+l.line(end+1)) {
-			end++
-		}
-		before := strings.Join(textRows(l, y+1, end), " ")
-		isHeading := func(p phrase) bool { return strings.Contains(before, p.text) }
-		switch {
-		case len(textRows(l, end, at)) == 0:
-			return y + 1, true
-		case slices.ContainsFunc(d.dialogs.headings, isHeading): // perhaps the two blank rows are in a command
-			return y + 1, false
-		}
-		return end, true
+		return d.unframedTop(l, at)
 	}
 	isEdge := func(line string) bool {
 		return isRule(line, "─") || strings.ContainsAny(line, "╭╮╰╯╹") || d.kindOf(line) != otherRow
@@ -146,6 +126,31 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 		y--
 	}
 	return y, false
+}
+
+// unframedTop is dialogTop for a dialog below the last row that is not indented. The rows of a message or a tool call are
+// indented from the second on, and two blank rows follow.
+func (d *Driver) unframedTop(l *Look, at int) (first int, isWhole bool) {
+	y := at - 1
+	for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0) {
+		y--
+	}
+	if y < 0 {
+		return 0, blank(l.line(0))
+	}
+	end := y + 1
+	for end < at && !blank(l.line(end)+l.line(end+1)) {
+		end++
+	}
+	before := strings.Join(textRows(l, y+1, end), " ")
+	isHeading := func(p phrase) bool { return strings.Contains(before, p.text) }
+	switch {
+	case len(textRows(l, end, at)) == 0:
+		return y + 1, true
+	case slices.ContainsFunc(d.dialogs.headings, isHeading): // perhaps the two blank rows are in a command
+		return y + 1, false
+	}
+	return end, true
 }
 
 // textRows returns the text of rows a to b (exclusive), without frames, rules and blank rows.

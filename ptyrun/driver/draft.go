@@ -23,8 +23,8 @@ func (d *Driver) HasInBox(l Look, text string) bool {
 	if d.Plain {
 		return strings.HasSuffix(typedText(&l), lastRunes(want, matchLength))
 	}
-	p, ok := d.findBox(&l)
-	return ok && matchesDraft(p.draft, want)
+	p := d.findBox(&l)
+	return p != nil && matchesDraft(p.draft, want)
 }
 
 // matchesDraft reports whether draft has the start or end of want, or is the placeholder of a paste.
@@ -55,12 +55,12 @@ func (d *Driver) HasAccepted(l Look, text string) bool {
 	if line, _, _ := strings.Cut(text, "\n"); len(RemoveBlanks(line)) >= matchLength {
 		start = RemoveBlanks(line) // our first line, with the message's ID
 	}
-	p, hasBox := d.findBox(&l)
+	p := d.findBox(&l)
 	r := d.Read(l, Reading{})
 	switch {
 	case r.Dialog != nil:
 		return d.showsMessage(&l, len(l.Lines), start) // the dialog may have swallowed it
-	case !hasBox || p.draft != "" && matchesDraft(p.draft, want):
+	case p == nil || p.draft != "" && matchesDraft(p.draft, want):
 		return false
 	}
 	return r.NotPromptReason == "busy" || d.showsMessage(&l, p.top, start)

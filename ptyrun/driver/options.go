@@ -85,48 +85,72 @@ func (o *Option) isBox() bool { return hasAny(o.Label, []string{"[ ]", "[✔]", 
 // pane matches what a question shows beside its options.
 var pane = regexp.MustCompile(` {2,}[│┌├└] *[^ ].*$`)
 
-// numberedIn reads the lowest numbered list in rows first to end (exclusive). At most one option may be selected. Below
-// the list may be eight rows that are not foreign, between two options eight that do not start left of the numbers.
-func (l *Look) numberedIn(first, end int, isQuestion bool, isForeign func(line string) bool) (f layout, ok bool) {
-	f.selected = -1
-	lowest, column, others := 0, 0, 0 // the lowest number yet, its column, the other rows since then
-	for y := end - 1; y >= first && lowest != 1; y-- {
-		line := pane.ReplaceAllString(l.line(y), "")
-		f.hasPane = f.hasPane || line != l.line(y)
-		n, label, at, isSelected := parseOption(line)
-		if n > 0 && (lowest == 0 || n == lowest-1 && at == column) {
-			if isSelected && f.selected >= 0 {
-				return f, false
-			} else if isSelected {
-				f.selected = 0
-			} else if f.selected >= 0 {
-				f.selected++
-			}
-			if line == l.line(y) && f.top != y+1 && isWrapped(l, y, y+1) {
-				more, _ := unframe(l.line(y + 1))
-				label += " " + more
-			}
-			if lowest == 0 {
-				f.end = y + 1
-			}
-			f.top, f.options = y, slices.Insert(f.options, 0, newOption(strconv.Itoa(n), label))
-			lowest, column, others = n, at, 0
-			continue
-		}
-		if rest, ok := strings.CutPrefix(line, "❯"); ok && n == 0 && isQuestion {
-			line = " " + rest // what is selected is no option: "❯ Chat about this"
-		}
-		text, at := unframe(line)
-		if text == "" || isRule(line, "─") {
-			continue
-		}
-		others++
-		if others > 8 || lowest == 0 && isForeign(line) || lowest > 0 && at < column {
-			return f, false
+// numberedIn reads the lowest numbered list in rows first to end (exclusive). At most one option may be selected.
+func (l *Look) numberedIn(first, end int, isQuestion bool, isForeign func(line string) bool) (layout, bool) {
+	r := listReader{Look: l, isQuestion: isQuestion, isForeign: isForeign, list: layout{selected: -1}}
+	for y := end - 1; y >= first && r.lowest != 1; y-- {
+		if !r.read(y) {
+			return r.list, false
 		}
 	}
-	f.isCut = lowest > 1
-	return f, lowest > 0
+	r.list.isCut = r.lowest > 1
+	return r.list, r.lowest > 0
+}
+
+// A listReader reads a numbered list from its last row up.
+type listReader struct {
+	*Look
+	isQuestion bool
+	isForeign  func(line string) bool
+
+	list           layout
+	lowest, column int // the lowest number yet, and its column
+	others         int // the other rows since then
+}
+
+// read reads the row above those that were read, and reports whether it may belong to the list.
+func (r *listReader) read(y int) bool {
+	line := pane.ReplaceAllString(r.line(y), "")
+	hasPane := line != r.line(y)
+	r.list.hasPane = r.list.hasPane || hasPane
+	o := parseOption(line)
+	isNext := r.lowest == 0 || o.number == r.lowest-1 && o.column == r.column
+	if o.number == 0 || !isNext {
+		return r.passOther(line, o.number == 0)
+	}
+	if o.isSelected && r.list.selected >= 0 {
+		return false
+	}
+	if o.isSelected {
+		r.list.selected = 0
+	} else if r.list.selected >= 0 {
+		r.list.selected++
+	}
+	if !hasPane && r.list.top != y+1 && isWrapped(r.Look, y, y+1) {
+		more, _ := unframe(r.line(y + 1))
+		o.label += " " + more
+	}
+	if r.lowest == 0 {
+		r.list.end = y + 1
+	}
+	r.list.top, r.list.options = y, slices.Insert(r.list.options, 0, newOption(strconv.Itoa(o.number), o.label))
+	r.lowest, r.column, r.others = o.number, o.column, 0
+	return true
+}
+
+// passOther reports whether the list may go on above a row that is no option of it. Below the list may be eight rows that
+// are not foreign, between two options eight that do not start left of the numbers.
+func (r *listReader) passOther(line string, isText bool) bool {
+	if rest, ok := strings.CutPrefix(line, "❯"); ok && isText && r.isQuestion {
+		line = " " + rest // what is selected is no option: "❯ Chat about this"
+	}
+	text, at := unframe(line)
+	if text == "" || isRule(line, "─") {
+		return true
+	}
+	r.others++
+	isBelow := r.lowest == 0
+	return r.others <= 8 && !(isBelow && r.isForeign(line)) && (isBelow || at >= r.column)
 }
 
 // selectors are the marks before the option that Return chooses.
@@ -136,16 +160,24 @@ const selectors = "❯›●>▸▶→◉"
 // more options.
 var numberedRow = regexp.MustCompile(`^(?:([` + selectors + `]) *|[↑↓] +)?([1-9][0-9]?)[.)]( +.+|\p{Lu}.*)$`)
 
-// parseOption parses a row like "❯ 2. Label". For any other row n is 0.
-func parseOption(line string) (n int, label string, column int, isSelected bool) {
+// An optionRow is a row like "❯ 2. Label".
+type optionRow struct {
+	number, column int // number 0: it is another row
+	label          string
+	isSelected     bool
+}
+
+func parseOption(line string) (o optionRow) {
 	text, column := unframe(line)
 	m := numberedRow.FindStringSubmatchIndex(text)
 	if m == nil {
-		return 0, "", 0, false
+		return o
 	}
-	label = strings.Trim(text[m[6]:], " ✔✓") // without the mark of the current choice
-	n, _ = strconv.Atoi(text[m[4]:m[5]])
-	return n, label, column + utf8.RuneCountInString(text[:m[4]]), m[2] >= 0
+	o.number, _ = strconv.Atoi(text[m[4]:m[5]])
+	o.column = column + utf8.RuneCountInString(text[:m[4]])
+	o.label = strings.Trim(text[m[6]:], " ✔✓") // without the mark of the current choice
+	o.isSelected = m[2] >= 0
+	return o
 }
 
 // unframe returns the text of a row without a frame, and its column.

@@ -56,7 +56,7 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 		}
 		return r
 	}
-	if q := d.readDialog(l, inputBox{}, false); q != nil && !l.Modes.Paste {
+	if q := d.readDialog(l, nil); q != nil && !l.Modes.Paste {
 		return Reading{Activity: reducer.AwaitingInput, Detail: "question", Dialog: q, NotPromptReason: "dialog", memory: r.memory}
 	}
 	prompt, draft, ok := d.splitPrompt(l, line, before.memory.prompt)

@@ -54,8 +54,8 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 }
 
 func (d *Driver) readAgent(l *Look, before Reading) Reading {
-	p, hasBox := d.findBox(l)
-	if q := d.readDialog(l, p, hasBox); q != nil {
+	box := d.findBox(l)
+	if q := d.readDialog(l, box); q != nil {
 		r := Reading{Activity: reducer.Confirming, Detail: q.Kind, Dialog: q, NotPromptReason: "dialog"}
 		if q.Kind == "question" {
 			r.Activity = reducer.AwaitingInput
@@ -67,42 +67,36 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		// The title shows a dialog that cannot be read: nothing may be typed or answered.
 		return Reading{Activity: reducer.Confirming, Detail: "unknown", NotPromptReason: "dialog"}
 	}
-	if !hasBox {
+	if box == nil {
 		return d.readWithoutBox(l, titleShows, before)
 	}
-	r := Reading{Draft: p.draft, HasDraft: p.draft != "", BoxRow: p.top}
-	turn := d.lastTurnAbove(l, p.top)
-	hint := d.footMeaning(l, p)
+	r := Reading{Draft: box.draft, HasDraft: box.draft != "", BoxRow: box.top}
+	turn, foot := d.lastTurnAbove(l, box.top), d.footMeaning(l, box)
+	isBusyInTitle := titleShows == reducer.Thinking && !turn.isWaiting
 	switch {
-	case titleShows == reducer.Thinking && !turn.isWaiting || turn.busy != "" || hint == busyFoot:
+	case isBusyInTitle || turn.busy != "" || foot == busyFoot:
 		r.Activity, r.Detail = turn.activity()
 		r.NotPromptReason = "busy"
+	case d.isStarting(l, box):
+		r.Activity, r.NotPromptReason = reducer.Starting, "starting"
 	case turn.errorLine != "":
 		r.Activity, r.Detail = reducer.Error, turn.errorLine
 	default:
 		r.Activity = reducer.Idle
 	}
-	// Codex draws its box seconds before it accepts a message, and may ask for trust instead.
-	isStarting := d.box.startingFoot != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == RemoveBlanks(d.box.startingFoot)
-	if r.NotPromptReason == "" && isStarting {
-		r.Activity, r.NotPromptReason = reducer.Starting, "starting"
+	if r.NotPromptReason == "" {
+		r.NotPromptReason = box.notReadyReason(l, foot)
+		r.HasDraft = r.HasDraft || box.mode != "" || box.isCut
 	}
-	switch {
-	case r.NotPromptReason != "":
-	case p.mode != "":
-		r.NotPromptReason, r.HasDraft = p.mode, true
-	case p.isCut:
-		r.NotPromptReason, r.HasDraft = "draft", true
-	case hint != "":
-		r.NotPromptReason = hint
-	case r.HasDraft:
-		r.NotPromptReason = "draft"
-	case !p.hasCursorAtStart(l):
-		r.NotPromptReason = "the cursor is not in its prompt"
-	default:
-		r.Prompt = true
-	}
+	r.Prompt = r.NotPromptReason == ""
 	return r
+}
+
+// isStarting reports whether the program has drawn its box but does not accept a message yet: Codex does so for seconds,
+// and may ask for trust instead.
+func (d *Driver) isStarting(l *Look, box *inputBox) bool {
+	foot := RemoveBlanks(d.box.startingFoot)
+	return foot != "" && blank(l.Title) && l.solidRows(box.bottom+1, len(l.Lines)) == foot
 }
 
 // readWithoutBox reads a screen without an input box: at the start, in an overlay, or in the middle of a redraw.
@@ -131,8 +125,8 @@ func (d *Driver) readWithoutBox(l *Look, titleShows reducer.Activity, before Rea
 const busyFoot = "busy"
 
 // footMeaning reads the rows below the box. It returns busyFoot, or else why nothing may be typed, or "".
-func (d *Driver) footMeaning(l *Look, p inputBox) (hint string) {
-	for y := p.bottom + 1; y < len(l.Lines); y++ {
+func (d *Driver) footMeaning(l *Look, box *inputBox) (hint string) {
+	for y := box.bottom + 1; y < len(l.Lines); y++ {
 		for _, ph := range d.foot {
 			if strings.Contains(l.line(y), ph.text) && (hint == "" || ph.means == busyFoot) {
 				hint = ph.means

@@ -52,7 +52,7 @@ var notes = []string{"⎿", "└ Tip: "}
 // boxRow returns the first row of the input box, below the transcript.
 func (d *Driver) boxRow(l *Look) int {
 	if d.box.shape != unframed {
-		if p, ok := d.findBox(l); ok {
+		if p := d.findBox(l); p != nil {
 			return max(0, p.top)
 		}
 		return len(l.Lines)
