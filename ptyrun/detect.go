@@ -28,8 +28,9 @@ func (p *program) scheduleRead(now time.Time) {
 	}
 }
 
-// read reads the screen, unless a frame is open.
-func (p *program) read(now time.Time, anyDriver bool) {
+// readScreen reads the screen, unless a frame is open.
+func (r *runner) readScreen(now time.Time) {
+	p := r.prog
 	p.nextRead, p.lastRead = time.Time{}, now
 	if !p.screen.Modes().Sync {
 		p.frameSince = time.Time{}
@@ -45,7 +46,7 @@ func (p *program) read(now time.Time, anyDriver bool) {
 	}
 	p.readVersion = p.screen.Version()
 	look := p.look()
-	if anyDriver {
+	if r.isAuto {
 		p.driver = p.driver.Recognise(look)
 	}
 	before := p.reading
@@ -70,7 +71,7 @@ func isSameReading(a, b driver.Reading) bool {
 func (r *runner) refresh(now time.Time) {
 	if r.prog != nil {
 		r.takeOutput(nil)
-		r.prog.read(now, r.isAuto)
+		r.readScreen(now)
 	}
 }
 
@@ -89,7 +90,7 @@ func (p *program) look() driver.Look {
 func (r *runner) stepScreen(now time.Time) {
 	p := r.prog
 	if !p.nextRead.IsZero() && !now.Before(p.nextRead) {
-		p.read(now, r.isAuto)
+		r.readScreen(now)
 	}
 	r.wakeAt(p.nextRead)
 	if !p.freeAt.IsZero() && !r.mustWait(p.freeAt, now) {

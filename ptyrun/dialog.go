@@ -169,7 +169,7 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 // had its effect, and a dialog after it is a new one even if it looks the same.
 func (r *runner) readFrame(now time.Time) {
 	p := r.prog
-	p.read(now, r.isAuto)
+	r.readScreen(now)
 	if p.reading.Dialog == nil && (p.reading.Prompt || isWork(p.reading.Activity)) {
 		r.closeQuestion(p.reading.Activity)
 	}

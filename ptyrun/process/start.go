@@ -46,28 +46,21 @@ var (
 
 // Start runs a command. The caller must Read until io.EOF, because the program blocks when the terminal's buffer is
 // full, and Stop at the end.
-func Start(c Command) (_ *Child, err error) {
+func Start(c Command) (*Child, error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("run a program: no program was given")
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("run %s: %w", c.Argv[0], err)
-		}
-	}()
-	env := c.Env
-	if env == nil {
-		env = os.Environ()
+	child, err := start(c)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", c.Argv[0], err)
 	}
-	path, err := lookUp(c.Argv[0], envValue(env, "PATH"))
+	return child, nil
+}
+
+func start(c Command) (*Child, error) {
+	cmd, err := c.prepare()
 	if err != nil {
 		return nil, err
-	}
-	if _, err := os.Stat(c.Dir); c.Dir != "" && err != nil { // fork/exec would blame the program
-		return nil, err
-	}
-	if dir, err := filepath.Abs(c.Dir); c.Dir != "" && err == nil {
-		env = append(slices.Clone(env), "PWD="+dir)
 	}
 	size, err := winsize(c.Cols, c.Rows)
 	if err != nil {
@@ -78,13 +71,10 @@ func Start(c Command) (_ *Child, err error) {
 		return nil, fmt.Errorf("open a terminal: %w", err)
 	}
 	defer tty.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	child := &Child{
-		cmd: &exec.Cmd{
-			Path: path, Args: c.Argv, Dir: c.Dir, Env: env,
-			Stdin: tty, Stdout: tty, Stderr: tty,
-			SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: true},
-		},
-		mark:       envValue(env, "ATM_RUN"),
+		cmd:        cmd,
+		mark:       envValue(cmd.Env, "ATM_RUN"),
 		master:     master,
 		done:       make(chan struct{}),
 		drained:    make(chan struct{}),
@@ -94,16 +84,38 @@ func Start(c Command) (_ *Child, err error) {
 	defer runningLock.Unlock()
 	catchIgnoredSignals()
 	closeFilesOnExec()
-	if err := child.cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil {
 		master.Close()
 		return nil, err
 	}
-	child.pid = child.cmd.Process.Pid
+	child.pid = cmd.Process.Pid
 	p, _ := readInfo(child.pid)
 	child.start = p.Start
 	running[child.pid] = child
 	go child.wait()
 	return child, nil
+}
+
+// prepare finds the program and its directory. The program leads a session of its own.
+func (c *Command) prepare() (*exec.Cmd, error) {
+	env := c.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	path, err := lookUp(c.Argv[0], envValue(env, "PATH"))
+	if err != nil {
+		return nil, err
+	}
+	if c.Dir != "" {
+		if _, err := os.Stat(c.Dir); err != nil { // fork/exec would blame the program
+			return nil, err
+		}
+		if dir, err := filepath.Abs(c.Dir); err == nil {
+			env = append(slices.Clone(env), "PWD="+dir)
+		}
+	}
+	leads := &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	return &exec.Cmd{Path: path, Args: c.Argv, Dir: c.Dir, Env: env, SysProcAttr: leads}, nil
 }
 
 // catchIgnoredSignals catches and drops the signals that this process ignores. Programs inherit that a signal is

@@ -75,10 +75,13 @@ func (c *Child) findTree() ([]Info, error) {
 	spared := slices.AppendSeq(protected(), maps.Keys(running))
 	isReused := slices.ContainsFunc(all, func(p Info) bool { return p.PID == c.pid && p.Start != c.start })
 	ours := map[int]bool{c.pid: !isReused}
-	for _, p := range all {
+	isOurs := func(p Info) bool {
+		inSession, isMarked := p.sid == c.pid && !isReused, c.mark != "" && hasMark(p.PID, c.mark)
 		// If several programs run, an adopted process may belong to any of them: then only the mark counts.
-		isOurs := p.sid == c.pid && !isReused || len(running) == 1 && isAdopted(p) || c.mark != "" && hasMark(p.PID, c.mark)
-		if isOurs && !slices.Contains(spared, p.PID) {
+		return inSession || isMarked || len(running) == 1 && isAdopted(p)
+	}
+	for _, p := range all {
+		if !slices.Contains(spared, p.PID) && isOurs(p) {
 			ours[p.PID] = true
 		}
 	}
