@@ -44,24 +44,25 @@ func (e *LeasedError) Error() string {
 	return fmt.Sprintf("message %s was taken by %s until %s", e.ID.Short(6), e.By, letter.Stamp(e.Until))
 }
 
-// Lease leases the oldest unread message that nobody has claimed, or returns a nil Item if there is none. With current
-// it skips expired and superseded messages. The message stays in new, where readers and other leases skip it until
-// MarkAcked, EndLease or the end of d, which is at most MaxLease.
+// Lease leases the oldest unread message that nobody has claimed, of those that opt selects, or returns a nil Item if
+// there is none. The message stays in new, where readers and other leases skip it until MarkAcked, EndLease or the end of
+// d, which is at most MaxLease.
 //
 // show reports whether the member received the message. While it runs the lease is only ten seconds long, in case it is
 // killed; then the lease gets its full length.
-func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, current bool, show func(*Item, Lease) (received bool, err error)) (*Item, error) {
+func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt ReadOptions, show func(*Item, Lease) (received bool, err error)) (*Item, error) {
 	if err := checkLease(d); err != nil {
 		return nil, err
 	}
-	b.Ingest(ctx)
+	b.Ingest(ctx) // what cannot be ingested now stays where it is
+	opt.Limit = 1
 	var batch Batch
 	var group claimGroup
 	lease := Lease{By: by}
 	err := b.updateClaims(ctx, func(all claims) (err error) {
 		now := claimNow() // after the wait for the lock
 		lease.Until = now.Add(d)
-		batch, err = b.choose(ReadOptions{Limit: 1, Current: current}, all.live(now, b.isRunning()))
+		batch, err = b.choose(opt, all.live(now, b.isRunning()))
 		group = b.claim(all, batch.Items, claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerTime))})
 		return err
 	})

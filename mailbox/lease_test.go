@@ -13,7 +13,7 @@ func received(*Item, Lease) (bool, error) { return true, nil }
 // leaseFor leases a message for a member, or returns nil if there is none.
 func leaseFor(t testing.TB, b *Box, by wire.Name, d time.Duration) *Item {
 	t.Helper()
-	it, err := b.Lease(ctx, addr(by), d, false, received)
+	it, err := b.Lease(ctx, addr(by), d, ReadOptions{}, received)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 	for _, d := range []time.Duration{-1, 0, MaxLease + 1} {
 		_, renewed := bob.RenewLease(ctx, id, addr("carol"), d)
-		if _, err := bob.Lease(ctx, addr("dave"), d, false, received); err == nil || renewed == nil {
+		if _, err := bob.Lease(ctx, addr("dave"), d, ReadOptions{}, received); err == nil || renewed == nil {
 			t.Errorf("a lease of %s: %v, %v", d, err, renewed)
 		}
 	}
@@ -72,7 +72,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 	ranOut(t, bob)
 	other := wire.Address{Agent: "carol", Team: "other"}
-	it, err := bob.Lease(ctx, other, time.Minute, false, received)
+	it, err := bob.Lease(ctx, other, time.Minute, ReadOptions{}, received)
 	if err != nil || it == nil || it.TimesHandedOut != 1 {
 		t.Fatal(it, err)
 	}
@@ -119,18 +119,18 @@ func TestLeaseShowsFirst(t *testing.T) {
 			return received, err
 		}
 	}
-	if it, err := bob.Lease(ctx, carol, time.Hour, false, show(false, broken)); it != nil || err != broken {
+	if it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, show(false, broken)); it != nil || err != broken {
 		t.Error(it, err)
 	}
 	if it, err := bob.Get(id); err != nil || it.Lease != nil || it.TimesHandedOut != 0 {
 		t.Error(it, err)
 	}
-	if it, err := bob.Lease(ctx, carol, time.Hour, false, show(true, broken)); it == nil || !errors.Is(err, broken) || time.Until(leaseOf(t, bob, id).Until) < time.Minute {
+	if it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, show(true, broken)); it == nil || !errors.Is(err, broken) || time.Until(leaseOf(t, bob, id).Until) < time.Minute {
 		t.Error(it, err)
 	}
 	// It is shown for so long that somebody else leases it.
 	ranOut(t, bob)
-	it, err := bob.Lease(ctx, carol, time.Hour, false, func(*Item, Lease) (bool, error) {
+	it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, func(*Item, Lease) (bool, error) {
 		ranOut(t, bob)
 		leaseFor(t, bob, "dave", time.Minute)
 		return true, nil

@@ -238,7 +238,7 @@ func (m *machine) Withdraw(t *rapid.T) {
 func (m *machine) Lease(t *rapid.T) {
 	by, show := m.who(t), rapid.Bool().Draw(t, "received")
 	var lease Lease
-	it, err := m.bob.Lease(ctx, addr(by), time.Hour, false, func(it *Item, l Lease) (bool, error) {
+	it, err := m.bob.Lease(ctx, addr(by), time.Hour, ReadOptions{}, func(it *Item, l Lease) (bool, error) {
 		lease = l
 		if b, err := m.bob.Peek(ctx, ReadOptions{}); err != nil || slices.Contains(idsOf(b.Items), it.ID) {
 			t.Fatal("free while it is shown: ", err)

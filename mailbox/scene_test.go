@@ -186,7 +186,7 @@ func (r *run) handsOver() (err error) {
 }
 
 func (r *run) lease(by wire.Name) error {
-	it, err := r.bob.Lease(ctx, addr(by), time.Minute, false, func(it *Item, _ Lease) (bool, error) {
+	it, err := r.bob.Lease(ctx, addr(by), time.Minute, ReadOptions{}, func(it *Item, _ Lease) (bool, error) {
 		r.show(it.ID, true)
 		return true, nil
 	})

@@ -21,7 +21,7 @@ func TestLeasedIsNotTyped(t *testing.T) {
 			taken := r.send("for whoever comes first")
 			carol := r.store.Box("carol").Address()
 			var held mailbox.Lease
-			it, err := r.bob.Lease(t.Context(), carol, lease, false, func(_ *mailbox.Item, l mailbox.Lease) (bool, error) {
+			it, err := r.bob.Lease(t.Context(), carol, lease, mailbox.ReadOptions{}, func(_ *mailbox.Item, l mailbox.Lease) (bool, error) {
 				held = l
 				return true, nil
 			})

@@ -286,7 +286,7 @@ func TestMarksRepeats(t *testing.T) {
 		must(t, err)
 		defer sc.sync.root.Close()
 		m := member{box: box, name: "Rev_1"}
-		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, false, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
+		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, mailbox.ReadOptions{}, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
 			return true, sc.sync.changeInbox(context.Background(), m, sc.sync.newEntry(m, it).addTo)
 		})
 		must(t, err)

@@ -155,7 +155,7 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 		return fmt.Errorf("%s has just joined: its mail goes out after %s", m.name, joinGrace)
 	}
 	for {
-		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, true, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
+		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, mailbox.ReadOptions{Current: true}, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
 			e := s.newEntry(m, it)
 			err := s.changeInbox(ctx, m, e.addTo)
 			return err == nil, err

@@ -147,7 +147,7 @@ func TestBackupOfTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := post(t, team, "alice", "jobs", "held")
-	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute, false,
+	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute, mailbox.ReadOptions{},
 		func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
 	must(t, err)
 	var b bytes.Buffer

@@ -79,7 +79,7 @@ func take(c *cli.Context, s *command.Scope) error {
 
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
 func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
-	it, err := box.Lease(ctx, s.Me.Address(), lease, false, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
+	it, err := box.Lease(ctx, s.Me.Address(), lease, mailbox.ReadOptions{}, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
 		r := s.Renderer()
 		id := r.Short(it.ID) + s.Flags()
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut, SupersededBy: it.SupersededBy}),
