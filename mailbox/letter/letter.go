@@ -95,8 +95,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
-	isAck, lease := m.Type == wire.TypeAck, r.Lease(f)
-	dropped := m.Origin != nil && m.Origin.Via == "drop" && m.From.Agent != "drop"
+	isAck, lease, origin := m.Type == wire.TypeAck, r.Lease(f), r.origin(m)
 
 	add(true, "%s from %s", r.Short(m.ID), r.Who(m.From))
 	add(true, "%s", Sent(r.Now, m))
@@ -116,18 +115,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(f.SupersededBy != "", "superseded by %s", r.Short(f.SupersededBy))
 	add(m.Supersedes != "", "replaces %s", r.Short(m.Supersedes))
 	add(f.Newer > 0, "%d newer from the same sender", f.Newer)
-	if dropped && m.Origin.UID != nil {
-		add(true, "dropped as a file by uid %d", *m.Origin.UID)
-	} else {
-		add(dropped, "dropped as a file")
-	}
-	if m.Origin != nil && m.Origin.Run != "" && r.Runs != nil {
-		if r.runs == nil {
-			r.runs = r.Runs()
-		}
-		by := r.runs[m.Origin.Run]
-		add(by != "" && by != m.From.Agent, "sent by a process of %s", by)
-	}
+	add(origin != "", "%s", origin)
 	add(len(m.Attachments) > 0, "%d attached (atm show %s --save DIR)", len(m.Attachments), r.Short(m.ID))
 
 	head := strings.Join(parts, ", ")
@@ -140,6 +128,28 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 		head = "\x1b[1m" + head + "\x1b[m"
 	}
 	return head
+}
+
+// origin says where a message came from if its sender does not: from a dropped file, or a process of another member.
+func (r *Renderer) origin(m *wire.Message) string {
+	o := m.Origin
+	switch {
+	case o == nil:
+		return ""
+	case o.Via == "drop" && m.From.Agent != "drop" && o.UID != nil:
+		return fmt.Sprintf("dropped as a file by uid %d", *o.UID)
+	case o.Via == "drop" && m.From.Agent != "drop":
+		return "dropped as a file"
+	case o.Run == "" || r.Runs == nil:
+		return ""
+	}
+	if r.runs == nil {
+		r.runs = r.Runs()
+	}
+	if by := r.runs[o.Run]; by != "" && by != m.From.Agent {
+		return "sent by a process of " + string(by)
+	}
+	return ""
 }
 
 // Due says when a message's answer is due; "" if it has no due date.
