@@ -15,6 +15,7 @@ package eventlog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,22 +150,11 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 	if err != nil {
 		return err
 	}
-	var syncErr error // of the full segment
+	var syncErr error
 	if len(lines) > 0 {
-		if n.file != nil && n.size >= segmentSize {
-			syncErr = l.Root.SyncFile(n.file)
-			n.file.Close()
-			n.file = nil
-		}
-		if n.file == nil {
-			if err := l.Root.MkdirAll(l.dir()); err != nil {
-				return err
-			}
-			n.file, err = l.Root.OpenFile(l.segment(n.seq+1), os.O_RDWR|os.O_APPEND|os.O_CREATE)
-			n.size = 0
-			if err != nil {
-				return err
-			}
+		syncErr = l.endSegment(n)
+		if err := l.beginSegment(n); err != nil {
+			return err
 		}
 		if err := l.Root.Write(n.file, lines); err != nil {
 			n.file.Truncate(n.size) // if that fails, the next append does it
@@ -174,10 +164,30 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 	if !sync || n.file == nil || syncErr != nil {
 		return syncErr
 	}
-	if err := l.Root.SyncFile(n.file); err != nil {
-		return err
+	return cmp.Or(l.Root.SyncFile(n.file), l.Root.Sync(l.dir()))
+}
+
+// endSegment syncs and closes the newest segment if it is full. After an error it is not synced again, which would seem
+// to succeed.
+func (l *Log) endSegment(n *newest) (err error) {
+	if n.file != nil && n.size >= segmentSize {
+		err = l.Root.SyncFile(n.file)
+		n.file.Close()
+		n.file = nil
 	}
-	return l.Root.Sync(l.dir())
+	return err
+}
+
+// beginSegment makes the next segment if none is open.
+func (l *Log) beginSegment(n *newest) (err error) {
+	if n.file != nil {
+		return nil
+	}
+	if err = l.Root.MkdirAll(l.dir()); err == nil {
+		n.file, err = l.Root.OpenFile(l.segment(n.seq+1), os.O_RDWR|os.O_APPEND|os.O_CREATE)
+		n.size = 0
+	}
+	return err
 }
 
 // encode numbers the events that are not known, and encodes them as lines.
