@@ -6,10 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,106 +18,6 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
-
-// A result says what happened to a message at each recipient: send, reply, ack and withdraw print one.
-type result struct {
-	ID        wire.ID     `json:"id,omitempty"`
-	Delivered []delivered `json:"delivered"`
-	Failed    []failed    `json:"failed"`
-	Reply     *message    `json:"reply,omitempty"`
-
-	Error *failure.Error `json:"error,omitempty"` // if some recipients have the message, and others do not
-}
-
-type delivered struct {
-	To      string `json:"to"`
-	Running bool   `json:"running"`
-	State   string `json:"state"`
-	Differs bool   `json:"differs,omitempty"` // an earlier call sent it with another text
-
-	note string // when the recipient will probably see it
-}
-
-type failed struct {
-	To string `json:"to"`
-	*failure.Error
-}
-
-func newResult(id wire.ID) *result {
-	return &result{ID: id, Delivered: []delivered{}, Failed: []failed{}}
-}
-
-// addDelivered adds a recipient that has the message. Without a note it gets the forecast when it will be seen.
-func (r *result) addDelivered(s *command.Scope, box *mailbox.Box, sent *wire.Message, note string) *delivered {
-	a := box.Address()
-	m, forecast := s.Root.Forecast(a, sent.Urgent())
-	note = cmp.Or(note, m.TypingWarning(sent.Body), forecast)
-	r.Delivered = append(r.Delivered, delivered{To: a.String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: note})
-	return &r.Delivered[len(r.Delivered)-1]
-}
-
-func (r *result) addFailed(c *cli.Context, to wire.Address, err error) *failed {
-	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
-	return &r.Failed[len(r.Failed)-1]
-}
-
-// report prints the recipients that have the message ("sent", "to"), unless --json waits for the answer, and returns an
-// error for the others.
-func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition string) error {
-	not, isJSON, isPartial := "not "+verb+" "+preposition, c.Bool("json"), len(r.Delivered) > 0 && len(r.Failed) > 0
-	if isPartial {
-		r.Error = r.partly(not)
-	}
-	if len(r.Delivered) > 0 && !(isJSON && isAwaited(c)) {
-		did := verb + " " + r.ID.Short(6)
-		if err := command.PrintAs(c, r, did+" "+preposition+" "+r.recipients(s)); err != nil {
-			return failure.Failed("%s, but the result could not be printed: %w", did, err) // it must not be sent again
-		}
-	}
-	if len(r.Failed) == 0 {
-		return nil
-	}
-	first := *r.Failed[0].Error
-	switch {
-	case isPartial:
-		first.Exit = r.Error.Exit
-	case len(r.Failed) == 1:
-		return &first
-	case isJSON:
-		first.Message, first.Done = not+" anybody: "+first.Message, r
-		return &first
-	}
-	if !isJSON || command.CallingProgram(c) != "" {
-		for _, f := range r.Failed {
-			(&failure.Error{Message: not + " " + f.To + ": " + f.Message, Hint: f.Hint}).Print()
-		}
-	}
-	return failure.Exit(first.Exit)
-}
-
-// partly is the error of a message that only some recipients have.
-func (r *result) partly(not string) *failure.Error {
-	e := *r.Failed[0].Error
-	var to []string
-	for _, f := range r.Failed {
-		to = append(to, f.To)
-	}
-	e.Code, e.Exit, e.Message = "partial", failure.ExitPartial, not+" "+strings.Join(to, ", ")
-	return &e
-}
-
-// recipients lists those that have the message, with what several in a row have in common said once.
-func (r *result) recipients(s *command.Scope) string {
-	var to []string
-	for i, d := range r.Delivered {
-		who := s.Renderer().Called(d.To)
-		if i+1 == len(r.Delivered) || r.Delivered[i+1].note != d.note {
-			who += " (" + d.note + ")"
-		}
-		to = append(to, who)
-	}
-	return strings.Join(to, ", ")
-}
 
 // deliver sends a prepared message and, if the flags say so, waits for its ack and answer. With --json all is one
 // document at the end.
@@ -234,29 +131,6 @@ func warnUnmarked(c *cli.Context, s *command.Scope, answered *wire.Message, why 
 	}
 }
 
-// addKnown adds a recipient that has the message from an earlier call. With another text nothing answers this one.
-func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
-	note, differs := "before", false
-	it, err := box.Get(m.ID)
-	if err == nil {
-		note, differs = "before: "+stateAt(it), it.Body != m.Body
-	}
-	short := m.ID.Short(6)
-	if differs && isAwaited(c) {
-		r.addFailed(c, box.Address(), failure.Refused("%s was already sent with another text", short).
-			WithHint("use another --once NAME or --id; atm wait --reply %s waits for an answer to the earlier text", short))
-		return
-	}
-	if differs {
-		command.Warn(c, "%s was already sent to %s with another text; this text was not sent", short, box.Agent())
-	}
-	d := r.addDelivered(s, box, m, note)
-	d.Differs = differs
-	if err == nil && it.State == mailbox.Withdrawn {
-		d.State = string(mailbox.Withdrawn)
-	}
-}
-
 func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
 
 // awaitAnswers waits for the ack and the answer that the flags ask for, prints them and marks them as read.
@@ -314,88 +188,4 @@ func acksOf(c *cli.Context, s *command.Scope, m *wire.Message) (read []wire.ID, 
 		}
 	}
 	return read, letters
-}
-
-const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
-
-type batchResult struct {
-	Line int `json:"line"`
-	*result
-}
-
-func sendBatch(c *cli.Context, s *command.Scope) error {
-	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
-		return failure.Usage("--batch reads messages from a pipe or a file on stdin, and takes no other flag").WithHint(batchExample)
-	}
-	ctx, stop := command.Interruptible(c.Context)
-	defer stop()
-	isAnyBad := false
-	var printErr error // the lines that follow are sent all the same
-	err := command.EachLine(os.Stdin, func(n int, text []byte, err error) error {
-		r, o := newResult(""), (*teams.Outgoing)(nil)
-		if err == nil {
-			o, err = batchMessage(s, text)
-		}
-		if err != nil {
-			r.Error = command.Explain(c, err)
-		} else {
-			r = post(ctx, c, s, o)
-		}
-		isAnyBad = isAnyBad || r.Error != nil || len(r.Failed) > 0
-		printErr = cmp.Or(printErr, command.PrintJSON(batchResult{n, r}))
-		return ctx.Err()
-	})
-	if printErr != nil {
-		printErr = failure.Failed("not all results could be printed: %v", printErr).
-			WithHint("atm ls --sent%s", s.Flags())
-	}
-	if err = cmp.Or(err, printErr); err == nil && isAnyBad {
-		return failure.Exit(failure.ExitFailed)
-	}
-	return err
-}
-
-func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
-	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
-	if err != nil {
-		return nil, failure.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
-	}
-	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
-		return nil, failure.Usage("\"body\" is missing or blank").WithHint(batchExample)
-	}
-	me, old := s.Me.Address(), teams.OwnMessage(s.Me, m.Supersedes)
-	isForged := m.From != (wire.Address{}) && m.From != me || m.HasOurMeta()
-	if isForged || m.Supersedes != "" && (old == nil || old.From != me) {
-		return nil, failure.Refused("\"from\", \"supersedes\" or \"meta.atm\" is not yours to set").WithHint("leave it out")
-	}
-	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
-	once, err := onceOf(m)
-	if err != nil {
-		return nil, err
-	}
-	o := &teams.Outgoing{From: s.Me, Message: m, All: s.HasAll(to)}
-	if o.To, err = s.Addresses(to); err != nil {
-		return nil, err
-	}
-	if m.InReplyTo != "" {
-		o.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
-	}
-	if err = prepare(s, o); err == nil && once != "" {
-		err = o.SetIdempotencyKey(once)
-	}
-	return o, err
-}
-
-// onceOf moves "once", which is no field of a message, out of a batch line.
-func onceOf(m *wire.Message) (string, error) {
-	extra, _ := wire.ReadObject(m.Extra)
-	if !extra.Has("once") {
-		return "", nil
-	}
-	once := extra.Text("once")
-	if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
-		return "", failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
-	}
-	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
-	return once, nil
 }

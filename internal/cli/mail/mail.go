@@ -1,7 +1,8 @@
 // Package mail holds the verbs that send, show and wait for messages. Most have a file of their own.
 //
-//	send.go     send and reply: a message from flags, words and stdin. deliver.go sends it, one of a batch too, says what
-//	            became of it at each recipient, and waits for the answer
+//	send.go     send and reply: a message from flags. recipients.go has who gets it, content.go its text and attachments,
+//	            batch.go the messages of send --batch. deliver.go sends it and waits for the answer, result.go says what
+//	            became of it at each recipient
 //	ack.go      ack and unread of messages that I hold; withdraw of one that I sent
 //	ls.go       ls, search and thread. listing.go is what they and read print
 //	show.go     show and trace

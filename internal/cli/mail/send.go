@@ -4,10 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,9 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -108,77 +102,6 @@ func reply(c *cli.Context, s *command.Scope) error {
 	}
 	to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
-}
-
-// recipients splits flags and words into names and text. The hint of a refusal is the repaired command.
-func recipients(c *cli.Context, s *command.Scope) (names, words []string, err error) {
-	words, names = c.Args().Slice(), c.StringSlice("to")
-	if c.Bool("all") {
-		names = []string{"all"}
-	}
-	if len(names) > 0 {
-		words = append([]string{strings.Join(names, ",")}, words...)
-	} else {
-		words = withoutFiller(s, words)
-	}
-	if len(words) == 0 {
-		return nil, nil, s.NoRecipient()
-	}
-	first := strings.Fields(words[0])
-	isOnlyText := len(names) == 0 && len(words) == 1 && len(first) > 1 && !c.IsSet("message")
-	if isOnlyText && !isNameAndText(s, first) {
-		return nil, nil, s.NoRecipient().WithHint("%s", cmdline.LineOf(c).Repaired(words, []string{"NAME", words[0]}))
-	}
-	if len(first) == 0 { // such as an empty variable
-		e := s.NoRecipient()
-		return nil, nil, e.WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:1], []string{"NAME"}), e.Hint))
-	}
-	apart := slices.Concat(first, words[1:])
-	if c.IsSet("message") {
-		apart = append(apart, "") // stands for the text, which is no name
-	}
-	if list, n := namesApart(s, apart); list != words[0] && list != "" {
-		wrong, right := words[:max(1, n-len(first)+1)], append([]string{list}, first[min(n, len(first)):]...)
-		return nil, nil, failure.Usage("recipients must be one word, separated by commas").
-			WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(wrong, right), "atm send "+policy.Quote(list)+" \"text\""))
-	}
-	names = append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...)
-	return names, words[1:], nil
-}
-
-// withoutFiller drops what precedes the recipient in `send message to bob "…"`.
-func withoutFiller(s *command.Scope, words []string) []string {
-	for len(words) > 1 && slices.Contains([]string{"message", "mail", "to"}, words[0]) && !s.IsMember(words[0]) {
-		words = words[1:]
-	}
-	return words
-}
-
-// isNameAndText reports whether a text that is the only word begins with a recipient: "bob: hello".
-func isNameAndText(s *command.Scope, text []string) bool {
-	_, err := s.Member(strings.ToLower(strings.TrimRight(text[0], ",:")))
-	return err == nil
-}
-
-// namesApart finds recipients that were typed as several words (`bob, carol hello`, `bob carol hello`, `bob and carol
-// hello`). It returns them with commas between, and their number of words. A last word that is a name may be the text.
-func namesApart(s *command.Scope, words []string) (list string, n int) {
-	var all []string
-	for ; n < len(words); n++ {
-		name := strings.TrimSpace(strings.Join(strings.FieldsFunc(words[n], func(r rune) bool { return r == ',' }), ","))
-		hasComma := n > 0 && (strings.HasSuffix(words[n-1], ",") || strings.HasPrefix(words[n], ","))
-		hasMore, names := n+1 < len(words), strings.Split(name, ",")
-		areMembers := !slices.ContainsFunc(names, func(name string) bool { return !s.IsMember(name) })
-		mayBeText := !hasComma && !hasMore && len(names) == 1
-		isInList := hasComma && hasMore || areMembers && !mayBeText
-		if n == 0 || isInList {
-			all = append(all, name)
-		} else if name != "and" {
-			break
-		}
-	}
-	all = slices.DeleteFunc(all, func(name string) bool { return name == "" }) // of a lone comma
-	return strings.Join(all, ","), n
 }
 
 func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) error {
@@ -289,84 +212,6 @@ func setThread(c *cli.Context, s *command.Scope, m *wire.Message) error {
 	thread, err := threadFlag(c, s)
 	m.Thread = cmp.Or(thread, m.Thread)
 	return err
-}
-
-// bodyText takes the text from --file, --message, the words or stdin. With a payload or an attachment it may be empty.
-func bodyText(c *cli.Context, words []string) (string, error) {
-	file := c.String("file")
-	if file != "" && len(words) > 0 {
-		return "", command.TextTwice(words[0]).WithHint("leave one out; to send the file with the text: --attach %s", policy.Quote(file))
-	}
-	if file == "-" {
-		return command.MessageText(c, []string{"-"})
-	}
-	if file != "" {
-		return textOfFile(file)
-	}
-	if len(words) > 0 && c.IsSet("attach") {
-		if info, err := os.Stat(words[0]); err == nil && info.Mode().IsRegular() {
-			return "", failure.Usage("--attach takes one file, and %s is another", words[0]).
-				WithHint("repeat it: --attach %s; if that is the text: --message", policy.Quote(words[0]))
-		}
-	}
-	mayBeEmpty := c.IsSet("payload") || c.IsSet("attach")
-	if mayBeEmpty && len(words) == 0 && !c.IsSet("message") {
-		text, err := command.StdinText(c, nil)
-		if _, isReadError := errors.AsType[*fs.PathError](err); text == "" && !isReadError {
-			err = nil
-		}
-		return text, err
-	}
-	return command.MessageText(c, words)
-}
-
-func textOfFile(file string) (text string, err error) {
-	if err := command.NotPiped(); err != nil {
-		return "", err
-	}
-	f, err := os.Open(file)
-	if err == nil {
-		defer f.Close()
-		text, err = command.ReadText(f)
-	}
-	if readErr, ok := errors.AsType[*fs.PathError](err); ok {
-		err = failure.Usage("--file: %v", readErr).WithHint("--file reads the text from a file, --attach FILE sends a file")
-	}
-	return text, err
-}
-
-// attach stores the attached files with every team that gets the message. All are checked before one is stored: a FIFO
-// or a device may never end.
-func attach(c *cli.Context, o *teams.Outgoing) error {
-	names := c.StringSlice("attach")
-	for _, name := range names {
-		if info, err := os.Stat(name); err != nil {
-			return failure.Usage("--attach: %v", err)
-		} else if !info.Mode().IsRegular() {
-			return failure.Usage("--attach: %s is not a regular file", name).
-				WithHint("cat or tar it into one; a text can come from a pipe: atm send NAME -")
-		}
-	}
-	stored := map[*mailbox.Store]bool{}
-	for _, box := range o.Post.To {
-		if stored[box.Store()] {
-			continue
-		}
-		stored[box.Store()], o.Message.Attachments = true, nil
-		for _, name := range names {
-			f, err := os.Open(name)
-			if err != nil {
-				return failure.Usage("--attach: %v", err)
-			}
-			a, err := box.Store().Attach(filepath.Base(name), f)
-			f.Close()
-			if err != nil {
-				return err
-			}
-			o.Message.Attachments = append(o.Message.Attachments, a)
-		}
-	}
-	return nil
 }
 
 // findSent finds a message that I sent.

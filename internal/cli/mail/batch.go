@@ -1,0 +1,102 @@
+package mail
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
+
+type batchResult struct {
+	Line int `json:"line"`
+	*result
+}
+
+func sendBatch(c *cli.Context, s *command.Scope) error {
+	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
+		return failure.Usage("--batch reads messages from a pipe or a file on stdin, and takes no other flag").WithHint(batchExample)
+	}
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	isAnyBad := false
+	var printErr error // the lines that follow are sent all the same
+	err := command.EachLine(os.Stdin, func(n int, text []byte, err error) error {
+		r, o := newResult(""), (*teams.Outgoing)(nil)
+		if err == nil {
+			o, err = batchMessage(s, text)
+		}
+		if err != nil {
+			r.Error = command.Explain(c, err)
+		} else {
+			r = post(ctx, c, s, o)
+		}
+		isAnyBad = isAnyBad || r.Error != nil || len(r.Failed) > 0
+		printErr = cmp.Or(printErr, command.PrintJSON(batchResult{n, r}))
+		return ctx.Err()
+	})
+	if printErr != nil {
+		printErr = failure.Failed("not all results could be printed: %v", printErr).
+			WithHint("atm ls --sent%s", s.Flags())
+	}
+	if err = cmp.Or(err, printErr); err == nil && isAnyBad {
+		return failure.Exit(failure.ExitFailed)
+	}
+	return err
+}
+
+func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
+	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
+	if err != nil {
+		return nil, failure.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
+	}
+	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
+		return nil, failure.Usage("\"body\" is missing or blank").WithHint(batchExample)
+	}
+	me, old := s.Me.Address(), teams.OwnMessage(s.Me, m.Supersedes)
+	isForged := m.From != (wire.Address{}) && m.From != me || m.HasOurMeta()
+	replacesOthers := m.Supersedes != "" && (old == nil || old.From != me)
+	if isForged || replacesOthers {
+		return nil, failure.Refused("\"from\", \"supersedes\" or \"meta.atm\" is not yours to set").WithHint("leave it out")
+	}
+	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
+	once, err := onceOf(m)
+	if err != nil {
+		return nil, err
+	}
+	o := &teams.Outgoing{From: s.Me, Message: m, All: s.HasAll(to)}
+	if o.To, err = s.Addresses(to); err != nil {
+		return nil, err
+	}
+	if m.InReplyTo != "" {
+		o.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
+	}
+	if err = prepare(s, o); err == nil && once != "" {
+		err = o.SetIdempotencyKey(once)
+	}
+	return o, err
+}
+
+// onceOf moves "once", which is no field of a message, out of a batch line.
+func onceOf(m *wire.Message) (string, error) {
+	extra, _ := wire.ReadObject(m.Extra)
+	if !extra.Has("once") {
+		return "", nil
+	}
+	once := extra.Text("once")
+	if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
+		return "", failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
+	}
+	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
+	return once, nil
+}
