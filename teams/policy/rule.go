@@ -56,38 +56,62 @@ type Rules []Rule
 
 // decide applies the rules to a request.
 func (rules Rules) decide(q Request) Decision {
-	in, allowed := parseInput(q), q // allowed keeps only the names under which a rule may allow the request
-	if q.Command && TakesNoCommand(q.Tool) {
-		allowed.Tool = ""
-	}
-	if q.Command && TakesNoCommand(q.Alias) {
-		allowed.Alias = ""
-	}
-	uncertain := false // it is uncertain whether an earlier deny or ask rule matches
+	in, allowed := parseInput(q), q.asAllowed()
+	isUncertain := in.isCut // or an earlier deny or ask rule may match
 	for _, r := range rules {
-		if r.Role != "" && r.Role != q.role || r.Agent != "" && r.Agent != q.Agent {
-			continue
-		}
-		name, pattern, hasPattern := splitTool(r.Tool)
-		mayAllow := r.Decision == Allow && allowed.Tool != "" && allowed.isTool(name)
-		isAllowed := mayAllow && (!hasPattern || in.isPlain && glob(pattern, in.text))
 		switch {
-		case isAllowed && (uncertain || in.isCut):
-			return Ask
-		case isAllowed:
+		case !r.isFor(q):
+		case r.Decision != Allow:
+			matches, mayMatch := r.restricts(q, allowed, in)
+			if matches {
+				return r.Decision
+			}
+			isUncertain = isUncertain || mayMatch
+		case r.allows(allowed, in):
+			if isUncertain {
+				return Ask
+			}
 			return Allow
-		case r.Decision == Allow:
-		case !q.isTool(name):
-			uncertain = uncertain || q.Tool == ""
-		case r.Decision == Ask && !allowed.isTool(name):
-			uncertain = true // the model chose this name: a later rule may deny, but none may allow
-		case !hasPattern || in.includes(pattern):
-			return r.Decision
-		default:
-			uncertain = uncertain || in.mayInclude(pattern)
 		}
 	}
 	return Ask
+}
+
+// asAllowed returns the request with only the names under which a rule may allow it.
+func (q Request) asAllowed() Request {
+	if q.Command && TakesNoCommand(q.Tool) {
+		q.Tool = ""
+	}
+	if q.Command && TakesNoCommand(q.Alias) {
+		q.Alias = ""
+	}
+	return q
+}
+
+func (r Rule) isFor(q Request) bool {
+	return (r.Role == "" || r.Role == q.role) && (r.Agent == "" || r.Agent == q.Agent)
+}
+
+func (r Rule) allows(allowed Request, in input) bool {
+	name, pattern, hasPattern := splitTool(r.Tool)
+	if allowed.Tool == "" || !allowed.isTool(name) {
+		return false
+	}
+	return !hasPattern || in.isPlain && glob(pattern, in.text)
+}
+
+// restricts reports whether a deny or ask rule matches the request, or else may match.
+func (r Rule) restricts(q, allowed Request, in input) (matches, mayMatch bool) {
+	name, pattern, hasPattern := splitTool(r.Tool)
+	switch {
+	case !q.isTool(name):
+		return false, q.Tool == ""
+	case r.Decision == Ask && !allowed.isTool(name):
+		return false, true // the model chose this name: a later rule may deny, but none may allow
+	case !hasPattern || in.includes(pattern):
+		return true, false
+	}
+	return false, in.mayInclude(pattern)
 }
 
 func splitTool(tool string) (name, pattern string, hasPattern bool) {
