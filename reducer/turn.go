@@ -175,7 +175,7 @@ func (t *Turn) startCall(e *event) bool {
 	if slices.Contains(t.EndedCalls, call) || t.hasEnded(e.turn) && !(isNewCall && t.reopenTurn(e)) {
 		return false
 	}
-	stillAsks, isNews := t.answerCall(e, tool, call, true)
+	stillAsks, isNews := t.answerByStart(e, tool, call)
 	if tool == "" && t.Activity == ToolRunning {
 		tool = t.Detail
 	}
@@ -192,7 +192,7 @@ func (t *Turn) endCall(e *event) (isNews bool) {
 	isOfTurn := t.ID != "" && (e.turn == "" || e.turn == t.ID)
 	if isLate := t.hasEnded(e.turn) || isOfTurn && !t.IsOpen(); !isLate {
 		stillAsks := false
-		if stillAsks, isNews = t.answerCall(e, tool, call, false); !stillAsks {
+		if stillAsks, isNews = t.answerByEnd(tool, call); !stillAsks {
 			isNews = t.work(e, Thinking, "")
 		}
 	}

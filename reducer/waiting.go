@@ -194,28 +194,39 @@ func (w *Waiting) merge(n Waiting) Waiting {
 	return out
 }
 
-// answerCall takes a call's start or end as the answer to the permission request for that call. The end of another call
-// answers nothing, nor does a start soon after the request; a later start does, since then the request was refused.
-func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks, isNews bool) {
+// requestFor returns the index of the permission request that is about a call, -1 for none. isKnown is false without a
+// request, or if nothing tells the two calls apart.
+func (t *Turn) requestFor(tool, call string) (i int, isKnown bool) {
 	w := t.Waiting()
 	if w == nil || w.Kind != Permission {
-		return false, false
+		return -1, false
 	}
-	haveCalls, haveTools := w.ToolCallID != "" && call != "", w.Tool != "" && tool != ""
-	if !haveCalls && !haveTools {
-		return false, false // nothing tells the two calls apart
-	}
-	asked := slices.IndexFunc(t.Requests, func(r Waiting) bool { // by id if both have one, else by tool
+	i = slices.IndexFunc(t.Requests, func(r Waiting) bool { // by id if both have one, else by tool
 		if r.ToolCallID != "" && call != "" {
 			return r.ToolCallID == call
 		}
 		return r.Tool != "" && r.Tool == tool
 	})
-	isLater := e.at.Sub(w.Since).Abs() >= parallelCalls
-	if isStart && isLater && asked < 0 {
+	return i, w.ToolCallID != "" && call != "" || w.Tool != "" && tool != ""
+}
+
+// answerByStart takes a call's start as the answer to the request for it. The start of another call soon after the
+// request answers nothing; a later one does, since then the request was refused.
+func (t *Turn) answerByStart(e *event, tool, call string) (stillAsks, isNews bool) {
+	i, isKnown := t.requestFor(tool, call)
+	if !isKnown || i < 0 && e.at.Sub(t.Requests[0].Since).Abs() >= parallelCalls {
 		return false, false
 	}
-	return t.answer(asked)
+	return t.answer(i)
+}
+
+// answerByEnd takes a call's end as the answer to the request for it, and to no other.
+func (t *Turn) answerByEnd(tool, call string) (stillAsks, isNews bool) {
+	i, isKnown := t.requestFor(tool, call)
+	if !isKnown {
+		return false, false
+	}
+	return t.answer(i)
 }
 
 // answerID answers the request with an id, and no other. Without ids, whatever comes next is the answer.
