@@ -95,8 +95,9 @@ func (ts *Turns) place(d *Delivery, e *wire.Event, isAbout bool) {
 
 // isFor reports whether the message was handed over for this turn, by its id or its session.
 func (d *Delivery) isFor(turn *Turn) bool {
-	return (d.session != "" || d.turnID != "") && (d.session == "" || d.session == turn.Session) &&
-		(d.turnID == "" || d.turnID == turn.ID)
+	isNamed := d.session != "" || d.turnID != ""
+	isOther := d.session != "" && d.session != turn.Session || d.turnID != "" && d.turnID != turn.ID
+	return isNamed && !isOther
 }
 
 // reset forgets how the message was handed over, after which it is unread again.

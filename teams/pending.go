@@ -127,10 +127,11 @@ func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *sess
 	}
 	box := t.Box(q.Agent)
 	_, err = box.Walk(ctx, rg, func(it *mailbox.Item) bool {
-		in, ok := session.InputOf(it.Message)
-		isAnswer := ok && in.From != box.Address() && (in.Kind == "approve" || in.Kind == "reject") &&
-			in.ArtifactURI == nil && string(in.DraftID) == q.ID
-		if isAnswer && (answer == nil || in.At.Before(answer.At)) {
+		in, isInput := session.InputOf(it.Message)
+		isVerdict := isInput && (in.Kind == "approve" || in.Kind == "reject")
+		isOnWhole := string(in.DraftID) == q.ID && in.ArtifactURI == nil
+		isFirst := answer == nil || in.At.Before(answer.At)
+		if isVerdict && isOnWhole && isFirst && in.From != box.Address() {
 			answer = &in
 		}
 		return true

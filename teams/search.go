@@ -104,6 +104,10 @@ func Answers(m *wire.Message, id wire.ID) bool {
 	return m.InReplyTo == id && m.Type != wire.TypeAck && m.Type != wire.TypeNotice
 }
 
+func isAnswerFrom(it *mailbox.Item, id wire.ID, from wire.Address) bool {
+	return Answers(it.Message, id) && (from == wire.Address{} || it.From == from)
+}
+
 // mentioning selects the messages that contain a message's or thread's id, from a day before it on, since clocks
 // differ.
 func mentioning(id wire.ID) mailbox.Range {
@@ -117,7 +121,7 @@ func mentioning(id wire.ID) mailbox.Range {
 func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Address) []*mailbox.Item {
 	var out []*mailbox.Item
 	box.Walk(ctx, mentioning(id), func(it *mailbox.Item) bool {
-		if Answers(it.Message, id) && (from == wire.Address{} || it.From == from) {
+		if isAnswerFrom(it, id, from) {
 			out = append(out, it)
 		}
 		return true
@@ -135,9 +139,7 @@ func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) 
 	}
 	if t, err := r.Team(m.From.Team); m.From.Host != "" && err == nil {
 		sent := mailbox.Range{Sent: true, Since: m.ID.Time().Add(-24 * time.Hour)}
-		out, _ = t.collect(ctx, sent, nil, func(it *mailbox.Item) bool {
-			return Answers(it.Message, m.ID) && (from == wire.Address{} || it.From == from)
-		})
+		out, _ = t.collect(ctx, sent, nil, func(it *mailbox.Item) bool { return isAnswerFrom(it, m.ID, from) })
 		slices.SortFunc(out, byID)
 	}
 	return out

@@ -84,12 +84,15 @@ func (f *stateFold) close() { f.cursor.Close() }
 // load loads a snapshot's state, and reports whether it is one of this version and agent.
 func (f *stateFold) load(s eventlog.Snapshot) bool {
 	var state reducer.State
-	ok := s.Version == reducer.Version && json.Unmarshal(s.State, &state) == nil && state.Seq == s.Seq &&
-		state.Agent == f.log.Owner.Agent && state.Team == f.log.Owner.Team
-	if ok {
-		f.state = state
+	if s.Version != reducer.Version || json.Unmarshal(s.State, &state) != nil {
+		return false
 	}
-	return ok
+	isOurs := state.Agent == f.log.Owner.Agent && state.Team == f.log.Owner.Team
+	if !isOurs || state.Seq != s.Seq {
+		return false
+	}
+	f.state = state
+	return true
 }
 
 func (f *stateFold) startAtBase() error {
