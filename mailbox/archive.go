@@ -120,8 +120,11 @@ func (b *Box) stale() (stale []string) {
 	names, _ := root.Names(b.in("inbox/tmp"))
 	for _, name := range names {
 		id, rest, _ := strings.Cut(name, ".")
+		if !wire.IsID(id) || strings.HasSuffix(rest, ".drop") {
+			continue // not a delivery's
+		}
 		info, err := root.Lstat(b.in("inbox/tmp", name))
-		if err == nil && wire.IsID(id) && !strings.HasSuffix(rest, ".drop") && info.Mode().IsRegular() && info.ModTime().Before(before) {
+		if err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
 			stale = append(stale, b.in("inbox/tmp", name))
 		}
 	}

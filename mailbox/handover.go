@@ -41,8 +41,9 @@ func (call *HookCall) owner() string { return ownerSession + call.Session }
 
 // hasMade reports whether this call made the claim.
 func (call *HookCall) hasMade(c claim) bool {
-	return c.Owner == call.owner() && c.Call == call.Name && c.Call != "" &&
-		(!call.IsAmbiguous || call.Now.Sub(c.At).Abs() < sameMoment)
+	hasItsName := c.Owner == call.owner() && c.Call == call.Name && c.Call != ""
+	isAtOnce := call.Now.Sub(c.At).Abs() < sameMoment
+	return hasItsName && (isAtOnce || !call.IsAmbiguous)
 }
 
 // Handover is the mail for one hook call. The caller calls Sent or NotSent after it.

@@ -58,7 +58,8 @@ func parseCommand(argv []string) (*Driver, []string) {
 func (d *Driver) isPackage(s string) bool {
 	for _, p := range d.packages {
 		rest, ok := strings.CutPrefix(s, p)
-		if ok && (rest == "" || rest[0] == '@' || rest[0] == '/') || strings.Contains(s, "/node_modules/"+p+"/") {
+		isNamed := ok && (rest == "" || rest[0] == '@' || rest[0] == '/')
+		if isNamed || strings.Contains(s, "/node_modules/"+p+"/") {
 			return true
 		}
 	}

@@ -61,10 +61,10 @@ func keepAll(row, int) bool { return true }
 // isBright is false for dim cells, and for the inverse cell that a program draws as a cursor over the first character
 // of a dim placeholder.
 func isBright(r row, i int) bool {
-	if i+1 < len(r) && r[i].Inverse && r[i+1].Dim && r[i+1].Text != "" && (i == 0 || !r[i-1].Inverse) {
-		return false
-	}
-	return !r[i].Dim
+	isSingle := r[i].Inverse && (i == 0 || !r[i-1].Inverse)
+	isBeforePlaceholder := i+1 < len(r) && r[i+1].Dim && r[i+1].Text != ""
+	isCursor := isSingle && isBeforePlaceholder
+	return !r[i].Dim && !isCursor
 }
 
 // isStrong is false for dim cells and for medium grey, the colour of explanations in a dialog.

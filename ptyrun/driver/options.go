@@ -59,7 +59,8 @@ func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
 	isForeign := func(line string) bool { return d.kindOf(line) != otherRow }
 	f, ok = l.numberedIn(0, len(l.Lines), isQuestion, isForeign)
 	mayBeOne := d.dialogs.isFront || strings.Contains(foot, "Esctocancel") // the others are below a small screen
-	if !ok || f.selected < 0 && !isQuestion || len(f.options) < 2 && !mayBeOne {
+	hasChoice, isEnough := f.selected >= 0 || isQuestion, len(f.options) > 1 || mayBeOne
+	if !ok || !hasChoice || !isEnough {
 		return f, false
 	}
 	for i := range f.options {
@@ -149,8 +150,11 @@ func (r *listReader) passOther(line string, isText bool) bool {
 		return true
 	}
 	r.others++
-	isBelow := r.lowest == 0
-	return r.others <= 8 && !(isBelow && r.isForeign(line)) && (isBelow || at >= r.column)
+	isOutside := at < r.column
+	if isBelow := r.lowest == 0; isBelow {
+		isOutside = r.isForeign(line)
+	}
+	return r.others <= 8 && !isOutside
 }
 
 // selectors are the marks before the option that Return chooses.

@@ -63,26 +63,27 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	switch {
 	case l.Hidden, isQuestion(line) && !l.Modes.Paste:
 		r.Activity, r.Detail, r.NotPromptReason = reducer.AwaitingInput, "question", "it is asking a question"
-		return r
 	case ok && draft != "":
 		r.Activity, r.Draft, r.HasDraft, r.NotPromptReason = reducer.Idle, draft, true, "draft"
-		return r
 	case ok:
 		r.Activity, r.Prompt, r.memory.prompt = reducer.Idle, true, prompt
-		return r
-	}
-	r.NotPromptReason = "no prompt on the screen"
-	switch {
-	case l.Modes.Paste:
-		r.Activity = reducer.Idle
-	case before.Activity == "" || before.Activity == reducer.Starting:
-		r.Activity = reducer.Starting
-	case before.Activity == reducer.Unknown:
-		r.Activity = reducer.Unknown
 	default:
-		r.Activity = reducer.Thinking
+		r.Activity, r.NotPromptReason = withoutPrompt(l, before.Activity), "no prompt on the screen"
 	}
 	return r
+}
+
+// withoutPrompt returns what a program does that shows neither a prompt nor a question, and did so before.
+func withoutPrompt(l *Look, before reducer.Activity) reducer.Activity {
+	switch {
+	case l.Modes.Paste:
+		return reducer.Idle
+	case before == "" || before == reducer.Starting:
+		return reducer.Starting
+	case before == reducer.Unknown:
+		return reducer.Unknown
+	}
+	return reducer.Thinking
 }
 
 // splitPrompt splits line, the cursor's row up to the cursor, into prompt and draft. known is the last prompt that had
@@ -114,7 +115,8 @@ func (d *Driver) splitPrompt(l *Look, line, known string) (prompt, draft string,
 		}
 	}
 	// Another prompt: with bracketed paste on, any line that ends in a blank, if no prompt was known before.
-	if l.Modes.Paste && known == "" && !blank(line) && strings.HasSuffix(line, " ") && !isQuestion(line) {
+	mayBePrompt := !blank(line) && strings.HasSuffix(line, " ") && !isQuestion(line)
+	if mayBePrompt && l.Modes.Paste && known == "" {
 		return line, right, true
 	}
 	return "", "", false

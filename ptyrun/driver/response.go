@@ -28,7 +28,7 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 		line := l.line(y)
 		k := d.kindOf(line)
 		isStart := k == answerRow && !(isInAnswer && d.box.shape == barred)
-		isRest := isInAnswer && (k == answerRow || k == otherRow && (blank(line) || margin(line) >= 2 && !startsAny(strings.TrimSpace(line), notes)))
+		isRest := isInAnswer && (k == answerRow || k == otherRow && isIndentedText(line))
 		switch {
 		case isStart:
 			parts = append(parts, d.answerText(line))
@@ -44,6 +44,11 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 		return answer
 	}
 	return ""
+}
+
+// isIndentedText reports whether a row may continue an answer: it is blank, or indented and no note.
+func isIndentedText(line string) bool {
+	return blank(line) || margin(line) >= 2 && !startsAny(strings.TrimSpace(line), notes)
 }
 
 // notes are the starts of what Claude Code and Codex draw right below an answer.

@@ -135,10 +135,14 @@ func CheckTool(tool string) error {
 	return nil
 }
 
-func glob(pattern, s string) bool { return matches("", pattern, "", s) }
+func glob(pattern, s string) bool { return matches(asRegexp(pattern), s) }
 
-// matches reports whether s matches a pattern between two regular expressions.
-func matches(before, pattern, after, s string) bool {
-	expression := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
-	return regexp.MustCompile("(?s)^" + before + expression + after + "$").MatchString(s)
+// asRegexp returns the regular expression of a pattern, in which * matches anything.
+func asRegexp(pattern string) string {
+	return strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
+}
+
+// matches reports whether a regular expression matches all of s.
+func matches(expression, s string) bool {
+	return regexp.MustCompile("(?s)^" + expression + "$").MatchString(s)
 }

@@ -112,11 +112,11 @@ func (in input) includes(pattern string) bool {
 // program that runs commands (sudo, sh -c), or a line that is not plain. macOS takes RM for rm, and .ENV for .env.
 func (in input) mayInclude(pattern string) bool {
 	if !in.isPlain || !in.isShell {
-		return !in.isPlain || matches("(?i)", pattern, "", in.text)
+		return !in.isPlain || matches("(?i)"+asRegexp(pattern), in.text)
 	}
 	const anyWords, moreWords = "(?i)(.*[^a-zA-Z0-9])?", "( .*)?"
-	text := bare(in.text)
-	return matches(anyWords, pattern, moreWords, text) || matches(anyWords, pattern, "", text+" ")
+	text, behindWords := bare(in.text), anyWords+asRegexp(pattern)
+	return matches(behindWords+moreWords, text) || matches(behindWords, text+" ")
 }
 
 // bare removes a command's quotes and its program's directory.

@@ -87,7 +87,11 @@ func hasFormat(dir string) (bool, error) {
 // unreadable root of this user, or one of an unknown format, ends the search with an error: mail must not go to another
 // root instead.
 func Find(p Place) (f Found, skipped []string, err error) {
-	dir, path, source, err := p.named()
+	dir, err := p.workDir()
+	if err != nil {
+		return Found{}, nil, err
+	}
+	path, source, err := p.named(dir)
 	if err != nil {
 		return Found{}, nil, err
 	}
@@ -107,24 +111,29 @@ func notRoot(path, source, why string) error {
 	return fmt.Errorf("%w %s, named by %s: %s", ErrNotRoot, path, source, why)
 }
 
-// named returns the working directory, and the path that the flag or the environment names; source is "" if neither
-// does. The existing part of both is free of symbolic links.
-func (p Place) named() (dir, path, source string, err error) {
+// workDir returns the working directory without symbolic links; "": there is none.
+func (p Place) workDir() (dir string, err error) {
 	if p.Dir != "" {
 		if dir, err = filepath.EvalSymlinks(p.Dir); err != nil {
-			return "", "", "", fmt.Errorf("find the working directory: %w", err)
+			err = fmt.Errorf("find the working directory: %w", err)
 		}
 	}
+	return dir, err
+}
+
+// named returns the path that the flag or the environment names, perhaps relative to dir; source is "" if neither does.
+// The existing part of the path is free of symbolic links.
+func (p Place) named(dir string) (path, source string, err error) {
 	name, source := p.Flag, FromFlag
 	if name == "" {
 		name, source = p.Env, FromEnv
 	}
 	if name == "" {
-		return dir, "", "", nil
+		return "", "", nil
 	}
 	if !filepath.IsAbs(name) {
 		if dir == "" {
-			return "", "", source, fmt.Errorf("%s is relative, but %w", name, ErrNoDir)
+			return "", source, fmt.Errorf("%s is relative, but %w", name, ErrNoDir)
 		}
 		name = dir + string(filepath.Separator) + name // not filepath.Join, which removes ".." before links are resolved
 	}
@@ -134,14 +143,14 @@ func (p Place) named() (dir, path, source string, err error) {
 		if real, err := filepath.EvalSymlinks(parent); err == nil {
 			parent = real
 		}
-		return dir, filepath.Join(parent, base), source, nil
+		return filepath.Join(parent, base), source, nil
 	}
 	if err != nil {
 		err = fmt.Errorf("%s %s: %w", source, name, err)
 	} else if info, e := os.Stat(path); e == nil && !info.IsDir() {
 		err = notRoot(path, source, "it is not a directory")
 	}
-	return dir, path, source, err
+	return path, source, err
 }
 
 // home returns the home directory without symbolic links, "" if there is none.
@@ -180,8 +189,11 @@ func (p Place) candidates(dir string) (out []Found) {
 // group may write: init accepts it anyway.
 func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ error) {
 	for _, f := range p.candidates(dir) {
+		if forInit && f.Source == FromHome {
+			continue
+		}
 		info, err := os.Lstat(f.Path)
-		if err != nil || forInit && f.Source == FromHome || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
+		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
 		f.Accepted = accepted(p, f.Path)
@@ -212,7 +224,11 @@ func InitDir(p Place, here bool) (dir, why string, err error) {
 	if here {
 		p.Env = ""
 	}
-	wd, dir, source, err := p.named()
+	wd, err := p.workDir()
+	if err != nil {
+		return "", "", err
+	}
+	dir, source, err := p.named(wd)
 	if err == nil && source != "" {
 		_, err = hasFormat(dir)
 	}

@@ -66,7 +66,10 @@ func watch(c *cli.Context, s *command.Scope) error {
 	return s.FollowFor(func(ctx context.Context) error {
 		return watcher.Until(ctx, boxes, o, func(e entry) (done bool, err error) {
 			if e == (entry{}) {
-				return !follows, printEarlier(ctx, c, s, boxes, since, seen)
+				if wantsEarlier(c) {
+					err = printEarlier(c, s, readLog(ctx, boxes, since), seen)
+				}
+				return !follows, err
 			}
 			if l := (logLine{e, time.Now()}); e.Box != nil && !seen[l.key()] {
 				err = l.print(c, s)
@@ -76,17 +79,17 @@ func watch(c *cli.Context, s *command.Scope) error {
 	})
 }
 
-// printEarlier prints the last lines of the log, as far as the flags ask for them, and adds those that there were to seen.
-func printEarlier(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time, seen map[string]bool) error {
-	limit := c.Int("limit")
-	if !c.IsSet("since") && !c.Bool("no-follow") && limit == 0 {
-		return nil
-	}
-	earlier := readLog(ctx, boxes, since)
+func wantsEarlier(c *cli.Context) bool {
+	return c.IsSet("since") || c.Bool("no-follow") || c.Int("limit") > 0
+}
+
+// printEarlier prints the last lines of the log, as far as the flags ask for them, and adds all to seen.
+func printEarlier(c *cli.Context, s *command.Scope, earlier []logLine, seen map[string]bool) error {
 	for _, l := range earlier {
 		seen[l.key()] = true
 	}
-	for _, l := range earlier[max(0, len(earlier)-cmp.Or(limit, len(earlier))):] {
+	limit := cmp.Or(c.Int("limit"), len(earlier))
+	for _, l := range earlier[max(0, len(earlier)-limit):] {
 		if err := l.print(c, s); err != nil {
 			return err
 		}
