@@ -183,7 +183,7 @@ func TestListCopyPut(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	for _, id := range list { // everything moves on before it is copied
-		if err := bob.MarkAcked(ctx, id, bob.Address(), true); err != nil && want[id] != Withdrawn {
+		if err := bob.MarkAcked(ctx, id, bob.Address()); err != nil && want[id] != Withdrawn {
 			t.Fatal(err)
 		}
 	}

@@ -272,7 +272,7 @@ func (p *process) move() {
 	case it.State == Unread && p.oneIn(8):
 		_, err = b.WithdrawRead(ctx, it.ID, it.From)
 	case it.State == Owed:
-		err = b.MarkAcked(ctx, it.ID, b.Address(), p.oneIn(2))
+		err = b.MarkAcked(ctx, it.ID, b.Address())
 	case it.State == Done && b.agent == "carol":
 		p.say("unread %s %s", b.agent, it.ID)
 		err = b.MarkUnread(ctx, it.ID)

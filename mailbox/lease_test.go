@@ -85,7 +85,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 	ranOut(t, bob)
 	equal(t, "read", read(t, bob), id)
-	if err := bob.MarkAcked(ctx, id, other, true); err != nil { // done already
+	if err := bob.MarkAcked(ctx, id, other); err != nil { // done already
 		t.Error(err)
 	}
 }

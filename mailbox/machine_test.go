@@ -163,7 +163,7 @@ func (m *machine) refused(t *rapid.T, id wire.ID, err error) {
 
 func (m *machine) MarkAcked(t *rapid.T) {
 	id, by := m.some(t), m.who(t)
-	err := m.bob.MarkAcked(ctx, id, addr(by), true)
+	err := m.bob.MarkAcked(ctx, id, addr(by))
 	if m.gone(t, err) {
 		return
 	}

@@ -82,9 +82,18 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 }
 
 // MarkAcked moves an owed or unread message to done, and a done one not at all. The ack was delivered to its sender
-// before, unless the sender has no mailbox here (delivered false). by is the mailbox's owner or the member who leased
-// the message. Errors: *LeasedError if somebody else has leased it, ErrWithdrawn if nothing is owed any more.
-func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delivered bool) error {
+// before. by is the mailbox's owner or the member who leased the message. Errors: *LeasedError if somebody else has
+// leased it, ErrWithdrawn if nothing is owed any more.
+func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address) error {
+	return b.markAcked(ctx, id, by, event("cli", wire.EventAcked, id))
+}
+
+// MarkAckedUnsent is MarkAcked for a message whose sender has no mailbox here, so that no ack could be delivered.
+func (b *Box) MarkAckedUnsent(ctx context.Context, id wire.ID, by wire.Address) error {
+	return b.markAcked(ctx, id, by, event("cli", wire.EventAcked, id).With("delivered", false))
+}
+
+func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked wire.Event) error {
 	return b.moveTo(ctx, id, func(from place, c claim) (to place, events []wire.Event, err error) {
 		isMine := by == b.Address()
 		switch {
@@ -102,12 +111,8 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 		case !isMine:
 			return from, nil, notHeld(id)
 		}
-		acked := event("cli", wire.EventAcked, id)
 		if !isMine {
 			acked = acked.With("by", by.String())
-		}
-		if !delivered {
-			acked = acked.With("delivered", false)
 		}
 		return b.done(id), append(events, acked), nil
 	})

@@ -341,7 +341,7 @@ var scenes = map[string]scene{
 	},
 	"mark read": moveScene(true, "new", "cur", nil, func(r *run) error { err := r.bob.MarkRead(ctx, r.ids[0]); return err }),
 	"mark acked": moveScene(true, "cur", "done", (*run).read, func(r *run) error {
-		return r.bob.MarkAcked(ctx, r.ids[0], r.bob.Address(), true)
+		return r.bob.MarkAcked(ctx, r.ids[0], r.bob.Address())
 	}),
 	"mark unread": moveScene(false, "done", "new", (*run).read, func(r *run) error { err := r.bob.MarkUnread(ctx, r.ids[0]); return err }),
 	"withdraw":    moveScene(false, "new", "withdrawn", nil, func(r *run) error { _, err := r.bob.WithdrawRead(ctx, r.ids[0], addr("alice")); return err }),
@@ -358,13 +358,13 @@ var scenes = map[string]scene{
 				by = l.By
 				r.must(r.lease("alice")) // the other
 			}
-			r.must(r.bob.MarkAcked(ctx, r.ids[0], by, true))
+			r.must(r.bob.MarkAcked(ctx, r.ids[0], by))
 			r.in(r.ids[0], "done")
 			r.in(r.ids[1], "new")
 		},
 	},
 	"finish a lease": moveScene(true, "new", "done", func(r *run) error { return r.lease("carol") }, func(r *run) error {
-		return r.bob.MarkAcked(ctx, r.ids[0], addr("carol"), true)
+		return r.bob.MarkAcked(ctx, r.ids[0], addr("carol"))
 	}),
 	"end a lease": {
 		setup: func(r *run) { r.has(1, false); r.must(r.lease("carol")) },

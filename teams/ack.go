@@ -35,25 +35,25 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 		return a, err
 	}
 	sender, err := r.Mailbox(m.From)
-	hasNone := errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam)
-	if err != nil && !hasNone {
-		return a, err
-	}
-	if hasNone {
+	switch {
+	case errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam):
 		a.WasAcked = it.State == mailbox.Done
 		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, so no ack was sent", m.From))
-	} else {
-		isSent, err := a.deliver(ctx, sender, box, it, &wire.Message{
+		err = box.MarkAckedUnsent(ctx, m.ID, by)
+	case err != nil:
+		return a, err
+	default:
+		var isSent bool
+		isSent, err = a.deliver(ctx, sender, box, it, &wire.Message{
 			ID: wire.AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID,
 			Thread: m.ThreadID(), Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.NextHop(), Origin: origin,
 		})
 		if err != nil || !isSent {
 			return a, err
 		}
-	}
-	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
-	if errors.Is(err, mailbox.ErrWithdrawn) && !hasNone {
-		sender.Withdraw(ctx, a.Post.Message.ID, by) // leaves one that was read
+		if err = box.MarkAcked(ctx, m.ID, by); errors.Is(err, mailbox.ErrWithdrawn) {
+			sender.Withdraw(ctx, a.Post.Message.ID, by) // leaves one that was read
+		}
 	}
 	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the message is marked, only the event is missing
 		a.Notes, err = append(a.Notes, unlogged.Error()), nil

@@ -209,7 +209,7 @@ func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.B
 func (r *Root) MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
 	taken, takenErr := r.FindLease(me, parent, me.Address())
 	if taken != nil && takenErr == nil {
-		return taken.MarkAcked(ctx, parent.ID, me.Address(), true)
+		return taken.MarkAcked(ctx, parent.ID, me.Address())
 	}
 	it, err := me.Get(parent.ID)
 	switch {
@@ -218,7 +218,7 @@ func (r *Root) MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.M
 	case err != nil:
 		return err
 	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):
-		return me.MarkAcked(ctx, parent.ID, me.Address(), true)
+		return me.MarkAcked(ctx, parent.ID, me.Address())
 	case it.State == mailbox.Unread:
 		return me.MarkRead(ctx, parent.ID)
 	}
