@@ -52,47 +52,42 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if err != nil {
 		return withHint(command.Explain(s.c, err))
 	}
-	w, err := watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true, Boxes: at.Team.Boxes})
-	if err != nil {
-		return err
-	}
-	s.isWatching = true
-	go s.watch(w, boxes, at)
-	return nil
+	opened := make(chan error, 2)
+	go func() { opened <- s.watch(at, boxes, func() { opened <- nil }) }()
+	err = <-opened
+	s.isWatching = err == nil
+	return err
 }
 
-const (
-	memberPoll = time.Second            // how often watch looks whether members have come or gone
-	batchDelay = 100 * time.Millisecond // how long changes are collected before the client is notified
-)
+const notifyInterval = 100 * time.Millisecond
 
 // watch notifies the client of changed resources: of the inbox when I get or read mail, of the team at every event, and
-// when members come or go, which the watcher does not report.
-func (s *server) watch(w *watcher.Watcher, boxes []*mailbox.Box, at *command.Scope) {
-	defer w.Close()
+// when members come or go, which the watcher does not report. It calls opened as soon as nothing can be missed.
+func (s *server) watch(at *command.Scope, boxes []*mailbox.Box, opened func()) error {
 	isSame := func(a, b *mailbox.Box) bool { return a.Agent() == b.Agent() }
-	for s.running.Err() == nil {
-		changed := map[string]bool{}
-		for end := time.Now().Add(memberPoll); ; {
-			ctx, cancel := context.WithDeadline(s.running, end)
-			e, err := w.Next(ctx)
-			cancel()
-			if err != nil {
-				break
-			}
-			if len(changed) == 0 {
-				end = time.Now().Add(batchDelay)
-			}
+	changed, notifiedAt := map[string]bool{}, time.Time{}
+	all := watcher.Options{Messages: true, Events: true, Boxes: at.Team.Boxes}
+	return watcher.Until(s.running, boxes, all, func(e watcher.Entry) (done bool, err error) {
+		if e == (watcher.Entry{}) {
+			opened()
+		}
+		if e.Agent != "" {
 			changed[teamURI] = true
-			if e.Agent == at.Me.Agent() && (e.Message != nil || e.Event != nil && e.Event.Kind == wire.EventRead) {
-				changed[inboxURI] = true
-			}
+		}
+		if e.Agent == at.Me.Agent() && (e.Message != nil || e.Event != nil && e.Event.Kind == wire.EventRead) {
+			changed[inboxURI] = true
+		}
+		if time.Since(notifiedAt) < notifyInterval { // the rest goes with a later entry or at the next tick
+			return false, nil
 		}
 		if now, err := at.Team.Boxes(); err == nil && !slices.EqualFunc(now, boxes, isSame) {
 			boxes, changed[teamURI] = now, true
 		}
 		for uri := range changed {
 			s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: uri})
+			notifiedAt = time.Now()
 		}
-	}
+		clear(changed)
+		return false, nil
+	})
 }
