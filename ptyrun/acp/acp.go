@@ -140,7 +140,12 @@ func (f *front) loop() {
 	}
 }
 
-func (f *front) post(call func()) { f.posted <- call }
+func (f *front) post(call func()) {
+	select {
+	case f.posted <- call:
+	case <-f.running.Done(): // nobody receives it
+	}
+}
 
 // exit ends the front and prints why. Only the first call counts.
 func (f *front) exit(code int, why string) {
@@ -164,12 +169,12 @@ func isClosed(c <-chan struct{}) bool {
 func (f *front) startAgent() (ended chan struct{}, err error) {
 	ctx, stop := context.WithCancel(f.running)
 	cmd := command(ctx, syscall.SIGTERM, f.Command[0], f.Command[1:]...)
-	out, to := io.Pipe()
-	stdout := agentOutput{to, make(chan struct{})}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, stdout, stderr{f}
+	in, to := io.Pipe()
+	out := &output{PipeWriter: to, front: f}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, out, stderr{f}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
-		f.conn = acp.NewClientSideConnection(f, stdin, f.interceptUpdates(out)) // ready before the agent can write
+		f.conn = acp.NewClientSideConnection(f, stdin, in) // ready before the agent can write
 		f.conn.SetLogger(slog.New(slog.DiscardHandler))
 		err = cmd.Start()
 	}
@@ -185,39 +190,20 @@ func (f *front) startAgent() (ended chan struct{}, err error) {
 	go func() {
 		defer close(ended)
 		cmd.Wait()
-		isBroken := isClosed(f.conn.Done()) && !isClosed(stdout.ended) // although its output was still open
-		stdout.Close()
 		<-f.conn.Done() // the last of its output is read
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		f.post(func() { f.agentEnded(exitCode(cmd), isBroken) })
+		f.post(func() { f.agentEnded(exitCode(cmd), out.isBroken) })
 	}()
 	go func() {
-		<-f.conn.Done() // also after output that cannot be parsed
-		if isClosed(stdout.ended) {
-			select {
-			case <-ended:
-			case <-time.After(endGrace): // it closed its output and lives on
-			}
+		<-f.conn.Done()
+		in.Close()
+		select {
+		case <-ended:
+		case <-time.After(endGrace): // it closed its output and lives on, or wrote what cannot be read
 		}
 		stop()
-		out.Close()
 	}()
 	return ended, nil
-}
-
-// agentOutput is closed at the end of the agent's output.
-type agentOutput struct {
-	*io.PipeWriter
-	ended chan struct{} // closed then
-}
-
-// ReadFrom copies the whole output. Package exec calls it.
-func (o agentOutput) ReadFrom(r io.Reader) (n int64, err error) {
-	if n, err = io.Copy(o.PipeWriter, r); err == nil {
-		close(o.ended)
-		o.Close()
-	}
-	return n, err
 }
 
 // command makes a command in a process group of its own, which gets a signal when ctx ends, and SIGKILL after endGrace.

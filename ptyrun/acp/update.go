@@ -17,38 +17,46 @@ import (
 
 const maxLine = 10 << 20 // bytes of a protocol message, as in the SDK
 
-// emptyFile is what interceptUpdates makes of a request to write an empty file: the SDK takes empty content for
-// missing content.
+// emptyFile is what output makes of a request to write an empty file: the SDK takes empty content for missing content.
 const emptyFile = "_atm/empty_file"
 
-// interceptUpdates returns the agent's output without its updates. It handles these itself, in order with the other
+// output passes the agent's output on to the SDK, without its updates. It handles these itself, in order with the other
 // messages, because the SDK would turn the numbers of a tool's input and output into floats.
-func (f *front) interceptUpdates(out io.Reader) io.Reader {
-	in, to := io.Pipe()
-	go func() {
-		lines := bufio.NewScanner(out)
-		lines.Buffer(nil, maxLine)
-		for lines.Scan() {
-			var call struct {
-				Method     string
-				ID, Params json.RawMessage
-			}
-			line := lines.Bytes()
-			json.Unmarshal(line, &call)
-			if call.ID == nil && call.Method == acp.ClientMethodSessionUpdate {
-				f.handleUpdate(call.Params)
-				continue
-			}
-			write := struct{ Content string }{"missing"}
-			json.Unmarshal(call.Params, &write)
-			if call.Method == acp.ClientMethodFsWriteTextFile && write.Content == "" {
-				line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, call.ID, emptyFile, call.Params)
-			}
-			to.Write(append(line, '\n'))
-		}
-		to.CloseWithError(lines.Err())
-	}()
-	return in
+type output struct {
+	*io.PipeWriter
+	front    *front
+	isBroken bool // a line was too long, or the SDK has given up
+}
+
+// ReadFrom reads the whole output. Package exec calls it.
+func (o *output) ReadFrom(r io.Reader) (n int64, err error) {
+	defer o.Close()
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for err == nil && lines.Scan() {
+		err = o.forward(lines.Bytes())
+	}
+	o.isBroken = err != nil || lines.Err() == bufio.ErrTooLong
+	return 0, lines.Err()
+}
+
+func (o *output) forward(line []byte) error {
+	var call struct {
+		Method     string
+		ID, Params json.RawMessage
+	}
+	json.Unmarshal(line, &call)
+	if call.ID == nil && call.Method == acp.ClientMethodSessionUpdate {
+		o.front.handleUpdate(call.Params)
+		return nil
+	}
+	write := struct{ Content string }{"missing"}
+	json.Unmarshal(call.Params, &write)
+	if call.Method == acp.ClientMethodFsWriteTextFile && write.Content == "" {
+		line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, call.ID, emptyFile, call.Params)
+	}
+	_, err := o.Write(append(line, '\n'))
+	return err
 }
 
 // An update is what the agent says about the turn. In an update of a tool call everything but the ID may be missing.
@@ -102,7 +110,7 @@ func (f *front) handleUpdate(params json.RawMessage) {
 	})
 }
 
-// SessionUpdate is never called: see interceptUpdates.
+// SessionUpdate is never called: see output.
 func (f *front) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
 func textOf(b acp.ContentBlock) string {
