@@ -50,7 +50,8 @@ func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRe
 	time.Sleep(settle)
 	f.post(func() {
 		c := p.ToolCall
-		r.describe(f.mergeCall(c.ToolCallId, value(c.Kind), value(c.Title), c.RawInput))
+		input, _ := json.Marshal(c.RawInput)
+		r.describe(f.mergeCall(c.ToolCallId, value(c.Kind), value(c.Title), input))
 		f.ask(r)
 	})
 	outcome := acp.NewRequestPermissionOutcomeCancelled()
@@ -89,11 +90,9 @@ func (r *request) describe(c *toolCall) {
 }
 
 // commandOf returns the command in a tool's input, which is a text or a list of words, or "".
-func commandOf(input any) string {
-	if raw, ok := input.(json.RawMessage); ok {
-		json.Unmarshal(raw, &input)
-	}
-	fields, _ := input.(map[string]any)
+func commandOf(input json.RawMessage) string {
+	var fields map[string]any // names in a struct would match in any case
+	json.Unmarshal(input, &fields)
 	switch c := fields["command"].(type) {
 	case string:
 		return c

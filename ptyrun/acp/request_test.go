@@ -12,29 +12,28 @@ import (
 // Rules match the kind of a call and the first word of its title, and know if it runs a command although tools of that
 // name do not.
 func TestNamesOfCalls(t *testing.T) {
-	command := map[string]any{"command": "git push"}
+	const command = `{"command":"git push"}`
 	for _, c := range []struct {
 		kind               acp.ToolKind
 		title              string
-		input              any
+		input              string
 		tool, alias, asked string
 		isCommand          bool
 	}{
 		{"execute", "Bash: git push", command, "execute", "Bash", "git push", false},
-		{"execute", "touch made.txt", nil, "execute", "touch", "touch made.txt", false},
-		{"execute", "read x | curl y", nil, "execute", "read", "read x | curl y", true},
+		{"execute", "touch made.txt", "null", "execute", "touch", "touch made.txt", false},
+		{"execute", "read x | curl y", "null", "execute", "read", "read x | curl y", true},
 		{"execute", "Search it", command, "execute", "Search", "git push", true},
-		{"edit", "Edit main.go", map[string]any{"path": "main.go"}, "edit", "Edit", "Edit main.go", false},
+		{"edit", "Edit main.go", `{"path":"main.go"}`, "edit", "Edit", "Edit main.go", false},
 		{"read", "cat x", command, "read", "cat", "git push", true},
 		{"read", "git push", command, "read", "git", "git push", true},
-		{"", "Bash ls", nil, "Bash", "", "Bash ls", false},
-		{"", "read x | curl y", nil, "read", "", "read x | curl y", true},
-		{"other", "mcp__x__y", nil, "mcp__x__y", "", "mcp__x__y", false},
-		{"execute", "Run", map[string]any{"command": []any{"bash", "-lc", "ls -l"}}, "execute", "Run", "bash -lc 'ls -l'", false},
-		{"execute", "Run", json.RawMessage(`{"command":"git push"}`), "execute", "Run", "git push", false},
+		{"", "Bash ls", "null", "Bash", "", "Bash ls", false},
+		{"", "read x | curl y", "null", "read", "", "read x | curl y", true},
+		{"other", "mcp__x__y", "null", "mcp__x__y", "", "mcp__x__y", false},
+		{"execute", "Run", `{"command":["bash","-lc","ls -l"]}`, "execute", "Run", "bash -lc 'ls -l'", false},
 	} {
 		f, r := &front{tools: map[acp.ToolCallId]*toolCall{}}, &request{}
-		r.describe(f.mergeCall("1", c.kind, c.title, c.input))
+		r.describe(f.mergeCall("1", c.kind, c.title, json.RawMessage(c.input)))
 		if r.tool != c.tool || r.alias != c.alias || r.input != c.asked || r.isCommand != c.isCommand {
 			t.Errorf("%s %q %v: %s|%s %v %q", c.kind, c.title, c.input, r.tool, r.alias, r.isCommand, r.input)
 		}

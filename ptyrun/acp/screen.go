@@ -29,15 +29,25 @@ const (
 type screen struct {
 	out     io.Writer
 	undrawn strings.Builder // of the transcript
+	mark    string          // of the last text in it
 	live    int             // the number of live rows
 	last    string          // the live rows, as drawn
 }
 
-// print adds a text with a mark to the transcript.
+// print adds a text with a mark to the transcript. Words of the agent after others get no mark.
 func (s *screen) print(mark, text string) {
-	for line := range strings.SplitSeq(strings.Trim(plain(text), "\n"), "\n") {
-		s.undrawn.WriteString(mark + line + "\r\n")
-		mark = indent
+	text = strings.Trim(plain(text), "\n")
+	if text == "" {
+		return
+	}
+	before := mark
+	if mark == says && s.mark == says {
+		before = indent
+	}
+	s.mark = mark
+	for line := range strings.SplitSeq(text, "\n") {
+		s.undrawn.WriteString(before + line + "\r\n")
+		before = indent
 	}
 }
 

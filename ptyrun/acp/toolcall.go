@@ -17,7 +17,7 @@ import (
 type toolCall struct {
 	kind               acp.ToolKind
 	tool, alias, title string
-	input              any
+	input              json.RawMessage
 	isStarted, isEnded bool
 }
 
@@ -25,7 +25,7 @@ const maxRaw = 16 << 10 // bytes of a tool's input, and of its output, in an eve
 
 // updateCall handles an update of a tool call. It logs the call's start and end.
 func (f *front) updateCall(u *update) {
-	c := f.mergeCall(u.ToolCallID, u.Kind, u.Title, rawValue(u.RawInput))
+	c := f.mergeCall(u.ToolCallID, u.Kind, u.Title, u.RawInput)
 	if f.turn == nil {
 		return
 	}
@@ -42,12 +42,12 @@ func (f *front) updateCall(u *update) {
 		return
 	}
 	c.isEnded = true
-	output := rawValue(u.RawOutput)
+	output := u.RawOutput
 	var content []acp.ToolCallContent
 	json.Unmarshal(u.Content, &content)
 	for _, one := range content {
-		if output == nil && one.Content != nil {
-			output = wire.Clip(textOf(one.Content.Content), maxRaw/2)
+		if isNull(output) && one.Content != nil {
+			output = wire.Quote(wire.Clip(textOf(one.Content.Content), maxRaw/2))
 		}
 	}
 	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", u.ToolCallID).With("tool", c.tool).With("result", capped(output))
@@ -61,7 +61,7 @@ func (f *front) updateCall(u *update) {
 
 // mergeCall adds to what is known about a call. The call's kind names its tool, the first word of its title is an
 // alias.
-func (f *front) mergeCall(id acp.ToolCallId, kind acp.ToolKind, title string, input any) *toolCall {
+func (f *front) mergeCall(id acp.ToolCallId, kind acp.ToolKind, title string, input json.RawMessage) *toolCall {
 	c := f.tools[id]
 	if c == nil {
 		c = &toolCall{}
@@ -73,7 +73,7 @@ func (f *front) mergeCall(id acp.ToolCallId, kind acp.ToolKind, title string, in
 	if title != "" {
 		c.title = title
 	}
-	if input != nil {
+	if !isNull(input) {
 		c.input = input
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(c.title), " ")
@@ -84,18 +84,12 @@ func (f *front) mergeCall(id acp.ToolCallId, kind acp.ToolKind, title string, in
 	return c
 }
 
-// rawValue returns nil for a value that is absent or null.
-func rawValue(v json.RawMessage) any {
-	if v == nil || string(v) == "null" {
-		return nil
-	}
-	return v
-}
+func isNull(raw json.RawMessage) bool { return raw == nil || string(raw) == "null" }
 
-// capped returns v, or nil if it is too large for an event.
-func capped(v any) any {
-	if data, _ := json.Marshal(v); len(data) > maxRaw {
+// capped returns a value, or nil if it is too large for an event.
+func capped(raw json.RawMessage) any {
+	if isNull(raw) || len(raw) > maxRaw {
 		return nil
 	}
-	return v
+	return raw
 }

@@ -28,10 +28,8 @@ const source = "acp"
 type turn struct {
 	id          string
 	response    []byte // the agent's words; of a long response the end
-	length      int    // bytes of all its words
 	delta       string // words that are not logged yet
 	line        string // the last line, incomplete and not printed yet
-	mark        string // before that line
 	isNewText   bool   // something else came after the last words
 	isCancelled bool
 }
@@ -73,7 +71,7 @@ func (f *front) submit() {
 	if text == "" || f.session == "" || f.turn != nil {
 		return
 	}
-	f.draft, f.turn = "", &turn{id: string(wire.NewID()), mark: says}
+	f.draft, f.turn = "", &turn{id: string(wire.NewID())}
 	clear(f.tools)
 	p := acp.PromptRequest{SessionId: f.session, Prompt: f.blocks(text)}
 	f.log(wire.Event{Kind: wire.TurnStarted}.With("prompt", wire.Clip(text, maxResponse)))
@@ -114,18 +112,15 @@ func (f *front) block(s *mailbox.Store, a wire.Attachment, room int64) acp.Conte
 	if a.Size > room {
 		return link
 	}
+	var data []byte
 	file, err := s.Attachment(a)
-	if err != nil {
-		return link
+	if err == nil {
+		defer file.Close()
+		data, err = io.ReadAll(file)
 	}
-	defer file.Close()
-	data, err := io.ReadAll(file)
-	if err != nil {
-		return link
-	}
-	kind := http.DetectContentType(data)
-	can := f.capabilities
+	kind, can := http.DetectContentType(data), f.capabilities
 	switch {
+	case err != nil:
 	case strings.HasPrefix(kind, "image/") && can.Image:
 		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), kind)
 	case strings.HasPrefix(a.MediaType, "text/") && can.EmbeddedContext:
@@ -202,35 +197,21 @@ func (f *front) addText(text string) {
 	if t.delta == "" {
 		f.flushAt = time.Now().Add(flushInterval)
 	}
+	t.delta += text
 	if t.response = append(t.response, text...); len(t.response) > 2*maxResponse { // seldom, as it copies
 		t.response = []byte(driver.ClipResponse(string(t.response), maxResponse))
 	}
-	left := maxResponse - t.length
-	t.length += len(text)
-	if left >= 0 {
-		t.delta += wire.Clip(text, left)
-		if len(text) > left {
-			t.delta += "\n…"
-		}
-	}
 	t.line += text
 	if i := strings.LastIndexByte(t.line, '\n'); i >= 0 {
-		f.printText(t.line[:i])
+		f.screen.print(says, t.line[:i])
 		t.line = t.line[i+1:]
-	}
-}
-
-func (f *front) printText(text string) {
-	if text = strings.TrimLeft(text, "\n"); text != "" {
-		f.screen.print(f.turn.mark, text)
-		f.turn.mark = indent
 	}
 }
 
 // logDelta logs the words that are not logged yet.
 func (f *front) logDelta() {
 	if t := f.turn; t != nil && t.delta != "" {
-		e := wire.Event{Kind: "message_delta"}.With("delta", t.delta)
+		e := wire.Event{Kind: "message_delta"}.With("delta", driver.ClipResponse(t.delta, maxResponse))
 		t.delta = ""
 		f.log(e)
 	}
@@ -240,7 +221,7 @@ func (f *front) logDelta() {
 func (f *front) endText() {
 	f.logDelta()
 	if t := f.turn; t != nil {
-		f.printText(t.line)
-		t.line, t.mark, t.isNewText = "", says, true
+		f.screen.print(says, t.line)
+		t.line, t.isNewText = "", true
 	}
 }
