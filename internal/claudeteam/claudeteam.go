@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,6 @@ type Sync struct {
 	config       []byte          // config.json, as this pass read it
 	configNames  map[string]bool // the names in it
 	ours, theirs []member
-	skipped      error // why members in config.json were skipped
 }
 
 // Transfer is one thing that a pass did.
@@ -114,11 +114,11 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 		}
 		select {
 		case <-w.Changed():
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-			}
 		case <-time.After(pollInterval):
+		case <-ctx.Done():
+		}
+		select {
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
@@ -128,9 +128,14 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 func (s *Sync) Pass(ctx context.Context) (errs error) {
 	root, err := durable.Open(s.Dir, s.fault)
 	s.root = root
+	fail := func(name string, err error) {
+		if err != nil {
+			errs = errors.Join(errs, fmt.Errorf("%s: %w", root.Join(name), err))
+		}
+	}
 	if err == nil {
 		defer root.Close()
-		err = s.findMembers(ctx)
+		err = s.findMembers(ctx, fail)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrEnded
@@ -138,23 +143,14 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Dir, err)
 	}
-	fail := func(name string, err error) {
-		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("%s: %w", root.Join(name), err))
-		}
-	}
-	fail(configFile, s.skipped)
 	fail(inboxDir, root.Mkdir(inboxDir))
 	if s.Join {
 		fail(configFile, s.join(ctx))
 	}
 	for _, m := range s.ours {
-		fail(m.inboxFile(), s.ingest(ctx, m))
-		if old := (member{box: m.box, name: m.name + ourSuffix}); s.isFormerName(old) {
-			fail(old.inboxFile(), s.ingest(ctx, old))
-		}
+		fail(m.inboxFile(), cmp.Or(s.createInbox(m), s.ingest(ctx, m)))
 	}
-	s.checkFiles(fail)
+	s.checkFiles(ctx, fail)
 	for _, m := range s.theirs {
 		s.recordIdle(ctx, m)
 		fail(m.inboxFile(), s.deliver(ctx, m))
@@ -162,19 +158,27 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 	return errs
 }
 
-// checkFiles reports inbox files that hold mail for a retired member of ours, which nobody reads, and removes temp
-// files that killed processes left.
-func (s *Sync) checkFiles(fail func(name string, err error)) {
+// checkFiles looks at the files in Claude's inbox directory that belong to no member. It removes temp files that killed
+// processes left, reports mail for a retired member of ours, which nobody reads, and ingests mail for a name that one of
+// ours had there earlier.
+func (s *Sync) checkFiles(ctx context.Context, fail func(name string, err error)) {
 	files, _ := s.root.Names(inboxDir)
 	for _, file := range files {
 		name, file := strings.TrimSuffix(file, ".json"), inboxDir+"/"+file
+		isFormer := func(m member) bool { return name == m.name+ourSuffix }
+		i := slices.IndexFunc(s.ours, isFormer)
 		switch {
 		case strings.HasPrefix(name, tempPrefix):
 			if info, err := s.root.Lstat(file); err == nil && time.Since(info.ModTime()) > time.Hour {
 				s.root.Remove(file)
 			}
-		case s.isRetired(name) && s.hasUnread(file):
-			fail(file, fmt.Errorf("%s is retired here and gets no mail: atm team restore %[1]s", name))
+		case sharesInbox(member{name: name}, slices.Concat(s.ours, s.theirs)):
+		case s.isRetired(name):
+			if list, err := s.readInbox(file); err != nil || slices.ContainsFunc(list, func(e entry) bool { return !e.Read }) {
+				fail(file, fmt.Errorf("%s is retired here and gets no mail: atm team restore %[1]s", name))
+			}
+		case i >= 0:
+			fail(file, s.ingest(ctx, member{box: s.ours[i].box, name: name}))
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -28,6 +27,14 @@ type entry struct {
 
 	raw json.RawMessage
 	bad error // why it cannot be ingested
+}
+
+func (s *Sync) readInbox(file string) ([]entry, error) {
+	data, err := s.root.ReadFile(file, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	return decodeInbox(data)
 }
 
 // decodeInbox parses an inbox file, which is empty between its creation and the first write.
@@ -104,11 +111,4 @@ func controlMessage(text string) (o wire.Object) {
 // trim trims what JavaScript's trim does, and a little more.
 func trim(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
-}
-
-// hasUnread reports whether an inbox file holds an unread entry or cannot be read.
-func (s *Sync) hasUnread(file string) bool {
-	data, err := s.root.ReadFile(file, maxFile)
-	list, decodeErr := decodeInbox(data)
-	return err != nil || decodeErr != nil || slices.ContainsFunc(list, func(e entry) bool { return !e.Read })
 }

@@ -50,7 +50,7 @@ func (s *Sync) isOurs(name wire.Name) bool {
 }
 
 // findMembers reads config.json and our team. It makes a mailbox for each new member of Claude's.
-func (s *Sync) findMembers(ctx context.Context) error {
+func (s *Sync) findMembers(ctx context.Context, fail func(name string, err error)) error {
 	var config struct{ Members []json.RawMessage }
 	data, err := s.root.ReadFile(configFile, maxFile)
 	if err == nil {
@@ -62,10 +62,10 @@ func (s *Sync) findMembers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.config, s.configNames, s.ours, s.theirs, s.skipped = data, map[string]bool{}, nil, nil, nil
+	s.config, s.configNames, s.ours, s.theirs = data, map[string]bool{}, nil, nil
 	for _, raw := range config.Members {
 		if raw[0] == '{' { // anything else is no member
-			s.skipped = errors.Join(s.skipped, s.addTheirs(ctx, raw))
+			fail(configFile, s.addTheirs(ctx, raw))
 		}
 	}
 	boxes, err := s.Team.Boxes()
@@ -162,18 +162,9 @@ func (s *Sync) nameThere(a wire.Address) string {
 	return name
 }
 
-// isFormerName reports whether one of ours had this name in Claude's team earlier, so that mail for it may still arrive
-// there, and nobody else has or had the name.
-func (s *Sync) isFormerName(old member) bool {
-	hasFile, err := s.root.Exists(old.inboxFile())
-	name := wire.Name(strings.ToLower(old.name))
-	isOthers := s.Team.Box(name).Exists() || s.Team.WasRetired(name) || sharesInbox(old, slices.Concat(s.ours, s.theirs))
-	return err == nil && hasFile && !isOthers
-}
-
-// isRetired reports whether a name belonged to one of ours that was retired, and belongs to nobody now.
+// isRetired reports whether a name belonged to one of ours that was retired, and belongs to nobody here now.
 func (s *Sync) isRetired(name string) bool {
-	if !wire.IsName(name) || sharesInbox(member{name: name}, s.theirs) || s.Team.Box(wire.Name(name)).Exists() {
+	if !wire.IsName(name) || s.Team.Box(wire.Name(name)).Exists() {
 		return false
 	}
 	retired, _ := s.Team.Retired(name)

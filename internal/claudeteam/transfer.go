@@ -23,11 +23,18 @@ const joinGrace = 5 * time.Second
 // idle is the type of the message with which one of Claude's tells its lead that its turn is over.
 const idle = "idle_notification"
 
-func (s *Sync) createInbox(m member) error { return s.create(m.inboxFile(), []byte("[]"), 0o600) }
+// createInbox makes the member's inbox file if there is none.
+func (s *Sync) createInbox(m member) error {
+	err := s.create(m.inboxFile(), []byte("[]"), 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
 
 // changeInbox rewrites an inbox file; if f returns nil, the file stays as it is.
 func (s *Sync) changeInbox(ctx context.Context, m member, f func(list []entry) ([]entry, error)) error {
-	if err := s.createInbox(m); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := s.createInbox(m); err != nil {
 		return err
 	}
 	return s.rewrite(ctx, m.inboxFile(), func(old []byte) ([]byte, error) {
@@ -45,12 +52,7 @@ func (s *Sync) changeInbox(ctx context.Context, m member, f func(list []entry) (
 // ingest stores the entries of one of our inbox files here, and removes them there. Read entries, which some programs
 // keep, stay.
 func (s *Sync) ingest(ctx context.Context, m member) error {
-	data, err := s.root.ReadFile(m.inboxFile(), maxFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s.createInbox(m)
-	}
-	list, decodeErr := decodeInbox(data)
-	err = errors.Join(err, decodeErr)
+	list, err := s.readInbox(m.inboxFile())
 	stored := map[wire.ID]bool{}
 	for i, e := range list {
 		entryErr := e.bad
@@ -111,8 +113,7 @@ func (s *Sync) store(ctx context.Context, m member, e *entry) error {
 // recordIdle looks for idle notifications in the inbox of one of Claude's. It reports no errors: deliver does, when it
 // has something to add to the file.
 func (s *Sync) recordIdle(ctx context.Context, m member) {
-	data, _ := s.root.ReadFile(m.inboxFile(), maxFile)
-	list, _ := decodeInbox(data)
+	list, _ := s.readInbox(m.inboxFile())
 	for _, e := range list {
 		if e.bad == nil && !e.Read && controlMessage(e.Text).Text("type") == idle {
 			s.storeIdle(ctx, &e)
