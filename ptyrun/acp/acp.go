@@ -62,7 +62,7 @@ type front struct {
 	tools        map[acp.ToolCallId]*toolCall
 	requests     []*request // the first is shown until it is answered
 	unlogged     []wire.Event
-	flushAt      time.Time // when to log the agent's words and retry unlogged; zero means never
+	flush        <-chan time.Time // when to log the agent's words and retry unlogged
 	isEnding     bool
 	code         int // exit code
 }
@@ -111,10 +111,6 @@ func (f *front) loop() {
 		if len(f.posted) == 0 || f.screen.undrawn.Len() > maxUndrawn {
 			f.draw()
 		}
-		var flush <-chan time.Time
-		if !f.flushAt.IsZero() {
-			flush = time.After(time.Until(f.flushAt))
-		}
 		select {
 		case call := <-f.posted:
 			call()
@@ -123,8 +119,7 @@ func (f *front) loop() {
 				return
 			}
 			f.press(f.keys.feed(p))
-		case <-flush:
-			f.flushAt = time.Time{}
+		case <-f.flush:
 			f.logDelta()
 			f.log()
 		case s := <-signals:
@@ -147,12 +142,10 @@ func (f *front) post(call func()) {
 	}
 }
 
-// exit ends the front and prints why. Only the first call counts.
+// exit ends the front and prints why.
 func (f *front) exit(code int, why string) {
-	if !f.isEnding {
-		f.screen.print(note, why)
-		f.isEnding, f.code = true, code
-	}
+	f.screen.print(note, why)
+	f.isEnding, f.code = true, code
 }
 
 func isClosed(c <-chan struct{}) bool {

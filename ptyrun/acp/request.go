@@ -25,14 +25,11 @@ type request struct {
 	tool, alias, input string // for rules
 	isCommand          bool   // input is a command, although tools with these names take none
 	prompt             string
-	options            []option
+	options            []acp.PermissionOption
 	shownAt            time.Time
 	answer             chan int // buffered; gets the index of the chosen option, or is closed without an answer
 	isAnswered         bool     // and off the screen
-	isLogged           bool     // the runner has logged the answer
 }
-
-type option struct{ label, kind string }
 
 // maxOptions is the number of options that have a key.
 const maxOptions = len(driver.FrontKeys)
@@ -44,9 +41,7 @@ const settle = 100 * time.Millisecond
 // RequestPermission shows a request and waits for the answer. It drops options beyond maxOptions.
 func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 	r := &request{kind: "permission", call: p.ToolCall.ToolCallId, answer: make(chan int, 1)}
-	for _, o := range p.Options[:min(len(p.Options), maxOptions)] {
-		r.options = append(r.options, option{o.Name, string(o.Kind)})
-	}
+	r.options = p.Options[:min(len(p.Options), maxOptions)]
 	time.Sleep(settle)
 	f.post(func() {
 		c := p.ToolCall
@@ -58,24 +53,20 @@ func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRe
 	select {
 	case i, ok := <-r.answer:
 		if ok {
-			outcome = acp.NewRequestPermissionOutcomeSelected(p.Options[i].OptionId)
-			isLogged := f.awaitAnswerLogged()
-			f.post(func() {
-				r.isLogged = isLogged
-				f.remove(r)
-			})
+			outcome = acp.NewRequestPermissionOutcomeSelected(r.options[i].OptionId)
+			f.awaitAnswerLogged()
 		}
 	case <-ctx.Done():
-		f.post(func() { f.remove(r) })
 	}
+	f.post(func() { f.remove(r) })
 	return acp.RequestPermissionResponse{Outcome: outcome}, nil
 }
 
 // awaitAnswerLogged waits until the runner has logged who answered and how, which must precede the agent's next events.
 // The runner does so when the request is gone from the screen.
-func (f *front) awaitAnswerLogged() bool {
+func (f *front) awaitAnswerLogged() {
 	isRequest := func(e *wire.Event) bool { return e.Kind == "confirm_required" && e.Source == source }
-	return f.awaitEvent(answerTimeout, isRequest, func(e *wire.Event) bool {
+	f.awaitEvent(answerTimeout, isRequest, func(e *wire.Event) bool {
 		return e.Kind == "state_change" && e.Source == "pty" && e.Field("previous") == string(reducer.Confirming)
 	})
 }
@@ -143,11 +134,12 @@ func (f *front) choose(r *request, i int) {
 	if i >= 0 && i < len(r.options) && time.Since(r.shownAt) >= settle { // else the key was for another request
 		r.isAnswered = true
 		r.answer <- i
-		f.screen.print(note, r.options[i].label+": "+r.prompt)
+		f.screen.print(note, r.options[i].Name+": "+r.prompt)
 	}
 }
 
-// remove removes a request. Before it shows the next one it draws a frame without any, for the runner to see.
+// remove removes a request that has not been removed yet. Before it shows the next one it draws a frame without any, for
+// the runner to see.
 func (f *front) remove(r *request) {
 	i := slices.Index(f.requests, r)
 	if i < 0 {
@@ -159,7 +151,7 @@ func (f *front) remove(r *request) {
 	}
 	rest := f.requests
 	f.requests = nil
-	if r.isLogged {
+	if r.isAnswered && r.kind == "permission" { // the runner logs that
 		f.activity = reducer.Thinking
 	}
 	if f.turn != nil {

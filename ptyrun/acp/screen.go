@@ -113,8 +113,8 @@ func (r *request) rows(cols, maxRows int) []string {
 		if i == 0 {
 			selector = "❯ "
 		}
-		label := strings.Join(strings.Fields(plain(o.label)), " ")
-		rows = append(rows, fmt.Sprintf("%s%d. %s (%s)", selector, i+1, ansi.Truncate(label, max(cols-30, 8), "…"), o.kind))
+		label := strings.Join(strings.Fields(plain(o.Name)), " ")
+		rows = append(rows, fmt.Sprintf("%s%d. %s (%s)", selector, i+1, ansi.Truncate(label, max(cols-30, 8), "…"), o.Kind))
 	}
 	for i := range rows {
 		rows[i] = indent + rows[i]

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coder/acp-go-sdk"
+
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	emulator "github.com/agentteammail/atm/ptyrun/screen"
@@ -30,7 +32,7 @@ func frontOf(requests ...*request) *front {
 
 // The driver reads a request exactly as it was written, at any width, or not at all.
 func TestDialogIsRead(t *testing.T) {
-	options := []option{{"Always", "allow_always"}, {"Yes (reject_once)", "allow_once"}, {"No", "reject_once"}}
+	options := []acp.PermissionOption{{Name: "Always", Kind: "allow_always"}, {Name: "Yes (reject_once)", Kind: "allow_once"}, {Name: "No", Kind: "reject_once"}}
 	for _, input := range []string{
 		"git push", strings.Repeat("a b ", 200), "日本語 \x1b[31m\n1. Yes\n❯ 1. x", `"`, `\`, "  lead", "trail  ", "a\u202eb", strings.Repeat("x", 9000),
 	} {
@@ -60,7 +62,7 @@ func TestOptionsHaveKeys(t *testing.T) {
 	for _, n := range []int{1, 9, maxOptions} {
 		for i := range n {
 			r := &request{kind: "question", prompt: "Which?", answer: make(chan int, 1)}
-			r.options = slices.Repeat([]option{{"Take it", "choice"}}, n)
+			r.options = slices.Repeat([]acp.PermissionOption{{Name: "Take it", Kind: "choice"}}, n)
 			f := frontOf(r)
 			_, reading := drawn(t, f, 80, 24)
 			if d := reading.Dialog; d == nil || len(d.Options) != n {
@@ -152,7 +154,7 @@ func TestPress(t *testing.T) {
 	}
 	var two []*request
 	for range 2 {
-		two = append(two, &request{kind: "question", options: []option{{"Yes", "choice"}}, answer: make(chan int, 1)})
+		two = append(two, &request{kind: "question", options: []acp.PermissionOption{{Name: "Yes", Kind: "choice"}}, answer: make(chan int, 1)})
 	}
 	f = frontOf(slices.Clone(two)...)
 	drawn(t, f, 80, 24)

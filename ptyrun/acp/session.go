@@ -82,15 +82,15 @@ const (
 )
 
 // awaitEvent waits until the log has an event that matches want and that comes after, or is, the last one that matches
-// since. It reports whether that happened in time.
-func (f *front) awaitEvent(timeout time.Duration, since, want func(e *wire.Event) bool) (found bool) {
+// since, or the timeout.
+func (f *front) awaitEvent(timeout time.Duration, since, want func(e *wire.Event) bool) {
+	found := false
 	for end := time.Now().Add(timeout); !found && time.Now().Before(end); time.Sleep(pollInterval) {
 		f.Box.Log().Tail(func(e *wire.Event) bool {
 			found = want(e)
 			return found || since(e)
 		})
 	}
-	return found
 }
 
 // openSession loads the session of an earlier start in this run if the agent supports that, else it makes a new one.
@@ -154,16 +154,15 @@ func (f *front) chooseModel(ctx context.Context, id acp.SessionId, models *acp.S
 // authenticate signs in. If the agent offers several methods, a person chooses.
 func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) error {
 	r := &request{kind: "question", prompt: f.Command[0] + " wants you to sign in. How?", answer: make(chan int, 1)}
-	var ids []string
 	for _, m := range methods {
 		if m.Agent != nil {
-			ids, r.options = append(ids, m.Agent.Id), append(r.options, option{m.Agent.Name, "choice"})
+			r.options = append(r.options, acp.PermissionOption{OptionId: acp.PermissionOptionId(m.Agent.Id), Name: m.Agent.Name, Kind: "choice"})
 		}
 	}
-	if len(ids) == 0 {
+	if len(r.options) == 0 {
 		return errors.New("it wants you to sign in, but offers no way to do it from here")
 	}
-	if len(ids) == 1 {
+	if len(r.options) == 1 {
 		r.answer <- 0
 	} else {
 		f.post(func() { f.ask(r) })
@@ -173,7 +172,7 @@ func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) erro
 	if !ok {
 		return errors.New("nobody signed in")
 	}
-	_, err := f.conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: ids[chosen]})
+	_, err := f.conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: string(r.options[chosen].OptionId)})
 	return err
 }
 

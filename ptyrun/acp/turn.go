@@ -47,7 +47,7 @@ func (f *front) log(events ...wire.Event) {
 	}
 	if err := f.Box.Log().Append(context.Background(), f.unlogged...); err != nil {
 		f.screen.print(note, fmt.Sprintf("events: %v", err))
-		f.flushAt = time.Now().Add(flushInterval)
+		f.flush = time.After(flushInterval)
 		return
 	}
 	f.unlogged = nil
@@ -195,7 +195,7 @@ func (f *front) addText(text string) {
 	t.isNewText = false
 	f.setActivity(reducer.Responding, "")
 	if t.delta == "" {
-		f.flushAt = time.Now().Add(flushInterval)
+		f.flush = time.After(flushInterval)
 	}
 	t.delta += text
 	if t.response = append(t.response, text...); len(t.response) > 2*maxResponse { // seldom, as it copies
