@@ -194,6 +194,13 @@ func TestSameName(t *testing.T) {
 	sc.pass("")
 	equal(t, "theirs", sc.entries("Rev_1")[0].From, "rev_1-atm")
 	equal(t, "ours", sc.file("inboxes/rev_1-atm.json"), "[]")
+
+	// After Claude's has left, ours has its own name there, and mail for the other one still arrives.
+	sc.write(configFile, strings.Replace(recorded, "Rev_1", "rev-2", 2))
+	sc.write("inboxes/rev_1-atm.json", "["+fromLead+"]")
+	sc.pass("")
+	equal(t, "mail for the former name", sc.file("inboxes/rev_1-atm.json"), "[]")
+	equal(t, "unread", len(sc.unread("rev_1")), 2)
 }
 
 func TestDelivers(t *testing.T) {
