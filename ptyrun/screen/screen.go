@@ -9,7 +9,8 @@
 //   - Lines of a flood that would scroll out of the scrollback are not drawn, the others only when somebody looks.
 //   - It never blocks: the answers to queries are in Replies.
 //
-// How the bytes are split over calls of Write does not matter. A Screen is not for concurrent use and does no I/O.
+// How the bytes are split over calls of Write does not matter, but for the code points of one character: "e" and an
+// accent in two calls are two characters. A Screen is not for concurrent use and does no I/O.
 package screen
 
 import (
@@ -176,8 +177,16 @@ func (s *Screen) draw() {
 	}
 	p := s.undrawn
 	s.undrawn = nil
-	for next := range slices.Chunk(p, piece) {
-		s.feed(s.wholeRunes(s.withoutStrings(next)))
+	for len(p) > 0 {
+		n := min(piece, len(p))
+		if n < len(p) { // never between "e" and its accent: no ASCII character continues the one before it
+			isASCII := func(r rune) bool { return r < utf8.RuneSelf }
+			if last := bytes.LastIndexFunc(p[:n+1], isASCII); last > 0 {
+				n = last
+			}
+		}
+		s.feed(s.wholeRunes(s.withoutStrings(p[:n])))
+		p = p[n:]
 	}
 	s.countVersion()
 }

@@ -139,6 +139,18 @@ func TestStrings(t *testing.T) {
 	}
 }
 
+// A character of several code points is one cell, wherever in a long write it is.
+func TestClusters(t *testing.T) {
+	t.Parallel()
+	for _, cluster := range []string{"e\u0301", "👩‍👩‍👧", "🇩🇪", "✳️"} {
+		for before := piece - 20; before <= piece; before++ {
+			s := New(80, 24, 500)
+			s.Write([]byte(strings.Repeat("\r", before) + "│" + cluster + "│"))
+			same(t, fmt.Sprintf("after %d bytes", before), "│"+cluster+"│", s.Line(0))
+		}
+	}
+}
+
 // The end of a flood looks as if all of it had been drawn, in whatever pieces it comes, and so does a repaint before it
 // is drawn.
 func TestFlood(t *testing.T) {
