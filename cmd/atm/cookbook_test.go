@@ -328,3 +328,19 @@ func TestCookbookInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// A night whose script alone is told to end leaves nothing running.
+func TestCookbookEnded(t *testing.T) {
+	t.Parallel()
+	k := newKitchen(t)
+	k.write("slow", "60")
+	s := k.start("sh", "nightly.sh", "monday", "jobs.txt", "600")
+	if !within(mealTime, func() bool { return k.prompts() > 0 }) {
+		t.Fatalf("no prompt\n%s%s", &s.out, &s.errs)
+	}
+	s.Process.Signal(syscall.SIGTERM)
+	if code := s.ends(); code != 130 {
+		t.Errorf("exit %d\n%s%s", code, &s.out, &s.errs)
+	}
+	k.nothingRuns("after its end")
+}

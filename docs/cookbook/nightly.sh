@@ -5,20 +5,20 @@
 #   nightly.sh NIGHT FILE SECONDS      the answers are files in the directory NIGHT
 #   exit 0: all done, 4: not all
 set -eu
-export ATM_AGENT=script
-trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
+export ATM_AGENT=script workers=""
+trap 'kill $workers 2>/dev/null || :; atm down >&2' EXIT; trap 'exit 130' INT TERM
 night=$1 jobs=$2 end=$(($(date +%s) + $3)) summary="" late=0
-mkdir -p "$night"
-atm up
+mkdir -p "$night"; atm up
 
 work() { # the jobs of one agent, in their order
+	trap 'kill ${!-} 2>/dev/null; exit' TERM
 	while read -r name agent text || [ -n "$name" ]; do
 		left=$((end - $(date +%s)))
 		[ "$agent" = "$1" ] && [ $left -gt 0 ] || continue
-		atm ask "$agent" --once "$night/$name" --timeout ${left}s "$text" >"$night/$name" || [ $? -ne 130 ] || exit
+		atm ask "$agent" --once "$night/$name" --timeout ${left}s "$text" >"$night/$name" & wait $! || [ $? -ne 130 ] || exit
 	done <"$jobs"
 }
-for agent in $(cut -d" " -f2 "$jobs" | sort -u); do work "$agent" & done
+for agent in $(cut -d" " -f2 "$jobs" | sort -u); do work "$agent" & workers="$workers $!"; done
 wait
 while read -r name agent _ || [ -n "$name" ]; do
 	if [ -s "$night/$name" ]; then state=done; else state="NOT DONE by $agent" late=$((late + 1)); fi
