@@ -53,7 +53,7 @@ func IsID(s string) bool {
 func ParseID(s string) (ID, error) {
 	id, err := ParseUUID(strings.TrimSpace(s))
 	if err != nil || !IsID(string(id)) {
-		return "", fmt.Errorf("%q is not a UUIDv7", s)
+		return "", fmt.Errorf("%q is not a UUIDv7", Clip(s, 64))
 	}
 	return ID(id), nil
 }

@@ -64,6 +64,9 @@ func TestParseID(t *testing.T) {
 			t.Errorf("%q is %q", s, id)
 		}
 	}
+	if _, err := ParseID(strings.Repeat("x", MaxBody)); err == nil || len(err.Error()) > 100 {
+		t.Error("a long text that is no id is quoted whole")
+	}
 }
 
 // The same author gets the same id for the same act, however often.
