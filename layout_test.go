@@ -61,6 +61,7 @@ var layers = strings.Fields(`
 	internal/cli/session
 	internal/cli/setup
 	internal/cli
+	internal/testteam
 	internal/room
 	internal/web
 	internal/tui
@@ -97,6 +98,7 @@ var importers = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
 	"github.com/nats-io/nats.go":             {"internal/bridge"},
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig", "internal/testagent"},
+	"github.com/rogpeppe/go-internal":        {"internal/testteam"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
 	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},

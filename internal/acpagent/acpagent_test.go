@@ -13,94 +13,42 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
-	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/agentteammail/atm/internal/cli"
-	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/output"
-	"github.com/agentteammail/atm/internal/runner"
-	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testteam"
 	"github.com/agentteammail/atm/wire"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"atm":        func() { os.Exit(cli.Run("dev", os.Args[1:])) },
-		"atm-acp":    func() { os.Exit(Main("dev", os.Args[1:])) },
-		"atm-runner": func() { os.Exit(runner.Main("dev", os.Args[1:])) },
-		"fakeagent":  func() { os.Exit(testagent.Main()) },
-	})
+	testteam.Main(m, map[string]func(string, []string) int{"atm-acp": Main})
 }
 
-// fixture is a team of bob, me and lead in a directory of its own.
-type fixture struct {
-	t   *testing.T
-	dir string
-	env []string
-}
+// fixture is a team of bob, me and lead.
+type fixture struct{ *testteam.Team }
 
 func newFixture(t *testing.T, config string) *fixture {
 	t.Helper()
-	r := &fixture{t: t, dir: t.TempDir()}
-	for _, kv := range os.Environ() {
-		k, _, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(k, "ATM_") && !slices.Contains(command.AgentMarks(), k) {
-			r.env = append(r.env, kv)
-		}
-	}
-	r.env = append(r.env, "HOME="+r.dir, "XDG_STATE_HOME="+r.dir, "GORACE=atexit_sleep_ms=0")
-	r.atm("init", "bob", "me", "lead")
-	if err := os.WriteFile(filepath.Join(r.dir, ".atm/main/team.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.atm("down") })
+	r := &fixture{testteam.New(t, "bob", "me", "lead")}
+	r.Write(".atm/main/team.toml", config)
+	t.Cleanup(func() { r.Atm("down") })
 	return r
 }
 
 const people = "lead = \"lead\"\n[members.me]\nperson = true\n"
 
-func (r *fixture) command(words ...string) *exec.Cmd {
-	c := exec.Command(words[0], words[1:]...)
-	c.Dir, c.Env = r.dir, r.env
-	return c
-}
-
-// atm runs a command and returns its stdout.
-func (r *fixture) atm(words ...string) string {
-	r.t.Helper()
-	var said strings.Builder
-	c := r.command(append([]string{"atm"}, words...)...)
-	c.Stderr = &said
-	out, err := c.Output()
-	if err != nil {
-		r.t.Errorf("atm %v: %v\n%s", words, err, &said)
-	}
-	return string(out)
-}
-
 func (r *fixture) run() *fixture {
-	r.t.Helper()
-	r.atm("run", "bob", "--detach", "--", "fakeagent", "--profile", "claude", "--log", "fake.log")
+	r.Helper()
+	r.Atm("run", "bob", "--detach", "--", "fakeagent", "--profile", "claude", "--log", "fake.log")
 	return r
 }
 
-func (r *fixture) unread(name string) string { return strings.TrimSpace(r.atm("ls", name, "--count")) }
-
-func (r *fixture) until(what string, isSo func() bool) {
-	r.t.Helper()
-	for end := time.Now().Add(3 * time.Minute); !isSo(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			r.t.Fatal("waited in vain for: ", what)
-		}
-	}
-}
+func (r *fixture) unread(name string) string { return r.Atm("ls", name, "--count") }
 
 // editor is a client with its own agent process.
 type editor struct {
@@ -121,46 +69,46 @@ type editor struct {
 
 // serve starts atm acp, and returns it with its stdin and stdout.
 func (r *fixture) serve() (c *exec.Cmd, in io.WriteCloser, out io.ReadCloser) {
-	r.t.Helper()
-	c = r.command("atm", "acp", "bob", "--as", "me")
+	r.Helper()
+	c = r.Command("atm", "acp", "bob", "--as", "me")
 	c.Stderr = os.Stderr
 	in, err1 := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
 	if err := errors.Join(err1, err2, c.Start()); err != nil {
-		r.t.Fatal(err)
+		r.Fatal(err)
 	}
 	return c, in, out
 }
 
 func (r *fixture) edit() *editor {
-	r.t.Helper()
+	r.Helper()
 	c, in, out := r.serve()
-	r.t.Cleanup(func() {
+	r.Cleanup(func() {
 		in.Close()
 		c.Wait()
 	})
 	e := &editor{fixture: r, process: c, in: in, calls: map[acp.ToolCallId]bool{}}
 	e.ClientSideConnection = acp.NewClientSideConnection(e, in, io.Reader(out))
-	got, err := e.Initialize(r.t.Context(), acp.InitializeRequest{ProtocolVersion: 99})
+	got, err := e.Initialize(r.Context(), acp.InitializeRequest{ProtocolVersion: 99})
 	if err != nil || got.ProtocolVersion != 1 || !got.AgentCapabilities.LoadSession {
-		r.t.Fatal(got, err)
+		r.Fatal(got, err)
 	}
 	return e
 }
 
 func (e *editor) begin() acp.SessionId {
-	e.t.Helper()
-	s, err := e.NewSession(e.t.Context(), acp.NewSessionRequest{Cwd: e.dir, McpServers: []acp.McpServer{}})
+	e.Helper()
+	s, err := e.NewSession(e.Context(), acp.NewSessionRequest{Cwd: e.Dir, McpServers: []acp.McpServer{}})
 	if err != nil {
-		e.t.Fatal(err)
+		e.Fatal(err)
 	}
 	return s.SessionId
 }
 
 // prompt returns how the prompt ended.
 func (e *editor) prompt(s acp.SessionId, text string) string {
-	e.t.Helper()
-	r, err := e.Prompt(e.t.Context(), acp.PromptRequest{SessionId: s, Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
+	e.Helper()
+	r, err := e.Prompt(e.Context(), acp.PromptRequest{SessionId: s, Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
 	if err != nil {
 		return err.Error()
 	}
@@ -168,14 +116,14 @@ func (e *editor) prompt(s acp.SessionId, text string) string {
 }
 
 func (e *editor) load(s acp.SessionId) error {
-	_, err := e.LoadSession(e.t.Context(), acp.LoadSessionRequest{SessionId: s, Cwd: e.dir, McpServers: []acp.McpServer{}})
+	_, err := e.LoadSession(e.Context(), acp.LoadSessionRequest{SessionId: s, Cwd: e.Dir, McpServers: []acp.McpServer{}})
 	return err
 }
 
 // shows waits until the editor shows a text.
 func (e *editor) shows(in *strings.Builder, want string) {
-	e.t.Helper()
-	e.until(want, func() bool { return strings.Contains(e.text(in), want) })
+	e.Helper()
+	e.Eventually(want, func() bool { return strings.Contains(e.text(in), want) })
 }
 
 func (e *editor) text(in *strings.Builder) string {
@@ -198,7 +146,7 @@ func (e *editor) SessionUpdate(_ context.Context, n acp.SessionNotification) err
 		e.calls[u.ToolCallId] = true
 	}
 	if u := n.Update.ToolCallUpdate; u != nil && !e.calls[u.ToolCallId] {
-		e.t.Errorf("an update of %s, which was not announced", u.ToolCallId)
+		e.Errorf("an update of %s, which was not announced", u.ToolCallId)
 	}
 	switch u := n.Update; {
 	case u.UserMessageChunk != nil:
@@ -247,12 +195,12 @@ func (e *editor) isAsked() bool {
 func TestPrompt(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, people)
-	r.atm("run", "bob", "--detach", "--", "fakeagent", "--profile", "claude", "--model", "until [ -e go ]; do sleep 0.02; done; echo SAY hello there")
+	r.Atm("run", "bob", "--detach", "--", "fakeagent", "--profile", "claude", "--model", "until [ -e go ]; do sleep 0.02; done; echo SAY hello there")
 	e := r.edit()
 	s, done := e.begin(), make(chan string, 1)
 	go func() { done <- e.prompt(s, "Good morning.") }()
 	e.shows(&e.progress, "bob is busy")
-	if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.Dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-done; got != "end_turn" || !strings.Contains(e.agent.String(), "hello there") {
@@ -281,26 +229,26 @@ func TestReply(t *testing.T) {
 	go func() { done <- e.prompt(s, "Which branch?") }()
 	e.shows(&e.progress, "sent to bob (not read yet)")
 	go func() { done <- e.prompt(other, "And which commit?") }()
-	r.until("the second message", func() bool { return r.unread("bob") == "2" })
-	r.atm("reply", string(s), "main", "--as", "bob")
+	r.Eventually("the second message", func() bool { return r.unread("bob") == "2" })
+	r.Atm("reply", string(s), "main", "--as", "bob")
 	if got := <-done; got != "end_turn" || e.text(&e.agent) != "main" {
 		t.Error(got, e.text(&e.agent))
 	}
-	r.atm("reply", string(other), "f00", "--as", "bob")
+	r.Atm("reply", string(other), "f00", "--as", "bob")
 	if got := <-done; got != "end_turn" || e.text(&e.agent) != "mainf00" {
 		t.Error(got, e.text(&e.agent))
 	}
 	if got := r.unread("me"); got != "0" {
 		t.Error("unread: ", got)
 	}
-	r.atm("reply", string(s), "No, next.", "--as", "bob")
+	r.Atm("reply", string(s), "No, next.", "--as", "bob")
 	if got := r.unread("me"); got != "1" {
 		t.Error("unread: ", got)
 	}
 	go func() { done <- e.prompt(s, "Sure?") }()
 	e.shows(&e.agent, "mainf00No, next.")
-	r.until("the third message", func() bool { return r.unread("bob") == "1" })
-	r.atm("send", "me", "Yes.", "--thread", string(s), "--as", "bob")
+	r.Eventually("the third message", func() bool { return r.unread("bob") == "1" })
+	r.Atm("send", "me", "Yes.", "--thread", string(s), "--as", "bob")
 	if got := <-done; got != "end_turn" {
 		t.Error(got)
 	}
@@ -315,15 +263,15 @@ func TestTurn(t *testing.T) {
 	for status, want := range map[string]string{"completed": "end_turn", "interrupted": "cancelled", "failed": "the turn of bob "} {
 		done := make(chan string, 1)
 		go func() { done <- e.prompt(s, status) }()
-		r.until("the message", func() bool { return r.unread("bob") == "1" })
-		r.atm("event", "turn_started", "turn_id="+status, "prompt="+status, "--as", "bob")
-		r.atm("read", "--as", "bob")
+		r.Eventually("the message", func() bool { return r.unread("bob") == "1" })
+		r.Atm("event", "turn_started", "turn_id="+status, "prompt="+status, "--as", "bob")
+		r.Atm("read", "--as", "bob")
 		for _, delta := range []string{"Hel", "lo " + status} {
-			r.atm("event", "message_delta", "delta="+delta, "turn_id="+status, "--as", "bob")
+			r.Atm("event", "message_delta", "delta="+delta, "turn_id="+status, "--as", "bob")
 			shown += delta
 			e.shows(&e.agent, shown)
 		}
-		r.atm("event", "turn_completed", "turn_id="+status, "status="+status, "response=Hello "+status, "--as", "bob")
+		r.Atm("event", "turn_completed", "turn_id="+status, "status="+status, "response=Hello "+status, "--as", "bob")
 		if got := <-done; !strings.Contains(got, want) || e.text(&e.agent) != shown {
 			t.Errorf("%s: %s, shown %q", status, got, e.text(&e.agent))
 		}
@@ -343,7 +291,7 @@ func TestPermission(t *testing.T) {
 				t.Error(got)
 			}
 			option := strings.TrimSuffix(strings.Replace(string(choose), "allow", "yes", 1), "_once")
-			log, _ := os.ReadFile(filepath.Join(r.dir, "fake.log"))
+			log, _ := os.ReadFile(filepath.Join(r.Dir, "fake.log"))
 			if option = strings.Replace(option, "reject", "no", 1); !strings.Contains(string(log), `"option":"`+option+`"`) {
 				t.Errorf("not %s:\n%s", option, log)
 			}
@@ -369,7 +317,7 @@ func TestNotAnswered(t *testing.T) {
 			if choose == "nonsense" && said != asked || len(e.asked) != asked {
 				t.Error(e.asked, e.text(&e.agent))
 			}
-			r.atm("approve", "bob", "--as", "lead")
+			r.Atm("approve", "bob", "--as", "lead")
 			if got := <-done; got != "end_turn" {
 				t.Error(got)
 			}
@@ -387,11 +335,11 @@ func TestAnsweredElsewhere(t *testing.T) {
 			e, done := r.edit(), make(chan string, 1)
 			go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
 			if isMine {
-				r.until("the question", e.isAsked)
+				r.Eventually("the question", e.isAsked)
 			} else {
 				e.shows(&e.agent, "bob wants to run: touch made.txt\n(the question of bob is not yours to answer: only approvers may answer: lead; ")
 			}
-			r.atm("approve", "bob", "--as", "lead")
+			r.Atm("approve", "bob", "--as", "lead")
 			if got := <-done; got != "end_turn" || e.isAsked() != isMine {
 				t.Error(got, e.asked)
 			}
@@ -412,15 +360,15 @@ func TestAskedOnWire(t *testing.T) {
 			go e.prompt(e.begin(), "Find main, please.")
 			e.shows(&e.progress, "sent to bob")
 			ask := func(id, options string) {
-				event := r.command("atm", "event", "--stdin", "--as", "bob")
+				event := r.Command("atm", "event", "--stdin", "--as", "bob")
 				event.Stdin = strings.NewReader(`{"sessionId":"s1","toolCall":{"id":"` + id + `","name":"search","arguments":{},"timestamp":""},"options":[` + options + `]}`)
 				if err := event.Run(); err != nil {
 					t.Fatal(err)
 				}
 			}
 			ask("tc-1", `{"id":"all","label":"Now and for ever"},{"id":"deny","label":"Deny"},{"id":"always","label":"Allow always"},{"id":"yes","label":"Allow"}`)
-			r.until("the answer", func() bool {
-				return strings.Contains(r.atm("events", "bob", "--as-wire", "acp", "--limit", "1"), `{"outcome":"selected","option_id":"`+want+`"}`)
+			r.Eventually("the answer", func() bool {
+				return strings.Contains(r.Atm("events", "bob", "--as-wire", "acp", "--limit", "1"), `{"outcome":"selected","option_id":"`+want+`"}`)
 			})
 			ask("tc-2", `{"id":"all","label":"Now and for ever"},{"id":"one","label":"Go"}`)
 			e.shows(&e.agent, "bob wants to use search: {}\n(atm does not know what its options do; atm approve --as me tc-2 OPTION)")
@@ -444,15 +392,15 @@ func TestCancel(t *testing.T) {
 			e := r.edit()
 			s, done := e.begin(), make(chan string, 1)
 			go func() { done <- e.prompt(s, text) }()
-			r.until("ready", func() bool { return isReady(e) })
+			r.Eventually("ready", func() bool { return isReady(e) })
 			if err := e.Cancel(t.Context(), acp.CancelNotification{SessionId: s}); err != nil {
 				t.Fatal(err)
 			}
 			if got := <-done; got != "cancelled" {
 				t.Error(got)
 			}
-			r.atm("wait", "--idle", "bob")
-			if got := r.atm("history", "bob", "--json"); !strings.Contains(got, `"status":"interrupted"`) {
+			r.Atm("wait", "--idle", "bob")
+			if got := r.Atm("history", "bob", "--json"); !strings.Contains(got, `"status":"interrupted"`) {
 				t.Error(got, e.progress.String())
 			}
 		})
@@ -513,7 +461,7 @@ func TestKilled(t *testing.T) {
 	go e.prompt(s, "Hello?")
 	e.shows(&e.progress, "sent to bob")
 	e.process.Process.Kill()
-	r.atm("reply", string(s), "I am here.", "--as", "bob")
+	r.Atm("reply", string(s), "I am here.", "--as", "bob")
 	if got := r.unread("me"); got != "1" {
 		t.Error("unread: ", got)
 	}
@@ -521,7 +469,7 @@ func TestKilled(t *testing.T) {
 	go e.prompt(e.begin(), "And you?")
 	e.shows(&e.progress, "sent to bob")
 	if err := errors.Join(e.in.Close(), e.process.Wait()); err != nil || r.unread("bob") != "1" {
-		t.Error("the client has gone: ", err, r.atm("ls", "bob"))
+		t.Error("the client has gone: ", err, r.Atm("ls", "bob"))
 	}
 	e = r.edit()
 	if err := e.load(s); err != nil || e.agent.String() != "I am here." {
@@ -539,9 +487,9 @@ func TestNotReceived(t *testing.T) {
 	c, in, out := r.serve()
 	id := wire.NewID()
 	fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"Hello?"}]}}`+"\n", id)
-	r.until("the prompt", func() bool { return r.unread("bob") == "1" })
-	r.atm("reply", string(id), strings.Repeat("I am here. ", 100), "--as", "bob")
-	r.until("the answer", func() bool {
+	r.Eventually("the prompt", func() bool { return r.unread("bob") == "1" })
+	r.Atm("reply", string(id), strings.Repeat("I am here. ", 100), "--as", "bob")
+	r.Eventually("the answer", func() bool {
 		n, isKnown := output.Unread(out.(*os.File))
 		return n > 1000 || !isKnown
 	})
@@ -561,7 +509,7 @@ func TestBegunAtOnce(t *testing.T) {
 			go e.prompt(s, "Hello?")
 		}
 		want := fmt.Sprint(2 * (i + 1))
-		r.until(want+" unread", func() bool { return r.unread("bob") == want })
+		r.Eventually(want+" unread", func() bool { return r.unread("bob") == want })
 	}
 }
 
@@ -579,15 +527,15 @@ func TestContent(t *testing.T) {
 		acp.ResourceBlock(acp.EmbeddedResourceResource{BlobResourceContents: &acp.BlobResourceContents{Uri: "file:///repo/c.bin", Blob: png}}),
 	}})
 	e.shows(&e.progress, "sent to bob")
-	got := r.atm("read", "--as", "bob")
+	got := r.Atm("read", "--as", "bob")
 	for _, want := range []string{
-		"Look at [a.go](file:///repo/a.go) and [b.md](file:///repo/b.md).\n", "\n  <context ref=\"file:///repo/b.md\" type=\"text/markdown\">\n  ```\n  x\n  ```\n  </context>\n", "2 attached",
+		"Look at [a.go](file:///repo/a.go) and [b.md](file:///repo/b.md).\n", "\n  <context ref=\"file:///repo/b.md\" type=\"text/markdown\">\n  ```\n  x\n  ```\n  </context>", "2 attached",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := r.atm("show", string(s), "--as", "me", "--json"); !strings.Contains(got, `"meta":{"acp":{"ticket":7}}`) {
+	if got := r.Atm("show", string(s), "--as", "me", "--json"); !strings.Contains(got, `"meta":{"acp":{"ticket":7}}`) {
 		t.Error(got)
 	}
 	if err := e.load(s); err != nil || !strings.Contains(e.user.String(), "[image-1.png](file:///") || !strings.Contains(e.user.String(), "[c.bin](file:///") {
@@ -623,7 +571,7 @@ func TestExampleClient(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	r := newFixture(t, people).run()
-	out, err := r.command(client, "atm", "acp", "bob", "--as", "me").CombinedOutput()
+	out, err := r.Command(client, "atm", "acp", "bob", "--as", "me").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "Pong from the fake model.") || !strings.Contains(string(out), "Agent completed") {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,29 +15,20 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/agentteammail/atm/internal/cli"
 	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/internal/testteam"
 )
 
-// The test binary is also atm and atm-mcp, under those names.
 func TestMain(m *testing.M) {
-	switch filepath.Base(os.Args[0]) {
-	case "atm":
-		os.Exit(cli.Run("dev", os.Args[1:]))
-	case "atm-mcp":
-		os.Exit(Main("dev", os.Args[1:]))
-	}
-	os.Exit(m.Run())
+	testteam.Main(m, map[string]func(string, []string) int{"atm-mcp": Main})
 }
 
-// A team has the members alice and bob and its own directory.
+// A team has the members alice and bob.
 type team struct {
-	*testing.T
-	dir     string
+	*testteam.Team
 	version string // of the protocol
 }
 
@@ -54,58 +44,18 @@ func eachVersion(t *testing.T, test func(*team)) {
 }
 
 func newTeam(t *testing.T) *team {
-	t.Helper()
 	t.Parallel()
-	s := &team{t, t.TempDir(), "2025-11-25"}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"atm", "atm-mcp"} {
-		if err := os.Symlink(self, filepath.Join(s.dir, name)); err != nil {
-			t.Skip(err)
-		}
-	}
-	s.atm("init", "alice", "bob")
-	return s
-}
-
-func (s *team) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(s.dir, name), args...)
-	cmd.Dir = s.dir
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ATM_") }),
-		"HOME="+s.dir, "PATH="+s.dir, "GORACE=atexit_sleep_ms=0")
-	return cmd
-}
-
-// atm runs a command and returns what it prints.
-func (s *team) atm(args ...string) string {
-	s.Helper()
-	out, err := s.command("atm", args...).Output()
-	if err != nil {
-		s.Fatalf("atm %q: %v %s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return &team{testteam.New(t, "alice", "bob"), "2025-11-25"}
 }
 
 // send sends a message from alice to bob and returns its ID.
 func (s *team) send(text string, flags ...string) string {
 	s.Helper()
-	return strings.Fields(s.atm(append([]string{"send", "bob", text, "--as", "alice"}, flags...)...))[1]
+	return strings.Fields(s.Atm(append([]string{"send", "bob", text, "--as", "alice"}, flags...)...))[1]
 }
 
 // unread counts bob's unread mail.
-func (s *team) unread() string { return s.atm("ls", "--count", "--as", "bob") }
-
-// eventually waits until isSo returns true.
-func (s *team) eventually(what string, isSo func() bool) {
-	s.Helper()
-	for end := time.Now().Add(3 * time.Minute); !isSo(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.Fatal("this never happened: ", what)
-		}
-	}
-}
+func (s *team) unread() string { return s.Atm("ls", "--count", "--as", "bob") }
 
 // A client is the SDK's client with its own server process.
 type client struct {
@@ -123,7 +73,7 @@ func (s *team) connect(args ...string) *client {
 			c.progress <- fmt.Sprint(r.Params.ProgressToken, " ", r.Params.Progress, " ", r.Params.Message)
 		},
 	})
-	cmd := s.command("atm-mcp", args...)
+	cmd := s.Command("atm-mcp", args...)
 	cmd.Stderr = os.Stderr
 	var err error
 	if c.ClientSession, err = peer.Connect(s.Context(), &sdk.CommandTransport{Command: cmd}, &sdk.ClientSessionOptions{ProtocolVersion: s.version}); err != nil {
@@ -190,14 +140,14 @@ func testTools(t *team) {
 	old := c.send("first")
 	c.send("second", "--supersedes", old)
 	c.says("read", nil, "superseded by", `"superseded_by":"`)
-	c.eventually("it is read", func() bool { return c.unread() == "0" })
+	c.Eventually("it is read", func() bool { return c.unread() == "0" })
 
 	id := c.send("Which branch?", "--ack")
 	c.says("team", nil, "1 unread", `"unread":1`)
 	c.says("wait", nil, "mail: "+id+" from alice", `"matched":"mail"`)
 	c.says("read", args{"peek": true}, "Which branch?", `"state":"unread"`)
 	c.says("read", args{"from": "alice", "limit": 3}, id+" from alice, ", `"state":"owed"`)
-	c.eventually("it is read", func() bool { return c.unread() == "0" })
+	c.Eventually("it is read", func() bool { return c.unread() == "0" })
 	c.says("read", nil, "no new messages\n1 awaits your ack: "+id, `"messages":[]`)
 	c.says("read", args{"last": true}, "Which branch?", id)
 	c.says("ack", args{"id": id, "text": "a moment"}, "acked "+id, `"delivered":[{`)
@@ -207,13 +157,13 @@ func testTools(t *team) {
 	c.says("search", args{"words": "which branch", "in": "cur"}, "no match", `"messages":[]`)
 	c.says("search", args{"words": "which branch", "in": "done", "from": "alice", "limit": 1}, id, `"more":0`)
 	long := strings.Repeat("all of it\n", 30_000)
-	os.WriteFile(filepath.Join(c.dir, "f"), []byte("x"), 0o600)
+	os.WriteFile(filepath.Join(c.Dir, "f"), []byte("x"), 0o600)
 	c.says("send", args{"to": "alice,carol", "text": long, "attach": []string{"f"}, "urgent": true, "once": "long"}, `no agent "carol"`, `"failed":[{`)
 	c.says("wait", args{"reply": id[:4], "timeout": "50ms"}, "no such message", "null")
 	c.says("wait", args{"exit": "alice"}, "exit: alice is unknown", `"message":null`)
 	c.says("wait", args{"timeout": "50ms"}, "no mail within 50ms\nhint: ", `"timeout":true`)
 
-	sent := c.atm("read", "--as", "alice", "--json", "--limit", "0")
+	sent := c.Atm("read", "--as", "alice", "--json", "--limit", "0")
 	for _, want := range []string{`"via":"mcp"`, `"subject":"--x"`, `"body":"` + strings.ReplaceAll(long[:len(long)-1], "\n", `\n`) + `"`, `"name":"f"`, `"priority":"urgent"`} {
 		if !strings.Contains(sent, want) {
 			t.Errorf("%.80s is not in what alice got", want)
@@ -261,7 +211,7 @@ func TestErrors(t *testing.T) {
 	if say := c.InitializeResult().Instructions; !strings.Contains(say, "No tool works yet: who are you?") {
 		t.Error(say)
 	}
-	c = s.connect("--root", filepath.Join(s.dir, "nowhere"), "--as", "bob")
+	c = s.connect("--root", filepath.Join(s.Dir, "nowhere"), "--as", "bob")
 	c.says("team", nil, "nowhere", "null")
 	for uri, want := range map[string]string{inboxURI: "hint: ", "atm://else": "not found"} {
 		if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err == nil || !strings.Contains(err.Error(), want) {
@@ -298,7 +248,7 @@ func TestArguments(t *testing.T) {
 func TestForeignMessage(t *testing.T) {
 	c := newTeam(t).connect("--as", "bob")
 	c.send("x")
-	files, _ := filepath.Glob(filepath.Join(c.dir, ".atm/main/bob/inbox/new/*"))
+	files, _ := filepath.Glob(filepath.Join(c.Dir, ".atm/main/bob/inbox/new/*"))
 	data, _ := os.ReadFile(files[0])
 	os.WriteFile(files[0], bytes.Replace(data, []byte(`"to":["bob@main"]`), []byte(`"superseded_by":null`), 1), 0o600)
 	c.says("read", nil, "from alice", `"superseded_by":null`)
@@ -324,7 +274,7 @@ func TestWait(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("a cancelled wait returned")
 	}
-	c.eventually("atm wait has ended", func() bool { return c.children() == 0 })
+	c.Eventually("atm wait has ended", func() bool { return c.children() == 0 })
 	go func() { c.send("at last") }()
 	c.says("wait", args{"timeout": "2m"}, "mail: ", `"body":"at last"`)
 	if n := c.unread(); n != "1" {
@@ -334,9 +284,10 @@ func TestWait(t *testing.T) {
 
 // children counts the running commands of this team's servers.
 func (s *team) children() (n int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range all {
-		if line, _ := os.ReadFile(path); bytes.HasPrefix(line, []byte(filepath.Join(s.dir, "atm")+"\x00")) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, process := range all {
+		dir, _ := os.Readlink(process + "/cwd")
+		if line, _ := os.ReadFile(process + "/cmdline"); dir == s.Dir && bytes.Contains(line, []byte("/atm\x00")) {
 			n++
 		}
 	}
@@ -363,7 +314,7 @@ func testSubscription(t *team) {
 	if err != nil || !strings.Contains(r.Contents[0].Text, "\n  news") || t.unread() != "1" {
 		t.Error(r, err)
 	}
-	t.atm("read", "--as", "bob")
+	t.Atm("read", "--as", "bob")
 	for got := range c.updated {
 		if got == inboxURI {
 			break
@@ -372,7 +323,7 @@ func testSubscription(t *team) {
 	if err := c.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: inboxURI}); err != nil {
 		t.Error(err)
 	}
-	t.atm("send", "alice", "not bob's", "--as", "bob")
+	t.Atm("send", "alice", "not bob's", "--as", "bob")
 	for got := range c.updated { // perhaps of the read above, then of the team
 		if got == teamURI {
 			break
@@ -383,8 +334,8 @@ func testSubscription(t *team) {
 		for len(c.updated) > 0 {
 			<-c.updated
 		}
-		t.atm(change...)
-		t.eventually(fmt.Sprint("it is told of ", change), func() bool { return len(c.updated) > 0 })
+		t.Atm(change...)
+		t.Eventually(fmt.Sprint("it is told of ", change), func() bool { return len(c.updated) > 0 })
 	}
 	if len(other.updated) > 0 {
 		t.Error(<-other.updated)
@@ -427,9 +378,9 @@ type raw struct {
 	in, out *os.File
 }
 
-func (s *team) raw() *raw {
+func (s *team) raw(program string) *raw {
 	s.Helper()
-	r := &raw{team: s, Cmd: s.command("atm-mcp", "--as", "bob")}
+	r := &raw{team: s, Cmd: s.Command(program, "--as", "bob")}
 	stdin, in, err := os.Pipe()
 	if err != nil {
 		s.Fatal(err)
@@ -479,26 +430,26 @@ func TestUnreadUntilReceived(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(name, len(body)), func(t *testing.T) {
 				s := newTeam(t)
-				cmd := s.command("atm", "send", "bob", "-", "--as", "alice")
+				cmd := s.Command("atm", "send", "bob", "-", "--as", "alice")
 				cmd.Stdin = strings.NewReader(body)
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Fatalf("%s", out)
 				}
-				r := s.raw()
+				r := s.raw("atm-mcp")
 				r.say(readCall)
-				s.eventually("the response is in the pipe", func() bool { n, _ := output.Unread(r.out); return n > 0 })
+				s.Eventually("the response is in the pipe", func() bool { n, _ := output.Unread(r.out); return n > 0 })
 				end(r)
 				r.Wait()
-				s.eventually("atm read has ended", func() bool { return s.children() == 0 })
+				s.Eventually("atm read has ended", func() bool { return s.children() == 0 })
 				if n := s.unread(); n != "1" {
 					t.Errorf("%s unread after the end", n)
 				}
-				r = s.raw()
+				r = s.raw("atm-mcp")
 				r.say(readCall)
 				if line := r.hear(); !strings.Contains(line, body[:5]) || !strings.HasSuffix(line, "}\n") {
 					t.Errorf("it does not come again: %.200s", line)
 				}
-				s.eventually("it is read", func() bool { return s.unread() == "0" })
+				s.Eventually("it is read", func() bool { return s.unread() == "0" })
 				r.in.Close()
 				if err := r.Wait(); err != nil {
 					t.Error(err)
@@ -510,25 +461,21 @@ func TestUnreadUntilReceived(t *testing.T) {
 
 // A cancelled read marks nothing, because the client drops its response.
 func TestCancelledReadMarksNothing(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("atm is a shell script here")
-	}
 	s := newTeam(t)
 	s.send("one")
-	atm := filepath.Join(s.dir, "atm")
-	slow := "#!/bin/sh\ncase $* in *--confirm*) : >begun; until [ -e go ]; do :; done; esac\nexec real/atm \"$@\"\n"
-	if err := cmp.Or(os.Mkdir(filepath.Join(s.dir, "real"), 0o755), os.Rename(atm, filepath.Join(s.dir, "real/atm")), os.WriteFile(atm, []byte(slow), 0o755)); err != nil {
+	program, _ := exec.LookPath("atm-mcp")
+	beside := filepath.Join(s.Dir, "atm-mcp") // it runs the atm there
+	if err := os.Link(program, beside); err != nil {
 		t.Fatal(err)
 	}
-	r := s.raw()
+	s.Write("atm", "#!/bin/sh\ncase $* in *--confirm*) : >begun; until [ -e go ]; do :; done; esac\nexec atm \"$@\"\n")
+	r := s.raw(beside)
 	r.say(readCall)
-	s.eventually("it reads", func() bool { _, err := os.Stat(filepath.Join(s.dir, "begun")); return err == nil })
+	s.Eventually("it reads", func() bool { _, err := os.Stat(filepath.Join(s.Dir, "begun")); return err == nil })
 	r.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 	r.say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
 	r.hear()
-	if err := os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s.Write("go", "")
 	r.in.Close()
 	r.Wait()
 	if n := s.unread(); n != "1" {
@@ -539,7 +486,7 @@ func TestCancelledReadMarksNothing(t *testing.T) {
 // A line that is no message gets an error response, and the session continues.
 func TestStrayLine(t *testing.T) {
 	s := newTeam(t)
-	r := s.raw()
+	r := s.raw("atm-mcp")
 	for line, want := range map[string]string{
 		"Picked up _JAVA_OPTIONS":   `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
 		`{"jsonrpc":"2.0","id":2,`:  `"code":-32700`,
@@ -572,7 +519,7 @@ func TestStrayLine(t *testing.T) {
 func TestClientCloses(t *testing.T) {
 	s := newTeam(t)
 	s.send("one")
-	r := s.raw()
+	r := s.raw("atm-mcp")
 	r.say(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wait","arguments":{}}}`)
 	if line := r.hear(); !strings.Contains(line, `mail: `) {
 		t.Error(line)

@@ -7,72 +7,36 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/urfave/cli/v2"
 
-	app "github.com/agentteammail/atm/internal/cli"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
-	"github.com/agentteammail/atm/internal/runner"
-	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testteam"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
-func TestMain(m *testing.M) {
-	for _, kv := range os.Environ() {
-		k, _, _ := strings.Cut(kv, "=")
-		if strings.HasPrefix(k, "ATM_") || slices.Contains(command.AgentMarks(), k) {
-			os.Unsetenv(k)
-		}
-	}
-	os.Setenv("GORACE", "atexit_sleep_ms=0")
-	testscript.Main(m, map[string]func(){
-		"atm":        func() { os.Exit(app.Run("dev", os.Args[1:])) },
-		"atm-runner": func() { os.Exit(runner.Main("dev", os.Args[1:])) },
-		"fakeagent":  func() { os.Exit(testagent.Main()) },
-	})
-}
+func TestMain(m *testing.M) { testteam.Main(m, nil) }
 
-// team makes a team in a directory of its own; commands run as processes.
-type team struct {
-	testing.TB
-	dir string
-}
+type team struct{ *testteam.Team }
 
 func newTeam(t testing.TB, members ...string) *team {
-	dir := t.TempDir()
-	t.Setenv("HOME", dir)
-	t.Setenv("XDG_STATE_HOME", dir)
-	team := &team{t, dir}
-	team.atm(append([]string{"init"}, members...)...)
+	team := &team{testteam.New(t, members...)}
+	t.Setenv("HOME", team.Dir)
+	t.Setenv("XDG_STATE_HOME", team.Dir)
 	return team
-}
-
-// atm runs a command and returns its output.
-func (t *team) atm(words ...string) string {
-	t.Helper()
-	c := exec.Command("atm", words...)
-	c.Dir = t.dir
-	out, err := c.CombinedOutput()
-	if err != nil {
-		t.Fatalf("atm %q: %v\n%s", words, err, out)
-	}
-	return string(out)
 }
 
 // open opens a room in this process, with or without an identity.
 func (t *team) open(as string) (r *Room) {
 	t.Helper()
-	words := []string{"--root", filepath.Join(t.dir, ".atm")}
+	words := []string{"--root", filepath.Join(t.Dir, ".atm")}
 	if as != "" {
 		words = append(words, "--as", as)
 	}
@@ -120,7 +84,7 @@ func TestFollow(t *testing.T) {
 	team := newTeam(t, "alice", "bob", "me")
 	r := team.open("me")
 	team.until(r, "the members", func(s *Snapshot) bool { return len(s.Members) == 3 && s.Me == "me" })
-	team.atm("send", "me", "The parser is done.", "--ack", "--as", "bob")
+	team.Atm("send", "me", "The parser is done.", "--ack", "--as", "bob")
 	s := team.until(r, "mail", func(s *Snapshot) bool { return len(s.Unread) == 1 && s.Members[2].Unread == 1 })
 	id := s.Unread[0]
 	it, _, err := r.Scope.Team.Find(r.Scope.Me, string(id[:8]))
@@ -130,7 +94,7 @@ func TestFollow(t *testing.T) {
 	if thread, err := r.Thread(t.Context(), id, id); len(thread) != 1 || err != nil {
 		t.Fatal(thread, err)
 	}
-	if got := team.atm("ls", "me", "--count"); got != "1\n" {
+	if got := team.Atm("ls", "me", "--count"); got != "1" {
 		t.Fatal("looking has marked it: ", got)
 	}
 	said, err := r.MarkRead(t.Context(), id)
@@ -162,15 +126,15 @@ func TestFollow(t *testing.T) {
 		t.Fatal(found, err)
 	}
 	const draft = "6f1c2a34-0b7e-4c1d-9a55-0123456789ab"
-	team.atm("event", "draft_ready", "draft_id="+draft, "summary=Parser", "artifact_count=1", "--as", "bob")
+	team.Atm("event", "draft_ready", "draft_id="+draft, "summary=Parser", "artifact_count=1", "--as", "bob")
 	team.until(r, "a draft", func(s *Snapshot) bool { return len(s.Waiting) == 1 && s.Waiting[0].ID == draft })
-	team.atm("approve", draft[30:], "--as", "me")
+	team.Atm("approve", draft[30:], "--as", "me")
 	team.until(r, "its answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 })
-	team.atm("team", "add", "carol")
+	team.Atm("team", "add", "carol")
 	team.until(r, "a new member", func(s *Snapshot) bool { return len(s.Members) == 4 })
-	team.atm("send", "carol", "Welcome.", "--as", "me")
+	team.Atm("send", "carol", "Welcome.", "--as", "me")
 	team.until(r, "her mail", func(s *Snapshot) bool { m, _ := s.Member("carol"); return m.Unread == 1 })
-	team.atm("team", "retire", "me")
+	team.Atm("team", "retire", "me")
 	if said, err = r.Send(t.Context(), "bob", nil, "Bye."); said != "" || r.Scope.Explain(err).Exit != failure.ExitNotFound {
 		t.Fatal(said, err)
 	}
@@ -180,7 +144,7 @@ func TestFollow(t *testing.T) {
 func TestNobody(t *testing.T) {
 	team := newTeam(t, "bob", "me")
 	r := team.open("")
-	team.atm("send", "bob", "hello", "--as", "me")
+	team.Atm("send", "bob", "hello", "--as", "me")
 	s := team.until(r, "mail", func(s *Snapshot) bool { return s.Members[0].Unread == 1 })
 	if s.Me != "" || len(s.Unread) > 0 {
 		t.Fatal(s)
@@ -203,7 +167,7 @@ func TestOtherHosts(t *testing.T) {
 	now := time.Now().UTC().Format(time.RFC3339)
 	rows := `{"host":"build","at":"` + now + `","received_at":"` + now + `","members":[{"name":"bob","kind":"agent","state":"blocked",
 		"questions":[{"id":"01a1f988-a192-7149-befa-09c1aa2f2250","agent":"bob","kind":"permission","tool":"Bash","prompt":"Run it?","running":true}]}]}`
-	dir := filepath.Join(team.dir, ".atm/main/.bridge/rows")
+	dir := filepath.Join(team.Dir, ".atm/main/.bridge/rows")
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "build.json"), []byte(rows), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -224,15 +188,13 @@ func TestOtherHosts(t *testing.T) {
 func TestQuestion(t *testing.T) {
 	team := newTeam(t, "bob", "me", "you")
 	config := "approvers = [\"me\"]\n[members.me]\nperson = true\n[members.you]\nperson = true\n"
-	if err := os.WriteFile(filepath.Join(team.dir, ".atm/main/team.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	team.atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
-	t.Cleanup(func() { team.atm("down") })
+	team.Write(".atm/main/team.toml", config)
+	team.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
+	t.Cleanup(func() { team.Atm("down") })
 	r, other := team.open("me"), team.open("you")
 	ctx, stop := context.WithCancel(t.Context())
 	for range 2 {
-		team.atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
+		team.Atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
 		asked := func(s *Snapshot) bool { return len(s.Waiting) == 1 && s.Waiting[0].ID != "" }
 		q := team.until(r, "the question", asked).Waiting[0]
 		if !q.MayAnswer || q.Input != "touch made.txt" {
@@ -262,7 +224,7 @@ func TestQuestion(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if log, _ := os.ReadFile(filepath.Join(team.dir, "fake.log")); strings.Count(string(log), `"event":"answer"`) != 2 {
+	if log, _ := os.ReadFile(filepath.Join(team.Dir, "fake.log")); strings.Count(string(log), `"event":"answer"`) != 2 {
 		t.Errorf("%s", log)
 	}
 	if turns, err := r.Turns("bob", 5); len(turns) != 2 || err != nil {
@@ -276,7 +238,7 @@ func TestQuestion(t *testing.T) {
 	if got := strings.Join(states, " "); !strings.Contains(got, "busy blocked busy") || !strings.HasSuffix(got, "idle") {
 		t.Error(got)
 	}
-	team.atm("stop", "bob")
+	team.Atm("stop", "bob")
 	team.until(r, "it is off", func(s *Snapshot) bool { return s.Members[0].State == reducer.WordOff })
 	problem := team.until(r, "that the screen has ended", func(*Snapshot) bool {
 		screen := r.Screen(ctx, "bob")
@@ -299,7 +261,7 @@ func BenchmarkFirst(b *testing.B) {
 	t := newTeam(b, members...)
 	r := t.open("me")
 	t.until(r, "first", func(s *Snapshot) bool { return len(s.Members) == 40 })
-	dir := filepath.Join(t.dir, ".atm/main/me/inbox")
+	dir := filepath.Join(t.Dir, ".atm/main/me/inbox")
 	day := time.Now().UTC().Format(time.DateOnly)
 	os.MkdirAll(filepath.Join(dir, "done", day), 0o700)
 	for i := range 100_000 {
@@ -334,7 +296,7 @@ func BenchmarkFirst(b *testing.B) {
 		n := 0
 		s, _ := r.Snapshot()
 		n = len(s.Unread)
-		t.atm("send", "me", "hello", "--as", "agent01")
+		t.Atm("send", "me", "hello", "--as", "agent01")
 		t.until(r, "more", func(s *Snapshot) bool { return len(s.Unread) > n })
 		b.ReportMetric(float64(time.Since(began).Milliseconds()), "more-ms")
 		began = time.Now()

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,13 +22,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/testscript"
 
-	app "github.com/agentteammail/atm/internal/cli"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/room"
-	"github.com/agentteammail/atm/internal/runner"
-	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testteam"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/teams"
@@ -40,61 +36,22 @@ import (
 var update = flag.Bool("update", false, "write the golden screens")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"atm":        func() { os.Exit(app.Run("dev", os.Args[1:])) },
-		"atm-tui":    func() { os.Exit(Main("dev", os.Args[1:])) },
-		"atm-runner": func() { os.Exit(runner.Main("dev", os.Args[1:])) },
-		"fakeagent":  func() { os.Exit(testagent.Main()) },
-	})
+	testteam.Main(m, map[string]func(string, []string) int{"atm-tui": Main})
 }
 
-// team makes a team in a directory of its own.
 type team struct {
-	*testing.T
-	dir      string
+	*testteam.Team
 	messages int
 }
 
 func newTeam(t *testing.T, config string, members ...string) *team {
 	t.Helper()
-	dir := t.TempDir()
-	team := &team{T: t, dir: dir}
-	team.atm(append([]string{"init"}, members...)...)
-	team.write(".atm/main/team.toml", config)
+	team := &team{Team: testteam.New(t, members...)}
+	team.Write(".atm/main/team.toml", config)
 	return team
 }
 
 const people = "[members.me]\nperson = true\n"
-
-func (t *team) write(file, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(t.dir, file), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (t *team) command(words ...string) *exec.Cmd {
-	c := exec.Command(words[0], words[1:]...)
-	for _, kv := range os.Environ() {
-		k, _, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(k, "ATM_") && !slices.Contains(append(command.AgentMarks(), "NO_COLOR", "EDITOR", "VISUAL"), k) {
-			c.Env = append(c.Env, kv)
-		}
-	}
-	c.Dir = t.dir
-	c.Env = append(c.Env, "HOME="+t.dir, "XDG_STATE_HOME="+t.dir, "TERM=xterm-256color", "TZ=UTC", "GORACE=atexit_sleep_ms=0")
-	return c
-}
-
-// atm runs a command and returns its output.
-func (t *team) atm(words ...string) string {
-	t.Helper()
-	out, err := t.command(append([]string{"atm"}, words...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("atm %q: %v\n%s", words, err, out)
-	}
-	return string(out)
-}
 
 // message puts a message into an inbox, three hours old.
 func (t *team) message(from, to string, m wire.Message) wire.ID {
@@ -107,7 +64,7 @@ func (t *team) message(from, to string, m wire.Message) wire.ID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.write(filepath.Join(".atm/main", to, "inbox/new", string(m.ID)+".json"), string(data))
+	t.Write(filepath.Join(".atm/main", to, "inbox/new", string(m.ID)+".json"), string(data))
 	return m.ID
 }
 
@@ -125,8 +82,8 @@ type window struct {
 
 func (t *team) open(cols, rows int, env []string, words ...string) *window {
 	t.Helper()
-	w := &window{team: t, cmd: t.command(append([]string{"atm", "tui"}, words...)...), screen: screen.New(cols, rows, 10), ends: make(chan error, 1)}
-	w.cmd.Env = append(w.cmd.Env, env...)
+	w := &window{team: t, cmd: t.Command("atm", append([]string{"tui"}, words...)...), screen: screen.New(cols, rows, 10), ends: make(chan error, 1)}
+	w.cmd.Env = append(append(w.cmd.Env, "TERM=xterm-256color", "TZ=UTC"), env...)
 	var err error
 	if w.pty, err = pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
 		t.Fatal(err)
@@ -250,67 +207,62 @@ func TestScreens(t *testing.T) {
 	team.message("alice", "me", wire.Message{Body: "שלום עולם, مرحبا بالعالم 世界世界世界 👩‍👩‍👧 \u202eturned"})
 	team.message("bob", "me", wire.Message{Body: "Please review.", RequiresAck: true, Priority: "urgent"})
 	team.message("me", "bob", wire.Message{Body: "hello"})
-	team.atm("event", "turn_started", "turn_id=t1", "--as", "bob")
-	team.atm("event", "turn_started", "turn_id=t1", "--as", "alice")
-	team.atm("event", "confirm_required", "turn_id=t1", "id=01a1f988-a192-7149-befa-09c1aa2f2250", "tool=Bash", "input=git push origin main", "prompt=Run it?", "--as", "alice")
-	logs, _ := filepath.Glob(filepath.Join(team.dir, ".atm/main/*/events/*.ndjson"))
+	team.Atm("event", "turn_started", "turn_id=t1", "--as", "bob")
+	team.Atm("event", "turn_started", "turn_id=t1", "--as", "alice")
+	team.Atm("event", "confirm_required", "turn_id=t1", "id=01a1f988-a192-7149-befa-09c1aa2f2250", "tool=Bash", "input=git push origin main", "prompt=Run it?", "--as", "alice")
+	logs, _ := filepath.Glob(filepath.Join(team.Dir, ".atm/main/*/events/*.ndjson"))
 	for _, log := range logs { // two hours old, which is "2h" for as long as the test may take
 		text, _ := os.ReadFile(log)
 		at := time.Now().Add(-2*time.Hour - 10*time.Minute).UTC().Format(time.RFC3339Nano)
 		os.WriteFile(log, regexp.MustCompile(`"at":"[^"]*"`).ReplaceAll(text, []byte(`"at":"`+at+`"`)), 0o600)
 	}
 	for _, cols := range []int{60, 100, 160} {
-		t.Run(fmt.Sprint(cols), func(t *testing.T) {
-			w := in(t, team).open(cols, 24, nil, "--as", "me")
-			w.shows(`4 unread(?s:.*)Two conflicts|4 unread(?s:.*)Parser`)
-			w.shows("git push")
-			w.golden(fmt.Sprintf("mail-%d", cols))
-			w.types("\x1b[B\x1b[B\r")
-			w.shows("imitated")
-			w.golden(fmt.Sprintf("thread-%d", cols))
-			w.types("\x1b[Z")
-			w.shows("members")
-			w.golden(fmt.Sprintf("members-%d", cols))
-			w.types("?")
-			w.shows("PgUp")
-			w.golden(fmt.Sprintf("keys-%d", cols))
-			w.leave()
-		})
+		w := team.open(cols, 24, nil, "--as", "me")
+		w.shows(`4 unread(?s:.*)Two conflicts|4 unread(?s:.*)Parser`)
+		w.shows("git push")
+		w.golden(fmt.Sprintf("mail-%d", cols))
+		w.types("\x1b[B\x1b[B\r")
+		w.shows("imitated")
+		w.golden(fmt.Sprintf("thread-%d", cols))
+		w.types("\x1b[Z")
+		w.shows("members")
+		w.golden(fmt.Sprintf("members-%d", cols))
+		w.types("?")
+		w.shows("PgUp")
+		w.golden(fmt.Sprintf("keys-%d", cols))
+		w.leave()
 	}
-	if got := team.atm("ls", "me", "--count"); got != "4\n" {
+	if got := team.Atm("ls", "me", "--count"); got != "4" {
 		t.Error("looking has marked it: ", got)
 	}
 }
-
-// in returns the team for a subtest.
-func in(t *testing.T, of *team) *team { return &team{T: t, dir: of.dir} }
 
 // A key approves an agent's question, and the agent gets the answer; its screen is followed; t attaches to its terminal
 // and comes back.
 func TestAgent(t *testing.T) {
 	team := newTeam(t, people, "bob", "me")
-	team.atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
-	t.Cleanup(func() { team.atm("down") })
+	team.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
+	t.Cleanup(func() { team.Atm("down") })
 	w := team.open(100, 30, nil, "--as", "me")
 	w.shows(`bob +idle`)
-	team.atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
+	team.Atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
 	w.shows(`bob wants to run: touch made.txt`)
 	w.rings("\x1b]9;atm: bob wants to run: touch made.txt")
 	time.Sleep(targetDelay) // earlier keys are ignored
 	w.types("a")
 	w.shows(`bob: answered \(Yes\)`)
 	w.until(`touch made.txt`, false)
-	team.atm("send", "bob", "CONFIRM [touch other.txt]", "--as", "me")
+	team.Atm("send", "bob", "CONFIRM [touch other.txt]", "--as", "me")
 	w.shows(`bob wants to run: touch other.txt`)
 	w.types("xUse the staging host.\x13")
 	w.shows(`bob: answered \(`)
 	w.until(`touch other.txt`, false)
-	if log, _ := os.ReadFile(filepath.Join(team.dir, "fake.log")); strings.Count(string(log), `"event":"answer"`) != 2 {
+	if log, _ := os.ReadFile(filepath.Join(team.Dir, "fake.log")); strings.Count(string(log), `"event":"answer"`) != 2 {
 		t.Errorf("%s", log)
 	}
 	w.types("\x1b[Z\r") // open the selected member
 	w.shows(`Use the staging host\.`)
-	team.atm("send", "bob", "STREAM 10m", "--as", "me")
+	team.Atm("send", "bob", "STREAM 10m", "--as", "me")
 	w.shows(`esc to interrupt`)
 	for !strings.Contains(w.String(), "bob: interrupted") { // refused while the runner types the message
 		w.types("i")
@@ -328,9 +280,9 @@ func TestAgent(t *testing.T) {
 		}
 	}
 	w.shows(`(?s)members.*esc to interrupt|(?s)members.*Interrupted`)
-	team.atm("stop", "bob")
+	team.Atm("stop", "bob")
 	w.shows(`(?s)bob +off.*interrupted  mail`) // the turns replace the screen
-	team.atm("run", "bob", "--detach", "--", "fakeagent")
+	team.Atm("run", "bob", "--detach", "--", "fakeagent")
 	w.shows(`bob +idle`)
 	w.until(`interrupted  mail`, false)
 	w.leave()
@@ -460,9 +412,9 @@ func TestMail(t *testing.T) {
 	for i := range 3 {
 		team.message("alice", "me", wire.Message{Body: fmt.Sprint("Message ", i+1), RequiresAck: true})
 	}
-	team.write("editor", "#!/bin/sh\nprintf ' and from the editor' >> $1\n")
-	os.Chmod(filepath.Join(team.dir, "editor"), 0o700)
-	w := team.open(100, 30, []string{"EDITOR=" + filepath.Join(team.dir, "editor"), "NO_COLOR=1"}, "--as", "me")
+	team.Write("editor", "#!/bin/sh\nprintf ' and from the editor' >> $1\n")
+	os.Chmod(filepath.Join(team.Dir, "editor"), 0o700)
+	w := team.open(100, 30, []string{"EDITOR=" + filepath.Join(team.Dir, "editor"), "NO_COLOR=1"}, "--as", "me")
 	w.shows(`3 unread(?s:.*)> 3h ago .*Message 3`)
 	w.types("\t k")
 	w.shows(`no message is selected`)
@@ -482,7 +434,7 @@ func TestMail(t *testing.T) {
 	w.shows(`(?m)^second line and from the editor`)
 	w.types("\x13")
 	w.shows(`sent [0-9a-f]{6} to alice`)
-	if got := team.atm("read", "--as", "alice"); !strings.Contains(got, "First\n  second line and from the editor") {
+	if got := team.Atm("read", "--as", "alice"); !strings.Contains(got, "First\n  second line and from the editor") {
 		t.Error(got)
 	}
 	w.types("s\t")
@@ -596,14 +548,14 @@ func TestNobody(t *testing.T) {
 	w.shows(`read-only(?s:.*)--as NAME shows your mail`)
 	w.types("s")
 	w.shows(`nobody has said who you are: start again with --as NAME`)
-	team.atm("send", "bob", "hello", "--as", "me")
+	team.Atm("send", "bob", "hello", "--as", "me")
 	w.shows(`bob .*1 unread`)
 	w.types("\x1b[Z\r")
 	w.shows(`─ bob +unknown`)
-	team.atm("team", "retire", "bob")
+	team.Atm("team", "retire", "bob")
 	w.shows(`─ bob is no longer a member`)
 	w.leave()
-	if out, err := team.command("atm", "tui").CombinedOutput(); err == nil || !strings.Contains(string(out), "tui needs a terminal") {
+	if out, err := team.Command("atm", "tui").CombinedOutput(); err == nil || !strings.Contains(string(out), "tui needs a terminal") {
 		t.Errorf("%s", out)
 	}
 }
@@ -626,7 +578,7 @@ func TestLarge(t *testing.T) {
 	w.types(strings.Repeat("\x1b[6~", 20)) // PgDn
 	w.shows(`Message 91[0-9]{2} `)
 	scroll := time.Since(began) / 20
-	team.atm("send", "me", "new", "--as", "agent02")
+	team.Atm("send", "me", "new", "--as", "agent02")
 	began = time.Now()
 	w.shows(`10001 unread`)
 	t.Logf("first screen %v, a page %v, new %v", first, scroll, time.Since(began))

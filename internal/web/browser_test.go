@@ -87,7 +87,7 @@ func (b *tab) js(expression string) any {
 // becomes waits until an expression is true on the page, or on the next one.
 func (b *tab) becomes(expression string) {
 	b.Helper()
-	b.eventually(expression, func() bool {
+	b.Eventually(expression, func() bool {
 		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
 		return err == nil && got
 	})
@@ -103,7 +103,7 @@ func (b *tab) shows(text string) {
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "me")
-	log := filepath.Join(s.dir, "log")
+	log := filepath.Join(s.Dir, "log")
 	address := s.web()
 	b := s.browser(base(address))
 	b.shows("has no access yet")
@@ -123,8 +123,8 @@ func TestBrowser(t *testing.T) {
 	b.shows("this request comes from another site")
 	b.load(base(address))
 
-	s.atm("run", "bob", "--detach", "--", "fakeagent", "--log", log)
-	t.Cleanup(func() { s.command("stop", "bob").Run() })
+	s.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", log)
+	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
 	b.shows("idle")
 
 	// More pages than a browser has connections to a server: all get the event.
@@ -132,7 +132,7 @@ func TestBrowser(t *testing.T) {
 	for _, path := range []string{"/", "/mail", "/timeline", "/", "/mail", "/timeline", "/agent/me"} {
 		tabs = append(tabs, b.open(base(address)+path))
 	}
-	s.atm("send", "me", "Good news: "+hostile[0], "--as", "alice")
+	s.Atm("send", "me", "Good news: "+hostile[0], "--as", "alice")
 	for _, one := range tabs[:7] {
 		one.js(`document.dispatchEvent(new Event('visibilitychange'))`)
 		one.shows("Good news: <script>")
@@ -143,7 +143,7 @@ func TestBrowser(t *testing.T) {
 	b.js(`document.body.addEventListener('htmx:afterSwap', () => {
 		if (document.querySelector('.question')) window.isStill ??= getComputedStyle(document.querySelector('.answers')).pointerEvents === 'none'
 	}); true`)
-	s.atm("send", "bob", "CONFIRM [git push]")
+	s.Atm("send", "bob", "CONFIRM [git push]")
 	b.shows("wants to run: git push")
 	if b.js(`window.isStill`) != true {
 		t.Error("an answer could be pressed as soon as it was there")
@@ -151,23 +151,23 @@ func TestBrowser(t *testing.T) {
 	b.shows("Do you want to proceed?")
 	b.becomes(`document.querySelector('.moved') === null`)
 	// Buttons under the pointer stay in place once nothing is being loaded.
-	b.eventually("it is pointed at", func() bool {
+	b.Eventually("it is pointed at", func() bool {
 		at := b.js(`(at => [at.x + at.width / 2, at.y + at.height / 2])(document.querySelector('.question summary').getBoundingClientRect())`).([]any)
 		b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0].(float64), at[1].(float64)))
 		return b.js(`Boolean(document.querySelector('.answers:hover')) && !document.querySelector('.htmx-request')`) == true
 	})
 	b.do(chromedp.Click(`.question summary`), chromedp.SendKeys(`.question textarea`, "Not today"))
-	s.atm("send", "alice", "something that others see")
-	s.atm("read", "--as", "alice", "--limit", "9")
+	s.Atm("send", "alice", "something that others see")
+	s.Atm("read", "--as", "alice", "--limit", "9")
 	b.becomes(`!document.getElementById('waits').hidden`)
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1)) // or the buttons would stay
-	s.atm("send", "me", "An update does not take away what is being typed.", "--as", "alice")
+	s.Atm("send", "me", "An update does not take away what is being typed.", "--as", "alice")
 	b.becomes(`parseInt(document.getElementById('unread').textContent) === 2`)
 	if got := b.js(`document.querySelector('.question textarea').value + document.querySelector('.question details').open`); got != "Not todaytrue" {
 		t.Error(got)
 	}
 	b.do(chromedp.Click(`.question button.main`))
-	b.eventually("the key was pressed", func() bool {
+	b.Eventually("the key was pressed", func() bool {
 		data, _ := os.ReadFile(log)
 		return strings.Contains(string(data), `"event":"answer","kind":"permission"`)
 	})
@@ -178,9 +178,9 @@ func TestBrowser(t *testing.T) {
 	// The page of a retired member says so.
 	b.load(base(address) + "/agent/alice")
 	b.shows("No turns yet")
-	s.atm("team", "retire", "alice")
+	s.Atm("team", "retire", "alice")
 	b.shows("atm team restore alice")
-	s.atm("team", "restore", "alice")
+	s.Atm("team", "restore", "alice")
 
 	// A page that could not be loaded says so, and catches up, also with changes in the meantime.
 	b.load(base(address) + "/mail")
@@ -190,11 +190,11 @@ func TestBrowser(t *testing.T) {
 			else if (isSlow) { window.isSlow = false; window.answer = this.onload; send.call(this); this.onload = () => { this.isThere = true; window.later = () => answer.call(this) } }
 			else send.call(this)
 		}; true`)
-	s.atm("send", "me", "while it is broken", "--as", "alice")
+	s.Atm("send", "me", "while it is broken", "--as", "alice")
 	b.becomes(`!document.getElementById('offline').hidden`)
 	b.js(`window.isBroken = false; window.isSlow = true`)
 	b.becomes(`Boolean(window.later)`)
-	s.atm("send", "me", "while it is fetched", "--as", "alice")
+	s.Atm("send", "me", "while it is fetched", "--as", "alice")
 	b.js(`new Promise(done => setTimeout(done, 1000)).then(() => { later(); return true })`)
 	b.shows("while it is fetched")
 	b.becomes(`document.getElementById('offline').hidden`)
@@ -211,7 +211,7 @@ func TestBrowser(t *testing.T) {
 	b.do(chromedp.SetValue("#to", "alice"), chromedp.Click("form.write button"))
 	b.shows("sent ")
 	b.becomes(`document.getElementById('text').value + document.getElementById('to').value === ''`)
-	if n := s.atm("ls", "--count"); n != "3" {
+	if n := s.Atm("ls", "--count"); n != "3" {
 		t.Error("unread:", n)
 	}
 
@@ -219,7 +219,7 @@ func TestBrowser(t *testing.T) {
 	s.server.Process.Signal(os.Interrupt)
 	s.server.Wait()
 	after := b.open(s.web("--listen", "127.0.0.1"+port))
-	s.atm("send", "me", "after the restart", "--as", "alice")
+	s.Atm("send", "me", "after the restart", "--as", "alice")
 	after.shows("after the restart")
 	after.becomes(`document.getElementById('offline').hidden`)
 	b.becomes(`!document.body.innerText.includes('is not answering')`)
@@ -228,9 +228,9 @@ func TestBrowser(t *testing.T) {
 // Twenty idle pages need almost no CPU time, and all get an event.
 func TestTwentyPages(t *testing.T) {
 	s := newTeam(t, "alice", "bob", "me") // not parallel, since it measures CPU time
-	s.atm("run", "bob", "--detach", "--", "fakeagent")
-	t.Cleanup(func() { s.command("stop", "bob").Run() })
-	s.atm("wait", "--idle", "bob")
+	s.Atm("run", "bob", "--detach", "--", "fakeagent")
+	t.Cleanup(func() { s.Command("atm", "stop", "bob").Run() })
+	s.Atm("wait", "--idle", "bob")
 	address := s.web()
 	b := s.browser(address)
 	b.shows("Members")
@@ -251,7 +251,7 @@ func TestTwentyPages(t *testing.T) {
 			t.Fatal("that is more than a twentieth of a core")
 		}
 	}
-	s.atm("send", "me", "All of you: hello", "--as", "alice")
+	s.Atm("send", "me", "All of you: hello", "--as", "alice")
 	for _, one := range tabs {
 		one.becomes(`document.getElementById('unread').textContent.startsWith('1')`)
 	}
@@ -291,17 +291,17 @@ func used(t *testing.T, pids ...int) (sum time.Duration) {
 func TestAccessible(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "carol", "me")
-	if err := os.WriteFile(filepath.Join(s.dir, "colours"), []byte("printf '\\033[31mred \\033[1;32mgreen \\033[7;33myellow\\033[0m \\033[38;5;45m45 \\033[48;2;90;20;20mdark\\033[0m\\n'; sleep 600"), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, "colours"), []byte("printf '\\033[31mred \\033[1;32mgreen \\033[7;33myellow\\033[0m \\033[38;5;45m45 \\033[48;2;90;20;20mdark\\033[0m\\n'; sleep 600"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.atm("run", "bob", "--detach", "--driver", "plain", "--", "sh", "colours")
-	s.atm("run", "alice", "--detach", "--", "fakeagent")
-	t.Cleanup(func() { s.command("stop", "alice", "bob").Run() })
+	s.Atm("run", "bob", "--detach", "--driver", "plain", "--", "sh", "colours")
+	s.Atm("run", "alice", "--detach", "--", "fakeagent")
+	t.Cleanup(func() { s.Command("atm", "stop", "alice", "bob").Run() })
 	for _, text := range hostile[:7] {
-		s.atm("send", "me", "--ack", "--urgent", "--as", "carol", "--", text)
+		s.Atm("send", "me", "--ack", "--urgent", "--as", "carol", "--", text)
 	}
-	s.atm("send", "alice", "CONFIRM [git push]")
-	s.atm("wait", "--blocked", "alice")
+	s.Atm("send", "alice", "CONFIRM [git push]")
+	s.Atm("wait", "--blocked", "alice")
 	address := s.web()
 	b := s.browser(address)
 	b.shows("wants to run")
@@ -342,7 +342,7 @@ func TestAccessible(t *testing.T) {
 	b.js(`document.querySelector('.question summary').focus()`)
 	b.do(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("Not on a Friday."), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	b.shows("alice: answered")
-	if got := s.atm("search", "Friday"); !strings.Contains(got, "me to alice") {
+	if got := s.Atm("search", "Friday"); !strings.Contains(got, "me to alice") {
 		t.Error(got)
 	}
 }

@@ -19,78 +19,33 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/cli"
-	"github.com/agentteammail/atm/internal/runner"
-	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testteam"
 )
 
-// The test binary is atm and its companions, by the name that it is started under.
 func TestMain(m *testing.M) {
-	switch filepath.Base(os.Args[0]) {
-	case "atm":
-		os.Exit(cli.Run("dev", os.Args[1:]))
-	case "atm-runner":
-		os.Exit(runner.Main("dev", os.Args[1:]))
-	case "atm-web":
-		os.Exit(Main("dev", os.Args[1:]))
-	case "fakeagent":
-		os.Exit(testagent.Main())
-	}
-	os.Exit(m.Run())
+	testteam.Main(m, map[string]func(string, []string) int{"atm-web": Main})
 }
 
-// A team is in a directory of its own.
+// A team has the member me, which runs its commands.
 type team struct {
-	*testing.T
-	dir, me string
-	server  *exec.Cmd // the last atm web
+	*testteam.Team
+	server *exec.Cmd // the last atm web
 }
 
 func newTeam(t *testing.T, members ...string) *team {
-	t.Helper()
-	s := &team{T: t, dir: t.TempDir(), me: "me"}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"atm", "atm-runner", "atm-web", "fakeagent"} {
-		if err := os.Symlink(self, filepath.Join(s.dir, name)); err != nil {
-			t.Skip(err)
-		}
-	}
-	s.atm(append([]string{"init"}, members...)...)
+	s := &team{Team: testteam.New(t, members...)}
+	s.Env = append(s.Env, "ATM_AGENT=me")
 	return s
-}
-
-func (s *team) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(s.dir, "atm"), args...)
-	cmd.Dir = s.dir
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return regexp.MustCompile("^(ATM_|CLAUDECODE|CODEX|GEMINI|OPENCODE)").MatchString(v)
-	}),
-		"HOME="+s.dir, "XDG_STATE_HOME="+filepath.Join(s.dir, "state"), "PATH="+s.dir+":/usr/bin:/bin", "GORACE=atexit_sleep_ms=0", "ATM_AGENT="+s.me)
-	return cmd
-}
-
-// atm runs a command and returns its output.
-func (s *team) atm(args ...string) string {
-	s.Helper()
-	out, err := s.command(args...).CombinedOutput()
-	if err != nil {
-		s.Fatalf("atm %q: %v %s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // web starts atm web, and returns the address that it prints.
 func (s *team) web(args ...string) string {
 	s.Helper()
-	cmd := s.command(append([]string{"web"}, args...)...)
+	cmd := s.Command("atm", append([]string{"web"}, args...)...)
 	s.server = cmd
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -112,16 +67,6 @@ func (s *team) web(args ...string) string {
 }
 
 func base(address string) string { return address[:strings.Index(address, "/?")] }
-
-// eventually waits until a condition holds.
-func (s *team) eventually(what string, isSo func() bool) {
-	s.Helper()
-	for end := time.Now().Add(3 * time.Minute); !isSo(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.Fatal("it was never so: ", what)
-		}
-	}
-}
 
 // A visitor is a browser without a script.
 type visitor struct {
@@ -190,13 +135,13 @@ func TestWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "me")
 	for _, text := range hostile {
-		cmd := s.command("send", "me", "--ack", "--as", "alice", "-")
+		cmd := s.Command("atm", "send", "me", "--ack", "--as", "alice", "-")
 		cmd.Stdin = strings.NewReader(text)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v %s", err, out)
 		}
 	}
-	s.atm("event", "confirm_required", "tool=\x1b[2J\u202eX", "--as", "bob")
+	s.Atm("event", "confirm_required", "tool=\x1b[2J\u202eX", "--as", "bob")
 	v := s.visit(s.web())
 	_, mail := v.get("/mail")
 	threads := regexp.MustCompile(`href="(/thread/[^"#]+)#m-([^"]+)"`).FindAllStringSubmatch(mail, -1)
@@ -223,7 +168,7 @@ func TestWithoutScript(t *testing.T) {
 	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, `\x1b]0;title\a`) && !strings.Contains(all, `]0;title`) {
 		t.Error("a text is not on its page")
 	}
-	if n := s.atm("ls", "--count"); n != fmt.Sprint(len(hostile)) {
+	if n := s.Atm("ls", "--count"); n != fmt.Sprint(len(hostile)) {
 		t.Error("unread after looking:", n)
 	}
 
@@ -235,7 +180,7 @@ func TestWithoutScript(t *testing.T) {
 	}
 	code, text := v.do("/mail", "do", "read", "id", ids[hostile[0]])
 	says(code, text, "read ")
-	other := s.visit(s.atm("web", "--token")) // which does not see this one's results
+	other := s.visit(s.Atm("web", "--token")) // which does not see this one's results
 	if _, text = other.get("/mail?done=read"); strings.Contains(text, `role="status">read`) {
 		t.Error(text)
 	}
@@ -246,10 +191,10 @@ func TestWithoutScript(t *testing.T) {
 	code, text = v.do("/", "do", "send", "to", "alice,bob", "text", "hello")
 	says(code, text, "sent ")
 	v.do("/", "do", "send", "to", "alice,bob", "text", "hello") // as if the button was pressed twice
-	if got := s.atm("read", "--as", "alice", "--limit", "9"); !strings.Contains(got, "  one\n  two") || strings.Count(got, "  hello") != 1 || !strings.Contains(got, "acks ") {
+	if got := s.Atm("read", "--as", "alice", "--limit", "9"); !strings.Contains(got, "  one\n  two") || strings.Count(got, "  hello") != 1 || !strings.Contains(got, "acks ") {
 		t.Error(got)
 	}
-	if n := s.atm("ls", "--count"); n != fmt.Sprint(len(hostile)-3) {
+	if n := s.Atm("ls", "--count"); n != fmt.Sprint(len(hostile)-3) {
 		t.Error("unread after three buttons:", n)
 	}
 	// The second click aborts the first request; still the message is sent, once.
@@ -266,7 +211,7 @@ func TestWithoutScript(t *testing.T) {
 	code, text = v.read(r, err)
 	says(code, text, "sent ")
 	for _, name := range []string{"alice", "bob"} {
-		if got := s.atm("read", "--as", name, "--limit", "9"); strings.Count(got, "  impatient") != 1 {
+		if got := s.Atm("read", "--as", name, "--limit", "9"); strings.Count(got, "  impatient") != 1 {
 			t.Error(name, got)
 		}
 	}
@@ -284,14 +229,14 @@ func TestWithoutScript(t *testing.T) {
 	}
 
 	// A search finds mail between others, also in a thread that is partly mine.
-	id := strings.Fields(s.atm("send", "alice", "of mine"))[1]
-	s.atm("send", "bob", "between others", "--thread", id, "--as", "alice")
+	id := strings.Fields(s.Atm("send", "alice", "of mine"))[1]
+	s.Atm("send", "bob", "between others", "--thread", id, "--as", "alice")
 	_, text = v.get("/search?q=between+others")
 	_, text = v.get(regexp.MustCompile(`href="(/thread/[^"#]+)#`).FindStringSubmatch(text)[1])
 	says(200, text, "between others</pre>")
 
 	// Without an identity there are no forms.
-	s.me = ""
+	s.Env = append(s.Env, "ATM_AGENT=")
 	v = s.visit(s.web())
 	_, text = v.get("/")
 	if strings.Contains(text, "<form") || !strings.Contains(text, "read-only") {
@@ -303,19 +248,19 @@ func TestWithoutScript(t *testing.T) {
 func TestExport(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "me")
-	s.atm("send", "me", "--as", "alice", "--", hostile[0])
-	s.atm("send", "bob", "between others", "--as", "alice")
+	s.Atm("send", "me", "--as", "alice", "--", hostile[0])
+	s.Atm("send", "bob", "between others", "--as", "alice")
 	now := time.Now().UTC().Format(time.RFC3339) // and a member on another machine
 	rows := `{"host":"build","at":"` + now + `","received_at":"` + now + `","members":[{"name":"dora","kind":"agent","state":"blocked",
 		"questions":[{"id":"01a1f988-a192-7149-befa-09c1aa2f2250","agent":"dora","kind":"permission","tool":"Bash","prompt":"Run it?","running":true}]}]}`
-	if err := os.MkdirAll(filepath.Join(s.dir, ".atm/main/.bridge/rows"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.Dir, ".atm/main/.bridge/rows"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, ".atm/main/.bridge/rows/build.json"), []byte(rows), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, ".atm/main/.bridge/rows/build.json"), []byte(rows), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(s.dir, "record")
-	if got := s.atm("web", "--export", dir); !strings.Contains(got, "may contain secrets") || !strings.Contains(got, "index.html: 10 pages") {
+	dir := filepath.Join(s.Dir, "record")
+	if got := s.Atm("web", "--export", dir); !strings.Contains(got, "may contain secrets") || !strings.Contains(got, "index.html: 10 pages") {
 		t.Error(got)
 	}
 	entries, err := os.ReadDir(dir)
@@ -346,22 +291,22 @@ func TestExport(t *testing.T) {
 	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, "between others") || !strings.Contains(all, "dora@build</a> wants to run") {
 		t.Error("a message is on no page: ", regexp.MustCompile(`(?s)<h3>.*?</h3>`).FindAllString(all, -1))
 	}
-	if out, err := s.command("web", "--export", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty") {
+	if out, err := s.Command("atm", "web", "--export", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty") {
 		t.Errorf("%v %s", err, out)
 	}
 	// An unreadable mailbox does not hide the others.
-	cur := filepath.Join(s.dir, ".atm/main/bob/inbox/cur")
+	cur := filepath.Join(s.Dir, ".atm/main/bob/inbox/cur")
 	if err := errors.Join(os.RemoveAll(cur), os.WriteFile(cur, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	s.atm("web", "--export", dir+"2")
+	s.Atm("web", "--export", dir+"2")
 	data, _ := os.ReadFile(filepath.Join(dir+"2", "search.html"))
 	for _, text := range []string{"Some of this cannot be read: the mailbox of bob: ", "between others"} {
 		if !strings.Contains(string(data), text) {
 			t.Errorf("no %q: %s", text, data)
 		}
 	}
-	if n := s.atm("ls", "--count"); n != "1" {
+	if n := s.Atm("ls", "--count"); n != "1" {
 		t.Error("unread:", n)
 	}
 }
@@ -394,7 +339,7 @@ func TestGate(t *testing.T) {
 	}
 	known := []string{"Cookie", cookie.Name + "=" + cookie.Value}
 	own := "127.0.0.1" + port
-	second := strings.TrimPrefix(s.atm("web", "--token"), v.base)
+	second := strings.TrimPrefix(s.Atm("web", "--token"), v.base)
 	for _, c := range []struct {
 		code               int
 		method, path, host string
@@ -446,7 +391,7 @@ func TestGate(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]string{{"--tls-cert", "needs its key"}, {"--listen", "other machines can reach"}} {
-		if out, err := s.command("web", c[0], "0.0.0.0:0").CombinedOutput(); err == nil || !strings.Contains(string(out), c[1]) {
+		if out, err := s.Command("atm", "web", c[0], "0.0.0.0:0").CombinedOutput(); err == nil || !strings.Contains(string(out), c[1]) {
 			t.Errorf("%v %s", err, out)
 		}
 	}
@@ -459,7 +404,7 @@ func TestGate(t *testing.T) {
 	if cookie.Name != "atm-"+port[1:] {
 		t.Error(cookie)
 	}
-	_, _, header := ask("GET", strings.TrimPrefix(s.atm("web", "--token"), v.base), own)
+	_, _, header := ask("GET", strings.TrimPrefix(s.Atm("web", "--token"), v.base), own)
 	if got := header.Get("Set-Cookie"); !strings.Contains(got, "HttpOnly") || !strings.Contains(got, "SameSite=Strict") || strings.Contains(got, "Expires") {
 		t.Error(got)
 	}
@@ -477,7 +422,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, block := range map[string]pem.Block{"cert": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]}, "key": {Type: "PRIVATE KEY", Bytes: key}} {
-		if err := os.WriteFile(filepath.Join(s.dir, file), pem.EncodeToMemory(&block), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Dir, file), pem.EncodeToMemory(&block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -490,7 +435,7 @@ func TestTLS(t *testing.T) {
 	transport.DialContext = func(_ context.Context, network, _ string) (net.Conn, error) {
 		return net.Dial(network, "127.0.0.1:"+port)
 	}
-	for _, address := range []string{address, s.atm("web", "--token")} {
+	for _, address := range []string{address, s.Atm("web", "--token")} {
 		v := &visitor{s, http.Client{Transport: transport}, ""}
 		if code, text := v.get(address); code != http.StatusOK {
 			t.Error(address, code, text)
