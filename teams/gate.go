@@ -70,7 +70,7 @@ func (m *Member) StateDetail() string {
 }
 
 // Forecast returns the member at an address, as far as it is known, and when it is likely to see a message.
-func (r *Root) Forecast(a wire.Address, urgent bool) (m Member, when string) {
+func (r *Root) Forecast(a wire.Address, sent *wire.Message) (m Member, when string) {
 	m, err := r.Summary(a)
 	if t, noTeam := r.Team(a.Team); a.Host != "" && noTeam == nil {
 		if t.IsBridged() {
@@ -81,7 +81,7 @@ func (r *Root) Forecast(a wire.Address, urgent bool) (m Member, when string) {
 	if err != nil {
 		m = Member{}
 	}
-	return m, m.Forecast(urgent)
+	return m, cmp.Or(m.typingWarning(sent.Body), m.Forecast(sent.Urgent()))
 }
 
 // Forecast says in a few words when the member is likely to see a message: `idle: typed in now`.
@@ -128,9 +128,9 @@ func (m *Member) Forecast(urgent bool) string {
 	return state + "; " + lastRead
 }
 
-// TypingWarning warns about a text that an idle agent which reads line by line does not get as one message; else it is
+// typingWarning warns about a text that an idle agent which reads line by line does not get as one message; else it is
 // "".
-func (m *Member) TypingWarning(text string) string {
+func (m *Member) typingWarning(text string) string {
 	switch {
 	case m.State != reducer.WordIdle || !m.Runner.ByLine || m.Inject != "body" || m.gateReason() != "":
 	case len(text) > control.MaxLine:

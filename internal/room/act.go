@@ -89,7 +89,7 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 			missed = append(missed, r.Scope.Renderer().Who(a))
 			continue
 		}
-		_, note := r.Scope.Root.Forecast(a, false)
+		_, note := r.Scope.Root.Forecast(a, o.Message)
 		reached = append(reached, fmt.Sprintf("%s (%s)", r.Scope.Renderer().Who(a), note))
 	}
 	if len(reached) > 0 {

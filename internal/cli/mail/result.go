@@ -43,9 +43,8 @@ func newResult(id wire.ID) *result {
 // addDelivered adds a recipient that has the message. Without a note it gets the forecast when it will be seen.
 func (r *result) addDelivered(s *command.Scope, box *mailbox.Box, sent *wire.Message, note string) *delivered {
 	a := box.Address()
-	m, forecast := s.Root.Forecast(a, sent.Urgent())
-	note = cmp.Or(note, m.TypingWarning(sent.Body), forecast)
-	r.Delivered = append(r.Delivered, delivered{To: a.String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: note})
+	m, forecast := s.Root.Forecast(a, sent)
+	r.Delivered = append(r.Delivered, delivered{To: a.String(), Running: m.Running, State: cmp.Or(string(m.State), "unknown"), note: cmp.Or(note, forecast)})
 	return &r.Delivered[len(r.Delivered)-1]
 }
 
