@@ -20,7 +20,7 @@ var BridgeCommands = []*cli.Command{{
 	UsageText: "atm bridge keygen --host laptop",
 	Description: "Run again, it prints the same. From then on, an atm too old for bridges refuses the root.\n" +
 		"The key is in your configuration directory, never in the root.",
-	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "this machine's `NAME`, spelled like an agent's (default: host in team.toml)"}},
+	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "this machine's `NAME`, like an agent's (default: host in team.toml, else its key)"}},
 	Action: command.With(openBridge, keygen),
 }, {
 	Name: "trust", ArgsUsage: "HOST KEY", Usage: "trust a machine's key, and exchange mail with it",
@@ -47,11 +47,7 @@ func openBridge(c *cli.Context) (*command.Scope, error) {
 }
 
 func keygen(c *cli.Context, s *command.Scope) error {
-	team, err := s.Team.Config()
-	if err != nil {
-		return err
-	}
-	host := cmp.Or(wire.Name(c.String("host")), team.Bridge.Host)
+	host := cmp.Or(wire.Name(c.String("host")), s.Host())
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
 	}
