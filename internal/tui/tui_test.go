@@ -415,7 +415,7 @@ func TestMail(t *testing.T) {
 	team.Write("editor", "#!/bin/sh\nprintf ' and from the editor' >> $1\n")
 	os.Chmod(filepath.Join(team.Dir, "editor"), 0o700)
 	w := team.open(100, 30, []string{"EDITOR=" + filepath.Join(team.Dir, "editor"), "NO_COLOR=1"}, "--as", "me")
-	w.shows(`3 unread(?s:.*)> 3h ago .*Message 3`)
+	w.shows(`3 unread(?s:.*)> 3h  .*Message 3`)
 	w.types("\t k")
 	w.shows(`no message is selected`)
 	w.types("\tk")

@@ -244,8 +244,8 @@ func (m *model) mailRow(it *mailbox.Item, isSelected bool) string {
 		title, notes = bold.Render(title), command.JoinFilled(", ", "unread", notes)
 	}
 	from := fit(r.Who(it.From), 12)
-	age := letter.Age(m.now, it.SentAt)
-	return fmt.Sprintf("%s%-8s  %s  %s  %s", m.marker(middlePane, isSelected), age, from, faint.Render(notes), title)
+	age := letter.Span(m.now.Sub(it.SentAt))
+	return fmt.Sprintf("%s%-4s  %s  %s  %s", m.marker(middlePane, isSelected), age, from, faint.Render(notes), title)
 }
 
 func (m *model) writingLines() (lines []string) {
