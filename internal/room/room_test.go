@@ -66,17 +66,13 @@ func (t *team) open(as string) (r *Room) {
 // until waits until a snapshot meets the condition.
 func (t *team) until(r *Room, what string, isSo func(*Snapshot) bool) *Snapshot {
 	t.Helper()
-	for late := time.After(time.Minute); ; {
-		s, newer := r.Snapshot()
-		if s.Version > 0 && isSo(s) {
-			return s
-		}
-		select {
-		case <-newer:
-		case <-late:
-			t.Fatalf("never: %s; %+v", what, s)
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s := r.Wait(ctx, func(s *Snapshot) bool { return s.Version > 0 && isSo(s) })
+	if ctx.Err() != nil {
+		t.Fatalf("never: %s; %+v", what, s)
 	}
+	return s
 }
 
 // A snapshot has the present state, and a change at once; reading marks nothing.

@@ -413,7 +413,6 @@ func TestMail(t *testing.T) {
 		team.message("alice", "me", wire.Message{Body: fmt.Sprint("Message ", i+1), RequiresAck: true})
 	}
 	team.Write("editor", "#!/bin/sh\nprintf ' and from the editor' >> $1\n")
-	os.Chmod(filepath.Join(team.Dir, "editor"), 0o700)
 	w := team.open(100, 30, []string{"EDITOR=" + filepath.Join(team.Dir, "editor"), "NO_COLOR=1"}, "--as", "me")
 	w.shows(`3 unread(?s:.*)> 3h  .*Message 3`)
 	w.types("\t k")
