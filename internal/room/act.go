@@ -77,20 +77,20 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 		return "", err
 	}
 	unmarked := r.Scope.Root.Deliver(ctx, o)
+	who := r.Scope.Renderer().Who
 	var reached, missed []string
 	var errs []error
 	for _, f := range o.Failed {
-		errs, missed = append(errs, f.Err), append(missed, r.Scope.Renderer().Who(f.To))
+		errs, missed = append(errs, f.Err), append(missed, who(f.To))
 	}
 	for _, out := range o.Post.Outcomes {
-		a := out.Box.Address()
+		to := out.Box.Address()
 		if out.Err != nil {
-			errs = append(errs, fmt.Errorf("not sent to %s: %w", r.Scope.Renderer().Who(a), out.Err))
-			missed = append(missed, r.Scope.Renderer().Who(a))
+			errs, missed = append(errs, fmt.Errorf("not sent to %s: %w", who(to), out.Err)), append(missed, who(to))
 			continue
 		}
-		_, note := r.Scope.Root.Forecast(a, o.Message)
-		reached = append(reached, fmt.Sprintf("%s (%s)", r.Scope.Renderer().Who(a), note))
+		_, note := r.Scope.Root.Forecast(to, o.Message)
+		reached = append(reached, fmt.Sprintf("%s (%s)", who(to), note))
 	}
 	if len(reached) > 0 {
 		line = "sent " + o.Message.ID.Short(6) + " to " + strings.Join(reached, ", ")
