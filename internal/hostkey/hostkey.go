@@ -119,15 +119,15 @@ func (d Dir) read(sub string, host wire.Name) ([]byte, error) {
 	}
 	file := filepath.Join(string(d), sub, string(host))
 	text, err := os.ReadFile(file)
-	key, bad := ParseKey(string(text))
-	switch {
-	case d == "" || errors.Is(err, fs.ErrNotExist):
-		err = ErrNoKey
-	case err == nil && bad != nil:
-		err = errors.New("damaged") // bad would quote the secret
+	if d == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("key %s: %w", file, ErrNoKey)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("key %s: %w", file, err)
+		return nil, err
+	}
+	key, err := ParseKey(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("key %s: damaged", file) // err would quote the secret
 	}
 	return key, nil
 }
