@@ -16,7 +16,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
@@ -137,6 +136,25 @@ func (m *model) switchPane(by int) {
 		}
 	}
 	m.updateTarget()
+}
+
+// click selects the clicked line, and opens it if it was selected already.
+func (m *model) click(x, y int) tea.Cmd {
+	in, line := m.paneAt(x, y)
+	if line < 0 || m.writing != nil || m.confirm != nil {
+		return nil
+	}
+	p, n := m.list(in)
+	wasSelected := m.focus == in && p.selected == p.top+line
+	m.focus = in
+	if p.top+line < n {
+		p.selected = p.top + line
+		if wasSelected {
+			return m.open()
+		}
+	}
+	m.updateTarget()
+	return nil
 }
 
 func (m *model) refuse(format string, args ...any) tea.Cmd {
@@ -271,32 +289,4 @@ func (m *model) search(words string) tea.Cmd {
 		items, err := m.room.Scope.Search(m.ctx, strings.Fields(words))
 		return loaded{page: p, items: append([]*mailbox.Item{}, items...), err: err}
 	}
-}
-
-// questionLine renders a question and its options in one line.
-func questionLine(q room.Question) string {
-	line := fmt.Sprintf("%s %s", q.Agent, keepDirection(letter.Escape(q.Summary())))
-	if reason, _ := q.OnlyAtTerminal(); reason != "" {
-		line += " (" + reason + ")"
-	} else if !q.MayAnswer {
-		line += " (not yours to answer)"
-	}
-	for i, o := range q.Options {
-		line += fmt.Sprintf("   %d %s", i+1, letter.Escape(cmp.Or(o.Label, o.ID)))
-	}
-	return line
-}
-
-// questionText renders all that is known of a question: its line, and those of its texts that the line shortens.
-func questionText(q room.Question) string {
-	text := questionLine(q)
-	for _, part := range []string{q.Input, q.Prompt} {
-		if !strings.Contains(q.Summary(), part) {
-			text += strings.ReplaceAll("\n"+letter.EscapeBody(part), "\n", "\n  ")
-		}
-	}
-	if q.Cut {
-		text += "\n(only its terminal shows the rest)"
-	}
-	return text
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -10,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -55,6 +57,34 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 		lines[len(lines)-1] = ansi.Truncate(lines[len(lines)-1], width-2, "") + " …"
 	}
 	return lines, isWhole
+}
+
+// questionLine renders a question and its options in one line.
+func questionLine(q room.Question) string {
+	line := fmt.Sprintf("%s %s", q.Agent, keepDirection(letter.Escape(q.Summary())))
+	if reason, _ := q.OnlyAtTerminal(); reason != "" {
+		line += " (" + reason + ")"
+	} else if !q.MayAnswer {
+		line += " (not yours to answer)"
+	}
+	for i, o := range q.Options {
+		line += fmt.Sprintf("   %d %s", i+1, letter.Escape(cmp.Or(o.Label, o.ID)))
+	}
+	return line
+}
+
+// questionText renders all that is known of a question: its line, and those of its texts that the line shortens.
+func questionText(q room.Question) string {
+	text := questionLine(q)
+	for _, part := range []string{q.Input, q.Prompt} {
+		if !strings.Contains(q.Summary(), part) {
+			text += strings.ReplaceAll("\n"+letter.EscapeBody(part), "\n", "\n  ")
+		}
+	}
+	if q.Cut {
+		text += "\n(only its terminal shows the rest)"
+	}
+	return text
 }
 
 func (m *model) bodySize() (width, height int) {
@@ -311,23 +341,4 @@ func (m *model) paneAt(x, y int) (in pane, line int) {
 	default:
 		return middlePane, y - top
 	}
-}
-
-// click selects the clicked line, and opens it if it was selected already.
-func (m *model) click(x, y int) tea.Cmd {
-	in, line := m.paneAt(x, y)
-	if line < 0 || m.writing != nil || m.confirm != nil {
-		return nil
-	}
-	p, n := m.list(in)
-	wasSelected := m.focus == in && p.selected == p.top+line
-	m.focus = in
-	if p.top+line < n {
-		p.selected = p.top + line
-		if wasSelected {
-			return m.open()
-		}
-	}
-	m.updateTarget()
-	return nil
 }
