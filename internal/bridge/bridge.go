@@ -87,7 +87,7 @@ type Transfer struct {
 func (t Transfer) String() string {
 	switch t.Kind {
 	case "bad":
-		return "bad: " + t.Title + ": " + t.Reason
+		return "bad: " + t.Title + ": " + t.Reason + ": atm doctor"
 	case "stage":
 		return t.ID.Short(6) + ": " + t.Title + " at " + t.To
 	case "returned":
