@@ -1,12 +1,9 @@
 package web
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/x509"
-	"encoding/hex"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,32 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/agentteammail/atm/wire"
 )
-
-// A door makes the one-time addresses that let a browser in. It is saved in a file that only this user can read, so
-// that `atm web --token` can make another address.
-type door struct {
-	URL string    `json:"url"`
-	At  string    `json:"at"`  // the listener: the URL's host may be known elsewhere only
-	Key string    `json:"key"` // of this run of the server
-	As  wire.Name `json:"as,omitempty"`
-}
-
-const tokenAge = 5 * time.Minute // after which a token is refused
-
-// address returns an address that opens the pages once, within tokenAge.
-func (d door) address() string {
-	nonce := fmt.Sprintf("%s%08x", rand.Text(), time.Now().Unix())
-	return d.URL + "/?token=" + nonce + d.sign(nonce)
-}
-
-func (d door) sign(nonce string) string {
-	mac := hmac.New(sha256.New, []byte(d.Key))
-	mac.Write([]byte(nonce))
-	return hex.EncodeToString(mac.Sum(nil))
-}
 
 // A gate checks every request. A one-time token gets a browser its cookie, and the cookie lets it in. A request that
 // changes something also needs the CSRF token of its page. All of these end with the program.

@@ -252,6 +252,17 @@ func (p *page) render() ([]byte, error) {
 	return b.Bytes(), err
 }
 
+func (p *page) write(w http.ResponseWriter, code int) {
+	data, err := p.render()
+	if err != nil {
+		http.Error(w, "atm: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	w.Write(data)
+}
+
 func (p *page) fail(err error) (code int) {
 	p.Kind, p.Error = "error", p.Scope.Explain(err)
 	p.Title = "That did not work"

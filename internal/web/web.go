@@ -16,15 +16,12 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -34,7 +31,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -138,48 +134,6 @@ func openBrowser(address string) {
 	go exec.Command(words[0], append(words[1:], address)...).Run()
 }
 
-// save writes the door into a file of this server's own, which remove removes.
-func (d door) save(s *command.Scope) (remove func(), err error) {
-	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
-	if err != nil {
-		return nil, err
-	}
-	data, _ := json.Marshal(d)
-	file := fmt.Sprint(prefix, os.Getpid())
-	return func() { os.Remove(file) }, durable.WritePrivate(file, data)
-}
-
-// printTokens prints an address of each running server of the team. An agent may get in only as itself.
-func printTokens(c *cli.Context, s *command.Scope) error {
-	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
-	if err != nil {
-		return err
-	}
-	files, _ := filepath.Glob(prefix + "*")
-	who, isAgent := s.Actor()
-	addresses := []string{}
-	for _, file := range files {
-		var d door
-		if data, err := os.ReadFile(file); err != nil || json.Unmarshal(data, &d) != nil {
-			continue // the server has just begun or ended
-		}
-		conn, err := net.DialTimeout("tcp", d.At, time.Second)
-		if err != nil {
-			os.Remove(file) // the server was killed
-			continue
-		}
-		conn.Close()
-		if isAgent && (who == "" || who != d.As) {
-			return failure.Refused("an agent may not open a page as %s", cmp.Or(d.As, "somebody else")).WithHint("atm team, atm ls")
-		}
-		addresses = append(addresses, d.address())
-	}
-	if len(addresses) == 0 {
-		return failure.NotFound("no atm web is running for team %q", s.Team.Name).WithHint("atm web")
-	}
-	return command.PrintAs(c, map[string]any{"urls": addresses}, strings.Join(addresses, "\n"))
-}
-
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for path, kind := range map[string]string{
@@ -208,17 +162,6 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
 		p.Result, _ = once.(func() (string, error))()
 	}
 	p.write(w, code)
-}
-
-func (p *page) write(w http.ResponseWriter, code int) {
-	data, err := p.render()
-	if err != nil {
-		http.Error(w, "atm: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(code)
-	w.Write(data)
 }
 
 // do performs a form's action, as the verb of that name does it, and redirects to its page, which shows the result.
