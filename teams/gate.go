@@ -81,11 +81,11 @@ func (r *Root) Forecast(a wire.Address, sent *wire.Message) (m Member, when stri
 	if err != nil {
 		m = Member{}
 	}
-	return m, cmp.Or(m.typingWarning(sent.Body), m.Forecast(sent.Urgent()))
+	return m, m.Forecast(sent)
 }
 
 // Forecast says in a few words when the member is likely to see a message: `idle: typed in now`.
-func (m *Member) Forecast(urgent bool) string {
+func (m *Member) Forecast(sent *wire.Message) string {
 	now := time.Now()
 	state, lastRead, typed := string(m.State), "not read yet", "typed in"
 	if m.State == reducer.WordBusy && m.Since != nil {
@@ -97,6 +97,7 @@ func (m *Member) Forecast(urgent bool) string {
 	if m.Inject == "pointer" {
 		typed = "notified"
 	}
+	isByLine := m.Runner.ByLine && m.Inject == "body" // then a line is all that a program gets at once
 	switch {
 	case m.State == "": // it could not be read, or was retired meanwhile
 		return "unknown"
@@ -112,9 +113,13 @@ func (m *Member) Forecast(urgent bool) string {
 		return "blocked: " + m.StateDetail()
 	case m.Running && m.State == reducer.WordIdle && m.gateReason() != "":
 		return "idle, but " + m.gateReason() + ": " + typed + " later"
+	case m.Running && m.State == reducer.WordIdle && isByLine && len(sent.Body) > control.MaxLine:
+		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(sent.Body))
+	case m.Running && m.State == reducer.WordIdle && isByLine && strings.Contains(strings.TrimSpace(sent.Body), "\n"):
+		return "idle: typed in now, each line submitted separately"
 	case m.Running && m.State == reducer.WordIdle:
 		return "idle: " + typed + " now"
-	case m.Running && m.State == reducer.WordBusy && urgent:
+	case m.Running && m.State == reducer.WordBusy && sent.Urgent():
 		return state + ": interrupts it"
 	case m.Running && m.State != reducer.WordUnknown:
 		return state + ": " + typed + " when idle"
@@ -126,19 +131,6 @@ func (m *Member) Forecast(urgent bool) string {
 		return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
 	}
 	return state + "; " + lastRead
-}
-
-// typingWarning warns about a text that an idle agent which reads line by line does not get as one message; else it is
-// "".
-func (m *Member) typingWarning(text string) string {
-	switch {
-	case m.State != reducer.WordIdle || !m.Runner.ByLine || m.Inject != "body" || m.gateReason() != "":
-	case len(text) > control.MaxLine:
-		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(text))
-	case strings.Contains(strings.TrimSpace(text), "\n"):
-		return "idle: typed in now, each line submitted separately"
-	}
-	return ""
 }
 
 // unreadGate says what an unread message waits for, and a command that helps.

@@ -1,11 +1,15 @@
 package teams
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/agentteammail/atm/wire"
+)
 
 // Of a member that is retired meanwhile nothing is known.
 func TestForecastUnknown(t *testing.T) {
 	m, err := newTeam(t, newRoot(t)).Summary("bob")
-	if got := m.Forecast(false); err == nil || got != "unknown" {
+	if got := m.Forecast(&wire.Message{}); err == nil || got != "unknown" {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -115,7 +115,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 
 func (p *prompt) showSent() {
 	m, _ := p.Team.Summary(p.name())
-	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(false))
+	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(p.message))
 	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
 	p.showQuestions()
 }

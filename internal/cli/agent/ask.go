@@ -100,7 +100,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 		// The timeout begins here: however short it is, the question is sent.
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel)
 		if m, err := k.s.Team.Summary(name); err == nil && r.Reply == nil {
-			forecast := m.Forecast(false)
+			forecast := m.Forecast(o.Message)
 			if o.Post.Outcomes[0].AlreadyStored {
 				forecast = "before"
 			}
