@@ -95,7 +95,8 @@ type newest struct {
 	seq  uint64 // the log's last number
 }
 
-// openNewest opens the newest segment, and cuts off what follows its last event. The caller holds the lock.
+// openNewest opens the newest segment, and cuts off what follows its last event, unless that is an event without its
+// line feed, which it adds. The caller holds the lock.
 func (l *Log) openNewest() (n newest, err error) {
 	if n.segs, err = l.segmentsIn(l.dir()); err != nil {
 		return n, err
@@ -127,6 +128,10 @@ func (l *Log) openNewest() (n newest, err error) {
 	torn, err := io.ReadAll(io.NewSectionReader(n.file, n.size, 1<<62))
 	if err != nil || len(torn) == 0 {
 		return n, err
+	}
+	if e, ok := decode(torn, first, n.size); ok { // only its line feed is missing
+		n.seq, n.size = max(n.seq, e.Seq), n.size+int64(len(torn))+1
+		return n, l.Root.Write(n.file, []byte{'\n'})
 	}
 	name := l.bad() + "/events." + segmentName(first) + "." + string(wire.NewID())
 	if err = l.Root.MkdirAll(l.bad()); err == nil {

@@ -91,6 +91,9 @@ func event(c *cli.Context) error {
 	text := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
 	if e.Seq == 0 {
 		text = fmt.Sprintf("event %s, already there", e.Kind)
+		if c.Bool("json") {
+			command.Warn(c, "%s", text)
+		}
 	}
 	return command.PrintAs(c, &e, text)
 }
