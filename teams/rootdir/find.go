@@ -68,13 +68,13 @@ func hasFormat(dir string) (bool, error) {
 	d, err := durable.Open(dir, nil)
 	if err == nil {
 		defer d.Close()
-		data, err = d.ReadFile(FormatFile, 20)
+		data, err = d.ReadFile(FormatFile, 1<<10)
 	}
 	if isAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
 		return false, nil
 	}
 	if format := strings.TrimSpace(string(data)); err == nil && format != "1" && format != "2" {
-		err = fmt.Errorf("the root %s has format %q, %w", dir, format, ErrFormat)
+		err = fmt.Errorf("the root %s has format %.40q, %w", dir, format, ErrFormat)
 	}
 	return true, err
 }
