@@ -18,10 +18,12 @@ import (
 	"github.com/agentteammail/atm/internal/cli/mail"
 	"github.com/agentteammail/atm/internal/cli/session"
 	"github.com/agentteammail/atm/internal/cli/setup"
+	"github.com/agentteammail/atm/internal/output"
 )
 
 // Run runs the command that the words behind the program's name ask for, prints any error, and returns the exit code.
 func Run(version string, words []string) int {
+	output.IgnoreSIGPIPE() // Report answers the same for all verbs
 	app := newApp(command.Version(version))
 	if n := len(words) - 1; n >= 0 && words[n] == completionFlag {
 		complete(app, words[:n])
