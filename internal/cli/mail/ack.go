@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -38,7 +39,18 @@ func ack(c *cli.Context, s *command.Scope) error {
 	if err == nil && len(acked) == 1 {
 		return command.PrintAs(c, acked[0], lines)
 	}
-	return command.PrintDone(c, map[string]any{"acked": acked}, lines, err)
+	all := ackedAll{newResult(""), acked}
+	for _, one := range acked {
+		all.ID = cmp.Or(all.ID, one.ID)
+		all.Delivered = append(all.Delivered, one.Delivered...)
+	}
+	return command.PrintDone(c, all, lines, err)
+}
+
+// ackedAll is the JSON of several acks: that of one, with the first's id, and each by itself.
+type ackedAll struct {
+	*result
+	Acked []*result `json:"acked"`
 }
 
 // forEach calls do with all messages that are named, once all are found, and returns what it did. Its error lists every
