@@ -24,8 +24,11 @@ type batchResult struct {
 }
 
 func sendBatch(c *cli.Context, s *command.Scope) error {
-	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
-		return failure.Usage("--batch reads messages from a pipe or a file on stdin, and takes no other flag").WithHint(batchExample)
+	if c.NumFlags() > 1 || c.Args().Present() {
+		return failure.Usage("--batch takes no other flag and no text").WithHint(batchExample)
+	}
+	if !command.HasText(os.Stdin) {
+		return failure.Usage("--batch reads messages from a pipe or a file on stdin").WithHint(batchExample)
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
