@@ -122,9 +122,8 @@ func EscapeJSON(doc []byte) []byte {
 
 // WarnUnreadable prints an *UnreadableError, after which the verb shows what could be read. It returns any other error.
 func WarnUnreadable(err error) error {
-	unreadable, ok := errors.AsType[*teams.UnreadableError](err)
-	if ok {
-		(&failure.Error{Message: unreadable.Error(), Hint: "atm doctor"}).Print() // also with --quiet
+	if _, ok := errors.AsType[*teams.UnreadableError](err); ok {
+		(&failure.Error{Message: err.Error(), Hint: "atm doctor"}).Print() // also with --quiet
 		return nil
 	}
 	return err
