@@ -127,6 +127,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	if err := command.Print(k.c, answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status}); err != nil {
 		return err
 	}
+	command.SetPrinted(k.c)
 	if r.Reply != nil {
 		if err = k.s.MayWrite(); err == nil { // my runner may have started in the meantime
 			err = k.s.Me.MarkRead(ctx, r.Reply.ID)
