@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
-	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
@@ -240,7 +239,6 @@ const (
 )
 
 func openConsole(in, out *os.File) (*console, error) {
-	output.IgnoreSIGPIPE()
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return nil, err

@@ -190,7 +190,7 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	case err == nil:
 		return failure.ExitDone
 	case failsOpen:
-	case isStdoutClosed(err): // its reader has enough
+	case isStdoutError(err) && errors.Is(err, syscall.EPIPE): // its reader has enough; a runner's socket is no stdout
 		return failure.ExitDone
 	case errors.Is(err, context.Canceled):
 		return failure.ExitInterrupted
@@ -216,13 +216,6 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	}
 	e.Print()
 	return e.Exit
-}
-
-// isStdoutClosed reports whether an error is that of a write to a stdout that nobody reads any more. A runner's socket
-// may be closed too.
-func isStdoutClosed(err error) bool {
-	write, ok := errors.AsType[*fs.PathError](err)
-	return ok && write.Path == os.Stdout.Name() && write.Err == syscall.EPIPE
 }
 
 // errorObject is the JSON of an error, with what was done all the same.
