@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -87,7 +88,8 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 	})
 }
 
-// sentCondition calls find at first and after each new message and event. Only the tick notices that mine was withdrawn.
+// sentCondition calls find at first and after each new message and event. Only the tick notices that mine was withdrawn
+// or that everybody who could answer is retired.
 func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*condition) *match) *condition {
 	short, me := m.ID.Short(6), []wire.Address{s.Me.Address()}
 	cond := &condition{flag: " --" + kind + " " + short, unmet: "no answer", agents: m.To, watched: me}
@@ -98,6 +100,14 @@ func sentCondition(s *command.Scope, kind string, m *wire.Message, find func(*co
 		}
 		if cond.match == nil && !slices.ContainsFunc(cond.agents, isKept) {
 			return nil, withdrawnError(short)
+		}
+		var gone error
+		isMember := func(a wire.Address) bool {
+			_, gone = s.Root.Mailbox(a)
+			return !errors.Is(gone, mailbox.ErrNoAgent)
+		}
+		if cond.match == nil && !slices.ContainsFunc(cond.agents, isMember) {
+			return nil, gone
 		}
 		return cond.match, nil
 	}

@@ -203,12 +203,12 @@ func (w *waiting) await(ctx context.Context, c *cli.Context, s *command.Scope) e
 
 // look reports whether enough conditions are met. Once they cannot be met any more, it says why.
 func (w *waiting) look(e entry) (done bool, err error) {
-	met, vain, withdrawn := 0, 0, error(nil)
+	met, vain, why := 0, 0, error(nil)
 	for _, cond := range w.conditions {
 		cond.match, err = cond.look(e)
 		switch {
-		case errors.Is(err, mailbox.ErrWithdrawn):
-			vain, withdrawn = vain+1, err
+		case errors.Is(err, mailbox.ErrWithdrawn), errors.Is(err, mailbox.ErrNoAgent):
+			vain, why = vain+1, err
 		case err != nil:
 			return false, err
 		case cond.match != nil:
@@ -223,7 +223,7 @@ func (w *waiting) look(e entry) (done bool, err error) {
 	case met >= needed:
 		return true, nil
 	case len(w.conditions)-vain < needed:
-		return false, withdrawn
+		return false, why
 	}
 	return false, nil
 }
