@@ -139,7 +139,7 @@ func (b *bare) pass(data []byte) time.Time {
 func arrivals(t *testing.T, dir string) <-chan time.Time {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err == nil {
-		_, err = syscall.InotifyAddWatch(fd, dir, syscall.IN_CREATE)
+		_, err = syscall.InotifyAddWatch(fd, dir, syscall.IN_CREATE|syscall.IN_MOVED_TO)
 	}
 	if err != nil {
 		t.Fatal(dir, ": ", err)
