@@ -76,12 +76,13 @@ func (p Policy) CheckAnswerer(asker, answerer wire.Name, inAgent bool) error {
 	return fmt.Errorf("the question of %s is %w: %s", asker, ErrNotYours, why)
 }
 
-// join lists names, without the empty one of a missing lead.
-func join(names []wire.Name) (list string) {
+// join lists names once each, without the empty one of a missing lead.
+func join(names []wire.Name) string {
+	var list []string
 	for _, n := range names {
-		if n != "" {
-			list += ", " + string(n)
+		if n != "" && !slices.Contains(list, string(n)) {
+			list = append(list, string(n))
 		}
 	}
-	return strings.TrimPrefix(list, ", ")
+	return strings.Join(list, ", ")
 }
