@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -125,7 +126,8 @@ func stateCondition(s *command.Scope, kind, word string) ([]*condition, error) {
 		return nil, err
 	}
 	agents := []wire.Address{a}
-	cond := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), unmet: "not " + kind, agents: agents, watched: agents}
+	unmet := cmp.Or(map[string]string{"exit": "not off", "turn-done": "turn not over"}[kind], "not "+kind)
+	cond := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), unmet: unmet, agents: agents, watched: agents}
 	var state *reducer.State
 	cond.look = func(e entry) (*match, error) {
 		var now teams.Member
