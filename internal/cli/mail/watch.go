@@ -206,6 +206,9 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 		if answer := e.Text("answer"); answer != "" {
 			about += "; answered: " + command.JoinFilled(" by ", answer, e.Text("by"))
 		}
+	case "confirm_required":
+		input := strings.Join(strings.Fields(e.Text("input", "prompt")), " ")
+		about = command.JoinFilled(": ", e.Text("tool"), input)
 	case wire.StreamError, "waiting_for_input", "draft_ready", "status_update", "agent_output":
 		about = e.Text("error_summary", "prompt", "summary", "message", "content")
 	default:
