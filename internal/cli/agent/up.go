@@ -74,13 +74,17 @@ func (r *resultList) add(member result) {
 	}
 }
 
-// end prints the document, unless there is only an error, and returns the error.
+// end prints the document, and returns the error. An error that is printed goes into the document.
 func (r *resultList) end(err error) error {
-	if !r.isDocument() || err != nil && len(r.Members) == 0 {
+	switch {
+	case !r.isDocument() || err != nil && len(r.Members) == 0:
 		return err
+	case err == nil || errors.Is(err, context.Canceled):
+		return cmp.Or(command.Print(r.c, r), err)
 	}
-	command.SetPrinted(r.c)
-	return cmp.Or(command.Print(r.c, r), err)
+	e := command.Explain(r.c, err)
+	e.Done = r
+	return e
 }
 
 func up(c *cli.Context, s *command.Scope) (err error) {
