@@ -110,8 +110,8 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	short := r.ID.Short(6)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		state := ""
-		if m, err := k.s.Team.Summary(name); err == nil {
-			state = ": it is " + command.JoinFilled(", ", string(m.State), m.StateDetail())
+		if m, err := k.s.Team.Status(ctx, name); err == nil {
+			state = ": it is " + command.JoinFilled(", ", string(m.State), m.StateDetail(), m.Held)
 		}
 		e := failure.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
 			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, k.s.Flags())
