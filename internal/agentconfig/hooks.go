@@ -51,26 +51,30 @@ func removeOwn(root *hujson.Value, hooks []string) {
 	}
 }
 
-// addHooks adds one command for each event, unless all are there already. Older hooks of atm go; the new ones come
-// behind those of others.
+// settings are a group of its own for each event, behind those of others.
+func (h hookSet) settings() (all []setting) {
+	change := fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command)
+	for _, event := range h.events {
+		all = append(all, setting{"/hooks/" + event + "/-", `{"hooks": [` + h.entry() + `]}`, change, nil})
+	}
+	return all
+}
+
+func (h hookSet) entry() string {
+	return fmt.Sprintf(`{"type": "command", "command": %s, "timeout": %d}`, quoted(h.command), h.timeout)
+}
+
+// addHooks adds the hooks in place of older ones of atm, unless all are there already.
 func (f *file) addHooks(root *hujson.Value, h hookSet) error {
-	hook := fmt.Sprintf(`{"type": "command", "command": %s, "timeout": %d}`, quoted(h.command), h.timeout)
 	old := ownHooks(root, h.tool)
-	if n := len(h.events); len(old) == n && strings.Count(compact(root), compactText(hook)) == n {
+	if n := len(h.events); len(old) == n && strings.Count(compact(root), compactText(h.entry())) == n {
 		return nil
 	}
 	removeOwn(root, old)
-	for _, event := range h.events {
-		if err := put(root, "/hooks/"+event+"/-", `{"hooks": [`+hook+`]}`); err != nil {
-			return err
-		}
-	}
-	f.addChange(fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command))
-	return nil
+	return f.addSettings(root, h.settings())
 }
 
-// removeHooks removes atm's hooks, and the lists that install added for them. Without a record, it takes those lists
-// for added that are the last ones, in the order of an install.
+// removeHooks removes atm's hooks, whoever has changed or moved them, and the lists that install added for them.
 func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	hooks := ownHooks(root, h.tool)
 	if len(hooks) == 0 {
@@ -78,15 +82,7 @@ func (f *file) removeHooks(root *hujson.Value, h hookSet) {
 	}
 	f.addChange(fmt.Sprintf("hooks removed: %d", len(hooks)))
 	removeOwn(root, hooks)
-	for _, event := range slices.Backward(h.events) {
-		pointer := "/hooks/" + event
-		members := root.Find("/hooks").Value.(*hujson.Object).Members
-		isLast := len(members) > 0 && stringOf(&members[len(members)-1].Name) == event
-		if list := root.Find(pointer); list != nil && isEmpty(list) && (f.isNew(pointer) || !f.isRecorded && isLast) {
-			remove(root, pointer)
-		}
-	}
-	f.removeEmptyAround(root, "/hooks/-")
+	f.removeSettings(root, h.settings())
 	if !f.isRecorded {
 		f.notes = append(f.notes, f.path+" may keep other settings of atm: atm has no record of installing them")
 	}

@@ -166,7 +166,9 @@ func jsonFile(path string, hooks hookSet, settings []setting) edit {
 		before := root.Pack()
 		if f.isRemoval {
 			f.removeHooks(root, hooks)
-			f.removeSettings(root, settings)
+			if f.removeSettings(root, settings) {
+				f.addChange("settings removed")
+			}
 		} else if err := cmp.Or(f.addHooks(root, hooks), f.addSettings(root, settings)); err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
@@ -197,7 +199,7 @@ func (f *file) addSettings(root *hujson.Value, settings []setting) error {
 }
 
 // removeSettings removes what the record says that install added. A value that matches own goes without a record too.
-func (f *file) removeSettings(root *hujson.Value, settings []setting) {
+func (f *file) removeSettings(root *hujson.Value, settings []setting) (isChanged bool) {
 	original, installed := f.recorded()
 	before := compact(root)
 	for _, s := range settings {
@@ -220,9 +222,7 @@ func (f *file) removeSettings(root *hujson.Value, settings []setting) {
 		}
 		f.removeEmptyAround(root, s.pointer)
 	}
-	if compact(root) != before {
-		f.addChange("settings removed")
-	}
+	return compact(root) != before
 }
 
 // recorded returns the document without atm's part, and as install left it; both are empty without a record.
