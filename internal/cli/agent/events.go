@@ -54,7 +54,7 @@ var eventsCommand = &cli.Command{
 		&cli.Uint64Flag{Name: "since", Usage: "only events after event `SEQ`"},
 		&cli.StringSliceFlag{Name: "kind", Usage: "only events of kind `K`, repeatable"},
 		cmdline.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail", "last"),
-		&cli.StringFlag{Name: "as-wire", Usage: "in the vocabulary `daemon|session|acp`"},
+		cmdline.ChoiceFlag("as-wire", "in the vocabulary `daemon|session|acp`", "daemon", "session", "acp"),
 	},
 	Action: events,
 }
@@ -247,10 +247,6 @@ func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mai
 }
 
 func events(c *cli.Context) error {
-	as := []string{"daemon", "session", "acp"}
-	if to := c.String("as-wire"); c.IsSet("as-wire") && !slices.Contains(as, to) {
-		return failure.Usage("--as-wire must be one of %s, not %q", strings.Join(as, ", "), to).WithCandidates(as...)
-	}
 	k, err := openAgent(c)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/runspec"
@@ -29,13 +30,13 @@ var runCommand = &cli.Command{
 		"Without CMD it runs the command in team.toml, and restarts that when it crashes.\n" +
 		"Exits with the program's code, or with 128+n after signal n.",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "driver", Usage: "the `DRIVER`: auto, claude, codex, gemini, opencode, plain or acp"},
-		&cli.StringFlag{Name: "inject", Usage: "`HOW` mail comes in: body, pointer (a line that says atm read) or off"},
+		cmdline.ChoiceFlag("driver", "the `DRIVER`: auto, claude, codex, gemini, opencode, plain or acp", config.Drivers...),
+		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (a line that says atm read) or off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Usage: "run it in `DIR`"},
 		&cli.StringSliceFlag{Name: "env", Usage: "environment variable `k=v`, repeatable"},
 		&cli.StringFlag{Name: "acp-session", Usage: "with --driver acp: `JSON` for its session, metadata, workspace, model_preferences"},
-		&cli.StringFlag{Name: "restart", Usage: "`WHEN` to restart: never (default with CMD), on-crash (default without) or always"},
+		cmdline.ChoiceFlag("restart", "`WHEN` to restart: never (default with CMD), on-crash (default without) or always", config.Restarts...),
 		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return once its prompt is shown, or say why it is not"},
 	},
@@ -122,11 +123,6 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	if len(spec.Command) == 0 {
 		return spec, noCommand(k.s.Team, name)
 	}
-	err = errors.Join(oneOf("driver", spec.Driver, config.Drivers), oneOf("inject", spec.Inject, config.Injects),
-		oneOf("restart", spec.Restart, config.Restarts))
-	if err != nil {
-		return spec, err
-	}
 	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
 		return spec, failure.Usage("size: %v", err).WithHint("--size 120x30")
 	}
@@ -178,13 +174,6 @@ func policyFor(s *command.Scope, name wire.Name) (policy.Policy, error) {
 		p = p.DenyOnly()
 	}
 	return p, err
-}
-
-func oneOf(flag, value string, of []string) error {
-	if slices.Contains(of, value) {
-		return nil
-	}
-	return failure.Usage("%s must be one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
 }
 
 // chooseDir returns --cwd, the root of the ACP workspace, the member's worktree, its cwd in team.toml (always, if the

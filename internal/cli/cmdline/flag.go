@@ -231,6 +231,17 @@ func CountFlag(name string, value int, usage, ifZero string, also ...string) cli
 	}}
 }
 
+// ChoiceFlag is a flag for one of some words.
+func ChoiceFlag(name, usage string, words ...string) cli.Flag {
+	return &cli.StringFlag{Name: name, Usage: usage, Action: func(c *cli.Context, word string) error {
+		if slices.Contains(words, word) {
+			return nil
+		}
+		return failure.Usage("--%s must be one of %s, not %q", name, strings.Join(words, ", "), word).
+			WithHint("%s --%s %s", c.Command.HelpName, name, words[0]).WithCandidates(words...)
+	}}
+}
+
 // NotBoth is a usage error where two flags of a set such as "fyi wait-ack" are given.
 func NotBoth(c *cli.Context, sets ...string) error {
 	all := c.FlagNames()

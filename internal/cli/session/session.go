@@ -266,7 +266,7 @@ var showCommand = &cli.Command{
 	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
 		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),
-		&cli.StringFlag{Name: "as-wire", Usage: "`acp`: the agent's ACP session, as that wire has it"},
+		cmdline.ChoiceFlag("as-wire", "`acp`: the agent's ACP session, as that wire has it", "acp"),
 	},
 	Action: func(c *cli.Context) error {
 		if c.IsSet("as-wire") {
@@ -277,9 +277,6 @@ var showCommand = &cli.Command{
 }
 
 func showACP(c *cli.Context, s *command.Scope) error {
-	if as := c.String("as-wire"); as != "acp" {
-		return failure.Usage("--as-wire must be acp, not %q", as)
-	}
 	word := c.Args().First() // an agent, or a session with one
 	if id, err := s.Team.Sessions().Find(word); err == nil {
 		sess, err := s.Team.Sessions().Get(id)

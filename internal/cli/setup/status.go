@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -21,17 +22,13 @@ var statusCommand = &cli.Command{
 	Name: "status", Aliases: []string{"describe", "whois"}, ArgsUsage: "[AGENT]", Usage: "show one agent in full, with the evidence",
 	UsageText: "atm status bob\natm status bob --json\natm status --all --as-wire missiond",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "as-wire", Usage: "in the format of the PTY manager `missiond`"},
+		cmdline.ChoiceFlag("as-wire", "in the format of the PTY manager `missiond`", "missiond"),
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "every member, one per line"},
 	},
 	Action: command.With(command.OpenTeam, status),
 }
 
 func status(c *cli.Context, s *command.Scope) error {
-	if v := c.String("as-wire"); c.IsSet("as-wire") && v != "missiond" {
-		return failure.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
-			WithHint("atm status --as-wire missiond; for events: atm events --as-wire daemon")
-	}
 	if c.Bool("all") && c.Args().Present() {
 		return failure.Usage("--all is every member: no AGENT beside it")
 	}
