@@ -113,11 +113,19 @@ func (f *typedFlag) isArgument() bool {
 	return f.value != "" && fitsNot
 }
 
-// addFlag adds the flag that the words begin with, and returns how many words it takes up.
+// addFlag adds the flag that the words begin with, and returns how many words it takes up. Other tools have flags in
+// place of a positional argument, and for the output format.
 func (l *Line) addFlag(words []string) (length int, err error) {
 	f := l.readFlag(words)
+	name, n, state := strings.TrimLeft(f.typed, "-"), l.argNamed(f.typed), l.argNamed("--state")
 	switch {
-	case l.addForeign(f):
+	case n >= 0 && f.isArgument():
+		l.flagged[n] = append(l.flagged[n], f.value)
+	case isSynonym("FORMAT", name) && isSynonym("JSON", f.value):
+		l.Global = append(l.Global, "--json=true")
+	case isSynonym("FORMAT", name) && isSynonym("PLAIN", f.value):
+	case f.Flag != nil && state >= 0 && takesValue(f.Flag) && !f.hasValue: // wait bob --idle
+		l.flagged[state] = append(l.flagged[state], f.name())
 	case f.Flag != nil:
 		err = l.addOurs(f)
 	case l.isBundle(f.typed): // "-al" is -a and -l
@@ -137,27 +145,8 @@ func (l *Line) isBundle(word string) bool {
 	return !strings.ContainsFunc(word[1:], func(r rune) bool { return l.findFlag("-"+string(r)) == nil })
 }
 
-// addForeign adds a flag that other tools have in place of a positional argument, or for the output format, and reports
-// whether it was one.
-func (l *Line) addForeign(f *typedFlag) bool {
-	name, n := strings.TrimLeft(f.typed, "-"), l.argNamed(f.typed)
-	switch {
-	case n >= 0 && f.isArgument():
-		l.flagged[n] = append(l.flagged[n], f.value)
-	case isSynonym("FORMAT", name) && isSynonym("JSON", f.value):
-		l.Global = append(l.Global, "--json=true")
-	default:
-		return isSynonym("FORMAT", name) && isSynonym("PLAIN", f.value)
-	}
-	return true
-}
-
 // addOurs adds a flag of the verb or the app.
 func (l *Line) addOurs(f *typedFlag) error {
-	if state := l.argNamed("--state"); state >= 0 && takesValue(f.Flag) && !f.hasValue { // wait bob --idle
-		l.flagged[state] = append(l.flagged[state], f.name())
-		return nil
-	}
 	if err := l.checkFlag(f); err != nil {
 		return err
 	}

@@ -50,16 +50,7 @@ func LineOf(c *cli.Context) *Line { return c.App.Metadata["line"].(*Line) }
 // The Line is never nil, even with an error.
 func Parse(app *cli.App, words []string) (*Line, error) {
 	l := &Line{app: app, Unknown: -1, flagged: map[int][]string{}}
-	verbAt := 0 // behind flags of the app
-	for verbAt < len(words) && l.findFlag(words[verbAt]) != nil {
-		if l.takesNext(words[verbAt], false) {
-			verbAt++
-		}
-		verbAt++
-	}
-	verbAt = min(verbAt, len(words))
-	l.typed = append(slices.Clone(words[:verbAt]), rewrite(app, words[verbAt:])...)
-	if err := l.sortWords(l.findVerb(l.typed)); err != nil {
+	if err := l.sortWords(l.findVerb(words)); err != nil {
 		return l, err
 	}
 	l.moveTextToFlag()
@@ -72,16 +63,20 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	return l, l.checkWords()
 }
 
-// findVerb removes the verb and its sub from the words. The flags in front of the verb are not known yet: the word
-// behind such a flag counts as its value unless it is a verb.
+// findVerb removes the verb and its sub from the words, once another tool's verb has become ours. The flags in front of
+// the verb are not known yet: the word behind such a flag counts as its value unless it is a verb.
 func (l *Line) findVerb(words []string) (rest []string) {
 	find := l.app.Command
-	for i, word := range words {
-		verb := find(word)
-		if word != "--" && (isFlag(word) || i > 0 && l.takesNext(words[i-1], verb == nil)) {
-			rest = append(rest, word)
+	for i := 0; i < len(words); i++ {
+		isValue := i > 0 && l.takesNext(words[i-1], find(words[i]) == nil)
+		if words[i] != "--" && (isFlag(words[i]) || isValue) {
+			rest = append(rest, words[i])
 			continue
 		}
+		if l.Command == nil {
+			words = append(slices.Clone(words[:i]), rewrite(l.app, words[i:])...)
+		}
+		verb := find(words[i])
 		if verb == nil {
 			if l.Command == nil {
 				l.Unknown = i
@@ -89,8 +84,9 @@ func (l *Line) findVerb(words []string) (rest []string) {
 			rest = append(rest, words[i:]...)
 			break
 		}
-		l.Command, l.path, find = verb, append(l.path, word), verb.Command
+		l.Command, l.path, find = verb, append(l.path, words[i]), verb.Command
 	}
+	l.typed = words
 	if l.Command == nil {
 		return rest
 	}
