@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,16 +24,11 @@ import (
 // the process exits even if it is stuck in a write.
 func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, end := output.UntilSignal(ctx, syscall.SIGQUIT) // Go would print all goroutines at Ctrl-\
-	var done atomic.Bool
-	context.AfterFunc(ctx, func() {
-		time.AfterFunc(time.Second, func() {
-			if !done.Load() {
-				os.Exit(failure.ExitInterrupted)
-			}
-		})
+	ended := context.AfterFunc(ctx, func() {
+		time.AfterFunc(time.Second, func() { os.Exit(failure.ExitInterrupted) })
 	})
 	return ctx, func() {
-		done.Store(true)
+		ended()
 		end()
 	}
 }
