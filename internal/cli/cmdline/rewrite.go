@@ -49,20 +49,16 @@ func rewrite(app *cli.App, words []string) []string {
 // splitFirst makes two words of a first one such as "mail_read" or "team-add", and only the verb of "send-message" and
 // "run-agent". It returns nil where the first word is nothing of the kind.
 func splitFirst(app *cli.App, words []string) []string {
-	one, two, _ := strings.Cut(strings.ReplaceAll(words[0], "_", "-"), "-")
 	if app.Command(words[0]) != nil {
 		return nil
 	}
-	verb := app.Command(one)
-	split := append([]string{one, two}, words[1:]...)
-	if _, n := applyRewrites(app, split); n > 1 {
+	one, two, _ := strings.Cut(strings.ReplaceAll(words[0], "_", "-"), "-")
+	verb, split := app.Command(one), append([]string{one, two}, words[1:]...)
+	if _, n := applyRewrites(app, split); n > 1 || verb != nil && verb.Command(two) != nil {
 		return split
 	}
 	if verb != nil && (isSynonym("MAIL", two) || isSynonym("AGENT", two)) {
 		return append([]string{one}, words[1:]...)
-	}
-	if verb != nil && verb.Command(two) != nil {
-		return split
 	}
 	return nil
 }
