@@ -194,6 +194,7 @@ type UnknownError struct {
 	Name, Team wire.Name
 	Members    []wire.Name
 	Retired    bool // a retired member has the name, and can be restored
+	Planned    bool // team.toml names it, but it has no mailbox yet
 }
 
 func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }
@@ -210,7 +211,9 @@ func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name)}
+	c, _ := t.Config() // doctor reports its mistakes
+	_, isPlanned := c.Members[name]
+	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name), Planned: isPlanned}
 }
 
 // Mailbox returns the mailbox at an address in any team of the root; for a member on another host, the outbox to it, or

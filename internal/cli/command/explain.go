@@ -174,6 +174,9 @@ func unknownAgent(u *teams.UnknownError) *failure.Error {
 	if u.Retired {
 		return e.WithHint("atm team restore %s --team %s brings it back with its mail", u.Name, u.Team)
 	}
+	if u.Planned {
+		return e.WithHint("atm team add %s --team %s makes its mailbox, as atm up does for all in team.toml", u.Name, u.Team)
+	}
 	if len(u.Members) <= 12 {
 		e.WithHint("%s", listed(u.Members)).WithCandidates(Strings(u.Members)...)
 	}
