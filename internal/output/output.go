@@ -17,9 +17,9 @@ import (
 )
 
 // Show writes the pieces to f and returns how many of them, from the first on, were received. err is nil if all were;
-// else it is the first write error (EPIPE: the reader closed the pipe) or that of ctx.
+// else it is the first write error (EPIPE: the reader closed the pipe; on stdout only after IgnoreSIGPIPE) or that of
+// ctx.
 func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]byte) (received int, err error) {
-	IgnoreSIGPIPE()
 	deadline := time.Now().Add(patience)
 	bytesRead := 0
 	for line := range bytes.Lines(slices.Concat(pieces...)) {
