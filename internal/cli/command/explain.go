@@ -101,7 +101,7 @@ func explain(c *cli.Context, err error) *failure.Error {
 		return &wrapped
 	}
 	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
-		return unknownAgent(e)
+		return unknownAgent(err, e)
 	}
 	if e, ok := errors.AsType[*teams.UnknownHostError](err); ok {
 		const hint = "atm bridge trust %s KEY; `atm bridge keygen` on that machine prints this line"
@@ -169,8 +169,8 @@ func IsRefusal(err error) bool {
 }
 
 // unknownAgent names the nearest member and, in a team of up to twelve, all of them.
-func unknownAgent(u *teams.UnknownError) *failure.Error {
-	e := failure.NotFound("%s", u).WithHint("`atm team` lists them")
+func unknownAgent(err error, u *teams.UnknownError) *failure.Error {
+	e := failure.NotFound("%s", err).WithHint("`atm team` lists them")
 	if u.Retired {
 		return e.WithHint("atm team restore %s --team %s brings it back with its mail", u.Name, u.Team)
 	}

@@ -34,6 +34,9 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 		}
 		return r.awaitAnswers(ctx, c, s, o.Message)
 	})
+	if err != nil && err != failed {
+		err = fmt.Errorf("sent %s, but %w", r.ID.Short(6), err)
+	}
 	if err == nil || len(r.Delivered) == 0 || !c.Bool("json") { // without --json stdout says that it was sent
 		return cmp.Or(err, failed)
 	}
@@ -144,11 +147,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		wanted = append(wanted, reply)
 	}
 	w := waiting{conditions: wanted, wantsEvery: true} // each agent's state was printed when it was sent
-	err := w.await(ctx, c, s)
-	if e, ok := errors.AsType[*failure.Error](err); ok {
-		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
-	}
-	if err != nil {
+	if err := w.await(ctx, c, s); err != nil {
 		return err
 	}
 	read, letters := acksOf(c, s, m)
@@ -166,7 +165,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	renderer := s.Renderer()
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
-	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
+	_, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
 		n, err := printToMark(ctx, c, s, r, text)
 		return n * len(b.Items), err
 	})
