@@ -98,6 +98,9 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 	if unmarked != nil {
 		line += "; " + teams.DescribeUnmarked(unmarked)
 	}
+	if err := o.Post.SentIndexErr; err != nil {
+		line += fmt.Sprintf("; atm ls --sent shows it only after atm doctor --fix: %v", err)
+	}
 	err = errors.Join(errs...)
 	if err != nil && len(reached) > 0 {
 		err = &PartlySentError{err, strings.Join(missed, ",")}

@@ -130,6 +130,13 @@ func TestFollow(t *testing.T) {
 	team.until(r, "a new member", func(s *Snapshot) bool { return len(s.Members) == 4 })
 	team.Atm("send", "carol", "Welcome.", "--as", "me")
 	team.until(r, "her mail", func(s *Snapshot) bool { m, _ := s.Member("carol"); return m.Unread == 1 })
+	index := filepath.Join(team.Dir, ".atm/main/me/sent")
+	if err := errors.Join(os.RemoveAll(index), os.WriteFile(index, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if said, err = r.Send(t.Context(), "bob", nil, "Noted?"); !strings.Contains(said, "; atm ls --sent shows it only after atm doctor --fix: ") || err != nil {
+		t.Fatal(said, err)
+	}
 	team.Atm("team", "retire", "me")
 	if said, err = r.Send(t.Context(), "bob", nil, "Bye."); said != "" || r.Scope.Explain(err).Exit != failure.ExitNotFound {
 		t.Fatal(said, err)
