@@ -32,6 +32,9 @@ const BadEnvelopes = mailbox.BridgeDir + "/bad"
 // ReasonSuffix ends the name of a reason file.
 const ReasonSuffix = ".reason"
 
+// UnknownHost begins the reason for an envelope of a host that has no key here; the host and a colon follow.
+const UnknownHost = "from host "
+
 // RejectReasons maps the names of rejected envelopes to the reasons.
 func (t *Team) RejectReasons() (reasons map[string]string, errs error) {
 	names, errs := t.Dir().Names(BadEnvelopes)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -85,7 +86,7 @@ func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) 
 	}
 	key, err := trusted(e.FromHost)
 	if err != nil {
-		return nil, fmt.Errorf("from host %s: %w", e.FromHost, err)
+		return nil, fmt.Errorf(teams.UnknownHost+"%s: %w", e.FromHost, err)
 	}
 	if !ed25519.Verify(key, e.signed(), e.Signature) {
 		return nil, fmt.Errorf("not signed by the trusted key of host %s", e.FromHost)

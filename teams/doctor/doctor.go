@@ -311,8 +311,8 @@ func (d *doctor) checkBridge(t *teams.Team) {
 	reasons, err := t.RejectReasons()
 	for _, envelope := range slices.Sorted(maps.Keys(reasons)) {
 		fix := "atm bridge retry"
-		host, _, _ := strings.Cut(strings.TrimPrefix(reasons[envelope], "from host "), ":")
-		if wire.IsName(host) && !slices.Contains(hosts, wire.Name(host)) {
+		reason, isUnknown := strings.CutPrefix(reasons[envelope], teams.UnknownHost)
+		if host, _, _ := strings.Cut(reason, ":"); isUnknown && wire.IsName(host) && !slices.Contains(hosts, wire.Name(host)) {
 			fix = "atm bridge trust " + host + " KEY; " + fix
 		}
 		d.add("bridge.bad", "warning", fix, "team %s: the bridge rejected %s: %s",
