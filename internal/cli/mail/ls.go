@@ -228,11 +228,11 @@ var threadCommand = &cli.Command{
 		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all", "n", "max"),
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
-		it, _, err := s.Find(c.Args().First())
+		id, err := findThread(c, s, c.Args().First())
 		if err != nil {
 			return err
 		}
-		items, err := s.Team.Thread(c.Context, it.ThreadID())
+		items, err := s.Team.Thread(c.Context, id)
 		if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}

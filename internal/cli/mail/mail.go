@@ -12,6 +12,7 @@ package mail
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -77,11 +78,21 @@ func threadFlag(c *cli.Context, s *command.Scope) (wire.ID, error) {
 	if !c.IsSet("thread") {
 		return "", nil
 	}
-	it, _, err := s.Find(c.String("thread"))
-	if err != nil {
-		return "", err
+	return findThread(c, s, c.String("thread"))
+}
+
+// findThread returns the thread of a message. The first message of a thread need not be here: then word is its whole id.
+func findThread(c *cli.Context, s *command.Scope, word string) (wire.ID, error) {
+	it, _, err := s.Find(word)
+	if err == nil {
+		return it.ThreadID(), nil
 	}
-	return it.ThreadID(), nil
+	if id, notWhole := wire.ParseID(word); notWhole == nil && errors.Is(err, mailbox.ErrNotFound) {
+		if others, _ := s.Team.Thread(c.Context, id); len(others) > 0 {
+			return id, nil
+		}
+	}
+	return "", err
 }
 
 // A filter is what --from, --to (of what I sent), --thread, --since and --urgent select.
