@@ -42,6 +42,8 @@ func Run(version string, words []string) int {
 			verb += " " + next[0]
 		}
 		err = cmp.Or(command.MemberAsVerb(c, name), error(cmdline.UnknownVerb(app, verb)))
+	} else if err != nil && line.Args != nil { // the words are wrong, not a flag
+		command.OpenTeam(c) // which remembers --root, --team and --as for the hint
 	}
 	if err == nil && line.Help {
 		err = printHelp(c, helpPage(line.Command))

@@ -37,7 +37,7 @@ func flagsFor(c *cli.Context, text string, names ...string) (flags string) {
 var commandInHint = regexp.MustCompile("(^|[:;,|?] |or |and |then |`)atm [a-z-]+")
 
 // actsAsMe are the verbs that need --as to mean the same again.
-var actsAsMe = strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject")
+var actsAsMe = strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event")
 
 // CompleteHint adds to the commands in a hint the --root, --team and --as that this command was given.
 func CompleteHint(c *cli.Context, hint string) string {
