@@ -17,6 +17,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -36,7 +37,8 @@ type turn struct {
 
 const maxResponse = 1 << 20 // bytes, as of a message
 
-// log appends events to the agent's log, after those that could not be appended before.
+// log appends events to the agent's log, after those that could not be appended before. One that no log can take, such
+// as an update of more than 8 MiB, is counted there as dropped.
 func (f *front) log(events ...wire.Event) {
 	for _, e := range events {
 		e.Source, e.Session = source, string(f.session)
@@ -45,12 +47,18 @@ func (f *front) log(events ...wire.Event) {
 		}
 		f.unlogged = append(f.unlogged, e.With("transport", source).With("thread_id", string(f.session)))
 	}
-	if err := f.Box.Log().Append(context.Background(), f.unlogged...); err != nil {
-		f.screen.print(note, fmt.Sprintf("events: %v", err))
-		f.flush = time.After(flushInterval)
-		return
+	for ; len(f.unlogged) > 0; f.unlogged = f.unlogged[1:] {
+		err := f.Box.Log().Append(context.Background(), f.unlogged[0])
+		if errors.Is(err, eventlog.ErrNoEvent) {
+			lost := wire.Event{Kind: wire.DroppedCounters, Source: source}
+			err = f.Box.Log().Append(context.Background(), lost.With("dropped", 1).With("unknown", 0).With("reason", err.Error()))
+		}
+		if err != nil {
+			f.screen.print(note, fmt.Sprintf("events: %v", err))
+			f.flush = time.After(flushInterval)
+			return
+		}
 	}
-	f.unlogged = nil
 }
 
 // setActivity logs a change of activity. An open request hides every other activity.
