@@ -21,7 +21,7 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 	if file != "" && len(words) > 0 {
 		return "", command.TextTwice(words[0]).WithHint("leave one out; to send the file with the text: --attach %s", policy.Quote(file))
 	}
-	if file == "-" {
+	if file == "-" || file == "/dev/stdin" {
 		return command.MessageText(c, []string{"-"})
 	}
 	if file != "" {
