@@ -34,6 +34,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	if err != nil {
 		return a, err
 	}
+	acker, _ := r.Mailbox(by) // nil: retired
 	sender, err := r.Mailbox(m.From)
 	switch {
 	case errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam):
@@ -44,7 +45,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 		return a, err
 	default:
 		var isSent bool
-		isSent, err = a.deliver(ctx, sender, box, it, &wire.Message{
+		isSent, err = a.deliver(ctx, sender, acker, it, &wire.Message{
 			ID: wire.AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID,
 			Thread: m.ThreadID(), Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.NextHop(), Origin: origin,
 		})
@@ -62,7 +63,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 }
 
 // deliver delivers an ack, unless an answer has already acknowledged the message.
-func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailbox.Item, ack *wire.Message) (isSent bool, err error) {
+func (a *Acked) deliver(ctx context.Context, sender, acker *mailbox.Box, it *mailbox.Item, ack *wire.Message) (isSent bool, err error) {
 	before, err := sender.Get(ack.ID)
 	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) {
 		a.WasAcked = true
@@ -71,7 +72,7 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 		}
 		return false, nil
 	}
-	a.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Given: true, Sender: box}
+	a.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Given: true, Sender: acker}
 	mailbox.Deliver(ctx, a.Post)
 	out := a.Post.Outcomes[0]
 	a.WasAcked = out.AlreadyStored
