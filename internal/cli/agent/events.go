@@ -32,9 +32,9 @@ var eventCommand = &cli.Command{
 		"  awaiting_input confirming exited error unknown        confirm_required: tool prompt id options\n" +
 		"session_start: source   session_end: reason   spawned: pid started   exited: code signal\n" +
 		"restarting: attempt pause_ms   server_request: id tool   dropped_counters: dropped unknown\n" +
-		"stream_error: error_summary   agent_output: stream content   draft_ready: draft_id summary\n" +
-		"waiting_for_input: prompt   status_update: message   message_delta: delta   turn_complete: status\n" +
-		"tool_call_start: tool tool_call_id   tool_call_end   error: message   goal_complete: goal_id\n" +
+		"draft_ready: draft_id summary artifact_count   waiting_for_input: prompt   status_update: message\n" +
+		"stream_error: error_summary   agent_output: stream content   message_delta: delta   error: message\n" +
+		"tool_call_start: tool tool_call_id   tool_call_end   turn_complete: status   goal_complete: goal_id\n" +
 		"Each also takes turn_id session event_id and any other field. Kinds that only atm writes\n" +
 		"(message_read, injected, …) are refused; unknown kinds are kept.",
 	Flags: []cli.Flag{
