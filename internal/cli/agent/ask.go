@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -118,8 +119,11 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 		e.Done = map[string]any{"id": r.ID}
 		return e
 	}
-	if errors.Is(err, mailbox.ErrNoAgent) { // it was retired meanwhile
+	if len(o.Post.Outcomes) == 0 || !o.Post.Outcomes[0].Stored {
 		return err
+	}
+	if errors.Is(err, mailbox.ErrNoAgent) { // it was retired meanwhile
+		return fmt.Errorf("sent %s, but %w", short, err)
 	}
 	if err != nil {
 		return failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
