@@ -2,6 +2,7 @@ package mail
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -86,7 +87,7 @@ func (r *result) report(c *cli.Context, s *command.Scope, verb, preposition stri
 	if len(r.Delivered) > 0 && !(isJSON && isAwaited(c)) {
 		did := verb + " " + r.ID.Short(6)
 		if err := command.PrintAs(c, r, did+" "+preposition+" "+r.recipients(s)); err != nil {
-			return failure.Failed("%s, but the result could not be printed: %w", did, err) // it must not be sent again
+			return fmt.Errorf("%s, but the result could not be printed: %w", did, err) // it must not be sent again
 		}
 	}
 	if len(r.Failed) == 0 {
