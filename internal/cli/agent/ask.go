@@ -60,7 +60,10 @@ func (a answer) String() string {
 
 func ask(c *cli.Context, s *command.Scope) (err error) {
 	k := &call{c: c, s: s}
-	if k.box, err = s.EnterTeamOf(c.Args().First()); err != nil {
+	if k.box, err = s.MemberOrMe(c.Args().First()); err == nil {
+		s.Team, err = s.Root.Team(k.box.Address().Team) // the hints, of what I do next, keep my team
+	}
+	if err != nil {
 		return err
 	}
 	if k.box.Address() == s.Me.Address() {
