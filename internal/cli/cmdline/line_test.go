@@ -119,7 +119,7 @@ func TestParseRefuses(t *testing.T) {
 		{"send bob hi --urgent true", `--urgent takes no value: what is "true"?`, "leave it out"},
 		{"--urgent false send bob hi", `--urgent takes no value: what is "false"?`, "leave it out"},
 		{"send bob hi --urgent false --as me", `--urgent takes no value: what is "false"?`, "leave it out"},
-		{"send bob hi --urgent=maybe", `invalid boolean value "maybe" for -urgent`, ""},
+		{"send bob hi --urgent=maybe", `invalid boolean value "maybe" for --urgent`, ""},
 		{"send bob q --wait-reply 30", `invalid value "30" for --timeout: needs a unit: 30s, 30m, 30h or 30d`, ""},
 		{"send bob -m", "-m needs a value", ""},
 		{"ls -na 5", "-n needs a value", ""},

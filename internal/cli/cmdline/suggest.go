@@ -44,7 +44,7 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 	if name, isUnknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); isUnknown {
 		return unknownFlag(c.App, c.Command, dashed(name))
 	}
-	message := strings.Replace(err.Error(), "flag -", "--", 1)
+	message := strings.NewReplacer("for flag -", "for --", "for -", "for --", ": parse error", "").Replace(err.Error())
 	value, flag, _ := strings.Cut(strings.TrimPrefix(message, "invalid value "), " for --")
 	flag, _, _ = strings.Cut(flag, ":")
 	value = strings.Trim(value, `"`)

@@ -178,7 +178,7 @@ func setContent(c *cli.Context, m *wire.Message) error {
 	if c.IsSet("payload") {
 		m.Payload = json.RawMessage(c.String("payload"))
 		if _, err := wire.ReadObject(m.Payload); err != nil {
-			return failure.Usage("--payload is not a JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
+			return failure.Usage("--payload: %v", err).WithHint(`--payload '{"key":"value"}'`)
 		}
 	}
 	var notes wire.Object
