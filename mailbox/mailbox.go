@@ -226,7 +226,14 @@ func (b *Box) in(elem ...string) string {
 	return path.Join(append([]string{string(b.agent)}, elem...)...)
 }
 
-func (b *Box) archived(elem ...string) string { return path.Join(".archive", b.in(elem...)) }
+// archived returns the path of something in the archive. A retired mailbox has the archive of its former name.
+func (b *Box) archived(elem ...string) string {
+	in := b.in()
+	if kept, isRetired := strings.CutPrefix(in, retiredDir+"/"); isRetired {
+		in, _, _ = strings.Cut(kept, ".")
+	}
+	return path.Join(append([]string{".archive", in}, elem...)...)
+}
 
 // lockName returns the name of one of the mailbox's locks: bob.inbox, or .bridge.build.inbox for an outbox.
 func (b *Box) lockName(lock string) string { return strings.ReplaceAll(b.in(), "/", ".") + "." + lock }
