@@ -123,7 +123,9 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if err != nil {
 		return "", err
 	}
-	if _, err := AckOf(me, m.ID, from); err == nil {
+	wasAcked := false
+	isAcked := func() bool { _, err := AckOf(me, m.ID, from); wasAcked = err == nil; return wasAcked }
+	if isAcked() {
 		return "", nil
 	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address())
@@ -140,15 +142,21 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if state == mailbox.Done && m.RequiresAck {
 		return "", nil
 	}
+	notice := wire.Derive("withdrawn", m.ID, from) // one of its own for each recipient
 	err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: &wire.Message{
-		ID: wire.Derive("withdrawn", m.ID, from), Type: wire.TypeNotice, // one of its own for each recipient
+		ID: notice, Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Subject: "withdrawn: " + letter.Clip(m.Title(), 200),
 		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}})
-	if err == nil && from.Host == "" {
-		_, err = b.WithdrawRead(ctx, m.ID, me.Address())
+	if err != nil || from.Host != "" {
+		return state, err
+	}
+	now, err := b.WithdrawUnacked(ctx, m.ID, me.Address(), isAcked)
+	if wasAcked || now == mailbox.Done && m.RequiresAck { // meanwhile
+		b.Withdraw(ctx, notice, me.Address()) // leaves one that was read
+		return "", err
 	}
 	return state, err
 }

@@ -7,7 +7,40 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
 )
+
+// A message that is acknowledged while its sender withdraws it stays, and the notice of the withdrawal goes.
+func TestWithdrawDuringAck(t *testing.T) {
+	ctx := context.Background()
+	for _, requiresAck := range []bool{true, false} {
+		var ack func()
+		r := newFaultyRoot(t, func(op, name string) error {
+			if op == "rename" && ack != nil && strings.Contains(name, "bob/inbox/tmp/") {
+				ack()
+			}
+			return nil
+		})
+		team := newTeam(t, r, "alice", "bob")
+		alice, bob := team.Box("alice"), team.Box("bob")
+		m := &wire.Message{Body: "work", RequiresAck: requiresAck}
+		must(t, r.Send(ctx, &Outgoing{From: alice, To: []wire.Address{bob.Address()}, Message: m}))
+		must(t, bob.MarkRead(ctx, m.ID))
+		ack = func() {
+			_, err := r.Ack(ctx, bob, bob.Address(), m, "", nil)
+			must(t, err)
+		}
+		if state, err := r.Withdraw(ctx, alice, m, bob.Address(), nil); state != "" || err != nil {
+			t.Error(requiresAck, state, err)
+		}
+		if it, err := bob.Get(m.ID); err != nil || it.State != mailbox.Done {
+			t.Error(requiresAck, it.State, err)
+		}
+		if got := unreadOf(t, team, "bob"); len(got) != 0 {
+			t.Error(requiresAck, "told: ", got)
+		}
+	}
+}
 
 // If the sender withdraws a message while it is being acknowledged, one of the two wins.
 func TestAckDuringWithdraw(t *testing.T) {
