@@ -64,9 +64,12 @@ func (m *message) trace(ctx context.Context, s *command.Scope) (isOpen bool) {
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
 			m.slowest = it.State
 		}
+		isAcked := func() bool { _, err := teams.AckOf(sender, m.ID, a); return err == nil }
+		if state == "read" && m.DueAt.IsZero() && isAcked() { // without being asked
+			state = "acked"
+		}
 		if m.RequiresAck && state != "acked" && state != "withdrawn" {
-			_, notAcked := teams.AckOf(sender, m.ID, a) // an acked message may be unread again
-			isOpen = isOpen || notAcked != nil
+			isOpen = isOpen || !isAcked() // an acked message may be unread again
 		}
 		if !m.DueAt.IsZero() && state != "withdrawn" {
 			isAnswered := s.Root.IsAnswered(ctx, m.Message, a)
