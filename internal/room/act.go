@@ -52,45 +52,33 @@ func outcomeLine(name wire.Name, o control.Outcome) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s (%s)", name, o.Done, o.Detail), " ()")
 }
 
-// PartlySentError says that a message was sent to some of its recipients only.
-type PartlySentError struct {
-	error
-	Missed string // the others, in the form that Send takes
-}
-
-func (e *PartlySentError) Unwrap() error { return e.error }
-
-// Send sends a message to members, named as for `atm send` (bob, bob,carol, all). With a parent it replies to that,
-// which marks the parent as read, and acknowledges it if it asked for that.
-func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (line string, err error) {
-	if err := cmp.Or(r.checkMayAct(), command.CheckText(text)); err != nil {
+// Send sends a message to members, named as for `atm send` (bob, bob,carol, all), if all of them are known. With a
+// parent it replies to that, which marks the parent as read, and acknowledges it if it asked for that.
+func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (string, error) {
+	err := cmp.Or(r.checkMayAct(), command.CheckText(text))
+	if err != nil {
 		return "", err
 	}
 	o := &teams.Outgoing{From: r.Scope.Me, Parent: parent, Person: command.Person()}
+	o.Message = &wire.Message{Body: text, Origin: r.Scope.Origin(), SentAt: time.Now().UTC()}
 	if parent != nil {
 		o.To = r.Scope.Root.ReplyTo(ctx, parent, r.Scope.Me, false)
 	} else if o.To, err = r.Scope.Addresses([]string{to}); err != nil {
 		return "", err
 	}
-	o.Message = &wire.Message{Body: text, Origin: r.Scope.Origin(), SentAt: time.Now().UTC()}
-	if err := r.Scope.Root.Prepare(o); err != nil {
+	if err := r.Scope.Root.PrepareAll(o); err != nil {
 		return "", err
 	}
 	unmarked := r.Scope.Root.Deliver(ctx, o)
-	who := r.Scope.Renderer().Who
-	var reached, missed []string
-	var errs []error
-	for _, f := range o.Failed {
-		errs, missed = append(errs, f.Err), append(missed, who(f.To))
-	}
+	line, reached, errs := "", []string{}, []error{}
 	for _, out := range o.Post.Outcomes {
-		to := out.Box.Address()
+		who := r.Scope.Renderer().Who(out.Box.Address())
 		if out.Err != nil {
-			errs, missed = append(errs, fmt.Errorf("not sent to %s: %w", who(to), out.Err)), append(missed, who(to))
+			errs = append(errs, fmt.Errorf("not sent to %s: %w", who, out.Err))
 			continue
 		}
-		_, note := r.Scope.Root.Forecast(to, o.Message)
-		reached = append(reached, fmt.Sprintf("%s (%s)", who(to), note))
+		_, note := r.Scope.Root.Forecast(out.Box.Address(), o.Message)
+		reached = append(reached, fmt.Sprintf("%s (%s)", who, note))
 	}
 	if len(reached) > 0 {
 		line = "sent " + o.Message.ID.Short(6) + " to " + strings.Join(reached, ", ")
@@ -101,11 +89,7 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 	if err := o.Post.SentIndexErr; err != nil {
 		line += fmt.Sprintf("; atm ls --sent shows it only after atm doctor --fix: %v", err)
 	}
-	err = errors.Join(errs...)
-	if err != nil && len(reached) > 0 {
-		err = &PartlySentError{err, strings.Join(missed, ",")}
-	}
-	return line, err
+	return line, errors.Join(errs...)
 }
 
 // Ack acknowledges a message of mine.

@@ -11,7 +11,9 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentteammail/atm/internal/cli/command"
@@ -23,9 +25,10 @@ import (
 )
 
 const (
-	scanEvery = 3 * time.Second       // a killed runner's lock and the clock change states without an event
-	gather    = 20 * time.Millisecond // after the first change, since changes come together
+	readEvery = 3 * time.Second       // a killed runner's lock and the clock change states without an event
+	gather    = 50 * time.Millisecond // after a change, since changes come together
 	maxRead   = 1000                  // of my read messages; the day of the last one is listed whole
+	maxTurns  = 20
 )
 
 // A Room follows a team. Several goroutines may call its methods at once.
@@ -122,50 +125,134 @@ func (r *Room) replace(s *Snapshot) {
 	r.replaced = make(chan struct{})
 }
 
-// Run keeps the snapshot up to date until ctx ends, which is no error, or the team is gone.
+// Run keeps the snapshot up to date until ctx ends, which is no error, or the team is gone. When something has changed,
+// it reads all members again, but my mail and the drafts, which take longer, only when it was about these.
 func (r *Room) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := r.follow(ctx); err != nil && ctx.Err() == nil {
+	boxes, err := r.Scope.Team.Boxes()
+	if err != nil {
+		return err
+	}
+	first, _ := r.Snapshot()
+	var hasMail, hasDraft atomic.Bool
+	changed, ended := make(changeSignal, 1), make(chan error, 1)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		options := watcher.Options{Messages: true, Events: true, Boxes: r.Scope.Team.Boxes}
+		ended <- watcher.Until(watching, boxes, options, func(e watcher.Entry) (isDone bool, err error) {
+			if e.Agent != "" { // else it is a tick
+				hasMail.CompareAndSwap(false, e.Agent == first.Me)
+				hasDraft.CompareAndSwap(false, isAboutDraft(e))
+				changed.send()
+			}
+			return false, nil
+		})
+	}()
+	var drafts []policy.Question
+	for s, isFirst := *first, true; ctx.Err() == nil; isFirst = false {
+		if err := r.Scope.Root.CheckPaths(); err != nil {
 			return err
+		}
+		if hasMail.Swap(false) || isFirst {
+			r.readMail(&s)
+		}
+		r.readMembers(ctx, &s)
+		s.Waiting = r.waiting(s.Members, drafts)
+		r.publish(s)
+		if hasDraft.Swap(false) || isFirst { // the members are shown before
+			drafts, _ = r.Scope.Team.Drafts(ctx) // atm pending reports an error
+			s.Waiting = r.waiting(s.Members, drafts)
+			r.publish(s)
+		}
+		select {
+		case <-changed:
+			command.Sleep(ctx, gather)
+		case <-time.After(readEvery):
+		case err := <-ended:
+			if ctx.Err() == nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// follow follows the present members, and returns when one has come or gone.
-func (r *Room) follow(ctx context.Context) error {
-	boxes, err := r.Scope.Team.Boxes()
+// isAboutDraft reports whether an entry may change which drafts wait for an answer.
+func isAboutDraft(e watcher.Entry) bool {
+	return e.Message != nil && e.Message.Type == wire.TypeHumanInput ||
+		e.Event != nil && (e.Event.Kind == "draft_ready" || strings.HasPrefix(e.Event.Kind, "session_"))
+}
+
+// readMail reads the ids of my mail. The error of an unreadable mailbox is that of my row.
+func (r *Room) readMail(s *Snapshot) {
+	if me := r.Scope.Me; me != nil {
+		s.Unread, _ = me.IDs(mailbox.Range{Unread: true, Newest: true})
+		s.Owed, _ = me.IDs(mailbox.Range{Owed: true, Newest: true})
+		s.Read, _ = me.IDs(mailbox.Range{Done: true, Archive: true, Newest: true, Limit: maxRead})
+	}
+}
+
+// readMembers reads the members. An error does not hide the rest.
+func (r *Room) readMembers(ctx context.Context, s *Snapshot) {
+	members, err := r.Scope.Team.Members(ctx)
+	for i := range members {
+		if members[i].Running {
+			members[i].PresenceAt = nil // it is the current time, so it would make every snapshot a new one
+		}
+		err = errors.Join(err, members[i].EventsErr)
+	}
+	s.Members, s.Problem = members, ""
 	if err != nil {
-		return err
+		s.Problem = strings.ReplaceAll(err.Error(), "\n", "; ") + ": atm doctor"
 	}
-	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true})
-	if err != nil {
-		return err
+}
+
+// waiting returns the questions of members and the drafts, in order.
+func (r *Room) waiting(members []teams.Member, drafts []policy.Question) (all []Question) {
+	questions := slices.Clone(drafts)
+	for _, m := range members {
+		questions = append(questions, m.Questions...)
 	}
-	defer w.Close()
-	o := &observer{Room: r, rows: map[wire.Name]teams.Member{}, problems: map[wire.Name]string{}}
-	o.readMail(true)
-	for next, isFirst := (time.Time{}), true; ; isFirst = false {
-		if !time.Now().Before(next) {
-			names, err := r.Scope.Team.Agents()
-			err = errors.Join(err, r.Scope.Root.CheckPaths())
-			isSame := slices.EqualFunc(boxes, names, func(b *mailbox.Box, n wire.Name) bool { return b.Agent() == n })
-			if err != nil || !isSame {
-				return err
-			}
-			next = time.Now().Add(scanEvery)
-			for _, name := range names {
-				o.readMember(ctx, name)
-			}
-			o.remote, _ = r.Scope.Team.RemoteMembers() // atm team reports an error
+	for _, q := range questions {
+		all = append(all, Question{q, r.Scope.Me != nil && q.ID != "" && r.Scope.MayAnswer(q) == nil})
+	}
+	slices.SortStableFunc(all, func(a, b Question) int {
+		if a.MayAnswer == b.MayAnswer {
+			return a.Since.Compare(b.Since)
+		} else if a.MayAnswer {
+			return -1
 		}
-		r.publish(o.snapshot())
-		if isFirst { // drafts take a tenth of a second in a large team, so the members are shown before
-			o.readDrafts(ctx)
-			r.publish(o.snapshot())
-		}
-		if err := o.awaitChanges(ctx, w, next); err != nil {
-			return err
+		return 1
+	})
+	return all
+}
+
+// Mail returns messages of mine in the order of the ids. It leaves out those that are gone by now.
+func (r *Room) Mail(ids []wire.ID) (items []*mailbox.Item) {
+	for _, id := range ids {
+		if it, err := r.Scope.Me.Get(id); err == nil {
+			items = append(items, it)
 		}
 	}
+	return items
+}
+
+// Thread returns the messages of a thread that I received or sent, oldest first. If the given message is not among
+// them, it returns the whole thread, which takes long in a team with much mail.
+func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*mailbox.Item, error) {
+	if r.Scope.Me != nil {
+		items, err := r.Scope.Team.Thread(ctx, thread, r.Scope.Me.Agent())
+		if slices.ContainsFunc(items, func(it *mailbox.Item) bool { return it.ID == message }) {
+			return items, err
+		}
+	}
+	return r.Scope.Team.Thread(ctx, thread)
+}
+
+// Turns returns an agent's newest turns, oldest first.
+func (r *Room) Turns(name wire.Name) ([]teams.Turn, error) {
+	if _, err := r.Scope.Member(string(name)); err != nil {
+		return nil, err
+	}
+	return r.Scope.Team.History(name, maxTurns)
 }

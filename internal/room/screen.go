@@ -89,13 +89,17 @@ func (r *Room) setScreen(name wire.Name, s *Screen) (asked time.Time) {
 	return asked
 }
 
-// changeSignal is a writer that signals that something was written.
+// changeSignal says that something has changed since it was last received.
 type changeSignal chan struct{}
 
-func (s changeSignal) Write(p []byte) (int, error) {
+func (s changeSignal) send() {
 	select {
 	case s <- struct{}{}:
 	default:
 	}
+}
+
+func (s changeSignal) Write(p []byte) (int, error) {
+	s.send()
 	return len(p), nil
 }

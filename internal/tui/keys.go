@@ -2,7 +2,6 @@ package tui
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,8 +46,7 @@ const targetDelay = 400 * time.Millisecond
 func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
 	if yes := m.confirm; yes != nil {
-		m.confirm = nil
-		m.status = ""
+		m.confirm, m.status = nil, ""
 		if key == "y" {
 			return yes()
 		}
@@ -57,23 +55,38 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	if m.writing != nil {
 		return m.handleComposerKey(k)
 	}
-	if isDecision := strings.Contains("axrsekti123456789", key) || key == "space"; isDecision && m.page().kind == keysPage {
-		return nil // the page hides what the key would act on
-	}
-	_, bodyHeight := m.bodySize()
+	_, height := m.bodySize()
 	switch key {
 	case "up", "down", "pgup", "pgdown", "home", "end":
-		by := map[string]int{"up": -1, "down": 1, "pgup": -bodyHeight, "pgdown": bodyHeight, "home": -1 << 30, "end": 1 << 30}
+		by := map[string]int{"up": -1, "down": 1, "pgup": -height, "pgdown": height, "home": -1 << 30, "end": 1 << 30}
 		m.move(m.focus, by[key])
-	case "tab", "shift+tab":
-		m.switchPane(map[string]int{"tab": 1, "shift+tab": 2}[key])
 	case "left", "right":
 		view := &m.page().view
 		view.SetXOffset(view.XOffset() + map[string]int{"left": -8, "right": 8}[key])
+	case "tab", "shift+tab":
+		m.switchPane(map[string]int{"tab": 1, "shift+tab": 2}[key])
 	case "enter":
 		return m.open()
 	case "esc":
 		m.pop()
+	case "?":
+		if m.page().kind != keysPage {
+			m.push(&page{kind: keysPage, title: "keys", text: keysText, isRaw: true})
+		}
+	case "/":
+		return m.startWriting(&composer{kind: searching, title: "search: "}, "")
+	case "q", "ctrl+c":
+		return m.quit()
+	default:
+		if m.page().kind != keysPage { // which hides what these keys act on
+			return m.act(key)
+		}
+	}
+	return nil
+}
+
+func (m *model) act(key string) tea.Cmd {
+	switch key {
 	case "a", "x", "1", "2", "3", "4", "5", "6", "7", "8", "9":
 		return m.answerQuestion(key)
 	case "r", "s", "e":
@@ -83,22 +96,16 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	case "t":
 		return m.attach()
 	case "i":
-		return m.interrupt()
-	case "/":
-		return m.startWriting(&composer{kind: searching, title: "search: "})
-	case "?":
-		if m.page().kind != keysPage {
-			m.push(&page{kind: keysPage, title: "keys", loaded: loaded{text: keysText}})
-		}
-	case "q", "ctrl+c":
-		return m.quit()
+		name := m.member()
+		return m.askConfirmation(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
+			return m.do(func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
+		})
 	}
-	m.updateTarget()
 	return nil
 }
 
 // list returns the cursor of a pane's list, and the list's length, 0 for a text.
-func (m *model) list(in pane) (p *cursor, n int) {
+func (m *model) list(in pane) (c *cursor, n int) {
 	page := m.page()
 	switch {
 	case in == waitingPane:
@@ -109,9 +116,8 @@ func (m *model) list(in pane) (p *cursor, n int) {
 		return &page.cursor, len(m.mail)
 	case page.kind == searchPage:
 		return &page.cursor, len(page.items)
-	default:
-		return &page.cursor, 0
 	}
+	return &page.cursor, 0
 }
 
 func (m *model) move(in pane, by int) {
@@ -123,19 +129,15 @@ func (m *model) move(in pane, by int) {
 	if in == waitingPane {
 		height = m.waitingRows()
 	}
-	p, n := m.list(in)
-	p.move(by, n, height)
-	m.updateTarget()
+	c, n := m.list(in)
+	c.move(by, n, height)
 }
 
 func (m *model) switchPane(by int) {
-	for range 3 {
-		m.focus = (m.focus + pane(by)) % 3
-		if m.focus != waitingPane || len(m.snapshot.Waiting) > 0 {
-			break
-		}
+	m.focus = (m.focus + pane(by)) % 3
+	if m.focus == waitingPane && len(m.snapshot.Waiting) == 0 {
+		m.focus = pane(by)
 	}
-	m.updateTarget()
 }
 
 // click selects the clicked line, and opens it if it was selected already.
@@ -144,16 +146,15 @@ func (m *model) click(x, y int) tea.Cmd {
 	if line < 0 || m.writing != nil || m.confirm != nil {
 		return nil
 	}
-	p, n := m.list(in)
-	wasSelected := m.focus == in && p.selected == p.top+line
+	c, n := m.list(in)
+	wasSelected := m.focus == in && c.selected == c.top+line
 	m.focus = in
-	if p.top+line < n {
-		p.selected = p.top + line
+	if c.top+line < n {
+		c.selected = c.top + line
 		if wasSelected {
 			return m.open()
 		}
 	}
-	m.updateTarget()
 	return nil
 }
 
@@ -175,12 +176,9 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 	case q.ID == "":
 		return m.refuse("only a person at its terminal can answer %s: t", q.Agent)
 	case key == "x":
-		return m.startWriting(&composer{
-			kind: rejecting, title: fmt.Sprintf("reject, and tell %s why", q.Agent),
-			key: fmt.Sprint("reject ", q.Agent, q.ID, q.Since), question: q,
-		})
+		about := fmt.Sprint("reject ", q.Agent, q.ID, q.Since)
+		return m.startWriting(&composer{kind: rejecting, key: about, title: fmt.Sprintf("reject, and tell %s why", q.Agent), question: q}, "")
 	case !q.Is(m.target) || time.Since(m.targetSince) < targetDelay:
-		m.updateTarget()
 		return m.refuse("read what %s asks, and press %s again", q.Agent, key)
 	}
 	if _, isWhole := m.selectedQuestion(); !isWhole && !q.Is(m.opened) {
@@ -193,30 +191,27 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 			return m.refuse("no option %d", n)
 		}
 	}
-	return m.do(nil, func(ctx context.Context) (string, error) {
+	return m.do(func(ctx context.Context) (string, error) {
 		return m.room.Decide(ctx, q, command.Answer{Option: option})
 	})
 }
 
 // startMessage starts a reply to the message, or a message to the member.
-func (m *model) startMessage(key string) tea.Cmd {
-	it, c := m.message(), &composer{kind: sending, title: "to: "}
-	if m.focus != middlePane {
-		it = nil
-	}
+func (m *model) startMessage(key string) (cmd tea.Cmd) {
+	it := m.message()
 	switch {
-	case key != "s" && it != nil:
-		c.kind, c.key, c.parent = replying, "reply "+string(it.ID), it.Message
-		c.title = fmt.Sprintf("reply to %s: %s", it.From.Agent, letter.Clip(letter.Escape(it.Title()), 60))
+	case it != nil && m.focus == middlePane && key != "s":
+		title := fmt.Sprintf("reply to %s: %s", it.From.Agent, letter.Clip(letter.Escape(it.Title()), 60))
+		cmd = m.startWriting(&composer{kind: replying, key: "reply " + string(it.ID), title: title, parent: it.Message}, "")
 	case key == "r":
 		return m.refuse("no message is selected")
-	case it != nil:
-		c.to = m.renderer().Who(it.From)
 	default:
-		c.to = string(m.member())
+		to := string(m.member())
+		if it != nil && m.focus == middlePane {
+			to = m.renderer().Who(it.From)
+		}
+		cmd = m.startWriting(&composer{kind: sending, key: "send " + to, title: "to: "}, to)
 	}
-	c.key = cmp.Or(c.key, "send "+c.to)
-	cmd := m.startWriting(c)
 	if key == "e" && m.writing != nil {
 		return m.edit()
 	}
@@ -232,18 +227,11 @@ func (m *model) markMessage(key string) tea.Cmd {
 	if m.page().kind == mailPage {
 		m.move(middlePane, 1)
 	}
-	return m.do(nil, func(ctx context.Context) (string, error) {
+	return m.do(func(ctx context.Context) (string, error) {
 		if key == "k" {
 			return m.room.Ack(ctx, it.ID)
 		}
 		return m.room.MarkRead(ctx, it.ID)
-	})
-}
-
-func (m *model) interrupt() tea.Cmd {
-	name := m.member()
-	return m.askConfirmation(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
-		return m.do(nil, func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
 	})
 }
 
@@ -275,18 +263,18 @@ func (m *model) askConfirmation(question string, yes func() tea.Cmd) tea.Cmd {
 }
 
 func (m *model) quit() tea.Cmd {
-	n := len(m.drafts) + len(m.unsent)
+	n := len(m.drafts)
 	if n == 0 {
 		return tea.Quit
 	}
 	return m.askConfirmation(letter.Many(n, "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
 }
 
-func (m *model) search(words string) tea.Cmd {
-	p := &page{kind: searchPage, title: "search: " + words}
-	m.push(p)
-	return func() tea.Msg {
-		items, err := m.room.Scope.Search(m.ctx, strings.Fields(words))
-		return loaded{page: p, items: append([]*mailbox.Item{}, items...), err: err}
+func (m *model) search(words []string) tea.Cmd {
+	if len(words) == 0 {
+		return nil
 	}
+	p := &page{kind: searchPage, title: "search: " + strings.Join(words, " ")}
+	m.push(p)
+	return m.load(p, func() ([]*mailbox.Item, error) { return m.room.Scope.Search(m.ctx, words) })
 }

@@ -33,15 +33,15 @@ const (
 type cursor struct{ selected, top int }
 
 // move moves the cursor in a list of so many lines, of which height are shown.
-func (p *cursor) move(by, lines, height int) {
-	p.selected = min(max(p.selected+by, 0), max(lines-1, 0))
-	p.top = min(max(min(p.top, p.selected), p.selected-height+1, 0), max(lines-height, 0))
+func (c *cursor) move(by, lines, height int) {
+	c.selected = min(max(c.selected+by, 0), max(lines-1, 0))
+	c.top = min(max(min(c.top, c.selected), c.selected-height+1, 0), max(lines-height, 0))
 }
 
 // follow moves the cursor to the new index of what was selected; -1 means that it is gone.
-func (p *cursor) follow(index int) {
+func (c *cursor) follow(index int) {
 	if index >= 0 {
-		p.selected = index
+		c.selected = index
 	}
 }
 
@@ -75,8 +75,7 @@ type model struct {
 	prompt  string         // the question that y confirms
 	confirm func() tea.Cmd // what y does; nil: there is no question
 	writing *composer
-	drafts  map[string]string  // by composer.key
-	unsent  map[*composer]bool // those being sent
+	drafts  map[string]*composer // what was begun and is not sent, by composer.key
 }
 
 func newModel(ctx context.Context, r *room.Room) *model {
@@ -86,9 +85,8 @@ func newModel(ctx context.Context, r *room.Room) *model {
 		title = "my mail"
 	}
 	return &model{
-		ctx: ctx, room: r, now: time.Now(), snapshot: s, focus: middlePane,
-		pages: []*page{{kind: mailPage, title: title}}, status: "looking…",
-		drafts: map[string]string{}, unsent: map[*composer]bool{},
+		ctx: ctx, room: r, now: time.Now(), snapshot: s, focus: middlePane, status: "looking…",
+		pages: []*page{{kind: mailPage, title: title}}, drafts: map[string]*composer{},
 	}
 }
 
@@ -97,33 +95,29 @@ func (m *model) Init() tea.Cmd { return nil }
 // callback applies the result of a command to the model.
 type callback func()
 
-func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (m *model) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	m.now = time.Now()
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case *room.Snapshot:
-		return m, m.setSnapshot(msg)
+		cmd = m.setSnapshot(msg)
 	case callback:
 		msg()
-	case loaded:
-		msg.page.setLoaded(msg)
-		if msg.err != nil {
-			m.setStatus("", msg.err)
-		}
 	case tea.KeyPressMsg:
-		return m, m.handleKey(msg)
+		cmd = m.handleKey(msg)
 	case tea.PasteMsg:
 		if m.writing != nil {
-			return m, m.updateComposer(msg)
+			cmd = m.writing.update(msg)
 		}
 	case tea.MouseWheelMsg:
 		in, _ := m.paneAt(msg.X, msg.Y)
 		m.move(in, map[tea.MouseButton]int{tea.MouseWheelUp: -3, tea.MouseWheelDown: 3}[msg.Button])
 	case tea.MouseClickMsg:
-		return m, m.click(msg.X, msg.Y)
+		cmd = m.click(msg.X, msg.Y)
 	}
-	return m, nil
+	m.updateTarget()
+	return m, cmd
 }
 
 func (m *model) setStatus(text string, err error) {
@@ -137,49 +131,35 @@ func (m *model) setStatus(text string, err error) {
 	}
 }
 
-// do runs an action in the background. If it fails, the text that it sends, if any, becomes a draft again.
-func (m *model) do(text *composer, act func(context.Context) (string, error)) tea.Cmd {
+// do runs an action in the background.
+func (m *model) do(act func(context.Context) (string, error)) tea.Cmd {
 	m.setStatus("…", nil)
 	return func() tea.Msg {
 		result, err := act(m.ctx)
-		return callback(func() {
-			delete(m.unsent, text)
-			if partly, ok := errors.AsType[*room.PartlySentError](err); ok {
-				text.line.SetValue(partly.Missed)
-			}
-			if text != nil && err != nil && text.saveDraft(m.drafts) {
-				result = command.JoinFilled("; ", result, "draft kept")
-			}
-			m.setStatus(result, err)
-		})
+		return callback(func() { m.setStatus(result, err) })
 	}
 }
 
 // setSnapshot shows a new snapshot. The selections stay, and a new question or message for me rings.
 func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
-	old := m.snapshot
-	m.snapshot = s
+	old, before := m.snapshot, m.mail
+	m.snapshot, m.mail = s, slices.Concat(s.Unread, s.Owed, s.Read)
 	if old.Version == 0 && s.Version > 0 {
 		m.status = ""
 	}
-	before := m.mail
-	m.mail = slices.Concat(s.Unread, s.Owed, s.Read)
-	m.pages[0].follow(slices.Index(m.mail, nth(before, m.pages[0].selected)))
 	question, member := nth(old.Waiting, m.waiting.selected), nth(old.Members, m.members.selected)
 	m.waiting.follow(slices.IndexFunc(s.Waiting, question.Is))
 	m.members.follow(slices.IndexFunc(s.Members, func(one teams.Member) bool { return one.Name == member.Name }))
+	m.pages[0].follow(slices.Index(m.mail, nth(before, m.pages[0].selected)))
 	if len(s.Waiting) == 0 && m.focus == waitingPane {
 		m.focus = middlePane
 	}
 	m.move(waitingPane, 0)
 	var cmds []tea.Cmd
-	if p := m.page(); p.kind == threadPage && !slices.Equal(before, m.mail) {
+	if p := m.page(); p.kind == agentPage {
+		cmds = append(cmds, m.loadAgent(p))
+	} else if p.kind == threadPage && !slices.Equal(before, m.mail) {
 		cmds = append(cmds, m.loadThread(p))
-	}
-	for _, p := range m.pages {
-		if p.kind == agentPage {
-			cmds = append(cmds, m.loadAgent(p))
-		}
 	}
 	if text := notification(old, s); text != "" && old.Version > 1 { // drafts come with version 2
 		cmds = append(cmds, tea.Raw(command.Notification("atm", text)))
@@ -234,9 +214,7 @@ func (m *model) updateTarget() {
 	if !q.Is(m.target) {
 		m.target, m.targetSince = q, time.Now()
 	}
-	if i >= 0 {
-		m.waiting.selected = i
-	}
+	m.waiting.follow(i)
 }
 
 // member returns the member that the selection is about, "" if there is none.
@@ -244,7 +222,7 @@ func (m *model) member() wire.Name {
 	switch {
 	case m.focus == waitingPane:
 		return nth(m.snapshot.Waiting, m.waiting.selected).Agent
-	case m.focus == middlePane && (m.page().kind == agentPage || m.page().kind == questionPage):
+	case m.focus == middlePane && m.page().agent != "":
 		return m.page().agent
 	}
 	return nth(m.snapshot.Members, m.members.selected).Name

@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -29,102 +29,107 @@ const (
 
 // A page is shown in the middle. It is a list or a text.
 type page struct {
-	cursor // of a list
-	view   viewport.Model
-	kind   kind
-	title  string
-	loaded
+	kind  kind
+	title string
 
-	message  *mailbox.Item // the one that the thread was opened from, which keys act on
-	agent    wire.Name     // whose screen, turns or question this is
-	question room.Question // of a question's page
-}
+	cursor                 // of a list
+	items  []*mailbox.Item // of a search or a thread
 
-type loaded struct {
-	page  *page
-	items []*mailbox.Item // of a search or a thread
-	row   *teams.Member   // the agent's, as it was before its turns were read
-	text  string          // an agent's screen with its colours, or its turns; a question; the keys
-	isRaw bool            // a screen: lines are cut, not wrapped
-	err   error
-}
+	view  viewport.Model
+	text  string // an agent's screen with its colours, or its turns; a question; the keys
+	isRaw bool   // its lines are cut, not wrapped
 
-// setLoaded shows what was loaded, unless that is out of date. With an error, it keeps what was shown if that is more.
-func (p *page) setLoaded(l loaded) {
-	if l.row == p.row && (l.err == nil || l.text != "" || len(l.items) > len(p.items)) {
-		p.loaded = l
-	}
+	message  *mailbox.Item  // the one that the thread was opened from, which keys act on
+	agent    wire.Name      // whose screen, turns or question this is
+	readFor  *room.Snapshot // that the agent's turns were read for
+	question room.Question  // of a question's page
 }
 
 func (p *page) isText() bool { return p.kind != mailPage && p.kind != searchPage }
 
-func (m *model) push(p *page) {
-	m.pages, m.focus = append(m.pages, p), middlePane
-	m.updateTarget()
-}
+func (m *model) push(p *page) { m.pages, m.focus = append(m.pages, p), middlePane }
 
 func (m *model) pop() {
 	if len(m.pages) > 1 {
 		m.pages = m.pages[:len(m.pages)-1]
-		m.updateTarget()
 	}
 }
 
 // open opens the selected message with its thread, or the selected question or agent. It marks nothing.
 func (m *model) open() tea.Cmd {
-	if q, _ := m.question(); m.focus == waitingPane {
+	it, name := m.message(), m.member()
+	switch {
+	case m.focus == waitingPane:
+		q, _ := m.question()
 		m.opened, m.targetSince = q, time.Now()
-		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", loaded: loaded{text: questionText(q)}})
-	} else if m.focus != middlePane || m.page().kind == questionPage {
-		if name := m.member(); name != "" {
-			p := &page{kind: agentPage, agent: name}
+		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", text: questionText(q)})
+	case m.focus == middlePane && m.page().kind != questionPage:
+		if it != nil && !m.page().isText() {
+			p := &page{kind: threadPage, title: "thread", message: it, items: []*mailbox.Item{it}}
 			m.push(p)
-			return m.loadAgent(p)
+			return m.loadThread(p)
 		}
-	} else if it := m.message(); it != nil && !m.page().isText() {
-		p := &page{kind: threadPage, title: "thread", message: it, loaded: loaded{items: []*mailbox.Item{it}}}
+	case name != "":
+		p := &page{kind: agentPage, agent: name}
 		m.push(p)
-		return m.loadThread(p)
+		return m.loadAgent(p)
 	}
 	return nil
 }
 
-// loadThread reads the rest of a thread, which may take a while.
+// load reads messages for a page, which may take a while. With an error, some may be missing.
+func (m *model) load(p *page, read func() ([]*mailbox.Item, error)) tea.Cmd {
+	return func() tea.Msg {
+		items, err := read()
+		return callback(func() {
+			if len(items) > 0 {
+				p.items = items
+			}
+			if err != nil {
+				m.setStatus("", err)
+			} else if p.kind == searchPage {
+				m.setStatus(letter.Many(len(items), "message"), nil)
+			}
+		})
+	}
+}
+
 func (m *model) loadThread(p *page) tea.Cmd {
-	return func() tea.Msg {
-		items, err := m.room.Thread(m.ctx, p.message.ThreadID(), p.message.ID)
-		return loaded{page: p, items: items, err: err}
-	}
+	return m.load(p, func() ([]*mailbox.Item, error) { return m.room.Thread(m.ctx, p.message.ThreadID(), p.message.ID) })
 }
 
-// loadAgent shows an agent's screen. If the agent has no runner, it reads its turns again each time its state changes.
+// loadAgent shows an agent's screen. If it has no runner, loadAgent reads its turns for each new snapshot.
 func (m *model) loadAgent(p *page) tea.Cmd {
-	row, _ := m.snapshot.Member(p.agent)
-	if row.Running {
-		p.row = nil
+	isRunning := func() bool {
+		row, _ := m.snapshot.Member(p.agent)
+		return row.Running
+	}
+	if isRunning() {
 		if s := m.room.Screen(m.ctx, p.agent); s != nil {
-			p.loaded = loaded{text: bidi.ReplaceAllString(s.ANSI, "") + s.Problem, isRaw: s.Problem == ""}
+			p.text, p.isRaw = bidi.ReplaceAllString(s.ANSI, "")+s.Problem, s.Problem == ""
 		}
 		return nil
 	}
-	if p.row != nil && p.row.State == row.State {
+	if p.readFor == m.snapshot {
 		return nil
 	}
-	p.row = &row
+	p.readFor = m.snapshot
 	return func() tea.Msg {
-		turns, err := m.room.Turns(p.agent, 20)
-		l := loaded{page: p, row: &row, text: command.Turns(p.agent, turns), err: err}
-		if err != nil && len(turns) == 0 {
-			l.text = "Cannot read the turns."
-		}
-		return l
+		turns, err := m.room.Turns(p.agent)
+		return callback(func() {
+			if err != nil {
+				m.setStatus("", err)
+			} else if !isRunning() {
+				p.text, p.isRaw = command.Turns(p.agent, turns), false
+			}
+		})
 	}
 }
 
+// lines renders the text of a page.
 func (m *model) lines(p *page, width int) (lines []string) {
 	if p.kind == threadPage {
-		r := m.renderer()
-		for i, piece := range command.Letters(r, p.items, nil) {
+		for i, piece := range command.Letters(m.renderer(), p.items, nil) {
 			for n, line := range strings.Split(strings.TrimSuffix(string(piece), "\n"), "\n") {
 				lines = append(lines, wrap(line, width, n == 0 && p.items[i].ID == p.message.ID)...)
 			}
@@ -133,7 +138,7 @@ func (m *model) lines(p *page, width int) (lines []string) {
 		return lines
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(p.text, "\n "), "\n") {
-		if p.kind == keysPage || p.isRaw {
+		if p.isRaw {
 			lines = append(lines, line)
 		} else {
 			lines = append(lines, wrap(line, width, false)...)

@@ -3,7 +3,6 @@
 package tui
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -293,8 +292,8 @@ func TestTooSoon(t *testing.T) {
 	ask := func(id string) room.Question {
 		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, MayAnswer: true}
 	}
-	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}}
-	m.setSnapshot(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
+	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
+	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
 	if m.answerQuestion("a") != nil || m.status != "read what bob asks, and press a again" {
 		t.Error(m.status)
 	}
@@ -302,16 +301,16 @@ func TestTooSoon(t *testing.T) {
 	if m.answerQuestion("a") == nil {
 		t.Error("it is not answered")
 	}
-	m.setSnapshot(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // somebody else answered the first
+	m.Update(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // somebody else answered the first
 	if m.answerQuestion("a") != nil || m.target.ID != "two" {
 		t.Error("the next one is answered unread")
 	}
 	m.targetSince = time.Now().Add(-targetDelay)
 	m.push(&page{kind: agentPage, agent: "alice"})
-	if m.answerQuestion("a") != nil || m.status != "alice is not asking anything" {
+	if m.Update(tea.KeyPressMsg{Code: 'a', Text: "a"}); m.status != "alice is not asking anything" {
 		t.Error("another's question is answered: ", m.status)
 	}
-	m.pop()
+	m.Update(tea.KeyPressMsg{Code: tea.KeyEscape})
 	if m.answerQuestion("a") != nil || m.target.ID != "two" {
 		t.Error("it is answered as soon as it is back")
 	}
@@ -350,8 +349,8 @@ func TestMouse(t *testing.T) {
 
 // On the lowest terminal, what is being written or confirmed is still shown.
 func TestLowTerminal(t *testing.T) {
-	m := &model{width: 40, height: 5, snapshot: &room.Snapshot{Me: "me"}, pages: []*page{{}}, drafts: map[string]string{}}
-	m.startWriting(&composer{kind: sending, title: "to: ", key: "send bob"})
+	m := &model{width: 40, height: 5, snapshot: &room.Snapshot{Me: "me"}, pages: []*page{{}}}
+	m.startWriting(&composer{kind: sending, title: "to: "}, "bob")
 	m.writing.setText("hello")
 	if shown := m.View().Content; !strings.Contains(shown, "bob") || !strings.Contains(shown, "hello") {
 		t.Error(shown)
@@ -369,7 +368,7 @@ func TestUnread(t *testing.T) {
 		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Prompt: "Run it?",
 		Input: strings.Repeat("true\n", 100) + "rm -r /", Options: []policy.Option{{ID: "yes", Label: "Yes"}, {ID: "no"}},
 	}}
-	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, drafts: map[string]string{}, focus: middlePane}
+	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
 	refused := func(key, why string) {
 		t.Helper()
 		m.targetSince = m.targetSince.Add(-targetDelay)
@@ -377,7 +376,7 @@ func TestUnread(t *testing.T) {
 			t.Errorf("%s: %q", key, m.status)
 		}
 	}
-	m.setSnapshot(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
 	refused("a", "open it first: Enter")
 	refused("1", "open it first: Enter")
 	m.open()
@@ -392,7 +391,7 @@ func TestUnread(t *testing.T) {
 		t.Error(m.status)
 	}
 	q.Agent = "carol" // the same question with the same id
-	m.setSnapshot(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
+	m.Update(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
 	refused("a", "bob is no longer asking that: Esc")
 }
 
@@ -441,9 +440,9 @@ func TestMail(t *testing.T) {
 	w.types(",bob\tLunch?\x13")
 	w.shows(`sent [0-9a-f]{6} to alice .*, bob`)
 	w.types("s\t,nobody\tAgain?\x13")
-	w.shows(`sent [0-9a-f]{6} to alice .*; no agent "nobody"`)
-	w.types("s\t") // alice has it; it goes to bob alone
-	w.shows(`to: nobody`)
+	w.shows(`draft kept; no agent "nobody"`) // and alice has not got it
+	w.types("s\t")
+	w.shows(`to: alice,nobody`)
 	w.types("\x15bob\x13")
 	w.shows(`sent [0-9a-f]{6} to bob`)
 	w.types("/message from:alice\r")
@@ -458,74 +457,60 @@ func TestMail(t *testing.T) {
 	w.leave()
 }
 
-// A text from an editor is sent with its tabs and all of its lines, and no draft replaces another.
+// A text is a draft until it is sent, and one from an editor is sent with its tabs.
 func TestDrafts(t *testing.T) {
-	r := room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}})
-	m := newModel(t.Context(), r)
+	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))
 	m.snapshot = &room.Snapshot{Me: "me", Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}}
-	write := func(to, text string) *composer {
-		m.startWriting(&composer{kind: sending, key: "send " + to, to: to})
-		m.writing.text.InsertString(text)
-		return m.writing
+	press := func(keys ...tea.KeyPressMsg) {
+		for _, k := range keys {
+			m.Update(k)
+		}
 	}
-	long := "\tone\n" + strings.Repeat("line\n", 2*maxLines)
-	c := write("alice", "")
-	c.setText(long)
-	m.updateComposer(tea.KeyPressMsg{Code: 'x', Text: "x"})
-	if c.value() != long || m.status != "too long to edit here: Ctrl-E" {
-		t.Error(len(c.value()), m.status)
+	s, esc, x := tea.KeyPressMsg{Code: 's', Text: "s"}, tea.KeyPressMsg{Code: tea.KeyEscape}, tea.KeyPressMsg{Code: 'x', Text: "x"}
+	press(s)
+	m.writing.setText("\tone")
+	if m.writing.value() != "\tone" {
+		t.Errorf("%q", m.writing.value())
 	}
-	c.setText("\tone")
-	if m.updateComposer(tea.KeyPressMsg{Code: 'x', Text: "x"}); c.value() != "    onex" {
-		t.Errorf("%q", c.value())
+	press(x, esc, s)
+	if got := m.writing.value(); got != "    onex" || m.writing.line.Value() != "alice" {
+		t.Errorf("%q", got)
 	}
-	c.setText("")
-	m.updateComposer(tea.PasteMsg{Content: long})
-	if c.value() != "" || m.status != "too long for this box: Ctrl-E" {
-		t.Error(len(c.value()), m.status)
-	}
-	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
-
-	first := write("alice", "first")
+	m.writing.line.SetValue("alice,bob")
 	m.send()
-	if c := write("alice", "second"); c.value() != "second" {
-		t.Error("what is being sent is written again: ", c.value())
+	c := m.drafts["send alice"]
+	if press(s); m.writing != nil || m.status != "it is still being sent" {
+		t.Error(m.status)
 	}
-	m.writing.line.SetValue("bob")
-	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
-	write("bob", " to bob")
-	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
-	m.Update(m.do(first, func(context.Context) (string, error) { return "", errors.New("refused") })())
-	want := map[string]string{"send alice": "first", "send bob": "second to bob"}
-	if diff := cmp.Diff(want, m.drafts); diff != "" || !strings.HasPrefix(m.status, "draft kept; refused") {
-		t.Error(diff, m.status)
+	m.Update(m.sent(c, "", errors.New("refused")))
+	if !strings.HasPrefix(m.status, "draft kept; refused") {
+		t.Error(m.status)
 	}
-	again := write("alice", " again")
+	if press(s); m.writing != c || m.writing.line.Value() != "alice,bob" {
+		t.Error("the draft is gone")
+	}
 	m.send()
-	write("alice", "third")
-	m.handleComposerKey(tea.KeyPressMsg{Code: tea.KeyEscape})
-	m.Update(m.do(again, func(context.Context) (string, error) { return "sent", nil })())
-	if m.drafts["send alice"] != "third" || len(m.unsent) > 0 {
+	m.Update(m.sent(c, "sent", nil))
+	if press(s); len(m.drafts) > 0 || m.writing.value() != "" {
 		t.Error(m.drafts)
 	}
 }
 
-// Content that comes with an error is shown, but does not replace more. Outdated content is not shown.
+// What comes with an error is shown, but nothing is taken away.
 func TestLoaded(t *testing.T) {
 	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))
 	p := &page{kind: searchPage}
-	load := func(l loaded) { l.page = p; m.Update(l) }
-	load(loaded{items: make([]*mailbox.Item, 2), err: errors.New("one mailbox cannot be read")})
+	load := func(items []*mailbox.Item, err error) {
+		m.Update(m.load(p, func() ([]*mailbox.Item, error) { return items, err })())
+	}
+	load(make([]*mailbox.Item, 2), errors.New("one mailbox cannot be read"))
 	m.setStatus("", fmt.Errorf("not sent to bob: %w", &fs.PathError{Op: "write", Path: "/a/long/path", Err: errors.New("disk full")}))
 	if !strings.HasPrefix(m.status, "not sent to bob: disk full") {
 		t.Error(m.status)
 	}
-	load(loaded{items: make([]*mailbox.Item, 1), err: errors.New("nor another")})
+	load(nil, errors.New("nor another"))
 	if len(p.items) != 2 || !strings.Contains(m.status, "nor another") {
 		t.Error(len(p.items), m.status)
-	}
-	if load(loaded{row: &teams.Member{}, text: "old"}); p.text != "" {
-		t.Error(p.text)
 	}
 }
 

@@ -3,6 +3,7 @@ package tui
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -113,20 +114,7 @@ func (m *model) View() tea.View {
 	if m.width == 0 {
 		return tea.View{AltScreen: true} // the terminal's size is not known yet
 	}
-	_, height := m.bodySize()
-	lines := append([]string{m.header()}, m.waitingLines()...)
-	left, middle, border := m.memberLines(), m.middleLines(height), "┬"
-	for i := range height + 1 {
-		line := nth(middle, i)
-		if leftWidth := m.leftWidth(); leftWidth >= 0 {
-			line = fit(nth(left, i), leftWidth) + border + line
-		} else if m.focus == membersPane {
-			line = nth(left, i)
-		}
-		lines, border = append(lines, line), "│"
-	}
-	lines = append(lines, m.writingLines()...)
-	lines = append(lines, m.statusLine(), m.keysLine())
+	lines := slices.Concat([]string{m.header()}, m.waitingLines(), m.bodyLines(), m.writingLines(), m.footLines())
 	if m.writing != nil || m.confirm != nil { // on a low terminal, what is being typed counts most
 		lines = lines[max(0, len(lines)-m.height):]
 	}
@@ -137,6 +125,22 @@ func (m *model) View() tea.View {
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
 	v.WindowTitle = fmt.Sprintf("atm %s: %d waiting, %d unread", m.snapshot.Team, len(m.snapshot.Waiting), len(m.snapshot.Unread))
 	return v
+}
+
+// bodyLines draws the members and the middle, each below its title.
+func (m *model) bodyLines() (lines []string) {
+	_, height := m.bodySize()
+	left, middle, border := m.memberLines(), m.middleLines(height), "┬"
+	for i := range height + 1 {
+		line := nth(middle, i)
+		if width := m.leftWidth(); width >= 0 {
+			line = fit(nth(left, i), width) + border + line
+		} else if m.focus == membersPane {
+			line = nth(left, i)
+		}
+		lines, border = append(lines, line), "│"
+	}
+	return lines
 }
 
 func fit(line string, width int) string {
@@ -237,10 +241,12 @@ func (m *model) rule(title string, width int, in pane) string {
 	return lipgloss.PlaceHorizontal(width, lipgloss.Left, line, lipgloss.WithWhitespaceChars("─"))
 }
 
-func (m *model) middleLines(height int) (lines []string) {
+func (m *model) middleLines(height int) []string {
 	p := m.page()
 	width, _ := m.bodySize()
 	m.move(middlePane, 0)
+	lines := []string{m.rule(m.pageTitle(), width, middlePane)}
+	_, n := m.list(middlePane)
 	switch {
 	case p.isText():
 		isAtEnd := p.kind == agentPage && p.view.AtBottom()
@@ -250,18 +256,16 @@ func (m *model) middleLines(height int) (lines []string) {
 		if isAtEnd {
 			p.view.GotoBottom()
 		}
-		lines = strings.Split(p.view.View(), "\n")
+		return append(lines, strings.Split(p.view.View(), "\n")...)
 	case p.kind == mailPage && m.snapshot.Me == "":
-		lines = []string{"  Nobody has said who you are: atm tui --as NAME shows your mail."}
-	case p.kind == mailPage && len(m.mail) == 0 && m.snapshot.Version > 0:
-		lines = []string{"  no messages"}
-	default:
-		_, n := m.list(middlePane)
-		for i := p.top; i < min(n, p.top+height); i++ {
-			lines = append(lines, m.mailRow(m.item(i), i == p.selected))
-		}
+		return append(lines, "  Nobody has said who you are: atm tui --as NAME shows your mail.")
+	case p.kind == mailPage && n == 0 && m.snapshot.Version > 0:
+		return append(lines, "  no messages")
 	}
-	return append([]string{m.rule(m.pageTitle(), width, middlePane)}, lines...)
+	for i := p.top; i < min(n, p.top+height); i++ {
+		lines = append(lines, m.mailRow(m.item(i), i == p.selected))
+	}
+	return lines
 }
 
 func (m *model) mailRow(it *mailbox.Item, isSelected bool) string {
@@ -278,7 +282,7 @@ func (m *model) mailRow(it *mailbox.Item, isSelected bool) string {
 	return fmt.Sprintf("%s%-4s  %s  %s  %s", m.marker(middlePane, isSelected), age, from, faint.Render(notes), title)
 }
 
-func (m *model) writingLines() (lines []string) {
+func (m *model) writingLines() []string {
 	c := m.writing
 	if c == nil {
 		return nil
@@ -291,35 +295,28 @@ func (m *model) writingLines() (lines []string) {
 	if c.kind == sending {
 		title += c.line.View()
 	}
-	height := m.writingHeight()
 	c.text.SetWidth(m.width)
-	c.text.SetHeight(height - 2)
-	lines = append(lines, strings.Repeat("─", m.width), title)
-	lines = append(lines, strings.Split(c.text.View(), "\n")...)
-	return lines
+	c.text.SetHeight(m.writingHeight() - 2)
+	return append([]string{strings.Repeat("─", m.width), title}, strings.Split(c.text.View(), "\n")...)
 }
 
-func (m *model) statusLine() string {
-	if m.confirm != nil {
-		return m.prompt
-	} else if m.isError {
-		return alert.Render(letter.Escape(m.status))
+// footLines are the result of the last key, and the keys.
+func (m *model) footLines() []string {
+	status := letter.Escape(m.status)
+	if m.isError {
+		status = alert.Render(status)
 	}
-	return letter.Escape(m.status)
-}
-
-func (m *model) keysLine() string {
 	keys := "? keys  q leave  a approve  x reject  r reply  s send  k ack  Space read  Enter open  " +
 		"Esc back  t attach  i interrupt  / search  e editor"
 	switch {
 	case m.confirm != nil:
-		keys = "y yes; any other key: no"
+		status, keys = m.prompt, "y yes; any other key: no"
 	case m.writing != nil && m.writing.kind == searching:
 		keys = "Enter search  Esc close"
 	case m.writing != nil:
 		keys = "Ctrl-S send  Esc keep the draft  Ctrl-E $EDITOR"
 	}
-	return faint.Render(keys)
+	return []string{status, faint.Render(keys)}
 }
 
 // paneAt returns the pane at a point of the terminal, and the line in it, -1 for none.

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,69 +26,54 @@ const (
 	searching
 )
 
+// A composer is a text that is being written. It is kept as a draft until it is sent.
 type composer struct {
 	kind     writing
+	key      string // of the draft: what it is about
 	title    string
-	key      string // of its draft
-	to       string // the recipients at first
 	parent   *wire.Message
 	question room.Question
 
-	line textinput.Model // the recipients, or the words to search for
-	text textarea.Model
+	line      textinput.Model // the recipients, or the words to search for
+	text      textarea.Model
+	isSending bool
 
-	original string // the text from a draft or an editor
-	shown    string // what the text area made of it: it replaces tabs, and cuts off lines
+	saved, shown string // what an editor saved, and what the text area made of it: it replaces tabs
 }
 
-const maxLines = 10_000 // of a text area
+// value returns the text to send: what the editor saved, unless it was changed here.
+func (c *composer) value() string {
+	if c.text.Value() == c.shown {
+		return c.saved
+	}
+	return c.text.Value()
+}
 
 func (c *composer) setText(text string) {
 	c.text.SetValue(text)
-	c.original, c.shown = text, c.text.Value()
+	c.saved, c.shown = text, c.text.Value()
 }
 
-// value returns the text to send: the original, unless it was changed here.
-func (c *composer) value() string {
-	if text := c.text.Value(); text != c.shown {
-		return text
-	}
-	return c.original
-}
-
-func lineCount(text string) int { return 1 + strings.Count(text, "\n") + strings.Count(text, "\r") }
-
-func (m *model) startWriting(c *composer) tea.Cmd {
-	if m.snapshot.Me == "" && c.kind != searching {
+// startWriting opens a text, or the draft about the same. to are its recipients at first.
+func (m *model) startWriting(c *composer, to string) tea.Cmd {
+	draft := m.drafts[c.key]
+	switch {
+	case m.snapshot.Me == "" && c.kind != searching:
 		return m.refuse("nobody has said who you are: start again with --as NAME")
-	}
-	key := c.key
-	if c.kind == sending && m.drafts[key] == "" {
-		key = m.orphanDraft(key)
-		c.to = strings.TrimPrefix(key, "send ")
+	case draft != nil && draft.isSending:
+		return m.refuse("it is still being sent")
+	case draft != nil:
+		m.writing, m.status = draft, ""
+		return nil
 	}
 	c.line, c.text = textinput.New(), textarea.New()
 	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
 	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, whether it is light or dark
 	c.text.SetStyles(textarea.Styles{})
-	c.line.SetValue(c.to)
-	c.setText(m.drafts[key])
-	delete(m.drafts, key)
-	m.writing, m.status = c, ""
+	c.line.SetValue(to)
 	c.focus(c.kind == searching)
+	m.writing, m.status = c, ""
 	return nil
-}
-
-// orphanDraft returns the key of a draft for several recipients or for an unknown name, which comes up at any member.
-// If there is none, it returns the given key.
-func (m *model) orphanDraft(key string) string {
-	for other := range m.drafts {
-		to, isSent := strings.CutPrefix(other, "send ")
-		if _, isMember := m.snapshot.Member(wire.Name(to)); isSent && !isMember {
-			return other
-		}
-	}
-	return key
 }
 
 // focus makes the next keys go to the line, or to the text.
@@ -103,19 +87,12 @@ func (c *composer) focus(line bool) {
 	}
 }
 
-func (m *model) updateComposer(msg tea.Msg) (cmd tea.Cmd) {
-	c := m.writing
+// update gives a key or a pasted text to the line or the text.
+func (c *composer) update(msg tea.Msg) (cmd tea.Cmd) {
 	if c.line.Focused() {
 		c.line, cmd = c.line.Update(msg)
-		return cmd
-	}
-	if paste, ok := msg.(tea.PasteMsg); ok && c.text.LineCount()+lineCount(paste.Content) > maxLines {
-		return m.refuse("too long for this box: Ctrl-E")
-	}
-	c.text, cmd = c.text.Update(msg)
-	if lineCount(c.original) > maxLines && c.text.Value() != c.shown {
-		c.setText(c.original)
-		return m.refuse("too long to edit here: Ctrl-E")
+	} else {
+		c.text, cmd = c.text.Update(msg)
 	}
 	return cmd
 }
@@ -125,54 +102,61 @@ func (m *model) handleComposerKey(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
 	switch {
 	case key == "esc" || key == "ctrl+c":
-		m.writing = nil
-		if c.saveDraft(m.drafts) {
-			m.status, m.isError = "draft kept", false
-		}
+		m.close()
 	case key == "enter" && c.kind == searching:
-		m.writing = nil
-		if words := strings.TrimSpace(c.line.Value()); words != "" {
-			return m.search(words)
-		}
-	case c.kind == searching:
-		return m.updateComposer(k)
-	case key == "ctrl+s":
+		m.close()
+		return m.search(strings.Fields(c.line.Value()))
+	case key == "ctrl+s" && c.kind != searching:
 		return m.send()
-	case key == "ctrl+e":
+	case key == "ctrl+e" && c.kind != searching:
 		return m.edit()
 	case c.kind == sending && (key == "tab" || key == "shift+tab" || key == "enter" && c.line.Focused()):
 		c.focus(!c.line.Focused())
 	default:
-		return m.updateComposer(k)
+		return c.update(k)
 	}
 	return nil
 }
 
-// saveDraft adds the text to the drafts, unless it is blank. The key of a message has its present recipients. A draft
-// with the same key is kept before it.
-func (c *composer) saveDraft(drafts map[string]string) bool {
-	key, text := c.key, c.value()
-	if c.kind == sending {
-		key = "send " + c.line.Value()
+// close closes the text, and keeps it as a draft unless it is blank.
+func (m *model) close() {
+	c := m.writing
+	m.writing = nil
+	delete(m.drafts, c.key)
+	if c.kind != searching && strings.TrimSpace(c.value()) != "" {
+		m.drafts[c.key] = c
+		m.setStatus("draft kept", nil)
 	}
-	if c.kind == searching || strings.TrimSpace(text) == "" {
-		return false
-	}
-	drafts[key] = strings.TrimPrefix(drafts[key]+"\n"+text, "\n")
-	return true
 }
 
 func (m *model) send() tea.Cmd {
 	c := m.writing
-	m.writing = nil
-	m.unsent[c] = true
+	m.writing, m.drafts[c.key], c.isSending = nil, c, true
 	text, to := c.value(), c.line.Value()
-	return m.do(c, func(ctx context.Context) (string, error) {
+	m.setStatus("…", nil)
+	return func() (msg tea.Msg) {
+		var result string
+		var err error
 		if c.kind == rejecting {
-			return m.room.Decide(ctx, c.question, command.Answer{IsDeny: true, Reason: strings.TrimSpace(text)})
+			result, err = m.room.Decide(m.ctx, c.question, command.Answer{IsDeny: true, Reason: strings.TrimSpace(text)})
+		} else {
+			result, err = m.room.Send(m.ctx, to, c.parent, text)
 		}
-		return m.room.Send(ctx, to, c.parent, text)
-	})
+		return m.sent(c, result, err)
+	}
+}
+
+// sent shows the result of sending a text. After an error it stays a draft.
+func (m *model) sent(c *composer, result string, err error) callback {
+	return func() {
+		c.isSending = false
+		if err != nil {
+			result = command.JoinFilled("; ", result, "draft kept")
+		} else {
+			delete(m.drafts, c.key)
+		}
+		m.setStatus(result, err)
+	}
 }
 
 // edit opens the text in $EDITOR, in place of this view, and takes it back as it was saved.
@@ -198,7 +182,6 @@ func (m *model) edit() tea.Cmd {
 			if text != nil { // an editor may have saved it before it failed
 				c.setText(strings.TrimSuffix(string(text), "\n"))
 			}
-			m.writing = c
 			m.setStatus("", cmp.Or(err, err2))
 		})
 	})

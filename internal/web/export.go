@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/wire"
 )
 
 // export writes the present pages as files that need no server and no script.
@@ -36,7 +36,7 @@ func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	if err := cmp.Or(write("style.css", staticFile("style.css")), write("icon.svg", staticFile("icon.svg"))); err != nil {
 		return err
 	}
-	list, isListed := [][2]string{{"team"}, {"mail"}, {"timeline"}, {"search"}}, map[wire.ID]bool{}
+	list := [][2]string{{"team"}, {"mail"}, {"timeline"}, {"search"}} // kinds, and what the page is about
 	for _, m := range pages.newPage("team").Room.Members {
 		list = append(list, [2]string{"agent", string(m.Name)})
 	}
@@ -53,11 +53,10 @@ func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
 		if err != nil {
 			return err
 		}
-		for _, thread := range p.threads { // the page has links to them
-			if !isListed[thread] {
-				list = append(list, [2]string{"thread", string(thread)})
+		for _, id := range p.threads { // the page has links to them
+			if thread := [2]string{"thread", string(id)}; !slices.Contains(list, thread) {
+				list = append(list, thread)
 			}
-			isListed[thread] = true
 		}
 	}
 	first := filepath.Join(dir, "index.html")

@@ -47,12 +47,9 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 }).ParseFS(templateFiles, "templates/*.html"))
 
 const (
-	maxMail   = 100         // messages in a part of a page
-	maxNew    = 5           // messages on the first page
-	maxTurns  = 20          // of an agent
-	maxText   = 64 << 10    // bytes of a body
-	maxAction = time.Minute // duration of a button's action
-	window    = time.Hour   // of the timeline
+	maxMail = 100      // messages in a part of a page
+	maxNew  = 5        // messages on the first page
+	maxText = 64 << 10 // bytes of a body
 )
 
 type page struct {
@@ -64,10 +61,9 @@ type page struct {
 	Data              any       // see With
 	threads           []wire.ID // of its messages
 
-	Result   string // of the last action
-	Messages []message
-	More     int // how many messages are not shown
-	Parts    []part
+	Result   string    // of the last action
+	Parts    []part    // its lists of mail
+	Messages []message // of a thread
 	Member   teams.Member
 	Waiting  []room.Question
 	Turns    []teams.Turn
@@ -81,20 +77,51 @@ type page struct {
 	TypedTo  string // its recipients
 }
 
+// A part is a list of mail.
 type part struct {
 	ID, Title string
 	Messages  []message
-	More      int
+	More      int // how many messages are not shown
 }
 
 type message struct {
 	*mailbox.Item
-	Title    string // one line
-	Notes    string
-	Text     string // the body, which may be cut
-	Left     string // the size of what was cut
-	IsUnread bool   // in my mailbox
-	WantsAck bool   // from me, and has not got it yet
+	page *page
+}
+
+func (p *page) messages(items []*mailbox.Item) (out []message) {
+	for _, it := range items {
+		out, p.threads = append(out, message{it, p}), append(p.threads, it.ThreadID())
+	}
+	return out
+}
+
+// Title is a line; the message's own may have a million columns.
+func (m message) Title() string {
+	return letter.Clip(letter.Escape(letter.Clip(m.Item.Title(), 100)), 100)
+}
+
+func (m message) Notes() string { return command.Notes(m.page.renderer(), m.Item) }
+
+// Text is the body, as far as it is shown.
+func (m message) Text() string {
+	return letter.EscapeBody(strings.ToValidUTF8(m.Body[:min(maxText, len(m.Body))], ""))
+}
+
+// Left is the size of what Text leaves out, "" for nothing.
+func (m message) Left() string {
+	if len(m.Body) <= maxText {
+		return ""
+	}
+	return letter.Size(int64(len(m.Body) - maxText))
+}
+
+// IsUnread reports whether it is in my mailbox, unread.
+func (m message) IsUnread() bool { return slices.Contains(m.page.Room.Unread, m.ID) }
+
+// WantsAck reports whether I owe it an ack.
+func (m message) WantsAck() bool {
+	return m.RequiresAck && (m.IsUnread() || slices.Contains(m.page.Room.Owed, m.ID))
 }
 
 // With returns the page with the data that one of its templates shows.
@@ -105,6 +132,9 @@ func (p page) With(data any) page {
 
 // MayAct reports whether the page has forms: it needs an identity and a server.
 func (p page) MayAct() bool { return !p.Static && p.Room.Me != "" }
+
+// HasMail reports whether the page has messages.
+func (p page) HasMail() bool { return len(p.threads) > 0 }
 
 // Link returns the address of a page about a member, a thread or a search, or of one of the main pages.
 func (p page) Link(kind string, about ...any) string {
@@ -122,8 +152,12 @@ func (p page) Link(kind string, about ...any) string {
 	return strings.TrimSuffix("/"+kind+"/"+name, "/")
 }
 
+func (p page) renderer() *letter.Renderer {
+	return &letter.Renderer{Now: p.Now, Team: p.Room.Team, Digits: 6}
+}
+
 // Who renders an address for people of this team.
-func (p page) Who(a wire.Address) string { return (&letter.Renderer{Team: p.Room.Team}).Who(a) }
+func (p page) Who(a wire.Address) string { return p.renderer().Who(a) }
 
 func (s *server) newPage(kind string) *page {
 	now, _ := s.Snapshot()
@@ -134,66 +168,47 @@ func (s *server) newPage(kind string) *page {
 // fill fills the page; about is its member, its thread or the words of its search.
 func (p *page) fill(ctx context.Context, about string) (err error) {
 	p.Path = p.Link(p.Kind, about)
-	defer func() {
-		if err != nil && len(p.Messages) > 0 { // an error does not hide the rest
-			p.Missing, err = p.Scope.Explain(err).Message, nil
-		}
-	}()
 	switch p.Kind {
 	case "team":
-		p.Parts = []part{p.mine("new-mail", "New mail", p.Room.Unread, maxNew)}
+		p.addMine("new-mail", "New mail", p.Room.Unread, maxNew)
 	case "mail":
-		p.Parts = []part{
-			p.mine("unread-mail", "Unread", p.Room.Unread, maxMail),
-			p.mine("owed", "To acknowledge", p.Room.Owed, maxMail),
-			p.mine("read", "Read", p.Room.Read, maxMail),
-		}
+		p.addMine("unread-mail", "Unread", p.Room.Unread, maxMail)
+		p.addMine("owed", "To acknowledge", p.Room.Owed, maxMail)
+		p.addMine("read", "Read", p.Room.Read, maxMail)
 	case "thread":
-		return p.fillThread(ctx, about)
+		err = p.fillThread(ctx, about)
 	case "agent", "screen":
-		return p.fillAgent(ctx, wire.Name(about))
+		err = p.fillAgent(ctx, wire.Name(about))
 	case "search":
 		p.Query = about
-		if about == "" && !p.Static {
-			return nil
+		if about != "" || p.Static {
+			var items []*mailbox.Item
+			items, err = p.Scope.Search(ctx, strings.Fields(about))
+			p.addFound(items)
 		}
-		items, err := p.Scope.Search(ctx, strings.Fields(about))
-		p.list(items)
-		return err
 	case "timeline":
-		lanes, sent, err := p.server.Timeline(ctx, p.Now.Add(-window))
-		p.Timeline = newTimeline(p.Now, lanes, sent, p.Room.Team)
+		var sent []*mailbox.Item
+		p.Timeline, sent, err = p.timeline(ctx)
 		slices.Reverse(sent)
-		p.list(sent)
-		return err
+		p.addFound(sent)
 	}
-	return nil
+	if err != nil && p.HasMail() { // an error does not hide the rest
+		p.Missing, err = p.Scope.Explain(err).Message, nil
+	}
+	return err
 }
 
-func (p *page) list(items []*mailbox.Item) {
-	if !p.Static && len(items) > maxMail {
-		p.More, items = len(items)-maxMail, items[:maxMail]
-	}
-	p.Messages = p.messages(items)
+func (p *page) addMine(id, title string, ids []wire.ID, most int) {
+	n := min(len(ids), most)
+	p.Parts = append(p.Parts, part{id, title, p.messages(p.Mail(ids[:n])), len(ids) - n})
 }
 
-func (p *page) mine(id, title string, ids []wire.ID, most int) part {
-	n := min(most, len(ids))
-	if p.Static {
-		n = len(ids)
+func (p *page) addFound(items []*mailbox.Item) {
+	n := min(len(items), maxMail)
+	if p.Static { // every message of a record is there
+		n = len(items)
 	}
-	return part{id, title, p.messages(p.Mail(ids[:n])), len(ids) - n}
-}
-
-func (p *page) messages(items []*mailbox.Item) (out []message) {
-	r := &letter.Renderer{Now: p.Now, Team: p.Room.Team, Digits: 6}
-	for _, it := range items {
-		title := letter.Clip(letter.Escape(letter.Clip(it.Title(), 100)), 100) // a title may have a million columns
-		m := message{Item: it, Title: title, Notes: command.Notes(r, it), IsUnread: slices.Contains(p.Room.Unread, it.ID)}
-		m.WantsAck = it.RequiresAck && (m.IsUnread || slices.Contains(p.Room.Owed, it.ID))
-		out, p.threads = append(out, m), append(p.threads, it.ThreadID())
-	}
-	return out
+	p.Parts = append(p.Parts, part{"found", "Messages", p.messages(items[:n]), len(items) - n})
 }
 
 func (p *page) fillThread(ctx context.Context, about string) error {
@@ -203,16 +218,7 @@ func (p *page) fillThread(ctx context.Context, about string) error {
 		return cmp.Or(err, error(failure.NotFound("no such thread: %s", letter.Escape(thread)).WithHint("atm search WORDS")))
 	}
 	p.Messages = p.messages(items)
-	p.Title = p.Messages[0].Title
-	for i := range slices.Backward(p.Messages) {
-		m := &p.Messages[i]
-		m.Text = m.Body
-		if len(m.Body) > maxText {
-			m.Text = strings.ToValidUTF8(m.Body[:maxText], "")
-			m.Left = letter.Size(int64(len(m.Body) - maxText))
-		}
-		m.Text = letter.EscapeBody(m.Text)
-	}
+	p.Title = p.Messages[0].Title()
 	return err
 }
 
@@ -224,19 +230,19 @@ func (p *page) fillAgent(ctx context.Context, name wire.Name) (err error) {
 	}
 	p.Title, p.Member = string(name), member
 	p.Waiting = slices.DeleteFunc(slices.Clone(p.Room.Waiting), func(q room.Question) bool { return q.Agent != name })
-	p.fillScreen(ctx)
-	if member.Host == "" && p.Kind == "agent" {
-		p.Turns, err = p.server.Turns(name, maxTurns)
+	if member.Running {
+		p.fillScreen(ctx)
+	} else {
+		p.NoScreen = fmt.Sprintf("atm does not run %s on this machine, so there is no screen to show.", name)
 	}
-	slices.Reverse(p.Turns)
+	if member.Host == "" && p.Kind == "agent" {
+		p.Turns, err = p.server.Turns(name)
+		slices.Reverse(p.Turns)
+	}
 	return err
 }
 
 func (p *page) fillScreen(ctx context.Context) {
-	if !p.Member.Running {
-		p.NoScreen = fmt.Sprintf("atm does not run %s on this machine, so there is no screen to show.", p.Member.Name)
-		return
-	}
 	p.Wait(ctx, func(*room.Snapshot) bool {
 		screen := p.server.Screen(p.ctx, p.Member.Name)
 		if screen != nil {
@@ -263,9 +269,9 @@ func (p *page) write(w http.ResponseWriter, code int) {
 	w.Write(data)
 }
 
+// fail makes it the page of an error, and returns its status code.
 func (p *page) fail(err error) (code int) {
-	p.Kind, p.Error = "error", p.Scope.Explain(err)
-	p.Title = "That did not work"
+	p.Kind, p.Title, p.Error = "error", "That did not work", p.Scope.Explain(err)
 	codes := map[string]int{"not_found": http.StatusNotFound, "refused": http.StatusForbidden, "locked": http.StatusConflict, "usage": http.StatusBadRequest}
 	return cmp.Or(codes[p.Error.Code], http.StatusInternalServerError)
 }

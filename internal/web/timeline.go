@@ -1,22 +1,32 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
-// A timeline is a picture of the last hour: a lane for each member, with a bar for each of its states, and an arrow
-// from lane to lane for each message.
+const (
+	window    = time.Hour
+	maxEvents = 20_000 // of a member
+
+	chartLeft, chartRight            = 110, 990
+	firstLane, laneHeight, barHeight = 34, 34, 14
+)
+
+// A timeline is a picture of the last hour: a lane for each member on this machine, with a bar for each of its states,
+// and an arrow from lane to lane for each message.
 type timeline struct {
+	since, now                 time.Time
 	Height                     int
-	From, To                   string
 	Words                      []reducer.Word // the states that occur
 	Ticks, Lanes, Bars, Arrows []mark
 }
@@ -29,47 +39,86 @@ type mark struct {
 	Title    string
 }
 
-const (
-	chartLeft, chartRight            = 110, 990
-	firstLane, laneHeight, barHeight = 34, 34, 14
-)
+func (t *timeline) From() string { return clock(t.since) }
+func (t *timeline) To() string   { return clock(t.now) }
 
-func newTimeline(now time.Time, lanes []room.Lane, sent []*mailbox.Item, team wire.Name) *timeline {
-	since := now.Add(-window)
-	x := func(t time.Time) float64 {
-		part := float64(t.Sub(since)) / float64(window)
-		return chartLeft + (chartRight-chartLeft)*min(max(part, 0), 1)
+func clock(t time.Time) string { return t.Local().Format("15:04:05") }
+
+func (t *timeline) x(at time.Time) float64 {
+	part := float64(at.Sub(t.since)) / float64(window)
+	return chartLeft + (chartRight-chartLeft)*min(max(part, 0), 1)
+}
+
+// timeline draws the last hour, and returns the messages that were sent in it as well, oldest first. An error does not
+// hide the rest.
+func (p *page) timeline(ctx context.Context) (t *timeline, sent []*mailbox.Item, err error) {
+	t = &timeline{since: p.Now.Add(-window), now: p.Now, Height: firstLane}
+	for at := t.since.Truncate(10 * time.Minute).Add(10 * time.Minute); at.Before(t.now); at = at.Add(10 * time.Minute) {
+		t.Ticks = append(t.Ticks, mark{X: t.x(at), Title: at.Local().Format("15:04")})
 	}
-	clock := func(t time.Time) string { return t.Local().Format("15:04:05") }
-	t := &timeline{Height: firstLane + laneHeight*len(lanes), From: clock(since), To: clock(now)}
-	for at := since.Truncate(10 * time.Minute).Add(10 * time.Minute); at.Before(now); at = at.Add(10 * time.Minute) {
-		t.Ticks = append(t.Ticks, mark{X: x(at), Title: at.Local().Format("15:04")})
-	}
-	middle := map[wire.Name]int{} // the height of each lane's middle
-	for i, l := range lanes {
-		y := firstLane + i*laneHeight
-		middle[l.Name] = y + barHeight/2
-		t.Lanes = append(t.Lanes, mark{Y: y, Title: letter.Clip(string(l.Name), 14)})
-		for _, s := range l.Spans {
-			if s.State == reducer.WordUnknown || s.State == reducer.WordPerson {
-				continue
-			}
-			title := fmt.Sprintf("%s: %s %s to %s", l.Name, s.State, clock(s.From), clock(s.To))
-			t.Bars = append(t.Bars, mark{X: x(s.From), Width: max(x(s.To)-x(s.From), 2), Y: y, State: s.State, Title: title})
-			if !slices.Contains(t.Words, s.State) {
-				t.Words = append(t.Words, s.State)
-			}
+	middle := map[wire.Address]int{} // the height of each lane's middle
+	for _, m := range p.Room.Members {
+		if m.Host != "" {
+			continue
 		}
+		box := p.Scope.Team.Box(m.Name)
+		middle[box.Address()] = t.Height + barHeight/2
+		t.Lanes = append(t.Lanes, mark{Y: t.Height, Title: letter.Clip(string(m.Name), 14)})
+		unreadable := t.addBars(box, m)
+		_, unreadable2 := box.Walk(ctx, mailbox.Range{Sent: true, Newest: true, Since: t.since}, func(it *mailbox.Item) bool {
+			if !it.SentAt.Before(t.since) {
+				sent = append(sent, it)
+			}
+			return it.ID.Time().After(t.since.Add(-time.Hour)) // an ack's id has the time of the acknowledged message
+		})
+		t.Height += laneHeight
+		err = errors.Join(err, unreadable, unreadable2)
 	}
 	slices.Sort(t.Words)
+	slices.SortFunc(sent, func(a, b *mailbox.Item) int { return a.SentAt.Compare(b.SentAt) })
 	for _, it := range sent {
 		for _, a := range it.To {
-			from, to := middle[it.From.Agent], middle[a.Agent]
-			if from > 0 && to > 0 && from != to && a.Team == team && a.Host == "" {
+			from, to := middle[it.From], middle[a]
+			if from > 0 && to > 0 && from != to {
 				title := fmt.Sprintf("%s %s to %s: %s", clock(it.SentAt), it.From.Agent, a.Agent, letter.Escape(letter.Clip(it.Title(), 80)))
-				t.Arrows = append(t.Arrows, mark{X: x(it.SentAt), Y: from, To: to, Title: title})
+				t.Arrows = append(t.Arrows, mark{X: t.x(it.SentAt), Y: from, To: to, Title: title})
 			}
 		}
 	}
-	return t
+	return t, sent, err
+}
+
+// addBars folds a member's events into the bars of the newest lane.
+func (t *timeline) addBars(box *mailbox.Box, m teams.Member) error {
+	n := 0
+	events, err := box.Log().Tail(func(e *wire.Event) bool {
+		n++
+		isStart := slices.Contains([]string{wire.TurnStarted, wire.TurnCompleted, "spawned", "exited"}, e.Kind)
+		return n >= maxEvents || isStart && e.At.Before(t.since)
+	})
+	state, word, began := reducer.State{}, reducer.WordUnknown, t.since
+	for i := range events {
+		e := &events[i]
+		state.Apply(reducer.Input{Now: e.At, Event: e})
+		if next := state.Turn().Word(); next != word {
+			t.addBar(m.Name, word, began, e.At)
+			word, began = next, e.At
+		}
+	}
+	t.addBar(m.Name, word, began, t.now)
+	if word != m.State { // a lock or the clock changed it, without an event
+		t.addBar(m.Name, m.State, t.now, t.now)
+	}
+	return err
+}
+
+func (t *timeline) addBar(name wire.Name, word reducer.Word, from, to time.Time) {
+	if !to.After(t.since) || word == reducer.WordUnknown || word == reducer.WordPerson {
+		return
+	}
+	title := fmt.Sprintf("%s: %s %s to %s", name, word, clock(from), clock(to))
+	t.Bars = append(t.Bars, mark{X: t.x(from), Width: max(t.x(to)-t.x(from), 2), Y: t.Height, State: word, Title: title})
+	if !slices.Contains(t.Words, word) {
+		t.Words = append(t.Words, word)
+	}
 }

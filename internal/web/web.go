@@ -16,7 +16,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -33,6 +32,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -158,8 +158,8 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
 	code := http.StatusOK
 	if err := p.fill(r.Context(), cmp.Or(r.PathValue("about"), r.FormValue("q"))); err != nil {
 		code = p.fail(err)
-	} else if once, isDone := s.results.Load(r.URL.Query().Get("done")); isDone { // of the form that led here
-		p.Result, _ = once.(func() (string, error))()
+	} else if result, isDone := s.results.Load(r.URL.Query().Get("done")); isDone { // of the form that led here
+		p.Result, _ = result.(func() (string, error))()
 	}
 	p.write(w, code)
 }
@@ -167,18 +167,15 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
 // do performs a form's action, as the verb of that name does it, and redirects to its page, which shows the result.
 func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	before, _ := s.Snapshot()
-	id, text, back := r.PostFormValue("id"), r.PostFormValue("text"), r.PostFormValue("back")
-	u, err := url.Parse(back)
-	if err != nil || u.Host != "" || !strings.HasPrefix(back, "/") || strings.Contains(back, `\`) {
-		u, back = &url.URL{Path: "/"}, "/" // never to another site
+	given := r.PostForm.Get("back")
+	back, err := url.Parse(given)
+	if err != nil || back.Host != "" || !strings.HasPrefix(given, "/") || strings.Contains(given, `\`) {
+		back = &url.URL{Path: "/"} // never to another site
 	}
-	text = strings.ReplaceAll(text, "\r\n", "\n") // browsers send line ends so
 	form := fmt.Sprintf("%x", sha256.Sum256([]byte(r.PostForm.Encode())))
 	// A second click aborts the first request, and waits here for its result.
 	once, _ := s.results.LoadOrStore(form, sync.OnceValues(func() (string, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxAction)
-		defer cancel()
-		result, err := s.act(r.WithContext(ctx), id, text)
+		result, err := s.act(context.WithoutCancel(r.Context()), r.PostForm)
 		if err != nil {
 			s.results.Delete(form) // it may be retried
 		}
@@ -187,30 +184,29 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	result, err := once.(func() (string, error))()
 	if err != nil {
 		p := s.newPage("error")
-		p.Path, p.Typed, p.TypedTo, p.Result = back, text, r.PostFormValue("to"), result
-		if partly, ok := errors.AsType[*room.PartlySentError](err); ok {
-			p.TypedTo = partly.Missed
-		}
+		p.Path, p.Result, p.Typed, p.TypedTo = back.String(), result, r.PostForm.Get("text"), r.PostForm.Get("to")
 		p.write(w, p.fail(err))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 300*time.Millisecond)
 	defer cancel()
 	s.Wait(ctx, func(now *room.Snapshot) bool { return now.Version > before.Version }) // so that the page shows the change
-	query := u.Query()
+	query := back.Query()
 	query.Set("done", form)
-	u.RawQuery = query.Encode()
-	http.Redirect(w, r, u.String(), http.StatusSeeOther)
+	back.RawQuery = query.Encode()
+	http.Redirect(w, r, back.String(), http.StatusSeeOther)
 }
 
-func (s *server) act(r *http.Request, id, text string) (result string, err error) {
-	ctx := r.Context()
-	switch r.PostFormValue("do") {
+func (s *server) act(ctx context.Context, form url.Values) (result string, err error) {
+	id, text := form.Get("id"), strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers send line ends so
+	switch verb := form.Get("do"); verb {
 	case "approve", "reject":
-		answer := command.Answer{IsDeny: r.PostFormValue("do") == "reject", Option: r.PostFormValue("option"), Reason: text}
-		return s.Decide(ctx, question(r), answer)
+		q := policy.Question{ID: id, Agent: wire.Name(form.Get("agent"))}
+		q.Since, _ = time.Parse(time.RFC3339Nano, form.Get("since")) // a zero time matches no open question
+		answer := command.Answer{IsDeny: verb == "reject", Option: form.Get("option"), Reason: text}
+		return s.Decide(ctx, room.Question{Question: q}, answer)
 	case "send":
-		return s.Send(ctx, r.PostFormValue("to"), nil, text)
+		return s.Send(ctx, form.Get("to"), nil, text)
 	case "reply":
 		it, _, err := s.Scope.Team.Find(s.Scope.Me, id)
 		if err != nil {
@@ -223,10 +219,4 @@ func (s *server) act(r *http.Request, id, text string) (result string, err error
 		return s.MarkRead(ctx, wire.ID(id))
 	}
 	return "", failure.Usage("the form has no action that atm knows")
-}
-
-func question(r *http.Request) (q room.Question) {
-	q.Agent, q.ID = wire.Name(r.PostFormValue("agent")), r.PostFormValue("id")
-	q.Since, _ = time.Parse(time.RFC3339Nano, r.PostFormValue("since")) // a zero time matches no open question
-	return q
 }

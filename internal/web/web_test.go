@@ -171,6 +171,9 @@ func TestWithoutScript(t *testing.T) {
 	if n := s.Atm("ls", "--count"); n != fmt.Sprint(len(hostile)) {
 		t.Error("unread after looking:", n)
 	}
+	if _, text := v.get("/timeline"); !strings.Contains(text, "<title>bob: blocked ") || strings.Count(text, `class="arrow"`) != len(hostile) {
+		t.Error("the timeline does not show states and messages: ", text)
+	}
 
 	says := func(code int, text, want string) {
 		t.Helper()
