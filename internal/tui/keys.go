@@ -55,10 +55,9 @@ func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	if m.writing != nil {
 		return m.handleComposerKey(k)
 	}
-	_, height := m.bodySize()
 	switch key {
 	case "up", "down", "pgup", "pgdown", "home", "end":
-		by := map[string]int{"up": -1, "down": 1, "pgup": -height, "pgdown": height, "home": -1 << 30, "end": 1 << 30}
+		by := map[string]int{"up": -1, "down": 1, "pgup": -m.bodyHeight, "pgdown": m.bodyHeight, "home": -1 << 30, "end": 1 << 30}
 		m.move(m.focus, by[key])
 	case "left", "right":
 		view := &m.page().view
@@ -120,17 +119,14 @@ func (m *model) list(in pane) (c *cursor, n int) {
 	return &page.cursor, 0
 }
 
+// move moves the selection of a pane, or scrolls its text.
 func (m *model) move(in pane, by int) {
-	_, height := m.bodySize()
 	if page := m.page(); in == middlePane && page.isText() {
 		page.view.SetYOffset(page.view.YOffset() + by)
 		return
 	}
-	if in == waitingPane {
-		height = m.waitingRows()
-	}
 	c, n := m.list(in)
-	c.move(by, n, height)
+	c.move(by, n)
 }
 
 func (m *model) switchPane(by int) {
@@ -142,15 +138,15 @@ func (m *model) switchPane(by int) {
 
 // click selects the clicked line, and opens it if it was selected already.
 func (m *model) click(x, y int) tea.Cmd {
-	in, line := m.paneAt(x, y)
-	if line < 0 || m.writing != nil || m.confirm != nil {
+	in, i := m.paneAt(x, y)
+	if i < 0 || m.writing != nil || m.confirm != nil {
 		return nil
 	}
 	c, n := m.list(in)
-	wasSelected := m.focus == in && c.selected == c.top+line
+	wasSelected := m.focus == in && c.selected == i
 	m.focus = in
-	if c.top+line < n {
-		c.selected = c.top + line
+	if i < n {
+		c.selected = i
 		if wasSelected {
 			return m.open()
 		}

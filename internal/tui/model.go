@@ -32,9 +32,12 @@ const (
 // A cursor is a position in a list: the selected line, and the first line shown.
 type cursor struct{ selected, top int }
 
-// move moves the cursor in a list of so many lines, of which height are shown.
-func (c *cursor) move(by, lines, height int) {
-	c.selected = min(max(c.selected+by, 0), max(lines-1, 0))
+// move moves the selection in a list of so many lines.
+func (c *cursor) move(by, lines int) { c.selected = min(max(c.selected+by, 0), max(lines-1, 0)) }
+
+// scroll makes the selection one of the lines that are shown, height of them.
+func (c *cursor) scroll(lines, height int) {
+	c.move(0, lines)
 	c.top = min(max(min(c.top, c.selected), c.selected-height+1, 0), max(lines-height, 0))
 }
 
@@ -61,6 +64,10 @@ type model struct {
 	width, height int
 	snapshot      *room.Snapshot
 	mail          []wire.ID // unread, owed, read
+
+	// Where View has drawn what.
+	bodyTop, bodyHeight int
+	waitingAt           []int // the index of the question in each line of these
 
 	focus            pane
 	waiting, members cursor
@@ -154,7 +161,7 @@ func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
 	if len(s.Waiting) == 0 && m.focus == waitingPane {
 		m.focus = middlePane
 	}
-	m.move(waitingPane, 0)
+	m.waiting.move(0, len(s.Waiting))
 	var cmds []tea.Cmd
 	if p := m.page(); p.kind == agentPage {
 		cmds = append(cmds, m.loadAgent(p))

@@ -323,7 +323,8 @@ func TestMouse(t *testing.T) {
 	m.setSnapshot(&room.Snapshot{
 		Version: 1, Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}, Waiting: []room.Question{ask("one"), ask("two")},
 	})
-	top := m.bodyTop()
+	m.View()
+	top := m.bodyTop
 	for _, c := range []struct {
 		x, y             int
 		focus            pane
@@ -335,6 +336,7 @@ func TestMouse(t *testing.T) {
 		{50, 2, waitingPane, 1, 1, mailPage}, {50, 1, waitingPane, 0, 1, mailPage}, {50, top, middlePane, 0, 1, mailPage},
 		{50, 1, waitingPane, 0, 1, mailPage}, {50, 1, middlePane, 0, 1, questionPage},
 	} {
+		m.View()
 		m.writing = &composer{kind: searching}
 		m.click(c.x, c.y)
 		m.writing, m.confirm = nil, func() tea.Cmd { return nil }

@@ -24,17 +24,6 @@ var (
 	alert = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Red)
 )
 
-// From top to bottom: a line about the team, the questions, a rule, the body, and two lines for status and keys.
-
-func (m *model) waitingRows() int { return min(len(m.snapshot.Waiting), max(1, m.height/4)) }
-
-func (m *model) waitingHeight() int {
-	lines, _ := m.selectedQuestion()
-	return m.waitingRows() + max(0, len(lines)-1)
-}
-
-func (m *model) bodyTop() int { return 2 + m.waitingHeight() }
-
 // selectedQuestion renders the selected question in as many lines as there is room for. isWhole reports whether they
 // are all of it.
 func (m *model) selectedQuestion() (lines []string, isWhole bool) {
@@ -88,11 +77,6 @@ func questionText(q room.Question) string {
 	return text
 }
 
-func (m *model) bodySize() (width, height int) {
-	height = max(1, m.height-m.bodyTop()-2-m.writingHeight())
-	return m.width - m.leftWidth() - 1, height
-}
-
 // leftWidth is the width of the members, -1 if the terminal is too narrow to show them beside the middle.
 func (m *model) leftWidth() int {
 	if m.width < 80 {
@@ -101,20 +85,16 @@ func (m *model) leftWidth() int {
 	return min(max(m.width/3, 28), 60)
 }
 
-func (m *model) writingHeight() int {
-	if m.writing == nil {
-		return 0
-	} else if m.writing.kind == searching {
-		return 1
-	}
-	return min(10, max(3, m.height/3))
-}
-
+// View draws, from top to bottom, a line about the team, the questions, a rule, the body, what is being written, and two
+// lines for status and keys.
 func (m *model) View() tea.View {
 	if m.width == 0 {
 		return tea.View{AltScreen: true} // the terminal's size is not known yet
 	}
-	lines := slices.Concat([]string{m.header()}, m.waitingLines(), m.bodyLines(), m.writingLines(), m.footLines())
+	top, bottom := append([]string{m.header()}, m.waitingLines()...), append(m.writingLines(), m.footLines()...)
+	m.bodyTop = len(top) + 1
+	m.bodyHeight = max(1, m.height-m.bodyTop-len(bottom))
+	lines := slices.Concat(top, m.bodyLines(), bottom)
 	if m.writing != nil || m.confirm != nil { // on a low terminal, what is being typed counts most
 		lines = lines[max(0, len(lines)-m.height):]
 	}
@@ -129,16 +109,17 @@ func (m *model) View() tea.View {
 
 // bodyLines draws the members and the middle, each below its title.
 func (m *model) bodyLines() (lines []string) {
-	_, height := m.bodySize()
-	left, middle, border := m.memberLines(), m.middleLines(height), "┬"
-	for i := range height + 1 {
-		line := nth(middle, i)
-		if width := m.leftWidth(); width >= 0 {
-			line = fit(nth(left, i), width) + border + line
-		} else if m.focus == membersPane {
-			line = nth(left, i)
-		}
-		lines, border = append(lines, line), "│"
+	left, width := m.leftWidth(), m.width
+	if left >= 0 {
+		width -= left + 1
+	} else if m.focus == membersPane {
+		return m.memberLines(m.width)
+	} else {
+		return m.middleLines(m.width)
+	}
+	members, border := m.memberLines(left), "┬"
+	for i, line := range m.middleLines(width) {
+		lines, border = append(lines, fit(nth(members, i), left)+border+line), "│"
 	}
 	return lines
 }
@@ -183,9 +164,12 @@ func (m *model) marker(in pane, isSelected bool) string {
 // waitingIndent is the width of the marker and the age.
 const waitingIndent = 8
 
+// waitingLines draws the questions, the selected one in full if there is room for it.
 func (m *model) waitingLines() (lines []string) {
-	m.move(waitingPane, 0)
-	for i := m.waiting.top; i < m.waiting.top+m.waitingRows(); i++ {
+	rows := min(len(m.snapshot.Waiting), max(1, m.height/4))
+	m.waiting.scroll(len(m.snapshot.Waiting), rows)
+	m.waitingAt = nil
+	for i := m.waiting.top; i < m.waiting.top+rows; i++ {
 		q := m.snapshot.Waiting[i]
 		text := []string{questionLine(q)}
 		if i == m.waiting.selected {
@@ -196,29 +180,31 @@ func (m *model) waitingLines() (lines []string) {
 			if q.MayAnswer {
 				line = alert.Render(line)
 			}
-			lines = append(lines, fit(before, waitingIndent)+line)
+			lines, m.waitingAt = append(lines, fit(before, waitingIndent)+line), append(m.waitingAt, i)
 			before = ""
 		}
 	}
 	return lines
 }
 
-func (m *model) memberLines() (lines []string) {
-	width := m.leftWidth()
-	if width < 0 {
-		width = m.width
-	}
-	m.move(membersPane, 0)
-	lines = append(lines, m.rule("members", width, membersPane))
+func (m *model) memberLines(width int) []string {
+	m.members.scroll(len(m.snapshot.Members), m.bodyHeight)
+	lines := []string{m.rule("members", width, membersPane)}
 	all := command.Team(m.snapshot.Members, width-1) // it keeps one more column free
 	for i := m.members.top; i < len(m.snapshot.Members); i++ {
 		lines = append(lines, m.marker(membersPane, i == m.members.selected)+all[i])
 	}
-	if i := m.members.selected; i < len(all) && strings.Contains(all[i], "…") { // show the selected one in full below
+	if i := m.members.selected; i < len(m.snapshot.Members) && strings.Contains(all[i], "…") { // show the selected one in full below
 		whole := ansi.Wrap(command.Team(m.snapshot.Members[i:i+1], 0)[0], width-3, "")
 		lines = append(lines, strings.Split("\n  "+strings.ReplaceAll(whole, "\n", "\n  "), "\n")...)
 	}
-	return lines
+	return m.pad(lines)
+}
+
+// pad makes the lines of a pane as many as the body and its rule have.
+func (m *model) pad(lines []string) []string {
+	lines = lines[:min(len(lines), m.bodyHeight+1)]
+	return append(lines, make([]string, m.bodyHeight+1-len(lines))...)
 }
 
 func (m *model) pageTitle() string {
@@ -241,31 +227,30 @@ func (m *model) rule(title string, width int, in pane) string {
 	return lipgloss.PlaceHorizontal(width, lipgloss.Left, line, lipgloss.WithWhitespaceChars("─"))
 }
 
-func (m *model) middleLines(height int) []string {
+func (m *model) middleLines(width int) []string {
 	p := m.page()
-	width, _ := m.bodySize()
-	m.move(middlePane, 0)
 	lines := []string{m.rule(m.pageTitle(), width, middlePane)}
-	_, n := m.list(middlePane)
+	c, n := m.list(middlePane)
+	c.scroll(n, m.bodyHeight)
 	switch {
 	case p.isText():
 		isAtEnd := p.kind == agentPage && p.view.AtBottom()
 		p.view.SetWidth(width)
-		p.view.SetHeight(height)
+		p.view.SetHeight(m.bodyHeight)
 		p.view.SetContentLines(m.lines(p, width))
 		if isAtEnd {
 			p.view.GotoBottom()
 		}
-		return append(lines, strings.Split(p.view.View(), "\n")...)
+		lines = append(lines, strings.Split(p.view.View(), "\n")...)
 	case p.kind == mailPage && m.snapshot.Me == "":
-		return append(lines, "  Nobody has said who you are: atm tui --as NAME shows your mail.")
+		lines = append(lines, "  Nobody has said who you are: atm tui --as NAME shows your mail.")
 	case p.kind == mailPage && n == 0 && m.snapshot.Version > 0:
-		return append(lines, "  no messages")
+		lines = append(lines, "  no messages")
 	}
-	for i := p.top; i < min(n, p.top+height); i++ {
-		lines = append(lines, m.mailRow(m.item(i), i == p.selected))
+	for i := c.top; i < min(n, c.top+m.bodyHeight); i++ {
+		lines = append(lines, m.mailRow(m.item(i), i == c.selected))
 	}
-	return lines
+	return m.pad(lines)
 }
 
 func (m *model) mailRow(it *mailbox.Item, isSelected bool) string {
@@ -296,7 +281,7 @@ func (m *model) writingLines() []string {
 		title += c.line.View()
 	}
 	c.text.SetWidth(m.width)
-	c.text.SetHeight(m.writingHeight() - 2)
+	c.text.SetHeight(min(10, max(3, m.height/3)) - 2)
 	return append([]string{strings.Repeat("─", m.width), title}, strings.Split(c.text.View(), "\n")...)
 }
 
@@ -319,23 +304,17 @@ func (m *model) footLines() []string {
 	return []string{status, faint.Render(keys)}
 }
 
-// paneAt returns the pane at a point of the terminal, and the line in it, -1 for none.
-func (m *model) paneAt(x, y int) (in pane, line int) {
-	_, height := m.bodySize()
-	top := m.bodyTop()
+// paneAt returns the pane at a point of the terminal as it was drawn last, and the index in its list of what is there,
+// -1 for none.
+func (m *model) paneAt(x, y int) (in pane, i int) {
+	line := y - m.bodyTop
 	switch {
-	case y < top-1:
-		lines, _ := m.selectedQuestion()
-		selected := m.waiting.selected - m.waiting.top
-		if line = y - 1; line > selected {
-			line = max(selected, line-len(lines)+1)
-		}
-		return waitingPane, line
-	case y < top || y >= top+height:
+	case y > 0 && y <= len(m.waitingAt):
+		return waitingPane, m.waitingAt[y-1]
+	case line < 0 || line >= m.bodyHeight:
 		return middlePane, -1
 	case x < m.leftWidth(), m.leftWidth() < 0 && m.focus == membersPane:
-		return membersPane, y - top
-	default:
-		return middlePane, y - top
+		return membersPane, m.members.top + line
 	}
+	return middlePane, m.page().top + line
 }
