@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	readEvery = 3 * time.Second       // a killed runner's lock and the clock change states without an event
-	gather    = 50 * time.Millisecond // after a change, since changes come together
-	maxRead   = 1000                  // of my read messages; the day of the last one is listed whole
+	readEvery = 3 * time.Second        // a killed runner's lock and the clock change states without an event
+	pause     = 100 * time.Millisecond // between two reads, since changes come together
+	maxRead   = 1000                   // of my read messages; the day of the last one is listed whole
 	maxTurns  = 20
 )
 
@@ -164,9 +164,9 @@ func (r *Room) Run(ctx context.Context) error {
 			s.Waiting = r.waiting(s.Members, drafts)
 			r.publish(s)
 		}
+		command.Sleep(ctx, pause)
 		select {
 		case <-changed:
-			command.Sleep(ctx, gather)
 		case <-time.After(readEvery):
 		case err := <-ended:
 			if ctx.Err() == nil {

@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	window    = time.Hour
-	maxEvents = 20_000 // of a member
+	window = time.Hour
 
 	chartLeft, chartRight            = 110, 990
 	firstLane, laneHeight, barHeight = 34, 34, 14
@@ -38,11 +37,6 @@ type mark struct {
 	State    reducer.Word
 	Title    string
 }
-
-func (t *timeline) From() string { return clock(t.since) }
-func (t *timeline) To() string   { return clock(t.now) }
-
-func clock(t time.Time) string { return t.Local().Format("15:04:05") }
 
 func (t *timeline) x(at time.Time) float64 {
 	part := float64(at.Sub(t.since)) / float64(window)
@@ -80,7 +74,7 @@ func (p *page) timeline(ctx context.Context) (t *timeline, sent []*mailbox.Item,
 		for _, a := range it.To {
 			from, to := middle[it.From], middle[a]
 			if from > 0 && to > 0 && from != to {
-				title := fmt.Sprintf("%s %s to %s: %s", clock(it.SentAt), it.From.Agent, a.Agent, letter.Escape(letter.Clip(it.Title(), 80)))
+				title := fmt.Sprintf("%s %s to %s: %s", letter.Stamp(it.SentAt), it.From.Agent, a.Agent, letter.Escape(letter.Clip(it.Title(), 80)))
 				t.Arrows = append(t.Arrows, mark{X: t.x(it.SentAt), Y: from, To: to, Title: title})
 			}
 		}
@@ -90,11 +84,8 @@ func (p *page) timeline(ctx context.Context) (t *timeline, sent []*mailbox.Item,
 
 // addBars folds a member's events into the bars of the newest lane.
 func (t *timeline) addBars(box *mailbox.Box, m teams.Member) error {
-	n := 0
 	events, err := box.Log().Tail(func(e *wire.Event) bool {
-		n++
-		isStart := slices.Contains([]string{wire.TurnStarted, wire.TurnCompleted, "spawned", "exited"}, e.Kind)
-		return n >= maxEvents || isStart && e.At.Before(t.since)
+		return e.At.Before(t.since) && slices.Contains([]string{wire.TurnStarted, wire.TurnCompleted, "spawned", "exited"}, e.Kind)
 	})
 	state, word, began := reducer.State{}, reducer.WordUnknown, t.since
 	for i := range events {
@@ -116,7 +107,7 @@ func (t *timeline) addBar(name wire.Name, word reducer.Word, from, to time.Time)
 	if !to.After(t.since) || word == reducer.WordUnknown || word == reducer.WordPerson {
 		return
 	}
-	title := fmt.Sprintf("%s: %s %s to %s", name, word, clock(from), clock(to))
+	title := fmt.Sprintf("%s: %s %s to %s", name, word, letter.Stamp(from), letter.Stamp(to))
 	t.Bars = append(t.Bars, mark{X: t.x(from), Width: max(t.x(to)-t.x(from), 2), Y: t.Height, State: word, Title: title})
 	if !slices.Contains(t.Words, word) {
 		t.Words = append(t.Words, word)

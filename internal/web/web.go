@@ -176,7 +176,9 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	form := fmt.Sprintf("%x", sha256.Sum256([]byte(r.PostForm.Encode())))
 	// A second click aborts the first request, and waits here for its result.
 	once, _ := s.results.LoadOrStore(form, sync.OnceValues(func() (string, error) {
-		result, err := s.act(context.WithoutCancel(r.Context()), r.PostForm)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Minute)
+		defer cancel()
+		result, err := s.act(ctx, r.PostForm)
 		if err != nil {
 			s.results.Delete(form) // it may be retried
 		}
