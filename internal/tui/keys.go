@@ -272,5 +272,6 @@ func (m *model) search(words []string) tea.Cmd {
 	}
 	p := &page{kind: searchPage, title: "search: " + strings.Join(words, " ")}
 	m.push(p)
+	m.setStatus("…", nil)
 	return m.load(p, func() ([]*mailbox.Item, error) { return m.room.Scope.Search(m.ctx, words) })
 }
