@@ -81,19 +81,11 @@ func onRunner(verb string, do func(context.Context, *call, *control.Client) erro
 	})
 }
 
-// dial connects to the agent's runner if it listens; Scope.AskRunner also waits for one that is starting.
-func (k *call) dial(ctx context.Context) (*control.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, command.AnswerWithin)
-	defer cancel()
-	return k.s.Team.Dial(ctx, k.name())
-}
-
 func (k *call) status(ctx context.Context) (status control.Status, err error) {
-	client, err := k.dial(ctx)
-	if err == nil {
-		defer client.Close()
+	err = k.s.AskRunner(ctx, k.name(), func(client *control.Client) (err error) {
 		status, err = client.Status(ctx)
-	}
+		return err
+	})
 	return status, err
 }
 

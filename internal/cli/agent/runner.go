@@ -29,13 +29,14 @@ func findRunner(c *cli.Context) (path string, err error) {
 	return command.FindCompanion(c, "atm-runner", "which runs agents")
 }
 
-// A runnerProcess is a runner that this process has started. The zero value is a runner that somebody else has started.
+// A runnerProcess is a runner that this process has started.
 type runnerProcess struct {
-	ended chan struct{} // nil for somebody else's
+	stdin io.Closer // closing it ends an attended agent
+	ended chan struct{}
 
-	release func()         // closes its stdin, which ends an attended agent
-	exit    runspec.Report // set when ended is closed: the last exit of its program
-	err     error          // set when ended is closed: why the program was not run
+	// Set when ended is closed:
+	exit runspec.Report // the last exit of its program
+	err  error          // why the program was not run
 }
 
 // startRunner starts atm-runner in a session of its own. Its stderr goes to ours while this process lives, and to
@@ -57,7 +58,7 @@ func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 	if !spec.Attended {
 		in.Close()
 	}
-	p := &runnerProcess{ended: make(chan struct{}), release: func() { in.Close() }}
+	p := &runnerProcess{stdin: in, ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
 		cmd.Wait() // the report says more than its error
@@ -84,10 +85,11 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 const dialogHolds = 6
 
 // awaitReady waits until the agent is ready or has failed. It waits at most for patience after the program's start, or
-// for quietWithin if the driver knows no prompts, and then returns the agent as started.
+// for quietWithin if the driver knows no prompts, and then returns the agent as started. p is nil if somebody else has
+// started the runner.
 func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.Duration) (result, error) {
-	r, unready, isOurs := result{Name: k.name(), State: "ready"}, "started", p.ended != nil
-	if !isOurs {
+	r, unready := result{Name: k.name(), State: "ready"}, "started"
+	if p == nil {
 		r.State, unready = "running", "running"
 	}
 	asking, began := 0, time.Now()
@@ -98,7 +100,6 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		if status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
 			asking = 0
 		}
-		quiet := time.Since(cmp.Or(status.Started, began))
 		if status.Driver == "plain" {
 			patience = quietWithin
 		}
@@ -108,18 +109,22 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		case asking == dialogHolds:
 			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, letter.Escape(status.Detail)).
 				WithHint("atm attach %s", r.Name)
-		case err == nil && status.ChildPID != 0 && asking == 0 && quiet > patience: // without a child it is about to restart
+		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt yet"
 			return r, nil
 		case err != nil && time.Since(began) > listenWithin:
-			return r, k.s.RunnerError(r.Name, err)
+			return r, err
 		}
-		if running, err := k.box.Store().Running(r.Name); !isOurs && !running {
-			return r, cmp.Or(err, errors.New("it has ended"))
+		if p != nil {
+			if p.hasEnded(statusEvery) {
+				return r, cmp.Or(p.err, k.endedUnready(p.exit))
+			}
+			continue
 		}
-		if p.hasEnded(statusEvery) {
-			return r, cmp.Or(p.err, k.endedUnready(p.exit))
+		if running, _ := k.s.Team.Running(r.Name); err != nil && !running {
+			return r, err
 		}
+		command.Sleep(ctx, statusEvery)
 	}
 	return r, ctx.Err()
 }
@@ -153,37 +158,33 @@ func (k *call) awaitEnd(p *runnerProcess) error {
 func (k *call) runHere(p *runnerProcess) error {
 	ctx, stop := output.UntilSignal(k.c.Context)
 	defer stop()
-	defer context.AfterFunc(ctx, p.release)()
+	defer context.AfterFunc(ctx, func() { p.stdin.Close() })()
 	return k.awaitEnd(p)
 }
 
+// runAttached shows the agent here. The agent ends with this terminal, but goes on when the user detaches.
 func (k *call) runAttached(p *runnerProcess) error {
-	for !p.hasEnded(probeEvery) {
-		client, err := k.dial(k.c.Context)
-		if err != nil {
-			continue
-		}
-		if status, err := client.Status(k.c.Context); err != nil || status.ChildPID == 0 {
-			client.Close()
-			continue
-		}
-		end, err := k.showTerminal(client, true)
-		if e, ok := errors.AsType[*failure.Error](err); ok && e.Silent {
-			return err
-		}
-		if err != nil {
-			break
-		}
-		err = k.printEnd(end)
-		if end.Exit == nil {
-			return err
-		}
-		return k.awaitEnd(p)
+	for status := (control.Status{}); status.ChildPID == 0 && !p.hasEnded(probeEvery); {
+		status, _ = k.status(k.c.Context)
+	}
+	var end control.Ending
+	err := k.s.AskRunner(k.c.Context, k.name(), func(client *control.Client) (err error) {
+		end, err = k.showTerminal(client, true)
+		return err
+	})
+	if e, ok := errors.AsType[*failure.Error](err); ok && e.Silent {
+		return err
+	}
+	if err == nil && end.Exit == nil {
+		return k.printEnd(end)
 	}
 	<-p.ended
-	if p.err == nil { // the program ended before this terminal could attach
+	if err != nil && p.err == nil { // the program ended before this terminal could attach
 		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
-		k.printEnd(control.Ending{Exit: &control.Exit{Code: p.exit.Code}})
+		end.Exit = &control.Exit{Code: p.exit.Code}
+	}
+	if end.Exit != nil {
+		k.printEnd(end)
 	}
 	return k.awaitEnd(p)
 }

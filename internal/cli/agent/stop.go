@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -67,7 +68,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 				r.State = "stopped"
 			}
 		}
-		running, err := k.box.Store().Running(r.Name)
+		running, err := k.s.Team.Running(r.Name)
 		if err != nil || !running && isAsked {
 			return r, err
 		}
@@ -81,10 +82,13 @@ func (k *call) stop(ctx context.Context) (result, error) {
 
 // askToStop asks the runner. One without a socket is starting or ending, unless it isLate: then it is not answering.
 func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err error) {
-	client, err := k.dial(ctx)
-	if isLate && errors.Is(err, control.ErrNoRunner) {
-		client, err = k.s.Team.DialRunner(ctx, k.name())
+	dial := k.s.Team.Dial
+	if isLate {
+		dial = k.s.Team.DialRunner
 	}
+	limited, cancel := context.WithTimeout(ctx, command.AnswerWithin)
+	defer cancel()
+	client, err := dial(limited, k.name())
 	if err != nil {
 		return nil, err
 	}
@@ -95,19 +99,13 @@ func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err 
 
 // endLeftovers ends the processes that a killed runner has left.
 func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
-	info, err := runinfo.Read(k.s.Team.Dir(), r.Name)
-	if err != nil {
+	info, infoErr := runinfo.Read(k.s.Team.Dir(), r.Name)
+	left, leftErr := process.Leftovers(info.Run)
+	m, err := k.s.Team.Summary(r.Name) // before HoldRunner, which makes it look running
+	if err = cmp.Or(infoErr, leftErr, err); err != nil || len(left) == 0 && !m.RunnerGone {
 		return r, err
 	}
-	left, err := process.Leftovers(info.Run)
-	if err != nil {
-		return r, err
-	}
-	m, err := k.s.Team.Summary(r.Name)
-	if err != nil || len(left) == 0 && !m.RunnerGone { // checked before HoldRunner, which makes it look running
-		return r, err
-	}
-	hold, err := k.box.Store().HoldRunner(ctx, r.Name) // so that nobody starts it in the meantime
+	hold, err := k.s.Team.HoldRunner(ctx, r.Name) // so that nobody starts it in the meantime
 	if err != nil {
 		return r, err
 	}

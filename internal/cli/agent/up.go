@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -42,13 +43,13 @@ var downCommand = &cli.Command{
 	Action:      command.With(command.OpenTeam, down),
 }
 
+// A startup is one call of up.
 type startup struct {
 	c       *cli.Context
 	s       *command.Scope
-	plan    *config.Config
-	program string      // atm-runner
-	order   []wire.Name // the order of starting, also of members without a command
-	names   []wire.Name // the members that have a command
+	plan    *config.Config // without those who were retired
+	program string         // atm-runner
+	names   []wire.Name    // the members to start, in this order
 	results *resultList
 }
 
@@ -61,8 +62,6 @@ type resultList struct {
 	mu       sync.Mutex
 }
 
-func (r *resultList) String() string { return "" } // add has printed them
-
 func (r *resultList) isDocument() bool { return r.c.Bool("json") && !r.isStream }
 
 func (r *resultList) add(member result) {
@@ -74,21 +73,16 @@ func (r *resultList) add(member result) {
 	}
 }
 
-// end prints the document, and returns the error. An error that is printed goes into the document.
+// end prints the document, or puts it beside an error.
 func (r *resultList) end(err error) error {
-	switch {
-	case !r.isDocument() || err != nil && len(r.Members) == 0:
+	if !r.isDocument() || err != nil && len(r.Members) == 0 {
 		return err
-	case err == nil || errors.Is(err, context.Canceled):
-		return cmp.Or(command.Print(r.c, r), err)
 	}
-	e := command.Explain(r.c, err)
-	e.Done = r
-	return e
+	return command.PrintDone(r.c, r, "printed", err)
 }
 
 func up(c *cli.Context, s *command.Scope) (err error) {
-	u := &startup{c: c, s: s, results: &resultList{c: c, Members: []result{}, isStream: c.Bool("foreground")}}
+	u := &startup{c: c, s: s, results: &resultList{c: c, isStream: c.Bool("foreground")}}
 	if u.plan, err = s.Team.Config(); err != nil {
 		return err
 	}
@@ -108,41 +102,41 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 
 // choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
 func (u *startup) choose(words []string) error {
+	for _, n := range slices.Sorted(maps.Keys(u.plan.Members)) {
+		if u.s.Team.Box(n).Exists() || !u.s.Team.WasRetired(n) {
+			continue
+		}
+		if len(u.plan.Members[n].Command) > 0 {
+			command.Warn(u.c, "%s is retired: atm team restore %[1]s brings it back; or remove it from team.toml", n)
+		}
+		delete(u.plan.Members, n)
+	}
 	startable := u.plan.Startable()
-	var names []wire.Name
+	var named []wire.Name
 	for _, word := range words {
 		a, _ := u.s.Address(word) // @bob, bob@main
-		isOurs := a == wire.Address{Agent: a.Agent, Team: u.s.Team.Name} && slices.Contains(startable, a.Agent)
-		if !isOurs || u.isRetired(a.Agent) {
-			if _, err := u.s.Member(word); err != nil {
-				return err
-			}
-			return noCommand(u.s.Team, a.Agent)
+		if a.Team != u.s.Team.Name || a.Host != "" || !slices.Contains(startable, a.Agent) {
+			_, err := u.s.Member(word)
+			return cmp.Or(err, noCommand(u.s.Team, a.Agent))
 		}
-		names = append(names, a.Agent)
+		named = append(named, a.Agent)
 	}
 	if len(words) == 0 {
-		names = startable
+		named = startable
 	}
-	if len(names) == 0 {
+	if len(named) == 0 {
 		return failure.Usage("no member has a command in team.toml").
 			WithHint("atm init --toml writes one to start from; atm run bob -- claude works without one")
 	}
-	u.order = u.plan.StartOrder(names)
-	for _, n := range u.order {
+	for _, n := range u.plan.StartOrder(named) {
 		if err := u.s.MayAct("start", n); err != nil {
 			return err
 		}
-		if u.isRetired(n) {
-			command.Warn(u.c, "%s is retired: atm team restore %[1]s brings it back; or remove it from team.toml", n)
-		} else if len(u.plan.Members[n].Command) > 0 {
+		if slices.Contains(startable, n) { // else a person starts it
 			u.names = append(u.names, n)
 		}
 	}
 	for n := range u.plan.Members {
-		if u.isRetired(n) {
-			continue
-		}
 		if err := u.s.Team.Create(u.c.Context, n); err != nil && !errors.Is(err, mailbox.ErrExists) {
 			return err
 		}
@@ -151,10 +145,7 @@ func (u *startup) choose(words []string) error {
 }
 
 func (u *startup) start(ctx context.Context) error {
-	errs := u.plan.Start(ctx, u.order, func(ctx context.Context, n wire.Name) error {
-		if !slices.Contains(u.names, n) {
-			return nil // it has no command: a person starts it
-		}
+	errs := u.plan.Start(ctx, u.names, func(ctx context.Context, n wire.Name) error {
 		r, err := u.startMember(ctx, n)
 		if err == nil {
 			u.results.add(r)
@@ -170,10 +161,15 @@ func (u *startup) start(ctx context.Context) error {
 		if errs[n] == nil {
 			continue
 		}
+		e := command.Explain(u.c, errs[n])
+		why := strings.TrimPrefix(e.Message, string(n)+": ")
+		u.results.add(result{Name: n, State: "failed", Detail: command.JoinFilled("; ", why, e.Hint)})
 		failed = append(failed, n)
-		u.reportFailure(ctx, n, errs[n])
 		if u.isRunning(n) {
-			hint = cmp.Or(command.Explain(u.c, errs[n]).Hint, hint)
+			hint = cmp.Or(e.Hint, hint)
+		} else { // for atm team, which shows it
+			event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
+			u.s.Team.Box(n).Log().Append(ctx, event)
 		}
 	}
 	if len(failed) == 0 {
@@ -186,36 +182,31 @@ func (u *startup) start(ctx context.Context) error {
 	return e
 }
 
-// reportFailure prints why a member is not ready. If it does not run, its log gets an event, which atm team shows.
-func (u *startup) reportFailure(ctx context.Context, n wire.Name, err error) {
-	e := command.Explain(u.c, err)
-	why := strings.TrimPrefix(e.Message, string(n)+": ")
-	u.results.add(result{Name: n, State: "failed", Detail: command.JoinFilled("; ", why, e.Hint)})
+// startMember starts a member, unless it runs or somebody else starts it first, and waits until it is ready.
+func (u *startup) startMember(ctx context.Context, n wire.Name) (r result, err error) {
+	k := &call{u.c, u.s, u.s.Team.Box(n)}
 	if !u.isRunning(n) {
-		event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
-		u.s.Team.Box(n).Log().Append(ctx, event)
+		spec, err := k.spec(u.plan, nil)
+		if err != nil {
+			return r, err
+		}
+		p, err := startRunner(u.program, spec)
+		if err != nil {
+			return r, err
+		}
+		r, err = k.awaitReady(ctx, p, upWithin)
+		refused, isOwn := errors.AsType[*failure.Error](err)
+		if !isOwn || refused.Exit != failure.ExitRefused || !u.isRunning(n) {
+			return r, err
+		}
 	}
+	return k.awaitReady(ctx, nil, upWithin)
 }
 
-// startMember starts a member, unless it runs or somebody else starts it first, and waits until it is ready.
-func (u *startup) startMember(ctx context.Context, n wire.Name) (result, error) {
-	k, others := u.call(n), &runnerProcess{}
-	if u.isRunning(n) {
-		return k.awaitReady(ctx, others, upWithin)
-	}
-	spec, err := k.spec(u.plan, nil)
-	if err != nil {
-		return result{}, err
-	}
-	p, err := startRunner(u.program, spec)
-	if err != nil {
-		return result{}, err
-	}
-	r, err := k.awaitReady(ctx, p, upWithin)
-	if refused, ok := errors.AsType[*failure.Error](err); ok && refused.Exit == failure.ExitRefused && u.isRunning(n) {
-		return k.awaitReady(ctx, others, upWithin)
-	}
-	return r, err
+// isRunning is also true if nobody can tell.
+func (u *startup) isRunning(n wire.Name) bool {
+	running, err := u.s.Team.Running(n)
+	return running || err != nil
 }
 
 // foreground starts the team and stops it after a signal, or when nobody reads stdout or no member runs any more.
@@ -227,22 +218,9 @@ func (u *startup) foreground() error {
 	}
 	var agents []*call
 	for _, n := range u.names {
-		agents = append(agents, u.call(n))
+		agents = append(agents, &call{u.c, u.s, u.s.Team.Box(n)})
 	}
-	_, stopErr := stopAll(context.WithoutCancel(u.c.Context), u.results, agents, false)
-	return cmp.Or(err, stopErr)
-}
-
-func (u *startup) call(n wire.Name) *call { return &call{u.c, u.s, u.s.Team.Box(n)} }
-
-func (u *startup) isRetired(n wire.Name) bool {
-	return !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n)
-}
-
-// isRunning is also true if nobody can tell.
-func (u *startup) isRunning(n wire.Name) bool {
-	running, err := u.s.Team.Running(n)
-	return running || err != nil
+	return cmp.Or(err, stopAll(context.WithoutCancel(u.c.Context), u.results, agents, false))
 }
 
 // down does not read team.toml, so that a mistake there keeps nothing from being stopped.
@@ -256,8 +234,8 @@ func down(c *cli.Context, s *command.Scope) error {
 		}
 		agents = append(agents, &call{c, &its, box})
 	}
-	isNamed := len(agents) > 0
-	if !isNamed {
+	printAll := len(agents) > 0 || c.Bool("json")
+	if len(agents) == 0 {
 		boxes, err := s.Team.Boxes()
 		if err != nil {
 			return err
@@ -269,29 +247,26 @@ func down(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	results := &resultList{c: c, Members: []result{}}
-	stopped, err := stopAll(ctx, results, agents, isNamed || c.Bool("json"))
-	if err == nil && stopped == 0 && !isNamed {
+	err := stopAll(ctx, results, agents, printAll)
+	if err == nil && len(results.Members) == 0 {
 		command.Warn(c, "no agent of team %s was running", s.Team.Name)
 	}
 	return results.end(err)
 }
 
-// stopAll stops agents side by side, and our own last. With printAll it also prints those that did not run.
-func stopAll(ctx context.Context, results *resultList, agents []*call, printAll bool) (stopped int, err error) {
+// stopAll stops agents side by side, and our own last, since this process ends with it. With printAll it also prints
+// those that did not run.
+func stopAll(ctx context.Context, results *resultList, agents []*call, printAll bool) error {
 	var mu sync.Mutex
 	var errs []error
 	stop := func(k *call) {
 		r, err := k.stop(ctx)
-		mu.Lock()
-		defer mu.Unlock()
-		isStopped := err == nil && r.State != "not running"
-		if isStopped {
-			stopped++
-		}
 		if err != nil {
+			mu.Lock()
 			errs = append(errs, fmt.Errorf("not stopped: %s: %w", k.name(), err))
-		} else if isStopped || printAll {
-			results.add(result{Name: k.name(), State: r.State})
+			mu.Unlock()
+		} else if printAll || r.State != "not running" {
+			results.add(result{Name: r.Name, State: r.State})
 		}
 	}
 	var others sync.WaitGroup
@@ -308,12 +283,11 @@ func stopAll(ctx context.Context, results *resultList, agents []*call, printAll 
 		stop(me)
 	}
 	if ctx.Err() != nil || len(errs) == 0 {
-		return stopped, ctx.Err()
+		return ctx.Err()
 	}
 	e := command.Explain(results.c, errors.Join(errs...))
-	e.Message = strings.ReplaceAll(e.Message, "\n", "; ")
-	if stopped > 0 || e.Exit != failure.ExitRefused {
+	if len(results.Members) > 0 || e.Exit != failure.ExitRefused {
 		e.Code, e.Exit = "partial", failure.ExitPartial
 	}
-	return stopped, e
+	return e
 }
