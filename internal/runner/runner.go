@@ -9,7 +9,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -49,7 +48,8 @@ func Main(version string, words []string) int {
 		return runFront(version, words[1], words[2:])
 	}
 	var spec runspec.Spec
-	if err := json.NewDecoder(os.Stdin).Decode(&spec); err != nil || len(words) > 0 {
+	stdin := json.NewDecoder(os.Stdin)
+	if err := stdin.Decode(&spec); err != nil || len(words) > 0 {
 		fmt.Fprintln(os.Stderr, "atm-runner: atm starts this program; to run an agent: atm run bob -- claude")
 		return failure.ExitUsage
 	}
@@ -58,8 +58,9 @@ func Main(version string, words []string) int {
 	defer stop()
 	if spec.Attended {
 		go func() {
-			io.Copy(io.Discard, os.Stdin)
-			stop()
+			if isDetached := false; stdin.Decode(&isDetached) != nil { // atm has ended
+				stop()
+			}
 		}()
 	}
 	exit, err := run(ctx, spec)

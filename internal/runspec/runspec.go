@@ -17,7 +17,7 @@ type Spec struct {
 	Agent wire.Name `json:"agent"`
 
 	LastStop string        `json:"last_stop"`          // the agent's last stop when atm asked for this start
-	Attended bool          `json:"attended,omitempty"` // stop the agent at the end of stdin
+	Attended bool          `json:"attended,omitempty"` // stop the agent at the end of stdin, unless true comes first: it was detached
 	Policy   policy.Policy `json:"policy"`
 
 	Run         string         `json:"run"`

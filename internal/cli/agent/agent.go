@@ -106,10 +106,6 @@ func (k *call) print(r result, err error) error {
 	return command.PrintUnlessError(k.c, err, r, r.String())
 }
 
-func (k *call) printOutcome(o control.Outcome, err error) error {
-	return k.print(resultOf(k.name(), o), err)
-}
-
 func (r result) String() string {
 	line := fmt.Sprintf("%s: %s", r.Name, letter.Escape(r.State))
 	if r.Detail != "" {

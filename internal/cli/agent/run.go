@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
@@ -77,8 +76,7 @@ func run(c *cli.Context) error {
 			return err
 		}
 	}
-	hasTerminal := term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal()
-	spec.Attended = !hasTerminal && !c.Bool("detach")
+	spec.Attended = !c.Bool("detach")
 	p, err := startRunner(program, spec)
 	if err != nil {
 		return err
@@ -88,7 +86,7 @@ func run(c *cli.Context) error {
 		defer stop()
 		return k.print(k.awaitReady(ctx, p, runWithin))
 	}
-	if hasTerminal {
+	if onTerminal() {
 		return k.runAttached(p)
 	}
 	command.Warn(c, "%s runs here until it ends; there is no terminal to show it, but atm screen %[1]s does; --detach runs it in the background", k.name())

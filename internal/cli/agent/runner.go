@@ -31,7 +31,7 @@ func findRunner(c *cli.Context) (path string, err error) {
 
 // A runnerProcess is a runner that this process has started.
 type runnerProcess struct {
-	stdin io.Closer // closing it ends an attended agent
+	stdin io.WriteCloser // its end ends an attended agent
 	ended chan struct{}
 
 	// Set when ended is closed:
@@ -162,20 +162,21 @@ func (k *call) runHere(p *runnerProcess) error {
 	return k.awaitEnd(p)
 }
 
-// runAttached shows the agent here. The agent ends with this terminal, but goes on when the user detaches.
+// runAttached shows the agent in this terminal. Unless the user detaches, the agent ends with this process.
 func (k *call) runAttached(p *runnerProcess) error {
 	for status := (control.Status{}); status.ChildPID == 0 && !p.hasEnded(probeEvery); {
 		status, _ = k.status(k.c.Context)
 	}
 	var end control.Ending
 	err := k.s.AskRunner(k.c.Context, k.name(), func(client *control.Client) (err error) {
-		end, err = k.showTerminal(client, true)
+		end, err = k.showTerminal(client)
 		return err
 	})
 	if e, ok := errors.AsType[*failure.Error](err); ok && e.Silent {
 		return err
 	}
 	if err == nil && end.Exit == nil {
+		json.NewEncoder(p.stdin).Encode(true)
 		return k.printEnd(end)
 	}
 	<-p.ended

@@ -29,7 +29,10 @@ var interruptCommand = &cli.Command{
 	Name: "interrupt", ArgsUsage: "NAME", Usage: "interrupt an agent's turn, as a person would with Escape",
 	UsageText:   "atm interrupt bob",
 	Description: "Presses the keys that interrupt this agent. Refused while it asks something, because the\nkeys would answer that: atm pending. An agent without a runner that reports its turn on the\nolder ACP wire gets a cancel request there: atm events NAME --follow --as-wire acp.",
-	Action:      withAgent(func(ctx context.Context, k *call) error { return k.printOutcome(k.s.Interrupt(ctx, k.name())) }),
+	Action: withAgent(func(ctx context.Context, k *call) error {
+		o, err := k.s.Interrupt(ctx, k.name())
+		return k.print(resultOf(k.name(), o), err)
+	}),
 }
 
 var restartCommand = &cli.Command{

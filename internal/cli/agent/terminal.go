@@ -21,7 +21,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/wire"
 )
 
 var attachCommand = &cli.Command{
@@ -62,30 +61,25 @@ var typeCommand = &cli.Command{
 	Action: typeText,
 }
 
-type shownScreen struct {
-	Agent  wire.Name      `json:"agent"`
-	Lines  []string       `json:"lines"`
-	Cursor map[string]int `json:"cursor"`
-	Title  string         `json:"title"`
-	State  string         `json:"state"`
-	ANSI   string         `json:"ansi,omitempty"`
-}
-
 // screen prints the agent's terminal without the blank lines at its end.
 func screen(ctx context.Context, k *call, client *control.Client) error {
 	seen, err := client.Screen(ctx, control.ScreenRequest{ANSI: k.c.Bool("ansi"), Last: k.c.Int("last")})
+	if err != nil {
+		return err
+	}
 	text := strings.TrimRight(strings.Join(seen.Lines, "\n"), " \n")
 	if command.Terminal() {
 		text = letter.EscapeBody(text)
 	}
-	if !k.c.Bool("ansi") {
-		seen.ANSI = ""
-	} else if seen.ANSI != "" {
+	shown := map[string]any{
+		"agent": k.name(), "lines": append([]string{}, seen.Lines...), "title": seen.Title, "state": seen.State,
+		"cursor": map[string]int{"x": seen.CursorX, "y": seen.CursorY},
+	}
+	if k.c.Bool("ansi") {
+		shown["ansi"] = seen.ANSI
 		text = strings.TrimRight(seen.ANSI, "\n")
 	}
-	cursor := map[string]int{"x": seen.CursorX, "y": seen.CursorY}
-	shown := shownScreen{k.name(), append([]string{}, seen.Lines...), cursor, seen.Title, seen.State, seen.ANSI}
-	return command.PrintUnlessError(k.c, err, shown, text)
+	return command.PrintAs(k.c, shown, text)
 }
 
 // keyNames maps names of keys, most of them tmux's, in lower case, to the flags that type them.
@@ -105,25 +99,35 @@ func typeText(c *cli.Context) (err error) {
 	} else if len(words) > 0 || !r.Enter {
 		text, err = command.StdinText(c, words)
 	}
+	if err == nil && !r.Raw {
+		err = checkNoKeys(c.Args().First(), words, text)
+	}
 	if err != nil {
 		return err
-	}
-	last := strings.Join(words[max(0, len(words)-1):], "")
-	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
-	if !r.Raw && key != "" && (isUpper || len(words) == 1) {
-		return failure.Usage("%q would be typed as a word", last).WithHint("for that key: atm type %s %s; for return: --enter; "+
-			"to end a turn: atm interrupt %[1]s; for the word: a pipe", c.Args().First(), key)
-	}
-	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
-	if !r.Raw && strings.ContainsFunc(text, isKey) {
-		return failure.Usage("the text has control characters").WithHint("for keys and escape sequences: " + rawExample)
 	}
 	r.Text = []byte(text)
 	return onRunner("type into", func(ctx context.Context, k *call, client *control.Client) error {
 		who, _ := k.s.Actor()
 		r.By = string(who)
-		return k.printOutcome(client.Type(ctx, r))
+		o, err := client.Type(ctx, r)
+		return k.print(resultOf(k.name(), o), err)
 	})(c)
+}
+
+// checkNoKeys refuses a text that was probably meant as keys: the name of one as the only word or, written as tmux
+// has it, as the last; and control characters.
+func checkNoKeys(name string, words []string, text string) error {
+	last := strings.Join(words[max(0, len(words)-1):], "")
+	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
+	if key != "" && (isUpper || len(words) == 1) {
+		return failure.Usage("%q would be typed as a word", last).WithHint("for that key: atm type %s %s; for return: --enter; "+
+			"to end a turn: atm interrupt %[1]s; for the word: a pipe", name, key)
+	}
+	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
+	if strings.ContainsFunc(text, isKey) {
+		return failure.Usage("the text has control characters").WithHint("for keys and escape sequences: " + rawExample)
+	}
+	return nil
 }
 
 // goEscapes turns a text with our escapes into the inside of a Go string.
@@ -144,8 +148,7 @@ func attach(c *cli.Context) error {
 		return err
 	}
 	isReadOnly := c.Bool("read-only")
-	onTerminal := term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal()
-	if !onTerminal && (command.Terminal() || !isReadOnly) {
+	if !onTerminal() && (command.Terminal() || !isReadOnly) {
 		return failure.Usage("attach needs a terminal").WithHint("atm screen %s", k.name())
 	}
 	if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
@@ -155,14 +158,14 @@ func attach(c *cli.Context) error {
 		return err
 	}
 	return k.s.AskRunner(c.Context, k.name(), func(client *control.Client) error {
-		if !onTerminal {
+		if !onTerminal() {
 			return k.s.Follow(func(ctx context.Context) error {
 				size := control.AttachRequest{Cols: 120, Rows: 30, ReadOnly: true}
 				_, err := client.Attach(ctx, size, control.Terminal{Out: os.Stdout})
 				return cmp.Or(err, ctx.Err())
 			})
 		}
-		end, err := k.showTerminal(client, false)
+		end, err := k.showTerminal(client)
 		if err != nil {
 			return err
 		}
@@ -170,9 +173,11 @@ func attach(c *cli.Context) error {
 	})
 }
 
+func onTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal() }
+
 // showTerminal attaches this terminal to the agent's until the user detaches or the program ends. If this terminal is
-// closed, it detaches; if it also started the agent (isOwner), the agent ends.
-func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.Ending, err error) {
+// closed, its error is silent, since nobody is left to read it.
+func (k *call) showTerminal(client *control.Client) (end control.Ending, err error) {
 	isReadOnly := k.c.Bool("read-only")
 	format := "attached to %s; %s leaves it running"
 	if isReadOnly {
@@ -200,11 +205,6 @@ func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.E
 	if con.hasExited || !end.TerminalGone && ctx.Err() == nil {
 		return end, err
 	}
-	if isOwner { // nobody is left to read an error; once asked, the runner ends the agent by itself
-		ctx, cancel := context.WithTimeout(context.Background(), endWithin/2)
-		defer cancel()
-		k.askToStop(ctx, false)
-	}
 	return end, failure.Exit(failure.ExitInterrupted)
 }
 
@@ -218,13 +218,12 @@ func (k *call) printEnd(end control.Ending) error {
 	return command.Print(k.c, r)
 }
 
-// A console is this terminal in raw mode while it shows an agent's. Defer close, so that a panic restores it too. One
-// goroutine reads the input until the process ends, one waits for new sizes until close.
+// A console is this terminal in raw mode while it shows an agent's. Defer close, so that a panic restores it too. Two
+// goroutines, for the input and for new sizes, run until the process ends.
 type console struct {
 	out       *os.File
 	input     chan []byte // closed at the end of the input
 	sizes     chan control.Size
-	resizes   chan os.Signal
 	restore   func() // restores the mode, once; never blocks
 	hasExited bool   // the program has ended, and left the cursor below its output
 }
@@ -243,13 +242,14 @@ func openConsole(in, out *os.File) (*console, error) {
 	if err != nil {
 		return nil, err
 	}
-	con := &console{out: out, input: make(chan []byte), sizes: make(chan control.Size, 1), resizes: make(chan os.Signal, 1)}
+	con := &console{out: out, input: make(chan []byte), sizes: make(chan control.Size)}
 	con.restore = sync.OnceFunc(func() { term.Restore(int(in.Fd()), before) })
-	signal.Notify(con.resizes, resized)
+	resizes := make(chan os.Signal, 1)
+	signal.Notify(resizes, resized)
 	out.WriteString(saveTitle)
 	go con.read(in)
 	go func() {
-		for range con.resizes {
+		for range resizes {
 			con.sizes <- con.size()
 		}
 	}()
@@ -262,8 +262,6 @@ func (con *console) close() {
 	if !con.hasExited {
 		con.out.WriteString(toBottom)
 	}
-	signal.Stop(con.resizes)
-	close(con.resizes)
 }
 
 func (con *console) size() control.Size {
