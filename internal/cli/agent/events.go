@@ -83,7 +83,6 @@ func event(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	e.Source = "cli"
 	if e, err = appendEvent(c.Context, s.Me, e, c.Bool("sync")); err != nil {
 		return err
 	}
@@ -104,13 +103,13 @@ func warnUnknownKind(c *cli.Context, e *wire.Event) {
 	state.Apply(reducer.Input{Event: e, Now: e.At})
 	if state.Unknown > 0 {
 		near, _ := failure.Nearest(e.Kind, wire.Kinds())
-		known := cmp.Or(near, wire.TurnStarted)
-		command.Warn(c, "the unknown kind %q changes no state; %q does", e.Kind, known)
+		command.Warn(c, "the unknown kind %q changes no state; %q does", e.Kind, cmp.Or(near, wire.TurnStarted))
 	}
 }
 
 // appendEvent returns the event as it is in the log. Its Seq is 0 if the log had an event of this id already.
 func appendEvent(ctx context.Context, box *mailbox.Box, e wire.Event, sync bool) (wire.Event, error) {
+	e.Source = "cli"
 	events, write := []wire.Event{e}, box.Log().Append
 	if sync {
 		write = box.Log().AppendSync
@@ -166,17 +165,17 @@ func ingest(c *cli.Context) error {
 			isBad = errors.Is(err, eventlog.ErrNoEvent) // any other error is the log's
 		}
 		switch {
-		case err != nil && isBad:
-			total.Bad++
+		case isBad:
 			message := strings.TrimPrefix(command.Explain(c, err).Message, "line 1, ") // a decoder counts its own lines
-			total.Errors = append(total.Errors, badLine{n, message})
+			total.Bad, total.Errors = total.Bad+1, append(total.Errors, badLine{n, message})
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(message))
-		case err != nil && ctx.Err() == nil: // stop, so that no later event is in the log without this one
+		case ctx.Err() != nil:
+		case err != nil: // stop, so that no later event is in the log without this one
 			err = fmt.Errorf("line %d: %w; line %d is the last one surely written (%s)", n, err, written, total)
 			return command.Explain(c, err).WithHint("atm doctor; then send the lines from %d on again", n)
-		case err == nil && e.Seq == 0:
+		case e.Seq == 0:
 			written, total.Known = n, total.Known+1
-		case err == nil:
+		default:
 			written, total.Appended = n, total.Appended+1
 		}
 		return ctx.Err()
@@ -184,10 +183,10 @@ func ingest(c *cli.Context) error {
 	if err == nil {
 		err = command.Print(c, total)
 	}
-	if err != nil || total.Bad == 0 {
-		return err
+	if err == nil && total.Bad > 0 {
+		return failure.Exit(failure.ExitFailed)
 	}
-	return failure.Exit(failure.ExitFailed)
+	return err
 }
 
 // prompts are the prompts of an ACP stream by the id of their call.
@@ -202,24 +201,22 @@ type prompt struct {
 // result with a stop reason always answers a prompt.
 func (p prompts) pair(e *wire.Event) {
 	b := e.Body()
-	id, isEnd, isError := string(b.Raw("id")), e.Kind == "turn_complete", b.Raw("stopReason") == nil
+	id, isError := string(b.Raw("id")), b.Raw("stopReason") == nil
 	asked := p[id]
 	switch {
 	case id == "" || b.Raw("jsonrpc") == nil:
 	case e.Kind == wire.TurnStarted && b.Raw("sessionId") != nil: // ACP as it is today, which has no turn ids
 		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
 		p[id] = &prompt{session: e.Session, turn: e.TurnID}
-	case b.Raw("method") != nil && asked != nil:
-		asked.isReused = true
 	case b.Raw("method") != nil:
-	case isEnd && isError && asked == nil:
-		e.TurnID = "answer-" + id
-	case isEnd && isError && asked.isReused:
-		e.TurnID, asked.isReused = "answer-"+id, false
-	case isEnd && asked != nil:
-		e.Session, e.TurnID = cmp.Or(e.Session, asked.session), cmp.Or(e.TurnID, asked.turn)
-	case isEnd && len(p) > 0: // of a prompt from before this stream was followed
+		if asked != nil {
+			asked.isReused = true
+		}
+	case e.Kind != "turn_complete" || len(p) == 0 && !isError: // the latter answers a prompt from before this stream
+	case asked == nil || isError && asked.isReused:
 		e.TurnID = cmp.Or(e.TurnID, "answer-"+id)
+	default:
+		e.Session, e.TurnID = cmp.Or(e.Session, asked.session), cmp.Or(e.TurnID, asked.turn)
 	}
 }
 
@@ -228,7 +225,6 @@ func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mai
 	if e, err = wire.Adopt(line); err != nil {
 		return e, nil, err
 	}
-	e.Source = "cli"
 	agent := e.AgentName()
 	isForAll := e.Kind == wire.DroppedCounters && agent == "proxy:all"
 	switch {
@@ -299,18 +295,16 @@ func events(c *cli.Context) error {
 	if _, err := os.Stdout.WriteString(strings.Join(lines, "")); err != nil || !c.Bool("follow") {
 		return err
 	}
-	return k.s.FollowFor(func(ctx context.Context) error { return k.followEvents(ctx, d, cursor.Seq()) })
-}
-
-func (k *call) followEvents(ctx context.Context, d *daemonStream, after uint64) error {
-	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): after}}
-	return watcher.Until(ctx, []*mailbox.Box{k.box}, o, func(e watcher.Entry) (done bool, err error) {
-		if e.Event != nil {
-			_, err = os.Stdout.WriteString(k.eventLines(d, e.Event, e.Gap))
-		} else if e.Box != nil {
-			command.Warn(k.c, "%v", e.Err)
-		}
-		return false, err
+	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
+	return k.s.FollowFor(func(ctx context.Context) error {
+		return watcher.Until(ctx, []*mailbox.Box{k.box}, o, func(e watcher.Entry) (done bool, err error) {
+			if e.Event != nil {
+				_, err = os.Stdout.WriteString(k.eventLines(d, e.Event, e.Gap))
+			} else if e.Box != nil {
+				command.Warn(c, "%v", e.Err)
+			}
+			return false, err
+		})
 	})
 }
 
