@@ -30,11 +30,9 @@ func Commands() []*cli.Command {
 }
 
 const (
-	statusEvery  = 50 * time.Millisecond  // between two requests for a runner's status
-	probeEvery   = 10 * time.Millisecond  // between two attempts to find a runner
-	upWithin     = 30 * time.Second       // up waits so long for a prompt that the driver knows
-	runWithin    = 10 * time.Second       // and so long does run --detach
-	quietWithin  = 3 * time.Second        // and both for any other prompt
+	pollEvery    = 50 * time.Millisecond  // between two looks at a runner
+	promptWithin = 30 * time.Second       // up and run --detach wait so long for a prompt that the driver knows
+	quietWithin  = 3 * time.Second        // and so long for any other
 	seenWithin   = 2 * time.Second        // for a runner to see the dialog that an event reports
 	listenWithin = 15 * time.Second       // from a runner's lock to its socket: it first ends leftover processes
 	endWithin    = 2 * time.Second        // for this process to end after a signal in an attached terminal

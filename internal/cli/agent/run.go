@@ -62,7 +62,7 @@ func run(c *cli.Context) error {
 	if running, _ := k.s.Team.Running(k.name()); running {
 		return failure.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
 	}
-	program, err := findRunner(c)
+	program, err := command.FindCompanion(c, "atm-runner", "which runs agents")
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func run(c *cli.Context) error {
 	if c.Bool("detach") {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		return k.print(k.awaitReady(ctx, p, runWithin))
+		return k.print(k.awaitReady(ctx, p))
 	}
 	if onTerminal() {
 		return k.runAttached(p)
@@ -178,7 +178,9 @@ func policyFor(s *command.Scope, name wire.Name) (policy.Policy, error) {
 // command is from there) or the current directory.
 func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, error) {
 	dir := cmp.Or(k.c.String("cwd"), root)
-	if dir == "" && m.Worktree {
+	switch {
+	case dir != "":
+	case m.Worktree:
 		worktree, done, err := k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd)
 		if err != nil {
 			return "", err
@@ -187,8 +189,7 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 			command.Warn(k.c, "%s: %s", k.name(), done)
 		}
 		dir = worktree
-	}
-	if dir == "" && (isPlanned || m.Cwd != "") {
+	case isPlanned || m.Cwd != "":
 		dir = k.s.Team.WorkDir(m.Cwd)
 	}
 	dir = cmp.Or(dir, ".")

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/output"
@@ -24,10 +22,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 )
-
-func findRunner(c *cli.Context) (path string, err error) {
-	return command.FindCompanion(c, "atm-runner", "which runs agents")
-}
 
 // A runnerProcess is a runner that this process has started.
 type runnerProcess struct {
@@ -84,11 +78,11 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 // dialogHolds is how many times in a row a dialog must be seen before it counts.
 const dialogHolds = 6
 
-// awaitReady waits until the agent is ready or has failed. It waits at most for patience after the program's start, or
-// for quietWithin if the driver knows no prompts, and then returns the agent as started. p is nil if somebody else has
-// started the runner.
-func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.Duration) (result, error) {
-	r, unready := result{Name: k.name(), State: "ready"}, "started"
+// awaitReady waits until the agent is ready or has failed. It waits at most for promptWithin after the program's start,
+// or for quietWithin if the driver knows no prompts, and then returns the agent as started. p is nil if somebody else
+// has started the runner.
+func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error) {
+	r, unready, patience := result{Name: k.name(), State: "ready"}, "started", promptWithin
 	if p == nil {
 		r.State, unready = "running", "running"
 	}
@@ -116,7 +110,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 			return r, err
 		}
 		if p != nil {
-			if p.hasEnded(statusEvery) {
+			if p.hasEnded(pollEvery) {
 				return r, cmp.Or(p.err, k.endedUnready(p.exit))
 			}
 			continue
@@ -124,7 +118,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		if running, _ := k.s.Team.Running(r.Name); err != nil && !running {
 			return r, err
 		}
-		command.Sleep(ctx, statusEvery)
+		command.Sleep(ctx, pollEvery)
 	}
 	return r, ctx.Err()
 }
@@ -164,7 +158,7 @@ func (k *call) runHere(p *runnerProcess) error {
 
 // runAttached shows the agent in this terminal. Unless the user detaches, the agent ends with this process.
 func (k *call) runAttached(p *runnerProcess) error {
-	for status := (control.Status{}); status.ChildPID == 0 && !p.hasEnded(probeEvery); {
+	for status := (control.Status{}); status.ChildPID == 0 && !p.hasEnded(pollEvery); {
 		status, _ = k.status(k.c.Context)
 	}
 	var end control.Ending

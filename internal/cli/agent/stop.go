@@ -50,7 +50,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 		return r, err
 	}
 	k.s.Team.MarkStopped(r.Name) // stop goes on when the disk is full
-	for began := time.Now(); time.Since(began) < listenWithin; command.Sleep(ctx, probeEvery) {
+	for began := time.Now(); time.Since(began) < listenWithin; command.Sleep(ctx, pollEvery) {
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
@@ -131,7 +131,7 @@ func restart(ctx context.Context, k *call, client *control.Client) error {
 	}
 	o, err := client.Restart(ctx)
 	r := resultOf(k.name(), o)
-	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, statusEvery) {
+	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, pollEvery) {
 		var now control.Status
 		if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
 			r.State, r.PID = "restarted", now.ChildPID

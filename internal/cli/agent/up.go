@@ -86,7 +86,7 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 	if u.plan, err = s.Team.Config(); err != nil {
 		return err
 	}
-	if u.program, err = findRunner(c); err != nil {
+	if u.program, err = command.FindCompanion(c, "atm-runner", "which runs agents"); err != nil {
 		return err
 	}
 	if err := u.choose(c.Args().Slice()); err != nil {
@@ -194,13 +194,13 @@ func (u *startup) startMember(ctx context.Context, n wire.Name) (r result, err e
 		if err != nil {
 			return r, err
 		}
-		r, err = k.awaitReady(ctx, p, upWithin)
+		r, err = k.awaitReady(ctx, p)
 		refused, isOwn := errors.AsType[*failure.Error](err)
 		if !isOwn || refused.Exit != failure.ExitRefused || !u.isRunning(n) {
 			return r, err
 		}
 	}
-	return k.awaitReady(ctx, nil, upWithin)
+	return k.awaitReady(ctx, nil)
 }
 
 // isRunning is also true if nobody can tell.
