@@ -57,10 +57,7 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 	members, err := s.Team.Members(ctx)
 	waiting, waitingErr := s.Team.Pending(ctx, members)
 	overdue, overdueErr := s.Team.OverdueAnswers(ctx)
-	if err == nil {
-		err = errors.Join(waitingErr, overdueErr)
-	}
-	if err := command.WarnUnreadable(err); err != nil && ctx.Err() == nil {
+	if err := command.WarnUnreadable(cmp.Or(err, waitingErr, overdueErr)); err != nil && ctx.Err() == nil {
 		command.Warn(c, "%v", err)
 	}
 	l := pendingList{Pending: append([]policy.Question{}, waiting...), Overdue: overdue}
@@ -100,8 +97,11 @@ func watchPending(c *cli.Context, s *command.Scope) error {
 
 // String is a table of id, agent, kind, age and subject, with the commands that help below each row.
 func (l pendingList) String() string {
-	var rows, below [][]string
-	add := func(help []string, cells ...string) { rows, below = append(rows, cells), append(below, help) }
+	var rows, help [][]string
+	var lines []string // one for each row
+	add := func(helps []string, cells ...string) {
+		rows, help, lines = append(rows, cells), append(help, helps), append(lines, command.JoinFilled("  ", cells...))
+	}
 	age := func(since time.Time) string { return letter.Span(time.Since(since)) }
 	short := command.ShortQuestionIDs(l.Pending)
 	for _, q := range l.Pending {
@@ -118,28 +118,15 @@ func (l pendingList) String() string {
 		about := fmt.Sprintf("%d unread: %s", h.Unread, letter.Escape(h.Reason))
 		add([]string{fmt.Sprintf("atm attach %s", h.Agent)}, "-", string(h.Agent), "mail", "", about)
 	}
-	if len(rows) == 0 {
-		return "nothing is waiting for you"
+	if command.Terminal() {
+		lines = command.Columns(rows, "36", "1", "33", "2", "")
 	}
-	width := command.Width()
-	var lines []string
-	for i, line := range tableLines(rows) {
-		lines = append(lines, line)
-		for _, help := range below[i] {
-			lines = append(lines, command.Fit("    "+help, width))
+	for i := range lines {
+		for _, text := range help[i] {
+			lines[i] += "\n" + command.Fit("    "+text, command.Width())
 		}
 	}
-	return strings.Join(lines, "\n")
-}
-
-func tableLines(rows [][]string) (lines []string) {
-	if command.Terminal() {
-		return command.Columns(rows, "36", "1", "33", "2", "")
-	}
-	for _, cells := range rows {
-		lines = append(lines, command.JoinFilled("  ", cells...))
-	}
-	return lines
+	return cmp.Or(strings.Join(lines, "\n"), "nothing is waiting for you")
 }
 
 // helpFor lists a question's options and the commands that answer it.
@@ -212,39 +199,32 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	q, err := awaitQuestion(ctx, s, c.Args().First())
+	q, err := findQuestion(ctx, c, s)
 	if err != nil {
-		e := command.Explain(c, err)
-		if _, isUnknown := errors.AsType[*teams.UnknownError](err); isUnknown {
-			e.WithHint("atm pending lists the open questions; %s", e.Hint)
-		} else if hint := cmdline.HintFor(c.Command.Name + " " + c.Args().First()); hint != "" { // approve all
-			e.WithHint("%s", hint)
-		}
-		return e
+		return err
 	}
 	o, err := s.Decide(ctx, q, a)
 	r := resultOf(q.Agent, o)
 	return command.PrintUnlessError(c, err, r, r.String())
 }
 
-// awaitQuestion is findQuestion, but waits for a runner to give an id to a question that only an event reports so far.
-func awaitQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
-	for end := time.Now().Add(seenWithin); ; {
-		q, err := findQuestion(ctx, s, word)
-		lacksID := err == nil && q.ID == "" && q.Running
-		if !lacksID || time.Now().After(end) || !command.Sleep(ctx, probeEvery) {
-			return q, err
-		}
-	}
-}
-
-func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
-	list, _ := s.Team.PendingQuestions(ctx) // atm pending warns of what cannot be read
-	a, notName := s.Address(word)
+// findQuestion finds the open question that the first argument means. If only an event reports it so far, it waits
+// for the runner to give it an id.
+func findQuestion(ctx context.Context, c *cli.Context, s *command.Scope) (q policy.Question, err error) {
+	given := c.Args().First()
+	word := given
+	a, notName := s.Address(given)
 	if notName == nil && a.Team == s.Team.Name { // @bob, bob@main or bob@build; an id stays what it is
 		word = strings.TrimSuffix(string(a.Agent+"@"+a.Host), "@")
 	}
-	q, err := policy.Find(list, word)
+	for end := time.Now().Add(seenWithin); ; {
+		list, _ := s.Team.PendingQuestions(ctx) // atm pending warns of what cannot be read
+		q, err = policy.Find(list, word)
+		lacksID := err == nil && q.ID == "" && q.Running
+		if !lacksID || time.Now().After(end) || !command.Sleep(ctx, pollEvery) {
+			break
+		}
+	}
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
 		short := command.ShortQuestionIDs(many.Questions)
@@ -255,10 +235,13 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 		}
 		return q, failure.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}
-	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
-		if _, unknown := s.Member(word); unknown != nil {
-			return q, unknown
-		}
+	if _, notID := wire.ParseFragment(word); err == nil || notID == nil || a.Host != "" {
+		return q, err
+	}
+	if _, unknown := s.Member(word); unknown != nil {
+		e := command.Explain(c, unknown)
+		hint := command.JoinFilled("; ", "atm pending lists the open questions", e.Hint)
+		return q, e.WithHint("%s", cmp.Or(cmdline.HintFor(c.Command.Name+" "+given), hint)) // approve all
 	}
 	return q, err
 }
