@@ -308,10 +308,13 @@ func events(c *cli.Context) error {
 	})
 }
 
-// eventLines renders an event and the gap before it.
+// eventLines renders an event and the gap before it: events that were archived, or lost with a damaged file.
 func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (lines string) {
-	if gap != nil {
-		lines = k.gapLine(*gap)
+	if gap != nil && k.c.Bool("json") && !k.c.IsSet("as-wire") {
+		line, _ := command.JSON(map[string]any{"gap": gap})
+		lines = string(line)
+	} else if gap != nil {
+		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
 	}
 	events := []wire.Event{*e}
 	if k.c.String("as-wire") == "daemon" {
@@ -342,14 +345,4 @@ func (k *call) eventLine(e *wire.Event) string {
 	}
 	text := command.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(e)))
 	return letter.Clip(text, 400) + "\n"
-}
-
-// gapLine reports events that are not in the log: archived, or lost with a damaged file.
-func (k *call) gapLine(gap eventlog.Gap) string {
-	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
-		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
-		return ""
-	}
-	line, _ := command.JSON(map[string]any{"gap": gap})
-	return string(line)
 }
