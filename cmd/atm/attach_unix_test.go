@@ -273,6 +273,16 @@ func TestAttachOwner(t *testing.T) {
 	}
 }
 
+// An agent ends with the run that shows it even if that is killed.
+func TestAttachOwnerKilled(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	w := s.open(false, "run", "bob", "--", "sleep", "600")
+	w.shows("leaves it running")
+	w.command.Process.Kill()
+	s.until("bob is off", func() bool { return strings.Contains(s.atm(0, "team"), "bob    off") })
+}
+
 // A failing program shows its last lines below the prompt, whether it fails before its screen appears or in the
 // alternate screen.
 func TestAttachFails(t *testing.T) {
