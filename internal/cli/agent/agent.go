@@ -79,14 +79,6 @@ func onRunner(verb string, do func(context.Context, *call, *control.Client) erro
 	})
 }
 
-func (k *call) status(ctx context.Context) (status control.Status, err error) {
-	err = k.s.AskRunner(ctx, k.name(), func(client *control.Client) (err error) {
-		status, err = client.Status(ctx)
-		return err
-	})
-	return status, err
-}
-
 // A result says what happened to an agent: each verb that starts, stops, types into or answers one prints it.
 type result struct {
 	Name   wire.Name `json:"name"`

@@ -88,7 +88,11 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 	}
 	asking, began := 0, time.Now()
 	for ctx.Err() == nil {
-		status, err := k.status(ctx)
+		var status control.Status
+		err := k.s.AskRunner(ctx, r.Name, func(client *control.Client) (err error) {
+			status, err = client.Status(ctx)
+			return err
+		})
 		r.PID = status.ChildPID
 		asking++
 		if status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
@@ -158,23 +162,27 @@ func (k *call) runHere(p *runnerProcess) error {
 
 // runAttached shows the agent in this terminal. Unless the user detaches, the agent ends with this process.
 func (k *call) runAttached(p *runnerProcess) error {
-	for status := (control.Status{}); status.ChildPID == 0 && !p.hasEnded(pollEvery); {
-		status, _ = k.status(k.c.Context)
-	}
 	var end control.Ending
-	err := k.s.AskRunner(k.c.Context, k.name(), func(client *control.Client) (err error) {
-		end, err = k.showTerminal(client)
-		return err
-	})
+	var err error
+	isShown := false
+	for !isShown && !p.hasEnded(pollEvery) {
+		err = k.s.AskRunner(k.c.Context, k.name(), func(client *control.Client) error {
+			status, err := client.Status(k.c.Context)
+			if isShown = status.ChildPID != 0; isShown {
+				end, err = k.showTerminal(client)
+			}
+			return err
+		})
+	}
 	if e, ok := errors.AsType[*failure.Error](err); ok && e.Silent {
 		return err
 	}
-	if err == nil && end.Exit == nil {
+	if isShown && err == nil && end.Exit == nil {
 		json.NewEncoder(p.stdin).Encode(true)
 		return k.printEnd(end)
 	}
 	<-p.ended
-	if err != nil && p.err == nil { // the program ended before this terminal could attach
+	if end.Exit == nil && p.err == nil { // the program ended before this terminal could attach
 		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
 		end.Exit = &control.Exit{Code: p.exit.Code}
 	}
