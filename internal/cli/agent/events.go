@@ -213,7 +213,9 @@ func (p prompts) pair(e *wire.Event) {
 			asked.isReused = true
 		}
 	case e.Kind != "turn_complete" || len(p) == 0 && !isError: // the latter answers a prompt from before this stream
-	case asked == nil || isError && asked.isReused:
+	case asked != nil && isError && asked.isReused: // it answers the call, and the next error the prompt
+		e.TurnID, asked.isReused = cmp.Or(e.TurnID, "answer-"+id), false
+	case asked == nil:
 		e.TurnID = cmp.Or(e.TurnID, "answer-"+id)
 	default:
 		e.Session, e.TurnID = cmp.Or(e.Session, asked.session), cmp.Or(e.TurnID, asked.turn)
