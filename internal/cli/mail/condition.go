@@ -76,7 +76,7 @@ func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from
 
 // ackCondition is met when every recipient of a message of mine has acknowledged it.
 func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
-	return sentCondition(s, "acked", m, func(cond *condition) *match {
+	cond := sentCondition(s, "acked", m, func(cond *condition) *match {
 		last, missing := s.Root.AckedBy(ctx, m, s.Me)
 		if len(missing) > 0 {
 			cond.agents, cond.unmet = missing, "no ack from "+who(s.Renderer(), missing)
@@ -87,6 +87,14 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 		}
 		return matchOf(s, "acked", last)
 	})
+	for _, a := range m.To { // in a shared inbox the holder's reply is the ack, once the message is done
+		if box, err := s.Root.Mailbox(a); err == nil {
+			if shared, _ := box.Shared(); shared {
+				cond.watched = append(cond.watched, a)
+			}
+		}
+	}
+	return cond
 }
 
 // sentCondition calls find at first and after each new message and event. Only the tick notices that mine was withdrawn
