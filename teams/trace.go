@@ -207,7 +207,7 @@ func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message
 		}
 	}
 	replies := r.replies(ctx, m, answerer)
-	if !m.DueAt.IsZero() && len(replies) == 0 {
+	if !m.DueAt.IsZero() && !r.IsAnswered(ctx, m, a) {
 		t.Due = "answer " + (&letter.Renderer{Now: time.Now()}).Due(m, false)
 	}
 	sender, err := r.Mailbox(m.From)
