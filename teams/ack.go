@@ -14,19 +14,20 @@ import (
 
 // Acked is the result of Ack.
 type Acked struct {
-	Post     *mailbox.Post // nil if no ack was sent
-	WasAcked bool          // it was acknowledged before, by an ack or an answer
-	Notes    []string      // messages to the caller's user
+	WasAcked bool     // it was acknowledged before, by an ack or an answer
+	Notes    []string // messages to the caller's user
 }
 
 // ackLease is how long a message is leased at least while it is being acknowledged.
 const ackLease = 30 * time.Second
 
-// Ack acknowledges a message in box for its owner or the member that has leased it (else *mailbox.LeasedError or
-// mailbox.ErrNotHeld). It delivers the ack to the message's sender durably, and only then marks the message as
-// acknowledged and ends the lease. It is idempotent, since the ack's id is derived. If the sender withdraws the message
-// meanwhile (mailbox.ErrWithdrawn), Ack withdraws the ack unless it is read.
-func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wire.Message, text string, origin *wire.Origin) (a Acked, err error) {
+// Ack acknowledges o.Parent, a message in box, for o.From: the mailbox's owner or the member that has leased the message
+// (else *mailbox.LeasedError or mailbox.ErrNotHeld). o.Message has the text and the origin. Ack delivers it to the
+// sender durably, in o.Post, and only then marks the parent as acknowledged and ends the lease. It is idempotent, since
+// the ack's id is derived. If the sender withdraws the parent meanwhile (mailbox.ErrWithdrawn), Ack withdraws the ack
+// unless it is read.
+func (r *Root) Ack(ctx context.Context, box *mailbox.Box, o *Outgoing) (a Acked, err error) {
+	m, by := o.Parent, o.From.Address()
 	it, err := box.Get(m.ID)
 	if err == nil && (it.Lease != nil || by != box.Address() && it.State != mailbox.Done) {
 		_, err = box.RenewLease(ctx, m.ID, by, ackLease) // so that nobody else takes it meanwhile
@@ -34,53 +35,52 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wi
 	if err != nil {
 		return a, err
 	}
-	acker, _ := r.Mailbox(by) // nil: retired
+	ack := o.Message
+	ack.ID, ack.Type, ack.From, ack.To = wire.AckID(m.ID, box.Address()), wire.TypeAck, by, []wire.Address{m.From}
+	ack.InReplyTo, ack.Thread, ack.Hop = m.ID, m.ThreadID(), m.NextHop()
+	ack.ReplyWanted, ack.SentAt = "no", time.Now().UTC()
 	sender, err := r.Mailbox(m.From)
-	switch {
-	case errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam):
+	if errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
 		a.WasAcked = it.State == mailbox.Done
 		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, so no ack was sent", m.From))
-		err = box.MarkAckedUnsent(ctx, m.ID, by)
-	case err != nil:
+		return a, a.noteUnlogged(box.MarkAckedUnsent(ctx, m.ID, by))
+	}
+	if err != nil {
 		return a, err
-	default:
-		var isSent bool
-		isSent, err = a.deliver(ctx, sender, acker, it, &wire.Message{
-			ID: wire.AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID,
-			Thread: m.ThreadID(), Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.NextHop(), Origin: origin,
-		})
-		if err != nil || !isSent {
-			return a, err
-		}
-		if err = box.MarkAcked(ctx, m.ID, by); errors.Is(err, mailbox.ErrWithdrawn) {
-			sender.Withdraw(ctx, a.Post.Message.ID, by) // leaves one that was read
-		}
 	}
-	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the message is marked, only the event is missing
-		a.Notes, err = append(a.Notes, unlogged.Error()), nil
-	}
-	return a, err
-}
-
-// deliver delivers an ack, unless an answer has already acknowledged the message.
-func (a *Acked) deliver(ctx context.Context, sender, acker *mailbox.Box, it *mailbox.Item, ack *wire.Message) (isSent bool, err error) {
 	before, err := sender.Get(ack.ID)
-	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) {
+	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) { // an answer was the ack
 		a.WasAcked = true
 		if ack.Body != "" {
-			a.Notes = append(a.Notes, fmt.Sprintf("already answered; your text was not sent: atm reply %s \"…\"", it.ID.Short(6)))
+			a.Notes = append(a.Notes, fmt.Sprintf("already answered; your text was not sent: atm reply %s \"…\"", m.ID.Short(6)))
 		}
-		return false, nil
+		return a, nil
 	}
-	a.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Given: true, Sender: acker}
-	mailbox.Deliver(ctx, a.Post)
-	out := a.Post.Outcomes[0]
+	o.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Given: true, Sender: o.From}
+	mailbox.Deliver(ctx, o.Post)
+	out := o.Post.Outcomes[0]
 	a.WasAcked = out.AlreadyStored
 	if out.AlreadyStored && before != nil && ack.Body != "" && before.Body != ack.Body {
 		const note = "already acknowledged with another text; yours was not sent: atm reply %s \"…\""
-		a.Notes = append(a.Notes, fmt.Sprintf(note, it.ID.Short(6)))
+		a.Notes = append(a.Notes, fmt.Sprintf(note, m.ID.Short(6)))
 	}
-	return true, out.Err
+	if out.Err != nil {
+		return a, out.Err
+	}
+	err = box.MarkAcked(ctx, m.ID, by)
+	if errors.Is(err, mailbox.ErrWithdrawn) {
+		sender.Withdraw(ctx, ack.ID, by) // leaves one that was read
+	}
+	return a, a.noteUnlogged(err)
+}
+
+// noteUnlogged makes a note of an error that only an event is missing: the message is marked.
+func (a *Acked) noteUnlogged(err error) error {
+	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok {
+		a.Notes = append(a.Notes, unlogged.Error())
+		return nil
+	}
+	return err
 }
 
 // AckOf returns a recipient's ack of a message from its sender's mailbox. ErrNotFound if it was withdrawn, or if
@@ -91,27 +91,6 @@ func AckOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, erro
 		err = mailbox.ErrNotFound
 	}
 	return it, err
-}
-
-// AckedBy returns the last ack or answer to a message of mine, and the recipients that have not acknowledged it yet.
-func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (last *mailbox.Item, missing []wire.Address) {
-	for _, a := range m.To {
-		if it, err := AckOf(me, m.ID, a); err == nil {
-			last = it
-			continue
-		}
-		if b, err := r.Mailbox(a); err == nil && m.RequiresAck {
-			if it, err := b.Get(m.ID); err == nil && it.State == mailbox.Done {
-				continue // only an ack or an answer moves such a message to done
-			}
-		}
-		if replies := Replies(ctx, me, m.ID, a); len(replies) > 0 {
-			last = replies[0]
-		} else {
-			missing = append(missing, a)
-		}
-	}
-	return last, missing
 }
 
 // Withdraw withdraws a message of mine from a recipient, and returns the state that it had there. An unread message is
@@ -159,18 +138,6 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		return "", err
 	}
 	return state, err
-}
-
-// ErrNotShared says that only the owner may read an inbox.
-var ErrNotShared = errors.New("is not shared: only its owner may read it")
-
-// CheckMayTake returns an error unless the inbox is a shared one of the member's own team.
-func CheckMayTake(box *mailbox.Box, by wire.Address) error {
-	shared, err := box.Shared()
-	if err == nil && (!shared || by.Team != box.Address().Team) {
-		err = fmt.Errorf("the inbox of %s %w", box.Agent(), ErrNotShared)
-	}
-	return err
 }
 
 // FindLease returns the mailbox, box or a recipient's, in which a member has taken an unread message under a lease; nil

@@ -27,7 +27,7 @@ func TestWithdrawDuringAck(t *testing.T) {
 		must(t, r.Send(ctx, &Outgoing{From: alice, To: []wire.Address{bob.Address()}, Message: m}))
 		must(t, bob.MarkRead(ctx, m.ID))
 		ack = func() {
-			_, err := r.Ack(ctx, bob, bob.Address(), m, "", nil)
+			_, err := r.Ack(ctx, bob, &Outgoing{From: bob, Parent: m, Message: &wire.Message{}})
 			must(t, err)
 		}
 		if state, err := r.Withdraw(ctx, alice, m, bob.Address(), nil); state != "" || err != nil {
@@ -62,13 +62,13 @@ func TestAckDuringWithdraw(t *testing.T) {
 			t.Error(state, err)
 		}
 	}
-	if _, err := r.Ack(ctx, bob, bob.Address(), it.Message, "", nil); !errors.Is(err, mailbox.ErrWithdrawn) {
+	if _, err := r.Ack(ctx, bob, &Outgoing{From: bob, Parent: it.Message, Message: &wire.Message{}}); !errors.Is(err, mailbox.ErrWithdrawn) {
 		t.Error(err)
 	}
 	if got := unreadOf(t, team, "alice"); len(got) != 0 {
 		t.Error("told: ", got)
 	}
-	if _, missing := r.AckedBy(ctx, it.Message, alice); missing == nil {
+	if _, err := AckOf(alice, id, bob.Address()); err == nil {
 		t.Error("it counts as acknowledged")
 	}
 }

@@ -125,7 +125,7 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 		{name: "an ack", still: true, do: func(team *Team, id wire.ID) {
 			it, err := team.Box("bob").Get(id)
 			must(t, err)
-			_, err = team.root.Ack(ctx, team.Box("bob"), team.Box("bob").Address(), it.Message, "", nil)
+			_, err = team.root.Ack(ctx, team.Box("bob"), &Outgoing{From: team.Box("bob"), Parent: it.Message, Message: &wire.Message{}})
 			must(t, err)
 		}},
 		{name: "who took it has finished", do: func(team *Team, id wire.ID) {
@@ -134,7 +134,7 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 			take(t, bob, "carol")
 			it, err := bob.Get(id)
 			must(t, err)
-			_, err = team.root.Ack(ctx, bob, team.Box("carol").Address(), it.Message, "", nil)
+			_, err = team.root.Ack(ctx, bob, &Outgoing{From: team.Box("carol"), Parent: it.Message, Message: &wire.Message{}})
 			must(t, err)
 		}},
 		{name: "withdrawn", do: func(team *Team, id wire.ID) {

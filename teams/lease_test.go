@@ -49,44 +49,22 @@ func TestAckTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var leased *mailbox.LeasedError
-	if _, err := r.Ack(ctx, jobs, team.Box("carol").Address(), it.Message, "", nil); !errors.As(err, &leased) {
+	if _, err := r.Ack(ctx, jobs, &Outgoing{From: team.Box("carol"), Parent: it.Message, Message: &wire.Message{Body: ""}}); !errors.As(err, &leased) {
 		t.Fatal(err)
 	}
-	if _, err := r.Ack(ctx, jobs, jobs.Address(), it.Message, "", nil); !errors.As(err, &leased) {
+	if _, err := r.Ack(ctx, jobs, &Outgoing{From: jobs, Parent: it.Message, Message: &wire.Message{Body: ""}}); !errors.As(err, &leased) {
 		t.Fatal(err)
 	}
 	if got := unreadOf(t, team, "alice"); len(got) != 0 {
 		t.Fatal("told: ", got)
 	}
-	if _, err := r.Ack(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); err != nil {
+	if _, err := r.Ack(ctx, jobs, &Outgoing{From: team.Box("bob"), Parent: it.Message, Message: &wire.Message{Body: "done"}}); err != nil {
 		t.Fatal(err)
 	}
-	if ack, missing := r.AckedBy(ctx, &wire.Message{ID: id, To: []wire.Address{jobs.Address()}}, team.Box("alice")); missing != nil || ack.Body != "done" || ack.From != team.Box("bob").Address() {
-		t.Fatal(ack, missing)
+	if ack, err := AckOf(team.Box("alice"), id, jobs.Address()); err != nil || ack.Body != "done" || ack.From != team.Box("bob").Address() {
+		t.Fatal(ack, err)
 	}
-	if again, err := r.Ack(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); err != nil || !again.WasAcked {
+	if again, err := r.Ack(ctx, jobs, &Outgoing{From: team.Box("bob"), Parent: it.Message, Message: &wire.Message{Body: "done"}}); err != nil || !again.WasAcked {
 		t.Fatal(again, err)
-	}
-}
-
-func TestMayTake(t *testing.T) {
-	team := newTeam(t, newRoot(t), "bob", "jobs")
-	jobs, bob := team.Box("jobs"), team.Box("bob").Address()
-	if err := CheckMayTake(jobs, jobs.Address()); !errors.Is(err, ErrNotShared) {
-		t.Fatal("the owner: ", err)
-	}
-	if err := CheckMayTake(jobs, bob); !errors.Is(err, ErrNotShared) {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := jobs.Share(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := CheckMayTake(jobs, bob); err != nil {
-		t.Fatal(err)
-	}
-	if err := CheckMayTake(jobs, wire.Address{Agent: "bob", Team: "other"}); !errors.Is(err, ErrNotShared) {
-		t.Fatal("of another team: ", err)
 	}
 }

@@ -198,7 +198,8 @@ func TestThereAndBack(t *testing.T) {
 		got[0].Body != "grüße" || string(got[0].Extra) != `{"x":1.00}` {
 		t.Fatalf("bob got %+v; said:\n%s", got, build.log())
 	}
-	_, err := build.Root.Ack(t.Context(), build.Team.Box("bob"), build.Team.Box("bob").Address(), got[0].Message, "I do", nil)
+	bob := build.Team.Box("bob")
+	_, err := build.Root.Ack(t.Context(), bob, &teams.Outgoing{From: bob, Parent: got[0].Message, Message: &wire.Message{Body: "I do"}})
 	must(t, err)
 	must(t, onceEach(build, laptop))
 	acks := laptop.unread("alice")

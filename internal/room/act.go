@@ -101,7 +101,7 @@ func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
 	if it.State == mailbox.Withdrawn {
 		return "", fmt.Errorf("message %s %w", id.Short(6), mailbox.ErrWithdrawn)
 	}
-	a, err := r.Scope.Root.Ack(ctx, r.Scope.Me, r.Scope.Me.Address(), it.Message, "", r.Scope.Origin())
+	a, err := r.Scope.Root.Ack(ctx, r.Scope.Me, &teams.Outgoing{From: r.Scope.Me, Parent: it.Message, Message: &wire.Message{Origin: r.Scope.Origin()}})
 	if err != nil {
 		return "", err
 	}

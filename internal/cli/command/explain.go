@@ -47,7 +47,6 @@ var known = []struct {
 	{is(policy.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack or atm reply"},
 	{is(teams.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
-	{is(teams.ErrNotShared), failure.Refused, "atm read reads it; atm team add NAME --shared makes a shared inbox"},
 	{is(session.ErrNotFound), failure.NotFound, "atm session ls --all lists them"},
 	{is(teams.ErrForbidden), failure.Refused, "only a person may change team.toml"},
 	{is(mailbox.ErrNotFound), failure.NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},

@@ -91,16 +91,17 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 	if m.State == mailbox.Withdrawn {
 		return nil, "", withdrawnError(short)
 	}
-	a, err := s.Root.Ack(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
+	o := &teams.Outgoing{From: s.Me, Parent: m.Message, Message: &wire.Message{Body: text, Origin: s.Origin()}}
+	a, err := s.Root.Ack(c.Context, m.box, o)
 	if err != nil {
 		return nil, "", repeatable(err)
 	}
 	for _, note := range a.Notes {
 		command.Warn(c, "%s", note)
 	}
-	r = newResult(wire.AckID(m.ID, m.box.Address()))
-	if a.Post != nil {
-		r.addDelivered(s, a.Post.To[0], a.Post.Message, "")
+	r = newResult(o.Message.ID)
+	if o.Post != nil {
+		r.addDelivered(s, o.Post.To[0], o.Message, "")
 	}
 	line = "acked " + short
 	if a.WasAcked {

@@ -77,7 +77,7 @@ func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from
 // ackCondition is met when every recipient of a message of mine has acknowledged it.
 func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
 	cond := sentCondition(s, "acked", m, func(cond *condition) *match {
-		last, missing := s.Root.AckedBy(ctx, m, s.Me)
+		last, missing := ackedBy(ctx, s, m)
 		if len(missing) > 0 {
 			cond.agents, cond.unmet = missing, "no ack from "+who(s.Renderer(), missing)
 			return nil
@@ -95,6 +95,22 @@ func ackCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condi
 		}
 	}
 	return cond
+}
+
+// ackedBy returns the last ack of a message of mine, or answer to it, and the recipients that have not acknowledged it.
+func ackedBy(ctx context.Context, s *command.Scope, m *wire.Message) (last *mailbox.Item, missing []wire.Address) {
+	for _, a := range m.To {
+		if ack, err := teams.AckOf(s.Me, m.ID, a); err == nil {
+			last = ack
+		} else if stateAt(copyAt(s, m, a)) == "acked" {
+			continue // only an ack or an answer moves such a message to done
+		} else if replies := teams.Replies(ctx, s.Me, m.ID, a); len(replies) > 0 {
+			last = replies[0]
+		} else {
+			missing = append(missing, a)
+		}
+	}
+	return last, missing
 }
 
 // sentCondition calls find at first and after each new message and event. Only the tick notices that mine was withdrawn

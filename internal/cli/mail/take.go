@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 )
 
 var takeCommand = &cli.Command{
@@ -51,15 +50,20 @@ func take(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	team, mayTake := box.Address().Team, teams.CheckMayTake(box, s.Me.Address())
+	team := box.Address().Team
+	shared, err := box.Shared()
 	switch {
+	case err != nil:
+		return err
 	case team != s.Me.Address().Team:
 		return failure.Refused("only members of team %s may take from its inboxes", team).
 			WithHint("to put something into it: atm send %s \"…\"", box.Address())
-	case errors.Is(mayTake, teams.ErrNotShared) && box.Agent() != s.Me.Agent():
-		return failure.Refused("%w", mayTake).WithHint("atm team add %s --shared", box.Agent())
-	case mayTake != nil:
-		return mayTake
+	case !shared:
+		hint := "atm team add " + string(box.Agent()) + " --shared"
+		if box.Agent() == s.Me.Agent() {
+			hint = "atm read reads it; " + hint + " makes a shared inbox"
+		}
+		return failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent()).WithHint("%s", hint)
 	case !c.Bool("wait"):
 		taken, err := takeOne(c.Context, c, s, box, lease)
 		if err != nil || taken {
